@@ -35,6 +35,7 @@ use std::path::{Path, PathBuf};
 
 use adit_config::text::{FileText, Machine, Problem, Sources, read_file};
 use adit_config::{MAX_FILE_LEN, Plan};
+use adit_wire::u64_from;
 use zeroize::Zeroizing;
 
 pub use adit_wire::Role;
@@ -103,7 +104,7 @@ pub fn convert(
     wish: &Wish,
     sources: &dyn Sources,
 ) -> Result<Converted, Vec<Problem>> {
-    if u64::try_from(text.len()).unwrap_or(u64::MAX) > MAX_FILE_LEN {
+    if u64_from(text.len()) > MAX_FILE_LEN {
         let title = format!("`{name}` has more than {MAX_FILE_LEN} bytes");
         let help = "a configuration is never that long: is it the right file?";
         return Err(vec![Problem::without_place(title, help)]);

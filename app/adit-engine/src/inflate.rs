@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use adit_shadowsocksr::{Frame, StackOpen};
 use adit_stream::lane::RelayLane;
 use adit_stream::{BoxStream, Layered, Stream};
-use adit_wire::{Broken, Open, Opened, Seal};
+use adit_wire::{Broken, Open, Opened, Seal, held, held_mut};
 
 /// Codecs over a stream, of which the opening one has data apart.
 pub(crate) struct Inflated<Se> {
@@ -33,7 +33,7 @@ impl<Se: Seal> Inflated<Se> {
     }
 
     fn unused(&self) -> &[u8] {
-        self.plain.get(self.used..).unwrap_or_default()
+        held(&self.plain, self.used..)
     }
 
     fn take(&mut self, consumed: usize) {
@@ -75,7 +75,7 @@ impl<Se: Seal> Stream for Inflated<Se> {
                     self.take(consumed);
                 }
                 Frame::Plain { consumed, payload } => {
-                    let data = self.below.filled().get(payload).unwrap_or_default();
+                    let data = held(self.below.filled(), payload);
                     self.plain.extend_from_slice(data);
                     self.take(consumed);
                 }
@@ -94,13 +94,13 @@ impl<Se: Seal> Stream for Inflated<Se> {
     }
 
     fn filled(&mut self) -> &mut [u8] {
-        self.plain.get_mut(self.used..).unwrap_or_default()
+        held_mut(&mut self.plain, self.used..)
     }
 
     fn runs<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> usize {
         match out.first_mut() {
             Some(first) if self.used < self.plain.len() => {
-                *first = IoSlice::new(self.plain.get(self.used..).unwrap_or_default());
+                *first = IoSlice::new(held(&self.plain, self.used..));
                 1
             }
             _ => 0,

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use adit_shadowsocks::{UserId, UserRef, Users, UsersError};
+use adit_wire::narrow;
 use tokio::sync::Notify;
 
 use crate::account::{Account, Usage};
@@ -207,7 +208,7 @@ fn place_of(ip: IpAddr) -> usize {
         IpAddr::V6(v6) => v6.to_bits() >> 64,
     };
     let spread = (bits as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
-    usize::try_from(spread).unwrap_or_default() % HINTS
+    narrow::<usize>(spread) % HINTS
 }
 
 /// A panic of another thread leaves the tables whole.

@@ -7,6 +7,8 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use adit_wire::u64_from;
+
 /// How much is looked at together, octets.
 const WINDOW: u64 = 2 << 20;
 /// The longest time for that much: 16 MiB/s. Slower flows are left alone.
@@ -55,7 +57,7 @@ impl Pace {
 
     /// Counts, and learns how fast the flow is; gives the number.
     fn count(&mut self, n: usize, pipe: impl AsFd) -> u64 {
-        let n = u64::try_from(n).unwrap_or(u64::MAX);
+        let n = u64_from(n);
         self.moved += n;
         let since = *self.since.get_or_insert_with(Instant::now);
         if self.moved >= WINDOW {

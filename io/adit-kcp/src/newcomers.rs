@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use adit_crypto::packet::session::{Head, PacketSession, ROOM, SessionId, SessionKey};
 use adit_net::ambient::Chance;
-use adit_wire::Time;
+use adit_wire::{Time, held};
 
 /// Newcomers at a time; the oldest make room.
 const MOST: usize = 256;
@@ -70,7 +70,7 @@ impl Newcomers {
             let fresh = self.waiting.remove(&id);
             return fresh.map_or(Met::Foreign, |one| Met::Fresh(one, range));
         }
-        let payload = packet.get(range).unwrap_or_default();
+        let payload = held(packet, range);
         if one.early.len() < EARLY && !payload.is_empty() {
             one.early.push(payload.to_vec());
         }
@@ -89,7 +89,7 @@ impl Newcomers {
         self.make_room(now);
         let mut one = Newcomer {
             session: Box::new(session),
-            early: vec![packet.get(range).unwrap_or_default().to_vec()],
+            early: vec![held(packet, range).to_vec()],
             since: now,
         };
         let answer = nothing(&mut one.session);

@@ -2,6 +2,8 @@
 
 use std::io::IoSlice;
 
+use adit_wire::held;
+
 /// So many bytes of buffers that follow each other.
 #[derive(Debug, Clone)]
 pub(super) struct Parts<'a> {
@@ -47,7 +49,7 @@ impl<'a> Parts<'a> {
     }
 
     fn pass(&mut self) {
-        self.bufs = self.bufs.get(1..).unwrap_or_default();
+        self.bufs = held(self.bufs, 1..);
         self.passed = 0;
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use adit_crypto::packet::session::{Role, SessionId};
-use adit_wire::{Broken, Time};
+use adit_wire::{Broken, Time, held};
 
 use super::route::Route;
 use super::session::Session;
@@ -59,7 +59,7 @@ impl Table {
                 let _ = self.socket.transport.try_send(&answer[..], from);
             }
             Met::Fresh(one, range) => {
-                let packet = packet.get(range).unwrap_or_default();
+                let packet = held(packet, range);
                 self.born(id, one, packet, from, now, tally);
             }
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use adit_crypto::packet::session::{Head, PacketSession, SessionId};
 use adit_kcp_proto::{ChangeError, Config, Kcp, SendError, State as Life, Stats};
 use adit_net::ambient::{self, Chance};
-use adit_wire::{Broken, Entropy, Time};
+use adit_wire::{Broken, Entropy, Time, held};
 
 use crate::newcomers::nothing;
 
@@ -172,7 +172,7 @@ impl Session {
         if taken == 0 {
             return (0, false);
         }
-        state.came(&self.socket, packets.get(..taken).unwrap_or_default(), now);
+        state.came(&self.socket, held(packets, ..taken), now);
         (taken, !std::mem::replace(&mut state.touched, true))
     }
 

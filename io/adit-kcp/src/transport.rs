@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use adit_net::Udp;
+use adit_wire::held;
 
 use super::settings::LONGEST;
 
@@ -222,7 +223,7 @@ fn receive(
         let count = count.count();
         let (run, behind) = rest.split_at_mut(count);
         each(run, *from);
-        (rest, senders) = (behind, senders.get(count..).unwrap_or_default());
+        (rest, senders) = (behind, held(senders, count..));
     }
     Poll::Ready(Ok(()))
 }

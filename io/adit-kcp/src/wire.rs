@@ -8,7 +8,7 @@ use adit_crypto::packet::session::PacketSession;
 use adit_fec::{Decoder, Encoder, HEADER, Matrix, OOB_HEADER, put_oob};
 use adit_kcp_proto::{HEADER_LEN, Kcp};
 use adit_net::ambient::Chance;
-use adit_wire::Time;
+use adit_wire::{Time, held, held_mut, u64_from};
 
 use super::allowance::Allowance;
 use super::counters::add;
@@ -442,7 +442,7 @@ impl Wire {
         add(&counters.fec_recovered, now.recovered - told.recovered);
         add(&counters.fec_errs, now.errors - told.errors);
         let set = std::sync::atomic::Ordering::Relaxed;
-        let waiting = u64::try_from(decoder.waiting()).unwrap_or(u64::MAX);
+        let waiting = u64_from(decoder.waiting());
         counters.fec_shard_set.store(waiting, set);
         let newest = decoder.newest_group().unwrap_or(0);
         counters.fec_shard_min.store(newest.into(), set);
@@ -483,13 +483,13 @@ impl Batch {
     /// Seals those that are not yet, at most [`SEALED`].
     fn seal(&mut self, socket: &Socket, session: Option<&mut PacketSession>) {
         let (done, start) = self.sealed;
-        let lens = self.lens.get(done..self.count).unwrap_or_default();
+        let lens = held(&self.lens, done..self.count);
         let mut packets: [&mut [u8]; SEALED] = std::array::from_fn(|_| Default::default());
-        let mut rest = self.bytes.get_mut(start..).unwrap_or_default();
+        let mut rest = held_mut(&mut self.bytes, start..);
         for (packet, len) in packets.iter_mut().zip(lens) {
             (*packet, rest) = rest.split_at_mut(*len);
         }
-        let packets = packets.get_mut(..lens.len()).unwrap_or_default();
+        let packets = held_mut(&mut packets, ..lens.len());
         let Settings { crypt, key, .. } = &socket.settings;
         let sealed = match (session, crypt, key) {
             (Some(session), _, _) => packets
@@ -516,8 +516,8 @@ impl Batch {
         (self.count, self.used) = (0, 0);
         // Copies go behind the whole batch: what loses the one seldom loses the other too then.
         for _ in 0..times {
-            let mut rest = self.bytes.get(..used).unwrap_or_default();
-            for run in runs(self.lens.get(..count).unwrap_or_default()) {
+            let mut rest = held(&self.bytes, ..used);
+            for run in runs(held(&self.lens, ..count)) {
                 let segment = run.first().copied().unwrap_or(0);
                 let (bytes, behind) = rest.split_at(run.iter().sum::<usize>().min(rest.len()));
                 rest = behind;

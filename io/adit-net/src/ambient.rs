@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use adit_wire::{Clock, Entropy, Time, Unix};
+use adit_wire::{Clock, Entropy, Time, Unix, narrow};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -36,7 +36,7 @@ pub fn unix() -> Unix {
 pub fn now() -> Time {
     static START: OnceLock<Instant> = OnceLock::new();
     let spent = START.get_or_init(Instant::now).elapsed();
-    Time(u64::try_from(spent.as_micros()).unwrap_or(u64::MAX))
+    Time(narrow(spent.as_micros()))
 }
 
 /// The calling thread's generator: ChaCha seeded from the system, seeded anew every MiB.

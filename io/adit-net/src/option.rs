@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
+use adit_wire::narrow;
+
 /// Sets an option whose value is an `int`.
 #[allow(unsafe_code, reason = "no safe wrapper has these socket options")]
 pub(crate) fn set(
@@ -12,7 +14,7 @@ pub(crate) fn set(
     value: u32,
 ) -> io::Result<()> {
     let value = libc::c_int::try_from(value).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let len = libc::socklen_t::try_from(size_of_val(&value)).unwrap_or_default();
+    let len: libc::socklen_t = narrow(size_of_val(&value));
     // SAFETY: the descriptor is open for as long as `socket` is borrowed; the pointer and the
     // length are those of `value`, which lives beyond the call, and the system only reads it.
     let done = unsafe {
@@ -36,7 +38,7 @@ pub(crate) fn set(
 #[allow(unsafe_code, reason = "no safe wrapper has these socket options")]
 pub(crate) fn get(socket: &impl AsFd, level: libc::c_int, name: libc::c_int) -> io::Result<u32> {
     let mut value: libc::c_int = 0;
-    let mut len = libc::socklen_t::try_from(size_of_val(&value)).unwrap_or_default();
+    let mut len: libc::socklen_t = narrow(size_of_val(&value));
     // SAFETY: the descriptor is open for as long as `socket` is borrowed; the pointers are those of
     // `value` and `len`, which live beyond the call, and the system writes at most `len` bytes to
     // `value`.

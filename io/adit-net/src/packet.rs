@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use adit_wire::{held, held_mut};
+
 /// Room in front of a received datagram: any address and every header of every dialect, twice.
 pub const HEAD: usize = 2048;
 /// Room behind a received datagram: tags and padding for each of several layers.
@@ -49,12 +51,12 @@ impl PacketBuf {
     /// The payload.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
-        self.bytes.get(self.payload.clone()).unwrap_or_default()
+        held(&self.bytes, self.payload.clone())
     }
 
     /// The payload.
     pub fn payload_mut(&mut self) -> &mut [u8] {
-        self.bytes.get_mut(self.payload.clone()).unwrap_or_default()
+        held_mut(&mut self.bytes, self.payload.clone())
     }
 
     /// Says where in the whole buffer the payload lies now; clamped to the buffer.
@@ -85,7 +87,7 @@ impl PacketBuf {
     /// Where the next datagram is received: everything between the rooms.
     pub fn space(&mut self) -> &mut [u8] {
         let end = self.bytes.len() - TAIL;
-        self.bytes.get_mut(HEAD..end).unwrap_or_default()
+        held_mut(&mut self.bytes, HEAD..end)
     }
 
     /// Declares the first `n` bytes of [`space`](Self::space) the payload.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use adit_wire::u64_from;
+
 /// When new keys are made: whatever comes first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -26,7 +28,7 @@ impl Limits {
 
     pub(crate) fn octets(&self) -> u64 {
         let least = self.rekey_write_limit.min(self.rekey_read_limit);
-        u64::try_from(least).unwrap_or(u64::MAX)
+        u64_from(least)
     }
 }
 

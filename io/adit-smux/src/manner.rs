@@ -5,6 +5,7 @@ use std::task::{Context, Poll, ready};
 
 use adit_smux_proto::Version;
 use adit_stream::BoxStream;
+use adit_wire::held;
 
 use super::snappy::{Decoder, Front, STREAM};
 use super::{End, SnappyError};
@@ -48,7 +49,7 @@ impl Manner {
         }
         let (mut decoder, mut at) = (Decoder::default(), 0);
         loop {
-            let rest = wire.get(at..).unwrap_or_default();
+            let rest = held(wire, at..);
             match decoder.front(rest)? {
                 Front::NeedMore(total) => return Ok(Seen::NeedMore(at + total)),
                 Front::Skip(used) => at += used,

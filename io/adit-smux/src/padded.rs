@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use adit_crypto::packet::qpp::{Pads, Position};
+use adit_wire::held_mut;
 
 /// Bytes that are encrypted at once: two frames of kcptun.
 const PIECE: usize = 16 << 10;
@@ -41,8 +42,7 @@ impl Padded {
         let mut at = lock(&self.reads);
         let done = below(out);
         if let Poll::Ready(Ok(n)) = done {
-            self.pads
-                .decrypt(&mut at, out.get_mut(..n).unwrap_or_default());
+            self.pads.decrypt(&mut at, held_mut(out, ..n));
         }
         done
     }

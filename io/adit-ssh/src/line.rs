@@ -12,6 +12,7 @@ use adit_ssh_proto::transport::{Event, Step, Transport};
 use adit_ssh_proto::{Disconnect, SshError};
 use adit_stream::bulk::{Bulk, OPENED};
 use adit_stream::{BoxStream, Short, Stream};
+use adit_wire::held;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::computations::{Computations, Whose};
@@ -213,7 +214,7 @@ impl Line {
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let out = self.transport.take_output();
-            let rest = out.get(self.sent..).unwrap_or_default();
+            let rest = held(out, self.sent..);
             if rest.is_empty() {
                 break;
             }

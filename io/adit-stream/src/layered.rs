@@ -5,7 +5,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
 use std::task::{Context, Poll, ready};
 
-use adit_wire::{Broken, Open, Opened, Room, Seal};
+use adit_wire::{Broken, Open, Opened, Room, Seal, held, held_mut};
 
 use crate::lane::RelayLane;
 use crate::{Stream, Tcp};
@@ -108,11 +108,7 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
     fn open_all(&mut self) -> io::Result<usize> {
         loop {
             // Also without a byte: a codec may know already that none will come.
-            let wire = self
-                .below
-                .filled()
-                .get_mut(self.opened..)
-                .unwrap_or_default();
+            let wire = held_mut(self.below.filled(), self.opened..);
             match self.open.open(wire).map_err(broken)? {
                 Opened::NeedMore { total } => return Ok(total.max(wire.len() + 1)),
                 Opened::End => {
@@ -231,7 +227,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
 
     fn filled(&mut self) -> &mut [u8] {
         match self.runs.front() {
-            Some(run) => self.below.filled().get_mut(run.clone()).unwrap_or_default(),
+            Some(run) => held_mut(self.below.filled(), run.clone()),
             None => Default::default(),
         }
     }
@@ -240,7 +236,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
         let bytes: &'a [u8] = self.below.filled();
         let mut count = 0;
         for (slice, run) in out.iter_mut().zip(&self.runs) {
-            *slice = IoSlice::new(bytes.get(run.clone()).unwrap_or_default());
+            *slice = IoSlice::new(held(bytes, run.clone()));
             count += 1;
         }
         count
@@ -283,11 +279,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
 
     fn slot(&mut self) -> &mut [u8] {
         match self.reserved {
-            Some((room, size)) => self
-                .below
-                .slot()
-                .get_mut(room.head..room.head + size)
-                .unwrap_or_default(),
+            Some((room, size)) => held_mut(self.below.slot(), room.head..room.head + size),
             None => Default::default(),
         }
     }
@@ -313,9 +305,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
                 break;
             }
             rest = behind;
-            let payload = record
-                .get_mut(room.head..room.head + size)
-                .unwrap_or_default();
+            let payload = held_mut(record, room.head..room.head + size);
             *slice = IoSliceMut::new(payload);
             count += 1;
             if !self.seal.steady() {
@@ -342,13 +332,12 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
         };
         if n > size && self.seal.looks_ahead() {
             let (all, count) = records.clone().together();
-            let all = all.get(..count).unwrap_or_default();
-            self.seal.seal_ahead(slot, all);
+            self.seal.seal_ahead(slot, held(&all, ..count));
         }
         let mut end = 0;
         for payload in records {
             let behind = payload.end + room.tail;
-            let record = slot.get_mut(..behind).unwrap_or_default();
+            let record = held_mut(slot, ..behind);
             let wire = self.seal.seal(record, payload).map_err(broken)?;
             if wire.start > end {
                 record.copy_within(wire.clone(), end);

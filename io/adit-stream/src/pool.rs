@@ -50,6 +50,7 @@ impl Class {
     /// The size in bytes.
     #[must_use]
     pub fn bytes(self) -> usize {
+        debug_assert!(self <= Self::LARGE, "there is none above");
         SIZES.get(usize::from(self.0)).copied().unwrap_or(0)
     }
 }

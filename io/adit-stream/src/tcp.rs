@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use adit_net::asked::Asked;
 use adit_net::splice::Pipe;
 use adit_net::urgent;
+use adit_wire::{held, held_mut};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -65,11 +66,11 @@ impl Side {
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        self.buf.get_mut(self.start..self.end).unwrap_or_default()
+        held_mut(&mut self.buf, self.start..self.end)
     }
 
     fn space(&mut self) -> &mut [u8] {
-        self.buf.get_mut(self.end..).unwrap_or_default()
+        held_mut(&mut self.buf, self.end..)
     }
 
     fn advance(&mut self, n: usize) {
@@ -96,9 +97,9 @@ impl Side {
             self.buf.copy_within(self.start..self.end, 0);
         } else {
             let mut larger = Lease::take(self.hint, total);
-            let held = self.buf.get(self.start..self.end).unwrap_or_default();
-            if let Some(front) = larger.get_mut(..held.len()) {
-                front.copy_from_slice(held);
+            let old = held(&self.buf, self.start..self.end);
+            if let Some(front) = larger.get_mut(..old.len()) {
+                front.copy_from_slice(old);
             }
             self.buf = larger;
         }

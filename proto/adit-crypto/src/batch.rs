@@ -6,6 +6,7 @@
 //!
 //! The loops are plain Rust, compiled for the widest vectors of this CPU ([`crate::simd::Loop`]).
 
+use adit_wire::held;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::md5_block::SINES;
@@ -284,7 +285,7 @@ impl SipBatch {
         let words = messages.map(|message| message.as_chunks().0);
         let last = messages.map(|message| {
             let mut last = [0; 8];
-            let behind = message.get(len - len % 8..len).unwrap_or_default();
+            let behind = held(message, len - len % 8..len);
             last.iter_mut()
                 .zip(behind)
                 .for_each(|(place, byte)| *place = *byte);

@@ -3,6 +3,8 @@
 
 use core::fmt;
 
+use adit_wire::u64_from;
+
 use crate::{Secret, ct_eq};
 
 /// Digests credentials under a key of this process.
@@ -20,7 +22,7 @@ impl CredentialHasher {
     pub fn digest(&self, parts: &[&[u8]]) -> CredentialDigest {
         let mut hasher = blake3::Hasher::new_keyed(self.0.expose());
         for part in parts {
-            let len = u64::try_from(part.len()).unwrap_or(u64::MAX);
+            let len = u64_from(part.len());
             hasher.update(&len.to_le_bytes()).update(part);
         }
         let digest = CredentialDigest(Secret::new(*hasher.finalize().as_bytes()));

@@ -3,6 +3,7 @@
 
 use core::fmt;
 
+use adit_wire::{front, held};
 use aws_lc_rs::hmac as lc;
 use sha1::block_api::compress as compress_sha1;
 use sha2::block_api::compress256;
@@ -296,7 +297,7 @@ pub fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
 }
 
 fn first<const N: usize>(tag: &HmacTag) -> [u8; N] {
-    *tag.bytes.first_chunk().unwrap_or(&[0; N])
+    front(&tag.bytes)
 }
 
 impl fmt::Debug for HmacKey {
@@ -314,7 +315,7 @@ pub struct HmacTag {
 
 impl AsRef<[u8]> for HmacTag {
     fn as_ref(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
+        held(&self.bytes, ..self.len)
     }
 }
 

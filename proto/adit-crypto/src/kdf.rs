@@ -3,6 +3,7 @@
 use core::fmt;
 use core::num::NonZeroU32;
 
+use adit_wire::held;
 use aws_lc_rs::pbkdf2;
 
 use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
@@ -66,7 +67,7 @@ pub fn evp_bytes_to_key(password: &[u8], out: &mut [u8]) {
         let next = md5(&[last_one, password]);
         *last.expose_mut() = next;
         before = next.len();
-        chunk.copy_from_slice(last.expose().get(..chunk.len()).unwrap_or_default());
+        chunk.copy_from_slice(held(last.expose(), ..chunk.len()));
     }
 }
 

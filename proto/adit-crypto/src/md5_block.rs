@@ -148,6 +148,7 @@ pub(crate) fn compress(state: &mut [u32; 4], blocks: &[[u8; 64]]) {
     for block in blocks {
         let before = [a, b, c, d];
         let (words, _) = block.as_chunks::<4>();
+        debug_assert_eq!(words.len(), 16, "the rounds name as many");
         let m = |at: usize| words.get(at).map_or(0, |word| u32::from_le_bytes(*word));
         round!(F a b c d m, 0, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15], [7, 12, 17, 22]);
         round!(G a b c d m, 16, [1, 6, 11, 0, 5, 10, 15, 4, 9, 14, 3, 8, 13, 2, 7, 12], [5, 9, 14, 20]);

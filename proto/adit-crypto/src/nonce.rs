@@ -2,6 +2,8 @@
 
 use core::ops::Deref;
 
+use adit_wire::held;
+
 use crate::{AeadKind, CryptoError};
 
 /// A nonce of 12 or 24 bytes.
@@ -14,7 +16,7 @@ pub struct Nonce {
 impl Deref for Nonce {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
+        held(&self.bytes, ..self.len)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The erasure code: parity of data shards, and data shards of what is left.
 
+use adit_wire::{held, held_mut};
+
 use crate::{
     Level, Matrix,
     plans::{MAX_SHARDS, Plans, Set},
@@ -139,22 +141,23 @@ impl Code {
             to.copy_from_slice(rest);
         }
         let pieces = [(0, whole), (whole.len(), &end[..])];
-        let pieces = pieces.get(..1 + usize::from(!rest.is_empty()));
+        let (pieces, _) = pieces.split_at(1 + usize::from(!rest.is_empty()));
+        debug_assert!(place < self.data, "a data shard");
         let mut factors = [0; FOUR];
         let mut rows = self.rows.chunks_exact(self.data);
         for four in parity.chunks_mut(FOUR * stride) {
             for (factor, row) in factors.iter_mut().zip(&mut rows) {
                 *factor = row.get(place).copied().unwrap_or(0);
             }
-            for (at, piece) in pieces.unwrap_or_default() {
+            for (at, piece) in pieces {
                 let mut outputs: [&mut [u8]; FOUR] = Default::default();
                 let mut count = 0;
                 for (output, row) in outputs.iter_mut().zip(four.chunks_exact_mut(stride)) {
-                    *output = row.get_mut(*at..at + piece.len()).unwrap_or_default();
+                    *output = held_mut(row, *at..at + piece.len());
                     count += 1;
                 }
-                let outputs = outputs.get_mut(..count).unwrap_or_default();
-                let factors = factors.get(..count).unwrap_or_default();
+                let outputs = held_mut(&mut outputs, ..count);
+                let factors = held(&factors, ..count);
                 self.path.add(factors, piece, outputs);
             }
         }
@@ -190,7 +193,7 @@ impl Code {
             at_hand.insert(index);
             *input = bytes;
         }
-        let inputs = inputs.get(..self.data).unwrap_or_default();
+        let inputs = held(&inputs, ..self.data);
         same_length(inputs.iter().copied(), lost)?;
         self.repair(at_hand, inputs, lost)
     }

@@ -1,5 +1,7 @@
 //! The receiver of shards: finds groups in whatever order they come, and restores what was lost.
 
+use adit_wire::usize_from;
+
 use crate::{
     Code, Matrix, Packet,
     group::{Added, Group, Lent, Pool, Shard},
@@ -324,7 +326,7 @@ impl Window {
     /// the window moves back to where the shards are.
     fn group(&mut self, id: u32, pool: &mut Pool) -> Option<&mut Group> {
         let newest = self.newest.unwrap_or(id);
-        let behind = usize::try_from(self.distance(id, newest)).unwrap_or(usize::MAX);
+        let behind = usize_from(self.distance(id, newest));
         let ahead = self.distance(newest, id);
         if self.newest.is_some() && behind < WINDOW {
             self.stale = 0;
@@ -336,7 +338,7 @@ impl Window {
                 return None;
             }
         }
-        let steps = usize::try_from(ahead).unwrap_or(WINDOW).clamp(1, WINDOW);
+        let steps = usize_from(ahead).clamp(1, WINDOW);
         self.groups.rotate_right(steps);
         let new = self.groups.iter_mut().take(steps);
         new.for_each(|group| group.clear(pool));

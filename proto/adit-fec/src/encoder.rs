@@ -3,7 +3,7 @@
 
 use core::{ops::Range, time::Duration};
 
-use adit_wire::{Broken, Time};
+use adit_wire::{Broken, Time, held, narrow};
 
 use crate::{
     Code, CodeError,
@@ -110,7 +110,7 @@ impl Encoder {
         let mut new = Self::new(code, max_datagram)?;
         let place = new.numbers.place(position).map_or(0, |(_, place)| place);
         if place < new.code.data() {
-            new.first = position.wrapping_sub(u32::try_from(place).unwrap_or(0));
+            new.first = position.wrapping_sub(narrow(place));
             (new.filled, new.given_up) = (place, place > 0);
         }
         Ok(new)
@@ -162,7 +162,7 @@ impl Encoder {
         put_header(packet, seqid, DATA, size).ok_or(Broken::NoRoom("the FEC header"))?;
         let continuous = self.last.is_some_and(|last| now.since(last) < CONTINUOUS);
         self.last = Some(now);
-        self.push(packet.get(SHARD_HEADER..).unwrap_or_default());
+        self.push(held(packet, SHARD_HEADER..));
         if self.filled == self.code.data() {
             self.close(continuous || self.early.is_some());
         } else if let (Some(after), None, false) = (self.early, self.due, self.given_up) {
@@ -242,6 +242,7 @@ impl Encoder {
     }
 
     fn repeat(&mut self, place: usize) {
+        debug_assert!(place < self.filled, "a place that is taken");
         let from = place * self.longest;
         let len = self.lens.get(place).copied().unwrap_or(0);
         self.copies
@@ -252,7 +253,7 @@ impl Encoder {
     fn fill(&mut self, filler: &[u8]) {
         let most = self.longest - SIZE;
         let filler = filler.get(..most).unwrap_or(filler);
-        let size = u16::try_from(SIZE + filler.len()).unwrap_or(0);
+        let size = narrow::<u16>(SIZE + filler.len());
         if let Some(slot) = slot_mut(&mut self.copies, self.longest, self.filled) {
             put(slot, 0, &size.to_le_bytes());
             put(slot, SIZE, filler);
@@ -288,6 +289,7 @@ impl Encoder {
     }
 
     fn count(&mut self, len: usize) {
+        debug_assert!(self.filled < self.lens.len(), "a full group is closed");
         if let Some(slot) = self.lens.get_mut(self.filled) {
             *slot = len;
         }
@@ -305,7 +307,7 @@ impl Encoder {
             };
         }
         self.sums.clear();
-        let shards = u32::try_from(self.code.shards()).unwrap_or(0);
+        let shards = narrow(self.code.shards());
         self.first = self.numbers.after(self.first, shards);
         (self.filled, self.protected, self.due) = (0, 0, None);
         (self.given_up, self.uncopied) = (false, 0);
@@ -313,7 +315,7 @@ impl Encoder {
 
     /// The number of a shard; a group does not straddle the end of the numbers.
     fn seqid(first: u32, place: usize) -> u32 {
-        first.wrapping_add(u32::try_from(place).unwrap_or(0))
+        first.wrapping_add(narrow(place))
     }
 }
 

@@ -1,5 +1,7 @@
 //! The shards of one group that have come, and what can be made of them.
 
+use adit_wire::held;
+
 use crate::{
     Code,
     packet::SHARD_HEADER,
@@ -16,7 +18,7 @@ pub(crate) struct Shard {
 
 impl Shard {
     pub(crate) fn payload(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
+        held(&self.bytes, ..self.len)
     }
 }
 
@@ -74,8 +76,9 @@ pub(crate) struct Lent<'a> {
 impl<'a> Lent<'a> {
     /// Of the shard.
     fn payload(self) -> &'a [u8] {
+        debug_assert!(self.at < self.packets.len(), "a shard of these packets");
         let packet = self.packets.get(self.at).copied().unwrap_or_default();
-        packet.get(SHARD_HEADER..).unwrap_or_default()
+        held(packet, SHARD_HEADER..)
     }
 }
 

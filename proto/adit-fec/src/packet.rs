@@ -7,6 +7,8 @@
 //!             0x00f3     out of band: size u16, conv u32, bytes (size = 6 + their number)
 //! ```
 
+use adit_wire::narrow;
+
 use crate::CodeError;
 
 /// Bytes of sequence number and type.
@@ -107,7 +109,7 @@ pub(crate) struct Numbers {
 impl Numbers {
     /// For groups of `shards`, 1 to 256.
     pub(crate) fn new(shards: usize) -> Result<Self, CodeError> {
-        let group = u32::try_from(shards).unwrap_or(0);
+        let group = narrow::<u32>(shards);
         let groups = u32::MAX.checked_div(group).ok_or(CodeError::Shards)?;
         let end = groups * group;
         Ok(Self { group, end })

@@ -103,12 +103,12 @@ fn equations(code: &[u8], data: usize, at_hand: Set, out: &mut Vec<u8>) -> usize
     let rows = code.chunks_exact(data).enumerate();
     let rows = rows.filter(|(r, _)| at_hand.contains(data + r));
     for (n, (_, row)) in rows.enumerate() {
-        let factor = |c: usize| row.get(c).copied().unwrap_or(0);
-        out.extend((0..data).filter(lost).map(factor));
+        let factors = || (0..data).zip(row.iter().copied());
+        out.extend(factors().filter(|(c, _)| lost(c)).map(|(_, factor)| factor));
         let mut nth = 0;
-        out.extend((0..data).map(|c| {
+        out.extend(factors().map(|(c, factor)| {
             if at_hand.contains(c) {
-                return factor(c);
+                return factor;
             }
             nth += 1;
             u8::from(nth == n + 1)

@@ -1,5 +1,6 @@
 //! User and password in the scheme Basic (RFC 7617).
 
+use adit_wire::held;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -31,11 +32,11 @@ impl Login {
     }
 
     pub(crate) fn user(&self) -> &[u8] {
-        self.plain.get(..self.colon).unwrap_or_default()
+        held(&self.plain, ..self.colon)
     }
 
     pub(crate) fn password(&self) -> &[u8] {
-        self.plain.get(self.colon + 1..).unwrap_or_default()
+        held(&self.plain, self.colon + 1..)
     }
 }
 

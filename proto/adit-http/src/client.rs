@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use adit_wire::{Broken, Handshake, Rx, Step, Target, Tx};
+use adit_wire::{Broken, Handshake, Rx, Step, Target, Tx, held};
 use zeroize::Zeroizing;
 
 use crate::head::StatusLine;
@@ -103,7 +103,7 @@ impl Connect {
         // The end may have begun in what was searched before.
         let from = self.searched.saturating_sub(3);
         self.searched = bytes.len();
-        let new = bytes.get(from..).unwrap_or_default();
+        let new = held(bytes, from..);
         let at = new.windows(4).position(|four| four == b"\r\n\r\n")?;
         Some(from + at + 4)
     }
@@ -135,7 +135,7 @@ impl Handshake for Connect {
                 None if held < limit => return Ok(Step::NeedMore { total: held + 1 }),
                 _ => return Err(ClientError::TooLarge),
             };
-            let head = rx.bytes().get(..len).unwrap_or_default();
+            let head = adit_wire::held(rx.bytes(), ..len);
             let (line, _) = crate::head::split(head);
             let status = StatusLine::parse(line)
                 .map_err(ClientError::Malformed)?

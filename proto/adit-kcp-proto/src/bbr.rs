@@ -7,6 +7,8 @@
 //!   transmissions    ──▶ share sent again                  ─┘
 //! ```
 
+use adit_wire::u64_from;
+
 use crate::meters::{Loss, Lumps, Overrun};
 use crate::seq::{Sn, SnRing};
 
@@ -96,7 +98,7 @@ pub(crate) struct Bbr {
 impl Bbr {
     pub(crate) fn new(mss: usize, mode: Mode) -> Self {
         Self {
-            mss: u64::try_from(mss).unwrap_or(u64::MAX),
+            mss: u64_from(mss),
             mode,
             phase: Phase::Startup,
             rates: [0; ROUNDS],
@@ -128,7 +130,7 @@ impl Bbr {
         let gain = match self.phase {
             Phase::Startup => STARTUP,
             Phase::Drain => DRAIN,
-            Phase::Cruise { step, .. } => CYCLE.get(step).copied().unwrap_or(100),
+            Phase::Cruise { step, .. } => CYCLE[step % CYCLE.len()],
             Phase::ProbeRtt { .. } => 100,
         };
         self.path_rate().saturating_mul(gain) / 100
@@ -183,7 +185,7 @@ impl Bbr {
                 again,
             };
         }
-        if let Some(time) = (wide(len) * 1_000_000).checked_div(self.pace()) {
+        if let Some(time) = (u64_from(len) * 1_000_000).checked_div(self.pace()) {
             // Whoever was late may catch up: what a busy machine holds back is no measure of the
             // path, and would slow the pace more with every round.
             let credit = match self.rtt {
@@ -205,8 +207,8 @@ impl Bbr {
         let Some(sent) = self.sent.get(sn).copied() else {
             return;
         };
-        self.delivered += wide(len);
-        self.fresh += wide(len);
+        self.delivered += u64_from(len);
+        self.fresh += u64_from(len);
         self.delivered_at = now;
         if !sent.again {
             let rtt = now.saturating_sub(sent.at).max(1);
@@ -387,8 +389,4 @@ impl Bbr {
             self.phase = Phase::ProbeRtt { until };
         }
     }
-}
-
-fn wide(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
 }

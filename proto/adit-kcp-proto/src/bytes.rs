@@ -3,6 +3,8 @@
 //! What is pushed keeps its position until the ring is released past it, however often the ring
 //! grows, so that a window remembers a segment by position and length alone.
 
+use adit_wire::held;
+
 /// The ring a first push makes.
 const SMALLEST: usize = 256;
 
@@ -51,10 +53,12 @@ impl ByteRing {
 
     /// The bytes from `pos` on, in two pieces where they pass the end of the ring.
     pub(crate) fn parts(&self, pos: usize, len: usize) -> (&[u8], &[u8]) {
+        debug_assert!(len <= self.buf.len(), "no more than the ring holds");
         let start = pos & self.buf.len().wrapping_sub(1);
         let first = len.min(self.buf.len().saturating_sub(start));
+        // Of an empty ring any place is outside.
         let head = self.buf.get(start..start + first).unwrap_or_default();
-        let tail = self.buf.get(..len - first).unwrap_or_default();
+        let tail = held(&self.buf, ..len - first);
         (head, tail)
     }
 
@@ -78,6 +82,7 @@ impl ByteRing {
     }
 
     fn write(&mut self, pos: usize, data: &[u8]) {
+        debug_assert!(data.len() <= self.buf.len(), "the ring has grown before");
         let start = pos & self.buf.len().wrapping_sub(1);
         let first = data.len().min(self.buf.len().saturating_sub(start));
         let (head, tail) = data.split_at(first);

@@ -1,6 +1,6 @@
 //! The session: what the application calls, and how much may be out.
 
-use adit_wire::Time;
+use adit_wire::{Time, u64_from};
 
 use crate::acks::Acks;
 use crate::bbr::Bbr;
@@ -168,7 +168,7 @@ impl Kcp {
             return Err(SendError::Unread);
         }
         let taken = self.send.push(parts)?;
-        self.stats.bytes_sent += bytes(taken);
+        self.stats.bytes_sent += u64_from(taken);
         let at_once = self.config.compat == Compat::Go && !self.config.write_delay;
         if at_once && self.can_number() {
             self.flush_by(self.clock);
@@ -215,7 +215,7 @@ impl Kcp {
     }
 
     fn has_read(&mut self, read: usize, was_full: bool) {
-        self.stats.bytes_received += bytes(read);
+        self.stats.bytes_received += u64_from(read);
         if was_full && self.recv.free() > 0 {
             self.probe.tell = true;
             if self.config.compat == Compat::Go {
@@ -310,8 +310,4 @@ impl Kcp {
     pub(crate) fn can_number(&self) -> bool {
         self.most() > 0 && self.send.can_number(self.window())
     }
-}
-
-pub(crate) fn bytes(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
 }

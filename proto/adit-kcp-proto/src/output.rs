@@ -4,7 +4,7 @@
 //! written one by one, as the driver asks for them: acknowledgements, questions about windows,
 //! data in the order of numbers.
 
-use adit_wire::Time;
+use adit_wire::{Time, narrow};
 
 use crate::resend::Why;
 use crate::segment::{Cmd, HEADER_LEN, Header};
@@ -166,7 +166,7 @@ impl Kcp {
         };
         let (frg, len) = (seg.frg, seg.len);
         if datagram.fits(len) {
-            let len = u32::try_from(len).unwrap_or(u32::MAX);
+            let len = narrow(len);
             datagram.put(&Header { frg, len, ..header }, parts);
             self.stats.segments_out += 1;
             self.stats.retransmitted += 1;
@@ -190,7 +190,7 @@ impl Kcp {
             }
             let header = Header {
                 frg: seg.frg,
-                len: u32::try_from(len).unwrap_or(u32::MAX),
+                len: narrow(len),
                 ..header
             };
             datagram.put(&header, parts);

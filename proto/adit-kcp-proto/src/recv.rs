@@ -10,6 +10,8 @@
 
 use std::collections::VecDeque;
 
+use adit_wire::{held_mut, narrow};
+
 use crate::bytes::ByteRing;
 use crate::seq::{Sn, SnRing};
 
@@ -85,8 +87,7 @@ impl RecvWindow {
 
     /// Free segments, as told to the peer: those out of order do not count.
     pub(crate) fn free(&self) -> u16 {
-        let free = self.window.saturating_sub(self.ordered());
-        u16::try_from(free).unwrap_or(u16::MAX)
+        narrow(self.window.saturating_sub(self.ordered()))
     }
 
     /// Takes a data segment.
@@ -147,7 +148,7 @@ impl RecvWindow {
     pub(crate) fn consume(&mut self, n: usize) -> usize {
         let mut left = n;
         while self.front_message() > 0 {
-            let here = self.slots.get(self.front).map_or(0, |slot| slot.len) - self.offset;
+            let here = self.front_slot().len - self.offset;
             if left < here {
                 self.begin();
                 self.offset += left;
@@ -176,11 +177,11 @@ impl RecvWindow {
             let (first, second) = self.rest(slot);
             let had = filled;
             for part in [first, second] {
-                let room = out.get_mut(filled..).unwrap_or_default();
-                let n = part.len().min(room.len());
-                let (to, _) = room.split_at_mut(n);
-                to.copy_from_slice(part.get(..n).unwrap_or_default());
-                filled += n;
+                let room = held_mut(out, filled..);
+                let (part, _) = part.split_at(part.len().min(room.len()));
+                let (to, _) = room.split_at_mut(part.len());
+                to.copy_from_slice(part);
+                filled += part.len();
             }
             let whole = filled - had == first.len() + second.len();
             if !whole {
@@ -219,13 +220,20 @@ impl RecvWindow {
         self.next.distance(self.front)
     }
 
+    /// The front segment, which has come.
+    fn front_slot(&self) -> Slot {
+        let slot = self.slots.get(self.front).copied();
+        debug_assert!(slot.is_some(), "the front is in the ring");
+        slot.unwrap_or_default()
+    }
+
     /// Segments of the front message if it is complete; in stream mode every segment is.
     fn front_message(&self) -> u32 {
         let ordered = self.ordered();
         if ordered == 0 || self.message > 0 {
             return self.message;
         }
-        let frg = self.slots.get(self.front).map_or(0, |slot| slot.frg);
+        let frg = self.front_slot().frg;
         match (self.stream, u32::from(frg) + 1) {
             (true, _) => 1,
             (false, count) if count <= ordered => count,

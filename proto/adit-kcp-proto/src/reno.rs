@@ -1,5 +1,7 @@
 //! KCP's congestion window: slow start, one step per round trip, halved by loss.
 
+use adit_wire::u64_from;
+
 use crate::{Compat, Config};
 
 const SSTHRESH_MIN: u32 = 2;
@@ -18,7 +20,7 @@ impl Reno {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             compat: config.compat,
-            mss: u64::try_from(config.mss()).unwrap_or(u64::MAX),
+            mss: u64_from(config.mss()),
             // C opens its window at the end of the first flush.
             cwnd: u32::from(config.compat == Compat::Go),
             ssthresh: SSTHRESH_MIN,

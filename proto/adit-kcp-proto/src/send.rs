@@ -9,6 +9,8 @@
 //! One ring of segments holds all of it: a queued segment's number is already known, the window
 //! only decides when it may go.
 
+use adit_wire::narrow;
+
 use crate::bytes::ByteRing;
 use crate::flight::{Flight, Mark, NEVER};
 use crate::resend::{Evidence, Overtaken, Rules, Seg, Why};
@@ -165,7 +167,7 @@ impl SendWindow {
             while !part.is_empty() {
                 if room == 0 {
                     after -= 1;
-                    self.append(&[], u8::try_from(after).unwrap_or(u8::MAX));
+                    self.append(&[], narrow(after));
                     room = self.mss;
                 }
                 let (piece, tail) = part.split_at(part.len().min(room));

@@ -7,7 +7,7 @@
 //! A header carries no tag: with a wrong key it names nobody, and what follows proves the rest.
 
 use adit_crypto::HeaderCipher;
-use adit_wire::Broken;
+use adit_wire::{Broken, front};
 use hashbrown::HashTable;
 
 use crate::Key;
@@ -26,12 +26,11 @@ pub(crate) struct IdentityHash([u8; IDENTITY_LEN]);
 impl IdentityHash {
     /// Enough of it to tell users apart.
     pub(crate) fn half(self) -> u64 {
-        let half = self.0.first_chunk().copied();
-        u64::from_be_bytes(half.unwrap_or_default())
+        u64::from_be_bytes(front(&self.0))
     }
 
     pub(crate) fn of(hash: [u8; 32]) -> Self {
-        Self(hash.first_chunk().copied().unwrap_or_default())
+        Self(front(&hash))
     }
 
     /// The header that tells the holder of `identity` who the stream with `salt` is for.
@@ -79,7 +78,7 @@ impl IdentityHash {
     /// Where it falls in a table: it is a hash already, and nobody but the holders of the keys
     /// chooses it.
     fn slot(self) -> u64 {
-        u64::from_le_bytes(self.0.first_chunk().copied().unwrap_or_default())
+        u64::from_le_bytes(front(&self.0))
     }
 }
 

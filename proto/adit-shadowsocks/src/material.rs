@@ -9,7 +9,7 @@ use adit_crypto::{
     AeadKey, AeadKind, HeaderCipher, KdfContext, Secret, blake3_hash, evp_bytes_to_key,
     hkdf_sha1_subkey,
 };
-use adit_wire::{Broken, Entropy};
+use adit_wire::{Broken, Entropy, held, held_mut};
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::general_purpose::{GeneralPurpose, URL_SAFE_NO_PAD};
@@ -89,12 +89,7 @@ impl Material {
 
     fn fill(method: Method, write: impl FnOnce(&mut [u8])) -> Self {
         let mut bytes = Secret::new([0; 32]);
-        write(
-            bytes
-                .expose_mut()
-                .get_mut(..method.key_len())
-                .unwrap_or_default(),
-        );
+        write(held_mut(bytes.expose_mut(), ..method.key_len()));
         Self { bytes, method }
     }
 
@@ -112,8 +107,7 @@ impl Material {
 
     /// Exactly `method.key_len()` bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
-        let all = self.bytes.expose();
-        all.get(..self.method.key_len()).unwrap_or_default()
+        held(self.bytes.expose(), ..self.method.key_len())
     }
 
     /// The key of one direction of a stream, of one packet (AEAD) or of one UDP session (2022).

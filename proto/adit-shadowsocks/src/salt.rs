@@ -2,7 +2,7 @@
 
 use core::ops::Deref;
 
-use adit_wire::Entropy;
+use adit_wire::{Entropy, held};
 
 use crate::Method;
 
@@ -42,6 +42,6 @@ impl Salt {
 impl Deref for Salt {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
+        held(&self.bytes, ..self.len)
     }
 }

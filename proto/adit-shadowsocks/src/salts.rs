@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use adit_crypto::{Secret, SipKey};
-use adit_wire::{Broken, Unix};
+use adit_wire::{Broken, Unix, narrow};
 use hashbrown::HashTable;
 
 use crate::generations::Generations;
@@ -152,7 +152,7 @@ impl SaltPool {
 
 /// Slots within a shard are chosen by the low and the top bits of a digest, so the shard is not.
 fn shard_of(digest: u64) -> usize {
-    usize::try_from((digest >> 24) % SHARDS as u64).unwrap_or_default()
+    narrow((digest >> 24) % SHARDS as u64)
 }
 
 /// A panic of another thread leaves the tables whole: every step of an insertion is.

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use adit_wire::{Broken, Entropy, Unix};
+use adit_wire::{Broken, Entropy, Unix, narrow};
 
 use crate::field::get;
 
@@ -55,7 +55,7 @@ impl Hello {
 
 /// The lower 32 bits of a time: what the field holds.
 pub(crate) fn seconds(now: Unix) -> u32 {
-    u32::try_from(now.0 & 0xffff_ffff).unwrap_or(0)
+    narrow(now.0 & 0xffff_ffff)
 }
 
 /// A client's id at one server, and the number of its last connection.
@@ -107,7 +107,7 @@ fn draw(form: IdForm, entropy: &mut dyn Entropy) -> ([u8; 8], u32) {
         IdForm::Eight => {
             entropy.fill(&mut client);
             let start = u64::from_le_bytes(client) % 0xff_fffd;
-            (client, u32::try_from(start).unwrap_or(0))
+            (client, narrow(start))
         }
     }
 }

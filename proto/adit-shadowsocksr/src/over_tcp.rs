@@ -11,7 +11,7 @@
 
 use core::ops::Range;
 
-use adit_wire::{AddrError, Broken, Target, parse_addr, put_addr};
+use adit_wire::{AddrError, Broken, Target, held, parse_addr, put_addr};
 
 /// Size and fragment.
 const HEAD: usize = 3;
@@ -69,7 +69,7 @@ pub fn parse_datagram(bytes: &[u8]) -> Result<Datagram, Broken> {
             payload,
         });
     }
-    match parse_addr(frame.get(HEAD..).unwrap_or_default()) {
+    match parse_addr(held(frame, HEAD..)) {
         Ok((peer, used)) => Ok(Datagram::Packet {
             peer: Some(peer),
             payload: HEAD + used..total,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use adit_crypto::Secret;
+use adit_wire::usize_from;
 
 use crate::ProtocolKind;
 
@@ -107,7 +108,7 @@ impl ServerParam {
         }
         let (clients, mut users) = text.split_once('#').unwrap_or((text, ""));
         let clients = above_zero(clients).ok_or(ParamError::MaxClients)?;
-        param.max_clients = usize::try_from(clients).unwrap_or(usize::MAX);
+        param.max_clients = usize_from(clients);
         if kind == ProtocolKind::AuthChainF {
             let (seconds, rest) = users.split_once('#').unwrap_or((users, ""));
             if let Some(seconds) = above_zero(seconds) {

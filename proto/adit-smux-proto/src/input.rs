@@ -1,6 +1,6 @@
 //! Taking in what came from the peer.
 
-use adit_wire::{Broken, Time};
+use adit_wire::{Broken, Time, held, usize_from};
 
 use crate::{
     FRAME_HEADER, Session, StreamId,
@@ -54,7 +54,7 @@ impl Session {
         while !rest.is_empty() && (self.inside_frame() || self.wants_input()) {
             let used = self.piece(now, rest);
             let used = used.inspect_err(|why| self.broken = Some(*why))?;
-            rest = rest.get(used..).unwrap_or_default();
+            rest = held(rest, used..);
         }
         Ok(bytes.len() - rest.len())
     }
@@ -62,7 +62,7 @@ impl Session {
     /// Whether the next frame would be taken in.
     #[must_use]
     pub fn wants_input(&self) -> bool {
-        let buffer = usize::try_from(self.config.session_buffer).unwrap_or(usize::MAX);
+        let buffer = usize_from(self.config.session_buffer);
         self.held < buffer
             && self.refused.len() < MAX_REFUSED
             && (self.config.backlog == 0 || self.waiting.len() < self.config.backlog)

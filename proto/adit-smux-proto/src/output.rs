@@ -1,6 +1,8 @@
 //! Giving out what is to be sent: control frames first, then data, one frame of each stream in
 //! turn.
 
+use adit_wire::narrow;
+
 use crate::{
     FRAME_HEADER, Session, StreamError, StreamId,
     buffers::copy_front,
@@ -100,7 +102,7 @@ impl Session {
     fn control_frames(&mut self, room: &mut Room<'_>) {
         let version = self.config.version;
         let mut put = |command, id, body: &[u8]| {
-            let len = u16::try_from(body.len()).unwrap_or(0);
+            let len = narrow(body.len());
             room.put(&Header::new(command, len, id).bytes(version), body)
         };
         if self.alive && put(Command::Nothing, StreamId(0), &[]) {
@@ -159,7 +161,7 @@ impl Session {
             return false;
         };
         let copied = copy_front(&stream.outbox, body);
-        let len = u16::try_from(copied).unwrap_or(0);
+        let len = narrow(copied);
         room.commit(&Header::new(Command::Data, len, id).bytes(version), copied);
         stream.count_sent(copied);
         self.buffers.pop(&mut stream.outbox, copied);

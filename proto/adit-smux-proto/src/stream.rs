@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use adit_wire::{narrow, usize_from};
+
 use crate::{Version, event::Happenings};
 
 /// Window updates for each window's worth of bytes read.
@@ -119,7 +121,7 @@ impl Stream {
             Version::V1 => usize::MAX,
             Version::V2 => {
                 let unread = self.sent.wrapping_sub(self.consumed);
-                usize::try_from(self.window.saturating_sub(unread)).unwrap_or(usize::MAX)
+                usize_from(self.window.saturating_sub(unread))
             }
         }
     }
@@ -166,7 +168,7 @@ impl Stream {
 /// Counters of bytes run modulo 2³².
 fn low_bits(len: usize) -> u32 {
     const MASK: usize = 0xffff_ffff;
-    u32::try_from(len & MASK).unwrap_or(0)
+    narrow(len & MASK)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //!
 //! No length of the peer's leads to an allocation: everything read is a part of the message.
 
+use adit_wire::{narrow, usize_from, without_zeros};
+
 use crate::error::SshError;
 
 /// Reads values off the front of a message.
@@ -124,8 +126,7 @@ impl<'a> Reader<'a> {
         if bytes.first().is_some_and(|b| b & 0x80 != 0) {
             return Err(self.malformed());
         }
-        let zeros = bytes.iter().take_while(|b| **b == 0).count();
-        Ok(bytes.get(zeros..).unwrap_or_default())
+        Ok(without_zeros(bytes))
     }
 
     /// `name-list`: ASCII names; an empty list has none.
@@ -205,10 +206,6 @@ pub fn printable(bytes: &[u8], limit: usize) -> String {
     bytes.iter().take(limit).map(shown).collect()
 }
 
-fn len_u32(len: usize) -> u32 {
-    u32::try_from(len).unwrap_or(u32::MAX)
-}
-
 impl Put for Vec<u8> {
     fn put_u8(&mut self, value: u8) {
         self.push(value);
@@ -231,20 +228,15 @@ impl Put for Vec<u8> {
     }
 
     fn put_string(&mut self, value: &[u8]) {
-        let len = len_u32(value.len());
+        let len = narrow(value.len());
         self.put_u32(len);
-        self.extend(
-            value
-                .iter()
-                .take(usize::try_from(len).unwrap_or(usize::MAX)),
-        );
+        self.extend(value.iter().take(usize_from(len)));
     }
 
     fn put_mpint(&mut self, value: &[u8]) {
-        let zeros = value.iter().take_while(|b| **b == 0).count();
-        let digits = value.get(zeros..).unwrap_or_default();
+        let digits = without_zeros(value);
         let sign = digits.first().is_some_and(|b| b & 0x80 != 0);
-        self.put_u32(len_u32(digits.len() + usize::from(sign)));
+        self.put_u32(narrow(digits.len() + usize::from(sign)));
         if sign {
             self.push(0);
         }
@@ -266,7 +258,7 @@ impl Put for Vec<u8> {
         let at = self.len();
         self.put_u32(0);
         write(self);
-        let len = len_u32(self.len().saturating_sub(at + 4));
+        let len = narrow::<u32>(self.len().saturating_sub(at + 4));
         if let Some(place) = self.get_mut(at..at + 4) {
             place.copy_from_slice(&len.to_be_bytes());
         }

@@ -48,6 +48,7 @@ impl NhKey {
     /// need for one half of a group, or one stream for both.
     #[inline(always)]
     pub(crate) fn at<const WORDS: usize>(&self, piece: usize) -> &[[u32; WORDS]] {
+        debug_assert!(4 * piece <= self.0.len(), "a piece of the key");
         self.0.get(4 * piece..).unwrap_or_default().as_chunks().0
     }
 }

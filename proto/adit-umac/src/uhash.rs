@@ -62,6 +62,7 @@ impl<const TAG: usize> State<TAG> {
             } else {
                 self.take_octets(keys, kernel, data)
             };
+            debug_assert!(taken <= data.len(), "what was there");
             data = data.get(taken..).unwrap_or_default();
         }
     }
@@ -144,7 +145,7 @@ impl<const TAG: usize> Drop for State<TAG> {
 /// L1's result: NH and the length of the block in bits.
 #[inline(always)]
 fn with_length(sums: Sums, octets: usize) -> Sums {
-    // At most 1,024 octets.
+    debug_assert!(octets <= BLOCK, "more than a block");
     let bits = u64::try_from(8 * octets).unwrap_or(0);
     sums.map(|sum| sum.wrapping_add(bits))
 }

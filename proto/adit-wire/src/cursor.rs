@@ -62,3 +62,24 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 }
+
+/// A big-endian number without the zeros in front of it; nothing for zero itself.
+#[must_use]
+pub const fn without_zeros(mut number: &[u8]) -> &[u8] {
+    while let [0, rest @ ..] = number {
+        number = rest;
+    }
+    number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_in_front_are_no_digits() {
+        assert_eq!(without_zeros(&[0, 0, 1, 0]), [1, 0]);
+        assert_eq!(without_zeros(&[0, 0]), [0; 0]);
+        assert_eq!(without_zeros(&[7]), [7]);
+    }
+}

@@ -1,6 +1,6 @@
 //! A bounded dialogue, then done.
 
-use crate::Broken;
+use crate::{Broken, held, held_mut};
 
 /// A dialogue with a peer that ends in a value: SOCKS, HTTP CONNECT, a Shadowsocks header.
 ///
@@ -51,12 +51,12 @@ impl<'a> Rx<'a> {
     /// The bytes not eaten yet.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        self.bytes.get(self.eaten..).unwrap_or_default()
+        held(self.bytes, self.eaten..)
     }
 
     /// The bytes not eaten yet, to be opened in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        self.bytes.get_mut(self.eaten..).unwrap_or_default()
+        held_mut(self.bytes, self.eaten..)
     }
 
     /// Marks `n` more bytes as used; more than there are eats all.

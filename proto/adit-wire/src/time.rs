@@ -18,6 +18,7 @@ impl Time {
 impl Add<Duration> for Time {
     type Output = Self;
     fn add(self, span: Duration) -> Self {
+        // A span of more than 2⁶⁴ µs is for ever.
         Self(
             self.0
                 .saturating_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)),

@@ -1,5 +1,7 @@
 //! A sliding window over packet numbers, against replays.
 
+use crate::narrow;
+
 /// Width of the window in packets. Peers use 8128; batched I/O reorders widely.
 const BITS: u64 = 8192;
 const WORDS: usize = (BITS / 64) as usize;
@@ -43,7 +45,7 @@ impl SlidingWindow {
     /// The highest number seen; 0 before the first.
     #[must_use]
     pub fn highest(&self) -> u64 {
-        u64::try_from(self.next.saturating_sub(1)).unwrap_or(u64::MAX)
+        narrow(self.next.saturating_sub(1))
     }
 
     /// Whether `id` would be accepted.
@@ -67,6 +69,7 @@ impl SlidingWindow {
         }
         if !self.holds(id / 64) {
             self.grow(id / 64);
+            debug_assert!(self.holds(id / 64), "a grown ring has a place");
         }
         let id128 = u128::from(id);
         if id128 >= self.next {
@@ -102,7 +105,7 @@ impl SlidingWindow {
         let words = words.next_power_of_two();
         let mut grown = Self {
             next: self.next,
-            ring: vec![0; usize::try_from(words).unwrap_or(WORDS)],
+            ring: vec![0; narrow(words)],
             first,
         };
         let kept = self.first.max(last.saturating_sub(words - 1));
@@ -142,6 +145,7 @@ impl SlidingWindow {
 
     /// The length is a power of two of at most [`WORDS`].
     fn place(&self, word: u64) -> usize {
+        debug_assert!(!self.ring.is_empty(), "it was made to hold the word before");
         (word & (self.ring.len() as u64).wrapping_sub(1)) as usize
     }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use adit_engine::{Engine, Server, Usage};
+use adit_wire::u64_from;
 use serde::Serialize;
 
 use super::reply::{Answer, Reply};
@@ -124,7 +125,7 @@ pub(super) fn metrics(engine: &Engine) -> Reply {
         let sizes = [("receive", buffers.receive), ("send", buffers.send)];
         Some(sizes.map(|(direction, size)| {
             let labels = format!("{labels},direction=\"{direction}\"");
-            (labels, u64::try_from(size).unwrap_or(u64::MAX))
+            (labels, u64_from(size))
         }))
     });
     family(
@@ -141,7 +142,7 @@ pub(super) fn metrics(engine: &Engine) -> Reply {
         let at = &server.listening;
         let labels = format!("route=\"{}\",listen=\"{}\"", at.route, at.addr);
         let count = server.roster.users().len();
-        (labels, u64::try_from(count).unwrap_or(u64::MAX))
+        (labels, u64_from(count))
     });
     family(
         "adit_users",
@@ -149,7 +150,7 @@ pub(super) fn metrics(engine: &Engine) -> Reply {
         "Users that a server has.",
         users.collect(),
     );
-    let open = u64::try_from(engine.open_connections()).unwrap_or(u64::MAX);
+    let open = u64_from(engine.open_connections());
     family(
         "adit_connections_open",
         "gauge",

@@ -9,6 +9,7 @@ use adit_config::Secret;
 use adit_convert::sip008::{self, Server as Entry};
 use adit_crypto::{KdfContext, ct_eq};
 use adit_engine::Server;
+use adit_wire::u64_from;
 use zeroize::Zeroizing;
 
 use super::Api;
@@ -26,7 +27,7 @@ pub(super) fn path(name: &str, key: &str) -> String {
 /// 128 bits, in hexadecimal.
 fn secret(name: &str, key: &str) -> Zeroizing<String> {
     let mut bits = Zeroizing::new([0u8; 16]);
-    let len = u64::try_from(name.len()).unwrap_or(u64::MAX).to_le_bytes();
+    let len = u64_from(name.len()).to_le_bytes();
     KdfContext::new(CONTEXT).derive(&[&len, name.as_bytes(), key.as_bytes()], &mut *bits);
     Zeroizing::new(bits.iter().map(|byte| format!("{byte:02x}")).collect())
 }

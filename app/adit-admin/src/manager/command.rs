@@ -64,9 +64,7 @@ pub(crate) fn read(datagram: &[u8]) -> Result<Command, NoCommand> {
     // Programs in C send the zero at the end of their strings.
     let text = text.trim_end_matches('\0').trim();
     let end = text.find(|c: char| c.is_whitespace() || c == ':');
-    let (word, rest) = text
-        .split_at_checked(end.unwrap_or(text.len()))
-        .unwrap_or_default();
+    let (word, rest) = text.split_at(end.unwrap_or(text.len()));
     let rest = rest.trim_start();
     let body = rest.strip_prefix(':').unwrap_or(rest);
     match word {

@@ -23,7 +23,7 @@ use adit_convert::{AllowedPlugins, sip008};
 use adit_engine::Engine;
 use adit_net::ambient::SystemChance;
 use adit_net::keep;
-use adit_wire::Entropy;
+use adit_wire::{Entropy, u64_from};
 use tokio::time::sleep;
 use tracing::{info, warn};
 use zeroize::Zeroizing;
@@ -181,7 +181,7 @@ impl Document {
 }
 
 fn read_kept(path: &Path) -> io::Result<Option<Zeroizing<String>>> {
-    let limit = u64::try_from(sip008::MAX_BODY).unwrap_or(u64::MAX);
+    let limit = u64_from(sip008::MAX_BODY);
     match std::fs::metadata(path) {
         Ok(meta) if meta.len() > limit => Err(io::ErrorKind::FileTooLarge.into()),
         Ok(_) => std::fs::read_to_string(path).map(|text| Some(Zeroizing::new(text))),

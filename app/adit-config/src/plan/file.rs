@@ -2,6 +2,7 @@
 
 mod tables;
 
+use adit_wire::u64_from;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
@@ -35,7 +36,7 @@ pub(super) fn routes(
         lookup,
         document: secret_mask::document(&origin, text),
     };
-    if u64::try_from(text.len()).unwrap_or(u64::MAX) > MAX_FILE_LEN {
+    if u64_from(text.len()) > MAX_FILE_LEN {
         let title = format!("a configuration file has at most {MAX_FILE_LEN} bytes");
         reader.flaw(Flaw::new(Span::new(0, 1), title));
         return Vec::new();

@@ -7,7 +7,7 @@ pub(crate) mod text;
 use adit_kcp_proto::{Config, ConfigError, Congestion};
 use adit_shadowsocks::Edition;
 use adit_smux_proto::{ConfigError as SmuxError, Role as SmuxRole, Version};
-use adit_wire::Time;
+use adit_wire::{Time, narrow, usize_from};
 
 use self::keys::{
     ACKNODELAY, CC, COMP, CONN, DATA, EXPIRE, FRAMESIZE, INTERVAL, KEEPALIVE, LINGER, MODE, MTU,
@@ -280,7 +280,7 @@ fn qpp(builder: &mut EndpointBuilder<'_, '_>, seal: &PacketSeal) -> Option<Optio
 fn arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> Config {
     let (mode, listens) = (builder.get(&MODE), builder.role() == EndpointRole::Listener);
     let named = mode.config().unwrap_or_else(|| Config {
-        nodelay: u8::try_from(builder.get(&NODELAY).0.min(2)).unwrap_or(2),
+        nodelay: narrow(builder.get(&NODELAY).0.min(2)),
         interval_ms: builder.get(&INTERVAL).0,
         resend: u16::try_from(builder.get(&RESEND).0).unwrap_or(u16::MAX),
         ..Config::fast()
@@ -344,7 +344,7 @@ pub(crate) fn shards(
         builder.problem(flaw);
         return None;
     }
-    let count = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+    let count = |n: u32| usize_from(n);
     Some(Some(Shards {
         data: count(data),
         parity: count(parity),

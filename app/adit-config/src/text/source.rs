@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use adit_wire::u64_from;
 use zeroize::Zeroizing;
 
 /// Bytes of a file of secrets or users that are read at most.
@@ -78,7 +79,7 @@ pub fn read_file(path: &Path, limit: u64) -> io::Result<FileText> {
 }
 
 fn fits(text: &str, limit: u64) -> io::Result<()> {
-    if u64::try_from(text.len()).unwrap_or(u64::MAX) > limit {
+    if u64_from(text.len()) > limit {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
             format!("longer than {limit} bytes"),

@@ -9,7 +9,7 @@ use adit_net::ambient::{self, Chance};
 use adit_obfs::{Browser, ClientSettings, ClientState, Codecs, ObfsKind};
 use adit_shadowsocksr::{ClientParam, ClientStack, StackClient};
 use adit_stream::{BoxStream, Layered, put, run};
-use adit_wire::{Broken, Target};
+use adit_wire::{Broken, Target, narrow};
 
 use super::{Dialect, DialogueError, Spoken};
 use crate::connector::{Connector, Watch};
@@ -36,7 +36,7 @@ impl ShadowsocksR {
         let (kind, obfs, method) = (plan.protocol, plan.obfs, plan.method);
         let param = ClientParam::parse(kind, plan.protocol_param.expose())?;
         let password = plan.password.expose().as_bytes();
-        let overhead = u16::try_from(obfs.overhead()).unwrap_or(0);
+        let overhead = narrow(obfs.overhead());
         let key = method.key_from_password(password);
         let settings = ClientSettings {
             kind: obfs,

@@ -6,7 +6,7 @@ use adit_config::SsrServer;
 use adit_net::ambient::{self, Chance, SystemChance, SystemClock};
 use adit_obfs::{ServerSettings, ServerState};
 use adit_shadowsocksr::{ReplayStore, ServerParam, ServerStack};
-use adit_wire::Entropy;
+use adit_wire::{Entropy, narrow};
 
 use super::{Bench, Served};
 use crate::StartError;
@@ -21,7 +21,7 @@ pub(super) fn served(server: &SsrServer, bench: &Bench<'_>) -> Result<Served, St
     let mut seed = [0; 16];
     SystemChance.fill(&mut seed);
     let replays = Arc::new(ReplayStore::new(seed, started));
-    let overhead = u16::try_from(obfs.overhead()).unwrap_or(0);
+    let overhead = narrow(obfs.overhead());
     let stack = ServerStack::new(method, password, server.protocol, &param, overhead, replays)?;
     let key = method.key_from_password(password);
     let settings = ServerSettings {

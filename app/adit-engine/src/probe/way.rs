@@ -15,7 +15,7 @@ use adit_net::dial::{self, Family};
 use adit_shadowsocks::Edition;
 use adit_shadowsocksr::ProtocolKind;
 use adit_stream::{BoxStream, fill, flush};
-use adit_wire::{Host, Name, Target};
+use adit_wire::{Host, Name, Target, held};
 use tokio::time::{sleep, timeout};
 
 use super::GREETING;
@@ -179,7 +179,7 @@ pub async fn ask(
         }
     };
     let filled = io.filled();
-    let bytes = filled.get(..filled.len().min(KEPT)).unwrap_or_default();
+    let bytes = held(filled, ..filled.len().min(KEPT));
     let skew = |watch: Watch| watch.progress.skew();
     if proved() || (!expected.is_empty() && bytes.starts_with(expected)) {
         let bytes = bytes.to_vec();

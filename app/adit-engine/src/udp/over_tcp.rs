@@ -8,7 +8,7 @@ use adit_net::PacketBuf;
 use adit_shadowsocks::uot::{self, Frame, Request, Version};
 use adit_shadowsocksr::{Datagram, parse_datagram, put_datagram_head};
 use adit_stream::{BoxStream, Stream, fill};
-use adit_wire::Target;
+use adit_wire::{Target, held};
 
 use super::Datagrams;
 
@@ -174,8 +174,7 @@ impl State {
                     }
                     let n = more.min(total - have);
                     let filled = self.io.filled();
-                    self.early
-                        .extend_from_slice(filled.get(..n).unwrap_or_default());
+                    self.early.extend_from_slice(held(filled, ..n));
                     self.io.consume(n);
                 }
                 Frame::NeedMore { total } => {
@@ -193,7 +192,7 @@ impl State {
         } else {
             self.io.filled()
         };
-        let loaded = packet.load(bytes.get(at.payload.clone()).unwrap_or_default());
+        let loaded = packet.load(held(bytes, at.payload.clone()));
         if at.early {
             self.early.drain(..at.payload.end);
         } else {
@@ -304,7 +303,7 @@ pub(crate) async fn accept(
                 if n == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
-                early.extend_from_slice(io.filled().get(..n).unwrap_or_default());
+                early.extend_from_slice(held(io.filled(), ..n));
                 io.consume(n);
             }
         }

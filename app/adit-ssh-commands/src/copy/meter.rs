@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use adit_cli::patient::stderr;
+use adit_wire::u64_from;
 
 /// A line is drawn anew after this.
 const OFTEN: Duration = Duration::from_millis(150);
@@ -85,7 +86,7 @@ impl Meter {
 impl Line<'_> {
     /// So many octets more are carried; waits as long as the rate wants it.
     pub(crate) async fn add(&mut self, octets: usize) {
-        let octets = u64::try_from(octets).unwrap_or(u64::MAX);
+        let octets = u64_from(octets);
         self.at = self.at.saturating_add(octets);
         let meter = self.meter;
         if meter.shows.get() && meter.drawn.borrow().elapsed() >= OFTEN {

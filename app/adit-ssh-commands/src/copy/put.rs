@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use adit_ssh_proto::sftp::{Attrs, FileKind, OpenFlags, Request, Upload};
+use adit_wire::usize_from;
 
 use super::files::done;
 use super::local::attrs_of;
@@ -136,7 +137,7 @@ impl Remote {
                 let piece = upload.write(now, &mut self.client, Tag::Transfer, &mut self.out, fill);
                 match piece {
                     Ok(0) => break,
-                    Ok(len) => given += usize::try_from(len).unwrap_or(0),
+                    Ok(len) => given += usize_from(len),
                     Err(fault) if fault.is_end() => return Err(fault),
                     Err(fault) => {
                         outcome = Err(fault);

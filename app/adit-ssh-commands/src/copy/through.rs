@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use adit_ssh_proto::sftp::{Attrs, Download, FileKind, OpenFlags, Piece, Request, Upload};
+use adit_wire::{held_mut, u64_from, usize_from};
 
 use super::meter::Line;
 use super::names::{join, shown};
@@ -175,14 +176,14 @@ impl Held {
     fn take(&mut self, room: &mut [u8]) -> usize {
         let mut filled = 0;
         while let Some(piece) = self.pieces.remove(&self.next) {
-            let free = room.get_mut(filled..).unwrap_or_default();
+            let free = held_mut(room, filled..);
             let (now, later) = piece.split_at(piece.len().min(free.len()));
             if let Some(place) = free.get_mut(..now.len()) {
                 place.copy_from_slice(now);
             }
             filled += now.len();
             self.octets -= now.len();
-            self.next += u64::try_from(now.len()).unwrap_or(0);
+            self.next += u64_from(now.len());
             if !later.is_empty() {
                 self.pieces.insert(self.next, later.to_vec());
                 break;
@@ -273,7 +274,7 @@ impl Both {
             let (client, out) = (&mut target.client, &mut target.out);
             match self.upload.write(now, client, Tag::Transfer, out, fill)? {
                 0 => break,
-                len => given += usize::try_from(len).unwrap_or(0),
+                len => given += usize_from(len),
             }
         }
         Ok(given)

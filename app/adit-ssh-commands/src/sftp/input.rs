@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread;
 
 use adit_cli::{Code, Failure, out};
+use adit_wire::u64_from;
 use tokio::sync::mpsc;
 
 /// The longest line, octets.
@@ -87,7 +88,7 @@ impl Input {
 /// A line without its end; `None` behind the last one.
 fn line(source: &mut impl io::BufRead) -> Option<io::Result<Vec<u8>>> {
     let mut line = Vec::new();
-    let most = u64::try_from(LONGEST).unwrap_or(u64::MAX);
+    let most = u64_from(LONGEST);
     match io::BufRead::read_until(&mut source.take(most), b'\n', &mut line) {
         Err(why) => Some(Err(why)),
         Ok(0) => None,

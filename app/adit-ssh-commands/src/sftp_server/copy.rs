@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
+use adit_wire::{held, held_mut, u64_from};
 use rustix::io::Errno;
 
 use super::fault::errno;
@@ -33,17 +34,13 @@ pub(super) fn copy(
             Some(copied) => copied?,
             None => {
                 buffer.resize(AT_ONCE, 0);
-                through(
-                    (from, at),
-                    (to, there),
-                    buffer.get_mut(..most).unwrap_or_default(),
-                )?
+                through((from, at), (to, there), held_mut(&mut buffer, ..most))?
             }
         };
         if copied == 0 {
             break;
         }
-        let copied = u64::try_from(copied).unwrap_or(u64::MAX);
+        let copied = u64_from(copied);
         left = left.saturating_sub(copied);
         at = at.saturating_add(copied);
         there = there.saturating_add(copied);
@@ -78,7 +75,7 @@ fn through(
     buffer: &mut [u8],
 ) -> Result<usize, Errno> {
     let read = from.read_at(buffer, at).map_err(|why| errno(&why))?;
-    let data = buffer.get(..read).unwrap_or_default();
+    let data = held(buffer, ..read);
     to.write_all_at(data, there).map_err(|why| errno(&why))?;
     Ok(read)
 }

@@ -20,6 +20,7 @@ mod tree;
 use std::io::{Read, Write};
 
 use adit_ssh_proto::sftp::Frames;
+use adit_wire::held;
 
 pub(crate) use attributes::mode;
 pub(crate) use folder::date;
@@ -48,7 +49,7 @@ pub(crate) fn serve(
             Err(why) if why.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(why) => return Err(why.into()),
         };
-        let mut data = buffer.get(..read).unwrap_or_default();
+        let mut data = held(&buffer, ..read);
         while let Some(frame) = frames.next(&mut data)? {
             session.execute(frame, &mut out)?;
             if out.len() >= WRITE_AT_ONCE {

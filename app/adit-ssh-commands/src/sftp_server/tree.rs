@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use adit_wire::held;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -343,7 +344,7 @@ fn join(folder: &[u8], path: &[u8]) -> Vec<u8> {
 /// The folder and the last name of an absolute path. Slashes at the end belong to neither.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let slashes = path.iter().rev().take_while(|b| **b == b'/').count();
-    let path = path.get(..path.len() - slashes).unwrap_or_default();
+    let path = held(path, ..path.len() - slashes);
     match path.iter().rposition(|b| *b == b'/') {
         Some(place) => path.split_at_checked(place + 1).unwrap_or((path, b"")),
         None => (b"/", path),

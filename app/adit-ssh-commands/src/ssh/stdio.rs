@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::thread;
 
 use adit_ssh::{ChannelReader, ChannelWriter};
+use adit_wire::held;
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -75,12 +76,12 @@ pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
                 if n == 0 {
                     return runtime.block_on(writer.shutdown());
                 }
-                let mut typed = piece.get(..n).unwrap_or_default();
+                let mut typed = held(&piece, ..n);
                 while !typed.is_empty() {
                     out.clear();
                     let (done, wish) = escapes.feed(typed, &mut out);
                     send(&runtime, &mut writer, &out)?;
-                    typed = typed.get(done..).unwrap_or_default();
+                    typed = held(typed, done..);
                     if let Some(wish) = wish {
                         // Nobody to hear it: the program has ended.
                         let _ = to.blocking_send(wish);

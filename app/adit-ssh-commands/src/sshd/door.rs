@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use adit_net::ambient::{self, Chance};
 use adit_ssh_proto::key::Cidr;
-use adit_wire::{Entropy, Time, source_network, unmap};
+use adit_wire::{Entropy, Time, narrow, source_network, unmap};
 
 /// What failures add up to before a source is turned away.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -64,7 +64,7 @@ impl Startups {
         }
         let (over, span) = (strangers - self.start, self.full - self.start);
         let more = u64::from(100 - self.percent) * u64::from(over) / u64::from(span);
-        self.percent + u32::try_from(more).unwrap_or(100)
+        self.percent + narrow::<u32>(more)
     }
 }
 

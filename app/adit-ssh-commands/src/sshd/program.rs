@@ -14,6 +14,7 @@ use adit_net::child::terminal::{self, Terminal};
 use adit_ssh::server::{ServerSession, SessionControl};
 use adit_ssh::{ChannelReader, ChannelWriter};
 use adit_ssh_proto::connection::{self, Request};
+use adit_wire::held;
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::unix::pipe;
@@ -198,7 +199,7 @@ async fn step(from: &mut ChannelReader, to: &mut (impl AsyncWrite + Unpin)) -> O
     };
     let mut runs = [IoSlice::new(&[]); GATHER];
     let count = from.runs(&mut runs);
-    let written = to.write_vectored(runs.get(..count).unwrap_or_default());
+    let written = to.write_vectored(held(&runs, ..count));
     // A program that reads no more is none of the client's errors.
     let n = written.await.ok()?;
     from.consume(n);

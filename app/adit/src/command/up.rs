@@ -7,7 +7,7 @@ use adit_cli::{Done, Failure};
 use adit_config::{Plan, link};
 use adit_engine::Engine;
 use adit_shadowsocks::{Key, Method};
-use adit_wire::{Host, Target};
+use adit_wire::{Host, Target, held, held_mut};
 use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -105,10 +105,8 @@ async fn carry(proxy: SocketAddr) -> Result<Duration> {
         let (mut socket, _) = target.accept().await?;
         let mut head = [0; 1024];
         let mut have = 0;
-        while !head.get(..have).unwrap_or_default().ends_with(b"\r\n\r\n") {
-            let n = socket
-                .read(head.get_mut(have..).unwrap_or_default())
-                .await?;
+        while !held(&head, ..have).ends_with(b"\r\n\r\n") {
+            let n = socket.read(held_mut(&mut head, have..)).await?;
             if n == 0 {
                 bail!("the request was cut short");
             }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use adit_crypto::packet::session::{PacketSession, Role, SessionCipher};
 use adit_net::ambient::{self, Chance};
-use adit_wire::Time;
+use adit_wire::{Time, held};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::state::State;
@@ -207,7 +207,7 @@ impl Shared {
                     }
                     _ if from != state.peer => return,
                     (None, Some(key)) => match key.open(packet) {
-                        Ok(range) => packet.get(range).unwrap_or_default(),
+                        Ok(range) => held(packet, range),
                         Err(_) => return,
                     },
                     (None, None) => packet,

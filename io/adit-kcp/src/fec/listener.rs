@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use adit_crypto::packet::session::{Role, SessionId};
 use adit_net::{Buffers, ambient};
-use adit_wire::Time;
+use adit_wire::{Time, held};
 
 use super::lane::{Lane, Shared};
 use super::{Settings, Socket};
@@ -116,7 +116,7 @@ impl FecListener {
                 let Newcomer { session, early, .. } = one;
                 if let Some(lane) = self.begin(name, from, Some(session)) {
                     early.iter().for_each(|payload| lane.opened(payload, now));
-                    lane.opened(packet.get(range).unwrap_or_default(), now);
+                    lane.opened(held(packet, range), now);
                 }
             }
         }
@@ -125,7 +125,7 @@ impl FecListener {
     fn plain(&mut self, packet: &mut [u8], from: SocketAddr, now: Time) {
         let payload: &[u8] = match &self.socket.settings.key {
             Some(key) => match key.open(packet) {
-                Ok(range) => packet.get(range).unwrap_or_default(),
+                Ok(range) => held(packet, range),
                 Err(_) => return,
             },
             None => packet,

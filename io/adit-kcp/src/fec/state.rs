@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use adit_crypto::packet::session::{Head, PacketSession, SessionCipher};
 use adit_fec::{Decoder, Encoder, HEADER, Packet};
 use adit_net::ambient::{self, Chance};
-use adit_wire::{Broken, SlidingWindow, Time};
+use adit_wire::{Broken, SlidingWindow, Time, held, held_mut};
 
 use super::{LONGEST, NUMBER, Socket};
 use crate::newcomers::nothing;
@@ -84,7 +84,7 @@ impl State {
         let len = HEADER + NUMBER + datagram.len();
         let number = self.next.to_le_bytes();
         self.next += 1;
-        let shard = self.scratch.get_mut(head..head + len).unwrap_or_default();
+        let shard = held_mut(&mut self.scratch[..], head..head + len);
         let (_, payload) = shard.split_at_mut(HEADER.min(shard.len()));
         let (place, rest) = payload.split_at_mut(NUMBER.min(payload.len()));
         place.copy_from_slice(&number);
@@ -97,7 +97,7 @@ impl State {
     fn send_protection(&mut self, socket: &Socket, now: Time) -> io::Result<()> {
         let (head, _) = socket.settings.room();
         loop {
-            let room = self.scratch.get_mut(head..).unwrap_or_default();
+            let room = held_mut(&mut self.scratch[..], head..);
             let Some(len) = self.encoder.poll_output(room) else {
                 return Ok(());
             };
@@ -108,10 +108,7 @@ impl State {
     /// Seals the shard of `len` bytes in the scratch and hands it to the socket.
     fn leave(&mut self, socket: &Socket, len: usize, now: Time) -> io::Result<()> {
         let (head, tail) = socket.settings.room();
-        let packet = self
-            .scratch
-            .get_mut(..head + len + tail)
-            .unwrap_or_default();
+        let packet = held_mut(&mut self.scratch[..], ..head + len + tail);
         match (&mut self.crypt, &socket.settings.key) {
             (Some(session), _) => session.seal(packet),
             (None, Some(key)) => key.seal(packet, &mut Chance),
@@ -163,7 +160,7 @@ impl State {
             // The server waits for it; the next datagram says the same.
             let _ = socket.udp.try_send(&sign[..], from);
         }
-        Ok(packet.get(range).unwrap_or_default())
+        Ok(held(packet, range))
     }
 
     /// Takes in an opened packet; gives what it brings to `each`.

@@ -10,7 +10,7 @@ use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use adit_wire::Entropy;
+use adit_wire::{Entropy, u64_from};
 
 pub use lines::Lines;
 #[cfg(unix)]
@@ -99,7 +99,7 @@ fn whole(file: File, limit: usize) -> io::Result<Vec<u8>> {
     // Enough at once: of a secret no copy is left behind by growing.
     let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
     let mut content = Vec::with_capacity(len.min(limit).saturating_add(1));
-    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    let most = u64_from(limit).saturating_add(1);
     file.take(most).read_to_end(&mut content)?;
     if content.len() > limit {
         let why = format!("the file is longer than {limit} octets, so nothing of it is read");

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use adit_wire::usize_from;
 use hickory_proto::rr::Name;
 use resolv_conf::ScopedIp;
 
@@ -133,7 +134,7 @@ impl Config {
         Self {
             servers,
             search: search.collect(),
-            ndots: usize::try_from(parsed.ndots.min(15)).unwrap_or(1),
+            ndots: usize_from(parsed.ndots.min(15)),
             timeout: Duration::from_secs(u64::from(parsed.timeout.clamp(1, 30))),
             attempts: parsed.attempts.clamp(1, 5),
             edns: parsed.edns0,

@@ -70,8 +70,9 @@ impl Hosts {
 
 fn slice<'a>(text: &'a str, entry: &Entry) -> &'a str {
     let at = entry.at as usize;
-    text.get(at..at + usize::from(entry.len))
-        .unwrap_or_default()
+    let name = text.get(at..at + usize::from(entry.len));
+    debug_assert!(name.is_some(), "the entry is of this text");
+    name.unwrap_or_default()
 }
 
 #[cfg(test)]

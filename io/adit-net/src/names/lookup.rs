@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use adit_wire::{narrow, usize_from};
 use hickory_proto::rr::{Name, RecordType};
 use tokio::time::{Instant, timeout};
 
@@ -107,9 +108,9 @@ async fn servers(config: &Config, name: &Name, kind: RecordType) -> io::Result<A
         true => TURN.fetch_add(1, Ordering::Relaxed) % all,
         false => 0,
     };
-    let rounds = usize::try_from(config.attempts).unwrap_or(1);
+    let rounds = usize_from(config.attempts);
     // Every server gets its turn before the lookup is over.
-    let share = RESOLVE_DEADLINE / u32::try_from(all * rounds).unwrap_or(1);
+    let share = RESOLVE_DEADLINE / narrow::<u32>(all * rounds);
     let each = config.timeout.min(share.max(Duration::from_secs(1)));
     let how = How {
         // With nobody else to ask, an answer is waited for as long as all questions may take.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
-use adit_wire::unmap;
+use adit_wire::{held_mut, unmap};
 use quinn_udp::RecvMeta;
 
 use super::{Udp, about_an_earlier_datagram};
@@ -125,7 +125,7 @@ impl Udp {
             let mut slices = scratch.bytes.chunks_mut(RUN).map(IoSliceMut::new);
             let mut buffers: [IoSliceMut<'_>; BATCH] =
                 std::array::from_fn(|_| slices.next().unwrap_or_else(|| IoSliceMut::new(&mut [])));
-            let buffers = buffers.get_mut(..room).unwrap_or_default();
+            let buffers = held_mut(&mut buffers, ..room);
             let mut got = None;
             let received = self.socket.take(|| {
                 let count = self
@@ -147,6 +147,7 @@ impl Udp {
         let mut bytes_of_all = 0;
         for (meta, run) in meta.iter().take(count).zip(scratch.bytes.chunks_mut(RUN)) {
             let from = SocketAddr::new(unmap(meta.addr.ip()), meta.addr.port());
+            // The system says how many.
             let bytes = run.get_mut(..meta.len).unwrap_or_default();
             let stride = meta.stride.max(1);
             bytes_of_all += bytes.len();

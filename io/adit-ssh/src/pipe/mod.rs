@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use adit_ssh_proto::connection::{ChannelId, Kind, ReplyTo, Request, WantReply};
+use adit_wire::{held, usize_from};
 use tokio::sync::Notify;
 
 use super::chunks::Chunks;
@@ -49,7 +50,7 @@ impl Pipe {
         window: u32,
         messages: Option<Bounds>,
     ) -> Self {
-        let window = usize::try_from(window).unwrap_or(usize::MAX);
+        let window = usize_from(window);
         let state = State {
             writing: [true, false],
             worth: (window / 4).clamp(1, WORTH),
@@ -150,9 +151,7 @@ impl Pipe {
             other => return other.map_ok(|()| 0),
         }
         let n = bytes.len().min(MAX_OUTPUT - state.unsent());
-        state
-            .outlet(kind)
-            .push(bytes.get(..n).unwrap_or_default(), &self.mail.spares);
+        state.outlet(kind).push(held(bytes, ..n), &self.mail.spares);
         drop(state);
         self.mail.poke(self);
         Poll::Ready(Ok(n))

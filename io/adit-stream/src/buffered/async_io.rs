@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use crate::Stream;
+use adit_wire::held;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{Buffered, Raw};
@@ -25,7 +26,7 @@ impl<R: Raw + Unpin> AsyncRead for Buffered<R> {
             out.advance(n);
         } else {
             let n = me.rx.len().min(out.remaining());
-            out.put_slice(me.rx.bytes().get(..n).unwrap_or_default());
+            out.put_slice(held(me.rx.bytes(), ..n));
             me.rx.consume(n);
         }
         Poll::Ready(Ok(()))

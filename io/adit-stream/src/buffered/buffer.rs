@@ -1,5 +1,7 @@
 //! Bytes on their way, in a buffer on loan.
 
+use adit_wire::{held, held_mut};
+
 use crate::pool::{Class, Lease};
 
 /// Bytes in `start..end` of a buffer that is taken when there are bytes and given back when there
@@ -43,17 +45,17 @@ impl Buffer {
     /// The bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        self.lease.get(self.start..self.end).unwrap_or_default()
+        held(&self.lease, self.start..self.end)
     }
 
     /// The bytes, to be changed in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        self.lease.get_mut(self.start..self.end).unwrap_or_default()
+        held_mut(&mut self.lease, self.start..self.end)
     }
 
     /// Room behind the bytes, as much as there is now.
     pub fn room(&mut self) -> &mut [u8] {
-        self.lease.get_mut(self.end..).unwrap_or_default()
+        held_mut(&mut self.lease, self.end..)
     }
 
     /// Takes or changes the buffer so that it has room for `min` bytes behind the present ones.

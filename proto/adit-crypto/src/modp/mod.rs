@@ -7,7 +7,7 @@ mod primes;
 
 use core::fmt;
 
-use adit_wire::Entropy;
+use adit_wire::{Entropy, usize_from, without_zeros};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Odd};
 
@@ -68,7 +68,7 @@ impl DhGroup {
     /// [`DhGroup::MIN_BITS`]..=[`DhGroup::MAX_BITS`] bits, or the generator is not in
     /// `2..prime - 1`.
     pub fn new(prime: &[u8], generator: &[u8]) -> Result<Self, CryptoError> {
-        let (prime, generator) = (trim(prime), trim(generator));
+        let (prime, generator) = (without_zeros(prime), without_zeros(generator));
         let bits = bit_len(prime);
         let odd = prime.last().is_some_and(|last| last & 1 == 1);
         if !odd || !(Self::MIN_BITS..=Self::MAX_BITS).contains(&bits) || !inside(generator, prime) {
@@ -135,7 +135,7 @@ impl DhKey {
             *top |= 0x80;
         }
         let public = group.power(&group.generator, &exponent)?;
-        let public = trim(public.expose()).to_vec();
+        let public = without_zeros(public.expose()).to_vec();
         Ok(Self {
             group,
             exponent,
@@ -161,7 +161,7 @@ impl DhKey {
     /// [`CryptoError::InvalidKey`] if `peer` is not in `2..prime - 1`, has fewer than four bits
     /// set (RFC 8268 section 4 asks for the former), or leads to a secret that anyone could guess.
     pub fn agree(&self, peer: &[u8]) -> Result<Secret<Vec<u8>>, CryptoError> {
-        let (peer, prime) = (trim(peer), self.group.prime());
+        let (peer, prime) = (without_zeros(peer), self.group.prime());
         let ones: u32 = peer.iter().map(|b| b.count_ones()).sum();
         if !inside(peer, prime) || ones < MIN_ONES {
             return Err(CryptoError::InvalidKey);
@@ -169,7 +169,7 @@ impl DhKey {
         let shared = self
             .group
             .power(&number(peer, prime.len())?, &self.exponent)?;
-        if inside(trim(shared.expose()), prime) {
+        if inside(without_zeros(shared.expose()), prime) {
             Ok(shared)
         } else {
             Err(CryptoError::InvalidKey)
@@ -188,15 +188,9 @@ fn number(bytes: &[u8], len: usize) -> Result<BoxedUint, CryptoError> {
     BoxedUint::from_be_slice(bytes, bits).map_err(|_| CryptoError::InvalidKey)
 }
 
-/// Without zeros in front.
-fn trim(bytes: &[u8]) -> &[u8] {
-    let zeros = bytes.iter().take_while(|b| **b == 0).count();
-    bytes.get(zeros..).unwrap_or_default()
-}
-
 fn bit_len(trimmed: &[u8]) -> usize {
     let unused = trimmed.first().map_or(0, |b| b.leading_zeros());
-    (trimmed.len() * 8).saturating_sub(usize::try_from(unused).unwrap_or(0))
+    (trimmed.len() * 8).saturating_sub(usize_from(unused))
 }
 
 /// Whether 1 < `value` < `prime` - 1; both without zeros in front, `prime` odd.

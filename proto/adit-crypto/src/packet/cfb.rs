@@ -100,6 +100,7 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
 
     /// Encrypts as many packets as [`Chains::of`] says; none is nothing.
     fn encrypt_chains(&self, chains: &Chains, packets: &mut [&mut [u8]]) {
+        debug_assert_eq!(self.first.len(), 16, "chains are of AES");
         let first = self.first.as_slice().try_into().unwrap_or_default();
         let mut registers = [first; MOST_CHAINS];
         let done = chains.encrypt(packets, &mut registers) * first.len();

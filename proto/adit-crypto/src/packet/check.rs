@@ -91,8 +91,11 @@ impl Checker {
 }
 
 fn words(bytes: &[u8; 32]) -> [u64; 4] {
-    let (chunks, _) = bytes.as_chunks();
-    core::array::from_fn(|i| chunks.get(i).copied().map_or(0, u64::from_le_bytes))
+    let mut words = [0; 4];
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    words
 }
 
 #[cfg(test)]

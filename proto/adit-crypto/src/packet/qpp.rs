@@ -113,15 +113,14 @@ impl Pads {
     /// Encrypts the next bytes of a stream.
     pub fn encrypt(&self, at: &mut Position, bytes: &mut [u8]) {
         self.each(at, &self.there, bytes, |pad, byte, chance| {
-            pad.get(usize::from(byte ^ chance)).copied().unwrap_or(byte)
+            pad[usize::from(byte ^ chance)]
         });
     }
 
     /// Decrypts the next bytes of a stream.
     pub fn decrypt(&self, at: &mut Position, bytes: &mut [u8]) {
         self.each(at, &self.back, bytes, |pad, byte, chance| {
-            pad.get(usize::from(byte))
-                .map_or(byte, |byte| byte ^ chance)
+            pad[usize::from(byte)] ^ chance
         });
     }
 

@@ -194,6 +194,9 @@ impl<S: Stir, F: BlockCipherEncClosure<BlockSize = U8>> Loop for Entered<'_, S, 
 }
 
 fn words(key: &[u8; 16]) -> [u32; 4] {
-    let (chunks, _) = key.as_chunks();
-    core::array::from_fn(|i| chunks.get(i).copied().map_or(0, u32::from_be_bytes))
+    let mut words = [0; 4];
+    for (word, bytes) in words.iter_mut().zip(key.as_chunks().0) {
+        *word = u32::from_be_bytes(*bytes);
+    }
+    words
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use adit_wire::Entropy;
+use adit_wire::{Entropy, without_zeros};
 use aws_lc_rs::signature as lc;
 use aws_lc_rs::{agreement, digest};
 
@@ -85,8 +85,7 @@ impl EcdsaKey {
     /// [`CryptoError::InvalidKey`] if it is zero, or not below the order of the curve.
     pub fn from_scalar(curve: EcCurve, number: &[u8]) -> Result<Self, CryptoError> {
         let invalid = CryptoError::InvalidKey;
-        let zeros = number.iter().take_while(|b| **b == 0).count();
-        let digits = number.get(zeros..).unwrap_or_default();
+        let digits = without_zeros(number);
         let pad = curve.field_len().checked_sub(digits.len()).ok_or(invalid)?;
         let mut scalar = Secret::new(vec![0; curve.field_len()]);
         if let Some(place) = scalar.expose_mut().get_mut(pad..) {

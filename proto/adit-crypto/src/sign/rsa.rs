@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use adit_wire::without_zeros;
 use aws_lc_rs::digest;
 use aws_lc_rs::encoding::AsDer;
 use aws_lc_rs::rsa::{KeyPair, KeyPairComponents, KeySize, PublicKeyComponents};
@@ -271,11 +272,6 @@ pub fn rsa_generate(bits: usize) -> Result<Secret<Vec<u8>>, CryptoError> {
         .and_then(|pair| pair.as_der())
         .map_err(|_| CryptoError::Provider)?;
     Ok(Secret::new(document.as_ref().to_vec()))
-}
-
-fn without_zeros(number: &[u8]) -> &[u8] {
-    let zeros = number.iter().take_while(|b| **b == 0).count();
-    number.get(zeros..).unwrap_or_default()
 }
 
 fn bits(number: &[u8]) -> usize {

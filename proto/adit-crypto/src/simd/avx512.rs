@@ -2,6 +2,8 @@
 
 use core::arch::x86_64::*;
 
+use adit_wire::narrow;
+
 use super::{
     Kernel, Rounds, Task,
     avx2::{Avx2, Y},
@@ -84,7 +86,7 @@ fn salsa(proof: Avx512, state: &[u32; 16], buf: &mut [u8]) {
     if rest.len() <= WHOLE / 2 {
         keystream::salsa::<Z>(proof, state, whole);
         let mut state = *state;
-        let blocks = u32::try_from(whole.len() / 64).unwrap_or(0);
+        let blocks = narrow(whole.len() / 64);
         state[SALSA_COUNTER] = state[SALSA_COUNTER].wrapping_add(blocks);
         return keystream::salsa::<Y>(Avx2::implied_by(proof), &state, rest);
     }

@@ -235,7 +235,7 @@ mod wide {
     #[inline]
     fn at_end(bytes: &[u8]) -> __m512i {
         let before = BLOCK - bytes.len().min(BLOCK);
-        let mask = u64::MAX.checked_shl(u32::try_from(before).unwrap_or(64));
+        let mask = u64::MAX.checked_shl(adit_wire::narrow(before));
         let from = bytes.as_ptr().wrapping_sub(before);
         // SAFETY: of the 64 bytes from there on only those are read that the mask names: the last
         // ones, which are the slice. The others may be anybody's, and are not touched.

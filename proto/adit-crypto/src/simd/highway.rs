@@ -2,6 +2,7 @@
 //!
 //! The function is that of Google's `highwayhash`; every CPU without AVX2 gets the crate `highway`.
 
+use adit_wire::held;
 use highway::{HighwayHash, HighwayHasher, Key};
 
 use super::Path;
@@ -108,7 +109,7 @@ impl<'a> Pieces<'a> {
     #[inline]
     fn end(&self) -> &[u8] {
         match &self.front {
-            Front::End(bytes, len) => bytes.get(..*len).unwrap_or_default(),
+            Front::End(bytes, len) => held(bytes, ..*len),
             _ => self.end,
         }
     }
@@ -206,7 +207,7 @@ mod kernel {
     #[target_feature(enable = "avx2")]
     #[inline]
     fn whole(bytes: &[u8]) -> __m128i {
-        let count = i32::try_from(bytes.len() / 4).unwrap_or(0);
+        let count = adit_wire::narrow(bytes.len() / 4);
         let mask = _mm_cmpgt_epi32(_mm_set1_epi32(count), _mm_setr_epi32(0, 1, 2, 3));
         // SAFETY: of the four words there only as many are read as the slice has.
         unsafe { _mm_maskload_epi32(bytes.as_ptr().cast(), mask) }
@@ -271,7 +272,7 @@ mod kernel {
         #[target_feature(enable = "avx2")]
         #[inline]
         fn remainder(&mut self, end: &[u8]) {
-            let size = i32::try_from(end.len()).unwrap_or(0);
+            let size = adit_wire::narrow(end.len());
             self.v0 = _mm256_add_epi64(self.v0, _mm256_set1_epi32(size));
             self.v1 = _mm256_or_si256(
                 _mm256_sll_epi32(self.v1, _mm_cvtsi32_si128(size)),

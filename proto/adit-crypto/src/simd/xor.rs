@@ -1,5 +1,7 @@
 //! The keystreams alone, for the stream ciphers.
 
+use adit_wire::narrow;
+
 use super::{Kernel, Path, Rounds, Task};
 
 /// Adds the keystream of ChaCha20 from block `state[12]` on to `buf`. The counter wraps at 2³².
@@ -34,8 +36,8 @@ impl<'p, I: Iterator<Item = (&'p [u8; 8], &'p mut [u8])>> Task for SalsaAll<'_, 
         let mut state = *state;
         let mut ends = Ends::default();
         for (nonce, bytes) in messages {
-            let (halves, _) = nonce.as_chunks();
-            let nonce = [0, 1].map(|at| halves.get(at).copied().map_or(0, u32::from_le_bytes));
+            let [a, b, c, d, e, f, g, h] = *nonce;
+            let nonce = [[a, b, c, d], [e, f, g, h]].map(u32::from_le_bytes);
             let whole = if K::TOGETHER {
                 bytes.len() - bytes.len() % (PIECES * BLOCK)
             } else {
@@ -46,7 +48,7 @@ impl<'p, I: Iterator<Item = (&'p [u8; 8], &'p mut [u8])>> Task for SalsaAll<'_, 
                 [state[6], state[7]] = nonce;
                 kernel.salsa(&state, front);
             }
-            let first = u32::try_from(whole / BLOCK).unwrap_or(u32::MAX);
+            let first = narrow::<u32>(whole / BLOCK);
             for (counter, block) in (first..).zip(end.chunks_mut(BLOCK)) {
                 ends.push(nonce, counter, block);
                 if ends.count == PIECES {

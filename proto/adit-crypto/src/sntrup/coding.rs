@@ -3,6 +3,7 @@
 //!
 //! Encoding is in constant time. Decoding divides: what is decoded is public.
 
+use adit_wire::held;
 use zeroize::Zeroizing;
 
 use super::ring::{P, Poly, Q};
@@ -99,10 +100,13 @@ fn encode(digits: &[u32], radices: &[u32], out: &mut Vec<u8>) {
     encode(&digits2, &radices2, out);
 }
 
-/// The inverse of [`encode`]. Octets that are missing count as 0; there are none, the lengths are
-/// those of the types above.
+/// The inverse of [`encode`]. There are as many octets as that gives: the lengths are those of the
+/// types above.
 fn decode(octets: &[u8], radices: &[u32]) -> Vec<u32> {
-    let octet = |at: usize| octets.get(at).copied().map_or(0, u32::from);
+    let octet = |at: usize| {
+        debug_assert!(at < octets.len(), "an octet is missing");
+        octets.get(at).copied().map_or(0, u32::from)
+    };
     if let [radix] = radices {
         let value = match radix {
             ..=1 => 0,
@@ -127,7 +131,7 @@ fn decode(octets: &[u8], radices: &[u32]) -> Vec<u32> {
         cut.push((low, shift));
         radices2.push(radix);
     }
-    let rest = decode(octets.get(at..).unwrap_or_default(), &radices2);
+    let rest = decode(held(octets, at..), &radices2);
     let mut out = Vec::with_capacity(radices.len());
     for ((pair, digit), (low, shift)) in radices.chunks(2).zip(rest).zip(cut) {
         let value = low + (digit << shift);

@@ -11,7 +11,7 @@ mod short;
 
 use core::fmt;
 
-use adit_wire::Entropy;
+use adit_wire::{Entropy, narrow};
 use zeroize::Zeroizing;
 
 use crate::{CryptoError, Secret, Sha2};
@@ -104,7 +104,7 @@ impl SntrupKey {
         }
         let mut r = multiply::<Mod3>(&e, &self.g_inverse);
         let weight: i32 = r.iter().map(|x| x & 1).sum();
-        let off = weight - i32::try_from(WEIGHT).unwrap_or(i32::MAX);
+        let off = weight - narrow::<i32>(WEIGHT);
         // Of another weight it is replaced by a fixed polynomial of the right one.
         let wrong = (off | -off) >> 31;
         for (at, x) in r.iter_mut().enumerate() {

@@ -1,6 +1,6 @@
 //! Random polynomials with coefficients -1, 0 and 1, drawn and sorted in constant time.
 
-use adit_wire::Entropy;
+use adit_wire::{Entropy, narrow};
 use zeroize::Zeroizing;
 
 use super::ring::{P, Poly};
@@ -70,7 +70,7 @@ fn order(list: &mut [u32; P], low: usize, high: usize) {
     let (a, b) = (list[low], list[high]);
     // All ones if b < a: the borrow of b - a in 64 bits.
     let borrow = (u64::from(b).wrapping_sub(u64::from(a)) >> 32) & 0xffff_ffff;
-    let mask = u32::try_from(borrow).unwrap_or_default();
+    let mask = narrow::<u32>(borrow);
     let t = mask & (a ^ b);
     list[low] = a ^ t;
     list[high] = b ^ t;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use adit_wire::held_mut;
 use aes::cipher::{
     Block, BlockCipherEncBackend, BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser,
     ParBlocks, array::Array, consts::U16, typenum::Unsigned,
@@ -113,7 +114,7 @@ impl BlockCipherEncClosure for Whole<'_> {
         let mut next = *self.next;
         let mut keys = ParBlocks::<B>::default();
         for set in self.blocks.chunks_mut(B::ParBlocksSize::USIZE) {
-            fill(keys.get_mut(..set.len()).unwrap_or_default(), &mut next);
+            fill(held_mut(&mut keys, ..set.len()), &mut next);
             if set.len() == B::ParBlocksSize::USIZE {
                 backend.encrypt_par_blocks_inplace(&mut keys);
             } else if let Some(keys) = keys.get_mut(..set.len()) {

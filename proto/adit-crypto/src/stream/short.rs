@@ -64,6 +64,7 @@ where
         for (step, block) in blocks.iter_mut().enumerate().take(count) {
             *block = self.register.to_be_bytes().into();
             let (byte, at) = Self::place(step);
+            debug_assert!(byte < bytes.len(), "the symbols are of these bytes");
             let symbol = bytes.get(byte).copied().unwrap_or_default() >> at & Self::MASK;
             self.feed(symbol);
         }

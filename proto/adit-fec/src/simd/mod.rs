@@ -9,6 +9,8 @@
 //! CPU has an instruction, and a value of the kernel's proof type, which only detection makes,
 //! shows that it has.
 
+use adit_wire::held;
+
 mod cpu;
 mod portable;
 
@@ -45,9 +47,7 @@ impl<'a> Factors<'a> {
 
     fn row(self, row: usize) -> &'a [u8] {
         let start = row * self.columns;
-        self.rows
-            .get(start..start + self.columns)
-            .unwrap_or_default()
+        held(self.rows, start..start + self.columns)
     }
 }
 
@@ -220,6 +220,7 @@ fn block<V: Vector<N>, const N: usize, const R: usize, const W: usize>(
         }
         let mut r = 0;
         while r < R {
+            debug_assert!(column < factors[r].len(), "a factor for each input");
             let factor = V::factor(proof, factors[r].get(column).copied().unwrap_or(0));
             let mut w = 0;
             while w < W {

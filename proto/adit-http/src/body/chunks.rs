@@ -2,7 +2,7 @@
 //!
 //! Stricter than the RFC: no blanks around the size, at most 16 digits, lines end in CRLF.
 
-use adit_wire::Broken;
+use adit_wire::{Broken, held, u64_from};
 
 use crate::head::{is_text, is_token_byte};
 
@@ -55,12 +55,12 @@ impl Chunks {
                 (At::End, _) | (_, []) => return Ok(bytes.len() - rest.len()),
                 (At::Data { left }, _) => {
                     let n = usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()));
-                    let left = left.saturating_sub(u64::try_from(n).unwrap_or(u64::MAX));
+                    let left = left.saturating_sub(u64_from(n));
                     self.at = match left {
                         0 => At::DataCr,
                         _ => At::Data { left },
                     };
-                    rest = rest.get(n..).unwrap_or_default();
+                    rest = held(rest, n..);
                 }
                 (at, [byte, after @ ..]) => {
                     self.at = self.step(at, *byte)?;

@@ -1,6 +1,6 @@
 //! How much of a framed body has passed.
 
-use adit_wire::Broken;
+use adit_wire::{Broken, u64_from};
 
 use super::chunks::Chunks;
 use crate::Framing;
@@ -29,7 +29,7 @@ impl Progress {
             Self::Left(left) => {
                 // What does not fit a usize is more than there is.
                 let n = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
-                *left = left.saturating_sub(u64::try_from(n).unwrap_or(u64::MAX));
+                *left = left.saturating_sub(u64_from(n));
                 Ok(n)
             }
             Self::Chunks(chunks) => chunks.take(bytes),

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use adit_wire::{Broken, Room, Seal};
+use adit_wire::{Broken, Room, Seal, held};
 
 use super::ends::Ends;
 use super::progress::Progress;
@@ -123,12 +123,11 @@ impl ResponseSeal {
     fn take_heads(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> usize {
         let mut taken = 0;
         while let State::Head(head) = &mut self.state {
-            let rest = bytes.get(taken..).unwrap_or_default();
+            let rest = held(bytes, taken..);
             let held = head.bytes.len();
             // Of a body behind the head there is no need to see more.
             let room = MAX_RESPONSE_HEAD.saturating_sub(held).min(rest.len());
-            head.bytes
-                .extend_from_slice(rest.get(..room).unwrap_or_default());
+            head.bytes.extend_from_slice(adit_wire::held(rest, ..room));
             let found = head.scan.advance(&head.bytes).map_err(broken);
             let end = match found {
                 Ok(Some(end)) => end,
@@ -250,7 +249,7 @@ impl Seal for ResponseSeal {
         let bytes = record.get(payload.clone()).ok_or(no_room)?;
         let mut heads = Vec::new();
         let taken = self.take_heads(bytes, &mut heads);
-        let rest = bytes.get(taken..).unwrap_or_default();
+        let rest = held(bytes, taken..);
         let passed = match &mut self.state {
             State::Head(_) => 0,
             State::Body(progress) => {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use adit_wire::{Handshake, Rx, Step, Tx};
+use adit_wire::{Handshake, Rx, Step, Tx, held_mut};
 use zeroize::Zeroize;
 
 use super::forward::{self, Origin};
@@ -145,7 +145,7 @@ impl Handshake for Head<'_> {
                     return Ok(Step::NeedMore { total });
                 }
                 Ok(Some(len)) => {
-                    let head = rx.bytes_mut().get_mut(..len).unwrap_or_default();
+                    let head = held_mut(rx.bytes_mut(), ..len);
                     let verdict = self.judge(head);
                     // The driver's buffer lives longer than the password need.
                     head.zeroize();

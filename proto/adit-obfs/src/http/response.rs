@@ -1,6 +1,6 @@
 //! A server's response head, and a client's way past it.
 
-use adit_wire::{Broken, Opened, Unix};
+use adit_wire::{Broken, Opened, Unix, narrow};
 
 use super::{MAX_HEAD, head_end};
 
@@ -35,14 +35,10 @@ fn date(now: Unix) -> String {
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
     let year = 400 * era + year + u64::from(month >= 10);
-    let name = |names: &[&'static str], at: u64| {
-        let at = usize::try_from(at).unwrap_or_default();
-        names.get(at).copied().unwrap_or_default()
-    };
     format!(
         "{}, {day:02} {} {year} {:02}:{:02}:{:02} GMT",
-        name(&DAYS, days % 7),
-        name(&MONTHS, (month + 2) % 12),
+        DAYS[narrow::<usize>(days % 7)],
+        MONTHS[narrow::<usize>((month + 2) % 12)],
         second / 3600,
         second / 60 % 60,
         second % 60

@@ -1,6 +1,6 @@
 //! A server's reading of a request head.
 
-use adit_wire::{Broken, Rx, Step};
+use adit_wire::{Broken, Rx, Step, held};
 
 use super::{MAX_HEAD, head_end};
 
@@ -36,7 +36,7 @@ impl RequestReader {
             return Ok(Step::NeedMore { total });
         };
         self.scanned = end - 4;
-        let head = bytes.get(..end).unwrap_or_default();
+        let head = held(bytes, ..end);
         let hidden = hidden_bytes(head);
         if hidden.len() < LEAST_HIDDEN {
             return Err(Broken::Malformed("http: no data in the URL"));

@@ -1,6 +1,6 @@
 //! What follows a hello: a server's three records and a client's two.
 
-use adit_wire::{Broken, Entropy, Step};
+use adit_wire::{Broken, Entropy, Step, held};
 
 use crate::tls::{CHANGE_CIPHER_SPEC, RECORD_HEAD, head_of};
 
@@ -70,7 +70,7 @@ pub(crate) fn read_answer(wire: &[u8], session: &[u8; 32]) -> Result<Step<usize>
     }
     let mut at = HELLO_LEN;
     for kind in [[0x14, 3, 3], [0x16, 3, 3]] {
-        let Some((head, len)) = head_of(wire.get(at..).unwrap_or_default()) else {
+        let Some((head, len)) = head_of(held(wire, at..)) else {
             let total = at + RECORD_HEAD;
             return Ok(Step::NeedMore { total });
         };

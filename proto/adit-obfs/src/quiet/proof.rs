@@ -1,7 +1,7 @@
 //! The proof of the key in a hello's random field, good for one period of twelve hours.
 
 use adit_crypto::{CryptoError, HeaderCipher, Secret, ct_eq, sha256};
-use adit_wire::{Broken, Unix};
+use adit_wire::{Broken, Unix, front};
 
 /// Seconds of a period.
 const PERIOD: u64 = 12 * 3600;
@@ -50,7 +50,7 @@ impl ProofKey {
 
     /// Checks the random field of a hello that came at `now`.
     pub(crate) fn check(&self, random: &[u8; 32], now: Unix) -> Result<(), Broken> {
-        let iv = random.first_chunk().copied().unwrap_or_default();
+        let iv = front(random);
         let periods = [
             now.0,
             now.0.saturating_sub(GRACE),

@@ -1,6 +1,6 @@
 //! The client's end of the handshake: ChangeCipherSpec, Finished.
 
-use adit_wire::{Broken, Step};
+use adit_wire::{Broken, Step, held};
 
 use super::record::{CHANGE_CIPHER_SPEC, RECORD_HEAD, head_of};
 use super::tag::{TAG, Tagger};
@@ -50,7 +50,7 @@ pub(crate) fn parse_end(wire: &[u8]) -> Result<Step<usize>, Broken> {
 pub(crate) fn read_end(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, Broken> {
     let step = parse_end(wire)?;
     if let Step::Done(len) = step {
-        tagger.check(wire.get(..len).unwrap_or_default())?;
+        tagger.check(held(wire, ..len))?;
     }
     Ok(step)
 }

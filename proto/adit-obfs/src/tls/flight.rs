@@ -1,6 +1,6 @@
 //! The server's flight: ServerHello, perhaps a ticket, ChangeCipherSpec, Finished.
 
-use adit_wire::{Broken, Entropy, Step, Unix};
+use adit_wire::{Broken, Entropy, Step, Unix, held};
 
 use super::be16;
 use super::hello::stamped;
@@ -66,7 +66,7 @@ impl Flight {
 pub(crate) fn read_flight(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, Broken> {
     let (mut at, mut changed) = (0, false);
     loop {
-        let rest = wire.get(at..).unwrap_or_default();
+        let rest = held(wire, at..);
         let Some((head, len)) = head_of(rest) else {
             let total = at + RECORD_HEAD;
             return Ok(Step::NeedMore { total });
@@ -86,14 +86,14 @@ pub(crate) fn read_flight(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, B
         if wire.len() < end {
             return Ok(Step::NeedMore { total: end });
         }
-        let body = wire.get(at + RECORD_HEAD..end).unwrap_or_default();
+        let body = held(wire, at + RECORD_HEAD..end);
         if at == 0 {
             check_hello(body, tagger)?;
         } else if changed && head == [0x16, 3, 3] {
             if len < TAG {
                 return Err(Broken::Malformed("TLS Finished"));
             }
-            tagger.check(wire.get(..end).unwrap_or_default())?;
+            tagger.check(held(wire, ..end))?;
             return Ok(Step::Done(end));
         }
         at = end;

@@ -1,6 +1,6 @@
 //! The client's first message, and a server's judgement of it.
 
-use adit_wire::{Broken, Entropy, Host, Step, Unix};
+use adit_wire::{Broken, Entropy, Host, Step, Unix, held, narrow};
 
 use super::be16;
 use super::parse::{ClientHello, parse_client_hello};
@@ -32,7 +32,7 @@ const LAST_EXTENSIONS: [u8; 59] = [
 /// The random field of either side's hello: time, random bytes, tag of both.
 pub(super) fn stamped(tagger: &Tagger, time: Unix, salt: &[u8; 18]) -> [u8; 32] {
     let mut field = [0; 32];
-    let time = u32::try_from(time.0 & 0xffff_ffff).unwrap_or_default();
+    let time = narrow::<u32>(time.0 & 0xffff_ffff);
     let (text, tag) = field.split_at_mut(STAMPED);
     let (stamp, rest) = text.split_at_mut(4);
     stamp.copy_from_slice(&time.to_be_bytes());
@@ -112,7 +112,7 @@ impl Window {
 
     fn check(self, stamp: u32, now: Unix) -> Result<(), Broken> {
         let since = |moment: u64| {
-            let moment = u32::try_from(moment & 0xffff_ffff).unwrap_or_default();
+            let moment = narrow::<u32>(moment & 0xffff_ffff);
             i64::from(stamp.wrapping_sub(moment).cast_signed())
         };
         let (skew, span) = (since(now.0), i64::from(self.span));
@@ -147,7 +147,7 @@ pub(crate) fn read_hello(
     tagger.check(&random)?;
     let [a, b, c, d, ..] = random;
     window.check(u32::from_be_bytes([a, b, c, d]), now)?;
-    seen.insert(random.get(..STAMPED).unwrap_or_default(), now)?;
+    seen.insert(held(&random, ..STAMPED), now)?;
     Ok(Step::Done((len, tagger)))
 }
 

@@ -1,6 +1,6 @@
 //! Records: five bytes in front of up to 65,535 bytes of anything.
 
-use adit_wire::{Broken, Opened};
+use adit_wire::{Broken, Opened, held};
 
 use super::be16;
 
@@ -67,7 +67,7 @@ impl Records {
         let mut payload = start..consumed;
         while self.joined && self.left == 0 {
             // What is not data is for the next call to refuse.
-            let rest = wire.get(consumed..).unwrap_or_default();
+            let rest = held(wire, consumed..);
             let Some((DATA, len)) = head_of(rest) else {
                 break;
             };

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use adit_crypto::{Secret, ct_eq, hmac_sha1};
-use adit_wire::Broken;
+use adit_wire::{Broken, front};
 
 /// Bytes of a tag.
 pub(crate) const TAG: usize = 10;
@@ -31,8 +31,7 @@ impl Tagger {
 
     /// The tag of the concatenated `parts`.
     pub(crate) fn tag(&self, parts: &[&[u8]]) -> [u8; TAG] {
-        let whole = hmac_sha1(self.key.expose(), parts);
-        whole.first_chunk().copied().unwrap_or_default()
+        front(&hmac_sha1(self.key.expose(), parts))
     }
 
     /// Checks that `message` ends in the tag of what stands before it.

@@ -20,7 +20,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use adit_crypto::HeaderCipher;
-use adit_wire::Broken;
+use adit_wire::{Broken, usize_from};
 
 use crate::identity::{Directory, IdentityHash};
 use crate::{Key, Method};
@@ -100,7 +100,7 @@ impl RelayTable {
             named
                 .insert(at, |place| hop(&hops, place).copied().unwrap_or_default())
                 .map_err(|first| RelayError::SameKey {
-                    first: usize::try_from(first).unwrap_or(usize::MAX),
+                    first: usize_from(first),
                     second: place,
                 })?;
         }

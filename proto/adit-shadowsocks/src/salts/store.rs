@@ -9,7 +9,7 @@
 use std::sync::{MutexGuard, PoisonError};
 
 use adit_crypto::{Secret, SipKey, ct_eq};
-use adit_wire::{Reader, Short};
+use adit_wire::{Reader, Short, held, narrow};
 
 use super::{SHARDS, SaltPool, lock, shard_of};
 
@@ -56,7 +56,7 @@ impl SaltPool {
         out.push(VERSION);
         out.extend_from_slice(self.seed.expose());
         // A pool holds two million at most.
-        out.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_be_bytes());
+        out.extend_from_slice(&narrow::<u32>(count).to_be_bytes());
         for digest in older.iter().chain(&newer) {
             out.extend_from_slice(&digest.to_be_bytes());
         }
@@ -120,7 +120,7 @@ impl<'a> Stored<'a> {
         let len = usize::try_from(count).ok();
         let len = len.and_then(|count| count.checked_mul(DIGEST_LEN));
         let digests = r.take(len.ok_or(SaltsError::Damaged)?).map_err(damaged)?;
-        let checked = bytes.get(..r.consumed()).unwrap_or_default();
+        let checked = held(bytes, ..r.consumed());
         let check: [u8; CHECK_LEN] = r.array().map_err(damaged)?;
         let expected = SipKey::new(*seed.expose()).hash(checked).to_be_bytes();
         if !r.rest().is_empty() || !ct_eq(&check, &expected) {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use adit_crypto::{Direction, TAG_LEN, ct_eq};
 use adit_wire::{
-    Broken, Clock, Entropy, Open, Opened, Reader, Room, Seal, Short, Target, Unix, put_addr,
+    Broken, Clock, Entropy, Open, Opened, Reader, Room, Seal, Short, Target, Unix, held, narrow,
+    put_addr, u64_from,
 };
 
 use super::body::{BodyOpen, BodySeal};
@@ -116,13 +117,12 @@ impl Head {
     /// Zeros, so that an empty request has 1 to 900 bytes of padding and a short one looks no
     /// different; a payload of 900 bytes and more hides its header well enough.
     fn padding(&self, payload: usize) -> &'static [u8] {
-        let room = u64::try_from(MAX_PADDING.saturating_sub(payload)).unwrap_or(0);
+        let room = u64_from(MAX_PADDING.saturating_sub(payload));
         let len = match payload {
             0 => 1 + self.chance % room,
             _ => self.chance % (room + 1),
         };
-        let len = usize::try_from(len).unwrap_or(0);
-        ZEROS.get(..len).unwrap_or_default()
+        held(&ZEROS, ..narrow::<usize>(len))
     }
 }
 

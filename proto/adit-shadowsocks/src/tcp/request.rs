@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use adit_crypto::TAG_LEN;
-use adit_wire::{Broken, Reader, Short, Target, Unix, parse_addr};
+use adit_wire::{Broken, Reader, Short, Target, Unix, held, parse_addr};
 
 use super::chunk::ChunkSeal;
 use super::{FIXED_LEN, REQUEST};
@@ -74,7 +74,7 @@ pub(super) fn parse_fixed(header: &[u8]) -> Result<(Unix, usize), Broken> {
 pub(super) fn parse_variable(header: &[u8]) -> Result<(Target, Range<usize>), Broken> {
     let (target, used) = parse_addr(header).map_err(|_| Broken::Malformed("address"))?;
     let short = |Short| Broken::Malformed("padding length");
-    let mut r = Reader::new(header.get(used..).unwrap_or_default());
+    let mut r = Reader::new(held(header, used..));
     let padding = usize::from(r.u16().map_err(short)?);
     r.take(padding).map_err(short)?;
     let start = used + r.consumed();

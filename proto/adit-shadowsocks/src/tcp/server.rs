@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use adit_crypto::TAG_LEN;
 use adit_wire::{
-    AddrError, Broken, Clock, Entropy, Handshake, Open, Opened, Rx, Step, Target, Tx, parse_addr,
+    AddrError, Broken, Clock, Entropy, Handshake, Open, Opened, Rx, Step, Target, Tx, held,
+    parse_addr,
 };
 
 use self::stream::StreamRequest;
@@ -132,9 +133,9 @@ impl ServerHandshake {
                     return Ok(Some(Step::NeedMore { total }));
                 }
                 known.chunks.block(rx.bytes_mut(), 0..n)?;
-                let header = rx.bytes().get(..n).unwrap_or_default();
+                let header = held(rx.bytes(), ..n);
                 let (target, payload) = parse_variable(header)?;
-                let first = header.get(payload).unwrap_or_default().to_vec();
+                let first = held(header, payload).to_vec();
                 rx.eat(total);
                 self.accept(target, first).map(Some)
             }
@@ -142,7 +143,7 @@ impl ServerHandshake {
                 match known.chunks.open(rx.bytes_mut())? {
                     Opened::NeedMore { total } => return Ok(Some(Step::NeedMore { total })),
                     Opened::Record { consumed, payload } => {
-                        plain.extend_from_slice(rx.bytes().get(payload).unwrap_or_default());
+                        plain.extend_from_slice(held(rx.bytes(), payload));
                         rx.eat(consumed);
                     }
                     Opened::End => return Err(Broken::Truncated("the request")),

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use adit_crypto::{AeadKey, TAG_LEN};
-use adit_wire::{Broken, Reader, Short, Target, Unix, parse_addr, put_addr};
+use adit_wire::{Broken, Reader, Short, Target, Unix, narrow, parse_addr, put_addr};
 
 use crate::chain::Link;
 use crate::identity::{IDENTITY_LEN, IdentityHash};
@@ -113,7 +113,7 @@ pub(super) fn put_head(
         out.extend_from_slice(&session.to_be_bytes());
     }
     // A sender pads by 900 bytes at most.
-    let len = u16::try_from(padding.len()).unwrap_or(0);
+    let len = narrow::<u16>(padding.len());
     out.extend_from_slice(&len.to_be_bytes());
     out.extend_from_slice(padding);
     put_addr(peer, out);
@@ -180,7 +180,8 @@ const WRONG_EDITION: Broken = Broken::Malformed("method: it has no sessions");
 
 /// Bytes 4 to 15 of the separate header.
 fn nonce_of(ids: &[u8; IDS_LEN]) -> &[u8] {
-    ids.get(4..).unwrap_or_default()
+    let (_, nonce) = ids.split_at(4);
+    nonce
 }
 
 fn seal_all_but_tag(aead: &AeadKey, nonce: &[u8], buf: &mut [u8]) -> Result<(), Broken> {

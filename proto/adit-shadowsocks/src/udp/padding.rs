@@ -1,6 +1,6 @@
 //! The padding rule `plain-dns`: datagrams of port 53 are padded, no others.
 
-use adit_wire::Entropy;
+use adit_wire::{Entropy, held, narrow};
 
 /// The longest payload and padding together of a datagram that gets padding: the sum stays far
 /// below any path's MTU.
@@ -22,9 +22,9 @@ pub(super) fn draw(
     if port != DNS || most == 0 {
         return &[];
     }
-    let most = u16::try_from(most).unwrap_or(1);
+    let most = narrow(most);
     let len = usize::from(entropy.between(1, most));
-    ZEROS.get(..len).unwrap_or_default()
+    held(&ZEROS, ..len)
 }
 
 #[cfg(test)]

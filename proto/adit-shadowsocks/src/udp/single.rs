@@ -4,7 +4,7 @@
 use core::ops::Range;
 
 use adit_crypto::{Direction, TAG_LEN};
-use adit_wire::{Broken, Entropy, Target, parse_addr};
+use adit_wire::{Broken, Entropy, Target, held, parse_addr};
 
 use crate::material::Material;
 use crate::salt::Salt;
@@ -47,8 +47,8 @@ pub(super) fn seal(
         .and_then(|b| b.split_at_mut_checked(len))
         .ok_or(Broken::NoRoom("a packet's tag"))?;
     let aead = key.material().session(&salt)?;
-    let nonce = ZERO_NONCE.get(..aead.kind().nonce_len());
-    tag.copy_from_slice(&aead.seal_in_place(nonce.unwrap_or_default(), body)?);
+    let nonce = held(&ZERO_NONCE, ..aead.kind().nonce_len());
+    tag.copy_from_slice(&aead.seal_in_place(nonce, body)?);
     Ok(start..end)
 }
 
@@ -77,7 +77,7 @@ pub(super) fn open_material(
 }
 
 fn addressed(packet: &[u8], plain: Range<usize>) -> Result<(Target, Range<usize>), Broken> {
-    let bytes = packet.get(plain.clone()).unwrap_or_default();
+    let bytes = held(packet, plain.clone());
     let (target, used) = parse_addr(bytes).map_err(|_| Broken::Malformed("address"))?;
     Ok((target, plain.start + used..plain.end))
 }
@@ -92,7 +92,7 @@ fn decrypt(key: &Material, packet: &mut [u8]) -> Result<Range<usize>, Broken> {
         .and_then(|b| b.split_at_mut_checked(len))
         .ok_or(short)?;
     let aead = key.session(&salt)?;
-    let nonce = ZERO_NONCE.get(..aead.kind().nonce_len());
-    aead.open_in_place(nonce.unwrap_or_default(), ct, tag)?;
+    let nonce = held(&ZERO_NONCE, ..aead.kind().nonce_len());
+    aead.open_in_place(nonce, ct, tag)?;
     Ok(salt.len()..end)
 }

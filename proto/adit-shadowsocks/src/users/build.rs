@@ -242,7 +242,11 @@ impl Entries {
     }
 
     fn finish(self, mode: Mode) -> Users {
-        let id = |place: &u32| self.get(*place).map_or(0, |entry| entry.user.id().0);
+        let id = |place: &u32| {
+            let entry = self.get(*place);
+            debug_assert!(entry.is_some(), "the table holds places of the list");
+            entry.map_or(0, |entry| entry.user.id().0)
+        };
         let mut by_id = HashTable::with_capacity(self.list.len());
         for (place, entry) in (0u32..).zip(&self.list) {
             by_id.insert_unique(entry.user.id().0, place, id);

@@ -1,5 +1,7 @@
 //! xorshift128+, from which both sides draw the same numbers.
 
+use adit_wire::{narrow, u64_from};
+
 #[derive(Debug, Clone)]
 pub(crate) struct Generator {
     v0: u64,
@@ -20,7 +22,7 @@ impl Generator {
         let [_, _, rest @ ..] = bytes;
         let mut seed = [0; 16];
         // A frame's data has fewer than 65,536 bytes.
-        let len = u16::try_from(len).unwrap_or(u16::MAX).to_le_bytes();
+        let len = narrow::<u16>(len).to_le_bytes();
         for (place, byte) in seed.iter_mut().zip(len.iter().chain(rest)) {
             *place = *byte;
         }
@@ -42,14 +44,14 @@ impl Generator {
 
     /// A number below `limit`; 0 if that is 0.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
-        let limit = u64::try_from(limit).unwrap_or(u64::MAX).max(1);
-        usize::try_from(self.next() % limit).unwrap_or(0)
+        let limit = u64_from(limit).max(1);
+        narrow(self.next() % limit)
     }
 
     /// A place in a padding of `pad` bytes.
     pub(crate) fn start(&mut self, pad: usize) -> usize {
         let drawn = self.next() % 8_589_934_609;
-        let pad = u64::try_from(pad).unwrap_or(u64::MAX).max(1);
-        usize::try_from(drawn % pad).unwrap_or(0)
+        let pad = u64_from(pad).max(1);
+        narrow(drawn % pad)
     }
 }

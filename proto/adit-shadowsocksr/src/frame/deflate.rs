@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use adit_wire::{Broken, Room};
+use adit_wire::{Broken, Room, held};
 use miniz_oxide::DataFormat;
 use miniz_oxide::deflate::core::{CompressorOxide, TDEFLFlush, TDEFLStatus, compress};
 use miniz_oxide::inflate::TINFLStatus;
@@ -103,7 +103,7 @@ impl Inflater {
     }
 
     pub(super) fn data(&self) -> &[u8] {
-        self.out.get(..self.len).unwrap_or_default()
+        held(&self.out, ..self.len)
     }
 
     pub(super) fn open(&mut self, plain: &[u8]) -> Result<Frame, Broken> {

@@ -8,7 +8,7 @@
 use core::ops::Range;
 
 use adit_crypto::{MAC_LANES, Secret, ct_eq};
-use adit_wire::{Broken, Entropy, Room};
+use adit_wire::{Broken, Entropy, Room, held};
 use zeroize::Zeroizing;
 
 use super::crc::behind_pad;
@@ -72,7 +72,7 @@ impl Tagged {
         if self.least_batch().is_none_or(|least| count < least) {
             return;
         }
-        let payloads = payloads.get(..count).unwrap_or_default();
+        let payloads = held(payloads, ..count);
         if self.write_ahead(slot, payloads, len).is_ok() {
             self.ahead = count;
         }
@@ -144,9 +144,7 @@ impl Tagged {
         };
         let frame = |lane: usize| {
             let lane = if lane < count { lane } else { 0 };
-            plain
-                .get(lane * total..(lane + 1) * total)
-                .unwrap_or_default()
+            held(plain, lane * total..(lane + 1) * total)
         };
         let frames = core::array::from_fn::<_, MAC_LANES, _>(frame);
         let lengths = macs.tags([field; MAC_LANES]);
@@ -154,9 +152,8 @@ impl Tagged {
         let shown = frames.iter().zip(&lengths).zip(&tags).take(count);
         // All of them, or each is looked at by itself.
         let good = shown.fold(true, |good, ((frame, length), tag)| {
-            let (head, end) = (frame.get(2..HEAD), frame.get(total - TAG..));
-            let head = ct_eq(&length[..2], head.unwrap_or_default());
-            good & head & ct_eq(tag, end.unwrap_or_default())
+            let head = ct_eq(&length[..2], held(frame, 2..HEAD));
+            good & head & ct_eq(tag, held(frame, total - TAG..))
         });
         if good {
             self.ahead = count;

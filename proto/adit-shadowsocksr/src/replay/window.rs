@@ -1,5 +1,7 @@
 //! The connection ids of one client.
 
+use adit_wire::usize_from;
+
 /// Ids behind a client's first that may still come: connections overtake each other.
 const BEHIND: u32 = 64;
 
@@ -75,7 +77,7 @@ impl Window {
 
 fn place(id: u32) -> (usize, u64) {
     let id = id % BITS;
-    (usize::try_from(id / 64).unwrap_or(0), 1 << (id % 64))
+    (usize_from(id / 64), 1 << (id % 64))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use adit_crypto::{Direction, StreamCipher, StreamKey};
-use adit_wire::{Broken, Open, Opened};
+use adit_wire::{Broken, Open, Opened, held_mut};
 
 use super::cipher_fault;
 use crate::frame::{Frame, FrameOpen};
@@ -105,6 +105,7 @@ impl StackOpen {
             AHEAD
         };
         loop {
+            // A codec is also asked without a byte, whatever is deciphered already.
             let clear = wire.get_mut(..self.clear).unwrap_or_default();
             let total = match self.frames.open_frame(clear)? {
                 Frame::NeedMore { total } => total,
@@ -118,7 +119,7 @@ impl StackOpen {
                 return Ok(Frame::NeedMore { total });
             }
             let goal = self.clear.saturating_add(stride).max(total).min(wire.len());
-            cipher.apply(wire.get_mut(self.clear..goal).unwrap_or_default());
+            cipher.apply(held_mut(wire, self.clear..goal));
             self.clear = goal;
         }
     }

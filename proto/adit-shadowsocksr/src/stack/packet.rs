@@ -5,7 +5,7 @@ use core::ops::Range;
 use std::sync::Arc;
 
 use adit_crypto::{Direction, StreamKey};
-use adit_wire::{Broken, Entropy, Step, Target, put_addr};
+use adit_wire::{Broken, Entropy, Step, Target, held, put_addr};
 
 use super::{ServerStack, cipher_fault, header};
 use crate::Association;
@@ -135,7 +135,7 @@ fn take_target(
     data: Range<usize>,
     start: usize,
 ) -> Result<(Target, Range<usize>), Broken> {
-    let plain = inner.get(data.clone()).unwrap_or_default();
+    let plain = held(inner, data.clone());
     match header::read(plain, false)? {
         Step::Done((header, _)) if header.datagrams => {
             Err(Broken::Malformed("target header: datagrams in a datagram"))

@@ -4,7 +4,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use adit_crypto::{CryptoError, Direction, StreamCipher, StreamKey, StreamKind};
-use adit_wire::{Broken, Clock, Entropy, Handshake, Rx, Step, Target, Tx};
+use adit_wire::{Broken, Clock, Entropy, Handshake, Rx, Step, Target, Tx, held};
 
 use super::{StackOpen, StackSeal, cipher_fault, header};
 use crate::noise::Noise;
@@ -171,7 +171,7 @@ impl StackHandshake {
                     open,
                     seal,
                 } = accepted;
-                let data = rx.bytes().get(payload).unwrap_or_default();
+                let data = held(rx.bytes(), payload);
                 self.plain.extend_from_slice(data);
                 rx.eat(consumed);
                 self.clear = self.clear.saturating_sub(consumed);
@@ -211,7 +211,7 @@ impl StackHandshake {
                             return more(total);
                         }
                         Frame::Plain { consumed, payload } => {
-                            let data = rx.bytes().get(payload).unwrap_or_default();
+                            let data = held(rx.bytes(), payload);
                             self.plain.extend_from_slice(data);
                             rx.eat(consumed);
                         }

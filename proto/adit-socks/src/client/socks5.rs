@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use adit_wire::{Handshake, Rx, Step, Target, Tx, put_addr};
+use adit_wire::{Handshake, Rx, Step, Target, Tx, narrow, put_addr};
 use zeroize::Zeroizing;
 
 use super::{ClientError, read_reply};
@@ -96,7 +96,7 @@ impl Connect {
         tx.put(&[0x01]);
         for text in [&login.user, &login.password] {
             // `open` has checked both lengths.
-            tx.put(&[u8::try_from(text.len()).unwrap_or(u8::MAX)]);
+            tx.put(&[narrow(text.len())]);
             tx.put(text.as_bytes());
         }
     }

@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 use core::ops::Range;
 
-use adit_wire::{AddrError, Broken, Host, MAX_ADDR_LEN, Target, parse_addr, unmap};
+use adit_wire::{AddrError, Broken, Host, MAX_ADDR_LEN, Target, narrow, parse_addr, unmap};
 
 /// RSV and FRAG.
 const FIXED: usize = 3;
@@ -93,7 +93,7 @@ fn write(target: &Target, header: &mut [u8]) {
         Host::Name(name) => {
             let name = name.as_str().as_bytes();
             // A `Name` has at most 255 bytes by construction.
-            let len = u8::try_from(name.len()).unwrap_or(u8::MAX);
+            let len = narrow(name.len());
             fill(header, &[&[0, 0, 0, 3, len], name, &port]);
         }
     }

@@ -1,6 +1,6 @@
 //! Data: how much may be sent, whose turn it is, and what is granted to the peer.
 
-use adit_wire::Time;
+use adit_wire::{Time, usize_from};
 
 use super::channel::Turn;
 use super::{CallError, ChannelId, Connection, Kind};
@@ -20,7 +20,7 @@ impl Connection {
         let channel = self.slots.get(id).filter(|c| c.can_write());
         let room = channel.map_or(0, |c| c.window.min(c.max_send));
         if self.outbox.is_empty() {
-            usize::try_from(room).unwrap_or(usize::MAX)
+            usize_from(room)
         } else {
             0
         }
@@ -128,7 +128,7 @@ impl Connection {
     pub fn worth(&self, id: ChannelId) -> usize {
         let channel = self.slots.get(id).filter(|c| c.still_receives());
         let worth = channel.map_or(1, |c| c.intake.lacks());
-        usize::try_from(worth).unwrap_or(usize::MAX).max(1)
+        usize_from(worth).max(1)
     }
 
     /// Appends the next control payload to `out`; false if there is none. They come in order.

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use adit_wire::Time;
+use adit_wire::{Time, usize_from};
 
 use super::channel::{Channel, Stage, Turn};
 use super::{ChannelId, Connection, Event, Handled, Kind};
@@ -123,7 +123,7 @@ impl Connection {
         let max = self.limits.max_packet;
         let too_much = |what, limit: u32| SshError::TooMuch {
             what,
-            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            limit: usize_from(limit),
         };
         let Some(channel) = self.slots.get_mut(id) else {
             return Ok(Handled::Done);
@@ -156,7 +156,7 @@ impl Connection {
         let before = channel.window;
         channel.window = before.checked_add(more).ok_or_else(|| SshError::TooMuch {
             what: "a channel's window",
-            limit: usize::try_from(u32::MAX).unwrap_or(usize::MAX),
+            limit: usize_from(u32::MAX),
         })?;
         if before > 0 || more == 0 || !channel.can_write() {
             return Ok(());

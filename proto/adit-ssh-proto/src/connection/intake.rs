@@ -7,7 +7,7 @@
 
 use core::time::Duration;
 
-use adit_wire::Time;
+use adit_wire::{Time, u64_from};
 
 /// Below this an adjust waits, if the window is large enough to go on meanwhile, octets.
 const BATCH: u32 = 256 << 10;
@@ -120,7 +120,7 @@ pub(super) struct Budget {
 impl Budget {
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            limit: u64::try_from(limit).unwrap_or(u64::MAX),
+            limit: u64_from(limit),
             given: 0,
         }
     }

@@ -1,5 +1,7 @@
 //! What this end lets its peer do.
 
+use adit_wire::usize_from;
+
 /// Bounds of one connection. A zero where it makes no sense counts as one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -45,7 +47,7 @@ impl Default for Limits {
 
 impl Limits {
     pub(super) fn made_whole(mut self) -> Self {
-        let numbers = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
+        let numbers = usize_from(u32::MAX);
         self.channels = self.channels.clamp(1, numbers);
         self.requests = self.requests.max(1);
         self.queue = self.queue.max(1);

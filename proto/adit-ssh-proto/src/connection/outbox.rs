@@ -1,5 +1,7 @@
 //! Control messages that wait to be sent, in one buffer.
 
+use adit_wire::held;
+
 use crate::wire::{Put, Reader};
 
 /// What an empty box may keep allocated, octets.
@@ -21,7 +23,7 @@ impl Outbox {
 
     /// Appends the oldest message to `out`; false if there is none.
     pub(super) fn pop(&mut self, out: &mut Vec<u8>) -> bool {
-        let rest = self.bytes.get(self.head..).unwrap_or_default();
+        let rest = held(&self.bytes, self.head..);
         let Ok(message) = Reader::new(rest, "message of our own").string() else {
             return false;
         };

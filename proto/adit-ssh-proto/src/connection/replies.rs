@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use adit_wire::u64_from;
+
 /// What is owed: each a place for its answer.
 #[derive(Debug)]
 pub(super) struct InOrder<T> {
@@ -23,8 +25,7 @@ impl<T> InOrder<T> {
     /// One more is owed; gives its sequence number.
     pub(super) fn owe(&mut self) -> u64 {
         self.owed.push_back(None);
-        let behind = u64::try_from(self.owed.len()).unwrap_or(u64::MAX);
-        self.first.saturating_add(behind - 1)
+        self.first.saturating_add(u64_from(self.owed.len() - 1))
     }
 
     /// The answer is known. One that is not owed is dropped.

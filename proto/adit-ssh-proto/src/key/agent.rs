@@ -4,6 +4,8 @@
 //! Requests are appended as whole frames; [`frame`] cuts answers out of what was read, [`Answer`]
 //! reads them. A forwarded agent is a pipe to the local one: no message of it is looked at.
 
+use adit_wire::usize_from;
+
 use super::any::AnyKey;
 use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
@@ -74,7 +76,7 @@ pub fn frame(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, SshError> {
     let Some((len, rest)) = bytes.split_first_chunk() else {
         return Ok(None);
     };
-    let len = usize::try_from(u32::from_be_bytes(*len)).unwrap_or(usize::MAX);
+    let len = usize_from(u32::from_be_bytes(*len));
     if len > MAX_FRAME {
         return Err(SshError::TooMuch {
             what: "an agent's frame",

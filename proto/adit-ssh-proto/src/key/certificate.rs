@@ -6,7 +6,7 @@
 
 use core::net::IpAddr;
 
-use adit_wire::Unix;
+use adit_wire::{Unix, held};
 
 use super::error::KeyError;
 use super::grant::Grant;
@@ -226,7 +226,7 @@ impl Certificate {
         let name = r.text().map_err(KeyError::from)?;
         let algorithm = KeyAlgorithm::by_name(name).filter(|a| !a.is_certificate());
         let algorithm = algorithm.ok_or(KeyError::WrongAlgorithm)?;
-        let signed = self.blob.get(..self.signed).unwrap_or_default();
+        let signed = held(&self.blob, ..self.signed);
         self.authority
             .verify_with(check.rsa_min_bits, algorithm, signed, &self.signature)?;
         Ok(grant)

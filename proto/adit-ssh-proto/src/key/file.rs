@@ -4,7 +4,7 @@ use adit_crypto::{
     AeadKey, AeadKind, Direction, EcdsaKey, Ed25519Key, RsaKey, RsaParts, Secret, StreamCipher,
     StreamKind, TAG_LEN, aes256_cbc_decrypt, bcrypt_pbkdf,
 };
-use adit_wire::Entropy;
+use adit_wire::{Entropy, usize_from};
 
 use super::error::KeyError;
 use super::private::Inner;
@@ -83,10 +83,14 @@ impl<'a> Envelope<'a> {
             return Ok(section);
         };
         for (what, found, limit) in [
-            ("the rounds of a key file", rounds, MAX_ROUNDS as usize),
-            ("the salt of a key file", len_u32(salt.len()), MAX_SALT),
+            (
+                "the rounds of a key file",
+                usize_from(rounds),
+                MAX_ROUNDS as usize,
+            ),
+            ("the salt of a key file", salt.len(), MAX_SALT),
         ] {
-            if usize::try_from(found).unwrap_or(usize::MAX) > limit {
+            if found > limit {
                 return Err(KeyError::TooMuch { what, limit });
             }
         }
@@ -359,8 +363,4 @@ impl FileCipher {
             }
         }
     }
-}
-
-fn len_u32(len: usize) -> u32 {
-    u32::try_from(len).unwrap_or(u32::MAX)
 }

@@ -9,6 +9,7 @@
 //! | CTR and MAC (RFC 4253) | in the first block of ciphertext | length, plaintext |
 
 use adit_crypto::{Direction, SshChaCha, SshGcm, StreamCipher, StreamKind};
+use adit_wire::held;
 
 use super::{DirectionKeys, LENGTH_LEN, mac::MacKey};
 use crate::SshError;
@@ -145,7 +146,7 @@ impl Cover {
             }
         };
         let made = made.map_err(|_| SshError::Crypto("sealing a packet"))?;
-        tag.copy_from_slice(made.get(..tag.len()).unwrap_or_default());
+        tag.copy_from_slice(held(&made, ..tag.len()));
         Ok(())
     }
 

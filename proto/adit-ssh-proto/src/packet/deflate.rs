@@ -1,5 +1,6 @@
 //! Compression: one stream of zlib (RFC 1950) per direction, flushed at the end of each packet.
 
+use adit_wire::{held, held_mut};
 use miniz_oxide::deflate::core::{CompressorOxide, create_comp_flags_from_zip_params};
 use miniz_oxide::deflate::stream::deflate;
 use miniz_oxide::inflate::stream::{InflateState, inflate};
@@ -72,12 +73,12 @@ impl Deflater {
     /// Compresses the payload that begins at `start` and goes to the end of `packet`, in its
     /// place.
     pub(super) fn replace(&mut self, packet: &mut Vec<u8>, start: usize) -> Result<(), SshError> {
-        let mut rest = packet.get(start..).unwrap_or_default();
+        let mut rest = held(packet, start..);
         let mut filled = 0;
         loop {
-            let room = self.out.get_mut(filled..).unwrap_or_default();
+            let room = held_mut(&mut self.out, filled..);
             let result = deflate(&mut self.state, rest, room, MZFlush::Sync);
-            rest = rest.get(result.bytes_consumed..).unwrap_or_default();
+            rest = held(rest, result.bytes_consumed..);
             filled += result.bytes_written;
             if result.status != Ok(MZStatus::Ok) {
                 return Err(SshError::Crypto("compression"));
@@ -88,7 +89,7 @@ impl Deflater {
             grow(&mut self.out, filled)?;
         }
         packet.truncate(start);
-        packet.extend_from_slice(self.out.get(..filled).unwrap_or_default());
+        packet.extend_from_slice(held(&self.out, ..filled));
         Ok(())
     }
 }
@@ -114,9 +115,9 @@ impl Inflater {
     pub(super) fn inflate(&mut self, mut packet: &[u8]) -> Result<(), SshError> {
         self.filled = 0;
         loop {
-            let room = self.out.get_mut(self.filled..).unwrap_or_default();
+            let room = held_mut(&mut self.out, self.filled..);
             let result = inflate(&mut self.state, packet, room, MZFlush::None);
-            packet = packet.get(result.bytes_consumed..).unwrap_or_default();
+            packet = held(packet, result.bytes_consumed..);
             self.filled += result.bytes_written;
             match result.status {
                 Ok(MZStatus::Ok) => {}
@@ -139,7 +140,7 @@ impl Inflater {
 
     /// The payload of the last packet.
     pub(super) fn payload(&self) -> &[u8] {
-        self.out.get(..self.filled).unwrap_or_default()
+        held(&self.out, ..self.filled)
     }
 }
 

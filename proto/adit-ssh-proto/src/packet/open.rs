@@ -3,6 +3,8 @@
 use core::fmt;
 use core::ops::Range;
 
+use adit_wire::{held, usize_from};
+
 use super::count::Count;
 use super::cover::{AES_BLOCK, Cover};
 use super::deflate::{Inflater, Switch};
@@ -141,9 +143,7 @@ impl Opener {
         let Some(packet) = wire.get_mut(..total) else {
             return Ok(Opened::NeedMore { total });
         };
-        let (packet, tag) = packet
-            .split_at_mut_checked(total - self.cover.tag_len())
-            .unwrap_or_default();
+        let (packet, tag) = packet.split_at_mut(total - self.cover.tag_len());
         if let (Some(plain), Some(place)) = (first, packet.first_chunk_mut()) {
             *place = plain;
         }
@@ -160,7 +160,7 @@ impl Opener {
         let payload = match &mut self.inflater {
             None => Payload::Wire(payload),
             Some(inflater) => {
-                inflater.inflate(packet.get(payload).unwrap_or_default())?;
+                inflater.inflate(held(packet, payload))?;
                 Payload::Inflated
             }
         };
@@ -197,7 +197,7 @@ impl Opener {
 
     /// The octets of a packet that says it has this `packet_length`.
     fn total(&self, length: [u8; LENGTH_LEN]) -> Result<usize, SshError> {
-        let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+        let length = usize_from(u32::from_be_bytes(length));
         if length > MAX_PACKET_LENGTH {
             return Err(SshError::TooMuch {
                 what: "packet length",
@@ -220,7 +220,7 @@ impl Opener {
             return Ok(Opened::NeedMore { total });
         };
         if let (Pending::Bad { checked }, Cover::Plain(counter)) = (self.pending, &mut self.cover) {
-            let rest = all.get(checked..).unwrap_or_default();
+            let rest = held(all, checked..);
             let _ = counter.mac.fits(self.count.sequence, rest, &[]);
         }
         Err(SshError::BadTag)
@@ -230,7 +230,7 @@ impl Opener {
     #[must_use]
     pub fn payload<'a>(&'a self, wire: &'a [u8], payload: &Payload) -> &'a [u8] {
         match payload {
-            Payload::Wire(range) => wire.get(range.clone()).unwrap_or_default(),
+            Payload::Wire(range) => held(wire, range.clone()),
             Payload::Inflated => self
                 .inflater
                 .as_ref()

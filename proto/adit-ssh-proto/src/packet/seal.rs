@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use adit_wire::{held_mut, narrow};
+
 use super::count::Count;
 use super::cover::Cover;
 use super::deflate::{Deflater, Switch};
@@ -109,16 +111,12 @@ impl Sealer {
         out.reserve(padding + self.cover.tag_len());
         self.padding.append(padding, out);
         out.resize(out.len() + self.cover.tag_len(), 0);
-        let packet = out.get_mut(start..).unwrap_or_default();
-        if let ([a, b, c, d, e, ..], Ok(length), Ok(padding)) =
-            (&mut *packet, u32::try_from(length), u8::try_from(padding))
-        {
-            [*a, *b, *c, *d] = length.to_be_bytes();
-            *e = padding;
+        let packet = held_mut(out, start..);
+        let (packet, tag) = packet.split_at_mut(LENGTH_LEN + length);
+        if let [a, b, c, d, e, ..] = packet {
+            [*a, *b, *c, *d] = narrow::<u32>(length).to_be_bytes();
+            *e = narrow(padding);
         }
-        let (packet, tag) = packet
-            .split_at_mut_checked(LENGTH_LEN + length)
-            .unwrap_or_default();
         self.cover.seal(self.count.sequence, packet, tag)?;
         self.count.packet(packet.len() + tag.len());
         Ok(())

@@ -1,5 +1,7 @@
 //! The client's end: requests out, replies in, each matched with its request.
 
+use adit_wire::narrow;
+
 use super::data::put_filled;
 use super::extended::Extended;
 use super::extension::{Extension, Extensions, parse_version, put_init};
@@ -242,7 +244,7 @@ impl<T> Client<T> {
                 limit: MAX_IN_FLIGHT,
             });
         }
-        let id = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+        let id = narrow(self.slots.len());
         self.slots.push(Slot { id, pending });
         Ok(RequestId(id))
     }

@@ -1,5 +1,7 @@
 //! Frames that end in a `string` which is written where it lies: DATA and WRITE.
 
+use adit_wire::{narrow, usize_from};
+
 use crate::wire::Put;
 
 /// Appends a frame: what `head` appends, then a `string` of at most `most` octets that `fill`
@@ -15,7 +17,7 @@ pub(super) fn put_filled<E>(
     head(out);
     out.put_u32(0);
     let body = out.len();
-    out.resize(body + usize::try_from(most).unwrap_or(0), 0);
+    out.resize(body + usize_from(most), 0);
     let filled = match out.get_mut(body..) {
         Some(room) => {
             let most = room.len();
@@ -30,12 +32,12 @@ pub(super) fn put_filled<E>(
     }
     out.truncate(body + len);
     for (from, to) in [(start, start + 4), (body - 4, body)] {
-        let value = u32::try_from(out.len() - to).unwrap_or(u32::MAX);
+        let value = narrow::<u32>(out.len() - to);
         if let Some(place) = out.get_mut(from..to) {
             place.copy_from_slice(&value.to_be_bytes());
         }
     }
-    Ok(u32::try_from(len).unwrap_or(u32::MAX))
+    Ok(narrow(len))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Too few leave the line idle for a part of each round trip, too many only cost memory. As long
 //! as more of them make the transfer faster, their number is doubled.
 
-use adit_wire::Time;
+use adit_wire::{Time, usize_from};
 
 /// Requests in flight at the beginning, which is what 2 MiB of READs of the usual size are.
 const FIRST: usize = 64;
@@ -31,7 +31,7 @@ pub(super) struct Window {
 impl Window {
     /// For requests of `chunk` octets.
     pub(super) fn new(chunk: u32) -> Self {
-        let chunk = usize::try_from(chunk.max(1)).unwrap_or(MOST_OCTETS);
+        let chunk = usize_from(chunk.max(1));
         Self {
             size: FIRST,
             most: (MOST_OCTETS / chunk).clamp(FIRST, MOST),

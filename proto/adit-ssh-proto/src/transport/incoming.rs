@@ -63,6 +63,7 @@ impl Transport {
             Opened::Packet { consumed, payload } => (consumed, payload),
         };
         let message = self.opener.payload(wire, &payload);
+        debug_assert!(!message.is_empty(), "the opener refuses empty payloads");
         let number = message.first().copied().unwrap_or_default();
         if matches!(
             number,

@@ -14,6 +14,7 @@ use adit_ssh::client::{Agent, AgentKey, Identity, LocalKey, Login, SessionBindin
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::auth::Method;
 use adit_ssh_proto::key::{AnyKey, Certificate, KeyError, MAX_KEY_FILE, PrivateKey, PublicKey};
+use adit_wire::u64_from;
 use tracing::debug;
 
 use super::asked::{is_quiet, variable};
@@ -161,7 +162,7 @@ fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
 /// The text of a key file, which is short.
 fn text(file: &Path) -> io::Result<Secret<String>> {
     let metadata = fs::metadata(file)?;
-    let limit = u64::try_from(MAX_KEY_FILE).unwrap_or(u64::MAX);
+    let limit = u64_from(MAX_KEY_FILE);
     if !metadata.is_file() || metadata.len() > limit {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,

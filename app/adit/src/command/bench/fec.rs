@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use adit_cli::{Code as Exit, Done, Failure};
 use adit_fec::{Code, CodeError, Decoder, Encoder, HEADER, Matrix};
-use adit_wire::Time;
+use adit_wire::{Time, held, usize_from};
 
 use super::rows::{Rows, nanoseconds, nanoseconds_apart};
 use crate::args;
@@ -66,8 +66,7 @@ struct Group {
 
 impl Group {
     fn new(matrix: Matrix, data: u32, parity: u32) -> Result<Self, CodeError> {
-        let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
-        let code = Code::new(matrix, size(data), size(parity))?;
+        let code = Code::new(matrix, usize_from(data), usize_from(parity))?;
         let mut state = 7u32;
         let mut byte = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -75,7 +74,7 @@ impl Group {
         };
         let mut shard = || (0..LEN).map(|_| byte()).collect();
         let mut shards: Vec<Vec<u8>> = (0..data).map(|_| shard()).collect();
-        let mut made = vec![vec![0; size(LEN)]; size(parity)];
+        let mut made = vec![vec![0; usize_from(LEN)]; usize_from(parity)];
         let inputs: Vec<&[u8]> = shards.iter().map(Vec::as_slice).collect();
         let mut outputs: Vec<&mut [u8]> = made.iter_mut().map(Vec::as_mut_slice).collect();
         code.encode(&inputs, &mut outputs)?;
@@ -106,7 +105,7 @@ impl Group {
 
     /// The first data shards from the others.
     fn reconstruct(&mut self, spend: Duration, lost: u32) -> f64 {
-        let gone = usize::try_from(lost).unwrap_or(0);
+        let gone = usize_from(lost);
         let mut restored = vec![vec![0; self.shards.first().map_or(0, Vec::len)]; gone];
         let at_hand: Vec<Option<&[u8]>> = (self.shards.iter().enumerate())
             .map(|(place, shard)| (place >= gone).then_some(shard.as_slice()))
@@ -163,7 +162,7 @@ impl Group {
                             packets.push(packet);
                         }
                         while let Some(len) = encoder.poll_output(&mut out) {
-                            packets.push(out.get(..len).unwrap_or_default().to_vec());
+                            packets.push(held(&out, ..len).to_vec());
                         }
                     }
                 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use adit_cli::Done;
 use adit_crypto::{HmacKey, HmacKind, HmacMd5Batch, MAC_LANES, SipBatch, SipKey};
 use adit_umac::{Nonce, Session};
+use adit_wire::usize_from;
 
 use super::rows::{Rows, nanoseconds};
 use crate::args;
@@ -17,7 +18,7 @@ pub(super) fn mac(typed: &args::BenchMac) -> Done {
     let rows = Rows::new(&typed.span);
     for (name, measure) in MACS {
         for &length in &typed.bytes {
-            let message = vec![7; usize::try_from(length).unwrap_or(usize::MAX)];
+            let message = vec![7; usize_from(length)];
             rows.row(name, length, measure(&message, rows.spend()));
         }
     }

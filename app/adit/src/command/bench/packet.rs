@@ -9,7 +9,7 @@ use adit_crypto::CryptoError;
 use adit_crypto::packet::session::{PacketSession, Role, SessionCipher, SessionKey};
 use adit_crypto::packet::{Check, PacketKey, PacketKind};
 use adit_net::ambient::Chance;
-use adit_wire::{Broken, Entropy};
+use adit_wire::{Broken, Entropy, usize_from};
 
 use super::rows::{Rows, nanoseconds, nanoseconds_apart};
 
@@ -81,7 +81,7 @@ const SESSIONS: [(SessionCipher, &str); 2] = [
 ];
 
 fn seal_batch(key: &PacketKey, spend: Duration) -> f64 {
-    let mut packets = vec![[7; SIZE]; usize::try_from(BATCH).unwrap_or(1)];
+    let mut packets = vec![[7; SIZE]; usize_from(BATCH)];
     let all = nanoseconds(spend, || {
         let sealed = key.seal_batch(black_box(&mut packets), &mut Chance);
         debug_assert_eq!(sealed, Ok(()));
@@ -99,7 +99,7 @@ fn seal(key: &PacketKey, spend: Duration) -> f64 {
 
 fn open_batch(key: &PacketKey, spend: Duration) -> f64 {
     opening(key, spend, |packets| {
-        for packets in packets.chunks_mut(usize::try_from(BATCH).unwrap_or(1)) {
+        for packets in packets.chunks_mut(usize_from(BATCH)) {
             key.open_batch(black_box(packets), |_, opened| {
                 debug_assert!(opened.is_ok(), "{opened:?}");
                 black_box(&opened);
@@ -118,7 +118,7 @@ fn open(key: &PacketKey, spend: Duration) -> f64 {
 }
 
 fn opening(key: &PacketKey, spend: Duration, open: impl FnMut(&mut [[u8; SIZE]])) -> f64 {
-    let mut packets = vec![[7; SIZE]; usize::try_from(MANY).unwrap_or(1)];
+    let mut packets = vec![[7; SIZE]; usize_from(MANY)];
     let seal = |packets: &mut [[u8; SIZE]]| {
         let sealed = key.seal_batch(packets, &mut Chance);
         debug_assert_eq!(sealed, Ok(()));
@@ -142,7 +142,7 @@ fn sessions(cipher: SessionCipher, spend: Duration) -> Result<Sessions, CryptoEr
         let sealed = client.seal(black_box(&mut packet));
         debug_assert_eq!(sealed, Ok(()));
     });
-    let mut packets = vec![[7; SIZE]; usize::try_from(MANY).unwrap_or(1)];
+    let mut packets = vec![[7; SIZE]; usize_from(MANY)];
     let open = nanoseconds_apart(
         spend,
         MANY,

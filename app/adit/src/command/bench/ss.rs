@@ -11,7 +11,7 @@ use adit_crypto::{
 use adit_net::ambient::Chance;
 use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, ServerOpener, TAIL_ROOM};
 use adit_shadowsocks::{Key, Method, Users};
-use adit_wire::{Entropy, Target, Unix};
+use adit_wire::{Entropy, Target, Unix, usize_from};
 
 use super::rows::{Rows, nanoseconds, nanoseconds_apart};
 use crate::args;
@@ -54,7 +54,7 @@ pub(super) fn ss(typed: &args::BenchSpan) -> Done {
         let key = AeadKey::new(kind, key).map_err(failed)?;
         for bytes in [PACKET, RECORD] {
             let mut nonces = NonceCounter::new(kind);
-            let mut message = vec![7; usize::try_from(bytes).unwrap_or_default()];
+            let mut message = vec![7; usize_from(bytes)];
             let ns = nanoseconds(rows.spend(), || {
                 let sealed = nonces.advance().and_then(|nonce| {
                     let message = black_box(&mut message);
@@ -70,7 +70,7 @@ pub(super) fn ss(typed: &args::BenchSpan) -> Done {
 
 /// What begins a connection or a packet: a salt, a key from it, a header's block.
 fn keys(rows: &Rows, len: u32) -> Result<(), CryptoError> {
-    let size = usize::try_from(len).unwrap_or_default();
+    let size = usize_from(len);
     let key = KEY.get(..size).unwrap_or(&KEY);
     let (mut salt, mut out) = (vec![0; size], vec![0; size]);
     let ns = nanoseconds(rows.spend(), || Chance.fill(black_box(&mut salt)));
@@ -132,7 +132,7 @@ fn packets(rows: &Rows, method: Method) -> Done {
         .parse()
         .map_err(|why| Failure::new(Code::Failure, format!("{why}")))?;
     let (key, _) = Key::generate(method, &mut Chance);
-    let count = usize::try_from(MANY).unwrap_or_default();
+    let count = usize_from(MANY);
     let mut ends = Ends {
         client: ClientSession::new(&key.clone().into(), &mut Chance),
         server: ServerOpener::new(&Users::single(key)),

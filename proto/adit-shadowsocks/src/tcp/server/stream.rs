@@ -1,7 +1,7 @@
 //! The stream edition: an IV, and an address that is opened no further than it goes.
 
 use adit_crypto::{Direction, StreamCipher};
-use adit_wire::{AddrError, Broken, Rx, Step, Target, parse_addr};
+use adit_wire::{AddrError, Broken, Rx, Step, Target, held, parse_addr};
 
 use super::super::ServerSeal;
 use super::super::body::{BodyOpen, BodySeal};
@@ -89,7 +89,7 @@ impl StreamRequest {
     /// stands behind an address stays as it came: the cipher goes on there.
     pub(super) fn read(&mut self, rx: &mut Rx<'_>) -> Result<Result<Target, usize>, Broken> {
         loop {
-            let total = match parse_addr(rx.bytes().get(..self.opened).unwrap_or_default()) {
+            let total = match parse_addr(held(rx.bytes(), ..self.opened)) {
                 Ok((target, used)) => {
                     rx.eat(used);
                     return Ok(Ok(target));
