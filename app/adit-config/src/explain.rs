@@ -12,8 +12,8 @@ use adit_wire::Room;
 
 use crate::plan::{Chain, Plan, Route, Stage};
 use crate::scheme::typed::{
-    Hop, HopKind, Listen, ListenKind, Plugin, PluginMode, Private, Proxy, SsRole, Steering,
-    Transparent, UdpWay,
+    Datagrams, Hop, HopKind, Listen, ListenKind, Plugin, PluginMode, Private, Proxy, SsRole,
+    Steering, Transparent, identity_headers,
 };
 use crate::text::{printable, write_duration as time, write_net};
 
@@ -239,11 +239,11 @@ fn hop_line(hop: &Hop) -> String {
         Some(carried) => format!("{what}; {}", carried::hop(carried)),
         None => what,
     };
-    let udp = match overhead(hop) {
-        _ if rides_in_a_connection(hop) && server.carried.is_some() => "UDP in a stream".to_owned(),
-        _ if rides_in_a_connection(hop) => "UDP in a connection".to_owned(),
-        Some(bytes) => format!("UDP +{bytes} bytes"),
-        None => "no UDP".to_owned(),
+    let udp = match hop.datagrams() {
+        Datagrams::InStream if server.carried.is_some() => "UDP in a stream".to_owned(),
+        Datagrams::InStream => "UDP in a connection".to_owned(),
+        Datagrams::Packets { overhead } => format!("UDP +{overhead} bytes"),
+        Datagrams::Stopped => "no UDP".to_owned(),
     };
     let dial = time(server.dial);
     format!("{hop}  ({what}; {udp}; dial {dial})")
@@ -295,14 +295,6 @@ const fn record_room(method: Method) -> Option<Room> {
     }
 }
 
-/// Identity headers before a request (SIP023): one for each key but the last.
-fn identity_headers(method: Method, keys: &str) -> usize {
-    match method.edition() {
-        Edition::Aead2022 => keys.matches(':').count(),
-        Edition::Aead | Edition::Stream | Edition::None => 0,
-    }
-}
-
 /// What goes through a plugin. Its options stay unseen: they can hold secrets.
 fn through(plugin: &Plugin) -> String {
     let what = match plugin.mode {
@@ -313,50 +305,6 @@ fn through(plugin: &Plugin) -> String {
     format!("{what} through plugin `{}`", printable(&plugin.program))
 }
 
-fn rides_in_a_connection(hop: &Hop) -> bool {
-    let over_tcp = |kind: &HopKind| match kind {
-        HopKind::Shadowsocks { udp, .. } => *udp == UdpWay::OverTcp,
-        HopKind::ShadowsocksR(hop) => hop.udp == UdpWay::OverTcp,
-        HopKind::Ssh(hop) => hop.udp,
-        _ => false,
-    };
-    matches!(hop, Hop::Server(server) if over_tcp(&server.kind))
-}
-
-/// Bytes that a hop adds to a datagram for an IPv4 target on the way out; `None` if it carries none.
-fn overhead(hop: &Hop) -> Option<usize> {
-    /// Type, IPv4 address, port.
-    const ADDRESS: usize = 7;
-    if !hop.carries_udp() {
-        return None;
-    }
-    let Hop::Server(server) = hop else {
-        return Some(0);
-    };
-    match &server.kind {
-        // RFC 1928, section 7: three bytes before the address.
-        HopKind::Socks5 { .. } => Some(3 + ADDRESS),
-        HopKind::Shadowsocks { method, secret, .. } => Some(match method {
-            // SIP022, UDP: session header, type + time + padding length, tag; SIP023 headers.
-            Method::Blake3Aes128Gcm | Method::Blake3Aes256Gcm => {
-                16 + 16 * identity_headers(*method, secret.expose()) + 11 + ADDRESS + 16
-            }
-            // Nonce in front, the session header sealed.
-            Method::Blake3ChaCha20Poly1305 | Method::Blake3ChaCha8Poly1305 => {
-                24 + 16 + 11 + ADDRESS + 16
-            }
-            Method::None | Method::Stream(_) => method.salt_len() + ADDRESS,
-            // SIP004: salt and tag.
-            other => other.salt_len() + ADDRESS + 16,
-        }),
-        HopKind::ShadowsocksR(hop) => Some(ssr::packet_overhead(hop) + ADDRESS),
-        HopKind::Far => server.carried.as_ref().map(carried::overhead),
-        // It rides in a stream, of which the bytes are not counted.
-        HopKind::Ssh(_) => Some(0),
-        HopKind::Socks4a { .. } | HopKind::Http { .. } => None,
-    }
-}
-
 fn udp(route: &Route) -> String {
     if !route.listen.iter().any(|listen| listen.kind.offers_udp()) {
         return "not offered".to_owned();
@@ -364,11 +312,15 @@ fn udp(route: &Route) -> String {
     if let Some(stage) = route.via.hops.iter().find(|stage| !stage.carries_udp()) {
         return format!("stops at {stage}");
     }
-    let worst = |stage: &Stage| stage.hops().iter().filter_map(overhead).max().unwrap_or(0);
+    let overhead = |hop: &Hop| match hop.datagrams() {
+        Datagrams::Packets { overhead } => overhead,
+        Datagrams::InStream | Datagrams::Stopped => 0,
+    };
+    let worst = |stage: &Stage| stage.hops().iter().map(overhead).max().unwrap_or(0);
     // A connection has no packets to fill: only what comes behind the last one counts.
     let bytes = route.via.hops.iter().fold(0, |bytes, stage| {
         let mut carrying = stage.hops().iter().filter(|hop| hop.carries_udp());
-        if carrying.all(rides_in_a_connection) {
+        if carrying.all(|hop| hop.datagrams() == Datagrams::InStream) {
             0
         } else {
             bytes + worst(stage)

@@ -39,7 +39,7 @@ pub use schema::{
 };
 pub use scheme::keyring::{MAX_USERS, MAX_USERS_FILE, read_users};
 pub use scheme::typed::{
-    Access, Carried, Fec, Forward, Hop, HopKind, HostTrust, Kcp, Learns, Limits, Listen,
+    Access, Carried, Datagrams, Fec, Forward, Hop, HopKind, HostTrust, Kcp, Learns, Limits, Listen,
     ListenAddr, ListenKind, Login, PacketSeal, Plugin, Proxy, RelayNext, ServerHop, Shards, SsRole,
     SsServer, SsUser, SshHop, SshKey, SshOffer, SshServer, SsrHop, SsrServer, Steering,
     Transparent,

@@ -34,14 +34,6 @@ pub(super) fn hop(carried: &Carried) -> String {
     }
 }
 
-/// Bytes that it adds to a datagram.
-pub(super) fn overhead(carried: &Carried) -> usize {
-    match carried {
-        Carried::Kcp(kcp) => kcp.overhead(),
-        Carried::Fec(fec) => fec.overhead(),
-    }
-}
-
 fn streams(kcp: &Kcp) -> String {
     let fec = match kcp.fec {
         Some(shards) => format!("FEC {}+{}", shards.data, shards.parity),

@@ -67,14 +67,3 @@ fn frames(kind: ProtocolKind) -> String {
         kind => format!("frames of {kind}"),
     }
 }
-
-/// The most bytes a hop adds to a datagram on the way out, the target's address not counted: the
-/// IV, and the tags and paddings of the protocol.
-pub(super) fn packet_overhead(hop: &SsrHop) -> usize {
-    let protocol = match hop.protocol {
-        kind if kind >= ProtocolKind::AuthChainA => adit_shadowsocksr::PACKET_TAIL,
-        kind if kind >= ProtocolKind::AuthAes128Md5 => 8,
-        _ => 0,
-    };
-    hop.method.iv_len() + protocol
-}

@@ -7,7 +7,7 @@ use core::time::Duration;
 use adit_shadowsocks::Method;
 use adit_wire::Target;
 
-use crate::scheme::typed::{Carried, Login, Plugin, SshHop, SsrHop, UdpWay};
+use crate::scheme::typed::{Carried, Datagrams, Login, Plugin, SshHop, SsrHop, UdpWay};
 use crate::text::Secret;
 
 /// A way to reach the next stage.
@@ -154,16 +154,6 @@ impl Hop {
     /// True if UDP can pass. A hop that rejects stops nothing but what it is asked for.
     #[must_use]
     pub fn carries_udp(&self) -> bool {
-        match self {
-            Self::Direct | Self::Reject => true,
-            Self::Server(server) => match &server.kind {
-                HopKind::Socks5 { udp, .. } => *udp,
-                HopKind::ShadowsocksR(hop) => hop.udp != UdpWay::Off,
-                HopKind::Ssh(hop) => hop.udp,
-                HopKind::Shadowsocks { udp, .. } => !matches!(udp, UdpWay::Off),
-                HopKind::Socks4a { .. } | HopKind::Http { .. } => false,
-                HopKind::Far => matches!(server.carried, Some(Carried::Fec(_))),
-            },
-        }
+        self.datagrams() != Datagrams::Stopped
     }
 }

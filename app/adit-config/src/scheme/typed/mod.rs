@@ -1,6 +1,7 @@
 //! What an endpoint becomes: a listener or a hop, typed and complete.
 
 mod carried;
+mod datagrams;
 mod hop;
 mod listen;
 mod login;
@@ -10,6 +11,8 @@ mod ssh;
 mod ssr;
 
 pub use carried::{Carried, Fec, Kcp, Learns, PacketSeal, Shards};
+pub use datagrams::Datagrams;
+pub(crate) use datagrams::identity_headers;
 pub use hop::{Hop, HopKind, ServerHop};
 pub use listen::{
     Access, Forward, Limits, Listen, ListenAddr, ListenKind, Proxy, Steering, Transparent,
