@@ -14,7 +14,6 @@
 
 mod acl;
 mod auth;
-mod classic;
 mod fields;
 mod go;
 mod json;
@@ -24,6 +23,7 @@ mod local;
 mod note;
 mod place;
 mod server;
+mod shadowsocks_json;
 mod shape;
 pub mod sip008;
 mod ssr;
@@ -206,7 +206,7 @@ fn read(tree: &Json, clerk: &mut Clerk<'_>) -> (Format, Shape) {
             } else if has("servers") && has("version") && !has("locals") && !has("local_port") {
                 (Format::Sip008, sip008::document(tree, clerk))
             } else {
-                classic::read(tree, clerk)
+                shadowsocks_json::read(tree, clerk)
             }
         }
         other => {

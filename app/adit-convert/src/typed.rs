@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use crate::fields::Fields;
 use crate::json::Json;
 use crate::left_out::REASONS;
-use crate::{Clerk, Note, Wish, classic, file, is_json, json};
+use crate::{Clerk, Note, Wish, file, is_json, json, shadowsocks_json};
 
 /// The method of a command line of shadowsocks-libev that names none.
 pub const DEFAULT_METHOD: &str = "chacha20-ietf-poly1305";
@@ -98,7 +98,7 @@ pub fn plan_of_typed(
         None => (Vec::new(), false),
     };
     lay_over(&mut entries, typed, program);
-    let (format, shape) = classic::read(&Json::Object(entries), &mut clerk);
+    let (format, shape) = shadowsocks_json::read(&Json::Object(entries), &mut clerk);
     let converted = file(&name, format, &shape, clerk)?;
     let mut plan = Plan::from_toml(&converted.toml, &format!("{name} (converted)"))?;
     if exposed {
@@ -225,7 +225,8 @@ pub fn manager_file(path: &Path) -> Result<(ManagerFile, Vec<Note>), Vec<Problem
         if let Some(mut ports) = top.object("port_password", &mut clerk) {
             for (port, password) in ports.all() {
                 let path = ports.path(port);
-                let found = classic::port_password(port, password.text(), &path, &mut clerk);
+                let found =
+                    shadowsocks_json::port_password(port, password.text(), &path, &mut clerk);
                 let own = found.map(|(port, text)| (port, Zeroizing::new(text.to_owned())));
                 said.ports.extend(own);
             }

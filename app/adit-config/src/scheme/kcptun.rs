@@ -24,6 +24,7 @@ const DEFAULTS: kcp::Defaults = kcp::Defaults {
 /// Ports of a listener at most: each is a socket.
 const MAX_PORTS: u16 = 1024;
 
+/// Keys besides those of KCP, which are in `kcp/keys.rs`.
 const OWN: [Param; 6] = [
     listener(&keys::PREFER),
     both(&keys::DIAL),

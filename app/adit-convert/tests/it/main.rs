@@ -1,7 +1,7 @@
 //! Texts of other programs in, adit's own or problems out.
 
-mod classic;
 mod conversion;
 mod go;
 mod lists;
+mod shadowsocks_json;
 mod ssr;

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use self::lent::Lent;
-use super::reject::{farewell, give_up};
+use super::farewell::{farewell, give_up};
 use super::{Again, Pending, Reply};
 use crate::credentials::Credentials;
 use crate::{AcceptError, BoxFuture, DialError, Request};

@@ -11,7 +11,7 @@ use adit_shadowsocks::tcp::{Accepted, ServerHandshake};
 use adit_stream::{BoxStream, Layered};
 use adit_wire::{Host, Target};
 
-use super::reject::farewell;
+use super::farewell::farewell;
 use super::{Acceptor, Inbound, Pending, Rejects, Reply, header};
 use crate::{AcceptError, BoxFuture, DialError, Peer, Place, Request, Roster};
 

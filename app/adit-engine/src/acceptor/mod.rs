@@ -3,6 +3,7 @@
 //! An acceptor reads a request and hands it on as an [`Inbound`]; it knows nothing of dialling.
 //! The verdict comes back once, through [`Pending`].
 
+mod farewell;
 mod forward;
 mod header;
 mod hello;

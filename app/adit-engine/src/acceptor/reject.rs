@@ -10,25 +10,19 @@ use adit_config::RejectPolicy;
 use adit_net::ambient::Chance;
 use adit_net::dial::{self, Family};
 use adit_obfs::Redirect;
-use adit_stream::{BoxStream, Limits, Meter, RunError, Stream, Tcp, fill, finish, relay, send};
-use adit_wire::{Broken, Entropy, Host, Target};
+use adit_stream::{BoxStream, Limits, Meter, Stream, Tcp, fill, relay, send};
+use adit_wire::{Entropy, Host, Target};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
+use super::farewell::{LAST_BYTES, goodbye};
 use super::header::Seen;
-use crate::{AcceptError, Place};
-
-/// A wrong password is answered after this long, whatever was wrong with it.
-const WRONG_LOGIN_DELAY: Duration = Duration::from_millis(500);
+use crate::Place;
 
 /// Bytes that are read and thrown away before reading stops.
 const BUDGET: usize = 1 << 20;
 /// Connections that are held at once; above it the oldest is closed.
 const HELD: usize = 4096;
-/// Time for a goodbye to a peer that is told something.
-const FAREWELL: Duration = Duration::from_secs(1);
-/// What such a peer may still say.
-const LAST_BYTES: usize = 64 << 10;
 /// From the bytes that decide to what can be seen of the decision. A judgement takes less, so that
 /// its length cannot be seen; and servers that have nothing to hide are not much faster.
 const SETTLE: Duration = Duration::from_millis(1);
@@ -243,50 +237,4 @@ async fn open(decoy: &Target) -> Option<tokio::net::TcpStream> {
             .ok()?,
     };
     dial::race(&candidates, Duration::from_secs(5)).await.ok()
-}
-
-/// Ends a dialogue that failed: says what the core has to say; a wrong login waits first.
-pub(super) async fn give_up<E: Into<Broken> + std::fmt::Display>(
-    mut io: BoxStream,
-    why: RunError<E>,
-    is_login: impl Fn(&E) -> bool,
-) -> AcceptError {
-    match why {
-        RunError::Core { error, unsent } => {
-            if is_login(&error) {
-                sleep(WRONG_LOGIN_DELAY).await;
-                farewell(&mut io, &unsent).await;
-                return AcceptError::Login(error.to_string());
-            }
-            farewell(&mut io, &unsent).await;
-            AcceptError::Refused(error.to_string())
-        }
-        RunError::Eof => AcceptError::Eof,
-        RunError::Io(e) => AcceptError::Io(e),
-    }
-}
-
-/// Says `last` and closes so that the peer gets it: a close with unread bytes would be a reset,
-/// which may overtake what was said.
-pub(crate) async fn farewell(io: &mut BoxStream, last: &[u8]) {
-    goodbye(io, last, LAST_BYTES).await;
-}
-
-/// The same; reads `budget` bytes at most.
-async fn goodbye(io: &mut BoxStream, last: &[u8], mut budget: usize) {
-    let goodbye = async {
-        send(io, last).await?;
-        finish(io).await?;
-        while budget > 0 {
-            let n = fill(io, 1).await?;
-            if n == 0 {
-                break;
-            }
-            io.consume(n);
-            budget -= n.min(budget);
-        }
-        Ok::<_, std::io::Error>(())
-    };
-    // Whether the peer stays to listen is its own affair.
-    let _ = timeout(FAREWELL, goodbye).await;
 }

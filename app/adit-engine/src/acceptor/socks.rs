@@ -9,7 +9,7 @@ use adit_socks::{Command, Reply as Code, Request as Asked, Version};
 use adit_stream::{BoxStream, run, send};
 use adit_wire::Target;
 
-use super::reject::{farewell, give_up};
+use super::farewell::{farewell, give_up};
 use super::{Inbound, Pending, Reply};
 use crate::credentials::Credentials;
 use crate::{AcceptError, BoxFuture, DialError, Peer, Request};

@@ -11,10 +11,10 @@ use adit_shadowsocksr::{ServerStack, StackAccepted};
 use adit_stream::{BoxStream, Layered, Stream, flush};
 use adit_wire::Broken;
 
+use super::farewell::farewell;
 use super::header::{Seen, in_time, step_through};
 use super::hello::undress;
 use super::keyed::{CHECK_ANSWER, Silent, is_check};
-use super::reject::farewell;
 use super::{Acceptor, InStream, Inbound, Pending, Rejects};
 use crate::account::Account;
 use crate::inflate::Inflated;

@@ -17,12 +17,13 @@ use tracing::{debug, info, warn};
 use super::super::settings::{Streams, Terms};
 use super::trial::{self, Rounds, STEP};
 
-/// Time in which a server that understands us has answered, or it is said what is wrong: a little
-/// less than a stream waits for it.
-const ANSWER: Duration = Duration::from_millis(2800);
+/// Time in which a server that understands us has answered a stream.
+pub(super) const ANSWER: Duration = Duration::from_secs(3);
+/// The same for a session, before a stream gives up: it is said what is wrong then.
+const VERDICT: Duration = ANSWER.saturating_sub(Duration::from_millis(200));
 /// Time in which a server that works shows how it corrects: two of its groups, of which each sign of
 /// life brings one datagram at most. With 10+3 that takes 1.3 s.
-const CORRECTION: Duration = ANSWER.saturating_mul(2);
+const CORRECTION: Duration = VERDICT.saturating_mul(2);
 /// Silence after which other ciphers are tried.
 const SILENCE: Duration = Duration::from_millis(1200);
 
@@ -130,7 +131,7 @@ impl Check<'_> {
             if works {
                 self.session.greet();
             }
-            if start.elapsed() > ANSWER * 4 {
+            if start.elapsed() > VERDICT * 4 {
                 return;
             }
         }

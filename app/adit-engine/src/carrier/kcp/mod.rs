@@ -21,15 +21,13 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tracing::{debug, warn};
 
-use self::check::{Check, Known};
+use self::check::{ANSWER, Check, Known};
 use super::settings::{self, SealError, Terms};
 use crate::connector::{Connected, Connector};
 use crate::error::Stage;
 use crate::udp::BoxDatagrams;
 use crate::{BoxFuture, DialError};
 
-/// Time in which a server that understands us has answered.
-const ANSWER: Duration = Duration::from_secs(3);
 /// Silence while something waits for an acknowledgement, after which a session gets no streams.
 const DOUBT: Duration = Duration::from_secs(1);
 /// How often a young session is asked whether something came.
