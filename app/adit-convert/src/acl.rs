@@ -12,7 +12,7 @@ use adit_config::text::{Flaw, Origin, Place, Problem, Span, read_net, write_net}
 use ipnet::{IpNet, Ipv4Net};
 use zeroize::Zeroizing;
 
-use crate::Clerk;
+use crate::clerk::Clerk;
 use crate::shape::{Rule, Stage};
 
 /// Bytes of a file at most. The long ones that people have hold 300 KiB.
@@ -258,7 +258,7 @@ impl Acl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Wish;
+    use crate::clerk::Wish;
     use adit_config::text::Machine;
 
     fn parsed(text: &str) -> (Acl, Vec<String>) {

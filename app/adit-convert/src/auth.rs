@@ -3,7 +3,7 @@
 use adit_config::text::{Problem, Secret, SecretText};
 use adit_wire::Host;
 
-use crate::Clerk;
+use crate::clerk::Clerk;
 use crate::fields::Fields;
 use crate::json::{self, Json};
 use crate::server;

@@ -4,7 +4,7 @@
 use adit_config::MAX_URL_LEN;
 use adit_config::text::Problem;
 
-use crate::Clerk;
+use crate::clerk::Clerk;
 use crate::json::Json;
 
 /// An object, the path to it, and which of its fields were asked for.

@@ -14,6 +14,7 @@
 
 mod acl;
 mod auth;
+mod clerk;
 mod fields;
 mod go;
 mod json;
@@ -31,57 +32,21 @@ mod typed;
 mod ways;
 
 use core::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use adit_config::text::{FileText, Machine, Problem, Sources, read_file};
+use adit_config::text::{Machine, Problem, Sources, read_file};
 use adit_config::{MAX_FILE_LEN, Plan};
 use adit_wire::u64_from;
 use zeroize::Zeroizing;
 
 pub use adit_wire::Role;
+pub use clerk::{AllowedPlugins, Format, MAX_SERVERS, Wish};
 pub use note::Note;
 pub use typed::{DEFAULT_METHOD, ManagerFile, Program, Typed, manager_file, plan_of_typed};
 
+use clerk::{Clerk, READS};
 use json::Json;
 use shape::Shape;
-
-/// Servers in one document at most.
-pub const MAX_SERVERS: usize = 10_000;
-
-/// Plugins that a document from elsewhere (a subscription, a list of links) may start (SEC-E6).
-/// A configuration of one's own may start any.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AllowedPlugins(Vec<String>);
-
-/// What the caller decides.
-#[derive(Debug, Clone, Default)]
-pub struct Wish {
-    /// Which end the configuration is for: a local proxy that uses servers, or a server. `None`
-    /// finds out from the fields that are there, and says so in a note.
-    pub role: Option<Role>,
-    /// Plugins that links and subscriptions may name.
-    pub plugins: AllowedPlugins,
-}
-
-/// What a text was recognised as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Format {
-    /// The JSON object of shadowsocks-libev, which others read too.
-    Libev,
-    /// JSON5 of shadowsocks-rust.
-    Rust,
-    /// JSON of shadowsocks-go.
-    Go,
-    /// A SIP008 document.
-    Sip008,
-    /// An access key of Outline: a link, or what stands behind an `ssconf` address.
-    Outline,
-    /// JSON of ShadowsocksR: one server, or the `configs` of its window program.
-    Ssr,
-    /// `ss://` and `ssr://` links, in plain text or base64.
-    Links,
-}
 
 /// The same configuration as adit writes it.
 pub struct Converted {
@@ -91,6 +56,15 @@ pub struct Converted {
     pub notes: Vec<Note>,
     /// What the text was.
     pub format: Format,
+}
+
+impl fmt::Debug for Converted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Converted")
+            .field("format", &self.format)
+            .field("notes", &self.notes)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Converts a configuration of another program.
@@ -216,135 +190,6 @@ fn read(tree: &Json, clerk: &mut Clerk<'_>) -> (Format, Shape) {
             ));
             (Format::Libev, Shape::default())
         }
-    }
-}
-
-/// What the readers share: the caller's wishes, where files are, and what they found.
-struct Clerk<'a> {
-    wish: &'a Wish,
-    sources: &'a dyn Sources,
-    base: PathBuf,
-    notes: Vec<Note>,
-    problems: Vec<Problem>,
-}
-
-/// What can be read, for those who have something else.
-const READS: &str = "adit reads the JSON of shadowsocks-libev, -rust and -go, of ShadowsocksR, \
-                     SIP008, and `ss://` and `ssr://` links";
-
-/// Notes, and problems, that are kept at most: nobody reads more.
-const MAX_FINDINGS: usize = 200;
-
-impl<'a> Clerk<'a> {
-    fn new(wish: &'a Wish, sources: &'a dyn Sources, name: &str) -> Self {
-        let base = Path::new(name).parent();
-        Self {
-            wish,
-            sources,
-            base: base.unwrap_or_else(|| Path::new("")).to_owned(),
-            notes: Vec::new(),
-            problems: Vec::new(),
-        }
-    }
-
-    fn note(&mut self, path: impl Into<String>, text: impl Into<String>) {
-        let note = Note::new(path.into(), text.into());
-        if self.notes.len() > MAX_FINDINGS || self.notes.contains(&note) {
-            return;
-        }
-        if self.notes.len() == MAX_FINDINGS {
-            let text = "more of the same kind; the rest is not listed";
-            self.notes.push(Note::new(String::new(), text.to_owned()));
-            return;
-        }
-        self.notes.push(note);
-    }
-
-    fn problem(&mut self, problem: Problem) {
-        if self.problems.len() < MAX_FINDINGS && !self.problems.contains(&problem) {
-            self.problems.push(problem);
-        }
-    }
-
-    /// A file that the configuration names; a problem if it cannot be read.
-    fn file(&mut self, path: &str, file: &str) -> Option<FileText> {
-        let read = self.sources.file(&self.base.join(file));
-        self.readable(path, file, read)
-    }
-
-    /// As [`file`](Self::file), of at most `limit` bytes.
-    fn long_file(&mut self, path: &str, file: &str, limit: u64) -> Option<FileText> {
-        let read = self.sources.long_file(&self.base.join(file), limit);
-        self.readable(path, file, read)
-    }
-
-    fn readable(
-        &mut self,
-        path: &str,
-        file: &str,
-        read: std::io::Result<FileText>,
-    ) -> Option<FileText> {
-        match read {
-            Ok(text) => Some(text),
-            Err(why) => {
-                self.problem(Problem::without_place(
-                    format!("`{path}`: cannot read `{file}`: {why}"),
-                    "relative paths begin at the folder of the configuration",
-                ));
-                None
-            }
-        }
-    }
-}
-
-impl AllowedPlugins {
-    /// No plugin.
-    #[must_use]
-    pub const fn none() -> Self {
-        Self(Vec::new())
-    }
-
-    /// These, by the name or path that the document writes.
-    #[must_use]
-    pub const fn only(names: Vec<String>) -> Self {
-        Self(names)
-    }
-
-    /// True if this plugin may be started.
-    #[must_use]
-    pub fn allows(&self, name: &str) -> bool {
-        self.0.iter().any(|allowed| allowed == name)
-    }
-}
-
-impl Format {
-    /// The name for people.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Libev => "shadowsocks-libev",
-            Self::Rust => "shadowsocks-rust",
-            Self::Go => "shadowsocks-go",
-            Self::Sip008 => "SIP008",
-            Self::Outline => "Outline",
-            Self::Ssr => "ShadowsocksR",
-            Self::Links => "links",
-        }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl fmt::Debug for Converted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Converted")
-            .field("format", &self.format)
-            .field("notes", &self.notes)
-            .finish_non_exhaustive()
     }
 }
 

@@ -3,11 +3,12 @@
 use adit_config::Endpoint;
 use adit_config::text::{Problem, SecretText, base64};
 
+use crate::clerk::{Clerk, Format, READS};
 use crate::json::Json;
 use crate::server::{self, Mode, Plugin, Server, item};
 use crate::shape::Shape;
 use crate::ssr::Ssr;
-use crate::{Clerk, Format, READS, ways};
+use crate::ways;
 
 /// Reads text that is not JSON.
 pub(super) fn read(text: &str, clerk: &mut Clerk<'_>) -> (Format, Shape) {

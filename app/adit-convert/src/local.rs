@@ -3,10 +3,11 @@
 use adit_config::text::Problem;
 use adit_wire::{Host, Target};
 
+use crate::auth;
+use crate::clerk::Clerk;
 use crate::fields::{Fields, Reasons};
 use crate::server::{self, Mode, duration};
 use crate::shape::Url;
-use crate::{Clerk, auth};
 
 /// What the whole file says and each local end inherits.
 pub(super) struct Defaults {

@@ -6,11 +6,11 @@ use adit_shadowsocks::{Edition, Key, Method};
 use adit_wire::Host;
 use core::time::Duration;
 
+use crate::clerk::{AllowedPlugins, Clerk, MAX_SERVERS};
 use crate::fields::Fields;
 use crate::json::Json;
 use crate::shape::Url;
 use crate::ssr::Ssr;
-use crate::{AllowedPlugins, Clerk, MAX_SERVERS};
 
 /// No time of adit is longer than a year.
 const LONGEST: u64 = 365 * 86_400;

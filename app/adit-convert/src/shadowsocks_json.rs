@@ -6,6 +6,7 @@ use adit_config::text::{Problem, SecretText};
 use adit_wire::{Host, Role};
 
 use crate::acl;
+use crate::clerk::{Clerk, Format};
 use crate::fields::Fields;
 use crate::json::Json;
 use crate::left_out::REASONS;
@@ -14,7 +15,6 @@ use crate::server::{self, Mode, Plugin, Server};
 use crate::shape::Shape;
 use crate::ssr::{self, Ssr};
 use crate::ways;
-use crate::{Clerk, Format};
 
 /// Fields that shadowsocks-libev does not have.
 const RUST: &[&str] = &[

@@ -8,7 +8,8 @@ use adit_config::text::{SecretText, Span, Spanned, escape, printable, write_targ
 use adit_wire::{Host, Target};
 use zeroize::Zeroizing;
 
-use crate::{Format, Note};
+use crate::clerk::Format;
+use crate::note::Note;
 
 /// The routes of the file to write.
 #[derive(Default)]

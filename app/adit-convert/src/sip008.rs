@@ -8,11 +8,12 @@ use adit_config::text::{Machine, Problem, Secret};
 use adit_wire::Host;
 use serde::Serialize;
 
+use crate::clerk::{AllowedPlugins, Clerk, MAX_SERVERS, Wish};
 use crate::fields::Fields;
 use crate::json::{self, Json};
 use crate::server::{self, Mode, Plugin as Call};
 use crate::shape::Shape;
-use crate::{AllowedPlugins, Clerk, MAX_SERVERS, Wish, ways};
+use crate::ways;
 
 /// Bytes of a document at most.
 pub const MAX_BODY: usize = 4 * 1024 * 1024;

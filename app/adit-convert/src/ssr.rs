@@ -6,7 +6,7 @@ use adit_crypto::StreamKind;
 use adit_obfs::{ObfsKind, Redirect};
 use adit_shadowsocksr::Protocol;
 
-use crate::Clerk;
+use crate::clerk::Clerk;
 use crate::fields::Fields;
 use crate::json::Json;
 use crate::shape::Url;

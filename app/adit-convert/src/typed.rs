@@ -8,10 +8,12 @@ use adit_config::{MAX_FILE_LEN, Plan};
 use adit_wire::Role;
 use zeroize::Zeroizing;
 
+use crate::clerk::{Clerk, Wish};
 use crate::fields::Fields;
 use crate::json::Json;
 use crate::left_out::REASONS;
-use crate::{Clerk, Note, Wish, file, is_json, json, shadowsocks_json};
+use crate::note::Note;
+use crate::{file, is_json, json, shadowsocks_json};
 
 /// The method of a command line of shadowsocks-libev that names none.
 pub const DEFAULT_METHOD: &str = "chacha20-ietf-poly1305";

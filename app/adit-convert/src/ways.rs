@@ -4,8 +4,8 @@ use adit_config::Endpoint;
 use adit_config::text::Problem;
 use adit_wire::{Host, Role};
 
-use crate::Clerk;
 use crate::acl::Acl;
+use crate::clerk::Clerk;
 use crate::fields::Fields;
 use crate::local::{self, Defaults};
 use crate::server::{self, Mode, Server, duration};

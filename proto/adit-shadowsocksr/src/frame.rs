@@ -12,6 +12,7 @@
 //! ```
 
 mod adler;
+mod bounds;
 mod chained;
 mod crc;
 mod deflate;
@@ -20,12 +21,16 @@ mod pad;
 mod tagged;
 
 pub(crate) use adler::AdlerKind;
+use bounds::BULK;
+pub use bounds::Frame;
 pub(crate) use chained::Chained;
 use deflate::{Deflater, Inflater};
 pub(crate) use one_time::{
     OneTimeOpen, OneTimeSeal, TAG as ONE_TIME_TAG, open_head as open_one_time,
 };
-pub(crate) use pad::{Pad, Style};
+pub(crate) use pad::Pad;
+#[cfg(test)]
+pub(crate) use pad::Style;
 pub(crate) use tagged::Tagged;
 
 use core::ops::Range;
@@ -38,15 +43,6 @@ pub(crate) use crc::{pack as pack_crc, room as room_crc};
 
 /// How much is handed through at once by `origin`: a bound for buffers, not of the wire.
 const MAX_RAW: usize = 1 << 20;
-
-/// The most data in a frame whose limit is 8,191 bytes.
-const MAX_DATA: usize = 8100;
-
-/// Every such frame is shorter than this.
-const FRAME_LIMIT: usize = 8192;
-
-/// The most random bytes in the padding of a small frame.
-const MAX_NOISE: usize = 511;
 
 /// The sealing side of one direction, behind the first message.
 pub(crate) enum FrameSeal {
@@ -123,9 +119,6 @@ impl FrameSeal {
     }
 }
 
-/// Data from this length on is not padded.
-const BULK: usize = 901;
-
 /// Small writes are padded, bulk data never.
 fn frame_pad(len: usize, noise: &mut Noise) -> Pad {
     match len {
@@ -158,28 +151,6 @@ pub(crate) enum Opener {
     Adler(AdlerKind),
     Tagged(Tagged),
     Chained(Box<Chained>),
-}
-
-/// What [`FrameOpen::open_frame`] found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Frame {
-    /// Call again with at least `total` bytes, always more than there were.
-    NeedMore {
-        /// Bytes wanted, counted from the front.
-        total: usize,
-    },
-    /// A frame whose data lies in the buffer.
-    Plain {
-        /// Bytes the frame took.
-        consumed: usize,
-        /// Where its data lies; may be empty.
-        payload: Range<usize>,
-    },
-    /// A frame whose data is to be had from [`FrameOpen::inflated`].
-    Inflated {
-        /// Bytes the frame took.
-        consumed: usize,
-    },
 }
 
 impl FrameOpen {

@@ -10,9 +10,9 @@ use adit_smux_proto::{ConfigError as SmuxError, Role as SmuxRole, Version};
 use adit_wire::{Time, narrow, usize_from};
 
 use self::keys::{
-    ACKNODELAY, CC, COMP, CONN, DATA, EXPIRE, FRAMESIZE, INTERVAL, KEEPALIVE, LINGER, MODE, MTU,
-    NC, NOCOMP, NODELAY, PARITY, QPP, QPPCOUNT, RATE, RCVWND, RESEND, SMUX, SMUXBUF, SNDWND,
-    STREAMBUF,
+    ACKNODELAY, CC, COMP, CONN, DATA, EXPIRE, FRAMESIZE, INTERVAL, KEEPALIVE, LINGER, MAX_CONN,
+    MODE, MTU, NC, NOCOMP, NODELAY, PARITY, QPP, QPPCOUNT, RATE, RCVWND, RESEND, SMUX, SMUXBUF,
+    SNDWND, STREAMBUF,
 };
 pub(crate) use self::keys::{CRYPT, KCP9, KEY, PARAMS};
 use self::seal::well_known;
@@ -63,9 +63,6 @@ pub(crate) static CARRIER: Carrier = Carrier {
     listen,
     hop,
 };
-
-/// Sessions of a hop at most.
-const MAX_CONN: usize = 64;
 
 fn listen(builder: &mut EndpointBuilder<'_, '_>, mut listen: Listen) -> Option<Listen> {
     no_plugin(builder, listen.kind.plugin().is_some());

@@ -3,7 +3,7 @@
 use adit_config::text::{Problem, Secret, SecretText};
 use zeroize::Zeroizing;
 
-use crate::Clerk;
+use crate::clerk::Clerk;
 use crate::fields::Fields;
 use crate::server;
 use crate::shape::Url;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use adit_config::text::{Problem, read_duration, write_duration};
 use adit_wire::Host;
 
-use crate::Clerk;
+use crate::clerk::Clerk;
 use crate::fields::{Fields, Reasons};
 use crate::server::{self, duration, objects};
 

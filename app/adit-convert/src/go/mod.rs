@@ -7,11 +7,12 @@ mod router;
 use adit_config::text::{Problem, Secret, SecretText};
 use adit_wire::Target;
 
+use crate::auth;
+use crate::clerk::Clerk;
 use crate::fields::{Fields, Reasons};
 use crate::json::{self, Json};
 use crate::server::{self, objects};
 use crate::shape::{Route, Shape, Url};
-use crate::{Clerk, auth};
 use router::{Router, Way};
 
 /// Conditions and users of all routes at most.

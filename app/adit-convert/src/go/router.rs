@@ -6,7 +6,7 @@ use adit_config::Match;
 use adit_config::text::Problem;
 use zeroize::Zeroizing;
 
-use crate::Clerk;
+use crate::clerk::Clerk;
 use crate::fields::{Fields, Reasons};
 use crate::go::client;
 use crate::json::Json;

@@ -15,11 +15,6 @@ const MOST: usize = 5;
 /// Larger ones: a file of each, its size, and why it is there. A size may shrink and never grow.
 const KNOWN: &[(&str, usize, &str)] = &[
     (
-        "app/adit-convert/src/lib.rs",
-        18,
-        "it tells formats apart, and has the clerk that every reader writes to",
-    ),
-    (
         "app/adit-engine/src/connector/mod.rs",
         19,
         "a connection reports to the health of its server, which connects to ask that server",
@@ -40,19 +35,9 @@ const KNOWN: &[(&str, usize, &str)] = &[
         "the table of peers stands with what a peer is",
     ),
     (
-        "io/adit-net/src/names/mod.rs",
-        7,
-        "the resolver stands with what its parts find",
-    ),
-    (
         "proto/adit-crypto/src/simd/mod.rs",
         13,
         "it picks kernels, and has the trait that they implement",
-    ),
-    (
-        "proto/adit-shadowsocksr/src/frame.rs",
-        7,
-        "a frame is an enum of its kinds, and has their bounds",
     ),
 ];
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adit_wire::Time;
 
-use super::Found;
+use super::found::Found;
 
 /// Names that are remembered; about 200 bytes each.
 const MAX: usize = 4096;

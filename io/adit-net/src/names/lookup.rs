@@ -11,8 +11,9 @@ use hickory_proto::rr::{Name, RecordType};
 use tokio::time::{Instant, timeout};
 
 use super::config::Config;
+use super::found::{Found, RESOLVE_DEADLINE};
+use super::preference;
 use super::query::{Answer, How, ask};
-use super::{Found, RESOLVE_DEADLINE, preference};
 
 /// How long the second family is waited for once the first has answered with addresses: there are
 /// servers that are silent about IPv6.

@@ -9,6 +9,7 @@
 mod asker;
 mod cache;
 mod config;
+mod found;
 mod hosts;
 mod lookup;
 mod numeric;
@@ -23,7 +24,6 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -31,15 +31,15 @@ use tokio::time::{Instant, timeout_at};
 
 use self::cache::Cache;
 use self::config::{Config, Version};
+use self::found::Found;
 use self::shares::{Place, Running, Shares};
 use crate::ambient;
 
 pub use asker::Asker;
 pub use config::{Files, ascii_name, is_own};
+pub use found::RESOLVE_DEADLINE;
+pub(crate) use found::no_address;
 pub use numeric::spelled_v4;
-
-/// Time a lookup gets, waiting for others included.
-pub const RESOLVE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Looks names up. All users of one share its cache and its bounds.
 #[derive(Debug)]
@@ -60,15 +60,6 @@ struct State {
     asked: HashMap<Box<str>, (u64, Weak<Lookup>)>,
     /// The number of the last one.
     last: u64,
-}
-
-/// What a name stands for.
-#[derive(Debug, Clone)]
-enum Found {
-    /// Addresses without a port, and for how many seconds.
-    Addresses(Arc<[SocketAddr]>, u32),
-    /// No address.
-    Nothing { exists: bool, ttl: u32 },
 }
 
 /// A lookup that runs; it ends when nobody waits for it.
@@ -283,23 +274,8 @@ impl Drop for Noted {
     }
 }
 
-impl Found {
-    fn addresses(&self, name: &str) -> io::Result<Arc<[SocketAddr]>> {
-        match self {
-            Self::Addresses(addrs, _) => Ok(addrs.clone()),
-            Self::Nothing { exists: true, .. } => Err(no_address(format!("{name} has no address"))),
-            Self::Nothing { .. } => Err(no_address(format!("{name} does not exist (NXDOMAIN)"))),
-        }
-    }
-}
-
 /// Whether `name`, in lower case, is the machine itself everywhere (RFC 6761 section 6.3).
 #[must_use]
 pub fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
-}
-
-/// A name without an address: for clients, a host that cannot be reached.
-pub(crate) fn no_address(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
-    io::Error::new(io::ErrorKind::HostUnreachable, why)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::Asker;
+use super::asker::Asker;
 
 /// Lookups that run at once. Each has two sockets, and a machine may have 1,024 descriptors.
 const TOTAL: u32 = 256;

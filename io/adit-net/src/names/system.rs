@@ -6,8 +6,8 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
+use super::found::{Found, no_address};
 use super::shares::Running;
-use super::{Found, no_address};
 
 /// What such a lookup weighs beside one of ours: it has a thread, for as long as it likes.
 pub(super) const WEIGHT: u32 = 8;

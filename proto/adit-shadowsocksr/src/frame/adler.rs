@@ -5,8 +5,9 @@ use core::ops::Range;
 
 use adit_wire::{Broken, Entropy, Room};
 
+use super::bounds::{FRAME_LIMIT, Frame, MAX_DATA, MAX_NOISE};
 use super::crc::behind_pad;
-use super::{FRAME_LIMIT, Frame, MAX_DATA, MAX_NOISE, Pad, Style};
+use super::pad::{Pad, Style};
 use crate::field::{around, frame_len, get, len_16, part, put, view};
 
 /// Which of the forms.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use adit_crypto::{Rc4, ct_eq, hmac_md5};
 use adit_wire::{Broken, Entropy, Room};
 
-use super::Frame;
+use super::bounds::Frame;
 use super::tagged::NumberedKey;
 use crate::chain::{Layout, PAD_MAX, Sizes};
 use crate::field::{around, get, len_16, part, put, view};

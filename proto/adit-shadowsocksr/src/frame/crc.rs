@@ -5,7 +5,8 @@ use core::ops::Range;
 
 use adit_wire::{Broken, Entropy, Room};
 
-use super::{FRAME_LIMIT, Frame, MAX_DATA, Pad, Style};
+use super::bounds::{FRAME_LIMIT, Frame, MAX_DATA};
+use super::pad::{Pad, Style};
 use crate::field::{around, frame_len, get, len_16, part, put, view};
 
 const LENGTH: usize = 2;

@@ -9,7 +9,7 @@ use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
-use super::Frame;
+use super::bounds::Frame;
 use crate::field::{around, frame_len, get, len_16, part, put, view};
 
 const LENGTH: usize = 2;

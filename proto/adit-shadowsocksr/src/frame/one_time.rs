@@ -8,7 +8,7 @@ use core::ops::Range;
 use adit_crypto::{Secret, ct_eq, hmac_sha1};
 use adit_wire::{Broken, Room, Step};
 
-use super::{Frame, MAX_DATA};
+use super::bounds::{Frame, MAX_DATA};
 use crate::field::{around, get, len_16, part, put, view};
 
 /// Says in the address type that this protocol is spoken.

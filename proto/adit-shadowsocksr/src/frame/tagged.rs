@@ -11,8 +11,9 @@ use adit_crypto::{MAC_LANES, Secret, ct_eq};
 use adit_wire::{Broken, Entropy, Room, held};
 use zeroize::Zeroizing;
 
+use super::bounds::{BULK, FRAME_LIMIT, Frame, MAX_DATA, MAX_NOISE};
 use super::crc::behind_pad;
-use super::{FRAME_LIMIT, Frame, MAX_DATA, MAX_NOISE, Pad, Style};
+use super::pad::{Pad, Style};
 use crate::field::{around, frame_len, get, len_16, part, put, view};
 use crate::mac::{Mac, MacBatch, MacKind};
 
@@ -21,7 +22,7 @@ const TAG: usize = 4;
 /// The longest key: that of a cipher, and a number.
 const LONGEST_KEY: usize = 32 + 4;
 /// Data from this length on has no noise around it.
-const NOISELESS: usize = super::BULK;
+const NOISELESS: usize = BULK;
 pub(crate) const STYLE: Style = Style::Little;
 
 /// One direction, sealing or opening.

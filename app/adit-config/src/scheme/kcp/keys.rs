@@ -144,6 +144,8 @@ pub(crate) static KEEPALIVE: Key<Seconds> = Key::new(
     "How often a session shows that it lives; three times of silence end it, 30s at least. A \
      number alone is seconds.",
 );
+/// Sessions of a hop at most.
+pub(super) const MAX_CONN: usize = 64;
 pub(crate) static CONN: Key<Count> = Key::new(
     "conn",
     Count(1),
