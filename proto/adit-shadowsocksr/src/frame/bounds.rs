@@ -14,7 +14,7 @@ pub(super) const MAX_NOISE: usize = 511;
 /// Data from this length on is not padded.
 pub(super) const BULK: usize = 901;
 
-/// What [`FrameOpen::open_frame`] found.
+/// What [`FrameOpen::open_frame`](super::FrameOpen::open_frame) found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
     /// Call again with at least `total` bytes, always more than there were.
@@ -29,7 +29,7 @@ pub enum Frame {
         /// Where its data lies; may be empty.
         payload: Range<usize>,
     },
-    /// A frame whose data is to be had from [`FrameOpen::inflated`].
+    /// A frame whose data is to be had from [`FrameOpen::inflated`](super::FrameOpen::inflated).
     Inflated {
         /// Bytes the frame took.
         consumed: usize,
