@@ -61,6 +61,19 @@ pub struct Connected {
 }
 
 impl Connected {
+    /// A stream in a session that is there already: nothing is owed, and nobody has to prove
+    /// anything.
+    #[must_use]
+    pub fn within(io: BoxStream) -> Self {
+        Self {
+            io,
+            direct: false,
+            first_wait: Duration::ZERO,
+            watch: None,
+            standing: None,
+        }
+    }
+
     /// The address that the target sees, if the socket to it is ours.
     pub(crate) fn bound(&mut self) -> Option<SocketAddr> {
         let tcp = self.io.bare().filter(|_| self.direct)?;

@@ -272,13 +272,7 @@ impl Connector for SshHop {
                 let mut io = self.open(to).await?;
                 let sent = put(&mut io, first).await;
                 sent.map_err(|why| self.server.failed(Cause::of(&why), why))?;
-                Ok(Connected {
-                    io: Box::new(io),
-                    direct: false,
-                    first_wait: Duration::ZERO,
-                    watch: None,
-                    standing: None,
-                })
+                Ok(Connected::within(Box::new(io)))
             };
             let opened = timeout(self.server.deadline, open).await;
             opened.unwrap_or_else(|_| Err(DialError::late(&self.server.name)))

@@ -169,10 +169,11 @@ impl KcpCarrier {
         let mut tried = 0;
         loop {
             let young = line.is_none();
-            let mut one = match line.take() {
-                Some(one) => one,
-                None => far.line().await?,
-            };
+            if young {
+                *line = Some(far.line().await?);
+            }
+            // It stays in its place: whoever gives up waiting leaves it to the others.
+            let Some(one) = line.as_mut() else { continue };
             if far.known.is_uncertain()
                 && let Some(checked) = &mut one.checked
             {
@@ -182,7 +183,6 @@ impl KcpCarrier {
                 Ok(stream) => {
                     let (probe, watch, born) = (one.probe.clone(), one.mux.watch(), one.born);
                     let checked = one.checked.is_some();
-                    *line = Some(one);
                     drop(line);
                     far.answered(&probe, &watch, born).await?;
                     if young && !checked {
@@ -197,6 +197,7 @@ impl KcpCarrier {
                 // Of one that is full, or out of numbers, the streams go on.
                 Err(why) => debug!("{}: a new session is needed: {why}", far.name),
             }
+            *line = None;
             if tried >= QUICK_TRIES {
                 sleep(AGAIN).await;
             }
@@ -304,13 +305,7 @@ impl Connector for KcpCarrier {
                 put(&mut io, first)
                     .await
                     .map_err(|why| self.far.failed(why))?;
-                Ok(Connected {
-                    io: Box::new(io),
-                    direct: false,
-                    first_wait: Duration::ZERO,
-                    watch: None,
-                    standing: None,
-                })
+                Ok(Connected::within(Box::new(io)))
             };
             let late = || self.far.failed(io::ErrorKind::TimedOut.into());
             timeout(self.deadline, open)

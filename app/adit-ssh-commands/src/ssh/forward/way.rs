@@ -88,13 +88,7 @@ impl Connector for Through {
             let opened = open_channel(&self.0, &place).await;
             let mut channel = opened.map_err(|why| failed(why.into_io()))?;
             put(&mut channel, first).await.map_err(failed)?;
-            Ok(Connected {
-                io: Box::new(channel),
-                direct: false,
-                first_wait: Duration::ZERO,
-                watch: None,
-                standing: None,
-            })
+            Ok(Connected::within(Box::new(channel)))
         })
     }
 
