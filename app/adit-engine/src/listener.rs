@@ -31,7 +31,7 @@ use adit_wire::{Target, Unix};
 
 pub(crate) use self::keyed::is_strict;
 use self::opened::Packets;
-pub(crate) use self::opened::{Common, Opened, task};
+pub(crate) use self::opened::{Common, Opened, listen_error, task};
 use self::ports::Ports;
 pub(crate) use self::replays::Replays;
 use self::salts_file::SaltsFile;

@@ -59,13 +59,13 @@ impl Pipe {
                 Err(_) => self.ended = true,
             }
         }
+        let mut push =
+            |line: &[u8]| lines.push(String::from_utf8_lossy(line).trim_end().to_owned());
         while let Some(end) = self.partial.iter().position(|&byte| byte == b'\n') {
-            let line: Vec<u8> = self.partial.drain(..=end).collect();
-            lines.push(String::from_utf8_lossy(&line).trim_end().to_owned());
+            push(&self.partial.drain(..=end).collect::<Vec<_>>());
         }
         if self.ended && !self.partial.is_empty() {
-            let line = std::mem::take(&mut self.partial);
-            lines.push(String::from_utf8_lossy(&line).trim_end().to_owned());
+            push(&std::mem::take(&mut self.partial));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_config::{Carried, Listen, ListenKind};
+use adit_config::{Carried, Listen, ListenAddr, ListenKind};
 use adit_kcp::fec::{FecListener, Lane};
 use adit_kcp::{Counters, KcpListener, KcpStream};
 use adit_net::ambient;
@@ -20,7 +20,7 @@ use super::fec::LaneWay;
 use super::settings::{self, Streams};
 use crate::account::Open;
 use crate::listen_port;
-use crate::listener::{Common, Opened, task};
+use crate::listener::{Common, Opened, listen_error, task};
 use crate::serve::Worker;
 use crate::udp::{Place, Ttl, exchange_datagrams};
 use crate::{Peer, Router, StartError};
@@ -37,20 +37,12 @@ pub(crate) async fn open(
     common: &Common,
     counters: &Arc<Counters>,
 ) -> Result<Opened, StartError> {
-    let failed = |why| StartError::Listen {
-        addr: listen.addr.to_string(),
-        why,
-    };
-    let (host, port) = (&listen.addr.host, listen.addr.port);
+    let failed = |why| listen_error(&listen.addr, why);
     match carried {
         Carried::Kcp(plan) => {
             let terms = settings::streams(plan, counters.clone())?;
-            let open = |addr: SocketAddr| {
-                let listener = KcpListener::bind(addr, terms.kcp.clone())?;
-                let port = listener.local_addr()?.port();
-                Ok((SocketAddr::new(addr.ip(), port), listener))
-            };
-            let bound = listen_port::bind_by(host, port, open).await;
+            let bind = |addr| KcpListener::bind(addr, terms.kcp.clone());
+            let bound = bind_at(&listen.addr, bind, KcpListener::local_addr).await;
             let (addr, listener) = bound.map_err(failed)?;
             debug_assert!(worker.is_some(), "what is carried are streams");
             Ok(Opened {
@@ -71,12 +63,8 @@ pub(crate) async fn open(
                 _ => None,
             };
             let target = target.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
-            let open = |addr: SocketAddr| {
-                let listener = FecListener::bind(addr, settings.clone())?;
-                let port = listener.local_addr()?.port();
-                Ok((SocketAddr::new(addr.ip(), port), listener))
-            };
-            let bound = listen_port::bind_by(host, port, open).await;
+            let bind = |addr| FecListener::bind(addr, settings.clone());
+            let bound = bind_at(&listen.addr, bind, FecListener::local_addr).await;
             let (addr, listener) = bound.map_err(failed)?;
             Ok(Opened {
                 addr,
@@ -86,6 +74,21 @@ pub(crate) async fn open(
             })
         }
     }
+}
+
+/// Binds a socket at an address as it was written, and says what that is with the port that the
+/// system chose.
+async fn bind_at<L>(
+    addr: &ListenAddr,
+    bind: impl Fn(SocketAddr) -> io::Result<L>,
+    local: impl Fn(&L) -> io::Result<SocketAddr>,
+) -> io::Result<(SocketAddr, L)> {
+    let open = |at: SocketAddr| {
+        let listener = bind(at)?;
+        let port = local(&listener)?.port();
+        Ok((SocketAddr::new(at.ip(), port), listener))
+    };
+    listen_port::bind_by(&addr.host, addr.port, open).await
 }
 
 /// Serves the streams of all sessions. When it ends, those that are open go on, and no session

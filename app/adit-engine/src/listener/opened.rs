@@ -1,14 +1,16 @@
 //! What a way to a listener makes of its address.
 
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use adit_config::ListenAddr;
 use adit_net::Buffers;
 use adit_stream::Meter;
 
-use crate::Router;
 use crate::udp::{PacketCodec, Share, Ttl};
+use crate::{Router, StartError};
 
 /// The bound sockets of a listener, of whatever kind, with what serves them.
 pub(crate) struct Opened {
@@ -39,3 +41,11 @@ pub(crate) struct Common {
 /// The datagram codecs of a listener, one for each of its sockets, and how long associations are
 /// kept.
 pub(super) type Packets = (Vec<Box<dyn PacketCodec>>, Ttl);
+
+/// The address of a listener cannot be bound.
+pub(crate) fn listen_error(addr: &ListenAddr, why: io::Error) -> StartError {
+    StartError::Listen {
+        addr: addr.to_string(),
+        why,
+    }
+}

@@ -9,7 +9,7 @@ use adit_wire::Host as WireHost;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::opened::{Common, Opened, Packets, Task, task};
+use super::opened::{Common, Opened, Packets, Task, listen_error, task};
 use crate::StartError;
 use crate::chain::spec;
 use crate::listen_port;
@@ -127,11 +127,4 @@ pub(super) fn accepting(mut worker: Worker, socket: TcpListener) -> Task {
         accept_loop(accept::Acceptor::new(socket), worker.into()).await;
         drop(running);
     })
-}
-
-pub(super) fn listen_error(addr: &ListenAddr, why: std::io::Error) -> StartError {
-    StartError::Listen {
-        addr: addr.to_string(),
-        why,
-    }
 }

@@ -2,8 +2,8 @@
 
 use adit_config::{ListenAddr, Transparent};
 
-use super::opened::{Common, Opened, task};
-use super::ports::{accepting, listen_error};
+use super::opened::{Common, Opened, listen_error, task};
+use super::ports::accepting;
 use crate::StartError;
 use crate::listen_port;
 use crate::serve::Worker;

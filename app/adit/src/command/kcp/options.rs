@@ -36,7 +36,7 @@ pub(super) fn client(typed: Client) -> Result<Tunnel, Failure> {
     let Some(remote) = own.remoteaddr.as_deref() else {
         return Err(Failure::new(Code::Usage, "no server is named").hint("-r HOST:29900"));
     };
-    let mut url = Url::new(&both, false)?;
+    let mut url = Url::new(&both)?;
     url.number("conn", own.conn);
     url.seconds("autoexpire", own.autoexpire.filter(|s| *s > 0));
     url.seconds("scavengettl", own.scavengettl.map(|s| s.max(1)));
@@ -54,7 +54,7 @@ pub(super) fn server(typed: Server) -> Result<Tunnel, Failure> {
     let listen = addr("listen", own.listen.as_deref().unwrap_or(":29900"))?;
     let target = own.target.as_deref().unwrap_or("127.0.0.1:12948");
     let target = format!("/{}", addr("target", target)?);
-    let words = [Url::new(&both, true)?.at(listen, &target)];
+    let words = [Url::new(&both)?.at(listen, &target)];
     tunnel(&words, &both, both.closewait.unwrap_or(30))
 }
 
@@ -74,7 +74,7 @@ struct Url {
 }
 
 impl Url {
-    fn new(options: &Both, server: bool) -> Result<Self, Failure> {
+    fn new(options: &Both) -> Result<Self, Failure> {
         if options.tcp == Some(true) {
             let failure = Failure::new(Code::Config, "the tcp mode is not supported");
             return Err(failure.hint("leave it out at both ends: the tunnel goes over UDP"));
@@ -90,13 +90,13 @@ impl Url {
         url.text("mode", options.mode.as_deref());
         url.text("cc", options.cc.as_deref());
         // Numbers out of bounds are brought to them, as kcptun does.
-        let windows = if server { (1024, 1024) } else { (128, 512) };
+        let usual = Config::fast();
         let bounded = Config {
             nodelay: options.nodelay.unwrap_or(0),
             interval_ms: options.interval.unwrap_or(50),
-            send_window: options.sndwnd.unwrap_or(windows.0),
-            recv_window: options.rcvwnd.unwrap_or(windows.1),
-            ..Config::fast()
+            send_window: options.sndwnd.unwrap_or(usual.send_window),
+            recv_window: options.rcvwnd.unwrap_or(usual.recv_window),
+            ..usual
         };
         let bounded = bounded.bounded();
         // With another mode they have no meaning, and files have them all the same.
