@@ -9,6 +9,7 @@ mod install;
 mod release;
 mod run;
 mod steps;
+mod suite;
 mod supply;
 mod test;
 mod tidy;

@@ -1,18 +1,16 @@
 //! `test`: what CI runs, in the order in which a fault shows soonest.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::install::{self, Scope};
-use crate::run::{Run, find_program, log_path, root};
+use crate::run::{Run, find_program, root};
 use crate::steps::Steps;
+use crate::suite::{self, Passed};
 use crate::{fuzz, release, supply, tidy};
 
-/// Lines shown of a test's panic.
-const PANIC_LINES: usize = 6;
 /// Tests at the same time: those of the binary mostly wait for other processes. On two processors
 /// they need 478 s by four and 322 s by eight.
 const THREADS: &str = "8";
@@ -116,13 +114,18 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
     }
     steps.step("tests", || {
         // Interop tests mostly wait for others.
-        let all = Run::cargo(["test", "--workspace", "--no-fail-fast"]);
-        let passed = tests("tests", wish.scope, all)?;
+        let all = || Run::cargo(["test", "--workspace", "--no-fail-fast"]);
+        let alone = |names: &[String]| all().args(["--", "--exact"]).args(names);
+        let passed = suite::run(
+            "tests",
+            || prepare(all(), wish.scope),
+            |names| prepare(alone(names), wish.scope),
+        )?;
         let left_out = match wish.scope {
             Scope::Usual => " (shadowsocks-rust as a peer: with --all)",
             Scope::All => "",
         };
-        Ok(format!("{passed} tests{left_out}"))
+        Ok(format!("{passed}{left_out}"))
     });
     steps.step("tests, portable", || portable(wish.scope));
     steps.step("release", release::check);
@@ -158,7 +161,7 @@ fn portable(scope: Scope) -> Result<String> {
         "--message-format=json-render-diagnostics",
     ];
     let told = Run::cargo(list).limit(25).quiet("tests-built")?;
-    let (mut passed, mut failed) = (0, Vec::new());
+    let (mut passed, mut failed) = (Passed::default(), Vec::new());
     for (name, _) in PORTABLE {
         ensure!(
             binaries(&told).any(|binary| binary.package == *name),
@@ -169,19 +172,40 @@ fn portable(scope: Scope) -> Result<String> {
         let Some((_, spared)) = PORTABLE.iter().find(|(name, _)| *name == binary.package) else {
             continue;
         };
-        let run = Run::new(&binary.path, skips(spared))
-            .dir(&binary.folder)
-            .env("CARGO_MANIFEST_DIR", &binary.folder)
-            .env("ADIT_IO", "portable")
-            .env("ADIT_CPU", "portable");
+        let with = |args: Vec<String>| {
+            let run = Run::new(&binary.path, args)
+                .dir(&binary.folder)
+                .env("CARGO_MANIFEST_DIR", &binary.folder)
+                .env("ADIT_IO", "portable")
+                .env("ADIT_CPU", "portable");
+            prepare(run, scope)
+        };
+        let alone = |names: &[String]| {
+            with(
+                ["--exact".to_owned()]
+                    .iter()
+                    .chain(names)
+                    .cloned()
+                    .collect(),
+            )
+        };
         let log = format!("portable-{}-{}", binary.package, binary.target);
-        match tests(&log, scope, run) {
-            Ok(count) => passed += count,
+        match suite::run(&log, || with(skips(spared)), alone) {
+            Ok(one) => passed.add(one),
             Err(why) => failed.push(format!("{why:#}")),
         }
     }
     ensure!(failed.is_empty(), "{}", failed.join("\n"));
-    Ok(format!("{passed} tests"))
+    Ok(passed.to_string())
+}
+
+/// What every run of tests gets.
+fn prepare(run: Run, scope: Scope) -> Run {
+    let run = run.env("RUST_TEST_THREADS", THREADS).limit(25);
+    match scope {
+        Scope::All => run.env("ADIT_ALL_PEERS", "1"),
+        _ => run,
+    }
 }
 
 /// Arguments of a test binary that leave out the tests of these modules.
@@ -216,47 +240,6 @@ fn binaries(messages: &str) -> impl Iterator<Item = Binary> {
             path: message["executable"].as_str()?.into(),
         })
     })
-}
-
-/// Unit, property, vector and interop tests, as `run` says; returns how many there were.
-fn tests(name: &str, scope: Scope, run: Run) -> Result<usize> {
-    let mut run = run.env("RUST_TEST_THREADS", THREADS).limit(25);
-    if scope == Scope::All {
-        run = run.env("ADIT_ALL_PEERS", "1");
-    }
-    match run.quiet(name) {
-        Ok(told) => Ok(count_tests(&told)),
-        Err(why) => {
-            let told = fs::read_to_string(log_path(name)).unwrap_or_default();
-            let failed = failures(&told);
-            // Without a failed test something else is wrong: a build, a crash, the limit.
-            if failed.is_empty() {
-                Err(why)
-            } else {
-                bail!("{failed}\nwhole output in {}", log_path(name).display())
-            }
-        }
-    }
-}
-
-/// The failed tests of all binaries, and where and why each panicked.
-fn failures(output: &str) -> String {
-    let mut shown: Vec<&str> = Vec::new();
-    let mut more = 0;
-    for line in output.lines() {
-        if line.contains("panicked at ") {
-            more = PANIC_LINES;
-        }
-        if more > 0 && !line.is_empty() || line.starts_with("test ") && line.ends_with(" FAILED") {
-            shown.push(line);
-        }
-        more = more.saturating_sub(1);
-    }
-    if shown.iter().any(|line| line.ends_with(" FAILED")) {
-        shown.join("\n")
-    } else {
-        String::new()
-    }
 }
 
 /// `cargo doc`, warnings are errors.
@@ -301,47 +284,9 @@ fn deny() -> Result<String> {
     }
 }
 
-/// The sum of the passed tests over all `test result:` lines.
-fn count_tests(output: &str) -> usize {
-    let passed = |line: &str| -> Option<usize> {
-        let (_, rest) = line.split_once("test result: ")?;
-        rest.split_once(". ")?
-            .1
-            .split_once(" passed")?
-            .0
-            .parse()
-            .ok()
-    };
-    output.lines().filter_map(passed).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn passed_tests_are_summed() {
-        let output = "running 2 tests\n\
-            test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n\
-            test result: FAILED. 40 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
-        assert_eq!(count_tests(output), 42);
-    }
-
-    #[test]
-    fn failed_tests_are_shown_with_their_reason() {
-        let output = "test a ... ok\ntest b ... FAILED\n\n---- b stdout ----\n\n\
-            thread 'b' panicked at x.rs:1:2:\nassertion failed: c\n\nfailures:\n    b\n";
-        let shown = failures(output);
-        assert!(
-            shown.starts_with("test b ... FAILED\nthread 'b' panicked"),
-            "{shown}"
-        );
-        assert!(
-            shown.contains("assertion failed: c") && !shown.contains("test a"),
-            "{shown}"
-        );
-        assert_eq!(failures("error: could not compile `x`\n"), "");
-    }
 
     #[test]
     fn binaries_of_tests_are_found_in_messages() {

@@ -1,0 +1,216 @@
+//! A run of tests: its output is read, and what failed runs once more, alone.
+//!
+//! Eight tests run at a time, most of them with several processes each, on machines that others use
+//! too. A test that waits for a process can fail there although nothing is broken. A second run, of the
+//! failed tests alone and one at a time, tells the two apart: what is broken fails again, and what
+//! passes only then is named in the result of the step, so that nobody overlooks it.
+
+use std::fmt;
+use std::fs;
+
+use anyhow::{Result, bail};
+
+use crate::run::{Run, log_path};
+
+/// Lines shown of a test's panic.
+const PANIC_LINES: usize = 6;
+/// Failed tests that run once more, at most. More than these have a cause in common.
+const MOST_AGAIN: usize = 6;
+
+/// The tests that passed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Passed {
+    count: usize,
+    /// The names of those that passed only when they ran alone.
+    alone: Vec<String>,
+}
+
+impl Passed {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.alone.extend(other.alone);
+    }
+}
+
+impl fmt::Display for Passed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tests", self.count)?;
+        if self.alone.is_empty() {
+            return Ok(());
+        }
+        write!(
+            f,
+            "; passed only alone, at a second try: {}",
+            self.alone.join(", ")
+        )
+    }
+}
+
+/// Runs tests with `all`, and those that failed once more with `alone`, which gets their names.
+///
+/// # Errors
+/// Says which tests failed, and where and why each panicked.
+pub(crate) fn run(
+    log: &str,
+    all: impl FnOnce() -> Run,
+    alone: impl FnOnce(&[String]) -> Run,
+) -> Result<Passed> {
+    let why = match all().quiet(log) {
+        Ok(output) => {
+            return Ok(Passed {
+                count: count_passed(&output),
+                alone: Vec::new(),
+            });
+        }
+        Err(why) => why,
+    };
+    let output = fs::read_to_string(log_path(log)).unwrap_or_default();
+    let names = failed(&output);
+    // Without a failed test something else is wrong: a build, a crash, the limit.
+    if names.is_empty() {
+        return Err(why);
+    }
+    let shown = failures(&output);
+    let place = log_path(log);
+    if names.len() > MOST_AGAIN || crashed(&output) {
+        bail!("{shown}\nwhole output in {}", place.display());
+    }
+    let again = format!("{log}-again");
+    let run = alone(&names).env("RUST_TEST_THREADS", "1");
+    match run.quiet(&again) {
+        // A name may be that of several tests.
+        Ok(told) if count_passed(&told) >= names.len() => Ok(Passed {
+            count: count_passed(&output) + names.len(),
+            alone: names,
+        }),
+        _ => bail!(
+            "{shown}\nfailed again alone, or did not run; whole output in {} and {}",
+            place.display(),
+            log_path(&again).display()
+        ),
+    }
+}
+
+/// The names of the failed tests.
+fn failed(output: &str) -> Vec<String> {
+    let names = output.lines().filter_map(|line| {
+        let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+        // `(line 3)` of a doctest, and ` - should panic`, are part of what is shown.
+        Some(name.trim_end_matches(" - should panic").to_owned())
+    });
+    names.collect()
+}
+
+/// True if a test program ended without a result.
+fn crashed(output: &str) -> bool {
+    output
+        .lines()
+        .any(|line| line.contains("(signal: ") || line.starts_with("error: could not compile"))
+}
+
+/// Returns the lines of the failed tests of all binaries, and of where and why each panicked.
+fn failures(output: &str) -> String {
+    let mut shown: Vec<&str> = Vec::new();
+    let mut more = 0;
+    for line in output.lines() {
+        if line.contains("panicked at ") {
+            more = PANIC_LINES;
+        }
+        if more > 0 && !line.is_empty() || line.starts_with("test ") && line.ends_with(" FAILED") {
+            shown.push(line);
+        }
+        more = more.saturating_sub(1);
+    }
+    if shown.iter().any(|line| line.ends_with(" FAILED")) {
+        shown.join("\n")
+    } else {
+        String::new()
+    }
+}
+
+/// Returns the sum of the passed tests over all `test result:` lines.
+fn count_passed(output: &str) -> usize {
+    let passed = |line: &str| -> Option<usize> {
+        let (_, rest) = line.split_once("test result: ")?;
+        rest.split_once(". ")?
+            .1
+            .split_once(" passed")?
+            .0
+            .parse()
+            .ok()
+    };
+    output.lines().filter_map(passed).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passed_tests_are_summed() {
+        let output = "running 2 tests\n\
+            test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n\
+            test result: FAILED. 40 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        assert_eq!(count_passed(output), 42);
+    }
+
+    #[test]
+    fn failed_tests_are_shown_with_their_reason() {
+        let output = "test a ... ok\ntest b ... FAILED\n\n---- b stdout ----\n\n\
+            thread 'b' panicked at x.rs:1:2:\nassertion failed: c\n\nfailures:\n    b\n";
+        let shown = failures(output);
+        assert!(
+            shown.starts_with("test b ... FAILED\nthread 'b' panicked"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("assertion failed: c") && !shown.contains("test a"),
+            "{shown}"
+        );
+        assert_eq!(failures("error: could not compile `x`\n"), "");
+    }
+
+    /// A run that prints these lines and ends with this code.
+    fn script(lines: &str, code: i32) -> Run {
+        Run::new("sh", ["-c", &format!("printf '{lines}'; exit {code}")])
+    }
+
+    const ONE_FAILED: &str = "test a ... ok\\ntest b ... FAILED\\n\
+        test result: FAILED. 1 passed; 1 failed; 0 ignored\\n";
+
+    #[test]
+    fn a_test_that_passes_alone_is_named() {
+        let alone = |names: &[String]| {
+            assert_eq!(names, ["b"]);
+            script("test b ... ok\\ntest result: ok. 1 passed; 0 failed\\n", 0)
+        };
+        let passed = run("suite-alone", || script(ONE_FAILED, 101), alone).unwrap();
+        assert_eq!(
+            passed.to_string(),
+            "2 tests; passed only alone, at a second try: b"
+        );
+    }
+
+    #[test]
+    fn a_test_that_fails_twice_fails() {
+        let fails = |_: &[String]| script(ONE_FAILED, 101);
+        let why = run("suite-twice", || script(ONE_FAILED, 101), fails).unwrap_err();
+        assert!(why.to_string().contains("test b ... FAILED"), "{why}");
+    }
+
+    #[test]
+    fn a_second_run_without_the_test_is_a_failure() {
+        let nothing = |_: &[String]| script("test result: ok. 0 passed; 0 failed\\n", 0);
+        assert!(run("suite-nothing", || script(ONE_FAILED, 101), nothing).is_err());
+    }
+
+    #[test]
+    fn many_failures_and_crashes_get_no_second_run() {
+        let none = |_: &[String]| -> Run { panic!("a second run") };
+        let many = "test b ... FAILED\\n".repeat(MOST_AGAIN + 1);
+        assert!(run("suite-many", || script(&many, 101), none).is_err());
+        let crash = "test b ... FAILED\\nprocess did not exit (signal: 11)\\n";
+        assert!(run("suite-crash", || script(crash, 101), none).is_err());
+        assert!(run("suite-no-test", || script("error\\n", 101), none).is_err());
+    }
+}
