@@ -1,0 +1,89 @@
+//! The commands of `adit`: arguments → plan → engine.
+//!
+//! [`args`] defines the arguments, one module of [`command`] runs each command, and [`adit_cli`]
+//! prints output, errors and the exit code. Started as a SIP003 plugin, without an argument, the
+//! program is [`guest`] alone.
+//!
+//! This is a crate apart from the program because it is compiled for its size: in a thin LTO the
+//! settings of the program's own crate decide for every crate whether loops are put into vectors,
+//! so the program itself must be compiled for speed.
+
+#[macro_use(eprintln, print, println)]
+extern crate adit_cli;
+
+mod args;
+mod command;
+mod guest;
+mod logging;
+mod pick;
+mod qr;
+mod state;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use adit_cli::{Code, Failure};
+use adit_crypto::CpuLevel;
+use clap::Parser as _;
+
+use crate::args::Args;
+
+/// Runs the program: reads the arguments of the process, and returns its exit code.
+pub fn main() -> ExitCode {
+    if let Some(invited) = guest::invitation() {
+        let serve = || guest::serve(invited);
+        return log(0, false, None)
+            .and_then(|()| serve())
+            .map_or_else(Failure::report, |()| ExitCode::SUCCESS);
+    }
+    let args = Args::parse_from(args::kcp::as_typed(
+        args::classic::by_name(std::env::args_os()).into_iter(),
+    ));
+    let (quiet, file) = args.command.log();
+    let logged = log(args.verbose, quiet, file);
+    match logged
+        .and_then(|()| limit_cpu())
+        .and_then(|()| command::dispatch(args))
+    {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn log(verbose: u8, quiet: bool, file: Option<&Path>) -> Result<(), Failure> {
+    logging::start(verbose, quiet, file).map_err(|why| {
+        let name = file.unwrap_or_else(|| Path::new("")).display();
+        Failure::new(Code::Failure, format!("{name}: {why}"))
+    })
+}
+
+/// `ADIT_CPU=portable|avx2|avx2-vaes|avx512` keeps newer instructions out, before any key or
+/// code is made.
+fn limit_cpu() -> Result<(), Failure> {
+    let Some(name) = std::env::var_os("ADIT_CPU") else {
+        return Ok(());
+    };
+    match name.to_str().and_then(CpuLevel::from_name) {
+        Some(level) => {
+            adit_crypto::limit_cpu(level);
+            adit_fec::limit(kernels(level));
+            Ok(())
+        }
+        None => {
+            let all: Vec<&str> = CpuLevel::ALL.into_iter().map(CpuLevel::name).collect();
+            let what = format!("ADIT_CPU is `{}`", name.display());
+            Err(Failure::new(Code::Usage, what).hint(format!("it may be {}", all.join(", "))))
+        }
+    }
+}
+
+/// What the kernels of error correction may use at a level of the ciphers. Bit matrices (`GFNI`)
+/// and `VAES` came together.
+const fn kernels(level: CpuLevel) -> adit_fec::Level {
+    match level {
+        CpuLevel::Portable => adit_fec::Level::Portable,
+        CpuLevel::Avx2 => adit_fec::Level::Avx2,
+        CpuLevel::Avx2Vaes => adit_fec::Level::Avx2Gfni,
+        _ => adit_fec::Level::Avx512Gfni,
+    }
+}
