@@ -98,7 +98,7 @@ fn measure(settings: Settings) -> Result<()> {
         journal: Journal::default(),
     };
     for suite in bench.settings.suites().to_vec() {
-        suite.run(&mut bench);
+        suite::run(suite, &mut bench);
     }
     publish(&bench.settings, &environment, &bench.journal)
 }

@@ -12,6 +12,7 @@ pub(super) const SPLICE: Kind = Kind {
     version: |_| "two blocking threads a connection".to_owned(),
     recipe: splice,
     relay_files: 6,
+    floor: true,
     ..Kind::USUAL
 };
 

@@ -1,8 +1,14 @@
 //! Recipes against the manuals, and what is refused.
 
+use std::path::PathBuf;
+use std::time::Instant;
+
+use adit_interop::shadowsocks::{AES_192, AES_256, BLAKE3_AES_128, BLAKE3_CHACHA20, Method};
+use adit_interop::ssr::Setup;
+use adit_interop::{Folder, PATIENCE, loopback};
+
 use super::*;
 use crate::topology::Topology;
-use adit_interop::shadowsocks::{AES_192, AES_256, BLAKE3_AES_128, BLAKE3_CHACHA20};
 
 fn kind(name: &str) -> &'static Kind {
     KINDS.iter().find(|kind| kind.name == name).unwrap()

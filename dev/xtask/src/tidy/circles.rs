@@ -19,26 +19,6 @@ const KNOWN: &[(&str, usize, &str)] = &[
         19,
         "a connection reports to the health of its server, which connects to ask that server",
     ),
-    (
-        "dev/adit-bench/src/peers/mod.rs",
-        15,
-        "the table of peers stands with what a peer is",
-    ),
-    (
-        "dev/adit-bench/src/suite/mod.rs",
-        23,
-        "a suite is an enum that runs its modules and names their charts",
-    ),
-    (
-        "dev/adit-interop/src/shadowsocks.rs",
-        6,
-        "the table of peers stands with what a peer is",
-    ),
-    (
-        "proto/adit-crypto/src/simd/mod.rs",
-        13,
-        "it picks kernels, and has the trait that they implement",
-    ),
 ];
 
 /// Circles that are too large, and sizes in [`KNOWN`] that are not those of the tree.

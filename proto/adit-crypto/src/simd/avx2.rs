@@ -3,14 +3,12 @@
 use core::arch::x86_64::*;
 
 use super::{
-    Kernel, Rounds, Task,
+    Form, Kernel, Pieces, Rounds, Task,
     avx512::Avx512,
     keystream::{self, Words},
     lanes::{self, Wide},
     limbs26::Limbs26,
-    poly1305::Form,
     wipe,
-    xor::Pieces,
 };
 
 /// Shows that this CPU has AVX2.

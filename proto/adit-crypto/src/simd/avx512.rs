@@ -5,13 +5,11 @@ use core::arch::x86_64::*;
 use adit_wire::narrow;
 
 use super::{
-    Kernel, Rounds, Task,
+    Form, Kernel, Pieces, Rounds, Task,
     avx2::{Avx2, Y},
     keystream::{self, SALSA_COUNTER, Words},
     lanes::{self, Wide},
     limbs26::Limbs26,
-    poly1305::Form,
-    xor::Pieces,
 };
 
 /// Shows that this CPU has AVX-512 F, BW, DQ and VL.

@@ -3,11 +3,10 @@
 use core::arch::x86_64::*;
 
 use super::{
-    Kernel, Rounds, Task,
+    Form, Kernel, Pieces, Rounds, Task,
     avx512::{Avx512, Z},
     lanes::{self, Accumulator, Wide},
-    poly1305::{Form, Limbs},
-    xor::Pieces,
+    poly1305::Limbs,
 };
 
 const LOW44: u64 = (1 << 44) - 1;

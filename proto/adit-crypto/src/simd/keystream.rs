@@ -13,7 +13,7 @@
     reason = "indices that the compiler knows keep the vectors in registers"
 )]
 
-use super::{Rounds, xor::Pieces};
+use super::{Pieces, Rounds};
 
 /// A vector of 32-bit words, seen as lanes of four.
 pub(super) trait Words: Copy {

@@ -5,7 +5,8 @@
 //! zeros, before the first one, where they change nothing: so there is no scalar rest.
 
 use super::{
-    poly1305::{Ending, Form, Limbs, Poly1305, mul},
+    Form,
+    poly1305::{Ending, Limbs, Poly1305, mul},
     wipe,
 };
 

@@ -20,6 +20,7 @@ mod cpu;
 mod crc32;
 mod ctr;
 mod highway;
+mod kernel;
 mod poly1305;
 mod portable;
 mod ssh;
@@ -56,66 +57,9 @@ pub(crate) use cpu::Path;
 pub(crate) use crc32::Crc32;
 pub(crate) use ctr::CtrKey;
 pub(crate) use highway::highway64;
+pub(crate) use kernel::Rounds;
 pub(crate) use ssh::SshKeys;
 pub(crate) use wide::{Loop, Vectors, in_vectors, widest};
 pub(crate) use xor::{xor_chacha20, xor_salsa20, xor_salsa20_all};
 
-use poly1305::Form;
-use xor::Pieces;
-
-/// How often the ChaCha state is stirred.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rounds(u8);
-
-impl Rounds {
-    /// ChaCha8
-    pub(crate) const EIGHT: Self = Self(8);
-    /// ChaCha12
-    #[cfg(test)]
-    pub(crate) const TWELVE: Self = Self(12);
-    /// ChaCha20
-    pub(crate) const TWENTY: Self = Self(20);
-
-    /// A column round and a diagonal round make one.
-    pub(crate) const fn doubled(self) -> u8 {
-        self.0 / 2
-    }
-}
-
-/// What a path provides; implemented by the proofs that its CPU features are there.
-trait Kernel: Copy {
-    /// Whether blocks of several streams are better made side by side.
-    const TOGETHER: bool = true;
-
-    /// Runs `task` in code compiled for this path.
-    fn enter<T: Task>(self, task: T) -> T::Output;
-
-    /// Adds the keystream from block `state[12]` on to `buf`. The counter wraps at 2³².
-    fn xor(self, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]);
-
-    /// Adds the keystream of Salsa20 from block `state[8]` on to `buf`. The counter wraps at 2³².
-    fn salsa(self, state: &[u32; 16], buf: &mut [u8]);
-
-    /// The keystream of Salsa20 for at most 16 blocks of any streams; `state` names the key.
-    fn salsa_pieces(self, state: &[u32; 16], pieces: Pieces<'_, '_>);
-
-    /// Poly1305 over `data` in this form.
-    fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16];
-}
-
-/// Something to do on whichever path was chosen. Implementations are `#[inline(always)]`: only
-/// then are they compiled for the features of the path.
-trait Task {
-    /// What comes out.
-    type Output;
-
-    /// Does it.
-    fn run<K: Kernel>(self, kernel: K) -> Self::Output;
-}
-
-/// Clears secrets on the stack, a vector at a time where volatile writes would go byte by byte.
-#[inline(always)]
-fn wipe<T: Copy + Default>(secret: &mut [T]) {
-    secret.fill(T::default());
-    zeroize::optimization_barrier(secret);
-}
+use kernel::{Form, Kernel, PIECES, Pieces, Task, wipe};

@@ -3,7 +3,7 @@
 //! Takes whole blocks, and what [`Ending`] makes of the rest. Also prepares and finishes the work of
 //! the vector versions.
 
-use super::wipe;
+use super::{Form, wipe};
 
 const LOW44: u64 = (1 << 44) - 1;
 const LOW42: u64 = (1 << 42) - 1;
@@ -146,15 +146,6 @@ fn words<const BYTES: usize, const WORDS: usize>(bytes: &[u8; BYTES]) -> [u64; W
         *word = u64::from_le_bytes(*bytes);
     }
     out
-}
-
-/// What a tag is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// The data, zeros to a whole block, and the two lengths (RFC 8439 section 2.8)
-    Aead,
-    /// The data alone (RFC 8439 section 2.5)
-    Bare,
 }
 
 /// What comes behind the whole blocks of a message.

@@ -4,10 +4,9 @@
 //! The others are tested against it, and it against the published vectors and other libraries.
 
 use super::{
-    Kernel, Rounds, Task,
-    poly1305::{Ending, Form, Poly1305},
+    Form, Kernel, Pieces, Rounds, Task,
+    poly1305::{Ending, Poly1305},
     wipe,
-    xor::Pieces,
 };
 
 /// Blocks side by side.

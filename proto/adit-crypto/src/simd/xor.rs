@@ -2,7 +2,7 @@
 
 use adit_wire::narrow;
 
-use super::{Kernel, Path, Rounds, Task};
+use super::{Kernel, PIECES, Path, Pieces, Rounds, Task};
 
 /// Adds the keystream of ChaCha20 from block `state[12]` on to `buf`. The counter wraps at 2³².
 pub(crate) fn xor_chacha20(path: Path, state: &[u32; 16], buf: &mut [u8]) {
@@ -95,19 +95,6 @@ impl<'p> Ends<'p> {
 
 /// Bytes of a block of Salsa20.
 const BLOCK: usize = 64;
-
-/// Blocks that are made side by side at most.
-const PIECES: usize = 16;
-
-/// Blocks of keystream: for each the nonce of its stream in two words and which block it is there,
-/// and the bytes that it is added to, one block of them at most.
-///
-/// The words lie as the vectors take them, and in memory: put together in registers, one after the
-/// other, they took a tenth of the time of their keystream.
-pub(super) struct Pieces<'a, 'p> {
-    pub(super) words: &'a [[u32; PIECES]; 3],
-    pub(super) bytes: &'a mut [&'p mut [u8]],
-}
 
 /// ChaCha with any number of rounds.
 pub(super) struct ChaCha<'a>(

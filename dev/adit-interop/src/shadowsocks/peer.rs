@@ -1,0 +1,205 @@
+//! What all peers share: methods, whom a server serves, clients, and running processes.
+
+use std::net::SocketAddr;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+
+use crate::port::{Transport, wait_port};
+use crate::{Folder, PATIENCE, Process, tool};
+
+/// A method and a key for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Method {
+    /// The name in URLs and configurations.
+    pub name: &'static str,
+    /// A base64 key for the 2022 edition, a password for the others. Both hold characters that
+    /// have a meaning in URLs.
+    pub key: &'static str,
+}
+
+const KEY_16: &str = "+/v7+/v7AAECAwQFBgcICQ==";
+const KEY_32: &str = "//8+/v79AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBk=";
+const PASSWORD: &str = "bar foo!@:/%?#";
+
+const fn method(name: &'static str, key: &'static str) -> Method {
+    Method { name, key }
+}
+
+/// SIP022 with 16 bytes of key.
+pub const BLAKE3_AES_128: Method = method("2022-blake3-aes-128-gcm", KEY_16);
+/// SIP022 with AES-256.
+pub const BLAKE3_AES_256: Method = method("2022-blake3-aes-256-gcm", KEY_32);
+/// SIP022 with ChaCha20.
+pub const BLAKE3_CHACHA20: Method = method("2022-blake3-chacha20-poly1305", KEY_32);
+/// SIP004.
+pub const AES_128: Method = method("aes-128-gcm", PASSWORD);
+/// SIP004.
+pub const AES_192: Method = method("aes-192-gcm", PASSWORD);
+/// SIP004.
+pub const AES_256: Method = method("aes-256-gcm", PASSWORD);
+/// SIP004.
+pub const CHACHA20: Method = method("chacha20-ietf-poly1305", PASSWORD);
+/// SIP004 as some peers extend it.
+pub const XCHACHA20: Method = method("xchacha20-ietf-poly1305", PASSWORD);
+
+/// All of them but the legacy ones: these are [`Peer::legacy`].
+pub const METHODS: [Method; 8] = [
+    BLAKE3_AES_128,
+    BLAKE3_AES_256,
+    BLAKE3_CHACHA20,
+    AES_128,
+    AES_192,
+    AES_256,
+    CHACHA20,
+    XCHACHA20,
+];
+
+impl Method {
+    /// A method with a password.
+    #[must_use]
+    pub const fn legacy(name: &'static str) -> Self {
+        method(name, PASSWORD)
+    }
+
+    /// The URL of a server with this method and key, everything special percent-encoded.
+    #[must_use]
+    pub fn url(&self, server: SocketAddr) -> String {
+        format!("ss://{}:{}@{server}", self.name, encode(self.key))
+    }
+}
+
+/// Percent-encodes all but the unreserved characters of RFC 3986.
+#[must_use]
+pub fn encode(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let one = |byte: u8| {
+        if plain(byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
+    };
+    text.bytes().map(one).collect()
+}
+
+/// Whom a server serves.
+#[derive(Debug, Clone, Copy)]
+pub enum Serves<'a> {
+    /// Whoever has the key of the method.
+    OneKey,
+    /// Users with their names and keys; the key of the method is the server's own (SIP023).
+    Users(&'a [(&'a str, &'a str)]),
+    /// Nobody: it passes on to the servers with these keys; the key of the method is the relay's
+    /// own (SIP023).
+    Relay(&'a [(SocketAddr, &'a str)]),
+}
+
+/// A client of one server.
+#[derive(Debug, Clone, Copy)]
+pub struct Client<'a> {
+    /// The method; its key is not used.
+    pub method: Method,
+    /// The client's own key, behind those of relays and servers that take identity headers off.
+    pub keys: &'a [&'a str],
+    /// Where it connects to.
+    pub server: SocketAddr,
+    /// The version of UDP over TCP that it speaks instead of sending datagrams.
+    pub over_tcp: Option<u8>,
+    /// Name and options of a plugin (SIP003).
+    pub plugin: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> Client<'a> {
+    /// A client that sends datagrams and has no plugin.
+    #[must_use]
+    pub const fn new(method: Method, keys: &'a [&'a str], server: SocketAddr) -> Self {
+        Self {
+            method,
+            keys,
+            server,
+            over_tcp: None,
+            plugin: None,
+        }
+    }
+
+    /// All keys as most configurations have them.
+    pub(super) fn password(&self) -> String {
+        self.keys.join(":")
+    }
+
+    /// The URL by which adit is the same client.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let keys: Vec<String> = self.keys.iter().map(|key| encode(key)).collect();
+        let mut query = Vec::new();
+        query.extend(self.over_tcp.map(|_| "udp=over-tcp".to_owned()));
+        query.extend(self.plugin.map(|(name, options)| {
+            let blank = if options.is_empty() { "" } else { ";" };
+            format!("plugin={}", encode(&format!("{name}{blank}{options}")))
+        }));
+        let mark = if query.is_empty() { "" } else { "?" };
+        let (name, keys, query) = (self.method.name, keys.join(":"), query.join("&"));
+        format!("ss://{name}:{keys}@{}{mark}{query}", self.server)
+    }
+}
+
+/// A running server or forwarder.
+#[derive(Debug)]
+pub struct Running {
+    addr: SocketAddr,
+    _process: Process,
+    _folder: Option<Folder>,
+}
+
+impl Running {
+    /// Its Shadowsocks port, or the forwarder's entry.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+}
+
+/// Starts a program with these arguments, which listens at `addr`.
+pub(super) fn start(program: &str, args: &[&str], addr: SocketAddr) -> Result<Running> {
+    let mut command = Command::new(tool::peer(program));
+    command.args(args);
+    ready(addr, Process::spawn(command)?, None)
+}
+
+/// Starts a program with these arguments and then the path of a configuration file.
+pub(super) fn start_with_file(
+    program: &str,
+    args: &[&str],
+    folder: Folder,
+    config: &str,
+    addr: SocketAddr,
+) -> Result<Running> {
+    let file = folder.write("config.json", config)?;
+    let mut command = Command::new(tool::peer(program));
+    command.args(args).arg(file).current_dir(folder.path());
+    let process = Process::spawn(command)?;
+    ready(addr, process, Some(folder))
+}
+
+fn ready(addr: SocketAddr, process: Process, folder: Option<Folder>) -> Result<Running> {
+    for transport in [Transport::Tcp, Transport::Udp] {
+        let there = wait_port(transport, addr.port(), PATIENCE);
+        ensure!(
+            there.is_ok(),
+            "the peer does not listen at {addr}:\n{}",
+            process.log()
+        );
+    }
+    Ok(Running {
+        addr,
+        _process: process,
+        _folder: folder,
+    })
+}
+
+/// One JSON object for each item, separated by commas.
+pub(super) fn list<T>(items: &[T], object: impl Fn(&T) -> String) -> String {
+    let objects: Vec<String> = items.iter().map(object).collect();
+    objects.join(",")
+}
