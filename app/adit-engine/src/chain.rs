@@ -18,8 +18,8 @@ use crate::access::Access;
 use crate::carrier::{FecHop, KcpCarrier};
 use crate::connector::{Connector, Direct, Group, Hop, Judged, Reject};
 use crate::dialect::{Http, Shadowsocks, ShadowsocksR, Socks4a, Socks5};
-use crate::health::Question;
 use crate::plugin::{Host, Mode, Side, Spec};
+use crate::probe::Check;
 use crate::router::RuleWay;
 use crate::ssh::SshHop;
 use crate::udp::Filter;
@@ -227,7 +227,7 @@ pub(crate) async fn server_hop(
             let health = Arc::new(Health::new(name, keys.key().id().to_string(), dated));
             // A legacy cipher makes something of any bytes, and method `none` has no key.
             if matches!(method.edition(), Edition::Aead | Edition::Aead2022) {
-                health.asking(Question {
+                health.asking(Check {
                     via: via.clone(),
                     server: plan.server.clone(),
                     plugin: plugin.clone(),

@@ -5,13 +5,9 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use adit_shadowsocks::KeyChain;
-use adit_wire::Target;
 use tracing::{info, warn};
 
-use crate::connector::Connector;
-use crate::plugin::Host;
-use crate::probe::{self, Answer};
+use crate::BoxFuture;
 
 /// Warnings about one server are at least this far apart.
 const QUIET: Duration = Duration::from_secs(60);
@@ -28,7 +24,6 @@ const SKEW_WARN: i64 = 15;
 /// A server that does not accept a key, a method or a clock is silent or closes: both look like
 /// a dead target. What differs is that not one byte of the connection has been authenticated.
 /// Where the server may have answered before, it is asked before it is blamed.
-#[derive(Debug)]
 pub struct Health {
     name: String,
     /// What it proves that the server answers.
@@ -37,7 +32,7 @@ pub struct Health {
     doubt: String,
     /// The first answer is worth a line.
     greets: bool,
-    question: OnceLock<Question>,
+    check: OnceLock<Box<dyn ServerCheck>>,
     known: Mutex<Known>,
 }
 
@@ -54,22 +49,29 @@ struct Known {
     unanswered: Option<Instant>,
 }
 
-/// How a server is asked that is an adit itself.
-pub(crate) struct Question {
-    /// What leads to the server.
-    pub(crate) via: Arc<dyn Connector>,
-    /// The server.
-    pub(crate) server: Target,
-    /// The program between us and the server.
-    pub(crate) plugin: Option<Arc<Host>>,
-    /// What it should hold.
-    pub(crate) keys: KeyChain,
+/// Asks a server whether it accepts us.
+pub(crate) trait ServerCheck: Send + Sync {
+    /// Asks once. Only a server that holds the key can answer.
+    ///
+    /// # Errors
+    /// Returns why there is no connection to the server.
+    fn ask(&self) -> BoxFuture<'_, io::Result<Answer>>;
 }
 
-impl fmt::Debug for Question {
+/// What a server's reaction to one question shows.
+pub(crate) enum Answer {
+    /// The server holds the key. Its clock minus ours, in seconds, where the edition carries one.
+    Authentic(Option<i64>),
+    /// The server closed the connection.
+    Closed,
+    /// The server said nothing.
+    Silent,
+}
+
+impl fmt::Debug for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Question")
-            .field("server", &self.server)
+        f.debug_struct("Health")
+            .field("name", &self.name)
             .finish_non_exhaustive()
     }
 }
@@ -100,7 +102,7 @@ impl Health {
             proof,
             doubt,
             greets: true,
-            question: OnceLock::new(),
+            check: OnceLock::new(),
             known: Mutex::default(),
         }
     }
@@ -116,8 +118,8 @@ impl Health {
     }
 
     /// How the server can be asked before it is blamed. Only the first call counts.
-    pub(crate) fn asking(&self, question: Question) {
-        let _ = self.question.set(question);
+    pub(crate) fn asking(&self, check: impl ServerCheck + 'static) {
+        let _ = self.check.set(Box::new(check));
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -184,7 +186,7 @@ impl Health {
                 drop(known);
                 cleared();
             }
-            Some(_) if self.question.get().is_none() => self.blame(&mut known, what),
+            Some(_) if self.check.get().is_none() => self.blame(&mut known, what),
             Some(_) => {
                 if may(&mut known.asked, BETWEEN) {
                     let (health, what) = (self.clone(), what.to_owned());
@@ -205,7 +207,7 @@ impl Health {
         // question.
         let since = *known.unanswered.get_or_insert_with(Instant::now);
         // Each answer begins it anew, so whoever is well has been silent for as long.
-        if since.elapsed() < SILENCE || self.question.get().is_none() {
+        if since.elapsed() < SILENCE || self.check.get().is_none() {
             return;
         }
         if may(&mut known.asked, BETWEEN) {
@@ -216,14 +218,10 @@ impl Health {
 
     /// Asks the server, which only one that holds the key can answer.
     async fn ask(&self, what: &str, cleared: impl FnOnce()) {
-        let Some(question) = self.question.get() else {
+        let Some(check) = self.check.get() else {
             return;
         };
-        let server = match &question.plugin {
-            Some(host) if host.mode().tcp() => host.local().into(),
-            _ => question.server.clone(),
-        };
-        match probe::question(&question.via, &server, &question.keys, 0).await {
+        match check.ask().await {
             Ok(Answer::Authentic(skew)) => {
                 self.proof(skew);
                 cleared();

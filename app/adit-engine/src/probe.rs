@@ -21,8 +21,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 pub use way::{Heard, Question, ask as ask_for, connector, datagram, far, lane, reach, resolve};
 
+use crate::BoxFuture;
 use crate::acceptor::CHECK_NAME;
 use crate::connector::Connector;
+use crate::health::{Answer, ServerCheck};
 
 /// How long one question may take.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -132,11 +134,28 @@ pub fn is_dated(keys: &KeyChain) -> bool {
     keys.method().edition() == Edition::Aead2022
 }
 
-/// What one question has shown.
-pub(crate) enum Answer {
-    Authentic(Option<i64>),
-    Closed,
-    Silent,
+/// How a server is asked that is an adit itself, before it is blamed.
+pub(crate) struct Check {
+    /// What leads to the server.
+    pub(crate) via: Arc<dyn Connector>,
+    /// The server.
+    pub(crate) server: Target,
+    /// The program between us and the server.
+    pub(crate) plugin: Option<Arc<crate::plugin::Host>>,
+    /// What it should hold.
+    pub(crate) keys: KeyChain,
+}
+
+impl ServerCheck for Check {
+    fn ask(&self) -> BoxFuture<'_, io::Result<Answer>> {
+        Box::pin(async {
+            let server = match &self.plugin {
+                Some(host) if host.mode().tcp() => host.local().into(),
+                _ => self.server.clone(),
+            };
+            question(&self.via, &server, &self.keys, 0).await
+        })
+    }
 }
 
 /// A clock that is off on purpose.
@@ -149,7 +168,7 @@ impl adit_wire::Clock for Shifted {
 }
 
 /// Asks once, with a clock that is shifted by so many seconds.
-pub(crate) async fn question(
+async fn question(
     via: &Arc<dyn Connector>,
     server: &Target,
     keys: &KeyChain,

@@ -12,50 +12,19 @@ use super::source::Source;
 /// Files of a circle at most.
 const MOST: usize = 5;
 
-/// Larger ones: a file of each, its size, and why it is there. A size may shrink and never grow.
-const KNOWN: &[(&str, usize, &str)] = &[
-    (
-        "app/adit-engine/src/connector/mod.rs",
-        19,
-        "a connection reports to the health of its server, which connects to ask that server",
-    ),
-];
-
-/// Circles that are too large, and sizes in [`KNOWN`] that are not those of the tree.
+/// Circles that are too large.
 pub(super) fn faults(sources: &[Source]) -> Vec<String> {
-    judge(&circles(sources), KNOWN)
+    judge(&circles(sources))
 }
 
-fn judge(circles: &[Vec<String>], known: &[(&str, usize, &str)]) -> Vec<String> {
-    let mut faults = Vec::new();
-    for circle in circles.iter().filter(|circle| circle.len() > MOST) {
-        let size = circle.len();
-        let listed = known.iter().find(|(file, ..)| has(circle, file));
-        match listed {
-            Some((_, most, _)) if size == *most => {}
-            Some((file, most, _)) if size < *most => faults.push(format!(
-                "{file}: its circle has shrunk from {most} to {size} files: lower the number"
-            )),
-            _ => {
-                let most = listed.map_or(MOST, |(_, most, _)| *most);
-                faults.push(format!(
-                    "a circle of {size} modules, at most {most}: {}",
-                    circle.join(", ")
-                ));
-            }
-        }
-    }
-    for (file, ..) in known {
-        let large = |circle: &&Vec<String>| circle.len() > MOST && has(circle, file);
-        if !circles.iter().any(|circle| large(&circle)) {
-            faults.push(format!("{file}: in no large circle: take it off the list"));
-        }
-    }
-    faults
-}
-
-fn has(circle: &[String], file: &str) -> bool {
-    circle.iter().any(|other| other == file)
+fn judge(circles: &[Vec<String>]) -> Vec<String> {
+    let large = circles.iter().filter(|circle| circle.len() > MOST);
+    large
+        .map(|circle| {
+            let (size, files) = (circle.len(), circle.join(", "));
+            format!("a circle of {size} modules, at most {MOST}: {files}")
+        })
+        .collect()
 }
 
 /// A file as a module of its crate.
@@ -316,14 +285,9 @@ mod tests {
     }
 
     #[test]
-    fn known_ones_may_shrink_and_not_grow() {
+    fn large_circles_are_faults() {
         let circle = |size: usize| vec![(0..size).map(|n| format!("{n}.rs")).collect::<Vec<_>>()];
-        let known = [("1.rs", 7, "why")];
-        assert_eq!(judge(&circle(5), &[]), [""; 0]);
-        assert_eq!(judge(&circle(6), &[]).len(), 1);
-        assert_eq!(judge(&circle(7), &known), [""; 0]);
-        assert!(judge(&circle(6), &known)[0].contains("from 7 to 6"));
-        assert!(judge(&circle(8), &known)[0].contains("at most 7"));
-        assert!(judge(&circle(5), &known)[0].contains("off the list"));
+        assert_eq!(judge(&circle(MOST)), [""; 0]);
+        assert!(judge(&circle(MOST + 1))[0].contains("a circle of 6 modules"));
     }
 }
