@@ -107,7 +107,7 @@ impl AsyncRead for &Terminal {
                     out.advance(n);
                     return Poll::Ready(Ok(()));
                 }
-                // What Linux says when the last program has gone.
+                // Linux returns EIO after the last program has closed the terminal.
                 Ok(Err(why)) if Errno::from_io_error(&why) == Some(Errno::IO) => {
                     return Poll::Ready(Ok(()));
                 }

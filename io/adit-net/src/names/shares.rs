@@ -16,13 +16,13 @@ use super::asker::Asker;
 const TOTAL: u32 = 256;
 /// The same for one asker.
 const EACH: u32 = 64;
-/// Above this many in total a party gets no more than [`SCARCE_EACH`]: what is left is for those
-/// who have nothing yet.
+/// Total above which an asker gets no more than [`SCARCE_EACH`]: the rest is for those that have no
+/// lookup yet.
 const SCARCE: u32 = 128;
 /// Maximum number for one asker when lookups are scarce.
 const SCARCE_EACH: u32 = 4;
-/// Of one user with all their sources when lookups are scarce: datagrams can come from as many
-/// addresses as their sender likes.
+/// Maximum number for one user with all their sources when lookups are scarce: datagrams can arrive
+/// from any number of addresses.
 const SCARCE_USER: u32 = 16;
 /// Maximum number of waiting and running lookups of one asker, including those that wait for the result of
 /// another's.

@@ -228,7 +228,7 @@ async fn dead_names_of_one_party_stop_nobody_else() {
         }
     };
     let in_time = timeout(Duration::from_secs(4), refused).await;
-    in_time.expect("too many are refused at once");
+    in_time.expect("too many are refused immediately");
     for n in 0..100 {
         let name = format!("good{n}.example");
         let good = timeout(Duration::from_secs(2), world.ask(&name)).await;

@@ -267,7 +267,7 @@ mod tests {
         let mut flow = Flow::new();
         assert_eq!(flow.go(2, 1, 50 * MICRO), [Verdict::Beat]);
         assert_eq!(flow.pace.looked(65, || flow.now), Verdict::Watched);
-        assert_eq!(flow.go(30, 2, 12 * MICRO), [], "not again at once");
+        assert_eq!(flow.go(30, 2, 12 * MICRO), [], "not again immediately");
         assert_eq!(flow.go(1, 1, 50 * MICRO), [Verdict::Beat], "another flow");
     }
 
