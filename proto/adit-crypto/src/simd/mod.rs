@@ -1,17 +1,18 @@
-//! ChaCha-Poly1305 (RFC 8439) with 8, 12 or 20 rounds, the keystreams of ChaCha20, Salsa20 and AES
-//! in counter mode alone, the chains of AES in CFB, HighwayHash and CRC-32, in the widest vectors
-//! that this CPU has; plain loops of others, compiled for the same.
+//! Vectorized kernels: ChaCha-Poly1305 (RFC 8439) with 8, 12 or 20 rounds, the plain keystreams of
+//! ChaCha20, Salsa20 and AES in counter mode, the chains of AES in CFB mode, HighwayHash and CRC-32, in the
+//! widest vectors that this CPU has; also plain loops of other modules, compiled for the same vectors.
 //!
-//! Not an API of its own: [`crate::AeadKey`] decides which messages come here, [`crate::stream`]
-//! counts the blocks of its streams, and [`crate::packet`] brings its loops. Start with [`Path`], the choice made once
-//! per process, and [`aead`], the construction written once for all paths.
+//! This is not a public API: [`crate::AeadKey`] decides which messages are processed here,
+//! [`crate::stream`] counts the blocks of its streams, and [`crate::packet`] supplies its loops. Start with
+//! [`Path`], the choice made once per process, and [`aead`], the construction written once for all paths.
 //!
-//! The only module with `unsafe`. It is confined to three places per vector width: entering a
-//! function compiled for a CPU feature, the operations on one register type, and its loads and
-//! stores from slices whose length was checked. Each value of such a type descends from a proof
-//! ([`avx2::Avx2`], [`avx512::Avx512`], [`ifma::Ifma`], [`vaes::Vaes`]) that only detection hands out, so the
-//! algorithms above them are safe code. Every path runs in a time that depends on lengths alone.
-//! Keystream, keys and powers in memory are cleared; what the compiler keeps in registers, or
+//! This module has almost all `unsafe` of the crate. It is confined to three places per vector width:
+//! entering a function compiled for a CPU feature, the operations on one register type, and its loads and
+//! stores from slices whose length was checked. Each value of such a type is derived from a proof
+//! ([`avx2::Avx2`], [`avx512::Avx512`], [`ifma::Ifma`], [`vaes::Vaes`]) that only feature detection
+//! creates, so the algorithms above them are safe code. The running time of every path depends on lengths
+//! alone. Keystream, keys and powers in memory are cleared; values that the compiler keeps in registers, or
+//! spills from them, cannot be, as in any library.
 //! spills from them, is out of reach, as in any library.
 
 mod aead;
@@ -63,7 +64,7 @@ pub(crate) use xor::{xor_chacha20, xor_salsa20, xor_salsa20_all};
 use poly1305::Form;
 use xor::Pieces;
 
-/// How often the ChaCha state is stirred.
+/// The number of ChaCha rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rounds(u8);
 
@@ -76,15 +77,15 @@ impl Rounds {
     /// ChaCha20
     pub(crate) const TWENTY: Self = Self(20);
 
-    /// A column round and a diagonal round make one.
+    /// Returns the number of double rounds: a column round and a diagonal round each.
     pub(crate) const fn doubled(self) -> u8 {
         self.0 / 2
     }
 }
 
-/// What a path provides; implemented by the proofs that its CPU features are there.
+/// The operations of a path; implemented by the proofs that its CPU features are available.
 trait Kernel: Copy {
-    /// Whether blocks of several streams are better made side by side.
+    /// True if blocks of several streams are better computed in parallel.
     const TOGETHER: bool = true;
 
     /// Runs `task` in code compiled for this path.
@@ -96,24 +97,24 @@ trait Kernel: Copy {
     /// Adds the keystream of Salsa20 from block `state[8]` on to `buf`. The counter wraps at 2³².
     fn salsa(self, state: &[u32; 16], buf: &mut [u8]);
 
-    /// The keystream of Salsa20 for at most 16 blocks of any streams; `state` names the key.
+    /// Adds the keystream of Salsa20 to at most 16 blocks of any streams; `state` has the key.
     fn salsa_pieces(self, state: &[u32; 16], pieces: Pieces<'_, '_>);
 
-    /// Poly1305 over `data` in this form.
+    /// Returns the Poly1305 tag of `data` in this form.
     fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16];
 }
 
-/// Something to do on whichever path was chosen. Implementations are `#[inline(always)]`: only
-/// then are they compiled for the features of the path.
+/// A task for any path. Implementations must be `#[inline(always)]`: only then are they compiled for the
+/// features of the path.
 trait Task {
-    /// What comes out.
+    /// The result of the task.
     type Output;
 
-    /// Does it.
+    /// Runs the task.
     fn run<K: Kernel>(self, kernel: K) -> Self::Output;
 }
 
-/// Clears secrets on the stack, a vector at a time where volatile writes would go byte by byte.
+/// Clears secrets on the stack, a vector at a time where volatile writes would clear byte by byte.
 #[inline(always)]
 fn wipe<T: Copy + Default>(secret: &mut [T]) {
     secret.fill(T::default());
