@@ -40,6 +40,6 @@ pub enum Broken {
     #[error("{0} is exhausted")]
     Exhausted(&'static str),
     /// The buffer has less space than [`crate::Room`] requires.
-    #[error("no room for {0}")]
+    #[error("not enough space for {0}")]
     NoRoom(&'static str),
 }

@@ -215,7 +215,7 @@ mod tests {
             );
         }
         let newcomer = shares.enter(client(99)).unwrap();
-        let first = newcomer.start(1).expect("a newcomer waits for nobody");
+        let first = newcomer.start(1).expect("a new asker need not wait");
         assert!(shares.running() < TOTAL);
         drop((held, first));
         assert_eq!(shares.running(), 0);
@@ -239,7 +239,7 @@ mod tests {
         // Users that are not identified are told apart by their sources.
         for user in [2, 3, 0] {
             let newcomer = from(user, 7);
-            held.push(newcomer.start(1).expect("a newcomer waits for nobody"));
+            held.push(newcomer.start(1).expect("a new asker need not wait"));
             places.push(newcomer);
         }
         drop((held, places));

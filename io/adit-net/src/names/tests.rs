@@ -327,7 +327,7 @@ async fn strange_answers_are_understood_or_refused() {
         ("loop.example", "form a loop"),
         ("broken.example", "SERVFAIL"),
         ("none.example", "NXDOMAIN"),
-        ("a b", "no host name"),
+        ("a b", "not a host name"),
     ] {
         let why = world.refusal(name).await;
         assert!(why.contains(says), "{name}: {why}");
