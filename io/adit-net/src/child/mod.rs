@@ -85,7 +85,7 @@ pub async fn spawn(mut command: Command) -> io::Result<Leashed> {
     })
 }
 
-/// What happens to the group of a child that has exited.
+/// The treatment of the group of a child that has exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rest {
     Kill,

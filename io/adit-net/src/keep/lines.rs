@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long to wait while another program holds the lock.
+/// Maximum time to wait while another program holds the lock.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Interval between attempts to lock.
 const AGAIN: Duration = Duration::from_millis(10);
-/// How often the file may be replaced before it is locked.
+/// Number of times the file may be replaced before it is locked.
 const TRIES: u32 = 16;
 
 /// A file of lines that is locked (`flock`) against other programs that do the same: none of them can write

@@ -15,7 +15,7 @@ use super::found::{Found, RESOLVE_DEADLINE};
 use super::preference;
 use super::query::{Answer, How, ask};
 
-/// How long to wait for the second family after the first has answered with addresses: some servers never
+/// Maximum time to wait for the second family after the first has answered with addresses: some servers never
 /// answer for IPv6.
 const OTHER_FAMILY: Duration = Duration::from_secs(1);
 /// Time to live of the addresses of one family, in seconds, if the other one did not answer.

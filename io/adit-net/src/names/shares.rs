@@ -27,7 +27,7 @@ const SCARCE_USER: u32 = 16;
 /// Maximum number of waiting and running lookups of one asker, including those that wait for the result of
 /// another's.
 const PLACES: u32 = 256;
-/// How long an asker waits for one of its lookups to end before it checks the others.
+/// Time an asker waits for one of its lookups to end before it checks the others.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// The limits of all askers.

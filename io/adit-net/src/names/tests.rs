@@ -18,7 +18,7 @@ const ANSWER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
 
 type Asked = Arc<Mutex<HashMap<String, usize>>>;
 
-/// How long answers to names that begin with "late" are delayed.
+/// Delay of answers to names that begin with "late".
 const LATE: Duration = Duration::from_millis(1500);
 
 /// A resolver with its own files, and the server they name. The first label of a name selects the server's

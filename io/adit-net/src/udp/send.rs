@@ -257,7 +257,10 @@ mod tests {
         run.push(&[1; 9], to);
         assert!(run.takes(&[1; 9], to, 64) && !run.takes(&[1; 9], to, 1));
         assert!(!run.takes(&[1; 10], to, 64) && !run.takes(&[1; 9], other, 64));
-        assert!(!run.takes(&[], to, 64), "an empty datagram is not a segment");
+        assert!(
+            !run.takes(&[], to, 64),
+            "an empty datagram is not a segment"
+        );
         run.push(&[1; 4], to);
         assert!(!run.takes(&[1; 4], to, 64), "the shorter one was the last");
     }
