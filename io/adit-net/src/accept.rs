@@ -9,36 +9,35 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::tcp;
 
-/// A listening socket with a descriptor in reserve.
+/// A TCP listening socket with a descriptor in reserve.
 ///
-/// When descriptors run out, the reserve is given up for a moment to take the waiting connection
-/// and close it, so that its peer is told; then the loop pauses. It never spins and never ends.
+/// When the process runs out of descriptors, the reserve is released for a moment to accept the waiting
+/// connection and close it, so that its peer notices; then the loop pauses. It never spins and never ends.
 #[derive(Debug)]
 pub struct Acceptor {
     socket: TcpListener,
     reserve: Option<File>,
     pause: Duration,
-    /// Connections have their options from the listening socket.
+    /// True if connections inherit their options from the listening socket.
     tuned: bool,
-    /// The address that all connections come to, if there is one.
+    /// The local address of all connections, if there is only one.
     address: Option<SocketAddr>,
 }
 
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// What one turn of the loop gave.
+/// The outcome of one iteration of the accept loop.
 #[derive(Debug)]
 pub enum Turn {
     /// A connection, with the options of [`tcp::tune`] set.
     Connection(TcpStream, SocketAddr),
-    /// The system is short of something; the loop has paused already. To be counted and logged
-    /// sparingly.
+    /// The system lacks a resource; the loop has already paused. Count it, and log it sparingly.
     Exhausted(io::Error),
 }
 
 impl Acceptor {
-    /// Takes over a listening socket.
+    /// Creates an acceptor from a listening socket.
     #[must_use]
     pub fn new(socket: TcpListener) -> Self {
         Self {
@@ -50,18 +49,21 @@ impl Acceptor {
         }
     }
 
-    /// The address it listens on.
+    /// Returns the address of the listening socket.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// The address of ours that a connection came to. Costs a system call where a listener has
-    /// several: on a wildcard, and where the firewall brings connections that were meant for others.
+    /// Returns the local address of a connection. This costs a system call if the listener has several
+    /// addresses: on a wildcard, and where the firewall redirects connections meant for other addresses.
     pub fn address_of(&self, stream: &TcpStream) -> io::Result<SocketAddr> {
         self.address.map_or_else(|| stream.local_addr(), Ok)
     }
 
-    /// Waits for the next connection. Cancel-safe.
+    /// Waits for the next connection.
+    ///
+    /// # Cancel safety
+    /// This method is cancel safe.
     pub async fn next(&mut self) -> Turn {
         loop {
             match self.socket.accept().await {
@@ -75,11 +77,12 @@ impl Acceptor {
                     }
                     return Turn::Connection(stream, from);
                 }
-                // The peer went away between its SYN and our accept: nothing of ours is wrong.
+                // The peer closed the connection between its SYN and our accept: nothing is wrong on this
+                // side.
                 Err(e) if passing(&e) => {}
                 Err(e) => {
                     if self.reserve.take().is_some() {
-                        // With the reserve given up one accept succeeds; the drop closes it.
+                        // With the reserve released one accept succeeds; dropping the connection closes it.
                         let shed = tokio::time::timeout(PAUSE_MIN, self.socket.accept()).await;
                         drop(shed);
                         self.reserve = reserve();
@@ -93,7 +96,7 @@ impl Acceptor {
     }
 }
 
-/// The address of all connections of a listener, if that can be only one.
+/// Returns the local address of all connections of a listener, if there can be only one.
 fn only_address(listener: &TcpListener) -> Option<SocketAddr> {
     #[cfg(target_os = "linux")]
     if crate::transparent::is_transparent(listener) {
@@ -180,7 +183,7 @@ mod tests {
         assert!(Acceptor::new(listener).tuned);
     }
 
-    /// Whether a client has been told that it is not served.
+    /// Returns true if a client's connection has been closed without being served.
     #[cfg(target_os = "linux")]
     fn is_told(client: &std::net::TcpStream) -> bool {
         use std::io::{ErrorKind, Read};
@@ -193,7 +196,7 @@ mod tests {
         }
     }
 
-    /// In a process of its own, which has hardly any descriptors: it runs this test again.
+    /// Runs in a separate process with hardly any descriptors: it runs this test again.
     #[cfg(target_os = "linux")]
     #[test]
     fn without_descriptors_every_client_is_told() {
@@ -230,14 +233,14 @@ mod tests {
                 .collect();
             let fill = || -> Vec<File> { std::iter::from_fn(reserve).collect() };
             let all = fill();
-            // The spare descriptor serves again and again.
+            // The spare descriptor works repeatedly.
             for client in &clients {
                 let turn = acceptor.next().await;
                 assert!(matches!(turn, Turn::Exhausted(_)), "{turn:?}");
                 assert!(is_told(client));
             }
-            // Whoever was faster may have taken it; the next connection that can be had brings it
-            // back.
+            // Another thread may have taken it; the next connection for which a descriptor is available
+            // restores it.
             acceptor.reserve = None;
             drop((clients, all));
             let clients: Vec<_> = (0..2)

@@ -1,4 +1,4 @@
-//! Clock and chance of the running system, in the shapes the cores take as arguments.
+//! The clocks and random generators of the running system, as the cores take them.
 
 use std::cell::RefCell;
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use adit_wire::{Clock, Entropy, Time, Unix, narrow};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// Bytes after which a thread's generator is seeded anew from the system (SEC-C4).
+/// Number of bytes after which a thread's generator is reseeded from the system (SEC-C4).
 const RESEED_AFTER: usize = 1 << 20;
 
 /// The system's wall clock.
@@ -25,13 +25,13 @@ impl Clock for SystemClock {
     }
 }
 
-/// The wall clock now.
+/// Returns the current wall-clock time.
 #[must_use]
 pub fn unix() -> Unix {
     SystemClock.unix()
 }
 
-/// The monotonic clock now, counted from the first call in this process.
+/// Returns the current monotonic time, counted from the first call in this process.
 #[must_use]
 pub fn now() -> Time {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -39,11 +39,11 @@ pub fn now() -> Time {
     Time(narrow(spent.as_micros()))
 }
 
-/// The calling thread's generator: ChaCha seeded from the system, seeded anew every MiB.
+/// The calling thread's generator: ChaCha, seeded from the system and reseeded every MiB.
 ///
-/// Cheap to make; holds nothing itself. Not for a process that forks and goes on in both halves:
-/// they would draw the same. (To ask for the process number at every draw is a system call that
-/// costs more than all the rest.)
+/// Creating one is cheap; it has no state of its own. Do not use it in a process that forks and continues
+/// in both halves: both would draw the same bytes. (Checking the process ID at every draw is a system call
+/// that costs more than all the rest.)
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Chance;
 
@@ -73,7 +73,7 @@ impl Entropy for Chance {
     }
 }
 
-/// Bytes straight from the system, for keys that live long.
+/// The system's generator, for long-lived keys.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemChance;
 
@@ -90,7 +90,7 @@ fn seed() -> StdRng {
 }
 
 /// # Panics
-/// When the system has no random source: nothing that needs a key may go on then.
+/// Panics if the system has no source of random bytes: nothing that needs a key may continue then.
 fn seed_bytes(out: &mut [u8]) {
     use rand::TryRng;
     #[cfg(target_os = "linux")]
@@ -98,13 +98,13 @@ fn seed_bytes(out: &mut [u8]) {
         return;
     }
     if let Err(why) = rand::rngs::SysRng.try_fill_bytes(out) {
-        panic!("the system's random generator does not answer: {why}");
+        panic!("the system's random generator failed: {why}");
     }
 }
 
-/// Asks by getrandom(2); whether the kernel has it. The libraries look its wrapper up in the C library
-/// while they run, which a static program does not have, and then want `/dev/urandom`, which an
-/// empty root does not have.
+/// Fills `out` by getrandom(2); returns false if the kernel does not have it. The libraries look up its
+/// wrapper in the C library at run time, which a static program does not have, and then need
+/// `/dev/urandom`, which an empty root does not have.
 #[cfg(target_os = "linux")]
 fn from_the_kernel(out: &mut [u8]) -> bool {
     use rustix::rand::{GetRandomFlags, getrandom};
@@ -134,7 +134,7 @@ mod tests {
         assert!(big.iter().any(|&x| x != 0));
     }
 
-    /// So a static program in a root without `/dev` has a source.
+    /// Tests that a static program in a root without `/dev` has a source.
     #[cfg(target_os = "linux")]
     #[test]
     fn the_kernel_is_asked_itself() {

@@ -1,7 +1,7 @@
-//! A TCP socket that is watched for what arrives only while somebody waits for it.
+//! A TCP socket that is registered with the reactor only while a reader waits for data.
 //!
-//! One that is always watched tells of everything that arrives: to a reader who is at work, too, and
-//! to one who waits for his destination. In a fast flow that is a good part of what a relay costs.
+//! A socket that is always registered reports everything that arrives, also to a reader that is busy or
+//! waits for its destination. In a fast flow this is a considerable part of a relay's cost.
 
 #[cfg(not(unix))]
 pub use nowhere::Asked;
@@ -20,15 +20,15 @@ mod unix {
     use tokio::io::unix::AsyncFd;
     use tokio::net::TcpStream;
 
-    /// A connected socket that nobody watches unless he is [asked](Self::poll_take) to.
+    /// A connected socket that is registered only when [`poll_take`](Self::poll_take) finds no data.
     #[derive(Debug)]
     pub struct Asked {
-        /// Before the socket whose descriptor it has, so that it goes first.
+        /// Declared before the socket that owns its descriptor, so that it is dropped first.
         wait: Option<AsyncFd<Descriptor>>,
         socket: std::net::TcpStream,
     }
 
-    /// The descriptor of a socket that lives longer.
+    /// The raw descriptor of a socket that outlives it.
     #[derive(Debug)]
     pub(crate) struct Descriptor(RawFd);
 
@@ -45,32 +45,33 @@ mod unix {
     }
 
     impl Asked {
-        /// Whether there is such a thing here.
+        /// Returns true if this platform supports such sockets.
         #[must_use]
         pub fn is_possible() -> bool {
             !crate::udp::portable_io()
         }
 
-        /// No longer watched. Whoever waited for it has to look again.
+        /// Deregisters a socket. Tasks that waited for it have to poll again.
         pub fn new(socket: TcpStream) -> io::Result<Self> {
             let socket = socket.into_std()?;
             Ok(Self { wait: None, socket })
         }
 
-        /// Watched always, as ever. Whoever waited for it has to look again.
+        /// Converts the socket to one that is always registered. Tasks that waited for it have to poll
+        /// again.
         pub fn watched(self) -> io::Result<TcpStream> {
             let Self { wait, socket } = self;
             drop(wait);
             TcpStream::from_std(socket)
         }
 
-        /// The socket, which does not block.
+        /// Returns the socket, which is non-blocking.
         #[must_use]
         pub const fn socket(&self) -> &std::net::TcpStream {
             &self.socket
         }
 
-        /// Waits for what has been asked for; ready at once if nobody has asked.
+        /// Waits until requested data arrives; ready immediately if none was requested.
         pub fn poll_arrival(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
             if let Some(wait) = &self.wait {
                 ready!(wait.poll_read_ready(cx))?.retain_ready();
@@ -79,8 +80,7 @@ mod unix {
             Poll::Ready(Ok(()))
         }
 
-        /// Takes what has arrived by `take`, and waits when that says
-        /// [`WouldBlock`](io::ErrorKind::WouldBlock).
+        /// Reads with `take`, and waits if that returns [`WouldBlock`](io::ErrorKind::WouldBlock).
         pub fn poll_take<R>(
             &mut self,
             cx: &mut Context<'_>,
@@ -95,12 +95,11 @@ mod unix {
             }
         }
 
-        #[allow(unsafe_code, reason = "no safe way watches for one direction alone")]
+        #[allow(unsafe_code, reason = "no safe API registers for one direction alone")]
         fn ask(&mut self) -> io::Result<()> {
             let descriptor = Descriptor::of(self.socket.as_raw_fd());
-            // SAFETY: the descriptor is that of `self.socket`, which stays the same and open until
-            // after `self.wait` is gone: it is dropped behind it, in `watched` too, and nothing
-            // replaces it.
+            // SAFETY: the descriptor is that of `self.socket`, which stays the same and open until after
+            // `self.wait` is gone: it is dropped after it, also in `watched`, and nothing replaces it.
             let wait = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
             self.wait = Some(wait?);
             Ok(())
@@ -115,18 +114,18 @@ mod nowhere {
 
     use tokio::net::TcpStream;
 
-    /// There is none.
+    /// An uninhabited type: this platform has no such socket.
     #[derive(Debug)]
     pub enum Asked {}
 
     impl Asked {
-        /// No.
+        /// Returns false.
         #[must_use]
         pub const fn is_possible() -> bool {
             false
         }
 
-        /// Never called.
+        /// Never called: returns [`Unsupported`](io::ErrorKind::Unsupported).
         pub fn new(_: TcpStream) -> io::Result<Self> {
             Err(io::ErrorKind::Unsupported.into())
         }

@@ -1,5 +1,5 @@
-//! Names to addresses in the order in which they are tried ([`names`](crate::names) knows them), and the race
-//! between addresses (RFC 8305).
+//! Resolution of names to addresses in the order in which they are tried (see [`names`](crate::names)), and
+//! the race between these addresses (RFC 8305).
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -18,10 +18,10 @@ use crate::tcp::{self, FastOpen};
 
 /// Head start of each address over the next one.
 const STAGGER: Duration = Duration::from_millis(250);
-/// Addresses of one name that are tried at most.
+/// Maximum number of addresses of one name that are tried.
 const MAX_CANDIDATES: usize = 16;
 
-/// Which address family comes first, or is used at all.
+/// Preference or restriction of the address family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Family {
     /// The resolver's order, families interleaved.
@@ -37,8 +37,11 @@ pub enum Family {
     V6Only,
 }
 
-/// The addresses of `name`, in the order in which they are to be tried. Counted on
+/// Resolves `name` to addresses, in the order in which they are to be tried. The query counts against
 /// [`Asker::current`].
+///
+/// # Errors
+/// The lookup fails, or there is no address of the requested family.
 pub async fn resolve(name: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
     let found = Resolver::system().look_up(name, Asker::current()).await?;
     let with_port = found.iter().map(|addr| match unmap(addr.ip()) {
@@ -51,13 +54,13 @@ pub async fn resolve(name: &str, port: u16, family: Family) -> io::Result<Vec<So
     });
     let all = order(with_port.collect(), family);
     if all.is_empty() {
-        Err(no_address("no address of the wanted family"))
+        Err(no_address("no address of the requested family"))
     } else {
         Ok(all)
     }
 }
 
-/// Interleaves the families (RFC 8305 section 4) and drops what is not wanted.
+/// Interleaves the families (RFC 8305 section 4) and drops excluded addresses. Returns at most 16.
 #[must_use]
 pub fn order(found: Vec<SocketAddr>, family: Family) -> Vec<SocketAddr> {
     let v6_first = match family {
@@ -87,16 +90,18 @@ pub fn order(found: Vec<SocketAddr>, family: Family) -> Vec<SocketAddr> {
     out
 }
 
-/// Connects to the first candidate that answers; each gets a head start of 250 ms.
+/// Connects to the first candidate that answers; each has a head start of 250 ms over the next.
 ///
-/// When all fail, the error of the best informed one: refused, then timed out, then unreachable.
+/// # Errors
+/// If all fail, the most informative error: refused, then timed out, then unreachable.
+/// [`TimedOut`](io::ErrorKind::TimedOut) after `deadline`.
 pub async fn race(candidates: &[SocketAddr], deadline: Duration) -> io::Result<TcpStream> {
     timeout(deadline, race_by(candidates, FastOpen::Off))
         .await
         .unwrap_or_else(|_| Err(no_answer()))
 }
 
-/// As [`race`] without a deadline, each with fast open if it is on.
+/// Like [`race`] without a deadline; each attempt uses TCP Fast Open if it is on.
 pub async fn race_by(candidates: &[SocketAddr], fast_open: FastOpen) -> io::Result<TcpStream> {
     match candidates {
         [only] => tcp::connect_by(*only, fast_open).await,
@@ -104,7 +109,7 @@ pub async fn race_by(candidates: &[SocketAddr], fast_open: FastOpen) -> io::Resu
     }
 }
 
-/// What a deadline that has passed is called.
+/// Returns the error for a connection attempt whose deadline has passed.
 #[must_use]
 pub fn no_answer() -> io::Error {
     io::Error::new(

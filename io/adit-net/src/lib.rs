@@ -1,15 +1,21 @@
-//! What adit asks of the kernel, in one crate.
+//! The operating-system interface of adit.
 //!
-//! Sockets with the options the project agreed on ([`tcp`], [`udp`]), an accept loop that survives
-//! descriptor exhaustion ([`accept`]), pipes for bytes that stay in the kernel ([`splice`]), sockets that are
-//! watched only while somebody waits ([`asked`]), a mark
-//! that wakes a reader once for much ([`lowat`]), urgent data ([`urgent`]), traffic that was meant for others
-//! ([`transparent`]), names ([`names`]) the race between addresses ([`dial`]) and the
-//! interface that is left by ([`outbound`]), the wall clock, the monotonic
-//! clock and chance ([`ambient`]), the descriptor limit ([`limits`]), memory that others
-//! could use ([`memory`]), child processes that do not
-//! outlive us, and terminals for them ([`child`]), files that do ([`keep`]).
-//! It knows no protocol.
+//! This crate has:
+//!
+//! * TCP and UDP sockets with the project's options ([`tcp`], [`udp`], [`packet`]), and TCP sockets that
+//!   are watched only while a reader waits ([`asked`]);
+//! * an accept loop that survives descriptor exhaustion ([`accept`]);
+//! * pipes for bytes that stay in the kernel ([`splice`]), watermarks that wake a reader once for much data
+//!   ([`lowat`]), and urgent data ([`urgent`]);
+//! * traffic that was meant for other addresses ([`transparent`]), and the outgoing interface
+//!   ([`outbound`]);
+//! * name resolution ([`names`]) and the race between addresses ([`dial`]);
+//! * clocks and random generators ([`ambient`]), the descriptor limit ([`limits`]) and memory to return to
+//!   the system ([`memory`]);
+//! * child processes that do not outlive adit, with terminals for them ([`child`]), and files that do
+//!   outlive it ([`keep`]).
+//!
+//! It implements no protocol.
 
 pub mod accept;
 pub mod ambient;

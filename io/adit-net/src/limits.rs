@@ -1,27 +1,27 @@
-//! What the machine allows: descriptors, cores.
+//! Limits of the machine: descriptors and cores.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The limit of open descriptors that is in force.
+/// Returns the current limit of open descriptors.
 #[must_use]
 pub fn nofile() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Raises the limit of open descriptors as far as may be. That is the whole process's, and that of
-/// the programs it starts: for programs to do at their start, and not for a library.
+/// Raises the limit of open descriptors to the maximum allowed. The limit applies to the whole process and
+/// to the programs it starts: call this at the start of a program, not from a library.
 pub fn raise_nofile() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let wanted = Rlimit {
         current: maximum,
         maximum,
     };
-    // Fewer connections fit where the system does not agree.
+    // If the system refuses, fewer connections fit.
     let _ = setrlimit(Resource::Nofile, wanted);
 }
 
-/// Sets the limit of open descriptors to `count`, or as near as the system allows.
-/// For programs, as [`raise_nofile`].
+/// Sets the limit of open descriptors to `count`, or as close as the system allows. Like [`raise_nofile`],
+/// this is for programs.
 pub fn set_nofile(count: u64) {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let wanted = Rlimit {
@@ -31,7 +31,8 @@ pub fn set_nofile(count: u64) {
     let _ = setrlimit(Resource::Nofile, wanted);
 }
 
-/// Connections that fit the descriptor limit: two sockets each, a part kept for everything else.
+/// Returns the number of connections that fit a descriptor limit: two sockets each, with a part reserved
+/// for everything else.
 #[must_use]
 pub fn max_connections(nofile: u64) -> usize {
     usize::try_from(nofile.saturating_sub(16) / 5 * 2)
@@ -39,8 +40,8 @@ pub fn max_connections(nofile: u64) -> usize {
         .max(8)
 }
 
-/// Sockets that one UDP port is worth: one for each core that may be used, at most four. Measured
-/// on two cores: two sockets moved 1.1 to 3.8 times as much as one, for 0.65 of the CPU per byte.
+/// Returns the number of sockets for one UDP port: one for each available core, at most four. Measured on
+/// two cores: two sockets moved 1.1 to 3.8 times as much as one, for 0.65 of the CPU per byte.
 #[must_use]
 pub fn udp_sockets() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().min(4))

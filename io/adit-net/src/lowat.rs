@@ -1,20 +1,20 @@
-//! `SO_RCVLOWAT`: how much must have arrived before a socket counts as readable. And
-//! `TCP_NOTSENT_LOWAT`: how much may wait to be sent before it counts as full.
+//! Watermarks of TCP sockets: `SO_RCVLOWAT`, how much must have arrived before a socket counts as readable,
+//! and `TCP_NOTSENT_LOWAT`, how much may wait to be sent before it counts as full.
 //!
-//! A bulk transfer wakes its reader for every few segments; with a mark it is woken once for many.
-//! A mark must never outlive the flow that it was set for: what is below it is not announced.
+//! A bulk transfer wakes its reader for every few segments; with a receive mark it is woken once for many.
+//! A mark must never outlive the flow that it was set for: data below the mark is not announced.
 //!
-//! What waits in the system to be sent cannot be overtaken. Where small messages share a socket
-//! with bulk, a limit has the bulk wait before that queue. What is on its way and not yet
-//! acknowledged does not count, so that a long fast link stays full.
+//! Data waiting in the kernel to be sent cannot be overtaken. Where small messages share a socket with
+//! bulk, the unsent limit makes bulk wait before that queue. Data in flight that is not yet acknowledged
+//! does not count, so a long fast link stays full.
 
 use std::io;
 
-/// Sets the mark, in bytes; 1 is the system's default.
+/// Sets the receive mark, in bytes; 1 is the system's default.
 ///
-/// The system raises a receive buffer that is too small for a mark. Older kernels then leave a
-/// window of just the mark, and the sender would stand still whenever it is reached: so room for two
-/// is asked for first.
+/// The system enlarges a receive buffer that is too small for a mark. Older kernels then leave a window of
+/// just the mark, and the sender would stall whenever it is reached: so space for two marks is requested
+/// first.
 #[cfg(target_os = "linux")]
 pub fn set_receive_mark(socket: &impl std::os::fd::AsFd, bytes: u32) -> io::Result<()> {
     let set = |bytes| crate::option::set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
@@ -24,32 +24,32 @@ pub fn set_receive_mark(socket: &impl std::os::fd::AsFd, bytes: u32) -> io::Resu
     set(bytes)
 }
 
-/// Returns the mark, in bytes.
+/// Returns the receive mark, in bytes.
 #[cfg(target_os = "linux")]
 pub fn receive_mark(socket: &impl std::os::fd::AsFd) -> io::Result<u32> {
     crate::option::get(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT)
 }
 
-/// Limits what waits in the socket to be sent, in bytes; 0 is the system's default, which is mostly
-/// no limit but the socket's buffer.
+/// Limits the data waiting in the socket to be sent, in bytes; 0 is the system's default, which usually
+/// means no limit except the socket's buffer.
 #[cfg(target_os = "linux")]
 pub fn set_unsent_limit(socket: &impl std::os::fd::AsFd, bytes: u32) -> io::Result<()> {
     socket2::SockRef::from(socket).set_tcp_notsent_lowat(bytes)
 }
 
-/// Returns the limit, in bytes.
+/// Returns the unsent limit, in bytes.
 #[cfg(target_os = "linux")]
 pub fn unsent_limit(socket: &impl std::os::fd::AsFd) -> io::Result<u32> {
     socket2::SockRef::from(socket).tcp_notsent_lowat()
 }
 
-/// Other systems have no limit.
+/// Returns [`Unsupported`](io::ErrorKind::Unsupported): this system has no such limit.
 #[cfg(not(target_os = "linux"))]
 pub fn set_unsent_limit<S>(_: &S, _: u32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Other systems have no mark.
+/// Returns [`Unsupported`](io::ErrorKind::Unsupported): this system has no such mark.
 #[cfg(not(target_os = "linux"))]
 pub fn set_receive_mark<S>(_: &S, _: u32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
@@ -75,7 +75,7 @@ mod tests {
             let bytes = u32::try_from(limit).unwrap();
             set_unsent_limit(&near, bytes).unwrap();
             assert_eq!(unsent_limit(&near).unwrap(), bytes);
-            // Nobody reads: all that the receiver has no room for waits.
+            // Nothing is read: everything that does not fit the receiver's buffer waits.
             let mut bytes = 0;
             while timeout(Duration::from_millis(200), near.writable())
                 .await
@@ -86,7 +86,7 @@ mod tests {
             let waits = rustix::io::ioctl_fionread(&far).unwrap();
             taken.push(bytes - usize::try_from(waits).unwrap());
         }
-        // One write may go beyond, and segments are whole.
+        // One write may exceed the limit, and segments are whole.
         assert!(taken[1] <= LIMIT + (128 << 10), "{taken:?}");
         assert!(taken[0] > 2 * taken[1], "without a limit: {taken:?}");
     }

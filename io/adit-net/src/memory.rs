@@ -1,10 +1,10 @@
-//! Memory that an allocator keeps.
+//! Memory that the allocator retains.
 
-/// Returns what has been freed to the system, as far as it lies in whole pages. Walks the whole
-/// heap: for seldom, and not on a thread that others wait for.
+/// Returns freed memory to the system, as far as it consists of whole pages. This walks the whole heap:
+/// call it rarely, and not on a thread that others wait for.
 ///
-/// Glibc keeps what lies between blocks in use, and each of its arenas has some of them: after a
-/// flood of connections most of its memory stayed for ever.
+/// Glibc retains what lies between blocks in use, and each of its arenas has some of it: after a flood of
+/// connections most of its memory stayed permanently.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "no safe wrapper has this function")]
 pub fn give_back() {
@@ -12,6 +12,6 @@ pub fn give_back() {
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Other allocators do it by themselves, or cannot be asked.
+/// Does nothing: other allocators return memory themselves or have no such function.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub const fn give_back() {}

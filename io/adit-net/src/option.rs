@@ -1,4 +1,4 @@
-//! Socket options, and a question to a socket, that no safe wrapper has.
+//! Socket options, and one query, that no safe wrapper offers.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -15,8 +15,8 @@ pub(crate) fn set(
 ) -> io::Result<()> {
     let value = libc::c_int::try_from(value).map_err(|_| io::ErrorKind::InvalidInput)?;
     let len: libc::socklen_t = narrow(size_of_val(&value));
-    // SAFETY: the descriptor is open for as long as `socket` is borrowed; the pointer and the
-    // length are those of `value`, which lives beyond the call, and the system only reads it.
+    // SAFETY: the descriptor is open for as long as `socket` is borrowed; the pointer and the length are
+    // those of `value`, which outlives the call, and the system only reads it.
     let done = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
@@ -39,9 +39,8 @@ pub(crate) fn set(
 pub(crate) fn get(socket: &impl AsFd, level: libc::c_int, name: libc::c_int) -> io::Result<u32> {
     let mut value: libc::c_int = 0;
     let mut len: libc::socklen_t = narrow(size_of_val(&value));
-    // SAFETY: the descriptor is open for as long as `socket` is borrowed; the pointers are those of
-    // `value` and `len`, which live beyond the call, and the system writes at most `len` bytes to
-    // `value`.
+    // SAFETY: the descriptor is open for as long as `socket` is borrowed; the pointers are those of `value`
+    // and `len`, which outlive the call, and the system writes at most `len` bytes to `value`.
     let done = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -58,7 +57,7 @@ pub(crate) fn get(socket: &impl AsFd, level: libc::c_int, name: libc::c_int) -> 
     }
 }
 
-/// Whether a TCP socket stands at urgent data.
+/// Returns true if the next byte of a TCP socket is urgent data.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_at_mark(socket: &impl AsFd) -> bool {
     posix::sockatmark(socket.as_fd().as_raw_fd()) == 1
@@ -67,8 +66,8 @@ pub(crate) fn is_at_mark(socket: &impl AsFd) -> bool {
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "no crate declares this function")]
 mod posix {
-    // SAFETY: this is its declaration in POSIX.1-2001. It takes any number, and gives -1 for what is
-    // not a socket.
+    // SAFETY: this is its declaration in POSIX.1-2001. It accepts any number, and returns -1 for one that
+    // is not a socket.
     unsafe extern "C" {
         pub(super) safe fn sockatmark(socket: libc::c_int) -> libc::c_int;
     }

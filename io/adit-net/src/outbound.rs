@@ -1,4 +1,4 @@
-//! By which network interface this process leaves the machine.
+//! The network interface for outgoing traffic of this process.
 
 use std::io;
 use std::net::IpAddr;
@@ -6,16 +6,15 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
-/// The name of the interface; the system chooses where there is none.
+/// The name of the interface; unset if the system chooses.
 static INTERFACE: OnceLock<String> = OnceLock::new();
 
-/// Has all connections and datagrams to other machines leave by the interface of this name, from
-/// now on and whatever the routes say (`SO_BINDTODEVICE`). What the process listens on, and its
-/// questions to name servers, and sessions over KCP, stay as they are. Only for programs, at their
-/// start.
+/// Sends all new connections and datagrams to other machines through the interface of this name, regardless
+/// of the routes (`SO_BINDTODEVICE`). Listening sockets, queries to name servers and sessions over KCP are
+/// not affected. Only for programs, at their start.
 ///
 /// # Errors
-/// There is no interface of this name, the system does not know the option (it is Linux's), or the
+/// There is no interface of this name, the system does not support the option (only Linux does), or the
 /// process has another interface already.
 pub fn set_interface(name: &str) -> io::Result<()> {
     if !cfg!(target_os = "linux") {
@@ -25,7 +24,7 @@ pub fn set_interface(name: &str) -> io::Result<()> {
     if nix::net::if_::if_nametoindex(name).is_err() {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,
-            "there is no network interface of this name",
+            "no network interface has this name",
         ));
     }
     match INTERFACE.get_or_init(|| name.to_owned()) {
@@ -34,7 +33,7 @@ pub fn set_interface(name: &str) -> io::Result<()> {
     }
 }
 
-/// Binds a socket for traffic to `to` to the interface; this machine itself is reached by its own.
+/// Binds a socket for traffic to `to` to the interface, unless `to` is a loopback address.
 #[cfg(target_os = "linux")]
 pub(crate) fn apply(socket: &impl AsFd, to: Option<IpAddr>) -> io::Result<()> {
     use nix::sys::socket::{setsockopt, sockopt::BindToDevice};

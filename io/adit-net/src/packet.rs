@@ -1,14 +1,14 @@
-//! One datagram with room around it, so that headers are put on and taken off in place.
+//! Datagram buffers with space around the payload, so that headers are added and removed in place.
 
 use std::ops::Range;
 
 use adit_wire::{held, held_mut};
 
-/// Room in front of a received datagram: any address and every header of every dialect, twice.
+/// Space before a received datagram, in bytes: any address and every header of every dialect, twice.
 pub const HEAD: usize = 2048;
-/// Room behind a received datagram: tags and padding for each of several layers.
+/// Space after a received datagram, in bytes: tags and padding for each of several layers.
 pub const TAIL: usize = 512;
-/// The longest UDP payload.
+/// Maximum UDP payload, in bytes.
 pub const MAX_PAYLOAD: usize = 65_507;
 
 /// A reusable datagram buffer.
@@ -25,7 +25,7 @@ impl Default for PacketBuf {
 }
 
 impl PacketBuf {
-    /// A buffer for payloads of up to `max` bytes.
+    /// Creates a buffer for payloads of up to `max` bytes.
     #[must_use]
     pub fn with_capacity(max: usize) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl PacketBuf {
         }
     }
 
-    /// A buffer that holds `payload`.
+    /// Creates a buffer with a copy of `payload`.
     #[must_use]
     pub fn from_payload(payload: &[u8]) -> Self {
         let mut packet = Self::with_capacity(payload.len());
@@ -43,36 +43,36 @@ impl PacketBuf {
         packet
     }
 
-    /// The whole buffer and where the payload lies, for codecs that work in place.
+    /// Returns the whole buffer and the payload's range, for codecs that work in place.
     pub fn parts(&mut self) -> (&mut [u8], Range<usize>) {
         (&mut self.bytes, self.payload.clone())
     }
 
-    /// The payload.
+    /// Returns the payload.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         held(&self.bytes, self.payload.clone())
     }
 
-    /// The payload.
+    /// Returns the payload as a mutable slice.
     pub fn payload_mut(&mut self) -> &mut [u8] {
         held_mut(&mut self.bytes, self.payload.clone())
     }
 
-    /// Says where in the whole buffer the payload lies now; clamped to the buffer.
+    /// Sets the payload's range in the whole buffer; clamped to the buffer.
     pub fn set_payload(&mut self, range: Range<usize>) {
         let end = range.end.min(self.bytes.len());
         self.payload = range.start.min(end)..end;
     }
 
-    /// Narrows the payload to a part of itself; clamped.
+    /// Narrows the payload to a range of itself; clamped.
     pub fn narrow(&mut self, part: Range<usize>) {
         let base = self.payload.start;
         let end = base.saturating_add(part.end).min(self.payload.end);
         self.payload = base.saturating_add(part.start).min(end)..end;
     }
 
-    /// Takes a copy of a datagram as its payload; false if it is too long.
+    /// Copies a datagram into the buffer as its payload; returns false if it is too long.
     pub fn load(&mut self, datagram: &[u8]) -> bool {
         match self.space().get_mut(..datagram.len()) {
             Some(space) => {
@@ -84,13 +84,13 @@ impl PacketBuf {
         }
     }
 
-    /// Where the next datagram is received: everything between the rooms.
+    /// Returns the space for the next datagram: everything between [`HEAD`] and [`TAIL`].
     pub fn space(&mut self) -> &mut [u8] {
         let end = self.bytes.len() - TAIL;
         held_mut(&mut self.bytes, HEAD..end)
     }
 
-    /// Declares the first `n` bytes of [`space`](Self::space) the payload.
+    /// Makes the first `n` bytes of [`space`](Self::space) the payload.
     pub fn set_len(&mut self, n: usize) {
         self.set_payload(HEAD..HEAD + n);
     }

@@ -1,7 +1,7 @@
-//! Pipes on loan for `splice(2)`: bytes from socket to socket that never enter user space.
+//! A pool of pipes for `splice(2)`, which moves bytes between sockets without a copy to user space.
 //!
-//! Taken while data flows, given back when empty. A pipe with bytes left in it is closed, never
-//! given to another connection. Elsewhere than on Linux there are none, and callers copy.
+//! A pipe is leased while data flows and returned when it is empty. A pipe with bytes left in it is closed,
+//! never reused for another connection. On systems other than Linux there are no pipes, and callers copy.
 
 #[cfg(target_os = "linux")]
 pub use linux::{Pipe, lease};
@@ -19,13 +19,13 @@ mod linux {
         PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice,
     };
 
-    /// Pipes on loan at a time; each has two descriptors.
+    /// Maximum number of leased pipes; each has two descriptors.
     const LEASED: usize = 256;
-    /// Pipes grown to [`LARGE`]: an unprivileged user has 64 MiB of pipe pages in all, and beyond
-    /// that even new pipes shrink to two pages.
+    /// Maximum number of pipes grown to [`LARGE`]: an unprivileged user has 64 MiB of pipe pages in total,
+    /// and beyond that even new pipes shrink to two pages.
     const GROWN: usize = 32;
     const LARGE: usize = 1 << 20;
-    /// A pipe smaller than this moves so little per call that copying is cheaper.
+    /// A pipe smaller than this, in bytes, moves so little per call that copying is cheaper.
     const SMALLEST: usize = 64 << 10;
 
     static OUT: AtomicUsize = AtomicUsize::new(0);
@@ -40,7 +40,7 @@ mod linux {
         held: usize,
     }
 
-    /// Takes an empty pipe; nothing if there are too many, or the system gives only small ones.
+    /// Leases an empty pipe; returns `None` if too many are leased, or the system grants only small ones.
     #[must_use]
     pub fn lease() -> Option<Pipe> {
         if crate::udp::portable_io() {
@@ -79,7 +79,7 @@ mod linux {
                 held: 0,
             };
             if capacity < SMALLEST {
-                // Dropping it would put it among the free ones.
+                // Dropping it would return it to the pool.
                 pipe.close();
                 return None;
             }
@@ -96,20 +96,21 @@ mod linux {
             }
         }
 
-        /// Bytes in the pipe.
+        /// Returns the number of bytes in the pipe.
         #[must_use]
         pub const fn held(&self) -> usize {
             self.held
         }
 
-        /// The pieces that it has room for. One holds a byte at least, so fewer bytes than this,
-        /// moved into an empty pipe, are all that the socket had.
+        /// Returns the capacity of the pipe in pages. Each page in use has at least one byte, so if fewer
+        /// bytes than this were moved into an empty pipe, the socket had no more.
         #[must_use]
         pub fn slots(&self) -> usize {
             self.capacity / rustix::param::page_size()
         }
 
-        /// Moves what the socket has into the pipe, which must be empty; 0 is the end.
+        /// Moves available bytes from the socket into the pipe, which must be empty. Returns the number of
+        /// bytes; 0 is the end of the stream.
         pub fn fill(&mut self, from: &impl AsFd) -> io::Result<usize> {
             let Some((_, write)) = &self.ends else {
                 return Err(io::ErrorKind::BrokenPipe.into());
@@ -120,8 +121,8 @@ mod linux {
             Ok(n)
         }
 
-        /// As [`fill`](Self::fill), for a socket that may stand at urgent data, which splicing never
-        /// passes: the error is [`InvalidInput`](io::ErrorKind::InvalidInput) then, and what is there
+        /// Like [`fill`](Self::fill), for a socket whose next byte may be urgent data, which splicing never
+        /// passes: the error is then [`InvalidInput`](io::ErrorKind::InvalidInput), and the available data
         /// has to be copied.
         pub fn fill_or_copy(&mut self, from: &impl AsFd) -> io::Result<usize> {
             match self.fill(from) {
@@ -132,7 +133,7 @@ mod linux {
             }
         }
 
-        /// Moves from the pipe into the socket.
+        /// Moves bytes from the pipe into the socket and returns their number.
         pub fn drain(&mut self, to: &impl AsFd) -> io::Result<usize> {
             let Some((read, _)) = &self.ends else {
                 return Err(io::ErrorKind::BrokenPipe.into());
@@ -154,7 +155,7 @@ mod linux {
                 held: 0,
             };
             let mut free = free();
-            // Small ones are not worth two descriptors each while nothing flows.
+            // Small pipes are not worth two descriptors each while nothing flows.
             if self.held == 0 && back.capacity >= LARGE && free.len() < GROWN {
                 free.push(back);
             } else {
@@ -216,24 +217,24 @@ mod linux {
 mod nowhere {
     use std::io;
 
-    /// There is none.
+    /// An uninhabited type: this system has no such pipes.
     #[derive(Debug)]
     pub enum Pipe {}
 
-    /// Nothing: callers copy.
+    /// Returns `None`: callers copy.
     #[must_use]
     pub fn lease() -> Option<Pipe> {
         None
     }
 
     impl Pipe {
-        /// Bytes in the pipe.
+        /// Never called.
         #[must_use]
         pub const fn held(&self) -> usize {
             match *self {}
         }
 
-        /// The pieces that it has room for.
+        /// Never called.
         #[must_use]
         pub const fn slots(&self) -> usize {
             match *self {}

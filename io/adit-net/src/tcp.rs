@@ -1,4 +1,4 @@
-//! TCP sockets with the options of the project.
+//! TCP sockets with the project's options.
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -7,35 +7,35 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// Connections the kernel keeps for us while the accept loop is busy.
+/// Connections that the kernel queues while the accept loop is busy.
 const BACKLOG: i32 = 1024;
 
-/// Connections by fast open that may wait for their handshake to end.
+/// Maximum number of Fast Open connections whose handshake has not ended.
 #[cfg(target_os = "linux")]
 const FAST_OPEN_QUEUE: u32 = 256;
 
-/// Whether connections begin with the options of their listening socket.
+/// True if connections inherit the options of their listening socket.
 const HANDED_DOWN: bool = cfg!(target_os = "linux");
 
-/// Opens a listening socket. A v6 wildcard also takes IPv4.
+/// Opens a listening socket. An IPv6 wildcard also accepts IPv4.
 pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     listen_by(addr, FastOpen::Off)
 }
 
-/// Whether first bytes travel with the SYN of a connection (TCP Fast Open, RFC 7413). Only for
-/// protocols whose clients speak first, and whose first bytes may come twice.
+/// Use of TCP Fast Open (RFC 7413): the first bytes travel with the SYN of a connection. Only for protocols
+/// whose clients send first, and whose first bytes may arrive twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FastOpen {
-    /// After the handshake.
+    /// The first bytes are sent after the handshake.
     #[default]
     Off,
-    /// With the SYN, where both systems grant it: a connection then counts as made at once, and the
-    /// first read or write tells whether there is a server.
+    /// The first bytes are sent with the SYN if both systems allow it: a connection then counts as
+    /// established immediately, and the first read or write shows whether there is a server.
     On,
 }
 
-/// As [`listen`]. Whether the system grants fast open is its own affair (`net.ipv4.tcp_fastopen`
-/// on Linux); where it does not, connections begin as ever.
+/// Like [`listen`], with TCP Fast Open if it is on. The system decides whether to grant it
+/// (`net.ipv4.tcp_fastopen` on Linux); otherwise connections start as usual.
 pub fn listen_by(addr: SocketAddr, fast_open: FastOpen) -> io::Result<TcpListener> {
     listen_with(addr, |_socket| {
         #[cfg(target_os = "linux")]
@@ -49,7 +49,7 @@ pub fn listen_by(addr: SocketAddr, fast_open: FastOpen) -> io::Result<TcpListene
     })
 }
 
-/// As [`listen`], with one more option set before the socket is bound.
+/// Like [`listen`], with one more option set before the socket is bound.
 pub(crate) fn listen_with(
     addr: SocketAddr,
     prepare: impl FnOnce(&Socket) -> io::Result<()>,
@@ -75,7 +75,7 @@ pub async fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
     connect_by(addr, FastOpen::Off).await
 }
 
-/// As [`connect`], with fast open if it is on and the system has been there before.
+/// Like [`connect`], with Fast Open if it is on and the system has connected there before.
 pub async fn connect_by(addr: SocketAddr, fast_open: FastOpen) -> io::Result<TcpStream> {
     let socket = if addr.is_ipv4() {
         TcpSocket::new_v4()?
@@ -86,7 +86,7 @@ pub async fn connect_by(addr: SocketAddr, fast_open: FastOpen) -> io::Result<Tcp
     crate::outbound::apply(&socket, Some(addr.ip()))?;
     #[cfg(target_os = "linux")]
     if fast_open == FastOpen::On {
-        // Where it is not to be had, the connection begins as usual.
+        // If it is not available, the connection starts as usual.
         let _ = nix::sys::socket::setsockopt(
             &socket,
             nix::sys::socket::sockopt::TcpFastOpenConnect,
@@ -95,23 +95,24 @@ pub async fn connect_by(addr: SocketAddr, fast_open: FastOpen) -> io::Result<Tcp
     }
     #[cfg(not(target_os = "linux"))]
     let _ = fast_open;
-    // While nothing is connected this starts no timers, and none is refused.
+    // Before the socket is connected these options start no timers, and none is refused.
     set_options(&SockRef::from(&socket));
     socket.connect(addr).await
 }
 
-/// `TCP_NODELAY`; urgent data stays where it was sent among the rest (RFC 6093), so that none is
-/// lost; and a peer that is dead is found within two minutes: keepalive after 60 s, every 15 s, and a
-/// user time-out of 120 s.
+/// Sets the project's options: `TCP_NODELAY`; urgent data inline, where it was sent (RFC 6093), so that
+/// none is lost; and detection of a dead peer within two minutes: keepalive after 60 s, every 15 s, and a
+/// user timeout of 120 s.
 ///
-/// Best effort: a socket whose peer is gone already refuses options, and the next read tells.
+/// This is best effort: a socket whose peer is already gone refuses options, and the next read reports the
+/// error.
 pub fn tune(stream: &TcpStream) {
     set_options(&SockRef::from(stream));
 }
 
-/// Whether the connections of a listening socket need no [`tune`].
+/// Returns true if the connections of a listening socket need no [`tune`].
 pub(crate) fn tunes_all(listener: &TcpListener) -> bool {
-    // One that was not opened here has been given no options.
+    // A socket that was not opened here has none of the options.
     HANDED_DOWN && matches!(SockRef::from(listener).tcp_nodelay(), Ok(true))
 }
 
@@ -119,7 +120,7 @@ fn set_options(socket: &Socket) {
     let keepalive = TcpKeepalive::new()
         .with_time(Duration::from_secs(60))
         .with_interval(Duration::from_secs(15));
-    // The user time-out says when to give up, and the number of probes is not asked (tcp(7)).
+    // The user timeout decides when to give up; the number of probes is ignored (tcp(7)).
     #[cfg(not(target_os = "linux"))]
     let keepalive = keepalive.with_retries(4);
     // Errors are of no use here, see above.
@@ -130,7 +131,7 @@ fn set_options(socket: &Socket) {
     let _ = socket.set_tcp_user_timeout(Some(Duration::from_secs(120)));
 }
 
-/// Reads what has arrived into several buffers by one call.
+/// Reads the available data into several buffers with one call.
 #[cfg(unix)]
 pub fn read_vectored(
     stream: &impl std::os::fd::AsFd,
@@ -139,7 +140,7 @@ pub fn read_vectored(
     Ok(rustix::io::readv(stream, out)?)
 }
 
-/// Reads what has arrived into the first buffer.
+/// Reads the available data into the first buffer.
 #[cfg(not(unix))]
 pub fn read_vectored(stream: &TcpStream, out: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
     match out.first_mut() {
@@ -148,7 +149,7 @@ pub fn read_vectored(stream: &TcpStream, out: &mut [IoSliceMut<'_>]) -> io::Resu
     }
 }
 
-/// The largest segment that the connection sends, in bytes.
+/// Returns the maximum segment size that the connection sends, in bytes.
 #[cfg(unix)]
 #[must_use]
 pub fn max_segment(stream: &TcpStream) -> Option<u16> {
@@ -156,14 +157,14 @@ pub fn max_segment(stream: &TcpStream) -> Option<u16> {
     u16::try_from(mss).ok()
 }
 
-/// Not known here.
+/// Returns `None`: not supported on this system.
 #[cfg(not(unix))]
 #[must_use]
 pub fn max_segment(_: &TcpStream) -> Option<u16> {
     None
 }
 
-/// Makes the close of `stream` a reset, so that a broken transfer never looks complete.
+/// Makes closing `stream` reset the connection, so that a broken transfer never looks complete.
 pub fn reset_on_close(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }

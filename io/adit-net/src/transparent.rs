@@ -1,13 +1,13 @@
-//! Connections and datagrams that were on their way to somebody else (Linux).
+//! Transparent proxying: connections and datagrams addressed to other hosts (Linux).
 //!
-//! The firewall turns them here in one of two ways. `REDIRECT` rewrites the destination, and the
-//! kernel remembers the first one ([`listen_redirected`], [`original_dst`]). `TPROXY` leaves packets as they are and
-//! hands them to a socket that may take what is not addressed to it (`IP_TRANSPARENT`, ip(7)):
-//! an accepted connection's own address is its destination ([`listen`]), a datagram's comes
-//! beside it ([`Taken`]). Answers to datagrams leave from the address that the client has written
-//! to ([`voice`]).
+//! The firewall diverts them in one of two ways. `REDIRECT` rewrites the destination, and the kernel
+//! remembers the original one ([`listen_redirected`], [`original_dst`]). `TPROXY` leaves packets unchanged
+//! and passes them to a socket that may receive what is not addressed to it (`IP_TRANSPARENT`, ip(7)): the
+//! local address of an accepted connection is its destination ([`listen`]), that of a datagram arrives in a
+//! control message ([`Taken`]). Answers to datagrams leave from the address that the client has written to
+//! ([`voice`]).
 //!
-//! Elsewhere everything here is an error that says so.
+//! On other systems every function returns an error that says so.
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::is_transparent;
@@ -36,10 +36,10 @@ mod linux {
     use crate::udp::about_an_earlier_datagram;
     use crate::{Buffers, PacketBuf, Udp, tcp, udp};
 
-    /// Datagrams that one [`Taken::try_recv`] takes.
+    /// Maximum number of datagrams per [`Taken::try_recv`].
     const BATCH: usize = 16;
 
-    /// Opens a listening socket that takes connections to any address. A v6 wildcard also takes
+    /// Opens a listening socket that accepts connections to any address. An IPv6 wildcard also accepts
     /// IPv4. The destination of an accepted connection is its local address.
     ///
     /// # Errors
@@ -48,16 +48,15 @@ mod linux {
         tcp::listen_with(addr, |socket| set_transparent(socket, addr))
     }
 
-    /// Opens a listening socket for connections that `REDIRECT` brings; any socket will do. A v6
-    /// wildcard also takes IPv4.
+    /// Opens a listening socket for connections that `REDIRECT` diverts; it needs no special option. An
+    /// IPv6 wildcard also accepts IPv4.
     pub fn listen_redirected(addr: SocketAddr) -> io::Result<TcpListener> {
         tcp::listen(addr)
     }
 
-    /// Where a connection was going before `REDIRECT` turned it here (`SO_ORIGINAL_DST`).
+    /// Returns the destination of a connection before `REDIRECT` diverted it (`SO_ORIGINAL_DST`).
     ///
-    /// A connection that came straight to this socket has gone where it is: to its own local
-    /// address.
+    /// For a connection that was made to this socket directly, that is its own local address.
     ///
     /// # Errors
     /// [`NotFound`](io::ErrorKind::NotFound) where the kernel does not track the connection.
@@ -71,20 +70,20 @@ mod linux {
             .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
     }
 
-    /// A UDP socket that receives what is meant for others.
+    /// A UDP socket that receives datagrams addressed to other hosts.
     #[derive(Debug)]
     pub struct Taken {
         socket: UdpSocket,
-        /// Where the kernel puts the destination, one message at a time.
+        /// Buffer for the control message with the destination, one message at a time.
         control: Mutex<Vec<u8>>,
     }
 
     impl Taken {
-        /// Binds. A v6 wildcard also takes IPv4. The port may be shared with sockets of
-        /// [`voice`], since a client may write to a port that happens to be ours.
+        /// Binds a socket. An IPv6 wildcard also receives IPv4. The port may be shared with sockets of
+        /// [`voice`], since a client may write to a port that happens to be this one.
         ///
         /// # Errors
-        /// As [`listen`].
+        /// See [`listen`].
         pub fn bind(addr: SocketAddr) -> io::Result<Self> {
             let socket = udp::open(addr)?;
             set_transparent(&socket, addr)?;
@@ -102,24 +101,24 @@ mod linux {
             })
         }
 
-        /// The address it is bound to.
+        /// Returns the local address.
         pub fn local_addr(&self) -> io::Result<SocketAddr> {
             self.socket.local_addr()
         }
 
-        /// What the system gave it for datagrams that wait.
+        /// Returns the sizes of the socket's buffers.
         #[must_use]
         pub fn buffers(&self) -> Buffers {
             Buffers::of(SockRef::from(&self.socket))
         }
 
-        /// Waits until there is something to receive.
+        /// Waits until there may be something to receive.
         pub async fn readable(&self) -> io::Result<()> {
             self.socket.readable().await
         }
 
-        /// Receives what there is, up to a batch, without waiting: each datagram into `packet`,
-        /// and to `each` with its sender and where it was going.
+        /// Receives the available datagrams, up to a batch, without waiting: each is placed in `packet` and
+        /// passed to `each` with its sender and its destination.
         pub fn try_recv(
             &self,
             packet: &mut PacketBuf,
@@ -145,13 +144,13 @@ mod linux {
         }
     }
 
-    /// Length, sender and destination of one datagram.
+    /// Length, sender and destination of a datagram.
     type Received = (usize, SocketAddr, Option<SocketAddr>);
 
-    /// Receives one datagram; `None` for one that is longer than any of IPv4 and so was cut.
+    /// Receives one datagram; returns `None` if it was truncated because it is longer than any of IPv4.
     ///
-    /// One by one: the safe wrapper of `recvmmsg` does not restore the lengths in its headers, so that
-    /// each call would need new ones.
+    /// Datagrams are received one by one: the safe wrapper of `recvmmsg` does not restore the lengths in
+    /// its headers, so each call would need new ones.
     fn receive(fd: RawFd, space: &mut [u8], control: &mut [u8]) -> io::Result<Option<Received>> {
         let mut space = [IoSliceMut::new(space)];
         let message = recvmsg::<SockaddrStorage>(fd, &mut space, Some(control), MsgFlags::empty())?;
@@ -173,21 +172,21 @@ mod linux {
         Ok(Some((message.bytes, unmapped(from), to.map(unmapped))))
     }
 
-    /// A socket that speaks in the name of `source`, which may be anybody's address.
+    /// Binds a socket that sends from `source`, which may be any address.
     ///
     /// # Errors
-    /// As [`listen`].
+    /// See [`listen`].
     pub fn voice(source: SocketAddr) -> io::Result<Udp> {
         let socket = udp::open(source)?;
         set_transparent(&socket, source)?;
-        // Others may speak for the same party.
+        // Other sockets may send from the same address.
         socket.set_reuse_address(true)?;
-        // It is not there to hear; the kernel gives what it gives at least.
+        // The socket only sends; the kernel keeps a minimum anyway.
         let _ = socket.set_recv_buffer_size(0);
         Udp::bound(socket, source)
     }
 
-    /// Whether a listening socket takes connections to any address.
+    /// Returns true if a listening socket accepts connections to any address.
     pub(crate) fn is_transparent(listener: &TcpListener) -> bool {
         let socket = SockRef::from(listener);
         let v6 = socket.ip_transparent_v6();
@@ -203,7 +202,7 @@ mod linux {
         set.map_err(|e| match e.kind() {
             io::ErrorKind::PermissionDenied => io::Error::new(
                 e.kind(),
-                "taking traffic that is meant for others needs the capability CAP_NET_ADMIN; \
+                "receiving traffic for other hosts requires the capability CAP_NET_ADMIN; \
                  run as root, or with `AmbientCapabilities=CAP_NET_ADMIN` in the systemd unit, \
                  or after `setcap cap_net_admin+ep` on the binary",
             ),
@@ -219,7 +218,7 @@ mod linux {
         }
     }
 
-    /// A mapped address as the IPv4 address it is; the scope of others stays.
+    /// Returns an IPv4-mapped address as IPv4; the scope of others is kept.
     fn unmapped(addr: SocketAddr) -> SocketAddr {
         match adit_wire::unmap(addr.ip()) {
             ip if ip == addr.ip() => addr,
@@ -241,72 +240,72 @@ mod absent {
     fn absent<T>() -> io::Result<T> {
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            "transparent listeners exist on Linux alone",
+            "transparent listeners are only supported on Linux",
         ))
     }
 
-    /// Not on this system.
+    /// Not supported on this system.
     ///
     /// # Errors
-    /// Always.
+    /// Always [`Unsupported`](io::ErrorKind::Unsupported).
     pub fn listen(_: SocketAddr) -> io::Result<TcpListener> {
         absent()
     }
 
-    /// Not on this system.
+    /// Not supported on this system.
     ///
     /// # Errors
-    /// Always.
+    /// Always [`Unsupported`](io::ErrorKind::Unsupported).
     pub fn listen_redirected(_: SocketAddr) -> io::Result<TcpListener> {
         absent()
     }
 
-    /// Not on this system.
+    /// Not supported on this system.
     ///
     /// # Errors
-    /// Always.
+    /// Always [`Unsupported`](io::ErrorKind::Unsupported).
     pub fn original_dst(_: &TcpStream) -> io::Result<SocketAddr> {
         absent()
     }
 
-    /// Not on this system.
+    /// Not supported on this system.
     ///
     /// # Errors
-    /// Always.
+    /// Always [`Unsupported`](io::ErrorKind::Unsupported).
     pub fn voice(_: SocketAddr) -> io::Result<Udp> {
         absent()
     }
 
-    /// Not on this system: there is none.
+    /// An uninhabited type: not supported on this system.
     #[derive(Debug)]
     pub struct Taken(Infallible);
 
     impl Taken {
-        /// Not on this system.
+        /// Not supported on this system.
         ///
         /// # Errors
-        /// Always.
+        /// Always [`Unsupported`](io::ErrorKind::Unsupported).
         pub fn bind(_: SocketAddr) -> io::Result<Self> {
             absent()
         }
 
-        /// There is no such socket.
+        /// Never called.
         pub fn local_addr(&self) -> io::Result<SocketAddr> {
             match self.0 {}
         }
 
-        /// There is no such socket.
+        /// Never called.
         #[must_use]
         pub fn buffers(&self) -> Buffers {
             match self.0 {}
         }
 
-        /// There is no such socket.
+        /// Never called.
         pub async fn readable(&self) -> io::Result<()> {
             match self.0 {}
         }
 
-        /// There is no such socket.
+        /// Never called.
         pub fn try_recv(
             &self,
             _: &mut PacketBuf,

@@ -1,9 +1,9 @@
 //! UDP sockets that move packets in batches.
 //!
-//! Receiving takes what the kernel has: several datagrams per call (`recvmmsg`), each perhaps a
-//! run of equal ones that the kernel has joined (`UDP_GRO`). Sending collects equal datagrams for
-//! the same peer and hands them over as one (`UDP_SEGMENT`). Both fall back by themselves where
-//! the system does not offer them; `ADIT_IO=portable` forces the fall-back.
+//! Receiving takes what the kernel has: several datagrams per call (`recvmmsg`), each perhaps a run of
+//! equal ones that the kernel has joined (`UDP_GRO`). Sending collects equal datagrams for the same peer
+//! and passes them on as one (`UDP_SEGMENT`). Both fall back automatically where the system does not offer
+//! them; `ADIT_IO=portable` forces the fallback.
 
 #[cfg(unix)]
 mod beat;
@@ -26,23 +26,23 @@ use heard::Heard;
 pub use receive::Received;
 use send::Run;
 
-/// Socket buffers asked for, in bytes; the system may give less.
+/// Requested size of socket buffers, in bytes; the system may grant less.
 const BUFFER: usize = 4 << 20;
 
-/// A UDP socket that speaks IPv4 and, where it is bound to a v6 address, IPv6.
+/// A UDP socket that supports IPv4 and, if it is bound to an IPv6 address, IPv6.
 ///
-/// Addresses go in and come out unmapped: a dual-stack socket never shows `::ffff:a.b.c.d`.
+/// Addresses in arguments and results are unmapped: a dual-stack socket never shows `::ffff:a.b.c.d`.
 #[derive(Debug)]
 pub struct Udp {
     socket: Heard,
     state: UdpSocketState,
     v6: bool,
-    /// The last call brought long runs.
+    /// True if the last call received long runs.
     long: AtomicBool,
     run: Mutex<Run>,
 }
 
-/// Whether batches by the kernel are switched off.
+/// Returns true if batches by the kernel are disabled.
 #[must_use]
 pub fn portable_io() -> bool {
     static PORTABLE: OnceLock<bool> = OnceLock::new();
@@ -50,17 +50,17 @@ pub fn portable_io() -> bool {
 }
 
 impl Udp {
-    /// Binds. A v6 wildcard also takes IPv4.
+    /// Binds a socket. An IPv6 wildcard also receives IPv4.
     pub fn bind(addr: SocketAddr) -> io::Result<Self> {
         Self::bound(open(addr)?, addr)
     }
 
-    /// Takes over a socket that is bound. It no longer blocks, comes to receive in batches (on Linux
-    /// `UDP_GRO`) and does not fragment; its other options stay as they are.
+    /// Creates a socket from one that is bound. It becomes non-blocking, receives in batches (on Linux
+    /// `UDP_GRO`) and does not fragment; its other options are unchanged.
     ///
     /// # Errors
-    /// What the system refuses, and `InvalidInput` for a socket that is connected: it takes nothing
-    /// from other addresses, and an error of its peer's would end a batch before its time.
+    /// Errors of the system, and `InvalidInput` for a connected socket: it receives nothing from other
+    /// addresses, and an ICMP error from its peer would end a batch early.
     pub fn from_std(socket: std::net::UdpSocket) -> io::Result<Self> {
         if socket.peer_addr().is_ok() {
             let what = "the UDP socket is connected";
@@ -71,15 +71,15 @@ impl Udp {
         Self::over(socket.into(), addr)
     }
 
-    /// Binds one port by `count` sockets, among which the system spreads the peers: each peer
-    /// always comes to the same one. Where it cannot, one socket is all there is.
+    /// Binds `count` sockets to one port. The system spreads the peers among them: each peer always reaches
+    /// the same socket. Returns a single socket where this is not supported.
     pub fn bind_shared(addr: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
         let alone = Self::bind(addr)?;
         if count <= 1 || portable_io() || !cfg!(target_os = "linux") {
             return Ok(vec![alone]);
         }
-        // Sharing is not asked for at once: a port that another program has must not be shared
-        // with it by mistake.
+        // Sharing is not requested immediately: a port that another program uses must not be shared with it
+        // by mistake.
         let addr = SocketAddr::new(addr.ip(), alone.socket.local_addr()?.port());
         drop(alone);
         let sharing = || {
@@ -91,13 +91,13 @@ impl Udp {
         (0..count).map(|_| sharing()).collect()
     }
 
-    /// Binds a socket of [`open`].
+    /// Binds a socket that was created by [`open`].
     pub(crate) fn bound(socket: Socket, addr: SocketAddr) -> io::Result<Self> {
         socket.bind(&addr.into())?;
         Self::over(socket, addr)
     }
 
-    /// Of a socket that is bound to an address of this family.
+    /// Wraps a socket that is bound to an address of the family of `addr`.
     fn over(socket: Socket, addr: SocketAddr) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         Ok(Self {
@@ -111,7 +111,7 @@ impl Udp {
 
     /// Binds an ephemeral port for both families, or for IPv4 alone where there is no IPv6.
     ///
-    /// Datagrams leave by the interface of [`outbound`](crate::outbound), if there is one.
+    /// Datagrams leave by the interface of [`outbound`](crate::outbound), if one is set.
     pub fn ephemeral() -> io::Result<Self> {
         let open = |addr: SocketAddr| {
             let socket = open(addr)?;
@@ -122,51 +122,51 @@ impl Udp {
         open(SocketAddr::from(([0u16; 8], 0))).or_else(|_| open(SocketAddr::from(([0u8; 4], 0))))
     }
 
-    /// The address it is bound to.
+    /// Returns the local address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let addr = self.socket.local_addr()?;
         Ok(SocketAddr::new(unmap(addr.ip()), addr.port()))
     }
 
-    /// Marks what is sent with a code point of differentiated services (RFC 2474), from 0 to 63.
+    /// Marks outgoing datagrams with a Differentiated Services code point (RFC 2474), 0 to 63.
     ///
     /// # Errors
-    /// What the system refuses, and `InvalidInput` above 63.
+    /// Errors of the system, and `InvalidInput` above 63.
     pub fn set_dscp(&self, dscp: u8) -> io::Result<()> {
         if dscp > 63 {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // The two bits behind it are the network's (RFC 3168).
+        // The two bits below it belong to the network (ECN, RFC 3168).
         let class = u32::from(dscp) << 2;
         let options = self.socket.options();
         if self.v6 {
             options.set_tclass_v6(class)?;
-            // Of IPv4 through the same socket, which may be of IPv6 alone.
+            // For IPv4 through the same socket, which may support IPv6 alone.
             let _ = options.set_tos_v4(class);
             return Ok(());
         }
         options.set_tos_v4(class)
     }
 
-    /// What the system gave it for datagrams that wait.
+    /// Returns the sizes of the socket's buffers.
     #[must_use]
     pub fn buffers(&self) -> Buffers {
         Buffers::of(self.socket.options())
     }
 }
 
-/// Room of a socket for datagrams that wait, in bytes as the system counts them: Linux counts its
-/// bookkeeping too, and says twice what was asked for.
+/// Sizes of a socket's buffers, in bytes as the system counts them: Linux includes its bookkeeping and
+/// reports twice the requested size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffers {
-    /// For what has come and was not read yet.
+    /// Buffer for datagrams that have arrived and have not been read.
     pub receive: usize,
-    /// For what was sent and has not left yet.
+    /// Buffer for datagrams that have been passed to the system and have not left.
     pub send: usize,
 }
 
 impl Buffers {
-    /// Those of a socket.
+    /// Returns the sizes of a socket's buffers.
     pub(crate) fn of(socket: SockRef<'_>) -> Self {
         Self {
             receive: socket.recv_buffer_size().unwrap_or(0),
@@ -174,7 +174,7 @@ impl Buffers {
         }
     }
 
-    /// Whether the system gave less than was asked for: its limits are lower
+    /// Returns true if the system granted less than was requested: its limits are lower
     /// (`net.core.rmem_max` and `net.core.wmem_max` on Linux).
     #[must_use]
     pub fn limited(self) -> bool {
@@ -188,19 +188,19 @@ impl fmt::Display for Buffers {
         let (receive, send) = (self.receive >> 10, self.send >> 10);
         write!(f, "{receive} KiB to receive, {send} KiB to send")?;
         if self.limited() && cfg!(target_os = "linux") {
-            f.write_str("; the system gives no more (net.core.rmem_max, net.core.wmem_max)")?;
+            f.write_str("; limited by the system (net.core.rmem_max, net.core.wmem_max)")?;
         }
         Ok(())
     }
 }
 
-/// A socket for `addr` that is not bound yet. A v6 wildcard will also take IPv4.
+/// Creates an unbound socket for `addr`. An IPv6 wildcard will also receive IPv4.
 pub(crate) fn open(addr: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
     if addr.is_ipv6() {
         socket.set_only_v6(!addr.ip().is_unspecified())?;
     }
-    // The system's maximum may be lower; then it gives that.
+    // The system clamps this to its maximum.
     let _ = socket.set_recv_buffer_size(BUFFER);
     let _ = socket.set_send_buffer_size(BUFFER);
     socket.set_nonblocking(true)?;
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    /// In a beat, and watched again: nothing is lost or waits for what comes after it.
+    /// A socket in polling mode, and watched again: no datagram is lost or waits for the next one.
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn datagrams_come_in_a_beat_too() {
@@ -288,7 +288,7 @@ mod tests {
         let here = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let to = here.local_addr().unwrap();
         let in_beat = || format!("{:?}", here.socket).contains("InBeat");
-        // Looks as of many datagrams one by one, and then of hardly any.
+        // Simulates polls that find many datagrams one by one, and then hardly any.
         for (looks, datagrams, beats) in [(512, 1, !portable_io()), (300, 0, false)] {
             (0..looks).for_each(|_| here.socket.looked(datagrams));
             assert_eq!(in_beat(), beats, "{datagrams} at a time");

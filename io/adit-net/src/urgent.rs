@@ -1,15 +1,15 @@
 //! TCP's urgent data (RFC 9293, section 3.8.5; RFC 6093): FTP's ABOR, telnet's break.
 //!
-//! A read stops before it and `splice(2)` never passes it, so neither a short read nor `EAGAIN` from
-//! a splice says that the socket is empty.
+//! A read stops before urgent data and `splice(2)` never passes it, so neither a short read nor `EAGAIN`
+//! from a splice means that the socket is empty.
 
-/// Whether urgent data comes next.
+/// Returns true if the next byte is urgent data.
 #[cfg(target_os = "linux")]
 pub fn is_next(socket: &impl std::os::fd::AsFd) -> bool {
     crate::option::is_at_mark(socket)
 }
 
-/// It may be: whoever asks looks at the socket once more.
+/// Returns true: it may be, so callers look at the socket once more.
 #[cfg(not(target_os = "linux"))]
 pub fn is_next<S>(_: &S) -> bool {
     true

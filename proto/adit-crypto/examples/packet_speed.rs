@@ -1,11 +1,11 @@
-//! Prints how fast packets of 1,500 bytes are sealed and opened, in MB/s (10⁶ bytes a second).
+//! Prints the speed of sealing and opening packets of 1,500 bytes, in MB/s (10⁶ bytes per second).
 //!
 //! `cargo run --release -p adit-crypto --example packet_speed [portable|avx2|avx512 [NAME…]]`
 //!
-//! Both directions count, as in kcp-go's own benchmarks: bytes encrypted and decrypted over the
-//! time of both. `cipher` is the cipher alone, `packet` nonce, check and cipher, one packet at a
-//! time, and `batch` the same with 32 packets sealed by one call. `go/kcpcrypt` in `dev/adit-bench`
-//! prints the first two for kcp-go. Each figure is the best of 12 batches by the thread's CPU time.
+//! Both directions count, as in kcp-go's own benchmarks: bytes encrypted and decrypted divided by the time
+//! of both. `cipher` is the cipher alone, `packet` nonce, check and cipher, one packet at a time, and
+//! `batch` the same with 32 packets sealed by one call. `go/kcpcrypt` in `dev/adit-bench` prints the first
+//! two for kcp-go. Each figure is the best of 12 batches by the thread's CPU time.
 
 use std::{env, hint::black_box};
 
@@ -20,7 +20,7 @@ const SIDE: usize = 32;
 const BATCHES: usize = 12;
 const BATCH_NS: f64 = 4e6;
 
-/// Nonces that cost next to nothing.
+/// Nonces that cost almost nothing.
 struct Weyl(u64);
 
 impl Entropy for Weyl {
@@ -125,12 +125,12 @@ fn crc() {
     println!("crc32 of 1 KiB: {ns:.1} ns");
 }
 
-/// MB/s of packets that were sealed and opened in `ns`.
+/// Returns the MB/s of packets that were sealed and opened in `ns`.
 fn rate(packets: usize, ns: f64) -> f64 {
     (2 * PACKET * packets) as f64 / ns * 1e3
 }
 
-/// Nanoseconds of one call, the best of all batches.
+/// Returns the nanoseconds of one call, the best of all batches.
 fn best(mut call: impl FnMut()) -> f64 {
     let mut batch = |count: u32| {
         let start = cpu_ns();
@@ -146,7 +146,7 @@ fn best(mut call: impl FnMut()) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// The time that this thread has had on a processor.
+/// Returns the CPU time of this thread.
 fn cpu_ns() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64

@@ -1,10 +1,10 @@
-//! Prints how fast ChaCha-Poly1305 seals and opens: ours, AWS-LC's and the RustCrypto crate's.
+//! Prints the speed of ChaCha-Poly1305: this crate's, AWS-LC's and RustCrypto's.
 //!
 //! `cargo run --release -p adit-crypto --example speed [portable|avx2|avx512 [BYTES…]]`
 //!
-//! Each figure is the best of 16 batches by the thread's CPU time, on a warm key, the buffer's
-//! offset moving from batch to batch. `adit` is what the crate does by itself, so it equals AWS-LC
-//! where that is chosen.
+//! Each figure is the best of 16 batches by the thread's CPU time, on a warm key, with an offset into the
+//! buffer that changes from batch to batch. `adit` is the implementation that the crate selects, so it
+//! equals AWS-LC where that is selected.
 
 use std::{env, hint::black_box};
 
@@ -35,7 +35,7 @@ fn main() -> Result<(), String> {
         limit_cpu(CpuLevel::from_name(&name).ok_or("portable, avx2 or avx512")?);
     }
     let mut sizes = args
-        .map(|size| size.parse().map_err(|_| format!("{size} is no size")))
+        .map(|size| size.parse().map_err(|_| format!("{size} is not a size")))
         .collect::<Result<Vec<usize>, _>>()?;
     if sizes.is_empty() {
         sizes.extend(SIZES);
@@ -128,7 +128,7 @@ fn of_crate<A: AeadInOut>(key: &A, size: usize) -> (f64, f64) {
     )
 }
 
-/// Nanoseconds to seal and to open `size` bytes.
+/// Returns the nanoseconds to seal and to open `size` bytes.
 fn both(
     size: usize,
     seal: impl Fn(&mut [u8]) -> [u8; 16],
@@ -138,8 +138,8 @@ fn both(
     let sealing = best(|offset| {
         black_box(seal(black_box(&mut memory[offset..offset + size])));
     });
-    // Opening turns ciphertext into plaintext, and the next opening needs the ciphertext again:
-    // copying it back is timed by itself and taken off.
+    // Opening turns ciphertext into plaintext, and the next opening needs the ciphertext again: copying it
+    // back is timed separately and subtracted.
     let mut sealed = vec![0u8; size];
     let tag = seal(&mut sealed);
     let opening = best(|offset| {
@@ -155,7 +155,7 @@ fn both(
     (sealing, opening - copying)
 }
 
-/// Nanoseconds of one call, the best of all batches.
+/// Returns the nanoseconds of one call, the best of all batches.
 fn best(mut call: impl FnMut(usize)) -> f64 {
     let mut batch = |count: u32, offset: usize| {
         let start = cpu_ns();
@@ -171,7 +171,7 @@ fn best(mut call: impl FnMut(usize)) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// The time that this thread has had on a processor.
+/// Returns the CPU time of this thread.
 fn cpu_ns() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64

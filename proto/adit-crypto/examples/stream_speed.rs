@@ -1,10 +1,10 @@
-//! Prints how fast the stream ciphers encrypt and decrypt, in GB/s (10⁹ bytes a second).
+//! Prints the speed of the stream ciphers, in GB/s (10⁹ bytes per second).
 //!
 //! `cargo run --release -p adit-crypto --example stream_speed [portable|avx2|avx512 [NAME…]]`
 //!
-//! Each figure is the best of 8 batches by the thread's CPU time. `goes on` is one stream of a
-//! connection; `afresh` starts one for each 1,400 bytes, as packets do, under a key that is there.
-//! Deciphering runs over bytes that no one enciphered: none of these ciphers minds.
+//! Each figure is the best of 8 batches by the thread's CPU time. `stream` is one stream of a connection;
+//! `restart` starts one for each 1,400 bytes, as packets do, under an existing key. Decryption runs over
+//! bytes that are not ciphertext: none of these ciphers depends on that.
 
 use std::{env, hint::black_box};
 
@@ -30,7 +30,7 @@ fn main() -> Result<(), String> {
     println!("path: {}", cpu_level().name());
     println!(
         "{:<18} {:^17} {:^17} {:^17} {:>8}",
-        "", "1400 B, goes on", "16 KiB, goes on", "1400 B, afresh", "key"
+        "", "1400 B, stream", "16 KiB, stream", "1400 B, restart", "key"
     );
     println!(
         "{:<18} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
@@ -69,7 +69,7 @@ fn report(kind: StreamKind) -> Result<(), adit_crypto::CryptoError> {
     Ok(())
 }
 
-/// Nanoseconds of one call, the best of all batches.
+/// Returns the nanoseconds of one call, the best of all batches.
 fn best(mut call: impl FnMut()) -> f64 {
     let mut batch = |count: u32| {
         let start = cpu_ns();
@@ -85,7 +85,7 @@ fn best(mut call: impl FnMut()) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// The time that this thread has had on a processor.
+/// Returns the CPU time of this thread.
 fn cpu_ns() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64

@@ -1,7 +1,8 @@
-//! Authenticated encryption, in place with a detached tag, no associated data.
+//! Authenticated encryption in place, with a detached tag and without associated data.
 //!
-//! AES-GCM comes from AWS-LC, ChaCha-Poly1305 with 8 rounds and the 24-byte nonces are ours, and
-//! with 20 rounds whichever is faster. One enum: a predictable branch per record, no virtual call.
+//! AES-GCM is AWS-LC's; ChaCha-Poly1305 with 8 rounds and the 24-byte nonces are implemented here, and with
+//! 20 rounds the faster implementation is used. The key is an enum: a predictable branch per record, no
+//! virtual call.
 
 use core::fmt;
 
@@ -12,30 +13,30 @@ use crate::{
     simd::{ChaChaKey, Path, Rounds},
 };
 
-/// Length of every tag here, in bytes.
+/// Length of every tag in this crate, in bytes.
 pub const TAG_LEN: usize = 16;
 
-/// The most one call seals or opens: 2³⁶ - 32 bytes is GCM's bound, ChaCha's lies above; ours is
-/// far below either.
+/// Maximum length of a message, in bytes. GCM allows 2³⁶ - 32 bytes and ChaCha more; this limit is far
+/// below both.
 const MAX_MESSAGE: usize = 1 << 30;
 
-/// Bytes from which our ChaCha20-Poly1305, or XChaCha20's, is taken on AVX-512 with IFMA: where
-/// it is faster than AWS-LC's by a fifth. Nanoseconds to seal and to open on an Intel Xeon of the
-/// Emerald Rapids generation at 3.3 GHz, ours against AWS-LC's: 154/156 against 163/160 at 32
-/// bytes, 350/362 against 381/370 at 512, 423/433 against 500/524 at 768, 483/486 against 612/587
-/// at 1024, 561/558 against 818/755 at 1400, 4.1 against 7.3 us at 16 KiB. The X variant, AWS-LC's
-/// with the set-up of its key: 540/542 against 636/658 at 768 and 598/592 against 749/723 at 1024.
-/// On AVX2 AWS-LC's is the faster at every length.
+/// Message length, in bytes, from which ChaCha20-Poly1305, or XChaCha20-Poly1305, of this crate is used on
+/// AVX-512 with IFMA: where it is faster than AWS-LC's by a fifth. Nanoseconds to seal and to open on an
+/// Intel Xeon of the Emerald Rapids generation at 3.3 GHz, this crate against AWS-LC: 154/156 against
+/// 163/160 at 32 bytes, 350/362 against 381/370 at 512, 423/433 against 500/524 at 768, 483/486 against
+/// 612/587 at 1024, 561/558 against 818/755 at 1400, 4.1 against 7.3 us at 16 KiB. The X variant, AWS-LC
+/// including its key set-up: 540/542 against 636/658 at 768 and 598/592 against 749/723 at 1024. On AVX2
+/// AWS-LC is faster at every length.
 ///
-/// The features decide and no measurement at the start: on an AMD EPYC of the Zen 4 generation, whose
-/// units are half as wide, the same length parts the two (to seal, 390 against 381 at 512 bytes, 570
-/// against 590 at 1024, 650 against 751 at 1400, 4.6 against 6.1 us at 16 KiB), and what a process
-/// measures in its first millisecond, on a machine that does other things, is less certain than that.
+/// CPU features decide, not a measurement at the start: on an AMD EPYC of the Zen 4 generation, whose units
+/// are half as wide, the same length separates the two (to seal, 390 against 381 at 512 bytes, 570 against
+/// 590 at 1024, 650 against 751 at 1400, 4.6 against 6.1 us at 16 KiB), and what a process measures in its
+/// first millisecond on a busy machine is less reliable than that.
 const OWN_FROM_IFMA: usize = 1024;
 
-/// The same on AVX-512 without IFMA, measured on the same CPU with IFMA left alone: 672/673
-/// against 797/757 at 1400 bytes, 1216/1221 against 1499/1462 at 3072, 1539/1547 against 1948/1898
-/// at 4096, 5.4 against 7.2 us at 16 KiB.
+/// The same on AVX-512 without IFMA, measured on the same CPU without the IFMA code: 672/673 against
+/// 797/757 at 1400 bytes, 1216/1221 against 1499/1462 at 3072, 1539/1547 against 1948/1898 at 4096, 5.4
+/// against 7.2 us at 16 KiB.
 const OWN_FROM_AVX512: usize = 4096;
 
 /// An AEAD algorithm.
@@ -59,7 +60,7 @@ pub enum AeadKind {
 }
 
 impl AeadKind {
-    /// Every kind.
+    /// All algorithms.
     pub const ALL: [Self; 7] = [
         Self::Aes128Gcm,
         Self::Aes192Gcm,
@@ -70,7 +71,7 @@ impl AeadKind {
         Self::XChaCha8Poly1305,
     ];
 
-    /// Length of the key in bytes.
+    /// Returns the length of the key, in bytes.
     #[must_use]
     pub const fn key_len(self) -> usize {
         match self {
@@ -80,7 +81,7 @@ impl AeadKind {
         }
     }
 
-    /// Length of the nonce in bytes.
+    /// Returns the length of the nonce, in bytes.
     #[must_use]
     pub const fn nonce_len(self) -> usize {
         match self {
@@ -90,25 +91,28 @@ impl AeadKind {
     }
 }
 
-/// A key, expanded once; cleared on drop. Never use one nonce twice for sealing.
+/// An expanded AEAD key; cleared on drop. Never seal twice with the same nonce.
 pub struct AeadKey {
     kind: AeadKind,
     inner: Inner,
 }
 
 enum Inner {
-    /// AWS-LC throughout.
+    /// AWS-LC only.
     Lc(lc::LessSafeKey),
-    /// Ours throughout.
+    /// This crate's implementation only.
     Own(ChaChaKey),
     /// Either, by the length of the message.
     Both(ChaChaKey, lc::LessSafeKey),
-    /// Each nonce derives another key.
+    /// A key is derived for each nonce.
     X(ChaChaKey),
 }
 
 impl AeadKey {
-    /// Expands `key`, which has exactly [`AeadKind::key_len`] bytes.
+    /// Expands `key`.
+    ///
+    /// # Errors
+    /// [`CryptoError::KeyLength`] if `key` does not have exactly [`AeadKind::key_len`] bytes.
     pub fn new(kind: AeadKind, key: &[u8]) -> Result<Self, CryptoError> {
         Self::on_path(Path::chosen(), kind, key)
     }
@@ -137,13 +141,17 @@ impl AeadKey {
         Ok(Self { kind, inner })
     }
 
-    /// The algorithm.
+    /// Returns the algorithm.
     #[must_use]
     pub const fn kind(&self) -> AeadKind {
         self.kind
     }
 
-    /// Encrypts `buf` in place and gives the tag. `nonce` has [`AeadKind::nonce_len`] bytes.
+    /// Encrypts `buf` in place and returns the tag. `nonce` has [`AeadKind::nonce_len`] bytes.
+    ///
+    /// # Errors
+    /// [`CryptoError::NonceLength`] if the nonce has another length, [`CryptoError::TooLong`] above 2³⁰
+    /// bytes.
     pub fn seal_in_place(
         &self,
         nonce: &[u8],
@@ -170,7 +178,11 @@ impl AeadKey {
         })
     }
 
-    /// Checks `tag` and decrypts `ct` in place. After an error `ct` holds nothing of use.
+    /// Verifies `tag` and decrypts `ct` in place. After an error the content of `ct` is unspecified.
+    ///
+    /// # Errors
+    /// [`CryptoError::Unauthentic`] if the tag does not match, and the errors of
+    /// [`seal_in_place`](Self::seal_in_place).
     pub fn open_in_place(
         &self,
         nonce: &[u8],
@@ -206,7 +218,7 @@ impl AeadKey {
     }
 }
 
-/// Whether our ChaCha20-Poly1305 is to be taken, not AWS-LC's.
+/// Returns true if this crate's ChaCha20-Poly1305 is to be used instead of AWS-LC's.
 const fn pays(path: Path, len: usize) -> bool {
     match path.level() {
         CpuLevel::Avx512 if path.has_ifma() => len >= OWN_FROM_IFMA,
@@ -215,7 +227,7 @@ const fn pays(path: Path, len: usize) -> bool {
     }
 }
 
-/// AWS-LC's form of a derived key: on the stack, as all of its ChaCha20 keys.
+/// Converts a derived key to an AWS-LC key, which is on the stack like all of its ChaCha20 keys.
 fn derived(key: &ChaChaKey) -> Result<lc::LessSafeKey, CryptoError> {
     lc_key(&lc::CHACHA20_POLY1305, key.expose()).map_err(|_| CryptoError::KeyLength {
         expected: 32,

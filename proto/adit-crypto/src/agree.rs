@@ -1,8 +1,8 @@
-//! Agreement on a secret: X25519 (RFC 7748), ECDH on the NIST curves, ML-KEM-768 (FIPS 203).
+//! Key agreement: X25519 (RFC 7748), ECDH on the NIST curves, ML-KEM-768 (FIPS 203).
 //!
-//! Private keys of the curves are drawn from the caller's [`Entropy`], those of ML-KEM by the
-//! provider from the system's generator. Every length and the form of a point are checked before
-//! the provider sees them: it would take others.
+//! Private keys of the curves are drawn from the caller's [`Entropy`], those of ML-KEM by the provider from
+//! the system's generator. Every length and the form of a point are checked before they reach the provider,
+//! which accepts others.
 
 use core::fmt;
 
@@ -14,30 +14,30 @@ use aws_lc_rs::kem::{Ciphertext, DecapsulationKey, EncapsulationKey, ML_KEM_768}
 
 use crate::{CryptoError, Secret};
 
-/// Octets of an encapsulation key of ML-KEM-768.
+/// Length of an ML-KEM-768 encapsulation key, in bytes.
 pub const ML_KEM_PUBLIC_LEN: usize = 1184;
-/// Octets of a ciphertext of ML-KEM-768.
+/// Length of an ML-KEM-768 ciphertext, in bytes.
 pub const ML_KEM_CIPHERTEXT_LEN: usize = 1088;
 
-/// Draws of a private key before the source of randomness is taken for broken: that one number is
-/// not below the order of P-256, the likeliest case, has a chance of 2⁻³².
+/// Attempts to draw a private key before the source of randomness is considered broken: in the likeliest
+/// case, P-256, a number is not below the order with a probability of 2⁻³².
 const DRAWS: usize = 16;
 
-/// A curve to agree on.
+/// A curve for key agreement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Curve {
-    /// Curve25519; public values are 32 octets.
+    /// Curve25519; public values have 32 bytes.
     X25519,
-    /// NIST P-256; public values are uncompressed points of 65 octets.
+    /// NIST P-256; public values are uncompressed points of 65 bytes.
     P256,
-    /// NIST P-384, 97 octets.
+    /// NIST P-384; public values have 97 bytes.
     P384,
-    /// NIST P-521, 133 octets.
+    /// NIST P-521; public values have 133 bytes.
     P521,
 }
 
 impl Curve {
-    /// Octets of a public value.
+    /// Returns the length of a public value, in bytes.
     #[must_use]
     pub const fn public_len(self) -> usize {
         match self {
@@ -48,7 +48,8 @@ impl Curve {
         }
     }
 
-    /// Octets of a private key, and the bits that may be set in the first of them.
+    /// Returns the length of a private key in bytes, and a mask of the bits that may be set in the first
+    /// byte.
     const fn private_form(self) -> (usize, u8) {
         match self {
             Self::X25519 | Self::P256 => (32, 0xff),
@@ -68,7 +69,7 @@ impl Curve {
     }
 }
 
-/// A key that is used for one exchange.
+/// An ephemeral key for one exchange.
 pub struct EcdhKey {
     curve: Curve,
     private: PrivateKey,
@@ -76,15 +77,15 @@ pub struct EcdhKey {
 }
 
 impl EcdhKey {
-    /// A new key on `curve`, drawn from `entropy`.
+    /// Generates a key on `curve` from `entropy`.
     ///
     /// # Errors
-    /// [`CryptoError::Provider`] if what is drawn is never a key, as from a source that is broken.
+    /// [`CryptoError::Provider`] if the numbers drawn are never a key, as from a broken source.
     pub fn generate(curve: Curve, entropy: &mut dyn Entropy) -> Result<Self, CryptoError> {
         let (len, first_bits) = curve.private_form();
         let mut number = Secret::new(vec![0; len]);
-        // Numbers that are not below the order of a NIST curve are drawn again, not reduced
-        // (FIPS 186-5, A.2.2): none is likelier than another. X25519 takes all.
+        // Numbers that are not below the order of a NIST curve are drawn again rather than reduced (FIPS
+        // 186-5, A.2.2), so that all are equally likely. X25519 accepts all.
         let drawn = (0..DRAWS).find_map(|_| {
             entropy.fill(number.expose_mut());
             if let Some(first) = number.expose_mut().first_mut() {
@@ -105,17 +106,17 @@ impl EcdhKey {
         })
     }
 
-    /// What the peer is told.
+    /// Returns the public value to send to the peer.
     #[must_use]
     pub fn public(&self) -> &[u8] {
         &self.public
     }
 
-    /// The secret shared with the owner of `peer`: the 32 octets of X25519, or the coordinate x.
+    /// Returns the secret shared with the owner of `peer`: the 32 bytes of X25519, or the x coordinate.
     ///
     /// # Errors
-    /// [`CryptoError::InvalidKey`] for another length, a point that is compressed, at infinity or
-    /// off the curve, and (RFC 7748 section 6.1) a secret of zeros.
+    /// [`CryptoError::InvalidKey`] for a wrong length, a point that is compressed, at infinity or not on
+    /// the curve, and a secret of zeros (RFC 7748 section 6.1).
     pub fn agree(&self, peer: &[u8]) -> Result<Secret<Vec<u8>>, CryptoError> {
         let uncompressed = self.curve == Curve::X25519 || peer.first() == Some(&4);
         if peer.len() != self.curve.public_len() || !uncompressed {
@@ -125,7 +126,7 @@ impl EcdhKey {
         let secret = agreement::agree(&self.private, peer, CryptoError::InvalidKey, |secret| {
             Ok(Secret::new(secret.to_vec()))
         })?;
-        // The provider refuses it too; nothing of ours rests on that.
+        // The provider rejects it too, but this code does not rely on that.
         let any = secret.expose().iter().fold(0, |any, b| any | b);
         if any == 0 {
             return Err(CryptoError::InvalidKey);
@@ -140,14 +141,14 @@ impl fmt::Debug for EcdhKey {
     }
 }
 
-/// A key of ML-KEM-768 that is used for one exchange.
+/// An ephemeral ML-KEM-768 key for one exchange.
 pub struct MlKemKey {
     private: DecapsulationKey,
     public: Vec<u8>,
 }
 
 impl MlKemKey {
-    /// A new key.
+    /// Generates a key.
     ///
     /// # Errors
     /// [`CryptoError::Provider`] if the system has no randomness.
@@ -162,16 +163,17 @@ impl MlKemKey {
         Ok(Self { private, public })
     }
 
-    /// What the peer is told, [`ML_KEM_PUBLIC_LEN`] octets.
+    /// Returns the encapsulation key to send to the peer, [`ML_KEM_PUBLIC_LEN`] bytes.
     #[must_use]
     pub fn public(&self) -> &[u8] {
         &self.public
     }
 
-    /// The secret inside `ciphertext`; of one that was altered, another one (FIPS 203 section 7.3).
+    /// Returns the secret inside `ciphertext`; an altered ciphertext yields another secret (FIPS 203
+    /// section 7.3).
     ///
     /// # Errors
-    /// [`CryptoError::InvalidKey`] for another length than [`ML_KEM_CIPHERTEXT_LEN`].
+    /// [`CryptoError::InvalidKey`] if the length is not [`ML_KEM_CIPHERTEXT_LEN`].
     pub fn decapsulate(&self, ciphertext: &[u8]) -> Result<Secret<Vec<u8>>, CryptoError> {
         if ciphertext.len() != ML_KEM_CIPHERTEXT_LEN {
             return Err(CryptoError::InvalidKey);
@@ -190,11 +192,11 @@ impl fmt::Debug for MlKemKey {
     }
 }
 
-/// A ciphertext for the owner of `public`, and the secret inside it.
+/// Creates a ciphertext for the owner of `public`, and returns it with the secret inside it.
 ///
 /// # Errors
-/// [`CryptoError::InvalidKey`] for another length than [`ML_KEM_PUBLIC_LEN`] and for coefficients
-/// that are not reduced (FIPS 203 section 7.2).
+/// [`CryptoError::InvalidKey`] if the length is not [`ML_KEM_PUBLIC_LEN`] or coefficients are not reduced
+/// (FIPS 203 section 7.2).
 pub fn ml_kem_encapsulate(public: &[u8]) -> Result<(Vec<u8>, Secret<Vec<u8>>), CryptoError> {
     if public.len() != ML_KEM_PUBLIC_LEN || !reduced(public) {
         return Err(CryptoError::InvalidKey);
@@ -207,7 +209,7 @@ pub fn ml_kem_encapsulate(public: &[u8]) -> Result<(Vec<u8>, Secret<Vec<u8>>), C
     ))
 }
 
-/// Whether every coefficient, 12 bits each, is below the modulus; the last 32 octets are a seed.
+/// Returns true if every 12-bit coefficient is below the modulus; the last 32 bytes are a seed.
 fn reduced(public: &[u8]) -> bool {
     const MODULUS: u16 = 3329;
     let (coefficients, _) = public.as_chunks::<3>();
@@ -222,7 +224,7 @@ fn reduced(public: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Octets that pass for random.
+    /// Pseudorandom bytes for tests.
     struct Noise(u64);
 
     impl Entropy for Noise {
@@ -257,8 +259,8 @@ mod tests {
         assert!(key.decapsulate(&bad[1..]).is_err());
     }
 
-    /// The classes of public failures: wrong lengths, points of small order, off the curve,
-    /// compressed, at infinity.
+    /// The classes of public failures: wrong lengths, points of small order, not on the curve, compressed,
+    /// at infinity.
     #[test]
     fn public_values_that_are_refused() {
         for curve in CURVES {
@@ -301,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Bob's key of RFC 7748 section 6.1 has his public value.
+    /// The private key of RFC 7748 section 6.1 ("Bob") has the public value given there.
     #[test]
     fn a_key_is_what_was_drawn() {
         let hex = |text: &str| crate::tests::hex(&text.into());
@@ -314,7 +316,7 @@ mod tests {
         assert_eq!(bob.public(), hex(public));
     }
 
-    /// A number that is no key is drawn again, and a source that gives no other is an error.
+    /// A number that is not a key is drawn again, and a source that never returns another is an error.
     #[test]
     fn numbers_beyond_the_order_are_drawn_again() {
         for curve in [Curve::P256, Curve::P384, Curve::P521] {

@@ -1,8 +1,8 @@
-//! MACs of several messages at once, each message in a lane of the vectors.
+//! MACs of several messages at a time, each message in a vector lane.
 //!
-//! A hash is a chain: each step waits for the one before, and most of a wide CPU idles. Messages of
-//! one length can share its vectors. Seven frames of ShadowsocksR take, with AVX-512, a quarter of
-//! the time under HMAC-MD5 that they take one after the other, and a fifth under SipHash.
+//! A hash is sequential: each step waits for the previous one, and most of a wide CPU idles. Messages of
+//! equal length can share its vectors. With AVX-512, seven frames of ShadowsocksR take a quarter of the
+//! sequential time under HMAC-MD5, and a fifth under SipHash.
 //!
 //! The loops are plain Rust, compiled for the widest vectors of this CPU ([`crate::simd::Loop`]).
 
@@ -12,24 +12,24 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::md5_block::SINES;
 use crate::simd::{CpuLevel, Loop, Path, Vectors, cpu_level, in_vectors};
 
-/// Messages in a batch. Those that are missing are made up: they cost as much.
+/// Number of messages in a batch. Missing ones are filled in and cost as much.
 pub const MAC_LANES: usize = 8;
 
 /// A word of each lane.
 type Words<T> = [T; MAC_LANES];
 
-/// HMAC-MD5 (RFC 2104) of a batch, a key for each lane.
+/// HMAC-MD5 (RFC 2104) of a batch, with a key for each lane.
 pub struct HmacMd5Batch {
     path: Path,
     inner: [Words<u32>; 4],
     outer: [Words<u32>; 4],
 }
 
-/// Bytes in a block of MD5.
+/// Block size of MD5, in bytes.
 const BLOCK: usize = 64;
-/// What MD5 begins with (RFC 1321, section 3.3).
+/// The initial state of MD5 (RFC 1321, section 3.3).
 const START: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
-/// How far each step rotates, by round (RFC 1321, section 3.4).
+/// The rotation of each step, by round (RFC 1321, section 3.4).
 const ROTATIONS: [[u32; 4]; 4] = [
     [7, 12, 17, 22],
     [5, 9, 14, 20],
@@ -38,8 +38,8 @@ const ROTATIONS: [[u32; 4]; 4] = [
 ];
 
 impl HmacMd5Batch {
-    /// From how many messages on a batch is faster than one message after the other, on this CPU;
-    /// `None` where there is no batch.
+    /// Returns the number of messages from which on a batch is faster than single messages on this CPU;
+    /// `None` if batches are not supported.
     #[must_use]
     pub fn least() -> Option<usize> {
         match cpu_level() {
@@ -49,7 +49,8 @@ impl HmacMd5Batch {
         }
     }
 
-    /// Takes keys of at most 64 bytes; what is longer is cut. `None` where there is no batch.
+    /// Creates a batch with keys of at most 64 bytes; longer ones are truncated. Returns `None` if batches
+    /// are not supported.
     #[must_use]
     pub fn new(keys: [&[u8]; MAC_LANES]) -> Option<Self> {
         Self::least()?;
@@ -57,7 +58,10 @@ impl HmacMd5Batch {
     }
 
     fn on(path: Path, keys: [&[u8]; MAC_LANES]) -> Self {
-        debug_assert!(keys.iter().all(|key| key.len() <= BLOCK), "a long key");
+        debug_assert!(
+            keys.iter().all(|key| key.len() <= BLOCK),
+            "a key is longer than a block"
+        );
         let begun = |pad: u8| {
             let padded = Zeroizing::new(keys.map(|key| {
                 let mut block = [pad; BLOCK];
@@ -82,8 +86,8 @@ impl HmacMd5Batch {
         }
     }
 
-    /// The tags of messages that all have the length of the first; what others have more is left
-    /// out.
+    /// Returns the tags of messages that all have the length of the first; the excess of longer ones is
+    /// ignored.
     #[must_use]
     pub fn tags(&self, messages: [&[u8]; MAC_LANES]) -> [[u8; 16]; MAC_LANES] {
         let digests = md5_rest(self.path, self.inner, messages);
@@ -102,7 +106,7 @@ impl Drop for HmacMd5Batch {
     }
 }
 
-/// The digests of a block, which is in `state` already, and messages behind it.
+/// Returns the digests of a block that is already in `state`, followed by messages.
 fn md5_rest(
     path: Path,
     mut state: [Words<u32>; 4],
@@ -111,7 +115,7 @@ fn md5_rest(
     let len = messages[0].len();
     debug_assert!(
         messages.iter().all(|message| message.len() == len),
-        "unlike"
+        "messages of unequal length"
     );
     let messages = messages.map(|message| message.split_at_checked(len - len % BLOCK));
     let messages = messages.map(Option::unwrap_or_default);
@@ -151,7 +155,7 @@ fn md5_rest(
 fn md5_blocks(path: Path, state: &mut [Words<u32>; 4], blocks: [&[u8]; MAC_LANES]) {
     let blocks = blocks.map(|bytes| bytes.as_chunks().0);
     let done = in_vectors(path, Md5Blocks { state, blocks });
-    debug_assert!(done, "a batch is made where there are vectors");
+    debug_assert!(done, "batches exist only on CPUs with vectors");
 }
 
 struct Md5Blocks<'a> {
@@ -204,7 +208,7 @@ impl Loop for Md5Blocks<'_> {
     }
 }
 
-/// Step `i` of a round, in all lanes.
+/// Performs step `i` of a round, in all lanes.
 #[inline(always)]
 fn md5_step<const ROUND: usize>(state: &mut [Words<u32>; 4], words: &[Words<u32>; 16], i: usize) {
     let [a, b, c, d] = *state;
@@ -232,22 +236,21 @@ fn md5_step<const ROUND: usize>(state: &mut [Words<u32>; 4], words: &[Words<u32>
     *state = [d, stepped, b, c];
 }
 
-/// SipHash-1-3 of a batch, a key for each lane.
+/// SipHash-1-3 of a batch, with a key for each lane.
 pub struct SipBatch {
     path: Path,
     state: [Words<u64>; 4],
 }
 
 impl SipBatch {
-    /// From how many messages on a batch is faster than one message after the other, on this CPU;
-    /// `None` where there is no batch. Eight lanes of 64 bits are more than the registers of AVX2
-    /// hold.
+    /// Returns the number of messages from which on a batch is faster than single messages on this CPU;
+    /// `None` if batches are not supported. Eight 64-bit lanes exceed the registers of AVX2.
     #[must_use]
     pub fn least() -> Option<usize> {
         (cpu_level() == CpuLevel::Avx512).then_some(3)
     }
 
-    /// Takes the keys; `None` where there is no batch.
+    /// Creates a batch; returns `None` if batches are not supported.
     #[must_use]
     pub fn new(keys: &[[u8; 16]; MAC_LANES]) -> Option<Self> {
         Self::least()?;
@@ -263,7 +266,7 @@ impl SipBatch {
         };
         let (k0, k1) = (half(0), half(1));
         let with = |half: Words<u64>, word: u64| half.map(|half| half ^ word);
-        // "somepseudorandomlygeneratedbytes", as the paper of SipHash has it.
+        // "somepseudorandomlygeneratedbytes", as in the SipHash paper.
         let state = [
             with(k0, 0x736f_6d65_7073_6575),
             with(k1, 0x646f_7261_6e64_6f6d),
@@ -273,14 +276,14 @@ impl SipBatch {
         Self { path, state }
     }
 
-    /// The hashes of messages that all have the length of the first; what others have more is left
-    /// out.
+    /// Returns the hashes of messages that all have the length of the first; the excess of longer ones is
+    /// ignored.
     #[must_use]
     pub fn hashes(&self, messages: [&[u8]; MAC_LANES]) -> [u64; MAC_LANES] {
         let len = messages[0].len();
         debug_assert!(
             messages.iter().all(|message| message.len() == len),
-            "unlike"
+            "messages of unequal length"
         );
         let words = messages.map(|message| message.as_chunks().0);
         let last = messages.map(|message| {
@@ -295,7 +298,7 @@ impl SipBatch {
         let mut state = self.state;
         let state = &mut state;
         let done = in_vectors(self.path, SipWords { state, words, last });
-        debug_assert!(done, "a batch is made where there are vectors");
+        debug_assert!(done, "batches exist only on CPUs with vectors");
         let [a, b, c, d] = *state;
         core::array::from_fn(|lane| a[lane] ^ b[lane] ^ c[lane] ^ d[lane])
     }
@@ -366,7 +369,8 @@ fn sip_round(state: &mut [Words<u64>; 4]) {
     *state = [a, b, c, d];
 }
 
-// Loops and no closures: what the library calls for each lane is not compiled for the vectors.
+// Loops rather than closures: library functions that are called for each lane are not compiled for the
+// vectors.
 
 #[inline(always)]
 fn add(mut a: Words<u64>, b: Words<u64>) -> Words<u64> {

@@ -1,14 +1,15 @@
-//! bcrypt_pbkdf: how OpenSSH makes a key for a key file from a passphrase.
+//! bcrypt_pbkdf: OpenSSH's key derivation from the passphrase of a key file.
 
 use crate::CryptoError;
 
-/// Fills `out` (1 to 1024 octets) from a passphrase and a salt, neither of them empty.
+/// Fills `out` (1 to 1024 bytes) from a passphrase and a salt, neither of them empty.
 ///
-/// Costs about 10 ms for each round and each 32 octets, so bound the rounds that a file names.
+/// This costs about 10 ms for each round and each 32 bytes, so limit the number of rounds that a file
+/// specifies.
 ///
 /// # Errors
-/// [`CryptoError::InvalidKey`] for an empty passphrase, salt or `out`, for too long an `out`, and
-/// without rounds.
+/// [`CryptoError::InvalidKey`] if the passphrase, the salt or `out` is empty, `out` is too long, or
+/// `rounds` is 0.
 pub fn bcrypt_pbkdf(
     passphrase: &[u8],
     salt: &[u8],

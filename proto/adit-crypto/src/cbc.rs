@@ -1,5 +1,5 @@
-//! AES-CBC without padding (NIST SP 800-38A section 6.2), for the few blocks at the start of a
-//! connection that some protocols hide this way, and for key files of old.
+//! AES-CBC without padding (NIST SP 800-38A section 6.2), for the few blocks at the start of a connection
+//! that some protocols encrypt this way, and for legacy key files.
 //!
 //! One block under a zero IV is the same as [`crate::HeaderCipher`], which keeps its expanded key.
 
@@ -10,8 +10,10 @@ use crate::CryptoError;
 
 const BLOCK: usize = 16;
 
-/// Encrypts whole blocks in place. Fails on a length that is no multiple of 16 bytes, and then
-/// leaves `data` as it is.
+/// Encrypts whole blocks in place.
+///
+/// # Errors
+/// [`CryptoError::PartialBlock`] if the length is not a multiple of 16 bytes; `data` is unchanged then.
 pub fn aes128_cbc_encrypt(
     key: &[u8; 16],
     iv: &[u8; 16],
@@ -27,8 +29,10 @@ pub fn aes128_cbc_encrypt(
     Ok(())
 }
 
-/// Decrypts whole blocks in place. Fails on a length that is no multiple of 16 bytes, and then
-/// leaves `data` as it is. Nothing is authenticated.
+/// Decrypts whole blocks in place. Nothing is authenticated.
+///
+/// # Errors
+/// [`CryptoError::PartialBlock`] if the length is not a multiple of 16 bytes; `data` is unchanged then.
 pub fn aes128_cbc_decrypt(
     key: &[u8; 16],
     iv: &[u8; 16],
@@ -37,7 +41,7 @@ pub fn aes128_cbc_decrypt(
     decrypt(&Aes128::new(key.into()), iv, data)
 }
 
-/// The same with AES-256.
+/// Like [`aes128_cbc_decrypt`], with AES-256.
 pub fn aes256_cbc_decrypt(
     key: &[u8; 32],
     iv: &[u8; 16],

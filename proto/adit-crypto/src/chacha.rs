@@ -6,7 +6,7 @@ use crate::{Secret, simd::Rounds};
 
 pub(crate) const SIGMA: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
-/// Splits a 24-byte XChaCha nonce: the derived key, and the 12-byte nonce to use with it.
+/// Splits a 24-byte XChaCha nonce into a derived key and the 12-byte nonce to use with it.
 pub(crate) fn extend(
     rounds: Rounds,
     key: &[u8; 32],
@@ -20,7 +20,7 @@ pub(crate) fn extend(
     (hchacha(rounds, key, &input), inner)
 }
 
-/// The state of a message at block 0 (RFC 8439 section 2.3).
+/// Returns the state of a message at block 0 (RFC 8439 section 2.3).
 #[inline(always)]
 pub(crate) fn state(key: &[u8; 32], nonce: &[u8; 12]) -> [u32; 16] {
     let mut state = [0; 16];
@@ -37,7 +37,7 @@ pub(crate) fn fill(words: &mut [u32], bytes: &[u8]) {
     }
 }
 
-/// HChaCha with 8, 12 or 20 rounds: no feed-forward, the first and the last row are the key.
+/// Computes HChaCha with 8, 12 or 20 rounds: without feed-forward; the first and the last row are the key.
 fn hchacha(rounds: Rounds, key: &[u8; 32], input: &[u8; 16]) -> Secret<[u8; 32]> {
     let mut s = [0u32; 16];
     s[..4].copy_from_slice(&SIGMA);

@@ -1,5 +1,5 @@
-//! Credentials as keyed digests, so that a table of users holds no password and a comparison
-//! tells nothing about where two differ.
+//! Credentials as keyed digests, so that a user table stores no passwords and a comparison does not reveal
+//! where two credentials differ.
 
 use core::fmt;
 
@@ -7,17 +7,18 @@ use adit_wire::u64_from;
 
 use crate::{Secret, ct_eq};
 
-/// Digests credentials under a key of this process.
+/// A hasher of credentials under a key of this process.
 pub struct CredentialHasher(Secret<[u8; 32]>);
 
 impl CredentialHasher {
-    /// A hasher with a random key; digests of two hashers never match.
+    /// Creates a hasher with a random key; digests of two hashers never match.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
         Self(Secret::new(key))
     }
 
-    /// The digest of a credential's parts (user, password); where one part ends is part of it.
+    /// Returns the digest of a credential's parts (user, password). The boundaries between the parts are
+    /// included in the digest.
     #[must_use]
     pub fn digest(&self, parts: &[&[u8]]) -> CredentialDigest {
         let mut hasher = blake3::Hasher::new_keyed(self.0.expose());

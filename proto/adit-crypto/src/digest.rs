@@ -7,13 +7,13 @@ use siphasher::sip::SipHasher13;
 
 use crate::Secret;
 
-/// BLAKE3, 32 bytes, unkeyed.
+/// Returns the unkeyed BLAKE3 hash of `data`, 32 bytes.
 #[must_use]
 pub fn blake3_hash(data: &[u8]) -> [u8; 32] {
     *blake3::hash(data).as_bytes()
 }
 
-/// SHA-256 (FIPS 180-4).
+/// Returns the SHA-256 hash of `data` (FIPS 180-4).
 #[must_use]
 pub fn sha256(data: &[u8]) -> [u8; 32] {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, data);
@@ -26,13 +26,13 @@ pub fn sha256(data: &[u8]) -> [u8; 32] {
 pub struct SipKey(Secret<[u8; 16]>);
 
 impl SipKey {
-    /// A key from a secret seed.
+    /// Creates a key from a secret seed.
     #[must_use]
     pub fn new(seed: [u8; 16]) -> Self {
         Self(Secret::new(seed))
     }
 
-    /// The keyed hash of `data`.
+    /// Returns the keyed hash of `data`.
     #[must_use]
     pub fn hash(&self, data: &[u8]) -> u64 {
         let mut sip = SipHasher13::new_with_key(self.0.expose());

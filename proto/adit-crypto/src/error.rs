@@ -1,50 +1,50 @@
-//! What can go wrong with a primitive.
+//! The error type of the primitives.
 
 use adit_wire::Broken;
 
-/// Why an operation was refused.
+/// The reason why an operation failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CryptoError {
-    /// A key of the wrong length.
-    #[error("a key of {found} bytes where {expected} are needed")]
+    /// The key has the wrong length.
+    #[error("the key has {found} bytes, but {expected} are required")]
     KeyLength {
-        /// Bytes the primitive takes.
+        /// Required length, in bytes.
         expected: usize,
-        /// Bytes given.
+        /// Actual length, in bytes.
         found: usize,
     },
-    /// A nonce of the wrong length.
-    #[error("a nonce of {found} bytes where {expected} are needed")]
+    /// The nonce has the wrong length.
+    #[error("the nonce has {found} bytes, but {expected} are required")]
     NonceLength {
-        /// Bytes the primitive takes.
+        /// Required length, in bytes.
         expected: usize,
-        /// Bytes given.
+        /// Actual length, in bytes.
         found: usize,
     },
-    /// The tag does not fit the message.
+    /// The tag does not match the message.
     #[error("authentication failed")]
     Unauthentic,
-    /// A message or an output beyond what the primitive allows.
+    /// A message or an output is longer than the primitive allows.
     #[error("the message is longer than the primitive allows")]
     TooLong,
-    /// A packet without the room that its sealing needs.
-    #[error("no room around the packet")]
+    /// The packet lacks the space that sealing it needs.
+    #[error("not enough space around the packet")]
     NoRoom,
-    /// Data that should have been whole blocks.
+    /// The data does not consist of whole blocks.
     #[error("the message does not consist of whole blocks")]
     PartialBlock,
-    /// A name that no cipher has.
+    /// No cipher has this name.
     #[error("no cipher has this name")]
     UnknownCipher,
     /// Every nonce of a key has been used.
     #[error("every nonce of this key has been used")]
     Exhausted,
-    /// Numbers that are no key of the algorithm, or of a size that is not taken; a peer's public
-    /// value or ciphertext that cannot be one.
+    /// The numbers are not a key of the algorithm, or a key of an unsupported size; or a peer's public
+    /// value or ciphertext is invalid.
     #[error("not a valid key")]
     InvalidKey,
-    /// The provider of an algorithm failed, as without memory or randomness.
+    /// The provider of an algorithm failed, for example for lack of memory or randomness.
     #[error("the provider of the algorithm failed")]
     Provider,
 }

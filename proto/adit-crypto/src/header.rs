@@ -1,7 +1,7 @@
-//! AES in single blocks, for packet headers that carry their own uniqueness.
+//! AES on single blocks, for packet headers that are unique by themselves.
 //!
-//! Not a mode for data: equal blocks give equal output. The 2022 edition of Shadowsocks (SIP022)
-//! hides its UDP session header this way, since a session id and packet number never repeat.
+//! This is not a mode for data: equal blocks have equal output. The 2022 edition of Shadowsocks (SIP022)
+//! encrypts its UDP session header this way, since a pair of session ID and packet number never repeats.
 
 use core::fmt;
 
@@ -10,7 +10,7 @@ use aes::{Aes128, Aes256};
 
 use crate::CryptoError;
 
-/// AES-128 or AES-256, expanded once for the life of a key; cleared on drop.
+/// AES-128 or AES-256 with a key that is expanded once; cleared on drop.
 #[derive(Clone)]
 pub struct HeaderCipher(Inner);
 
@@ -21,7 +21,10 @@ enum Inner {
 }
 
 impl HeaderCipher {
-    /// A cipher for a key of 16 or 32 bytes.
+    /// Creates a cipher for a key of 16 or 32 bytes.
+    ///
+    /// # Errors
+    /// [`CryptoError::KeyLength`] for any other length.
     pub fn new(key: &[u8]) -> Result<Self, CryptoError> {
         let wrong = |_| CryptoError::KeyLength {
             expected: 32,

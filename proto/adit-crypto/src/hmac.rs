@@ -1,5 +1,5 @@
-//! HMAC (RFC 2104) for a key that authenticates many messages, and MD5 and SHA-1 themselves, for
-//! the protocols that were built on them.
+//! HMAC (RFC 2104) with keys that authenticate many messages, and the plain hashes MD5 and SHA-1 for the
+//! protocols that were built on them.
 
 use core::fmt;
 
@@ -11,7 +11,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::{ct_eq, md5_block};
 
-/// The hash in an HMAC.
+/// The hash function of an HMAC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HmacKind {
@@ -25,16 +25,16 @@ pub enum HmacKind {
     Sha512,
 }
 
-/// Bytes of a block of MD5, SHA-1 and SHA-256.
+/// Block size of MD5, SHA-1 and SHA-256, in bytes.
 const BLOCK: usize = 64;
 
-/// A key, and the states of the two hashes that begin with it: each message is spared two blocks.
-/// Nothing is allocated for a message.
+/// An HMAC key, stored as the states of its two hashes after the padded key: this saves two blocks per
+/// message. Nothing is allocated for a message.
 pub struct HmacKey(State);
 
-/// The states after the padded key. The compression functions are called as they are: the contexts
-/// of libraries cost as much as a short message itself (32 bytes under SHA-256: 372 ns with
-/// aws-lc's, 150 without).
+/// The states after the padded key. The compression functions are called directly: the contexts of
+/// libraries cost as much as a short message itself (32 bytes under SHA-256: 372 ns with AWS-LC's, 150
+/// without).
 enum State {
     Md5(States<4>),
     Sha1(States<5>),
@@ -54,18 +54,18 @@ impl<const WORDS: usize> Drop for States<WORDS> {
     }
 }
 
-/// A hash with blocks of 64 bytes.
+/// A hash function with blocks of 64 bytes.
 trait Hash<const WORDS: usize> {
-    /// What it begins with.
+    /// The initial state.
     const START: [u32; WORDS];
 
-    /// Takes blocks in.
+    /// Compresses blocks into the state.
     fn compress(state: &mut [u32; WORDS], blocks: &[[u8; BLOCK]]);
 
-    /// The order of bytes in a word.
+    /// Returns a word of the state in the byte order of the hash.
     fn word(word: u32) -> [u8; 4];
 
-    /// The same for the number of bits.
+    /// Returns the length in bits in the byte order of the hash.
     fn bits(bits: u64) -> [u8; 8];
 }
 
@@ -73,7 +73,7 @@ struct Md5;
 struct Sha1;
 struct Sha256;
 
-/// RFC 1321, section 3.3; SHA-1 begins in the same way (RFC 3174, section 6.1).
+/// The initial state of RFC 1321, section 3.3; that of SHA-1 begins with it (RFC 3174, section 6.1).
 const MD5_START: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
 
 impl Hash<4> for Md5 {
@@ -137,14 +137,14 @@ impl Hash<8> for Sha256 {
     }
 }
 
-/// The hash of `parts` after `taken` bytes that are in `state` already.
+/// Returns the hash of `parts` after the `taken` bytes already in `state`.
 fn hash<const WORDS: usize, H: Hash<WORDS>>(
     mut state: [u32; WORDS],
     taken: usize,
     parts: &[&[u8]],
 ) -> [u32; WORDS] {
     let mut block = [0; BLOCK];
-    // Bytes of the block that are there.
+    // Number of bytes in the block.
     let mut held = 0;
     let mut total = taken;
     for part in parts {
@@ -189,7 +189,7 @@ fn hash<const WORDS: usize, H: Hash<WORDS>>(
     state
 }
 
-/// The words of a state as bytes.
+/// Returns the words of a state as bytes.
 fn bytes<const WORDS: usize, H: Hash<WORDS>>(state: &[u32; WORDS]) -> HmacTag {
     let mut tag = HmacTag {
         bytes: [0; 64],
@@ -232,7 +232,7 @@ impl<const WORDS: usize> States<WORDS> {
 }
 
 impl HmacKey {
-    /// Takes a key of any length.
+    /// Creates a key of any length.
     #[must_use]
     pub fn new(kind: HmacKind, key: &[u8]) -> Self {
         Self(match kind {
@@ -243,7 +243,7 @@ impl HmacKey {
         })
     }
 
-    /// The tag of the concatenated `parts`: 16, 20, 32 or 64 bytes.
+    /// Returns the tag of the concatenated `parts`: 16, 20, 32 or 64 bytes.
     #[must_use]
     pub fn tag(&self, parts: &[&[u8]]) -> HmacTag {
         match &self.0 {
@@ -266,31 +266,33 @@ impl HmacKey {
     }
 }
 
-/// MD5 (RFC 1321) of the concatenated `parts`. Broken: for protocols that prescribe it.
+/// Returns the MD5 hash (RFC 1321) of the concatenated `parts`. MD5 is broken: only for protocols that
+/// prescribe it.
 #[must_use]
 pub fn md5(parts: &[&[u8]]) -> [u8; 16] {
     first(&bytes::<4, Md5>(&hash::<4, Md5>(Md5::START, 0, parts)))
 }
 
-/// SHA-1 (RFC 3174) of the concatenated `parts`. Broken: for protocols that prescribe it.
+/// Returns the SHA-1 hash (RFC 3174) of the concatenated `parts`. SHA-1 is broken: only for protocols that
+/// prescribe it.
 #[must_use]
 pub fn sha1(parts: &[&[u8]]) -> [u8; 20] {
     first(&bytes::<5, Sha1>(&hash::<5, Sha1>(Sha1::START, 0, parts)))
 }
 
-/// HMAC-MD5 (RFC 2104) of the concatenated `parts`. Compare tags with [`crate::ct_eq`].
+/// Returns the HMAC-MD5 (RFC 2104) of the concatenated `parts`. Compare tags with [`crate::ct_eq`].
 #[must_use]
 pub fn hmac_md5(key: &[u8], parts: &[&[u8]]) -> [u8; 16] {
     first(&States::new::<Md5>(key).tag::<Md5>(parts))
 }
 
-/// HMAC-SHA1 (RFC 2104) of the concatenated `parts`. Compare tags with [`crate::ct_eq`].
+/// Returns the HMAC-SHA1 (RFC 2104) of the concatenated `parts`. Compare tags with [`crate::ct_eq`].
 #[must_use]
 pub fn hmac_sha1(key: &[u8], parts: &[&[u8]]) -> [u8; 20] {
     first(&States::new::<Sha1>(key).tag::<Sha1>(parts))
 }
 
-/// HMAC-SHA256 (RFC 2104) of the concatenated `parts`. Compare tags with [`crate::ct_eq`].
+/// Returns the HMAC-SHA256 (RFC 2104) of the concatenated `parts`. Compare tags with [`crate::ct_eq`].
 #[must_use]
 pub fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     first(&States::new::<Sha256>(key).tag::<Sha256>(parts))
@@ -306,7 +308,7 @@ impl fmt::Debug for HmacKey {
     }
 }
 
-/// A tag. Equality takes a time that depends on the lengths alone.
+/// An HMAC tag. Comparison takes a time that depends on the lengths alone.
 #[derive(Debug, Clone, Copy)]
 pub struct HmacTag {
     bytes: [u8; 64],
@@ -363,7 +365,7 @@ mod tests {
         assert_eq!(sha1(&[b"a", b"bc"])[..4], [0xa9, 0x99, 0x3e, 0x36]);
     }
 
-    /// However it is cut, and around every end of a block.
+    /// Tests all splits of a message around every block boundary.
     #[test]
     fn other_libraries_find_the_same() {
         use md5::Digest;
@@ -390,7 +392,7 @@ mod tests {
                         "{len} {cut}"
                     );
                 }
-                // MD5 by its definition.
+                // MD5 according to its definition.
                 let md5 = |text: &[u8]| <[u8; 16]>::from(md5::Md5::digest(text));
                 let mut block = [0; 64];
                 match key_len {

@@ -12,12 +12,12 @@ use zeroize::Zeroize;
 
 use crate::{CryptoError, Secret, md5};
 
-/// A context of BLAKE3's derive_key mode, hashed once: half the cost of hashing it for each key.
+/// A context of BLAKE3's derive_key mode, hashed once: this halves the cost of each derivation.
 #[derive(Clone)]
 pub struct KdfContext(ContextKey);
 
 impl KdfContext {
-    /// Hashes the context string, which names the purpose and is no secret.
+    /// Hashes the context string, which names the purpose and is not secret.
     #[must_use]
     pub fn new(context: &str) -> Self {
         Self(hash_derive_key_context(context))
@@ -42,23 +42,24 @@ impl fmt::Debug for KdfContext {
     }
 }
 
-/// The session key of SIP004: HKDF-SHA1 (RFC 5869) with the info string `ss-subkey`.
+/// Derives the session key of SIP004: HKDF-SHA1 (RFC 5869) with the info string `ss-subkey`.
 ///
-/// Fails only when `out` is longer than 5,100 bytes.
+/// # Errors
+/// [`CryptoError::TooLong`] if `out` is longer than 5,100 bytes.
 pub fn hkdf_sha1_subkey(key: &[u8], salt: &[u8], out: &mut [u8]) -> Result<(), CryptoError> {
     Hkdf::<sha1::Sha1>::new(Some(salt), key)
         .expand(b"ss-subkey", out)
         .map_err(|_| CryptoError::TooLong)
 }
 
-/// PBKDF2 with HMAC-SHA1 (RFC 8018 section 5.2): kcptun's passwords, and what it derives from keys.
-/// Takes as long as `iterations` asks for: 1 to 2 ms for 4,096 of them and 32 bytes.
+/// Derives a key with PBKDF2-HMAC-SHA1 (RFC 8018 section 5.2), as kcptun does from its passwords and from
+/// keys. The time is proportional to `iterations`: 1 to 2 ms for 4,096 of them and 32 bytes.
 pub fn pbkdf2_hmac_sha1(password: &[u8], salt: &[u8], iterations: NonZeroU32, out: &mut [u8]) {
     pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA1, iterations, salt, password, out);
 }
 
-/// OpenSSL's `EVP_BytesToKey` with MD5, one iteration, no salt: how passwords become keys in
-/// SIP004. It slows no guess down: passwords for it must be long and random.
+/// Derives a key with OpenSSL's `EVP_BytesToKey` (MD5, one iteration, no salt), which turns passwords into
+/// keys in SIP004. It does not slow down guessing: its passwords must be long and random.
 pub fn evp_bytes_to_key(password: &[u8], out: &mut [u8]) {
     let mut last = Secret::new([0u8; 16]);
     let mut before = 0;

@@ -1,11 +1,12 @@
-//! The cryptography of adit behind our own names.
+//! Cryptographic primitives for adit.
 //!
-//! No other crate names a cryptography library (but `adit-umac`, which is used alone too, and names
-//! `aes`), so that a faster kernel or another provider is a change in this crate alone. Nothing here reads a clock or a random generator: nonces, salts and
-//! keys come in as arguments.
+//! No other crate depends on a cryptography library (except `adit-umac`, which is also used on its own and
+//! depends on `aes`), so that a faster kernel or another provider changes this crate alone. Nothing here
+//! reads a clock or a random generator: nonces, salts and keys are arguments.
 //!
-//! Start with [`AeadKey`] (records and packets), [`StreamKey`] (the ciphers of old Shadowsocks),
-//! [`packet`] (KCP's datagrams) and [`Secret`] (everything that must not be printed). Keys and digests are cleared on drop and compared in constant time.
+//! Start with [`AeadKey`] (records and packets), [`StreamKey`] (the stream ciphers of legacy Shadowsocks),
+//! [`packet`] (KCP's datagrams) and [`Secret`] (everything that must not be printed). Keys and digests are
+//! cleared on drop and compared in constant time.
 
 #![deny(unsafe_code)]
 
@@ -31,7 +32,7 @@ mod sha2;
 mod sign;
 #[allow(
     unsafe_code,
-    reason = "vector instructions; what keeps them sound is in the module's text"
+    reason = "vector instructions; the module's docs state why they are sound"
 )]
 mod simd;
 mod sntrup;

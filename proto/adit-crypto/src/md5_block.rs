@@ -1,11 +1,11 @@
-//! The compression function of MD5 (RFC 1321, section 3.4), in the order that processors like.
+//! The compression function of MD5 (RFC 1321, section 3.4), ordered for modern processors.
 //!
-//! Each of the 64 steps waits for the one before it, so what counts is how many operations lie
-//! between two results. Compilers move the sum that could be there early behind the function that
-//! comes late; [`early`] holds it in its place. 78 ns for a block where the crate `md-5` takes 99,
-//! Go's assembly 83 and OpenSSL's 88 (AMD EPYC of 2024).
+//! Each of the 64 steps waits for the previous one, so the number of operations between two results is what
+//! counts. Compilers move a sum that could be computed early behind the function that is available late;
+//! [`early`] keeps it in place. 78 ns for a block where the crate `md-5` takes 99, Go's assembly 83 and
+//! OpenSSL's 88 (AMD EPYC of 2024).
 
-/// RFC 1321, section 3.4: the whole part of 2^32 times the sine of 1 to 64.
+/// The integer parts of 2^32 times the sine of 1 to 64 (RFC 1321, section 3.4).
 pub(crate) const SINES: [u32; 64] = [
     0xd76a_a478,
     0xe8c7_b756,
@@ -73,14 +73,14 @@ pub(crate) const SINES: [u32; 64] = [
     0xeb86_d391,
 ];
 
-/// Keeps a value that is known early from being summed late.
+/// Prevents a value that is known early from being summed late.
 #[allow(unsafe_code, reason = "no safe function holds a value in a register")]
 #[inline(always)]
 fn early(value: u32) -> u32 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         let mut value = value;
-        // SAFETY: there is no instruction; the value stays what it is, and nothing else is touched.
+        // SAFETY: there is no instruction; the value is unchanged, and nothing else is touched.
         unsafe {
             core::arch::asm!(
                 "/* {0:e} */",
@@ -94,7 +94,7 @@ fn early(value: u32) -> u32 {
     value
 }
 
-/// `a` and its word and constant: all that a step can have summed before it is its turn.
+/// Returns the sum of `a`, its word and its constant: everything that a step can sum in advance.
 #[inline(always)]
 const fn sum(a: u32, word: u32, at: usize) -> u32 {
     a.wrapping_add(word).wrapping_add(SINES[at])
@@ -105,13 +105,13 @@ const fn step(b: u32, summed: u32, mixed: u32, by: u32) -> u32 {
     summed.wrapping_add(mixed).rotate_left(by).wrapping_add(b)
 }
 
-/// The four functions. `b` comes last, so it has the fewest operations behind it.
+/// The four functions. `b` is used last, so the fewest operations follow it.
 macro_rules! mix {
     (F $a:ident $b:ident $c:ident $d:ident, $word:expr, $at:expr, $by:expr) => {
         let summed = early(sum($a, $word, $at));
         $a = step($b, summed, (early($c ^ $d) & $b) ^ $d, $by);
     };
-    // Of an or whose sides have no bit in common one can be summed early.
+    // If the operands of an "or" have no bit in common, one of them can be summed early.
     (G $a:ident $b:ident $c:ident $d:ident, $word:expr, $at:expr, $by:expr) => {
         let summed = early(sum($a, $word, $at).wrapping_add($c & !$d));
         $a = step($b, summed, $b & $d, $by);
@@ -142,13 +142,13 @@ macro_rules! round {
     (@four $f:ident $a:ident $b:ident $c:ident $d:ident $m:ident, $at:expr, [], $by:tt) => {};
 }
 
-/// Takes blocks into a state.
+/// Compresses blocks into a state.
 pub(crate) fn compress(state: &mut [u32; 4], blocks: &[[u8; 64]]) {
     let [mut a, mut b, mut c, mut d] = *state;
     for block in blocks {
         let before = [a, b, c, d];
         let (words, _) = block.as_chunks::<4>();
-        debug_assert_eq!(words.len(), 16, "the rounds name as many");
+        debug_assert_eq!(words.len(), 16, "a block must have 16 words");
         let m = |at: usize| words.get(at).map_or(0, |word| u32::from_le_bytes(*word));
         round!(F a b c d m, 0, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15], [7, 12, 17, 22]);
         round!(G a b c d m, 16, [1, 6, 11, 0, 5, 10, 15, 4, 9, 14, 3, 8, 13, 2, 7, 12], [5, 9, 14, 20]);

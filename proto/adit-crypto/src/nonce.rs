@@ -1,4 +1,4 @@
-//! Nonces: counted, never random in counter modes (SEC-C3).
+//! Nonces of counter modes: counted, never random (SEC-C3).
 
 use core::ops::Deref;
 
@@ -22,8 +22,8 @@ impl Deref for Nonce {
 
 /// The little-endian counter of a record stream: 0, 1, 2, …
 ///
-/// The number has 64 bits and stands at the front of the nonce, the rest is zero. A counter that
-/// is used up gives errors for ever; it never wraps.
+/// The number has 64 bits and is at the front of the nonce; the rest is zero. An exhausted counter returns
+/// errors permanently; it never wraps.
 #[derive(Debug, Clone)]
 pub struct NonceCounter {
     next: Option<u64>,
@@ -31,7 +31,7 @@ pub struct NonceCounter {
 }
 
 impl NonceCounter {
-    /// A counter at 0 for keys of this kind.
+    /// Creates a counter at 0 for keys of this kind.
     #[must_use]
     pub const fn new(kind: AeadKind) -> Self {
         Self {
@@ -40,7 +40,10 @@ impl NonceCounter {
         }
     }
 
-    /// The nonce of the next message, each given once; [`CryptoError::Exhausted`] after 2⁶⁴.
+    /// Returns the nonce of the next message; each is returned once.
+    ///
+    /// # Errors
+    /// [`CryptoError::Exhausted`] after 2⁶⁴ nonces.
     pub fn advance(&mut self) -> Result<Nonce, CryptoError> {
         let now = self.next.ok_or(CryptoError::Exhausted)?;
         self.next = now.checked_add(1);

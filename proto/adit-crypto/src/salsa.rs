@@ -5,14 +5,14 @@ use zeroize::Zeroize;
 
 use crate::{Secret, chacha::SIGMA, chacha::fill};
 
-/// The state of a stream at block 0. Its counter is in the words 8 and 9.
+/// Returns the state of a stream at block 0. Its counter is in words 8 and 9.
 pub(crate) fn state(key: &[u8; 32], nonce: &[u8; 8]) -> [u32; 16] {
     let mut input = [0; 16];
     input[..8].copy_from_slice(nonce);
     whole(key, &input)
 }
 
-/// Splits a 24-byte nonce: the derived key, and the 8-byte nonce to use with it.
+/// Splits a 24-byte nonce into a derived key and the 8-byte nonce to use with it.
 pub(crate) fn extend(key: &[u8; 32], nonce: &[u8; 24]) -> (Secret<[u8; 32]>, [u8; 8]) {
     let (mut input, mut inner) = ([0; 16], [0; 8]);
     input.copy_from_slice(&nonce[..16]);
@@ -20,7 +20,7 @@ pub(crate) fn extend(key: &[u8; 32], nonce: &[u8; 24]) -> (Secret<[u8; 32]>, [u8
     (hsalsa(key, &input), inner)
 }
 
-/// The constants stand on the diagonal, the key around the input.
+/// Builds a state: the constants are on the diagonal, the key surrounds the input.
 fn whole(key: &[u8; 32], input: &[u8; 16]) -> [u32; 16] {
     let mut state = [0; 16];
     for (word, constant) in state.iter_mut().step_by(5).zip(SIGMA) {
@@ -33,7 +33,7 @@ fn whole(key: &[u8; 32], input: &[u8; 16]) -> [u32; 16] {
     state
 }
 
-/// No feed-forward; the diagonal and the words of the input are the key.
+/// Computes HSalsa20: without feed-forward; the diagonal and the words of the input are the key.
 fn hsalsa(key: &[u8; 32], input: &[u8; 16]) -> Secret<[u8; 32]> {
     let mut s = whole(key, input);
     for _ in 0..10 {

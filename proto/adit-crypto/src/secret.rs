@@ -7,22 +7,22 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// A value that must not leak: cleared on drop, no `Display`, no `Clone`, `Debug` prints `***`.
 ///
-/// Reading it is spelled out: [`Secret::expose`]. Clearing covers the value as it stands at the
-/// end; a `String` or `Vec` that had to grow has left copies behind, so build them in full size.
+/// Reading it is explicit: [`Secret::expose`]. Only the final allocation is cleared; a `String` or `Vec`
+/// that grew has left copies behind, so build it with its full capacity.
 pub struct Secret<T: Zeroize>(Zeroizing<T>);
 
 impl<T: Zeroize> Secret<T> {
-    /// Takes the value over.
+    /// Wraps a value.
     pub fn new(value: T) -> Self {
         Self(Zeroizing::new(value))
     }
 
-    /// The value, for the one place that needs it.
+    /// Returns the value, for the one place that needs it.
     pub fn expose(&self) -> &T {
         &self.0
     }
 
-    /// The value, to be written once.
+    /// Returns the value, to be written once.
     pub fn expose_mut(&mut self) -> &mut T {
         &mut self.0
     }
@@ -48,7 +48,7 @@ impl<T: Zeroize + AsRef<[u8]>> PartialEq for Secret<T> {
 
 impl<T: Zeroize + AsRef<[u8]>> Eq for Secret<T> {}
 
-/// Whether two byte strings are equal, in a time that depends on their lengths alone.
+/// Returns true if two byte strings are equal, in a time that depends on their lengths alone.
 #[must_use]
 pub fn ct_eq(a: &[u8], b: &[u8]) -> bool {
     a.ct_eq(b).into()

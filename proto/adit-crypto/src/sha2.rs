@@ -1,4 +1,4 @@
-//! SHA-2 over data that comes in parts: exchange hashes, keys derived from them, confirmations.
+//! SHA-2 over data in parts: exchange hashes, keys derived from them, confirmations.
 
 use core::fmt;
 
@@ -6,19 +6,19 @@ use aws_lc_rs::digest::{Context, SHA256, SHA384, SHA512};
 
 use crate::Secret;
 
-/// A hash of FIPS 180-4.
+/// A hash function of FIPS 180-4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sha2 {
-    /// 32 octets.
+    /// SHA-256: 32 bytes.
     Sha256,
-    /// 48 octets.
+    /// SHA-384: 48 bytes.
     Sha384,
-    /// 64 octets.
+    /// SHA-512: 64 bytes.
     Sha512,
 }
 
 impl Sha2 {
-    /// Octets of the hash.
+    /// Returns the length of the hash, in bytes.
     #[must_use]
     pub const fn output_len(self) -> usize {
         match self {
@@ -28,7 +28,7 @@ impl Sha2 {
         }
     }
 
-    /// Begins a hash.
+    /// Starts a hash.
     #[must_use]
     pub fn start(self) -> Sha2Hasher {
         Sha2Hasher(Context::new(match self {
@@ -38,7 +38,7 @@ impl Sha2 {
         }))
     }
 
-    /// The hash of the concatenated `parts`.
+    /// Returns the hash of the concatenated `parts`.
     #[must_use]
     pub fn hash(self, parts: &[&[u8]]) -> Secret<Vec<u8>> {
         let mut hasher = self.start();
@@ -49,17 +49,17 @@ impl Sha2 {
     }
 }
 
-/// A hash that is not finished. Its clone goes on by itself.
+/// A hash in progress. A clone continues independently.
 #[derive(Clone)]
 pub struct Sha2Hasher(Context);
 
 impl Sha2Hasher {
-    /// Adds `data`.
+    /// Adds `data` to the hash.
     pub fn update(&mut self, data: &[u8]) {
         self.0.update(data);
     }
 
-    /// The hash; a [`Secret`] since most often it becomes a key.
+    /// Returns the hash, as a [`Secret`] since it usually becomes a key.
     #[must_use]
     pub fn finish(self) -> Secret<Vec<u8>> {
         Secret::new(self.0.finish().as_ref().to_vec())

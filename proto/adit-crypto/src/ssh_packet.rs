@@ -1,7 +1,7 @@
-//! The two ciphers of SSH packets that authenticate by themselves, as OpenSSH defines them.
+//! The two authenticated ciphers of SSH packets, as OpenSSH defines them.
 //!
-//! Both work in place on a packet that begins with its four bytes of length; the tag is apart. The
-//! third way, counter mode and a MAC, is [`crate::StreamCipher`] with [`crate::HmacKey`] or UMAC.
+//! Both work in place on a packet that starts with its four-byte length; the tag is separate. The third
+//! option, counter mode with a MAC, is [`crate::StreamCipher`] with [`crate::HmacKey`] or UMAC.
 
 use core::fmt;
 
@@ -13,14 +13,14 @@ use crate::{
     simd::{Path, SshKeys},
 };
 
-/// Bytes of the length in front of a packet.
+/// Size of the length field at the start of a packet, in bytes.
 const LENGTH: usize = 4;
 
-/// One direction of `aes128-gcm@openssh.com` or `aes256-gcm@openssh.com`: a key, and the nonce of
-/// the next packet.
+/// One direction of `aes128-gcm@openssh.com` or `aes256-gcm@openssh.com`: a key, and the nonce of the next
+/// packet.
 ///
-/// The length stays readable and is authenticated with the rest. The nonce is the IV, whose last
-/// eight bytes count the packets (RFC 5647 section 7.1).
+/// The length stays in plain text and is authenticated with the rest. The nonce is the IV, whose last eight
+/// bytes count the packets (RFC 5647 section 7.1).
 pub struct SshGcm {
     key: lc::LessSafeKey,
     fixed: [u8; 4],
@@ -45,7 +45,7 @@ impl SshGcm {
         })
     }
 
-    /// Encrypts all of `packet` but its length, and gives the tag.
+    /// Encrypts all of `packet` except its length, and returns the tag.
     pub fn seal(&mut self, packet: &mut [u8]) -> Result<[u8; TAG_LEN], CryptoError> {
         let (length, body) = packet
             .split_at_mut_checked(LENGTH)
@@ -58,8 +58,8 @@ impl SshGcm {
         tag.as_ref().try_into().map_err(|_| CryptoError::TooLong)
     }
 
-    /// Checks `tag` and decrypts all of `packet` but its length. After an error the packet holds
-    /// nothing of use, and the nonce has gone on.
+    /// Verifies `tag` and decrypts all of `packet` except its length. After an error the content of the
+    /// packet is unspecified, and the nonce has advanced.
     pub fn open(&mut self, packet: &mut [u8], tag: &[u8]) -> Result<(), CryptoError> {
         let (length, body) = packet
             .split_at_mut_checked(LENGTH)
@@ -71,7 +71,7 @@ impl SshGcm {
             .map_err(|_| CryptoError::Unauthentic)
     }
 
-    /// The nonce of this packet; the next call has the next one. It comes back after 2⁶⁴ packets.
+    /// Returns the nonce of this packet and advances to the next one. Nonces repeat after 2⁶⁴ packets.
     fn nonce(&mut self) -> lc::Nonce {
         let mut nonce = [0; 12];
         let (front, back) = nonce.split_at_mut(4);
@@ -90,8 +90,7 @@ impl fmt::Debug for SshGcm {
 
 /// The keys of one direction of `chacha20-poly1305@openssh.com`.
 ///
-/// The length is encrypted by a key of its own; the nonce is the packet's sequence number. Cleared
-/// on drop.
+/// The length is encrypted with a separate key; the nonce is the packet's sequence number. Cleared on drop.
 pub struct SshChaCha {
     own: SshKeys,
     sealing: lc_ssh::SealingKey,
@@ -99,7 +98,7 @@ pub struct SshChaCha {
 }
 
 impl SshChaCha {
-    /// Takes the 64 bytes: the key of the packets, then that of the lengths.
+    /// Creates the keys from 64 bytes: the key of the packets, then that of the lengths.
     #[must_use]
     pub fn new(key: &[u8; 64]) -> Self {
         Self::on_path(Path::chosen(), key)
@@ -117,15 +116,15 @@ impl SshChaCha {
         }
     }
 
-    /// The length that packet `sequence` begins with. It is authentic only when
-    /// [`SshChaCha::open`] has said so.
+    /// Decrypts the length field of packet `sequence`. It is authentic only after [`SshChaCha::open`] has
+    /// succeeded.
     #[must_use]
     pub fn length(&self, sequence: u32, mut length: [u8; LENGTH]) -> [u8; LENGTH] {
         self.own.length(&nonce(sequence), &mut length);
         length
     }
 
-    /// Encrypts `packet` and gives the tag.
+    /// Encrypts `packet` and returns the tag.
     pub fn seal(&self, sequence: u32, packet: &mut [u8]) -> Result<[u8; TAG_LEN], CryptoError> {
         if packet.len() < LENGTH {
             return Err(CryptoError::NoRoom);
@@ -138,8 +137,8 @@ impl SshChaCha {
         Ok(tag)
     }
 
-    /// Checks `tag` and decrypts all of `packet` but its length, which stays encrypted. After an
-    /// error the packet holds nothing of use.
+    /// Verifies `tag` and decrypts all of `packet` except its length, which stays encrypted. After an error
+    /// the content of the packet is unspecified.
     pub fn open(&self, sequence: u32, packet: &mut [u8], tag: &[u8]) -> Result<(), CryptoError> {
         let tag = tag.try_into().map_err(|_| CryptoError::Unauthentic)?;
         if packet.len() < LENGTH {
@@ -157,10 +156,10 @@ impl SshChaCha {
             .map_err(|_| CryptoError::Unauthentic)
     }
 
-    /// Whether our code is to be taken, not AWS-LC's, whose Poly1305 alone is slow. Nanoseconds to
-    /// seal and to open on an Intel Xeon of the Emerald Rapids generation, ours against AWS-LC's:
-    /// 300/323 against 650/605 at 100 bytes, 8.5/8.0 against 23/20 us at 32 KiB; on AVX2 386/400
-    /// at 100 bytes, and even at 32 KiB.
+    /// Returns true if this crate's code is to be used instead of AWS-LC's, whose standalone Poly1305 is
+    /// slow. Nanoseconds to seal and to open on an Intel Xeon of the Emerald Rapids generation, this crate
+    /// against AWS-LC: 300/323 against 650/605 at 100 bytes, 8.5/8.0 against 23/20 us at 32 KiB; on AVX2
+    /// 386/400 at 100 bytes, and equal at 32 KiB.
     const fn own_pays(&self) -> bool {
         !matches!(self.own.path().level(), CpuLevel::Portable)
     }
@@ -172,8 +171,8 @@ impl fmt::Debug for SshChaCha {
     }
 }
 
-/// 64 bits of sequence number behind a block counter of 64 bits, whose upper half is always 0:
-/// so it is the same as a nonce of 96 bits behind a counter of 32.
+/// Returns the nonce: a 64-bit sequence number after a 64-bit block counter, whose upper half is always 0.
+/// This equals a 96-bit nonce after a 32-bit counter.
 fn nonce(sequence: u32) -> [u8; 12] {
     let [a, b, c, d] = sequence.to_be_bytes();
     [0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d]
@@ -183,7 +182,7 @@ fn nonce(sequence: u32) -> [u8; 12] {
 mod tests {
     use super::*;
 
-    /// Our code against AWS-LC's, on every path and at every length.
+    /// Compares this crate's code with AWS-LC's, on every path and at every length.
     #[test]
     fn both_implementations_agree() {
         let key = core::array::from_fn(|i| (i * 37) as u8);
@@ -261,7 +260,7 @@ mod tests {
                 assert_eq!(open.open(&mut packet, &tag), Ok(()));
                 assert_eq!(packet, *b"\0\0\0\x10 a packet of 16");
             }
-            // The counter came round to zero, and nothing was carried into the first four octets.
+            // The counter wrapped to zero without a carry into the first four bytes.
             let (mut second, tag) = wires[1];
             assert_ne!(wires[0], wires[1]);
             assert_eq!(again.open(&mut second, &tag), Ok(()));

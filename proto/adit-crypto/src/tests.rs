@@ -1,4 +1,4 @@
-//! Golden vectors and cross checks of the AEADs; the other modules have theirs beside the code.
+//! Golden vectors and cross-checks of the AEADs; other modules have theirs beside the code.
 
 use chacha20poly1305::{
     ChaCha20Poly1305, KeyInit, XChaCha8Poly1305, XChaCha20Poly1305, aead::Aead,
@@ -72,7 +72,7 @@ fn golden_aead_vectors() {
     assert_eq!(checked, 4);
 }
 
-/// The GCM specification's test cases 2 (128), 8 (192) and 14 (256): one zero block, no data.
+/// Test cases 2 (128), 8 (192) and 14 (256) of the GCM specification: one zero block, no associated data.
 #[test]
 fn gcm_specification_vectors() {
     for (kind, first, tag) in [
@@ -145,7 +145,7 @@ fn every_flipped_bit_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// AWS-LC and our HChaCha against RustCrypto.
+    /// Compares AWS-LC and this crate's HChaCha with RustCrypto.
     #[test]
     fn two_implementations_agree(
         key in any::<[u8; 32]>(), nonce in any::<[u8; 24]>(),

@@ -1,5 +1,5 @@
-//! Nanoseconds for encoding and decoding on each kernel of this CPU: 10+3 shards of 1,400 bytes,
-//! or the numbers given as arguments. The best of some batches by the thread's CPU time.
+//! Measures encoding and decoding on each kernel of this CPU, in nanoseconds: 10+3 shards of 1,400 bytes,
+//! or the numbers given as arguments. The best of several batches by the thread's CPU time.
 //!
 //! `cargo run --release -p adit-fec --example fec_speed [DATA PARITY BYTES]`
 
@@ -9,7 +9,7 @@ use adit_fec::{Code, Decoder, Encoder, HEADER, Level};
 use adit_wire::Time;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Batches of each measurement, and calls in one.
+/// Number of batches of each measurement, and of calls per batch.
 const BATCHES: u32 = 16;
 const CALLS: u32 = 4_000;
 
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The fastest of the batches, in ns per call.
+/// Returns the fastest of the batches, in ns per call.
 fn measure(mut call: impl FnMut()) -> f64 {
     let mut best = f64::INFINITY;
     for _ in 0..BATCHES {
@@ -90,7 +90,7 @@ fn decode(code: &Code, len: usize) -> f64 {
     })
 }
 
-/// A whole group through the framing: headers, copies, parity, and its packets written out.
+/// Seals a whole group with the framing: headers, copies, parity, and its packets written out.
 fn seal(code: &Code, len: usize) -> Result<f64, adit_fec::CodeError> {
     let mut encoder = Encoder::new(code.clone(), len)?;
     let mut packet = vec![7; HEADER + len];
@@ -106,7 +106,7 @@ fn seal(code: &Code, len: usize) -> Result<f64, adit_fec::CodeError> {
     }))
 }
 
-/// Whole groups without their first data shards, through the framing.
+/// Opens whole groups without their first data shards, with the framing.
 fn open(code: &Code, len: usize) -> Result<f64, adit_fec::CodeError> {
     let mut encoder = Encoder::new(code.clone(), len)?;
     let mut decoder = Decoder::new(code.clone(), len);

@@ -1,4 +1,4 @@
-//! The erasure code: parity of data shards, and data shards of what is left.
+//! The erasure code: parity of data shards, and data shards restored from the remaining ones.
 
 use adit_wire::{held, held_mut};
 
@@ -8,39 +8,41 @@ use crate::{
     simd::{Factors, Path},
 };
 
-/// The widest register, in bytes.
+/// Size of the widest register, in bytes.
 const ROUND: usize = 64;
-/// Parity shards that are added to at once.
+/// Number of parity shards that are updated at a time.
 const FOUR: usize = 4;
 
-/// Why a code or a call is not possible.
+/// The reason why a code or a call is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodeError {
-    /// No data shards, no parity shards, or more than 256 together.
-    #[error("{data} data and {parity} parity shards: at least one of each, 256 together")]
+    /// There are no data shards, no parity shards, or more than 256 together.
+    #[error(
+        "{data} data and {parity} parity shards: at least one of each is required, and at most 256 together"
+    )]
     Count {
-        /// Data shards asked for.
+        /// Requested number of data shards.
         data: usize,
-        /// Parity shards asked for.
+        /// Requested number of parity shards.
         parity: usize,
     },
-    /// Not as many shards as the code has.
-    #[error("the number of shards is not the code's")]
+    /// The number of shards differs from that of the code.
+    #[error("the number of shards differs from that of the code")]
     Shards,
-    /// Shards of different lengths.
+    /// The shards have different lengths.
     #[error("the shards differ in length")]
     Length,
-    /// Fewer shards at hand than there are data shards.
+    /// Fewer shards are available than there are data shards.
     #[error("too few shards are left")]
     TooFew,
 }
 
-/// A systematic Reed–Solomon code over GF(2⁸): any `data` of the `data + parity` shards give the
-/// data shards back.
+/// A systematic Reed–Solomon code over GF(2⁸): any `data` of the `data + parity` shards restore the data
+/// shards.
 ///
-/// Shards of one call have one length. A code owns a small store of plans for repairs, at most
-/// 64 KiB, which is made when the first loss is repaired.
+/// The shards of one call have the same length. A code owns a small cache of plans for repairs, at most 64
+/// KiB, which is allocated when the first loss is repaired.
 #[derive(Debug, Clone)]
 pub struct Code {
     matrix: Matrix,
@@ -52,7 +54,11 @@ pub struct Code {
 }
 
 impl Code {
-    /// A code of the given kind, on the fastest kernel of this CPU that [`crate::limit`] allows.
+    /// Creates a code of the given kind, on the fastest kernel of this CPU that [`crate::limit`] allows.
+    ///
+    /// # Errors
+    /// [`CodeError::Count`] unless there are at least one data and one parity shard, and at most 256
+    /// together.
     pub fn new(matrix: Matrix, data: usize, parity: usize) -> Result<Self, CodeError> {
         if data == 0 || parity == 0 || data.saturating_add(parity) > MAX_SHARDS {
             return Err(CodeError::Count { data, parity });
@@ -67,60 +73,63 @@ impl Code {
         })
     }
 
-    /// The code of kcp-go and kcptun.
+    /// Creates the code of kcp-go and kcptun.
     pub fn vandermonde(data: usize, parity: usize) -> Result<Self, CodeError> {
         Self::new(Matrix::Vandermonde, data, parity)
     }
 
-    /// The code of ISA-L and of adit's `kcp9` mode.
+    /// Creates the code of ISA-L and of adit's `kcp9` mode.
     pub fn cauchy(data: usize, parity: usize) -> Result<Self, CodeError> {
         Self::new(Matrix::Cauchy, data, parity)
     }
 
-    /// The same code on the fastest kernel that is not above `level`; for tests and measurements.
+    /// Returns the same code on the fastest kernel up to `level`; for tests and measurements.
     #[must_use]
     pub fn limited(mut self, level: Level) -> Self {
         self.path = Path::best(level);
         self
     }
 
-    /// The level of the kernel in use.
+    /// Returns the level of the kernel in use.
     #[must_use]
     pub const fn level(&self) -> Level {
         self.path.level()
     }
 
-    /// The kind of the code.
+    /// Returns the kind of the code.
     #[must_use]
     pub const fn matrix(&self) -> Matrix {
         self.matrix
     }
 
-    /// Data shards of a group, at least 1.
+    /// Returns the number of data shards in a group, at least 1.
     #[must_use]
     pub const fn data(&self) -> usize {
         self.data
     }
 
-    /// Parity shards of a group, at least 1.
+    /// Returns the number of parity shards in a group, at least 1.
     #[must_use]
     pub const fn parity(&self) -> usize {
         self.parity
     }
 
-    /// All shards of a group, at most 256.
+    /// Returns the number of all shards in a group, at most 256.
     #[must_use]
     pub const fn shards(&self) -> usize {
         self.data + self.parity
     }
 
-    /// The factors of parity shard `row`, one for each data shard.
+    /// Returns the factors of parity shard `row`, one for each data shard.
     #[must_use]
     pub fn row(&self, row: usize) -> Option<&[u8]> {
         self.rows.chunks_exact(self.data).nth(row)
     }
 
     /// Writes the parity shards of `data`.
+    ///
+    /// # Errors
+    /// [`CodeError::Shards`] or [`CodeError::Length`] if number or length of the shards is wrong.
     pub fn encode(&self, data: &[&[u8]], parity: &mut [&mut [u8]]) -> Result<(), CodeError> {
         if data.len() != self.data || parity.len() != self.parity {
             return Err(CodeError::Shards);
@@ -131,8 +140,8 @@ impl Code {
         Ok(())
     }
 
-    /// Adds the share of data shard `place` to all parity shards: rows of `stride` bytes, as long as
-    /// the shard at least, and a multiple of 64.
+    /// Adds the contribution of data shard `place` to all parity shards: rows of `stride` bytes, a multiple
+    /// of 64 that is at least the length of the shard.
     pub(crate) fn add(&self, place: usize, shard: &[u8], parity: &mut [u8], stride: usize) {
         let (whole, rest) = shard.as_chunks::<ROUND>();
         let whole = whole.as_flattened();
@@ -142,7 +151,7 @@ impl Code {
         }
         let pieces = [(0, whole), (whole.len(), &end[..])];
         let (pieces, _) = pieces.split_at(1 + usize::from(!rest.is_empty()));
-        debug_assert!(place < self.data, "a data shard");
+        debug_assert!(place < self.data, "it must be a data shard");
         let mut factors = [0; FOUR];
         let mut rows = self.rows.chunks_exact(self.data);
         for four in parity.chunks_mut(FOUR * stride) {
@@ -165,8 +174,12 @@ impl Code {
 
     /// Writes the data shards that are `None` in `shards` to `lost`, in their order.
     ///
-    /// `shards` holds all shards of the group, data first; lost parity shards are not restored.
-    /// Whatever stands in shards that are not needed is not read.
+    /// `shards` has all shards of the group, data first; lost parity shards are not restored. Shards that
+    /// are not needed are not read.
+    ///
+    /// # Errors
+    /// [`CodeError::Shards`] or [`CodeError::Length`] if number or length of the shards is wrong,
+    /// [`CodeError::TooFew`] if too few are available.
     pub fn reconstruct(
         &mut self,
         shards: &[Option<&[u8]>],
@@ -198,8 +211,8 @@ impl Code {
         self.repair(at_hand, inputs, lost)
     }
 
-    /// Writes the lost data shards. `inputs` are the members of `at_hand`: data shards at their
-    /// places, the parity shards in their order at the places of the lost ones.
+    /// Writes the lost data shards. `inputs` are the members of `at_hand`: data shards at their index, and
+    /// the parity shards in order at the indices of the lost ones.
     pub(crate) fn repair(
         &mut self,
         at_hand: Set,

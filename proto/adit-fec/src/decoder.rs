@@ -1,4 +1,4 @@
-//! The receiver of shards: finds groups in whatever order they come, and restores what was lost.
+//! The receiver of shards: it identifies groups in any order of arrival, and restores lost datagrams.
 
 use adit_wire::usize_from;
 
@@ -9,39 +9,39 @@ use crate::{
     tune::{Kind, Tuner},
 };
 
-/// Groups that are looked after: the newest and the three before it.
+/// Number of groups that are tracked: the newest and the three before it.
 const WINDOW: usize = 4;
 
-/// What a [`Decoder`] has seen, since its birth.
+/// Counters of a [`Decoder`], since its creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Parity shards that came.
+    /// Parity shards received.
     pub parity: u64,
-    /// Groups whose data shards all came by themselves.
+    /// Groups whose data shards all arrived.
     pub complete: u64,
-    /// Datagrams that were restored.
+    /// Datagrams restored.
     pub recovered: u64,
-    /// Shards without a place, groups that make no sense, and restored sizes that lie.
+    /// Shards without a place, inconsistent groups, and wrong sizes in restored shards.
     pub errors: u64,
 }
 
-/// Restores lost datagrams of one peer.
+/// The receiving side of error correction for one peer.
 ///
-/// Every packet goes to [`handle_input`](Self::handle_input); the datagram of a data shard is to be
-/// used at once, whether or not it came before. Then [`poll_recovered`](Self::poll_recovered) gives
-/// what could be restored. A shard that turns up later than its restored twin is not kept back: the
-/// receiver of datagrams knows duplicates.
+/// Pass every packet to [`handle_input`](Self::handle_input), and use the datagram of a data shard
+/// immediately, even if it was received before. Then [`poll_recovered`](Self::poll_recovered) returns the
+/// datagrams that could be restored. A shard that arrives after it was restored is not suppressed: the
+/// receiver of the datagrams handles duplicates.
 ///
-/// The peer's shard numbers need not be known: shards whose kind does not fit their place start a
-/// search, and until it has measured a whole run of each kind nothing is restored.
+/// The peer's shard numbers need not be known: shards whose kind does not match their place start a search,
+/// and until it has measured a whole run of each kind nothing is restored.
 ///
-/// Memory: buffers for shards of groups that are not complete, four groups at most. They are kept
-/// for the next ones; [`trim`](Self::trim) gives them back when the peer falls silent.
+/// Memory: buffers for the shards of incomplete groups, four groups at most. They are kept for later
+/// groups; [`trim`](Self::trim) frees them when the peer is idle.
 #[derive(Debug)]
 pub struct Decoder {
     matrix: Matrix,
     state: Option<State>,
-    /// Whether the shard numbers were told or measured, and nothing spoke against them since.
+    /// True if the shard numbers were configured or measured, and no shard has contradicted them since.
     sure: bool,
     tuner: Tuner,
     longest: usize,
@@ -64,16 +64,16 @@ struct Window {
     /// The newest first.
     groups: [Group; WINDOW],
     newest: Option<u32>,
-    /// Groups before the numbers begin again.
+    /// Number of groups before the numbers wrap around.
     all: u32,
-    /// Shards in a row that were too old, and how many of them it takes to be believed.
+    /// Number of consecutive shards that were too old, and how many of them are needed to be believed.
     stale: usize,
     patience: usize,
 }
 
 impl Decoder {
-    /// For a peer whose shard numbers are probably those of `code`, and datagrams of at most
-    /// `max_datagram` bytes. Shards of longer ones are not kept.
+    /// Creates a decoder for a peer that probably uses the shard numbers of `code`, and datagrams of at
+    /// most `max_datagram` bytes. Shards of longer ones are not stored.
     #[must_use]
     pub fn new(code: Code, max_datagram: usize) -> Self {
         let mut new = Self::unknown(code.matrix(), max_datagram);
@@ -82,7 +82,7 @@ impl Decoder {
         new
     }
 
-    /// For a peer whose shard numbers are not known.
+    /// Creates a decoder for a peer whose shard numbers are not known.
     #[must_use]
     pub fn unknown(matrix: Matrix, max_datagram: usize) -> Self {
         let longest = max_datagram.min(usize::from(u16::MAX) - SIZE) + SIZE;
@@ -99,15 +99,15 @@ impl Decoder {
         }
     }
 
-    /// Takes in a packet and says what it is; `None` if it has no valid header of a shard.
+    /// Processes a packet and returns its content; `None` if it has no valid shard header.
     ///
-    /// Restored datagrams that were not asked for until now are gone.
+    /// Restored datagrams that have not been polled are discarded.
     pub fn handle_input<'p>(&mut self, packet: &'p [u8]) -> Option<Packet<'p>> {
         self.look_at(&[packet]).handle_input(0)
     }
 
-    /// The same for several packets that lie side by side: of those whose groups are complete when
-    /// the last one is taken in, none is copied.
+    /// Like [`handle_input`](Self::handle_input), for several packets in memory: shards of groups that are
+    /// complete when the last packet has been processed are not copied.
     pub const fn look_at<'d, 'p>(&'d mut self, packets: &'d [&'p [u8]]) -> View<'d, 'p> {
         View {
             decoder: self,
@@ -115,10 +115,10 @@ impl Decoder {
         }
     }
 
-    /// The next restored datagram.
+    /// Returns the next restored datagram.
     ///
-    /// It is neither output, which goes to the peer, nor an event, which tells what happened: it is
-    /// data on its way in, lent until the next call, and so it has a name of its own.
+    /// This is neither `poll_output`, which returns packets for the peer, nor `poll_event`, which reports
+    /// what happened: it is incoming data, borrowed until the next call, and so it has its own name.
     pub fn poll_recovered(&mut self) -> Option<&[u8]> {
         if let Some(shard) = self.shown.take() {
             self.pool.give(shard);
@@ -130,7 +130,7 @@ impl Decoder {
                     self.counters.recovered += 1;
                     return datagram(self.shown.insert(shard));
                 }
-                // A place that its sender filled with nothing.
+                // A slot that its sender filled with an empty datagram.
                 Some([]) => {}
                 None => self.counters.errors += 1,
             }
@@ -138,33 +138,34 @@ impl Decoder {
         }
     }
 
-    /// Data and parity shards of the peer's groups, if they are known.
+    /// Returns the numbers of data and parity shards of the peer's groups, if they are known.
     #[must_use]
     pub fn shards(&self) -> Option<(usize, usize)> {
         let state = self.state.as_ref().filter(|_| self.sure)?;
         Some((state.code.data(), state.code.parity()))
     }
 
-    /// Groups of which shards wait for others.
+    /// Returns the number of groups with shards that wait for others.
     #[must_use]
     pub fn waiting(&self) -> usize {
         let groups = self.state.iter().flat_map(|state| &state.window.groups);
         groups.filter(|group| group.waits()).count()
     }
 
-    /// The number of the newest group: its first shard's, divided by the shards of a group.
+    /// Returns the number of the newest group: that of its first shard divided by the number of shards in a
+    /// group.
     #[must_use]
     pub fn newest_group(&self) -> Option<u32> {
         self.state.as_ref()?.window.newest
     }
 
-    /// What was seen until now.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Frees all buffers, and forgets the shards that wait in them: for a peer that fell silent.
+    /// Frees all buffers and discards the shards waiting in them: for an idle peer.
     pub fn trim(&mut self) {
         self.forget_ready();
         self.forget_groups();
@@ -198,20 +199,20 @@ impl Decoder {
         Some(found)
     }
 
-    /// Copies what is still needed of packets that go out of sight.
+    /// Copies what is still needed of packets that go out of view.
     fn hold(&mut self, packets: &[&[u8]]) {
         let groups = self.state.iter_mut().flat_map(|s| &mut s.window.groups);
         groups.for_each(|group| group.hold(packets, &mut self.pool));
     }
 
-    /// Takes in a shard with so many bytes of payload.
+    /// Processes a shard with this number of bytes of payload.
     fn take(&mut self, seqid: u32, kind: Kind, len: usize, lent: Lent<'_>) {
         let turned = self.tuner.sample(seqid, kind);
         let place = self.place(seqid, kind);
         let was_sure = self.sure;
         self.sure &= place.is_some();
         if !self.sure {
-            // A run ends where the kind changes: no other shard can be the one that was missing.
+            // A run ends where the kind changes: no other shard can be the missing one.
             let measured = (was_sure || turned).then(|| self.tuner.groups());
             if let Some(groups) = measured.flatten() {
                 self.tune(groups);
@@ -242,7 +243,7 @@ impl Decoder {
         }
     }
 
-    /// Group and place, if a shard of this kind belongs there.
+    /// Returns group and index, if a shard of this kind belongs there.
     fn place(&self, seqid: u32, kind: Kind) -> Option<(u32, usize)> {
         let state = self.state.as_ref()?;
         let (group, place) = state.numbers.place(seqid)?;
@@ -266,7 +267,7 @@ impl Decoder {
     }
 }
 
-/// Packets of one peer that are taken in one after the other, where they lie.
+/// Packets of one peer that are processed in sequence without being moved.
 #[derive(Debug)]
 pub struct View<'d, 'p> {
     decoder: &'d mut Decoder,
@@ -274,14 +275,14 @@ pub struct View<'d, 'p> {
 }
 
 impl<'p> View<'_, 'p> {
-    /// As [`Decoder::handle_input`], of the packet in that place; `None` if there is none too.
+    /// Like [`Decoder::handle_input`], for the packet at this index; also returns `None` if there is none.
     pub fn handle_input(&mut self, at: usize) -> Option<Packet<'p>> {
         let packets = self.packets;
         self.decoder
             .input_lent(packets.get(at)?, Lent { packets, at })
     }
 
-    /// As [`Decoder::poll_recovered`].
+    /// Like [`Decoder::poll_recovered`].
     pub fn poll_recovered(&mut self) -> Option<&[u8]> {
         self.decoder.poll_recovered()
     }
@@ -293,7 +294,7 @@ impl Drop for View<'_, '_> {
     }
 }
 
-/// What a restored payload says it holds.
+/// Returns the datagram in a restored payload, according to its size field.
 fn datagram(shard: &Shard) -> Option<&[u8]> {
     let (size, _) = shard.payload().split_first_chunk()?;
     let size = usize::from(u16::from_le_bytes(*size));
@@ -320,10 +321,10 @@ impl State {
 }
 
 impl Window {
-    /// The group called `id`; `None` if it is too old.
+    /// Returns the group `id`; `None` if it is too old.
     ///
-    /// One wrong number far ahead makes all right ones too old: after two groups' worth of those
-    /// the window moves back to where the shards are.
+    /// One wrong number far ahead makes all correct ones too old: after two groups of these the window
+    /// moves back to where the shards are.
     fn group(&mut self, id: u32, pool: &mut Pool) -> Option<&mut Group> {
         let newest = self.newest.unwrap_or(id);
         let behind = usize_from(self.distance(id, newest));
@@ -346,7 +347,7 @@ impl Window {
         self.groups.first_mut()
     }
 
-    /// Steps from one group up to another, over the end of the numbers if need be.
+    /// Returns the distance from one group up to another, across the end of the numbers if necessary.
     const fn distance(&self, from: u32, to: u32) -> u32 {
         if to >= from {
             to - from
@@ -358,7 +359,7 @@ impl Window {
 
 #[cfg(test)]
 impl Decoder {
-    /// Buffers in use and in stock.
+    /// Returns the number of buffers in use and in the pool.
     pub(crate) fn buffers(&self) -> usize {
         let groups = self.state.iter().flat_map(|state| &state.window.groups);
         let held: usize = groups.map(Group::held).sum();

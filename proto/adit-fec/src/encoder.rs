@@ -1,5 +1,5 @@
-//! The sender of shards: numbers datagrams and makes parity of each full group, adding each as it
-//! goes; copies are kept only where they may be sent again.
+//! The sender of shards: it numbers datagrams and computes the parity of each full group incrementally;
+//! copies are stored only if they may be sent again.
 
 use core::{ops::Range, time::Duration};
 
@@ -11,62 +11,62 @@ use crate::{
     sums::Sums,
 };
 
-/// Parity of a group is worth sending only if its last two datagrams lie no further apart.
+/// Maximum time between the last two datagrams of a group whose parity is worth sending.
 const CONTINUOUS: Duration = Duration::from_millis(500);
 
-/// Protects the datagrams to one peer.
+/// The sending side of error correction for one peer.
 ///
-/// [`seal`](Self::seal) each datagram, send it, then send what [`poll_output`](Self::poll_output)
-/// gives. As in kcp-go, the parity of a group comes with its last datagram, and not at all if that
-/// came 500 ms or more after the one before.
+/// [`seal`](Self::seal) each datagram, send it, then send what [`poll_output`](Self::poll_output) returns.
+/// As in kcp-go, the parity of a group is sent after its last datagram, and not at all if that came 500 ms
+/// or more after the one before.
 ///
 /// # Sparse traffic
 ///
-/// A group that does not fill up protects nobody: the last datagrams of a burst, or all of a game
-/// that sends twenty in a second. With [`set_early`](Self::set_early) a datagram waits a bounded
-/// time for its parity, then [`handle_timeout`](Self::handle_timeout) protects what waits in the
+/// A group that does not fill up protects nothing: the last datagrams of a burst, or all datagrams of a
+/// game that sends twenty per second. With [`set_early`](Self::set_early) a datagram waits a bounded time
+/// for its parity, then [`handle_timeout`](Self::handle_timeout) protects the waiting datagrams in the
 /// cheapest way that any receiver of this framing understands:
 ///
-/// * if the group has room, the waiting datagrams once more, as data shards with numbers of their
-///   own. One datagram costs one packet. A KCP receiver acknowledges the second copy and drops it;
-///   the group stays open, and its parity is left out if all of it was sent twice.
-/// * else fillers for the places that are left, and the parity. No lost shard can be restored with
-///   fewer shards at hand than the code has data shards, so the fillers must be sent.
+/// * If the group has enough free slots, the waiting datagrams are sent again, as data shards with their
+///   own numbers. One datagram costs one packet. A KCP receiver acknowledges the second copy and drops it;
+///   the group stays open, and its parity is omitted if all of it was sent twice.
+/// * Otherwise fillers for the free slots are sent, and the parity. A lost shard can only be restored with
+///   as many available shards as the code has data shards, so the fillers must be sent.
 ///
-/// A filler is a data shard, so a receiver passes its content on as a datagram. kcp-go drops
-/// shards of less than 12 bytes (32 in its first versions) before they are counted, and reports a
-/// content that is no KCP segment as an error: a KCP sender should give a whole segment that
-/// changes nothing, such as a window announcement of 24 bytes.
+/// A filler is a data shard, so a receiver passes its content on as a datagram. kcp-go drops shards of less
+/// than 12 bytes (32 in its first versions) before they are counted, and reports content that is not a KCP
+/// segment as an error: a KCP sender should use a whole segment without effect, such as a window
+/// announcement of 24 bytes.
 #[derive(Debug)]
 pub struct Encoder {
     code: Code,
     numbers: Numbers,
-    /// Bytes of the longest payload, and from one payload to the next.
+    /// Maximum length of a payload, and distance between two payloads, in bytes.
     longest: usize,
-    /// Parity of the group that is being filled.
+    /// Parity of the current group.
     sums: Sums,
     /// Copies of its shards and their lengths, if they may be sent again.
     copies: Vec<u8>,
     lens: Vec<usize>,
-    /// Shards at the front of the group of which there are none.
+    /// Number of shards at the front of the group without a copy.
     uncopied: usize,
-    /// Number of the first shard of the group that is being filled.
+    /// Number of the first shard of the current group.
     first: u32,
     filled: usize,
-    /// Not all of this group is known here: it gets no parity.
+    /// True if parts of this group are unknown here: it gets no parity.
     given_up: bool,
     last: Option<Time>,
     early: Option<Duration>,
-    /// Shards at the front of the group that need no parity, and when the others do.
+    /// Number of shards at the front of the group that need no parity, and when the others need it.
     protected: usize,
     due: Option<Time>,
     again: Pending,
     made: Pending,
-    /// Parity of the group before.
+    /// Parity of the previous group.
     parity: Sums,
 }
 
-/// Shards that are to be sent: the number of the first of the group, and the places.
+/// Shards to send: the number of the first shard of the group, and their range in the group.
 #[derive(Debug, Clone)]
 struct Pending {
     first: u32,
@@ -74,9 +74,9 @@ struct Pending {
 }
 
 impl Encoder {
-    /// For datagrams of at most `max_datagram` bytes (65,533 at most). With the first datagrams it
-    /// takes memory for the parity of two groups, and for copies of one group's shards if they may
-    /// be sent [again](Self::set_early), until it is [trimmed](Self::trim).
+    /// Creates an encoder for datagrams of at most `max_datagram` bytes (65,533 at most). With the first
+    /// datagrams it allocates memory for the parity of two groups, and for copies of one group's shards if
+    /// they may be sent [again](Self::set_early), until it is [trimmed](Self::trim).
     pub fn new(code: Code, max_datagram: usize) -> Result<Self, CodeError> {
         let longest = max_datagram.min(usize::from(u16::MAX) - SIZE) + SIZE;
         let none = Pending {
@@ -104,8 +104,8 @@ impl Encoder {
         })
     }
 
-    /// Goes on where another encoder of the same code [stood](Self::position). A group that was open
-    /// gets no parity.
+    /// Continues where another encoder of the same code [stopped](Self::position). An open group gets no
+    /// parity.
     pub fn resume(code: Code, max_datagram: usize, position: u32) -> Result<Self, CodeError> {
         let mut new = Self::new(code, max_datagram)?;
         let place = new.numbers.place(position).map_or(0, |(_, place)| place);
@@ -116,14 +116,14 @@ impl Encoder {
         Ok(new)
     }
 
-    /// The number that the next data shard has.
+    /// Returns the number of the next data shard.
     #[must_use]
     pub fn position(&self) -> u32 {
         Self::seqid(self.first, self.filled)
     }
 
-    /// Protects datagrams that have waited `after` for their group to fill up; `None` leaves them
-    /// alone. See [above](Self#sparse-traffic).
+    /// Protects datagrams that have waited `after` for their group to fill up; with `None` they are not
+    /// protected. See [above](Self#sparse-traffic).
     pub fn set_early(&mut self, after: Option<Duration>) {
         if self.early.is_none() {
             self.uncopied = self.filled;
@@ -134,8 +134,8 @@ impl Encoder {
         }
     }
 
-    /// Frees all buffers, for a link that fell silent. A group that is open goes on without parity,
-    /// which would come too late.
+    /// Frees all buffers, for an idle link. An open group continues without parity, which would arrive too
+    /// late.
     pub fn trim(&mut self) {
         self.copies = Vec::new();
         self.sums.trim();
@@ -144,13 +144,14 @@ impl Encoder {
         (self.given_up, self.due) = (self.filled > 0, None);
     }
 
-    /// The longest packet that [`poll_output`](Self::poll_output) can give, in bytes.
+    /// Returns the maximum length of a packet of [`poll_output`](Self::poll_output), in bytes.
     #[must_use]
     pub const fn max_packet(&self) -> usize {
         SHARD_HEADER + self.longest
     }
 
-    /// Makes a data shard in place: `packet` is [`HEADER`](crate::HEADER) bytes to be written, and the datagram.
+    /// Turns `packet` into a data shard in place: it consists of [`HEADER`](crate::HEADER) bytes that are
+    /// overwritten, and the datagram.
     pub fn seal(&mut self, now: Time, packet: &mut [u8]) -> Result<(), Broken> {
         let payload = packet.len().checked_sub(SHARD_HEADER);
         let payload = payload.filter(|len| (SIZE..=self.longest).contains(len));
@@ -171,10 +172,11 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes the next packet that protects others to the front of `out`, and gives its length.
+    /// Writes the next packet that protects others to the front of `out`, and returns its length.
     ///
-    /// `None` if there is none, or less room than [`max_packet`](Self::max_packet) and the packet
-    /// does not fit. Parity is kept until the next is made, repeats until the next group begins.
+    /// Returns `None` if there is none, or if `out` is shorter than [`max_packet`](Self::max_packet) and
+    /// the packet does not fit. Parity is available until the next is computed, repeats until the next
+    /// group starts.
     pub fn poll_output(&mut self, out: &mut [u8]) -> Option<usize> {
         if let Some(place) = self.again.places.clone().next() {
             let seqid = Self::seqid(self.again.first, place);
@@ -191,14 +193,14 @@ impl Encoder {
         Some(len)
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    /// Returns the time when [`handle_timeout`](Self::handle_timeout) is due.
     #[must_use]
     pub const fn poll_timeout(&self) -> Option<Time> {
         self.due
     }
 
-    /// Protects what has waited long enough. `filler` is a datagram that the receiver may get any
-    /// number of times; a longer one than a datagram may be is cut.
+    /// Protects datagrams that have waited long enough. `filler` is a datagram that the receiver may get
+    /// any number of times; it is truncated to the maximum length of a datagram.
     pub fn handle_timeout(&mut self, now: Time, filler: &[u8]) {
         if self.due.is_none_or(|due| now < due) {
             return;
@@ -222,7 +224,7 @@ impl Encoder {
         }
     }
 
-    /// Has room for the copies of so many datagrams.
+    /// Allocates space for the copies of this number of datagrams.
     fn reserve(&mut self, places: usize) {
         let len = places * self.longest;
         if self.copies.len() < len {
@@ -231,9 +233,9 @@ impl Encoder {
         }
     }
 
-    /// Gives the places up to `end` to the output.
+    /// Queues the slots up to `end` for output.
     const fn queue_from_here(&mut self, end: usize) {
-        // Repeats that were not asked for may stand right before.
+        // Repeats that have not been polled may precede these.
         if self.again.first != self.first || self.again.places.end != self.filled {
             self.again.places.start = self.filled;
         }
@@ -242,7 +244,7 @@ impl Encoder {
     }
 
     fn repeat(&mut self, place: usize) {
-        debug_assert!(place < self.filled, "a place that is taken");
+        debug_assert!(place < self.filled, "the slot must be in use");
         let from = place * self.longest;
         let len = self.lens.get(place).copied().unwrap_or(0);
         self.copies
@@ -266,7 +268,7 @@ impl Encoder {
             self.again.places = 0..0;
         }
         if self.early.is_some() && !self.given_up {
-            // Many sessions never fill a group: the first datagrams take little more than they need.
+            // Many sessions never fill a group: the first datagrams allocate little more than they need.
             let places = (self.filled + 1).next_power_of_two();
             self.reserve(places.min(self.code.data()));
             if let Some(slot) = slot_mut(&mut self.copies, self.longest, self.filled) {
@@ -279,7 +281,7 @@ impl Encoder {
         self.count(payload.len());
     }
 
-    /// Counts a shard of which there is a copy alone.
+    /// Counts a shard that exists only as a copy.
     fn count_copy(&mut self, len: usize) {
         let copy = slot(&self.copies, self.longest, self.filled);
         if let (Some(copy), false) = (copy.and_then(|copy| copy.get(..len)), self.given_up) {
@@ -289,14 +291,17 @@ impl Encoder {
     }
 
     fn count(&mut self, len: usize) {
-        debug_assert!(self.filled < self.lens.len(), "a full group is closed");
+        debug_assert!(
+            self.filled < self.lens.len(),
+            "a full group must have been closed"
+        );
         if let Some(slot) = self.lens.get_mut(self.filled) {
             *slot = len;
         }
         self.filled += 1;
     }
 
-    /// Ends the group, with its parity if that is wanted and not all of it was sent twice.
+    /// Ends the group, with its parity if `wanted` and not all of it was sent twice.
     fn close(&mut self, wanted: bool) {
         let twice = self.uncopied == 0 && self.protected == self.filled;
         if wanted && !self.given_up && !twice {
@@ -313,7 +318,7 @@ impl Encoder {
         (self.given_up, self.uncopied) = (false, 0);
     }
 
-    /// The number of a shard; a group does not straddle the end of the numbers.
+    /// Returns the number of a shard; a group does not cross the end of the numbers.
     fn seqid(first: u32, place: usize) -> u32 {
         first.wrapping_add(narrow(place))
     }
@@ -333,7 +338,7 @@ fn put(slot: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// Header and payload of a shard; a data payload begins with its size.
+/// Writes header and payload of a shard; a data payload starts with its size.
 fn put_shard(out: &mut [u8], seqid: u32, kind: u16, payload: &[u8]) -> Option<usize> {
     let len = SHARD_HEADER + payload.len();
     let out = out.get_mut(..len)?;
@@ -344,7 +349,7 @@ fn put_shard(out: &mut [u8], seqid: u32, kind: u16, payload: &[u8]) -> Option<us
 
 #[cfg(test)]
 impl Encoder {
-    /// Goes on at the group that `seqid` begins.
+    /// Continues at the group that starts with `seqid`.
     pub(crate) fn start_at(&mut self, seqid: u32) {
         self.first = seqid;
     }

@@ -1,26 +1,26 @@
 //! GF(2⁸) with the polynomial x⁸+x⁴+x³+x²+1 and the generator 2, and the tables of the kernels.
 //!
-//! All tables are made by the compiler.
+//! All tables are computed at compile time.
 
 /// The polynomial without its x⁸.
 const POLYNOMIAL: u8 = 0x1d;
 
-/// Powers of 2, twice over, so that two logarithms can be added without a reduction.
+/// Powers of 2, repeated once, so that two logarithms can be added without a reduction.
 static EXP: [u8; 510] = exponents();
 
-/// Logarithms to the base 2; that of 0 has no meaning.
+/// Logarithms to the base 2; that of 0 is undefined.
 static LOG: [u8; 256] = logarithms();
 
-/// For each factor its products with 0..16, then with the multiples of 16: a byte's product is
-/// the sum of those of its halves.
+/// For each factor its products with 0..16, then with the multiples of 16: the product of a byte is the sum
+/// of those of its nibbles.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", test))]
 pub(crate) static NIBBLES: [[u8; 32]; 256] = nibbles();
 
-/// For each factor the bit matrix of the multiplication, as `GF2P8AFFINEQB` wants it.
+/// For each factor the bit matrix of the multiplication, in the format of `GF2P8AFFINEQB`.
 #[cfg(target_arch = "x86_64")]
 pub(crate) static MATRICES: [u64; 256] = matrices();
 
-/// a · b
+/// Returns a · b.
 pub(crate) fn mul(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 {
         return 0;
@@ -28,7 +28,7 @@ pub(crate) fn mul(a: u8, b: u8) -> u8 {
     EXP[usize::from(LOG[usize::from(a)]) + usize::from(LOG[usize::from(b)])]
 }
 
-/// 1 / a; zero for zero, which has no inverse.
+/// Returns 1 / a; zero for zero, which has no inverse.
 pub(crate) fn inverse(a: u8) -> u8 {
     if a == 0 {
         return 0;
@@ -36,13 +36,13 @@ pub(crate) fn inverse(a: u8) -> u8 {
     EXP[255 - usize::from(LOG[usize::from(a)])]
 }
 
-/// 2 · a
+/// Returns 2 · a.
 const fn double(a: u8) -> u8 {
     let carry = if a & 0x80 != 0 { POLYNOMIAL } else { 0 };
     (a << 1) ^ carry
 }
 
-/// a · b without a table.
+/// Returns a · b, computed without a table.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", test))]
 const fn product(a: u8, mut b: u8) -> u8 {
     let (mut shifted, mut sum) = (a, 0);
@@ -95,8 +95,8 @@ const fn nibbles() -> [[u8; 32]; 256] {
     table
 }
 
-/// Bit i of a product is the parity of the input bits chosen by byte 7-i: bit j of that byte says
-/// whether bit i is set in factor · 2ʲ.
+/// Computes the matrices. Bit i of a product is the parity of the input bits selected by byte 7-i: bit j of
+/// that byte is set if bit i is set in factor · 2ʲ.
 #[cfg(target_arch = "x86_64")]
 const fn matrices() -> [u64; 256] {
     let mut table = [0; 256];

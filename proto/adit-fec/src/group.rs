@@ -1,4 +1,4 @@
-//! The shards of one group that have come, and what can be made of them.
+//! The received shards of one group, and the restoring of lost ones.
 
 use adit_wire::held;
 
@@ -22,8 +22,8 @@ impl Shard {
     }
 }
 
-/// Buffers of one size, lent and given back. It makes one only when all are out, and no more are
-/// out than groups can hold.
+/// A pool of buffers of one size. It allocates a buffer only when all are in use, and groups limit the
+/// number in use.
 #[derive(Debug)]
 pub(crate) struct Pool {
     free: Vec<Box<[u8]>>,
@@ -38,7 +38,7 @@ impl Pool {
         }
     }
 
-    /// A buffer whose first `len` bytes, at most all, are to be used. They hold old bytes.
+    /// Returns a buffer whose first `len` bytes, at most all, are to be used. It contains old bytes.
     fn take(&mut self, len: usize) -> Shard {
         let bytes = self.free.pop();
         let bytes = bytes.unwrap_or_else(|| vec![0; self.size].into_boxed_slice());
@@ -46,7 +46,7 @@ impl Pool {
         Shard { bytes, len }
     }
 
-    /// A buffer that begins with `payload`, as much of it as fits.
+    /// Returns a buffer that starts with `payload`, or as much of it as fits.
     fn copy(&mut self, payload: &[u8]) -> Shard {
         let mut shard = self.take(payload.len());
         if let (Some(to), Some(from)) = (shard.bytes.get_mut(..shard.len), payload.get(..shard.len))
@@ -60,13 +60,13 @@ impl Pool {
         self.free.push(shard.bytes);
     }
 
-    /// Frees what is not lent.
+    /// Frees the buffers that are not in use.
     pub(crate) fn trim(&mut self) {
         self.free = Vec::new();
     }
 }
 
-/// A shard where it was received, as one of several packets.
+/// A received shard, as one of several packets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lent<'a> {
     pub(crate) packets: &'a [&'a [u8]],
@@ -74,28 +74,31 @@ pub(crate) struct Lent<'a> {
 }
 
 impl<'a> Lent<'a> {
-    /// Of the shard.
+    /// Returns the payload of the shard.
     fn payload(self) -> &'a [u8] {
-        debug_assert!(self.at < self.packets.len(), "a shard of these packets");
+        debug_assert!(
+            self.at < self.packets.len(),
+            "the shard must be one of these packets"
+        );
         let packet = self.packets.get(self.at).copied().unwrap_or_default();
         held(packet, SHARD_HEADER..)
     }
 }
 
-/// A place in a group.
+/// A slot of a group.
 #[derive(Debug, Default)]
 enum Slot {
-    /// Its shard has not come
+    /// Its shard has not arrived
     #[default]
     Empty,
-    /// It is that one of the packets that are looked at
+    /// The index of its shard in the packets of the current view
     Lent(usize),
-    /// Copied
+    /// A copied shard
     Held(Shard),
 }
 
 impl Slot {
-    /// The shard, which must have been copied.
+    /// Returns the shard, which must have been copied.
     const fn held(&self) -> Option<&Shard> {
         match self {
             Self::Held(shard) => Some(shard),
@@ -104,30 +107,30 @@ impl Slot {
     }
 }
 
-/// What a shard did to its group.
+/// The effect of a shard on its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Added {
     /// It waits for others, or is not needed
     Nothing,
-    /// All data shards have come by themselves
+    /// All data shards have arrived, none was restored
     Complete,
     /// Lost data shards were restored
     Restored,
-    /// The group's shards cannot belong together
+    /// The group's shards are inconsistent
     Inconsistent,
 }
 
-/// One group. Once its data is complete or given up it holds no buffers; most are complete before
-/// the packets that brought them are out of sight, and never hold any.
+/// One group. Once its data is complete or given up it holds no buffers. Most groups are complete while
+/// their packets are still in view, and never hold any.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     slots: Vec<Slot>,
-    /// Some of them are only lent.
+    /// True if some of them are only borrowed.
     lent: bool,
     done: bool,
     data: usize,
     parity: usize,
-    /// Length of the parity shards, as soon as there is one.
+    /// Length of the parity shards, once there is one.
     len: Option<usize>,
 }
 
@@ -139,12 +142,12 @@ impl Group {
         }
     }
 
-    /// Whether shards are held until others come.
+    /// Returns true if shards are stored until others arrive.
     pub(crate) const fn waits(&self) -> bool {
         self.data + self.parity > 0
     }
 
-    /// Forgets all shards.
+    /// Discards all shards.
     pub(crate) fn clear(&mut self, pool: &mut Pool) {
         self.finish(pool);
         self.done = false;
@@ -160,7 +163,7 @@ impl Group {
         self.lent = false;
     }
 
-    /// Copies what is only lent: its packets go out of sight, or it is needed.
+    /// Copies borrowed shards, because their packets go out of view or the shards are needed.
     pub(crate) fn hold(&mut self, packets: &[&[u8]], pool: &mut Pool) {
         if !core::mem::take(&mut self.lent) {
             return;
@@ -172,7 +175,7 @@ impl Group {
         }
     }
 
-    /// Takes in the shard `lent`, of at most the pool's size; restored ones go to `ready`.
+    /// Adds the shard `lent`, of at most the pool's size; restored shards are appended to `ready`.
     pub(crate) fn add(
         &mut self,
         place: usize,
@@ -211,7 +214,7 @@ impl Group {
         restored.map_or(Added::Inconsistent, |()| Added::Restored)
     }
 
-    /// With as many shards as the code has data shards, and parity among them.
+    /// Restores the lost data shards from as many shards as the code has data shards, including parity.
     fn restore(&mut self, code: &mut Code, pool: &mut Pool, ready: &mut Vec<Shard>) -> Option<()> {
         let len = self.len?;
         let mut at_hand = Set::default();
@@ -222,7 +225,7 @@ impl Group {
         let first = ready.len();
         for ((place, slot), input) in data.iter_mut().enumerate().zip(&mut inputs) {
             if let Slot::Held(shard) = slot {
-                // Parity is made over the longest payload with zeros behind the others.
+                // Parity is computed over the longest payload, with the others zero-padded.
                 shard.bytes.get_mut(shard.len..len)?.fill(0);
                 at_hand.insert(place);
                 *input = shard.bytes.get(..len)?;

@@ -1,9 +1,9 @@
 //! Forward error correction: Reed–Solomon over GF(2⁸) and the framing of kcp-go, sans-IO.
 //!
-//! [`Code`] makes parity shards of data shards and data shards of what is left; its kernels are
-//! chosen for the CPU at run time. [`Encoder`] and [`Decoder`] put it around datagrams as kcp-go
-//! and kcptun do: bytes and the time come in as arguments, packets lie in the caller's buffers, and
-//! nothing is allocated for a packet once the buffers are there.
+//! [`Code`] computes parity shards from data shards and restores data shards from the remaining ones; its
+//! kernels are chosen for the CPU at run time. [`Encoder`] and [`Decoder`] apply it to datagrams like
+//! kcp-go and kcptun: bytes and the time are arguments, packets are in the caller's buffers, and once the
+//! buffers exist nothing is allocated for a packet.
 //!
 //! ```
 //! use adit_fec::{Code, Decoder, Encoder, HEADER};
@@ -38,7 +38,7 @@ mod group;
 mod matrix;
 mod packet;
 mod plans;
-// Kernels: each `unsafe` there says why it is sound; tests compare each with its safe twin.
+// Kernels: each `unsafe` there states why it is sound; tests compare each with the safe version.
 #[allow(unsafe_code)]
 mod simd;
 mod sums;

@@ -1,8 +1,8 @@
-//! The parity rows of both codes, and the rows that bring lost shards back.
+//! The parity rows of both codes, and the solver for lost shards.
 
 use crate::field::{inverse, mul};
 
-/// Which code. The two do not understand each other.
+/// A kind of code. The two kinds are incompatible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Matrix {
     /// rᶜ for row r and column c, times the inverse of its upper square: the code of kcp-go.
@@ -12,7 +12,8 @@ pub enum Matrix {
 }
 
 impl Matrix {
-    /// The parity rows one after the other, `data` factors each. The two numbers make 256 at most.
+    /// Returns the parity rows, concatenated, with `data` factors each. `data` and `parity` add up to 256
+    /// at most.
     pub(crate) fn rows(self, data: usize, parity: usize) -> Vec<u8> {
         match self {
             Self::Vandermonde => vandermonde(data, parity),
@@ -21,9 +22,9 @@ impl Matrix {
     }
 }
 
-/// Multiplying by the inverse of the upper square makes the data shards the values of a polynomial
-/// at 0, 1, … data-1, so a parity shard r is its value at r by Lagrange's formula: column c is the
-/// product of (r-j) / (c-j) over all data points j other than c. No matrix is inverted.
+/// Multiplication with the inverse of the upper square makes the data shards the values of a polynomial at
+/// 0, 1, … data-1, so parity shard r is its value at r by Lagrange's formula: column c is the product of
+/// (r-j) / (c-j) over all data points j other than c. No matrix is inverted.
 fn vandermonde(data: usize, parity: usize) -> Vec<u8> {
     let weights: Vec<u8> = points(0, data)
         .map(|c| {
@@ -49,13 +50,13 @@ fn cauchy(data: usize, parity: usize) -> Vec<u8> {
         .collect()
 }
 
-/// `count` elements of the field from `first` on.
+/// Returns `count` elements of the field from `first` on.
 fn points(first: usize, count: usize) -> impl Iterator<Item = u8> {
     (0..=u8::MAX).skip(first).take(count)
 }
 
-/// Turns `augmented`, rows of `square` + `right` factors, into identity and solution by
-/// elimination; false if the square has no inverse.
+/// Transforms `augmented`, rows of `square` + `right` factors, into identity and solution by Gaussian
+/// elimination; returns false if the square has no inverse.
 pub(crate) fn solve(augmented: &mut [u8], square: usize, right: usize) -> bool {
     let width = square + right;
     for pivot in 0..square {

@@ -1,4 +1,4 @@
-//! The header of a shard and its kinds. All numbers are little-endian.
+//! The header of a shard, and the kinds of packets. All numbers are little-endian.
 //!
 //! ```text
 //! seqid u32 | type u16 | payload
@@ -11,13 +11,13 @@ use adit_wire::narrow;
 
 use crate::CodeError;
 
-/// Bytes of sequence number and type.
+/// Length of sequence number and type, in bytes.
 pub(crate) const SHARD_HEADER: usize = 6;
-/// Bytes of the size that begins a data payload.
+/// Length of the size field at the start of a data payload, in bytes.
 pub(crate) const SIZE: usize = 2;
-/// Bytes in front of a datagram in a data shard.
+/// Number of bytes before a datagram in a data shard.
 pub const HEADER: usize = SHARD_HEADER + SIZE;
-/// Bytes in front of the payload of an out-of-band packet.
+/// Number of bytes before the payload of an out-of-band packet.
 pub const OOB_HEADER: usize = HEADER + 4;
 
 pub(crate) const DATA: u16 = 0x00f1;
@@ -27,34 +27,34 @@ const OOB: u16 = 0x00f3;
 /// A packet with a header of this crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// One datagram
+    /// A data shard with one datagram
     Data {
         /// Number of the shard.
         seqid: u32,
-        /// Size and datagram: what parity is made of.
+        /// Size and datagram: the input of the parity.
         payload: &'a [u8],
         /// The datagram alone; may be empty.
         datagram: &'a [u8],
     },
-    /// Redundancy
+    /// A parity shard
     Parity {
         /// Number of the shard.
         seqid: u32,
-        /// One byte for each of the longest data payload, at least the two of its size.
+        /// As long as the longest data payload of the group, at least the two bytes of its size.
         payload: &'a [u8],
     },
-    /// Unreliable, unordered, not protected
+    /// An out-of-band packet: unreliable, unordered, not protected
     Oob {
-        /// The conversation.
+        /// Identifier of the conversation.
         conv: u32,
-        /// What was sent.
+        /// The bytes sent.
         payload: &'a [u8],
     },
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a packet; `None` if it has no such header (it is a bare KCP datagram then, whose
-    /// command byte cannot be taken for a type), is cut short, or has a size that is not its own.
+    /// Parses a packet. Returns `None` if it has no such header (it is a bare KCP datagram then, whose
+    /// command byte cannot be mistaken for a type), is truncated, or has a wrong size.
     #[must_use]
     pub fn parse(packet: &'a [u8]) -> Option<Self> {
         let (seqid, rest) = packet.split_first_chunk()?;
@@ -79,8 +79,8 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Writes an out-of-band packet to the front of `out` and gives its length; `None` if it does not
-/// fit there or the payload is beyond 65,529 bytes.
+/// Writes an out-of-band packet to the front of `out` and returns its length. Returns `None` if it does not
+/// fit there or the payload is longer than 65,529 bytes.
 pub fn put_oob(conv: u32, payload: &[u8], out: &mut [u8]) -> Option<usize> {
     let size = u16::try_from(payload.len().checked_add(OOB_HEADER - SHARD_HEADER)?).ok()?;
     let (header, rest) = out.split_first_chunk_mut::<OOB_HEADER>()?;
@@ -107,7 +107,7 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// For groups of `shards`, 1 to 256.
+    /// Creates the numbers of groups of `shards`, 1 to 256.
     pub(crate) fn new(shards: usize) -> Result<Self, CodeError> {
         let group = narrow::<u32>(shards);
         let groups = u32::MAX.checked_div(group).ok_or(CodeError::Shards)?;
@@ -115,24 +115,24 @@ impl Numbers {
         Ok(Self { group, end })
     }
 
-    /// The first number that no shard has.
+    /// Returns the first number that no shard has.
     #[cfg(test)]
     pub(crate) const fn end(self) -> u32 {
         self.end
     }
 
-    /// How many groups there are before the numbers begin again.
+    /// Returns the number of groups before the numbers wrap around.
     pub(crate) const fn groups(self) -> u32 {
         self.end / self.group
     }
 
-    /// The group of a shard and its place there; `None` for a number that no shard has.
+    /// Returns the group of a shard and its index in the group; `None` for a number that no shard has.
     pub(crate) fn place(self, seqid: u32) -> Option<(u32, usize)> {
         let place = usize::try_from(seqid % self.group).ok()?;
         (seqid < self.end).then_some((seqid / self.group, place))
     }
 
-    /// The number `steps` (at most one group) further.
+    /// Returns the number that is `steps` (at most one group) further.
     pub(crate) const fn after(self, seqid: u32, steps: u32) -> u32 {
         let left = self.end - seqid;
         if steps < left {

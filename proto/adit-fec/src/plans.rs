@@ -1,13 +1,13 @@
-//! How to bring lost shards back, remembered for the patterns of loss seen last.
+//! A cache of plans for restoring lost shards, for the most recent loss patterns.
 
 use crate::matrix::solve;
 
-/// The most shards of a code, data and parity.
+/// Maximum number of shards of a code, data and parity.
 pub(crate) const MAX_SHARDS: usize = 256;
 
-/// Bytes of plans that are kept, but one plan at least.
+/// Maximum size of the cached plans, in bytes; at least one plan is cached.
 const KEPT_BYTES: usize = 16 * 1024;
-/// Plans that are kept at most: they are searched one by one.
+/// Maximum number of cached plans: they are searched one by one.
 const KEPT_PLANS: usize = 64;
 
 /// A set of shard numbers.
@@ -28,9 +28,9 @@ impl Set {
     }
 }
 
-/// Plans by the set of shards that are at hand, the least used given up first.
+/// The cached plans by the set of available shards. The least recently used one is evicted first.
 ///
-/// The memory is taken with the first plan and never grows.
+/// The memory is allocated with the first plan and never grows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Plans {
     index: Vec<Entry>,
@@ -46,11 +46,11 @@ struct Entry {
 }
 
 impl Plans {
-    /// The factors that make the lost data shards, `data` for each, of the shards at hand: data
-    /// shards at their places, and at the place of the n-th lost one the n-th parity shard.
+    /// Returns the factors that compute the lost data shards, `data` for each, from the available shards:
+    /// data shards at their index, and at the index of the n-th lost one the n-th parity shard.
     ///
-    /// `at_hand` has exactly `data` members. `None` if no plan exists, which no set of this crate's
-    /// codes can cause.
+    /// `at_hand` has exactly `data` members. Returns `None` if no plan exists, which cannot happen with the
+    /// codes of this crate.
     pub(crate) fn get(&mut self, code: &[u8], data: usize, at_hand: Set) -> Option<&[u8]> {
         let lost = (0..data).filter(|&c| !at_hand.contains(c)).count();
         let size = data * data.min(code.len() / data);
@@ -95,8 +95,8 @@ impl Plans {
     }
 }
 
-/// One equation for each parity shard at hand: the lost shards times their factors on the left,
-/// the shards at hand times theirs on the right. Gives their number.
+/// Writes one equation for each available parity shard: the lost shards times their factors on the left,
+/// the available shards times theirs on the right. Returns the number of equations.
 fn equations(code: &[u8], data: usize, at_hand: Set, out: &mut Vec<u8>) -> usize {
     out.clear();
     let lost = |c: &usize| !at_hand.contains(*c);

@@ -1,26 +1,25 @@
-//! Parity in the making: each data shard is added as it comes, so that none need be kept.
+//! Incremental parity: each data shard is added as it arrives, so that none has to be stored.
 
 use crate::Code;
 
-/// Bytes of the widest register, and of a line of cache.
+/// Size of the widest register and of a cache line, in bytes.
 const ROUND: usize = 64;
 
-/// The parity shards of a group, as far as it has come.
+/// The parity shards of a group, as computed so far.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
-    /// Rows of `stride` bytes from `start` on, each at the beginning of a line of cache; none until
-    /// the first shard.
+    /// Rows of `stride` bytes from `start` on, each aligned to a cache line; none before the first shard.
     bytes: Vec<u8>,
     start: usize,
     stride: usize,
-    /// Bytes of each row that are of this group, a multiple of [`ROUND`].
+    /// Number of bytes of each row used by this group, a multiple of [`ROUND`].
     extent: usize,
     /// Length of the longest shard.
     len: usize,
 }
 
 impl Sums {
-    /// For shards of at most `longest` bytes.
+    /// Creates sums for shards of at most `longest` bytes.
     pub(crate) fn new(longest: usize) -> Self {
         Self {
             stride: longest.next_multiple_of(ROUND),
@@ -28,24 +27,24 @@ impl Sums {
         }
     }
 
-    /// A group begins.
+    /// Starts a new group.
     pub(crate) const fn clear(&mut self) {
         (self.extent, self.len) = (0, 0);
     }
 
-    /// Frees the memory, and forgets what there was.
+    /// Frees the memory and discards its content.
     pub(crate) fn trim(&mut self) {
         self.bytes = Vec::new();
         self.clear();
     }
 
-    /// A parity shard.
+    /// Returns a parity shard.
     pub(crate) fn row(&self, row: usize) -> Option<&[u8]> {
         let rows = self.bytes.get(self.start..)?;
         rows.chunks_exact(self.stride).nth(row)?.get(..self.len)
     }
 
-    /// Adds data shard `place`, of at most the longest length.
+    /// Adds data shard `place`, of at most the maximum length.
     pub(crate) fn add(&mut self, code: &Code, place: usize, shard: &[u8]) {
         let wanted = shard.len().next_multiple_of(ROUND).min(self.stride);
         let size = code.parity() * self.stride;

@@ -1,9 +1,9 @@
-//! Finding out how many shards the peer's groups have, from the order of their kinds.
+//! Detection of the number of shards in the peer's groups, from the order of their kinds.
 
-/// The shards that are looked at: those of a whole group of any size, and its edges.
+/// Number of shards to examine: a whole group of any size, and its edges.
 const SAMPLES: usize = 258;
 
-/// What kind of shard had a number.
+/// The kind of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Data,
@@ -13,7 +13,7 @@ pub(crate) enum Kind {
 /// The last shards, by number and kind.
 #[derive(Debug, Clone)]
 pub(crate) struct Tuner {
-    /// At most [`SAMPLES`]; fewer for a session that says little.
+    /// At most [`SAMPLES`]; fewer for a session with little traffic.
     samples: Vec<(u32, Kind)>,
     taken: usize,
 }
@@ -26,7 +26,8 @@ impl Tuner {
         }
     }
 
-    /// Remembers a shard in place of the oldest. True if its kind is not that of the one before.
+    /// Stores a shard in place of the oldest. Returns true if its kind differs from that of the previous
+    /// one.
     pub(crate) fn sample(&mut self, seqid: u32, kind: Kind) -> bool {
         let before = self.taken.checked_sub(1).map(|last| last % SAMPLES);
         let turned = before
@@ -40,8 +41,9 @@ impl Tuner {
         turned
     }
 
-    /// Data and parity shards of a group: the lengths of the first runs that were seen whole, from
-    /// the last shard of the other kind before them to the first one behind, without a gap.
+    /// Returns the numbers of data and parity shards of a group: the lengths of the first runs that were
+    /// seen whole, from the last shard of the other kind before them to the first one after them, without a
+    /// gap.
     pub(crate) fn groups(&self) -> Option<(usize, usize)> {
         let mut sorted = self.samples.clone();
         sorted.sort_unstable();
@@ -52,7 +54,7 @@ impl Tuner {
 }
 
 fn first_run(sorted: &[(u32, Kind)], kind: Kind) -> Option<usize> {
-    // Shards since the run's left edge, if that was seen.
+    // Number of shards since the run's left edge, if that was seen.
     let mut run = None;
     for ((seqid, before), (next, now)) in sorted.iter().zip(sorted.iter().skip(1)) {
         let step = next - seqid;

@@ -1,39 +1,42 @@
-//! The address form of RFC 1928 section 5, used by SOCKS5, Shadowsocks and ShadowsocksR.
+//! The RFC 1928 section 5 address format, used by SOCKS5, Shadowsocks and ShadowsocksR.
 //!
-//! `ATYP(1) ‖ ADDR ‖ PORT(2, big-endian)`; ATYP 1 is IPv4, 3 a name with a length byte, 4 IPv6.
+//! The layout is `ATYP(1) ‖ ADDR ‖ PORT(2, big-endian)`. ATYP 1 is IPv4, 3 a host name with a length byte,
+//! 4 IPv6.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::{Host, Reader, Short, Target, unmap};
 
-/// The longest encoded address: a name of 255 bytes.
+/// Maximum length of an encoded address, in bytes: a host name of 255 bytes.
 pub const MAX_ADDR_LEN: usize = 1 + 1 + 255 + 2;
 
 const IPV4: u8 = 0x01;
 const NAME: u8 = 0x03;
 const IPV6: u8 = 0x04;
 
-/// Why bytes are not an address.
+/// An error from decoding an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddrError {
-    /// More bytes are needed: at least this many in total.
-    #[error("the address is cut short")]
+    /// The input ends before the address does.
+    #[error("the address is truncated")]
     Short {
-        /// Bytes needed from the start of the address before it is worth trying again.
+        /// Minimum number of bytes, from the start of the address, that the next attempt needs.
         total: usize,
     },
-    /// An address type other than 1, 3 and 4.
+    /// The address type is not 1, 3 or 4.
     #[error("unknown address type {0:#04x}")]
     Type(u8),
-    /// An empty name or one with forbidden bytes.
-    #[error("bad host name in the address")]
+    /// The host name is empty or contains forbidden bytes.
+    #[error("invalid host name in the address")]
     Name,
 }
 
-/// Reads an address from the front of `bytes`; gives it with its encoded length.
+/// Decodes the address at the front of `bytes` and returns it with its encoded length.
 ///
-/// A name that is an IP literal becomes that address, so that no later check can be evaded by
-/// spelling.
+/// A host name that is an IP literal becomes that address, so that spelling cannot evade a later check.
+///
+/// # Errors
+/// [`AddrError::Short`] if `bytes` ends early, otherwise the reason why the bytes are not an address.
 pub fn parse_addr(bytes: &[u8]) -> Result<(Target, usize), AddrError> {
     let total = match bytes {
         [] => return Err(AddrError::Short { total: 1 }),
@@ -70,7 +73,7 @@ fn read(field: &[u8]) -> Result<Result<Target, AddrError>, Short> {
     }))
 }
 
-/// Appends the encoded address to `out`.
+/// Appends the encoded address of `target` to `out`.
 pub fn put_addr(target: &Target, out: &mut Vec<u8>) {
     match &target.host {
         Host::Ip(IpAddr::V4(ip)) => {
@@ -83,7 +86,7 @@ pub fn put_addr(target: &Target, out: &mut Vec<u8>) {
         }
         Host::Name(name) => {
             out.push(NAME);
-            // A `Name` has at most 255 bytes by construction.
+            // A `Name` is at most 255 bytes long by construction.
             out.push(name.as_str().len() as u8);
             out.extend_from_slice(name.as_str().as_bytes());
         }
@@ -92,7 +95,7 @@ pub fn put_addr(target: &Target, out: &mut Vec<u8>) {
 }
 
 impl Target {
-    /// The length of this target in the form of RFC 1928 section 5.
+    /// Returns the encoded length of this target (RFC 1928 section 5), in bytes.
     #[must_use]
     pub fn addr_len(&self) -> usize {
         match &self.host {
@@ -146,7 +149,7 @@ mod tests {
         let (target, _) = parse_addr(b"\x03\x099.9.9.9.9\x00\x35").unwrap();
         assert!(
             matches!(target.host, Host::Name(_)),
-            "five numbers are no address"
+            "five numbers are not an address"
         );
         let (target, _) = parse_addr(b"\x03\x079.9.9.9\x00\x35").unwrap();
         assert_eq!(target, "9.9.9.9:53".parse().unwrap());

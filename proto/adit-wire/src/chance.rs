@@ -1,14 +1,14 @@
-//! Chance as an argument.
+//! Random bytes as an argument.
 
 /// A source of random bytes.
 ///
-/// The cores never name a generator: the application passes a seeded CSPRNG, a test passes
-/// [`FixedEntropy`] and gets the same bytes in every run.
+/// The cores never name a generator: applications pass a seeded CSPRNG, tests pass [`FixedEntropy`] and get
+/// the same bytes in every run.
 pub trait Entropy {
     /// Fills `out` with random bytes.
     fn fill(&mut self, out: &mut [u8]);
 
-    /// A number in `low..=high`, uniform up to a bias of 2⁻³².
+    /// Returns a number in `low..=high`, uniform up to a bias of 2⁻³².
     fn between(&mut self, low: u16, high: u16) -> u16 {
         let mut raw = [0; 8];
         self.fill(&mut raw);
@@ -18,7 +18,7 @@ pub trait Entropy {
     }
 }
 
-/// Bytes known in advance, for tests and golden vectors; zeros when they run out.
+/// A generator of predetermined bytes for tests and golden vectors; it returns zeros after the last one.
 #[derive(Debug, Clone, Default)]
 pub struct FixedEntropy {
     bytes: Vec<u8>,
@@ -26,7 +26,7 @@ pub struct FixedEntropy {
 }
 
 impl FixedEntropy {
-    /// Hands out `bytes` in order.
+    /// Creates a generator that returns `bytes` in order.
     #[must_use]
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self {

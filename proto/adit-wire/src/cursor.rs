@@ -1,10 +1,10 @@
-//! A reader that cannot over-read.
+//! A bounds-checked reader over a byte slice.
 
-/// The bytes ended before the field did.
+/// An error: the input ends before the field does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Short;
 
-/// Reads big-endian fields from a slice, front to back.
+/// A reader of big-endian fields in a slice, front to back.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -12,7 +12,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads from the start of `bytes`.
+    /// Creates a reader at the start of `bytes`.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self {
@@ -21,49 +21,53 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Bytes not read yet.
+    /// Returns the bytes that have not been read.
     #[must_use]
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Number of bytes read so far.
+    /// Returns the number of bytes read so far.
     #[must_use]
     pub const fn consumed(&self) -> usize {
         self.start - self.rest.len()
     }
 
-    /// The next `n` bytes.
+    /// Reads the next `n` bytes.
+    ///
+    /// # Errors
+    /// [`Short`] if fewer than `n` bytes are left; nothing is read then. The same applies to the other
+    /// methods.
     pub fn take(&mut self, n: usize) -> Result<&'a [u8], Short> {
         let (head, tail) = self.rest.split_at_checked(n).ok_or(Short)?;
         self.rest = tail;
         Ok(head)
     }
 
-    /// The next `N` bytes as an array.
+    /// Reads the next `N` bytes as an array.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Short> {
         let (head, tail) = self.rest.split_first_chunk::<N>().ok_or(Short)?;
         self.rest = tail;
         Ok(*head)
     }
 
-    /// One byte.
+    /// Reads one byte.
     pub fn u8(&mut self) -> Result<u8, Short> {
         self.array::<1>().map(|[b]| b)
     }
 
-    /// Two bytes, big-endian.
+    /// Reads two bytes as a big-endian number.
     pub fn u16(&mut self) -> Result<u16, Short> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// Eight bytes, big-endian.
+    /// Reads eight bytes as a big-endian number.
     pub fn u64(&mut self) -> Result<u64, Short> {
         self.array().map(u64::from_be_bytes)
     }
 }
 
-/// A big-endian number without the zeros in front of it; nothing for zero itself.
+/// Returns a big-endian number without its leading zeros: an empty slice for zero.
 #[must_use]
 pub const fn without_zeros(mut number: &[u8]) -> &[u8] {
     while let [0, rest @ ..] = number {

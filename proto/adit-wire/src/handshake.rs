@@ -1,41 +1,42 @@
-//! A bounded dialogue, then done.
+//! Bounded dialogues with a peer.
 
 use crate::{Broken, held, held_mut};
 
 /// A dialogue with a peer that ends in a value: SOCKS, HTTP CONNECT, a Shadowsocks header.
 ///
-/// The driver reads bytes, calls [`step`](Self::step), sends what was appended to `tx`, and goes
-/// on until [`Step::Done`]. Bytes behind the end of the dialogue are left in `rx`.
+/// The driver reads bytes, calls [`step`](Self::step), sends what was appended to `tx`, and continues until
+/// [`Step::Done`]. Bytes after the end of the dialogue stay in `rx`.
 pub trait Handshake {
-    /// What the dialogue was for.
+    /// The result of the dialogue.
     type Output;
-    /// Why it failed; becomes a [`Broken`] at the engine's border.
+    /// The reason of a failure; converted to a [`Broken`] at the engine's boundary.
     type Error: Into<Broken>;
 
-    /// Eats what it can from `rx` and appends answers to `tx`.
+    /// Consumes what it can from `rx` and appends answers to `tx`.
     ///
-    /// On [`Step::NeedMore`] the next call's `rx` begins with the bytes that were not eaten.
-    /// On an error the driver still sends what was appended to `tx` (a refusal), then closes.
-    /// Bytes in `rx` that are not eaten may have been altered in place (decrypted) by the core;
-    /// the driver hands them back unchanged.
+    /// After [`Step::NeedMore`], the next call's `rx` begins with the bytes that were not consumed. The
+    /// core may have altered these in place (decrypted them); the driver passes them back unchanged.
+    ///
+    /// # Errors
+    /// The driver still sends what was appended to `tx` (a refusal), then closes the connection.
     fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>)
     -> Result<Step<Self::Output>, Self::Error>;
 }
 
-/// How far a [`Handshake`] has come.
+/// The progress of a [`Handshake`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step<T> {
-    /// Call again when `rx` holds at least `total` bytes, counted from the first uneaten one.
-    /// Always more than `rx` held.
+    /// More input is needed: call again when `rx` has at least `total` bytes, counted from the first one
+    /// that was not consumed. `total` is always greater than the length of `rx`.
     NeedMore {
-        /// Bytes wanted in `rx`.
+        /// Minimum length of `rx`, in bytes.
         total: usize,
     },
-    /// The dialogue is over.
+    /// The dialogue is complete.
     Done(T),
 }
 
-/// Received bytes; may be opened in place.
+/// A buffer of received bytes, which may be opened in place.
 #[derive(Debug)]
 pub struct Rx<'a> {
     bytes: &'a mut [u8],
@@ -43,42 +44,42 @@ pub struct Rx<'a> {
 }
 
 impl<'a> Rx<'a> {
-    /// Wraps what has been received so far.
+    /// Wraps the bytes received so far.
     pub fn new(bytes: &'a mut [u8]) -> Self {
         Self { bytes, eaten: 0 }
     }
 
-    /// The bytes not eaten yet.
+    /// Returns the bytes that have not been consumed.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         held(self.bytes, self.eaten..)
     }
 
-    /// The bytes not eaten yet, to be opened in place.
+    /// Returns the bytes that have not been consumed, to be opened in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         held_mut(self.bytes, self.eaten..)
     }
 
-    /// Marks `n` more bytes as used; more than there are eats all.
+    /// Marks the next `n` bytes as consumed, or all of them if there are fewer.
     pub fn eat(&mut self, n: usize) {
         self.eaten = self.eaten.saturating_add(n).min(self.bytes.len());
     }
 
-    /// Bytes eaten since [`Rx::new`].
+    /// Returns the number of bytes consumed since [`Rx::new`].
     #[must_use]
     pub const fn eaten(&self) -> usize {
         self.eaten
     }
 }
 
-/// Bytes to send.
+/// A buffer of bytes to send.
 #[derive(Debug)]
 pub struct Tx<'a> {
     out: &'a mut Vec<u8>,
 }
 
 impl<'a> Tx<'a> {
-    /// Appends to `out`.
+    /// Creates a buffer that appends to `out`.
     pub const fn new(out: &'a mut Vec<u8>) -> Self {
         Self { out }
     }
@@ -88,7 +89,7 @@ impl<'a> Tx<'a> {
         self.out.extend_from_slice(bytes);
     }
 
-    /// The buffer itself, for encoders that append to a `Vec`.
+    /// Returns the underlying buffer, for encoders that append to a `Vec`.
     pub const fn buf(&mut self) -> &mut Vec<u8> {
         self.out
     }

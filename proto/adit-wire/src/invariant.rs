@@ -1,47 +1,53 @@
-//! Ranges and numbers that are right by construction, said where they are used.
+//! Slicing and integer conversion for ranges and numbers that are valid by construction.
 //!
-//! Nothing panics in a release build: a range outside of its slice gives nothing, a number that is
-//! too large the largest there is. Where that cannot happen, these functions say so, and a debug
-//! build (tests, fuzzing, simulations) stops at the caller if it happens all the same. They are not
-//! for what a peer or a user chooses: that may fail, and is checked with `get` and `try_from`.
+//! These functions never panic in a release build: a range outside its slice yields an empty slice, a
+//! number that is too large yields the type's maximum. Calling one states that this cannot happen, and a
+//! debug build (tests, fuzzing, simulations) panics at the caller if it does. Do not use them for values
+//! that a peer or a user chooses: these may be out of range and are checked with `get` and `try_from`.
 
 use core::slice::SliceIndex;
 
 const _: () = assert!(
     usize::BITS >= 32 && usize::BITS <= 64,
-    "a length is between a u32 and a u64"
+    "usize must be at least a u32 and at most a u64"
 );
 
-/// `all[range]`, which lies inside.
+/// Returns `all[range]` for a range that lies inside `all`.
 ///
-/// If it does not: a panic in a debug build, nothing at all in a release build.
+/// # Panics
+/// Panics in a debug build if it does not; a release build returns an empty slice.
 #[inline]
 #[must_use]
 #[track_caller]
 pub fn held<T, I: SliceIndex<[T], Output = [T]>>(all: &[T], range: I) -> &[T] {
     let part = all.get(range);
-    debug_assert!(part.is_some(), "a range outside of {} items", all.len());
+    debug_assert!(
+        part.is_some(),
+        "range outside a slice of {} items",
+        all.len()
+    );
     part.unwrap_or_default()
 }
 
-/// `all[range]`, which lies inside, to be written.
+/// Returns `all[range]` as a mutable slice for a range that lies inside `all`.
 ///
-/// If it does not: a panic in a debug build, nothing at all in a release build.
+/// # Panics
+/// Panics in a debug build if it does not; a release build returns an empty slice.
 #[inline]
 #[must_use]
 #[track_caller]
 pub fn held_mut<T, I: SliceIndex<[T], Output = [T]>>(all: &mut [T], range: I) -> &mut [T] {
     let len = all.len();
     let part = all.get_mut(range);
-    debug_assert!(part.is_some(), "a range outside of {len} items");
+    debug_assert!(part.is_some(), "range outside a slice of {len} items");
     part.unwrap_or_default()
 }
 
-/// The first `N` bytes of an array that has as many, which the compiler checks.
+/// Returns the first `N` bytes of an array. The compiler checks that it has that many.
 #[inline]
 #[must_use]
 pub fn front<const N: usize, const ALL: usize>(all: &[u8; ALL]) -> [u8; N] {
-    const { assert!(N <= ALL, "the array is shorter") }
+    const { assert!(N <= ALL, "the array has fewer than N bytes") }
     let mut front = [0; N];
     for (to, from) in front.iter_mut().zip(all) {
         *to = *from;
@@ -49,21 +55,22 @@ pub fn front<const N: usize, const ALL: usize>(all: &[u8; ALL]) -> [u8; N] {
     front
 }
 
-/// A number that is not negative in a smaller type, which it fits.
+/// Converts a non-negative number that fits into the smaller type `N`.
 ///
-/// If it does not: a panic in a debug build, the type's largest number in a release build.
+/// # Panics
+/// Panics in a debug build if it does not fit; a release build returns the maximum of `N`.
 #[inline]
 #[must_use]
 #[track_caller]
 pub fn narrow<N: Number>(number: impl TryInto<N>) -> N {
     let number = number.try_into().ok();
-    debug_assert!(number.is_some(), "a number above {}", N::MOST);
+    debug_assert!(number.is_some(), "number above {}", N::MOST);
     number.unwrap_or(N::MOST)
 }
 
-/// What [`narrow`] gives.
+/// An integer type that [`narrow`] converts to.
 pub trait Number: Copy + core::fmt::Display {
-    /// The largest number.
+    /// The maximum of the type.
     const MOST: Self;
 }
 
@@ -77,14 +84,14 @@ macro_rules! numbers {
 
 numbers!(u8 u16 u32 u64 usize i32 i64);
 
-/// A length as a `u64`. Every length fits.
+/// Converts a length to a `u64`. Every length fits.
 #[inline]
 #[must_use]
 pub const fn u64_from(len: usize) -> u64 {
     len as u64
 }
 
-/// A number as a `usize`. Every `u32` fits.
+/// Converts a `u32` to a `usize`. Every `u32` fits.
 #[inline]
 #[must_use]
 pub const fn usize_from(number: u32) -> usize {

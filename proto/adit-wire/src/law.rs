@@ -1,12 +1,16 @@
-//! The laws every codec obeys, as functions that tests and fuzz targets of all crates call.
+//! Properties that every codec has, as functions for the tests and fuzz targets of all crates.
 //!
-//! * any split of the wire bytes gives the same plaintext;
-//! * any flipped bit of an authenticated stream gives an error or a wait, never other plaintext;
-//! * `NeedMore` always asks for more than there is, so a driver never spins.
+//! * The plaintext does not depend on how the wire bytes are split.
+//! * A flipped bit in an authenticated stream leads to an error or to a request for more, never to other
+//!   plaintext.
+//! * `NeedMore` always requests more than is available, so that a driver never spins.
 
 use crate::{Broken, Handshake, Open, Opened, Room, Rx, Seal, Step, Tx};
 
-/// Seals `payload` in records of at most `piece` bytes.
+/// Seals `payload` in records of at most `piece` bytes each and returns the wire bytes.
+///
+/// # Errors
+/// The codec's error, or [`Broken::NoRoom`] if it returns a range outside its record.
 pub fn seal_all(seal: &mut dyn Seal, payload: &[u8], piece: usize) -> Result<Vec<u8>, Broken> {
     let mut wire = Vec::new();
     let mut rest = payload;
@@ -25,12 +29,15 @@ pub fn seal_all(seal: &mut dyn Seal, payload: &[u8], piece: usize) -> Result<Vec
     }
 }
 
-/// Opens `wire` as it would arrive in pieces of the given sizes (repeated for ever).
+/// Opens `wire` as if it arrived in parts of the given sizes, repeated cyclically.
 ///
-/// Gives the plaintext and the wire bytes left over when the input ended.
+/// Returns the plaintext and the number of wire bytes left when the input ended.
+///
+/// # Errors
+/// The codec's error.
 ///
 /// # Panics
-/// When the codec breaks the contract of [`Open`].
+/// Panics if the codec breaks the contract of [`Open`].
 pub fn open_all(
     open: &mut dyn Open,
     wire: &[u8],
@@ -51,7 +58,7 @@ pub fn open_all(
                 Opened::NeedMore { total } => {
                     assert!(
                         total > held.len(),
-                        "NeedMore must ask for more than there is"
+                        "NeedMore must request more than is available"
                     );
                     break;
                 }
@@ -67,17 +74,19 @@ pub fn open_all(
     Ok((plain, held.len()))
 }
 
-/// What a handshake gave: its output or the wait it ended in, its answers, the bytes left over.
+/// The outcome of a handshake: its last step, its answers and the bytes left over.
 pub type Dialogue<T> = (Step<T>, Vec<u8>, Vec<u8>);
 
-/// Why a handshake failed, with the answers to be sent before it ends.
+/// The error of a failed handshake, and the answers to send before closing.
 pub type Failure<E> = (E, Vec<u8>);
 
-/// Runs a handshake over `input` as it would arrive in pieces of the given sizes. An error comes
-/// with the answers that were to be sent before it.
+/// Runs a handshake over `input` as if it arrived in parts of the given sizes, repeated cyclically.
+///
+/// # Errors
+/// The handshake's error, with the answers that were to be sent before it.
 ///
 /// # Panics
-/// When the core breaks the contract of [`Handshake`].
+/// Panics if the core breaks the contract of [`Handshake`].
 pub fn converse<H: Handshake>(
     core: &mut H,
     input: &[u8],
@@ -98,7 +107,7 @@ pub fn converse<H: Handshake>(
             Step::NeedMore { total } => {
                 assert!(
                     total > before - eaten,
-                    "NeedMore must ask for more than there is"
+                    "NeedMore must request more than is available"
                 );
                 if rest.is_empty() {
                     return Ok((Step::NeedMore { total }, sent, held));

@@ -1,14 +1,14 @@
-//! The words every protocol of adit is written in.
+//! The shared vocabulary of adit's protocols.
 //!
-//! Pure: no socket, no clock, no task, no random generator. Bytes, time and chance come in as
-//! arguments, bytes and values go out. Three shapes cover every protocol:
+//! This crate uses no socket, clock, task or random generator. Bytes, time and random numbers are
+//! arguments; bytes and values are results. Three interfaces cover every protocol:
 //!
-//! * a [`Handshake`] is a bounded dialogue that ends in a value (SOCKS, HTTP CONNECT, the
-//!   Shadowsocks request header);
-//! * [`Seal`] and [`Open`] are the two directions of a record codec, in place;
-//! * a datagram codec is a pair of functions over a slice with head and tail room ([`Room`]).
+//! * A [`Handshake`] is a bounded dialogue that ends in a value (SOCKS, HTTP CONNECT, the Shadowsocks
+//!   request header).
+//! * [`Seal`] and [`Open`] are the two directions of a record codec. They work in place.
+//! * A datagram codec is a pair of functions over a slice with space around the payload ([`Room`]).
 //!
-//! Start with [`Target`] (where a client wants to go) and [`Handshake`].
+//! Start with [`Target`] (the destination of a client) and [`Handshake`].
 
 #![forbid(unsafe_code)]
 

@@ -1,22 +1,22 @@
-//! Record codecs, one object per direction, in place.
+//! Record codecs: one object per direction, working in place.
 
 use core::ops::Range;
 
 use crate::Broken;
 
-/// The room a codec needs around a payload.
+/// The space a codec needs around a payload, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Bytes in front of the payload.
+    /// Space before the payload.
     pub head: usize,
-    /// Bytes behind the payload.
+    /// Space after the payload.
     pub tail: usize,
-    /// The longest payload of one record.
+    /// Maximum payload of one record.
     pub max: usize,
 }
 
 impl Room {
-    /// The longest payload that fits a slot of `slot` bytes, 0 if not even the room does.
+    /// Returns the maximum payload in a slot of `slot` bytes; 0 if the slot is smaller than the overhead.
     #[must_use]
     pub fn payload_in(&self, slot: usize) -> usize {
         slot.saturating_sub(self.head)
@@ -25,76 +25,77 @@ impl Room {
     }
 }
 
-/// Plaintext in, records out.
+/// The sending direction of a record codec: plaintext in, records out.
 pub trait Seal: Send {
-    /// The room the *next* record needs. The first may need more than the others.
+    /// Returns the space that the *next* record needs. The first record may need more than the others.
     fn room(&self) -> Room;
 
-    /// Whether the room never grows from one record to the next, so that several records may be
+    /// Returns true if the space never grows from one record to the next, so that several records may be
     /// laid out before the first of them is sealed.
     fn steady(&self) -> bool {
         false
     }
 
-    /// Seals `record[payload]` in place; at least [`Room::head`] bytes stand in front of it and
-    /// [`Room::tail`] behind. Returns the range of wire bytes, which holds the payload's place.
+    /// Seals `record[payload]` in place. At least [`Room::head`] bytes precede the payload and
+    /// [`Room::tail`] follow it. Returns the range of the wire bytes, which contains the payload's range.
     fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken>;
 
-    /// Whether [`seal_ahead`](Self::seal_ahead) has something to do now.
+    /// Returns true if [`seal_ahead`](Self::seal_ahead) has something to do now.
     fn looks_ahead(&self) -> bool {
         false
     }
 
-    /// Tells which payloads of `slot` are sealed next, in this order and where they are now. What
-    /// is cheaper for all of them together can be written into the room around them.
+    /// Announces the payloads of `slot` that are sealed next, in this order and at their current places.
+    /// The codec may write into the space around them what is cheaper to compute for all of them together.
     fn seal_ahead(&mut self, _slot: &mut [u8], _payloads: &[Range<usize>]) {}
 
-    /// Whether a head must go out even when there is no payload (a client's request header).
+    /// Returns true if a header must be sent even when there is no payload (a client's request header).
     /// While this is true, sealing an empty payload is allowed.
     fn owes_head(&self) -> bool {
         false
     }
 
-    /// Whether this direction is complete by the protocol's own means, so that the stream is to be
-    /// finished after what was sealed has left. Payloads sealed afterwards give an empty range.
+    /// Returns true if the protocol itself has ended this direction: the stream is to be finished after the
+    /// sealed bytes have been sent. Payloads sealed afterwards yield an empty range.
     fn ended(&self) -> bool {
         false
     }
 }
 
-/// Records in, plaintext out.
+/// The receiving direction of a record codec: records in, plaintext out.
 pub trait Open: Send {
-    /// Opens the record at the front of `wire` in place. Asked once with no bytes at all before
-    /// anything is read, so that a codec can say that nothing will come.
+    /// Opens the record at the front of `wire` in place.
     ///
-    /// After [`Opened::NeedMore`] the next call's `wire` begins with the same bytes as this
-    /// one left them: a codec may already have opened a length field in place.
-    /// `total` is always more than `wire.len()`.
+    /// This is called once with no bytes before anything is read, so that a codec can report that nothing
+    /// will arrive.
+    ///
+    /// After [`Opened::NeedMore`], the next call's `wire` begins with the same bytes as this call left
+    /// them: a codec may already have opened a length field in place. `total` is always greater than
+    /// `wire.len()`.
     fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken>;
 
-    /// Whether the stream may end here: not inside a record, and the head was seen.
+    /// Returns true if the stream may end here: not inside a record, and the header was seen.
     fn at_boundary(&self, unread: usize) -> bool {
         unread == 0
     }
 }
 
-/// What [`Open::open`] found.
+/// The result of [`Open::open`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opened {
-    /// Call again with at least `total` bytes.
+    /// More input is needed: call again with at least `total` bytes.
     NeedMore {
-        /// Bytes wanted, counted from the front of `wire`.
+        /// Minimum length of `wire`, in bytes.
         total: usize,
     },
-    /// This direction is complete by the protocol's own means (a framed body is at its end), while
-    /// the connection lives on for the answer. Whatever else stands in `wire` or comes later does
-    /// not belong to the stream.
+    /// The protocol itself has ended this direction (a framed body is complete), while the connection stays
+    /// open for the answer. Any other bytes in `wire`, now or later, do not belong to the stream.
     End,
     /// One record was opened.
     Record {
-        /// Wire bytes the record took.
+        /// Wire bytes of the record.
         consumed: usize,
-        /// Where its plaintext lies in `wire`; may be empty.
+        /// Range of its plaintext in `wire`; may be empty.
         payload: Range<usize>,
     },
 }

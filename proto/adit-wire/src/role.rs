@@ -1,19 +1,18 @@
-//! Which end of a connection somebody is.
+//! The two ends of a connection.
 
 use core::fmt;
 
-/// Which end of a connection. Protocols that give their ends different rights, numbers or keys
-/// tell by it whose they are.
+/// An end of a connection. Protocols use it where the ends have different rights, numbers or keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The end that began.
+    /// The end that initiates the connection.
     Client,
-    /// The end that was asked.
+    /// The end that accepts the connection.
     Server,
 }
 
 impl Role {
-    /// The other end.
+    /// Returns the opposite end.
     #[must_use]
     pub const fn peer(self) -> Self {
         match self {

@@ -1,10 +1,10 @@
-//! Where a client wants to go.
+//! Destinations of clients.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::str::FromStr;
 
-/// A host and a port, as a client named them. Not resolved.
+/// A host and a port as a client named them, not resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Target {
     /// The host.
@@ -13,50 +13,50 @@ pub struct Target {
     pub port: u16,
 }
 
-/// An address or a name.
+/// An IP address or a host name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// An address; IPv4-mapped IPv6 addresses are kept as IPv4.
+    /// An address; IPv4-mapped IPv6 addresses are stored as IPv4.
     Ip(IpAddr),
     /// A name to be resolved.
     Name(Name),
 }
 
-/// A host name: 1 to 255 bytes of UTF-8 without control characters or blanks.
+/// A host name: 1 to 255 bytes of UTF-8 without control characters or whitespace.
 ///
-/// IP literals never become a `Name`, see [`Host::parse`].
+/// IP literals never become a `Name`; see [`Host::parse`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Name(Box<str>);
 
-/// Why a text is not a target.
+/// An error from parsing a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
     /// The name is empty or longer than 255 bytes.
-    #[error("a host name has 1 to 255 bytes")]
+    #[error("a host name must have 1 to 255 bytes")]
     NameLength,
-    /// The name holds a blank, a control character or bytes that are not UTF-8.
-    #[error("the host name holds a blank or control character")]
+    /// The name contains whitespace, a control character or bytes that are not UTF-8.
+    #[error("the host name contains whitespace or a control character")]
     NameByte,
     /// No `:port` at the end.
     #[error("the port is missing (write `host:port`, or `[v6]:port`)")]
     NoPort,
-    /// The port is not a number of 0 to 65535.
+    /// The port is not a number from 0 to 65535.
     #[error("the port is not a number from 0 to 65535")]
     Port,
-    /// An opening bracket without its end, or not an IPv6 address inside.
+    /// An opening bracket without its closing one, or without an IPv6 address inside.
     #[error("not an IPv6 address in brackets")]
     Bracket,
 }
 
-/// `::ffff:a.b.c.d` as `a.b.c.d`, every other address as it is.
+/// Returns `::ffff:a.b.c.d` as `a.b.c.d` and every other address unchanged.
 #[must_use]
 pub fn unmap(ip: IpAddr) -> IpAddr {
     ip.to_canonical()
 }
 
-/// The network of a source, as limits count it: what one customer of a provider usually has, an
-/// IPv4 address (also a mapped one) or the first 64 bits of an IPv6 address.
+/// Returns the network of a source as limits count it: the IPv4 address (also of a mapped one) or the first
+/// 64 bits of an IPv6 address, which is what one customer of a provider usually has.
 #[must_use]
 pub fn source_network(ip: IpAddr) -> IpAddr {
     match unmap(ip) {
@@ -66,13 +66,13 @@ pub fn source_network(ip: IpAddr) -> IpAddr {
 }
 
 impl Target {
-    /// A target from its parts.
+    /// Creates a target from its parts.
     #[must_use]
     pub const fn new(host: Host, port: u16) -> Self {
         Self { host, port }
     }
 
-    /// The socket address, if the host is one.
+    /// Returns the socket address if the host is an IP address.
     #[must_use]
     pub fn socket_addr(&self) -> Option<SocketAddr> {
         match self.host {
@@ -127,7 +127,10 @@ impl fmt::Display for Target {
 }
 
 impl Host {
-    /// Reads an IP literal (brackets allowed around IPv6) as an address, anything else as a name.
+    /// Parses an IP literal (brackets are allowed around IPv6) as an address, and anything else as a name.
+    ///
+    /// # Errors
+    /// The text is neither an address nor a valid [`Name`].
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let bare = text
             .strip_prefix('[')
@@ -150,7 +153,10 @@ impl fmt::Display for Host {
 }
 
 impl Name {
-    /// Checks length and bytes.
+    /// Creates a name after checking its length and its characters.
+    ///
+    /// # Errors
+    /// [`TargetError::NameLength`] or [`TargetError::NameByte`].
     pub fn new(text: &str) -> Result<Self, TargetError> {
         if text.is_empty() || text.len() > 255 {
             return Err(TargetError::NameLength);
@@ -161,7 +167,7 @@ impl Name {
         Ok(Self(text.into()))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -3,12 +3,12 @@
 use core::ops::Add;
 use core::time::Duration;
 
-/// A moment on a monotonic clock, in microseconds since any fixed start.
+/// A point in time on a monotonic clock, in microseconds since any fixed start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 
 impl Time {
-    /// The time elapsed since `earlier`, zero if `earlier` is later.
+    /// Returns the time elapsed since `earlier`, or zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
@@ -18,7 +18,7 @@ impl Time {
 impl Add<Duration> for Time {
     type Output = Self;
     fn add(self, span: Duration) -> Self {
-        // A span of more than 2⁶⁴ µs is for ever.
+        // A span of more than 2⁶⁴ µs saturates.
         Self(
             self.0
                 .saturating_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)),
@@ -26,12 +26,12 @@ impl Add<Duration> for Time {
     }
 }
 
-/// Wall-clock seconds since 1970-01-01 UTC, for protocols that carry a timestamp.
+/// Wall-clock time in seconds since 1970-01-01 UTC, for protocols that transmit a timestamp.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Unix(pub u64);
 
 impl Unix {
-    /// `self - other` in seconds, saturated: the peer chooses all 64 bits of its timestamp.
+    /// Returns `self - other` in seconds, saturated: the peer chooses all 64 bits of its timestamp.
     #[must_use]
     pub fn skew_from(self, other: Self) -> i64 {
         let distance = i64::try_from(self.0.abs_diff(other.0)).unwrap_or(i64::MAX);
@@ -43,11 +43,11 @@ impl Unix {
     }
 }
 
-/// A wall clock, for codecs that check a timestamp which may come minutes after their birth.
+/// A wall clock, for codecs that check a timestamp which may arrive minutes after they were created.
 ///
-/// The application passes the system's clock; a test passes a [`Unix`] that stands still.
+/// Applications pass the system's clock; tests pass a fixed [`Unix`].
 pub trait Clock: Send + Sync {
-    /// The wall clock now.
+    /// Returns the current wall-clock time.
     fn unix(&self) -> Unix;
 }
 

@@ -1,32 +1,32 @@
-//! A sliding window over packet numbers, against replays.
+//! A sliding window over packet numbers that detects replays.
 
 use crate::narrow;
 
-/// Width of the window in packets. Peers use 8128; batched I/O reorders widely.
+/// Width of the window, in packets. Peers use 8128; batched I/O reorders over long distances.
 const BITS: u64 = 8192;
 const WORDS: usize = (BITS / 64) as usize;
 
-/// Accepts each packet number once, and none further than 8,128 behind the highest.
+/// A filter that accepts each packet number once, and none that is 8,128 or more behind the highest.
 ///
-/// Arithmetic holds for every 64-bit number. `check` reads, `mark` writes: mark only what has
-/// been authenticated.
+/// The arithmetic is correct for every 64-bit number. [`check`](Self::check) only reads,
+/// [`mark`](Self::mark) writes: mark only what has been authenticated.
 #[derive(Debug, Clone, Default)]
 pub struct SlidingWindow {
     /// The highest number seen plus one; 0 before the first.
     next: u128,
-    /// The words of [`first`](Self::first) and behind, each at its place modulo the length, which is a
-    /// power of two. A window of few numbers is short: most have seen but a handful.
+    /// The words from [`first`](Self::first) on, each at its index modulo the length, which is a power of
+    /// two. A window of few numbers is short: most windows see only a handful.
     ring: Vec<u64>,
-    /// The first word that the ring holds, until it has its full length. Nothing before it was seen.
+    /// The first word in the ring, until the ring has its full length. Nothing before it was seen.
     first: u64,
 }
 
 impl SlidingWindow {
-    /// How far behind the highest number a packet may come: one word less than the ring, since
-    /// the word that is being filled is cleared as a whole.
+    /// Maximum distance of a packet behind the highest number: one word less than the ring, since the word
+    /// that is being filled is cleared as a whole.
     pub const WIDTH: u64 = BITS - 64;
 
-    /// A window that accepts what is above `highest`, and nothing else.
+    /// Creates a window that accepts only numbers above `highest`.
     #[must_use]
     pub fn after(highest: u64) -> Self {
         let mut window = Self {
@@ -34,7 +34,7 @@ impl SlidingWindow {
             ring: vec![u64::MAX; WORDS],
             first: 0,
         };
-        // The bits above belong to numbers that have not come.
+        // The bits above belong to numbers that have not arrived.
         let bit = Self::bit(highest);
         if let Some(word) = window.word_mut(highest / 64) {
             *word = bit | (bit - 1);
@@ -42,13 +42,13 @@ impl SlidingWindow {
         window
     }
 
-    /// The highest number seen; 0 before the first.
+    /// Returns the highest number seen; 0 before the first.
     #[must_use]
     pub fn highest(&self) -> u64 {
         narrow(self.next.saturating_sub(1))
     }
 
-    /// Whether `id` would be accepted.
+    /// Returns true if `id` would be accepted.
     #[must_use]
     pub fn check(&self, id: u64) -> bool {
         let id128 = u128::from(id);
@@ -58,18 +58,18 @@ impl SlidingWindow {
         if self.next - id128 > u128::from(Self::WIDTH) {
             return false;
         }
-        // What the ring does not hold was not seen.
+        // Numbers outside the ring have not been seen.
         !self.holds(id / 64) || self.word(id / 64) & Self::bit(id) == 0
     }
 
-    /// Accepts `id` if it is new; false if it was seen or is too old.
+    /// Accepts `id` if it is new; returns false if it was seen or is too old.
     pub fn mark(&mut self, id: u64) -> bool {
         if !self.check(id) {
             return false;
         }
         if !self.holds(id / 64) {
             self.grow(id / 64);
-            debug_assert!(self.holds(id / 64), "a grown ring has a place");
+            debug_assert!(self.holds(id / 64), "a grown ring has a slot");
         }
         let id128 = u128::from(id);
         if id128 >= self.next {
@@ -84,7 +84,7 @@ impl SlidingWindow {
         true
     }
 
-    /// Clears every word between the last one in use and `new`, which comes into use.
+    /// Clears every word after the last one in use, up to and including `new`, which comes into use.
     fn clear_up_to(&mut self, new: u64) {
         let last = self.last_word();
         let steps = new.saturating_sub(last).min(WORDS as u64);
@@ -95,7 +95,7 @@ impl SlidingWindow {
         }
     }
 
-    /// Makes room for `new`, beside the words in use that are still of interest.
+    /// Makes room for `new` beside the words in use that still matter.
     fn grow(&mut self, new: u64) {
         let (first, last) = match self.ring.is_empty() {
             true => (new, new),
@@ -117,7 +117,7 @@ impl SlidingWindow {
         *self = grown;
     }
 
-    /// The word of the highest number.
+    /// Returns the index of the word with the highest number.
     fn last_word(&self) -> u64 {
         self.highest() / 64
     }
@@ -126,7 +126,7 @@ impl SlidingWindow {
         self.ring.len() == WORDS
     }
 
-    /// Whether the ring has a place for a word.
+    /// Returns true if the ring has a slot for a word.
     fn holds(&self, word: u64) -> bool {
         self.is_full()
             || word
@@ -143,9 +143,12 @@ impl SlidingWindow {
         self.ring.get_mut(place)
     }
 
-    /// The length is a power of two of at most [`WORDS`].
+    /// Returns the slot of a word. The length is a power of two of at most [`WORDS`].
     fn place(&self, word: u64) -> usize {
-        debug_assert!(!self.ring.is_empty(), "it was made to hold the word before");
+        debug_assert!(
+            !self.ring.is_empty(),
+            "the ring must have been grown for this word"
+        );
         (word & (self.ring.len() as u64).wrapping_sub(1)) as usize
     }
 
@@ -178,13 +181,13 @@ mod tests {
         assert!(!w.mark(0), "8128 behind the highest is outside");
     }
 
-    /// All that the window keeps after a jump, number by number: what is cleared too much is taken
-    /// again, what is cleared too little is refused.
+    /// Checks all numbers in the window after a jump: a word that is cleared without need accepts numbers
+    /// again, a word that is not cleared refuses new ones.
     #[test]
     fn after_a_jump_each_number_is_judged_as_a_set_would() {
         for words in 1..=WORDS as u64 + 2 {
             for beside in [0, 1, 63] {
-                // Every place of the ring is in use before the jump.
+                // Every slot of the ring is in use before the jump.
                 let base = 3 * BITS + 17;
                 let mut w = SlidingWindow::default();
                 (0..=base).for_each(|id| assert!(w.mark(id)));
@@ -195,7 +198,7 @@ mod tests {
                         id > jump || (id > base && id != jump && jump - id < SlidingWindow::WIDTH);
                     assert_eq!(w.check(id), fresh, "{id}, {base} and then {jump}");
                 }
-                // And each is taken once.
+                // Each number is accepted once.
                 for id in base + 1..jump {
                     let fresh = jump - id < SlidingWindow::WIDTH;
                     assert_eq!((w.mark(id), w.mark(id)), (fresh, false), "{id}");

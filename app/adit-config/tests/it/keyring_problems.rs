@@ -183,7 +183,7 @@ fn what_is_wrong_with_a_relay_is_said() {
         ),
         (
             "\"server\":\"\",\"port\":1,\"psk\":\"KEY\"",
-            "a host name has 1 to 255 bytes",
+            "a host name must have 1 to 255 bytes",
         ),
         (
             "\"server\":\"a\",\"port\":1,\"psk\":\"x\"",

@@ -1,9 +1,8 @@
-//! Programs of a user who has logged in: each leads a session of its own, with pipes or with a
-//! terminal.
+//! Programs of logged-in users: each leads its own session, with pipes or with a terminal.
 //!
-//! Unlike other children they may leave something behind: what the user has put into the
-//! background goes on when the program has ended by itself, as after any login. Who hangs up on a
-//! program that runs signals it, gives it a moment, and drops the [`Leash`], which ends its group.
+//! Unlike other children they may leave processes behind: background processes continue after the program
+//! has exited, as after any login. To hang up on a running program, signal it, give it a moment, and drop
+//! the [`Leash`], which kills its group.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,26 +14,28 @@ use tokio::net::unix::pipe;
 use super::prepare::{die_with_parent, lead_session};
 use super::{Leash, Rest, start};
 
-/// What a pipe holds, if the system agrees, octets: fewer turns for whoever moves much.
+/// Requested capacity of a pipe, in bytes: fewer wakeups when much data moves.
 const PIPE: usize = 256 << 10;
 
-/// A program between three pipes.
+/// A program with its three pipes.
 #[derive(Debug)]
 pub struct Piped {
-    /// The hold on it.
+    /// The guard of the program.
     pub leash: Leash,
-    /// Its standard input.
+    /// The program's standard input.
     pub stdin: pipe::Sender,
-    /// Its standard output.
+    /// The program's standard output.
     pub stdout: pipe::Receiver,
-    /// Its standard error.
+    /// The program's standard error.
     pub stderr: pipe::Receiver,
 }
 
-/// Starts `command` as the leader of a session without a terminal, its three streams in our hands.
+/// Starts `command` as the leader of a session without a terminal, with piped standard streams.
 ///
-/// When this process dies the program is told (SIGHUP, on Linux). Needs a tokio runtime. Errors are
-/// those of `fork` and `exec`.
+/// When this process dies, the program receives SIGHUP (on Linux). Requires a tokio runtime.
+///
+/// # Errors
+/// The errors of `fork` and `exec`.
 pub async fn with_pipes(mut command: Command) -> io::Result<Piped> {
     command
         .stdin(Stdio::piped())
@@ -55,8 +56,11 @@ pub async fn with_pipes(mut command: Command) -> io::Result<Piped> {
     })
 }
 
-/// Starts `command` as the leader of a session that `terminal` controls: the program's end of it,
-/// which is all three of its streams.
+/// Starts `command` as the leader of a session that `terminal` controls. `terminal` is the program's end;
+/// it becomes all three of its standard streams.
+///
+/// # Errors
+/// The errors of `fork` and `exec`.
 pub async fn with_terminal(mut command: Command, terminal: OwnedFd) -> io::Result<Leash> {
     command
         .stdin(terminal.try_clone()?)
@@ -70,7 +74,7 @@ pub async fn with_terminal(mut command: Command, terminal: OwnedFd) -> io::Resul
 
 #[cfg(target_os = "linux")]
 fn widened(pipe: OwnedFd) -> OwnedFd {
-    // A user's share of pipe memory is bounded; the usual size does as well.
+    // A user's share of pipe memory is limited; the default size works as well.
     let _ = rustix::pipe::fcntl_setpipe_size(&pipe, PIPE);
     pipe
 }
@@ -185,7 +189,7 @@ mod tests {
         until(&terminal.name().to_string_lossy()).await;
         (&mut &terminal).write_all(b"word\n").await.unwrap();
         until("got word").await;
-        // Control and C: the line discipline signals whom the terminal controls.
+        // Ctrl+C: the line discipline signals the foreground group of the terminal.
         (&mut &terminal).write_all(&[3]).await.unwrap();
         let status = timeout(SOON, leash.ended()).await.unwrap().unwrap();
         assert_eq!(

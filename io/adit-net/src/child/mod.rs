@@ -1,10 +1,10 @@
-//! A child process on a leash: it never outlives us, nor does anything it starts in its group.
-//! [`login`] has the programs of users, which may leave something behind, and [`terminal`] what
+//! Child processes that never outlive adit, including everything they start in their process group.
+//! [`login`] has the programs of users, which may leave processes behind, and [`terminal`] the terminals
 //! they run in.
 //!
-//! Each child has a thread of ours that starts it, waits for it and takes what is left of its
-//! process group with it. The thread is why the parent-death signal can be trusted: Linux sends it
-//! when the *thread* that forked ends, and this one ends after the child, or with the process.
+//! Each child has its own thread here, which starts it, waits for it and kills the rest of its process
+//! group. This thread makes the parent-death signal reliable: Linux sends it when the *thread* that forked
+//! ends, and this one ends after the child, or with the process.
 
 pub mod login;
 mod prepare;
@@ -20,28 +20,28 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
-/// The stack of the thread that waits for a child, in bytes.
+/// Stack size of the thread that waits for a child, in bytes.
 const STACK: usize = 128 << 10;
 
-/// A running child and what it prints.
+/// A running child with its outputs.
 #[derive(Debug)]
 pub struct Leashed {
-    /// The hold on it.
+    /// The guard of the child.
     pub leash: Leash,
-    /// Its standard output.
+    /// The child's standard output.
     pub stdout: pipe::Receiver,
-    /// Its standard error.
+    /// The child's standard error.
     pub stderr: pipe::Receiver,
 }
 
-/// The hold on a child and its process group. Dropping it kills them all.
+/// A guard of a child and its process group. Dropping it kills them all.
 #[derive(Debug)]
 pub struct Leash {
     group: Arc<Group>,
     ended: oneshot::Receiver<io::Result<ExitStatus>>,
 }
 
-/// The process group while its leader has not been reaped: so long its number is nobody else's.
+/// The process group, until its leader is reaped: up to then its ID cannot be reused.
 #[derive(Debug)]
 struct Group(Mutex<Option<Pid>>);
 
@@ -52,17 +52,20 @@ impl Group {
 
     fn signal(&self, signal: Signal) {
         if let Some(group) = *self.lock() {
-            // The only errors are a group that has just gone and a signal that does not exist.
+            // The only errors are a group that has just ended and a signal that does not exist.
             let _ = kill_process_group(group, signal);
         }
     }
 }
 
-/// Starts `command` in a process group of its own, without input, its outputs in our hands.
+/// Starts `command` in its own process group, without input and with piped outputs.
 ///
-/// On Linux the child is killed when this process dies, however it dies. When the child ends, the
-/// rest of its group is killed; a process that has left the group (`setsid`) is beyond reach.
-/// Needs a tokio runtime. Errors are those of `fork` and `exec`.
+/// On Linux the child is killed when this process dies, for any reason. When the child ends, the rest of
+/// its group is killed; a process that has left the group (`setsid`) cannot be reached. Requires a tokio
+/// runtime.
+///
+/// # Errors
+/// The errors of `fork` and `exec`.
 pub async fn spawn(mut command: Command) -> io::Result<Leashed> {
     use std::os::unix::process::CommandExt;
     command
@@ -82,14 +85,14 @@ pub async fn spawn(mut command: Command) -> io::Result<Leashed> {
     })
 }
 
-/// What becomes of the group of a child that has ended by itself.
+/// The treatment of the group of a child that has exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rest {
     Kill,
     Leave,
 }
 
-/// Our ends of a child's pipes.
+/// The parent's ends of a child's pipes.
 struct Ends {
     stdin: Option<OwnedFd>,
     stdout: Option<OwnedFd>,
@@ -98,7 +101,7 @@ struct Ends {
 
 type Born = (Leash, Ends);
 
-/// Starts a prepared command, which leads a group of its own, in a thread of its own.
+/// Starts a prepared command, which leads its own group, in a separate thread.
 async fn start(command: Command, rest: Rest) -> io::Result<Born> {
     let (tell, born) = oneshot::channel();
     thread::Builder::new()
@@ -108,15 +111,15 @@ async fn start(command: Command, rest: Rest) -> io::Result<Born> {
     born.await.map_err(io::Error::other)?
 }
 
-/// The life of a child, from its first to its last moment.
+/// Runs the thread of a child, from its start to its end.
 fn keep(mut command: Command, rest: Rest, born: oneshot::Sender<io::Result<Born>>) {
     let started = command.spawn();
-    // It holds the child's ends of pipes and terminals, whose close is waited for.
+    // It owns the child's ends of pipes and terminals; others wait until these are closed.
     drop(command);
     let mut child = match started {
         Ok(child) => child,
         Err(e) => {
-            // Who does not listen any more does not want to know either.
+            // The caller may have gone.
             let _ = born.send(Err(e));
             return;
         }
@@ -128,10 +131,10 @@ fn keep(mut command: Command, rest: Rest, born: oneshot::Sender<io::Result<Born>
         group: group.clone(),
         ended,
     };
-    // A leash that nobody takes is dropped here, which kills the child.
+    // A guard that the caller does not take is dropped here, which kills the child.
     drop(born.send(Ok((leash, Ends::of(&mut child)))));
 
-    // Not reaped yet: until it is, the number of the group cannot become another one's.
+    // The child is not reaped yet: until it is, the ID of the group cannot be reused.
     while let Err(rustix::io::Errno::INTR) = waitid(
         WaitId::Pid(pid),
         WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
@@ -157,22 +160,28 @@ impl Ends {
 }
 
 impl Leash {
-    /// Signals the whole group; nothing happens if the child has ended.
+    /// Sends a signal to the whole group; does nothing if the child has ended.
     pub fn signal(&self, signal: Signal) {
         self.group.signal(signal);
     }
 
-    /// Asks the whole group to end (SIGTERM).
+    /// Sends SIGTERM to the whole group.
     pub fn terminate(&self) {
         self.group.signal(Signal::TERM);
     }
 
-    /// Ends the whole group (SIGKILL).
+    /// Kills the whole group (SIGKILL).
     pub fn kill(&self) {
         self.group.signal(Signal::KILL);
     }
 
-    /// Waits for the end of the child; its group is gone then too. Cancel-safe; to be asked once.
+    /// Waits until the child has ended; its group has ended then too. Call this once only.
+    ///
+    /// # Errors
+    /// The error of waiting for the child.
+    ///
+    /// # Cancel safety
+    /// This method is cancel safe.
     pub async fn ended(&mut self) -> io::Result<ExitStatus> {
         (&mut self.ended).await.map_err(io::Error::other)?
     }
@@ -201,7 +210,7 @@ mod tests {
         spawn(command).await.unwrap()
     }
 
-    /// Whether a process runs, or does not run any more but for its parent's attention.
+    /// Returns true if a process runs or is a zombie.
     pub(super) fn lives(pid: &str) -> bool {
         std::fs::read_to_string(format!("/proc/{pid}/stat"))
             .is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
@@ -271,7 +280,7 @@ mod tests {
         let mut command = Command::new("/bin/sh");
         let script = format!("echo $$ > '{}'; exec sleep 600", folder.display());
         command.args(["-c", &script]);
-        // The thread starts it all the same.
+        // The thread starts it anyway.
         drop(timeout(Duration::ZERO, spawn(command)).await);
         for _ in 0..30 {
             if let Ok(pid) = std::fs::read_to_string(&folder)

@@ -1,4 +1,4 @@
-//! What a child does between `fork` and `exec`: the one place of this module that needs `unsafe`.
+//! Code that a child runs between `fork` and `exec`: the one part of this module that needs `unsafe`.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,8 +7,8 @@ use std::process::Command;
 
 use rustix::process::{Signal, getpid, getppid, ioctl_tiocsctty, setsid};
 
-/// The signals whose fate a child inherits, of those that whoever started us may have ignored: a
-/// shell does so for programs in the background, `nohup` for what it starts.
+/// Signals whose disposition a child inherits and which our own parent may have ignored: a shell does so
+/// for programs in the background, `nohup` for the program it starts.
 const INHERITED: [libc::c_int; 7] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -21,7 +21,7 @@ const INHERITED: [libc::c_int; 7] = [
 
 /// Has the kernel send `signal` to the child when the thread that starts it ends.
 ///
-/// Elsewhere than on Linux a child is ended by its [`super::Leash`] alone.
+/// On systems other than Linux only its [`super::Leash`] ends a child.
 #[allow(
     unsafe_code,
     reason = "`pre_exec` is the only way to set the parent-death signal of a child"
@@ -30,18 +30,17 @@ pub(super) fn die_with_parent(command: &mut Command, signal: Signal) {
     let parent = getpid();
     let prepare = move || {
         set_death_signal(signal)?;
-        // Had the parent died before the call, no signal would ever come.
+        // If the parent had died before the call, the signal would never be sent.
         if getppid() == Some(parent) {
             Ok(())
         } else {
             Err(io::Error::from(rustix::io::Errno::SRCH))
         }
     };
-    // SAFETY: the closure runs in the forked child of a process with many threads, where only
-    // async-signal-safe functions may be called. It makes two system calls (`prctl`, `getppid`)
-    // that neither allocate nor lock; an error is a number in an `io::Error` and allocates
-    // nothing; what it captures are numbers. It touches no memory that another thread might have
-    // held in the middle of a change.
+    // SAFETY: the closure runs in the forked child of a multi-threaded process, where only
+    // async-signal-safe functions may be called. It makes two system calls (`prctl`, `getppid`) that
+    // neither allocate nor lock; an error is a number in an `io::Error` and allocates nothing; the closure
+    // captures only numbers. It touches no memory that another thread might have been changing.
     unsafe { command.pre_exec(prepare) };
 }
 
@@ -57,8 +56,8 @@ fn set_death_signal(_signal: Signal) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the child the leader of a session of its own, with `terminal` as what controls it and
-/// with the signals as a login has them.
+/// Makes the child the leader of its own session, with `terminal` as the controlling terminal and with
+/// default signal dispositions, as after a login.
 #[allow(
     unsafe_code,
     reason = "`pre_exec` is the only way to make a child lead a session"
@@ -66,8 +65,8 @@ fn set_death_signal(_signal: Signal) -> io::Result<()> {
 pub(super) fn lead_session(command: &mut Command, terminal: Option<OwnedFd>) {
     let prepare = move || {
         for signal in INHERITED {
-            // SAFETY: `signal(2)` with a default action installs no code of ours; the numbers are
-            // the system's own constants.
+            // SAFETY: `signal(2)` with a default action installs no handler; the numbers are the system's
+            // own constants.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
         setsid()?;
@@ -76,7 +75,7 @@ pub(super) fn lead_session(command: &mut Command, terminal: Option<OwnedFd>) {
         }
         Ok(())
     };
-    // SAFETY: as above: `signal`, `setsid` and `ioctl` are async-signal-safe, allocate nothing and
-    // take no lock. The captured descriptor is only borrowed: it is closed by `exec`.
+    // SAFETY: as above: `signal`, `setsid` and `ioctl` are async-signal-safe, allocate nothing and take no
+    // lock. The captured descriptor is only borrowed; `exec` closes it.
     unsafe { command.pre_exec(prepare) };
 }

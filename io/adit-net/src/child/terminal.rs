@@ -1,4 +1,4 @@
-//! Terminals without a screen: what a program that wants a terminal gets.
+//! Pseudo-terminals for programs that need a terminal.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -20,9 +20,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// The size of a terminal; 0 where it is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Size {
-    /// Characters in a row.
+    /// Number of columns, in characters.
     pub columns: u16,
-    /// Rows.
+    /// Number of rows.
     pub rows: u16,
     /// Width in pixels.
     pub width: u16,
@@ -30,7 +30,8 @@ pub struct Size {
     pub height: u16,
 }
 
-/// Our end of a terminal. When it is dropped the terminal hangs up: what it controls gets SIGHUP.
+/// The master end of a pseudo-terminal. Dropping it hangs up the terminal: the processes it controls
+/// receive SIGHUP.
 #[derive(Debug)]
 pub struct Terminal {
     ours: AsyncFd<File>,
@@ -38,10 +39,10 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Opens a terminal: ours, and the program's end. Needs a tokio runtime.
+    /// Opens a pseudo-terminal and returns its master end and the program's end. Requires a tokio runtime.
     ///
     /// # Errors
-    /// The system has none left, or none at all.
+    /// The system has no pseudo-terminals, or none left.
     pub fn open() -> io::Result<(Self, OwnedFd)> {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         fcntl_setfd(&ours, FdFlags::CLOEXEC)?;
@@ -61,16 +62,16 @@ impl Terminal {
         Ok((terminal, theirs.into()))
     }
 
-    /// The name of the program's end in the file system.
+    /// Returns the path of the program's end.
     #[must_use]
     pub fn name(&self) -> &Path {
         &self.name
     }
 
-    /// Tells the size; a program that runs is signalled if it has changed.
+    /// Sets the size; a running program is signalled if it has changed.
     ///
     /// # Errors
-    /// The system's.
+    /// The error of the system.
     pub fn resize(&self, size: Size) -> io::Result<()> {
         let size = Winsize {
             ws_col: size.columns,
@@ -84,13 +85,14 @@ impl Terminal {
     /// Sends a break.
     ///
     /// # Errors
-    /// The system's.
+    /// The error of the system.
     pub fn send_break(&self) -> io::Result<()> {
         Ok(tcsendbreak(&self.ours)?)
     }
 }
 
-/// Reads what programs have written, to the end: nobody has the terminal any more.
+/// Reads the output of the programs. The end of the stream means that no program has the terminal open any
+/// more.
 impl AsyncRead for &Terminal {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -105,7 +107,7 @@ impl AsyncRead for &Terminal {
                     out.advance(n);
                     return Poll::Ready(Ok(()));
                 }
-                // What Linux says when the last program has gone.
+                // Linux returns EIO after the last program has closed the terminal.
                 Ok(Err(why)) if Errno::from_io_error(&why) == Some(Errno::IO) => {
                     return Poll::Ready(Ok(()));
                 }
@@ -117,7 +119,8 @@ impl AsyncRead for &Terminal {
     }
 }
 
-/// Writes what programs will read as typed. The end of what is typed has no form.
+/// Writes input for the programs, as if it was typed. Shutting down has no effect: a terminal cannot signal
+/// the end of its input.
 impl AsyncWrite for &Terminal {
     fn poll_write(
         self: Pin<&mut Self>,
@@ -145,7 +148,7 @@ impl AsyncWrite for &Terminal {
 
 #[allow(
     deprecated,
-    reason = "a `File` keeps its descriptor as long as it lives, which is all that is asked for"
+    reason = "a `File` keeps its descriptor as long as it lives, which is all that is required"
 )]
 fn registered(file: File) -> io::Result<AsyncFd<File>> {
     AsyncFd::new(file)

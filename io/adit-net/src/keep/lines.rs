@@ -1,4 +1,4 @@
-//! Files of lines that several programs write to, one after the other.
+//! Files of lines that several programs write to, one at a time.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -6,29 +6,30 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long another program may hold the file.
+/// Maximum time to wait while another program holds the lock.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is asked for.
+/// Interval between attempts to lock.
 const AGAIN: Duration = Duration::from_millis(10);
-/// How often the file may be replaced before it is ours.
+/// Number of times the file may be replaced before it is locked.
 const TRIES: u32 = 16;
 
-/// A file of lines that waits for those who write to it as we do (`flock`): between reading it and
-/// writing to it nobody of them comes in between.
+/// A file of lines that is locked (`flock`) against other programs that do the same: none of them can write
+/// between a read and a write of this one.
 #[derive(Debug)]
 pub struct Lines {
     file: File,
     path: PathBuf,
-    /// Not `/dev/null`, say, which has no lines and needs no lock.
+    /// False for `/dev/null`, say, which has no lines and needs no lock.
     regular: bool,
 }
 
 impl Lines {
-    /// Opens a file, which is made for the user alone, with its folders, if it is not there. Links
-    /// are followed: the file is the user's own, and may be kept elsewhere.
+    /// Opens and locks a file; if it does not exist, it is created for the user alone, with its folders.
+    /// Links are followed: the file is the user's own, and may be stored elsewhere.
     ///
     /// # Errors
-    /// The file or its folder cannot be made or opened, or somebody holds it for too long.
+    /// The file or its folder cannot be created or opened, or another program holds the lock for more than
+    /// five seconds.
     pub fn open(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
             super::make_folder(folder)?;
@@ -54,10 +55,10 @@ impl Lines {
                 return Ok(lines);
             }
         }
-        Err(io::Error::other("the file is replaced again and again"))
+        Err(io::Error::other("the file is being replaced repeatedly"))
     }
 
-    /// Whether the path still leads to this file: it may have been replaced while we waited.
+    /// Returns true if the path still leads to this file: it may have been replaced during the wait.
     fn is_current(&self) -> bool {
         let (Ok(here), Ok(there)) = (self.file.metadata(), fs::metadata(&self.path)) else {
             return false;
@@ -73,12 +74,12 @@ impl Lines {
         }
     }
 
-    /// Adds a line, without its end, by one write that goes to the end wherever that is by now. A
-    /// last line that was left without an end gets it first, so that the two do not grow together.
-    /// A line that does not go in whole is taken out again.
+    /// Appends a line, given without its line end, with one write at the current end of the file. If the
+    /// last line has no line end, one is written first, so that the two lines stay separate. A line that
+    /// cannot be written whole is removed again.
     ///
     /// # Errors
-    /// What the system says.
+    /// The errors of the system.
     pub fn append(&mut self, line: &str) -> io::Result<()> {
         let mut last = [b'\n'];
         let len = match self.regular {
@@ -98,21 +99,21 @@ impl Lines {
         written
             .and_then(|()| self.file.sync_all())
             .inspect_err(|_| {
-                // Half a line would spoil the next one; if even this fails, it is as it was left.
+                // Half a line would corrupt the next one; if even this fails, the file stays as it is.
                 let _ = self.file.set_len(len);
             })
     }
 
-    /// Puts another content in place of the file, which is replaced whole.
+    /// Replaces the whole file with new content.
     ///
     /// # Errors
-    /// What the system says.
+    /// The errors of the system; see [`write`](super::write).
     pub fn replace(self, content: &[u8]) -> io::Result<()> {
         super::write(&self.path, content)
     }
 }
 
-/// Waits for the lock of a file, where its file system has such a thing.
+/// Waits for the lock of a file, if its file system supports locks.
 fn lock(file: &File) -> io::Result<()> {
     let since = Instant::now();
     loop {
@@ -166,7 +167,7 @@ mod tests {
         let held = Lines::open(&path).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| append(&path, "three"));
-            // It waits for us, or comes later; the line is not lost either way.
+            // It waits for this process or starts later; the line is not lost either way.
             sleep(AGAIN * 3);
             assert_eq!(fs::read(&path).unwrap(), b"one\n");
             held.replace(b"two\n").unwrap();

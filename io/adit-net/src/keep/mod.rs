@@ -1,5 +1,5 @@
-//! Files that outlive us: replaced so that a crash leaves the old one or the new one, never half;
-//! or longer by whole lines.
+//! Files that outlive the process: replaced so that a crash leaves either the old or the new one, never a
+//! mixture, or extended by whole lines.
 
 mod lines;
 #[cfg(unix)]
@@ -18,15 +18,15 @@ pub use owner::Owner;
 
 use crate::ambient::SystemChance;
 
-/// Writes a whole file that the user alone can read (REL-5): beside it, to the disk, then renamed.
-/// Folders that are missing are made for the user alone.
+/// Writes a whole file that only the user can read (REL-5): to a temporary file beside it, synced to the
+/// disk, then renamed. Missing folders are created for the user alone.
 ///
-/// Who can write to the folder cannot lead it elsewhere: the file beside it has a name that nobody
-/// can guess and is new (`O_EXCL`), links are not followed, and a link that has the name of the file
-/// is itself replaced. Who has the old file open, or linked, keeps the old content.
+/// Users with write access to the folder cannot redirect the write: the temporary file has an unpredictable
+/// name and is new (`O_EXCL`), links are not followed, and a link with the name of the file is itself
+/// replaced. Processes that have the old file open, and links to it, keep the old content.
 ///
 /// # Errors
-/// The folder cannot be made or opened, or the file cannot be written; then the old one is there.
+/// The folder cannot be created or opened, or the file cannot be written; the old file is unchanged then.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let folder = match path.parent() {
@@ -37,7 +37,7 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     replace(folder, name, content)
 }
 
-/// Makes a folder with those above it, for the user alone, unless it is there.
+/// Creates a folder and its parents, for the user alone, unless it exists.
 fn make_folder(folder: &Path) -> io::Result<()> {
     let mut made = DirBuilder::new();
     made.recursive(true);
@@ -46,7 +46,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     made.create(folder)
 }
 
-/// A name that is not to be guessed.
+/// Returns an unpredictable file name.
 fn fresh_name() -> String {
     let mut chance = [0; 16];
     SystemChance.fill(&mut chance);
@@ -58,7 +58,7 @@ fn replace(folder: &Path, name: &OsStr, content: &[u8]) -> io::Result<()> {
     use rustix::fs::{AtFlags, Mode, OFlags, fsync, open, openat, renameat, unlinkat};
 
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    // From here on it is this folder, whatever its path leads to.
+    // From here on it is this folder, wherever its path leads.
     let folder = open(folder, flags, Mode::empty())?;
     let fresh = fresh_name();
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -70,7 +70,7 @@ fn replace(folder: &Path, name: &OsStr, content: &[u8]) -> io::Result<()> {
         Ok(())
     };
     if let Err(why) = written() {
-        // What is left behind is nobody's loss but the disk's.
+        // A leftover file only costs disk space.
         let _ = unlinkat(&folder, &*fresh, AtFlags::empty());
         return Err(why);
     }
@@ -86,23 +86,23 @@ fn replace(folder: &Path, name: &OsStr, content: &[u8]) -> io::Result<()> {
     std::fs::rename(&fresh, folder.join(name))
 }
 
-/// The content of a file of at most `limit` octets. Of a longer one nothing is read: who sees a part
-/// of it takes what is missing for what was never there.
+/// Reads a file of at most `limit` bytes. Nothing is read of a longer one: a caller that sees a part of it
+/// would take the missing rest for absent.
 ///
 /// # Errors
-/// [`io::ErrorKind::FileTooLarge`], and what the system says.
+/// [`io::ErrorKind::FileTooLarge`], and the errors of the system.
 pub fn read(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     whole(File::open(path)?, limit)
 }
 
 fn whole(file: File, limit: usize) -> io::Result<Vec<u8>> {
-    // Enough at once: of a secret no copy is left behind by growing.
+    // Allocate enough at once: growing would leave copies of a secret behind.
     let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
     let mut content = Vec::with_capacity(len.min(limit).saturating_add(1));
     let most = u64_from(limit).saturating_add(1);
     file.take(most).read_to_end(&mut content)?;
     if content.len() > limit {
-        let why = format!("the file is longer than {limit} octets, so nothing of it is read");
+        let why = format!("the file is longer than {limit} bytes and is not read");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     Ok(content)
@@ -131,7 +131,7 @@ mod tests {
         fs::remove_dir_all(folder).unwrap();
     }
 
-    /// Written in place, both would have the new content.
+    /// If the file were written in place, both would have the new content.
     #[test]
     #[cfg(unix)]
     fn the_old_file_stays_as_it_was_for_who_has_it() {
@@ -165,7 +165,7 @@ mod tests {
         fs::write(&victim, "precious").unwrap();
         fs::set_permissions(&victim, fs::Permissions::from_mode(0o644)).unwrap();
         let path = folder.join("file");
-        // What was written to once, and the name of the file itself.
+        // The result of an earlier write, and the name of the file itself.
         for link in [folder.join("file.new"), path.clone()] {
             symlink(&victim, link).unwrap();
         }
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(fs::read(&victim).unwrap(), b"precious");
         let mode = fs::metadata(&victim).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o644);
-        // What cannot be put in its place leaves nothing behind.
+        // A failed rename leaves no file behind.
         let taken = folder.join("taken");
         fs::create_dir_all(taken.join("in it")).unwrap();
         write(&taken, b"content").unwrap_err();

@@ -1,5 +1,5 @@
-//! Files that are believed because others cannot change or read them, as OpenSSH's `StrictModes`
-//! checks them.
+//! Ownership and permission checks for files that are trusted because other users cannot change or read
+//! them, like those of OpenSSH's `StrictModes`.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{Gid, Group, Uid, User};
 
-/// The user for whom files are read.
+/// The user on whose behalf files are read.
 #[derive(Debug, Clone)]
 pub struct Owner {
-    /// Their number.
+    /// The user ID.
     pub uid: u32,
-    /// Their name, which is that of their own group too, if they have one.
+    /// The user name, which is also the name of the user's own group, if they have one.
     pub name: String,
-    /// Their home folder: what is above it is the system's.
+    /// The home directory: the folders above it belong to the system.
     pub home: PathBuf,
 }
 
 impl Owner {
-    /// The user as whom the program runs.
+    /// Returns the effective user of this process.
     #[must_use]
     pub fn current() -> Self {
         let uid = Uid::effective();
@@ -38,9 +38,8 @@ impl Owner {
         }
     }
 
-    /// Whether a file of this owner, group and mode can be changed by this user and root alone. A
-    /// group counts as the user's own if it has their name and no other member, as Debian's OpenSSH
-    /// has it.
+    /// Returns true if only this user and root can change a file of this owner, group and mode. A group
+    /// counts as the user's own if it has their name and no other member, as in Debian's OpenSSH.
     #[must_use]
     pub fn alone_changes(&self, owner: u32, group: u32, mode: u32) -> bool {
         let own_group = || {
@@ -54,7 +53,7 @@ impl Owner {
         group.name == self.name && group.mem.iter().all(|member| *member == self.name)
     }
 
-    /// What lets others change something, and how to mend it.
+    /// Returns why other users can change a file, and how to correct it.
     fn objection(&self, path: &Path, of: &Metadata) -> Option<String> {
         let path = path.display();
         if of.uid() != self.uid && of.uid() != 0 {
@@ -72,17 +71,17 @@ impl Owner {
         ))
     }
 
-    /// The content of a file that says whom to believe. Others can neither change it nor put
-    /// another one in its place: it, its folder and those above it, up to the home if it is in there,
-    /// belong to this user or to root, and nobody else can write to them. A folder like the one for
-    /// temporary files, where nobody replaces what is another's, is fine.
+    /// Reads a file that determines what is trusted. Other users can neither change nor replace it: the
+    /// file, its folder and the folders above, up to the home directory if the file is in it, belong to
+    /// this user or to root, and no other user can write to them. A sticky folder such as the one for
+    /// temporary files, where users cannot replace the files of others, is accepted.
     ///
     /// # Errors
-    /// [`io::ErrorKind::PermissionDenied`] with what to change, and what the system says.
+    /// [`io::ErrorKind::PermissionDenied`] with what to change, and the errors of the system.
     pub fn read_believed(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
         let (file, about) = open_file(path)?;
         let refused = |why| io::Error::new(io::ErrorKind::PermissionDenied, why);
-        // Without links: what they lead to is what has to be mended.
+        // Resolve links: the permissions of their targets have to be corrected.
         let real = fs::canonicalize(path)?;
         if let Some(why) = self.objection(&real, &about) {
             return Err(refused(why));
@@ -101,20 +100,20 @@ impl Owner {
         super::whole(file, limit)
     }
 
-    /// The content of a file with a secret: others cannot read it. One of root's may be readable for
-    /// a group, as packages hand keys to a service.
+    /// Reads a file with a secret: other users cannot read it. A file of root may be readable for a group,
+    /// which is how packages share keys with a service.
     ///
     /// # Errors
-    /// [`io::ErrorKind::PermissionDenied`] with what to change, and what the system says.
+    /// [`io::ErrorKind::PermissionDenied`] with what to change, and the errors of the system.
     pub fn read_secret(&self, path: &Path, limit: usize) -> io::Result<String> {
         self.secret(path, limit, false)
     }
 
-    /// Like [`Owner::read_secret`], for a file that may belong to another user: an administrator
-    /// reads the key of a service that runs as a user of its own.
+    /// Like [`Owner::read_secret`], for a file that may belong to another user: an administrator reads the
+    /// key of a service that runs as its own user.
     ///
     /// # Errors
-    /// As for [`Owner::read_secret`].
+    /// See [`Owner::read_secret`].
     pub fn read_secret_of_anyone(&self, path: &Path, limit: usize) -> io::Result<String> {
         self.secret(path, limit, true)
     }
@@ -137,7 +136,7 @@ impl Owner {
     }
 }
 
-/// Opens a file, and nothing else: a named pipe would wait for its writer for ever.
+/// Opens a regular file and nothing else: opening a named pipe would wait for its writer forever.
 fn open_file(path: &Path) -> io::Result<(File, Metadata)> {
     use rustix::fs::OFlags;
 
@@ -181,7 +180,7 @@ mod tests {
         for (path, mode, fine) in [
             (&file, 0o646, 0o644),
             (&deep, 0o777, 0o755),
-            // Not only the next folder.
+            // Also folders further up.
             (&base.join("one"), 0o757, 0o755),
         ] {
             chmod(path, mode);
@@ -191,7 +190,7 @@ mod tests {
             assert!(why.to_string().contains(&told), "{why}");
             chmod(path, fine);
         }
-        // Above the home is the system's.
+        // The folders above the home directory are the system's.
         chmod(&base.join("one"), 0o757);
         owner.home = deep.clone();
         read(&owner, &link).unwrap();
@@ -243,7 +242,7 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(&path).status();
         assert!(made.unwrap().success());
         let owner = Owner::current();
-        // With nobody who writes, opening it plainly would never end.
+        // Without a writer, opening it normally would block forever.
         for why in [
             owner.read_secret(&path, 100).unwrap_err(),
             owner.read_believed(&path, 100).unwrap_err(),

@@ -1,16 +1,16 @@
-//! Who asks for names.
+//! The originator of a lookup.
 
 use std::future::Future;
 use std::net::IpAddr;
 
-/// The party that a lookup is counted on.
+/// The originator that a lookup is counted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Asker {
-    /// Nobody outside: the names of a configuration or of a command line.
+    /// No client: the names of a configuration or of a command line.
     Configuration,
     /// A client of a listener.
     Client {
-        /// What tells users of one listener apart; 0 where nothing does.
+        /// The identity of the user within one listener; 0 if users are not identified.
         user: u64,
         /// An IPv4 address, or the first address of an IPv6 /64.
         source: IpAddr,
@@ -18,18 +18,18 @@ pub enum Asker {
 }
 
 tokio::task_local! {
-    /// A task's and not an argument: between a request and the lookup that it leads to lie chains
-    /// of hops that have nothing to do with it.
+    /// A task-local rather than an argument: the chains of hops between a request and its lookup have
+    /// nothing to do with it.
     static CURRENT: Asker;
 }
 
 impl Asker {
-    /// Does `work` for this party. Tasks that it spawns are nobody's.
+    /// Runs `work` with this originator. Tasks that it spawns do not inherit it.
     pub fn scope<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
         CURRENT.scope(self, work)
     }
 
-    /// The party that the current task works for.
+    /// Returns the originator of the current task's work; [`Asker::Configuration`] if none was set.
     #[must_use]
     pub fn current() -> Self {
         CURRENT

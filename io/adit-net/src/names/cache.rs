@@ -1,4 +1,4 @@
-//! What is known of names, for as long as it holds.
+//! A cache of lookup results, for their time to live.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,11 +7,12 @@ use adit_wire::Time;
 
 use super::found::Found;
 
-/// Names that are remembered; about 200 bytes each.
+/// Maximum number of cached names; about 200 bytes each.
 const MAX: usize = 4096;
-/// The longest that addresses are kept, whatever a server says.
+/// Maximum time for which addresses are cached, in seconds, regardless of their time to live.
 const LONGEST: u32 = 15 * 60;
-/// The longest that nothing is kept: a name that was just made should be found soon.
+/// Maximum time for which a negative answer is cached, in seconds: a name that was just created should be
+/// found soon.
 const LONGEST_NOTHING: u32 = 30;
 
 #[derive(Debug, Default)]
@@ -33,7 +34,7 @@ impl Cache {
         }
         if self.0.len() >= MAX {
             self.0.retain(|_, (_, until)| *until > now);
-            // A quarter goes at once, so that this is rare; which one is the hasher's choice.
+            // A quarter is removed in one pass, so that this is rare; the hasher decides which one.
             let mut left = MAX / 4 * 3;
             self.0.retain(|_, _| {
                 let stays = left > 0;

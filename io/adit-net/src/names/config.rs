@@ -1,4 +1,4 @@
-//! What a machine says about names: `resolv.conf`, `hosts`, `nsswitch.conf`.
+//! The machine's resolver configuration: `resolv.conf`, `hosts`, `nsswitch.conf`.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,21 +14,21 @@ use resolv_conf::ScopedIp;
 
 use super::hosts::{self, Hosts};
 
-/// What is read of `resolv.conf` and `nsswitch.conf`.
+/// Maximum length read of `resolv.conf` and `nsswitch.conf`, in bytes.
 const MAX_LEN: u64 = 64 << 10;
-/// Servers that are asked, as many as elsewhere.
+/// Maximum number of servers, as in other resolvers.
 const MAX_SERVERS: usize = 3;
-/// Search domains, of which others take 6 or any number.
+/// Maximum number of search domains; other resolvers use 6 or have no limit.
 const MAX_SEARCH: usize = 16;
 
-/// Where the files lie, and where servers listen.
+/// Paths of the configuration files, and the port of the servers.
 #[derive(Debug, Clone)]
 pub struct Files {
     /// Servers and search domains.
     pub resolv_conf: PathBuf,
-    /// Names that no server is asked for.
+    /// Names that are not looked up on a server.
     pub hosts: PathBuf,
-    /// Which sources of names there are.
+    /// The sources of names.
     pub nsswitch: PathBuf,
     /// The port of the servers.
     pub port: u16,
@@ -45,11 +45,12 @@ impl Default for Files {
     }
 }
 
-/// What tells one version of the files from the next.
+/// The modification time, size and inode of each file, which identify a version of the files.
 pub(super) type Version = [Option<(i64, i64, u64, u64)>; 3];
 
 impl Files {
-    /// Three calls of the system, as cheap as what the C library does for each lookup.
+    /// Returns the current version. It takes three system calls, as cheap as what the C library does for
+    /// each lookup.
     pub(super) fn version(&self) -> Version {
         [&self.resolv_conf, &self.hosts, &self.nsswitch].map(|path| {
             let about = fs::metadata(path).ok()?;
@@ -57,7 +58,7 @@ impl Files {
         })
     }
 
-    /// Files that are missing say nothing.
+    /// Reads the files. Missing files count as empty.
     pub(super) fn read(&self) -> Config {
         let nsswitch = read(&self.nsswitch, MAX_LEN).unwrap_or_default();
         let resolv_conf = read(&self.resolv_conf, MAX_LEN).unwrap_or_default();
@@ -78,14 +79,14 @@ fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The variables by which one program is given other servers or names than the rest.
+/// Returns true if environment variables set servers or names for this process alone.
 fn is_told_by_environment() -> bool {
     ["RES_OPTIONS", "LOCALDOMAIN", "HOSTALIASES"]
         .iter()
         .any(|name| std::env::var_os(name).is_some())
 }
 
-/// What the files say.
+/// The parsed configuration.
 #[derive(Debug)]
 pub(super) struct Config {
     pub(super) servers: Vec<SocketAddr>,
@@ -93,7 +94,7 @@ pub(super) struct Config {
     pub(super) ndots: usize,
     /// Time for one server to answer.
     pub(super) timeout: Duration,
-    /// How often each server is asked.
+    /// Number of queries to each server.
     pub(super) attempts: u32,
     pub(super) edns: bool,
     pub(super) tcp_only: bool,
@@ -101,13 +102,13 @@ pub(super) struct Config {
     pub(super) ask_v6: bool,
     pub(super) hosts: Hosts,
     pub(super) sources: Sources,
-    /// Whether it says something that only the C library understands.
+    /// True if the files contain something that only the C library supports.
     is_foreign: bool,
 }
 
 impl Config {
     fn parse(resolv_conf: &[u8], port: u16) -> Self {
-        // What cannot be read is skipped, as others do.
+        // Unreadable lines are skipped, as other resolvers do.
         let (parsed, _) = resolv_conf::Config::parse_with_errors(resolv_conf);
         let mut is_foreign = !parsed.sortlist.is_empty();
         let mut servers = Vec::new();
@@ -117,7 +118,7 @@ impl Config {
                 ScopedIp::V6(ip, None) => SocketAddr::new(IpAddr::V6(*ip), port),
                 ScopedIp::V6(ip, Some(scope)) => match scope.parse() {
                     Ok(scope) => SocketAddrV6::new(*ip, port, 0, scope).into(),
-                    // An interface by its name.
+                    // The scope is an interface name.
                     Err(_) => {
                         is_foreign = true;
                         continue;
@@ -147,7 +148,7 @@ impl Config {
         }
     }
 
-    /// The names to be asked for, in their order: a name with few dots may be one of ours.
+    /// Returns the names to look up, in order: a name with few dots may belong to a search domain.
     pub(super) fn candidates(&self, text: &str) -> io::Result<Vec<Name>> {
         let mut absolute = name(text)?;
         absolute.set_fqdn(true);
@@ -164,10 +165,10 @@ impl Config {
     }
 }
 
-/// A host name in the form in which it is asked for.
+/// Parses a host name into the form used in queries.
 pub(super) fn name(text: &str) -> io::Result<Name> {
-    let bad = || super::no_address(format!("`{}` is no host name", text.escape_debug()));
-    // What names are written with; the parser below knows escapes, which are none of a host's.
+    let bad = || super::no_address(format!("`{}` is not a host name", text.escape_debug()));
+    // The characters of host names; the parser below accepts escapes, which a host name does not have.
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') || !c.is_ascii();
     if !text.chars().all(fits) {
         return Err(bad());
@@ -175,19 +176,19 @@ pub(super) fn name(text: &str) -> io::Result<Name> {
     Name::from_str_relaxed(text).map_err(|_| bad())
 }
 
-/// `text` as it is asked for, in ASCII; `None` if it is no host name.
+/// Converts `text` to the ASCII form used in queries; returns `None` if it is not a host name.
 #[must_use]
 pub fn ascii_name(text: &str) -> Option<String> {
-    // Dots of other scripts part labels as well (RFC 3490 section 3.1).
+    // Dots of other scripts separate labels as well (RFC 3490 section 3.1).
     let dots = ['\u{3002}', '\u{ff0e}', '\u{ff61}'];
     let name = name(&text.replace(dots, ".")).ok()?;
     Some(name.to_ascii().to_ascii_lowercase())
 }
 
-/// Where names come from besides `hosts` and DNS: what only the C library can ask.
+/// The sources of names besides `hosts` and DNS, which only the C library can query.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Sources {
-    /// Every name.
+    /// All names.
     everything: bool,
     /// Names below `local` (multicast DNS).
     local: bool,
@@ -205,7 +206,7 @@ impl Sources {
         }
     }
 
-    /// The line `hosts:` of `nsswitch.conf`.
+    /// Parses the `hosts:` line of `nsswitch.conf`.
     fn parse(nsswitch: &str, servers: &[SocketAddr]) -> Self {
         if !cfg!(target_os = "linux") {
             return Self::foreign();
@@ -219,7 +220,7 @@ impl Sources {
         let line = line.replace('[', " [").replace(']', "] ");
         let (mut sources, mut last) = (Self::default(), "");
         let mut dns = false;
-        // The stub of systemd-resolved answers by DNS what the module answers by other means.
+        // The stub of systemd-resolved answers over DNS what the module answers by other means.
         let has_stub = servers.iter().any(|server| {
             let ip = server.ip();
             ip == IpAddr::from([127, 0, 0, 53]) || ip == IpAddr::from([127, 0, 0, 54])
@@ -247,7 +248,7 @@ impl Sources {
                     sources.local = true;
                     true
                 }
-                // What follows the modules above in the files of distributions.
+                // The actions that follow the modules above in the files of distributions.
                 "[NOTFOUND=return]" => last.ends_with("_minimal"),
                 "[!UNAVAIL=return]" => last == "resolve",
                 _ => false,
@@ -258,17 +259,17 @@ impl Sources {
             last = word;
         }
         if !dns {
-            // Then no server may be asked.
+            // No server may be queried then.
             return Self::foreign();
         }
         sources
     }
 
-    /// Whether the C library has to be asked for `name`, in lower case.
+    /// Returns true if the C library has to be called for `name`, in lower case.
     pub(super) fn need_system(&self, name: &str) -> bool {
         let name = name.strip_suffix('.').unwrap_or(name);
         self.everything
-            // An interface behind an address.
+            // The name of an interface after an address.
             || name.contains('%')
             || (self.local && name.ends_with(".local"))
             || (self.single && !name.contains('.'))
@@ -276,10 +277,10 @@ impl Sources {
     }
 }
 
-/// Whether `name` is what this machine was called when it was first asked for.
+/// Returns true if `name` was the host name of this machine at the first call.
 #[must_use]
 pub fn is_own(name: &str) -> bool {
-    // Packets ask as well: no call of the system for each.
+    // This is called for datagrams as well: avoid a system call for each.
     static OWN: OnceLock<String> = OnceLock::new();
     let own = OWN.get_or_init(|| {
         let uname = rustix::system::uname();

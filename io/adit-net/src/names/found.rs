@@ -1,19 +1,19 @@
-//! What a lookup finds, and how long it may take.
+//! The result of a lookup, and its deadline.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time a lookup gets, waiting for others included.
+/// Maximum duration of a lookup, including the time it waits for others.
 pub const RESOLVE_DEADLINE: Duration = Duration::from_secs(5);
 
-/// What a name stands for.
+/// The result of looking up a name.
 #[derive(Debug, Clone)]
 pub(super) enum Found {
-    /// Addresses without a port, and for how many seconds.
+    /// Addresses without a port, and their time to live in seconds.
     Addresses(Arc<[SocketAddr]>, u32),
-    /// No address.
+    /// No address; `ttl` is the time to live of that answer in seconds.
     Nothing { exists: bool, ttl: u32 },
 }
 
@@ -27,7 +27,7 @@ impl Found {
     }
 }
 
-/// A name without an address: for clients, a host that cannot be reached.
+/// Returns the error for a name without an address: for clients, an unreachable host.
 pub(crate) fn no_address(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::HostUnreachable, why)
 }

@@ -1,17 +1,17 @@
-//! `/etc/hosts`: names and their addresses, a line each.
+//! `/etc/hosts`: host names and their addresses.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// What is read of the file. Lists that block advertisements have a few MiB.
+/// Maximum length read of the file, in bytes. Lists that block advertisements have a few MiB.
 pub(super) const MAX_LEN: u64 = 32 << 20;
-/// Addresses of one name.
+/// Maximum number of addresses of one name.
 const EACH: usize = 32;
 
-/// Small, since such a list can have 200,000 names: one text and a sorted index.
+/// The parsed file. It is compact, since such a list can have 200,000 names: one text and a sorted index.
 #[derive(Debug, Default)]
 pub(super) struct Hosts {
     text: Box<str>,
-    /// Where a name lies in the text, and its address; equal names in the order of the file.
+    /// The position of each name in the text, and its address; equal names are in the order of the file.
     index: Box<[Entry]>,
 }
 
@@ -23,7 +23,7 @@ struct Entry {
 }
 
 impl Hosts {
-    /// Lines that cannot be read are skipped, as others do.
+    /// Parses the file. Unreadable lines are skipped, as other resolvers do.
     pub(super) fn parse(file: &[u8]) -> Self {
         let mut text = String::new();
         let mut index = Vec::new();
@@ -51,7 +51,7 @@ impl Hosts {
         }
     }
 
-    /// The addresses of a name in lower case, in the order of the file.
+    /// Returns the addresses of a name in lower case, in the order of the file.
     pub(super) fn find(&self, name: &str) -> Vec<SocketAddr> {
         let from = self.index.partition_point(|e| slice(&self.text, e) < name);
         let mut found: Vec<SocketAddr> = Vec::new();
@@ -71,7 +71,7 @@ impl Hosts {
 fn slice<'a>(text: &'a str, entry: &Entry) -> &'a str {
     let at = entry.at as usize;
     let name = text.get(at..at + usize::from(entry.len));
-    debug_assert!(name.is_some(), "the entry is of this text");
+    debug_assert!(name.is_some(), "the entry must belong to this text");
     name.unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! One name, by all that a configuration says: `hosts`, search domains, servers, families.
+//! The lookup of one name according to a configuration: search domains, servers, families.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,13 +15,13 @@ use super::found::{Found, RESOLVE_DEADLINE};
 use super::preference;
 use super::query::{Answer, How, ask};
 
-/// How long the second family is waited for once the first has answered with addresses: there are
-/// servers that are silent about IPv6.
+/// Maximum time to wait for the second family after the first has answered with addresses: some servers never
+/// answer for IPv6.
 const OTHER_FAMILY: Duration = Duration::from_secs(1);
-/// For how long half of the addresses are kept.
+/// Time to live of the addresses of one family, in seconds, if the other one did not answer.
 const HALF_TTL: u32 = 10;
 
-/// Asks for `text`.
+/// Looks up `text`.
 pub(super) async fn look_up(config: &Config, text: &str) -> io::Result<Found> {
     let mut nothing: Option<(bool, u32)> = None;
     for name in config.candidates(text)? {
@@ -40,7 +40,7 @@ pub(super) async fn look_up(config: &Config, text: &str) -> io::Result<Found> {
     Ok(Found::Nothing { exists, ttl })
 }
 
-/// Both families of one name.
+/// Looks up both families of a name.
 async fn both(config: &Config, name: &Name) -> io::Result<Answer> {
     let v4 = servers(config, name, RecordType::A);
     if !config.ask_v6 {
@@ -60,7 +60,7 @@ async fn both(config: &Config, name: &Name) -> io::Result<Answer> {
     let is_half = first.is_none() || second.is_none();
     let mut both = [first, second].into_iter().flatten();
     let (Some(one), other) = (both.next(), both.next()) else {
-        return Err(super::no_address("nobody was asked"));
+        return Err(super::no_address("no server was asked"));
     };
     Ok(match (one, other) {
         (Ok(Answer::Found(mut addrs, a)), Some(Ok(Answer::Found(more, b)))) => {
@@ -88,20 +88,20 @@ async fn both(config: &Config, name: &Name) -> io::Result<Answer> {
     })
 }
 
-/// The second answer; not for ever if the first has addresses.
+/// Waits for the second answer, for a limited time if the first one has addresses.
 async fn wait(
     first: &io::Result<Answer>,
     second: impl Future<Output = io::Result<Answer>>,
 ) -> Option<io::Result<Answer>> {
     match first {
         Ok(Answer::Found(..)) => timeout(OTHER_FAMILY, second).await.ok(),
-        // A name that does not exist has no other family.
+        // A name that does not exist has no addresses of the other family either.
         Ok(Answer::Nothing { exists: false, .. }) => None,
         _ => Some(second.await),
     }
 }
 
-/// One question to one server after the other, until one knows.
+/// Sends a query to one server after the other until one answers.
 async fn servers(config: &Config, name: &Name, kind: RecordType) -> io::Result<Answer> {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     let all = config.servers.len().max(1);
@@ -110,11 +110,11 @@ async fn servers(config: &Config, name: &Name, kind: RecordType) -> io::Result<A
         false => 0,
     };
     let rounds = usize_from(config.attempts);
-    // Every server gets its turn before the lookup is over.
+    // Every server gets its turn before the lookup's deadline.
     let share = RESOLVE_DEADLINE / narrow::<u32>(all * rounds);
     let each = config.timeout.min(share.max(Duration::from_secs(1)));
     let how = How {
-        // With nobody else to ask, an answer is waited for as long as all questions may take.
+        // With a single server, wait for an answer as long as all queries together may take.
         timeout: match all {
             1 => each * config.attempts.max(1),
             _ => each,
@@ -126,7 +126,7 @@ async fn servers(config: &Config, name: &Name, kind: RecordType) -> io::Result<A
     let mut why: Vec<String> = Vec::new();
     let begun = Instant::now();
     for _ in 0..rounds {
-        // The time of all questions to the only server went into the first.
+        // The first query to the only server has used the time of all of them.
         if all == 1 && begun.elapsed() >= how.timeout {
             break;
         }
@@ -148,7 +148,7 @@ async fn servers(config: &Config, name: &Name, kind: RecordType) -> io::Result<A
     Err(super::no_address(why.join(", ")))
 }
 
-/// Who would be asked, for a message about nobody having answered.
+/// Returns an error message for a lookup that none of the servers has answered.
 pub(super) fn silent(servers: &[SocketAddr]) -> String {
     let servers: Vec<String> = servers.iter().map(ToString::to_string).collect();
     format!("no answer from {}", servers.join(", "))

@@ -1,10 +1,10 @@
-//! Names to addresses, as the machine's own files say, without one client being able to stop it for
-//! others.
+//! Name resolution according to the machine's configuration files, with limits that keep one client from
+//! blocking it for others.
 //!
-//! Questions are asked from here, not by the C library: a lookup that nobody waits for any more ends
-//! at once, one name is asked for once however many want it, and what is known is kept. Lookups
-//! are counted by [`Asker`]. Where names come from more than `hosts` and DNS (`nsswitch.conf`), the
-//! C library is asked for those, in threads that are counted the same way.
+//! Queries are sent from here and not by the C library: a lookup ends as soon as it has no waiters,
+//! concurrent lookups of one name share one query, and results are cached. Lookups are counted by
+//! [`Asker`]. Where names come from sources other than `hosts` and DNS (`nsswitch.conf`), the C library is
+//! called for those, in threads that are counted in the same way.
 
 mod asker;
 mod cache;
@@ -41,39 +41,39 @@ pub use found::RESOLVE_DEADLINE;
 pub(crate) use found::no_address;
 pub use numeric::spelled_v4;
 
-/// Looks names up. All users of one share its cache and its bounds.
+/// A resolver of names. All users of a resolver share its cache and its limits.
 #[derive(Debug)]
 pub struct Resolver {
     files: Files,
     shares: Arc<Shares>,
     state: Arc<Mutex<State>>,
-    /// Held while the files are read: one thread is enough for that.
+    /// Locked while the files are read: one thread is enough for that.
     reading: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// What the files said, and when they were changed.
+    /// The parsed configuration and the version of its files.
     known: Option<(Version, Arc<Config>)>,
     cache: Cache,
-    /// Lookups that somebody waits for, each with its number.
+    /// Lookups with waiters, each with its number.
     asked: HashMap<Box<str>, (u64, Weak<Lookup>)>,
-    /// The number of the last one.
+    /// The number of the latest lookup.
     last: u64,
 }
 
-/// A lookup that runs; it ends when nobody waits for it.
+/// A running lookup; it is aborted when the last waiter drops it.
 #[derive(Debug)]
 struct Lookup {
     answer: watch::Receiver<Option<Result<Found, Arc<str>>>>,
     task: AbortHandle,
 }
 
-/// How a lookup begins.
+/// The outcome of starting a lookup.
 enum Begun {
-    /// With its end: the answer is known by now.
+    /// The result is already known.
     Known(Found),
-    /// With a question, whoever asked it.
+    /// A query is running, started by this caller or another.
     Asked(Arc<Lookup>),
 }
 
@@ -90,7 +90,7 @@ impl Default for Resolver {
 }
 
 impl Resolver {
-    /// A resolver by these files, which are read when something is asked, and again when they change.
+    /// Creates a resolver for these files, which are read at the first lookup and again when they change.
     #[must_use]
     pub fn new(files: Files) -> Self {
         Self {
@@ -101,13 +101,17 @@ impl Resolver {
         }
     }
 
-    /// The one of this process.
+    /// Returns the resolver of this process.
     pub fn system() -> &'static Self {
         static SYSTEM: OnceLock<Resolver> = OnceLock::new();
         SYSTEM.get_or_init(Self::default)
     }
 
-    /// The addresses of `name`, the better reached family first, with port 0.
+    /// Looks up the addresses of `name`, the better reachable family first, with port 0.
+    ///
+    /// # Errors
+    /// [`HostUnreachable`](io::ErrorKind::HostUnreachable) if `name` has no address, no server answers
+    /// within [`RESOLVE_DEADLINE`], or too many lookups of `asker` are waiting.
     pub async fn look_up(&self, name: &str, asker: Asker) -> io::Result<Arc<[SocketAddr]>> {
         if let Ok(ip) = name.parse() {
             return Ok([SocketAddr::new(ip, 0)].into());
@@ -116,7 +120,7 @@ impl Resolver {
             return Ok([SocketAddr::new(ip.into(), 0)].into());
         }
         let name = match name.contains('%') {
-            // Names of interfaces have a case.
+            // Interface names are case-sensitive.
             true => name.to_owned(),
             false => name.to_ascii_lowercase(),
         };
@@ -147,15 +151,15 @@ impl Resolver {
         let Ok(answered) = timeout_at(until, answer.wait_for(Option::is_some)).await else {
             return Err(no_address(lookup::silent(&config.servers)));
         };
-        let answered = answered.map_err(|_| no_address("the lookup was broken off"))?;
+        let answered = answered.map_err(|_| no_address("the lookup was aborted"))?;
         match answered.as_ref() {
             Some(Ok(found)) => found.addresses(&name),
             Some(Err(why)) => Err(no_address(&**why)),
-            None => Err(no_address("the lookup was broken off")),
+            None => Err(no_address("the lookup was aborted")),
         }
     }
 
-    /// Joins the lookup of a name, or starts it once the shares allow it.
+    /// Joins the lookup of a name, or starts it once the limits allow it.
     async fn begin(&self, place: &Place, config: &Arc<Config>, name: &str) -> Begun {
         let weight = match config.sources.need_system(name) {
             true => system::WEIGHT,
@@ -168,7 +172,7 @@ impl Resolver {
                 if let Some(lookup) = known.and_then(|(_, lookup)| lookup.upgrade()) {
                     return Begun::Asked(lookup);
                 }
-                // Another party's lookup may have ended meanwhile.
+                // Another asker's lookup may have ended meanwhile.
                 if let Some(found) = state.cache.get(name, ambient::now()) {
                     return Begun::Known(found);
                 }
@@ -188,7 +192,7 @@ impl Resolver {
     fn start(&self, config: &Arc<Config>, name: &str, share: Running, number: u64) -> Arc<Lookup> {
         let (tell, answer) = watch::channel(None);
         let (config, name) = (config.clone(), name.to_owned());
-        // Taken back however the task ends.
+        // Removes the entry however the task ends.
         let noted = Noted {
             state: self.state.clone(),
             name: name.clone(),
@@ -218,7 +222,7 @@ impl Resolver {
         })
     }
 
-    /// What the files say now.
+    /// Returns the current configuration; reads the files again if they have changed.
     async fn config(&self) -> io::Result<Arc<Config>> {
         if let Some(config) = self.known(&self.files.version()) {
             return Ok(config);
@@ -234,19 +238,19 @@ impl Resolver {
         let config = Arc::new(read.await.map_err(io::Error::other)?);
         let mut state = self.lock();
         state.known = Some((version, config.clone()));
-        // Another network may know other addresses.
+        // Names may have other addresses in another network.
         state.cache = Cache::default();
         Ok(config)
     }
 
-    /// What was read of this version.
+    /// Returns the parsed configuration if it is of this version.
     fn known(&self, version: &Version) -> Option<Arc<Config>> {
         let state = self.lock();
         let known = state.known.as_ref().filter(|(known, _)| known == version);
         known.map(|(_, config)| config.clone())
     }
 
-    /// A panic of another thread leaves the state whole.
+    /// Locks the state. It is consistent even after a panic of another thread.
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
@@ -256,7 +260,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The note that a name is being asked for.
+/// The entry of a running lookup in the state, removed when dropped.
 struct Noted {
     state: Arc<Mutex<State>>,
     name: String,
@@ -266,7 +270,7 @@ struct Noted {
 impl Drop for Noted {
     fn drop(&mut self) {
         let mut state = lock(&self.state);
-        // A lookup that was given up may have a successor, which stays.
+        // An aborted lookup may have a successor, whose entry stays.
         let note = state.asked.get(self.name.as_str());
         if note.is_some_and(|(number, _)| *number == self.number) {
             state.asked.remove(self.name.as_str());
@@ -274,7 +278,7 @@ impl Drop for Noted {
     }
 }
 
-/// Whether `name`, in lower case, is the machine itself everywhere (RFC 6761 section 6.3).
+/// Returns true if `name`, in lower case, is the machine itself on every machine (RFC 6761 section 6.3).
 #[must_use]
 pub fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")

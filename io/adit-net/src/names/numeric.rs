@@ -1,14 +1,14 @@
-//! IPv4 addresses in the spellings that `inet_aton` takes.
+//! IPv4 addresses in the notations that `inet_aton` accepts.
 
 use std::net::Ipv4Addr;
 
-/// The address that `127.1`, `2130706433`, `0x7f.1` or `0177.0.0.1` stands for: one to four parts,
-/// each decimal, octal or hexadecimal, the last one filling what is left.
+/// Parses notations such as `127.1`, `2130706433`, `0x7f.1` and `0177.0.0.1` to an address: one to four
+/// parts, each decimal, octal or hexadecimal, of which the last one fills the remaining bits.
 ///
-/// Resolvers of C libraries read them before they ask anybody, so these are addresses and no names.
+/// Resolvers of C libraries parse them before they ask a server, so these are addresses and not names.
 #[must_use]
 pub fn spelled_v4(text: &str) -> Option<Ipv4Addr> {
-    // Most names are none, and end after their first letter.
+    // Most names are not numeric, and parsing ends after their first letter.
     let (mut bytes, mut places, mut parts) = (0, 0, text.split('.').peekable());
     let last = loop {
         let part = number(parts.next()?)?;
@@ -33,7 +33,7 @@ fn number(part: &str) -> Option<u32> {
         [b'0', _, ..] => (part.get(1..)?, 8),
         _ => (part, 10),
     };
-    // `from_str_radix` takes a sign.
+    // `from_str_radix` accepts a sign.
     let digits = Some(digits).filter(|digits| !digits.starts_with(['+', '-']))?;
     u32::from_str_radix(digits, radix).ok()
 }

@@ -1,9 +1,9 @@
-//! Which family comes first, where a name has addresses of both (RFC 6724).
+//! The order of address families for names with addresses of both (RFC 6724).
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// Puts the family first that this machine reaches better. The order within a family is the
-/// server's, which spreads load by it.
+/// Sorts the family first that this machine reaches better. The order within a family is kept: servers use
+/// it to spread the load.
 pub(super) fn sort(addrs: &mut [SocketAddr]) {
     let first = |v6: bool| addrs.iter().find(|addr| addr.is_ipv6() == v6).copied();
     if let (Some(v6), Some(v4)) = (first(true), first(false)) {
@@ -12,7 +12,7 @@ pub(super) fn sort(addrs: &mut [SocketAddr]) {
     }
 }
 
-/// The address this machine would write from; nothing is sent.
+/// Returns the source address for packets to `to`; nothing is sent.
 fn source_for(to: SocketAddr) -> Option<IpAddr> {
     let from: IpAddr = match to {
         SocketAddr::V4(_) => [0; 4].into(),
@@ -23,7 +23,8 @@ fn source_for(to: SocketAddr) -> Option<IpAddr> {
     socket.local_addr().ok().map(|addr| addr.ip())
 }
 
-/// Rules 1, 2, 5, 6 and 8 of section 6; the others do not tell one family from the other.
+/// Returns true if IPv6 is preferred by rules 1, 2, 5, 6 and 8 of section 6; the other rules do not
+/// distinguish the families.
 fn v6_first(v6_from: Option<IpAddr>, v6: IpAddr, v4_from: Option<IpAddr>, v4: IpAddr) -> bool {
     let (v6_from, v4_from) = match (v6_from, v4_from) {
         (Some(six), Some(four)) => (six, four),
@@ -41,7 +42,7 @@ fn v6_first(v6_from: Option<IpAddr>, v6: IpAddr, v4_from: Option<IpAddr>, v4: Ip
     rank(v6_from, v6) >= rank(v4_from, v4)
 }
 
-/// Label and precedence, by the table of section 2.1.
+/// Returns the label and the precedence of an address from the table of section 2.1.
 fn policy(ip: IpAddr) -> (u8, u8) {
     let v6 = match ip {
         IpAddr::V4(_) => return (4, 35),
@@ -58,7 +59,8 @@ fn policy(ip: IpAddr) -> (u8, u8) {
     }
 }
 
-/// The scope by the numbers of multicast; private IPv4 addresses count as global (section 3.2).
+/// Returns the scope of an address as a multicast scope; private IPv4 addresses count as global (section
+/// 3.2).
 fn scope(ip: IpAddr) -> u8 {
     let link = match ip {
         IpAddr::V4(v4) => v4.is_loopback() || v4.is_link_local(),

@@ -1,4 +1,4 @@
-//! One question to one server, over UDP and, where the answer does not fit, over TCP.
+//! A query to one server, over UDP and, if the answer does not fit, over TCP.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,42 +13,45 @@ use tokio::time::{Instant, interval_at, timeout};
 
 use crate::ambient::Chance;
 
-/// What an answer over UDP may have where the configuration asks for EDNS; larger datagrams are cut
-/// into fragments, which others can forge.
+/// Maximum size of an answer over UDP if the configuration enables EDNS, in bytes; larger datagrams are
+/// fragmented, and fragments can be forged.
 const EDNS_LEN: u16 = 1232;
-/// Aliases that are followed.
+/// Maximum number of aliases to follow.
 const MAX_ALIASES: usize = 16;
-/// Addresses of one name.
+/// Maximum number of addresses of one name.
 const MAX_ADDRESSES: usize = 32;
-/// The longest that an answer without a time is kept.
+/// Time to live of a negative answer without one, in seconds.
 const NO_TTL: u32 = 5;
 
-/// What a server says to one question.
+/// The answer of a server to one query.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// Addresses, and for how many seconds they hold.
+    /// Addresses, and their time to live in seconds.
     Found(Vec<SocketAddr>, u32),
-    /// The name does not exist, or has no address of this family; for how many seconds.
+    /// The name does not exist, or has no address of this family.
     Nothing {
-        /// Whether the name exists.
+        /// True if the name exists.
         exists: bool,
-        /// Seconds.
+        /// Time to live, in seconds.
         ttl: u32,
     },
 }
 
-/// How a question is asked.
+/// Options of a query.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct How {
     pub(super) timeout: Duration,
-    /// After how long the same datagram is sent again, for one or the other may be lost. Its socket
-    /// stays, so that a late answer to the first counts.
+    /// Interval at which the same datagram is sent again, since the query or the answer may be lost. The
+    /// socket is kept, so that a late answer to the first datagram counts.
     pub(super) again: Duration,
     pub(super) edns: bool,
     pub(super) tcp_only: bool,
 }
 
-/// Asks `server`; an error is one of the server's or of the way to it.
+/// Queries `server`.
+///
+/// # Errors
+/// The server fails or refuses, or does not answer.
 pub(super) async fn ask(
     server: SocketAddr,
     name: &Name,
@@ -76,9 +79,9 @@ pub(super) async fn ask(
             exists: false,
             ttl: negative_ttl(&answer),
         }),
-        ResponseCode::ServFail => Err(failed(format!("{server} answers SERVFAIL"))),
-        ResponseCode::Refused => Err(failed(format!("{server} answers REFUSED"))),
-        other => Err(failed(format!("{server} answers {other}"))),
+        ResponseCode::ServFail => Err(failed(format!("{server} answered SERVFAIL"))),
+        ResponseCode::Refused => Err(failed(format!("{server} answered REFUSED"))),
+        other => Err(failed(format!("{server} answered {other}"))),
     }
 }
 
@@ -107,8 +110,8 @@ async fn over_udp(
         SocketAddr::V4(_) => [0; 4].into(),
         SocketAddr::V6(_) => [0u16; 8].into(),
     };
-    // One socket for each question: a port that nobody can guess. Connected, so that only the
-    // server is heard, and that the system tells when nobody listens there.
+    // One socket per query: an unpredictable port. It is connected, so that it receives from the server
+    // alone and reports when no process listens there.
     let socket = UdpSocket::bind((here, 0)).await?;
     socket.connect(server).await?;
     socket.send(asked).await?;
@@ -140,9 +143,9 @@ async fn over_tcp(server: SocketAddr, asked: &[u8], message: &Message) -> io::Re
     answer_to(message, &bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// The message in `bytes`, if it answers this question.
+/// Parses the message in `bytes` and returns it if it answers this query.
 fn answer_to(asked: &Message, bytes: &[u8]) -> Option<Message> {
-    // Before anything is parsed: this is what a stranger has to guess.
+    // Checked before anything is parsed: an attacker has to guess the ID.
     if bytes.first_chunk() != Some(&asked.metadata.id.to_be_bytes()) {
         return None;
     }
@@ -152,7 +155,7 @@ fn answer_to(asked: &Message, bytes: &[u8]) -> Option<Message> {
     fits.then_some(answer)
 }
 
-/// The addresses at the end of the aliases of `name`.
+/// Returns the addresses at the end of the aliases of `name`.
 fn read(answer: &Message, name: &Name, kind: RecordType) -> io::Result<Answer> {
     let mut at = name;
     let mut ttl = u32::MAX;
@@ -187,10 +190,10 @@ fn read(answer: &Message, name: &Name, kind: RecordType) -> io::Result<Answer> {
             }
         }
     }
-    Err(failed(format!("the aliases of {name} lead to each other")))
+    Err(failed(format!("the aliases of {name} form a loop")))
 }
 
-/// For how long there is nothing (RFC 2308 section 5).
+/// Returns the time to live of a negative answer, in seconds (RFC 2308 section 5).
 fn negative_ttl(answer: &Message) -> u32 {
     let mut all = answer.authorities.iter();
     let soa = all.find_map(|record| match &record.data {

@@ -1,4 +1,4 @@
-//! How many lookups may run and wait, in total and for each party.
+//! Limits on running and waiting lookups, in total and per client.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,24 +11,26 @@ use tokio::time::timeout;
 
 use super::asker::Asker;
 
-/// Lookups that run at once. Each has two sockets, and a machine may have 1,024 descriptors.
+/// Maximum number of lookups that run at a time. Each has two sockets, and a machine may have 1,024
+/// descriptors.
 const TOTAL: u32 = 256;
-/// Of one party.
+/// The same for one asker.
 const EACH: u32 = 64;
-/// Above this many in total a party gets no more than [`SCARCE_EACH`]: what is left is for those
-/// who have nothing yet.
+/// Total above which an asker gets no more than [`SCARCE_EACH`]: the rest is for those that have no
+/// lookup yet.
 const SCARCE: u32 = 128;
-/// Of one party when lookups are scarce.
+/// Maximum number for one asker when lookups are scarce.
 const SCARCE_EACH: u32 = 4;
-/// Of one user with all their sources when lookups are scarce: datagrams can come from as many
-/// addresses as their sender likes.
+/// Maximum number for one user with all their sources when lookups are scarce: datagrams can arrive
+/// from any number of addresses.
 const SCARCE_USER: u32 = 16;
-/// Lookups of one party that wait or run, those included that wait for the answer to another's.
+/// Maximum number of waiting and running lookups of one asker, including those that wait for the result of
+/// another's.
 const PLACES: u32 = 256;
-/// How long a party waits for a lookup of its own to end before it looks at the others'.
+/// Time an asker waits for one of its lookups to end before it checks the others.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// The shares of all parties.
+/// The limits of all askers.
 #[derive(Debug, Default)]
 pub(super) struct Shares(Mutex<Table>);
 
@@ -36,7 +38,7 @@ pub(super) struct Shares(Mutex<Table>);
 struct Table {
     running: u32,
     parties: HashMap<Asker, Party>,
-    /// Lookups that run for each user who is told apart.
+    /// Running lookups of each identified user.
     users: HashMap<u64, u32>,
 }
 
@@ -54,11 +56,14 @@ impl Party {
 }
 
 impl Shares {
-    /// A place among those of `asker`.
+    /// Reserves a slot for a lookup of `asker`.
+    ///
+    /// # Errors
+    /// All slots of `asker` are in use.
     pub(super) fn enter(self: &Arc<Self>, asker: Asker) -> io::Result<Place> {
         let mut table = self.lock();
         let party = table.parties.entry(asker).or_default();
-        // A configuration has as many names as it has.
+        // The number of names in a configuration is bounded by the configuration.
         if party.places >= PLACES && asker != Asker::Configuration {
             return Err(too_many());
         }
@@ -80,7 +85,7 @@ impl Shares {
     }
 }
 
-/// The user, where something tells users apart.
+/// Returns the user, if users are identified.
 const fn user_of(asker: Asker) -> Option<u64> {
     match asker {
         Asker::Client { user, .. } if user != 0 => Some(user),
@@ -88,12 +93,12 @@ const fn user_of(asker: Asker) -> Option<u64> {
     }
 }
 
-/// Why a lookup of a party with too many others does not run.
+/// Returns the error for an asker with too many lookups.
 pub(super) fn too_many() -> io::Error {
     super::no_address("too many lookups of this client are waiting")
 }
 
-/// A lookup that waits or runs.
+/// A slot of a waiting or running lookup.
 #[derive(Debug)]
 pub(super) struct Place {
     shares: Arc<Shares>,
@@ -102,7 +107,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The right to run a lookup of this weight, if the shares allow it now.
+    /// Permits a lookup of this weight to run, if the limits allow it now.
     pub(super) fn start(&self, weight: u32) -> Option<Running> {
         let mut table = self.shares.lock();
         let total = table.running + weight;
@@ -115,7 +120,7 @@ impl Place {
         let of_user = user.map_or(0, |user| table.users.get(&user).copied().unwrap_or(0));
         let is_greedy = total > SCARCE && of_user > 0 && of_user + weight > SCARCE_USER;
         let party = table.parties.get_mut(&self.asker)?;
-        // One at least, however much it weighs.
+        // At least one may run, whatever its weight.
         let is_first = party.running == 0;
         if total > TOTAL || is_greedy || (party.running + weight > each && !is_first) {
             return None;
@@ -132,9 +137,9 @@ impl Place {
         })
     }
 
-    /// Waits until it may be worth while to [`start`](Self::start) again.
+    /// Waits until another call of [`start`](Self::start) may succeed.
     pub(super) async fn wait(&self) {
-        // Another party's end is not announced, but found out.
+        // The end of another asker's lookup is not announced, so check again after a while.
         let _ = timeout(LOOK_AGAIN, self.ended.notified()).await;
     }
 }
@@ -151,7 +156,7 @@ impl Drop for Place {
     }
 }
 
-/// A lookup that runs; ends when dropped.
+/// The permit of a running lookup; dropping it ends the lookup.
 #[derive(Debug)]
 pub(super) struct Running {
     shares: Arc<Shares>,
@@ -210,7 +215,7 @@ mod tests {
             );
         }
         let newcomer = shares.enter(client(99)).unwrap();
-        let first = newcomer.start(1).expect("a newcomer waits for nobody");
+        let first = newcomer.start(1).expect("a new asker need not wait");
         assert!(shares.running() < TOTAL);
         drop((held, first));
         assert_eq!(shares.running(), 0);
@@ -231,10 +236,10 @@ mod tests {
             places.push(place);
         }
         assert_eq!(shares.running(), SCARCE);
-        // Others whom nobody tells apart are as many as their sources.
+        // Users that are not identified are told apart by their sources.
         for user in [2, 3, 0] {
             let newcomer = from(user, 7);
-            held.push(newcomer.start(1).expect("a newcomer waits for nobody"));
+            held.push(newcomer.start(1).expect("a new asker need not wait"));
             places.push(newcomer);
         }
         drop((held, places));

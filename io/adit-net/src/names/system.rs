@@ -1,4 +1,4 @@
-//! The C library's resolver, for names that come from where only it can ask.
+//! The C library's resolver, for names from sources that only it supports.
 
 use std::io;
 use std::net::ToSocketAddrs;
@@ -9,13 +9,13 @@ use tokio::sync::oneshot;
 use super::found::{Found, no_address};
 use super::shares::Running;
 
-/// What such a lookup weighs beside one of ours: it has a thread, for as long as it likes.
+/// The weight of such a lookup compared to an ordinary one: it occupies a thread for any length of time.
 pub(super) const WEIGHT: u32 = 8;
-/// Modules of the C library want some.
+/// Stack size of the thread, in bytes; modules of the C library need some.
 const STACK: usize = 512 << 10;
 
-/// Asks in a thread of its own, which keeps its share until the C library returns: it cannot be
-/// called off. Threads of the runtime's pool are for files.
+/// Looks up a name in a separate thread, which holds its permit until the C library returns: the call
+/// cannot be aborted. The threads of the runtime's pool are for files.
 pub(super) async fn look_up(name: String, share: Running) -> io::Result<Found> {
     let (answer, answered) = oneshot::channel();
     thread::Builder::new()
@@ -24,11 +24,11 @@ pub(super) async fn look_up(name: String, share: Running) -> io::Result<Found> {
         .spawn(move || {
             let found = (name.as_str(), 0).to_socket_addrs();
             drop(share);
-            // Nobody may be waiting any more.
+            // The waiter may have gone.
             let _ = answer.send(found.map(Iterator::collect::<Vec<_>>));
         })?;
     let found = answered.await.map_err(io::Error::other)?;
     let found = found.map_err(|e| no_address(e.to_string()))?;
-    // It says nothing of how long that holds.
+    // The C library does not report a time to live.
     Ok(Found::Addresses(found.into(), 0))
 }

@@ -1,4 +1,4 @@
-//! The whole resolver, before a server that does what the names say.
+//! Tests of the whole resolver with a server whose behaviour depends on the name.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,11 +18,11 @@ const ANSWER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
 
 type Asked = Arc<Mutex<HashMap<String, usize>>>;
 
-/// When the names that begin with "late" are answered.
+/// Delay of answers to names that begin with "late".
 const LATE: Duration = Duration::from_millis(1500);
 
-/// A resolver by files of its own, and the server they name. The first label of a name says what
-/// the server does.
+/// A resolver with its own files, and the server they name. The first label of a name selects the server's
+/// behaviour.
 struct World {
     resolver: Arc<Resolver>,
     asked: Asked,
@@ -31,7 +31,7 @@ struct World {
 
 impl World {
     async fn new(resolv_conf: &str) -> Self {
-        // A port that is free for both.
+        // A port that is free for both protocols.
         let (udp, tcp, at) = loop {
             let udp = UdpSocket::bind("127.0.0.1:0").await.unwrap();
             let at = udp.local_addr().unwrap();
@@ -73,7 +73,7 @@ impl World {
         why.to_string()
     }
 
-    /// How often the server was asked for the address of a name.
+    /// Returns how often the server was queried for the address of a name.
     fn asked(&self, name: &str) -> usize {
         let asked = self.asked.lock().unwrap();
         asked.get(name).copied().unwrap_or_default()
@@ -104,7 +104,7 @@ async fn answer_datagrams(socket: UdpSocket, asked: Asked) {
         tokio::spawn(async move {
             tokio::time::sleep(wait).await;
             for answer in answers {
-                // Who asked may have left.
+                // The client may have gone.
                 let _ = socket.send_to(&answer, from).await;
             }
         });
@@ -165,7 +165,7 @@ fn answers(bytes: &[u8], asked: &Asked, by_tcp: bool) -> Vec<Vec<u8>> {
             ));
         }
         "forged" => {
-            // Noise, another number, another question, then the answer.
+            // Noise, another ID, another question, then the answer.
             let good = {
                 answer.add_answer(address(&name));
                 answer.to_vec().unwrap()
@@ -220,7 +220,7 @@ async fn dead_names_of_one_party_stop_nobody_else() {
                 .await
         }));
     }
-    // 256 may wait; the others are refused at once and not when their time is over.
+    // 256 may wait; the others are refused immediately and not at their deadline.
     let refused = async {
         let is_over = tokio::task::JoinHandle::is_finished;
         while greedy.iter().filter(|lookup| is_over(lookup)).count() < 144 {
@@ -228,7 +228,7 @@ async fn dead_names_of_one_party_stop_nobody_else() {
         }
     };
     let in_time = timeout(Duration::from_secs(4), refused).await;
-    in_time.expect("too many are refused at once");
+    in_time.expect("too many are refused immediately");
     for n in 0..100 {
         let name = format!("good{n}.example");
         let good = timeout(Duration::from_secs(2), world.ask(&name)).await;
@@ -236,7 +236,7 @@ async fn dead_names_of_one_party_stop_nobody_else() {
     }
     let running = world.resolver.shares.running();
     assert_eq!(running, 64, "of one party");
-    // Whoever gives up frees the place at once.
+    // Dropping a lookup frees its slot immediately.
     greedy.iter().for_each(tokio::task::JoinHandle::abort);
     let free = async {
         while world.resolver.shares.running() > 0 {
@@ -277,7 +277,7 @@ async fn files_that_change_are_read_again() {
     );
     assert_eq!(world.ask("host").await.unwrap(), [ANSWER]);
     assert_eq!(world.asked("host.second.example."), 1);
-    // Search domains are tried in turn, the bare name at its place by its dots.
+    // Search domains are tried in order; the position of the bare name depends on its dots.
     world.write(
         "resolv.conf",
         "nameserver 127.0.0.1\nsearch x.none second.example\noptions ndots:2\n",
@@ -324,10 +324,10 @@ async fn strange_answers_are_understood_or_refused() {
         assert_eq!(world.ask(name).await.unwrap(), [ANSWER], "{name}");
     }
     for (name, says) in [
-        ("loop.example", "lead to each other"),
+        ("loop.example", "form a loop"),
         ("broken.example", "SERVFAIL"),
         ("none.example", "NXDOMAIN"),
-        ("a b", "no host name"),
+        ("a b", "not a host name"),
     ] {
         let why = world.refusal(name).await;
         assert!(why.contains(says), "{name}: {why}");
@@ -340,7 +340,7 @@ async fn a_silent_server_is_named_and_the_next_one_asked() {
     let why = world.refusal("dead.example").await;
     let server = format!("no answer from 127.0.0.1:{}", world.resolver.files.port);
     assert!(why.contains(&server), "{why}");
-    // Nobody listens at the first: the system says so, or nothing comes.
+    // No process listens at the first server: the system reports an error, or nothing arrives.
     world.write(
         "resolv.conf",
         "nameserver 127.0.0.2\nnameserver 127.0.0.1\n",
@@ -348,13 +348,13 @@ async fn a_silent_server_is_named_and_the_next_one_asked() {
     assert_eq!(world.ask("good.example").await.unwrap(), [ANSWER]);
 }
 
-/// The question is asked again after a second; the answer to the first comes later than that.
+/// The query is sent again after a second; the answer to the first one arrives later.
 #[tokio::test]
 async fn a_late_answer_of_the_only_server_counts() {
     let world = World::new("nameserver 127.0.0.1\noptions timeout:1 attempts:2").await;
     assert_eq!(world.ask("late.example").await.unwrap(), [ANSWER]);
     assert_eq!(world.asked("late.example."), 2);
-    // One that is silent is not asked for longer than the configuration says: 2 s.
+    // A server that does not answer is not queried for longer than the configuration says: 2 s.
     let began = Instant::now();
     world.refusal("dead.example").await;
     assert!(began.elapsed() < Duration::from_secs(3));
@@ -364,7 +364,7 @@ async fn a_late_answer_of_the_only_server_counts() {
 async fn names_of_other_sources_are_asked_of_the_c_library() {
     let world = World::new("nameserver 127.0.0.1").await;
     world.write("nsswitch.conf", "hosts: files nis dns\n");
-    // Whatever it answers, no server of ours was asked.
+    // Whatever the answer, the configured server was not queried.
     let _ = timeout(Duration::from_secs(8), world.ask("good.invalid")).await;
     assert!(world.asked.lock().unwrap().is_empty());
 }

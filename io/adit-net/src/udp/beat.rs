@@ -1,4 +1,4 @@
-//! A timer finer than the runtime's, whose steps are of a millisecond.
+//! A timer finer than the runtime's, which has a resolution of a millisecond.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::Beat;
@@ -19,7 +19,7 @@ mod linux {
     use tokio::io::Interest;
     use tokio::io::unix::AsyncFd;
 
-    /// Of the system (`timerfd`), once at a time.
+    /// A one-shot timer of the system (`timerfd`).
     #[derive(Debug)]
     pub(in super::super) struct Beat {
         timer: AsyncFd<OwnedFd>,
@@ -27,22 +27,22 @@ mod linux {
     }
 
     impl Beat {
-        #[allow(unsafe_code, reason = "no safe way watches for one direction alone")]
+        #[allow(unsafe_code, reason = "no safe API registers for one direction alone")]
         pub(in super::super) fn new() -> io::Result<Self> {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
             let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-            // SAFETY: the descriptor belongs to the timer, which nobody can take out or replace.
+            // SAFETY: the descriptor is owned by the timer and cannot be moved out or replaced.
             let timer = unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE) }?;
             let waiting = false;
             Ok(Self { timer, waiting })
         }
 
-        /// Whether its time has not come.
+        /// Returns true if the timer is armed and has not expired.
         pub(in super::super) const fn is_waiting(&self) -> bool {
             self.waiting
         }
 
-        /// The next is so much later.
+        /// Arms the timer to expire after `time`.
         pub(in super::super) fn wait(&mut self, time: Duration) -> io::Result<()> {
             let it_value = Timespec::try_from(time).map_err(io::Error::other)?;
             let once = Itimerspec {
@@ -54,10 +54,10 @@ mod linux {
             Ok(())
         }
 
-        /// Its time has come.
+        /// Waits until the timer expires; ready immediately if it is not armed.
         pub(in super::super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
             if self.waiting {
-                // What was ready is set again by the next beat, and by nothing else.
+                // Readiness is set again by the next expiry and by nothing else.
                 ready!(self.timer.poll_read_ready(cx))?.clear_ready();
                 self.waiting = false;
             }
@@ -72,7 +72,7 @@ mod nowhere {
     use std::task::{Context, Poll};
     use std::time::Duration;
 
-    /// There is none.
+    /// An uninhabited type: this system has no such timer.
     #[derive(Debug)]
     pub(in super::super) enum Beat {}
 

@@ -1,9 +1,9 @@
-//! A socket that is watched for what arrives, and for nothing else; or, when that is very much,
-//! looked at in a [beat](super::pace).
+//! A UDP socket that is registered for readability only, or, at high rates, [polled by a
+//! timer](super::pace).
 //!
-//! Nobody waits for room to send here: a datagram that finds none is lost. A socket that were
-//! watched for it would wake a thread whenever a datagram has left, which on the way to this
-//! machine itself is at every send.
+//! Sending never waits for buffer space here: a datagram that finds none is lost. A socket registered for
+//! writability would wake a thread whenever a datagram has left, which on the way to this machine itself
+//! happens at every send.
 
 #[cfg(not(unix))]
 pub(super) use plain::Heard;
@@ -29,10 +29,10 @@ mod unix {
     use super::super::pace::{BEAT, Pace, Verdict};
     use crate::asked::Descriptor;
 
-    /// A bound socket, watched by the runtime that was there when it was made.
+    /// A bound socket, registered with the runtime in which it was created.
     #[derive(Debug)]
     pub(in super::super) struct Heard {
-        /// Before the socket whose descriptor it has, so that it goes first.
+        /// Declared before the socket that owns its descriptor, so that it is dropped first.
         watch: Mutex<Watch>,
         socket: Socket,
     }
@@ -63,12 +63,12 @@ mod unix {
                 .ok_or_else(|| io::ErrorKind::InvalidData.into())
         }
 
-        /// For its options.
+        /// Returns a reference for setting options.
         pub(in super::super) fn options(&self) -> SockRef<'_> {
             SockRef::from(&self.socket)
         }
 
-        /// For sending, which needs no readiness, and for receiving within
+        /// Returns a reference for sending, which needs no readiness, and for receiving within
         /// [`take`](Self::take).
         pub(in super::super) fn datagrams(&self) -> UdpSockRef<'_> {
             UdpSockRef::from(&self.socket)
@@ -79,7 +79,7 @@ mod unix {
             poll_fn(|cx| self.poll_readable(cx)).await
         }
 
-        /// As [`readable`](Self::readable). Of several tasks only the last to ask is woken.
+        /// Like [`readable`](Self::readable). If several tasks poll, only the last one is woken.
         pub(in super::super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
             match &mut self.watch().how {
                 How::Always(watched) => watched.poll_read_ready(cx).map_ok(drop),
@@ -87,8 +87,8 @@ mod unix {
             }
         }
 
-        /// Receives by `receive` if there may be something; when that says
-        /// [`WouldBlock`](io::ErrorKind::WouldBlock), there is nothing until something arrives.
+        /// Receives with `receive` if there may be something; if that returns
+        /// [`WouldBlock`](io::ErrorKind::WouldBlock), the socket counts as empty until something arrives.
         pub(in super::super) fn take(
             &self,
             receive: impl FnOnce() -> io::Result<()>,
@@ -106,14 +106,14 @@ mod unix {
             }
         }
 
-        /// All was received that was there, or as much as is taken at once: so many datagrams.
+        /// Records that all available datagrams, or one batch, have been received, and how many.
         pub(in super::super) fn looked(&self, datagrams: usize) {
             let mut watch = self.watch();
             match watch.pace.looked(datagrams, Instant::now) {
                 Verdict::Same => {}
                 Verdict::Beat if crate::udp::portable_io() => {}
                 Verdict::Beat => {
-                    // Where there is no such timer, it is watched as before.
+                    // Without such a timer, the socket stays registered.
                     let beat = Beat::new().and_then(|mut beat| beat.wait(BEAT).map(|()| beat));
                     if let Ok(beat) = beat {
                         watch.how = How::InBeat(beat);
@@ -132,12 +132,11 @@ mod unix {
         }
     }
 
-    #[allow(unsafe_code, reason = "no safe way watches for one direction alone")]
+    #[allow(unsafe_code, reason = "no safe API registers for one direction alone")]
     fn watched(socket: &Socket) -> io::Result<AsyncFd<Descriptor>> {
         let descriptor = Descriptor::of(socket.as_raw_fd());
-        // SAFETY: the descriptor is that of a socket of `Heard`, which is dropped behind what
-        // watches it, and which nobody can take out or replace: nothing there gives anything but
-        // shared references to it.
+        // SAFETY: the descriptor is that of a socket of `Heard`, which is dropped after its registration
+        // and cannot be moved out or replaced: only shared references to it are available there.
         let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
         Ok(watched?)
     }
@@ -154,7 +153,7 @@ mod plain {
     use tokio::io::Interest;
     use tokio::net::UdpSocket;
 
-    /// A bound socket, watched by the runtime that was there when it was made.
+    /// A bound socket, registered with the runtime in which it was created.
     #[derive(Debug)]
     pub(in super::super) struct Heard(UdpSocket);
 
@@ -167,12 +166,12 @@ mod plain {
             self.0.local_addr()
         }
 
-        /// For its options.
+        /// Returns a reference for setting options.
         pub(in super::super) fn options(&self) -> SockRef<'_> {
             SockRef::from(&self.0)
         }
 
-        /// For sending, which needs no readiness, and for receiving within
+        /// Returns a reference for sending, which needs no readiness, and for receiving within
         /// [`take`](Self::take).
         pub(in super::super) fn datagrams(&self) -> UdpSockRef<'_> {
             UdpSockRef::from(&self.0)
@@ -183,13 +182,13 @@ mod plain {
             self.0.readable().await
         }
 
-        /// As [`readable`](Self::readable); of several tasks only the last to ask is woken.
+        /// Like [`readable`](Self::readable). If several tasks poll, only the last one is woken.
         pub(in super::super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
             self.0.poll_recv_ready(cx)
         }
 
-        /// Receives by `receive` if there may be something; when that says
-        /// [`WouldBlock`](io::ErrorKind::WouldBlock), there is nothing until something arrives.
+        /// Receives with `receive` if there may be something; if that returns
+        /// [`WouldBlock`](io::ErrorKind::WouldBlock), the socket counts as empty until something arrives.
         pub(in super::super) fn take(
             &self,
             receive: impl FnOnce() -> io::Result<()>,
@@ -197,7 +196,7 @@ mod plain {
             self.0.try_io(Interest::READABLE, receive)
         }
 
-        /// So many datagrams were received at once: it is watched all the same.
+        /// Does nothing: the socket is always registered.
         pub(in super::super) const fn looked(&self, _: usize) {}
     }
 }

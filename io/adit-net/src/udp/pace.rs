@@ -1,95 +1,97 @@
-//! Whether a socket is better looked at in a beat than watched.
+//! The choice between registering a socket with the reactor and polling it with a timer.
 //!
-//! Datagrams that come one by one, thousands in a second, wake a thread each; what the waking costs
-//! is then more than all the rest. Looked at every [`BEAT`], they come in batches, each of them by
-//! at most so much later. A sender who waits for answers would be slowed by that: a flow that
-//! becomes slower is watched again, and if that makes it faster it is left alone for a while.
+//! Datagrams that arrive one by one, thousands per second, wake a thread each, and waking it costs more
+//! than all the rest. Polled every [`BEAT`], they arrive in batches, each of them at most that much later.
+//! This would slow down a sender that waits for answers: a flow that becomes slower is registered again,
+//! and if that makes it faster it is not polled for a while.
 
 use std::time::{Duration, Instant};
 
-/// The time between two looks.
+/// The polling interval.
 pub(super) const BEAT: Duration = Duration::from_micros(500);
-/// Looks that are judged together.
+/// Number of polls that are evaluated together.
 const LOOKS: u32 = 256;
-/// The same right after a beat has begun, 10 ms: who waits for each answer has four times fewer in a
-/// second then, and with 256 looks one echo of a hundred through KCP took 0.55 ms instead of 0.2.
+/// The same right after polling has begun, 10 ms: a sender that waits for each answer has four times fewer
+/// per second then, and with 256 polls one echo in a hundred through KCP took 0.55 ms instead of 0.2.
 const TRIAL: u32 = 20;
-/// The same where each of them brought something, and none more than [`EXCHANGE`].
+/// The same if every poll found something, and none more than [`EXCHANGE`].
 const SHORT_TRIAL: u32 = 6;
-/// Datagrams of an answer: itself, what acknowledges it, and parity now and then.
+/// Maximum number of datagrams of an answer: itself, its acknowledgement, and parity now and then.
 const EXCHANGE: u32 = 6;
-/// The longest time they take where a beat pays, since it saves half of them: 4,000 in a second.
+/// Maximum duration of [`LOOKS`] polls for which a timer pays, since it saves half of them: 4,000 per
+/// second.
 const FAST: Duration = Duration::from_millis(64);
-/// Datagrams of a look, on average, from which on a waking is worth its cost.
+/// Average number of datagrams per poll from which on a wakeup is worth its cost.
 const BATCHES: u32 = 3;
-/// Datagrams of a beat below which it is not.
+/// Minimum number of datagrams per timer interval for which polling is worthwhile.
 const LEAST: u32 = 2;
-/// Datagrams of a beat above which a socket of a usual system may soon have no room for more.
+/// Number of datagrams per timer interval above which a socket of a usual system may soon overflow.
 const MOST: usize = 64;
-/// A beat is to blame for a flow's slowness if the flow is that much faster without it.
+/// Polling is to blame for a flow's slowness if the flow is faster by this factor without it.
 const BLAME: f64 = 1.3;
 /// The same for a trial, which sees one or two bursts of what is sent every ten milliseconds.
 const BLAME_IN_TRIAL: f64 = 2.0;
-/// The time for which such a flow is left alone; four times as much each time.
+/// Minimum and maximum time for which such a flow is not polled; four times as long each time.
 const REST: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
-/// A beat that went on for as long was none that made it slower.
+/// Polling that lasted longer than this did not slow the flow down.
 const LASTING: Duration = Duration::from_secs(2);
 
-/// How to go on.
+/// The decision after a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// As it is.
+    /// No change.
     Same,
-    /// In a beat.
+    /// Poll with the timer.
     Beat,
-    /// Watched.
+    /// Register with the reactor.
     Watched,
 }
 
-/// What is known of one socket.
+/// The measurements of one socket.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     looks: u32,
     datagrams: u32,
-    /// The most of one look.
+    /// Maximum number of datagrams in one poll.
     most: u32,
-    /// From the first window on: most sockets never come so far.
+    /// Allocated after the first window: most sockets never get that far.
     past: Option<Box<Past>>,
 }
 
-/// What earlier windows have shown.
+/// The results of earlier windows.
 #[derive(Debug, Default)]
 struct Past {
-    /// When the looks that are counted began.
+    /// The start of the current window.
     since: Option<Instant>,
     beating: Option<Beating>,
-    /// Just watched again: since when it had been in a beat, and how many came in a second.
+    /// Set if the socket has just been registered again: the start of the polling before it, and the rate
+    /// then, in datagrams per second.
     left: Option<(Instant, f64)>,
     resting: Option<Rest>,
 }
 
-/// In a beat.
+/// The state while the socket is polled.
 #[derive(Debug)]
 struct Beating {
     since: Instant,
-    /// The datagrams that came in a second before.
+    /// The rate before, in datagrams per second.
     before: f64,
-    /// It has not been judged yet.
+    /// True until the first evaluation.
     trial: bool,
 }
 
-/// Watched, since a beat did no good.
+/// The state while the socket stays registered because polling did not help.
 #[derive(Debug)]
 struct Rest {
     until: Instant,
-    /// The time for which it was to be.
+    /// The intended duration.
     time: Duration,
-    /// The datagrams that came in a second: one much slower or faster is another flow.
+    /// The rate, in datagrams per second: one that is much lower or higher belongs to another flow.
     rate: f64,
 }
 
 impl Pace {
-    /// One look brought this many datagrams. `now` is asked once in many looks.
+    /// Records the number of datagrams of one poll. `now` is called once in many polls.
     pub(super) fn looked(&mut self, datagrams: usize, now: impl FnOnce() -> Instant) -> Verdict {
         if datagrams > MOST
             && let Some(beating) = self.past.as_mut().and_then(|past| past.beating.take())
@@ -117,9 +119,9 @@ impl Pace {
         verdict
     }
 
-    /// How many looks are judged together.
+    /// Returns the number of polls that are evaluated together.
     fn enough(&self) -> u32 {
-        // Between two bursts there may be looks with nothing.
+        // Between two bursts there may be polls that find nothing.
         let steady = self.most <= EXCHANGE && self.datagrams >= self.looks;
         let beating = self.past.as_ref().and_then(|past| past.beating.as_ref());
         match beating {
@@ -140,7 +142,7 @@ impl Pace {
 }
 
 impl Past {
-    /// No beat for a while, after one that did no good.
+    /// Suspends polling for a while, after a phase that did not help.
     fn rest(&mut self, now: Instant, since: Instant, rate: f64) {
         let lasted = now.saturating_duration_since(since) > LASTING;
         let last = self.resting.as_ref().filter(|_| !lasted);
@@ -186,7 +188,7 @@ impl Past {
 mod tests {
     use super::*;
 
-    /// A flow of so many datagrams in each look, and so long between two.
+    /// A flow with this number of datagrams per poll and this time between two polls.
     struct Flow {
         pace: Pace,
         now: Instant,
@@ -200,12 +202,12 @@ mod tests {
             }
         }
 
-        /// The verdicts of this many windows.
+        /// Returns the verdicts of this many windows.
         fn go(&mut self, windows: u32, datagrams: usize, between: Duration) -> Vec<Verdict> {
             self.look(windows * LOOKS, datagrams, between)
         }
 
-        /// The verdicts of this many looks.
+        /// Returns the verdicts of this many polls.
         fn look(&mut self, looks: u32, datagrams: usize, between: Duration) -> Vec<Verdict> {
             let looks = (0..looks).map(|_| {
                 self.now += between;
@@ -245,12 +247,12 @@ mod tests {
         assert_eq!(flow.go(9, 10, BEAT), []);
     }
 
-    /// KCP sends every ten milliseconds, where nothing else makes it.
+    /// KCP sends every ten milliseconds unless something else triggers it.
     #[test]
     fn bursts_are_no_slowness() {
         for first in 0..TRIAL {
             let mut flow = Flow::new();
-            // 22,000 in a second, and so they do in bursts.
+            // 22,000 per second, also in bursts.
             assert_eq!(flow.go(2, 1, 45 * MICRO), [Verdict::Beat]);
             for look in 0..10_000 {
                 // 128 datagrams in a millisecond, then few for twelve.
@@ -265,7 +267,7 @@ mod tests {
         let mut flow = Flow::new();
         assert_eq!(flow.go(2, 1, 50 * MICRO), [Verdict::Beat]);
         assert_eq!(flow.pace.looked(65, || flow.now), Verdict::Watched);
-        assert_eq!(flow.go(30, 2, 12 * MICRO), [], "not again at once");
+        assert_eq!(flow.go(30, 2, 12 * MICRO), [], "not again immediately");
         assert_eq!(flow.go(1, 1, 50 * MICRO), [Verdict::Beat], "another flow");
     }
 
@@ -277,7 +279,7 @@ mod tests {
         while flow.now - began < Duration::from_secs(100) {
             if flow.go(1, 1, 50 * MICRO) == [Verdict::Beat] {
                 beats += 1;
-                // An answer and what acknowledges it.
+                // An answer and its acknowledgement.
                 let slowly = flow.look(SHORT_TRIAL, 2, BEAT + 50 * MICRO);
                 assert_eq!(slowly, [Verdict::Watched], "after three milliseconds");
             }

@@ -1,4 +1,5 @@
-//! Receiving: several datagrams per call, each perhaps a run of equal ones that the kernel has joined.
+//! Batched receiving: several datagrams per call, each perhaps a run of equal ones that the kernel has
+//! joined.
 
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
@@ -11,25 +12,25 @@ use quinn_udp::RecvMeta;
 
 use super::{Udp, about_an_earlier_datagram};
 
-/// Datagrams, or joined runs of them, that one call receives.
+/// Maximum number of datagrams, or joined runs of them, per call.
 const BATCH: usize = 16;
-/// As many where the last ones were long runs: what a call brings is looked at while it is in the
-/// nearest cache but one, and the next call writes to the same places.
+/// The same if the last ones were long runs: the datagrams of a call are then processed while they are in
+/// the second-level cache, and the next call writes to the same memory.
 const FEW: usize = 2;
-/// Bytes from which on a run is long.
+/// Minimum size of a long run, in bytes.
 const LONG: usize = RUN / 4;
-/// Whether a call takes as many as there are, up to [`BATCH`] (`recvmmsg`). No socket here is
-/// connected, so no error of an earlier datagram ends a call before its time.
+/// True if a call receives all available datagrams, up to [`BATCH`] (`recvmmsg`). No socket here is
+/// connected, so no error of an earlier datagram ends a call early.
 const EMPTIES: bool = cfg!(target_os = "linux");
-/// Room for one joined run.
+/// Space for one joined run, in bytes.
 const RUN: usize = 64 << 10;
 
-/// Datagrams of one sender as the kernel gave them: one behind the other.
+/// A run of datagrams from one sender, consecutive in memory.
 #[derive(Debug)]
 pub struct Received<'a> {
-    /// All of them; none is one of no bytes.
+    /// All datagrams; none of them is empty.
     pub bytes: &'a mut [u8],
-    /// Bytes of each, at least 1; the last may be shorter.
+    /// Size of each datagram, at least 1; the last may be shorter.
     pub stride: usize,
 }
 
@@ -45,13 +46,13 @@ impl Received<'_> {
 }
 
 impl Udp {
-    /// Waits until there is something to receive.
+    /// Waits until there may be something to receive.
     pub async fn readable(&self) -> io::Result<()> {
         self.socket.readable().await
     }
 
-    /// Receives a batch; gives each datagram with its sender to `each`. Holds no buffer in
-    /// between. Errors that tell of an earlier datagram (ICMP) are passed over.
+    /// Receives a batch and passes each datagram with its sender to `each`. Holds no buffer in between.
+    /// Errors about earlier datagrams (ICMP) are ignored.
     pub fn poll_recv(
         &self,
         cx: &mut Context<'_>,
@@ -60,7 +61,7 @@ impl Udp {
         self.poll_recv_runs(cx, &mut |run, from| run.each(from, each))
     }
 
-    /// As [`poll_recv`](Self::poll_recv), but gives runs of datagrams from one sender as they lie.
+    /// Like [`poll_recv`](Self::poll_recv), but passes on runs of datagrams from one sender undivided.
     pub fn poll_recv_runs(
         &self,
         cx: &mut Context<'_>,
@@ -75,13 +76,13 @@ impl Udp {
         }
     }
 
-    /// As [`poll_recv`](Self::poll_recv), without waiting.
+    /// Like [`poll_recv`](Self::poll_recv), without waiting.
     pub fn try_recv(&self, each: &mut dyn FnMut(&mut [u8], SocketAddr)) -> io::Result<()> {
         self.try_recv_runs(&mut |run, from| run.each(from, each))
     }
 
     fn try_recv_runs(&self, each: &mut dyn FnMut(Received<'_>, SocketAddr)) -> io::Result<()> {
-        // `each` may come to receive on another socket; then there is no scratch for it.
+        // If `each` receives on another socket, the shared buffer is in use.
         SCRATCH.with(|scratch| match scratch.try_borrow_mut() {
             Ok(mut scratch) => self.recv_into(&mut scratch, each),
             Err(_) => self.recv_into(&mut Scratch::default(), each),
@@ -99,7 +100,7 @@ impl Udp {
             let long = self.long.load(Ordering::Relaxed);
             let room = if long { FEW.min(left) } else { BATCH };
             let count = match self.recv_some(scratch, room, each, &mut datagrams) {
-                // What came before is no error.
+                // The runs received before are valid all the same.
                 Err(_) if left < BATCH => break,
                 received => received?,
             };
@@ -112,7 +113,7 @@ impl Udp {
         Ok(())
     }
 
-    /// As many runs as there are, up to `room`; gives how many, and counts their `datagrams`.
+    /// Receives the available runs, up to `room`; returns their number and adds up their `datagrams`.
     fn recv_some(
         &self,
         scratch: &mut Scratch,
@@ -132,7 +133,7 @@ impl Udp {
                     .state
                     .recv(self.socket.datagrams(), buffers, &mut meta)?;
                 got = Some(count);
-                // Less than there was room for: the socket is empty, and need not be asked again.
+                // Fewer runs than there was room for: the socket is empty, and another call is not needed.
                 if EMPTIES && count < room {
                     return Err(io::ErrorKind::WouldBlock.into());
                 }
@@ -147,7 +148,7 @@ impl Udp {
         let mut bytes_of_all = 0;
         for (meta, run) in meta.iter().take(count).zip(scratch.bytes.chunks_mut(RUN)) {
             let from = SocketAddr::new(unmap(meta.addr.ip()), meta.addr.port());
-            // The system says how many.
+            // The system reports the length.
             let bytes = run.get_mut(..meta.len).unwrap_or_default();
             let stride = meta.stride.max(1);
             bytes_of_all += bytes.len();
@@ -162,7 +163,7 @@ impl Udp {
     }
 }
 
-/// Where a batch is received: one for all sockets of a thread.
+/// The receive buffer of a thread, shared by all its sockets.
 struct Scratch {
     bytes: Vec<u8>,
 }

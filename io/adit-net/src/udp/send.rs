@@ -1,4 +1,4 @@
-//! Sending: equal datagrams for the same peer are collected and leave by one call.
+//! Batched sending: equal datagrams for the same peer are collected and sent with one call.
 
 use std::cell::RefCell;
 use std::io;
@@ -12,35 +12,36 @@ use quinn_udp::Transmit;
 use super::{Udp, about_an_earlier_datagram, portable_io};
 use crate::packet::MAX_PAYLOAD;
 
-/// Segments that one call may send.
+/// Maximum number of segments per call.
 const SEGMENTS: usize = 64;
-/// Datagrams from which on a run is long.
+/// Minimum number of datagrams in a long run.
 const LONG: usize = 32;
-/// Datagrams of long runs to this machine behind which the processor is offered to others: a
-/// receiver with the room of a usual system loses all above 90 if it does not come to run in
-/// between. Offered more often, it is missing here.
+/// Number of datagrams in long runs to this machine after which the thread yields: a receiver with the
+/// buffer of a usual system loses all above 90 if it does not run in between. Yielding more often costs too
+/// much here.
 const BURST: usize = 128;
 
-/// Equal datagrams for one peer that wait for the rest of their batch.
+/// Equal datagrams for one peer, waiting for the rest of their batch.
 #[derive(Debug, Default)]
 pub(super) struct Run {
     bytes: Vec<u8>,
     to: Option<SocketAddr>,
-    /// Size of each but the last, which may be shorter.
+    /// Size of each datagram except the last, which may be shorter.
     segment: usize,
     count: usize,
-    /// Datagrams that went to this machine in long runs since the processor was offered to others.
+    /// Number of datagrams sent to this machine in long runs since the thread last yielded.
     burst: usize,
 }
 
 impl Udp {
-    /// Sends now, or reports that the socket is full: a datagram does not wait.
+    /// Sends a datagram immediately, or returns an error if the socket is full: a datagram does not wait.
     pub fn try_send(&self, bytes: &[u8], to: SocketAddr) -> io::Result<()> {
         self.queue(bytes, to)?;
         self.flush()
     }
 
-    /// Takes a datagram for the next [`flush`](Self::flush), or sends what it does not fit to.
+    /// Queues a datagram for the next [`flush`](Self::flush); sends the queued ones first if it does not
+    /// fit their run.
     pub fn queue(&self, bytes: &[u8], to: SocketAddr) -> io::Result<()> {
         if bytes.len() > MAX_PAYLOAD {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -55,7 +56,7 @@ impl Udp {
         Ok(())
     }
 
-    /// Sends what was queued.
+    /// Sends the queued datagrams.
     pub fn flush(&self) -> io::Result<()> {
         let mut run = self.run();
         let sent = self.send_run(&mut run);
@@ -83,7 +84,7 @@ impl Udp {
         run.sent(destination);
         run.bytes.clear();
         if run.bytes.capacity() > 0 {
-            // Nobody waits with a buffer in hand.
+            // No caller is using the buffer now.
             SPARE.with_borrow_mut(|spare| {
                 let bytes = std::mem::take(&mut run.bytes);
                 if spare.capacity() < bytes.capacity() {
@@ -94,8 +95,8 @@ impl Udp {
         sent
     }
 
-    /// Sends datagrams of `segment` bytes each that lie one behind the other, the last of which may
-    /// be shorter, from where they lie. What was [queued](Self::queue) is not waited for.
+    /// Sends consecutive datagrams of `segment` bytes each, the last of which may be shorter, without a
+    /// copy. Does not wait for [queued](Self::queue) datagrams.
     pub fn send_all(&self, bytes: &[u8], segment: usize, to: SocketAddr) -> io::Result<()> {
         let to = self.mapped(to);
         let segment = segment.max(1);
@@ -105,7 +106,7 @@ impl Udp {
             .try_for_each(|run| self.send_segments(run, segment, to))
     }
 
-    /// The address as the socket's family has it.
+    /// Converts the address to the socket's family.
     fn mapped(&self, to: SocketAddr) -> SocketAddr {
         match to {
             SocketAddr::V4(v4) if self.v6 => {
@@ -130,7 +131,7 @@ impl Udp {
                 src_ip: None,
             };
             match self.state.try_send(self.socket.datagrams(), &transmit) {
-                // An ICMP answer to an earlier datagram says nothing of this one.
+                // An ICMP answer to an earlier datagram says nothing about this one.
                 Err(e) if about_an_earlier_datagram(&e) => {
                     self.state.try_send(self.socket.datagrams(), &transmit)
                 }
@@ -141,7 +142,8 @@ impl Udp {
             return send(bytes, None);
         }
         match send(bytes, Some(segment)) {
-            // The route does not segment: the state has noticed, from now on one by one.
+            // The route does not support segmentation: the state has recorded it, and from now on datagrams
+            // are sent one by one.
             Err(e)
                 if self.state.max_gso_segments() <= 1 && e.kind() != io::ErrorKind::WouldBlock =>
             {
@@ -154,7 +156,7 @@ impl Udp {
     }
 }
 
-/// Offers the processor to others when it is their turn, without the run in hand.
+/// Yields the thread if that is due, after releasing the run.
 fn give_way(mut run: MutexGuard<'_, Run>) {
     let due = run.is_due();
     drop(run);
@@ -171,7 +173,7 @@ impl Run {
         self.count = 0;
     }
 
-    /// Whether the processor is to be offered now.
+    /// Returns true if the thread is to yield now.
     const fn is_due(&mut self) -> bool {
         let due = self.burst >= BURST;
         if due {
@@ -180,7 +182,7 @@ impl Run {
         due
     }
 
-    /// Whether a datagram may join: equal ones, the last one may be shorter.
+    /// Returns true if a datagram may join the run: all are equal in size, only the last may be shorter.
     fn takes(&self, bytes: &[u8], to: SocketAddr, segments: usize) -> bool {
         match self.to {
             None => true,
@@ -210,7 +212,7 @@ impl Run {
 }
 
 thread_local! {
-    /// The buffer of the last run that was sent.
+    /// The buffer of the run that was sent last.
     static SPARE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -255,7 +257,10 @@ mod tests {
         run.push(&[1; 9], to);
         assert!(run.takes(&[1; 9], to, 64) && !run.takes(&[1; 9], to, 1));
         assert!(!run.takes(&[1; 10], to, 64) && !run.takes(&[1; 9], other, 64));
-        assert!(!run.takes(&[], to, 64), "an empty datagram is no segment");
+        assert!(
+            !run.takes(&[], to, 64),
+            "an empty datagram is not a segment"
+        );
         run.push(&[1; 4], to);
         assert!(!run.takes(&[1; 4], to, 64), "the shorter one was the last");
     }

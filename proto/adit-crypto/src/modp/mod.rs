@@ -1,7 +1,8 @@
-//! Diffie–Hellman in the multiplicative group modulo a prime: RFC 3526's groups, and any that a
-//! peer names (RFC 4419).
+//! Diffie–Hellman in the multiplicative group modulo a prime: RFC 3526's groups, and groups that a peer
+//! chooses (RFC 4419).
 //!
-//! Exponents are 512 bits, twice what any cipher of ours can use, and are raised in constant time.
+//! Exponents have 512 bits, twice the strength of any cipher in this crate, and exponentiation takes
+//! constant time.
 
 mod primes;
 
@@ -13,10 +14,10 @@ use crypto_bigint::{BoxedUint, Odd};
 
 use crate::{CryptoError, Secret};
 
-/// Octets of a private exponent.
+/// Length of a private exponent, in bytes.
 const EXPONENT_LEN: usize = 64;
 
-/// Bits that a public value must have set: fewer are powers of two in disguise.
+/// Minimum number of set bits in a public value: one with fewer is a disguised power of two.
 const MIN_ONES: u32 = 4;
 
 /// A group of RFC 3526.
@@ -30,7 +31,7 @@ pub enum Modp {
     Bits8192,
 }
 
-/// A prime and a generator.
+/// A group: a prime and a generator.
 #[derive(Clone)]
 pub struct DhGroup {
     params: BoxedMontyParams,
@@ -39,15 +40,15 @@ pub struct DhGroup {
 }
 
 impl DhGroup {
-    /// The shortest prime that is accepted, in bits.
+    /// Minimum length of the prime, in bits.
     pub const MIN_BITS: usize = 2048;
-    /// The longest, in bits.
+    /// Maximum length of the prime, in bits.
     pub const MAX_BITS: usize = 8192;
 
-    /// A group of RFC 3526, generator 2.
+    /// Returns a group of RFC 3526, with generator 2.
     ///
     /// # Errors
-    /// None can come: the primes are checked by a test.
+    /// None occur: the primes are checked by a test.
     pub fn rfc3526(which: Modp) -> Result<Self, CryptoError> {
         let (hex, bits) = match which {
             Modp::Bits2048 => (primes::MODP_2048, 2048),
@@ -59,14 +60,13 @@ impl DhGroup {
         Self::new(&prime.to_be_bytes(), &[2])
     }
 
-    /// The group of a peer's prime and generator, big-endian.
+    /// Creates the group of a peer's prime and generator, big-endian.
     ///
-    /// That the number is prime is not checked: it comes from a server that signs it.
+    /// The number is not checked for primality: it is sent by a server that signs it.
     ///
     /// # Errors
     /// [`CryptoError::InvalidKey`] if the modulus is even or not of
-    /// [`DhGroup::MIN_BITS`]..=[`DhGroup::MAX_BITS`] bits, or the generator is not in
-    /// `2..prime - 1`.
+    /// [`DhGroup::MIN_BITS`]..=[`DhGroup::MAX_BITS`] bits, or the generator is not in `2..prime - 1`.
     pub fn new(prime: &[u8], generator: &[u8]) -> Result<Self, CryptoError> {
         let (prime, generator) = (without_zeros(prime), without_zeros(generator));
         let bits = bit_len(prime);
@@ -83,19 +83,19 @@ impl DhGroup {
         })
     }
 
-    /// The prime, big-endian without zeros in front.
+    /// Returns the prime, big-endian without leading zeros.
     #[must_use]
     pub fn prime(&self) -> &[u8] {
         &self.prime
     }
 
-    /// The generator, big-endian; zeros may stand in front.
+    /// Returns the generator, big-endian; it may have leading zeros.
     #[must_use]
     pub fn generator(&self) -> Box<[u8]> {
         self.generator.to_be_bytes_trimmed_vartime()
     }
 
-    /// `base` to the power of `exponent`, in a time that depends on the size of the group alone.
+    /// Returns `base` to the power of `exponent`, in a time that depends on the size of the group alone.
     fn power(
         &self,
         base: &BoxedUint,
@@ -115,7 +115,7 @@ impl fmt::Debug for DhGroup {
     }
 }
 
-/// One side's ephemeral key.
+/// An ephemeral Diffie–Hellman key.
 pub struct DhKey {
     group: DhGroup,
     exponent: Secret<[u8; EXPONENT_LEN]>,
@@ -123,10 +123,10 @@ pub struct DhKey {
 }
 
 impl DhKey {
-    /// A new key of `group`.
+    /// Generates a key of `group`.
     ///
     /// # Errors
-    /// None can come from a group that was made by [`DhGroup`].
+    /// None occur for a group that was created by [`DhGroup`].
     pub fn generate(group: DhGroup, entropy: &mut dyn Entropy) -> Result<Self, CryptoError> {
         let mut exponent = Secret::new([0; EXPONENT_LEN]);
         entropy.fill(exponent.expose_mut());
@@ -143,23 +143,23 @@ impl DhKey {
         })
     }
 
-    /// What the peer is told, big-endian without zeros in front.
+    /// Returns the public value to send to the peer, big-endian without leading zeros.
     #[must_use]
     pub fn public(&self) -> &[u8] {
         &self.public
     }
 
-    /// The group it is of.
+    /// Returns the group of the key.
     #[must_use]
     pub const fn group(&self) -> &DhGroup {
         &self.group
     }
 
-    /// The secret shared with the owner of `peer`, big-endian, as long as the prime.
+    /// Returns the secret shared with the owner of `peer`, big-endian, as long as the prime.
     ///
     /// # Errors
-    /// [`CryptoError::InvalidKey`] if `peer` is not in `2..prime - 1`, has fewer than four bits
-    /// set (RFC 8268 section 4 asks for the former), or leads to a secret that anyone could guess.
+    /// [`CryptoError::InvalidKey`] if `peer` is not in `2..prime - 1` (RFC 8268 section 4), has fewer than
+    /// four bits set, or leads to a secret that is easy to guess.
     pub fn agree(&self, peer: &[u8]) -> Result<Secret<Vec<u8>>, CryptoError> {
         let (peer, prime) = (without_zeros(peer), self.group.prime());
         let ones: u32 = peer.iter().map(|b| b.count_ones()).sum();
@@ -193,10 +193,10 @@ fn bit_len(trimmed: &[u8]) -> usize {
     (trimmed.len() * 8).saturating_sub(usize_from(unused))
 }
 
-/// Whether 1 < `value` < `prime` - 1; both without zeros in front, `prime` odd.
+/// Returns true if 1 < `value` < `prime` - 1; both without leading zeros, `prime` odd.
 fn inside(value: &[u8], prime: &[u8]) -> bool {
     let above_one = value.len() > 1 || value.first().is_some_and(|b| *b > 1);
-    // The prime is odd: it and its predecessor differ in the last bit alone.
+    // The prime is odd: it and its predecessor differ only in the last bit.
     let before = match (value.split_last(), prime.split_last()) {
         (Some((last, head)), Some((prime_last, prime_head))) => {
             head == prime_head && last | 1 == *prime_last
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// 2^(2^511 + …) by another library's modular power.
+    /// 2^(2^511 + …), computed with another library's modular exponentiation.
     #[test]
     fn a_power_that_is_known() {
         let exponent = [0x80u8; 64];

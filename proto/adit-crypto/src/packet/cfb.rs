@@ -1,8 +1,9 @@
-//! CFB over whole packets under one fixed IV: alone, or the chains of several packets side by side.
+//! CFB mode over whole packets under one fixed IV: single packets, or the chains of several packets in
+//! parallel.
 //!
-//! Since the IV never changes, the keystream of the first block is a constant of the key and is
-//! encrypted once. A CPU with AES instructions works on many blocks at a time, of which the chain
-//! of one packet keeps it from all but one; eight packets keep it busy.
+//! Since the IV never changes, the keystream of the first block is a constant of the key and is encrypted
+//! once. A CPU with AES instructions can process many blocks at a time, but the chain of one packet allows
+//! only one; eight packets keep it busy.
 
 use core::slice;
 
@@ -17,20 +18,20 @@ use crate::{
     stream::feedback::{Feed, feed, xor},
 };
 
-/// The IV of every packet; ciphers with blocks of 8 bytes take its first half.
+/// The IV of every packet; ciphers with blocks of 8 bytes use its first half.
 const IV: [u8; 16] = [
     0xa7, 0x73, 0x4f, 0x9c, 0x12, 0xac, 0x1b, 0x01, 0xa4, 0x15, 0xf2, 0xc1, 0xfc, 0x78, 0xe6, 0x6b,
 ];
 
-/// Packets side by side.
+/// Number of packets in parallel.
 const LANES: usize = 8;
 
-/// A cipher that is ready for packets; cleared on drop.
+/// A cipher prepared for packets; cleared on drop.
 pub(super) struct Cfb<C: BlockCipherEncrypt> {
     cipher: C,
     /// The encrypted IV.
     first: Block<C>,
-    /// What does many packets in less time, with the same key.
+    /// A faster implementation for many packets, with the same key.
     chains: Option<Chains>,
 }
 
@@ -48,7 +49,7 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
         }
     }
 
-    /// The same; `chains` are of the same key.
+    /// Adds `chains` of the same key.
     pub(super) fn with(self: Box<Self>, chains: Option<Chains>) -> Box<Self> {
         let mut with = self;
         with.chains = chains;
@@ -63,7 +64,7 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
         self.apply(Feed::Input, self.first.clone(), packet);
     }
 
-    /// From a block on that is hidden under `register`.
+    /// Processes a packet whose first block is encrypted with `register` as keystream.
     fn apply(&self, direction: Feed, mut register: Block<C>, packet: &mut [u8]) {
         let (blocks, tail) = Array::slice_as_chunks_mut(packet);
         if !blocks.is_empty() {
@@ -73,7 +74,7 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
         register.as_mut_slice().zeroize();
     }
 
-    /// Encrypts each of the packets, as [`Self::encrypt`] would.
+    /// Encrypts each of the packets, like [`Self::encrypt`].
     pub(super) fn encrypt_all<'p>(&self, mut packets: impl Iterator<Item = &'p mut [u8]>) {
         let Some(chains) = &self.chains else {
             return self.encrypt_lanes(packets);
@@ -98,9 +99,9 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
         }
     }
 
-    /// Encrypts as many packets as [`Chains::of`] says; none is nothing.
+    /// Encrypts as many packets as [`Chains::of`] returns, possibly none.
     fn encrypt_chains(&self, chains: &Chains, packets: &mut [&mut [u8]]) {
-        debug_assert_eq!(self.first.len(), 16, "chains are of AES");
+        debug_assert_eq!(self.first.len(), 16, "chains require the block size of AES");
         let first = self.first.as_slice().try_into().unwrap_or_default();
         let mut registers = [first; MOST_CHAINS];
         let done = chains.encrypt(packets, &mut registers) * first.len();
@@ -115,7 +116,7 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
         registers.as_flattened_mut().zeroize();
     }
 
-    /// The same in any number, a few side by side.
+    /// Encrypts any number of packets, a few in parallel.
     fn encrypt_lanes<'p>(&self, packets: impl Iterator<Item = &'p mut [u8]>) {
         self.cipher.encrypt_with_backend(Lanes {
             first: &self.first,
@@ -130,7 +131,7 @@ impl<C: BlockCipherEncrypt> Drop for Cfb<C> {
     }
 }
 
-/// What is left of a packet in a lane.
+/// The rest of a packet in a lane.
 struct Lane<'p, N: ArraySize> {
     blocks: slice::IterMut<'p, Array<u8, N>>,
     tail: &'p mut [u8],
@@ -163,7 +164,7 @@ impl<'p, N: ArraySize, I: Iterator<Item = &'p mut [u8]>> BlockCipherEncClosure f
         let mut lanes: [Lane<'p, N>; LANES] = core::array::from_fn(|_| Lane::new(&mut []));
         let mut busy = 0;
         loop {
-            // A lane that is free takes the next packet, whatever the others' lengths.
+            // A free lane takes the next packet, whatever the length of the others.
             while busy < LANES
                 && let Some(packet) = self.packets.next()
             {
@@ -176,7 +177,7 @@ impl<'p, N: ArraySize, I: Iterator<Item = &'p mut [u8]>> BlockCipherEncClosure f
                 break;
             };
             if busy == LANES {
-                // Of a length that the compiler knows.
+                // The compiler knows this length.
                 advance(backend, steps, &mut registers, &mut lanes);
             } else {
                 let ((registers, _), (lanes, _)) =
@@ -212,7 +213,7 @@ fn advance<B: BlockCipherEncBackend>(
     for _ in 0..steps {
         for (register, lane) in registers.iter_mut().zip(&mut *lanes) {
             if let Some(block) = lane.blocks.next() {
-                // A copy of its own: the compiler takes it for one vector.
+                // A separate copy: the compiler then treats it as one vector.
                 let mut mixed = block.clone();
                 xor(&mut mixed, register);
                 block.clone_from(&mixed);
@@ -223,7 +224,7 @@ fn advance<B: BlockCipherEncBackend>(
     }
 }
 
-/// As many blocks at a time as the cipher takes.
+/// Encrypts blocks, as many in parallel as the cipher supports.
 #[inline(always)]
 fn encrypt<B: BlockCipherEncBackend>(backend: &B, blocks: &mut [Block<B>]) {
     let (sets, rest) = Array::<Block<B>, B::ParBlocksSize>::slice_as_chunks_mut(blocks);
@@ -235,7 +236,7 @@ fn encrypt<B: BlockCipherEncBackend>(backend: &B, blocks: &mut [Block<B>]) {
     }
 }
 
-/// Puts the end of a packet, less than a block, under its keystream.
+/// Encrypts the end of a packet, less than a block, with its keystream.
 #[inline(always)]
 fn cover(tail: &mut [u8], register: &[u8]) {
     for (byte, key) in tail.iter_mut().zip(register) {

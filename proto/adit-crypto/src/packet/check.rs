@@ -6,10 +6,10 @@ use crate::{
     simd::{Crc32, Path, highway64},
 };
 
-/// What the key of HighwayHash is derived under, by SHA-256.
+/// The prefix of the SHA-256 input from which the key of HighwayHash is derived.
 const CONTEXT: &[u8] = b"kcp9 highwayhash key v1";
 
-/// What a packet is made of: nonce, check, payload.
+/// The parts of a packet: nonce, check, payload.
 pub(super) type Pieces<'p> = (&'p [u8], &'p [u8], &'p [u8]);
 
 /// A check with its key.
@@ -51,7 +51,7 @@ impl Checker {
         }
     }
 
-    /// Writes the checks of two packets, each in three pieces: nonce, check and payload.
+    /// Writes the checks of two packets, each in three parts: nonce, check and payload.
     pub(super) fn write_two(&self, packets: [(&[u8], &mut [u8], &[u8]); 2]) {
         let [(nonce, out, payload), (other_nonce, other_out, other)] = packets;
         match self {
@@ -68,7 +68,7 @@ impl Checker {
         }
     }
 
-    /// Whether the check is that of nonce and payload.
+    /// Returns true if the check matches nonce and payload.
     pub(super) fn verify(&self, (nonce, found, payload): Pieces<'_>) -> bool {
         match self {
             Self::Crc32(crc) => crc.of(payload).to_le_bytes() == *found,
@@ -79,7 +79,7 @@ impl Checker {
         }
     }
 
-    /// The same for two packets; one that is not there is not right.
+    /// Like [`verify`](Self::verify), for two packets; a missing one does not match.
     pub(super) fn verify_two(&self, packets: [Option<Pieces<'_>>; 2]) -> [bool; 2] {
         let (Self::HighwayHash(path, key), [Some(one), Some(other)]) = (self, packets) else {
             return packets.map(|pieces| pieces.is_some_and(|pieces| self.verify(pieces)));
@@ -129,7 +129,7 @@ mod tests {
         }
     }
 
-    /// ITU-T V.42's check value, and nothing at all.
+    /// The check value of ITU-T V.42, and that of an empty message.
     #[test]
     fn crc_of_the_standard() {
         let checker = Checker::new(Path::Portable, Check::Crc32, &[0; 32]);

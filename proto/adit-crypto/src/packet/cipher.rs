@@ -1,4 +1,4 @@
-//! What is under a packet that has no tag: a block cipher in CFB, Salsa20, or a pad.
+//! The ciphers of packets without a tag: a block cipher in CFB mode, Salsa20, or a pad.
 
 use core::num::NonZeroU32;
 
@@ -19,12 +19,12 @@ use crate::{
     simd::{Chains, Loop, Path, widest, xor_salsa20, xor_salsa20_all},
 };
 
-/// Length of the pad of [`PacketKind::Xor`], and so of its longest packet: kcp-go's longest too.
+/// Length of the pad of [`PacketKind::Xor`], and so of its longest packet, in bytes: also kcp-go's longest.
 pub(super) const PAD: usize = 1500;
 const PAD_SALT: &[u8] = b"sH3CIVoF#rWLtJo6";
 const PAD_ITERATIONS: NonZeroU32 = NonZeroU32::new(32).unwrap();
 
-/// A cipher with its key expanded. Block ciphers are boxed: some are tables of 4 KiB.
+/// A cipher with its expanded key. Block ciphers are boxed: some are tables of 4 KiB.
 pub(super) enum Cipher {
     Clear,
     Pad(Path, Box<Secret<[u8; PAD]>>),
@@ -41,7 +41,7 @@ pub(super) enum Cipher {
     Sm4(Box<Cfb<Sm4>>),
 }
 
-/// The call on whichever CFB it is, or one of the other arms.
+/// Evaluates the call on any CFB variant, or one of the other arms.
 macro_rules! by_cfb {
     ($cipher:expr, $cfb:ident => $call:expr, $($other:tt)*) => {
         match $cipher {
@@ -61,7 +61,7 @@ macro_rules! by_cfb {
 }
 
 impl Cipher {
-    /// `kind`'s; the AEAD has none. Ciphers take a prefix of the key.
+    /// Creates the cipher of `kind`, which is none for the AEAD. Ciphers use a prefix of the key.
     pub(super) fn new(path: Path, kind: PacketKind, key: &[u8; 32]) -> Result<Self, CryptoError> {
         let (short, middle) = (prefix::<16>(key), prefix::<24>(key));
         Ok(match kind {
@@ -105,7 +105,7 @@ impl Cipher {
             Self::Clear => {}
             Self::Pad(path, pad) => widest(*path, Cover { packet, pad: pad.expose() }),
             Self::Salsa20(path, key) => {
-                // The front of kcp's nonce is Salsa20's, and goes in the clear.
+                // The first bytes of kcp's nonce are Salsa20's nonce, and are sent in plain text.
                 if let Some((nonce, rest)) = packet.split_first_chunk_mut() {
                     xor_salsa20(*path, &salsa::state(key.expose(), nonce), rest);
                 }
@@ -113,7 +113,7 @@ impl Cipher {
         );
     }
 
-    /// Encrypts each packet as [`Self::apply`] would.
+    /// Encrypts each packet like [`Self::apply`].
     pub(super) fn encrypt_all<'p>(&self, packets: impl Iterator<Item = &'p mut [u8]>) {
         by_cfb!(self, cfb => cfb.encrypt_all(packets),
             Self::Salsa20(path, key) => salsa20_all(*path, key, packets),
@@ -121,22 +121,23 @@ impl Cipher {
         );
     }
 
-    /// Whether several packets are decrypted in less time than one after the other.
+    /// Returns true if several packets are decrypted faster together than one at a time.
     pub(super) const fn is_better_together(&self) -> bool {
         matches!(self, Self::Salsa20(..))
     }
 
-    /// Decrypts each packet as [`Self::apply`] would.
+    /// Decrypts each packet like [`Self::apply`].
     pub(super) fn decrypt_all<'p>(&self, packets: impl Iterator<Item = &'p mut [u8]>) {
         match self {
             Self::Salsa20(path, key) => salsa20_all(*path, key, packets),
-            // Works on many blocks of one packet already.
+            // The cipher already works on many blocks of one packet.
             _ => packets.for_each(|packet| self.apply(Direction::Decrypt, packet)),
         }
     }
 }
 
-/// The front of kcp's nonce is Salsa20's, and goes in the clear.
+/// Applies Salsa20 to each packet. The first bytes of kcp's nonce are Salsa20's, and are sent in plain
+/// text.
 fn salsa20_all<'p>(
     path: Path,
     key: &Secret<[u8; 32]>,
@@ -159,7 +160,7 @@ fn prefix<const N: usize>(key: &[u8; 32]) -> &[u8; N] {
     key.first_chunk().unwrap_or(&[0; N])
 }
 
-/// A pad over a packet, which is no longer.
+/// The exclusive or of a pad and a packet, which is not longer.
 struct Cover<'a> {
     packet: &'a mut [u8],
     pad: &'a [u8; PAD],

@@ -1,4 +1,4 @@
-//! The table of packet ciphers, and the checks that find a wrong key under those without a tag.
+//! The table of packet ciphers, and the checks that detect a wrong key under ciphers without a tag.
 
 use core::fmt;
 use core::str::FromStr;
@@ -7,17 +7,17 @@ use adit_wire::Room;
 
 use crate::{CryptoError, TAG_LEN};
 
-/// Random bytes in front of every packet but those of [`PacketKind::Aes128Gcm`] and
-/// [`PacketKind::Null`].
+/// Length of the random nonce of every packet except those of [`PacketKind::Aes128Gcm`] and
+/// [`PacketKind::Null`], in bytes.
 pub(super) const NONCE: usize = 16;
-/// Random bytes in front of a packet of [`PacketKind::Aes128Gcm`].
+/// Length of the random nonce of a packet of [`PacketKind::Aes128Gcm`], in bytes.
 pub(super) const GCM_NONCE: usize = 12;
 
-/// A packet cipher under kcptun's name.
+/// A packet cipher, named as in kcptun.
 ///
-/// Only [`Self::Aes128Gcm`] authenticates. Of the others, Blowfish, Twofish, CAST5, 3DES and SM4
-/// look secrets up in tables and so do not run in constant time; AES does where the CPU has
-/// instructions for it or the code is bit-sliced, and so do Salsa20, TEA, XTEA and the exclusive or.
+/// Only [`Self::Aes128Gcm`] authenticates. Of the others, Blowfish, Twofish, CAST5, 3DES and SM4 look up
+/// secrets in tables and so do not run in constant time; AES does where the CPU has instructions for it or
+/// the code is bit-sliced, and so do Salsa20, TEA, XTEA and the exclusive or.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PacketKind {
@@ -43,17 +43,17 @@ pub enum PacketKind {
     Tea,
     /// XTEA with 32 cycles, CFB
     Xtea,
-    /// One pad over every packet: hides nothing from anyone who has seen two
+    /// One pad over every packet: conceals nothing from an observer of two packets
     Xor,
     /// SM4 (GB/T 32907), CFB
     Sm4,
-    /// No encryption; nonce and check stand there
+    /// No encryption, but with nonce and check
     None,
-    /// Nothing at all: the payload is the datagram
+    /// Nothing: the payload is the datagram
     Null,
 }
 
-/// In the order of the enum, which a test holds it to.
+/// The names, in the order of the enum, which a test checks.
 const ROWS: [(PacketKind, &str); 15] = {
     use PacketKind as K;
     [
@@ -76,7 +76,7 @@ const ROWS: [(PacketKind, &str); 15] = {
 };
 
 impl PacketKind {
-    /// Every kind.
+    /// All ciphers.
     pub const ALL: [Self; 15] = {
         let mut all = [Self::Aes; 15];
         let mut i = 0;
@@ -87,14 +87,14 @@ impl PacketKind {
         all
     };
 
-    /// kcptun's name for it.
+    /// Returns kcptun's name of the cipher.
     #[must_use]
     pub const fn name(self) -> &'static str {
         ROWS[self as usize].1
     }
 
-    /// The room around a payload. [`Room::max`] is bounded for [`Self::Xor`] alone, whose pad has
-    /// an end.
+    /// Returns the space around a payload. [`Room::max`] is limited for [`Self::Xor`] alone, whose pad is
+    /// finite.
     #[must_use]
     pub const fn room(self, check: Check) -> Room {
         let (head, tail) = match self {
@@ -109,8 +109,8 @@ impl PacketKind {
         Room { head, tail, max }
     }
 
-    /// Bytes that sealing adds: 20 with CRC-32, 24 with HighwayHash, 28 for [`Self::Aes128Gcm`],
-    /// 0 for [`Self::Null`].
+    /// Returns the number of bytes that sealing adds: 20 with CRC-32, 24 with HighwayHash, 28 for
+    /// [`Self::Aes128Gcm`], 0 for [`Self::Null`].
     #[must_use]
     pub const fn overhead(self, check: Check) -> usize {
         let room = self.room(check);
@@ -121,7 +121,7 @@ impl PacketKind {
 impl FromStr for PacketKind {
     type Err = CryptoError;
 
-    /// Upper and lower case are alike. Unknown names are errors, where kcptun takes `aes`.
+    /// Parses a name, ignoring case. Unknown names are errors, where kcptun falls back to `aes`.
     fn from_str(name: &str) -> Result<Self, CryptoError> {
         ROWS.iter()
             .find(|row| row.1.eq_ignore_ascii_case(name))
@@ -136,20 +136,20 @@ impl fmt::Display for PacketKind {
     }
 }
 
-/// What is compared after decryption under a cipher that has no tag.
+/// The check that is compared after decryption under a cipher without a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Check {
-    /// CRC-32 (IEEE) of what follows it, as in kcp-go: finds wrong keys and damage, no forgery.
+    /// CRC-32 (IEEE) of the payload, as in kcp-go: detects wrong keys and damage, but not forgery.
     #[default]
     Crc32,
-    /// HighwayHash-64 over nonce and payload: the mode kcp9, for two adits. Its key is the SHA-256 of
-    /// `kcp9 highwayhash key v1` and the 32 bytes of the packet's key, as four little-endian words.
-    /// Tamper-evident; not authenticated encryption, and silent about replays.
+    /// HighwayHash-64 over nonce and payload: the mode kcp9, between two instances of adit. Its key is the
+    /// SHA-256 of `kcp9 highwayhash key v1` and the 32 bytes of the packet's key, as four little-endian
+    /// words. It detects tampering, but it is not authenticated encryption and does not detect replays.
     HighwayHash,
 }
 
 impl Check {
-    /// Its length in bytes.
+    /// Returns its length, in bytes.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {

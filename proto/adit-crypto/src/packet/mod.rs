@@ -1,6 +1,6 @@
 //! Packet encryption of KCP: whole datagrams, sealed in place.
 //!
-//! # As kcp-go and kcptun do it
+//! # The format of kcp-go and kcptun
 //!
 //! ```text
 //! nonce 16 | crc32 u32 | payload                 every cipher without a tag, encrypted from byte 0 on
@@ -9,16 +9,17 @@
 //! payload                                        null
 //! ```
 //!
-//! A [`PacketKey`] is made once from a password and shared by all tasks; sealing takes the nonce
-//! from the caller's chance. Block ciphers run in CFB under an IV that is the same for every packet
-//! and everyone: it is the random nonce, encrypted first, that tells packets apart. CRC-32 is over
-//! the payload, in the byte order of all of KCP: little-endian.
+//! A [`PacketKey`] is created once from a password and shared by all tasks; sealing draws the nonce from
+//! the caller's generator. Block ciphers run in CFB mode under an IV that is the same for every packet and
+//! every user: the random nonce, which is encrypted first, makes packets differ. CRC-32 is over the
+//! payload, in the byte order of all of KCP: little-endian.
 //!
-//! There is one key for both directions and for ever. Packets can be replayed and reflected, and
-//! under every kind but [`PacketKind::Aes128Gcm`] also changed by someone who knows what they say;
-//! [`PacketKind`] says which kinds do not run in constant time. Two adits should use sessions.
+//! There is one permanent key for both directions. Packets can be replayed and reflected, and under every
+//! kind except [`PacketKind::Aes128Gcm`] also modified by an attacker who knows their content;
+//! [`PacketKind`] lists the kinds that do not run in constant time. Use sessions between two instances of
+//! adit.
 //!
-//! # Between two adits
+//! # The format between two instances of adit
 //!
 //! [`session`]: keys for each session and direction, counted nonces, a replay window.
 
@@ -58,8 +59,8 @@ pub use kind::{Check, PacketKind};
 const SALT: &[u8] = b"kcp-go";
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(4096).unwrap();
 
-/// The key that kcptun makes of a password: PBKDF2-HMAC-SHA1 with the salt `kcp-go`, 4,096
-/// iterations. That is little: passwords should be long and random. Takes milliseconds.
+/// Derives kcptun's key from a password: PBKDF2-HMAC-SHA1 with the salt `kcp-go` and 4,096 iterations. That
+/// is little: passwords should be long and random. Takes milliseconds.
 #[must_use]
 pub fn key_from_password(password: &[u8]) -> Secret<[u8; 32]> {
     let mut key = Secret::new([0; 32]);
@@ -67,7 +68,7 @@ pub fn key_from_password(password: &[u8]) -> Secret<[u8; 32]> {
     key
 }
 
-/// The check of kcp-go's packets: CRC-32 of ITU-T V.42 (IEEE 802.3).
+/// Returns the check of kcp-go's packets: CRC-32 of ITU-T V.42 (IEEE 802.3).
 #[must_use]
 pub fn crc32(payload: &[u8]) -> u32 {
     Crc32::on(Path::chosen()).of(payload)
@@ -87,12 +88,12 @@ enum Inner {
 }
 
 impl PacketKey {
-    /// From a password, by [`key_from_password`].
+    /// Creates a key from a password with [`key_from_password`].
     pub fn new(kind: PacketKind, check: Check, password: &[u8]) -> Result<Self, CryptoError> {
         Self::from_key(kind, check, key_from_password(password).expose())
     }
 
-    /// From a key, of which ciphers with shorter ones take the front.
+    /// Creates a key from 32 bytes, of which ciphers with shorter keys use the first ones.
     pub fn from_key(kind: PacketKind, check: Check, key: &[u8; 32]) -> Result<Self, CryptoError> {
         Self::on_path(Path::chosen(), kind, check, key)
     }
@@ -121,30 +122,30 @@ impl PacketKey {
         })
     }
 
-    /// What it is a key of.
+    /// Returns the cipher of this key.
     #[must_use]
     pub const fn kind(&self) -> PacketKind {
         self.kind
     }
 
-    /// The room that sealing needs in front of a payload and behind it.
+    /// Returns the space that sealing needs before and after a payload.
     #[must_use]
     pub const fn room(&self) -> Room {
         self.room
     }
 
-    /// Bytes that sealing adds: 20 with CRC-32, 24 with HighwayHash, 28 for `aes-128-gcm`, 0 for
-    /// `null`.
+    /// Returns the number of bytes that sealing adds: 20 with CRC-32, 24 with HighwayHash, 28 for
+    /// `aes-128-gcm`, 0 for `null`.
     #[must_use]
     pub const fn overhead(&self) -> usize {
         self.room.head + self.room.tail
     }
 
-    /// Seals `packet` in place: all of it is the datagram then. The payload stands between
-    /// [`Room::head`] and [`Room::tail`] bytes that are written over; the nonce is taken from
-    /// `chance`.
+    /// Seals `packet` in place; all of it is the datagram afterwards. The payload is between [`Room::head`]
+    /// and [`Room::tail`] bytes that are overwritten; the nonce is drawn from `chance`.
     ///
-    /// [`CryptoError::NoRoom`] and [`CryptoError::TooLong`] leave the packet as it was.
+    /// # Errors
+    /// [`CryptoError::NoRoom`] and [`CryptoError::TooLong`]; the packet is unchanged then.
     pub fn seal(&self, packet: &mut [u8], chance: &mut dyn Entropy) -> Result<(), CryptoError> {
         self.fits(packet.len())?;
         match &self.inner {
@@ -157,10 +158,11 @@ impl PacketKey {
         }
     }
 
-    /// Opens a datagram in place and says where its payload lies.
+    /// Opens a datagram in place and returns the range of its payload.
     ///
-    /// [`CryptoError::Unauthentic`]: too short, damaged, or under another key; `packet` holds
-    /// nothing of use then.
+    /// # Errors
+    /// [`CryptoError::Unauthentic`] if it is too short, damaged, or sealed under another key; the content
+    /// of `packet` is unspecified then.
     pub fn open(&self, packet: &mut [u8]) -> Result<Range<usize>, CryptoError> {
         let unauthentic = CryptoError::Unauthentic;
         self.fits(packet.len()).map_err(|_| unauthentic)?;
@@ -184,7 +186,7 @@ impl PacketKey {
         Ok(payload)
     }
 
-    /// A decrypted packet in pieces, if it has them all: nonce, check, payload.
+    /// Splits a decrypted packet into nonce, check and payload, if it is long enough.
     fn pieces<'p>(&self, checker: &Checker, packet: &'p [u8]) -> Option<Pieces<'p>> {
         self.fits(packet.len()).ok()?;
         let (nonce, rest) = packet.split_at_checked(NONCE)?;
@@ -192,11 +194,12 @@ impl PacketKey {
         Some((nonce, check, payload))
     }
 
-    /// Seals each of the packets as [`Self::seal`] does, the CFB chains of eight side by side: three
-    /// to five times as fast with AES, SM4, TEA and XTEA, about twice with the other block ciphers.
-    /// Blocks of Salsa20 and the hashes of two packets stand side by side too.
+    /// Seals each of the packets like [`Self::seal`], with the CFB chains of eight in parallel: three to
+    /// five times as fast with AES, SM4, TEA and XTEA, about twice with the other block ciphers. The blocks
+    /// of Salsa20 and the hashes of two packets are computed in parallel too.
     ///
-    /// If one of them has no room, none is sealed.
+    /// # Errors
+    /// If one of the packets does not have enough space, none is sealed.
     pub fn seal_batch<P: AsMut<[u8]>>(
         &self,
         packets: &mut [P],
@@ -229,9 +232,9 @@ impl PacketKey {
         }
     }
 
-    /// Opens each of the datagrams as [`Self::open`] does and hands what came out, with its place
-    /// in `packets`, to `each`: the blocks of all of them side by side with Salsa20, the hashes of
-    /// two; other ciphers work on many blocks of one packet already.
+    /// Opens each of the datagrams like [`Self::open`] and passes the result, with the index in `packets`,
+    /// to `each`. With Salsa20 the blocks of all of them are computed in parallel, and the hashes of two;
+    /// other ciphers already work on many blocks of one packet.
     pub fn open_batch<P: AsMut<[u8]>>(
         &self,
         packets: &mut [P],
@@ -272,8 +275,8 @@ impl PacketKey {
         }
     }
 
-    /// The cipher alone over a whole packet, without nonce and check, for comparing speeds: what
-    /// kcp-go calls a `BlockCrypt`. `null` and `aes-128-gcm` have none, and `none`'s does nothing.
+    /// Applies the cipher alone to a whole packet, without nonce and check, for comparing speeds: kcp-go's
+    /// `BlockCrypt`. `null` and `aes-128-gcm` have none, and that of `none` does nothing.
     #[doc(hidden)]
     pub fn apply_cipher(&self, direction: Direction, packet: &mut [u8]) {
         if let Inner::Checked(cipher, _) = &self.inner {
@@ -281,8 +284,8 @@ impl PacketKey {
         }
     }
 
-    /// The checks alone, over two packets that are laid out for sealing, for comparing speeds.
-    /// `null` and `aes-128-gcm` have none.
+    /// Writes only the checks of two packets that are laid out for sealing, for comparing speeds. `null`
+    /// and `aes-128-gcm` have none.
     #[doc(hidden)]
     pub fn write_checks(&self, packets: [&mut [u8]; 2]) {
         let fit = packets.iter().all(|packet| self.fits(packet.len()).is_ok());
@@ -294,7 +297,7 @@ impl PacketKey {
         }
     }
 
-    /// The same for one.
+    /// Like [`write_checks`](Self::write_checks), for one packet.
     #[doc(hidden)]
     pub fn write_check(&self, packet: &mut [u8]) {
         if let (Inner::Checked(_, checker), Ok(())) = (&self.inner, self.fits(packet.len())) {
@@ -320,14 +323,14 @@ impl fmt::Debug for PacketKey {
     }
 }
 
-/// The packet with nonce and check in front of its payload.
+/// Writes nonce and check in front of the payload and returns the packet.
 fn headed<'p>(checker: &Checker, packet: &'p mut [u8], chance: &mut dyn Entropy) -> &'p mut [u8] {
     let (nonce, check, payload) = front(checker, packet, chance);
     checker.write(nonce, payload, check);
     packet
 }
 
-/// The packet in pieces: a fresh nonce, the place of the check, the payload.
+/// Splits the packet into a fresh nonce, the space for the check, and the payload.
 fn front<'p>(
     checker: &Checker,
     packet: &'p mut [u8],
@@ -338,7 +341,7 @@ fn front<'p>(
     (nonce, check, payload)
 }
 
-/// A packet that is laid out for sealing: the places of its nonce and its check, the payload.
+/// Splits a packet that is laid out for sealing: the space for its nonce and its check, and the payload.
 fn split<'p>(checker: &Checker, packet: &'p mut [u8]) -> (&'p mut [u8], &'p mut [u8], &'p [u8]) {
     let (nonce, rest) = packet.split_at_mut(NONCE);
     let (check, payload) = rest.split_at_mut(checker.check().size());

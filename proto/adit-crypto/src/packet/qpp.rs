@@ -1,4 +1,4 @@
-//! QPP as kcptun has it: every byte of a stream goes through one of many permutations.
+//! QPP as in kcptun: every byte of a stream goes through one of many permutations.
 //!
 //! ```text
 //! pads:    P₀ … Pₙ₋₁, permutations of the 256 bytes that are drawn from the key
@@ -6,10 +6,10 @@
 //! encrypt: c = P[b ⊕ r⟨i⟩]         decrypt: b = P⁻¹[c] ⊕ r⟨i⟩         r⟨i⟩: byte i of r
 //! ```
 //!
-//! It obscures and does not protect: the generator is no cryptographic one, begins anew for each
-//! stream and direction with the same seed, and nothing is authenticated. Whoever has the key of
-//! kcptun has all there is, and the tables are looked up by secret bytes, so that the time this
-//! takes depends on them. It is here to speak with peers that have it switched on.
+//! This obscures data and does not protect it: the generator is not cryptographic, every stream and
+//! direction starts from the same seed, and nothing is authenticated. Kcptun's key reveals everything, and
+//! secret bytes index the tables, so the running time depends on them. It exists for interoperability with
+//! peers that have it enabled.
 
 use core::fmt;
 use core::num::NonZeroU32;
@@ -18,33 +18,37 @@ use zeroize::Zeroize;
 
 use crate::{HeaderCipher, HmacKey, HmacKind, Secret, pbkdf2_hmac_sha1};
 
-/// Bytes of a permutation.
+/// Size of a permutation, in bytes.
 const PAD: usize = 256;
-/// Bytes that one word of the generator serves.
+/// Number of bytes for one word of the generator.
 const WORD: u8 = 8;
-/// Bytes of a key that would have the entropy of one permutation: ⌊log₂ 256!⌋ bits.
+/// Length of a key with the entropy of one permutation, in bytes: ⌊log₂ 256!⌋ bits.
 pub const KEY_LEN: usize = 210;
-/// Pads at least for kcptun not to warn: as many as [`KEY_LEN`] has pieces of 32 bytes.
+/// Minimum number of pads without a warning of kcptun: the number of parts of 32 bytes in [`KEY_LEN`].
 pub const PADS: u16 = 7;
-/// What makes these settings weaker than they could be, as kcptun says it.
+/// Returns warnings about weak settings, like those of kcptun.
 #[must_use]
 pub fn doubts(key_len: usize, count: u16) -> Vec<String> {
     let mut found = Vec::new();
     if key_len < KEY_LEN {
         found.push(format!(
-            "QPP: the key has {key_len} bytes; {KEY_LEN} have the entropy of a permutation"
+            "QPP: the key has {key_len} bytes; at least {KEY_LEN} are needed for the entropy of a permutation"
         ));
     }
     if count < PADS {
-        found.push(format!("QPP: {count} pads are few; {PADS} at least"));
+        found.push(format!(
+            "QPP: {count} pads are too few; use at least {PADS}"
+        ));
     }
     if count.is_multiple_of(2) {
-        found.push(format!("QPP: {count} pads; choose a prime number"));
+        found.push(format!(
+            "QPP: the number of pads ({count}) is even; use a prime number"
+        ));
     }
     found
 }
 
-/// What is drawn with, one after the other.
+/// Number of key parts, which are used in turn.
 const PIECES: usize = KEY_LEN / 32;
 
 const LOOPS: NonZeroU32 = NonZeroU32::new(128).unwrap();
@@ -62,18 +66,18 @@ pub struct Pads {
     begin: Position,
 }
 
-/// Where one direction of a stream is.
+/// The position of one direction of a stream.
 #[derive(Clone)]
 pub struct Position {
     state: [u64; 4],
     word: u64,
-    /// Bytes of the word that are used.
+    /// Number of bytes of the word already used.
     used: u8,
 }
 
 impl Pads {
-    /// The pads of kcptun's password; `None` for no pad at all. Takes 512 bytes and about 100 µs
-    /// for each.
+    /// Creates the pads of kcptun's password; returns `None` for a count of 0. Takes 512 bytes and about
+    /// 100 µs for each pad.
     #[must_use]
     pub fn new(key: &[u8], count: u16) -> Option<Self> {
         let bytes = usize::from(count) * PAD;
@@ -104,7 +108,7 @@ impl Pads {
         (count > 0).then_some(pads)
     }
 
-    /// The beginning of a direction of a stream.
+    /// Returns the start position of a direction of a stream.
     #[must_use]
     pub fn position(&self) -> Position {
         self.begin.clone()
@@ -176,7 +180,7 @@ impl Position {
         position
     }
 
-    /// Passes over bytes.
+    /// Skips bytes of the stream.
     pub fn skip(&mut self, bytes: usize) {
         for _ in 0..bytes {
             self.advance();
@@ -191,7 +195,7 @@ impl Position {
         }
     }
 
-    /// The next word of xoshiro256**.
+    /// Draws the next word of xoshiro256**.
     const fn turn(&mut self) {
         let [a, b, c, d] = self.state;
         self.word = b.wrapping_mul(5).rotate_left(7).wrapping_mul(9);
@@ -200,7 +204,7 @@ impl Position {
     }
 }
 
-/// The key, repeated or stretched to pieces of 32 bytes.
+/// Repeats or stretches the key to parts of 32 bytes.
 fn pieces(key: &[u8]) -> Secret<[u8; PIECES * 32]> {
     let mut short = Secret::new([0; 32]);
     let key = if key.len() < 32 {
@@ -310,7 +314,7 @@ mod tests {
             }
             assert_eq!(hex(&bytes[..64]), case["first"].as_str().unwrap());
             assert_eq!(hex(&sha256(&bytes)), case["sha256"].as_str().unwrap());
-            // In other pieces, some of which are passed over.
+            // In other parts, some of which are skipped.
             let (first, last) = bytes.split_at_mut(333);
             pads.decrypt(&mut pads.position(), first);
             let mut at = pads.position();

@@ -1,9 +1,9 @@
-//! Our own table ciphers as block ciphers of the RustCrypto traits, encryption alone.
+//! This crate's table ciphers as block ciphers of the RustCrypto traits, encryption only.
 //!
-//! A block of such a cipher is a chain of look-ups that wait for each other. CFB decryption and
-//! batches have several blocks whose chains do not: they go side by side.
+//! A block of such a cipher is a sequence of dependent look-ups. CFB decryption and batches have several
+//! independent blocks, which are processed in parallel.
 
-/// Implements the traits for `$cipher`, whose `blocks::<N>` encrypts `N` blocks at once.
+/// Implements the traits for `$cipher`, whose `blocks::<N>` encrypts `N` blocks in parallel.
 macro_rules! side_by_side {
     ($cipher:ty, $block:ty, $side:ty) => {
         impl aes::cipher::BlockSizeUser for $cipher {

@@ -1,7 +1,7 @@
-//! SM4 (GB/T 32907-2016), encryption alone: CFB needs no more.
+//! SM4 (GB/T 32907-2016), encryption only: CFB mode needs no more.
 //!
-//! Four tables of 256 words join the S-box with the linear transformation L; four blocks side by
-//! side where the mode has them. Not in constant time: the look-ups depend on secrets.
+//! Four tables of 256 words combine the S-box with the linear transformation L; four blocks are processed
+//! in parallel where the mode allows it. Not in constant time: the look-ups depend on secrets.
 
 use aes::cipher::{
     Block, InOut, InOutBuf,
@@ -32,7 +32,7 @@ const S: [u8; 256] = [
     0x18, 0xf0, 0x7d, 0xec, 0x3a, 0xdc, 0x4d, 0x20, 0x79, 0xee, 0x5f, 0x3e, 0xd7, 0xcb, 0x39, 0x48,
 ];
 
-/// The system's parameters FK (section 7.3).
+/// The system parameters FK (section 7.3).
 const FK: [u32; 4] = [0xa3b1_bac6, 0x56aa_3350, 0x677d_9197, 0xb270_22dc];
 
 const ROUNDS: usize = 32;
@@ -48,7 +48,7 @@ impl Sm4 {
         let (words, _) = key.as_chunks();
         let mut k: [u32; 4] = core::array::from_fn(|i| u32::from_be_bytes(words[i]) ^ FK[i]);
         let rounds = core::array::from_fn(|i| {
-            // The constants CK: bytes that count by sevens.
+            // The constants CK: bytes that increase by seven.
             let i = 4 * i as u8;
             let ck = u32::from_be_bytes([0, 1, 2, 3].map(|j| (i + j).wrapping_mul(7)));
             let boxed = (k[1] ^ k[2] ^ k[3] ^ ck).to_be_bytes();
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use aes::cipher::{BlockCipherEncBackend, BlockCipherEncrypt};
 
-    /// Appendix A: one block, the same side by side, and the chain of a million.
+    /// Appendix A: one block, the same in parallel, and the chain of a million.
     #[test]
     fn vectors_of_the_standard() {
         let key = 0x0123_4567_89ab_cdef_fedc_ba98_7654_3210_u128.to_be_bytes();

@@ -1,8 +1,8 @@
-//! TEA with 8 cycles and XTEA with 32 (Wheeler and Needham, 1994 and 1997), big-endian words, for
-//! many blocks side by side.
+//! TEA with 8 cycles and XTEA with 32 (Wheeler and Needham, 1994 and 1997), with big-endian words, for many
+//! blocks in parallel.
 //!
-//! One block is a chain of some hundred instructions that wait for each other; thirty-two blocks
-//! are the same chain over vectors. In constant time.
+//! One block is a sequence of about a hundred dependent instructions; thirty-two blocks are the same
+//! sequence over vectors. Runs in constant time.
 
 use aes::cipher::{
     Block, BlockCipherEncBackend, BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, InOut,
@@ -14,24 +14,24 @@ use zeroize::Zeroize;
 use crate::simd::{Loop, Path, widest};
 
 const DELTA: u32 = 0x9e37_79b9;
-/// Cycles of TEA in kcp-go: a quarter of what its authors prescribe.
+/// Number of TEA cycles in kcp-go: a quarter of what its authors prescribe.
 const TEA_CYCLES: u32 = 8;
 const XTEA_CYCLES: usize = 32;
 
-/// Blocks of a set, and of a part of one.
+/// Number of blocks in a set, and in a part of one.
 const SET: usize = 32;
 const PART: usize = 8;
 
-/// What a pair of words goes through.
+/// A cipher of word pairs.
 pub(super) trait Stir {
-    /// All cycles over `N` blocks: the first words, the second words.
+    /// Performs all cycles over `N` blocks: the first words, the second words.
     fn stir<const N: usize>(&self, words: &mut [[u32; N]; 2]);
 }
 
-/// TEA's key.
+/// A TEA key.
 pub(super) struct Tea([u32; 4]);
 
-/// XTEA's key, added to the running sum of [`DELTA`] for each half of a cycle.
+/// An XTEA key, added to the running sum of [`DELTA`] for each half of a cycle.
 pub(super) struct Xtea([[u32; 2]; XTEA_CYCLES]);
 
 impl Tea {
@@ -118,7 +118,7 @@ impl<S> Pairs<S> {
 }
 
 impl<S: Stir> Pairs<S> {
-    /// `N` blocks at once, of which those beyond the end of `blocks` are zeros and thrown away.
+    /// Encrypts `N` blocks in parallel; those beyond the end of `blocks` are zeros and are discarded.
     #[inline(always)]
     fn blocks<const N: usize>(&self, mut blocks: InOutBuf<'_, '_, Block<Self>>) {
         let mut words = [[0; N]; 2];

@@ -1,9 +1,9 @@
-//! DES-EDE with three keys (FIPS 46-3), encryption alone: CFB needs no more.
+//! DES-EDE with three keys (FIPS 46-3), encryption only: CFB mode needs no more.
 //!
-//! Eight tables join each S-box with the permutation behind it. The halves are kept rotated by three
-//! bits, so that the expansion's groups of six bits stand at the bottom of bytes, and the initial
-//! and final permutations between the three stages, which undo each other, are left out. Four blocks
-//! side by side where the mode has them. Not in constant time: the look-ups depend on secrets.
+//! Eight tables combine each S-box with the permutation after it. The halves are kept rotated by three
+//! bits, so that the expansion's groups of six bits are at the low end of bytes, and the initial and final
+//! permutations between the three stages, which cancel out, are omitted. Four blocks are processed in
+//! parallel where the mode allows it. Not in constant time: the look-ups depend on secrets.
 
 use aes::cipher::{
     Block, InOut, InOutBuf,
@@ -13,7 +13,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::side::side_by_side;
 
-/// Rounds of the three stages.
+/// Number of rounds of the three stages.
 const ROUNDS: usize = 3 * 16;
 
 /// The S-boxes by rows (FIPS 46-3 appendix 1).
@@ -62,47 +62,47 @@ const S: [[u8; 64]; 8] = [
     ],
 ];
 
-/// The permutation P: the bit, from 1 at the left, that each bit of the result comes from.
+/// The permutation P: for each bit of the result its source bit, counted from 1 at the left.
 const P: [u8; 32] = [
     16, 7, 20, 21, 29, 12, 28, 17, 1, 15, 23, 26, 5, 18, 31, 10, 2, 8, 24, 14, 32, 27, 3, 9, 19,
     13, 30, 6, 22, 11, 4, 25,
 ];
 
-/// Permuted choice 1: the key's bits, as above, that make the halves C and D.
+/// Permuted choice 1: the key bits, counted in the same way, that form the halves C and D.
 const PC1: [u8; 56] = [
     57, 49, 41, 33, 25, 17, 9, 1, 58, 50, 42, 34, 26, 18, 10, 2, 59, 51, 43, 35, 27, 19, 11, 3, 60,
     52, 44, 36, 63, 55, 47, 39, 31, 23, 15, 7, 62, 54, 46, 38, 30, 22, 14, 6, 61, 53, 45, 37, 29,
     21, 13, 5, 28, 20, 12, 4,
 ];
 
-/// Permuted choice 2: the bits of C and D that make a round's key.
+/// Permuted choice 2: the bits of C and D that form a round key.
 const PC2: [u8; 48] = [
     14, 17, 11, 24, 1, 5, 3, 28, 15, 6, 21, 10, 23, 19, 12, 4, 26, 8, 16, 7, 27, 20, 13, 2, 41, 52,
     31, 37, 47, 55, 30, 40, 51, 45, 33, 48, 44, 49, 39, 56, 34, 53, 46, 42, 50, 36, 29, 32,
 ];
 
-/// How far C and D are rotated before each round.
+/// Rotation of C and D before each round.
 const TURNS: [u32; 16] = [1, 1, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 1];
 
-/// How far the halves are rotated to the right.
+/// Rotation of the halves to the right.
 const ROTATED: u32 = 3;
 
-/// S-box, then P, then the halves' rotation.
+/// S-box, then P, then the rotation of the halves.
 static SP: [[u32; 64]; 8] = joined();
 
-/// An expanded key: for each round the groups of the odd S-boxes (1, 3, 5, 7), then of the even.
+/// An expanded key: for each round the groups of the odd S-boxes (1, 3, 5, 7), then of the even ones.
 /// Cleared on drop.
 pub(super) struct TripleDes([[u32; 2]; ROUNDS]);
 
 impl TripleDes {
-    /// Parity bits do not count.
+    /// Expands a key. Parity bits are ignored.
     pub(super) fn new(key: &[u8; 24]) -> Self {
         let mut rounds = [[0; 2]; ROUNDS];
         let stages = rounds.as_chunks_mut::<16>().0;
         for (stage, key) in stages.iter_mut().zip(key.as_chunks::<8>().0) {
             schedule(u64::from_be_bytes(*key), stage);
         }
-        // The stage in the middle decrypts.
+        // The middle stage decrypts.
         stages[1].reverse();
         Self(rounds)
     }
@@ -123,7 +123,7 @@ impl TripleDes {
                     right[i] ^= f(left[i], two);
                 }
             }
-            // A stage gives its halves crosswise.
+            // A stage outputs its halves swapped.
             core::mem::swap(&mut left, &mut right);
         }
         for ((block, l), r) in blocks.get_out().iter_mut().zip(left).zip(right) {
@@ -132,7 +132,7 @@ impl TripleDes {
     }
 }
 
-/// The cipher function f, without its last step.
+/// Computes the cipher function f, without its last step.
 #[inline(always)]
 fn f(half: u32, key: &[u32; 2]) -> u32 {
     let odd = half ^ key[0];
@@ -152,7 +152,7 @@ impl Drop for TripleDes {
 
 impl ZeroizeOnDrop for TripleDes {}
 
-/// The round keys of one stage (FIPS 46-3, "Key schedule calculation").
+/// Computes the round keys of one stage (FIPS 46-3, "Key schedule calculation").
 fn schedule(key: u64, rounds: &mut [[u32; 2]; 16]) {
     const HALF: u32 = 28;
     let turn = |half: u64, by: u32| (half << by | half >> (HALF - by)) & ((1 << HALF) - 1);
@@ -167,13 +167,13 @@ fn schedule(key: u64, rounds: &mut [[u32; 2]; 16]) {
     }
 }
 
-/// The bits of `word`, which has `width`, in the order of `table`.
+/// Returns the bits of `word`, which has `width` bits, in the order of `table`.
 fn choose(word: u64, width: u32, table: &[u8]) -> u64 {
     let bit = |place: &u8| word >> (width - u32::from(*place)) & 1;
     table.iter().fold(0, |out, place| out << 1 | bit(place))
 }
 
-/// The initial permutation, by exchanges between the halves.
+/// Computes the initial permutation, by swaps between the halves.
 #[inline(always)]
 const fn initial(block: u64) -> (u32, u32) {
     let (mut l, mut r) = ((block >> 32) as u32, (block & 0xffff_ffff) as u32);
@@ -184,7 +184,7 @@ const fn initial(block: u64) -> (u32, u32) {
     exchange(l, r, 1, 0x5555_5555)
 }
 
-/// Its inverse.
+/// Computes the inverse of the initial permutation.
 #[inline(always)]
 const fn last(mut l: u32, mut r: u32) -> u64 {
     (l, r) = exchange(l, r, 1, 0x5555_5555);
@@ -195,7 +195,7 @@ const fn last(mut l: u32, mut r: u32) -> u64 {
     (l as u64) << 32 | r as u64
 }
 
-/// Swaps the bits of `b` under `mask` with those of `a`, `by` places further left.
+/// Swaps the bits of `b` under `mask` with those of `a`, `by` positions further left.
 #[inline(always)]
 const fn exchange(a: u32, b: u32, by: u32, mask: u32) -> (u32, u32) {
     let t = (a >> by ^ b) & mask;
@@ -208,7 +208,7 @@ const fn joined() -> [[u32; 64]; 8] {
     while table < 8 {
         let mut input = 0;
         while input < 64 {
-            // The outer bits choose the row.
+            // The outer bits select the row.
             let row = input >> 4 & 2 | input & 1;
             let nibble = S[table][row * 16 + (input >> 1 & 15)];
             let placed = (nibble as u32) << (28 - 4 * table);
@@ -233,7 +233,7 @@ mod tests {
     use des::{TdesEde3, cipher::KeyInit};
     use proptest::prelude::*;
 
-    /// NIST SP 800-20's first answers: one bit of the text, one key thrice, which is single DES.
+    /// NIST SP 800-20's first answers: one bit of the text, the same key three times, which is single DES.
     #[test]
     fn variable_plaintext() {
         let cipher = TripleDes::new(&[1; 24]);

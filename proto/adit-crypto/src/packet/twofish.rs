@@ -1,8 +1,8 @@
-//! Twofish (Schneier and others, 1998) with a key of 32 bytes, encryption alone: CFB needs no more.
+//! Twofish (Schneier et al., 1998) with a key of 32 bytes, encryption only: CFB mode needs no more.
 //!
-//! "Full keying" of the paper's section 5.1: four tables of 256 words per key hold the key-dependent
-//! S-boxes multiplied by the MDS matrix, so that the function g is four look-ups. They cost 4 KiB
-//! and some microseconds for each key. Not in constant time: the look-ups depend on secrets.
+//! "Full keying" of the paper's section 5.1: four tables of 256 words per key contain the key-dependent
+//! S-boxes multiplied by the MDS matrix, so that the function g is four look-ups. They cost 4 KiB and some
+//! microseconds for each key. Not in constant time: the look-ups depend on secrets.
 
 use aes::cipher::{
     Block, InOut, InOutBuf,
@@ -28,7 +28,7 @@ const Q: [[u8; 256]; 2] = [
     ]),
 ];
 
-/// Which of [`Q`] byte `j` goes through, from the last key word to the first, and then without one
+/// The permutation of [`Q`] for byte `j`, from the last key word to the first, and then without a key word
 /// (section 4.3.2, figure 2).
 const ORDER: [[usize; 4]; 5] = [
     [1, 0, 0, 1],
@@ -71,7 +71,7 @@ impl Twofish {
         let (eights, _) = key.as_chunks::<8>();
         let mut even: [[u8; 4]; 4] = core::array::from_fn(|i| words[2 * i]);
         let mut odd: [[u8; 4]; 4] = core::array::from_fn(|i| words[2 * i + 1]);
-        // The S-box key has its words in the opposite order.
+        // The words of the S-box key are in reverse order.
         let mut boxes: [[u8; 4]; 4] = core::array::from_fn(|i| remainder(&eights[3 - i]));
 
         let pair = |i: usize| {
@@ -106,7 +106,7 @@ impl Twofish {
         t0[usize::from(a)] ^ t1[usize::from(b)] ^ t2[usize::from(c)] ^ t3[usize::from(d)]
     }
 
-    /// A round: words `a` and `b` change `c` and `d`.
+    /// Performs a round: words `a` and `b` change `c` and `d`.
     #[inline(always)]
     fn round<const N: usize>(
         &self,
@@ -158,12 +158,12 @@ impl Drop for Twofish {
 
 impl ZeroizeOnDrop for Twofish {}
 
-/// The function h (section 4.3.2), by which subkeys are made.
+/// Computes the function h (section 4.3.2), which generates the subkeys.
 fn h(word: [u8; 4], key: &[[u8; 4]; 4]) -> u32 {
     (0..4).fold(0, |sum, j| sum ^ column(j, keyed(j, word[j], key)))
 }
 
-/// What byte `j` becomes before the MDS matrix.
+/// Returns the value of byte `j` before the MDS matrix.
 fn keyed(j: usize, byte: u8, key: &[[u8; 4]; 4]) -> u8 {
     let at = |step: usize, byte: u8| Q[ORDER[step][j]][usize::from(byte)];
     let through = key.iter().rev().enumerate();
@@ -173,12 +173,12 @@ fn keyed(j: usize, byte: u8, key: &[[u8; 4]; 4]) -> u8 {
     )
 }
 
-/// `byte` times column `j` of the MDS matrix, as a little-endian word.
+/// Returns `byte` times column `j` of the MDS matrix, as a little-endian word.
 fn column(j: usize, byte: u8) -> u32 {
     u32::from_le_bytes(MDS.map(|row| multiply(row[j], byte, MDS_POLYNOMIAL)))
 }
 
-/// A word of the S-box key: the RS matrix times eight bytes of the key.
+/// Returns a word of the S-box key: the RS matrix times eight bytes of the key.
 fn remainder(bytes: &[u8; 8]) -> [u8; 4] {
     RS.map(|row| {
         let products = row.iter().zip(bytes);
@@ -186,7 +186,7 @@ fn remainder(bytes: &[u8; 8]) -> [u8; 4] {
     })
 }
 
-/// In GF(2⁸). Without branches: one factor is a key's.
+/// Multiplies in GF(2⁸), without branches: one factor is secret.
 fn multiply(constant: u8, secret: u8, polynomial: u16) -> u8 {
     let mut product = 0;
     let mut power = u16::from(secret);
@@ -210,7 +210,7 @@ const fn q(t: [[u8; 16]; 4]) -> [u8; 256] {
     out
 }
 
-/// Over halves of a byte.
+/// Mixes two nibbles.
 const fn mix(a: u8, b: u8) -> (u8, u8) {
     (a ^ b, a ^ (b >> 1 | b << 3 & 15) ^ (a << 3 & 15))
 }

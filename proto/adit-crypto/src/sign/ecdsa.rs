@@ -8,7 +8,7 @@ use aws_lc_rs::{agreement, digest};
 
 use crate::{CryptoError, Secret};
 
-/// A curve, which stands for its hash too.
+/// A curve, which also determines the hash function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EcCurve {
     /// P-256 with SHA-256.
@@ -20,7 +20,7 @@ pub enum EcCurve {
 }
 
 impl EcCurve {
-    /// Octets of a coordinate, of a private key, and of each half of a signature.
+    /// Returns the length of a coordinate, of a private key, and of each half of a signature, in bytes.
     #[must_use]
     pub const fn field_len(self) -> usize {
         match self {
@@ -30,7 +30,7 @@ impl EcCurve {
         }
     }
 
-    /// Octets of an uncompressed point: `04`, x, y.
+    /// Returns the length of an uncompressed point (`04`, x, y), in bytes.
     #[must_use]
     pub const fn point_len(self) -> usize {
         1 + 2 * self.field_len()
@@ -70,7 +70,7 @@ impl EcCurve {
     }
 }
 
-/// A private key of ECDSA.
+/// An ECDSA private key.
 pub struct EcdsaKey {
     curve: EcCurve,
     pair: lc::EcdsaKeyPair,
@@ -79,7 +79,7 @@ pub struct EcdsaKey {
 }
 
 impl EcdsaKey {
-    /// The key of a private number: big-endian, with or without zeros in front.
+    /// Creates the key of a private number: big-endian, with or without leading zeros.
     ///
     /// # Errors
     /// [`CryptoError::InvalidKey`] if it is zero, or not below the order of the curve.
@@ -109,16 +109,17 @@ impl EcdsaKey {
         })
     }
 
-    /// A new key: the first number of `chance` that the curve takes (FIPS 186-5 appendix A.2.2).
+    /// Generates a key: the first number from `chance` that is valid for the curve (FIPS 186-5 appendix
+    /// A.2.2).
     ///
     /// # Errors
-    /// [`CryptoError::InvalidKey`] if `chance` gives no valid number in 64 tries, which chance
-    /// does not do.
+    /// [`CryptoError::InvalidKey`] if `chance` returns no valid number in 64 attempts, which a random
+    /// source does not do.
     pub fn generate(curve: EcCurve, chance: &mut dyn Entropy) -> Result<Self, CryptoError> {
         let mut number = Secret::new(vec![0; curve.field_len()]);
         for _ in 0..64 {
             chance.fill(number.expose_mut());
-            // The order of P-521 has 521 bits of 528.
+            // The order of P-521 has 521 of 528 bits.
             if let (EcCurve::P521, Some(first)) = (curve, number.expose_mut().first_mut()) {
                 *first &= 1;
             }
@@ -129,25 +130,25 @@ impl EcdsaKey {
         Err(CryptoError::InvalidKey)
     }
 
-    /// The curve.
+    /// Returns the curve.
     #[must_use]
     pub const fn curve(&self) -> EcCurve {
         self.curve
     }
 
-    /// The public key as an uncompressed point.
+    /// Returns the public key as an uncompressed point.
     #[must_use]
     pub fn point(&self) -> &[u8] {
         &self.point
     }
 
-    /// The private number, [`EcCurve::field_len`] octets, for writing it to a file.
+    /// Returns the private number, [`EcCurve::field_len`] bytes, for writing it to a file.
     #[must_use]
     pub const fn scalar(&self) -> &Secret<Vec<u8>> {
         &self.scalar
     }
 
-    /// A signature of `message`: r and s, [`EcCurve::field_len`] octets each.
+    /// Signs `message`; returns r and s, [`EcCurve::field_len`] bytes each.
     ///
     /// # Errors
     /// [`CryptoError::Provider`] if the provider's generator fails.
@@ -168,11 +169,11 @@ impl fmt::Debug for EcdsaKey {
     }
 }
 
-/// Checks a signature (r and s, [`EcCurve::field_len`] octets each) under an uncompressed point.
+/// Verifies a signature (r and s, [`EcCurve::field_len`] bytes each) under an uncompressed point.
 ///
 /// # Errors
-/// [`CryptoError::InvalidKey`] for a point of another form; [`CryptoError::Unauthentic`] if the
-/// point is not on the curve or the signature not its signature of `message`.
+/// [`CryptoError::InvalidKey`] for a point of another form; [`CryptoError::Unauthentic`] if the point is
+/// not on the curve or the signature does not match `message`.
 pub fn ecdsa_verify(
     curve: EcCurve,
     point: &[u8],

@@ -6,14 +6,14 @@ use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 use crate::{CryptoError, Secret};
 
-/// A private key of Ed25519.
+/// An Ed25519 private key.
 pub struct Ed25519Key {
     pair: Ed25519KeyPair,
     seed: Secret<[u8; 32]>,
 }
 
 impl Ed25519Key {
-    /// The key of a seed, which is 32 octets of chance or of a key file.
+    /// Creates the key of a seed, 32 bytes that are random or from a key file.
     ///
     /// # Errors
     /// [`CryptoError::InvalidKey`] if the provider fails.
@@ -23,7 +23,7 @@ impl Ed25519Key {
         Ok(Self { pair, seed })
     }
 
-    /// The public key.
+    /// Returns the public key.
     #[must_use]
     pub fn public(&self) -> [u8; 32] {
         let mut out = [0; 32];
@@ -31,13 +31,13 @@ impl Ed25519Key {
         out
     }
 
-    /// The seed it was made from, for writing it to a file.
+    /// Returns the seed, for writing it to a file.
     #[must_use]
     pub const fn seed(&self) -> &Secret<[u8; 32]> {
         &self.seed
     }
 
-    /// The signature of `message`, the same for every call.
+    /// Returns the signature of `message`, which is deterministic.
     #[must_use]
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
         let mut out = [0; 64];
@@ -52,7 +52,7 @@ impl fmt::Debug for Ed25519Key {
     }
 }
 
-/// Checks a signature of 64 octets.
+/// Verifies a signature of 64 bytes.
 ///
 /// # Errors
 /// [`CryptoError::Unauthentic`] if it is not `public`'s signature of `message`.

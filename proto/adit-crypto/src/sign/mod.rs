@@ -1,8 +1,7 @@
 //! Signatures: Ed25519, ECDSA on the NIST curves, RSA with PKCS#1 v1.5.
 //!
-//! Keys and signatures come and go as the plain numbers of their standards (big-endian, fixed
-//! length), so that a protocol puts its own encoding around them. Signing is AWS-LC's: what ECDSA
-//! needs of chance comes from AWS-LC's own generator, as blinding does.
+//! Keys and signatures are the plain numbers of their standards (big-endian, fixed length); each protocol
+//! adds its own encoding. AWS-LC signs; ECDSA's nonces and the blinding use AWS-LC's own generator.
 
 mod ecdsa;
 mod ed25519;

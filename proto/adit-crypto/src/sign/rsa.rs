@@ -1,4 +1,4 @@
-//! RSA with the padding of PKCS#1 v1.5 (RFC 8017 section 8.2), SHA-256 and SHA-512.
+//! RSA with PKCS#1 v1.5 padding (RFC 8017 section 8.2), SHA-256 and SHA-512.
 
 use core::fmt;
 
@@ -11,7 +11,7 @@ use aws_lc_rs::signature as lc;
 use super::wide;
 use crate::{CryptoError, Secret, ct_eq};
 
-/// The hash that is signed.
+/// The hash function of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RsaHash {
     /// SHA-256.
@@ -29,7 +29,7 @@ impl RsaHash {
         digest::digest(algorithm, message)
     }
 
-    /// The hash with its name in front (RFC 8017 section 9.2, note 1).
+    /// Returns the hash as a DigestInfo, with the algorithm in front (RFC 8017 section 9.2, note 1).
     fn digest_info(self, message: &[u8]) -> Vec<u8> {
         let (kind, len) = match self {
             Self::Sha256 => (1, 32),
@@ -42,7 +42,7 @@ impl RsaHash {
     }
 }
 
-/// A public key.
+/// An RSA public key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RsaPublic {
     n: Vec<u8>,
@@ -50,14 +50,14 @@ pub struct RsaPublic {
 }
 
 impl RsaPublic {
-    /// Bits of the smallest modulus that is taken when nothing else is asked for.
+    /// Minimum length of the modulus in bits, unless configured otherwise.
     pub const MIN_BITS: usize = 2048;
 
-    /// The key of a modulus and an exponent, big-endian, with or without zeros in front.
+    /// Creates the key of a modulus and an exponent, big-endian, with or without leading zeros.
     ///
     /// # Errors
-    /// [`CryptoError::InvalidKey`] if the modulus is even or has less than 1024 bits or more than
-    /// 16384, or the exponent is even or not in 3..=2³²+1.
+    /// [`CryptoError::InvalidKey`] if the modulus is even or has less than 1024 or more than 16384 bits, or
+    /// the exponent is even or not in 3..=2³²+1.
     pub fn new(n: &[u8], e: &[u8]) -> Result<Self, CryptoError> {
         let invalid = CryptoError::InvalidKey;
         let (n, e) = (without_zeros(n), without_zeros(e));
@@ -71,26 +71,26 @@ impl RsaPublic {
         (odd && sizes).then_some(key).ok_or(invalid)
     }
 
-    /// Bits of the modulus.
+    /// Returns the length of the modulus, in bits.
     #[must_use]
     pub fn bits(&self) -> usize {
         bits(&self.n)
     }
 
-    /// The modulus, without zeros in front.
+    /// Returns the modulus, without leading zeros.
     #[must_use]
     pub fn modulus(&self) -> &[u8] {
         &self.n
     }
 
-    /// The exponent.
+    /// Returns the exponent.
     #[must_use]
     pub const fn exponent(&self) -> u64 {
         self.e
     }
 
-    /// Checks a signature; one shorter than the modulus is taken as with zeros in front, which
-    /// some signers leave out. Takes up to some milliseconds for moduli above 8192 bits.
+    /// Verifies a signature. One shorter than the modulus is padded with leading zeros, which some signers
+    /// omit. Takes up to some milliseconds for moduli above 8192 bits.
     ///
     /// # Errors
     /// [`CryptoError::Unauthentic`] if it is not this key's signature of `message`.
@@ -122,7 +122,7 @@ impl RsaPublic {
             .map_err(|_| CryptoError::Unauthentic)
     }
 
-    /// RFC 8017 section 8.2.2, by making the encoded message and comparing.
+    /// Verifies by constructing the encoded message and comparing (RFC 8017 section 8.2.2).
     fn verify_wide(
         &self,
         hash: RsaHash,
@@ -141,7 +141,7 @@ impl RsaPublic {
     }
 }
 
-/// The numbers of a private key (RFC 8017 section 3.2), big-endian, with or without zeros in front.
+/// The numbers of a private key (RFC 8017 section 3.2), big-endian, with or without leading zeros.
 #[derive(Clone, Copy)]
 pub struct RsaParts<'a> {
     /// The modulus.
@@ -164,7 +164,7 @@ impl fmt::Debug for RsaParts<'_> {
     }
 }
 
-/// A private key, 2048 to 8192 bits.
+/// An RSA private key of 2048 to 8192 bits.
 pub struct RsaKey {
     pair: KeyPair,
     public: RsaPublic,
@@ -175,14 +175,14 @@ pub struct RsaKey {
 }
 
 impl RsaKey {
-    /// The key of its numbers, which are checked against each other.
+    /// Creates a key from its numbers, which are checked against each other.
     ///
     /// # Errors
-    /// [`CryptoError::InvalidKey`] if they don't belong together, or the modulus has less than 2048
-    /// or more than 8192 bits.
+    /// [`CryptoError::InvalidKey`] if they don't belong together, or the modulus has less than 2048 or more
+    /// than 8192 bits.
     pub fn from_parts(parts: &RsaParts<'_>) -> Result<Self, CryptoError> {
         let public = RsaPublic::new(parts.n, parts.e)?;
-        // What is longer than the modulus is no part of it, and would only cost time.
+        // Numbers longer than the modulus are invalid, and checking them would only cost time.
         let private = [parts.d, parts.p, parts.q, parts.q_inverse].map(without_zeros);
         let [d, p, q, q_inverse] = private;
         if !(2048..=8192).contains(&public.bits())
@@ -218,19 +218,19 @@ impl RsaKey {
         })
     }
 
-    /// The public key.
+    /// Returns the public key.
     #[must_use]
     pub const fn public(&self) -> &RsaPublic {
         &self.public
     }
 
-    /// d, p, q and 1/q modulo p, for writing them to a file.
+    /// Returns d, p, q and 1/q modulo p, for writing them to a file.
     #[must_use]
     pub const fn secrets(&self) -> [&Secret<Vec<u8>>; 4] {
         [&self.d, &self.p, &self.q, &self.q_inverse]
     }
 
-    /// The signature of `message`, as long as the modulus.
+    /// Returns the signature of `message`, as long as the modulus.
     ///
     /// # Errors
     /// [`CryptoError::Provider`] if the provider fails.
@@ -255,8 +255,8 @@ impl fmt::Debug for RsaKey {
     }
 }
 
-/// A new key of 2048, 3072, 4096 or 8192 bits as a PKCS#8 document (RFC 5208), with chance of the
-/// provider's. Takes from a tenth of a second to a minute.
+/// Generates a key of 2048, 3072, 4096 or 8192 bits with the provider's generator, and returns it as a
+/// PKCS#8 document (RFC 5208). Takes from a tenth of a second to a minute.
 ///
 /// # Errors
 /// [`CryptoError::InvalidKey`] for other sizes, [`CryptoError::Provider`] if the provider fails.
@@ -279,7 +279,7 @@ fn bits(number: &[u8]) -> usize {
     (8 * number.len()).saturating_sub(first)
 }
 
-/// `prime - 1`: a prime is odd, so that it is one bit.
+/// Returns `prime - 1`: a prime is odd, so one bit changes.
 fn less_one(prime: &[u8]) -> Result<Secret<Vec<u8>>, CryptoError> {
     let mut out = Secret::new(prime.to_vec());
     match out.expose_mut().last_mut() {
@@ -293,18 +293,18 @@ fn less_one(prime: &[u8]) -> Result<Secret<Vec<u8>>, CryptoError> {
 mod tests {
     use super::*;
 
-    /// A key of the provider's; its numbers are read in adit-ssh, where the DER reader is.
+    /// A key generated by the provider; its numbers are read in adit-ssh, which has the DER reader.
     fn pair() -> (KeyPair, RsaPublic) {
         use lc::KeyPair as _;
         let pair = KeyPair::generate(KeySize::Rsa2048).unwrap();
-        // RSAPublicKey: a sequence, an integer of 257 octets, another of 3.
+        // RSAPublicKey: a sequence, an integer of 257 bytes, another of 3.
         let der = pair.public_key().as_ref().to_vec();
         let (n, e) = (&der[9..265], &der[267..]);
         let public = RsaPublic::new(n, e).unwrap();
         (pair, public)
     }
 
-    /// Both ways of verifying are the same function.
+    /// Both methods of verification agree.
     #[test]
     fn wide_verification_is_the_providers() {
         let (pair, public) = pair();

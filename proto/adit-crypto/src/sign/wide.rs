@@ -1,11 +1,11 @@
-//! The little arithmetic of whole numbers that RSA needs beside AWS-LC: remainders for the halves
-//! of a private exponent, and the public power for moduli above AWS-LC's 8192 bits.
+//! The integer arithmetic that RSA needs beside AWS-LC: remainders for the halves of a private exponent,
+//! and exponentiation with public numbers for moduli above AWS-LC's 8192 bits.
 //!
-//! Numbers are limbs of 64 bits, the least first.
+//! Numbers are 64-bit limbs, the least significant first.
 
 use zeroize::Zeroize;
 
-/// The limbs of big-endian `bytes`, at least `len` of them.
+/// Returns the limbs of big-endian `bytes`, at least `len` of them.
 pub(super) fn limbs(bytes: &[u8], len: usize) -> Vec<u64> {
     let mut out: Vec<u64> = bytes
         .rchunks(8)
@@ -15,7 +15,7 @@ pub(super) fn limbs(bytes: &[u8], len: usize) -> Vec<u64> {
     out
 }
 
-/// `len` octets, big-endian, of the number.
+/// Returns `len` bytes of the number, big-endian.
 pub(super) fn bytes(limbs: &[u64], len: usize) -> Vec<u8> {
     let all = limbs.iter().flat_map(|limb| limb.to_le_bytes());
     let mut out: Vec<u8> = all.chain(core::iter::repeat(0)).take(len).collect();
@@ -23,7 +23,7 @@ pub(super) fn bytes(limbs: &[u64], len: usize) -> Vec<u8> {
     out
 }
 
-/// `a -= b`, modulo 2 to the bits of `a`; gives the borrow, 0 or 1.
+/// Computes `a -= b`, modulo 2 to the number of bits of `a`; returns the borrow, 0 or 1.
 fn subtract(a: &mut [u64], b: &[u64]) -> u64 {
     let mut borrow = 0;
     for (a, b) in a
@@ -37,18 +37,18 @@ fn subtract(a: &mut [u64], b: &[u64]) -> u64 {
     borrow
 }
 
-/// `a = if mask is all ones { b } else { a }`, without a branch.
+/// Computes `a = if mask is all ones { b } else { a }`, without a branch.
 fn select(a: &mut [u64], b: &[u64], mask: u64) {
     for (a, b) in a.iter_mut().zip(b) {
         *a = (*a & !mask) | (b & mask);
     }
 }
 
-/// `number mod modulus`, big-endian both; the time depends on the lengths alone.
+/// Returns `number mod modulus`, both big-endian; the time depends on the lengths alone.
 ///
-/// One bit after the other: some milliseconds for the largest keys, once for a key that is read.
+/// It processes one bit at a time: some milliseconds for the largest keys, once for each key that is read.
 pub(super) fn remainder(number: &[u8], modulus: &[u8]) -> Vec<u8> {
-    // A limb more than the modulus has, for the bit that doubling shifts out.
+    // One limb more than the modulus, for the bit that doubling shifts out.
     let mut m = limbs(modulus, 0);
     m.push(0);
     let (mut rest, mut less) = (vec![0u64; m.len()], vec![0u64; m.len()]);
@@ -62,7 +62,7 @@ pub(super) fn remainder(number: &[u8], modulus: &[u8]) -> Vec<u8> {
         }
         less.copy_from_slice(&rest);
         let below = subtract(&mut less, &m);
-        // Borrowed: the rest was below the modulus already.
+        // Borrowed: the remainder was already below the modulus.
         select(&mut rest, &less, below.wrapping_sub(1));
     }
     let out = bytes(&rest, modulus.len());
@@ -72,8 +72,8 @@ pub(super) fn remainder(number: &[u8], modulus: &[u8]) -> Vec<u8> {
     out
 }
 
-/// `base` to the power of `exponent` modulo `modulus`, `modulus.len()` octets, for public numbers.
-/// `None` if the modulus is even or the base not below it.
+/// Returns `base` to the power of `exponent` modulo `modulus`, `modulus.len()` bytes, for public numbers.
+/// Returns `None` if the modulus is even or the base not below it.
 pub(super) fn public_power(base: &[u8], exponent: u64, modulus: &[u8]) -> Option<Vec<u8>> {
     let n = limbs(modulus, 0);
     let base = limbs(base, n.len());
@@ -82,7 +82,7 @@ pub(super) fn public_power(base: &[u8], exponent: u64, modulus: &[u8]) -> Option
     if low & 1 == 0 || base.len() > n.len() || subtract(&mut probe, &n) == 0 {
         return None;
     }
-    // Newton: each step doubles the right bits of 1/low modulo 2⁶⁴.
+    // Newton's method: each step doubles the number of correct bits of 1/low modulo 2⁶⁴.
     let mut inverse = low;
     for _ in 0..6 {
         inverse = inverse.wrapping_mul(2u64.wrapping_sub(low.wrapping_mul(inverse)));
@@ -91,7 +91,8 @@ pub(super) fn public_power(base: &[u8], exponent: u64, modulus: &[u8]) -> Option
         n: &n,
         negated: inverse.wrapping_neg(),
     };
-    // 2^(64 limbs) and its square modulo n; the one turns 1, the other the base into the domain.
+    // 2^(64 limbs) and its square modulo n: 1 and, as a factor, the conversion of the base in the
+    // Montgomery domain.
     let one = power_of_two(64 * n.len(), modulus, n.len());
     let square = power_of_two(128 * n.len(), modulus, n.len());
     let base = montgomery.multiply(&base, &square);
@@ -117,7 +118,7 @@ fn power_of_two(bits: usize, modulus: &[u8], len: usize) -> Vec<u64> {
     limbs(&remainder(&number, modulus), len)
 }
 
-/// Multiplication modulo an odd number, of numbers that carry a factor 2^(64 limbs).
+/// Multiplication modulo an odd number, of numbers with a factor of 2^(64 limbs).
 struct Montgomery<'a> {
     n: &'a [u64],
     /// −1/n modulo 2⁶⁴.
@@ -146,7 +147,7 @@ impl Montgomery<'_> {
     }
 }
 
-/// `t += b * factor`.
+/// Computes `t += b * factor`.
 fn accumulate(t: &mut [u64], b: &[u64], factor: u64) {
     let mut carry = 0u128;
     for (t, b) in t
@@ -154,7 +155,7 @@ fn accumulate(t: &mut [u64], b: &[u64], factor: u64) {
         .zip(b.iter().copied().chain(core::iter::repeat(0)))
     {
         let sum = u128::from(*t) + u128::from(b) * u128::from(factor) + carry;
-        // The low half; what is above it is carried on.
+        // The low half; the high half is the carry.
         *t = (sum & u128::from(u64::MAX)) as u64;
         carry = sum >> 64;
     }

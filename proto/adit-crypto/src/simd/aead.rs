@@ -1,18 +1,18 @@
-//! The construction of RFC 8439 section 2.8 without associated data, once for all paths.
+//! The construction of RFC 8439 section 2.8 without associated data, written once for all paths.
 
 use subtle::ConstantTimeEq;
 
 use super::{Form, Kernel, Path, Rounds, Task, wipe};
 use crate::{Secret, chacha};
 
-/// Keystream made in one go at the start of a short message: block 0 and three of data.
+/// Keystream computed at the start of a short message, in bytes: block 0 and three blocks of data.
 pub(super) const SHORT_HEAD: usize = 256;
-/// The same for longer ones: one step of the widest kernel.
+/// The same for longer messages: one step of the widest kernel.
 pub(super) const LONG_HEAD: usize = 1024;
-/// Bytes of block 0, which keys the authenticator.
+/// Size of block 0, which keys the authenticator, in bytes.
 pub(super) const BLOCK: usize = 64;
 
-/// A key of ChaCha-Poly1305, the rounds and the path to run it on; cleared on drop.
+/// A ChaCha-Poly1305 key, its number of rounds and its path; cleared on drop.
 pub(crate) struct ChaChaKey {
     secret: Secret<[u8; 32]>,
     rounds: Rounds,
@@ -28,30 +28,30 @@ impl ChaChaKey {
         }
     }
 
-    /// The path that it runs on.
+    /// Returns the path that it runs on.
     pub(crate) const fn path(&self) -> Path {
         self.path
     }
 
-    /// The key itself, for another implementation of the same algorithm.
+    /// Returns the key itself, for another implementation of the same algorithm.
     pub(crate) fn expose(&self) -> &[u8; 32] {
         self.secret.expose()
     }
 
-    /// The key and the nonce that a 24-byte nonce of XChaCha stands for. Nothing is allocated.
+    /// Returns the key and the nonce of a 24-byte XChaCha nonce. Nothing is allocated.
     #[inline]
     pub(crate) fn extend(&self, nonce: &[u8; 24]) -> (Self, [u8; 12]) {
         let (secret, short) = chacha::extend(self.rounds, self.secret.expose(), nonce);
         (Self::new(secret, self.rounds, self.path), short)
     }
 
-    /// Encrypts `buf` in place and gives the tag.
+    /// Encrypts `buf` in place and returns the tag.
     #[inline]
     pub(crate) fn seal(&self, nonce: &[u8; 12], buf: &mut [u8]) -> [u8; 16] {
         self.path.run(Seal(self.message(nonce, buf)))
     }
 
-    /// Checks `tag`, then decrypts `buf` in place. After `false` the ciphertext stands as it came.
+    /// Verifies `tag`, then decrypts `buf` in place. If it returns false, `buf` is unchanged.
     #[inline]
     #[must_use]
     pub(crate) fn open(&self, nonce: &[u8; 12], buf: &mut [u8], tag: &[u8; 16]) -> bool {
@@ -133,7 +133,7 @@ pub(super) struct Start<const HEAD: usize> {
     keystream: Aligned<HEAD>,
 }
 
-/// On a cache line, so that no vector crosses one.
+/// Aligned to a cache line, so that no vector crosses one.
 #[repr(align(64))]
 struct Aligned<const N: usize>([u8; N]);
 
@@ -155,14 +155,14 @@ impl<const HEAD: usize> Start<HEAD> {
         new
     }
 
-    /// Block 0 begins with the one-time key of Poly1305.
+    /// Returns the one-time key of Poly1305, at the start of block 0.
     #[inline(always)]
     pub(super) fn mac_key(&self) -> &[u8; 32] {
         const { assert!(HEAD > BLOCK && HEAD.is_multiple_of(BLOCK)) };
         self.keystream
             .0
             .first_chunk()
-            .expect("HEAD is more than a block")
+            .expect("HEAD must be more than a block")
     }
 
     /// Adds the keystream from block 1 on.

@@ -1,8 +1,8 @@
-//! AES in vectors: expanded keys, and the counter mode, eight registers at a time.
+//! AES in vectors: expanded keys and counter mode, eight registers at a time.
 //!
-//! Written once for both widths. Counters are made in registers and what AES makes of them is added
-//! to the data at once: no keystream goes through memory, where loads that are wider than the stores
-//! before them wait.
+//! The code is written once for both widths. Counters are computed in registers and their encryptions are
+//! added directly to the data: no keystream goes through memory, where loads that are wider than the
+//! preceding stores stall.
 
 use core::arch::x86_64::*;
 
@@ -16,40 +16,40 @@ use super::keystream::Words;
 use super::lanes::Wide;
 use super::vaes::Vaes;
 
-/// Octets of a block.
+/// Size of a block, in bytes.
 const BLOCK: usize = 16;
-/// Registers at a time: a round takes several cycles, and one can begin in each.
+/// Number of registers at a time: a round takes several cycles, and one can start in each.
 const SIDE: usize = 8;
 
-/// Shows that this CPU has AES and `VAES` for registers of one width.
+/// The proof that this CPU has AES and `VAES` for registers of one width.
 pub(super) trait Aes: Copy {
-    /// The registers.
+    /// The register type.
     type Register: Words + Wide;
 
-    /// One number of 128 bits in each lane.
+    /// Returns a register with one 128-bit number in each lane.
     fn everywhere(self, number: u128) -> Self::Register;
-    /// The place of each lane, the first being 0.
+    /// Returns the index of each lane, starting at 0.
     fn numbers(self) -> Self::Register;
-    /// The octets of each lane in the opposite order.
+    /// Reverses the bytes of each lane.
     fn reversed(self, register: Self::Register) -> Self::Register;
-    /// A round but the last.
+    /// Performs a round other than the last.
     fn round(self, state: Self::Register, key: Self::Register) -> Self::Register;
-    /// The last round.
+    /// Performs the last round.
     fn last_round(self, state: Self::Register, key: Self::Register) -> Self::Register;
 
-    /// [`add`] in code compiled for these registers.
+    /// Runs [`add`] in code compiled for these registers.
     fn enter<const N: usize>(self, rounds: &[u128; N], next: &mut u128, data: &mut [u8]);
 }
 
-/// A key with its `N - 1` rounds: 11, 13 or 15. Cleared on drop.
+/// A key with its `N - 1` rounds: 11, 13 or 15 round keys. Cleared on drop.
 pub(super) struct Keys<P, const N: usize> {
     proof: P,
-    /// In the order of their octets.
+    /// In byte order.
     rounds: [u128; N],
 }
 
 impl<P: Aes, const N: usize> Keys<P, N> {
-    /// Expands a key of `4 * (N - 7)` octets.
+    /// Expands a key of `4 * (N - 7)` bytes.
     fn new<const L: usize>(proof: P, key: &[u8; L]) -> Self {
         const { assert!(L == 4 * (N - 7) && matches!(N, 11 | 13 | 15)) };
         // SAFETY: `proof` shows that the CPU has AES.
@@ -57,12 +57,12 @@ impl<P: Aes, const N: usize> Keys<P, N> {
         Self { proof, rounds }
     }
 
-    /// What shows that the CPU can use it.
+    /// Returns the proof that the CPU can use it.
     pub(super) const fn proof(&self) -> P {
         self.proof
     }
 
-    /// The keys of the rounds, in the order of their octets.
+    /// Returns the round keys, in byte order.
     pub(super) const fn rounds(&self) -> &[u128; N] {
         &self.rounds
     }
@@ -87,7 +87,7 @@ pub(super) enum AnyKeys<P> {
 }
 
 impl<P: Aes> AnyKeys<P> {
-    /// Expands a key of 16, 24 or 32 octets. `None` for others.
+    /// Expands a key of 16, 24 or 32 bytes. Returns `None` for other lengths.
     fn new(proof: P, key: &[u8]) -> Option<Self> {
         if let Ok(key) = <&[u8; 16]>::try_from(key) {
             Some(Self::Aes128(Keys::new(proof, key)))
@@ -110,14 +110,15 @@ impl<P: Aes> AnyKeys<P> {
     }
 }
 
-/// An expanded key for the widest registers that have AES; cleared on drop.
+/// An expanded key for the widest registers with AES; cleared on drop.
 pub(super) enum AesKey {
     Wide(AnyKeys<Vaes>),
     Half(AnyKeys<Clmul256>),
 }
 
 impl AesKey {
-    /// Expands a key of 16, 24 or 32 octets. `None` for others, and on paths without such registers.
+    /// Expands a key of 16, 24 or 32 bytes. Returns `None` for other lengths, and on paths without such
+    /// registers.
     pub(super) fn new(path: Path, key: &[u8]) -> Option<Self> {
         let wide = match path {
             Path::Portable | Path::Avx2(_) => return None,
@@ -128,8 +129,8 @@ impl AesKey {
         AnyKeys::new(Vaes::detect(wide)?, key).map(Self::Wide)
     }
 
-    /// Adds the keystream from block `next` on to `data`, and counts its blocks; the last may be
-    /// the first part of one.
+    /// Adds the keystream from block `next` on to `data`, and advances `next`; the last block may be
+    /// partial.
     #[inline]
     pub(super) fn add(&self, next: &mut u128, data: &mut [u8]) {
         match self {
@@ -139,7 +140,7 @@ impl AesKey {
     }
 }
 
-/// FIPS 197 section 5.2, on words whose first octet is the lowest.
+/// Expands a key (FIPS 197 section 5.2), on words whose first byte is the lowest.
 #[target_feature(enable = "aes")]
 fn expand<const N: usize, const L: usize>(key: &[u8; L]) -> [u128; N] {
     let mut rounds = [0; N];
@@ -167,7 +168,7 @@ fn expand<const N: usize, const L: usize>(key: &[u8; L]) -> [u128; N] {
     rounds
 }
 
-/// The S-box on each octet, in a constant time.
+/// Applies the S-box to each byte, in constant time.
 #[inline]
 #[target_feature(enable = "aes")]
 fn substituted(word: u32) -> u32 {
@@ -175,11 +176,11 @@ fn substituted(word: u32) -> u32 {
     _mm_cvtsi128_si32(_mm_aeskeygenassist_si128::<0>(all)).cast_unsigned()
 }
 
-/// Adds the keystream from block `next` on to `data`, and counts its blocks.
+/// Adds the keystream from block `next` on to `data`, and advances `next`.
 #[inline(always)]
 #[allow(
     clippy::cast_possible_truncation,
-    reason = "the lower half is what carries"
+    reason = "only the lower half is counted"
 )]
 pub(super) fn add<P: Aes, const N: usize>(
     proof: P,
@@ -193,14 +194,14 @@ pub(super) fn add<P: Aes, const N: usize>(
         *next += u128::from(blocks);
         return;
     }
-    // The lower half of the counter comes round, once in 2⁶⁴ blocks: lanes do not carry.
+    // The lower half of the counter wraps, once in 2⁶⁴ blocks: lanes do not carry.
     for block in data.chunks_mut(BLOCK) {
         run(proof, rounds, *next, block);
         *next = next.wrapping_add(1);
     }
 }
 
-/// The same for blocks that share the upper half of the counter.
+/// Like [`add`], for blocks that share the upper half of the counter.
 #[inline(always)]
 fn run<P: Aes, const N: usize>(proof: P, rounds: &[u128; N], next: u128, data: &mut [u8]) {
     let width = <P::Register as Words>::BYTES;
@@ -217,7 +218,7 @@ fn run<P: Aes, const N: usize>(proof: P, rounds: &[u128; N], next: u128, data: &
     for set in &mut sets {
         counter.add_to::<SIDE, N>(&keys, set);
     }
-    // No more registers than the rest needs, in three sizes.
+    // Use no more registers than the rest needs, in three sizes.
     let rest = sets.into_remainder();
     if rest.len() > SIDE / 2 * width {
         counter.add_to::<SIDE, N>(&keys, rest);
@@ -236,7 +237,7 @@ struct Counter<P: Aes> {
 }
 
 impl<P: Aes> Counter<P> {
-    /// Adds the keystream of the next `M` registers to at most that many octets.
+    /// Adds the keystream of the next `M` registers to at most that many bytes.
     #[inline(always)]
     fn add_to<const M: usize, const N: usize>(
         &mut self,
@@ -264,9 +265,12 @@ impl<P: Aes> Counter<P> {
     }
 }
 
-/// Its words, the lowest first.
+/// Returns its words, the lowest first.
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, reason = "a word of several")]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the value is one word of several"
+)]
 const fn words(number: u128) -> [u32; 4] {
     [
         number as u32,
@@ -276,7 +280,7 @@ const fn words(number: u128) -> [u32; 4] {
     ]
 }
 
-/// [`Aes`] for a proof and its registers, by the intrinsics of that width.
+/// Implements [`Aes`] for a proof and its registers, with the intrinsics of that width.
 macro_rules! aes {
     ($proof:ty, $register:ident, $features:literal, $shuffle:ident, $round:ident, $last:ident) => {
         impl Aes for $proof {

@@ -11,20 +11,20 @@ use super::{
     wipe,
 };
 
-/// Shows that this CPU has AVX2.
+/// The proof that this CPU has AVX2.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx2(());
 
-/// Blocks from which the vectors win over the scalar Poly1305.
+/// Minimum number of blocks for which the vectors are faster than the scalar Poly1305.
 const SHORTEST: usize = 20;
 
 impl Avx2 {
-    /// The proof, if this CPU has it.
+    /// Returns the proof if this CPU has AVX2.
     pub(super) fn detect() -> Option<Self> {
         is_x86_feature_detected!("avx2").then_some(Self(()))
     }
 
-    /// What has AVX-512 has AVX2.
+    /// Returns the proof for a CPU with AVX-512, which also has AVX2.
     pub(super) const fn implied_by(_: Avx512) -> Self {
         Self(())
     }
@@ -100,42 +100,42 @@ fn tag(proof: Avx2, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
     lanes::tag::<Limbs26<Y>>(proof, SHORTEST, key, data, form)
 }
 
-/// A register. Making one takes the proof, so that its operations may rely on the CPU.
+/// A register. Creating one requires the proof, so its operations may rely on the CPU.
 #[derive(Clone, Copy)]
 pub(super) struct Y(__m256i);
 
 impl Y {
-    /// The register itself.
+    /// Returns the register itself.
     #[inline(always)]
     pub(super) const fn raw(self) -> __m256i {
         self.0
     }
 
-    /// Takes over the result of another operation.
+    /// Wraps the result of another operation.
     #[inline(always)]
     pub(super) const fn from_raw(_: Avx2, register: __m256i) -> Self {
         Self(register)
     }
 }
 
-/// Operations of one or two registers, and their constants.
+/// Implements operations on one or two registers, with their constants.
 macro_rules! operations {
     ($($name:ident($($other:ident)?) = $intrinsic:ident $(::<$constant:literal>)?;)*) => { $(
         #[inline(always)]
         fn $name(self $(, $other: Self)?) -> Self {
-            // SAFETY: a `Y` is made with the proof that the CPU has AVX2.
+            // SAFETY: a `Y` is created with the proof that the CPU has AVX2.
             Self(unsafe { $intrinsic$(::<$constant>)?(self.0 $(, $other.0)?) })
         }
     )* };
 }
 
-/// Rotations, for which AVX2 has no instruction, by two shifts.
+/// Implements rotations, for which AVX2 has no instruction, with two shifts.
 macro_rules! rotations {
     ($($name:ident = $left:literal, $right:literal;)*) => { $(
         #[inline(always)]
         fn $name(self) -> Self {
             const { assert!($left + $right == 32) };
-            // SAFETY: a `Y` is made with the proof that the CPU has AVX2.
+            // SAFETY: a `Y` is created with the proof that the CPU has AVX2.
             Self(unsafe {
                 _mm256_or_si256(
                     _mm256_slli_epi32::<$left>(self.0),
@@ -146,14 +146,14 @@ macro_rules! rotations {
     )* };
 }
 
-/// Rotations by whole bytes: the places that the bytes of each word come from.
+/// Implements rotations by whole bytes: the source positions of the bytes of each word.
 macro_rules! byte_rotations {
     ($($name:ident = [$a:literal, $b:literal, $c:literal, $d:literal];)*) => { $(
         #[inline(always)]
         fn $name(self) -> Self {
             const FROM: i32 = i32::from_le_bytes([$a, $b, $c, $d]);
             const NEXT: i32 = 0x0404_0404;
-            // SAFETY: a `Y` is made with the proof that the CPU has AVX2.
+            // SAFETY: a `Y` is created with the proof that the CPU has AVX2.
             Self(unsafe {
                 let places = _mm256_setr_epi32(
                     FROM, FROM + NEXT, FROM + 2 * NEXT, FROM + 3 * NEXT,
@@ -210,7 +210,7 @@ impl Words for Y {
 
     #[inline(always)]
     fn transpose([a, b, c, d]: [Self; 4]) -> [Self; 4] {
-        // SAFETY: a `Y` is made with the proof.
+        // SAFETY: a `Y` is created with the proof.
         unsafe {
             let (ab_lo, ab_hi) = (
                 _mm256_unpacklo_epi32(a.0, b.0),
@@ -231,7 +231,7 @@ impl Words for Y {
 
     #[inline(always)]
     fn deal([a, b, c, d]: [Self; 4]) -> [Self; 4] {
-        // SAFETY: a `Y` is made with the proof.
+        // SAFETY: a `Y` is created with the proof.
         unsafe {
             [
                 Self(_mm256_permute2x128_si256::<0x20>(a.0, b.0)),
@@ -246,14 +246,14 @@ impl Words for Y {
     fn xor_into(self, bytes: &mut [u8]) {
         if bytes.len() >= 32 {
             let at = bytes.as_mut_ptr();
-            // SAFETY: a `Y` is made with the proof; 32 bytes are there, aligned or not.
+            // SAFETY: a `Y` is created with the proof; 32 bytes are available, aligned or not.
             unsafe {
                 let old = _mm256_loadu_si256(at.cast());
                 _mm256_storeu_si256(at.cast(), _mm256_xor_si256(old, self.0));
             }
         } else {
             let mut keystream = [0u64; 4];
-            // SAFETY: a `Y` is made with the proof; 32 bytes are written to 32, aligned or not.
+            // SAFETY: a `Y` is created with the proof; 32 bytes are written to 32, aligned or not.
             unsafe { _mm256_storeu_si256(keystream.as_mut_ptr().cast(), self.0) };
             let (words, rest) = bytes.as_chunks_mut::<8>();
             for (bytes, word) in words.iter_mut().zip(keystream) {
@@ -307,19 +307,19 @@ impl Wide for Y {
 
     #[inline(always)]
     fn shr(self, bits: u32) -> Self {
-        // SAFETY: a `Y` is made with the proof.
+        // SAFETY: a `Y` is created with the proof.
         Self(unsafe { _mm256_srl_epi64(self.0, _mm_cvtsi32_si128(bits.cast_signed())) })
     }
 
     #[inline(always)]
     fn shl(self, bits: u32) -> Self {
-        // SAFETY: a `Y` is made with the proof.
+        // SAFETY: a `Y` is created with the proof.
         Self(unsafe { _mm256_sll_epi64(self.0, _mm_cvtsi32_si128(bits.cast_signed())) })
     }
 
     #[inline(always)]
     fn sum(self) -> u64 {
-        // SAFETY: a `Y` is made with the proof.
+        // SAFETY: a `Y` is created with the proof.
         unsafe {
             let halves = _mm_add_epi64(
                 _mm256_castsi256_si128(self.0),

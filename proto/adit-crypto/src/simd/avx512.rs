@@ -12,15 +12,15 @@ use super::{
     limbs26::Limbs26,
 };
 
-/// Shows that this CPU has AVX-512 F, BW, DQ and VL.
+/// The proof that this CPU has AVX-512 F, BW, DQ and VL.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx512(());
 
-/// Blocks from which the vectors win over the scalar Poly1305.
+/// Minimum number of blocks for which the vectors are faster than the scalar Poly1305.
 const SHORTEST: usize = 20;
 
 impl Avx512 {
-    /// The proof, if this CPU has it all.
+    /// Returns the proof if this CPU has all of these features.
     pub(super) fn detect() -> Option<Self> {
         (is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("avx512f")
@@ -79,8 +79,8 @@ fn xor(proof: Avx512, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]) {
 fn salsa(proof: Avx512, state: &[u32; 16], buf: &mut [u8]) {
     const WHOLE: usize = 16 * <Z as Words>::BYTES;
     let (whole, rest) = buf.split_at_mut(buf.len() - buf.len() % WHOLE);
-    // The end of a datagram is mostly less than half of the wide registers' share, and the narrow
-    // ones have more units.
+    // The end of a datagram is usually less than half of what the wide registers take, and the narrow ones
+    // have more units.
     if rest.len() <= WHOLE / 2 {
         keystream::salsa::<Z>(proof, state, whole);
         let mut state = *state;
@@ -106,30 +106,30 @@ fn tag(proof: Avx512, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
     lanes::tag::<Limbs26<Z>>(proof, SHORTEST, key, data, form)
 }
 
-/// A register. Making one takes the proof, so that its operations may rely on the CPU.
+/// A register. Creating one requires the proof, so its operations may rely on the CPU.
 #[derive(Clone, Copy)]
 pub(super) struct Z(__m512i);
 
 impl Z {
-    /// The register itself.
+    /// Returns the register itself.
     #[inline(always)]
     pub(super) const fn raw(self) -> __m512i {
         self.0
     }
 
-    /// Takes over the result of another operation.
+    /// Wraps the result of another operation.
     #[inline(always)]
     pub(super) const fn from_raw(_: Avx512, register: __m512i) -> Self {
         Self(register)
     }
 }
 
-/// Operations of one or two registers, and their constants.
+/// Implements operations on one or two registers, with their constants.
 macro_rules! operations {
     ($($name:ident($($other:ident)?) = $intrinsic:ident $(::<$constant:literal>)?;)*) => { $(
         #[inline(always)]
         fn $name(self $(, $other: Self)?) -> Self {
-            // SAFETY: a `Z` is made with the proof that the CPU has AVX-512 F, BW, DQ and VL.
+            // SAFETY: a `Z` is created with the proof that the CPU has AVX-512 F, BW, DQ and VL.
             Self(unsafe { $intrinsic$(::<$constant>)?(self.0 $(, $other.0)?) })
         }
     )* };
@@ -174,7 +174,7 @@ impl Words for Z {
 
     #[inline(always)]
     fn transpose([a, b, c, d]: [Self; 4]) -> [Self; 4] {
-        // SAFETY: a `Z` is made with the proof.
+        // SAFETY: a `Z` is created with the proof.
         unsafe {
             let (ab_lo, ab_hi) = (
                 _mm512_unpacklo_epi32(a.0, b.0),
@@ -195,7 +195,7 @@ impl Words for Z {
 
     #[inline(always)]
     fn deal([a, b, c, d]: [Self; 4]) -> [Self; 4] {
-        // SAFETY: a `Z` is made with the proof.
+        // SAFETY: a `Z` is created with the proof.
         unsafe {
             // Lanes 0 and 1 of two vectors; lanes 2 and 3.
             let (ab_lo, ab_hi) = (
@@ -219,15 +219,15 @@ impl Words for Z {
     fn xor_into(self, bytes: &mut [u8]) {
         let at = bytes.as_mut_ptr();
         if bytes.len() >= 64 {
-            // SAFETY: a `Z` is made with the proof; 64 bytes are there, aligned or not.
+            // SAFETY: a `Z` is created with the proof; 64 bytes are available, aligned or not.
             unsafe {
                 let old = _mm512_loadu_si512(at.cast());
                 _mm512_storeu_si512(at.cast(), _mm512_xor_si512(old, self.0));
             }
         } else {
             let mask = (1u64 << bytes.len()) - 1;
-            // SAFETY: a `Z` is made with the proof; the mask keeps both accesses to the length
-            // of the slice, and bytes that are masked off are not touched.
+            // SAFETY: a `Z` is created with the proof; the mask limits both accesses to the length of the
+            // slice, and bytes that are masked off are not touched.
             unsafe {
                 let old = _mm512_maskz_loadu_epi8(mask, at.cast());
                 _mm512_mask_storeu_epi8(at.cast(), mask, _mm512_xor_si512(old, self.0));
@@ -275,19 +275,19 @@ impl Wide for Z {
 
     #[inline(always)]
     fn shr(self, bits: u32) -> Self {
-        // SAFETY: a `Z` is made with the proof.
+        // SAFETY: a `Z` is created with the proof.
         Self(unsafe { _mm512_srl_epi64(self.0, _mm_cvtsi32_si128(bits.cast_signed())) })
     }
 
     #[inline(always)]
     fn shl(self, bits: u32) -> Self {
-        // SAFETY: a `Z` is made with the proof.
+        // SAFETY: a `Z` is created with the proof.
         Self(unsafe { _mm512_sll_epi64(self.0, _mm_cvtsi32_si128(bits.cast_signed())) })
     }
 
     #[inline(always)]
     fn sum(self) -> u64 {
-        // SAFETY: a `Z` is made with the proof.
+        // SAFETY: a `Z` is created with the proof.
         unsafe { _mm512_reduce_add_epi64(self.0) }.cast_unsigned()
     }
 }

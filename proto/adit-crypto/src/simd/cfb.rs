@@ -1,40 +1,39 @@
-//! AES in CFB over many packets side by side: four blocks to a 512-bit vector, three or four vectors
-//! in step (FIPS 197, NIST SP 800-38A section 6.3).
+//! AES in CFB mode over many packets in parallel: four blocks per 512-bit vector, three or four vectors in
+//! step (FIPS 197, NIST SP 800-38A section 6.3).
 //!
-//! A chain of CFB waits for each of its blocks, so only blocks of different packets can be done
-//! together, and those never lie side by side: they are put into a vector and taken out of it one by
-//! one. That pays from [`LEAST`] packets on. CPUs with `VAES` on 256 bits alone have two blocks to a
-//! vector, and eight vectors in step ([`half`]). CPUs without `VAES`, and fewer packets, get the crate
-//! `aes`.
+//! A CFB chain waits for each of its blocks, so only blocks of different packets can be processed together.
+//! These are not adjacent in memory: they are inserted into a vector and extracted from it one by one. That
+//! pays from [`LEAST`] packets on. CPUs with `VAES` on 256 bits alone use two blocks per vector, and eight
+//! vectors in step ([`half`]). For CPUs without `VAES`, and for fewer packets, the crate `aes` is used.
 
 use super::Path;
 #[cfg(target_arch = "x86_64")]
 use super::aes::AesKey;
 
-/// The most packets that go in step, and the least that are worth it.
+/// Maximum and minimum number of packets in step.
 pub(crate) const MOST: usize = 16;
 const LEAST: usize = 12;
 
 /// A block of AES.
 pub(crate) type Block = [u8; 16];
 
-/// The key of chains, expanded; cleared on drop.
+/// The expanded key of chains; cleared on drop.
 pub(crate) struct Chains(#[cfg(target_arch = "x86_64")] AesKey);
 
 impl Chains {
-    /// For a key of 16, 24 or 32 bytes, where this path is faster than the crate.
+    /// Creates chains for a key of 16, 24 or 32 bytes, if this path is faster than the crate.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn new(path: Path, key: &[u8]) -> Option<Self> {
         AesKey::new(path, key).map(Self)
     }
 
-    /// For a key of 16, 24 or 32 bytes, where this path is faster than the crate.
+    /// Returns `None`: this architecture has no such chains.
     #[cfg(not(target_arch = "x86_64"))]
     pub(crate) const fn new(_: Path, _: &[u8]) -> Option<Self> {
         None
     }
 
-    /// How many of `count` packets are better done in step, `count` being at most [`MOST`].
+    /// Returns how many of `count` packets, at most [`MOST`], are better processed in step.
     #[cfg(target_arch = "x86_64")]
     pub(crate) const fn of(&self, count: usize) -> usize {
         match &self.0 {
@@ -44,15 +43,15 @@ impl Chains {
         }
     }
 
-    /// None.
+    /// Returns 0.
     #[cfg(not(target_arch = "x86_64"))]
     pub(crate) const fn of(&self, _: usize) -> usize {
         0
     }
 
-    /// Encrypts the fronts of [`LEAST`] packets or more, up to [`MOST`] of them, as far as all of
-    /// them go in whole blocks, and gives how many blocks those are. `registers` are the encrypted
-    /// IVs at first, and then what the block behind is hidden under.
+    /// Encrypts the first blocks of [`LEAST`] to [`MOST`] packets, as many whole blocks as all of them
+    /// have, and returns the number of blocks. `registers` are initially the encrypted IVs, and afterwards
+    /// the keystream of the next block.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn encrypt(
         &self,
@@ -68,7 +67,7 @@ impl Chains {
         }
     }
 
-    /// There are none.
+    /// Never called: returns 0.
     #[cfg(not(target_arch = "x86_64"))]
     pub(crate) const fn encrypt(&self, _: &mut [&mut [u8]], _: &mut [Block; MOST]) -> usize {
         0
@@ -87,7 +86,7 @@ mod wide {
     use crate::simd::avx512::Z;
     use crate::simd::vaes::Vaes;
 
-    /// `Q` vectors of four packets each.
+    /// Encrypts `Q` vectors of four packets each.
     pub(super) fn in_step<const Q: usize>(
         keys: &AnyKeys<Vaes>,
         packets: &mut [&mut [u8]],
@@ -158,7 +157,7 @@ mod wide {
         }
     }
 
-    /// Four blocks in a vector.
+    /// Gathers four blocks into a vector.
     #[target_feature(enable = "avx512f,avx512dq")]
     #[inline]
     fn gathered([a, b, c, d]: [&Block; 4]) -> __m512i {
@@ -168,7 +167,7 @@ mod wide {
         _mm512_inserti32x4::<3>(four, load(d))
     }
 
-    /// The four blocks of a vector to their places.
+    /// Scatters the four blocks of a vector to their places.
     #[target_feature(enable = "avx512f,avx512dq")]
     #[inline]
     fn scatter(four: __m512i, [a, b, c, d]: [&mut Block; 4]) {

@@ -1,36 +1,36 @@
-//! CRC-32 on 256-bit vectors, for CPUs that have `VPCLMULQDQ` and no AVX-512: four registers of 32
-//! bytes at a step, by the method of [`super::crc32`].
+//! CRC-32 on 256-bit vectors, for CPUs with `VPCLMULQDQ` and without AVX-512: four registers of 32 bytes
+//! per step, with the method of [`super::crc32`].
 
 use core::arch::x86_64::*;
 
 use super::avx2::Avx2;
 use super::crc32::{factors, reduced_128};
 
-/// Bytes of a register.
+/// Size of a register, in bytes.
 const BLOCK: usize = 32;
-/// Bytes of a step.
+/// Size of a step, in bytes.
 const STEP: usize = 4 * BLOCK;
-/// Bytes from which it wins.
+/// Minimum length for which it is faster, in bytes.
 const SHORTEST: usize = 2 * STEP;
 
-/// Shows that this CPU has AVX2, `VAES` and `VPCLMULQDQ`.
+/// The proof that this CPU has AVX2, `VAES` and `VPCLMULQDQ`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clmul256(Avx2);
 
 impl Clmul256 {
-    /// The proof, if this CPU has it all.
+    /// Returns the proof if this CPU has all of these features.
     pub(super) fn detect(avx2: Avx2) -> Option<Self> {
         let clmul = is_x86_feature_detected!("vpclmulqdq") && is_x86_feature_detected!("pclmulqdq");
         let aes = is_x86_feature_detected!("vaes") && is_x86_feature_detected!("aes");
         (clmul && aes).then_some(Self(avx2))
     }
 
-    /// The proof for AVX2 alone.
+    /// Returns the proof for AVX2 alone.
     pub(super) const fn without(self) -> Avx2 {
         self.0
     }
 
-    /// The checksum of `data`.
+    /// Returns the checksum of `data`.
     #[inline]
     pub(super) fn crc32(self, data: &[u8]) -> u32 {
         let (steps, rest) = data.as_chunks::<STEP>();
@@ -54,7 +54,7 @@ fn crc32(steps: &[[u8; STEP]]) -> u32 {
         return 0;
     };
     let mut sums = loaded(first);
-    // What the register of a checksum begins with, added to the first four bytes.
+    // The initial value of a checksum, added to the first four bytes.
     sums[0] = _mm256_xor_si256(sums[0], _mm256_setr_epi32(-1, 0, 0, 0, 0, 0, 0, 0));
     let far = spread(const { factors(8 * STEP as u32) });
     for step in steps {
@@ -65,7 +65,7 @@ fn crc32(steps: &[[u8; STEP]]) -> u32 {
     let near = spread(const { factors(8 * BLOCK as u32) });
     let [a, b, c, d] = sums;
     let sum = moved(moved(moved(a, near, b), near, c), near, d);
-    // The first half onto the second.
+    // Fold the first half onto the second.
     let [front, back] = const { factors(128) };
     let by = _mm_set_epi64x(back, front);
     let (low, high) = (
@@ -79,7 +79,7 @@ fn crc32(steps: &[[u8; STEP]]) -> u32 {
     !reduced_128(_mm_xor_si128(low, high))
 }
 
-/// `sum` moved on by the bits that the factors stand for, and `block` there.
+/// Returns `sum` shifted by the bits of the factors, plus `block`.
 #[target_feature(enable = "avx2,vpclmulqdq")]
 #[inline]
 fn moved(sum: __m256i, factors: __m256i, block: __m256i) -> __m256i {
@@ -88,7 +88,7 @@ fn moved(sum: __m256i, factors: __m256i, block: __m256i) -> __m256i {
     _mm256_xor_si256(_mm256_xor_si256(front, back), block)
 }
 
-/// Factors for both halves of a register.
+/// Returns factors for both halves of a register.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn spread([front, back]: [i64; 2]) -> __m256i {

@@ -1,4 +1,4 @@
-//! Which code this CPU gets: detected once, never above the limit that the program set.
+//! The choice of code for this CPU: detected once, never above the limit that the program has set.
 
 use std::sync::OnceLock;
 
@@ -8,27 +8,26 @@ use super::{avx2::Avx2, avx512::Avx512, clmul256::Clmul256, ifma::Ifma};
 
 static CHOSEN: OnceLock<Path> = OnceLock::new();
 
-/// How wide the vectors of our own ciphers are. AWS-LC and the other libraries choose for
-/// themselves.
+/// Vector width of this crate's own ciphers. AWS-LC and the other libraries choose for themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum CpuLevel {
-    /// Plain Rust, whatever the target's base instructions are
+    /// Plain Rust with the target's base instructions
     Portable,
     /// 256-bit vectors: AVX2
     Avx2,
-    /// The same with `VAES`, `VPCLMULQDQ` and, where the CPU has it, `GFNI`: desktop processors
-    /// since 2020 that have no AVX-512
+    /// AVX2 with `VAES`, `VPCLMULQDQ` and, where the CPU has it, `GFNI`: desktop processors since 2020
+    /// without AVX-512
     Avx2Vaes,
-    /// 512-bit vectors: AVX-512 F, BW, DQ and VL; IFMA and VAES too where the CPU has them
+    /// 512-bit vectors: AVX-512 F, BW, DQ and VL; also IFMA and VAES where the CPU has them
     Avx512,
 }
 
 impl CpuLevel {
-    /// Every level, the narrowest first.
+    /// All levels, the narrowest first.
     pub const ALL: [Self; 4] = [Self::Portable, Self::Avx2, Self::Avx2Vaes, Self::Avx512];
 
-    /// The name in configuration and reports: `portable`, `avx2`, `avx2-vaes` or `avx512`.
+    /// Returns the name used in configurations and reports: `portable`, `avx2`, `avx2-vaes` or `avx512`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,28 +38,28 @@ impl CpuLevel {
         }
     }
 
-    /// The level called `name`.
+    /// Returns the level called `name`.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.name() == name)
     }
 }
 
-/// Keeps the process at or below `level`, and gives the level that is in effect.
+/// Limits the process to `level`, and returns the level in effect.
 ///
-/// To be called before the first key is made. The first call, or the first key, decides for the
-/// life of the process; later calls only report.
+/// Call this before the first key is created. The first call, or the first key, decides for the lifetime of
+/// the process; later calls only report.
 pub fn limit_cpu(level: CpuLevel) -> CpuLevel {
     CHOSEN.get_or_init(|| Path::best(level)).level()
 }
 
-/// The level in effect: the best that this CPU has, unless [`limit_cpu`] came first.
+/// Returns the level in effect: the best that this CPU supports, unless [`limit_cpu`] was called first.
 #[must_use]
 pub fn cpu_level() -> CpuLevel {
     limit_cpu(CpuLevel::Avx512)
 }
 
-/// The code in use. A value that names CPU features proves that they are there.
+/// The code in use. A variant with CPU features proves that they are available.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Path {
     /// Any CPU
@@ -80,12 +79,12 @@ pub(crate) enum Path {
 }
 
 impl Path {
-    /// The path of this process.
+    /// Returns the path of this process.
     pub(crate) fn chosen() -> Self {
         *CHOSEN.get_or_init(|| Self::best(CpuLevel::Avx512))
     }
 
-    /// The paths that this CPU has, the slowest first.
+    /// Returns the paths that this CPU supports, the slowest first.
     pub(crate) fn available() -> impl Iterator<Item = Self> {
         #[cfg(target_arch = "x86_64")]
         let wider = [
@@ -108,7 +107,7 @@ impl Path {
             .unwrap_or(Self::Portable)
     }
 
-    /// The level that this path belongs to.
+    /// Returns the level of this path.
     pub(crate) const fn level(self) -> CpuLevel {
         match self {
             Self::Portable => CpuLevel::Portable,
@@ -121,7 +120,7 @@ impl Path {
         }
     }
 
-    /// Whether it is the fastest one, that of AVX-512 with IFMA.
+    /// Returns true if this is the fastest path, AVX-512 with IFMA.
     pub(crate) const fn has_ifma(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         return matches!(self, Self::Ifma(_));
@@ -129,7 +128,7 @@ impl Path {
         return false;
     }
 
-    /// Does `task` on this path.
+    /// Runs `task` on this path.
     #[inline]
     pub(super) fn run<T: Task>(self, task: T) -> T::Output {
         match self {

@@ -1,11 +1,11 @@
-//! CRC-32 of ITU-T V.42 over packets, 64 bytes at a step: carry-less multiplication on 512-bit
-//! vectors. On 256-bit ones see [`super::clmul256`], which has the constants from here.
+//! CRC-32 of ITU-T V.42 over packets, 64 bytes per step: carry-less multiplication on 512-bit vectors. For
+//! 256-bit vectors see [`super::clmul256`], which uses the constants from here.
 //!
-//! Bits are in the reflected order of the wire, so that the first byte of a message has its highest
-//! powers. A register that is moved on by n bits is multiplied by xⁿ modulo the polynomial, its two
-//! halves by constants of their own ([`factor`]); what lies there is added. At the end 128 bits are
-//! left, and those are reduced by the method of Barrett. Shorter messages, and every CPU without
-//! `VPCLMULQDQ`, get the crate `crc32fast`.
+//! Bits are in the reflected order of the wire, so that the first byte of a message has the highest powers.
+//! To shift a register by n bits it is multiplied by xⁿ modulo the polynomial, its two halves by separate
+//! constants ([`factor`]); then the data at that position is added. At the end 128 bits are left, which are
+//! reduced with Barrett's method. Shorter messages, and CPUs without `VPCLMULQDQ`, use the crate
+//! `crc32fast`.
 
 #[cfg(target_arch = "x86_64")]
 pub(super) use wide::{factors, reduced_128};
@@ -13,7 +13,7 @@ pub(super) use wide::{factors, reduced_128};
 #[cfg(target_arch = "x86_64")]
 use super::{Path, clmul256::Clmul256};
 
-/// The check with which code this CPU gets.
+/// The check with the code for this CPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Crc32 {
     /// Any CPU
@@ -27,7 +27,7 @@ pub(crate) enum Crc32 {
 }
 
 impl Crc32 {
-    /// The fastest on this path.
+    /// Returns the fastest code on this path.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn on(path: Path) -> Self {
         let proof = match path {
@@ -39,13 +39,13 @@ impl Crc32 {
         proof.map_or(Self::Library, Self::Wide)
     }
 
-    /// The fastest on this path.
+    /// Returns the fastest code on this path.
     #[cfg(not(target_arch = "x86_64"))]
     pub(crate) const fn on(_: super::Path) -> Self {
         Self::Library
     }
 
-    /// The checksum of `data`.
+    /// Returns the checksum of `data`.
     #[inline]
     pub(crate) fn of(self, data: &[u8]) -> u32 {
         match self {
@@ -64,18 +64,19 @@ mod wide {
 
     use super::super::avx512::Avx512;
 
-    /// Bytes of a register.
+    /// Size of a register, in bytes.
     const BLOCK: usize = 64;
-    /// Bytes from which it wins; two registers at least, since the first may be nearly empty.
+    /// Minimum length for which it is faster, in bytes; at least two registers, since the first may be
+    /// nearly empty.
     pub(super) const SHORTEST: usize = 2 * BLOCK;
 
     /// The polynomial, reflected, without its x³².
     const POLYNOMIAL: u32 = 0xedb8_8320;
-    /// The same with its x³², and ⌊x⁶⁴ / P⌋, both reflected.
+    /// The polynomial with its x³², and ⌊x⁶⁴ / P⌋, both reflected.
     const WHOLE: i64 = 0x1_db71_0641;
     const QUOTIENT: i64 = 0x1_f701_1641;
 
-    /// What the register begins with, added to the first bytes of the message; zeros behind.
+    /// The initial register, added to the first bytes of the message; followed by zeros.
     static START: [u8; 2 * BLOCK] = {
         let mut start = [0; 2 * BLOCK];
         let mut at = 0;
@@ -86,8 +87,8 @@ mod wide {
         start
     };
 
-    /// xⁿ modulo the polynomial, reflected, and one bit further: a carry-less product of reflected
-    /// numbers lies one bit too low.
+    /// Returns xⁿ modulo the polynomial, reflected, and shifted by one bit: a carry-less product of
+    /// reflected numbers is one bit too low.
     const fn factor(n: u32) -> i64 {
         let (mut power, mut at) = (1u32 << 31, 0);
         while at < n {
@@ -99,24 +100,24 @@ mod wide {
         (power as i64) << 1
     }
 
-    /// The factors that move both halves of 128 bits on by `n` bits: the first half lies before the
+    /// Returns the factors that shift both halves of 128 bits by `n` bits: the first half precedes the
     /// second.
     pub(in crate::simd) const fn factors(n: u32) -> [i64; 2] {
         [factor(n + 32), factor(n - 32)]
     }
 
-    /// Shows that this CPU has AVX-512 F, BW, DQ and VL, and `VPCLMULQDQ`.
+    /// The proof that this CPU has AVX-512 F, BW, DQ and VL, and `VPCLMULQDQ`.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct Clmul512(());
 
     impl Clmul512 {
-        /// The proof, if this CPU has it all.
+        /// Returns the proof if this CPU has all of these features.
         pub(super) fn detect(_: Avx512) -> Option<Self> {
             (is_x86_feature_detected!("vpclmulqdq") && is_x86_feature_detected!("pclmulqdq"))
                 .then_some(Self(()))
         }
 
-        /// Of [`SHORTEST`] bytes or more.
+        /// Returns the checksum of [`SHORTEST`] bytes or more.
         #[inline]
         pub(super) fn crc32(self, data: &[u8]) -> u32 {
             // SAFETY: `self` shows that the features are there.
@@ -126,7 +127,7 @@ mod wide {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vpclmulqdq,pclmulqdq")]
     fn crc32(data: &[u8]) -> u32 {
-        // The first block is the short one, at the end of a register of zeros: those change nothing.
+        // The first block is the short one, at the end of a register of zeros, which change nothing.
         let odd = match data.len() % BLOCK {
             0 => BLOCK,
             odd => odd,
@@ -138,7 +139,7 @@ mod wide {
         let Some((second, blocks)) = blocks.split_first() else {
             return crc32fast::hash(data);
         };
-        // Behind a head of less than four bytes the start goes on.
+        // After a head of less than four bytes the initial value continues.
         let beyond = beyond.first_chunk().unwrap_or(&[0; BLOCK]);
         let second = _mm512_xor_si512(load(second), load(beyond));
         let near = spread(const { factors(512) });
@@ -162,21 +163,21 @@ mod wide {
         !reduced(sum)
     }
 
-    /// `sum` moved on by the bits that the factors stand for, and `block` there.
+    /// Returns `sum` shifted by the bits of the factors, plus `block`.
     #[target_feature(enable = "avx512f,vpclmulqdq")]
     #[inline]
     fn moved(sum: __m512i, factors: __m512i, block: __m512i) -> __m512i {
         let front = _mm512_clmulepi64_epi128::<0x00>(sum, factors);
         let back = _mm512_clmulepi64_epi128::<0x11>(sum, factors);
-        // 0x96 is the sum of all three.
+        // 0x96 is the exclusive or of all three.
         _mm512_ternarylogic_epi64::<0x96>(front, back, block)
     }
 
-    /// The register modulo the polynomial.
+    /// Returns the register modulo the polynomial.
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,vpclmulqdq,pclmulqdq")]
     #[inline]
     fn reduced(sum: __m512i) -> u32 {
-        // The four quarters onto the last.
+        // Fold the four quarters onto the last.
         let [a, b] = const { factors(384) };
         let [c, d] = const { factors(256) };
         let [e, f] = const { factors(128) };
@@ -194,11 +195,11 @@ mod wide {
         reduced_128(_mm_xor_si128(low, high))
     }
 
-    /// What is left of a sum at its end, modulo the polynomial.
+    /// Returns the remaining 128 bits modulo the polynomial.
     #[target_feature(enable = "sse4.1,pclmulqdq")]
     #[inline]
     pub(in crate::simd) fn reduced_128(sum: __m128i) -> u32 {
-        // 128 bits to 96 and to 64, with the 32 of the checksum that are still to come.
+        // 128 bits to 96 and to 64, with the 32 of the checksum still to come.
         let word = _mm_setr_epi32(-1, 0, 0, 0);
         let by = _mm_set_epi64x(const { factor(64) }, const { factor(96) });
         let sum = _mm_xor_si128(
@@ -216,7 +217,7 @@ mod wide {
         _mm_extract_epi32::<1>(_mm_xor_si128(sum, whole)).cast_unsigned()
     }
 
-    /// Factors for every quarter of a register.
+    /// Returns factors for every quarter of a register.
     #[target_feature(enable = "avx512f")]
     #[inline]
     fn spread([front, back]: [i64; 2]) -> __m512i {
@@ -230,15 +231,15 @@ mod wide {
         unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
     }
 
-    /// At most 64 bytes at the end of a register of zeros.
+    /// Loads at most 64 bytes to the end of a register of zeros.
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     fn at_end(bytes: &[u8]) -> __m512i {
         let before = BLOCK - bytes.len().min(BLOCK);
         let mask = u64::MAX.checked_shl(adit_wire::narrow(before));
         let from = bytes.as_ptr().wrapping_sub(before);
-        // SAFETY: of the 64 bytes from there on only those are read that the mask names: the last
-        // ones, which are the slice. The others may be anybody's, and are not touched.
+        // SAFETY: of the 64 bytes from there on only those in the mask are read: the last ones, which are
+        // the slice. The others may belong to other objects and are not touched.
         unsafe { _mm512_maskz_loadu_epi8(mask.unwrap_or(0), from.cast()) }
     }
 
@@ -246,7 +247,7 @@ mod wide {
     mod tests {
         use super::*;
 
-        /// As published for the polynomial.
+        /// The factors published for the polynomial.
         #[test]
         fn known_factors() {
             assert_eq!(factors(512), [0x1_5444_2bd4, 0x1_c6e4_1596]);

@@ -1,6 +1,6 @@
-//! HighwayHash-64 over packets: several side by side, since one alone waits for its own multiplications.
+//! HighwayHash-64 over packets: several in parallel, since a single one waits for its own multiplications.
 //!
-//! The function is that of Google's `highwayhash`; every CPU without AVX2 gets the crate `highway`.
+//! The function is that of Google's `highwayhash`; CPUs without AVX2 use the crate `highway`.
 
 use adit_wire::held;
 use highway::{HighwayHash, HighwayHasher, Key};
@@ -9,13 +9,13 @@ use super::Path;
 #[cfg(target_arch = "x86_64")]
 use super::avx2::Avx2;
 
-/// Bytes that the state takes in at once.
+/// Number of bytes that the state absorbs at a time.
 const BLOCK: usize = 32;
 
-/// A message in two pieces, the first of at most 32 bytes.
+/// A message in two parts, the first of at most 32 bytes.
 pub(crate) type Message<'a> = (&'a [u8], &'a [u8]);
 
-/// The hash of each message; `N` of them are done in the time of not much more than one.
+/// Returns the hash of each message; `N` of them take not much more time than one.
 pub(crate) fn highway64<const N: usize>(
     path: Path,
     key: &[u64; 4],
@@ -46,7 +46,7 @@ fn wide<const N: usize>(_: Avx2, key: &[u64; 4], messages: [Message<'_>; N]) -> 
     unsafe { kernel::hash(key, &pieces) }
 }
 
-/// A message as the state takes it: a block that joins its pieces, whole blocks, and the end.
+/// A message as the state absorbs it: a block that joins its parts, whole blocks, and the end.
 #[cfg(target_arch = "x86_64")]
 struct Pieces<'a> {
     front: Front<'a>,
@@ -59,16 +59,16 @@ struct Pieces<'a> {
 #[cfg(target_arch = "x86_64")]
 type Half = [u8; BLOCK / 2];
 
-/// The first block, where it does not lie in one piece.
+/// The first block, if it is not contiguous.
 #[cfg(target_arch = "x86_64")]
 enum Front<'a> {
-    /// It does
+    /// It is contiguous
     None,
-    /// A nonce and what follows it
+    /// A nonce and the bytes after it
     Halves(&'a Half, &'a Half),
-    /// Of other pieces
+    /// From other parts
     Block([u8; BLOCK]),
-    /// Of other pieces, which are the whole message: fewer bytes than a block, and how many
+    /// From other parts that form the whole message: fewer bytes than a block, and their number
     End([u8; BLOCK], usize),
 }
 
@@ -105,7 +105,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// The last bytes, fewer than a block.
+    /// Returns the last bytes, fewer than a block.
     #[inline]
     fn end(&self) -> &[u8] {
         match &self.front {
@@ -123,7 +123,7 @@ mod kernel {
 
     use super::{BLOCK, Front, Half, Pieces};
 
-    /// Digits of π, as the definition has them.
+    /// Digits of π, as in the definition.
     const FIRST: [u64; 4] = [
         0xdbe6_d5d5_fe4c_ce2f,
         0xa409_3822_299f_31d0,
@@ -158,7 +158,7 @@ mod kernel {
                 Front::Block(block) => states[at].update(load(block)),
             }
         }
-        // In step as far as the shortest goes, then each for itself.
+        // In parallel up to the length of the shortest, then individually.
         let mut least = usize::MAX;
         for piece in pieces {
             least = least.min(piece.blocks.len());
@@ -203,18 +203,18 @@ mod kernel {
         unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
     }
 
-    /// The whole words of less than 16 bytes, and zeros.
+    /// Loads the whole words of less than 16 bytes, and zeros.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn whole(bytes: &[u8]) -> __m128i {
         let count = adit_wire::narrow(bytes.len() / 4);
         let mask = _mm_cmpgt_epi32(_mm_set1_epi32(count), _mm_setr_epi32(0, 1, 2, 3));
-        // SAFETY: of the four words there only as many are read as the slice has.
+        // SAFETY: of the four words there only those inside the slice are read.
         unsafe { _mm_maskload_epi32(bytes.as_ptr().cast(), mask) }
     }
 
-    /// The end of a message, fewer bytes than a block: its words in their places, and what is left
-    /// of them behind, or spread where less than half a block is filled.
+    /// Loads the end of a message, fewer bytes than a block: its words at their places, followed by the
+    /// remaining bytes, which are spread if less than half a block is filled.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn last(end: &[u8]) -> __m256i {
@@ -258,7 +258,7 @@ mod kernel {
         #[target_feature(enable = "avx2")]
         #[inline]
         fn update(&mut self, block: __m256i) {
-            // The block first: `mul0` is what comes last out of the round before.
+            // Add the block first: `mul0` is the last result of the previous round.
             let v1 = _mm256_add_epi64(kept(_mm256_add_epi64(self.v1, block)), self.mul0);
             let product = _mm256_mul_epu32(v1, _mm256_srli_epi64::<32>(self.v0));
             self.mul0 = _mm256_xor_si256(self.mul0, product);
@@ -299,18 +299,18 @@ mod kernel {
         }
     }
 
-    /// The same, and a sum that the compiler does not order anew.
+    /// Returns `v`, as a sum that the compiler does not reorder.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn kept(mut v: __m256i) -> __m256i {
-        // SAFETY: no instruction at all.
+        // SAFETY: there is no instruction.
         unsafe {
             core::arch::asm!("/* {0} */", inout(ymm_reg) v, options(pure, nomem, nostack, preserves_flags));
         }
         v
     }
 
-    /// Bytes of each half in the order that mixes the well mixed ones with the others.
+    /// Returns the bytes of each half in the order that mixes the well-mixed ones with the others.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn zipped(v: __m256i) -> __m256i {

@@ -1,4 +1,4 @@
-//! AVX-512 with IFMA: the keystream of [`super::avx512`], Poly1305 with multipliers of 52 bits.
+//! AVX-512 with IFMA: the keystream of [`super::avx512`], Poly1305 with 52-bit multipliers.
 
 use core::arch::x86_64::*;
 
@@ -12,22 +12,22 @@ use super::{
 const LOW44: u64 = (1 << 44) - 1;
 const LOW42: u64 = (1 << 42) - 1;
 
-/// Blocks from which the vectors win over the scalar Poly1305.
+/// Minimum number of blocks for which the vectors are faster than the scalar Poly1305.
 const SHORTEST: usize = 16;
 
-/// Shows that this CPU has AVX-512 F, BW, DQ, VL and IFMA.
+/// The proof that this CPU has AVX-512 F, BW, DQ, VL and IFMA.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ifma(Avx512);
 
 impl Ifma {
-    /// The proof, if this CPU has it all.
+    /// Returns the proof if this CPU has all of these features.
     pub(super) fn detect() -> Option<Self> {
         Avx512::detect()
             .filter(|_| is_x86_feature_detected!("avx512ifma"))
             .map(Self)
     }
 
-    /// The proof without IFMA.
+    /// Returns the proof without IFMA.
     pub(super) const fn without(self) -> Avx512 {
         self.0
     }
@@ -80,7 +80,7 @@ struct Limbs44 {
     proof: Ifma,
 }
 
-/// A factor r; and 20 · r, since 2¹³² comes back times twenty.
+/// A factor r; and 20 · r, since 2¹³² wraps around times twenty.
 #[derive(Clone, Copy)]
 struct Factor44 {
     r: [Z; 3],
@@ -89,7 +89,7 @@ struct Factor44 {
 }
 
 impl Ifma {
-    /// The low 52 bits of a · b, added to `sum`. Factors count with their low 52 bits.
+    /// Returns `sum` plus the low 52 bits of a · b. Only the low 52 bits of the factors are used.
     #[inline(always)]
     fn low(self, sum: Z, a: Z, b: Z) -> Z {
         // SAFETY: `self` shows that the feature is there.
@@ -98,7 +98,7 @@ impl Ifma {
         })
     }
 
-    /// The bits of a · b above the low 52, added to `sum`.
+    /// Returns `sum` plus the bits of a · b above the low 52.
     #[inline(always)]
     fn high(self, sum: Z, a: Z, b: Z) -> Z {
         // SAFETY: `self` shows that the feature is there.
@@ -107,7 +107,7 @@ impl Ifma {
         })
     }
 
-    /// The sums of the low and of the high halves of three products.
+    /// Returns the sums of the low and of the high halves of three products.
     #[inline(always)]
     fn dot(self, h: [Z; 3], by: [Z; 3]) -> (Z, Z) {
         let zero = Z::splat64(self.0, 0);
@@ -164,8 +164,8 @@ impl Accumulator for Limbs44 {
         let (l0, g0) = proof.dot(h, [r[0], s2, s1]);
         let (l1, g1) = proof.dot(h, [r[1], r[0], s2]);
         let (l2, g2) = proof.dot(h, [r[2], r[1], r[0]]);
-        // A high half weighs 2^52: 2^8 of the next limb of 44 bits, and above the last limb
-        // 2^(88 + 52) = 2^10 · 2^130 = 2^10 · 5.
+        // A high half has the weight 2^52: 2^8 of the next limb of 44 bits, and above the last limb 2^(88 +
+        // 52) = 2^10 · 2^130 = 2^10 · 5.
         let d1 = l1.add64(g0.shl(8)).add64(l0.shr(44));
         let d2 = l2.add64(g1.shl(8)).add64(d1.shr(44));
         let d0 = l0.and(mask44).add64(g2.shl(10).add64(d2.shr(42)).times5());

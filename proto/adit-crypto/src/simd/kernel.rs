@@ -1,6 +1,6 @@
 //! The trait of a path's kernel, and what all paths share.
 
-/// How often the ChaCha state is stirred.
+/// The number of ChaCha rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rounds(u8);
 
@@ -13,7 +13,7 @@ impl Rounds {
     /// ChaCha20
     pub(crate) const TWENTY: Self = Self(20);
 
-    /// A column round and a diagonal round make one.
+    /// Returns the number of double rounds: a column round and a diagonal round each.
     pub(crate) const fn doubled(self) -> u8 {
         self.0 / 2
     }
@@ -22,28 +22,28 @@ impl Rounds {
 /// The input of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// The data, zeros to a whole block, and the two lengths (RFC 8439 section 2.8)
+    /// The data, zeros up to a whole block, and the two lengths (RFC 8439 section 2.8)
     Aead,
     /// The data alone (RFC 8439 section 2.5)
     Bare,
 }
 
-/// Blocks that are made side by side at most.
+/// Maximum number of blocks in parallel.
 pub(super) const PIECES: usize = 16;
 
-/// Blocks of keystream: for each the nonce of its stream in two words and which block it is there,
-/// and the bytes that it is added to, one block of them at most.
+/// Blocks of keystream: for each the nonce of its stream in two words and its block number, and the bytes
+/// that it is added to, at most one block.
 ///
-/// The words lie as the vectors take them, and in memory: put together in registers, one after the
-/// other, they took a tenth of the time of their keystream.
+/// The words are in memory in the order of the vectors: assembling them in registers, one by one, took a
+/// tenth of the time of their keystream.
 pub(super) struct Pieces<'a, 'p> {
     pub(super) words: &'a [[u32; PIECES]; 3],
     pub(super) bytes: &'a mut [&'p mut [u8]],
 }
 
-/// What a path provides; implemented by the proofs that its CPU features are there.
+/// The operations of a path; implemented by the proofs that its CPU features are available.
 pub(super) trait Kernel: Copy {
-    /// Whether blocks of several streams are better made side by side.
+    /// True if blocks of several streams are better computed in parallel.
     const TOGETHER: bool = true;
 
     /// Runs `task` in code compiled for this path.
@@ -55,24 +55,24 @@ pub(super) trait Kernel: Copy {
     /// Adds the keystream of Salsa20 from block `state[8]` on to `buf`. The counter wraps at 2³².
     fn salsa(self, state: &[u32; 16], buf: &mut [u8]);
 
-    /// The keystream of Salsa20 for at most 16 blocks of any streams; `state` names the key.
+    /// Adds the keystream of Salsa20 to at most 16 blocks of any streams; `state` has the key.
     fn salsa_pieces(self, state: &[u32; 16], pieces: Pieces<'_, '_>);
 
-    /// Poly1305 over `data` in this form.
+    /// Returns the Poly1305 tag of `data` in this form.
     fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16];
 }
 
-/// Something to do on whichever path was chosen. Implementations are `#[inline(always)]`: only
-/// then are they compiled for the features of the path.
+/// A task for any path. Implementations must be `#[inline(always)]`: only then are they compiled for the
+/// features of the path.
 pub(super) trait Task {
-    /// What comes out.
+    /// The result of the task.
     type Output;
 
-    /// Does it.
+    /// Runs the task.
     fn run<K: Kernel>(self, kernel: K) -> Self::Output;
 }
 
-/// Clears secrets on the stack, a vector at a time where volatile writes would go byte by byte.
+/// Clears secrets on the stack, a vector at a time where volatile writes would clear byte by byte.
 #[inline(always)]
 pub(super) fn wipe<T: Copy + Default>(secret: &mut [T]) {
     secret.fill(T::default());

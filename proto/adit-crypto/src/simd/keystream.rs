@@ -1,63 +1,63 @@
-//! ChaCha and Salsa20 over vectors of any width: two ways to lay the state out, both safe code.
+//! ChaCha and Salsa20 over vectors of any width: two layouts of the state, both in safe code.
 //!
-//! *Columns*: sixteen vectors, each with one state word of as many blocks as it has words; no
-//! shuffling while stirring, a transposition at the end. *Rows*: four vectors hold the four rows
-//! of as many blocks as they have 128-bit lanes; for what is left at the end of a message. Salsa20,
-//! whose rows lie askew, has the columns alone, but those may be blocks of several messages.
+//! *Columns*: sixteen vectors, each with one state word of as many blocks as it has words; no shuffling
+//! during the rounds, a transposition at the end. *Rows*: four vectors with the four rows of as many blocks
+//! as they have 128-bit lanes; for the rest at the end of a message. Salsa20, whose rows are diagonal, only
+//! has columns, but these may be blocks of several messages.
 //!
-//! No closures over vectors here or in [`super::lanes`]: those need not be inlined, and outside
-//! the functions compiled for a feature each operation would become a call.
+//! Do not use closures over vectors here or in [`super::lanes`]: they need not be inlined, and outside the
+//! functions compiled for a feature each operation would become a call.
 
 #![allow(
     clippy::needless_range_loop,
-    reason = "indices that the compiler knows keep the vectors in registers"
+    reason = "constant indices keep the vectors in registers"
 )]
 
 use super::{Pieces, Rounds};
 
-/// A vector of 32-bit words, seen as lanes of four.
+/// A vector of 32-bit words, in lanes of four.
 pub(super) trait Words: Copy {
-    /// Shows that the CPU has the instructions.
+    /// The proof that the CPU has the instructions.
     type Proof: Copy;
-    /// Bytes in a vector: 32 or 64.
+    /// Size of a vector, in bytes: 32 or 64.
     const BYTES: usize;
 
-    /// The first [`Words::BYTES`] of these.
+    /// Loads the first [`Words::BYTES`] bytes of these words.
     fn load(proof: Self::Proof, words: &[u32; 16]) -> Self;
-    /// One word everywhere.
+    /// Returns a vector with one word everywhere.
     fn splat(proof: Self::Proof, word: u32) -> Self;
-    /// Four words in each lane.
+    /// Returns a vector with four words in each lane.
     fn repeat(proof: Self::Proof, words: &[u32; 4]) -> Self;
 
-    /// Word by word, modulo 2³².
+    /// Adds word by word, modulo 2³².
     fn add(self, other: Self) -> Self;
-    /// Exclusive or.
+    /// Computes the exclusive or.
     fn xor(self, other: Self) -> Self;
-    /// Each word rotated left by 16 bits.
+    /// Rotates each word left by 16 bits.
     fn rotl16(self) -> Self;
-    /// Each word rotated left by 12 bits.
+    /// Rotates each word left by 12 bits.
     fn rotl12(self) -> Self;
-    /// Each word rotated left by 8 bits.
+    /// Rotates each word left by 8 bits.
     fn rotl8(self) -> Self;
-    /// Each word rotated left by 7 bits.
+    /// Rotates each word left by 7 bits.
     fn rotl7(self) -> Self;
-    /// Each word rotated left by 9 bits.
+    /// Rotates each word left by 9 bits.
     fn rotl9(self) -> Self;
-    /// Each word rotated left by 13 bits.
+    /// Rotates each word left by 13 bits.
     fn rotl13(self) -> Self;
-    /// Each word rotated left by 18 bits.
+    /// Rotates each word left by 18 bits.
     fn rotl18(self) -> Self;
 
-    /// Word i + 1 of each lane becomes word i.
+    /// Moves word i + 1 of each lane to word i.
     fn turn1(self) -> Self;
-    /// Word i + 2 of each lane becomes word i.
+    /// Moves word i + 2 of each lane to word i.
     fn turn2(self) -> Self;
-    /// Word i + 3 of each lane becomes word i.
+    /// Moves word i + 3 of each lane to word i.
     fn turn3(self) -> Self;
 
-    /// In each lane, the 4 x 4 words of four vectors mirrored at the diagonal.
+    /// Transposes the 4 x 4 words of four vectors in each lane.
     fn transpose(rows: [Self; 4]) -> [Self; 4];
-    /// The lanes of four vectors in the order: lane 0 of each, lane 1 of each, and so on.
+    /// Reorders the lanes of four vectors: lane 0 of each, lane 1 of each, and so on.
     fn deal(rows: [Self; 4]) -> [Self; 4];
 
     /// Adds the first bytes to `bytes`, which has at most [`Words::BYTES`].
@@ -82,7 +82,7 @@ pub(super) fn xor<W: Words>(proof: W::Proof, state: &[u32; 16], rounds: Rounds, 
     }
 }
 
-/// Which word of a Salsa20 state counts blocks.
+/// Index of the Salsa20 state word that counts blocks.
 pub(super) const SALSA_COUNTER: usize = Salsa::COUNTER;
 
 /// Adds the keystream of Salsa20 from block `state[8]` on to `buf`.
@@ -96,13 +96,13 @@ pub(super) fn salsa<W: Words>(proof: W::Proof, state: &[u32; 16], buf: &mut [u8]
         counter = counter.wrapping_add(const { W::BYTES as u32 / 4 });
     }
     if !rest.is_empty() {
-        // Less than that is hardly faster made in any other way.
+        // No other method is much faster for the rest.
         columns::<W, Salsa>(proof, state, counter, ROUNDS, rest);
     }
 }
 
-/// As many blocks of Salsa20 as a vector has words, or fewer, wherever they belong; of `state`, nonce
-/// and counter do not count.
+/// Adds the keystream of Salsa20 to blocks of any streams, at most as many as a vector has words; nonce and
+/// counter of `state` are ignored.
 #[inline(always)]
 pub(super) fn salsa_pieces<W: Words>(proof: W::Proof, state: &[u32; 16], pieces: Pieces<'_, '_>) {
     let Pieces { words, bytes } = pieces;
@@ -138,7 +138,7 @@ pub(super) fn salsa_pieces<W: Words>(proof: W::Proof, state: &[u32; 16], pieces:
     }
 }
 
-/// quads[g][k], lane l: words 4g to 4g + 3 of block 4l + k.
+/// Returns `quads[g][k]`, whose lane l has words 4g to 4g + 3 of block 4l + k.
 #[inline(always)]
 fn quads<W: Words>(v: [W; 16]) -> [[W; 4]; 4] {
     [
@@ -149,15 +149,15 @@ fn quads<W: Words>(v: [W; 16]) -> [[W; 4]; 4] {
     ]
 }
 
-/// What the columns of one cipher go through.
+/// The rounds of one cipher on columns.
 trait Core {
-    /// The word that counts blocks.
+    /// Index of the word that counts blocks.
     const COUNTER: usize;
-    /// Two rounds.
+    /// Performs two rounds.
     fn stir<W: Words>(v: &mut [W; 16]);
 }
 
-/// At most 16 vectors of keystream.
+/// Adds at most 16 vectors of keystream.
 #[inline(always)]
 fn columns<W: Words, C: Core>(
     proof: W::Proof,
@@ -208,7 +208,7 @@ impl Core for ChaCha {
 
     #[inline(always)]
     fn stir<W: Words>(v: &mut [W; 16]) {
-        // Spelled out: a loop over the places leaves `v` in memory.
+        // Written out: a loop over the indices leaves `v` in memory.
         Self::quarter(v, 0, 4, 8, 12);
         Self::quarter(v, 1, 5, 9, 13);
         Self::quarter(v, 2, 6, 10, 14);
@@ -253,7 +253,7 @@ impl Core for Salsa {
 }
 
 impl Salsa {
-    /// Two words of nonce, and the one that counts blocks behind them.
+    /// Index of the two nonce words, which the block counter follows.
     const NONCE: usize = 6;
 
     #[inline(always)]
@@ -265,7 +265,7 @@ impl Salsa {
     }
 }
 
-/// At most 4 · `SETS` vectors of keystream.
+/// Adds at most 4 · `SETS` vectors of keystream.
 #[inline(always)]
 fn rows<W: Words, const SETS: usize>(
     proof: W::Proof,
@@ -310,8 +310,8 @@ fn rows<W: Words, const SETS: usize>(
     }
 }
 
-/// A quarter round on each column of every set, the sets in step so that they hide each other's
-/// latency.
+/// Performs a quarter round on each column of every set, interleaving the sets so that they hide each
+/// other's latency.
 #[inline(always)]
 fn half<W: Words, const SETS: usize>(sets: &mut [[W; 4]; SETS]) {
     for [a, b, _, d] in &mut *sets {

@@ -1,8 +1,8 @@
-//! Poly1305 on several blocks at once, whatever the vector and the limbs; safe code.
+//! Poly1305 on several blocks in parallel, for any vector and any limbs; safe code.
 //!
-//! Lane i takes every n-th block and multiplies by r^n; at the end the lanes are multiplied by
-//! r^n down to r and added up. Blocks that are missing to a multiple of n are taken to stand, as
-//! zeros, before the first one, where they change nothing: so there is no scalar rest.
+//! Lane i processes every n-th block and multiplies by r^n; at the end the lanes are multiplied by r^n down
+//! to r and added. If the number of blocks is not a multiple of n, zero blocks are assumed before the first
+//! one, where they change nothing: so there is no scalar remainder.
 
 use super::{
     Form,
@@ -10,39 +10,39 @@ use super::{
     wipe,
 };
 
-/// Most lanes that any path has.
+/// Maximum number of lanes on any path.
 const MOST: usize = 8;
 
 /// A vector of 64-bit words.
 pub(super) trait Wide: Copy {
-    /// Shows that the CPU has the instructions.
+    /// The proof that the CPU has the instructions.
     type Proof: Copy;
-    /// Words in a vector: 4 or 8.
+    /// Number of words in a vector: 4 or 8.
     const LANES: usize;
 
-    /// One word everywhere.
+    /// Returns a vector with one word everywhere.
     fn splat64(proof: Self::Proof, word: u64) -> Self;
-    /// The first [`Wide::LANES`] of these.
+    /// Loads the first [`Wide::LANES`] of these words.
     fn load64(proof: Self::Proof, words: &[u64; MOST]) -> Self;
-    /// The low and the high halves of [`Wide::LANES`] blocks, in the order of [`block_of_lane`].
+    /// Loads the low and the high halves of [`Wide::LANES`] blocks, in the order of [`block_of_lane`].
     fn halves(proof: Self::Proof, blocks: &[u8]) -> (Self, Self);
 
-    /// Word by word.
+    /// Adds word by word.
     fn add64(self, other: Self) -> Self;
-    /// Bit by bit.
+    /// Computes the bitwise and.
     fn and(self, other: Self) -> Self;
-    /// Bit by bit.
+    /// Computes the bitwise or.
     fn or(self, other: Self) -> Self;
-    /// Each word shifted to the right.
+    /// Shifts each word to the right.
     fn shr(self, bits: u32) -> Self;
-    /// Each word shifted to the left.
+    /// Shifts each word to the left.
     fn shl(self, bits: u32) -> Self;
-    /// The product of the low 32 bits of each word.
+    /// Multiplies the low 32 bits of each word.
     fn mul32(self, other: Self) -> Self;
-    /// All words added up.
+    /// Returns the sum of all words.
     fn sum(self) -> u64;
 
-    /// Each word times five.
+    /// Multiplies each word by five.
     #[inline(always)]
     fn times5(self) -> Self {
         self.add64(self.shl(2))
@@ -51,47 +51,47 @@ pub(super) trait Wide: Copy {
 
 /// A number modulo 2¹³⁰ - 5 in each lane.
 pub(super) trait Accumulator: Copy {
-    /// Its limbs.
+    /// The vector of a limb.
     type Vector: Wide;
-    /// What to multiply by, prepared.
+    /// A prepared factor.
     type Factor: Copy;
-    /// Shows that the CPU has the instructions.
+    /// The proof that the CPU has the instructions.
     type Proof: Copy;
 
-    /// The proof for the vectors alone.
+    /// Returns the proof for the vectors alone.
     fn vector(proof: Self::Proof) -> <Self::Vector as Wide>::Proof;
-    /// Prepares limbs of 44, 44 and 42 bits.
+    /// Prepares limbs of 44, 44 and 42 bits as a factor.
     fn factor(proof: Self::Proof, limbs: [Self::Vector; 3]) -> Self::Factor;
-    /// One block per lane, and 2¹²⁸ where `present` is 1 and not 0.
+    /// Loads one block per lane, and adds 2¹²⁸ where `present` is 1 and not 0.
     fn message(proof: Self::Proof, blocks: &[u8], present: Self::Vector) -> Self;
-    /// The sum, not carried.
+    /// Returns the sum, not carried.
     fn add(self, other: Self) -> Self;
-    /// The product, carried.
+    /// Returns the product, carried.
     fn mul(self, factor: Self::Factor) -> Self;
-    /// All lanes added up, as limbs of less than 60 bits.
+    /// Returns the sum of all lanes, as limbs of less than 60 bits.
     fn total(self) -> Limbs;
 }
 
-/// The block that unpacking two loads puts into `lane`.
+/// Returns the block that unpacking two loads moves to `lane`.
 const fn block_of_lane(lane: usize, lanes: usize) -> usize {
     lane / 2 + lane % 2 * (lanes / 2)
 }
 
-/// r, r², …: as many as there are lanes; cleared on drop.
+/// The powers r, r², …, one for each lane; cleared on drop.
 struct Powers([Limbs; MOST]);
 
 impl Powers {
     #[inline(always)]
     fn new(r: Limbs, count: usize) -> Self {
         let mut powers = [r; MOST];
-        // Each from the half below, so that the products do not wait for one another.
+        // Compute each from the half below, so that the products do not wait for one another.
         for i in 1..count {
             powers[i] = mul(powers[i / 2], powers[(i - 1) / 2]);
         }
         Self(powers)
     }
 
-    /// For each lane the power that its last block is due, as the three vectors of the limbs.
+    /// Returns the power for the last block of each lane, as the three vectors of the limbs.
     #[inline(always)]
     fn descending<W: Wide>(&self, proof: W::Proof) -> [W; 3] {
         let mut words = [[0; MOST]; 3];
@@ -109,7 +109,7 @@ impl Powers {
         vectors
     }
 
-    /// The power that belongs to a step of all lanes.
+    /// Returns the power for a step of all lanes.
     #[inline(always)]
     fn highest<W: Wide>(&self, proof: W::Proof) -> [W; 3] {
         let [r0, r1, r2] = self.0[W::LANES - 1];
@@ -128,7 +128,7 @@ impl Drop for Powers {
     }
 }
 
-/// The tag of `data`; below `shortest` blocks the powers do not pay, and it stays scalar.
+/// Returns the tag of `data`; below `shortest` blocks the powers do not pay, and it is computed scalar.
 #[inline(always)]
 pub(super) fn tag<A: Accumulator>(
     proof: A::Proof,
@@ -153,7 +153,7 @@ pub(super) fn tag<A: Accumulator>(
     let powers = Powers::new(poly.r(), lanes);
     let step = A::factor(proof, powers.highest(vector));
 
-    // The first blocks, which bring the rest to a multiple of the lanes.
+    // The first blocks, which make the rest a multiple of the lanes.
     let first = match (whole.len() + ending.len()) / 16 % lanes {
         0 => lanes,
         some => some,
@@ -177,7 +177,7 @@ pub(super) fn tag<A: Accumulator>(
         h = h.mul(step).add(A::message(proof, blocks, present));
     }
 
-    // What is left and the ending make one group: `first` saw to that.
+    // The rest and the ending form one group: `first` ensures that.
     if !ending.is_empty() {
         let left = groups.remainder();
         padded[..left.len()].copy_from_slice(left);

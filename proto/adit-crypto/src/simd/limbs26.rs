@@ -1,4 +1,4 @@
-//! Five limbs of 26 bits per lane, for multipliers of 32 by 32 bits; safe code.
+//! Five limbs of 26 bits per lane, for 32-by-32-bit multipliers; safe code.
 
 use super::{
     lanes::{Accumulator, Wide},
@@ -14,7 +14,7 @@ pub(super) struct Limbs26<W> {
     mask: W,
 }
 
-/// A factor r and 5 · r: what overflows 2¹³⁰ comes back times five.
+/// A factor r and 5 · r: what exceeds 2¹³⁰ wraps around times five.
 #[derive(Clone, Copy)]
 pub(super) struct Factor26<W> {
     r: [W; 5],
@@ -94,7 +94,7 @@ impl<W: Wide> Accumulator for Limbs26<W> {
             dot(h, [r[3], r[2], r[1], r[0], s[4]]),
             dot(h, [r[4], r[3], r[2], r[1], r[0]]),
         ];
-        // Two chains of carries, from limb 0 and from limb 3, that do not wait for each other.
+        // Two independent chains of carries, from limb 0 and from limb 3.
         self.pass::<0>(&mut d);
         self.pass::<3>(&mut d);
         self.pass::<1>(&mut d);
@@ -114,7 +114,7 @@ impl<W: Wide> Accumulator for Limbs26<W> {
         const LOW44: u128 = (1 << 44) - 1;
         let low = l0 + (l1 << 26) + (l2 << 52);
         let high = (low >> 44) + (l3 << 34) + (l4 << 60);
-        // The last limb keeps what is above 2¹³⁰; finishing carries it.
+        // The last limb keeps the excess over 2¹³⁰; finishing carries it.
         [
             (low & LOW44) as u64,
             (high & LOW44) as u64,

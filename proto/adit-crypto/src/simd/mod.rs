@@ -1,17 +1,18 @@
-//! ChaCha-Poly1305 (RFC 8439) with 8, 12 or 20 rounds, the keystreams of ChaCha20, Salsa20 and AES
-//! in counter mode alone, the chains of AES in CFB, HighwayHash and CRC-32, in the widest vectors
-//! that this CPU has; plain loops of others, compiled for the same.
+//! Vectorized kernels: ChaCha-Poly1305 (RFC 8439) with 8, 12 or 20 rounds, the plain keystreams of
+//! ChaCha20, Salsa20 and AES in counter mode, the chains of AES in CFB mode, HighwayHash and CRC-32, in the
+//! widest vectors that this CPU has; also plain loops of other modules, compiled for the same vectors.
 //!
-//! Not an API of its own: [`crate::AeadKey`] decides which messages come here, [`crate::stream`]
-//! counts the blocks of its streams, and [`crate::packet`] brings its loops. Start with [`Path`], the choice made once
-//! per process, and [`aead`], the construction written once for all paths.
+//! This is not a public API: [`crate::AeadKey`] decides which messages are processed here,
+//! [`crate::stream`] counts the blocks of its streams, and [`crate::packet`] supplies its loops. Start with
+//! [`Path`], the choice made once per process, and [`aead`], the construction written once for all paths.
 //!
-//! The only module with `unsafe`. It is confined to three places per vector width: entering a
-//! function compiled for a CPU feature, the operations on one register type, and its loads and
-//! stores from slices whose length was checked. Each value of such a type descends from a proof
-//! ([`avx2::Avx2`], [`avx512::Avx512`], [`ifma::Ifma`], [`vaes::Vaes`]) that only detection hands out, so the
-//! algorithms above them are safe code. Every path runs in a time that depends on lengths alone.
-//! Keystream, keys and powers in memory are cleared; what the compiler keeps in registers, or
+//! This module has almost all `unsafe` of the crate. It is confined to three places per vector width:
+//! entering a function compiled for a CPU feature, the operations on one register type, and its loads and
+//! stores from slices whose length was checked. Each value of such a type is derived from a proof
+//! ([`avx2::Avx2`], [`avx512::Avx512`], [`ifma::Ifma`], [`vaes::Vaes`]) that only feature detection
+//! creates, so the algorithms above them are safe code. The running time of every path depends on lengths
+//! alone. Keystream, keys and powers in memory are cleared; values that the compiler keeps in registers, or
+//! spills from them, cannot be, as in any library.
 //! spills from them, is out of reach, as in any library.
 
 mod aead;

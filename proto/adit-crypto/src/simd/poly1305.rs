@@ -1,17 +1,17 @@
-//! Poly1305 (RFC 8439 section 2.5) a block at a time, with limbs of 44, 44 and 42 bits.
+//! Poly1305 (RFC 8439 section 2.5), one block at a time, with limbs of 44, 44 and 42 bits.
 //!
-//! Takes whole blocks, and what [`Ending`] makes of the rest. Also prepares and finishes the work of
-//! the vector versions.
+//! It processes whole blocks, and the rest in the form of [`Ending`]. It also prepares and finishes the
+//! work of the vector versions.
 
 use super::{Form, wipe};
 
 const LOW44: u64 = (1 << 44) - 1;
 const LOW42: u64 = (1 << 42) - 1;
 
-/// A number modulo 2¹³⁰ - 5 in limbs of 44, 44 and 42 bits; a limb may run over by a few bits.
+/// A number modulo 2¹³⁰ - 5 in limbs of 44, 44 and 42 bits; a limb may exceed its width by a few bits.
 pub(super) type Limbs = [u64; 3];
 
-/// One authentication: the key is good for one message.
+/// The state of one authentication: its key must be used for one message only.
 pub(super) struct Poly1305 {
     r: Limbs,
     h: Limbs,
@@ -31,14 +31,14 @@ impl Poly1305 {
         }
     }
 
-    /// The clamped half of the key.
+    /// Returns the clamped half of the key.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) const fn r(&self) -> Limbs {
         self.r
     }
 
-    /// Takes in whole blocks of 16 bytes; nothing behind the last whole one.
+    /// Absorbs whole blocks of 16 bytes; bytes after the last whole block are ignored.
     #[inline(always)]
     pub(super) fn absorb(&mut self, data: &[u8]) {
         let mut h = self.h;
@@ -52,7 +52,7 @@ impl Poly1305 {
         self.h = h;
     }
 
-    /// Takes in the block of [`Ending::broken`], which brings its own one behind the data.
+    /// Absorbs the block of [`Ending::broken`], which has its own one after the data.
     #[inline(always)]
     pub(super) fn absorb_broken(&mut self, block: &[u8; 16]) {
         let [lo, hi] = words(block);
@@ -65,19 +65,19 @@ impl Poly1305 {
         self.h = mul(h, self.r);
     }
 
-    /// Puts the result of another implementation in place of what was absorbed so far.
+    /// Replaces the state with the result of another implementation.
     #[cfg(any(target_arch = "x86_64", test))]
     #[inline(always)]
     pub(super) const fn set(&mut self, h: Limbs) {
         self.h = h;
     }
 
-    /// The tag: what was absorbed, fully reduced, plus the other half of the key.
+    /// Returns the tag: the absorbed data, fully reduced, plus the other half of the key.
     #[inline(always)]
     pub(super) fn finish(self) -> [u8; 16] {
-        // The first may leave 2^44 in the middle limb; the second cannot.
+        // The first carry may leave 2^44 in the middle limb; the second cannot.
         let h = carry(carry(self.h));
-        // h + 5 - 2^130 is h - p; it is negative exactly if h is below p already.
+        // h + 5 - 2^130 is h - p; it is negative exactly if h is already below p.
         let mut g0 = h[0] + 5;
         let mut g1 = h[1] + (g0 >> 44);
         g0 &= LOW44;
@@ -108,7 +108,7 @@ impl Drop for Poly1305 {
     }
 }
 
-/// h · r modulo 2¹³⁰ - 5. Limbs of up to 46 bits on the left and 45 on the right are fine.
+/// Returns h · r modulo 2¹³⁰ - 5. Limbs may have up to 46 bits on the left and 45 on the right.
 #[inline(always)]
 pub(super) const fn mul(h: Limbs, r: Limbs) -> Limbs {
     // 2^132 = 4 · 2^130 = 20.
@@ -124,7 +124,7 @@ pub(super) const fn mul(h: Limbs, r: Limbs) -> Limbs {
     ]
 }
 
-/// Brings limbs of up to 60 bits back to their widths, but for one unit in the middle.
+/// Carries limbs of up to 60 bits back to their widths, except for one unit in the middle.
 #[inline(always)]
 pub(super) const fn carry(h: Limbs) -> Limbs {
     let h1 = h[1] + (h[0] >> 44);
@@ -148,7 +148,7 @@ fn words<const BYTES: usize, const WORDS: usize>(bytes: &[u8; BYTES]) -> [u64; W
     out
 }
 
-/// What comes behind the whole blocks of a message.
+/// The part of the input after the whole blocks of a message.
 pub(super) struct Ending {
     blocks: [u8; 32],
     from: usize,
@@ -156,7 +156,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// The whole blocks of `data`, and what must come after them.
+    /// Returns the whole blocks of `data`, and the ending after them.
     #[inline(always)]
     pub(super) fn split(data: &[u8], form: Form) -> (&[u8], Self) {
         let (whole, broken) = data.split_at(data.len() & !15);
@@ -164,7 +164,7 @@ impl Ending {
         blocks[..broken.len()].copy_from_slice(broken);
         let from = match form {
             Form::Aead => {
-                // Bytes 16..24 say that there is no associated data.
+                // Bytes 16..24 are the length of the associated data, 0.
                 blocks[24..].copy_from_slice(&(data.len() as u64).to_le_bytes());
                 if broken.is_empty() { 16 } else { 0 }
             }
@@ -182,13 +182,13 @@ impl Ending {
         (whole, ending)
     }
 
-    /// A block that is not whole, a one and zeros behind it; of [`Form::Bare`] alone.
+    /// Returns an incomplete block, followed by a one and zeros; only for [`Form::Bare`].
     #[inline(always)]
     pub(super) fn broken(&self) -> Option<&[u8; 16]> {
         self.blocks.first_chunk().filter(|_| self.broken)
     }
 
-    /// Whole blocks: one or two of [`Form::Aead`], none of [`Form::Bare`].
+    /// Returns whole blocks: one or two for [`Form::Aead`], none for [`Form::Bare`].
     #[inline(always)]
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.blocks[self.from..]
@@ -199,7 +199,7 @@ impl Ending {
 mod tests {
     use super::*;
 
-    /// 2¹³⁰ + 2 · 2⁸⁸ - 1 is 2⁸⁹ + 4: the carry goes around, and up to the last limb again.
+    /// 2¹³⁰ + 2 · 2⁸⁸ - 1 is 2⁸⁹ + 4: the carry wraps around, and up to the last limb again.
     #[test]
     fn a_carry_goes_around_twice() {
         let mut poly = Poly1305::new(&[0; 32]);

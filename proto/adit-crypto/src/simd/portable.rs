@@ -1,7 +1,8 @@
-//! The path for every CPU, in safe Rust: four blocks of ChaCha or Salsa20 side by side, which
-//! compilers turn into 128-bit vectors where the target has them, and the scalar Poly1305.
+//! The path for every CPU, in safe Rust: four blocks of ChaCha or Salsa20 in parallel, which compilers turn
+//! into 128-bit vectors where the target has them, and the scalar Poly1305.
 //!
-//! The others are tested against it, and it against the published vectors and other libraries.
+//! The other paths are tested against it, and it is tested against the published vectors and other
+//! libraries.
 
 use super::{
     Form, Kernel, Pieces, Rounds, Task,
@@ -9,14 +10,14 @@ use super::{
     wipe,
 };
 
-/// Blocks side by side.
+/// Number of blocks in parallel.
 const SIDE: usize = 4;
 const BLOCK: usize = 64;
 
 /// One word of each of four blocks.
 type Column = [u32; SIDE];
 
-/// Needs nothing, proves nothing.
+/// The proof of the portable path, which needs no features.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Portable;
 
@@ -57,8 +58,7 @@ impl Kernel for Portable {
     }
 }
 
-/// Adds the keystream of the cipher whose two rounds are `stir` and whose block counter is the
-/// word `COUNTER`.
+/// Adds the keystream of the cipher with the double round `stir` and the block counter at index `COUNTER`.
 #[inline(always)]
 fn xor<const COUNTER: usize>(
     state: &[u32; 16],

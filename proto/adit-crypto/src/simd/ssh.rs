@@ -1,5 +1,5 @@
-//! ChaCha20 and Poly1305 as OpenSSH puts them together for its packets: two keys, and a tag over
-//! the encrypted length and the encrypted rest, with nothing added.
+//! ChaCha20 and Poly1305 in OpenSSH's combination for packets: two keys, and a tag over the encrypted
+//! length and the encrypted rest, with nothing added.
 
 use subtle::ConstantTimeEq;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Secret, chacha};
 
-/// Bytes of the length in front of a packet.
+/// Size of the length field at the start of a packet, in bytes.
 const LENGTH: usize = 4;
 
 /// The two keys of one direction, and the path to run on; cleared on drop.
@@ -25,7 +25,7 @@ impl SshKeys {
         Self { main, length, path }
     }
 
-    /// The path that it runs on.
+    /// Returns the path that it runs on.
     pub(crate) const fn path(&self) -> Path {
         self.path
     }
@@ -36,7 +36,7 @@ impl SshKeys {
         xor_chacha20(self.path, &state, length);
     }
 
-    /// Encrypts a packet in place, its length in front of it, and gives the tag.
+    /// Encrypts a packet in place, including the length at its start, and returns the tag.
     pub(crate) fn seal(&self, nonce: &[u8; 12], packet: &mut [u8]) -> [u8; 16] {
         if let Some(length) = packet.first_chunk_mut() {
             self.length(nonce, length);
@@ -44,8 +44,8 @@ impl SshKeys {
         self.path.run(Seal(self.packet(nonce, packet)))
     }
 
-    /// Checks `tag`, then decrypts what is behind the length. After `false` the packet stands as
-    /// it came.
+    /// Verifies `tag`, then decrypts everything after the length. If it returns false, the packet is
+    /// unchanged.
     #[must_use]
     pub(crate) fn open(&self, nonce: &[u8; 12], packet: &mut [u8], tag: &[u8; 16]) -> bool {
         self.path.run(Open(self.packet(nonce, packet), tag))

@@ -1,12 +1,12 @@
-//! Plain loops in the code of the widest path: the compiler makes the vectors, nothing here is
-//! unsafe, and on every path the same bytes come out.
+//! Plain loops compiled for the widest path: the compiler vectorizes them, nothing here is unsafe, and
+//! every path computes the same bytes.
 
 use super::{CpuLevel, Kernel, Path, Task};
 
-/// A loop worth vectors. Implementations are `#[inline(always)]`, and so is what they call: only
+/// A loop to vectorize. Implementations, and the functions they call, must be `#[inline(always)]`: only
 /// then are they compiled for the features of the path.
 pub(crate) trait Loop {
-    /// Runs it.
+    /// Runs the loop.
     fn run(self);
 }
 
@@ -16,8 +16,8 @@ pub(crate) fn widest(path: Path, work: impl Loop) {
     path.run(Plain(work));
 }
 
-/// Runs `work` in code compiled for `path`, if that is [`Vectors::LEAST`] or more; returns whether it
-/// was. There is no code for less.
+/// Runs `work` in code compiled for `path`, if that is [`Vectors::LEAST`] or higher; returns true if it was
+/// run. No code for lower levels is compiled.
 #[inline]
 pub(crate) fn in_vectors<L: Vectors>(path: Path, work: L) -> bool {
     match path {
@@ -47,9 +47,9 @@ pub(crate) fn in_vectors<L: Vectors>(path: Path, work: L) -> bool {
     }
 }
 
-/// A loop that is of use in vectors alone.
+/// A loop that is only useful with vectors.
 pub(crate) trait Vectors: Loop {
-    /// The narrowest that are enough.
+    /// The lowest sufficient level.
     const LEAST: CpuLevel;
 }
 

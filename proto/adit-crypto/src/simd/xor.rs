@@ -1,4 +1,4 @@
-//! The keystreams alone, for the stream ciphers.
+//! The plain keystreams, for the stream ciphers.
 
 use adit_wire::narrow;
 
@@ -15,7 +15,7 @@ pub(crate) fn xor_salsa20(path: Path, state: &[u32; 16], buf: &mut [u8]) {
 }
 
 /// Adds keystreams of Salsa20 to messages, each from block 0 on; `state` is that of their key under any
-/// nonce. The ends of several messages are made side by side, so that short ones leave no lane empty.
+/// nonce. The ends of several messages are computed in parallel, so that short ones leave no lane empty.
 pub(crate) fn xor_salsa20_all<'p>(
     path: Path,
     state: &[u32; 16],
@@ -29,7 +29,7 @@ struct SalsaAll<'a, I>(&'a [u32; 16], I);
 impl<'p, I: Iterator<Item = (&'p [u8; 8], &'p mut [u8])>> Task for SalsaAll<'_, I> {
     type Output = ();
 
-    /// What fills all lanes by itself goes by the shorter way: no block has to be put into its place.
+    /// Messages that fill all lanes take a shorter path: no block has to be moved to its place.
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) {
         let Self(state, messages) = self;
@@ -62,7 +62,7 @@ impl<'p, I: Iterator<Item = (&'p [u8; 8], &'p mut [u8])>> Task for SalsaAll<'_, 
     }
 }
 
-/// Pieces in the making.
+/// Blocks that are being collected.
 #[derive(Default)]
 struct Ends<'p> {
     words: [[u32; PIECES]; 3],
@@ -71,7 +71,7 @@ struct Ends<'p> {
 }
 
 impl<'p> Ends<'p> {
-    /// There is room for it.
+    /// Adds a block. There must be room for it.
     #[inline(always)]
     fn push(&mut self, [first, second]: [u32; 2], counter: u32, block: &'p mut [u8]) {
         let at = self.count;
@@ -82,7 +82,7 @@ impl<'p> Ends<'p> {
         self.count += 1;
     }
 
-    /// All of them; the next one is the first again.
+    /// Returns all blocks and starts again with the first.
     #[inline(always)]
     fn take(&mut self) -> Pieces<'_, 'p> {
         let count = core::mem::take(&mut self.count);
@@ -93,7 +93,7 @@ impl<'p> Ends<'p> {
     }
 }
 
-/// Bytes of a block of Salsa20.
+/// Size of a block of Salsa20, in bytes.
 const BLOCK: usize = 64;
 
 /// ChaCha with any number of rounds.

@@ -1,24 +1,24 @@
-//! How polynomials become octets: small ones four to an octet, the others by the mixed-radix
-//! encoding of NTRU Prime (draft-josefsson-ntruprime-streamlined section 4).
+//! Encoding of polynomials as bytes: small ones with four coefficients per byte, the others with the
+//! mixed-radix encoding of NTRU Prime (draft-josefsson-ntruprime-streamlined section 4).
 //!
-//! Encoding is in constant time. Decoding divides: what is decoded is public.
+//! Encoding takes constant time. Decoding uses division: its input is public.
 
 use adit_wire::held;
 use zeroize::Zeroizing;
 
 use super::ring::{P, Poly, Q};
 
-/// Octets of a small polynomial.
+/// Length of an encoded small polynomial, in bytes.
 pub(super) const SMALL_LEN: usize = P.div_ceil(4);
-/// Octets of a polynomial modulo q.
+/// Length of an encoded polynomial modulo q, in bytes.
 pub(super) const Q_LEN: usize = 1158;
-/// Octets of a polynomial whose coefficients are multiples of 3.
+/// Length of an encoded polynomial whose coefficients are multiples of 3, in bytes.
 pub(super) const ROUNDED_LEN: usize = 1007;
 
-/// What is above this is cut by an octet.
+/// Radices from this on are reduced by a byte.
 const LIMIT: u32 = 1 << 14;
 
-/// Coefficients -1, 0, 1, two bits each.
+/// Encodes coefficients of -1, 0 and 1 with two bits each.
 pub(super) fn encode_small(a: &[i32; P]) -> Zeroizing<[u8; SMALL_LEN]> {
     let mut out = Zeroizing::new([0u8; SMALL_LEN]);
     for (octet, four) in out.iter_mut().zip(a.chunks(4)) {
@@ -29,7 +29,7 @@ pub(super) fn encode_small(a: &[i32; P]) -> Zeroizing<[u8; SMALL_LEN]> {
     out
 }
 
-/// Any coefficients modulo q.
+/// Encodes any coefficients modulo q.
 pub(super) fn encode_q(a: &[i32; P]) -> Vec<u8> {
     let digits = a.map(|x| (x + (Q - 1) / 2).cast_unsigned());
     let mut out = Vec::with_capacity(Q_LEN);
@@ -37,21 +37,21 @@ pub(super) fn encode_q(a: &[i32; P]) -> Vec<u8> {
     out
 }
 
-/// See [`encode_q`]; numbers that are too large are reduced.
+/// Decodes the output of [`encode_q`]; numbers that are too large are reduced.
 pub(super) fn decode_q(octets: &[u8; Q_LEN]) -> Poly {
     centred(octets, Q.cast_unsigned(), 1)
 }
 
-/// Coefficients that are multiples of 3.
+/// Encodes coefficients that are multiples of 3.
 pub(super) fn encode_rounded(a: &[i32; P]) -> Vec<u8> {
-    // A third, by multiplication.
+    // Division by three, as a multiplication.
     let digits = a.map(|x| (((x + (Q - 1) / 2) * 10_923) >> 15).cast_unsigned());
     let mut out = Vec::with_capacity(ROUNDED_LEN);
     encode(&digits, &[Q.cast_unsigned().div_ceil(3); P], &mut out);
     out
 }
 
-/// See [`encode_rounded`].
+/// Decodes the output of [`encode_rounded`].
 pub(super) fn decode_rounded(octets: &[u8; ROUNDED_LEN]) -> Poly {
     centred(octets, Q.cast_unsigned().div_ceil(3), 3)
 }
@@ -65,8 +65,8 @@ fn centred(octets: &[u8], modulus: u32, step: i32) -> Poly {
     out
 }
 
-/// Pairs of digits become one of a larger radix; what is above [`LIMIT`] is written out, octet by
-/// octet, until one digit is left.
+/// Combines pairs of digits into one of a larger radix and writes out the low bytes of radices of [`LIMIT`]
+/// or more, until one digit is left.
 fn encode(digits: &[u32], radices: &[u32], out: &mut Vec<u8>) {
     if let ([digit], [radix]) = (digits, radices) {
         let (mut digit, mut radix) = (*digit, *radix);
@@ -100,11 +100,10 @@ fn encode(digits: &[u32], radices: &[u32], out: &mut Vec<u8>) {
     encode(&digits2, &radices2, out);
 }
 
-/// The inverse of [`encode`]. There are as many octets as that gives: the lengths are those of the
-/// types above.
+/// Inverts [`encode`]. `octets` has the length of its output: the lengths are those of the types above.
 fn decode(octets: &[u8], radices: &[u32]) -> Vec<u32> {
     let octet = |at: usize| {
-        debug_assert!(at < octets.len(), "an octet is missing");
+        debug_assert!(at < octets.len(), "the encoding is too short");
         octets.get(at).copied().map_or(0, u32::from)
     };
     if let [radix] = radices {
@@ -116,7 +115,7 @@ fn decode(octets: &[u8], radices: &[u32]) -> Vec<u32> {
         return vec![value % radix];
     }
     let mut at = 0;
-    // For each pair, what its cut octets say and the power of 256 they stand below.
+    // For each pair, the value of its separate bytes, and the number of bits in them.
     let mut cut = Vec::with_capacity(radices.len() / 2);
     let mut radices2 = Vec::with_capacity(radices.len().div_ceil(2));
     for pair in radices.chunks(2) {

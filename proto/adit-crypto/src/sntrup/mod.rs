@@ -1,9 +1,9 @@
-//! Streamlined NTRU Prime 761, the KEM of `sntrup761x25519-sha512`
-//! (draft-josefsson-ntruprime-streamlined): small keys and ciphertexts on a lattice without
-//! subfields, kept beside ML-KEM because many servers know only this one.
+//! Streamlined NTRU Prime 761, the KEM of `sntrup761x25519-sha512` (draft-josefsson-ntruprime-streamlined):
+//! small keys and ciphertexts on a lattice without subfields. It is available beside ML-KEM because many
+//! servers support nothing else.
 //!
-//! Written here since the crate there is brings a second generation of hash crates. Everything
-//! secret is handled without branches and indices that depend on it, and cleared on drop.
+//! It is implemented here since the existing crate depends on a second generation of hash crates. Secrets
+//! do not influence branches or indices, and are cleared on drop.
 
 mod coding;
 mod ring;
@@ -21,33 +21,33 @@ use coding::{
 use ring::{Mod3, ModQ, Modulus, P, Poly, multiply, reciprocal, scale};
 use short::{WEIGHT, random_short, random_small};
 
-/// Octets of a public key.
+/// Length of a public key, in bytes.
 pub const SNTRUP_PUBLIC_LEN: usize = Q_LEN;
-/// Octets of a ciphertext.
+/// Length of a ciphertext, in bytes.
 pub const SNTRUP_CIPHERTEXT_LEN: usize = ROUNDED_LEN + HASH_LEN;
 
-/// Octets of the hashes, which are SHA-512 cut in half.
+/// Length of the hashes, which are SHA-512 cut in half, in bytes.
 const HASH_LEN: usize = 32;
 
-/// How often a key is drawn before the entropy is given up: two in three draws do.
+/// Maximum number of attempts to draw a key: two in three succeed.
 const MAX_DRAWS: usize = 200;
 
-/// A key that is used for one exchange.
+/// An ephemeral key for one exchange.
 pub struct SntrupKey {
-    /// Short.
+    /// A short polynomial.
     f: Poly,
     /// 1 / g modulo 3.
     g_inverse: Poly,
     public: Vec<u8>,
-    /// What takes the place of the message when a ciphertext is not right.
+    /// Replaces the message if a ciphertext is invalid.
     decoy: Zeroizing<[u8; SMALL_LEN]>,
 }
 
 impl SntrupKey {
-    /// A new key.
+    /// Generates a key.
     ///
     /// # Errors
-    /// [`CryptoError::Provider`] if `entropy` gives the same bytes again and again.
+    /// [`CryptoError::Provider`] if `entropy` keeps returning the same bytes.
     pub fn generate(entropy: &mut dyn Entropy) -> Result<Self, CryptoError> {
         let drawn = (0..MAX_DRAWS).find_map(|_| {
             let g = random_small(entropy);
@@ -69,16 +69,17 @@ impl SntrupKey {
         })
     }
 
-    /// What the peer is told, [`SNTRUP_PUBLIC_LEN`] octets.
+    /// Returns the public key to send to the peer, [`SNTRUP_PUBLIC_LEN`] bytes.
     #[must_use]
     pub fn public(&self) -> &[u8] {
         &self.public
     }
 
-    /// The secret inside `ciphertext`; a random one, always the same, if it is not right.
+    /// Returns the secret inside `ciphertext`; if it is invalid, a pseudorandom secret that is always the
+    /// same.
     ///
     /// # Errors
-    /// [`CryptoError::InvalidKey`] for another length than [`SNTRUP_CIPHERTEXT_LEN`].
+    /// [`CryptoError::InvalidKey`] if the length is not [`SNTRUP_CIPHERTEXT_LEN`].
     pub fn decapsulate(&self, ciphertext: &[u8]) -> Result<Secret<[u8; 32]>, CryptoError> {
         let whole: &[u8; SNTRUP_CIPHERTEXT_LEN] =
             ciphertext.try_into().map_err(|_| CryptoError::InvalidKey)?;
@@ -87,7 +88,7 @@ impl SntrupKey {
         let message = encode_small(&r);
         let public = decode_public(&self.public)?;
         let again = hide(&r, &message, &public, &self.public);
-        // All ones if the peer's ciphertext is not what its message gives.
+        // All ones if the peer's ciphertext is not the one of its message.
         let differ = again.iter().zip(whole).fold(0, |sum, (a, b)| sum | a ^ b);
         let wrong = 0u8.wrapping_sub(u8::from(core::hint::black_box(differ) != 0));
         let mut taken = message;
@@ -105,7 +106,7 @@ impl SntrupKey {
         let mut r = multiply::<Mod3>(&e, &self.g_inverse);
         let weight: i32 = r.iter().map(|x| x & 1).sum();
         let off = weight - narrow::<i32>(WEIGHT);
-        // Of another weight it is replaced by a fixed polynomial of the right one.
+        // A polynomial of another weight is replaced by a fixed one of the right weight.
         let wrong = (off | -off) >> 31;
         for (at, x) in r.iter_mut().enumerate() {
             let fixed = i32::from(at < WEIGHT);
@@ -121,10 +122,10 @@ impl fmt::Debug for SntrupKey {
     }
 }
 
-/// A ciphertext for the owner of `public`, and the secret inside it.
+/// Creates a ciphertext for the owner of `public`, and returns it with the secret inside it.
 ///
 /// # Errors
-/// [`CryptoError::InvalidKey`] for another length than [`SNTRUP_PUBLIC_LEN`].
+/// [`CryptoError::InvalidKey`] if the length is not [`SNTRUP_PUBLIC_LEN`].
 pub fn sntrup_encapsulate(
     public: &[u8],
     entropy: &mut dyn Entropy,
@@ -142,7 +143,7 @@ fn decode_public(public: &[u8]) -> Result<Poly, CryptoError> {
     Ok(decode_q(public))
 }
 
-/// The ciphertext of `r`: h·r rounded to multiples of 3, and a hash that confirms it.
+/// Returns the ciphertext of `r`: h·r rounded to multiples of 3, and a hash that confirms it.
 fn hide(r: &[i32; P], message: &[u8; SMALL_LEN], h: &[i32; P], public: &[u8]) -> Vec<u8> {
     let mut product = multiply::<ModQ>(h, r);
     for x in product.iter_mut() {
@@ -157,7 +158,7 @@ fn session(tag: u8, message: &[u8; SMALL_LEN], ciphertext: &[u8]) -> Secret<[u8;
     Secret::new(*hash(tag, &[&*hash(3, &[message]), ciphertext]))
 }
 
-/// The first half of SHA-512 over a tag and the parts.
+/// Returns the first half of SHA-512 over a tag and the parts.
 fn hash(tag: u8, parts: &[&[u8]]) -> Zeroizing<[u8; HASH_LEN]> {
     let mut hasher = Sha2::Sha512.start();
     hasher.update(&[tag]);
@@ -178,7 +179,7 @@ mod tests {
     use crate::tests::hex;
     use adit_wire::FixedEntropy;
 
-    /// Bytes that pass for random.
+    /// Pseudorandom bytes for tests.
     fn noise(seed: u8, len: usize) -> FixedEntropy {
         let mut bytes = Vec::new();
         let mut block = vec![seed; 64];
@@ -209,7 +210,7 @@ mod tests {
 
     #[test]
     fn entropy_that_stands_still_ends() {
-        /// Draws the polynomial of zeros each time, which has no inverse.
+        /// Always draws the zero polynomial, which has no inverse.
         struct Zeros;
         impl Entropy for Zeros {
             fn fill(&mut self, out: &mut [u8]) {
@@ -230,7 +231,7 @@ mod tests {
         };
     }
 
-    /// The known answers of the draft: a private key as the reference stores it.
+    /// The known answers of the draft: a private key in the format of the reference implementation.
     #[test]
     fn known_answers() {
         for (stored, ciphertext, answer) in [

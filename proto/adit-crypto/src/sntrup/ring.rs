@@ -1,34 +1,34 @@
-//! Arithmetic in (Z/m)[x]/(x⁷⁶¹ - x - 1) for m = 4591 and m = 3, without a branch or an index that
-//! depends on a coefficient.
+//! Arithmetic in (Z/m)[x]/(x⁷⁶¹ - x - 1) for m = 4591 and m = 3, without branches or indices that depend on
+//! a coefficient.
 
 use zeroize::Zeroizing;
 
-/// The degree.
+/// The degree of the polynomial.
 pub(super) const P: usize = 761;
 /// The large modulus.
 pub(super) const Q: i32 = 4591;
 
-/// Coefficients, the constant one first.
+/// The coefficients of a polynomial, the constant one first.
 pub(super) type Poly = Zeroizing<[i32; P]>;
 
-/// The integers modulo a prime, written as the remainders nearest to zero.
+/// The integers modulo a prime, represented by the remainders nearest to zero.
 pub(super) trait Modulus {
     /// The prime.
     const PRIME: i32;
-    /// The remainder of `x` nearest to zero.
+    /// Returns the remainder of `x` nearest to zero.
     fn reduce(x: i32) -> i32;
 }
 
-/// Modulo 4591.
+/// The integers modulo 4591.
 pub(super) struct ModQ;
-/// Modulo 3.
+/// The integers modulo 3.
 pub(super) struct Mod3;
 
 impl Modulus for ModQ {
     const PRIME: i32 = Q;
 
-    /// For |x| up to 2²⁴. 57 / 2¹⁸ and 29235 / 2²⁷ are close to 1 / q; multiplied out instead of
-    /// divided, since some compilers make divisions whose time depends on the number.
+    /// Accepts |x| up to 2²⁴. 57 / 2¹⁸ and 29235 / 2²⁷ are close to 1 / q; multiplication replaces
+    /// division, since some compilers emit divisions whose time depends on the operands.
     #[inline]
     fn reduce(x: i32) -> i32 {
         let x = x - Q * ((x * 57) >> 18);
@@ -39,15 +39,15 @@ impl Modulus for ModQ {
 impl Modulus for Mod3 {
     const PRIME: i32 = 3;
 
-    /// For |x| up to 8000.
+    /// Accepts |x| up to 8000.
     #[inline]
     fn reduce(x: i32) -> i32 {
         x - 3 * ((x * 10_923 + (1 << 14)) >> 15)
     }
 }
 
-/// `a` times `b`. The sums must stay in what the modulus reduces: one of the two has coefficients
-/// of -1, 0 and 1 only.
+/// Returns `a` times `b`. The sums must be in the range that the modulus reduces: one of the factors has
+/// coefficients of -1, 0 and 1 only.
 pub(super) fn multiply<M: Modulus>(a: &[i32; P], b: &[i32; P]) -> Poly {
     let mut wide = Zeroizing::new([0i32; 2 * P]);
     for (at, factor) in b.iter().enumerate() {
@@ -66,7 +66,7 @@ pub(super) fn multiply<M: Modulus>(a: &[i32; P], b: &[i32; P]) -> Poly {
     out
 }
 
-/// Every coefficient times `factor`.
+/// Returns every coefficient times `factor`.
 pub(super) fn scale<M: Modulus>(a: &[i32; P], factor: i32) -> Poly {
     let mut out = Zeroizing::new(*a);
     for x in out.iter_mut() {
@@ -75,7 +75,7 @@ pub(super) fn scale<M: Modulus>(a: &[i32; P], factor: i32) -> Poly {
     out
 }
 
-/// The inverse modulo the prime, by Fermat.
+/// Returns the inverse modulo the prime, by Fermat's little theorem.
 fn invert<M: Modulus>(a: i32) -> i32 {
     let mut power = a;
     for _ in 0..M::PRIME - 3 {
@@ -84,8 +84,8 @@ fn invert<M: Modulus>(a: i32) -> i32 {
     power
 }
 
-/// 1 / (`divisor` · `a`), and whether `a` has an inverse, by the "divsteps" of Bernstein and Yang
-/// (2019): a fixed number of steps of Euclid's algorithm on the polynomials turned round.
+/// Returns 1 / (`divisor` · `a`), and true if `a` has an inverse, by the "divsteps" of Bernstein and Yang
+/// (2019): a fixed number of steps of Euclid's algorithm on the reversed polynomials.
 pub(super) fn reciprocal<M: Modulus>(a: &[i32; P], divisor: i32) -> (Poly, bool) {
     let mut f = Zeroizing::new([0i32; P + 1]);
     let mut g = Zeroizing::new([0i32; P + 1]);
@@ -130,7 +130,7 @@ pub(super) fn reciprocal<M: Modulus>(a: &[i32; P], divisor: i32) -> (Poly, bool)
     (out, delta == 0)
 }
 
-/// Exchanges `a` and `b` where `mask` is all ones, leaves them where it is zero.
+/// Swaps `a` and `b` if `mask` is all ones; leaves them if it is zero.
 fn exchange(a: &mut [i32], b: &mut [i32], mask: i32) {
     for (a, b) in a.iter_mut().zip(b) {
         let t = mask & (*a ^ *b);

@@ -5,10 +5,10 @@ use zeroize::Zeroizing;
 
 use super::ring::{P, Poly};
 
-/// How many coefficients of a short polynomial are not zero.
+/// Number of non-zero coefficients of a short polynomial.
 pub(super) const WEIGHT: usize = 286;
 
-/// Each coefficient by itself, uniform up to 2⁻³⁰.
+/// Draws each coefficient independently, uniform up to 2⁻³⁰.
 pub(super) fn random_small(entropy: &mut dyn Entropy) -> Poly {
     let mut out = Zeroizing::new([0; P]);
     for (to, word) in out.iter_mut().zip(words(entropy).iter()) {
@@ -17,8 +17,8 @@ pub(super) fn random_small(entropy: &mut dyn Entropy) -> Poly {
     out
 }
 
-/// Exactly [`WEIGHT`] coefficients that are not zero, at random places: random words with the kind
-/// in the low two bits, sorted.
+/// Draws a polynomial with exactly [`WEIGHT`] non-zero coefficients at random positions: random words with
+/// the coefficient in the low two bits, sorted.
 pub(super) fn random_short(entropy: &mut dyn Entropy) -> Poly {
     let mut list = words(entropy);
     for (at, word) in list.iter_mut().enumerate() {
@@ -46,8 +46,8 @@ fn words(entropy: &mut dyn Entropy) -> Zeroizing<[u32; P]> {
     out
 }
 
-/// Batcher's merge exchange (Knuth, volume 3, 5.2.2 M): which places are compared depends on the
-/// length alone.
+/// Sorts with Batcher's merge exchange (Knuth, volume 3, 5.2.2 M): the positions that are compared depend
+/// on the length alone.
 fn sort(list: &mut [u32; P]) {
     let mut p = P.next_power_of_two() / 2;
     let top = p;

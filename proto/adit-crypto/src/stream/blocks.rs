@@ -11,7 +11,7 @@ use super::{
     short::ShortCfb,
 };
 
-/// One direction's state in any of the modes.
+/// The state of one direction in any of the modes.
 pub(super) enum Blocks<C: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>> {
     Feedback(Feedback<C>),
     Cfb8(ShortCfb<C, 8>),
@@ -42,7 +42,7 @@ impl<C: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>> Blocks<C> {
 }
 
 impl From<Direction> for Feed {
-    /// Of CFB.
+    /// Returns the feedback of CFB mode.
     fn from(direction: Direction) -> Self {
         match direction {
             Direction::Encrypt => Self::Output,

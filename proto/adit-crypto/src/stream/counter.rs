@@ -15,12 +15,12 @@ use crate::simd::CtrKey;
 
 const BLOCK: usize = 16;
 
-/// What makes keystream of counters.
+/// A generator of keystream from counters.
 pub(super) trait Keystream {
-    /// Adds the keystream from block `next` on to whole blocks, and counts them.
+    /// Adds the keystream from block `next` on to whole blocks, and advances `next`.
     fn add(&self, next: &mut u128, blocks: &mut [u8]);
 
-    /// Block `next` of it, which is counted.
+    /// Returns block `next` of the keystream, and advances `next`.
     fn block(&self, next: &mut u128) -> [u8; BLOCK];
 }
 
@@ -49,12 +49,12 @@ impl Keystream for CtrKey {
     }
 }
 
-/// The state of a stream; both directions are alike.
+/// The state of a stream; the same for both directions.
 pub(super) struct Counter<C> {
     cipher: Arc<C>,
     /// The next block to encrypt.
     next: u128,
-    /// Keystream of the block begun, if `used` is not 0.
+    /// Keystream of the current block, if `used` is not 0.
     keystream: [u8; BLOCK],
     used: usize,
 }
@@ -83,7 +83,7 @@ impl<C: Keystream> Counter<C> {
         }
     }
 
-    /// No further than to the end of the block begun.
+    /// Processes data up to the end of the current block.
     fn part(&mut self, data: &mut [u8]) {
         for (byte, key) in data.iter_mut().zip(self.keystream.iter().skip(self.used)) {
             *byte ^= key;
@@ -128,8 +128,8 @@ impl BlockCipherEncClosure for Whole<'_> {
     }
 }
 
-/// Writes the next counters. All but a few sets share the upper half: one addition a counter
-/// instead of two, and no carry.
+/// Writes the next counters. Almost all sets share the upper half: one addition per counter instead of two,
+/// and no carry.
 #[inline(always)]
 fn fill(keys: &mut [Block<Whole<'static>>], next: &mut u128) {
     let bytes = next.to_be_bytes();
@@ -166,7 +166,7 @@ mod tests {
     use aes::cipher::KeyInit;
     use aes::{Aes128Enc, Aes192Enc, Aes256Enc};
 
-    /// In one piece, and byte by byte, which counts in another way; around the carries.
+    /// Compares one call with calls byte by byte, which take another path; around the carries.
     #[test]
     fn counters_carry() {
         let cipher = Arc::new(aes::Aes256::new(&[7; 32].into()));
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// The vectors against the `aes` crate: every length of key, on every path that has them, around
+    /// Compares the vector code with the `aes` crate: every key length, on every path that has it, around
     /// every size of set, from the middle of a block, and around the carries.
     #[test]
     fn vectors_make_the_same_keystream() {

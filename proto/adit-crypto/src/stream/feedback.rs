@@ -1,9 +1,9 @@
-//! CFB with feedback of whole blocks, and OFB (NIST SP 800-38A sections 6.3 and 6.4), for any
+//! CFB mode with feedback of whole blocks, and OFB mode (NIST SP 800-38A sections 6.3 and 6.4), for any
 //! block cipher.
 //!
-//! Both hide the next block of data under an encrypted register. CFB then fills the register with
-//! the ciphertext, OFB leaves it as it is. The register is encrypted as soon as it is full, so it
-//! always begins the next byte's keystream, wherever calls split the data.
+//! Both encrypt the next block of data with an encrypted register. CFB then fills the register with the
+//! ciphertext, OFB leaves it unchanged. The register is encrypted as soon as it is full, so it always
+//! starts with the next byte's keystream, wherever calls split the data.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use aes::cipher::{
 };
 use zeroize::Zeroize;
 
-/// What goes into the register.
+/// The source of the register's feedback.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Feed {
-    /// CFB, encrypting: what comes out
+    /// CFB, encrypting: the output
     Output,
-    /// CFB, decrypting: what goes in
+    /// CFB, decrypting: the input
     Input,
-    /// OFB: nothing but itself
+    /// OFB: the register itself
     Itself,
 }
 
-/// One direction's state. The cipher is shared with every other stream of the same key.
+/// The state of one direction. The cipher is shared with all streams of the same key.
 pub(super) struct Feedback<C: BlockCipherEncrypt> {
     cipher: Arc<C>,
     feed: Feed,
-    /// Keystream from `used` on; before it, what is fed back.
+    /// Keystream from `used` on; before it, the feedback.
     register: Block<C>,
     used: usize,
 }
@@ -59,7 +59,7 @@ impl<C: BlockCipherEncrypt> Feedback<C> {
         self.part(tail);
     }
 
-    /// No further than to the end of the register.
+    /// Processes data up to the end of the register.
     fn part(&mut self, data: &mut [u8]) {
         let register = self.register.iter_mut().skip(self.used);
         match self.feed {
@@ -96,8 +96,8 @@ impl<C: BlockCipherEncrypt> Drop for Feedback<C> {
     }
 }
 
-/// Encrypts or decrypts whole blocks. `register` is the keystream of the first of them, and then of
-/// what comes behind the last.
+/// Encrypts or decrypts whole blocks. `register` is the keystream of the first of them, and afterwards that
+/// of the block after the last.
 #[inline]
 pub(crate) fn feed<C: BlockCipherEncrypt>(
     cipher: &C,
@@ -147,8 +147,8 @@ impl<N: ArraySize> BlockCipherEncClosure for Whole<'_, N> {
     }
 }
 
-/// CFB decrypts as many blocks at once as the cipher encrypts side by side: all that goes into the
-/// registers is there already.
+/// Decrypts CFB, as many blocks at a time as the cipher encrypts in parallel: all inputs of the registers
+/// are known in advance.
 #[inline(always)]
 fn decrypt<B: BlockCipherEncBackend>(
     backend: &B,
@@ -169,7 +169,7 @@ fn decrypt<B: BlockCipherEncBackend>(
     }
 }
 
-/// Puts each block under the register before it, whose successors are `keys`.
+/// Combines each block with the register before it; the following registers are `keys`.
 #[inline(always)]
 fn shift<N: ArraySize>(
     register: &mut Array<u8, N>,

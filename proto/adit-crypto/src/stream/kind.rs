@@ -1,14 +1,14 @@
-//! The table of stream ciphers: names, lengths, and what they are made of.
+//! The table of stream ciphers: names, lengths, and components.
 
 use core::fmt;
 use core::str::FromStr;
 
 use crate::{CryptoError, Secret, evp_bytes_to_key};
 
-/// A stream cipher of Shadowsocks and ShadowsocksR, under the name that their configurations use.
+/// A stream cipher of Shadowsocks and ShadowsocksR, named as in their configurations.
 ///
-/// None of them authenticates: whoever can change the ciphertext changes the plaintext, and
-/// anything decrypts. RC4, DES and the other ciphers made of tables do not run in constant time.
+/// None of them authenticates: an attacker who can change the ciphertext changes the plaintext, and any
+/// input decrypts. RC4, DES and the other table-based ciphers do not run in constant time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StreamKind {
@@ -88,7 +88,7 @@ pub enum StreamKind {
     BfCfb,
     /// CAST-128 (RFC 2144), CFB
     Cast5Cfb,
-    /// Single DES, CFB; parity bits do not count
+    /// Single DES, CFB; parity bits are ignored
     DesCfb,
     /// IDEA, CFB
     IdeaCfb,
@@ -108,10 +108,10 @@ pub enum StreamKind {
     XChaCha20,
 }
 
-/// Kind, name, bytes of key and of IV, cipher.
+/// Kind, name, lengths of key and IV in bytes, cipher.
 type Row = (StreamKind, &'static str, usize, usize, Cipher);
 
-/// In the order of the enum, which a test holds it to.
+/// The rows, in the order of the enum, which a test checks.
 #[rustfmt::skip]
 const ROWS: [Row; 47] = {
     use StreamKind as K;
@@ -169,7 +169,7 @@ const ROWS: [Row; 47] = {
 };
 
 impl StreamKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 47] = {
         let mut all = [Self::None; 47];
         let mut i = 0;
@@ -184,28 +184,28 @@ impl StreamKind {
         &ROWS[self as usize]
     }
 
-    /// The name in configurations, in lower case.
+    /// Returns the name used in configurations, in lower case.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().1
     }
 
-    /// Length of the key in bytes: 16 for [`Self::None`] and [`Self::Table`] too, since the
-    /// protocols above them derive from such a key. Those two ciphers themselves take keys of any
-    /// length: see [`Self::key_from_password`].
+    /// Returns the length of the key in bytes: 16 also for [`Self::None`] and [`Self::Table`], since the
+    /// protocols above them derive from such a key. These two ciphers themselves accept keys of any length:
+    /// see [`Self::key_from_password`].
     #[must_use]
     pub const fn key_len(self) -> usize {
         self.row().2
     }
 
-    /// Length of the IV in bytes; 0 where the cipher has none.
+    /// Returns the length of the IV in bytes; 0 if the cipher has none.
     #[must_use]
     pub const fn iv_len(self) -> usize {
         self.row().3
     }
 
-    /// The key that a password stands for, as [`crate::StreamKey::new`] takes it: the password's
-    /// own bytes for [`Self::Table`], else [`Self::key_len`] bytes of [`evp_bytes_to_key`].
+    /// Returns the key of a password, as [`crate::StreamKey::new`] expects it: the password's own bytes for
+    /// [`Self::Table`], otherwise [`Self::key_len`] bytes of [`evp_bytes_to_key`].
     #[must_use]
     pub fn key_from_password(self, password: &[u8]) -> Secret<Vec<u8>> {
         if self == Self::Table {
@@ -224,7 +224,7 @@ impl StreamKind {
 impl FromStr for StreamKind {
     type Err = CryptoError;
 
-    /// Upper and lower case are alike.
+    /// Parses a name, ignoring case.
     fn from_str(name: &str) -> Result<Self, CryptoError> {
         ROWS.iter()
             .find(|row| row.1.eq_ignore_ascii_case(name))
@@ -239,7 +239,7 @@ impl fmt::Display for StreamKind {
     }
 }
 
-/// What a kind is made of.
+/// The components of a kind.
 #[derive(Clone, Copy)]
 pub(super) enum Cipher {
     None,
@@ -265,7 +265,7 @@ pub(super) enum Cipher {
     XChaCha20,
 }
 
-/// How a block cipher becomes a stream cipher.
+/// The mode that makes a stream cipher of a block cipher.
 #[derive(Clone, Copy)]
 pub(super) enum Mode {
     Cfb,

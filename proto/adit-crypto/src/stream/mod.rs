@@ -1,13 +1,13 @@
 //! The stream ciphers of Shadowsocks before SIP004, and of ShadowsocksR: one table for both.
 //!
-//! A [`StreamKey`] is expanded once for the life of a password; from it, each connection and
-//! direction, or each packet, starts a [`StreamCipher`] with an IV of its own. `apply` then works in
-//! place and goes on where it stopped, at any byte. Nothing is authenticated here, and `none`,
-//! `table` and `rc4` hide nothing: these are for old peers.
+//! A [`StreamKey`] is expanded once for a password; from it, each connection and direction, or each packet,
+//! starts a [`StreamCipher`] with its own IV. `apply` works in place and continues where it stopped, at any
+//! byte. Nothing is authenticated here, and `none`, `table` and `rc4` conceal nothing: these are for old
+//! peers.
 //!
-//! Block ciphers come from RustCrypto (SEED is ours); their modes are written once for all of them
-//! and run as one loop inside the cipher's code for this CPU. ChaCha20, Salsa20 and, on wide CPUs,
-//! AES in counter mode take their keystream from [`crate::simd`].
+//! Block ciphers are RustCrypto's (SEED is implemented here); their modes are written once for all of them
+//! and run as one loop inside the cipher's code for this CPU. ChaCha20, Salsa20 and, on wide CPUs, AES in
+//! counter mode use the keystream of [`crate::simd`].
 
 mod blocks;
 mod counter;
@@ -44,16 +44,16 @@ pub use rc4::Rc4;
 
 use kind::{Cipher, Mode};
 
-/// Which way a stream goes. CFB and `table` need to know.
+/// The direction of a stream. CFB and `table` depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Plaintext goes in.
+    /// The input is plaintext.
     Encrypt,
-    /// Ciphertext goes in.
+    /// The input is ciphertext.
     Decrypt,
 }
 
-/// A key, expanded once and shared by all streams under it; cleared when the last of them is gone.
+/// An expanded key, shared by all streams under it; cleared with the last of them.
 pub struct StreamKey {
     kind: StreamKind,
     inner: Expanded,
@@ -81,8 +81,8 @@ enum Expanded {
 }
 
 impl StreamKey {
-    /// Expands a key of [`StreamKind::key_len`] bytes; for `table` the password as it is, and for
-    /// `none` anything ([`StreamKind::key_from_password`] gives what fits).
+    /// Expands a key of [`StreamKind::key_len`] bytes; for `table` the password itself, and for `none` any
+    /// bytes ([`StreamKind::key_from_password`] returns suitable ones).
     ///
     /// `table` costs milliseconds, Blowfish some microseconds: keep the result.
     pub fn new(kind: StreamKind, key: &[u8]) -> Result<Self, CryptoError> {
@@ -129,14 +129,14 @@ impl StreamKey {
         Ok(Self { kind, inner })
     }
 
-    /// What it is a key of.
+    /// Returns the cipher of this key.
     #[must_use]
     pub const fn kind(&self) -> StreamKind {
         self.kind
     }
 
-    /// Starts a stream with an IV of [`StreamKind::iv_len`] bytes, which must not come twice with
-    /// the same key. Nothing is allocated.
+    /// Starts a stream with an IV of [`StreamKind::iv_len`] bytes, which must not be used twice with the
+    /// same key. Nothing is allocated.
     pub fn start(&self, iv: &[u8], direction: Direction) -> Result<StreamCipher, CryptoError> {
         let wrong = CryptoError::NonceLength {
             expected: self.kind.iv_len(),
@@ -152,7 +152,7 @@ impl StreamKey {
                 Inner::$variant(Blocks::new($cipher, *$mode, iv, direction))
             }};
         }
-        /// The state of a cipher that comes with CFB alone.
+        /// The state of a cipher that is only used in CFB mode.
         macro_rules! cfb {
             ($variant:ident, $cipher:expr) => {
                 Inner::$variant(cfb($cipher, iv, direction)?)
@@ -209,7 +209,7 @@ fn copied<const N: usize>(key: &[u8]) -> Result<Secret<[u8; N]>, CryptoError> {
 }
 
 fn expanded<C: KeyInit>(key: &[u8]) -> Result<Arc<C>, CryptoError> {
-    // RC2 and Blowfish take keys of many lengths: this one is theirs too.
+    // RC2 and Blowfish accept keys of many lengths, including this one.
     let cipher = C::new_from_slice(key).map_err(|_| CryptoError::KeyLength {
         expected: C::key_size(),
         found: key.len(),
@@ -233,7 +233,7 @@ fn cfb<C: BlockCipherEncrypt>(
     ))
 }
 
-/// One direction of a connection, or one packet. Cleared on drop.
+/// The state of one direction of a connection, or of one packet. Cleared on drop.
 pub struct StreamCipher {
     kind: StreamKind,
     inner: Inner,
@@ -264,7 +264,8 @@ enum Inner {
 }
 
 impl StreamCipher {
-    /// A key for one stream only: [`StreamKey::new`] and [`StreamKey::start`] at once.
+    /// Creates a cipher with a key for one stream only: [`StreamKey::new`] followed by
+    /// [`StreamKey::start`].
     pub fn new(
         kind: StreamKind,
         key: &[u8],
@@ -274,7 +275,7 @@ impl StreamCipher {
         StreamKey::new(kind, key)?.start(iv, direction)
     }
 
-    /// What it is a stream of.
+    /// Returns the cipher of this stream.
     #[must_use]
     pub const fn kind(&self) -> StreamKind {
         self.kind
@@ -304,7 +305,7 @@ impl StreamCipher {
         }
     }
 
-    /// Goes to another block of a cipher of words.
+    /// Moves to another block of a word-based cipher.
     #[cfg(test)]
     fn seek(&mut self, block: u64) {
         match &mut self.inner {

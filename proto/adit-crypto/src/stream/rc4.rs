@@ -8,11 +8,11 @@ use crate::CryptoError;
 
 /// The state of an RC4 stream; encryption and decryption are the same. Cleared on drop.
 ///
-/// Broken: its first bytes are biased, and so, less, is all that follows. For protocols that
+/// RC4 is broken: its first bytes are strongly biased, and the rest less so. Only for protocols that
 /// prescribe it.
 #[derive(Clone)]
 pub struct Rc4 {
-    /// Bytes; wider, since a CPU stores and loads half words faster.
+    /// The permutation of bytes, in wider integers, since CPUs store and load half words faster.
     state: [u16; 256],
     i: u8,
     j: u8,
@@ -20,6 +20,9 @@ pub struct Rc4 {
 
 impl Rc4 {
     /// Starts the keystream of a key of 1 to 256 bytes.
+    ///
+    /// # Errors
+    /// [`CryptoError::KeyLength`] for any other length.
     pub fn new(key: &[u8]) -> Result<Self, CryptoError> {
         if key.is_empty() || key.len() > 256 {
             return Err(CryptoError::KeyLength {
@@ -54,8 +57,8 @@ impl Rc4 {
         let mut step = || {
             i = i.wrapping_add(1);
             j = j.wrapping_add(low(a));
-            // The next entry, before the swap: a load behind stores to unknown places would wait
-            // for them. If the swap changes it, it becomes what stands in `a`.
+            // Load the next entry before the swap: a load after stores to unknown addresses would wait for
+            // them. If the swap changes the entry, its value is in `a`.
             let next = i.wrapping_add(1);
             let loaded = state[usize::from(next)];
             let b = state[usize::from(j)];
@@ -65,7 +68,7 @@ impl Rc4 {
             a = if next == j { a } else { loaded };
             out
         };
-        // Eight steps, one access to the data.
+        // Eight steps for one access to the data.
         let (words, rest) = data.as_chunks_mut::<8>();
         for word in words {
             let key = [(); 8].map(|()| step());
@@ -78,7 +81,7 @@ impl Rc4 {
     }
 }
 
-/// The byte that an entry is, or the sum of two modulo 256.
+/// Returns the byte of an entry, or the sum of two modulo 256.
 const fn low(entry: u16) -> u8 {
     entry.to_le_bytes()[0]
 }

@@ -1,4 +1,4 @@
-//! SEED, the block cipher of RFC 4269. Its tables are looked up by secrets: not constant-time.
+//! SEED, the block cipher of RFC 4269. Secrets index its tables: not in constant time.
 
 use aes::cipher::{
     Block, BlockCipherEncBackend, BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, InOut,
@@ -9,7 +9,7 @@ use zeroize::Zeroize;
 
 const ROUNDS: usize = 16;
 
-/// An expanded key, for encryption: all that feedback modes need. Cleared on drop.
+/// An expanded key, for encryption only: feedback modes need no more. Cleared on drop.
 pub(super) struct Seed([[u32; 2]; ROUNDS]);
 
 impl KeySizeUser for Seed {
@@ -25,7 +25,7 @@ impl ParBlocksSizeUser for Seed {
 }
 
 impl KeyInit for Seed {
-    /// RFC 4269 section 2.3.
+    /// Expands a key (RFC 4269 section 2.3).
     fn new(key: &Key<Self>) -> Self {
         let [mut a, mut b, mut c, mut d] = words(key);
         let mut constant = 0x9e37_79b9_u32;
@@ -54,7 +54,7 @@ impl BlockCipherEncrypt for Seed {
 }
 
 impl BlockCipherEncBackend for Seed {
-    /// RFC 4269 section 2.1: a Feistel network of two 64-bit halves.
+    /// Encrypts a block (RFC 4269 section 2.1): a Feistel network of two 64-bit halves.
     #[inline]
     fn encrypt_block(&self, mut block: InOut<'_, '_, Block<Self>>) {
         let [mut l0, mut l1, mut r0, mut r1] = words(block.get_in());
@@ -88,15 +88,15 @@ fn words(block: &Block<Seed>) -> [u32; 4] {
     words
 }
 
-/// RFC 4269 section 2.2.
+/// Computes the function G (RFC 4269 section 2.2).
 #[inline]
 fn g(x: u32) -> u32 {
     let [x3, x2, x1, x0] = x.to_be_bytes().map(usize::from);
     BOXES[0][x0] ^ BOXES[1][x1] ^ BOXES[2][x2] ^ BOXES[3][x3]
 }
 
-/// The SS-boxes: each S-box spread over a word through the four masks, which every box begins at
-/// another place.
+/// The SS-boxes: each S-box spread over a word through the four masks, with a different first mask for each
+/// box.
 static BOXES: [[u32; 256]; 4] = {
     const MASKS: [u8; 4] = [0xfc, 0xf3, 0xcf, 0x3f];
     let mut boxes = [[0; 256]; 4];
@@ -118,7 +118,7 @@ static BOXES: [[u32; 256]; 4] = {
     boxes
 };
 
-/// RFC 4269 appendix A.1.
+/// The S-box S1 (RFC 4269 appendix A.1).
 #[rustfmt::skip]
 const S1: [u8; 256] = [
     0xa9, 0x85, 0xd6, 0xd3, 0x54, 0x1d, 0xac, 0x25, 0x5d, 0x43, 0x18, 0x1e, 0x51, 0xfc, 0xca, 0x63,
@@ -139,7 +139,7 @@ const S1: [u8; 256] = [
     0x16, 0x3a, 0x58, 0xd4, 0x62, 0x29, 0x07, 0x33, 0xe8, 0x1b, 0x05, 0x79, 0x90, 0x6a, 0x2a, 0x9a,
 ];
 
-/// RFC 4269 appendix A.1.
+/// The S-box S2 (RFC 4269 appendix A.1).
 #[rustfmt::skip]
 const S2: [u8; 256] = [
     0x38, 0xe8, 0x2d, 0xa6, 0xcf, 0xde, 0xb3, 0xb8, 0xaf, 0x60, 0x55, 0xc7, 0x44, 0x6f, 0x6b, 0x5b,

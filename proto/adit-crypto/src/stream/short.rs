@@ -1,8 +1,7 @@
-//! CFB with feedback of 8 bits or of one bit (NIST SP 800-38A section 6.3), for ciphers with
-//! 128-bit blocks.
+//! CFB mode with 8-bit or 1-bit feedback (NIST SP 800-38A section 6.3), for ciphers with 128-bit blocks.
 //!
-//! A whole block is encrypted for every symbol. Encryption is serial; decryption knows what will
-//! be shifted into the register and encrypts eight at once.
+//! A whole block is encrypted for every symbol. Encryption is serial; decryption knows the inputs of the
+//! register in advance and encrypts eight blocks in parallel.
 
 use std::sync::Arc;
 
@@ -11,10 +10,10 @@ use zeroize::Zeroize;
 
 use super::Direction;
 
-/// Symbols decrypted at once.
+/// Number of symbols that are decrypted in parallel.
 const SIDE: usize = 8;
 
-/// One direction's state, with symbols of `BITS` bits (8 or 1), the most significant first.
+/// The state of one direction, with symbols of `BITS` bits (8 or 1), the most significant first.
 pub(super) struct ShortCfb<C, const BITS: usize> {
     cipher: Arc<C>,
     direction: Direction,
@@ -64,7 +63,7 @@ where
         for (step, block) in blocks.iter_mut().enumerate().take(count) {
             *block = self.register.to_be_bytes().into();
             let (byte, at) = Self::place(step);
-            debug_assert!(byte < bytes.len(), "the symbols are of these bytes");
+            debug_assert!(byte < bytes.len(), "the symbols must be in these bytes");
             let symbol = bytes.get(byte).copied().unwrap_or_default() >> at & Self::MASK;
             self.feed(symbol);
         }
@@ -78,13 +77,13 @@ where
         }
     }
 
-    /// The byte that holds a symbol, and how far it is to be shifted right.
+    /// Returns the index of the byte with a symbol, and the right shift to extract it.
     const fn place(step: usize) -> (usize, usize) {
         let bit = step * BITS;
         (bit / 8, 8 - BITS - bit % 8)
     }
 
-    /// The first symbol of an encrypted register.
+    /// Returns the first symbol of an encrypted register.
     fn key(block: &Block<C>) -> u8 {
         block[0] >> (8 - BITS)
     }

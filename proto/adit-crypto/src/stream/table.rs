@@ -1,16 +1,16 @@
-//! The substitution table of the first Shadowsocks: each byte on its own, the same way for ever.
-//! It hides nothing from anyone who looks twice.
+//! The substitution table of the first Shadowsocks: each byte is substituted independently, always in the
+//! same way. It conceals nothing from an observer of repeated data.
 
 use zeroize::Zeroize;
 
-/// Both directions of the table that a seed stands for. Cleared on drop.
+/// Both directions of the table of a seed. Cleared on drop.
 pub(super) struct Table {
     encrypt: [u8; 256],
     decrypt: [u8; 256],
 }
 
 impl Table {
-    /// Sorts the identity 1,023 times: some milliseconds, so it is to be made once per key.
+    /// Sorts the identity 1,023 times: this takes some milliseconds, so do it once per key.
     pub(super) fn new(seed: &[u8]) -> Self {
         let digest = crate::md5(&[seed]);
         let (front, _) = digest.split_at(8);
@@ -18,7 +18,7 @@ impl Table {
         let mut table: [u8; 256] = core::array::from_fn(|i| i as u8);
         let mut order = [0u32; 256];
         for round in 1..1024u16 {
-            // Stable: what is equal stays in the order in which it stands. Keys are below 2^11.
+            // A stable sort: equal entries keep their order. Keys are below 2^11.
             for ((order, place), entry) in order.iter_mut().zip(0..=255u8).zip(&table) {
                 let key = a % u64::from(u16::from(*entry) + round);
                 *order = (key as u32) << 16 | u32::from(place) << 8 | u32::from(*entry);

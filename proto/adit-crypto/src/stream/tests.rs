@@ -1,4 +1,4 @@
-//! Every kind against golden bytes, other libraries and itself in other pieces.
+//! Tests of every kind with golden bytes, other libraries and other splits of the data.
 
 use chacha20::cipher::{KeyIvInit, StreamCipherSeek};
 use proptest::prelude::*;
@@ -59,8 +59,8 @@ fn golden_vectors() {
     assert_eq!(missing, [], "without vectors");
 }
 
-/// Long enough for every number of blocks that a cipher takes side by side. Byte by byte no such
-/// code runs.
+/// Long enough for every number of blocks that a cipher processes in parallel. Byte by byte this code would
+/// not run.
 #[test]
 fn long_messages_equal_their_bytes() {
     for kind in StreamKind::ALL {
@@ -218,7 +218,7 @@ fn debug_prints_the_kind_alone() {
     assert_eq!(format!("{:?}", Rc4::new(b"key").unwrap()), "Rc4(***)");
 }
 
-/// What one stream does is nothing to another of the same key.
+/// A stream does not affect other streams of the same key.
 #[test]
 fn streams_of_one_key_are_apart() {
     for kind in StreamKind::ALL {
@@ -240,7 +240,7 @@ fn streams_of_one_key_are_apart() {
     }
 }
 
-/// A connection holds two of these for as long as it lives.
+/// A connection has two of these for its whole lifetime.
 #[test]
 fn a_stream_is_small() {
     assert!(

@@ -1,5 +1,4 @@
-//! ChaCha20 and Salsa20 as streams: any byte position, keystream from the kernels of
-//! [`crate::simd`].
+//! ChaCha20 and Salsa20 as streams: any byte position, with the keystream kernels of [`crate::simd`].
 
 use zeroize::Zeroize;
 
@@ -9,35 +8,35 @@ use crate::{
     simd::{Path, Rounds, xor_chacha20, xor_salsa20},
 };
 
-/// Bytes in a block.
+/// Size of a block, in bytes.
 const BLOCK: usize = 64;
 
-/// What mixes a block, and where its counter stands.
+/// The block function and the position of its counter.
 #[derive(Clone, Copy)]
 enum Core {
-    /// RFC 8439: one word, so that block 0 comes again after 256 GiB
+    /// RFC 8439: one word, so that block 0 repeats after 256 GiB
     ChaChaIetf,
-    /// Two words at 12 and 13
+    /// Two words, 12 and 13
     ChaCha,
-    /// Two words at 8 and 9
+    /// Two words, 8 and 9
     Salsa,
 }
 
-/// The state of a stream; both directions are alike.
+/// The state of a stream; the same for both directions.
 pub(super) struct Words {
     core: Core,
     path: Path,
     /// At block `counter` after each call.
     state: [u32; 16],
     counter: u64,
-    /// Bytes of that block that were used, and its keystream once a second call has needed it: a
-    /// packet's last block is rarely wanted twice.
+    /// Number of bytes of that block already used, and its keystream once a second call has needed it: a
+    /// packet's last block is rarely needed twice.
     used: usize,
     keystream: Option<[u8; BLOCK]>,
 }
 
 impl Words {
-    /// None: the cipher is of another family, or its IV of another length.
+    /// Returns `None` if the cipher belongs to another family, or its IV has another length.
     pub(super) fn new(cipher: Cipher, key: &[u8; 32], iv: &[u8]) -> Option<Self> {
         let (core, state) = match cipher {
             Cipher::ChaCha20Ietf => (Core::ChaChaIetf, chacha::state(key, iv.try_into().ok()?)),
@@ -72,7 +71,7 @@ impl Words {
         self.whole(rest);
     }
 
-    /// No further than to the end of the block begun.
+    /// Processes data up to the end of the current block.
     fn part(&mut self, data: &mut [u8]) {
         let (core, path, state) = (self.core, self.path, &self.state);
         let keystream = self.keystream.get_or_insert_with(|| {
@@ -91,10 +90,10 @@ impl Words {
         }
     }
 
-    /// From the start of a block.
+    /// Processes data from the start of a block.
     fn whole(&mut self, mut data: &mut [u8]) {
         while !data.is_empty() {
-            // The kernels count with 32 bits.
+            // The kernels use 32-bit counters.
             let blocks = (1 << 32) - (self.counter & u64::from(u32::MAX));
             let room = usize::try_from(blocks).map_or(usize::MAX, |n| n.saturating_mul(BLOCK));
             let (now, later) = data.split_at_mut(room.min(data.len()));
@@ -116,7 +115,7 @@ impl Words {
         }
     }
 
-    /// Starts at another block, as if all before it had gone by.
+    /// Moves to another block, as if all blocks before it had been used.
     #[cfg(test)]
     pub(super) fn seek(&mut self, block: u64) {
         assert!(self.used == 0 && self.keystream.is_none());
@@ -141,7 +140,7 @@ impl Drop for Words {
     }
 }
 
-/// An 8-byte nonce where the kernels have 12 bytes: behind the upper half of the counter.
+/// Extends an 8-byte nonce to the kernels' 12 bytes: it follows the upper half of the counter.
 fn long(nonce: &[u8; 8]) -> [u8; 12] {
     let mut long = [0; 12];
     long[4..].copy_from_slice(nonce);

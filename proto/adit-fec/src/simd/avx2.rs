@@ -5,23 +5,23 @@ use core::arch::x86_64::*;
 use super::{Factors, Vector};
 use crate::field::NIBBLES;
 
-/// Shows that this CPU has AVX2.
+/// The proof that this CPU has AVX2.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx2(());
 
 impl Avx2 {
-    /// The proof, if this CPU has it.
+    /// Returns the proof if this CPU has AVX2.
     pub(super) fn detect() -> Option<Self> {
         is_x86_feature_detected!("avx2").then_some(Self(()))
     }
 
-    /// All slices have one length, 32 or more.
+    /// Computes the sums of products. All slices have the same length, 32 or more.
     pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the feature is there.
         unsafe { combine(self, factors, inputs, outputs) }
     }
 
-    /// All slices have one length, a multiple of 32.
+    /// Adds products to the outputs. All slices have the same length, a multiple of 32.
     pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the feature is there.
         unsafe { add(self, factors, input, outputs) }
@@ -38,11 +38,11 @@ fn add(proof: Avx2, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
     super::add::<Y, 32, 2>(proof, factors, input, outputs);
 }
 
-/// A register. Making one takes the proof, so that its operations may rely on the CPU.
+/// A register. Creating one requires the proof, so its operations may rely on the CPU.
 #[derive(Clone, Copy)]
 struct Y(__m256i);
 
-/// The low and the high halves of the bytes of a register, and the tables of their products.
+/// The low and the high nibbles of the bytes of a register, or the tables of their products.
 #[derive(Clone, Copy)]
 struct Halves(__m256i, __m256i);
 
@@ -90,7 +90,7 @@ impl Vector<32> for Y {
 
     #[inline(always)]
     fn add(self, input: Halves, factor: Halves) -> Self {
-        // SAFETY: a `Y` is made with the proof that the CPU has AVX2.
+        // SAFETY: a `Y` is created with the proof that the CPU has AVX2.
         Self(unsafe {
             let low = _mm256_shuffle_epi8(factor.0, input.0);
             let high = _mm256_shuffle_epi8(factor.1, input.1);
@@ -100,7 +100,7 @@ impl Vector<32> for Y {
 
     #[inline(always)]
     fn store(self, bytes: &mut [u8; 32]) {
-        // SAFETY: a `Y` is made with the proof; 32 bytes are written to a reference to 32.
+        // SAFETY: a `Y` is created with the proof; 32 bytes are written to a reference to 32.
         unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), self.0) }
     }
 }

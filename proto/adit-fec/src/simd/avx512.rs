@@ -5,29 +5,29 @@ use core::arch::x86_64::*;
 use super::{Factors, Vector, avx2::Avx2};
 use crate::field::NIBBLES;
 
-/// Shows that this CPU has AVX-512 F and BW, and AVX2.
+/// The proof that this CPU has AVX-512 F and BW, and AVX2.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx512(Avx2);
 
 impl Avx512 {
-    /// The proof, if this CPU has it all.
+    /// Returns the proof if this CPU has all of these features.
     pub(super) fn detect() -> Option<Self> {
         let has = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
         Avx2::detect().filter(|_| has).map(Self)
     }
 
-    /// The kernel for less than a register.
+    /// Returns the kernel for lengths below one register.
     pub(super) const fn narrow(self) -> Avx2 {
         self.0
     }
 
-    /// All slices have one length, 64 or more.
+    /// Computes the sums of products. All slices have the same length, 64 or more.
     pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the features are there.
         unsafe { combine(self, factors, inputs, outputs) }
     }
 
-    /// All slices have one length, a multiple of 64.
+    /// Adds products to the outputs. All slices have the same length, a multiple of 64.
     pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the features are there.
         unsafe { add(self, factors, input, outputs) }
@@ -44,11 +44,11 @@ fn add(proof: Avx512, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
     super::add::<Z, 64, 2>(proof, factors, input, outputs);
 }
 
-/// A register. Making one takes the proof, so that its operations may rely on the CPU.
+/// A register. Creating one requires the proof, so its operations may rely on the CPU.
 #[derive(Clone, Copy)]
 struct Z(__m512i);
 
-/// The low and the high halves of the bytes of a register, and the tables of their products.
+/// The low and the high nibbles of the bytes of a register, or the tables of their products.
 #[derive(Clone, Copy)]
 struct Halves(__m512i, __m512i);
 
@@ -96,18 +96,18 @@ impl Vector<64> for Z {
 
     #[inline(always)]
     fn add(self, input: Halves, factor: Halves) -> Self {
-        // SAFETY: a `Z` is made with the proof that the CPU has AVX-512 F and BW.
+        // SAFETY: a `Z` is created with the proof that the CPU has AVX-512 F and BW.
         Self(unsafe {
             let low = _mm512_shuffle_epi8(factor.0, input.0);
             let high = _mm512_shuffle_epi8(factor.1, input.1);
-            // 0x96 is the sum of all three.
+            // 0x96 is the exclusive or of all three.
             _mm512_ternarylogic_epi64::<0x96>(self.0, low, high)
         })
     }
 
     #[inline(always)]
     fn store(self, bytes: &mut [u8; 64]) {
-        // SAFETY: a `Z` is made with the proof; 64 bytes are written to a reference to 64.
+        // SAFETY: a `Z` is created with the proof; 64 bytes are written to a reference to 64.
         unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), self.0) }
     }
 }

@@ -1,4 +1,4 @@
-//! Which kernel this CPU gets: detected once, never above the limit that the program set.
+//! The choice of the kernel for this CPU: detected once, never above the limit that the program has set.
 
 use std::sync::OnceLock;
 
@@ -8,11 +8,11 @@ use super::{avx2::Avx2, avx512::Avx512, gfni::Gfni256, gfni::Gfni512, ssse3::Sss
 
 static CHOSEN: OnceLock<Path> = OnceLock::new();
 
-/// What the kernels may use of the CPU, the slowest first.
+/// The CPU features that kernels may use, the slowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Level {
-    /// Plain Rust, two table look-ups for a byte
+    /// Plain Rust, two table look-ups per byte
     Portable,
     /// 128-bit vectors of any 64-bit ARM
     Neon,
@@ -29,7 +29,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Every level, the slowest first.
+    /// All levels, the slowest first.
     pub const ALL: [Self; 7] = [
         Self::Portable,
         Self::Neon,
@@ -40,7 +40,7 @@ impl Level {
         Self::Avx512Gfni,
     ];
 
-    /// The name in configuration and reports.
+    /// Returns the name used in configurations and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,33 +54,33 @@ impl Level {
         }
     }
 
-    /// The level called `name`.
+    /// Returns the level called `name`.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.name() == name)
     }
 
-    /// The levels that this CPU has, the slowest first.
+    /// Returns the levels that this CPU supports, the slowest first.
     pub fn available() -> impl Iterator<Item = Self> {
         Path::available().map(Path::level)
     }
 }
 
-/// Keeps the process at or below `level`, and gives the level that is in effect.
+/// Limits the process to `level`, and returns the level in effect.
 ///
-/// To be called before the first code is made. The first call, or the first code, decides for the
-/// life of the process; later calls only report.
+/// Call this before the first code is created. The first call, or the first code, decides for the lifetime
+/// of the process; later calls only report.
 pub fn limit(level: Level) -> Level {
     CHOSEN.get_or_init(|| Path::best(level)).level()
 }
 
-/// The level in effect: the best that this CPU has, unless [`limit`] came first.
+/// Returns the level in effect: the best that this CPU supports, unless [`limit`] was called first.
 #[must_use]
 pub fn level() -> Level {
     limit(Level::Avx512Gfni)
 }
 
-/// The kernel in use. A value that names CPU features proves that they are there.
+/// The kernel in use. A variant with CPU features proves that they are available.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Path {
     /// Any CPU
@@ -106,12 +106,12 @@ pub(crate) enum Path {
 }
 
 impl Path {
-    /// The path of this process.
+    /// Returns the path of this process.
     pub(crate) fn chosen() -> Self {
         *CHOSEN.get_or_init(|| Self::best(Level::Avx512Gfni))
     }
 
-    /// The paths that this CPU has, the slowest first.
+    /// Returns the paths that this CPU supports, the slowest first.
     pub(super) fn available() -> impl Iterator<Item = Self> {
         #[cfg(target_arch = "x86_64")]
         let wider = [
@@ -128,7 +128,7 @@ impl Path {
         core::iter::once(Self::Portable).chain(wider.into_iter().flatten())
     }
 
-    /// The fastest path that is not above `limit`.
+    /// Returns the fastest path that is not above `limit`.
     pub(crate) fn best(limit: Level) -> Self {
         Self::available()
             .filter(|path| path.level() <= limit)
@@ -136,7 +136,7 @@ impl Path {
             .unwrap_or(Self::Portable)
     }
 
-    /// The level that this path belongs to.
+    /// Returns the level of this path.
     pub(crate) const fn level(self) -> Level {
         match self {
             Self::Portable => Level::Portable,
@@ -155,9 +155,9 @@ impl Path {
         }
     }
 
-    /// Makes each output the sum of all inputs times the factors of its row.
+    /// Sets each output to the sum of all inputs times the factors of its row.
     ///
-    /// All slices have one length. Lengths below one register go to the next narrower kernel.
+    /// All slices have the same length. Lengths below one register are passed to the next narrower kernel.
     pub(crate) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
         let len = outputs.first().map_or(0, |output| output.len());
         match self {
@@ -181,9 +181,9 @@ impl Path {
         }
     }
 
-    /// Adds to each output the products of `input` and the output's factor.
+    /// Adds to each output the product of `input` and the output's factor.
     ///
-    /// All slices have one length, a multiple of 64: of the widest register.
+    /// All slices have the same length, a multiple of 64, the widest register.
     pub(crate) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
         match self {
             Self::Portable => portable::add(factors, input, outputs),

@@ -1,60 +1,60 @@
-//! Multiplication by a bit matrix: GFNI, on 256-bit and 512-bit vectors.
+//! Multiplication with bit matrices: GFNI, on 256-bit and 512-bit vectors.
 //!
-//! `GF2P8MULB` has the polynomial of AES built in and is of no use here; `GF2P8AFFINEQB` multiplies
-//! by any matrix of bits, and so by a constant of any field.
+//! `GF2P8MULB` has the polynomial of AES built in and is of no use here; `GF2P8AFFINEQB` multiplies by any
+//! bit matrix, and so by a constant of any field.
 
 use core::arch::x86_64::*;
 
 use super::{Factors, Vector, avx2::Avx2, avx512::Avx512};
 use crate::field::MATRICES;
 
-/// Shows that this CPU has AVX2 and GFNI.
+/// The proof that this CPU has AVX2 and GFNI.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gfni256(());
 
 impl Gfni256 {
-    /// The proof, if this CPU has both.
+    /// Returns the proof if this CPU has both.
     pub(super) fn detect() -> Option<Self> {
         let has = is_x86_feature_detected!("gfni");
         Avx2::detect().filter(|_| has).map(|_| Self(()))
     }
 
-    /// All slices have one length, 32 or more.
+    /// Computes the sums of products. All slices have the same length, 32 or more.
     pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the features are there.
         unsafe { combine256(self, factors, inputs, outputs) }
     }
 
-    /// All slices have one length, a multiple of 32.
+    /// Adds products to the outputs. All slices have the same length, a multiple of 32.
     pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the features are there.
         unsafe { add256(self, factors, input, outputs) }
     }
 }
 
-/// Shows that this CPU has AVX-512 F and BW, AVX2 and GFNI.
+/// The proof that this CPU has AVX-512 F and BW, AVX2 and GFNI.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gfni512(Gfni256);
 
 impl Gfni512 {
-    /// The proof, if this CPU has it all.
+    /// Returns the proof if this CPU has all of these features.
     pub(super) fn detect() -> Option<Self> {
         let narrow = Gfni256::detect()?;
         Avx512::detect().map(|_| Self(narrow))
     }
 
-    /// The kernel for less than a register.
+    /// Returns the kernel for lengths below one register.
     pub(super) const fn narrow(self) -> Gfni256 {
         self.0
     }
 
-    /// All slices have one length, 64 or more.
+    /// Computes the sums of products. All slices have the same length, 64 or more.
     pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the features are there.
         unsafe { combine512(self, factors, inputs, outputs) }
     }
 
-    /// All slices have one length, a multiple of 64.
+    /// Adds products to the outputs. All slices have the same length, a multiple of 64.
     pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the features are there.
         unsafe { add512(self, factors, input, outputs) }
@@ -81,7 +81,7 @@ fn add512(proof: Gfni512, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]
     super::add::<Z, 64, 4>(proof, factors, input, outputs);
 }
 
-/// A register. Making one takes the proof, so that its operations may rely on the CPU.
+/// A register. Creating one requires the proof, so its operations may rely on the CPU.
 #[derive(Clone, Copy)]
 struct Y(__m256i);
 
@@ -89,7 +89,7 @@ impl Vector<32> for Y {
     type Proof = Gfni256;
     type Input = __m256i;
     type Factor = __m256i;
-    // Eight sums, two inputs, a matrix and a product of 16 registers.
+    // Eight sums, two inputs, a matrix and a product, of 16 registers.
     const WIDE: usize = 2;
 
     #[inline(always)]
@@ -118,18 +118,18 @@ impl Vector<32> for Y {
 
     #[inline(always)]
     fn add(self, input: __m256i, factor: __m256i) -> Self {
-        // SAFETY: a `Y` is made with the proof that the CPU has AVX2 and GFNI.
+        // SAFETY: a `Y` is created with the proof that the CPU has AVX2 and GFNI.
         Self(unsafe { _mm256_xor_si256(self.0, _mm256_gf2p8affine_epi64_epi8::<0>(input, factor)) })
     }
 
     #[inline(always)]
     fn store(self, bytes: &mut [u8; 32]) {
-        // SAFETY: a `Y` is made with the proof; 32 bytes are written to a reference to 32.
+        // SAFETY: a `Y` is created with the proof; 32 bytes are written to a reference to 32.
         unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), self.0) }
     }
 }
 
-/// A register. Making one takes the proof, so that its operations may rely on the CPU.
+/// A register. Creating one requires the proof, so its operations may rely on the CPU.
 #[derive(Clone, Copy)]
 struct Z(__m512i);
 
@@ -137,7 +137,7 @@ impl Vector<64> for Z {
     type Proof = Gfni512;
     type Input = __m512i;
     type Factor = __m512i;
-    // Sixteen sums, four inputs, a matrix and a few products of 32 registers.
+    // Sixteen sums, four inputs, a matrix and a few products, of 32 registers.
     const WIDE: usize = 4;
 
     #[inline(always)]
@@ -166,13 +166,13 @@ impl Vector<64> for Z {
 
     #[inline(always)]
     fn add(self, input: __m512i, factor: __m512i) -> Self {
-        // SAFETY: a `Z` is made with the proof that the CPU has AVX-512 F and BW, and GFNI.
+        // SAFETY: a `Z` is created with the proof that the CPU has AVX-512 F and BW, and GFNI.
         Self(unsafe { _mm512_xor_si512(self.0, _mm512_gf2p8affine_epi64_epi8::<0>(input, factor)) })
     }
 
     #[inline(always)]
     fn store(self, bytes: &mut [u8; 64]) {
-        // SAFETY: a `Z` is made with the proof; 64 bytes are written to a reference to 64.
+        // SAFETY: a `Z` is created with the proof; 64 bytes are written to a reference to 64.
         unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), self.0) }
     }
 }

@@ -1,13 +1,12 @@
-//! Sums of products over GF(2⁸), as wide as the CPU can: the one place of this crate that may hold
+//! Sums of products over GF(2⁸), as wide as the CPU allows: the one part of this crate that may contain
 //! `unsafe`.
 //!
-//! One loop serves all kernels ([`rows`]): it walks over the columns of a few rows at a time, with
-//! the sums of all rows in registers, so that each input is loaded once for four outputs and each
-//! output is written once. A kernel says what a register is and how one is multiplied by a factor:
-//! by table look-ups of the two halves of each byte (`PSHUFB`, `TBL`), or by a bit matrix
-//! (`GF2P8AFFINEQB`). Memory is touched through slices alone; `unsafe` says no more than that the
-//! CPU has an instruction, and a value of the kernel's proof type, which only detection makes,
-//! shows that it has.
+//! One loop serves all kernels ([`rows`]): it iterates over the columns of a few rows at a time, with the
+//! sums of all rows in registers, so that each input is loaded once for four outputs and each output is
+//! written once. A kernel defines the register and its multiplication by a factor: with table look-ups of
+//! the two nibbles of each byte (`PSHUFB`, `TBL`), or with a bit matrix (`GF2P8AFFINEQB`). Memory is
+//! accessed through slices alone; `unsafe` states no more than that the CPU has an instruction, and a value
+//! of the kernel's proof type, which only detection creates, shows that.
 
 use adit_wire::held;
 
@@ -40,7 +39,7 @@ pub(crate) struct Factors<'a> {
 }
 
 impl<'a> Factors<'a> {
-    /// Whole rows of `columns` factors, at least one.
+    /// Creates factors from whole rows of `columns` factors, at least one.
     pub(crate) const fn new(rows: &'a [u8], columns: usize) -> Self {
         Self { rows, columns }
     }
@@ -53,20 +52,20 @@ impl<'a> Factors<'a> {
 
 /// A register of `N` bytes.
 ///
-/// Every method is `#[inline(always)]`: only then is it compiled for the features of its kernel.
+/// Every method must be `#[inline(always)]`: only then is it compiled for the features of its kernel.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 trait Vector<const N: usize>: Copy {
-    /// Shows that the CPU has the instructions.
+    /// The proof that the CPU has the instructions.
     type Proof: Copy;
-    /// A loaded register, made ready to be multiplied.
+    /// A loaded register, prepared for multiplication.
     type Input: Copy;
-    /// A factor, made ready to multiply.
+    /// A factor, prepared for multiplication.
     type Factor: Copy;
-    /// Registers of a row in one round: as many as fit with four rows.
+    /// Number of registers per row in one round: as many as fit with four rows.
     const WIDE: usize;
 
     fn zero(proof: Self::Proof) -> Self;
-    /// A sum to go on with.
+    /// Loads a sum to continue with.
     fn fetch(proof: Self::Proof, bytes: &[u8; N]) -> Self;
     fn load(proof: Self::Proof, bytes: &[u8; N]) -> Self::Input;
     fn factor(proof: Self::Proof, factor: u8) -> Self::Factor;
@@ -75,7 +74,7 @@ trait Vector<const N: usize>: Copy {
     fn store(self, bytes: &mut [u8; N]);
 }
 
-/// Outputs up to four at a time. All slices have one length, `N` or more.
+/// Computes up to four outputs at a time. All slices have the same length, `N` or more.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 fn combine<V: Vector<N>, const N: usize, const WIDE: usize>(
@@ -100,9 +99,9 @@ fn combine<V: Vector<N>, const N: usize, const WIDE: usize>(
     }
 }
 
-/// `R` outputs over their whole length: wide rounds, then single registers, and last one that ends
-/// where the slices end. It may do some bytes again, which gives the same bytes: inputs and
-/// outputs are different memory.
+/// Computes `R` outputs over their whole length: wide rounds, then single registers, and a last one that
+/// ends where the slices end. This may compute some bytes twice, with the same result: inputs and outputs
+/// are different memory.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 fn rows<V: Vector<N>, const N: usize, const R: usize, const WIDE: usize>(
@@ -131,7 +130,7 @@ fn rows<V: Vector<N>, const N: usize, const R: usize, const WIDE: usize>(
     }
 }
 
-/// Adds the products of one input to outputs, up to four at a time. All slices have one length, a
+/// Adds the products of one input to outputs, up to four at a time. All slices have the same length, a
 /// multiple of `N`.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
@@ -156,7 +155,7 @@ fn add<V: Vector<N>, const N: usize, const WIDE: usize>(
     }
 }
 
-/// Adds the products of one input to `R` outputs, whose factors come next.
+/// Adds the products of one input to `R` outputs, with the next factors.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 fn onto<'f, V: Vector<N>, const N: usize, const R: usize, const WIDE: usize>(
@@ -180,7 +179,7 @@ fn onto<'f, V: Vector<N>, const N: usize, const R: usize, const WIDE: usize>(
     }
 }
 
-/// `W` registers of `R` outputs at `at`; `more`: added to what they hold.
+/// Computes `W` registers of `R` outputs at `at`; with `more` they are added to the content of the outputs.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 fn block<V: Vector<N>, const N: usize, const R: usize, const W: usize>(
@@ -220,7 +219,10 @@ fn block<V: Vector<N>, const N: usize, const R: usize, const W: usize>(
         }
         let mut r = 0;
         while r < R {
-            debug_assert!(column < factors[r].len(), "a factor for each input");
+            debug_assert!(
+                column < factors[r].len(),
+                "there must be a factor for each input"
+            );
             let factor = V::factor(proof, factors[r].get(column).copied().unwrap_or(0));
             let mut w = 0;
             while w < W {

@@ -5,23 +5,23 @@ use core::arch::aarch64::*;
 use super::{Factors, Vector};
 use crate::field::NIBBLES;
 
-/// Shows that this CPU has NEON.
+/// The proof that this CPU has NEON.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Neon(());
 
 impl Neon {
-    /// The proof, if this CPU has it.
+    /// Returns the proof if this CPU has NEON.
     pub(super) fn detect() -> Option<Self> {
         std::arch::is_aarch64_feature_detected!("neon").then_some(Self(()))
     }
 
-    /// All slices have one length, 16 or more.
+    /// Computes the sums of products. All slices have the same length, 16 or more.
     pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the feature is there.
         unsafe { combine(self, factors, inputs, outputs) }
     }
 
-    /// All slices have one length, a multiple of 16.
+    /// Adds products to the outputs. All slices have the same length, a multiple of 16.
     pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the feature is there.
         unsafe { add(self, factors, input, outputs) }
@@ -38,11 +38,11 @@ fn add(proof: Neon, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
     super::add::<Q, 16, 4>(proof, factors, input, outputs);
 }
 
-/// A register. Making one takes the proof, so that its operations may rely on the CPU.
+/// A register. Creating one requires the proof, so its operations may rely on the CPU.
 #[derive(Clone, Copy)]
 struct Q(uint8x16_t);
 
-/// The low and the high halves of the bytes of a register, and the tables of their products.
+/// The low and the high nibbles of the bytes of a register, or the tables of their products.
 #[derive(Clone, Copy)]
 struct Halves(uint8x16_t, uint8x16_t);
 
@@ -50,7 +50,7 @@ impl Vector<16> for Q {
     type Proof = Neon;
     type Input = Halves;
     type Factor = Halves;
-    // Sixteen sums, eight halves, two tables and a few products of 32 registers.
+    // Sixteen sums, eight halves, two tables and a few products, of 32 registers.
     const WIDE: usize = 4;
 
     #[inline(always)]
@@ -83,7 +83,7 @@ impl Vector<16> for Q {
 
     #[inline(always)]
     fn add(self, input: Halves, factor: Halves) -> Self {
-        // SAFETY: a `Q` is made with the proof that the CPU has NEON.
+        // SAFETY: a `Q` is created with the proof that the CPU has NEON.
         Self(unsafe {
             let low = vqtbl1q_u8(factor.0, input.0);
             let high = vqtbl1q_u8(factor.1, input.1);
@@ -93,7 +93,7 @@ impl Vector<16> for Q {
 
     #[inline(always)]
     fn store(self, bytes: &mut [u8; 16]) {
-        // SAFETY: a `Q` is made with the proof; 16 bytes are written to a reference to 16.
+        // SAFETY: a `Q` is created with the proof; 16 bytes are written to a reference to 16.
         unsafe { vst1q_u8(bytes.as_mut_ptr(), self.0) }
     }
 }

@@ -1,19 +1,20 @@
-//! The path for every CPU, in safe Rust: eight bytes in a word, and more words side by side where
-//! compilers know vectors.
+//! The path for every CPU, in safe Rust: eight bytes in a word, and several words in parallel where
+//! compilers can vectorize.
 //!
-//! A product is a sum of doublings, and doubling a sum doubles its parts: so the sum is doubled
-//! once for each bit of the factors, from the highest down, and the inputs whose factors have the
-//! bit are added in between. No input is multiplied by itself.
+//! A product is a sum of doublings, and doubling a sum doubles its terms: so the sum is doubled once for
+//! each bit of the factors, from the highest down, and the inputs whose factors have the bit set are added
+//! in between. No input is multiplied individually.
 //!
-//! The others are tested against it, and it against the definition and the published vectors.
+//! The other kernels are tested against it, and it is tested against the definition and the published
+//! vectors.
 
 use super::Factors;
 use crate::field::mul;
 
-/// Words of a full round.
+/// Number of words in a full round.
 const WORDS: usize = 16;
 const WORD: usize = 8;
-/// Bytes of which products are added at once.
+/// Number of bytes whose products are added at a time.
 const PIECE: usize = 64;
 
 pub(super) fn combine(factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
@@ -51,7 +52,7 @@ pub(super) fn add(factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
     }
 }
 
-/// `W` words of an output at `at`.
+/// Computes `W` words of an output at `at`.
 fn block<const W: usize>(factors: &[u8], inputs: &[&[u8]], output: &mut [u8], at: usize) {
     let place = at..at + W * WORD;
     let mut sum = [0; W];
@@ -76,10 +77,10 @@ fn block<const W: usize>(factors: &[u8], inputs: &[&[u8]], output: &mut [u8], at
     }
 }
 
-/// 2 · a for each byte.
+/// Returns 2 · a for each byte.
 const fn double(word: u64) -> u64 {
     let high = word & 0x8080_8080_8080_8080;
-    // 0x7f in the bytes that run over, which holds all bits of the polynomial.
+    // 0x7f in the bytes that overflow, which has all bits of the polynomial.
     let over = high - (high >> 7);
     ((word ^ high) << 1) ^ (over & 0x1d1d_1d1d_1d1d_1d1d)
 }

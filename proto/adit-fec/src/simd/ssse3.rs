@@ -5,23 +5,23 @@ use core::arch::x86_64::*;
 use super::{Factors, Vector};
 use crate::field::NIBBLES;
 
-/// Shows that this CPU has SSSE3.
+/// The proof that this CPU has SSSE3.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ssse3(());
 
 impl Ssse3 {
-    /// The proof, if this CPU has it.
+    /// Returns the proof if this CPU has SSSE3.
     pub(super) fn detect() -> Option<Self> {
         is_x86_feature_detected!("ssse3").then_some(Self(()))
     }
 
-    /// All slices have one length, 16 or more.
+    /// Computes the sums of products. All slices have the same length, 16 or more.
     pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the feature is there.
         unsafe { combine(self, factors, inputs, outputs) }
     }
 
-    /// All slices have one length, a multiple of 16.
+    /// Adds products to the outputs. All slices have the same length, a multiple of 16.
     pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the feature is there.
         unsafe { add(self, factors, input, outputs) }
@@ -38,11 +38,11 @@ fn add(proof: Ssse3, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
     super::add::<X, 16, 1>(proof, factors, input, outputs);
 }
 
-/// A register. Making one takes the proof, so that its operations may rely on the CPU.
+/// A register. Creating one requires the proof, so its operations may rely on the CPU.
 #[derive(Clone, Copy)]
 struct X(__m128i);
 
-/// The low and the high halves of the bytes of a register, and the tables of their products.
+/// The low and the high nibbles of the bytes of a register, or the tables of their products.
 #[derive(Clone, Copy)]
 struct Halves(__m128i, __m128i);
 
@@ -50,7 +50,7 @@ impl Vector<16> for X {
     type Proof = Ssse3;
     type Input = Halves;
     type Factor = Halves;
-    // Four sums of one register, the halves and two tables: more would not fit in 16 registers.
+    // Four sums of one register, the halves and two tables: more would not fit into 16 registers.
     const WIDE: usize = 1;
 
     #[inline(always)]
@@ -90,7 +90,7 @@ impl Vector<16> for X {
 
     #[inline(always)]
     fn add(self, input: Halves, factor: Halves) -> Self {
-        // SAFETY: an `X` is made with the proof that the CPU has SSSE3.
+        // SAFETY: an `X` is created with the proof that the CPU has SSSE3.
         Self(unsafe {
             let low = _mm_shuffle_epi8(factor.0, input.0);
             let high = _mm_shuffle_epi8(factor.1, input.1);
@@ -100,7 +100,7 @@ impl Vector<16> for X {
 
     #[inline(always)]
     fn store(self, bytes: &mut [u8; 16]) {
-        // SAFETY: an `X` is made with the proof; 16 bytes are written to a reference to 16.
+        // SAFETY: an `X` is created with the proof; 16 bytes are written to a reference to 16.
         unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), self.0) }
     }
 }

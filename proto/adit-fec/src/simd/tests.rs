@@ -1,9 +1,9 @@
-//! Every kernel of this CPU against the portable twin, and that against the definition.
+//! Tests of every kernel of this CPU against the portable one, and of that against the definition.
 
 use super::{Factors, Path, portable};
 use crate::field::mul;
 
-/// A small generator (SplitMix64), so that a failure repeats.
+/// A small generator (SplitMix64), so that failures are reproducible.
 struct Dice(u64);
 
 impl Dice {
@@ -24,7 +24,7 @@ impl Dice {
     }
 }
 
-/// One sum of products: `shift` is where in their buffers the shards begin.
+/// One sum of products: `shift` is the offset of the shards in their buffers.
 struct Case {
     factors: Vec<u8>,
     inputs: Vec<Vec<u8>>,
@@ -44,7 +44,7 @@ impl Case {
         }
     }
 
-    /// The outputs in their buffers, with the bytes around them.
+    /// Returns the outputs in their buffers, with the bytes around them.
     fn run(&self, combine: impl Fn(Factors<'_>, &[&[u8]], &mut [&mut [u8]])) -> Vec<Vec<u8>> {
         let place = self.shift..self.shift + self.len;
         let inputs: Vec<&[u8]> = self.inputs.iter().map(|i| &i[place.clone()]).collect();

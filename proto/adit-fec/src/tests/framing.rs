@@ -1,4 +1,4 @@
-//! Sender against receiver: losses, order, the end of the numbers, and hostile packets.
+//! Tests of sender and receiver: losses, order, the end of the numbers, and hostile packets.
 
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ fn losses_up_to_the_parity_come_back_in_any_order() {
                     seen.push(datagram.to_vec());
                 }
                 seen.append(&mut recovered(&mut receiver, packet));
-                // A copy changes nothing.
+                // A duplicate changes nothing.
                 assert!(recovered(&mut receiver, packet).is_empty());
             }
         }
@@ -50,7 +50,7 @@ fn four_groups_may_be_mixed() {
     let mut dice = Dice(5);
     let (packets, datagrams) = groups(&mut encoder(4, 2), &mut dice, 4, 5);
     let mut receiver = decoder(4, 2);
-    // The first two of each group are lost; shards come place by place, over four groups.
+    // The first two of each group are lost; shards arrive index by index, over four groups.
     let mut restored = Vec::new();
     for place in 2..6 {
         for group in 0..4 {
@@ -63,7 +63,7 @@ fn four_groups_may_be_mixed() {
         .flat_map(|g| g[..2].to_vec())
         .collect();
     assert_eq!(restored, expected);
-    // Of five, the first is forgotten.
+    // Of five groups, the first is dropped.
     let mut receiver = decoder(4, 2);
     let mut count = 0;
     for place in 2..6 {
@@ -186,13 +186,13 @@ fn parity_that_does_not_belong_restores_nothing() {
     recovered(&mut receiver, &packets[1]);
     assert_eq!(recovered(&mut receiver, &packets[3][..8]).len(), 0);
     assert_eq!(receiver.counters().errors, 1);
-    // Of two lengths.
+    // Parity of two lengths.
     let mut receiver = decoder(3, 2);
     recovered(&mut receiver, &packets[0]);
     recovered(&mut receiver, &packets[3]);
     assert_eq!(recovered(&mut receiver, &packets[4][..20]).len(), 0);
     assert_eq!(receiver.counters().errors, 1);
-    // With other bytes: what it says the length is, is not.
+    // With other bytes: the restored size is wrong.
     let mut receiver = decoder(3, 2);
     recovered(&mut receiver, &packets[0]);
     recovered(&mut receiver, &packets[1]);
@@ -250,7 +250,7 @@ fn an_encoder_goes_on_where_another_stood() {
     let mut parity = 0;
     let mut encoder = Encoder::new(code.clone(), 100).unwrap();
     for at in 0..11_u8 {
-        // Given up and made anew in the middle of the second group.
+        // Closed and created again in the middle of the second group.
         if at == 4 {
             let position = encoder.position();
             encoder = Encoder::resume(code.clone(), 100, position).unwrap();
@@ -267,7 +267,7 @@ fn an_encoder_goes_on_where_another_stood() {
         }
     }
     assert_eq!(numbers, [0, 1, 2, 5, 6, 7, 10, 11, 12, 15, 16]);
-    // The first group of an encoder gets its parity only if its datagrams are continuous; the one
-    // that was open gets none.
+    // The first group of an encoder gets its parity only if its datagrams are continuous; the group that
+    // was open gets none.
     assert_eq!(parity, 4);
 }

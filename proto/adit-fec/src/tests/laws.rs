@@ -1,4 +1,4 @@
-//! What a code promises: any shards that are enough give all data back.
+//! Tests of the properties of a code: any sufficient set of shards restores all data.
 
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ impl Shards {
         }
     }
 
-    /// Loses `lost`, brings them back, and compares.
+    /// Removes `lost`, restores them, and compares.
     fn lose(&self, code: &mut Code, lost: &[usize]) -> Result<(), CodeError> {
         let at_hand: Vec<Option<&[u8]>> = self
             .all
@@ -42,7 +42,7 @@ impl Shards {
     }
 }
 
-/// The first `count` of the numbers below `bound`, shuffled.
+/// Returns the first `count` of the numbers below `bound`, shuffled.
 fn some(dice: &mut Dice, bound: usize, count: usize) -> Vec<usize> {
     let mut numbers: Vec<usize> = (0..bound).collect();
     for i in 0..count {
@@ -141,7 +141,7 @@ proptest! {
         let matrix = if cauchy { Matrix::Cauchy } else { Matrix::Vandermonde };
         let mut code = Code::new(matrix, data, parity).unwrap().limited(Level::ALL[level]);
         let shards = Shards::roll(&code, &mut dice, len);
-        // More patterns than are remembered, so that plans are given up and made again.
+        // More patterns than are cached, so that plans are evicted and computed again.
         for _ in 0..70 {
             let count = dice.below(parity + 1);
             let lost = some(&mut dice, data + parity, count);

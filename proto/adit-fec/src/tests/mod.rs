@@ -1,4 +1,4 @@
-//! The crate as a whole: golden bytes, laws of the code, and sender against receiver.
+//! Tests of the whole crate: golden bytes, properties of the code, and sender against receiver.
 
 mod framing;
 mod golden;
@@ -17,7 +17,7 @@ fn hex(text: &serde_json::Value) -> Vec<u8> {
         .collect()
 }
 
-/// A small generator (SplitMix64), so that a failure repeats.
+/// A small generator (SplitMix64), so that failures are reproducible.
 struct Dice(u64);
 
 impl Dice {
@@ -70,7 +70,7 @@ fn recovered(decoder: &mut Decoder, packet: &[u8]) -> Vec<Vec<u8>> {
     datagrams
 }
 
-/// `groups` full groups of shards, and the datagrams in them.
+/// Returns `groups` full groups of shards, and the datagrams in them.
 fn groups(
     encoder: &mut Encoder,
     dice: &mut Dice,

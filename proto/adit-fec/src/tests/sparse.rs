@@ -1,4 +1,4 @@
-//! Datagrams that do not fill a group: repeats, fillers, and what a receiver makes of them.
+//! Tests of datagrams that do not fill a group: repeats, fillers, and their effect on a receiver.
 
 use core::time::Duration;
 
@@ -15,7 +15,7 @@ fn early(data: usize, parity: usize) -> Encoder {
     encoder
 }
 
-/// Lets the time run out, and gives what is sent.
+/// Lets the time run out, and returns the packets sent.
 fn time_out(encoder: &mut Encoder) -> Vec<Vec<u8>> {
     let due = encoder.poll_timeout().unwrap();
     encoder.handle_timeout(Time(due.0 - 1), FILLER);
@@ -143,7 +143,7 @@ fn output_that_nobody_took_is_dropped_with_its_group() {
     let mut sender = early(2, 1);
     seal(&mut sender, 0, b"one");
     sender.handle_timeout(Time(10_000), FILLER);
-    // The group is full; the repeat still stands in its place until the next group begins.
+    // The group is full; the repeat stays queued until the next group starts.
     assert_eq!(seal(&mut sender, 20_000, b"two")[0], 3);
     assert_eq!(drain(&mut sender).len(), 0);
     sender.set_early(None);
@@ -160,7 +160,7 @@ fn a_group_whose_copies_were_given_up_has_no_parity() {
         seal(&mut sender, 2, b"three");
         assert!(drain(&mut sender).is_empty());
         assert_eq!(sender.poll_timeout(), None);
-        // The places of its parity stay free.
+        // The slots of its parity stay free.
         let four = seal(&mut sender, 3, b"four");
         assert_eq!(datagrams(std::slice::from_ref(&four)), [(5, &b"four"[..])]);
         seal(&mut sender, 4, b"five");
@@ -174,7 +174,7 @@ fn a_group_whose_copies_were_given_up_has_no_parity() {
         let mut found: Vec<Vec<u8>> = found.collect();
         found.sort();
         assert_eq!(found, [&b"five"[..], b"six"]);
-        // Between two groups nothing is lost by it.
+        // Between two groups this loses nothing.
         sender.trim();
         for (now, text) in [(6, &b"a"[..]), (7, b"b"), (8, b"c")] {
             seal(&mut sender, now, text);

@@ -1,11 +1,11 @@
-//! What a packet says in front, and the words for it.
+//! The header of a session packet, and its types.
 
 use adit_wire::Entropy;
 
 use super::{BOUND, CHACHA};
 use crate::AeadKind;
 
-/// What a session is sealed with.
+/// The AEAD of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SessionCipher {
     /// AES-128-GCM
@@ -15,7 +15,8 @@ pub enum SessionCipher {
 }
 
 impl SessionCipher {
-    /// AES where the CPU has instructions for it and for GCM's multiplication.
+    /// Returns AES if the CPU has instructions for it and for GCM's multiplication, otherwise
+    /// ChaCha20-Poly1305.
     #[must_use]
     pub fn of_this_cpu() -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -47,7 +48,7 @@ impl SessionCipher {
     }
 }
 
-/// An end's name for a session; a server finds the session by it, wherever the packet came from.
+/// A session identifier of one end; a server finds the session by it, whatever the packet's source address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionId(pub(super) [u8; 8]);
 
@@ -59,7 +60,7 @@ impl SessionId {
     }
 }
 
-/// A packet's header in the clear. It is authentic only once the packet has been opened.
+/// A decrypted packet header. It is authentic only once the packet has been opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub(super) id: SessionId,
@@ -67,7 +68,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// The sender's name for the session.
+    /// Returns the sender's identifier of the session.
     #[must_use]
     pub const fn id(&self) -> SessionId {
         self.id
@@ -77,7 +78,7 @@ impl Head {
         self.number & (BOUND - 1)
     }
 
-    /// None: bits that mean nothing.
+    /// Returns the cipher; `None` if undefined bits are set.
     pub(super) const fn cipher(&self) -> Option<SessionCipher> {
         if self.number >> 58 != 0 {
             None

@@ -1,4 +1,4 @@
-//! The shared key, and those that are derived from it.
+//! The shared key, and the keys derived from it.
 
 use core::fmt;
 use core::ops::Range;
@@ -9,7 +9,7 @@ use adit_wire::{Broken, Entropy, SlidingWindow};
 use super::{BOUND, COUNTER_BITS, HEADER, Head, PacketSession, Role, SessionCipher, SessionId};
 use crate::{AeadKey, CryptoError, HeaderCipher, KdfContext, Secret, TAG_LEN};
 
-/// What both ends share, for all sessions; cheap to clone, cleared with the last of them.
+/// The secret that both ends share, for all sessions; cheap to clone, cleared with the last clone.
 #[derive(Clone)]
 pub struct SessionKey(pub(super) Arc<Shared>);
 
@@ -19,7 +19,7 @@ pub(super) struct Shared {
     server: Contexts,
 }
 
-/// What the packets of one role are made with.
+/// The key derivation contexts for the packets of one role.
 pub(super) struct Contexts {
     pub(super) header: HeaderCipher,
     packets: KdfContext,
@@ -46,7 +46,7 @@ impl Shared {
         }
     }
 
-    /// The key of a sender's packets, bound if its peer is known.
+    /// Derives the key of a sender's packets, bound to both ends if its peer is known.
     pub(super) fn packet_key(
         &self,
         from: Role,
@@ -67,7 +67,7 @@ impl Shared {
 }
 
 impl SessionKey {
-    /// From the shared key.
+    /// Creates a session key from the shared key.
     pub fn new(key: &[u8; 32]) -> Result<Self, CryptoError> {
         Ok(Self(Arc::new(Shared {
             key: Secret::new(*key),
@@ -76,7 +76,7 @@ impl SessionKey {
         })))
     }
 
-    /// Starts a session, as its client.
+    /// Starts a session as the client.
     pub fn connect(
         &self,
         cipher: SessionCipher,
@@ -98,7 +98,7 @@ impl SessionKey {
         })
     }
 
-    /// The header of a packet from that end; None if the packet is too short for one.
+    /// Decrypts the header of a packet from that end; returns `None` if the packet is too short.
     #[must_use]
     pub fn head(&self, from: Role, packet: &[u8]) -> Option<Head> {
         let (header, rest) = packet.split_first_chunk::<HEADER>()?;
@@ -114,10 +114,11 @@ impl SessionKey {
         })
     }
 
-    /// Opens the first packet of a session that the server does not have, and makes the session.
+    /// Opens the first packet of a session that the server does not have, and creates the session.
     ///
-    /// [`Broken::Unauthentic`] for anything else, so also for later packets of a session that was
-    /// forgotten. Costs about a microsecond before that is known.
+    /// # Errors
+    /// [`Broken::Unauthentic`] for any other packet, including later packets of a session that was removed.
+    /// Finding this out costs about a microsecond.
     pub fn accept(
         &self,
         head: Head,
@@ -158,10 +159,10 @@ impl fmt::Debug for SessionKey {
     }
 }
 
-/// The key of one direction, or of its beginning.
+/// The key of one direction, or of its unbound first packets.
 pub(super) struct PacketsKey {
     aead: AeadKey,
-    /// The bits of the number that are not the counter.
+    /// The bits of the number beside the counter.
     pub(super) flags: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Packet encryption between two adits, opt-in: keys for each session and direction, counted
-//! nonces, a replay window, and a server that knows when its client is alive.
+//! Opt-in packet encryption between two instances of adit: keys for each session and direction, counted
+//! nonces, a replay window, and a server that can verify that its client is live.
 //!
 //! ```text
 //! header 16 | AEAD(payload) | tag 16                         32 bytes more than the payload
@@ -9,13 +9,13 @@
 //! nonce  = zero 4 | number, little-endian 8                   no associated data
 //! ```
 //!
-//! `id` is the sender's: each end draws one at random for a session. The counter starts at 0, is
-//! one more for each packet of that end, and ends at 2⁴⁰. The AEAD is AES-128-GCM or, with bit 57,
-//! ChaCha20-Poly1305: the client takes what its CPU is faster at and the server does the same.
+//! `id` is the sender's: each end draws a random one for a session. The counter starts at 0, increases by
+//! one for each packet of that end, and ends at 2⁴⁰. The AEAD is AES-128-GCM or, with bit 57,
+//! ChaCha20-Poly1305: the client chooses the faster one on its CPU and the server uses the same.
 //!
-//! Keys come from the 32 bytes that both ends share (say those of [`super::key_from_password`]), by
-//! BLAKE3's derive_key, under contexts that differ for the sender's role, so that nothing can be
-//! reflected:
+//! Keys are derived from the 32 bytes that both ends share (for example those of
+//! [`super::key_from_password`]) with BLAKE3's derive_key, under contexts that depend on the sender's role,
+//! so that packets cannot be reflected:
 //!
 //! ```text
 //! header key, 32     context "adit packet session v1 header, from the client" (or "… server")
@@ -24,18 +24,18 @@
 //!                    material: the shared key | number's last byte | sender's id | receiver's id
 //! ```
 //!
-//! A client that has heard nothing yet does not know the server's id: it puts zeros there and leaves
-//! bit 56 clear. All other packets are *bound* to both ids. What a client opens is therefore fresh.
-//! What a server opens before the first bound packet may be a recording of an earlier session's
-//! beginning: [`PacketSession::is_confirmed`] says when it is not, and whatever must not happen twice
-//! has to wait for that. No recording goes on behind its beginning, since the server's new id is
-//! not in it.
+//! A client that has not received a packet yet does not know the server's id: it uses zeros for it and
+//! leaves bit 56 clear. All other packets are *bound* to both ids. What a client opens is therefore fresh.
+//! What a server opens before the first bound packet may be a replay of the first packets of an earlier
+//! session: [`PacketSession::is_confirmed`] returns true when it is not, and actions that must not be
+//! repeated have to wait for that. A replay cannot go beyond these first packets, since it does not contain
+//! the server's new id.
 //!
-//! The header looks random, and so does the rest: without the key no packet can be told from noise,
-//! nor two packets of one session from those of two. Ids of 8 bytes collide by chance after about
-//! 2³² sessions under one key; after 2²⁰, which is many, the odds are 2⁻²⁵.
+//! The header looks random, and so does the rest: without the key, packets cannot be distinguished from
+//! noise, nor two packets of one session from those of two. Ids of 8 bytes collide by chance after about
+//! 2³² sessions under one key; after 2²⁰, which is many, the probability is 2⁻²⁵.
 //!
-//! A client that opens nothing for long has a server that forgot it: it starts a new session.
+//! If a client opens no packet for a long time, the server has removed its session: it starts a new one.
 
 mod head;
 mod key;
@@ -56,10 +56,10 @@ const HEADER: usize = 16;
 const COUNTER_BITS: u32 = 56;
 const BOUND: u64 = 1 << COUNTER_BITS;
 const CHACHA: u64 = 1 << 57;
-/// Packets of one end of a session: far below where GCM's bounds matter.
+/// Maximum number of packets of one end of a session: far below where GCM's limits matter.
 const PACKETS: u64 = 1 << 40;
 
-/// Room around a payload.
+/// The space around a payload.
 pub const ROOM: Room = Room {
     head: HEADER,
     tail: TAG_LEN,
@@ -76,7 +76,7 @@ pub struct PacketSession {
     peer: Option<SessionId>,
     sealing: PacketsKey,
     sent: u64,
-    /// For the beginning of a client's packets.
+    /// The key of a client's first packets.
     early: Option<PacketsKey>,
     bound: Option<PacketsKey>,
     window: SlidingWindow,
@@ -84,28 +84,31 @@ pub struct PacketSession {
 }
 
 impl PacketSession {
-    /// This end's name for the session.
+    /// Returns this end's identifier of the session.
     #[must_use]
     pub const fn id(&self) -> SessionId {
         self.own
     }
 
-    /// The peer's name for it: on a server what [`Head::id`] says for all its packets.
+    /// Returns the peer's identifier of the session: on a server, the result of [`Head::id`] for all its
+    /// packets.
     #[must_use]
     pub const fn peer_id(&self) -> Option<SessionId> {
         self.peer
     }
 
-    /// Whether the peer has answered, so that it is no recording.
+    /// Returns true if the peer has answered, so that the session is not a replay.
     #[must_use]
     pub const fn is_confirmed(&self) -> bool {
         self.confirmed
     }
 
-    /// Seals `packet` in place: all of it is the datagram then. The payload stands between the 16
-    /// bytes at the front and the 16 at the end that are written over ([`ROOM`]).
+    /// Seals `packet` in place; all of it is the datagram afterwards. The payload is between 16 bytes at
+    /// the front and 16 at the end, which are overwritten ([`ROOM`]).
     ///
+    /// # Errors
     /// [`CryptoError::Exhausted`] after 2⁴⁰ packets: the session has to be replaced.
+    /// [`CryptoError::NoRoom`] if the packet is too short.
     pub fn seal(&mut self, packet: &mut [u8]) -> Result<(), CryptoError> {
         let (header, rest) = packet
             .split_first_chunk_mut::<HEADER>()
@@ -126,10 +129,13 @@ impl PacketSession {
         Ok(())
     }
 
-    /// Opens a packet, whose header [`SessionKey::head`] has read, and says where its payload lies.
+    /// Opens a packet whose header was decrypted by [`SessionKey::head`], and returns the range of its
+    /// payload.
     ///
-    /// [`Broken::Replayed`]: opened before, or too far behind the newest ([`SlidingWindow`]).
-    /// [`Broken::Unauthentic`]: not of this session, or damaged. Neither changes the session.
+    /// # Errors
+    /// [`Broken::Replayed`] if it was opened before or is too far behind the newest packet
+    /// ([`SlidingWindow`]), [`Broken::Unauthentic`] if it does not belong to this session or is damaged.
+    /// Neither changes the session.
     pub fn open(&mut self, head: Head, packet: &mut [u8]) -> Result<Range<usize>, Broken> {
         if head.cipher() != Some(self.cipher) || self.peer.is_some_and(|peer| peer != head.id) {
             return Err(Broken::Unauthentic);
@@ -147,7 +153,7 @@ impl PacketSession {
         Ok(payload)
     }
 
-    /// The first packet from the server: from now on its id is known.
+    /// Opens the first packet from the server, whose id is known from now on.
     fn open_answer(&mut self, head: Head, packet: &mut [u8]) -> Result<Range<usize>, Broken> {
         let keys = &self.shared.0;
         let from = self.role.peer();

@@ -1,4 +1,4 @@
-//! What holds for every kind: lengths, batches, paths, damage.
+//! Tests for every kind: lengths, batches, paths, damage.
 
 use proptest::prelude::*;
 
@@ -70,7 +70,7 @@ fn damage_and_wrong_keys_are_found() {
             assert_eq!(opened(&key, &packet), Ok(packet));
             continue;
         }
-        // Neither the cipher nor the CRC looks at all of the nonce.
+        // Neither the cipher nor the CRC covers the whole nonce.
         let covered = match (kind, check) {
             (PacketKind::Aes128Gcm, _) | (_, Check::HighwayHash) => 0..packet.len(),
             (_, Check::Crc32) => 16..packet.len(),
@@ -171,7 +171,7 @@ proptest! {
         key.seal_batch(&mut together, &mut Counting(seed)).unwrap();
         prop_assert_eq!(&together, &alone);
 
-        // One of them is damaged; the others come out.
+        // One of them is damaged; the others are opened.
         let bad = together.len() / 2;
         let damaged = kind != PacketKind::Null && !together.is_empty();
         if damaged {

@@ -1,4 +1,4 @@
-//! Packets against golden bytes, themselves, and damage.
+//! Tests of packets with golden bytes, round trips, and damage.
 
 mod behaviour;
 mod sessions;
@@ -8,7 +8,7 @@ use adit_wire::{Entropy, FixedEntropy};
 
 use super::*;
 
-/// Bytes that differ from call to call.
+/// A generator whose bytes differ from call to call.
 struct Counting(u8);
 
 impl Entropy for Counting {
@@ -29,7 +29,7 @@ fn payload(len: usize) -> Vec<u8> {
     (0..len).map(|j| (j * 11 + 3) as u8).collect()
 }
 
-/// A payload with room around it.
+/// A payload with space around it.
 fn roomy(key: &PacketKey, payload: &[u8]) -> Vec<u8> {
     let Room { head, tail, .. } = key.room();
     [&vec![0xee; head], payload, &vec![0xdd; tail]].concat()
@@ -48,7 +48,7 @@ fn opened(key: &PacketKey, packet: &[u8]) -> Result<Vec<u8>, CryptoError> {
     Ok(packet[range].to_vec())
 }
 
-/// Every kind under every check.
+/// All combinations of kind and check.
 fn all() -> impl Iterator<Item = (PacketKind, Check)> {
     let checks = [Check::Crc32, Check::HighwayHash];
     PacketKind::ALL

@@ -1,4 +1,4 @@
-//! Sessions: both ends, replays, reflections, recordings.
+//! Tests of sessions: both ends, replays, reflections, recordings.
 
 use adit_wire::{Broken, SlidingWindow};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn sealed(session: &mut PacketSession, text: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// What `to` makes of a packet from the other end.
+/// Opens a packet from the other end as `to`.
 fn opened(
     key: &SessionKey,
     to: &mut PacketSession,
@@ -35,7 +35,7 @@ fn accepted(key: &SessionKey, packet: &[u8], seed: u8) -> Result<(PacketSession,
     Ok((session, packet[range].to_vec()))
 }
 
-/// A client and a server that have heard each other.
+/// A client and a server that have received packets from each other.
 fn pair(cipher: SessionCipher) -> (SessionKey, PacketSession, PacketSession) {
     let key = SessionKey::new(&KEY).unwrap();
     let mut client = key.connect(cipher, &mut Counting(1)).unwrap();
@@ -77,7 +77,7 @@ fn every_length_goes_both_ways() {
     }
 }
 
-/// The layout, by hand from its description.
+/// Builds the layout from its description.
 #[test]
 fn bytes_on_the_wire() {
     let derive =
@@ -166,7 +166,7 @@ fn early_packets_may_come_late() {
     );
 }
 
-/// A recorded session can be begun again, but goes no further and is never confirmed.
+/// A recorded session can be started again, but does not continue and is never confirmed.
 #[test]
 fn a_recording_does_not_go_on() {
     let (key, mut client, mut server) = pair(SessionCipher::Aes128Gcm);
@@ -184,7 +184,7 @@ fn a_recording_does_not_go_on() {
     );
     assert!(!again.is_confirmed());
     assert_eq!(accepted(&key, &bound, 77).unwrap_err(), Broken::Unauthentic);
-    // Nor does a client take an old answer.
+    // A client does not accept an old answer either.
     let mut fresh = key
         .connect(SessionCipher::Aes128Gcm, &mut Counting(9))
         .unwrap();

@@ -1,5 +1,5 @@
-//! Two blocks to a 256-bit vector, eight vectors in step: enough chains to keep both units busy that a
-//! CPU has for rounds.
+//! AES-CFB with two blocks per 256-bit vector and eight vectors in step: enough chains for the two units
+//! that a CPU has for AES rounds.
 
 use core::arch::x86_64::*;
 
@@ -7,10 +7,10 @@ use super::{Block, MOST};
 use crate::simd::aes::{Aes, AnyKeys, Keys};
 use crate::simd::clmul256::Clmul256;
 
-/// Vectors in step.
+/// Number of vectors in step.
 const SIDE: usize = MOST / 2;
 
-/// See [`super::Chains::encrypt`]; fewer packets than [`MOST`] are left as they are.
+/// Implements [`super::Chains::encrypt`]; does nothing for fewer packets than [`MOST`].
 pub(super) fn in_step(
     keys: &AnyKeys<Clmul256>,
     packets: &mut [&mut [u8]],
@@ -76,21 +76,21 @@ fn chains<const RK: usize>(
     }
 }
 
-/// The key of a round in both halves.
+/// Returns the key of a round in both halves.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn everywhere<const RK: usize>(keys: &Keys<Clmul256, RK>, round: usize) -> __m256i {
     keys.proof().everywhere(keys.rounds()[round]).raw()
 }
 
-/// Two blocks in a vector.
+/// Gathers two blocks into a vector.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn gathered(a: &Block, b: &Block) -> __m256i {
     _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(load(a)), load(b))
 }
 
-/// The two blocks of a vector to their places.
+/// Scatters the two blocks of a vector to their places.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn scatter(two: __m256i, a: &mut Block, b: &mut Block) {

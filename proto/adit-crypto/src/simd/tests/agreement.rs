@@ -1,4 +1,4 @@
-//! The same bytes from every path and from other libraries, over lengths, places and counters.
+//! Tests that every path and other libraries compute the same bytes, over lengths, positions and counters.
 
 use chacha20::{
     ChaCha8, ChaCha12, ChaCha20,
@@ -15,7 +15,7 @@ use crate::{
     simd::{Path, Rounds},
 };
 
-/// Lengths 0..LENGTHS, each in turn.
+/// All lengths in 0..LENGTHS.
 const LENGTHS: usize = 4201;
 
 fn by_crate(rounds: Rounds, key: &[u8; 32], nonce: &[u8; 12], buf: &mut [u8]) -> [u8; 16] {
@@ -41,7 +41,7 @@ fn every_length_equals_the_crate_on_every_path() {
     dice.fill(&mut plain);
     for rounds in ALL_ROUNDS {
         let (secret, nonce) = (dice.bytes(), dice.bytes());
-        // Without optimisation every length with 8 rounds, and a selection with the others.
+        // Without optimisation: every length with 8 rounds, and a selection with the others.
         let fast = !cfg!(debug_assertions) || rounds == Rounds::EIGHT;
         for len in (0..LENGTHS).step_by(if fast { 1 } else { 13 }) {
             let mut expected = plain[..len].to_vec();
@@ -52,7 +52,7 @@ fn every_length_equals_the_crate_on_every_path() {
                 let context = || format!("{path:?}, {rounds:?}, {len} bytes");
                 assert_eq!(key.seal(&nonce, &mut buf), tag, "{}", context());
                 assert!(buf == expected, "{}", context());
-                // Opening goes the same way but for the order.
+                // Opening takes the same path except for the order.
                 if len % 17 == 0 || !cfg!(debug_assertions) {
                     assert!(key.open(&nonce, &mut buf, &tag), "{}", context());
                     assert!(buf == plain[..len], "{}", context());
@@ -62,7 +62,7 @@ fn every_length_equals_the_crate_on_every_path() {
     }
 }
 
-/// Where a kind changes between our code and AWS-LC's, a message does not.
+/// Messages do not change at the length where a kind switches between this crate's code and AWS-LC's.
 #[test]
 fn every_kind_is_the_same_on_every_path() {
     let mut dice = Dice(7);
@@ -132,7 +132,7 @@ fn counters_up_to_the_end_and_around_it() {
         for back in [1, 2, 3, 4, 5, 15, 16, 17, 31, 33, 40, 1 << 31, u32::MAX] {
             let mut state = chacha::state(&secret, &nonce);
             state[12] = 0u32.wrapping_sub(back);
-            // What lies before the end is every library's. The crate keeps the last block back.
+            // Up to the end all libraries agree. The crate keeps the last block back.
             let before = (back as usize - 1).min(48) * 64;
             let mut expected = vec![0; before];
             let by_crate = match rounds {
@@ -141,7 +141,7 @@ fn counters_up_to_the_end_and_around_it() {
                 _ => keystream::<ChaCha20>,
             };
             by_crate(&secret, &nonce, state[12], &mut expected);
-            // Behind it comes block 0 of the same nonce again, without a carry into it.
+            // Block 0 of the same nonce follows, without a carry into it.
             let mut portable = vec![0; 50 * 64 + 9];
             Path::Portable.run(ChaCha(&state, rounds, &mut portable));
             assert!(
@@ -168,7 +168,7 @@ fn counters_up_to_the_end_and_around_it() {
     }
 }
 
-/// The tag by the crate.
+/// Computes the tag with the crate.
 fn tag_by_crate(key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
     let mut reference = Poly1305::new(key.into());
     if form == Form::Bare {
@@ -185,7 +185,7 @@ fn tag_by_crate(key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
 fn the_authenticator_at_its_edges() {
     let mut dice = Dice(4);
     let mut keys: Vec<[u8; 32]> = vec![[0; 32], [0xff; 32], dice.bytes(), dice.bytes()];
-    // r = 1, 2 and 4 beside the r with every bit that the clamp leaves; pads that overflow.
+    // r = 1, 2 and 4 beside the r with every bit that the clamp allows; pads that overflow.
     for low in [1, 2, 4] {
         let mut small = [0; 32];
         small[0] = low;
@@ -216,9 +216,9 @@ fn the_authenticator_at_its_edges() {
     }
 }
 
-/// With r = 1 the sum is that of the blocks. 4q + 3 of them bring 3 · 2^128 and, reduced, 5q; the
-/// last block of the data is chosen so that the whole falls short of 2^130 by 0 to 7: on both
-/// sides of p = 2^130 - 5, where the last subtraction decides.
+/// With r = 1 the sum is that of the blocks. 4q + 3 of them contribute 3 · 2^128 and, reduced, 5q; the last
+/// block of the data is chosen so that the total is 0 to 7 below 2^130: on both sides of p = 2^130 - 5,
+/// where the last subtraction decides.
 #[test]
 fn sums_around_the_modulus() {
     let mut secret = [0; 32];

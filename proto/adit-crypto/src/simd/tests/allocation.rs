@@ -1,5 +1,5 @@
-//! Sealing and opening, the derived keys of the X variants included, allocate nothing; nor do
-//! streams, packets and sessions under a key that is there.
+//! Tests that sealing and opening, including the derived keys of the X variants, allocate nothing, and that
+//! streams, packets and sessions under an existing key do not either.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -21,16 +21,16 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: all of it is the system's allocator; counting touches no memory that it manages.
+// SAFETY: all calls go to the system's allocator; counting touches no memory that it manages.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promises are the system allocator's.
+        // SAFETY: the caller upholds the contract of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are the system allocator's.
+        // SAFETY: the caller upholds the contract of the system's allocator.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -47,7 +47,7 @@ fn messages_allocate_nothing() {
         for kind in AeadKind::ALL {
             let key = AeadKey::on_path(path, kind, &vec![1; kind.key_len()]).unwrap();
             let mut buf = vec![0; 65536];
-            // AWS-LC sets itself up at the first call.
+            // AWS-LC initializes itself at the first call.
             key.seal_in_place(&[0; 24][..kind.nonce_len()], &mut buf)
                 .unwrap();
             let before = ALLOCATIONS.get();
@@ -83,7 +83,7 @@ fn packets_allocate_nothing() {
     for kind in PacketKind::ALL {
         for check in [Check::Crc32, Check::HighwayHash] {
             let key = PacketKey::from_key(kind, check, &[1; 32]).unwrap();
-            // AWS-LC sets itself up at the first call.
+            // AWS-LC initializes itself at the first call.
             key.seal(&mut packets[0], &mut chance).unwrap();
             let before = ALLOCATIONS.get();
             key.seal(&mut packets[0], &mut chance).unwrap();
@@ -127,7 +127,7 @@ fn ssh_packets_allocate_nothing() {
     let macs = [HmacKind::Sha1, HmacKind::Sha256, HmacKind::Sha512]
         .map(|kind| HmacKey::new(kind, &[1; 32]));
     let mut before = 0;
-    // AWS-LC sets itself up in the first turn.
+    // AWS-LC initializes itself in the first iteration.
     for turn in 0..3 {
         let tag = seal.seal(&mut packet).unwrap();
         open.open(&mut packet, &tag).unwrap();

@@ -1,4 +1,4 @@
-//! HighwayHash on every path: the crate's hashes, over lengths, and of two messages at once.
+//! Tests of HighwayHash on every path against the crate, over lengths, and of two messages in parallel.
 
 use highway::{HighwayHash, Key, PortableHash};
 

@@ -1,4 +1,4 @@
-//! Every path against the published vectors, other libraries and the portable twin.
+//! Tests of every path against the published vectors, other libraries and the portable path.
 
 mod agreement;
 mod allocation;
@@ -11,7 +11,7 @@ use crate::Secret;
 
 const ALL_ROUNDS: [Rounds; 3] = [Rounds::EIGHT, Rounds::TWELVE, Rounds::TWENTY];
 
-/// The paths of this CPU but for the portable one.
+/// Returns the paths of this CPU except the portable one.
 fn wider() -> impl Iterator<Item = Path> {
     Path::available().skip(1)
 }
@@ -20,7 +20,7 @@ fn key(path: Path, rounds: Rounds, key: &[u8; 32]) -> ChaChaKey {
     ChaChaKey::new(Secret::new(*key), rounds, path)
 }
 
-/// The authenticator alone.
+/// Computes the authenticator alone.
 struct Mac<'a>(&'a [u8; 32], &'a [u8], Form);
 
 impl Task for Mac<'_> {
@@ -32,7 +32,7 @@ impl Task for Mac<'_> {
     }
 }
 
-/// A small generator (SplitMix64), so that a failure repeats.
+/// A small generator (SplitMix64), so that failures are reproducible.
 struct Dice(u64);
 
 impl Dice {

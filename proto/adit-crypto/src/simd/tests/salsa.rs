@@ -1,4 +1,4 @@
-//! Salsa20 on every path: the crate's bytes, over lengths, places and counters.
+//! Tests of Salsa20 on every path against the crate, over lengths, positions and counters.
 
 use salsa20::{
     Salsa20,
@@ -46,7 +46,7 @@ fn counters_up_to_the_end_and_around_it() {
         let mut state = salsa::state(&key, &nonce);
         state[8] = 0u32.wrapping_sub(back);
         let mut expected = by_crate(&key, &nonce, state[8], (back as usize).min(40) * 64);
-        // Behind the end comes block 0 again: the upper half is the caller's.
+        // Block 0 follows the last block: the caller handles the upper half.
         expected.extend(by_crate(&key, &nonce, 0, 2700));
         expected.truncate(2700);
         for path in Path::available() {
@@ -71,7 +71,7 @@ fn messages_side_by_side_are_as_each_alone() {
         let mut messages: Vec<([u8; 8], Vec<u8>)> = (0..count)
             .map(|at| (dice.bytes(), vec![at; dice.below(3500)]))
             .collect();
-        // Nothing at all, whole blocks, one byte more, all lanes once and twice, and datagrams.
+        // An empty message, whole blocks, one byte more, all lanes once and twice, and datagrams.
         let lens = [0, 64, 65, 1024, 1025, 2048, 1392, 1392, 23];
         for ((_, bytes), len) in messages.iter_mut().zip(lens) {
             bytes.resize(len, 7);

@@ -56,7 +56,7 @@ fn rfc_8439_encryption() {
     }
 }
 
-/// Section 2.8.2, but for the associated data, which we never have: the ciphertext is that of the
+/// Section 2.8.2 except for the associated data, which is not supported: the ciphertext is that of the
 /// document, and the one-time key that of its block 0.
 #[test]
 fn rfc_8439_aead_without_its_data() {
@@ -86,7 +86,7 @@ fn rfc_8439_aead_without_its_data() {
     }
 }
 
-/// Those of the other implementations, with 8, 12 and 20 rounds and both nonce lengths.
+/// Vectors of the other implementations, with 8, 12 and 20 rounds and both nonce lengths.
 #[test]
 fn golden_vectors_on_every_path() {
     let all = vectors("primitives");
