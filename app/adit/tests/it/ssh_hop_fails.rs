@@ -248,7 +248,7 @@ fn failures_are_named() {
     let at = ours.folder.path();
     fails(&hop("ann", loopback(free_port()), at), "connect to ssh://");
     let mute = format!("{}&dial=1s", hop("ann", origin.addr(), at));
-    fails(&mute, "dialogue with ssh://");
+    fails(&mute, "handshake with ssh://");
 }
 
 #[test]
