@@ -84,7 +84,7 @@ pub struct Listening {
     pub route: String,
     /// The transports it serves: `tcp`, `udp` or `tcp+udp`.
     pub carries: &'static str,
-    /// Sizes of the kernel's receive and send buffers of each of its UDP sockets.
+    /// Receive and send buffer sizes of each of its UDP sockets, in bytes.
     pub buffers: Option<Buffers>,
 }
 

@@ -87,7 +87,7 @@ impl Interception {
             return Err(Broken::Malformed("port 0"));
         }
         if leads_back(to, self.port) {
-            return Err(Broken::Refused("it is meant for this listener itself"));
+            return Err(Broken::Refused("its destination is this listener itself"));
         }
         Ok((Key::Source(from), to.into()))
     }
