@@ -299,7 +299,7 @@ impl Listener {
                         yield_now().await;
                     }
                     if let Err(e) = received {
-                        warn!("receiving datagrams: {e}");
+                        warn!("cannot receive datagrams: {e}");
                         sleep(Duration::from_millis(50)).await;
                     }
                 }
