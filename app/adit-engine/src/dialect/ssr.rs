@@ -48,8 +48,8 @@ impl ShadowsocksR {
             url_bytes: method.iv_len() + 30,
         };
         let doubt = format!(
-            "another password, or another method, protocol or obfs than ours ({method}, {kind}, \
-             {obfs}); a user that the server does not know; or a clock that is off by a day"
+            "another password, or another method, protocol or obfs than here ({method}, {kind}, \
+             {obfs}); an unknown user; or a clock that differs by a day"
         );
         let proof = format!("in {method} with {kind} and {obfs}");
         Ok(Self {
