@@ -1,7 +1,7 @@
-//! Which destinations a listener may reach (SEC-E2).
+//! The destinations that a listener may reach (SEC-E2).
 //!
-//! Judged on the resolved address that is then dialled, so that no spelling and no second look-up
-//! gets around it. Addresses that embed an IPv4 address are judged as that address.
+//! The check applies to the resolved address that is then connected to, so that neither a spelling nor a
+//! second lookup can evade it. Addresses that embed an IPv4 address are checked as that address.
 
 mod local_name;
 
@@ -15,19 +15,19 @@ use ipnet::IpNet;
 
 use self::local_name::Meaning;
 
-/// The rule of one listener.
+/// The access rule of one listener.
 #[derive(Debug, Clone)]
 pub struct Access {
     private: Private,
-    /// Never reached, `private` or not.
+    /// Networks that are never reached, whatever `private` allows.
     denied: Vec<IpNet>,
     smtp: bool,
-    /// Whether targets come from the configuration and not from clients.
+    /// True if targets come from the configuration and not from clients.
     configured: bool,
 }
 
 impl Access {
-    /// No rule: for the servers of hops, which the configuration names.
+    /// The rule without restrictions: for the servers of hops, which the configuration names.
     pub const FREE: Self = Self {
         private: Private::All,
         denied: Vec::new(),
@@ -35,7 +35,7 @@ impl Access {
         configured: true,
     };
 
-    /// The rule for targets that clients of a listener name. `public` listeners do not reach
+    /// Creates the rule for targets that clients of a listener request. `public` listeners do not reach
     /// port 25 either.
     #[must_use]
     pub const fn new(private: Private, public: bool) -> Self {
@@ -47,7 +47,7 @@ impl Access {
         }
     }
 
-    /// The same rule, without these networks.
+    /// Returns the same rule, which also denies the networks `denied`.
     #[must_use]
     pub(crate) fn without(mut self, denied: Vec<IpNet>) -> Self {
         self.denied = denied;
@@ -66,7 +66,7 @@ impl Access {
         }
     }
 
-    /// Whom lookups under this rule are counted on.
+    /// Returns the owner that lookups under this rule are counted against.
     pub(crate) fn asker(&self) -> Asker {
         match self.configured {
             true => Asker::Configuration,
@@ -74,7 +74,11 @@ impl Access {
         }
     }
 
-    /// Whether `addr` may be reached; otherwise the reason.
+    /// Checks that `addr` may be reached.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if it may not.
     pub fn check(&self, addr: SocketAddr) -> Result<(), String> {
         if !self.smtp && addr.port() == 25 {
             return Err("port 25 (mail) is not reachable from a public listener".to_owned());
@@ -86,13 +90,13 @@ impl Access {
         } else {
             Err(format!(
                 "{ip} is a private address or this machine's own; the listener's `allow_private` does \
-                 not name it"
+                 not list it"
             ))
         }
     }
 
-    /// Whether a client may ask hops for `target`, as far as that can be told without looking a
-    /// name up: the last hop does that, and may find another address than this machine would.
+    /// Checks that a client may request `target` from hops, as far as this can be decided without a lookup:
+    /// the last hop resolves the name, and may find a different address than this machine would.
     pub(crate) fn check_named(&self, target: &Target) -> Result<(), String> {
         if let Host::Ip(ip) = target.host {
             self.denies(unmap(ip))?;
@@ -106,21 +110,21 @@ impl Access {
         };
         match meaning {
             Meaning::Address(ip) if is_private(ip) && !self.names(unmap(ip)) => {}
-            // Which of its networks that is, the name does not tell.
+            // The name does not show which of the networks it belongs to.
             Meaning::Inside if !matches!(self.private, Private::Nets(_)) => {}
-            // Datagrams in a stream say by themselves where they go, and only the hop reads it.
+            // UDP-over-TCP datagrams contain their own destinations, which only the hop reads.
             _ if uot::version(target).is_some() => {
-                return Err("datagrams in a stream are for the listener, not for a hop".to_owned());
+                return Err("UDP over TCP is for the listener itself, not for a hop".to_owned());
             }
             _ => return Ok(()),
         }
         Err(format!(
-            "{} is in a private network; the listener's `allow_private` does not name it",
+            "{} is in a private network; the listener's `allow_private` does not list it",
             target.host
         ))
     }
 
-    /// Whether `allow_private` names `ip`.
+    /// Returns true if `allow_private` lists `ip`.
     fn names(&self, ip: IpAddr) -> bool {
         match &self.private {
             Private::All => true,
@@ -129,29 +133,29 @@ impl Access {
         }
     }
 
-    /// Whether clients are judged at all.
+    /// Returns true if nothing is restricted.
     pub(crate) const fn is_open(&self) -> bool {
         matches!(self.private, Private::All) && self.denied.is_empty()
     }
 }
 
-/// Whether `ip` belongs to an interface of this machine: a socket can be bound to it.
+/// Returns true if `ip` belongs to an interface of this machine, that is, if a socket can be bound to it.
 ///
-/// Otherwise a server's public address would lead to what it only serves locally.
+/// Without this check, a server's public address would lead to services that it only offers locally.
 fn is_own(ip: IpAddr) -> bool {
     use std::sync::OnceLock;
-    /// With `ip_nonlocal_bind` every address can be bound; then nothing can be told this way.
+    /// False if `ip_nonlocal_bind` is set: then every address can be bound, and the check proves nothing.
     static TELLS: OnceLock<bool> = OnceLock::new();
     let tells = || !may_be_own(Ipv4Addr::new(192, 0, 2, 1).into());
     *TELLS.get_or_init(tells) && may_be_own(ip)
 }
 
-/// As [`is_own`], and true where nothing can be told.
+/// Does the same as [`is_own`], but returns true where the check proves nothing.
 pub(crate) fn may_be_own(ip: IpAddr) -> bool {
     std::net::UdpSocket::bind((ip, 0)).is_ok()
 }
 
-/// Whether `ip` is not a public unicast address.
+/// Returns true if `ip` is not a public unicast address.
 #[must_use]
 pub fn is_private(ip: IpAddr) -> bool {
     match ip {
@@ -163,7 +167,7 @@ pub fn is_private(ip: IpAddr) -> bool {
     }
 }
 
-/// Blocks of the IANA special-purpose registry, and the one public cloud metadata address.
+/// Blocks of the IANA special-purpose registry, and the only public cloud metadata address.
 const PRIVATE_V4: &[(Ipv4Addr, u8)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -211,7 +215,7 @@ fn private_v6(ip: Ipv6Addr) -> bool {
     })
 }
 
-/// The IPv4 address inside a mapped, NAT64 or 6to4 address.
+/// Returns the IPv4 address embedded in a mapped, NAT64 or 6to4 address.
 fn embedded_v4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     let s = ip.segments();
     let pair = |a: u16, b: u16| Ipv4Addr::from((u32::from(a) << 16) | u32::from(b));

@@ -1,4 +1,4 @@
-//! What is known of one user: counters, open sessions, and the way to end them.
+//! The state of one user: counters, and the means to end open sessions.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -12,8 +12,8 @@ use adit_wire::source_network;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-/// A user of a keyed listener. One object for all of his sessions; made when the first begins, so
-/// that a user who never comes costs nothing.
+/// A user of a keyed listener. All of a user's sessions share one account, which is created with the
+/// first of them: a user who never connects takes no memory.
 #[derive(Debug, Default)]
 pub struct Account {
     up: AtomicU64,
@@ -24,11 +24,11 @@ pub struct Account {
     udp: AtomicU64,
     gone: AtomicBool,
     leave: Arc<Notify>,
-    /// Whether it is one user's, and not that of all who have the same key.
+    /// True for the account of one user; false for that of all clients with the same key.
     one_user: bool,
 }
 
-/// What a user has used, since the start or since it was last cleared.
+/// Usage of a user since the start, or since the counters were last cleared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Payload bytes from the client.
@@ -39,14 +39,14 @@ pub struct Usage {
     pub packets_up: u64,
     /// Datagrams to the client.
     pub packets_down: u64,
-    /// TCP sessions begun.
+    /// Number of TCP sessions started.
     pub tcp_sessions: u64,
-    /// UDP sessions begun.
+    /// Number of UDP sessions started.
     pub udp_sessions: u64,
 }
 
 impl Usage {
-    /// Both added.
+    /// Returns the sum of two usages.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Usage {
 }
 
 impl Account {
-    /// The account of one user, who has a share of what there is.
+    /// Creates the account of one user, who has a quota of their own.
     pub(crate) fn of_a_user() -> Self {
         Self {
             one_user: true,
@@ -69,13 +69,13 @@ impl Account {
         }
     }
 
-    /// Whether it is one user's, and not that of all who have the same key.
+    /// True for the account of one user; false for that of all clients with the same key.
     pub(crate) const fn is_one_user(&self) -> bool {
         self.one_user
     }
 
-    /// What was used so far; with `clear` counting begins anew, and nothing is counted twice or
-    /// lost.
+    /// Returns the usage so far. If `clear` is set, the counters start again from zero; nothing is counted
+    /// twice or lost.
     #[must_use]
     pub fn usage(&self, clear: bool) -> Usage {
         let read = |counter: &AtomicU64| {
@@ -95,35 +95,35 @@ impl Account {
         }
     }
 
-    /// Counts a TCP session that begins.
+    /// Counts a new TCP session.
     pub(crate) fn begin_tcp(&self) {
         self.tcp.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a UDP session that begins.
+    /// Counts a new UDP session.
     pub(crate) fn begin_udp(&self) {
         self.udp.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a datagram from the client.
+    /// Counts a datagram from the client with `n` bytes of payload.
     pub(crate) fn packet_up(&self, n: usize) {
         self.packets_up.fetch_add(1, Ordering::Relaxed);
         self.up.fetch_add(n as u64, Ordering::Relaxed);
     }
 
-    /// Counts a datagram to the client.
+    /// Counts a datagram to the client with `n` bytes of payload.
     pub(crate) fn packet_down(&self, n: usize) {
         self.packets_down.fetch_add(1, Ordering::Relaxed);
         self.down.fetch_add(n as u64, Ordering::Relaxed);
     }
 
-    /// Ends every session of the user, those that begin from now on too.
+    /// Ends all sessions of the user, and those that start later.
     pub(crate) fn end(&self) {
         self.gone.store(true, Ordering::Release);
         self.leave.notify_waiters();
     }
 
-    /// Ready when the user is removed; `None` if they have been already.
+    /// Returns a future that completes when the user is removed; `None` if the user was removed already.
     pub(crate) fn leaves(&self) -> Option<Pin<Box<OwnedNotified>>> {
         let mut leave = Box::pin(self.leave.clone().notified_owned());
         leave.as_mut().enable();
@@ -131,10 +131,10 @@ impl Account {
         (!gone).then_some(leave)
     }
 
-    /// Does `work` until it is done or the user has been removed; `None` is the latter.
+    /// Runs `work` until it completes or the user is removed; returns `None` in the latter case.
     pub(crate) async fn during<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut leave = std::pin::pin!(self.leave.notified());
-        // First the ear, then the look: a removal between the two is heard.
+        // Subscribe before reading the flag, so that a removal in between is noticed.
         leave.as_mut().enable();
         if self.gone.load(Ordering::Acquire) {
             return None;
@@ -147,7 +147,7 @@ impl Account {
     }
 }
 
-/// Does `work` for a user who may be removed meanwhile, or for nobody in particular.
+/// Runs `work` until it completes or the user, if there is one, is removed.
 pub(crate) async fn during<T>(
     account: Option<&Account>,
     work: impl Future<Output = T>,
@@ -158,17 +158,17 @@ pub(crate) async fn during<T>(
     }
 }
 
-/// Whom the lookups of a client are counted on: the user, and where they come from, since one key can
-/// be that of many.
+/// Returns the owner that a client's lookups are counted against: the user together with the network of
+/// the source address, since many clients can share one key.
 pub(crate) fn asker(account: Option<&Arc<Account>>, from: IpAddr) -> Asker {
     Asker::Client {
-        // As long as a session of theirs is open, nobody else has this address.
+        // The address of the account is unique while a session of the user is open.
         user: account.map_or(0, |account| Arc::as_ptr(account).addr() as u64),
         source: source_network(from),
     }
 }
 
-/// An open session; counted as closed when dropped, however it ends.
+/// An open session. It is counted as closed when dropped, however it ends.
 pub(crate) struct Open<'a>(&'a Meter);
 
 impl<'a> Open<'a> {
@@ -184,7 +184,7 @@ impl Drop for Open<'_> {
     }
 }
 
-/// Counts for a listener and for a user at once.
+/// A counter that adds to those of a listener and of a user.
 pub(crate) struct Both<'a> {
     pub(crate) meter: &'a Meter,
     pub(crate) account: Option<&'a Arc<Account>>,

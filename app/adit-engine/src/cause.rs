@@ -1,72 +1,72 @@
-//! Why a connection did not come about: typed where it is found out, so that whoever answers a
-//! client, tries another server or counts failures asks this and no text and no kind of I/O error.
+//! The typed cause of a failed connection. It is determined where the failure occurs, so that code that
+//! answers a client, tries another server or counts failures does not examine texts or I/O error kinds.
 
 use std::io;
 
 use adit_socks::Reply;
 
-/// Why a connection did not come about.
+/// The cause of a failed connection.
 ///
-/// A hop that passes on what a server further away has said keeps the cause: its client learns
-/// what a direct connection would have told it.
+/// A hop that passes on an error of a more distant server keeps its cause: the client of the hop learns
+/// the same as it would from a direct connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
-    /// Our rules forbid it.
+    /// The local rules forbid the request.
     Denied,
-    /// This listener or chain has no such service.
+    /// This listener or chain does not support the request.
     Unsupported,
-    /// There is no socket for addresses of this family.
+    /// This machine has no socket for addresses of this family.
     AddressFamily,
     /// The name has no address.
     UnknownName,
-    /// No route to the host, or nobody there answers.
+    /// There is no route to the host, or it does not answer.
     HostUnreachable,
-    /// No route to the network.
+    /// There is no route to the network.
     NetworkUnreachable,
-    /// Nobody listens at the port.
+    /// No process listens on the port.
     ConnectionRefused,
-    /// The connection was cut off.
+    /// The connection was reset.
     ConnectionReset,
-    /// There was no answer in time.
+    /// No answer arrived in time.
     TimedOut,
-    /// A server closed in the middle of the dialogue.
+    /// A server closed the connection during the handshake.
     Closed,
-    /// A server does not speak the protocol, or has another key.
+    /// A server does not implement the protocol, or has a different key.
     Malformed,
-    /// A hop's server is not the one that it should be.
+    /// A hop's server failed to prove its identity.
     Untrusted,
-    /// A hop's server and this end have no algorithm in common.
+    /// A hop's server and this client have no algorithm in common.
     Incompatible,
-    /// A hop's server refuses the login.
+    /// A hop's server refused the login.
     LoginRefused,
-    /// A hop's server forbids what was asked of it.
+    /// A hop's server forbids the request.
     DeniedByServer,
-    /// A hop's server has no such service.
+    /// A hop's server does not support the request.
     UnsupportedByServer,
-    /// A hop's server has failed, and does not say how.
+    /// A hop's server failed without a specific reason.
     FailedAtServer,
-    /// A limit of ours or of this machine is reached.
+    /// A limit of adit or of this machine is reached.
     Exhausted,
-    /// Anything else that the system says.
+    /// Any other error of the system.
     System,
 }
 
 /// The party at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Party {
-    /// The client asked for something impossible.
+    /// The client: its request is impossible.
     Client,
-    /// The target or a hop does not answer as it should.
+    /// The target or a hop: it does not answer as it should.
     Upstream,
-    /// Our rules forbid it.
+    /// The local rules: they forbid the request.
     Policy,
-    /// Our own machine is short of something.
+    /// This machine: it lacks a resource.
     Local,
 }
 
 impl Cause {
-    /// What the system's error means, or the message of a peer that is in it.
+    /// Returns the cause for an I/O error, or for the message of a peer that it contains.
     #[must_use]
     pub fn of(why: &io::Error) -> Self {
         use io::ErrorKind as K;
@@ -87,7 +87,7 @@ impl Cause {
         }
     }
 
-    /// What has no kind of its own in the standard library.
+    /// Returns the cause for an OS error code that has no `ErrorKind` of its own.
     const fn of_code(code: i32) -> Self {
         if cfg!(target_os = "linux") {
             match code {
@@ -101,7 +101,7 @@ impl Cause {
         Self::System
     }
 
-    /// Who is at fault.
+    /// Returns the party at fault.
     #[must_use]
     pub const fn party(self) -> Party {
         match self {
@@ -112,8 +112,8 @@ impl Cause {
         }
     }
 
-    /// Whether the same request may succeed later as everything is. What a rule, a key or a
-    /// capability decides stays as it is until somebody changes it.
+    /// Returns true if the same request may succeed later without a change of configuration. Decisions of a
+    /// rule, a key or a capability stay the same until a person changes them.
     #[must_use]
     pub const fn may_retry(self) -> bool {
         !matches!(
@@ -129,8 +129,8 @@ impl Cause {
         )
     }
 
-    /// Whether a hop's server that says this has judged the target, or tells how its own attempt
-    /// to reach it went. A server that is short of something, or of us, may be worse than others.
+    /// Returns true if the cause, reported by a hop's server, is about the target: a decision on it or the
+    /// result of an attempt to reach it. Other causes suggest that another server may do better.
     pub(crate) const fn is_of_the_target(self) -> bool {
         matches!(
             self,
@@ -142,7 +142,7 @@ impl Cause {
         )
     }
 
-    /// The SOCKS5 reply for it (RFC 1928 section 6).
+    /// Returns the SOCKS5 reply for this cause (RFC 1928 section 6).
     #[must_use]
     pub const fn socks_reply(self) -> Reply {
         match self {
@@ -164,7 +164,7 @@ impl Cause {
         }
     }
 
-    /// What the SOCKS5 reply of a hop's server means.
+    /// Returns the cause for the SOCKS5 reply of a hop's server.
     #[must_use]
     pub(crate) const fn of_socks_reply(reply: Reply) -> Self {
         match reply {
@@ -179,7 +179,7 @@ impl Cause {
         }
     }
 
-    /// The HTTP status for it (RFC 9110 section 15).
+    /// Returns the HTTP status for this cause (RFC 9110 section 15).
     #[must_use]
     pub const fn http_status(self) -> u16 {
         match (self, self.party()) {
@@ -190,7 +190,7 @@ impl Cause {
         }
     }
 
-    /// A short name for logs, metrics and headers: a token of RFC 9110 section 5.6.2.
+    /// Returns a short name for logs, metrics and headers: a token of RFC 9110 section 5.6.2.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {

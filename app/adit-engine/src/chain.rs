@@ -1,4 +1,4 @@
-//! From the hops of a plan to connectors.
+//! Conversion of a plan's hops to connectors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::ssh::SshHop;
 use crate::udp::Filter;
 use crate::{Health, Router, StartError};
 
-/// The router of one listener: its targets are judged by its own access rule.
+/// Creates the router of one listener, whose access rule applies to its targets.
 /// `kcp` counts for hops over KCP.
 pub(crate) async fn router(
     route: &Route,
@@ -56,10 +56,10 @@ pub(crate) async fn router(
     });
     let relays = matches!(&listen.kind, ListenKind::Shadowsocks(server)
         if matches!(server.role, SsRole::Relay { .. }));
-    // The servers behind a relay are its operator's, wherever they are.
+    // The operator of a relay configures the servers behind it, so they may be anywhere.
     let end = if relays { free() } else { guarded };
     let judged = |chain: Arc<dyn Connector>, plan: &Chain| -> Arc<dyn Connector> {
-        // Without hops the addresses themselves are judged.
+        // Without hops the resolved addresses are checked.
         if relays || access.is_open() || plan.hops.is_empty() {
             return chain;
         }
@@ -75,7 +75,7 @@ pub(crate) async fn router(
         let way = judged(way, &rule.via);
         rules.push(RuleWay {
             matches: rule.matches.clone(),
-            // What is dialled here is judged then, see `denied`.
+            // Targets that are connected to from here are checked then, see `denied`.
             resolve: rule.resolve && !(straight && is_reject(&rule.via)),
             way,
         });
@@ -89,9 +89,9 @@ fn is_reject(via: &Chain) -> bool {
     via.hops == [Stage::One(HopPlan::Reject)]
 }
 
-/// The networks that the first rules of a route reject, names included. They hold at the moment in
-/// which an address is dialled or written to, so that neither a name that changes its addresses nor
-/// a later datagram of an association gets there.
+/// Returns the networks that the first rules of a route reject, names included. They are checked when an
+/// address is connected or sent to, so that neither a name with changing addresses nor a later datagram of
+/// an association reaches them.
 fn denied(route: &Route) -> Vec<IpNet> {
     let rules = route.rules.iter().take_while(|rule| is_reject(&rule.via));
     let matches = rules.filter(|rule| rule.resolve).flat_map(|r| &r.matches);
@@ -102,7 +102,7 @@ fn denied(route: &Route) -> Vec<IpNet> {
     nets.collect()
 }
 
-/// The chain is a fold: each hop reaches its server through what stands before it.
+/// Creates a chain by folding: each hop reaches its server through the connector before it.
 async fn chain(
     plan: &Chain,
     end: &Arc<dyn Connector>,
@@ -132,7 +132,7 @@ async fn chain(
     Ok(via)
 }
 
-/// This machine's sockets without a rule, for servers that the configuration names.
+/// Returns a direct connector without restrictions, for servers that the configuration names.
 #[must_use]
 pub(crate) fn free() -> Arc<dyn Connector> {
     straight(FastOpen::Off)
@@ -148,7 +148,7 @@ fn straight(fast_open: FastOpen) -> Arc<dyn Connector> {
     })
 }
 
-/// What leads to a hop's server in place of connections.
+/// Creates the carrier that leads to a hop's server instead of TCP.
 pub(crate) fn carrier(
     plan: &ServerHop,
     carried: &adit_config::Kcp,
@@ -159,7 +159,7 @@ pub(crate) fn carrier(
     Ok(Arc::new(carrier))
 }
 
-/// A hop over `via`; `first` if nothing stands before it.
+/// Creates a hop over `via`; `first` is true if there is no hop before it.
 pub(crate) async fn server_hop(
     plan: &ServerHop,
     via: &Arc<dyn Connector>,
@@ -177,7 +177,7 @@ pub(crate) async fn server_hop(
         }
         Some(Carried::Kcp(carried)) => {
             let carrier = carrier(plan, carried, kcp.clone())?;
-            // As kcptun does: what differs at the other end is said before anybody needs it.
+            // As in kcptun, mismatches are reported before the first connection.
             if carried.kcptun {
                 carrier.begin();
             }
@@ -189,7 +189,7 @@ pub(crate) async fn server_hop(
         Some(_) if !first => return Err(StartError::PluginBehind(plan.server.clone())),
         Some(plugin) => Some(Arc::new(start_plugin(plugin, &plan.server).await?)),
     };
-    // What stands before this hop, or a carrier, opens connections in its own way.
+    // The hop before this one, or its carrier, opens connections differently.
     let begun = |fast_open: bool| match fast_open && first && plan.carried.is_none() {
         true => straight(FastOpen::On),
         false => via.clone(),
@@ -225,7 +225,7 @@ pub(crate) async fn server_hop(
             let name = plan.name();
             let dated = crate::probe::is_dated(&keys);
             let health = Arc::new(Health::new(name, keys.key().id().to_string(), dated));
-            // A legacy cipher makes something of any bytes, and method `none` has no key.
+            // A legacy cipher decrypts any bytes, and the method `none` has no key.
             if matches!(method.edition(), Edition::Aead | Edition::Aead2022) {
                 health.asking(Check {
                     via: via.clone(),
@@ -247,7 +247,7 @@ pub(crate) async fn server_hop(
             hop(dialect, plan, &begun(ssr.fast_open), plugin)
         }
         HopKind::Ssh(ssh) => Arc::new(SshHop::new(plan, ssh, via.clone())?),
-        // What the far end of the carrier leads to.
+        // The remote end of the carrier chooses the target.
         HopKind::Far => via.clone(),
     })
 }
@@ -257,7 +257,7 @@ async fn start_plugin(plugin: &Plugin, server: &Target) -> Result<Host, StartErr
     Ok(Host::start(spec(plugin), Side::Client { remote }).await?)
 }
 
-/// What a plan says of a plugin, for its host.
+/// Returns the plugin's configuration for its host.
 pub(crate) fn spec(plugin: &Plugin) -> Spec {
     Spec {
         program: plugin.program.clone(),

@@ -1,9 +1,9 @@
-//! Requests that come back to this process through its own hops.
+//! Detection of requests that come back to this process through its own hops.
 //!
-//! A plan that says so is refused before it runs. Names, addresses that turn out to be ours and
-//! plans that are changed while they run are found here: a connection that this process makes to
-//! itself is remembered, so that the listener that accepts it knows how often the request has
-//! been here.
+//! Plans with an obvious loop are refused before they run. This module finds the others, caused by names,
+//! by addresses that belong to this machine, and by changes at run time: a connection of this process to
+//! itself is remembered, so that the listener that accepts it can count how often the request has come
+//! back.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -16,43 +16,43 @@ use tokio::net::TcpStream;
 
 use crate::Peer;
 
-/// How often a request may come back. Listeners that lead to each other on purpose are fewer.
+/// Maximum number of times that a request may come back. Intentional chains of listeners are shorter.
 pub(crate) const MOST: u8 = 8;
-/// Connections to our own ports that are remembered until they are accepted.
+/// Maximum number of connections to this process that are remembered until they are accepted.
 const REMEMBERED: usize = 1024;
 
 tokio::task_local! {
-    /// How often the request that a task works for has come back.
+    /// Number of times that the request of the current task has come back.
     static ROUNDS: u8;
 }
 
-/// A bit for each port on which this process listens, or has listened. Connections to other ports
-/// do not come back, and most go there: they need neither the lock nor their own address.
+/// A bit for each port that this process listens on, or has listened on. Connections to other ports do
+/// not come back: most connections need neither the lock nor the local address.
 static PORTS: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
 static MADE: Mutex<Option<Made>> = Mutex::new(None);
-/// Connections in [`MADE`], to be read without its lock.
+/// Number of connections in [`MADE`], readable without its lock.
 static PENDING: AtomicUsize = AtomicUsize::new(0);
 
-/// Connections of this process to this machine, by their own address.
+/// Connections of this process to this machine, by their local address.
 #[derive(Default)]
 struct Made {
     rounds: HashMap<SocketAddr, u8>,
     order: VecDeque<SocketAddr>,
 }
 
-/// Does `work` for a request that has come back as often.
+/// Runs `work` for a request that has come back `rounds` times.
 pub(crate) fn scope<F: Future>(rounds: u8, work: F) -> impl Future<Output = F::Output> {
     ROUNDS.scope(rounds, work)
 }
 
-/// This process listens on `port`.
+/// Records that this process listens on `port`.
 pub(crate) fn listens_on(port: u16) {
     let (word, bit) = place(port);
     word.fetch_or(bit, Ordering::Relaxed);
 }
 
-/// This process accepts connections that were on their way to any port (`REDIRECT`).
+/// Records that this process accepts connections to any port (`REDIRECT`).
 pub(crate) fn listens_on_all() {
     for word in &PORTS {
         word.store(u64::MAX, Ordering::Relaxed);
@@ -63,7 +63,7 @@ fn place(port: u16) -> (&'static AtomicU64, u64) {
     (&PORTS[usize::from(port >> 6)], 1 << (port & 63))
 }
 
-/// Notes a connection to one of `candidates`, if that is a listener of this process.
+/// Records a connection to one of `candidates`, if it is a listener of this process.
 pub(crate) fn made(connection: &TcpStream, candidates: &[SocketAddr]) {
     let is_ours = |to: &SocketAddr| {
         let (word, bit) = place(to.port());
@@ -94,7 +94,7 @@ pub(crate) fn made(connection: &TcpStream, candidates: &[SocketAddr]) {
     PENDING.store(made.rounds.len(), Ordering::Release);
 }
 
-/// How often the request of a connection that was accepted has come back: 0 if others made it.
+/// Returns how often the request of an accepted connection has come back: 0 if another process made it.
 pub(crate) fn rounds(peer: &Peer) -> u8 {
     let ip = unmap(peer.remote.ip());
     if ip != unmap(peer.local.ip()) || PENDING.load(Ordering::Acquire) == 0 {

@@ -7,8 +7,8 @@ use adit_wire::Entropy;
 
 /// The users of a proxy listener.
 ///
-/// Only keyed digests are kept. Every attempt is compared with every user: neither the time nor
-/// the order of look-ups tells whether a name exists.
+/// Only keyed digests are stored. Every attempt is compared with all users, so that neither the duration
+/// nor the order of lookups reveals if a name exists.
 pub(crate) struct Credentials {
     hasher: CredentialHasher,
     digests: Vec<CredentialDigest>,
@@ -26,12 +26,12 @@ impl Credentials {
         Self { hasher, digests }
     }
 
-    /// Whether users are configured at all.
+    /// Returns true if users are configured.
     pub(crate) fn required(&self) -> bool {
         !self.digests.is_empty()
     }
 
-    /// Whether the pair is a user's.
+    /// Returns true if the pair belongs to a user.
     pub(crate) fn known(&self, user: &[u8], password: &[u8]) -> bool {
         let attempt = self.hasher.digest(&[user, password]);
         self.digests
@@ -44,7 +44,7 @@ impl adit_socks::Credentials for Credentials {
     fn required(&self) -> bool {
         self.required()
     }
-    /// Without users any pair is good: some clients offer nothing but a stored password.
+    /// Accepts any pair if there are no users: some clients can only offer a stored password.
     fn check(&self, user: &[u8], password: &[u8]) -> bool {
         !self.required() || self.known(user, password)
     }

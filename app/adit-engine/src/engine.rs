@@ -1,4 +1,4 @@
-//! A plan made to run, and changed while it runs.
+//! The running plan, and changes to it at run time.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,20 +19,20 @@ use crate::serve::{Descriptors, Gate};
 use crate::udp::Associations;
 use crate::{Roster, Router, StartError};
 
-/// A running plan. Routes can be added and removed; everything else goes on.
+/// A running plan. Routes can be added and removed without disturbing the others.
 pub struct Engine {
     gate: Arc<Gate>,
     associations: Arc<Associations>,
-    /// What was seen under each key.
+    /// Salts and sessions seen under each key.
     replays: Replays,
-    /// When it began.
+    /// Start time of the engine.
     started: Unix,
-    /// What all KCP sessions count, of listeners and of hops.
+    /// Counters of all KCP sessions, of listeners and of hops.
     kcp: Arc<adit_kcp::Counters>,
     running: Mutex<Vec<Running>>,
 }
 
-/// A listener and its tasks, which end with it.
+/// A listener and its tasks; dropping it ends them.
 struct Running {
     listening: Listening,
     router: Arc<Router>,
@@ -51,7 +51,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Ends the listener; once this is done its port is free.
+    /// Stops the listener. Its port is free when this returns.
     async fn stop(&mut self) {
         self.tasks.shutdown().await;
         self.kept.stop().await;
@@ -66,7 +66,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// A keyed listener and whom it serves.
+/// A keyed listener and its users.
 #[derive(Debug, Clone)]
 pub struct Server {
     /// The listener.
@@ -75,27 +75,32 @@ pub struct Server {
     pub roster: Arc<Roster>,
 }
 
-/// A listener that accepts.
+/// An open listener.
 #[derive(Debug, Clone)]
 pub struct Listening {
-    /// The address.
+    /// The bound address.
     pub addr: SocketAddr,
-    /// The route it belongs to.
+    /// Name of the route it belongs to.
     pub route: String,
-    /// Whether it takes connections, datagrams or both.
+    /// The transports it serves: `tcp`, `udp` or `tcp+udp`.
     pub carries: &'static str,
-    /// What the system gave each of its UDP sockets for datagrams that wait.
+    /// Receive and send buffer sizes of each of its UDP sockets, in bytes.
     pub buffers: Option<Buffers>,
 }
 
 impl Engine {
-    /// Binds every listener and begins to accept. Nothing is left running on an error.
+    /// Binds every listener and starts to accept connections.
     ///
-    /// How many connections there may be follows from the limit of open descriptors, which stays as it
-    /// is. A program that wants more raises it before.
+    /// The maximum number of connections follows from the limit on open descriptors (`RLIMIT_NOFILE`), which
+    /// this function does not change. Raise the limit first if you need more.
     ///
-    /// In a runtime of several threads, flows that keep a processor busy go to threads of their own,
-    /// which begin with the first of them: see [`adit_stream::lane`].
+    /// In a multi-threaded runtime, flows that keep a processor busy move to threads of their own, which
+    /// are started with the first such flow: see [`adit_stream::lane`].
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StartError`] if a listener cannot be bound or its settings cannot be used. In this case
+    /// nothing is left running.
     pub async fn start(plan: &Plan) -> Result<Self, StartError> {
         let fitting = limits::max_connections(limits::nofile());
         let descriptors = Arc::new(Descriptors::new(fitting.saturating_mul(2)));
@@ -113,10 +118,14 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Begins one more route: all of its listeners, or none.
+    /// Starts one more route: all of its listeners, or none.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StartError`] if one of its listeners cannot be opened.
     pub async fn add(&self, route: &Route) -> Result<Vec<Listening>, StartError> {
-        // First: who connects sooner is refused by the system and tries again, and not met with the
-        // silence that a request from before the start gets.
+        // Wait before binding: a client that connects too early is then refused by the system and retries,
+        // instead of meeting the silence that a request from before the start is answered with.
         if route.listen.iter().any(listener::is_strict) {
             self.second_turned().await;
         }
@@ -129,8 +138,8 @@ impl Engine {
         Ok(listening)
     }
 
-    /// Ends the listeners of a route; says whether there were any. Open connections go on, the
-    /// sessions of its users and its datagrams do not.
+    /// Closes the listeners of a route and returns true if there were any. Open connections continue;
+    /// the sessions of its users and its datagrams end.
     pub fn remove(&self, route: &str) -> bool {
         let mut running = self.lock();
         let before = running.len();
@@ -138,7 +147,7 @@ impl Engine {
         running.len() < before
     }
 
-    /// As [`remove`](Self::remove), and waits until the ports are free and plugins have ended.
+    /// Does the same as [`remove`](Self::remove), then waits until the ports are free and plugins have ended.
     pub async fn end(&self, route: &str) -> bool {
         let ended: Vec<Running> = {
             let mut running = self.lock();
@@ -153,9 +162,14 @@ impl Engine {
         any
     }
 
-    /// Sends the requests of a route that runs by the rules and the chain of `route` from now on;
-    /// says whether there is one of this name and as many listeners. Open connections stay on
-    /// their way.
+    /// Applies the rules and the chain of `route` to new requests of the running route of that name. Open
+    /// connections keep their chain.
+    ///
+    /// Returns false, and changes nothing, if no such route runs or its number of listeners differs.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StartError`] if the new chain cannot be built.
     pub async fn reroute(&self, route: &Route) -> Result<bool, StartError> {
         let routers: Vec<Arc<Router>> = {
             let running = self.lock();
@@ -175,13 +189,13 @@ impl Engine {
         Ok(true)
     }
 
-    /// The listeners, in the order in which they were begun.
+    /// Returns all listeners, in the order in which they were opened.
     #[must_use]
     pub fn listening(&self) -> Vec<Listening> {
         self.lock().iter().map(|r| r.listening.clone()).collect()
     }
 
-    /// The keyed listeners, in the order in which they were begun.
+    /// Returns the keyed listeners, in the order in which they were opened.
     #[must_use]
     pub fn servers(&self) -> Vec<Server> {
         let server = |r: &Running| {
@@ -193,13 +207,13 @@ impl Engine {
         self.lock().iter().filter_map(server).collect()
     }
 
-    /// Connections open now.
+    /// Returns the number of connections that are open now.
     #[must_use]
     pub fn open_connections(&self) -> usize {
         self.gate.open()
     }
 
-    /// Payload and sessions of each listener so far, in the order in which they were begun.
+    /// Returns payload and session counts of each listener since it was opened, in the order of opening.
     #[must_use]
     pub fn traffic(&self) -> Vec<(Listening, Counts)> {
         let running = self.lock();
@@ -208,7 +222,7 @@ impl Engine {
             .collect()
     }
 
-    /// Payload carried by all listeners so far.
+    /// Returns the sum of the payload and session counts of all listeners.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.lock()
@@ -223,13 +237,13 @@ impl Engine {
             })
     }
 
-    /// What the KCP sessions of all listeners and hops have counted so far.
+    /// Returns the counters of the KCP sessions of all listeners and hops.
     #[must_use]
     pub fn kcp_counts(&self) -> adit_kcp::Counts {
         self.kcp.counts()
     }
 
-    /// Stops accepting, and lets open connections go on for at most `drain`.
+    /// Stops accepting, and lets open connections continue for at most `drain`.
     pub async fn stop(&self, drain: Duration) {
         let mut running = std::mem::take(&mut *self.lock());
         for listener in &mut running {
@@ -270,8 +284,8 @@ impl Engine {
         })
     }
 
-    /// Waits for the end of the second in which the engine began: strict listeners refuse what is
-    /// stamped with it, so nobody should find them before.
+    /// Waits for the end of the second in which the engine started. Strict listeners refuse requests
+    /// stamped with that second, so clients should not be able to connect before it is over.
     async fn second_turned(&self) {
         if ambient::unix() <= self.started {
             let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -280,7 +294,7 @@ impl Engine {
         }
     }
 
-    /// A panic of another thread leaves the list whole.
+    /// Ignores poisoning: a panic of another thread leaves the list intact.
     fn lock(&self) -> MutexGuard<'_, Vec<Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! What failed, and where.
+//! Errors of accepting a request and of opening a stream, with the step that failed.
 
 use std::io;
 
@@ -6,22 +6,22 @@ use adit_wire::Broken;
 
 use crate::cause::{Cause, Party};
 
-/// Why no stream to a target could be opened.
+/// The error of an attempt to open a stream to a target.
 #[derive(Debug, thiserror::Error)]
 #[error("{stage}: {why}")]
 pub struct DialError {
     /// The step that failed.
     pub stage: Stage,
-    /// Why it failed.
+    /// The cause, typed.
     pub cause: Cause,
-    /// What the system or the peer said.
+    /// The error of the system, or the message of the peer.
     pub why: io::Error,
 }
 
 /// The step of a connection that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Stage {
-    /// The router.
+    /// Choosing the route.
     #[error("route")]
     Route,
     /// Looking up a name.
@@ -30,14 +30,14 @@ pub enum Stage {
     /// Connecting to the target itself.
     #[error("connect")]
     Connect,
-    /// Connecting to a hop's server.
+    /// Connecting to the server of a hop.
     #[error("connect to {hop}")]
     Dial {
         /// The hop, as `dialect://host:port`.
         hop: String,
     },
-    /// The dialogue with a hop's server.
-    #[error("dialogue with {hop}")]
+    /// The handshake with the server of a hop.
+    #[error("handshake with {hop}")]
     Dialect {
         /// The hop, as `dialect://host:port`.
         hop: String,
@@ -45,14 +45,14 @@ pub enum Stage {
 }
 
 impl DialError {
-    /// What the system said in a step, with the cause that its error stands for.
+    /// Creates an error with the [`Cause`] that `why` corresponds to.
     #[must_use]
     pub fn new(stage: Stage, why: io::Error) -> Self {
         let cause = Cause::of(&why);
         Self { stage, cause, why }
     }
 
-    /// A name was not found, or nobody has told its addresses.
+    /// Creates the error of a name that was not found, or whose lookup got no answer.
     #[must_use]
     pub(crate) fn unresolved(why: io::Error) -> Self {
         let cause = match Cause::of(&why) {
@@ -66,7 +66,7 @@ impl DialError {
         }
     }
 
-    /// Forbidden by our rules.
+    /// Creates the error of a request that the rules forbid.
     #[must_use]
     pub fn denied(what: impl Into<String>) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl DialError {
         }
     }
 
-    /// Something this listener or chain cannot do.
+    /// Creates the error of a request that this listener or chain does not support.
     #[must_use]
     pub fn unsupported(what: &'static str) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl DialError {
         }
     }
 
-    /// A limit of ours is reached.
+    /// Creates the error of a limit that is reached.
     #[must_use]
     pub fn exhausted(what: &'static str) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl DialError {
         }
     }
 
-    /// A hop has not opened the way in time.
+    /// Creates the error of a hop that did not answer in time.
     #[must_use]
     pub(crate) fn late(hop: &str) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl DialError {
         }
     }
 
-    /// An error on the way to the server of `hop` concerns that server, not the client's target.
+    /// Attributes an error in reaching the server of `hop` to that server instead of the client's target.
     #[must_use]
     pub(crate) fn on_the_way_to(mut self, hop: &str) -> Self {
         if matches!(self.stage, Stage::Connect | Stage::Resolve) {
@@ -119,8 +119,8 @@ impl DialError {
         self
     }
 
-    /// Whether this means that the server of `hop` is not reached. Another hop's server that is not
-    /// reached is told by that hop; what that server says in its dialogue is about the next one.
+    /// Returns true if the error means that the server of `hop` is unreachable. If another hop's server is
+    /// unreachable, that hop reports it; an error in the handshake with that server is about the next hop.
     #[must_use]
     pub(crate) fn is_unreachable(&self, hop: &str) -> bool {
         let ours = match &self.stage {
@@ -130,7 +130,7 @@ impl DialError {
         ours && self.cause.party() == Party::Upstream
     }
 
-    /// What a hop's server has said in refusing, for the body of an HTTP failure.
+    /// Returns the reason that a hop's server stated for its refusal, for the body of an HTTP failure.
     #[must_use]
     pub fn refusal(&self) -> Option<&'static str> {
         match self.why.get_ref()?.downcast_ref::<Broken>()? {
@@ -139,40 +139,40 @@ impl DialError {
         }
     }
 
-    /// Whether a hop's server, and not what was asked of it, is likely to blame.
+    /// Returns true if the hop's server is likely at fault, rather than the request.
     pub(crate) fn blames_hop(&self) -> bool {
         match self.stage {
             Stage::Dial { .. } => true,
-            // What it refuses it has judged; a target that is not there is not its fault.
+            // A refusal is a decision about the request, and an unreachable target is not the server's fault.
             Stage::Dialect { .. } => !self.cause.is_of_the_target() && self.refusal().is_none(),
             Stage::Route | Stage::Resolve | Stage::Connect => false,
         }
     }
 }
 
-/// Why a client's request was not understood. The client has had its answer, if it gets one.
+/// The error of a client's request. The client has been answered already if it gets an answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcceptError {
-    /// The client closed before its request was complete.
+    /// The client closed the connection before its request was complete.
     #[error("the client closed before its request was complete")]
     Eof,
     /// The client did not finish its request in time.
-    #[error("the request did not come in time")]
+    #[error("the request did not arrive in time")]
     Deadline,
-    /// Too many clients had not made their request, and this one was the oldest of them.
-    #[error("newer connections needed its place")]
+    /// Too many clients had not completed their request, and this connection was the oldest of them.
+    #[error("evicted to make room for newer connections")]
     Evicted,
-    /// The client's bytes were refused.
+    /// The client's bytes are not a valid request, or the request is not allowed.
     #[error("{0}")]
     Refused(String),
-    /// The client's user and password are not known.
+    /// The client's user name or password is wrong.
     #[error("{0}")]
     Login(String),
-    /// The client had keys computed, and left without a login.
+    /// The client caused a key exchange, and closed the connection without a login.
     #[error("{0}")]
     Wasted(String),
-    /// A keyed listener rejected the client; it was treated by the reject policy.
+    /// A keyed listener rejected the client and handled it according to its reject policy.
     #[error("rejected: {0}")]
     Rejected(Broken),
     /// The connection failed.

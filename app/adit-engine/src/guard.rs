@@ -1,10 +1,10 @@
-//! How much strangers may ask of a listener (SEC limits: handshakes, failed logins).
+//! Limits on unauthenticated peers of a listener: handshakes and failed logins.
 //!
-//! A connection without a request has a place, until its request is read or its rejection is over.
-//! Nobody is refused for want of a place: as a listener fills up, the oldest places are taken away.
-//! A flood then has to push every place through the queue before it reaches a client that has just
-//! come and needs one round trip. What a connection without a place looks like is up to the
-//! acceptor; at a keyed listener it is the ordinary end that the reject policy has.
+//! A connection without a request has a slot, until its request is read or its rejection is complete.
+//! No connection is refused for lack of a slot: as a listener fills up, the oldest slots are revoked.
+//! A flood then has to push every slot through the queue before it reaches a client that has just
+//! connected and needs one round trip. The acceptor decides how to end a connection without a slot; at
+//! a keyed listener, the reject policy applies as usual.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::pending;
@@ -19,32 +19,32 @@ use tokio::sync::Notify;
 
 use crate::AcceptError;
 
-/// Places of a listener whose number of connections allows for more.
+/// Maximum number of slots of a listener whose connection limit allows more.
 const PLACES: usize = 4096;
-/// Places of one source that others pay for, once places are taken away.
+/// Number of slots of one source above which it loses its own oldest slot, once slots are revoked.
 const SHARE: usize = 64;
-/// Failed logins of one source within [`WINDOW`] that are put up with.
+/// Failure points of one source within [`WINDOW`] that are tolerated, in units of failed logins.
 const FAILURES: u32 = 10;
-/// What a failed login counts, and what a key exchange does that no login came of: clients that only
-/// look at the host key are no attack, clients that do so all the time are.
+/// Weight of a failed login, and of a key exchange without a login: clients that only read the host key are
+/// no attack, unless they do so continuously.
 const LOGIN: u32 = 4;
 const EXCHANGE: u32 = 1;
-/// Over what time failures are counted, and for how long the source is turned away then.
+/// Time over which failures are counted, and for which the source is then refused.
 const WINDOW: Duration = Duration::from_secs(60);
-/// How long a source is known after a request.
+/// Time for which a source counts as known after a request.
 const KNOWN: Duration = Duration::from_hours(1);
-/// Sources remembered for failures or requests.
+/// Maximum number of sources that are remembered for failures or requests.
 const REMEMBERED: usize = 65_536;
 
-/// Whom a connection comes from.
+/// The source of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// An IPv4 address or an IPv6 /64: what one customer of a provider usually has.
+    /// An IPv4 address or an IPv6 /64, which one customer of a provider usually has.
     Network(IpAddr),
-    /// A user of this machine, by number.
+    /// A user of this machine, by user ID.
     User(u32),
-    /// Nobody can tell: behind a plugin or a proxy all come from the same address. These have no
-    /// share and no penalty.
+    /// Unknown: behind a plugin or a proxy, all connections have the same address. Such sources have no
+    /// quota and no penalty.
     Unknown,
 }
 
@@ -54,38 +54,38 @@ impl From<IpAddr> for Source {
     }
 }
 
-/// Hands out places and counts failed logins, by source.
+/// Assigns slots and counts failed logins, by source.
 #[derive(Debug)]
 pub struct Guard {
     table: Mutex<Table>,
     capacity: usize,
-    /// Places from which on some arrivals already cost the oldest place.
+    /// Number of slots from which on some new connections already revoke the oldest slot.
     early: usize,
-    /// Places that sources with a recent request do not lose to others.
+    /// Number of slots that sources with a recent request do not lose to others.
     reserve: usize,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     next: u64,
-    /// Places by number, that is by age: of sources without a recent request, and of sources with
+    /// The slots by number, and thus by age: of sources without a recent request, and of sources with
     /// one.
     unknown: BTreeMap<u64, Arc<Stranger>>,
     known: BTreeMap<u64, Arc<Stranger>>,
     sources: BTreeMap<Source, History>,
-    /// Number of sources at which the forgotten ones are swept out.
+    /// Number of sources at which outdated ones are removed.
     sweep_at: usize,
 }
 
 #[derive(Debug, Default)]
 struct History {
-    /// The numbers of its places, the oldest first.
+    /// The numbers of its slots, the oldest first.
     places: VecDeque<u64>,
-    /// Failed logins and wasted key exchanges, by their weight.
+    /// Failed logins and abandoned key exchanges, by weight.
     failures: u32,
-    /// When the first of the failures was.
+    /// Time of the first of these failures.
     since: Time,
-    /// When it made its last request.
+    /// Time of its last request.
     request: Option<Time>,
 }
 
@@ -105,14 +105,14 @@ impl History {
 }
 
 impl Guard {
-    /// Has places for a listener that may have `connections` open.
+    /// Creates the slots for a listener with a limit of `connections`.
     #[must_use]
     pub fn new(connections: usize) -> Self {
         let capacity = connections.clamp(1, PLACES);
         Self {
             table: Mutex::default(),
             capacity,
-            // A few clients that come together fill a small listener, and are no flood.
+            // A few simultaneous clients fill a small listener, and are no flood.
             early: if capacity < PLACES {
                 capacity
             } else {
@@ -122,7 +122,7 @@ impl Guard {
         }
     }
 
-    /// A place for a connection, unless its source is turned away.
+    /// Returns a slot for a connection; `None` if its source is refused because of failed logins.
     pub fn enter(self: &Arc<Self>, from: Source) -> Option<Place> {
         let now = ambient::now();
         let mut table = self.lock();
@@ -162,13 +162,13 @@ impl Guard {
         Some(Place(Some(stranger)))
     }
 
-    /// Takes the oldest place away, so that a newcomer can be let in. Returns whether there was one.
+    /// Revokes the oldest slot to admit a new connection. Returns false if there is none.
     pub(crate) fn make_room(&self) -> bool {
         self.lock().take_oldest(self.reserve)
     }
 
-    /// Whether one more costs somebody their place. From `early` on that is a matter of chance, so
-    /// that the oldest ones leave before all places are taken and nobody can count them.
+    /// Returns true if a new connection revokes another slot. From `early` on this is random, so that the
+    /// oldest slots are revoked before all are taken, and peers cannot count the free ones.
     fn is_crowded(&self, taken: usize) -> bool {
         let Some(over) = taken.checked_sub(self.early) else {
             return false;
@@ -184,8 +184,8 @@ impl Guard {
 }
 
 impl Table {
-    /// Takes a place away: the oldest of a source without a recent request, unless those with one
-    /// have more than their reserve.
+    /// Revokes a slot: the oldest of a source without a recent request, unless those with one exceed their
+    /// reserve.
     fn take_oldest(&mut self, reserve: usize) -> bool {
         let first = if self.known.len() > reserve {
             self.known.first_key_value()
@@ -207,7 +207,7 @@ impl Table {
         self.take(number)
     }
 
-    /// Takes a place away from the connection that has it.
+    /// Revokes a slot and notifies its connection.
     fn take(&mut self, number: u64) -> bool {
         let stranger = self.remove(number);
         if let Some(stranger) = &stranger {
@@ -216,12 +216,12 @@ impl Table {
         stranger.is_some()
     }
 
-    /// Frees a place, if it is still taken.
+    /// Frees a slot, if it is still taken.
     fn remove(&mut self, number: u64) -> Option<Arc<Stranger>> {
         let unknown = self.unknown.remove(&number);
         let stranger = unknown.or_else(|| self.known.remove(&number))?;
         if let Some(source) = self.sources.get_mut(&stranger.from) {
-            // Numbers only grow.
+            // The numbers are in ascending order.
             if let Ok(at) = source.places.binary_search(&number) {
                 source.places.remove(at);
             }
@@ -229,7 +229,7 @@ impl Table {
         Some(stranger)
     }
 
-    /// Forgets `from` if nothing has to be remembered, and now and then all others of the kind.
+    /// Forgets `from` if nothing has to be remembered, and sometimes all other such sources.
     fn forget(&mut self, from: Source, now: Time) {
         let full = self.sources.len() > REMEMBERED;
         let gone = |s: &History| s.is_forgotten(now) || (full && s.places.is_empty());
@@ -243,13 +243,13 @@ impl Table {
     }
 }
 
-/// A connection's place among those that have not made their request yet. It is free again once all
-/// clones are dropped. The default is one that nobody takes away.
+/// The slot of a connection that has not made its request yet. It is freed when all clones are dropped.
+/// The default slot is never revoked.
 #[derive(Debug, Default)]
 pub struct Place(Option<Arc<Stranger>>);
 
 impl Place {
-    /// Waits until the place is taken away. To be waited for until then only.
+    /// Waits until the slot is revoked. Only call this before it is.
     pub async fn lost(&self) {
         match &self.0 {
             Some(stranger) => stranger.lost.notified().await,
@@ -257,10 +257,11 @@ impl Place {
         }
     }
 
-    /// Does `work` as long as the connection has its place.
+    /// Runs `work` while the connection has its slot.
     ///
     /// # Errors
-    /// Those of `work`, or [`AcceptError::Evicted`].
+    ///
+    /// Returns the error of `work`, or [`AcceptError::Evicted`] if the slot is revoked.
     pub async fn keep<T>(
         &self,
         work: impl Future<Output = Result<T, AcceptError>>,
@@ -272,19 +273,19 @@ impl Place {
         }
     }
 
-    /// Gives the place up early: the connection stays, and is counted elsewhere.
+    /// Frees the slot early: the connection remains open and is counted elsewhere.
     pub fn leave(&self) {
         if let Some(stranger) = &self.0 {
             stranger.guard.lock().remove(stranger.number);
         }
     }
 
-    /// A login failed.
+    /// Records a failed login.
     pub fn failed(&self) {
         self.count(LOGIN);
     }
 
-    /// A key exchange was computed, and no login came of it.
+    /// Records a key exchange without a login.
     pub fn wasted(&self) {
         self.count(EXCHANGE);
     }
@@ -298,7 +299,7 @@ impl Place {
         });
     }
 
-    /// A request was made. The connection needs no place from here on.
+    /// Records a request. The connection needs no slot from here on.
     pub fn proved(self) {
         let Some(stranger) = &self.0 else {
             return;
@@ -317,7 +318,7 @@ impl Place {
         if let Some(stranger) = &self.0
             && stranger.from != Source::Unknown
         {
-            // Who has lost their place may be forgotten already.
+            // The source of a revoked slot may be forgotten already.
             let mut table = stranger.guard.lock();
             what(
                 table.sources.entry(stranger.from).or_default(),
@@ -354,9 +355,9 @@ struct Stranger {
     from: Source,
     number: u64,
     lost: Notify,
-    /// Clones of the [`Place`].
+    /// Number of clones of the [`Place`].
     holders: AtomicUsize,
-    /// Whether the place was given up before they are gone.
+    /// True if the slot was freed before the clones are dropped.
     is_free: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! What is known of a hop's server.
+//! The health of a hop's server.
 
 use std::fmt;
 use std::io;
@@ -9,28 +9,28 @@ use tracing::{info, warn};
 
 use crate::BoxFuture;
 
-/// Warnings about one server are at least this far apart.
+/// Minimum interval between warnings about one server.
 const QUIET: Duration = Duration::from_secs(60);
-/// Questions whether a server is well are at least this far apart.
+/// Minimum interval between checks of one server.
 const BETWEEN: Duration = Duration::from_secs(10);
-/// Datagrams without an answer for so long are a reason to ask. Associations tell after 5 s by a
-/// clock of whole seconds, which can be 4.
+/// Time without answers to datagrams after which the server is checked. Associations report after 5 s by
+/// a clock of whole seconds, which can be 4 s.
 const SILENCE: Duration = Duration::from_secs(4);
-/// A server clock further off than this is worth a word before it becomes a failure at 30 s.
+/// Clock skew in seconds from which a warning is logged; at 30 s it becomes a failure.
 const SKEW_WARN: i64 = 15;
 
-/// Tells the user of a client what is wrong with a server, as no server tells by itself.
+/// Reports problems of a server to the user of a client, because servers report none themselves.
 ///
-/// A server that does not accept a key, a method or a clock is silent or closes: both look like
-/// a dead target. What differs is that not one byte of the connection has been authenticated.
-/// Where the server may have answered before, it is asked before it is blamed.
+/// A server that does not accept a key, a method or a clock is silent or closes the connection, like a
+/// dead target. The difference is that no byte of the connection has been authenticated. If the
+/// server may have answered earlier, it is checked before a warning is logged.
 pub struct Health {
     name: String,
-    /// What it proves that the server answers.
+    /// The fact that an answer of the server proves.
     proof: String,
-    /// What is likely when it does not.
+    /// The likely causes if it does not answer.
     doubt: String,
-    /// The first answer is worth a line.
+    /// True if the first answer is logged.
     greets: bool,
     check: OnceLock<Box<dyn ServerCheck>>,
     known: Mutex<Known>,
@@ -38,14 +38,14 @@ pub struct Health {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// When the server last showed that it is there and understands us.
+    /// Time at which the server last proved that it runs and accepts this client.
     well: Option<Instant>,
-    /// It has been called ill since.
+    /// True if a warning was logged since.
     ill: bool,
     warned: Option<Instant>,
     skewed: Option<Instant>,
     asked: Option<Instant>,
-    /// Since when no datagram has been answered.
+    /// Time since which no datagram was answered.
     unanswered: Option<Instant>,
 }
 
@@ -58,13 +58,13 @@ pub(crate) trait ServerCheck: Send + Sync {
     fn ask(&self) -> BoxFuture<'_, io::Result<Answer>>;
 }
 
-/// What a server's reaction to one question shows.
+/// The reaction of a server to one question.
 pub(crate) enum Answer {
-    /// The server holds the key. Its clock minus ours, in seconds, where the edition carries one.
+    /// The server holds the key. Its clock minus the local one, in seconds, where the edition carries one.
     Authentic(Option<i64>),
     /// The server closed the connection.
     Closed,
-    /// The server said nothing.
+    /// The server sent nothing.
     Silent,
 }
 
@@ -77,24 +77,23 @@ impl fmt::Debug for Health {
 }
 
 impl Health {
-    /// Nothing is known yet of the server called `name`, for which we have a key; `dated` if it
-    /// judges our clock.
+    /// Creates the state of a keyed server called `name`; `dated` is true if it checks the client's clock.
     #[must_use]
     pub fn new(name: impl Into<String>, key_id: impl fmt::Display, dated: bool) -> Self {
         let proof = format!("the key {key_id} is right");
         let clock = if dated {
-            ", or a clock that is off by more than 30 s"
+            ", or a clock that differs by more than 30 s"
         } else {
             ""
         };
         let doubt = format!(
-            "a wrong key or method (ours has key-id {key_id}; compare it with what the server \
-             prints){clock}. Try: adit client with the server's URL, it tells which"
+            "a wrong key or method (the key here has key-id {key_id}; compare it with the one that the server \
+             prints){clock}. To find out, run `adit client` with the server's URL"
         );
         Self::told(name, proof, doubt)
     }
 
-    /// Nothing is known yet; `proof` and `doubt` say what an answer and its absence mean.
+    /// Creates the state of a server; `proof` and `doubt` are the meaning of an answer and of its absence.
     #[must_use]
     pub fn told(name: impl Into<String>, proof: String, doubt: String) -> Self {
         Self {
@@ -107,7 +106,7 @@ impl Health {
         }
     }
 
-    /// Nothing is known yet of a server that needs no key: its dialogue tells what is wrong.
+    /// Creates the state of a server without a key, whose handshake reports errors.
     #[must_use]
     pub fn keyless(name: impl Into<String>) -> Self {
         let proof = "connections pass".to_owned();
@@ -117,7 +116,7 @@ impl Health {
         }
     }
 
-    /// How the server can be asked before it is blamed. Only the first call counts.
+    /// Sets the parameters for checks of the server. Only the first call has an effect.
     pub(crate) fn asking(&self, check: impl ServerCheck + 'static) {
         let _ = self.check.set(Box::new(check));
     }
@@ -126,20 +125,20 @@ impl Health {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the server has ever proved that it holds the key.
+    /// Returns true if the server has ever proved that it has the key.
     #[must_use]
     pub fn proved(&self) -> bool {
         self.known().well.is_some()
     }
 
-    /// The server has sent something authentic; `skew` is its clock minus ours, in seconds.
+    /// Records an authentic answer; `skew` is the server's clock minus the local one, in seconds.
     pub fn proof(&self, skew: Option<i64>) {
         let mut known = self.known();
         known.unanswered = None;
         let first = known.well.replace(Instant::now()).is_none();
         let again = std::mem::take(&mut known.ill);
         if again {
-            info!("{} is well again, {}", self.name, self.proof);
+            info!("{} is healthy again, {}", self.name, self.proof);
         } else if first && self.greets {
             info!("{} answers, {}", self.name, self.proof);
         }
@@ -148,14 +147,14 @@ impl Health {
             && may(&mut known.skewed, QUIET)
         {
             warn!(
-                "the clock of {} differs from ours by {skew} s; beyond 30 s it will refuse us: \
-                 set the clock here or there (for example with NTP)",
+                "the clock of {} differs by {skew} s; beyond 30 s it refuses requests: \
+                 set the clock of either machine (for example with NTP)",
                 self.name
             );
         }
     }
 
-    /// There is no connection to the server.
+    /// Records that the server cannot be connected to.
     pub fn unreachable(&self, why: &io::Error) {
         let mut known = self.known();
         if may(&mut known.warned, QUIET) {
@@ -168,11 +167,11 @@ impl Health {
         }
     }
 
-    /// A connection that began at `since` has ended, or is silent for long, without one authentic
-    /// byte.
+    /// Records that a connection that started at `since` has ended, or is silent for long, without an
+    /// authenticated byte.
     ///
-    /// Its target may be the reason. A server that has answered anybody since is not blamed; one
-    /// that has answered before is asked, if it can be; then `cleared` is called if it answers.
+    /// Its target may be the cause. A server that has answered any client since is not blamed; one that has
+    /// answered earlier is checked, if possible, and `cleared` is called if it answers.
     pub(crate) fn suspect(
         self: &Arc<Self>,
         what: &str,
@@ -196,17 +195,16 @@ impl Health {
         }
     }
 
-    /// A datagram was sent for which nothing has come back yet: of each association the first, and
-    /// one each time that it has waited for long.
+    /// Records that a datagram was sent without an answer so far. Each association reports its first
+    /// datagram, and further ones whenever the wait has become long.
     ///
-    /// Targets often answer none, so the server is asked over TCP before it is blamed, and never
-    /// blamed if it cannot be asked.
+    /// Many targets send no answer, so the server is checked over TCP before it is blamed, and is never
+    /// blamed if it cannot be checked.
     pub(crate) fn unanswered(self: &Arc<Self>) {
         let mut known = self.known();
-        // Kept here, since associations may be shorter than that: a client of DNS has one for each
-        // question.
+        // Stored here, because associations may be shorter: a DNS client uses one per query.
         let since = *known.unanswered.get_or_insert_with(Instant::now);
-        // Each answer begins it anew, so whoever is well has been silent for as long.
+        // Each answer restarts the interval, so a working server must have been silent for this long.
         if since.elapsed() < SILENCE || self.check.get().is_none() {
             return;
         }
@@ -216,7 +214,7 @@ impl Health {
         }
     }
 
-    /// Asks the server, which only one that holds the key can answer.
+    /// Checks the server with a request that only a server with the key can answer.
     async fn ask(&self, what: &str, cleared: impl FnOnce()) {
         let Some(check) = self.check.get() else {
             return;
@@ -242,13 +240,13 @@ impl Health {
         } else {
             warn!(
                 "{name} {what}, though it has answered before. Likely: its key has been changed: \
-                 {doubt}; or what was asked for cannot be reached from there"
+                 {doubt}; or the target cannot be reached from there"
             );
         }
     }
 }
 
-/// Whether something may be done that is done once in `quiet`; then it counts as done.
+/// Returns true if at least `quiet` has passed since `last`, and sets `last` to now in this case.
 fn may(last: &mut Option<Instant>, quiet: Duration) -> bool {
     let now = Instant::now();
     let may = last.is_none_or(|at| now - at >= quiet);

@@ -1,7 +1,7 @@
-//! A stream whose plaintext lies apart from what was received: `verify_deflate` of ShadowsocksR.
+//! A stream whose plaintext is in a separate buffer: `verify_deflate` of ShadowsocksR.
 //!
-//! Frames grow when they are opened, so their data is put into a buffer of its own, one frame at a
-//! time. Writing is as everywhere.
+//! Frames grow when they are opened, so their data is written to a buffer of its own, one frame at a
+//! time. Writing works as in other codecs.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll, ready};
@@ -11,12 +11,12 @@ use adit_stream::lane::RelayLane;
 use adit_stream::{BoxStream, Layered, Stream};
 use adit_wire::{Broken, Open, Opened, Seal, held, held_mut};
 
-/// Codecs over a stream, of which the opening one has data apart.
+/// Codecs over a stream, of which the opening one has separate plaintext.
 pub(crate) struct Inflated<Se> {
     below: Layered<BoxStream, Se, Unopened>,
     open: StackOpen,
     plain: Vec<u8>,
-    /// Bytes of `plain` that were consumed.
+    /// Number of bytes of `plain` that were consumed.
     used: usize,
     ended: bool,
 }
@@ -41,7 +41,7 @@ impl<Se: Seal> Inflated<Se> {
     }
 }
 
-/// Bytes as they came.
+/// Passes the bytes through as received.
 struct Unopened;
 
 impl Open for Unopened {

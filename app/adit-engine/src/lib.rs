@@ -1,6 +1,6 @@
-//! A plan made to run.
+//! The engine: runs a plan.
 //!
-//! Data passes through from left to right, only the verdict goes back, once:
+//! Data flows from left to right; only the verdict flows back, once per request:
 //!
 //! ```text
 //! listener ─▶ Acceptor ─Request─▶ Router ─▶ Hop( … Hop( Direct )) ─▶ relay
@@ -8,15 +8,15 @@
 //!                └──── Pending: proceed / refuse ────┘
 //! ```
 //!
-//! * [`acceptor`]: what a client may say on a listener, one module for each language;
-//! * [`connector`]: how a stream to a target is opened (directly, through a hop, by a group);
-//! * [`carrier`]: what leads to a hop's server, or to a listener, where that is not TCP;
-//! * [`dialect`]: the language spoken with a hop's server;
-//! * [`udp`]: one table of associations for every datagram dialect;
-//! * [`serve`](mod@serve): the heart, and the accept loops around it;
-//! * [`ssh`]: hops to SSH servers, and clients of SSH that want streams;
-//! * [`access`]: which destinations a listener may reach;
-//! * [`plugin`]: SIP003 plugins, as their host and as one of them.
+//! * [`acceptor`]: server sides of the protocols that clients use, one module per protocol;
+//! * [`connector`]: opens a stream to a target (directly, through a hop, or through a group);
+//! * [`carrier`]: transports other than TCP that lead to a hop's server or to a listener;
+//! * [`dialect`]: the protocol used with a hop's server;
+//! * [`udp`]: one table of associations for every datagram protocol;
+//! * [`serve`](mod@serve): serves one connection, and the accept loops around it;
+//! * [`ssh`]: hops to SSH servers, and SSH clients that open streams;
+//! * [`access`]: the destinations that a listener may reach;
+//! * [`plugin`]: SIP003 plugins: adit as their host, and adit as a plugin.
 //!
 //! Start with [`Engine::start`].
 

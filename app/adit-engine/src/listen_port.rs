@@ -1,4 +1,4 @@
-//! One port for TCP, UDP or both.
+//! Binding of one port for TCP, UDP or both.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,25 +13,25 @@ use tokio::time::sleep;
 
 use crate::udp::Interception;
 
-/// Tries to find a port that is free for TCP and UDP.
+/// Number of attempts to find a port that is free for TCP and UDP.
 const PORT_TRIES: usize = 16;
 
 /// The sockets of a port.
 pub(crate) struct Sockets {
     pub(crate) addr: SocketAddr,
     pub(crate) tcp: Option<tokio::net::TcpListener>,
-    /// One for each core, where the listener's associations do not know each other.
+    /// The UDP sockets: one per core, if the listener's associations are independent.
     pub(crate) udp: Vec<Udp>,
 }
 
-/// The sockets of a port to which the system brings what is meant for others.
+/// The sockets of a port that receives intercepted traffic.
 pub(crate) struct TransparentSockets {
     pub(crate) addr: SocketAddr,
     pub(crate) tcp: Option<tokio::net::TcpListener>,
     pub(crate) udp: Option<Interception>,
 }
 
-/// The address that `host` and `port` stand for, for a program that binds it by itself.
+/// Resolves `host` and `port` to an address, for a program that binds it itself.
 pub(crate) async fn address(host: &Option<Host>, port: u16) -> io::Result<SocketAddr> {
     match host {
         Some(Host::Ip(ip)) => Ok(SocketAddr::new(*ip, port)),
@@ -40,7 +40,7 @@ pub(crate) async fn address(host: &Option<Host>, port: u16) -> io::Result<Socket
             .first()
             .copied()
             .ok_or_else(|| io::ErrorKind::AddrNotAvailable.into()),
-        // Both families where there are both.
+        // Both address families, where available.
         None if Udp::bind(SocketAddr::from(([0u16; 8], 0))).is_ok() => {
             Ok(SocketAddr::from(([0u16; 8], port)))
         }
@@ -48,7 +48,7 @@ pub(crate) async fn address(host: &Option<Host>, port: u16) -> io::Result<Socket
     }
 }
 
-/// Binds one port for TCP, for UDP by so many sockets, or for both.
+/// Binds one port for TCP, for UDP with `udp` sockets, or for both.
 pub(crate) async fn bind(
     host: &Option<Host>,
     port: u16,
@@ -58,7 +58,7 @@ pub(crate) async fn bind(
     bind_by(host, port, |addr| bind_once(addr, tcp, udp)).await
 }
 
-/// Binds one port for traffic that is meant for others.
+/// Binds one port for intercepted traffic.
 pub(crate) async fn bind_transparent(
     host: &Option<Host>,
     port: u16,
@@ -67,14 +67,14 @@ pub(crate) async fn bind_transparent(
     bind_by(host, port, |addr| take_once(addr, plan)).await
 }
 
-/// Binds one port for what `open` opens.
+/// Binds one port for the sockets that `open` creates.
 pub(crate) async fn bind_by<T>(
     host: &Option<Host>,
     port: u16,
     open: impl Fn(SocketAddr) -> io::Result<T>,
 ) -> io::Result<T> {
     let candidates: Vec<SocketAddr> = match host {
-        // Both families by one socket; IPv4 alone where there is no IPv6.
+        // One socket for both families; IPv4 only where IPv6 is unavailable.
         None => vec![
             SocketAddr::from(([0u16; 8], port)),
             SocketAddr::from(([0u8; 4], port)),
@@ -93,7 +93,7 @@ pub(crate) async fn bind_by<T>(
                 Ok(sockets) => return Ok(sockets),
                 Err(e) => last = e,
             }
-            // Only an ephemeral port can turn out better the next time.
+            // Only an ephemeral port can be different at the next attempt.
             if port != 0 || last.kind() != io::ErrorKind::AddrInUse {
                 break;
             }

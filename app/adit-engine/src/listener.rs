@@ -1,12 +1,12 @@
-//! One listener of a plan.
+//! Opening one listener of a plan.
 //!
 //! ```text
-//! kind (dialect) ─▶ Served: connections, datagrams, keys ─┐
-//! way to it: ports | plugin | transparent | carrier ──────┴▶ Opened: sockets with their tasks
+//! kind (dialect) ───▶ Served: connections, datagrams, keys ─────┐
+//! transport: ports | plugin | transparent | carrier ────────────┴▶ Opened: sockets with their tasks
 //! ```
 //!
-//! [`served`] makes what the dialect needs, and each way to a listener has a module that binds it
-//! and says which tasks serve it: [`ports`], [`transparent`], and [`crate::carrier`].
+//! [`served`] creates what the dialect needs. Each transport of a listener has a module that binds its
+//! address and returns the tasks that serve it: [`ports`], [`transparent`], and [`crate::carrier`].
 
 mod keyed;
 mod opened;
@@ -47,33 +47,33 @@ use crate::serve::{Associate, Gate, Worker};
 use crate::udp::{Associations, FixedPackets, PacketCodec, Ttl};
 use crate::{Roster, Router, StartError};
 
-/// Associations that only ask for names.
+/// Idle timeout of associations that only carry DNS queries.
 const DNS_IDLE: Duration = Duration::from_secs(10);
 
-/// A listener that is bound; it accepts once its tasks run, and ends with them.
+/// A bound listener. It accepts connections once its tasks run, and ends with them.
 pub(crate) struct Listener {
     pub(crate) opened: Opened,
-    /// The ways of its requests.
+    /// Routes its requests.
     pub(crate) router: Arc<Router>,
-    /// The counters.
+    /// Counts its payload and sessions.
     pub(crate) meter: Arc<Meter>,
-    /// Whom it serves, if it has keys.
+    /// Its users, if it is keyed.
     pub(crate) roster: Option<Arc<Roster>>,
     pub(crate) kept: Kept,
 }
 
-/// What serves the clients of a dialect.
+/// The handlers of a dialect's clients.
 struct Served {
-    /// Connections.
+    /// Serves connections.
     worker: Option<Worker>,
-    /// Datagrams.
+    /// Serve datagrams.
     packets: Option<Packets>,
-    /// Who they are, where they have keys.
+    /// The users, if the dialect is keyed.
     keyed: Option<KeyedClients>,
 }
 
 impl Served {
-    /// Connections alone.
+    /// Serves connections only.
     fn connections(worker: Worker) -> Self {
         Self {
             worker: Some(worker),
@@ -83,16 +83,16 @@ impl Served {
     }
 }
 
-/// Whom a listener with keys serves, and what it keeps in files.
+/// The users of a keyed listener, and the files that belong to them.
 struct KeyedClients {
     roster: Arc<Roster>,
-    /// Where its users are kept.
+    /// The users file.
     users: Option<UsersFile>,
-    /// Where its salts are kept.
+    /// The file that keeps its salts.
     salts: Option<Arc<SaltsFile>>,
 }
 
-/// What a listener has besides its tasks, and what must be ended in order.
+/// The parts of a listener that have to be ended in order after its tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     plugin: Option<Host>,
@@ -100,7 +100,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Ends the plugin and writes what a restart needs.
+    /// Stops the plugin. The salts are written when this is dropped.
     pub(crate) async fn stop(&mut self) {
         if let Some(plugin) = self.plugin.take() {
             plugin.stop().await;
@@ -116,7 +116,7 @@ impl Drop for Kept {
     }
 }
 
-/// What all listeners of a process share.
+/// State that all listeners of a process share.
 pub(crate) struct Process<'a> {
     pub(crate) gate: &'a Arc<Gate>,
     pub(crate) associations: &'a Arc<Associations>,
@@ -125,7 +125,7 @@ pub(crate) struct Process<'a> {
     pub(crate) kcp: &'a Arc<Counters>,
 }
 
-/// Binds a listener. What its kind needs is made before there are sockets.
+/// Binds a listener. Settings are checked before any socket is opened.
 pub(crate) async fn open(
     route: &Route,
     listen: &Listen,
@@ -181,7 +181,7 @@ pub(crate) async fn open(
     })
 }
 
-/// What serves the clients of each kind of listener.
+/// Creates the handlers for a kind of listener.
 fn served(bench: &Bench<'_>) -> Result<Served, StartError> {
     let listen = bench.listen;
     Ok(match &listen.kind {
@@ -207,7 +207,7 @@ fn served(bench: &Bench<'_>) -> Result<Served, StartError> {
             Served::connections(bench.worker(Box::new(acceptor)))
         }
         ListenKind::Forward(forward) => {
-            // Without one the far end of the chain has it, and nobody asks for this.
+            // Without a target the last hop chooses it, and this one is never used.
             let nowhere = || Target::from(SocketAddr::from(([0u8; 4], 0)));
             let target = &forward.target.clone().unwrap_or_else(nowhere);
             let fixed = Fixed {
@@ -239,12 +239,12 @@ fn fast_open(kind: &ListenKind) -> FastOpen {
     if wanted { FastOpen::On } else { FastOpen::Off }
 }
 
-/// A codec for each socket, where what one knows is of no use to the others.
+/// Returns a codec for each socket, for codecs that share no state.
 fn for_each_core(codec: impl Fn() -> Box<dyn PacketCodec>) -> Vec<Box<dyn PacketCodec>> {
     (0..limits::udp_sockets()).map(|_| codec()).collect()
 }
 
-/// What every kind of listener is made from.
+/// The inputs that every kind of listener is created from.
 struct Bench<'a> {
     listen: &'a Listen,
     common: Common,
@@ -263,7 +263,7 @@ impl<'a> Bench<'a> {
     ) -> Result<Self, StartError> {
         let max = listen.limits.max_connections.unwrap_or(usize::MAX);
         let gate = Arc::new(Gate::new(max, Some(process.gate.clone())));
-        // Behind a plugin everybody comes from loopback.
+        // Behind a plugin all clients have a loopback address.
         let sources = !listen.addr.is_loopback() && listen.kind.plugin().is_none();
         Ok(Self {
             listen,

@@ -1,9 +1,9 @@
-//! Asks a Shadowsocks server whether it accepts us, and if not, why; and any server, step by step
-//! ([`ask_for`]).
+//! Checks if a Shadowsocks server accepts this client, and finds the reason if not; and checks any server
+//! step by step ([`ask_for`]).
 //!
-//! A server must not tell a stranger anything, so it tells nothing at all. But whoever holds the
-//! key can find out: an adit server answers the name [`CHECK_NAME`] by itself, and a server that
-//! refuses our clock accepts another one.
+//! A server must not reveal anything to unauthenticated peers, so it reports nothing. But clients with
+//! the key can find out: an adit server answers the name [`CHECK_NAME`] itself, and a server that refuses
+//! the local clock accepts another one.
 
 mod way;
 
@@ -26,46 +26,45 @@ use crate::acceptor::CHECK_NAME;
 use crate::connector::Connector;
 use crate::health::{Answer, ServerCheck};
 
-/// How long one question may take.
+/// Time limit for one request.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// After this long without an answer another clock is tried as well: a server that accepts us
-/// answers within one round trip. A server counts what it refuses, so that the questions are few
-/// and spaced: a wrong key looks like an attack.
+/// Time without an answer after which other clocks are tried as well: a server that accepts the request
+/// answers within one round trip. Requests are few and spaced, because a server counts what it refuses
+/// and a wrong key looks like an attack.
 const DOUBT: Duration = Duration::from_secs(1);
-/// How the clocks that are tried after our own differ from it, in seconds. A server that has just
-/// started refuses what is older than itself (SEC-R3), and a clock that drifts is wrong by a minute
-/// at first; each question covers 30 s to both sides. A clock that is further off cannot be told
-/// from a wrong key by so few questions, and both are named then.
+/// Differences of the other clocks to the local one, in seconds. A server that has just started refuses
+/// requests older than itself (SEC-R3), and a drifting clock is usually off by less than a minute; each
+/// request covers 30 s in both directions. Larger differences cannot be distinguished from a wrong key by
+/// so few requests, and then both are reported.
 const OTHERS: [i64; 3] = [20, -45, 65];
 
-/// What the answer of an adit server begins with.
+/// The start of an adit server's answer.
 const GREETING: &[u8] = b"adit ";
 
-/// What was found out.
+/// The result of a check.
 #[derive(Debug)]
 pub enum Finding {
-    /// The server proved that it holds the key. `skew` is its clock minus ours, in seconds,
-    /// where the edition carries one.
+    /// The server proved that it has the key.
     Accepted {
-        /// Server's clock minus ours in seconds.
+        /// Server's clock minus the local one in seconds, where the edition reports it.
         skew: Option<i64>,
     },
-    /// The server holds the key, but our clock is off by this much.
+    /// The server has the key, but the clocks differ.
     Clock {
-        /// Server's clock minus ours in seconds.
+        /// Server's clock minus the local one in seconds.
         skew: i64,
     },
-    /// No connection to the server.
+    /// The server cannot be connected to.
     Unreachable(io::Error),
-    /// The server takes the connection and stays silent: wrong key or method, or, in the 2022
-    /// edition, a clock that is off by more than those that were tried.
+    /// The server accepts the connection and stays silent: a wrong key or method or, in the 2022 edition,
+    /// a clock that differs by more than the ones tried.
     Silent,
-    /// The server closes at once: the same, or a server that is not adit and holds the key but does
-    /// not know the name.
+    /// The server closes the connection immediately: the same causes, or a server that is not adit, which
+    /// has the key but cannot resolve the name.
     Closed,
 }
 
-/// Asks the server of `hop` with `keys`, through the hop's carrier if it has one.
+/// Checks the server of `hop` with `keys`, through the hop's carrier if it has one.
 pub async fn ask_hop(hop: &ServerHop, keys: KeyChain) -> Finding {
     let Some(Carried::Kcp(carried)) = &hop.carried else {
         return ask(hop.server.clone(), keys).await;
@@ -74,8 +73,8 @@ pub async fn ask_hop(hop: &ServerHop, keys: KeyChain) -> Finding {
         Ok(via) => via,
         Err(why) => return Finding::Unreachable(io::Error::other(why)),
     };
-    // Other clocks are tried once it is known that the carrier works: a session for each of them
-    // would be asked for otherwise.
+    // Other clocks are tried only after the first request: each of them would open a further session of the
+    // carrier.
     match question(&via, &hop.server, &keys, 0).await {
         Ok(Answer::Authentic(skew)) => Finding::Accepted { skew },
         Err(e) => Finding::Unreachable(e),
@@ -93,8 +92,8 @@ pub async fn ask_hop(hop: &ServerHop, keys: KeyChain) -> Finding {
     }
 }
 
-/// Asks `server` directly: one connection and one round trip if all is well, else at most four and
-/// about seven seconds.
+/// Checks `server` directly. Takes one connection and one round trip if it accepts the request, otherwise
+/// up to four connections and about seven seconds.
 pub async fn ask(server: Target, keys: KeyChain) -> Finding {
     let via = crate::chain::free();
     let start = Instant::now();
@@ -128,21 +127,21 @@ pub async fn ask(server: Target, keys: KeyChain) -> Finding {
     }
 }
 
-/// Whether servers judge the clock of these keys' owner, so that a wrong one looks like a wrong key.
+/// Returns true if servers check the clock for these keys, so that a wrong clock looks like a wrong key.
 #[must_use]
 pub fn is_dated(keys: &KeyChain) -> bool {
     keys.method().edition() == Edition::Aead2022
 }
 
-/// How a server is asked that is an adit itself, before it is blamed.
+/// The question that a server which is adit itself is asked before it is blamed.
 pub(crate) struct Check {
-    /// What leads to the server.
+    /// The connector that leads to the server.
     pub(crate) via: Arc<dyn Connector>,
     /// The server.
     pub(crate) server: Target,
-    /// The program between us and the server.
+    /// The plugin in front of the server.
     pub(crate) plugin: Option<Arc<crate::plugin::Host>>,
-    /// What it should hold.
+    /// The keys that the server should hold.
     pub(crate) keys: KeyChain,
 }
 
@@ -158,7 +157,7 @@ impl ServerCheck for Check {
     }
 }
 
-/// A clock that is off on purpose.
+/// A clock that is shifted by a number of seconds.
 struct Shifted(i64);
 
 impl adit_wire::Clock for Shifted {
@@ -167,7 +166,7 @@ impl adit_wire::Clock for Shifted {
     }
 }
 
-/// Asks once, with a clock that is shifted by so many seconds.
+/// Sends one request, with a clock shifted by this number of seconds.
 async fn question(
     via: &Arc<dyn Connector>,
     server: &Target,
@@ -179,7 +178,7 @@ async fn question(
     let target = Target::new(Host::Name(name), 1);
     let (seal, open) = tcp::client(keys, &target, Arc::new(Shifted(shift)), &mut Chance)
         .map_err(io::Error::other)?;
-    // A legacy cipher decrypts anything: only what is said can tell.
+    // A legacy cipher decrypts anything: only the contents prove the key.
     let legacy = keys.method().is_legacy();
     let want = if legacy { GREETING.len() } else { 1 };
     let progress = open.progress();
@@ -199,8 +198,8 @@ async fn question(
     })
 }
 
-/// Finds how far off our clock is, by questions that follow the one at `start`; nothing if none of
-/// the other clocks is accepted.
+/// Finds the clock difference by requests that follow the one at `start`. Returns `None` if no other clock
+/// is accepted.
 async fn search(
     start: Instant,
     via: &Arc<dyn Connector>,
@@ -213,7 +212,7 @@ async fn search(
         running.spawn(async move {
             sleep_until(start + DOUBT * place).await;
             match question(&via, &server, &keys, shift).await {
-                // The answer's own time stamp says how far off we are to the second.
+                // The time stamp of the answer reveals the difference to the second.
                 Ok(Answer::Authentic(skew)) => Some(shift + skew.unwrap_or(0)),
                 _ => None,
             }

@@ -1,4 +1,4 @@
-//! What a client asked for, and who it is.
+//! The request of a client, and the addresses of its connection.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -9,33 +9,33 @@ use adit_wire::Target;
 
 use crate::account::Account;
 
-/// A boxed future: one is made when a connection is born, none afterwards.
+/// A boxed future. Connections allocate them only while they are set up.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The two ends of an accepted connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// Where the client comes from.
+    /// Address of the client.
     pub remote: SocketAddr,
-    /// Which of our addresses it came to.
+    /// Local address that the client connected to.
     pub local: SocketAddr,
 }
 
-/// What a client asked for: immutable once it is made.
+/// The request of a client. It does not change once created.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Where it wants to go.
+    /// The requested destination.
     pub target: Target,
-    /// Bytes that came inside the request itself and go to the target first.
+    /// Payload that arrived with the request and is sent to the target first.
     pub first: Vec<u8>,
-    /// The user, as the client named itself.
+    /// The user name that the client stated.
     pub user: Option<String>,
-    /// What the user's session is counted on, and what ends it, where users can be removed.
+    /// The account that counts the user's session and can end it, where users can be removed.
     pub account: Option<Arc<Account>>,
 }
 
 impl Request {
-    /// A request without user and first bytes.
+    /// Creates a request without a user and without first bytes.
     #[must_use]
     pub const fn to(target: Target) -> Self {
         Self {

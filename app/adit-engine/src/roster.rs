@@ -1,4 +1,4 @@
-//! Whom a keyed listener serves, and what they use; users come and go while it runs.
+//! The users of a keyed listener and their usage. Users can be added and removed at run time.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,42 +12,42 @@ use tokio::sync::Notify;
 
 use crate::account::{Account, Usage};
 
-/// Addresses that are remembered to belong to a user. A power of two.
+/// Number of client addresses whose last user is remembered. A power of two.
 const HINTS: usize = 4096;
 
-/// The users of one listener. Codecs take a snapshot; everything else is asked here.
+/// The users of one listener. Codecs take a snapshot of them; everything else reads this table.
 #[derive(Debug)]
 pub struct Roster {
     users: RwLock<Arc<Users>>,
-    /// How often `users` was replaced.
+    /// Number of times that `users` was replaced.
     changes: AtomicU64,
-    /// Those who have come. A user who never does costs nothing here.
+    /// Accounts of the users that have connected. Users who never connect take no memory here.
     accounts: Mutex<HashMap<UserId, Known>>,
-    /// What users used who are gone.
+    /// Usage of users that were removed.
     gone: Mutex<Usage>,
-    /// Who is counted where there is but one key.
+    /// The account of all clients of a listener with a single key.
     anyone: Arc<Account>,
     hints: Mutex<Vec<Option<(IpAddr, UserId)>>>,
     file: Option<PathBuf>,
     reread: Notify,
 }
 
-/// A user who has come, and what he used.
+/// A user that has connected, and their account.
 type Known = (UserRef, Arc<Account>);
 
-/// A change that cannot be made.
+/// The error of a change to the users of a listener.
 #[derive(Debug, thiserror::Error)]
 pub enum RosterError {
-    /// The listener has but one key.
-    #[error("this listener serves one key, not users")]
+    /// The listener has a single key.
+    #[error("this listener has a single key and no users to change")]
     NoUsers,
-    /// The keys do not go together.
+    /// The keys are not compatible with each other.
     #[error(transparent)]
     Users(#[from] UsersError),
 }
 
 impl Roster {
-    /// The users as the configuration has them; `file` is where they came from.
+    /// Creates a table of the configured users; `file` is the file they were read from.
     #[must_use]
     pub fn new(users: Arc<Users>, file: Option<PathBuf>) -> Self {
         Self {
@@ -62,25 +62,25 @@ impl Roster {
         }
     }
 
-    /// The users now.
+    /// Returns a snapshot of the current users.
     #[must_use]
     pub fn users(&self) -> Arc<Users> {
         let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
         users.clone()
     }
 
-    /// How often the users were replaced: a cheap look before [`users`](Self::users).
+    /// Returns how often the users were replaced: a cheap check before [`users`](Self::users).
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// The file the users came from.
+    /// Returns the file that the users were read from.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// Has the file of the users read again, changed or not.
+    /// Requests that the users file is read again, changed or not.
     pub fn reread(&self) {
         self.reread.notify_one();
     }
@@ -89,8 +89,8 @@ impl Roster {
         self.reread.notified().await;
     }
 
-    /// Serves `users` from now on. The sessions of those who are gone, or have another key, end;
-    /// all others do not notice.
+    /// Replaces the users. Sessions of users that were removed, or whose key changed, end; all others
+    /// are unaffected.
     pub fn replace(&self, users: Arc<Users>) {
         *self.users.write().unwrap_or_else(PoisonError::into_inner) = users.clone();
         self.changes.fetch_add(1, Ordering::Release);
@@ -105,7 +105,13 @@ impl Roster {
         });
     }
 
-    /// Adds users, gives those who exist another key, takes the named away.
+    /// Adds the users in `put` (name and key), replaces the keys of those that exist, and removes the users
+    /// in `remove`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RosterError::NoUsers`] if the listener has a single key, and [`RosterError::Users`] if the
+    /// keys are not compatible.
     pub fn change(&self, remove: &[&str], put: &[(&str, &str)]) -> Result<(), RosterError> {
         let users = self.users();
         if !users.have_names() {
@@ -115,7 +121,7 @@ impl Roster {
         Ok(())
     }
 
-    /// What a session of `user` is counted on.
+    /// Returns the account that counts a session of `user`.
     pub(crate) fn account(&self, user: Option<&UserRef>) -> Arc<Account> {
         let Some(user) = user else {
             return self.anyone.clone();
@@ -133,7 +139,7 @@ impl Roster {
         account
     }
 
-    /// Ends every session of the listener.
+    /// Ends all sessions of the listener.
     pub(crate) fn end(&self) {
         self.anyone.end();
         for (_, account) in lock(&self.accounts).values() {
@@ -141,14 +147,14 @@ impl Roster {
         }
     }
 
-    /// What everybody used together; with `clear` counting begins anew.
+    /// Returns the usage of all users together. If `clear` is set, the counters start again from zero.
     #[must_use]
     pub fn usage(&self, clear: bool) -> Usage {
         self.statistics(clear).0
     }
 
-    /// What each user used who has come; with `clear` counting begins anew, and the usage of
-    /// those who are gone is forgotten.
+    /// Returns the usage of each user that has connected. If `clear` is set, the counters start again from
+    /// zero, except those of removed users.
     #[must_use]
     pub fn usages(&self, clear: bool) -> Vec<(UserRef, Usage)> {
         let accounts = lock(&self.accounts);
@@ -157,8 +163,8 @@ impl Roster {
             .collect()
     }
 
-    /// What everybody used together, and each user who has come; with `clear` counting begins
-    /// anew. Nothing is counted twice or lost, and those who are gone are in the sum.
+    /// Returns the usage of all users together, and of each user that has connected. If `clear` is set, the
+    /// counters start again from zero. Nothing is counted twice or lost; the sum includes removed users.
     #[must_use]
     pub fn statistics(&self, clear: bool) -> (Usage, Vec<(UserRef, Usage)>) {
         let mut gone = lock(&self.gone);
@@ -174,7 +180,7 @@ impl Roster {
         (sum, each)
     }
 
-    /// What one user used.
+    /// Returns the usage of one user.
     #[must_use]
     pub fn usage_of(&self, id: UserId, clear: bool) -> Usage {
         let accounts = lock(&self.accounts);
@@ -182,14 +188,14 @@ impl Roster {
         account.map_or_else(Usage::default, |(_, account)| account.usage(clear))
     }
 
-    /// Who was last seen at `ip`, to be tried first where keys have to be tried.
+    /// Returns the user last seen at `ip`, to be tried first where the key is found by trial.
     pub(crate) fn hint(&self, ip: IpAddr) -> Option<UserId> {
         let hints = lock(&self.hints);
         let (known, id) = hints.get(place_of(ip))?.as_ref()?;
         (*known == ip).then_some(*id)
     }
 
-    /// `id` was seen at `ip`. One place for several addresses: the last one stays.
+    /// Records that `id` was seen at `ip`. Addresses that share a slot overwrite each other.
     pub(crate) fn seen(&self, ip: IpAddr, id: UserId) {
         let mut hints = lock(&self.hints);
         if hints.is_empty() {
@@ -201,7 +207,8 @@ impl Roster {
     }
 }
 
-/// The places are no secret and a clash costs a few trials: any spread will do.
+/// Returns the hint slot of an address. Slots are not secret and a collision only costs a few trial
+/// decryptions, so that a simple multiplicative hash suffices.
 fn place_of(ip: IpAddr) -> usize {
     let bits = match ip {
         IpAddr::V4(v4) => u128::from(v4.to_bits()),
@@ -211,7 +218,7 @@ fn place_of(ip: IpAddr) -> usize {
     narrow::<usize>(spread) % HINTS
 }
 
-/// A panic of another thread leaves the tables whole.
+/// Locks `mutex` and ignores poisoning: a panic of another thread leaves the tables intact.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -235,7 +242,7 @@ mod tests {
         Roster::new(users.unwrap(), None)
     }
 
-    /// The request was read with a snapshot of the users in which it was all right.
+    /// The request is valid under the snapshot of the users that it was read with.
     #[tokio::test]
     async fn a_user_removed_while_their_request_is_read_gets_no_session() {
         let roster = roster();

@@ -1,4 +1,4 @@
-//! Which connector a request goes to.
+//! Choice of the connector for each request.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,35 +11,35 @@ use crate::connector::{Bound, Connected, Connector};
 use crate::udp::BoxDatagrams;
 use crate::{BoxFuture, DialError};
 
-/// The rules of a route, first match wins, and the chain for everything else. They can be replaced
-/// while connections are open.
+/// The rules of a route, of which the first match wins, and the chain for everything else. They can be
+/// replaced while connections are open.
 pub struct Router(RwLock<Signs>);
 
 struct Signs {
     now: Arc<Ways>,
-    /// The ways before the last change: plugins that open connections go through live on in them.
+    /// The rules before the last change. They own the plugins that open connections still use.
     before: Option<Arc<Ways>>,
 }
 
-/// Requests that go another way.
+/// A rule that sends matching requests through a connector of its own.
 pub struct RuleWay {
-    /// One of these has to match.
+    /// The conditions, of which at least one has to match.
     pub matches: Vec<Match>,
-    /// Names are looked up, and match networks by any of their addresses.
+    /// True if names are looked up and match networks by any of their addresses.
     pub resolve: bool,
-    /// Where they go.
+    /// The connector for matching requests.
     pub way: Arc<dyn Connector>,
 }
 
 struct Ways {
     rules: Vec<RuleWay>,
     otherwise: Arc<dyn Connector>,
-    /// The addresses that a name is looked up for.
+    /// The address families that names are looked up for.
     family: Family,
 }
 
 impl Router {
-    /// A router from its rules; names are looked up for addresses of `family`.
+    /// Creates a router. Rules with `resolve` look names up for addresses of `family`.
     #[must_use]
     pub fn new(rules: Vec<RuleWay>, otherwise: Arc<dyn Connector>, family: Family) -> Self {
         let now = Arc::new(Ways {
@@ -50,7 +50,7 @@ impl Router {
         Self(RwLock::new(Signs { now, before: None }))
     }
 
-    /// The connector for `target`, and for no other.
+    /// Returns the connector for `target`. It must not be used for another target.
     #[must_use]
     pub fn pick(&self, target: &Target) -> Arc<dyn Connector> {
         let signs = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -70,20 +70,20 @@ impl Router {
         ways.otherwise.clone()
     }
 
-    /// Requests go where `other` would send them from now on.
+    /// Routes new requests by the rules of `other` from now on.
     pub(crate) fn replace(&self, other: Self) {
         let other = other.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut signs = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut signs.now, other.now);
         let oldest = signs.before.replace(before);
-        // Ending plugins needs no lock.
+        // Plugins are ended by the drop, which needs no lock.
         drop(signs);
         drop(oldest);
     }
 }
 
 impl RuleWay {
-    /// Whether the target matches, or one of the addresses of its name.
+    /// Returns true if the target matches, or one of the addresses of its name.
     fn matches(&self, target: &Target, addresses: &[IpAddr]) -> bool {
         let found = |net: &Match| match net {
             Match::Cidr(net) if self.resolve => addresses.iter().any(|ip| net.contains(ip)),
@@ -92,14 +92,14 @@ impl RuleWay {
         self.matches.iter().any(|m| m.matches(target) || found(m))
     }
 
-    /// Whether the addresses of the target's name decide.
+    /// Returns true if the rule depends on the addresses of the target's name.
     fn looks_up(&self, target: &Target) -> bool {
         let is_net = |m: &Match| matches!(m, Match::Cidr(_));
         self.resolve && matches!(target.host, Host::Name(_)) && self.matches.iter().any(is_net)
     }
 }
 
-/// The way of a name that the rules before `at` say nothing of, and whose addresses decide.
+/// The connector for a name that no rule before `at` matches and whose addresses have to be looked up.
 struct Undecided {
     ways: Arc<Ways>,
     at: usize,
@@ -113,7 +113,7 @@ impl Undecided {
             Host::Ip(ip) => vec![*ip],
             Host::Name(name) => {
                 let found = dial::resolve(name.as_str(), *port, self.ways.family).await;
-                // One that nobody knows here is in none of the networks.
+                // A name that does not resolve here is in none of the networks.
                 let found = found.unwrap_or_default();
                 found.iter().map(|addr| unmap(addr.ip())).collect()
             }

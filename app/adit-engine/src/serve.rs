@@ -1,5 +1,5 @@
-//! The heart: from an accepted connection to the pump. The accept loop around it is in `gate`, what
-//! is asked for beside streams in `udp_and_bind`.
+//! Serving a connection, from accepting to the relay. The accept loop is in `gate`; requests for anything
+//! but streams are in `udp_and_bind`.
 
 mod gate;
 mod proxied;
@@ -33,58 +33,58 @@ pub(crate) use gate::Descriptors;
 use gate::Ticket;
 pub use gate::{Gate, accept_loop};
 
-/// What a client may say before its request is granted; then reading stops.
+/// Maximum number of bytes that are read from a client before its request is granted.
 const EARLY: usize = 16 << 10;
-/// How often a listener that is full looks whether the stranger who has to leave has left: 1 s.
+/// Number of checks of a full listener for a freed slot, within 1 s.
 const LOOKS: u32 = 1000;
-/// A keyed hop that has not answered after this long is worth a word.
+/// Time without an answer after which a keyed hop is reported.
 const SILENCE: Duration = Duration::from_secs(6);
-/// The same if the client has given up.
+/// The same if the client has closed the connection.
 const GIVEN_UP: Duration = Duration::from_secs(2);
 
-/// Everything one listener needs to serve its connections.
+/// Everything that one listener needs to serve its connections.
 pub struct Worker {
     /// Reads requests.
     pub acceptor: Box<dyn Acceptor>,
-    /// Chooses the way.
+    /// Chooses the connector.
     pub router: Arc<Router>,
-    /// Deadlines of relayed sessions.
+    /// Timeouts of relayed sessions.
     pub limits: Limits,
     /// Counters of the listener.
     pub meter: Arc<Meter>,
-    /// Deadlines of associations.
+    /// Timeouts of associations.
     pub ttl: Ttl,
     /// Options of UDP ASSOCIATE.
     pub associate: Associate,
-    /// Limits for strangers.
+    /// Limits on unauthenticated peers.
     pub(crate) guard: Option<Arc<Guard>>,
-    /// Whether strangers are told apart by their addresses: not where all come from this machine.
+    /// True if sources are distinguished by address, which is useless if all are on this machine.
     pub(crate) sources: bool,
-    /// By when a proxy has said whose connection it brings, where it has to.
+    /// Time limit for the PROXY header, if one is required.
     pub(crate) proxied: Option<Duration>,
-    /// How long a first payload is waited for, instead of what the hop says.
+    /// Time to wait for a first payload, instead of that of the hop.
     pub first_wait: Option<Duration>,
-    /// Whether a stream may be asked for that carries datagrams (UDP over TCP).
+    /// True if UDP over TCP may be requested.
     pub over_tcp: bool,
-    /// Connections of the listener open now, and how many may be.
+    /// Counts the open connections of the listener, and limits them.
     pub gate: Arc<Gate>,
-    /// Associations of the listener, likewise.
+    /// Counts the associations of the listener, and limits them.
     pub share: Arc<Share>,
-    /// Whose sender is gone once the listener has ended.
+    /// Closed when the listener has ended.
     pub(crate) over: Option<watch::Receiver<()>>,
 }
 
 /// Options of UDP ASSOCIATE.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Associate {
-    /// The address that clients are told, where ours is not reachable for them.
+    /// The address reported to clients, if the local one is not reachable for them.
     pub advertise: Option<IpAddr>,
-    /// Whether fragments are put together.
+    /// True if fragments are reassembled.
     pub reassemble: bool,
 }
 
 impl Worker {
-    /// Serves a connection in a task of its own, if the gate lets it in.
+    /// Serves a connection in a task of its own, if the limits allow it.
     pub(crate) fn admit(self: &Arc<Self>, io: BoxStream, peer: Peer) -> bool {
         let ticket = self.gate.enter();
         let admitted = ticket.is_some();
@@ -94,7 +94,7 @@ impl Worker {
         admitted
     }
 
-    /// The same; where the gate is shut the oldest stranger has to leave, and that is waited for.
+    /// Does the same; at the limit, evicts the oldest unauthenticated peer and waits for its slot.
     pub(crate) async fn admit_soon(self: &Arc<Self>, io: BoxStream, peer: Peer) -> bool {
         let Some(ticket) = self.ticket().await else {
             return false;
@@ -104,7 +104,7 @@ impl Worker {
     }
 
     fn begin(self: &Arc<Self>, ticket: Ticket, io: BoxStream, peer: Peer) {
-        // Here, so that places are as old as their connections, whenever their tasks begin.
+        // Assigned here, so that slots are as old as their connections, whenever their tasks start.
         let place = self.place(peer);
         lane::spawn(self.session(self.clone().meet(io, peer, place), Some(ticket)));
     }
@@ -115,7 +115,7 @@ impl Worker {
         }
         let guard = self.guard.as_ref()?;
         for look in 0..LOOKS {
-            // On a busy machine those who have to leave take their time, and others take the room.
+            // On a busy machine evicted connections take a while to end, and others take their slots.
             if look % 8 == 0 && !guard.make_room() {
                 return None;
             }
@@ -131,7 +131,7 @@ impl Worker {
         None
     }
 
-    /// Serves one connection from its first byte to its last.
+    /// Serves one connection until it is closed.
     pub fn serve(
         self: &Arc<Self>,
         io: BoxStream,
@@ -140,10 +140,10 @@ impl Worker {
         self.session(self.clone().meet(io, peer, self.place(peer)), None)
     }
 
-    /// A session from `opening` it to its end.
+    /// Runs a session, from `opening` to its end.
     ///
-    /// Most live long, and what opens one is much larger than what it takes to run it: that is
-    /// given back, and nothing of it is kept beside the session.
+    /// Most sessions are long, and opening one takes much more memory than running it: that memory is freed
+    /// before the session runs.
     fn session<O>(
         self: &Arc<Self>,
         opening: O,
@@ -154,7 +154,7 @@ impl Worker {
     {
         let (worker, opening) = (self.clone(), Box::pin(opening));
         async move {
-            // In place: a second one on the way would double what an idle connection takes.
+            // Run in place: moving it to another future would double the size of an idle connection.
             let mut session = opening.await;
             while let Some(open) = &mut session {
                 worker.pump(open).await;
@@ -170,7 +170,7 @@ impl Worker {
         }
     }
 
-    /// Waits for the next request on a connection whose last exchange is over, and opens its way.
+    /// Waits for the next request on a connection whose last exchange has finished, and opens its stream.
     async fn further(
         self: Arc<Self>,
         again: Box<dyn Again>,
@@ -184,7 +184,7 @@ impl Worker {
         self.open(pending, peer, rounds).await
     }
 
-    /// Everything up to an open session; other wishes are served here.
+    /// Does everything up to an open session. Requests for anything but streams are served here.
     async fn meet(
         self: Arc<Self>,
         mut io: BoxStream,
@@ -214,7 +214,7 @@ impl Worker {
             Ok(_) => std::mem::take(&mut place).proved(),
         }
         drop(place);
-        // Not before: what a hop of ours says comes after it is noted who made the connection.
+        // Not earlier: this process records a connection of its own before it sends data over it.
         let rounds = circle::rounds(&met);
         match inbound {
             Ok(Inbound::Stream(pending)) => return self.open(pending, peer, rounds).await,
@@ -227,7 +227,7 @@ impl Worker {
                 let work = self.carry(carried.datagrams, None, account.as_ref(), peer);
                 let work = Box::pin(asker.scope(work));
                 let end = during(account.as_deref(), work).await;
-                debug!(client = %peer.remote, "datagrams in a stream end: {end:?}");
+                debug!(client = %peer.remote, "UDP over TCP ends: {end:?}");
             }
             Ok(Inbound::Served) => debug!(client = %peer.remote, "served"),
             Ok(Inbound::Rejected(rejection)) => {
@@ -239,7 +239,7 @@ impl Worker {
         None
     }
 
-    /// A place for a connection, unless its source is turned away.
+    /// Returns a slot for a connection; `None` if its source is refused.
     fn place(&self, peer: Peer) -> Option<Place> {
         let source = if self.sources {
             peer.remote.ip().into()
@@ -255,13 +255,13 @@ impl Worker {
         };
         let place = guard.enter(source);
         if place.is_none() {
-            debug!(client = %peer.remote, "turned away: too many failed logins");
+            debug!(client = %peer.remote, "refused: too many failed logins");
         }
         place
     }
 
-    /// Serves what is asked for on one connection, each stream in a task of its own, until the
-    /// client goes. When the listener ends, streams that are open go on and no new ones begin.
+    /// Serves the requests of one connection, each stream in a task of its own, until the client closes it.
+    /// When the listener ends, open streams continue and no new ones start.
     async fn streams(self: &Arc<Self>, mut many: Box<dyn Many>, peer: Peer, rounds: u8) {
         loop {
             let pending = tokio::select! {
@@ -279,13 +279,13 @@ impl Worker {
             }
             let why = "too many connections are open";
             debug!(client = %peer.remote, "a stream is refused: {why}");
-            // The client may have left already.
+            // The client may have closed the connection already.
             let _ = pending.refuse(&DialError::exhausted(why)).await;
         }
         debug!(client = %peer.remote, "the connection ends");
     }
 
-    /// Opens the way that a client asks for.
+    /// Opens the stream that a client requests.
     async fn open(&self, mut pending: Pending, peer: Peer, rounds: u8) -> Option<Session> {
         let target = pending.request.target.clone();
         let user = pending.request.user.clone().unwrap_or_default();
@@ -295,7 +295,7 @@ impl Worker {
             let carried = self.over_tcp(pending, version, account.as_ref(), peer);
             let carried = Box::pin(asker.scope(carried));
             let end = during(account.as_deref(), carried).await;
-            debug!(client = %peer.remote, user, "datagrams in a stream end: {end:?}");
+            debug!(client = %peer.remote, user, "UDP over TCP ends: {end:?}");
             return None;
         }
         if rounds > circle::MOST {
@@ -308,7 +308,7 @@ impl Worker {
         let connector = self.router.pick(&target);
         let first = std::mem::take(&mut pending.request.first);
         let mut dial = connector.connect(&target, &first);
-        // A scope costs a little at every poll, and most requests need neither.
+        // The scope adds a small cost to each poll, and most requests need neither.
         if matches!(target.host, Host::Name(_)) {
             dial = Box::pin(asker.scope(dial));
         }
@@ -317,12 +317,12 @@ impl Worker {
         }
         let dialled = tokio::select! {
             dialled = dial => dialled.inspect(|_| {
-                // They went ahead of the relay, which counts the others.
+                // These were sent ahead of the relay, which counts the rest.
                 let both = Both { meter: &self.meter, account: account.as_ref() };
                 both.add_up(first.len());
             }),
             why = left(pending.client()) => {
-                debug!(client = %peer.remote, user, %target, "ended before the dial did: {why}");
+                debug!(client = %peer.remote, user, %target, "the client closed before the connection was open: {why}");
                 return None;
             }
         };
@@ -330,7 +330,7 @@ impl Worker {
             Ok(far) => far,
             Err(why) => {
                 debug!(client = %peer.remote, user, %target, cause = why.cause.label(), "refused: {why}");
-                // The client may have left already.
+                // The client may have closed the connection already.
                 let _ = pending.refuse(&why).await;
                 return None;
             }
@@ -343,14 +343,14 @@ impl Worker {
         let mut near = match pending.proceed(bound).await {
             Ok(near) => near,
             Err(e) => {
-                debug!(client = %peer.remote, "the client left: {e}");
+                debug!(client = %peer.remote, "the client closed the connection: {e}");
                 return None;
             }
         };
         debug!(client = %peer.remote, user, %target, "open");
         let first_wait = self.first_wait.unwrap_or(far.first_wait);
         if !first_wait.is_zero() && far.io.owes_head() {
-            // Whether something came or not, the head leaves now.
+            // The header is sent now, with or without a payload.
             let _ = timeout(first_wait, fill(&mut near, 1)).await;
         }
         Some(Session {
@@ -370,7 +370,7 @@ impl Worker {
         })
     }
 
-    /// The relay, with an eye on a keyed hop; ends when the user is removed.
+    /// Relays the session and watches its keyed hop; ends when the user is removed.
     async fn pump(&self, session: &mut Session) {
         let Session {
             near,
@@ -409,7 +409,7 @@ impl Worker {
             during(account.as_deref(), watched).await
         };
         let Some(outcome) = outcome else {
-            // A cut transfer must not look complete.
+            // A truncated transfer must not look complete.
             near.abort();
             far.abort();
             return debug!(client = %peer.remote, user, %target, "closed: the user was removed");
@@ -422,15 +422,15 @@ impl Worker {
     }
 }
 
-/// What a session knows of its keyed hop, and whom it tells.
+/// The watch on a session's keyed hop, with the health records to update.
 struct Eye<'a> {
     watch: &'a Watch,
     standing: Option<&'a Arc<Standing>>,
 }
 
 impl Eye<'_> {
-    /// Tells what the connection has shown so far: that the server is well, or, if there is a
-    /// complaint, that it may not be.
+    /// Updates the health of the server: healthy if it is authenticated, otherwise suspect if there is a
+    /// complaint.
     fn look(&self, complaint: Option<&str>) {
         let Watch {
             health,
@@ -455,8 +455,8 @@ impl Eye<'_> {
         }
     }
 
-    /// Judges a session by its end. Who was asked for nothing need not answer, and a client may
-    /// leave before the answer.
+    /// Updates the health at the end of a session. A server that received no payload need not answer, and a
+    /// client may close the connection before the answer.
     fn judge(&self, outcome: &Outcome, asked: bool) {
         let waited = self.watch.since.elapsed();
         let gone = match &outcome.end {
@@ -477,7 +477,7 @@ impl Eye<'_> {
     }
 }
 
-/// Counts, and notes whether the client has said anything.
+/// A counter that also records if the client has sent anything.
 struct Asked<'a> {
     both: Both<'a>,
     anything: AtomicBool,
@@ -492,7 +492,7 @@ impl Asked<'_> {
 impl Count for Asked<'_> {
     fn add_up(&self, n: usize) {
         self.both.add_up(n);
-        // Written once: the line stays in the cache.
+        // Written once, so that the cache line stays shared.
         if !self.anything() {
             self.anything.store(true, Ordering::Relaxed);
         }
@@ -503,12 +503,12 @@ impl Count for Asked<'_> {
     }
 }
 
-/// An open session: two streams and what is known of them.
+/// An open session: two streams and their context.
 struct Session {
     near: BoxStream,
     far: BoxStream,
     watch: Option<Watch>,
-    /// What its group remembers of the member it goes through.
+    /// The health of the group member that the session passes through.
     standing: Option<Arc<Standing>>,
     /// Further requests on the same connection.
     again: Option<Box<dyn Again>>,
@@ -516,18 +516,18 @@ struct Session {
     about: Box<About>,
 }
 
-/// Whose session it is, for the log.
+/// Details of a session for the log.
 struct About {
     peer: Peer,
     target: Target,
     user: String,
-    /// Bytes that went ahead of the relay.
+    /// Number of bytes that were sent ahead of the relay.
     first: usize,
-    /// How often the request has come back to this process.
+    /// Number of times that the request has come back to this process.
     rounds: u8,
 }
 
-/// The relay; a keyed hop that stays silent is worth a word.
+/// Relays, and reports a keyed hop that does not answer.
 async fn watched(
     eye: Option<&Eye<'_>>,
     asked: &Asked<'_>,
@@ -537,7 +537,7 @@ async fn watched(
         tokio::select! {
             outcome = relay.as_mut() => return outcome,
             () = sleep(SILENCE) => {
-                let complaint = asked.anything().then_some("is silent since 6 s");
+                let complaint = asked.anything().then_some("has not answered for 6 s");
                 eye.look(complaint);
             }
         }
@@ -553,8 +553,8 @@ async fn ended(over: Option<watch::Receiver<()>>) {
     }
 }
 
-/// Waits until the client has left or broken its protocol, as far as that can be seen, and says
-/// which.
+/// Waits until the client has closed the connection or violated its protocol, as far as this is visible.
+/// Returns the reason.
 async fn left(client: Option<&mut BoxStream>) -> String {
     match client {
         Some(io) => reset(io).await,
@@ -562,19 +562,19 @@ async fn left(client: Option<&mut BoxStream>) -> String {
     }
 }
 
-/// Waits until reading from the client fails; what it says is kept. An end is no reason to give up:
-/// a client may have said all it has to say.
+/// Waits until reading from the client fails, and keeps the bytes read. An end of the stream is no reason
+/// to give up, because the client may have sent everything.
 async fn reset(io: &mut BoxStream) -> String {
     loop {
         let have = io.filled().len();
         match fill(io, have + 1).await {
             Ok(n) if n > have && n < EARLY => {}
             Ok(_) => return std::future::pending().await,
-            // What a codec says: the bytes were the client's, and they were wrong.
+            // The error of a codec: the client's bytes were invalid.
             Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
-                return format!("the client broke its protocol: {e}");
+                return format!("the client violated its protocol: {e}");
             }
-            Err(e) => return format!("the client left: {e}"),
+            Err(e) => return format!("the client closed the connection: {e}"),
         }
     }
 }
@@ -583,7 +583,7 @@ async fn reset(io: &mut BoxStream) -> String {
 mod tests {
     use super::*;
 
-    /// Of the 3 KiB that an idle connection may take, two sockets and the allocator have two thirds.
+    /// The budget of an idle connection is 3 KiB; two sockets and the allocator use two thirds of it.
     #[test]
     fn a_session_is_small_however_it_was_opened() {
         fn size_of_future<F>(_: impl Fn(&Arc<Worker>, BoxStream, Peer) -> F) -> usize {

@@ -1,6 +1,6 @@
-//! Doors without a plan: what a client of another protocol opens for its own user.
+//! Listeners without a plan, which a client of another protocol opens for its own user.
 //!
-//! `adit ssh -D` serves SOCKS with the engine's acceptor and relay, over connections of its own.
+//! `adit ssh -D` serves SOCKS with the engine's acceptor and relay over its own SSH connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::serve::{Associate, Descriptors, Gate, Worker};
 use crate::udp::{Associations, Ttl};
 
 impl Proxy {
-    /// SOCKS5, SOCKS4 and SOCKS4a for anyone who reaches it, connections alone. A request that is
-    /// not complete after `deadline` is given up.
+    /// Creates an acceptor of SOCKS5, SOCKS4 and SOCKS4a without authentication, for CONNECT only.
+    /// Requests that are not complete within `deadline` are dropped.
     #[must_use]
     pub fn socks(deadline: Duration) -> Self {
         Self {
@@ -35,8 +35,8 @@ impl Proxy {
 }
 
 impl Worker {
-    /// Serves connections that [`Worker::serve`] is given, by one way; as many as come, as long as
-    /// they last.
+    /// Creates a worker that serves the connections passed to [`Worker::serve`] through one connector,
+    /// without limits on their number and duration.
     #[must_use]
     pub fn alone(acceptor: Box<dyn Acceptor>, way: Arc<dyn Connector>) -> Arc<Self> {
         Arc::new(Self {

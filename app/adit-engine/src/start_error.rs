@@ -1,4 +1,4 @@
-//! What keeps a plan from running.
+//! Errors that prevent a plan from running.
 
 use std::io;
 
@@ -10,24 +10,24 @@ use crate::carrier::SealError;
 use crate::plugin::PluginError;
 use crate::ssh::SshPlanError;
 
-/// Why a plan cannot run.
+/// The error of a plan that cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A listener's address cannot be bound.
     #[error("cannot listen on {addr}: {why}")]
     Listen {
-        /// The address as it was written.
+        /// The address as configured.
         addr: String,
-        /// What the system said.
+        /// The error of the system.
         why: io::Error,
     },
     /// A key does not fit its method.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The keys of users do not go together.
+    /// The keys of users are not compatible with each other.
     #[error(transparent)]
     Users(#[from] UsersError),
-    /// The keys of a relay do not go together.
+    /// The keys of a relay are not compatible with each other.
     #[error(transparent)]
     Relay(#[from] RelayError),
     /// A ShadowsocksR parameter does not fit its protocol.
@@ -39,16 +39,16 @@ pub enum StartError {
     /// A key does not fit its cipher.
     #[error(transparent)]
     Cipher(#[from] adit_crypto::CryptoError),
-    /// What is said of SSH cannot be used.
+    /// The SSH settings cannot be used.
     #[error(transparent)]
     Ssh(#[from] SshPlanError),
-    /// A carrier cannot be sealed.
+    /// The encryption of a carrier cannot be set up.
     #[error(transparent)]
     Carrier(#[from] SealError),
-    /// A plugin does not run.
+    /// A plugin could not be started.
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    /// A plugin dials by itself, so that it cannot go through other hops.
+    /// A plugin connects to the server itself, so that it cannot be reached through other hops.
     #[error("the plugin of {0} cannot be reached through the hops before it: put that hop first")]
     PluginBehind(Target),
 }

@@ -1,4 +1,4 @@
-//! Last words to a client: what its language says of a failure, and a wrong login after a while.
+//! The last reply to a client: a protocol's error reply, and the delayed reply to a wrong login.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use tokio::time::{sleep, timeout};
 
 use crate::AcceptError;
 
-/// A wrong password is answered after this long, whatever was wrong with it.
+/// Delay of the reply to a wrong login, whichever part of it was wrong.
 const WRONG_LOGIN_DELAY: Duration = Duration::from_millis(500);
-/// Time for a goodbye to a peer that is told something.
+/// Time limit for sending the last reply and closing.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// What such a peer may still say.
+/// Maximum number of bytes that are still read from such a peer.
 pub(super) const LAST_BYTES: usize = 64 << 10;
 
-/// Ends a dialogue that failed: says what the core has to say; a wrong login waits first.
+/// Ends a failed handshake: sends the reply of the protocol core, after a delay if a login was wrong.
 pub(super) async fn give_up<E: Into<Broken> + std::fmt::Display>(
     mut io: BoxStream,
     why: RunError<E>,
@@ -36,13 +36,13 @@ pub(super) async fn give_up<E: Into<Broken> + std::fmt::Display>(
     }
 }
 
-/// Says `last` and closes so that the peer gets it: a close with unread bytes would be a reset,
-/// which may overtake what was said.
+/// Sends `last` and closes the connection so that the peer receives it. Closing with unread bytes would
+/// send a reset, which may overtake the reply.
 pub(crate) async fn farewell(io: &mut BoxStream, last: &[u8]) {
     goodbye(io, last, LAST_BYTES).await;
 }
 
-/// The same; reads `budget` bytes at most.
+/// Does the same as [`farewell`], reading at most `budget` bytes.
 pub(super) async fn goodbye(io: &mut BoxStream, last: &[u8], mut budget: usize) {
     let goodbye = async {
         send(io, last).await?;
@@ -57,6 +57,6 @@ pub(super) async fn goodbye(io: &mut BoxStream, last: &[u8], mut budget: usize) 
         }
         Ok::<_, std::io::Error>(())
     };
-    // Whether the peer stays to listen is its own affair.
+    // A peer that does not wait for the reply loses it.
     let _ = timeout(FAREWELL, goodbye).await;
 }

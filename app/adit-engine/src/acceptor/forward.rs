@@ -1,4 +1,4 @@
-//! A listener whose every connection goes to one target.
+//! Listeners that send every connection to one target.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,9 +9,9 @@ use adit_wire::Target;
 use super::{Acceptor, Inbound, Pending, Reply};
 use crate::{AcceptError, BoxFuture, DialError, Peer, Place, Request};
 
-/// `tcp://LISTEN/TARGET`.
+/// The acceptor of `tcp://LISTEN/TARGET`.
 pub struct Fixed {
-    /// Where everything goes.
+    /// The target of all connections.
     pub target: Target,
 }
 
@@ -27,7 +27,7 @@ impl Acceptor for Fixed {
     }
 }
 
-/// Yes is silence, no is a reset.
+/// A reply without words: sends nothing for success, and a reset for failure.
 pub(super) struct Plain {
     pub(super) io: BoxStream,
 }

@@ -1,4 +1,4 @@
-//! Reading the header of a keyed protocol: what every keyed listener does alike.
+//! Reading the header of a keyed protocol, as all keyed listeners do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,37 +10,37 @@ use tokio::time::{Instant, timeout_at};
 use super::{Inbound, Rejection, Rejects};
 use crate::{AcceptError, Place};
 
-/// What becomes of a connection without a request.
+/// The result for a connection: a request, or the reason why there is none.
 pub(crate) type Verdict = Result<Inbound, AcceptError>;
 
-/// What a connection has shown so far.
+/// The progress of a connection that has not made its request yet.
 pub(crate) struct Seen {
-    /// Its place among those without a request.
+    /// Its slot among the connections without a request.
     pub(super) place: Place,
-    /// When it came.
+    /// Time at which it was accepted.
     pub(super) began: Instant,
-    /// By when it has to be a request.
+    /// Time by which its request has to be complete.
     pub(super) deadline: Instant,
-    /// When its last bytes were found, before anything was made of them: what a judgement costs
-    /// must not move the reaction (SEC-P3).
+    /// Arrival time of its last bytes, taken before they are processed: the duration of the decision must not
+    /// delay the reaction (SEC-P3).
     pub(super) last: Instant,
-    /// Whether the place was lost.
+    /// True if the slot was lost to a newer connection.
     pub(super) evicted: bool,
-    /// Whether there was enough to judge.
+    /// True if enough bytes for a decision have arrived.
     pub(super) whole: bool,
-    /// Bytes that were used up.
+    /// Number of bytes consumed.
     pub(super) taken: usize,
-    /// Bytes that are known, used up or not.
+    /// Number of bytes recorded, consumed or not.
     noted: usize,
-    /// All bytes as they came, if they are kept.
+    /// All bytes as received, if the reject policy needs them.
     pub(super) bytes: Vec<u8>,
     keep: bool,
-    /// Something was said: no decoy can take over any more.
+    /// True if a reply was sent, so that no decoy can take over.
     pub(super) answered: bool,
 }
 
 impl Seen {
-    /// A connection that has just come, and has `patience` to become a request.
+    /// Starts tracking a new connection, which has `patience` to make its request.
     pub(crate) fn new(patience: Duration, place: Place, rejects: &Rejects) -> Self {
         let began = Instant::now();
         Self {
@@ -58,12 +58,12 @@ impl Seen {
         }
     }
 
-    /// By when it has to be a request.
+    /// Returns the time by which the request has to be complete.
     pub(crate) const fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// Takes note of new bytes. The core opens them in place, so this is the time to keep them.
+    /// Records new bytes. The core decrypts them in place, so they have to be copied before it runs.
     pub(super) fn note(&mut self, new: &[u8]) {
         self.last = Instant::now();
         self.noted += new.len();
@@ -72,7 +72,7 @@ impl Seen {
         }
     }
 
-    /// Takes note of what stands in `filled` behind what is known already.
+    /// Records the bytes in `filled` that follow those recorded already.
     fn catch_up(&mut self, filled: &[u8]) {
         let known = self.noted.saturating_sub(self.taken);
         if let Some(new) = filled.get(known..).filter(|new| !new.is_empty()) {
@@ -80,7 +80,7 @@ impl Seen {
         }
     }
 
-    /// Leaves the connection, which came to `port`, to `rejects`.
+    /// Passes the connection, which arrived on `port`, to `rejects`.
     pub(crate) fn reject(
         mut self,
         io: BoxStream,
@@ -98,7 +98,7 @@ impl Seen {
     }
 }
 
-/// Does `work` until `deadline`, as long as the connection has its place.
+/// Runs `work` until `deadline`, or until the connection loses its slot.
 pub(super) async fn in_time<T>(
     deadline: Instant,
     place: &Place,
@@ -109,8 +109,8 @@ pub(super) async fn in_time<T>(
     place.keep(work).await
 }
 
-/// Runs `core`, which sends nothing, until it is done; gives what the connection has shown too.
-/// Whatever goes wrong, a deadline that passes too, is left to `rejects`, and so is the connection.
+/// Runs `core`, which sends nothing, to completion; also returns the progress of the connection. On any
+/// error, including a missed deadline, the connection is passed to `rejects`.
 pub(super) async fn read<H: Handshake<Error = Broken>>(
     mut io: BoxStream,
     mut core: H,
@@ -123,13 +123,16 @@ pub(super) async fn read<H: Handshake<Error = Broken>>(
     let steps = step_through(&mut io, &mut core, &mut seen);
     match in_time(until, &place, steps).await {
         Ok(output) => Ok((io, output, seen)),
-        // Only a redirect of ShadowsocksR asks for the port.
+        // Only a redirect of ShadowsocksR needs the port.
         Err(why) => Err(seen.reject(io, why, rejects, 0)),
     }
 }
 
-/// Steps through `core`; its answers are sent before the next step. It can be given up at any
-/// point at which it waits.
+/// Drives `core` step by step and sends its replies before the next step.
+///
+/// # Cancel safety
+///
+/// The future can be dropped at any point at which it waits.
 pub(super) async fn step_through<H: Handshake<Error = Broken>>(
     io: &mut dyn Stream,
     core: &mut H,
@@ -137,7 +140,7 @@ pub(super) async fn step_through<H: Handshake<Error = Broken>>(
 ) -> Result<H::Output, AcceptError> {
     let (mut want, mut answer) = (1, Vec::new());
     loop {
-        // Read by read, so that what is too short is known as well.
+        // Recorded after each read, so that incomplete headers are known as well.
         seen.catch_up(io.filled());
         let mut have = io.filled().len();
         while have < want {

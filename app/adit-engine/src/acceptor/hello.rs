@@ -1,4 +1,4 @@
-//! The hello of an obfs, on a server.
+//! The obfs handshake of a server.
 
 use adit_net::ambient::Chance;
 use adit_obfs::{Codecs, ServerHandshake, ServerState};
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::header::{Seen, step_through};
 use crate::AcceptError;
 
-/// Takes the obfs off a connection: gives what it is to be read and written with.
+/// Performs the obfs handshake and returns the codecs for the rest of the connection.
 pub(crate) async fn undress(
     obfs: &ServerState,
     io: &mut dyn Stream,
@@ -24,7 +24,7 @@ pub(crate) async fn undress(
     settle(step.unwrap_or(Err(AcceptError::Deadline)), &mut core)
 }
 
-/// Whoever ends, or is late, in the middle of a hello may be a client without obfs.
+/// Treats a connection that closes or times out during the handshake as a client without obfs, if allowed.
 fn settle(
     step: Result<Codecs, AcceptError>,
     core: &mut ServerHandshake,

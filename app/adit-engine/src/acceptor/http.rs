@@ -21,21 +21,21 @@ use super::{Again, Pending, Reply};
 use crate::credentials::Credentials;
 use crate::{AcceptError, BoxFuture, DialError, Request};
 
-/// How long a client may be silent between two requests. Browsers give a connection up after five
-/// minutes, and look for this before they use it again.
+/// Idle time of a client between two requests. Browsers close idle connections after five minutes, and
+/// check for a close by the server before they reuse one.
 const BETWEEN: Duration = Duration::from_secs(60);
 
-/// What holds for all HTTP clients of a listener.
+/// The settings for all HTTP clients of a listener.
 #[derive(Clone)]
 pub(crate) struct HttpRules {
     pub(crate) credentials: Arc<Credentials>,
-    /// Time for the head of a further request.
+    /// Time limit for the head of a further request.
     pub(crate) deadline: Duration,
-    /// Whether errors carry their reason.
+    /// True if error responses state their reason.
     pub(crate) verbose: bool,
 }
 
-/// Reads one request. The caller keeps the deadline.
+/// Reads one request. The caller enforces the deadline.
 pub(super) async fn read(rules: HttpRules, mut io: BoxStream) -> Result<Pending, AcceptError> {
     let asked = run(&mut io, &mut Head::new(&*rules.credentials)).await;
     let asked = match asked {
@@ -85,17 +85,17 @@ pub(super) async fn read(rules: HttpRules, mut io: BoxStream) -> Result<Pending,
     ))
 }
 
-/// An HTTP client that waits for its answer.
+/// An HTTP client that waits for its response.
 struct Http {
     io: BoxStream,
     rules: HttpRules,
     kind: Kind,
-    /// Where the connection goes after the exchange.
+    /// Returns the connection after the exchange.
     back: Option<oneshot::Sender<BoxStream>>,
 }
 
 enum Kind {
-    /// CONNECT.
+    /// A CONNECT tunnel.
     Tunnel,
     /// One request and its response.
     Exchange {
@@ -153,7 +153,7 @@ impl Reply for Http {
             let token = self.rules.verbose.then(|| why.cause.label());
             let said = why
                 .refusal()
-                .map(|said| format!("the next proxy refuses: {said}"));
+                .map(|said| format!("the next proxy refused the request: {said}"));
             let answer =
                 server::explained(why.cause.http_status(), token, &said.unwrap_or_default());
             farewell(&mut self.io, &answer).await;
@@ -162,7 +162,7 @@ impl Reply for Http {
     }
 }
 
-/// A connection whose exchange has not come to its end.
+/// A connection whose exchange has not finished.
 struct Kept {
     connection: oneshot::Receiver<BoxStream>,
     rules: HttpRules,
@@ -171,7 +171,7 @@ struct Kept {
 impl Again for Kept {
     fn next(self: Box<Self>) -> BoxFuture<'static, Option<Pending>> {
         Box::pin(async move {
-            // An exchange that ended in another way has closed the connection.
+            // Exchanges that end in any other way have closed the connection.
             let mut io = self.connection.await.ok()?;
             let more = timeout(BETWEEN, fill(&mut io, 1)).await;
             if !matches!(more, Ok(Ok(1..))) {
@@ -182,7 +182,7 @@ impl Again for Kept {
             match read.unwrap_or(Err(AcceptError::Deadline)) {
                 Ok(pending) => Some(pending),
                 Err(why) => {
-                    debug!("no further request: {why}");
+                    debug!("no further request on the connection: {why}");
                     None
                 }
             }

@@ -1,4 +1,4 @@
-//! Shadowsocks clients.
+//! The acceptor of Shadowsocks clients.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,22 +15,22 @@ use super::farewell::farewell;
 use super::{Acceptor, Inbound, Pending, Rejects, Reply, header};
 use crate::{AcceptError, BoxFuture, DialError, Peer, Place, Request, Roster};
 
-/// A name that an adit server answers by itself, so that a client can tell whether its key and
-/// its clock are right. It ends in `.invalid`, so that other servers find nothing there.
+/// A name that adit servers answer themselves, so that clients can check their key and clock. It ends in
+/// `.invalid` (RFC 6761), so that it does not resolve at other servers.
 pub const CHECK_NAME: &str = "adit-check.invalid";
 
-/// What it is answered with.
+/// The answer to a request for [`CHECK_NAME`].
 pub(super) const CHECK_ANSWER: &[u8] = concat!("adit ", env!("CARGO_PKG_VERSION"), "\n").as_bytes();
 
-/// Reads Shadowsocks request headers; everything else is left to [`Rejects`].
+/// Reads Shadowsocks request headers. Everything else is passed to [`Rejects`].
 pub struct Keyed {
-    /// Whom it serves.
+    /// The users of the listener.
     pub roster: Arc<Roster>,
-    /// The salts seen.
+    /// The salts seen so far.
     pub salts: Arc<SaltPool>,
-    /// The reaction to whatever is not a request.
+    /// Handles everything that is not a valid request.
     pub rejects: Arc<Rejects>,
-    /// Time for a complete header.
+    /// Time limit for a complete header.
     pub deadline: Duration,
 }
 
@@ -82,12 +82,12 @@ impl Acceptor for Keyed {
     }
 }
 
-/// Whether a client asks us, not for a way.
+/// Returns true if the request is for the server itself.
 pub(super) fn is_check(target: &Target) -> bool {
     matches!(&target.host, Host::Name(name) if name.as_str() == CHECK_NAME)
 }
 
-/// The protocol has no words for yes and no: a refused client, which holds the key, is closed.
+/// A reply without words: the protocol has none, so that refused clients, which have the key, are closed.
 pub(super) struct Silent {
     pub(super) io: BoxStream,
 }

@@ -1,6 +1,6 @@
-//! What clients may say on a listener, one module for each language.
+//! Server sides of the protocols that clients use, one module per protocol.
 //!
-//! An acceptor reads a request and hands it on as an [`Inbound`]; it knows nothing of dialling.
+//! An acceptor reads a request and returns it as an [`Inbound`]; it does not connect to targets.
 //! The verdict comes back once, through [`Pending`].
 
 mod farewell;
@@ -41,10 +41,10 @@ use crate::guard::Place;
 use crate::udp::OverTcp;
 use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
 
-/// Reads requests.
+/// Reads requests of clients.
 pub trait Acceptor: Send + Sync {
-    /// Reads the request of one connection. Keeps its own deadline, and ends the connection once
-    /// its place is lost.
+    /// Reads the request of one connection. Enforces its own deadline, and closes the connection when its
+    /// slot is lost.
     fn accept(
         &self,
         io: BoxStream,
@@ -53,57 +53,57 @@ pub trait Acceptor: Send + Sync {
     ) -> BoxFuture<'_, Result<Inbound, AcceptError>>;
 }
 
-/// What a client wants.
+/// The request of a client, by kind.
 pub enum Inbound {
     /// A stream to a target.
     Stream(Pending),
-    /// Many streams, over the connection's whole life.
+    /// Many streams, for as long as the connection lasts.
     Many(Box<dyn Many>),
-    /// One connection from outside (SOCKS BIND).
+    /// One incoming connection (SOCKS BIND).
     Bind(Binding),
     /// Datagrams (SOCKS UDP ASSOCIATE).
     Datagrams(Association),
-    /// Datagrams in the stream itself.
+    /// Datagrams within the stream itself (UDP over TCP).
     InStream(InStream),
-    /// Nothing more: the acceptor has answered by itself.
+    /// Nothing further: the acceptor has answered the request itself.
     Served,
-    /// A stranger at a keyed listener. The reaction may last for minutes.
+    /// An unauthenticated peer of a keyed listener. Handling it may take minutes.
     Rejected(Rejection),
 }
 
-/// A connection on which one stream after the other is asked for.
+/// A connection on which streams are requested one after another.
 pub trait Many: Send {
-    /// The next of them; `None` once the client has gone.
+    /// Returns the next request; `None` if the client has closed the connection.
     fn next(&mut self) -> BoxFuture<'_, Option<Pending>>;
 }
 
 /// A stream that carries datagrams to any target.
 pub struct InStream {
-    /// They stand in it.
+    /// The datagrams in the stream.
     pub datagrams: OverTcp,
-    /// Whose they are.
+    /// The account of the client.
     pub account: Option<Arc<Account>>,
 }
 
-/// What happens to a stranger, and why (for the log alone).
+/// The handling of an unauthenticated peer, and the reason (for the log only).
 #[must_use]
 pub struct Rejection {
-    /// The cause, of which the stranger learns nothing.
+    /// The reason, which is never revealed to the peer.
     pub why: AcceptError,
     reaction: BoxFuture<'static, ()>,
 }
 
 impl Rejection {
-    /// Carries the policy out.
+    /// Handles the peer according to the reject policy.
     pub async fn carry_out(self) {
         self.reaction.await;
     }
 }
 
-/// A request that waits for its verdict. One of the two must be called.
+/// A request that waits for its verdict: call [`proceed`](Self::proceed) or [`refuse`](Self::refuse).
 #[must_use]
 pub struct Pending {
-    /// What is asked for.
+    /// The request.
     pub request: Request,
     reply: Box<dyn Reply>,
 }
@@ -116,30 +116,37 @@ impl Pending {
         }
     }
 
-    /// The client's stream, to see whether it is still there; `None` if there is none before the
+    /// Returns the client's stream, to check that it is still open; `None` if there is no stream before the
     /// verdict.
     pub fn client(&mut self) -> Option<&mut BoxStream> {
         self.reply.client()
     }
 
-    /// What the client asks for on this connection afterwards, if its language has more than one
-    /// request; to be called before the verdict. Waits for the end of the stream that
-    /// [`proceed`](Self::proceed) returns.
+    /// Returns the further requests of this connection, if its protocol allows more than one. Has to be
+    /// called before the verdict; waits for the end of the stream that [`proceed`](Self::proceed) returns.
     pub(crate) fn again(&mut self) -> Option<Box<dyn Again>> {
         self.reply.again()
     }
 
-    /// Whether [`proceed`](Self::proceed) shows the client the address that the target sees.
+    /// Returns true if [`proceed`](Self::proceed) reveals the address that the target sees to the client.
     pub fn shows_bound(&self) -> bool {
         self.reply.shows_bound()
     }
 
-    /// Tells the client that the way is open; gives its stream.
+    /// Reports success to the client and returns its stream.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the reply cannot be sent.
     pub async fn proceed(self, bound: Option<SocketAddr>) -> io::Result<BoxStream> {
         self.reply.proceed(bound).await
     }
 
-    /// Tells the client why not, as far as its language can.
+    /// Reports the failure to the client, as precisely as its protocol can.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the reply cannot be sent.
     pub async fn refuse(self, why: &DialError) -> io::Result<()> {
         self.reply.refuse(why).await
     }
@@ -147,11 +154,11 @@ impl Pending {
 
 /// A connection on which the next request follows the end of the last exchange.
 pub(crate) trait Again: Send {
-    /// That request; `None` once the client has gone, or has said nothing for long.
+    /// Returns the next request; `None` if the client has closed the connection or was idle for too long.
     fn next(self: Box<Self>) -> BoxFuture<'static, Option<Pending>>;
 }
 
-/// How a language says yes and no.
+/// The replies of a protocol to a request.
 pub(crate) trait Reply: Send {
     /// See [`Pending::client`].
     fn client(&mut self) -> Option<&mut BoxStream>;

@@ -1,4 +1,4 @@
-//! SOCKS5, SOCKS4, SOCKS4a and HTTP on one port, told apart by the first byte.
+//! SOCKS5, SOCKS4, SOCKS4a and HTTP on one port, distinguished by the first byte.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use super::socks::{self, SocksRules};
 use super::{Acceptor, Inbound};
 use crate::{AcceptError, BoxFuture, Peer, Place};
 
-/// Reads proxy requests.
+/// Reads requests of SOCKS and HTTP proxy clients.
 pub struct Proxy {
-    /// What holds for SOCKS, if it is spoken.
+    /// The settings for SOCKS, if enabled.
     pub(crate) socks: Option<SocksRules>,
-    /// What holds for HTTP, if it is spoken.
+    /// The settings for HTTP, if enabled.
     pub(crate) http: Option<HttpRules>,
     pub(crate) deadline: Duration,
 }
@@ -31,9 +31,9 @@ impl Proxy {
                 let pending = http::read(rules.clone(), io).await?;
                 Ok(Inbound::Stream(pending))
             }
-            // Nothing is said to what is none of our languages.
+            // Other protocols get no reply.
             (first, ..) => Err(AcceptError::Refused(format!(
-                "first byte {:#04x} begins no request that this listener speaks",
+                "first byte {:#04x} does not start a request of an enabled protocol",
                 first.copied().unwrap_or(0)
             ))),
         }

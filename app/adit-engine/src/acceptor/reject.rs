@@ -1,4 +1,4 @@
-//! How a connection ends that must not learn anything (SEC-P1 to SEC-P4).
+//! Handling of connections that must not learn anything about the server (SEC-P1 to SEC-P4).
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -19,36 +19,36 @@ use super::farewell::{LAST_BYTES, goodbye};
 use super::header::Seen;
 use crate::Place;
 
-/// Bytes that are read and thrown away before reading stops.
+/// Number of bytes that are read and discarded before reading stops.
 const BUDGET: usize = 1 << 20;
-/// Connections that are held at once; above it the oldest is closed.
+/// Maximum number of connections that are held open; beyond it the oldest is closed.
 const HELD: usize = 4096;
-/// From the bytes that decide to what can be seen of the decision. A judgement takes less, so that
-/// its length cannot be seen; and servers that have nothing to hide are not much faster.
+/// Delay between the bytes that allow a decision and its visible effect. Decisions take less, which hides
+/// their duration; and servers that have nothing to hide are not much faster.
 const SETTLE: Duration = Duration::from_millis(1);
-/// The same for each key that has to be tried: several times what a trial takes.
+/// The same for each key that has to be tried: several times the duration of a trial.
 const SETTLE_EACH: Duration = Duration::from_micros(5);
-/// Goodbyes to connections that lost their place, at once; above it they are closed without one.
+/// Maximum number of simultaneous delayed closes of evicted connections. More are closed without one.
 const GOODBYES: usize = 4;
 
-/// The one reaction of a keyed listener to everything it does not accept.
+/// The single reaction of a keyed listener to everything that it does not accept.
 ///
-/// What a prober sees is a function of the policy alone, never of the cause.
+/// The observable behavior depends on the policy alone, never on the cause.
 pub struct Rejects {
     policy: RejectPolicy,
-    /// Decoys that come before the policy.
+    /// Decoys that are tried before the policy.
     redirect: Vec<Redirect>,
-    /// Drawn once per start, so that the same server always waits about as long.
+    /// Drawn once per start, so that one server always waits for about the same time.
     hold: Duration,
     held: Mutex<VecDeque<(u64, Arc<Notify>)>>,
     next: AtomicU64,
-    /// Keys that a judgement tries.
+    /// Number of keys that a decision tries.
     trials: AtomicUsize,
     goodbyes: AtomicUsize,
 }
 
 impl Rejects {
-    /// A reaction with a hold time of its own.
+    /// Creates the reaction for a policy, with a random hold time.
     #[must_use]
     pub fn new(policy: RejectPolicy) -> Self {
         let hold = Duration::from_secs(u64::from(Chance.between(60, 120)));
@@ -63,18 +63,18 @@ impl Rejects {
         }
     }
 
-    /// The same with decoys that are tried first.
+    /// Adds decoys that are tried before the policy.
     #[must_use]
     pub fn redirecting(self, redirect: Vec<Redirect>) -> Self {
         Self { redirect, ..self }
     }
 
-    /// Whether the bytes of the peer are needed as they came.
+    /// Returns true if the bytes of the peer are needed as received.
     pub(crate) const fn keeps_bytes(&self) -> bool {
         matches!(self.policy, RejectPolicy::Forward(_)) || !self.redirect.is_empty()
     }
 
-    /// A judgement tries so many keys one after the other from now on.
+    /// Sets the number of keys that a decision tries in sequence.
     pub(crate) fn expect_trials(&self, keys: usize) {
         self.trials.store(keys, Ordering::Relaxed);
     }
@@ -84,13 +84,13 @@ impl Rejects {
         SETTLE + SETTLE_EACH * u32::try_from(trials).unwrap_or(u32::MAX)
     }
 
-    /// Does to the connection, which came to `port`, what the policy says.
+    /// Applies the policy to a connection that arrived on `port`.
     ///
-    /// Reset and close come at one of two moments, whatever the cause (SEC-P3): right after the
-    /// bytes that were enough to judge, or at the deadline of the handshake if there were never
-    /// enough, and an early end of the stream is no reason to come sooner. A decoy takes over only
-    /// from a connection that was not answered. A connection that loses its place has the end of
-    /// the policy at that moment, which depends on its age alone.
+    /// Resets and closes happen at one of two moments, whatever the cause (SEC-P3): directly after the
+    /// bytes that sufficed for a decision, or at the handshake deadline if they never sufficed. An early end
+    /// of the stream does not move the moment forward. A decoy takes over only if nothing was sent to the
+    /// peer. A connection that loses its slot is ended by the policy at that moment, which depends on its
+    /// age alone.
     pub(super) async fn apply(&self, mut io: BoxStream, seen: Seen, port: u16) {
         if seen.evicted {
             return self.end(&mut io, &seen).await;
@@ -117,13 +117,13 @@ impl Rejects {
         }
     }
 
-    /// Ends the connection as the policy does.
+    /// Ends the connection as the policy demands.
     async fn end(&self, io: &mut BoxStream, seen: &Seen) {
         match self.policy {
             RejectPolicy::Drain | RejectPolicy::Forward(_) => {}
             RejectPolicy::Reset => io.abort(),
             RejectPolicy::Close => {
-                // A flood must not have more connections in their last second than places.
+                // In a flood, connections that are being closed must not outnumber the slots.
                 if self.goodbyes.fetch_add(1, Ordering::Relaxed) < GOODBYES || !seen.evicted {
                     let budget = LAST_BYTES.saturating_sub(seen.taken);
                     goodbye(io, &[], budget).await;
@@ -143,12 +143,12 @@ impl Rejects {
         self.hold(until, &seen.place, pending()).await;
     }
 
-    /// Reads and throws away until the peer leaves or the time is over; never writes.
+    /// Reads and discards until the peer closes or the hold time has passed; never writes.
     ///
-    /// The time counts from the connection's first moment: from that of the judgement it would
-    /// tell how many bytes a judgement takes.
+    /// The hold time counts from the start of the connection: counted from the decision, it would reveal how
+    /// many bytes a decision needs.
     async fn drain(&self, io: &mut BoxStream, seen: &Seen) {
-        // A handshake that may last longer must not be the longer one for those who say little.
+        // Otherwise a handshake with a longer deadline would hold peers longer that send little.
         let hold = self.hold.max(seen.deadline - seen.began);
         let jitter = hold / 10 * u32::from(Chance.between(0, 1000)) / 1000;
         let mut last = seen.last;
@@ -159,8 +159,8 @@ impl Rejects {
             while budget > 0 {
                 match fill(io, 1).await {
                     Err(_) => return,
-                    // Sooner, and what a judgement takes could be seen. Later there is nothing
-                    // left to hide, and every moment more would tell a server like this one.
+                    // Closing earlier would reveal the duration of the decision. Closing later hides nothing more,
+                    // and each further moment would distinguish this server from others.
                     Ok(0) => return sleep_until(last + self.settle()).await,
                     Ok(n) => {
                         last = Instant::now();
@@ -169,14 +169,14 @@ impl Rejects {
                     }
                 }
             }
-            // The window closes and the peer waits, as with any slow server.
+            // The receive window fills up and the peer waits, as with any slow server.
             pending::<()>().await;
         };
         self.hold(seen.began + hold + jitter, &seen.place, swallow)
             .await;
     }
 
-    /// Waits for `end`, for the time to be over, or until others need the place.
+    /// Waits for `end`, for `until`, or until others need the slot.
     async fn hold(&self, until: Instant, place: &Place, end: impl Future<Output = ()>) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let leave = self.enter(number);
@@ -205,13 +205,13 @@ impl Rejects {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the peer talk to a real server instead.
+    /// Relays the peer to a real server instead.
     async fn forward(&self, mut io: BoxStream, seen: &Seen, decoy: &Target) {
         let Some(socket) = open(decoy).await else {
             return self.drain(&mut io, seen).await;
         };
         let mut far = Tcp::new(socket);
-        // They are in `seen`, and there as they were before our codec touched them.
+        // They are also in `seen`, as they were before the codec decrypted them in place.
         let already = io.filled().len();
         io.consume(already);
         if send(&mut far, &seen.bytes).await.is_err() {

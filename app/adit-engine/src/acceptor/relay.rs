@@ -1,4 +1,4 @@
-//! Shadowsocks clients that are passed on to other servers (SIP023): their streams are not opened.
+//! Shadowsocks relays (SIP023), which pass clients on to other servers without opening their streams.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,18 +15,18 @@ use super::header::{self, Seen};
 use super::{Acceptor, Inbound, Pending, Rejects, Reply};
 use crate::{AcceptError, BoxFuture, DialError, Peer, Place, Request};
 
-/// Reads identity headers; what follows goes on as it came.
+/// Reads identity headers. Everything that follows is passed on unchanged.
 pub struct RelayAcceptor {
-    /// The relay's key and those of the servers behind it.
+    /// The keys of the relay and of the servers behind it.
     pub table: Arc<RelayTable>,
     /// The servers, in the order of the table.
     pub next: Arc<[Target]>,
-    /// The salts that were passed on. The servers know them too, but a replay that went as far as
-    /// there would come back later than what is refused here.
+    /// The salts that were passed on. The servers keep salts too, but a replay that reached them would be
+    /// closed later than one that is refused here.
     pub salts: Arc<SaltPool>,
-    /// The reaction to whatever has no identity header for us.
+    /// Handles everything without a valid identity header.
     pub rejects: Arc<Rejects>,
-    /// Time for a complete header.
+    /// Time limit for a complete header.
     pub deadline: Duration,
 }
 
@@ -50,7 +50,7 @@ impl Acceptor for RelayAcceptor {
             let Some(target) = self.next.get(next).cloned() else {
                 return Err(AcceptError::Rejected(Broken::Unauthentic));
             };
-            // Salt and header in one segment: there are servers that read only once.
+            // Sent as one segment with the salt: some servers read only once.
             let mut first = head;
             first.extend_from_slice(io.filled());
             let rest = io.filled().len();
@@ -66,8 +66,8 @@ impl Acceptor for RelayAcceptor {
     }
 }
 
-/// A client who has shown a header that names a server, which everybody can record and show again:
-/// if there is no way to the server, he sees what a stranger sees.
+/// The reply to a client whose header names a server. Such a header can be recorded and replayed by
+/// anyone: if the server is unreachable, the client is handled like an unauthenticated peer.
 struct Unproved {
     io: BoxStream,
     rejects: Arc<Rejects>,
@@ -88,7 +88,7 @@ impl Reply for Unproved {
 
     fn refuse<'a>(self: Box<Self>, _: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
         Box::pin(async move {
-            // What came during the dial.
+            // Bytes that arrived while connecting.
             let Self {
                 mut io,
                 rejects,
@@ -102,10 +102,10 @@ impl Reply for Unproved {
     }
 }
 
-/// A relay's handshake that takes a salt only once.
+/// A relay handshake that accepts each salt once.
 ///
-/// The identity header is bound to the salt, so only who holds the relay's key can bring new ones.
-/// The time stamp is not ours to open: the salts are kept by their number, not for a time.
+/// The identity header is bound to the salt, so that new salts require the relay's key. The relay cannot
+/// decrypt the time stamp: salts are kept up to a number, not for a time.
 struct Once<'a> {
     core: TcpRelay,
     salts: &'a SaltPool,

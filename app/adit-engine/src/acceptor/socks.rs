@@ -1,4 +1,4 @@
-//! SOCKS clients.
+//! SOCKS clients (RFC 1928, SOCKS4 and SOCKS4a).
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,16 +14,16 @@ use super::{Inbound, Pending, Reply};
 use crate::credentials::Credentials;
 use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
 
-/// What holds for all SOCKS clients of a listener.
+/// The settings for all SOCKS clients of a listener.
 pub(crate) struct SocksRules {
     pub(crate) credentials: Arc<Credentials>,
-    /// Whether versions 4 and 4a are spoken, which know no password.
+    /// True if versions 4 and 4a, which have no passwords, are served.
     pub(crate) socks4: bool,
-    /// Whether UDP ASSOCIATE is served.
+    /// True if UDP ASSOCIATE is served.
     pub(crate) udp: bool,
-    /// Whether BIND is served.
+    /// True if BIND is served.
     pub(crate) bind: bool,
-    /// Whether replies keep our outgoing address to themselves.
+    /// True if replies hide the outgoing address of this machine.
     pub(crate) hide_bind: bool,
 }
 
@@ -87,7 +87,7 @@ async fn sort(
             peer,
         })),
         _ => {
-            let why = DialError::unsupported("this listener does not serve the command");
+            let why = DialError::unsupported("this listener does not allow the command");
             Box::new(reply).refuse(&why).await?;
             Err(AcceptError::Refused(why.to_string()))
         }
@@ -102,7 +102,7 @@ pub(crate) struct Socks {
 }
 
 impl Socks {
-    /// Says yes with `bound`; the stream goes on.
+    /// Sends the reply for success with `bound`; the stream continues.
     async fn grant(&mut self, bound: Option<SocketAddr>) -> io::Result<()> {
         send(
             &mut self.io,
@@ -149,29 +149,29 @@ impl Reply for Socks {
 
 /// A BIND request: two replies, then a stream.
 pub struct Binding {
-    /// The peer that is expected; zeros mean anyone.
+    /// Address of the expected peer; zeros allow any.
     pub expected: Target,
     reply: Socks,
 }
 
 impl Binding {
-    /// First reply: where the peer has to connect to.
+    /// Sends the first reply: the address that the peer has to connect to.
     pub async fn listening(&mut self, at: SocketAddr) -> io::Result<()> {
         self.reply.grant(Some(at)).await
     }
 
-    /// Second reply: who has come. The stream is the client's.
+    /// Sends the second reply with the address of the peer, and returns the client's stream.
     pub async fn accepted(mut self, from: SocketAddr) -> io::Result<BoxStream> {
         self.reply.grant(Some(from)).await?;
         Ok(self.reply.io)
     }
 
-    /// Either reply: nobody can come.
+    /// Sends a failure as the first or second reply.
     pub async fn refuse(mut self, why: &DialError) {
         self.reply.deny(why).await;
     }
 
-    /// The control connection, to see whether the client is still there.
+    /// Returns the control connection, to check that the client is still there.
     pub fn control(&mut self) -> &mut BoxStream {
         &mut self.reply.io
     }
@@ -179,21 +179,21 @@ impl Binding {
 
 /// A UDP ASSOCIATE request.
 pub struct Association {
-    /// Where the client says its datagrams will come from; zeros mean it does not know.
+    /// The address that the client will send datagrams from; zeros if the client does not know it.
     pub declared: Target,
-    /// The two ends of the control connection.
+    /// The addresses of the control connection.
     pub peer: Peer,
     reply: Socks,
 }
 
 impl Association {
-    /// Says where datagrams are to be sent; gives the control connection.
+    /// Replies with the address to send datagrams to, and returns the control connection.
     pub async fn proceed(mut self, at: SocketAddr) -> io::Result<BoxStream> {
         self.reply.grant(Some(at)).await?;
         Ok(self.reply.io)
     }
 
-    /// Says no.
+    /// Replies with a failure.
     pub async fn refuse(mut self, why: &DialError) {
         self.reply.deny(why).await;
     }

@@ -21,33 +21,33 @@ use crate::inflate::Inflated;
 use crate::udp::OverTcp;
 use crate::{AcceptError, BoxFuture, Peer, Place, Request};
 
-/// What a segment holds where the system does not tell.
+/// Maximum segment size in bytes where the system does not report it.
 const MSS: u16 = 1460;
 
-/// Reads obfs and requests of ShadowsocksR; everything else is left to [`Rejects`].
+/// Reads the obfs handshake and requests of ShadowsocksR. Everything else is passed to [`Rejects`].
 pub struct ShadowsocksR {
     /// Cipher, protocol and users.
     pub stack: Arc<ServerStack>,
     /// The obfs, and the hellos it has seen.
     pub obfs: ServerState,
-    /// What users are counted on.
+    /// The accounts of the users.
     pub accounts: Arc<Accounts>,
-    /// The reaction to whatever is not a request.
+    /// Handles everything that is not a valid request.
     pub rejects: Arc<Rejects>,
-    /// Time for a complete request.
+    /// Time limit for a complete request.
     pub deadline: Duration,
 }
 
-/// What the users of a ShadowsocksR port are counted on.
+/// The accounts of the users of a ShadowsocksR port.
 #[derive(Debug, Default)]
 pub struct Accounts {
     users: BTreeMap<u32, Arc<Account>>,
-    /// Who is counted where there are no users.
+    /// The account of all clients where there are no users.
     anyone: Arc<Account>,
 }
 
 impl Accounts {
-    /// One for each of these users.
+    /// Creates an account for each user ID in `users`.
     #[must_use]
     pub fn new(users: impl Iterator<Item = u32>) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Accounts {
         }
     }
 
-    /// The account of a user, as the protocol names it.
+    /// Returns the account of a user; that of all clients if `uid` is `None` or unknown.
     pub(crate) fn of(&self, uid: Option<u32>) -> Arc<Account> {
         let user = uid.and_then(|uid| self.users.get(&uid));
         user.unwrap_or(&self.anyone).clone()
@@ -89,7 +89,7 @@ impl Acceptor for ShadowsocksR {
             let mut core = self
                 .stack
                 .handshake(mss, Arc::new(SystemClock), &mut Chance);
-            // Where bytes come as they are the codecs go on afterwards: a decoy speaks for itself.
+            // If bytes arrive unchanged, the codecs are added later: a decoy then needs no translation.
             let read = if codecs.open.is_raw() {
                 let read = step_through(&mut io, &mut core, &mut seen);
                 match in_time(until, &place, read).await {
@@ -104,7 +104,7 @@ impl Acceptor for ShadowsocksR {
                 let mut layered = Layered::new(io, codecs.seal, codecs.open);
                 let read = step_through(&mut layered, &mut core, &mut seen);
                 match in_time(until, &place, read).await {
-                    // What reads on to drop it must not stumble over broken records.
+                    // The bytes are still read and discarded, which must not fail on invalid records.
                     Err(why) => Err((layered.into_below(), why)),
                     Ok(accepted) => Ok((Box::new(layered) as BoxStream, accepted)),
                 }
@@ -121,7 +121,7 @@ impl Acceptor for ShadowsocksR {
     }
 }
 
-/// Whether a layer could not open what came: the peer's doing, not the connection's.
+/// Returns true if a layer could not decode the input: an error of the peer, not of the connection.
 fn is_broken(e: &std::io::Error) -> bool {
     e.kind() == std::io::ErrorKind::InvalidData
 }
@@ -149,7 +149,7 @@ impl ShadowsocksR {
             farewell(&mut io, CHECK_ANSWER).await;
             return Ok(Inbound::Served);
         }
-        // Clients wait for a first frame, whatever the target has to say.
+        // Clients wait for a first frame, even if the target sends nothing.
         if io.owes_head() {
             flush(&mut io).await?;
         }

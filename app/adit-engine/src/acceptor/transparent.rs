@@ -1,4 +1,4 @@
-//! Connections that were on their way to somebody else: where they were going is the target.
+//! Intercepted connections, whose original destination is the target.
 
 use std::net::SocketAddr;
 
@@ -12,9 +12,9 @@ use super::{Acceptor, Inbound, Pending};
 use crate::access::may_be_own;
 use crate::{AcceptError, BoxFuture, Peer, Place, Request};
 
-/// `redir://LISTEN` and `tproxy://LISTEN`.
+/// The acceptor of `redir://LISTEN` and `tproxy://LISTEN`.
 pub struct Intercepted {
-    /// How the firewall brings connections.
+    /// The firewall mechanism that redirects connections.
     pub steering: Steering,
     /// The port of the listener.
     pub port: u16,
@@ -31,20 +31,20 @@ impl Intercepted {
                     .map(|tcp| transparent::original_dst(tcp.socket()?));
                 match socket {
                     Some(Ok(target)) if target != local => target,
-                    // Untracked, or tracked and going nowhere else.
-                    _ => return Err(refused("no `REDIRECT` has brought this connection")),
+                    // The connection is untracked, or tracked with its destination unchanged.
+                    _ => return Err(refused("no `REDIRECT` rule redirected this connection")),
                 }
             }
         };
         if leads_back(target, self.port) {
-            return Err(refused("it is meant for this listener itself"));
+            return Err(refused("its destination is this listener itself"));
         }
         Ok(target)
     }
 }
 
-/// Whether `target` is the listener itself: somebody has connected to its port, and to go where
-/// that connection goes would be to go round for ever.
+/// Returns true if `target` is the listener itself: a client connected to its port directly, and
+/// connecting to the target would loop forever.
 pub(crate) fn leads_back(target: SocketAddr, port: u16) -> bool {
     target.port() == port && may_be_own(target.ip())
 }

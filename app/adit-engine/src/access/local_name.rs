@@ -1,21 +1,21 @@
-//! Names that lead into a network or a machine wherever they are looked up.
+//! Names that lead into a local network or to this machine, wherever they are looked up.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use adit_net::names::{ascii_name, is_own, spelled_v4};
 
-/// What a name is known to stand for without being looked up.
+/// The known meaning of a name that was not looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// This address.
+    /// The name stands for this address.
     Address(IpAddr),
-    /// Something of the network that it is looked up in.
+    /// The name belongs to the network that it is looked up in.
     Inside,
-    /// Nothing that the name tells.
+    /// The name has no known meaning.
     Unknown,
 }
 
-/// Names of a machine for itself, in the files of common systems.
+/// Names of the local machine in the hosts files of common systems.
 const LOOPBACK: &[&str] = &[
     "localhost",
     "localhost4",
@@ -26,7 +26,7 @@ const LOOPBACK: &[&str] = &[
     "ip6-localhost",
     "ip6-loopback",
 ];
-/// Names under which clouds show credentials.
+/// Names under which cloud providers serve credentials.
 const METADATA: &[&str] = &[
     "metadata",
     "metadata.google.internal",
@@ -35,16 +35,16 @@ const METADATA: &[&str] = &[
     "instance-data",
     "instance-data.ec2.internal",
 ];
-/// Zones that no public server answers for (RFC 6761, RFC 6762, RFC 8375, and ICANN's for private
+/// Zones that no public server answers for (RFC 6761, RFC 6762, RFC 8375, and ICANN's zone for private
 /// use).
 const INSIDE: &[&str] = &[".localdomain", ".local", ".internal", ".home.arpa"];
 
-/// What `name` stands for. Most names are in plain ASCII, and nothing is allocated for them.
+/// Returns the meaning of `name`. Does not allocate for ASCII names, which most are.
 pub(super) fn meaning(name: &str) -> Meaning {
     if name.is_ascii() {
         return plain(name);
     }
-    // Digits and dots of other scripts are digits and dots for a resolver.
+    // Resolvers accept digits and dots of other scripts.
     match ascii_name(name) {
         Some(name) => plain(&name),
         None => Meaning::Unknown,
@@ -55,7 +55,7 @@ fn plain(name: &str) -> Meaning {
     let name = name.strip_suffix('.').unwrap_or(name);
     let bare = name.strip_prefix('[').unwrap_or(name);
     let bare = bare.strip_suffix(']').unwrap_or(bare);
-    // Behind `%` is an interface.
+    // An interface name follows `%`.
     let bare = bare.split('%').next().unwrap_or_default();
     if let Some(ip) = bare
         .parse()

@@ -1,4 +1,4 @@
-//! `udp+fec`: both ends of a lane as ways for datagrams.
+//! Both ends of `udp+fec`: error-corrected channels as datagram paths.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -15,7 +15,7 @@ use crate::error::Stage;
 use crate::udp::{BoxDatagrams, Datagrams};
 use crate::{BoxFuture, DialError};
 
-/// Datagrams to a server, whose end has a target of its own: a lane for each association.
+/// A hop for datagrams to a server that chooses the target. Each association uses a channel of its own.
 pub struct FecHop {
     server: Target,
     name: String,
@@ -23,10 +23,11 @@ pub struct FecHop {
 }
 
 impl FecHop {
-    /// A hop to `server`. `name` is for errors.
+    /// Creates a hop to `server`. `name` is used in errors.
     ///
     /// # Errors
-    /// The plan's key does not fit.
+    ///
+    /// Returns a [`SealError`] if the plan's key does not fit its cipher.
     pub fn new(server: Target, name: String, plan: &Plan) -> Result<Self, SealError> {
         Ok(Self {
             server,
@@ -37,7 +38,7 @@ impl FecHop {
 }
 
 impl FecHop {
-    /// A lane to the server.
+    /// Opens a channel to the server.
     pub(crate) async fn open(&self) -> Result<Lane, DialError> {
         let lane = match address(&self.server).await {
             Ok(addr) => Lane::connect(addr, self.settings.clone()),
@@ -54,7 +55,7 @@ impl Connector for FecHop {
         _to: &'a Target,
         _first: &'a [u8],
     ) -> BoxFuture<'a, Result<Connected, DialError>> {
-        Box::pin(async { Err(DialError::unsupported("`udp+fec` carries datagrams alone")) })
+        Box::pin(async { Err(DialError::unsupported("`udp+fec` carries only datagrams")) })
     }
 
     fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
@@ -66,7 +67,7 @@ impl Connector for FecHop {
     }
 }
 
-/// A lane as a way for datagrams. All of them have the same other end.
+/// A channel as a datagram path. All datagrams have the same remote end.
 pub(super) struct LaneWay {
     pub(super) lane: Lane,
     pub(super) target: Target,

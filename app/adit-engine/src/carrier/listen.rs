@@ -1,4 +1,4 @@
-//! Carriers of listeners: sessions give streams, lanes give datagrams.
+//! Carriers of listeners: KCP sessions yield streams, FEC channels yield datagrams.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,11 +25,11 @@ use crate::serve::Worker;
 use crate::udp::{Place, Ttl, exchange_datagrams};
 use crate::{Peer, Router, StartError};
 
-/// How long a socket that fails is left alone.
+/// Pause after an error of a socket.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Binds the address of a listener for its carrier; its KCP sessions add to `counters`. `worker`
-/// serves streams.
+/// Binds the address of a listener for its carrier. Its KCP sessions add to `counters`; `worker` serves
+/// streams.
 pub(crate) async fn open(
     listen: &Listen,
     carried: &Carried,
@@ -44,7 +44,7 @@ pub(crate) async fn open(
             let bind = |addr| KcpListener::bind(addr, terms.kcp.clone());
             let bound = bind_at(&listen.addr, bind, KcpListener::local_addr).await;
             let (addr, listener) = bound.map_err(failed)?;
-            debug_assert!(worker.is_some(), "what is carried are streams");
+            debug_assert!(worker.is_some(), "KCP carries streams, which need a worker");
             Ok(Opened {
                 addr,
                 carries: "kcp",
@@ -76,8 +76,8 @@ pub(crate) async fn open(
     }
 }
 
-/// Binds a socket at an address as it was written, and says what that is with the port that the
-/// system chose.
+/// Binds a socket at a configured address. Also returns that address with the port that the system
+/// chose.
 async fn bind_at<L>(
     addr: &ListenAddr,
     bind: impl Fn(SocketAddr) -> io::Result<L>,
@@ -91,8 +91,8 @@ async fn bind_at<L>(
     listen_port::bind_by(&addr.host, addr.port, open).await
 }
 
-/// Serves the streams of all sessions. When it ends, those that are open go on, and no session
-/// gets new ones.
+/// Serves the streams of all sessions. When it ends, open streams continue, and sessions accept no new
+/// ones.
 async fn sessions(
     mut listener: KcpListener,
     manner: Streams,
@@ -113,7 +113,7 @@ async fn streams(session: KcpStream, ours: Streams, worker: Arc<Worker>, peer: P
         match timeout(ours.smux.config.timeout, Manner::of(&mut below)).await {
             Ok(Ok(manner)) => ours.adapted(manner),
             Ok(Err(why)) => return info!(client = %peer.remote, "{why}"),
-            Err(_) => return debug!(client = %peer.remote, "a session in which nothing is said"),
+            Err(_) => return debug!(client = %peer.remote, "a session without a stream timed out"),
         }
     } else {
         ours.smux
@@ -121,11 +121,11 @@ async fn streams(session: KcpStream, ours: Streams, worker: Arc<Worker>, peer: P
     let (version, compress) = (smux.config.version.number(), smux.compress);
     let mux = match Mux::new(below, smux) {
         Ok(mux) => mux,
-        Err(why) => return warn!("a session cannot run: {why}"),
+        Err(why) => return warn!("cannot run a KCP session: {why}"),
     };
     debug!(
         client = %peer.remote,
-        "a session begins, smux {version}, compression {compress}"
+        "a session starts, smux {version}, compression {compress}"
     );
     let end = loop {
         match mux.accept().await {
@@ -143,7 +143,7 @@ async fn streams(session: KcpStream, ours: Streams, worker: Arc<Worker>, peer: P
     }
 }
 
-/// Serves the datagrams of all lanes.
+/// Serves the datagrams of all channels.
 async fn lanes(mut listener: FecListener, target: Target, common: Common) {
     let Common {
         router,
@@ -156,28 +156,28 @@ async fn lanes(mut listener: FecListener, target: Target, common: Common) {
         while open.try_join_next().is_some() {}
         match listener.accept().await {
             Ok(lane) => {
-                // It shares the listener's socket: only its way out takes a descriptor.
+                // The channel shares the listener's socket: only its outgoing path takes a descriptor.
                 let Some(place) = share.enter(None, lane.peer_addr().ip(), 1) else {
-                    debug!(client = %lane.peer_addr(), "no room for another lane");
+                    debug!(client = %lane.peer_addr(), "the limit of FEC channels is reached");
                     continue;
                 };
                 let (router, meter, target) = (router.clone(), meter.clone(), target.clone());
                 open.spawn(async move {
                     let carried = carry(lane, target, router, meter, ttl, &place);
                     if place.during(carried).await.is_none() {
-                        debug!("a lane ends: its room is needed");
+                        debug!("an FEC channel ends: its slot is needed");
                     }
                 });
             }
             Err(why) => {
-                warn!("receiving datagrams: {why}");
+                warn!("cannot receive datagrams: {why}");
                 sleep(PAUSE).await;
             }
         }
     }
 }
 
-/// Carries the datagrams of one client until it falls silent.
+/// Relays the datagrams of one client until it is idle.
 async fn carry(
     lane: Lane,
     target: Target,
@@ -189,9 +189,11 @@ async fn carry(
     let peer = lane.peer_addr();
     let far = match router.pick(&target).associate().await {
         Ok(far) => far,
-        Err(why) => return debug!(client = %peer, "no way for datagrams to {target}: {why}"),
+        Err(why) => {
+            return debug!(client = %peer, "cannot open a path for datagrams to {target}: {why}");
+        }
     };
-    debug!(client = %peer, %target, "a lane begins");
+    debug!(client = %peer, %target, "an FEC channel starts");
     let near = LaneWay { lane, target };
     let counting = meter.clone();
     let _open = Open::new(&counting);
@@ -205,5 +207,5 @@ async fn carry(
         }
     };
     let end = exchange_datagrams(&near, &*far, ttl, &passed).await;
-    debug!(client = %peer, "a lane ends: {end:?}");
+    debug!(client = %peer, "an FEC channel ends: {end:?}");
 }

@@ -1,12 +1,13 @@
-//! What brings bytes to a hop's server, or to a listener, where that is not TCP.
+//! Transports other than TCP, to a hop's server or to a listener.
 //!
 //! ```text
 //! KCP:  dialect ─▶ smux stream ─▶ one of a few sessions ─▶ UDP ─▶ session ─▶ stream ─▶ acceptor
-//! FEC:  datagram ─▶ lane ─▶ UDP ─▶ lane ─▶ the listener's target
+//! FEC:  datagram ─▶ channel ─▶ UDP ─▶ channel ─▶ the listener's target
 //! ```
 //!
-//! A hop's carrier is a connector that a dialect stands on ([`KcpCarrier`]); a listener's gives
-//! streams to the same acceptors as TCP does. An end that speaks kcptun's ciphers finds out what is
+//! A hop's carrier is the connector below its dialect ([`KcpCarrier`]). A listener's carrier passes
+//! streams to the same acceptors as TCP. Clients that use kcptun's ciphers detect settings of the server
+//! that differ, and adopt those that were not configured.
 //! different at the other, and does likewise where nobody asked for its own way.
 
 mod fec;

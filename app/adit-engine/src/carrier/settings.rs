@@ -1,4 +1,4 @@
-//! From the plan of a carrier to the settings of its sessions.
+//! Conversion of a carrier's plan to the settings of its sessions.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use adit_fec::Matrix;
 use adit_kcp::fec;
 use adit_smux::Manner;
 
-/// Lanes of a listener at most.
+/// Maximum number of FEC channels of a listener.
 const LANES: usize = 4096;
 
-/// A carrier cannot be sealed as it is planned.
+/// The error of a carrier whose planned encryption or sessions cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
-    /// The key does not fit.
+    /// The key does not fit the cipher.
     #[error(transparent)]
     Key(#[from] CryptoError),
-    /// The numbers make no session.
+    /// The KCP parameters are invalid.
     #[error(transparent)]
     Kcp(#[from] adit_kcp::SettingsError),
 }
@@ -30,7 +30,7 @@ pub enum SealError {
 struct Keys {
     packet: Option<Arc<PacketKey>>,
     session: Option<SessionKey>,
-    /// From which the packets' is made.
+    /// The secret that the packet key is derived from, with the cipher.
     packets: Option<(PacketKind, Secret<[u8; 32]>)>,
 }
 
@@ -81,17 +81,17 @@ fn code(shards: Shards, seal: &PacketSeal) -> adit_kcp::Fec {
     }
 }
 
-/// What the sessions of a carrier run with.
+/// The settings that a carrier's sessions use.
 pub(super) struct Terms {
     pub(super) kcp: adit_kcp::Settings,
     pub(super) streams: Streams,
-    /// Where datagrams are sealed one by one, as kcptun has it: the cipher and its key.
+    /// Cipher and key for datagrams that are sealed one by one, as in kcptun.
     pub(super) packets: Option<(PacketKind, Secret<[u8; 32]>)>,
-    /// Keys are named as kcptun names them.
+    /// True if option names are those of kcptun.
     pub(super) kcptun: bool,
 }
 
-/// The streams of a session, and what of them may become as the peer has it.
+/// The settings of a session's streams, and those among them that may be adopted from the peer.
 #[derive(Debug, Clone)]
 pub(crate) struct Streams {
     pub(super) smux: adit_smux::Settings,
@@ -99,12 +99,12 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// Whether anything may.
+    /// Returns true if any setting may be adopted.
     pub(super) const fn learn(&self) -> bool {
         self.learns.smux || self.learns.comp
     }
 
-    /// The settings as a peer of this manner has them, as far as they may be changed.
+    /// Returns the settings with those of the peer's `to`, as far as they may be adopted.
     pub(super) fn adapted(&self, to: Manner) -> adit_smux::Settings {
         let mut smux = self.smux.clone();
         if self.learns.smux {
@@ -155,7 +155,7 @@ pub(super) fn streams(
     })
 }
 
-/// The pads of kcptun's QPP, if the plan has such.
+/// Returns the pads of kcptun's QPP, if configured.
 fn pads(plan: &KcpPlan) -> Option<Arc<Pads>> {
     match (&plan.seal, plan.qpp) {
         (PacketSeal::Packets { password, .. }, Some(count)) => {

@@ -1,4 +1,4 @@
-//! The bottom of every chain: this machine's own sockets.
+//! Direct connections from this machine's own sockets: the end of every chain.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,23 +16,23 @@ use crate::error::Stage;
 use crate::udp::{BoxDatagrams, DirectUdp, Filter};
 use crate::{BoxFuture, DialError};
 
-/// Connects from this machine, to addresses that the listener's rule allows.
+/// Connects from this machine, to addresses that the listener's access rule allows.
 #[derive(Debug, Clone)]
 pub struct Direct {
-    /// Which addresses may be reached.
+    /// The addresses that may be reached.
     pub access: Access,
-    /// Which address family comes first.
+    /// The preferred address family.
     pub family: Family,
-    /// Time for looking up and connecting together.
+    /// Time limit for lookup and connecting together.
     pub deadline: Duration,
-    /// Who may answer datagrams.
+    /// The senders whose datagrams are accepted.
     pub filter: Filter,
-    /// Whether first bytes travel with the SYN.
+    /// True if first bytes are sent with the SYN (TCP Fast Open).
     pub fast_open: FastOpen,
 }
 
 impl Direct {
-    /// The addresses of `to` that may be reached.
+    /// Returns the addresses of `to` that may be reached.
     async fn candidates(&self, to: &Target) -> Result<Vec<SocketAddr>, DialError> {
         let found = match &to.host {
             Host::Ip(ip) => vec![SocketAddr::new(*ip, to.port)],

@@ -1,4 +1,4 @@
-//! Several chains for one purpose, tried in order.
+//! Groups: several chains for one purpose, tried in order.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use super::{Bound, Connected, Connector, Standing};
 use crate::udp::BoxDatagrams;
 use crate::{BoxFuture, Cause, DialError};
 
-/// How long a member may take to open before the next one is tried beside it. Two round trips to
-/// the other side of the earth.
+/// Time that a member may take before the next one is tried in parallel: two round trips to the opposite
+/// side of the earth.
 const HEAD_START: Duration = Duration::from_millis(500);
 
-/// Takes the first member that opens; an error of our own rules ends the search.
+/// Uses the first member that opens a stream. An error of the local rules ends the search.
 ///
-/// Members that have failed go last for a while ([`Standing`]). One that does not answer costs a
-/// head start, and then the next is dialled beside it: nothing was sent through either yet that
+/// Members that failed are tried last for a while ([`Standing`]). When a member does not answer within
+/// the head start, the next one is connected in parallel: nothing has been sent through either that
 /// could not be sent again.
 pub struct Group {
     members: Vec<Arc<Member>>,
@@ -31,13 +31,13 @@ struct Member {
 }
 
 impl Member {
-    /// Opens a stream through this member, and remembers how that went.
+    /// Opens a stream through this member, and records the result.
     async fn connect(self: Arc<Self>, to: Target, first: Vec<u8>) -> Result<Connected, DialError> {
         let since = Instant::now();
         let mut opened = self.way.connect(&to, &first).await;
         self.note(&opened, since);
         if let Ok(opened) = &mut opened {
-            // A keyed server has shown nothing yet: who relays will know.
+            // A keyed server has proved nothing yet; the relay will find out.
             match opened.watch {
                 Some(_) => self.standing.reached(),
                 None => self.standing.well(),
@@ -50,7 +50,7 @@ impl Member {
     fn note<T>(&self, opened: &Result<T, DialError>, since: Instant) {
         match opened {
             Err(why) if why.blames_hop() => self.standing.failed(since),
-            // What it says of the target is an answer.
+            // A statement about the target is an answer of the server.
             Err(_) => self.standing.reached(),
             Ok(_) => {}
         }
@@ -58,7 +58,7 @@ impl Member {
 }
 
 impl Group {
-    /// A group of at least one member.
+    /// Creates a group of at least one member.
     #[must_use]
     pub fn new(members: Vec<Arc<dyn Connector>>) -> Self {
         let member = |way| {
@@ -70,7 +70,7 @@ impl Group {
         }
     }
 
-    /// The members in the order in which they are to be tried now.
+    /// Returns the members in the order in which they should be tried now.
     fn in_order(&self) -> Vec<Arc<Member>> {
         let mut order: Vec<_> = self
             .members
@@ -81,7 +81,7 @@ impl Group {
         order.into_iter().map(|(_, member)| member).collect()
     }
 
-    /// The first member that opens a stream, each after a head start.
+    /// Opens a stream through the first member to succeed; each member gets a head start.
     async fn race(&self, to: &Target, first: &[u8]) -> Result<Connected, DialError> {
         let mut waiting = self.in_order().into_iter();
         let mut running = JoinSet::new();
@@ -100,7 +100,7 @@ impl Group {
                 tokio::select! {
                     done = running.join_next() => match done {
                         Some(Ok(Ok(opened))) => {
-                            // The others still tell what they are worth.
+                            // The remaining attempts still report their results.
                             running.detach_all();
                             return Ok(opened);
                         }

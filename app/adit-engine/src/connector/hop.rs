@@ -1,4 +1,4 @@
-//! A server on the way: a dialect over whatever leads to it.
+//! Hops: servers in a chain, each reached through the connector before it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,30 +12,30 @@ use crate::plugin::Host;
 use crate::udp::{BoxDatagrams, OverTcp};
 use crate::{BoxFuture, DialError, Health};
 
-/// A server that has not answered for so long when its client leaves is worth a word.
+/// An unanswered attempt that its client gave up after at least this time is reported.
 const LONG: Duration = Duration::from_secs(2);
 
 /// Reaches targets through a server, and the server through `via`.
 pub struct Hop<D> {
-    /// The language the server speaks.
+    /// The protocol of the server.
     pub dialect: D,
     /// The server.
     pub server: Target,
-    /// `dialect://host:port`, for errors and logs.
+    /// The name for errors and logs, as `dialect://host:port`.
     pub name: String,
-    /// Time for connecting and the dialogue together.
+    /// Time limit for connecting and the handshake together.
     pub deadline: Duration,
-    /// What leads to the server.
+    /// The connector that leads to the server.
     pub via: Arc<dyn Connector>,
-    /// A program between us and the server (SIP003); reached on loopback.
+    /// The plugin in front of the server (SIP003), which listens on a loopback address.
     pub plugin: Option<Arc<Host>>,
-    /// What is known of the server.
+    /// The observed health of the server.
     pub health: Arc<Health>,
 }
 
 impl<D: Dialect> Hop<D> {
-    /// Where the server is reached: itself, or its plugin if that carries `what`. A plugin that
-    /// was started anew has another address.
+    /// Returns the address to connect to: the server's, or its plugin's if that carries `what`. A restarted
+    /// plugin has a different address.
     fn reached_at(&self, what: impl Fn(&Host) -> bool) -> Target {
         match &self.plugin {
             Some(host) if what(host) => host.local().into(),
@@ -48,7 +48,7 @@ impl<D: Dialect> Hop<D> {
     }
 
     fn on_the_way(&self, why: DialError) -> DialError {
-        // Our carrier has our name.
+        // The carrier has the same name as this hop.
         if why.is_unreachable(&self.name) {
             self.health.unreachable(&why.why);
         }
@@ -60,7 +60,7 @@ impl<D: Dialect> Hop<D> {
     }
 }
 
-/// A connection to the server that is being made: whoever waits for it gives up by dropping this.
+/// An attempt to connect to the server. Dropping it reports that its client gave up.
 struct Dialling<'a> {
     health: Option<&'a Health>,
     since: Instant,
@@ -104,7 +104,7 @@ impl<D: Dialect> Connector for Hop<D> {
                     .await
                     .map_err(|e| self.in_dialogue(e))?;
                 if watch.is_none() {
-                    // The dialogue has shown it.
+                    // The handshake has proved it.
                     self.health.proof(None);
                 }
                 Ok(Connected {
@@ -124,7 +124,7 @@ impl<D: Dialect> Connector for Hop<D> {
     fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
         Box::pin(async move {
             if let Some(stream) = self.dialect.stream_of_datagrams() {
-                // A stream like any other: through the plugin, if that carries streams.
+                // An ordinary stream: it passes through the plugin if that carries streams.
                 let opened = self.connect(&stream, &[]).await?;
                 return Ok(Box::new(OverTcp::client(opened.io)) as BoxDatagrams);
             }

@@ -1,4 +1,4 @@
-//! A chain that clients of others' choice use: what they ask for is judged before any hop is.
+//! Filtered chains: requests of clients are checked against the access rule before the first hop.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,11 +13,11 @@ use crate::access::Access;
 use crate::udp::{BoxDatagrams, Datagrams};
 use crate::{BoxFuture, DialError};
 
-/// Refuses what the rule of the listener refuses, and leaves the rest to the chain.
+/// Refuses what the listener's access rule denies, and passes everything else to the chain.
 ///
-/// The last hop resolves names and dials: without this it would dial what is only its own.
+/// The last hop resolves names and connects. Without this check, clients could reach its private network.
 pub struct Judged {
-    /// The rule of the listener.
+    /// The access rule of the listener.
     pub access: Access,
     /// The chain.
     pub chain: Arc<dyn Connector>,

@@ -1,7 +1,7 @@
-//! How a stream, or a way for datagrams, to a target is opened.
+//! Opening streams and datagram paths to targets.
 //!
-//! A chain is a fold of [`Connector`]s: [`Direct`] at the bottom, a [`Hop`] around it for each
-//! server. A hop reaches its own server through the connector it stands on.
+//! A chain is a fold of [`Connector`]s: [`Direct`] at the end, wrapped in a [`Hop`] for each server. A
+//! hop reaches its own server through the connector that it wraps.
 
 mod direct;
 mod group;
@@ -27,21 +27,21 @@ pub use standing::Standing;
 use crate::udp::BoxDatagrams;
 use crate::{BoxFuture, DialError, Health};
 
-/// Opens ways to targets.
+/// Opens streams and datagram paths to targets.
 pub trait Connector: Send + Sync {
-    /// Opens a stream to `to`. `first` goes ahead of everything else that is written to it.
+    /// Opens a stream to `to`. `first` is sent ahead of everything else that is written to it.
     fn connect<'a>(
         &'a self,
         to: &'a Target,
         first: &'a [u8],
     ) -> BoxFuture<'a, Result<Connected, DialError>>;
 
-    /// Opens a way for datagrams to any target.
+    /// Opens a path for datagrams to any target.
     fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>>;
 
-    /// Waits for one connection from outside (SOCKS BIND). Few can.
+    /// Listens for one incoming connection (SOCKS BIND). Most connectors do not support this.
     fn listen<'a>(&'a self, _near: SocketAddr) -> BoxFuture<'a, Result<Bound, DialError>> {
-        Box::pin(async { Err(DialError::unsupported("BIND does not pass this chain")) })
+        Box::pin(async { Err(DialError::unsupported("this chain does not support BIND")) })
     }
 }
 
@@ -49,19 +49,19 @@ pub trait Connector: Send + Sync {
 pub struct Connected {
     /// The stream.
     pub io: BoxStream,
-    /// Whether `io` is this machine's own socket to the target, whose address is the one that the
+    /// True if `io` is this machine's own socket to the target, so that its local address is the one that the
     /// target sees.
     pub direct: bool,
-    /// How long a first payload is waited for, so that it rides with a head that is owed.
+    /// Time to wait for a first payload, so that it can be sent together with a pending header.
     pub first_wait: Duration,
-    /// Tells whether the hop's server has proved that it holds the key.
+    /// Tells if the hop's server has proved that it has the key.
     pub watch: Option<Watch>,
-    /// What is remembered of the member of a group that it goes through.
+    /// The health of the group member that the stream passes through.
     pub standing: Option<Arc<Standing>>,
 }
 
 impl Connected {
-    /// A stream in a session that is there already: nothing is owed, and nobody has to prove
+    /// Wraps a stream in an established session: no header is pending, and no server has to prove
     /// anything.
     #[must_use]
     pub fn within(io: BoxStream) -> Self {
@@ -74,29 +74,29 @@ impl Connected {
         }
     }
 
-    /// The address that the target sees, if the socket to it is ours.
+    /// Returns the local address that the target sees, if the socket to it belongs to this machine.
     pub(crate) fn bound(&mut self) -> Option<SocketAddr> {
         let tcp = self.io.bare().filter(|_| self.direct)?;
         tcp.socket().ok()?.local_addr().ok()
     }
 }
 
-/// An eye on a keyed hop.
+/// Watches a connection to a keyed hop.
 pub struct Watch {
-    /// What is known of the hop's server over all connections.
+    /// The health of the hop's server over all connections.
     pub health: Arc<Health>,
-    /// What is known of this connection.
+    /// The state of this connection.
     pub progress: Arc<dyn Proof>,
-    /// When this connection began.
+    /// Start time of this connection.
     pub since: Instant,
 }
 
-/// What a connection has shown of its server.
+/// Evidence that a connection has about its server.
 pub trait Proof: Send + Sync {
-    /// Whether the server has shown that it holds the key.
+    /// Returns true if the server has proved that it has the key.
     fn authenticated(&self) -> bool;
 
-    /// Its clock minus ours in seconds, where the protocol carries it.
+    /// Returns the server's clock minus the local one in seconds, where the protocol reports it.
     fn skew(&self) -> Option<i64> {
         None
     }
@@ -118,10 +118,10 @@ impl Proof for adit_shadowsocksr::Progress {
     }
 }
 
-/// A socket that waits for one connection from outside.
+/// A socket that waits for one incoming connection.
 pub struct Bound {
     /// The listening socket.
     pub socket: tokio::net::TcpListener,
-    /// Judges the peer that comes.
+    /// The access rule for the peer.
     pub access: crate::access::Access,
 }

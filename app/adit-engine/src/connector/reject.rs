@@ -1,4 +1,4 @@
-//! The end of a route that leads nowhere.
+//! The connector that refuses everything.
 
 use adit_wire::Target;
 
@@ -6,7 +6,7 @@ use super::{Connected, Connector};
 use crate::udp::BoxDatagrams;
 use crate::{BoxFuture, DialError};
 
-/// Refuses every request: `reject://`.
+/// Refuses every request, for `reject://`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reject;
 

@@ -1,25 +1,25 @@
-//! What a group remembers of one member.
+//! The health of a group member.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a member goes last after it has failed once; twice as long after each further failure.
+/// Time that a member is tried last after its first failure. Doubles with each further failure.
 const FIRST: Duration = Duration::from_secs(5);
-/// The longest time.
+/// Maximum of that time.
 const LAST: Duration = Duration::from_secs(300);
 
-/// Whether a member of a group has its turn. Shared by all sessions of the group.
+/// The health of a group member, which decides its position. All sessions of the group share it.
 #[derive(Debug, Default)]
 pub struct Standing(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Failures in a row.
+    /// Number of consecutive failures.
     failures: u32,
     failed: Option<Instant>,
-    /// When it last served somebody.
+    /// Time at which it last served a session.
     well: Option<Instant>,
-    /// Until when it goes last.
+    /// Time until which it is tried last.
     until: Option<Instant>,
 }
 
@@ -35,15 +35,15 @@ impl Standing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the member goes last.
+    /// Returns true if the member is tried last.
     pub(super) fn rests(&self) -> bool {
         self.known()
             .until
             .is_some_and(|until| Instant::now() < until)
     }
 
-    /// The member is tried. If it has gone last until now this is a trial, and it goes last for all
-    /// others until it is known what comes of it.
+    /// Records the start of an attempt. For a member that was tried last so far this attempt is a probe: it
+    /// stays last for all others until the result is known.
     pub(super) fn tried(&self) {
         let (mut known, now) = (self.known(), Instant::now());
         if known.until.is_some_and(|until| until <= now) {
@@ -51,7 +51,7 @@ impl Standing {
         }
     }
 
-    /// It serves.
+    /// Records that the member serves sessions.
     pub(crate) fn well(&self) {
         *self.known() = Known {
             well: Some(Instant::now()),
@@ -59,7 +59,7 @@ impl Standing {
         };
     }
 
-    /// It has not answered within a head start.
+    /// Records that it has not answered within the head start.
     pub(super) fn late(&self) {
         let mut known = self.known();
         if known.until.is_none() {
@@ -67,7 +67,7 @@ impl Standing {
         }
     }
 
-    /// It has answered after all; whether it serves is not known yet.
+    /// Records that it has answered after all, without proof yet that it serves.
     pub(super) fn reached(&self) {
         let mut known = self.known();
         if known.failures == 0 {
@@ -75,8 +75,8 @@ impl Standing {
         }
     }
 
-    /// It has failed somebody who began at `since`. What failed together counts once, and not at
-    /// all if it has served somebody since.
+    /// Records a failure of a session that started at `since`. Simultaneous failures count once, and do not
+    /// count at all if the member has served a session since.
     pub(crate) fn failed(&self, since: Instant) {
         let mut known = self.known();
         if [known.well, known.failed]
@@ -102,7 +102,7 @@ mod tests {
         Some(until.saturating_duration_since(Instant::now()).as_secs() + 1)
     }
 
-    /// As if its time were over.
+    /// Moves the deadline into the past.
     fn later(standing: &Standing) {
         standing.known().until = Some(Instant::now());
     }

@@ -1,4 +1,4 @@
-//! HTTP CONNECT with a hop's server.
+//! The client of HTTP proxies (CONNECT), for hops.
 
 use adit_http::client::{ClientError, Connect};
 use adit_stream::{BoxStream, put, run};

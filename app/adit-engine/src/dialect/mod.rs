@@ -1,4 +1,4 @@
-//! The languages spoken with a hop's server, one module each.
+//! The protocols of hops' servers, client side, one module per protocol.
 
 mod http;
 mod shadowsocks;
@@ -21,9 +21,9 @@ use crate::connector::{Connector, Watch};
 use crate::udp::BoxDatagrams;
 use crate::{BoxFuture, Cause, DialError, Health, Stage};
 
-/// A language that asks a server for a target.
+/// A protocol that requests targets from a server.
 pub trait Dialect: Send + Sync {
-    /// Asks the server at the other end of `io` for `to`.
+    /// Requests `to` from the server at the other end of `io`.
     fn speak<'a>(
         &'a self,
         io: BoxStream,
@@ -31,17 +31,17 @@ pub trait Dialect: Send + Sync {
         first: &'a [u8],
     ) -> BoxFuture<'a, Result<Spoken, DialogueError>>;
 
-    /// What to ask the server for if datagrams go in a stream instead (UDP over TCP, version 2).
+    /// Returns the target to request for UDP over TCP (version 2), if datagrams are sent in a stream.
     fn stream_of_datagrams(&self) -> Option<Target> {
         None
     }
 
-    /// What is known of the server, if the dialect looks after that itself.
+    /// Returns the health of the server, if the dialect tracks it itself.
     fn health(&self) -> Option<&Arc<Health>> {
         None
     }
 
-    /// Opens a way for datagrams through `server`, which is reached through `via`.
+    /// Opens a path for datagrams through `server`, which is reached through `via`.
     fn associate<'a>(
         &'a self,
         _via: &'a dyn Connector,
@@ -55,14 +55,14 @@ pub trait Dialect: Send + Sync {
 pub struct Spoken {
     /// The stream.
     pub io: BoxStream,
-    /// How long a first payload is worth waiting for.
+    /// Time to wait for a first payload.
     pub first_wait: Duration,
-    /// An eye on the server, if it has a key.
+    /// Watches the server, if it has a key.
     pub watch: Option<Watch>,
 }
 
 impl Spoken {
-    /// A stream with nothing to wait for.
+    /// Wraps a stream that has nothing to wait for.
     fn plain(io: BoxStream) -> Self {
         Self {
             io,
@@ -72,17 +72,17 @@ impl Spoken {
     }
 }
 
-/// Why a dialogue with a hop's server has failed.
+/// The error of a handshake with a hop's server.
 #[derive(Debug)]
 pub struct DialogueError {
-    /// Why.
+    /// The cause, typed.
     pub cause: Cause,
-    /// What the system or the server said.
+    /// The error of the system or of the server.
     pub why: io::Error,
 }
 
 impl DialogueError {
-    /// Of a handshake; `cause` is what its own errors mean.
+    /// Converts the error of a handshake; `cause` maps errors of the protocol.
     fn of<E: Into<Broken>>(why: RunError<E>, cause: impl Fn(&E) -> Cause) -> Self {
         match why {
             RunError::Core { error, .. } => Self {
@@ -93,14 +93,14 @@ impl DialogueError {
                 cause: Cause::Closed,
                 why: io::Error::new(
                     io::ErrorKind::UnexpectedEof,
-                    "the server closed in the middle of the dialogue",
+                    "the server closed the connection during the handshake",
                 ),
             },
             RunError::Io(why) => why.into(),
         }
     }
 
-    /// The same, of the server of `hop`.
+    /// Converts to an error of the hop `hop`.
     pub(crate) fn with(self, hop: String) -> DialError {
         DialError {
             stage: Stage::Dialect { hop },
@@ -113,7 +113,7 @@ impl DialogueError {
 impl From<io::Error> for DialogueError {
     fn from(why: io::Error) -> Self {
         let cause = match Cause::of(&why) {
-            // Our rules have allowed it before the dialogue began.
+            // The local rules allowed the request before the handshake started.
             Cause::Denied => Cause::DeniedByServer,
             other => other,
         };

@@ -1,4 +1,4 @@
-//! Shadowsocks with a hop's server.
+//! The client of Shadowsocks servers, for hops.
 
 use std::io;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::{BoxFuture, DialError, Health};
 
 /// A client of one Shadowsocks server.
 pub struct Shadowsocks {
-    /// The key, behind those of identity headers.
+    /// The key, after those of identity headers.
     pub keys: KeyChain,
-    /// How datagrams go this way.
+    /// The method for datagrams.
     pub udp: UdpWay,
-    /// How long a first payload may take to ride with the request header.
+    /// Maximum time to wait for a first payload that can be sent with the request header.
     pub first_wait: Duration,
-    /// What is known of the server.
+    /// The health of the server.
     pub health: Arc<Health>,
 }
 
@@ -71,7 +71,7 @@ impl Dialect for Shadowsocks {
         Box::pin(async move {
             if self.udp != UdpWay::Native {
                 return Err(DialError::unsupported(
-                    "`udp=false` stands in this hop's URL",
+                    "this hop has `udp=false` in its URL",
                 ));
             }
             let below = via.associate().await?;

@@ -1,4 +1,4 @@
-//! SOCKS5 and SOCKS4a with a hop's server.
+//! The client of SOCKS5 and SOCKS4a proxies, for hops.
 
 use adit_socks::Command;
 use adit_socks::client::{ClientError, Connect, Connect4a};
@@ -12,9 +12,9 @@ use crate::{BoxFuture, Cause, DialError};
 
 /// A client of one SOCKS5 server.
 pub struct Socks5 {
-    /// User and password of RFC 1929.
+    /// User name and password (RFC 1929).
     pub login: Option<(String, String)>,
-    /// Whether datagrams may go this way.
+    /// True if datagrams may use this hop.
     pub udp: bool,
 }
 
@@ -43,11 +43,11 @@ impl Dialect for Socks5 {
         Box::pin(async move {
             if !self.udp {
                 return Err(DialError::unsupported(
-                    "`udp=false` stands in this hop's URL",
+                    "this hop has `udp=false` in its URL",
                 ));
             }
             let mut control = via.connect(server, &[]).await?.io;
-            // Zeros: our datagrams may leave from any port.
+            // Zeros: datagrams may be sent from any local port.
             let any = Target::from(std::net::SocketAddr::from(([0u8; 4], 0)));
             let mut core = Connect::new(Command::UdpAssociate, any, self.login.clone());
             let mut relay = run(&mut control, &mut core)
@@ -64,7 +64,7 @@ impl Dialect for Socks5 {
 
 /// A client of one SOCKS4a server.
 pub struct Socks4a {
-    /// The user id.
+    /// The user ID.
     pub user: Option<String>,
 }
 
@@ -86,8 +86,8 @@ impl Dialect for Socks4a {
     }
 }
 
-/// What the answer of a proxy means: our own client is told what a direct connection would have
-/// told it.
+/// Returns the cause for the reply of a proxy. The client then learns the same as it would from a direct
+/// connection.
 const fn cause(why: &ClientError) -> Cause {
     match why {
         ClientError::Replied(reply) => Cause::of_socks_reply(*reply),

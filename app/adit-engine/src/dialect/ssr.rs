@@ -1,4 +1,4 @@
-//! ShadowsocksR with a hop's server.
+//! The client of ShadowsocksR servers, for hops.
 
 use std::io;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::inflate::Inflated;
 use crate::udp::{BoxDatagrams, OverTcp, SsrUdp};
 use crate::{BoxFuture, Cause, DialError, Health, StartError};
 
-/// A hello that is not answered for this long is worth a word.
+/// An obfs hello without an answer for this long is reported.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// A client of one ShadowsocksR server, for as long as the process lives: servers watch the ids
+/// A client of one ShadowsocksR server. Keep it for the lifetime of the process: servers track the IDs
 /// and numbers of connections.
 pub struct ShadowsocksR {
     stack: ClientStack,
@@ -31,7 +31,7 @@ pub struct ShadowsocksR {
 }
 
 impl ShadowsocksR {
-    /// A client as the plan wants it.
+    /// Creates a client from its plan.
     pub fn new(plan: &SsrHop, server: &Target) -> Result<Self, StartError> {
         let (kind, obfs, method) = (plan.protocol, plan.obfs, plan.method);
         let param = ClientParam::parse(kind, plan.protocol_param.expose())?;
@@ -48,8 +48,8 @@ impl ShadowsocksR {
             url_bytes: method.iv_len() + 30,
         };
         let doubt = format!(
-            "another password, or another method, protocol or obfs than ours ({method}, {kind}, \
-             {obfs}); a user that the server does not know; or a clock that is off by a day"
+            "another password, or another method, protocol or obfs than here ({method}, {kind}, \
+             {obfs}); an unknown user; or a clock that differs by a day"
         );
         let proof = format!("in {method} with {kind} and {obfs}");
         Ok(Self {
@@ -61,7 +61,7 @@ impl ShadowsocksR {
         })
     }
 
-    /// The stream that the codecs make of `io`, and an eye on it.
+    /// Wraps `io` in the codecs, and returns the stream with a watch on the server.
     fn layered(
         &self,
         io: BoxStream,
@@ -81,7 +81,7 @@ impl ShadowsocksR {
         Ok((io, watch))
     }
 
-    /// Datagrams in a connection, as the original has them.
+    /// Opens a stream for datagrams, in the original's format.
     async fn over_tcp(
         &self,
         via: &dyn Connector,
@@ -98,7 +98,7 @@ impl ShadowsocksR {
         Ok(Box::new(OverTcp::flagged_client(io)))
     }
 
-    /// Puts the obfs on.
+    /// Performs the obfs handshake.
     async fn dress(&self, mut io: BoxStream) -> Result<BoxStream, DialogueError> {
         if self.obfs.kind() == ObfsKind::Plain {
             return Ok(io);
@@ -122,7 +122,7 @@ impl ShadowsocksR {
     }
 }
 
-/// A hello without an answer: whoever waits for one gives up by dropping this.
+/// An obfs hello without an answer. Dropping it reports that its client gave up.
 struct Unanswered<'a> {
     health: Option<&'a Arc<Health>>,
     since: Instant,
@@ -170,7 +170,7 @@ impl Dialect for ShadowsocksR {
             match self.udp {
                 UdpWay::Native => {}
                 UdpWay::Off => {
-                    let why = "`udp=false` stands in this hop's URL";
+                    let why = "this hop has `udp=false` in its URL";
                     return Err(DialError::unsupported(why));
                 }
                 UdpWay::OverTcp => return self.over_tcp(via, server).await,

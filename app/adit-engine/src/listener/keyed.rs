@@ -1,4 +1,4 @@
-//! Shadowsocks listeners: a server with one key, with users, or a relay.
+//! Shadowsocks listeners: servers with one key or with users, and relays.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::serve::Worker;
 use crate::udp::{KeyedPackets, PacketCodec, RelayPackets, Ttl};
 use crate::{Roster, StartError};
 
-/// A 2022 session must be remembered at least this long.
+/// Minimum time that a session of the 2022 edition must be remembered.
 const MIN_SESSION: Duration = Duration::from_secs(60);
 
 pub(super) fn served(server: &SsServer, bench: &Bench<'_>) -> Result<Served, StartError> {
@@ -58,12 +58,12 @@ pub(super) fn served(server: &SsServer, bench: &Bench<'_>) -> Result<Served, Sta
         rejects,
         deadline,
     };
-    // One socket: what was seen once must be known wherever it comes from again.
+    // One codec for all sockets: a replay must be noticed whichever socket it arrives on.
     let packets = KeyedPackets::new(roster.clone(), seen.packets, seen.sessions);
     let codec: Box<dyn PacketCodec> = Box::new(packets);
     Ok(Served {
         worker: server.tcp.then(|| Worker {
-            // It needs no UDP socket here, so `udp=false` does not concern it.
+            // Needs no UDP socket here, so `udp=false` does not apply.
             over_tcp: true,
             ..bench.worker(Box::new(acceptor))
         }),
@@ -98,7 +98,7 @@ fn users(server: &SsServer) -> Result<Arc<Users>, StartError> {
     }
 }
 
-/// Whether a listener refuses what may be from before a restart.
+/// Returns true if a listener refuses requests that may date from before a restart.
 pub(crate) fn is_strict(listen: &Listen) -> bool {
     match &listen.kind {
         ListenKind::Shadowsocks(server) => {
@@ -109,7 +109,7 @@ pub(crate) fn is_strict(listen: &Listen) -> bool {
     }
 }
 
-/// What was seen under the keys of a server, by all listeners of the process that have them.
+/// Returns the replay state of a server's keys, which all listeners of the process with these keys share.
 fn seen(server: &SsServer, bench: &Bench<'_>) -> Seen {
     let restart = match server.restart {
         RestartPlan::Strict => Restart::Strict,
@@ -118,7 +118,7 @@ fn seen(server: &SsServer, bench: &Bench<'_>) -> Seen {
     let key = match &server.role {
         SsRole::Single(secret) => Some(secret),
         SsRole::Relay { identity, .. } => Some(identity),
-        // Who are found by trial have no key in common.
+        // Users that are found by trial have no key in common.
         SsRole::Users { identity, .. } => identity.as_ref(),
     };
     let name = Name {

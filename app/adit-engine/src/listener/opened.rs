@@ -1,4 +1,4 @@
-//! What a way to a listener makes of its address.
+//! The sockets and tasks of a bound listener.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,24 +12,24 @@ use adit_stream::Meter;
 use crate::udp::{PacketCodec, Share, Ttl};
 use crate::{Router, StartError};
 
-/// The bound sockets of a listener, of whatever kind, with what serves them.
+/// The bound sockets of a listener of any kind, and the tasks that serve them.
 pub(crate) struct Opened {
     pub(crate) addr: SocketAddr,
-    /// What the sockets take, in a word.
+    /// The transports of the sockets: `tcp`, `udp` or `tcp+udp`.
     pub(crate) carries: &'static str,
-    /// What the system gave each socket for datagrams that wait, if it takes datagrams.
+    /// Receive and send buffer sizes of each UDP socket, if there is one.
     pub(crate) buffers: Option<Buffers>,
     pub(crate) tasks: Vec<Task>,
 }
 
-/// Work that begins when it is spawned.
+/// Work that starts when it is spawned.
 pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 pub(crate) fn task(work: impl Future<Output = ()> + Send + 'static) -> Task {
     Box::pin(work)
 }
 
-/// What everything that serves a listener shares.
+/// State that everything serving one listener shares.
 #[derive(Clone)]
 pub(crate) struct Common {
     pub(crate) router: Arc<Router>,
@@ -38,11 +38,10 @@ pub(crate) struct Common {
     pub(crate) ttl: Ttl,
 }
 
-/// The datagram codecs of a listener, one for each of its sockets, and how long associations are
-/// kept.
+/// The datagram codecs of a listener, one for each of its sockets, and the lifetime of associations.
 pub(super) type Packets = (Vec<Box<dyn PacketCodec>>, Ttl);
 
-/// The address of a listener cannot be bound.
+/// Creates the error of a listener whose address cannot be bound.
 pub(crate) fn listen_error(addr: &ListenAddr, why: io::Error) -> StartError {
     StartError::Listen {
         addr: addr.to_string(),

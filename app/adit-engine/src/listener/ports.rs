@@ -1,4 +1,4 @@
-//! A port for connections, for datagrams or for both, where the system brings them.
+//! Ordinary ports for connections, datagrams or both.
 
 use std::net::Ipv4Addr;
 
@@ -17,7 +17,7 @@ use crate::plugin::{Host, Side};
 use crate::serve::{Worker, accept_loop};
 use crate::udp::Listener as Table;
 
-/// What serves the clients of a port.
+/// The handlers of a port's clients.
 pub(super) struct Ports {
     pub(super) worker: Option<Worker>,
     pub(super) packets: Option<Packets>,
@@ -46,7 +46,7 @@ impl Ports {
         Ok(self.opened(at, tcp, udp, common))
     }
 
-    /// The same behind a plugin, which has the address.
+    /// Binds behind a plugin, which listens on the address itself.
     pub(super) async fn open_behind(
         self,
         plugin: &Plugin,
@@ -98,7 +98,7 @@ impl Ports {
             tasks.push(accepting(worker, socket));
         }
         if let Some((codecs, ttl)) = self.packets {
-            // Fewer sockets than were asked for take fewer codecs.
+            // If fewer sockets than requested were bound, the remaining codecs are unused.
             for (codec, socket) in codecs.into_iter().zip(udp) {
                 let Common {
                     router,
@@ -119,7 +119,8 @@ impl Ports {
     }
 }
 
-/// Serves what a socket accepts. What is served is told when the listener ends.
+/// Returns the task that serves the connections of a socket. Connections in progress are notified when
+/// the listener ends.
 pub(super) fn accepting(mut worker: Worker, socket: TcpListener) -> Task {
     let (running, over) = watch::channel(());
     worker.over = Some(over);

@@ -1,5 +1,5 @@
-//! What was seen under each key: one memory for all listeners of the process that have it, since a
-//! recording for one of them opens at the others too.
+//! Replay state for each key. All listeners of the process with the same key share it, because a recording
+//! of a request to one of them is valid at the others too.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use adit_wire::{Entropy, Time, Unix};
 
 use super::salts_file::SaltsFile;
 
-/// How long a memory outlives the last listener that used it: a stamp can be valid for a minute.
+/// Time that the state outlives the last listener using it. A time stamp can be valid for one minute.
 const KEPT: Duration = Duration::from_secs(120);
 
-/// The memories of a process.
+/// The replay states of a process.
 #[derive(Debug)]
 pub(crate) struct Replays {
-    /// Names are kept as keyed hashes, not as keys.
+    /// Hash keys: states are stored under a keyed hash of their name, so that no key is stored.
     hash: [SipKey; 2],
     known: Mutex<HashMap<[u64; 2], Known>>,
 }
@@ -28,31 +28,31 @@ pub(crate) struct Replays {
 #[derive(Debug)]
 struct Known {
     seen: Seen,
-    /// When a listener was last seen to use it.
+    /// Time at which a listener was last known to use the state.
     used: Time,
 }
 
-/// What was seen under one key.
+/// The replay state of one key.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
-    /// The salts of connections.
+    /// Salts of connections.
     pub(super) salts: Arc<SaltPool>,
-    /// The salts of packets, in the AEAD edition. They are kept apart: a flood of packets must not
-    /// push those of connections out.
+    /// Salts of packets, in the AEAD edition. They are kept separately: a flood of packets must not evict
+    /// the salts of connections.
     pub(super) packets: Arc<SaltPool>,
-    /// The sessions of packets, in the 2022 edition.
+    /// Sessions of packets, in the 2022 edition.
     pub(super) sessions: Arc<SessionBook>,
-    /// Where the salts of connections are kept.
+    /// The file that keeps the salts of connections.
     pub(super) file: Option<Arc<SaltsFile>>,
 }
 
-/// What makes listeners share a memory.
+/// The properties that listeners must have in common to share a replay state.
 pub(super) struct Name<'a> {
     pub(super) method: Method,
-    /// The key that all of its clients use; `None` where there is none.
+    /// The key that all clients use; `None` if there is no such key.
     pub(super) key: Option<&'a str>,
     pub(super) restart: Restart,
-    /// Whether requests go on to servers, which see the same salts again.
+    /// True if requests are passed on to servers, which see the same salts again.
     pub(super) relay: bool,
     pub(super) state: Option<&'a Path>,
 }
@@ -66,7 +66,8 @@ impl Default for Replays {
 }
 
 impl Replays {
-    /// What was seen under this name, by whichever listener; `started` is when the process began.
+    /// Returns the state with this name, which any listener may have created; `started` is the start time
+    /// of the process.
     pub(super) fn of(&self, name: &Name<'_>, started: Unix) -> Seen {
         let text = format!(
             "{:?} {:?} {:?} {:?} {:?}",
@@ -109,9 +110,9 @@ impl Seen {
         }
     }
 
-    /// Whether a listener has a part of it.
+    /// Returns true if a listener uses any part of it.
     fn is_used(&self) -> bool {
-        // The file has the salts too.
+        // The salts file has a reference too.
         let own = 1 + usize::from(self.file.is_some());
         Arc::strong_count(&self.salts) > own
             || Arc::strong_count(&self.packets) > 1

@@ -1,4 +1,4 @@
-//! The salt filter of the AEAD edition over restarts (SEC-R4).
+//! The persistent salt filter of the AEAD edition (SEC-R4).
 
 use std::io;
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use adit_shadowsocks::SaltPool;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-/// How often the filter is written: what a crash loses.
+/// Interval at which the filter is written. A crash loses at most this much.
 const EVERY: Duration = Duration::from_secs(10);
-/// A file of more bytes is none of ours.
+/// Maximum size of a salts file, in bytes. Larger files were not written by adit.
 const MAX_FILE: u64 = 32 << 20;
 
-/// A filter and the file it is kept in.
+/// A salt filter and the file that keeps it.
 #[derive(Debug)]
 pub(crate) struct SaltsFile {
     path: PathBuf,
@@ -23,8 +23,8 @@ pub(crate) struct SaltsFile {
 }
 
 impl SaltsFile {
-    /// Takes over what the file holds. A file that is damaged is moved aside, and the filter begins
-    /// empty: a server that does not start would be worse.
+    /// Restores the filter from its file. A damaged file is moved aside and the filter starts empty,
+    /// because a server that does not start would be worse.
     pub(super) fn open(path: PathBuf, mut salts: SaltPool) -> Self {
         match read(&path) {
             Ok(None) => {}
@@ -33,12 +33,12 @@ impl SaltsFile {
                 Err(why) => {
                     let mut aside = path.clone().into_os_string();
                     aside.push(".broken");
-                    // It is in the way no more than it was.
+                    // If this fails, the file stays where it is and the next write replaces it.
                     let _ = std::fs::rename(&path, &aside);
                     warn!("{}: {why}; moved aside", path.display());
                 }
             },
-            Err(e) => warn!("{}: {e}; the salt filter begins empty", path.display()),
+            Err(e) => warn!("{}: {e}; the salt filter starts empty", path.display()),
         }
         Self {
             path,
@@ -50,7 +50,7 @@ impl SaltsFile {
         self.salts.clone()
     }
 
-    /// Writes the filter now and then, while something has changed.
+    /// Writes the filter every [`EVERY`] if it has changed.
     pub(super) async fn keep(self: Arc<Self>) {
         let mut written = 0;
         loop {
@@ -59,19 +59,16 @@ impl SaltsFile {
             if now != written {
                 written = now;
                 let file = self.clone();
-                // It ends by itself; a panic in it would be no reason to end the listener.
+                // A panic while writing must not end the listener.
                 let _ = tokio::task::spawn_blocking(move || file.write()).await;
             }
         }
     }
 
-    /// Writes the filter.
+    /// Writes the filter to its file.
     pub(crate) fn write(&self) {
         if let Err(e) = keep::write(&self.path, self.salts.export().expose()) {
-            warn!(
-                "{}: the salt filter was not written: {e}",
-                self.path.display()
-            );
+            warn!("{}: cannot write the salt filter: {e}", self.path.display());
         }
     }
 }

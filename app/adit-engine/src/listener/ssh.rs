@@ -1,4 +1,4 @@
-//! Listeners of SSH, which give streams.
+//! SSH listeners, which serve streams.
 
 use adit_config::SshServer;
 
@@ -9,7 +9,7 @@ use crate::ssh::Ssh;
 pub(super) fn served(server: &SshServer, bench: &Bench<'_>) -> Result<Served, StartError> {
     let acceptor = Ssh::new(server, bench.listen.limits.handshake)?;
     let mut worker = bench.worker(Box::new(acceptor));
-    // The client's choice: it asks for a stream that has a name of its own.
+    // UDP over TCP is the client's choice: it requests a stream with a reserved name.
     worker.over_tcp = true;
     Ok(Served::connections(worker))
 }

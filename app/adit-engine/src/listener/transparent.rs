@@ -1,4 +1,4 @@
-//! A port to which the system brings connections and datagrams that are meant for others.
+//! Ports that receive connections and datagrams addressed to other machines.
 
 use adit_config::{ListenAddr, Transparent};
 

@@ -1,4 +1,4 @@
-//! The file with a listener's users, read again when it changes.
+//! The users file of a listener, which is read again when it changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use tracing::{info, warn};
 
 use crate::Roster;
 
-/// How often the file is looked at.
+/// Interval at which the file is checked.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Where the users of a roster are kept.
+/// The users file of a listener.
 pub(super) struct UsersFile {
     pub(super) method: Method,
     pub(super) identity: Option<Secret>,
@@ -23,11 +23,11 @@ pub(super) struct UsersFile {
     seen: Stamp,
 }
 
-/// What tells one version of a file from the next.
+/// A version of a file: modification time and size in bytes.
 type Stamp = Option<(SystemTime, u64)>;
 
 impl UsersFile {
-    /// The file of a server that has one.
+    /// Returns the users file of a server that has one.
     pub(super) fn of(server: &SsServer) -> Option<Self> {
         let SsRole::Users { identity, file, .. } = &server.role else {
             return None;
@@ -36,13 +36,13 @@ impl UsersFile {
         Some(Self {
             method: server.method,
             identity: identity.as_ref().map(|i| Secret::from(i.expose())),
-            // Now, not when the watch begins: a plugin may take its time until then.
+            // Taken now and not when watching starts: starting a plugin may take a while.
             seen: stamp(&path),
             path,
         })
     }
 
-    /// Watches for ever. A file that is wrong changes nothing and is complained of once.
+    /// Watches the file forever. A file with errors changes nothing and is reported once.
     pub(super) async fn watch(self, roster: Arc<Roster>) {
         let file = Arc::new(self);
         let mut seen = file.seen;
@@ -66,7 +66,7 @@ impl UsersFile {
                     roster.replace(users);
                 }
                 Ok(Err(why)) => {
-                    warn!("{path} was not taken over, the users stay as they were: {why}");
+                    warn!("{path} was not reloaded, the current users stay in use: {why}");
                 }
                 Err(_) => {}
             }
@@ -83,7 +83,7 @@ impl UsersFile {
         let users =
             adit_config::read_users(self.method, self.identity.as_ref(), &self.path, &Machine);
         let users = users.map_err(|problems| {
-            // One line in the log for each reading, whatever is wrong.
+            // One line in the log for each read, whatever the number of problems.
             let all = problems.iter().map(ToString::to_string);
             let all = all.collect::<Vec<_>>().join("\n");
             let lines = all.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -103,7 +103,7 @@ impl UsersFile {
     }
 }
 
-/// The version of a file; none if it is not there.
+/// Returns the version of a file; `None` if it does not exist.
 fn stamp(path: &Path) -> Stamp {
     let meta = std::fs::metadata(path).ok()?;
     Some((meta.modified().ok()?, meta.len()))

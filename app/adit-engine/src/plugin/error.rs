@@ -1,4 +1,4 @@
-//! Why a plugin does not run.
+//! Errors of starting a plugin.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,85 +6,85 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// Why a plugin does not run. No text holds its options.
+/// The error of a plugin that cannot run. No message contains its options.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PluginError {
-    /// It takes the arguments of Tor's pluggable transports and not SIP003's environment.
+    /// The plugin uses the arguments of Tor's pluggable transports, not the environment of SIP003.
     #[error("plugin `{0}`: obfsproxy is not a SIP003 plugin and is not supported")]
     Obfsproxy(String),
-    /// Neither an absolute path nor a plain name.
+    /// The program is neither an absolute path nor a plain name.
     #[error("plugin `{0}`: a plain name or an absolute path is needed")]
     Relative(String),
-    /// There is no such program.
+    /// The program does not exist.
     #[error("plugin `{program}` was not found in {places}")]
     NotFound {
-        /// As it was configured.
+        /// The program as configured.
         program: String,
-        /// Where it was looked for.
+        /// The places that were searched.
         places: String,
     },
-    /// There is such a file, but it cannot be executed.
+    /// The file exists, but is not executable.
     #[error("plugin {} is not executable", .0.display())]
     NotExecutable(PathBuf),
-    /// A character that no environment variable can hold.
-    #[error("plugin `{0}`: its options hold a NUL character")]
+    /// The options contain a character that environment variables cannot contain.
+    #[error("plugin `{0}`: its options contain a NUL character")]
     Options(String),
-    /// A plugin cannot choose the public port by itself.
-    #[error("plugin `{0}`: the public port must be given, not 0")]
+    /// The public port is 0, but a plugin cannot choose it.
+    #[error("plugin `{0}`: the public port cannot be 0")]
     NoPort(String),
-    /// Another program listens at the public address.
+    /// Another program listens on the public address.
     #[error("plugin `{program}`: {addr} is in use by another program")]
     InUse {
-        /// As it was configured.
+        /// The program as configured.
         program: String,
         /// The public address.
         addr: SocketAddr,
     },
-    /// No loopback port could be had.
+    /// No loopback port was free.
     #[error("no free loopback port for plugin `{program}`: {why}")]
     Port {
-        /// As it was configured.
+        /// The program as configured.
         program: String,
-        /// What the system said.
+        /// The error of the system.
         why: io::Error,
     },
-    /// The system did not start it.
-    #[error("plugin `{program}` could not be started: {why}")]
+    /// The system could not start it.
+    #[error("cannot start plugin `{program}`: {why}")]
     Start {
-        /// As it was configured.
+        /// The program as configured.
         program: String,
-        /// What the system said.
+        /// The error of the system.
         why: io::Error,
     },
     /// It ended before it was ready.
     #[error("plugin `{program}` {}{}", ending(.status), said(.last))]
     Exited {
-        /// As it was configured.
+        /// The program as configured.
         program: String,
-        /// How it ended; None if the system does not know.
+        /// The exit status; `None` if the system does not report it.
         status: Option<ExitStatus>,
         /// The last line it printed, preferably on standard error.
         last: Option<String>,
     },
-    /// It runs, but nothing accepts connections where it should listen.
+    /// It runs, but accepts no connections on its address.
     #[error("plugin `{program}` did not listen on {addr} within {} s", .waited.as_secs())]
     Silent {
-        /// As it was configured.
+        /// The program as configured.
         program: String,
-        /// Where it should listen.
+        /// The address that it should listen on.
         addr: SocketAddr,
-        /// How long it had.
+        /// The time that it had.
         waited: Duration,
     },
 }
 
-/// How a process ended, in words.
+/// Describes how a process ended.
 pub(super) fn ending(status: &Option<ExitStatus>) -> String {
     use std::os::unix::process::ExitStatusExt;
     match status.map(|status| (status.code(), status.signal())) {
         Some((Some(code), _)) => format!("exited with code {code}"),
-        Some((None, Some(signal))) => format!("was ended by signal {signal}"),
+        Some((None, Some(signal))) => format!("was killed by signal {signal}"),
         _ => "ended".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! Where a plugin's program is.
+//! Lookup of a plugin's program.
 
 use std::env;
 use std::ffi::OsStr;
@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 
 use super::PluginError;
 
-/// The folder that is looked into before those of `PATH`.
+/// Environment variable with a directory that is searched before those of `PATH`.
 const FOLDER: &str = "ADIT_PLUGIN_DIR";
 
-/// Finds the program by the environment of this process.
+/// Finds the program with the environment of this process.
 pub(super) fn program(name: &str) -> Result<PathBuf, PluginError> {
     let folders = [env::var_os(FOLDER), env::var_os("PATH")];
     within(name, &folders.each_ref().map(|f| f.as_deref()))
 }
 
-/// Finds the program: an absolute path as it is, a plain name in the lists of folders.
+/// Finds the program: an absolute path is used unchanged, a plain name is searched in the directories.
 ///
-/// Folders that are not absolute are left out: what runs must not depend on where we were started.
+/// Relative directories are skipped: the program that runs must not depend on the working directory.
 fn within(name: &str, lists: &[Option<&OsStr>]) -> Result<PathBuf, PluginError> {
     let path = Path::new(name);
-    // The name that shadowsocks-libev treats specially, with whatever stands behind it.
+    // Includes all names with this prefix, which shadowsocks-libev treats specially.
     if path
         .file_name()
         .is_some_and(|file| file.as_encoded_bytes().starts_with(b"obfsproxy"))
@@ -63,7 +63,7 @@ fn within(name: &str, lists: &[Option<&OsStr>]) -> Result<PathBuf, PluginError> 
     ))
 }
 
-/// What a path leads to.
+/// The kind of a path.
 enum Is {
     Program,
     File,
@@ -139,7 +139,7 @@ mod tests {
         for tor in ["obfsproxy", "obfsproxy-legacy", "/usr/bin/obfsproxy"] {
             assert!(told(tor).contains("not supported"), "{tor}");
         }
-        // What lies in the working folder is found by none of the relative folders of the list.
+        // No relative directory of the list leads to files of the working directory.
         assert!(told("Cargo.toml").contains("not found"));
     }
 }

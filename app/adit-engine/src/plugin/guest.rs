@@ -1,24 +1,24 @@
-//! We are the plugin of another program (SIP003).
+//! Plugin mode: adit as the plugin of another program (SIP003).
 //!
-//! On a client we listen at `SS_LOCAL` and connect to `SS_REMOTE`; on a server we listen at
-//! `SS_REMOTE` and connect to `SS_LOCAL`. Which of the two we are is found out by `side`, so that
-//! the same options serve on both ends:
+//! A client's plugin listens on `SS_LOCAL` and connects to `SS_REMOTE`; a server's plugin listens on
+//! `SS_REMOTE` and connects to `SS_LOCAL`. The module `side` detects the side, so that both ends can use
+//! the same options:
 //!
-//! | option | means |
+//! | option | meaning |
 //! |---|---|
-//! | `obfs=NAME` | the disguise, as ShadowsocksR and GoQuiet have it; without it bytes pass as they are |
-//! | `param=TEXT` | hosts to name (client) or to accept (server) |
+//! | `obfs=NAME` | the obfuscation of ShadowsocksR or GoQuiet; without it, bytes pass unchanged |
+//! | `param=TEXT` | host names to send (client) or to accept (server) |
 //! | `key=TEXT` | the key of `tls1.2_*` and `go_quiet` |
-//! | `browser=chrome` | whose hello `go_quiet` imitates: `chrome` or `firefox` |
-//! | `redirect=RULES` | a server's decoys, such as `www.example.com:443` |
-//! | `reject=POLICY` | what a server's strangers see otherwise: silence, `reset` or `close` |
-//! | `server`, `client` | the side we are on, where it is not found out |
+//! | `browser=chrome` | the browser whose hello `go_quiet` imitates: `chrome` or `firefox` |
+//! | `redirect=RULES` | the decoys of a server, such as `www.example.com:443` |
+//! | `reject=POLICY` | a server's reaction to other peers: silence by default, `reset` or `close` |
+//! | `server`, `client` | the side, where it cannot be detected |
 //!
 //! The options of GoQuiet's own plugins (`ServerName`, `Key`, `Browser`, `WebServerAddr`) are
-//! understood too.
+//! accepted too.
 //!
-//! The [environment](Guest::from_env) becomes a [`Guest`]; `forward` takes its connections; the
-//! one between the two plugins is dressed by `obfs`.
+//! The [environment](Guest::from_env) becomes a [`Guest`]; `forward` serves its connections; `obfs`
+//! obfuscates the connection between the two plugins.
 
 mod chosen;
 mod forward;
@@ -33,7 +33,7 @@ use adit_wire::{Host, Role, Target};
 use self::obfs::{Disguised, Obfs};
 use super::options::{self, OptionsError};
 
-/// The variables that make us a plugin.
+/// The environment variables of SIP003, which select plugin mode.
 const VARIABLES: [&str; 4] = [
     "SS_REMOTE_HOST",
     "SS_REMOTE_PORT",
@@ -41,63 +41,63 @@ const VARIABLES: [&str; 4] = [
     "SS_LOCAL_PORT",
 ];
 
-/// A plugin that has been told what to do.
+/// A configured plugin.
 #[derive(Debug)]
 pub struct Guest {
-    /// As far as it is known already.
+    /// The side, if it is known already.
     side: Option<Role>,
     obfs: Obfs,
-    /// `SS_REMOTE`; at least one.
+    /// `SS_REMOTE`; at least one address.
     remotes: Vec<Target>,
     /// `SS_LOCAL`.
     local: Target,
 }
 
-/// Why we cannot be that plugin.
+/// The error of the plugin's environment or listeners.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GuestError {
-    /// A variable that is no host or no port.
+    /// A variable that is not a host or a port.
     #[error("{name} is `{value}`: {why}")]
     Variable {
-        /// Its name.
+        /// The name of the variable.
         name: &'static str,
-        /// What it holds.
+        /// The value of the variable.
         value: String,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
-    /// The options cannot be read.
+    /// The options cannot be parsed.
     #[error("SS_PLUGIN_OPTIONS: {0}")]
     Options(OptionsError),
-    /// An option that we do not have.
-    #[error("SS_PLUGIN_OPTIONS: there is no option `{0}`; there are {list}", list = chosen::OPTIONS.join(", "))]
+    /// An unknown option.
+    #[error("SS_PLUGIN_OPTIONS: there is no option `{0}`; the options are {list}", list = chosen::OPTIONS.join(", "))]
     Unknown(String),
-    /// A flag with a value or a key without one.
+    /// A flag with a value, or a key without one.
     #[error("SS_PLUGIN_OPTIONS: option `{name}` {why}")]
     Value {
         /// The option.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// A disguise that we do not have.
+    /// An unknown obfuscation.
     #[error("SS_PLUGIN_OPTIONS: there is no obfs `{name}`, only {known}")]
     Obfs {
-        /// As it was asked for.
+        /// The obfuscation that was requested.
         name: String,
-        /// Those that we have.
+        /// The obfuscations that exist.
         known: String,
     },
-    /// A disguise that cannot be worn like that.
+    /// The parameters of an obfuscation are invalid.
     #[error("SS_PLUGIN_OPTIONS: {0}")]
     Param(ParamError),
-    /// An address that cannot be bound.
+    /// An address cannot be bound.
     #[error("cannot listen on {addr}: {why}")]
     Listen {
         /// The address.
         addr: String,
-        /// What the system said.
+        /// The error of the system.
         why: io::Error,
     },
 }
@@ -124,7 +124,11 @@ impl GuestError {
 }
 
 impl Guest {
-    /// What the environment asks for: None unless all four variables of SIP003 are set.
+    /// Reads the environment. Returns `None` unless all four variables of SIP003 are set.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`GuestError`] if a variable or the options are invalid.
     pub fn from_env(var: impl Fn(&str) -> Option<String>) -> Option<Result<Self, GuestError>> {
         let [host, port, local_host, local_port] = VARIABLES.map(&var);
         let addresses = [host?, port?, local_host?, local_port?];
@@ -141,7 +145,7 @@ impl Guest {
             port(local_port_is, local_port)?,
         );
         let remote_port = port(remote_port_is, remote_port)?;
-        // shadowsocks-libev joins the addresses that its server was told to listen on.
+        // shadowsocks-libev joins all listen addresses of its server.
         let remotes = remote_host
             .split('|')
             .map(|one| Ok(Target::new(host(remote_host_is, one)?, remote_port)))
@@ -151,7 +155,7 @@ impl Guest {
             return Err(GuestError::Variable {
                 name: remote_host_is,
                 value: remote_host.clone(),
-                why: "a place to listen on, so this is a server: leave the option `client` away",
+                why: "an address to listen on, so this is a server: remove the option `client`",
             });
         }
         Ok(Self {
@@ -162,7 +166,11 @@ impl Guest {
         })
     }
 
-    /// Listens, and forwards for ever. Ends with an error if it cannot listen.
+    /// Listens, and forwards connections forever.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`GuestError`] if it cannot listen.
     pub async fn serve(self) -> Result<(), GuestError> {
         let Self {
             side,
@@ -194,14 +202,14 @@ impl Guest {
     }
 }
 
-/// From where to where, and in what.
+/// The addresses to listen on and to connect to, and the obfuscation.
 struct Ways {
     listen: Vec<Target>,
     connect: Target,
     dresser: Dresser,
 }
 
-/// The disguise of the remote side.
+/// The obfuscation of the remote side.
 enum Dresser {
     Client(ClientState),
     Server(Disguised),
@@ -306,7 +314,7 @@ mod tests {
     fn what_is_wrong_is_named() {
         let good = ["a.example", "443", "127.0.0.1", "99"];
         for (options, told) in [
-            ("fast", "no option `fast`; there are `obfs=NAME`, "),
+            ("fast", "no option `fast`; the options are `obfs=NAME`, "),
             ("server=1", "option `server` is a flag"),
             ("obfs", "option `obfs` needs a value"),
             ("obfs=none", "no obfs `none`, only `plain`, `http_simple`"),
@@ -327,8 +335,8 @@ mod tests {
         }
         for (at, value, told) in [
             (0, "a b", "SS_REMOTE_HOST is `a b`: neither"),
-            (0, "0.0.0.0", "leave the option `client` away"),
-            (0, "1.2.3.4|5.6.7.8", "leave the option `client` away"),
+            (0, "0.0.0.0", "remove the option `client`"),
+            (0, "1.2.3.4|5.6.7.8", "remove the option `client`"),
             (1, "0", "SS_REMOTE_PORT is `0`: not a port"),
             (2, "", "SS_LOCAL_HOST is ``"),
             (3, "65536", "SS_LOCAL_PORT is `65536`: not a port"),

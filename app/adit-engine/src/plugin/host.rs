@@ -1,4 +1,4 @@
-//! We start a plugin and keep it running.
+//! The host of a plugin: starts it and keeps it running.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use super::error::ending;
 use super::life::{Birth, Life};
 use super::{Mode, PluginError, Side, Spec};
 
-/// The back-off before the first restart.
+/// Delay before the first restart.
 const BACK_OFF_MIN: Duration = Duration::from_secs(1);
-/// The longest back-off.
+/// Maximum delay before a restart.
 const BACK_OFF_MAX: Duration = Duration::from_secs(60);
-/// A plugin that lived so long was healthy.
+/// Uptime after which a plugin counts as healthy.
 const HEALTHY: Duration = Duration::from_secs(60);
 
-/// A plugin that runs, and is started anew when it dies.
+/// A running plugin, which is restarted when it ends.
 ///
-/// Dropping it ends the plugin in the background: SIGTERM to its process group, SIGKILL after
-/// 2 s; at once, if the runtime ends before. [`stop`](Self::stop) waits for that.
+/// Dropping it ends the plugin in the background: SIGTERM to its process group, then SIGKILL after
+/// 2 s, or immediately if the runtime ends earlier. [`stop`](Self::stop) waits for the end.
 #[derive(Debug)]
 pub struct Host {
     local: Local,
     mode: Mode,
-    /// Dropped to stop.
+    /// Dropped to stop the plugin.
     running: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
-/// The loopback side; its port changes when a client's plugin is started anew.
+/// The loopback address. Its port changes when a client's plugin is restarted.
 #[derive(Debug, Clone)]
 struct Local {
     ip: IpAddr,
@@ -44,10 +44,14 @@ struct Local {
 }
 
 impl Host {
-    /// Starts the plugin and waits, at most 10 s, until it accepts connections.
+    /// Starts the plugin and waits up to 10 s until it accepts connections.
     ///
-    /// Its environment is what SIP003 names, `PATH` and the locale. It is no shell command: every
-    /// character of program and options is itself. What it prints goes to the log.
+    /// Its environment consists of the variables of SIP003, `PATH` and the locale. No shell is involved:
+    /// program and options are used literally. Its output goes to the log.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`PluginError`] if the plugin cannot be found or started, or is not ready in time.
     pub async fn start(spec: Spec, side: Side) -> Result<Self, PluginError> {
         let mode = spec.mode;
         let birth = Birth::new(spec, side)?;
@@ -66,28 +70,28 @@ impl Host {
         })
     }
 
-    /// The loopback side: on a client where to connect to, on a server where the plugin connects
-    /// to. To be asked for each connection: a client's plugin has another port in its next life.
+    /// Returns the loopback address: on a client the one to connect to, on a server the one that the plugin
+    /// connects to. Call this for each connection, because a restarted client's plugin has another port.
     #[must_use]
     pub fn local(&self) -> SocketAddr {
         SocketAddr::new(self.local.ip, self.local.port.load(Ordering::Relaxed))
     }
 
-    /// What it carries.
+    /// Returns the transports that it carries.
     #[must_use]
     pub const fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Ends the plugin and waits until it is gone, about 2 s if it does not want to go.
+    /// Ends the plugin and waits for its end, about 2 s if it ignores SIGTERM.
     pub async fn stop(self) {
         drop(self.running);
-        // A panic of the task has killed the plugin too.
+        // If the task panicked, the plugin was killed by its drop.
         let _ = self.task.await;
     }
 }
 
-/// Starts the plugin anew whenever it dies, until the other end of `stop` is dropped.
+/// Restarts the plugin whenever it ends, until the sender of `stop` is dropped.
 async fn keep_running(birth: Birth, mut life: Life, local: Local, mut stop: oneshot::Receiver<()>) {
     let name = birth.name();
     let mut back_off = BackOff::default();
@@ -103,15 +107,12 @@ async fn keep_running(birth: Birth, mut life: Life, local: Local, mut stop: ones
         let mut complaint = format!("plugin {name} {}", ending(&status));
         life = loop {
             let pause = back_off.next(&mut SystemChance);
-            warn!(
-                "{complaint}; starting it again in {:.1} s",
-                pause.as_secs_f32()
-            );
+            warn!("{complaint}; restarting in {:.1} s", pause.as_secs_f32());
             let again = async {
                 sleep(pause).await;
                 birth.life().await
             };
-            // Who is stopped before he is ready is killed: nothing passes through him yet.
+            // When stopped before it is ready, it is killed: no traffic passes through it yet.
             let again = tokio::select! {
                 again = again => again,
                 _ = &mut stop => return,
@@ -122,7 +123,7 @@ async fn keep_running(birth: Birth, mut life: Life, local: Local, mut stop: ones
             }
         };
         local.port.store(life.local.port(), Ordering::Relaxed);
-        info!("plugin {name} runs again");
+        info!("plugin {name} was restarted");
     }
 }
 
@@ -139,7 +140,7 @@ impl Default for BackOff {
 }
 
 impl BackOff {
-    /// The next pause: anything up to 1 s, 2 s, 4 s … 60 s.
+    /// Returns the next delay: a random time up to 1 s, 2 s, 4 s … 60 s.
     fn next(&mut self, chance: &mut dyn Entropy) -> Duration {
         let mut bytes = [0; 4];
         chance.fill(&mut bytes);

@@ -1,4 +1,4 @@
-//! One life of a plugin: started, found ready, ended.
+//! One run of a plugin: start, readiness and end.
 
 use std::env;
 use std::ffi::OsStr;
@@ -17,22 +17,22 @@ use tokio::time::{sleep, timeout};
 use super::log::{self, Last};
 use super::{Mode, PluginError, Side, Spec, find};
 
-/// How long a plugin may take until it accepts connections.
+/// Maximum time until a plugin accepts connections.
 const READY: Duration = Duration::from_secs(10);
-/// How long a plugin that carries no streams must live to count as ready.
+/// Time that a plugin without streams must run to count as ready.
 const SETTLED: Duration = Duration::from_millis(500);
-/// Between SIGTERM and SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long its end may take once it was killed.
+/// Maximum time to wait for its end after SIGKILL.
 const BURIAL: Duration = Duration::from_secs(1);
-/// How long its last words are waited for.
+/// Maximum time to wait for its last output.
 const LAST_WORDS: Duration = Duration::from_millis(300);
-/// Tries to find a port that is free for streams and datagrams.
+/// Number of attempts to find a port that is free for streams and datagrams.
 const PORT_TRIES: usize = 16;
-/// The first and the longest pause between two looks at its port.
+/// The first and the longest pause between two checks of its port.
 const LOOKS: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
 
-/// What a life begins with; the same for all lives.
+/// The parameters of a plugin, which are the same for all its runs.
 #[derive(Debug)]
 pub(super) struct Birth {
     spec: Spec,
@@ -40,18 +40,18 @@ pub(super) struct Birth {
     program: PathBuf,
 }
 
-/// A plugin that runs. Dropping it kills it at once.
+/// A running plugin. Dropping it kills it immediately.
 #[derive(Debug)]
 pub(super) struct Life {
     leash: Leash,
-    /// Where its loopback side is: the plugin's own on a client, ours on a server.
+    /// The loopback address: the plugin's own on a client, adit's on a server.
     pub(super) local: SocketAddr,
     log: JoinHandle<()>,
     last: Last,
 }
 
 impl Birth {
-    /// Checks all that can be checked without starting anything.
+    /// Checks everything that can be checked without starting the plugin.
     pub(super) fn new(spec: Spec, side: Side) -> Result<Self, PluginError> {
         let program = find::program(&spec.program)?;
         if spec.options.contains('\0') {
@@ -67,12 +67,12 @@ impl Birth {
         })
     }
 
-    /// How it is called in logs.
+    /// Returns the name for logs.
     pub(super) fn name(&self) -> &str {
         &self.spec.program
     }
 
-    /// Starts it and waits until it is ready.
+    /// Starts the plugin and waits until it is ready.
     pub(super) async fn life(&self) -> Result<Life, PluginError> {
         let program = || self.spec.program.clone();
         let (local, listens) = match &self.side {
@@ -119,8 +119,8 @@ impl Birth {
         }
     }
 
-    /// What other programs hold cannot become the plugin's. Whether we could have it says nothing
-    /// else: the plugin may have privileges of its own.
+    /// Checks that no other program uses the plugin's address. Other errors are ignored: the plugin may have
+    /// privileges that adit does not have.
     fn vacant(&self, public: SocketAddr) -> Result<(), PluginError> {
         let taken = |result: io::Result<()>| {
             result.is_err_and(|e: io::Error| e.kind() == io::ErrorKind::AddrInUse)
@@ -137,8 +137,8 @@ impl Birth {
         Ok(())
     }
 
-    /// The program without arguments; its environment holds what SIP003 names, the search path
-    /// and the locale, and nothing else (SEC-E6).
+    /// Returns the command without arguments. Its environment consists of the variables of SIP003, the search
+    /// path and the locale, and nothing else (SEC-E6).
     fn command(&self, local: SocketAddr) -> Command {
         let (host, port) = match &self.side {
             Side::Client { remote } => match &remote.host {
@@ -166,7 +166,7 @@ fn is_passed_on(name: &OsStr) -> bool {
     name == "PATH" || name == "LANG" || name.as_encoded_bytes().starts_with(b"LC_")
 }
 
-/// A port of 127.0.0.1 that nobody has at the moment.
+/// Returns a port of 127.0.0.1 that is free at the moment.
 fn free_port(mode: Mode) -> io::Result<SocketAddr> {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut tries = 0;
@@ -184,8 +184,8 @@ fn free_port(mode: Mode) -> io::Result<SocketAddr> {
     }
 }
 
-/// Waits until connections are accepted at `addr`. There is no such sign for datagrams: who
-/// carries nothing else must have lived for a moment.
+/// Waits until connections are accepted at `addr`. For datagrams there is no such signal: a plugin
+/// without streams must have run for [`SETTLED`].
 async fn ready(addr: SocketAddr, mode: Mode) {
     if !mode.tcp() {
         return sleep(SETTLED).await;
@@ -198,7 +198,7 @@ async fn ready(addr: SocketAddr, mode: Mode) {
     let addr = SocketAddr::new(ip, addr.port());
     let [mut pause, longest] = LOOKS;
     loop {
-        // A socket may connect to itself when nobody listens and its own port is the one.
+        // If nothing listens, a socket may connect to itself, with this port as its own.
         if let Ok(Ok(io)) = timeout(longest * 10, tcp::connect(addr)).await
             && io.local_addr().ok() != Some(addr)
         {
@@ -210,20 +210,24 @@ async fn ready(addr: SocketAddr, mode: Mode) {
 }
 
 impl Life {
-    /// Waits until it ends by itself; None if the system does not know how. Cancel-safe; to be
-    /// asked until it answers.
+    /// Waits for the end; returns `None` if the system does not report the status. Has to be called until
+    /// it returns.
+    ///
+    /// # Cancel safety
+    ///
+    /// This function is cancel-safe.
     pub(super) async fn ended(&mut self) -> Option<ExitStatus> {
         self.leash.ended().await.ok()
     }
 
-    /// The last line it printed, once it has ended.
+    /// Returns the last line of its output, once it has ended.
     pub(super) async fn last_line(&mut self) -> Option<String> {
-        // A process that left the group may hold the pipe open: not for ever.
+        // A process that left the group may keep the pipe open forever.
         let _ = timeout(LAST_WORDS, &mut self.log).await;
         self.last.line()
     }
 
-    /// Ends it: SIGTERM to the group, SIGKILL after 2 s.
+    /// Ends it: SIGTERM to the process group, SIGKILL after 2 s.
     pub(super) async fn stop(mut self) {
         self.leash.terminate();
         if timeout(GRACE, self.leash.ended()).await.is_err() {

@@ -1,4 +1,4 @@
-//! What a plugin prints, line by line into our log, but not a flood of it.
+//! The output of a plugin, logged line by line at a limited rate.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,18 +7,18 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 
-/// Bytes of a line that are kept.
+/// Maximum number of bytes logged of a line.
 const LINE: usize = 1024;
-/// Lines of a plugin that are logged in each [`WINDOW`].
+/// Maximum number of lines logged per [`WINDOW`].
 const LINES: u32 = 50;
-/// See [`LINES`].
+/// The window of [`LINES`].
 const WINDOW: Duration = Duration::from_secs(1);
-/// Bytes read at once.
+/// Number of bytes read at once.
 const CHUNK: usize = 16 << 10;
-/// The pause after a chunk of a flood: what is thrown away shall not cost a core.
+/// Pause after each chunk in a flood, so that discarding it does not occupy a core.
 const BRAKE: Duration = Duration::from_millis(10);
 
-/// The last line of each output, for the error message if the plugin dies.
+/// The last line of each output, for the error message when the plugin ends.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Last(Arc<Mutex<[Option<String>; 2]>>);
 
@@ -27,14 +27,14 @@ impl Last {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last line on standard error, or else on standard output.
+    /// Returns the last line on standard error, otherwise that on standard output.
     pub(super) fn line(&self) -> Option<String> {
         let [out, err] = self.lock().clone();
         err.or(out)
     }
 }
 
-/// Passes both outputs on until they end.
+/// Logs both outputs until they end.
 pub(super) async fn pass_on(
     name: String,
     mut stdout: impl AsyncRead + Unpin,
@@ -70,15 +70,15 @@ pub(super) async fn pass_on(
     quota.turn(&name, Instant::now());
 }
 
-/// Bytes in pieces, lines out.
+/// Splits chunks of bytes into lines.
 #[derive(Debug, Default)]
 struct Lines {
     line: Vec<u8>,
 }
 
 impl Lines {
-    /// Gives each line that is complete, cut to [`LINE`] bytes and made printable; at the end (no
-    /// bytes) what is left. Tells whether any line was refused.
+    /// Passes each complete line to `take`, cut to [`LINE`] bytes and made printable. An empty chunk marks
+    /// the end and yields the rest. Returns true if any line was refused.
     fn feed(&mut self, bytes: &[u8], mut take: impl FnMut(String) -> bool) -> bool {
         let mut refused = false;
         let mut pieces = bytes.split(|byte| *byte == b'\n').peekable();
@@ -96,7 +96,7 @@ impl Lines {
     }
 }
 
-/// A terminal obeys escape sequences; a log must not contain any.
+/// Replaces control characters: a terminal would execute escape sequences in a log.
 fn printable(line: &[u8]) -> String {
     String::from_utf8_lossy(line)
         .trim_end()
@@ -109,7 +109,7 @@ fn printable(line: &[u8]) -> String {
         .collect()
 }
 
-/// So many lines in each window.
+/// Limits the number of lines per window.
 #[derive(Debug)]
 struct Quota {
     until: Instant,
@@ -126,7 +126,7 @@ impl Quota {
         }
     }
 
-    /// Logs the line and keeps it as the last, unless the quota is used up.
+    /// Logs the line and stores it as the last, unless the quota is exhausted.
     fn say(&mut self, name: &str, line: String, last: Option<&mut Option<String>>) -> bool {
         let now = Instant::now();
         if now >= self.until {
@@ -145,10 +145,10 @@ impl Quota {
         may
     }
 
-    /// Begins a new window, with a word about what was left out.
+    /// Starts a new window, and reports the number of lines dropped in the last one.
     fn turn(&mut self, name: &str, now: Instant) {
         if self.dropped > 0 {
-            warn!("plugin {name}: {} lines left out", self.dropped);
+            warn!("plugin {name}: {} lines omitted", self.dropped);
         }
         *self = Self::new(now);
     }
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(last.line().as_deref(), Some("b"));
     }
 
-    /// A flood is read slowly, but it is read: its writer must not hang for ever.
+    /// A flood is read slowly but completely: its writer must not block forever.
     #[tokio::test(start_paused = true)]
     async fn a_flood_comes_to_its_end() {
         let flood = b"y\n".repeat(200_000);

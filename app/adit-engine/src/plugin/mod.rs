@@ -1,19 +1,19 @@
-//! SIP003 plugins, from both sides.
+//! SIP003 plugins, as host and as plugin.
 //!
-//! A plugin is another program through which the bytes of a Shadowsocks connection pass. The host
+//! A plugin is a separate program that the bytes of a Shadowsocks connection pass through. The host
 //! starts it with four addresses in its environment, `SS_REMOTE_HOST`, `SS_REMOTE_PORT`,
 //! `SS_LOCAL_HOST`, `SS_LOCAL_PORT`, and its options in `SS_PLUGIN_OPTIONS`:
 //!
 //! ```text
 //! client ──▶ SS_LOCAL: plugin ──▶ SS_REMOTE: plugin ──▶ SS_LOCAL: server
-//!  (we)      (loopback)           (public)              (we, on loopback)
+//! (adit)        (loopback)            (public)            (adit, on loopback)
 //! ```
 //!
-//! * [`Host`]: we start a plugin and keep it running. One life of it is `life`; where its
-//!   program is, `find`; what it prints goes through `log`;
-//! * [`Guest`]: we are the plugin of another program. Its [`options`] say as what.
+//! * [`Host`]: starts a plugin and keeps it running. `life` is one run of it, `find` locates its program,
+//!   `log` logs its output;
+//! * [`Guest`]: adit as the plugin of another program, configured by [`options`].
 //!
-//! With SIP003u a plugin takes datagrams too, at the same addresses: [`Mode`].
+//! With SIP003u a plugin may carry datagrams too, on the same addresses: [`Mode`].
 
 mod error;
 mod find;
@@ -32,18 +32,18 @@ pub use error::PluginError;
 pub use guest::{Guest, GuestError};
 pub use host::Host;
 
-/// A plugin as it was configured.
+/// The configuration of a plugin.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// An absolute path, or a plain name: then it is looked for in `ADIT_PLUGIN_DIR` and `PATH`.
+    /// An absolute path, or a plain name, which is searched in `ADIT_PLUGIN_DIR` and `PATH`.
     pub program: String,
-    /// Its options, passed on as they are. Empty: none.
+    /// The options, passed on unchanged. Empty for none.
     pub options: String,
-    /// What it carries.
+    /// The transports that it carries.
     pub mode: Mode,
 }
 
-/// Options may hold keys.
+/// Omits the options, which may contain keys.
 impl fmt::Debug for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Spec")
@@ -53,10 +53,10 @@ impl fmt::Debug for Spec {
     }
 }
 
-/// What a plugin carries (SIP003u). The rest goes the direct way.
+/// The transports that a plugin carries (SIP003u). Others bypass it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Streams, as SIP003 has it.
+    /// Streams, as in SIP003.
     #[default]
     Tcp,
     /// Datagrams only.
@@ -66,32 +66,32 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Whether streams go through the plugin.
+    /// Returns true if streams pass through the plugin.
     #[must_use]
     pub const fn tcp(self) -> bool {
         !matches!(self, Self::Udp)
     }
 
-    /// Whether datagrams go through the plugin.
+    /// Returns true if datagrams pass through the plugin.
     #[must_use]
     pub const fn udp(self) -> bool {
         !matches!(self, Self::Tcp)
     }
 }
 
-/// Which side of the tunnel the plugin is on, and the addresses that it has there.
+/// The side of the tunnel that the plugin is on, with its addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Side {
-    /// It listens on loopback, where [`Host::local`] says, and connects to the server.
+    /// It listens on the loopback address of [`Host::local`], and connects to the server.
     Client {
         /// The server.
         remote: Target,
     },
-    /// It listens on the public address and connects to us.
+    /// It listens on the public address, and connects to adit.
     Server {
         /// The public address; the port is not 0.
         public: SocketAddr,
-        /// Where we listen already, on loopback.
+        /// The loopback address that adit listens on already.
         local: SocketAddr,
     },
 }

@@ -1,7 +1,7 @@
 //! The options of a plugin: `key=value;flag;key=value` (SIP003).
 //!
-//! A backslash takes the next character as it is; the first bare `=` ends a key, a bare `;` an
-//! item. An empty item means nothing.
+//! A backslash escapes the next character; the first unescaped `=` ends a key, an unescaped `;` an
+//! item. Empty items are ignored.
 
 use std::fmt;
 
@@ -11,21 +11,25 @@ pub struct Options {
     items: Vec<(String, Option<String>)>,
 }
 
-/// Why options cannot be read. Values are not repeated: they may be secret.
+/// The error of options that cannot be parsed. Values are not included, as they may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
-    /// A backslash with nothing behind it.
-    #[error("the options end in the middle of an escape (`\\` needs a character behind it)")]
+    /// A backslash at the end.
+    #[error("the options end in the middle of an escape (`\\` must be followed by a character)")]
     Escape,
     /// A value without a key.
-    #[error("an option begins with `=`: a key is missing")]
+    #[error("an option starts with `=`: its key is missing")]
     Key,
-    /// A key that is there already.
+    /// A key that occurs twice.
     #[error("option `{0}` is given twice")]
     Twice(String),
 }
 
-/// Reads options.
+/// Parses options.
+///
+/// # Errors
+///
+/// Returns an [`OptionsError`] for an incomplete escape, a missing key or a repeated key.
 pub fn parse(text: &str) -> Result<Options, OptionsError> {
     let mut options = Options::default();
     let (mut key, mut value) = (String::new(), None::<String>);
@@ -64,7 +68,7 @@ impl Options {
         }
     }
 
-    /// All of them. A flag has no value.
+    /// Returns an iterator over all options. A flag has no value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.items
             .iter()
@@ -72,7 +76,7 @@ impl Options {
     }
 }
 
-/// As they are written, with an escape before everything that has a meaning.
+/// Writes the options, with an escape before each special character.
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write;
@@ -95,7 +99,7 @@ impl fmt::Display for Options {
     }
 }
 
-/// Keys only: values may be secret.
+/// Writes the keys only, as values may be secret.
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set()
@@ -136,8 +140,8 @@ mod tests {
         assert_eq!(shown, r#"{"key", "flag"}"#);
     }
 
-    /// Every text of up to six of the characters that matter: no panic, and what is read is
-    /// written and read as the same.
+    /// All texts of up to six special characters: parsing does not panic, and parsed options are written and
+    /// parsed to the same.
     #[test]
     fn written_options_are_read_as_they_were() {
         let letters = ['a', '=', ';', '\\', 'é'];

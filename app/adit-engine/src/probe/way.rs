@@ -1,6 +1,6 @@
-//! A hop tried step by step: its server looked up, connected to, asked a question, sent a datagram.
+//! Checks a hop step by step: lookup, connection, request and datagram.
 //!
-//! Nothing here guesses: each function says what came, and what that proves.
+//! Nothing is guessed: each function reports the observed result, and what it proves.
 
 use std::future::poll_fn;
 use std::io;
@@ -24,21 +24,21 @@ use crate::carrier::FecHop;
 use crate::connector::{Connector, Watch};
 use crate::{DialError, Stage, StartError};
 
-/// Once a server has proved itself, what it has to say comes within this, or is not waited for.
+/// Time to wait for the target's answer after the server has proved itself.
 const WORDS: Duration = Duration::from_millis(300);
-/// How long the target of a far end has to say something, or a lane to be answered.
+/// Time limit for an answer of a carrier's target, or of an FEC channel.
 const FAR: Duration = Duration::from_millis(700);
-/// How often it is looked whether it has.
+/// Interval between two checks for an answer.
 const LOOK: Duration = Duration::from_millis(20);
-/// The longest answer that is kept.
+/// Maximum number of bytes kept of an answer.
 const KEPT: usize = 4096;
 
-/// The connector of one hop, straight from this machine. A plugin is started with it.
+/// Creates the connector of one hop, directly from this machine. Starts its plugin, if it has one.
 pub async fn connector(hop: &ServerHop) -> Result<Arc<dyn Connector>, StartError> {
     crate::chain::server_hop(hop, &crate::chain::free(), true, &Arc::default()).await
 }
 
-/// The addresses of a server, and how long it took to find them.
+/// Resolves the addresses of a server; also returns the time that the lookup took.
 pub async fn resolve(server: &Target) -> io::Result<(Vec<SocketAddr>, Duration)> {
     let start = Instant::now();
     let found = match &server.host {
@@ -48,8 +48,8 @@ pub async fn resolve(server: &Target) -> io::Result<(Vec<SocketAddr>, Duration)>
     Ok((found, start.elapsed()))
 }
 
-/// Connects to the first of these addresses that answers, and closes at once; gives which it was,
-/// and how long it took.
+/// Connects to the first of these addresses that answers, and closes the connection. Returns the address
+/// and the time that it took.
 pub async fn reach(
     addresses: &[SocketAddr],
     patience: Duration,
@@ -60,18 +60,18 @@ pub async fn reach(
     Ok((socket.peer_addr()?, took))
 }
 
-/// What a server is asked for.
+/// A request for a server.
 #[derive(Debug)]
 pub struct Question<'a> {
     target: Target,
     words: &'a [u8],
-    /// What the target's answer begins with.
+    /// The expected start of the target's answer.
     expected: &'a [u8],
 }
 
 impl<'a> Question<'a> {
-    /// The name that an adit server answers by itself. Any other server fails to find it, and shows
-    /// by the way it fails whether it has understood.
+    /// Creates a request for the name that adit servers answer themselves. Other servers fail to resolve it,
+    /// and their reaction shows if they understood the request.
     #[must_use]
     pub fn name() -> Option<Self> {
         let name = Name::new(CHECK_NAME).ok()?;
@@ -82,7 +82,7 @@ impl<'a> Question<'a> {
         })
     }
 
-    /// A target that answers `words` with something that begins with `expected`.
+    /// Creates a request for a target that answers `words` with bytes that start with `expected`.
     #[must_use]
     pub const fn target(target: Target, words: &'a [u8], expected: &'a [u8]) -> Self {
         Self {
@@ -93,34 +93,34 @@ impl<'a> Question<'a> {
     }
 }
 
-/// What came of a question.
+/// The result of a request.
 #[derive(Debug)]
 pub enum Heard {
-    /// Only a server that understands us can have sent this.
+    /// An answer that only a server with the right key and settings can have sent.
     Answer {
-        /// The server's clock minus ours in seconds, where the protocol carries one.
+        /// Server's clock minus the local one in seconds, where the protocol reports it.
         skew: Option<i64>,
-        /// The first bytes of the target's answer, if it had one.
+        /// The first bytes of the target's answer, if there was one.
         bytes: Vec<u8>,
     },
-    /// No stream was opened: on the way to the server, or in the dialogue with it.
+    /// No stream was opened: the connection to the server or the handshake failed.
     Failed(DialError),
-    /// Bytes came that mean nothing to us.
+    /// Bytes arrived that cannot be decoded.
     Garbled,
-    /// The server closed without an answer.
+    /// The server closed the connection without an answer.
     Closed,
-    /// The server said nothing.
+    /// The server did not answer.
     Silent,
 }
 
-/// What shows that a server has understood.
+/// The event that proves that the server understood the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Evidence {
-    /// The dialogue itself.
+    /// The handshake itself.
     Opening,
-    /// A record or frame that opens.
+    /// A record or frame that can be opened.
     Record,
-    /// The words alone: the cipher makes something of any bytes.
+    /// Only the contents: the cipher decrypts any bytes.
     Words,
 }
 
@@ -138,12 +138,12 @@ fn evidence(kind: &HopKind) -> Evidence {
             ProtocolKind::Origin | ProtocolKind::VerifySha1 => Evidence::Words,
             _ => Evidence::Record,
         },
-        // The target was chosen by the far end: what comes back is all there is.
+        // The remote end chose the target: only its answer proves anything.
         HopKind::Far => Evidence::Words,
     }
 }
 
-/// Asks for a target through the hop of `kind` that `way` was made of.
+/// Sends a request through the hop of `kind` that `way` was created from.
 pub async fn ask(
     way: &dyn Connector,
     kind: &HopKind,
@@ -194,8 +194,8 @@ pub async fn ask(
     }
 }
 
-/// Opens a stream to the target of a carrier's far end, and listens for a moment: a target may
-/// speak first, and a far end that does not understand us closes the session.
+/// Opens a stream to the target of a carrier's remote end, and reads for a moment: a target may send
+/// first, and a remote end with other settings closes the session.
 pub async fn far(way: &dyn Connector, server: &Target, patience: Duration) -> Heard {
     let opened = match timeout(patience, way.connect(server, &[])).await {
         Ok(Ok(opened)) => opened,
@@ -211,15 +211,15 @@ pub async fn far(way: &dyn Connector, server: &Target, patience: Duration) -> He
     }
 }
 
-/// Sends `datagram` through the lane of a `udp+fec` hop, again after a while, and tells how long the
-/// far end took to answer; that of adit does even if its target says nothing.
+/// Sends `datagram` through the channel of a `udp+fec` hop, repeated after a while. Returns the time until
+/// the remote end answered; adit's does so even if its target sends nothing.
 pub async fn lane(
     hop: &ServerHop,
     datagram: &[u8],
     patience: Duration,
 ) -> Result<Duration, DialError> {
     let Some(Carried::Fec(plan)) = &hop.carried else {
-        return Err(DialError::unsupported("this hop has no lanes"));
+        return Err(DialError::unsupported("this hop has no FEC channels"));
     };
     let stage = || Stage::Dial { hop: hop.name() };
     let failed = |why: io::Error| DialError::new(stage(), why);
@@ -250,14 +250,14 @@ pub async fn lane(
     Err(failed(io::ErrorKind::TimedOut.into()))
 }
 
-/// Sends what is owed and waits for so many bytes, or the end.
+/// Flushes pending output, and waits for `want` bytes or the end.
 async fn listen(io: &mut BoxStream, want: usize) -> io::Result<()> {
     flush(io).await?;
     fill(io, want.max(1)).await.map(|_| ())
 }
 
-/// Sends `datagram` to `to` through `way`, again after each `patience`, at most `tries` times;
-/// gives how long the first answer took to come after the last sending.
+/// Sends `datagram` to `to` through `way`, repeated after each `patience`, up to `tries` times. Returns
+/// the time between the last repetition and the first answer.
 pub async fn datagram(
     way: &dyn Connector,
     to: &Target,

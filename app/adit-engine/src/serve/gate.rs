@@ -1,4 +1,4 @@
-//! How many connections and associations may be open, and the accept loop that keeps to it.
+//! Limits on open connections and associations, and the accept loop that enforces them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,19 +16,19 @@ use super::Worker;
 use crate::Peer;
 use crate::circle;
 
-/// Complaints about exhaustion are at least this far apart.
+/// Minimum interval between warnings about exhaustion.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// So many connections at a time leave memory behind that is worth to be given back.
+/// Number of simultaneous connections after which it is worth returning memory to the system.
 const MANY: usize = 1024;
-/// How long after most of them have left.
+/// Delay of that after most of them have ended.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// Descriptors that a connection takes: its own, and that of its way out.
+/// Descriptors of a connection: its own, and that of its outgoing side.
 const OF_CONNECTION: usize = 2;
 
-/// The descriptors of a process, which connections and associations share. Either may take more
-/// than the other, but never the last: connections always have half, associations an eighth.
+/// The descriptors of a process, shared by connections and associations. Either may take more than the
+/// other, but not all: half is reserved for connections, an eighth for associations.
 #[derive(Debug)]
 pub(crate) struct Descriptors {
     total: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Descriptors {
 }
 
 impl Descriptors {
-    /// So many in all.
+    /// Creates a pool of `total` descriptors.
     pub(crate) const fn new(total: usize) -> Self {
         Self {
             total,
@@ -46,12 +46,12 @@ impl Descriptors {
         }
     }
 
-    /// How many there are.
+    /// Returns the total number.
     pub(crate) const fn total(&self) -> usize {
         self.total
     }
 
-    /// Takes what a connection needs; says whether it was there.
+    /// Takes the descriptors of a connection; returns false if there are too few.
     fn open_connection(&self) -> bool {
         let connections = self.connections.fetch_add(OF_CONNECTION, Ordering::SeqCst);
         let associations = self.associations.load(Ordering::SeqCst);
@@ -67,7 +67,7 @@ impl Descriptors {
         self.connections.fetch_sub(OF_CONNECTION, Ordering::SeqCst);
     }
 
-    /// Takes what an association needs; says whether it was there.
+    /// Takes the descriptors of an association; returns false if there are too few.
     pub(crate) fn open_association(&self, count: usize) -> bool {
         let associations = self.associations.fetch_add(count, Ordering::SeqCst);
         let connections = self.connections.load(Ordering::SeqCst);
@@ -79,27 +79,27 @@ impl Descriptors {
         false
     }
 
-    /// Returns what an association took.
+    /// Returns the descriptors of an association.
     pub(crate) fn close_association(&self, count: usize) {
         self.associations.fetch_sub(count, Ordering::SeqCst);
     }
 }
 
-/// Counts connections and turns away what is too much.
+/// Counts connections and refuses those beyond the limit.
 #[derive(Debug)]
 pub struct Gate {
     open: AtomicUsize,
-    /// The most that were open since memory was last given back.
+    /// Maximum number of open connections since memory was last returned.
     high: AtomicUsize,
     max: usize,
-    /// Those of the process, if this is its gate.
+    /// The descriptors of the process, if this is its limiter.
     descriptors: Option<Arc<Descriptors>>,
-    /// The gate of the whole process, behind that of a listener.
+    /// The limiter of the process, if this is that of a listener.
     outer: Option<Arc<Self>>,
 }
 
 impl Gate {
-    /// Lets `max` connections in at a time, as far as `outer` does.
+    /// Creates a limiter for `max` connections, which also obeys `outer`.
     #[must_use]
     pub const fn new(max: usize, outer: Option<Arc<Self>>) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl Gate {
         }
     }
 
-    /// The gate of a process: connections as far as there are descriptors.
+    /// Creates the limiter of a process: the descriptors are its limit.
     pub(crate) fn of_process(descriptors: Arc<Descriptors>) -> Self {
         Self {
             open: AtomicUsize::new(0),
@@ -122,13 +122,13 @@ impl Gate {
         }
     }
 
-    /// Connections open now.
+    /// Returns the number of open connections.
     #[must_use]
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// The lowest bound that holds.
+    /// Returns the lowest limit that applies.
     pub(crate) fn limit(&self) -> usize {
         let outer = self
             .outer
@@ -137,7 +137,7 @@ impl Gate {
         self.max.min(outer)
     }
 
-    /// Why a connection is turned away.
+    /// Returns the reason why a connection is refused.
     fn complaint(&self) -> String {
         match &self.outer {
             Some(outer) if self.open() < self.max => outer.complaint(),
@@ -169,7 +169,7 @@ impl Gate {
     }
 }
 
-/// One connection's place; leaves when dropped, even by a panic.
+/// The slot of one connection; freed when dropped, even by a panic.
 pub(super) struct Ticket {
     gate: Arc<Gate>,
     _outer: Option<Box<Self>>,
@@ -189,9 +189,9 @@ impl Drop for Ticket {
     }
 }
 
-/// Does so once those who have just left are gone.
+/// Returns memory to the system, once the connections that have just ended are gone.
 fn give_memory_back() {
-    // Without a runtime nobody is left to need it.
+    // Without a runtime the process is about to end.
     if let Ok(runtime) = Handle::try_current() {
         runtime.spawn(async {
             sleep(SETTLED).await;
@@ -200,7 +200,7 @@ fn give_memory_back() {
     }
 }
 
-/// Accepts for ever; each connection is a task of its own.
+/// Accepts connections forever; each is served in a task of its own.
 pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
     let mut complained: Option<Instant> = None;
     if let Ok(address) = socket.local_addr() {
@@ -212,17 +212,17 @@ pub async fn accept_loop(mut socket: accept::Acceptor, worker: Arc<Worker>) {
                 let local = socket.address_of(&stream).unwrap_or(remote);
                 let peer = Peer { remote, local };
                 let io = Box::new(Tcp::new(stream));
-                // Whoever comes meanwhile waits in the system's queue.
+                // Further clients wait in the kernel's backlog meanwhile.
                 if worker.admit_soon(io, peer).await {
                     continue;
                 }
                 worker.gate.complaint()
             }
-            Turn::Exhausted(e) => format!("accepting connections: {e}"),
+            Turn::Exhausted(e) => format!("cannot accept connections: {e}"),
         };
         if complained.is_none_or(|at| at.elapsed() >= QUIET) {
             complained = Some(Instant::now());
-            warn!("{complaint} (said once in {} s)", QUIET.as_secs());
+            warn!("{complaint} (reported once in {} s)", QUIET.as_secs());
         }
     }
 }

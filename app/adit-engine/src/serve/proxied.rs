@@ -1,4 +1,4 @@
-//! Connections that a proxy of this machine brings: whose they are.
+//! The client's address of connections that a proxy on this machine forwards.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,10 +9,12 @@ use tokio::time::timeout;
 
 use crate::{AcceptError, Peer};
 
-/// Reads the PROXY header. Returns the client's address, if the proxy says one.
+/// Reads the PROXY header. Returns the client's address, if the proxy sends one.
 ///
 /// # Errors
-/// There is no header, it does not come in time, or `peer` is no process of this machine: it could
+///
+/// Returns an error if there is no header, if it does not arrive in time, or if `peer` is not a process of
+/// this machine, which could claim any address.
 /// say that it was somebody else.
 pub(super) async fn client(
     io: &mut BoxStream,

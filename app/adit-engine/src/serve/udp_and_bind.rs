@@ -1,4 +1,4 @@
-//! What clients want that is no stream to a target: datagrams, in a stream or beside it, and BIND.
+//! Requests for anything but a stream to a target: UDP over TCP, UDP ASSOCIATE and BIND.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::connector::Bound;
 use crate::error::{DialError, Stage};
 use crate::udp::{Listener, OverTcp, SocksPackets, accept_over_tcp, exchange_datagrams};
 
-/// How long BIND waits for its one connection.
+/// Maximum time that BIND waits for its connection.
 const BIND_WAIT: Duration = Duration::from_secs(120);
-/// What a client may say on the control connection of an association before it is closed.
+/// Maximum number of bytes on the control connection of an association before it is closed.
 const CONTROL_NOISE: usize = 4096;
 
 impl Worker {
-    /// Datagrams inside the stream that was asked for.
+    /// Serves UDP over TCP in the requested stream.
     pub(super) async fn over_tcp(
         &self,
         mut pending: Pending,
@@ -43,7 +43,7 @@ impl Worker {
         self.carry(near, target, account, peer).await
     }
 
-    /// Datagrams in a stream, to wherever each goes; `target` is the first of them, if known.
+    /// Relays the datagrams of a stream; `target` is that of the first one, if known.
     pub(super) async fn carry(
         &self,
         near: OverTcp,
@@ -52,7 +52,7 @@ impl Worker {
         peer: Peer,
     ) -> std::io::Result<()> {
         let anywhere = Target::from(SocketAddr::from(([0u8; 4], 0)));
-        // The stream was counted as a connection, which has a way out too.
+        // The stream was counted as a connection, including an outgoing descriptor.
         let place = self.share.enter(account, peer.remote.ip(), 0);
         let place = place.ok_or(std::io::ErrorKind::QuotaExceeded)?;
         let connector = self.router.pick(target.as_ref().unwrap_or(&anywhere));
@@ -86,7 +86,7 @@ impl Worker {
         carried.unwrap_or_else(|| Err(std::io::ErrorKind::QuotaExceeded.into()))
     }
 
-    /// Waits for the one connection from outside.
+    /// Waits for the incoming connection.
     pub(super) async fn bind(&self, mut binding: Binding, peer: Peer) -> Option<Session> {
         let connector = self.router.pick(&binding.expected);
         let Bound { socket, access } = match connector.listen(peer.local).await {
@@ -115,9 +115,9 @@ impl Worker {
         };
         let come = tokio::select! {
             come = timeout(BIND_WAIT, accept) => come,
-            // Early bytes stay where they are and go to the peer when it comes.
+            // Early bytes stay in the buffer and are sent to the peer when it connects.
             gone = closed(binding.control()) => {
-                debug!(client = %peer.remote, "BIND given up by the client: {gone}");
+                debug!(client = %peer.remote, "the client abandoned BIND: {gone}");
                 return None;
             }
         };
@@ -152,9 +152,10 @@ impl Worker {
 
     pub(super) async fn datagrams(&self, association: Association) {
         let peer = association.peer;
-        // The control connection was counted with a way out: our socket. Its way out is one more.
+        // The control connection was counted with an outgoing descriptor, used by the local socket. The
+        // outgoing socket is one more.
         let Some(place) = self.share.enter(None, peer.remote.ip(), 1) else {
-            let why = DialError::exhausted("too many ways for datagrams are open");
+            let why = DialError::exhausted("too many associations are open");
             return association.refuse(&why).await;
         };
         let opened = Udp::bind(SocketAddr::new(peer.local.ip(), 0))
@@ -192,13 +193,13 @@ impl Worker {
             }
         };
         if place.during(served).await.is_none() {
-            debug!(client = %peer.remote, "the association's room is needed");
+            debug!(client = %peer.remote, "the association's slot is needed");
         }
         debug!(client = %peer.remote, "association closed");
     }
 }
 
-/// Waits until the client closes; what it says is kept.
+/// Waits until the client closes the connection, and keeps the bytes read.
 async fn closed(io: &mut BoxStream) -> &'static str {
     loop {
         let have = io.filled().len();
@@ -210,7 +211,7 @@ async fn closed(io: &mut BoxStream) -> &'static str {
     }
 }
 
-/// Waits until the control connection of an association ends, or talks too much.
+/// Waits until the control connection of an association is closed, or too much is sent on it.
 async fn swallow(io: &mut BoxStream) {
     let mut noise = 0;
     while let Ok(n) = fill(io, 1).await {

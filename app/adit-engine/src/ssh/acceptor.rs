@@ -1,4 +1,4 @@
-//! Clients of SSH: one connection, many streams, nothing else.
+//! The acceptor of SSH clients: one connection, many streams, nothing else.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,24 +19,24 @@ use super::{SshPlanError, host_key};
 use crate::acceptor::{Acceptor, Inbound, Many, Pending, Reply};
 use crate::{AcceptError, BoxFuture, Cause, DialError, Peer, Place, Request};
 
-/// Channels of one connection at most.
+/// Maximum number of channels of one connection.
 const CHANNELS: usize = 16_384;
-/// Channels that wait for their targets at most.
+/// Maximum number of channels that wait for their targets.
 const PENDING: usize = 1024;
-/// Questions without an answer after which a client is gone.
+/// Number of unanswered keepalives after which a client counts as gone.
 const MISSED: u32 = 3;
-/// What who wants more than streams is told.
+/// The reply to a client that requests anything but streams.
 const STREAMS_ALONE: &str = "this server forwards connections (-D, -L, -W, -J) and nothing else: \
                              no shell, no command, no files";
 
-/// An SSH server that gives streams.
+/// An SSH server that only serves streams.
 pub(crate) struct Ssh {
     config: ServerConfig,
     rules: Arc<Rules>,
 }
 
 impl Ssh {
-    /// Reads the host key, or makes it. `grace` is the time to log in.
+    /// Reads the host key, or creates it. `grace` is the time limit for the login.
     pub(crate) fn new(
         server: &SshServer,
         grace: std::time::Duration,
@@ -100,7 +100,7 @@ impl Acceptor for Ssh {
     }
 }
 
-/// What one client asks for.
+/// The requests of one client.
 struct Streams {
     connection: Connection,
     user: String,
@@ -128,7 +128,7 @@ impl Many for Streams {
                     Incoming::DirectStreamlocal { opening, .. } | Incoming::Other(opening) => {
                         opening.refuse(OpenFailure::Prohibited, STREAMS_ALONE);
                     }
-                    // Nothing of this machine's is opened to others: dropped is refused.
+                    // Requests to listen on this machine are never granted: dropping refuses them.
                     _ => {}
                 }
             }
@@ -182,7 +182,7 @@ impl Reply for Verdict {
     }
 }
 
-/// What the client is told: what a direct connection would have given, nothing of the way.
+/// Returns the reply for a failure: the one of a direct connection, without anything about the chain.
 fn words(why: &DialError) -> (OpenFailure, &'static str) {
     match why.cause {
         Cause::Denied | Cause::DeniedByServer => {

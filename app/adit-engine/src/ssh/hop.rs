@@ -1,4 +1,4 @@
-//! A hop to an SSH server: streams are channels of a few connections that are kept.
+//! Hops to SSH servers, whose streams are channels of a few persistent connections.
 
 use std::io;
 use std::sync::Arc;
@@ -27,13 +27,13 @@ use crate::health::Health;
 use crate::udp::{BoxDatagrams, OverTcp};
 use crate::{BoxFuture, Cause, DialError, Stage};
 
-/// Channels of one connection at most.
+/// Maximum number of channels of one connection.
 const CHANNELS: usize = 16_384;
-/// Questions without an answer after which a connection is over.
+/// Number of unanswered keepalives after which a connection counts as dead.
 const MISSED: u32 = 3;
-/// How long a channel may take before the server is asked whether it is there at all.
+/// Time that a channel may take to open before the server is checked.
 const DOUBT: Duration = Duration::from_secs(2);
-/// How long it may take with its answer.
+/// Time limit for the answer to that check.
 const ANSWER: Duration = Duration::from_secs(3);
 
 /// Reaches targets through an SSH server, and the server through `via`.
@@ -44,7 +44,7 @@ pub struct SshHop {
     udp: bool,
 }
 
-/// What is needed to make a connection.
+/// The parameters of a connection.
 struct Server {
     target: Target,
     name: String,
@@ -57,20 +57,21 @@ struct Server {
     via: Arc<dyn Connector>,
 }
 
-/// Why a connection has no channel for a target.
+/// The reason why a connection has no channel for a target.
 enum NoChannel {
-    /// It is over, or gives no more channels.
+    /// It has ended, or opens no more channels.
     Useless(End),
-    /// It is silent.
+    /// It does not answer.
     Silent,
     Open(OpenError),
 }
 
 impl SshHop {
-    /// A hop; nothing is sent before it is needed.
+    /// Creates a hop, without connecting.
     ///
     /// # Errors
-    /// A key of the plan cannot be read.
+    ///
+    /// Returns a [`SshPlanError`] if a key of the plan cannot be read.
     pub fn new(
         hop: &ServerHop,
         plan: &Plan,
@@ -95,7 +96,7 @@ impl SshHop {
         })
     }
 
-    /// A channel to `to`.
+    /// Opens a channel to `to`.
     async fn open(&self, to: &Target) -> Result<Channel, DialError> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let Some(line) = self.lines.get(turn % self.lines.len().max(1)) else {
@@ -112,13 +113,13 @@ impl SshHop {
             };
             match why {
                 NoChannel::Open(why) => return Err(self.server.refused(why)),
-                // A kept connection can have ended without a word.
+                // A persistent connection can end unnoticed.
                 NoChannel::Useless(why) if again => {
                     debug!("{}: a new connection is needed: {why}", self.server.name);
                 }
                 NoChannel::Silent if again => {
                     info!(
-                        "{}: silent, a new connection takes its place",
+                        "{}: no answer, a new connection replaces it",
                         self.server.name
                     );
                 }
@@ -132,7 +133,7 @@ impl SshHop {
         }
     }
 
-    /// The connection of a line, made if there is none.
+    /// Returns the connection of a slot, which is opened if there is none.
     async fn session(&self, line: &Arc<Line>) -> Result<Session, DialError> {
         let mut news = match line.find() {
             Found::Up(session) => return Ok(session),
@@ -140,7 +141,7 @@ impl SshHop {
             Found::Wait(news) => news,
             Found::Make(attempt) => {
                 let (news, server) = (attempt.news(), self.server.clone());
-                // In a task of its own: others wait for it too.
+                // In a task of its own, because others wait for it too.
                 tokio::spawn(async move {
                     attempt.end(server.connect().await);
                 });
@@ -171,7 +172,7 @@ impl Server {
                 debug!("{name}: connected to {version}, {kex}, {cipher}");
                 self.health.proof(None);
             }
-            // Nobody but the user can change that.
+            // Only the user can fix this, so it is a warning.
             Err(why) if !why.cause.may_retry() => warn!("{}: {}", self.name, why.text),
             Err(why) => {
                 debug!("{}: {}", self.name, why.text);
@@ -224,19 +225,19 @@ impl Server {
         DialError { stage, cause, why }
     }
 
-    /// A channel that was not opened: its own client is told what a direct dial would have told.
+    /// Returns the error of a refused channel, with the cause that a direct connection would have had.
     fn refused(&self, why: OpenError) -> DialError {
         self.failed(no_channel(&why), io::Error::other(why.to_string()))
     }
 }
 
-/// A channel, as long as the server is there.
+/// Opens a channel, while the server answers.
 async fn channel(session: &Session, to: &Target) -> Result<Channel, NoChannel> {
     let host = match &to.host {
         Host::Ip(ip) => ip.to_string(),
         Host::Name(name) => name.as_str().to_owned(),
     };
-    // Who asks is nobody's business but ours.
+    // The address of the client is not disclosed to the server.
     let originator = Originator {
         address: "127.0.0.1".to_owned(),
         port: 0,
@@ -245,7 +246,7 @@ async fn channel(session: &Session, to: &Target) -> Result<Channel, NoChannel> {
     tokio::pin!(opened);
     let done = tokio::select! {
         done = &mut opened => done,
-        // The target may be slow to reach; the server is not.
+        // The target may be slow to connect to, but the server must answer.
         () = sleep(DOUBT) => tokio::select! {
             done = &mut opened => done,
             alive = timeout(ANSWER, session.ping()) => match alive {
@@ -283,7 +284,7 @@ impl Connector for SshHop {
         Box::pin(async move {
             if !self.udp {
                 return Err(DialError::unsupported(
-                    "SSH carries no UDP; `udp=over-tcp` puts it into a stream, if the server is adit's",
+                    "SSH carries no UDP; use `udp=over-tcp` if the server is adit",
                 ));
             }
             let stream =

@@ -1,4 +1,4 @@
-//! The host key of a listener: read, or made once and kept.
+//! The host key of a listener, which is created and stored if it does not exist.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,7 +9,8 @@ use adit_ssh_proto::key::{KeyKind, MAX_KEY_FILE, PrivateKey};
 
 use super::SshPlanError;
 
-/// The key of a file; a new one, if there is no such file. A file that is no key stays as it is.
+/// Reads the key in a file, or creates it if there is no such file. A file that is not a key is left
+/// unchanged.
 pub(super) fn kept(path: &Path) -> Result<PrivateKey, SshPlanError> {
     let shown = path.display().to_string();
     let unusable = |why| SshPlanError::Key {

@@ -1,4 +1,4 @@
-//! A connection that is kept: made when it is needed, by whoever needs it first, for all.
+//! A persistent connection, opened by the first caller that needs it and shared by all.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,14 +10,14 @@ use tokio::time::Instant;
 
 use crate::{Cause, DialError, Stage};
 
-/// The pause after a first failure; it doubles with each further one.
+/// Pause after a first failure; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// The longest pause, where the server cannot be reached: it may be back at any moment.
+/// Maximum pause if the server is unreachable: it may be back at any moment.
 const AWAY_PAUSE: Duration = Duration::from_secs(2);
-/// The longest pause, where it does not want us: it may count what it refuses.
+/// Maximum pause if the server refuses the login: it may count refusals.
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 
-/// Why there is no connection. All who wait for it are told the same.
+/// The error of an attempt to connect. All callers that wait for the attempt receive it.
 #[derive(Debug, Clone)]
 pub(super) struct Failure {
     pub(super) stage: Stage,
@@ -25,17 +25,17 @@ pub(super) struct Failure {
     pub(super) text: String,
 }
 
-/// What an attempt has come to.
+/// The result of an attempt to connect.
 pub(super) type Outcome = Result<Session, Failure>;
 
-/// A place for one connection.
+/// A slot for one connection.
 #[derive(Default)]
 pub(super) struct Line(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     now: Now,
-    /// Attempts that have failed since the last that did not.
+    /// Number of failed attempts since the last successful one.
     failures: u32,
 }
 
@@ -43,23 +43,23 @@ struct State {
 enum Now {
     #[default]
     Down,
-    /// The last attempt has failed, and it is too soon for another.
+    /// The last attempt failed, and the next one has to wait.
     Pause(Failure, Instant),
     Connecting(watch::Receiver<Option<Outcome>>),
     Up(Session),
 }
 
-/// What there is for who needs a connection.
+/// The state of the slot for a caller that needs a connection.
 pub(super) enum Found {
     Up(Session),
-    /// Somebody makes one.
+    /// Another caller is connecting.
     Wait(watch::Receiver<Option<Outcome>>),
-    /// The caller is to make one.
+    /// The caller has to connect.
     Make(Attempt),
     Failed(Failure),
 }
 
-/// The duty to make a connection. Dropped, it has failed.
+/// The obligation to connect. Dropping it counts as a failure.
 pub(super) struct Attempt {
     line: Arc<Line>,
     news: watch::Sender<Option<Outcome>>,
@@ -84,7 +84,7 @@ impl Line {
         })
     }
 
-    /// Gives up a connection that is not answered any more. Its streams go on.
+    /// Removes a connection that does not answer. Its streams continue.
     pub(super) fn give_up(&self, silent: &Session) {
         let mut state = self.lock();
         if matches!(&state.now, Now::Up(one) if one.session_id() == silent.session_id()) {
@@ -98,12 +98,12 @@ impl Line {
 }
 
 impl Attempt {
-    /// Follows its own attempt.
+    /// Returns a receiver of this attempt's result.
     pub(super) fn news(&self) -> watch::Receiver<Option<Outcome>> {
         self.news.subscribe()
     }
 
-    /// Tells all how it went.
+    /// Reports the result to all that wait.
     pub(super) fn end(self, outcome: Outcome) {
         let mut state = self.line.lock();
         match &outcome {
@@ -183,12 +183,15 @@ mod tests {
             let told = news.wait_for(Option::is_some).await.unwrap();
             assert!(matches!(&*told, Some(Err(_))));
         }
-        assert!(matches!(line.find(), Found::Failed(_)), "too soon");
+        assert!(
+            matches!(line.find(), Found::Failed(_)),
+            "it is too early for another attempt"
+        );
         tokio::time::advance(FIRST_PAUSE).await;
         let Found::Make(attempt) = line.find() else {
             panic!("the pause is over");
         };
-        // Given up half way, it is nobody's any more.
+        // An attempt that was dropped is nobody's: the next caller connects.
         drop(attempt);
         assert!(matches!(line.find(), Found::Make(_)));
     }

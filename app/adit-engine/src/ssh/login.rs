@@ -1,4 +1,4 @@
-//! Who logs in at a hop's server, and by what.
+//! The user and the credentials for the login at a hop's server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::SshPlanError;
 
-/// The user with his keys, and the agent that may have more.
+/// The user with their keys, and the agent that may have more.
 pub(super) struct Means {
     login: Login,
     agent: Option<PathBuf>,
@@ -20,7 +20,7 @@ impl Means {
     /// Reads the keys of a plan.
     pub(super) fn new(plan: &Plan) -> Result<Self, SshPlanError> {
         let mut login = Login::new(&plan.user);
-        // A password that is wrong is wrong the next time too.
+        // A wrong password stays wrong, so it is tried once.
         login.prompts = 1;
         for key in &plan.keys {
             let read = identities(key).map_err(|why| SshPlanError::Key {
@@ -38,7 +38,7 @@ impl Means {
         })
     }
 
-    /// For one connection: with what the agent has now, behind the keys of files.
+    /// Returns the login for one connection: the keys of files, then those that the agent has now.
     pub(super) async fn login(&self) -> Login {
         let mut login = self.login.clone();
         if let Some(path) = &self.agent {
@@ -50,7 +50,7 @@ impl Means {
                         .map(|key| Arc::new(key) as Arc<dyn Identity>);
                     login.identities.extend(added);
                 }
-                // The server says what is missing without it.
+                // Without the agent, the server's refusal tells what is missing.
                 Err(why) => debug!("{}: {why}", path.display()),
             }
         }
@@ -58,7 +58,7 @@ impl Means {
     }
 }
 
-/// The key as its certificate has it, if there is one, and alone.
+/// Returns the identity of a key: its certificate if there is one, otherwise the key itself.
 fn identities(key: &SshKey) -> Result<Vec<Arc<dyn Identity>>, KeyError> {
     let passphrase = key.passphrase.as_ref().map(|one| one.expose().as_bytes());
     let read = || PrivateKey::read(key.text.expose(), passphrase);

@@ -1,12 +1,12 @@
-//! `ssh://`, both ends.
+//! `ssh://`, client and server.
 //!
 //! ```text
-//! hop:       connect ─▶ one of a few kept connections ─▶ direct-tcpip channel = stream
+//! hop:       connect ─▶ one of a few persistent connections ─▶ direct-tcpip channel = stream
 //! listener:  connection ─▶ login ─▶ channel ─▶ Pending ─▶ router, chain, relay
 //! ```
 //!
-//! A hop is a connector of its own, since its connections outlive streams: [`SshHop`]. What
-//! `authorized_keys` and the route allow is all that a listener's clients get: streams.
+//! A hop is a connector of its own ([`SshHop`]), since its connections outlive streams. Clients of a
+//! listener get streams, as far as `authorized_keys` and the route allow, and nothing else.
 
 mod acceptor;
 mod hop;
@@ -25,33 +25,33 @@ use std::io;
 
 use adit_ssh_proto::key::{KeyError, Place};
 
-/// What a plan says of SSH cannot be used.
+/// The error of SSH settings that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SshPlanError {
-    /// A private key, or its certificate.
+    /// A private key or its certificate cannot be used.
     #[error("{file}: {why}")]
     Key {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The error of the key.
         why: KeyError,
     },
-    /// The host key of a listener cannot be read or kept.
+    /// The host key of a listener cannot be read or stored.
     #[error("the host key {file}: {why}")]
     HostKey {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The error of the system.
         why: io::Error,
     },
-    /// An authority whose every certificate would let in.
+    /// A certificate authority of which every certificate would be accepted.
     #[error(
-        "{0}: this `cert-authority` would let every one of its certificates in, since the listener \
-         is for no certain user: name those who may in its line (`principals=\"ann,bob\"`), or a \
+        "{0}: this `cert-authority` would accept all of its certificates, since the listener is \
+         for no particular user: list the allowed ones in its line (`principals=\"ann,bob\"`), or set a \
          user in the listener's URL (`ssh://ann@…`)"
     )]
     Authority(Place),
-    /// A host that no file of known hosts can have.
-    #[error("{0} is no name of a host that has a key")]
+    /// A name that cannot be in a known hosts file.
+    #[error("{0} is not a host name that can have a key")]
     Host(String),
 }

@@ -1,15 +1,15 @@
-//! From what a plan offers to what a transport offers.
+//! Conversion of a plan's algorithms to those of a transport.
 
 use adit_config::SshOffer;
 use adit_ssh::preferred;
 use adit_ssh_proto::algorithm::{Compression, Preferred};
 
-/// What a client offers: what is written, and where nothing is, what suits this machine.
+/// Returns the algorithms of a client: those configured, otherwise the best order for this machine.
 pub(super) fn offered(offer: &SshOffer) -> Preferred {
     offered_of(offer, preferred())
 }
 
-/// What a server offers: the same, but Diffie–Hellman in finite fields only where it is written.
+/// Returns the algorithms of a server: the same, but finite-field Diffie–Hellman only if configured.
 pub(super) fn offered_by_server(offer: &SshOffer) -> Preferred {
     offered_of(offer, preferred().for_server())
 }

@@ -1,4 +1,4 @@
-//! Who gets into a listener, and how far.
+//! Authorization of a listener's clients.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -23,32 +23,32 @@ use crate::credentials::Credentials;
 
 /// The rules of a listener.
 pub(super) struct Rules {
-    /// The one name that keys let in.
+    /// The only user name that keys are accepted for.
     user: Option<String>,
     keys: Option<PathBuf>,
     passwords: Credentials,
-    /// What was wrong with the file of keys when it was last read. It is read for each key that a
-    /// client offers, so that only what is new is told.
+    /// Problems of the keys file when it was last read. It is read for each key that a client offers, so that
+    /// only new problems are reported.
     complaints: Mutex<Vec<String>>,
 }
 
-/// A file of authorized keys that nobody else can change.
+/// The contents of an authorized keys file that other users cannot change.
 struct ReadKeys {
     keys: AuthorizedKeys,
-    /// The authorities that were left out, since without a user of the listener's any name in a
-    /// certificate would do.
+    /// Authorities that were skipped because, without a user of the listener, any name in a certificate would
+    /// be accepted.
     open: Vec<Place>,
-    /// Lines that were left out.
+    /// Errors of lines that were skipped.
     problems: Vec<String>,
 }
 
-/// The rules for one connection, and what they have allowed.
+/// The rules for one connection, and the permissions that were granted.
 pub(super) struct Gatekeeper {
     rules: Arc<Rules>,
     from: IpAddr,
     grant: Mutex<Option<Grant>>,
     refused: AtomicBool,
-    /// Keys were computed for this client.
+    /// True if a key exchange was computed for this client.
     computed: AtomicBool,
 }
 
@@ -62,7 +62,7 @@ impl Rules {
         }
     }
 
-    /// Whether the keys that are there now can be used; later ones are judged when they are.
+    /// Checks that the current keys can be used. Later changes are checked when they are read.
     pub(super) fn check(&self) -> Result<(), SshPlanError> {
         let Some(path) = self.keys.as_deref() else {
             return Ok(());
@@ -72,12 +72,12 @@ impl Rules {
         if let Some(place) = open {
             return Err(SshPlanError::Authority(place.clone()));
         }
-        // Keys that cannot be read may come later, or be made safe.
+        // Unreadable keys may be added, or get safe permissions, later.
         self.complain(&read);
         Ok(())
     }
 
-    /// Tells what is wrong with the keys, unless it was told at the last time.
+    /// Reports problems of the keys file, except those that were reported last time.
     fn complain(&self, read: &Result<ReadKeys, String>) {
         let now = match read {
             Ok(read) => {
@@ -85,7 +85,7 @@ impl Rules {
                 let open = open.map(|why| why.to_string());
                 read.problems.iter().cloned().chain(open).collect()
             }
-            Err(why) => vec![format!("no key lets in: {why}")],
+            Err(why) => vec![format!("no key is accepted: {why}")],
         };
         let mut known = lock(&self.complaints);
         for complaint in now.iter().filter(|complaint| !known.contains(complaint)) {
@@ -112,7 +112,7 @@ impl Rules {
         })
     }
 
-    /// What is offered to clients.
+    /// Returns the authentication methods for clients.
     pub(super) fn methods(&self) -> ServerConfig {
         let mut methods = Vec::new();
         if self.keys.is_some() {
@@ -139,17 +139,17 @@ impl Gatekeeper {
         }
     }
 
-    /// Whether a key or a password was refused.
+    /// Returns true if a key or a password was refused.
     pub(super) fn has_refused(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Whether the client had keys computed.
+    /// Returns true if a key exchange was computed for the client.
     pub(super) fn has_computed(&self) -> bool {
         self.computed.load(Ordering::Relaxed)
     }
 
-    /// What the one who got in may do.
+    /// Returns the permissions of the user that has logged in.
     pub(super) fn into_grant(self) -> Grant {
         let grant = self.grant.into_inner();
         let grant = grant.unwrap_or_else(PoisonError::into_inner);
@@ -193,14 +193,14 @@ impl Gatekeeper {
                 debug!(client = %self.from, "the key is not for user {user:?}");
                 None
             }
-            // Most clients try all keys that they have.
+            // Not logged: most clients try all keys that they have.
             Ok(Some(Err(Denied::Unknown))) | Ok(None) => None,
             Ok(Some(Err(why))) => {
                 debug!(client = %self.from, "{why}");
                 None
             }
             Err(why) => {
-                warn!("no key lets in: {why}");
+                warn!("no key is accepted: {why}");
                 None
             }
         }

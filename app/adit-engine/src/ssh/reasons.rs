@@ -1,5 +1,5 @@
-//! Why a hop has no connection, or no channel: as the causes that a direct connection would have
-//! had, so that our own client is told the same.
+//! Mapping of SSH errors to the causes that a direct connection would have had, so that the client learns
+//! the same.
 
 use adit_ssh::{ConnectError, OpenError};
 use adit_ssh_proto::SshError;
@@ -7,7 +7,7 @@ use adit_ssh_proto::connection::OpenFailure;
 
 use crate::Cause;
 
-/// Why there is no connection.
+/// Returns the cause of a failed connection.
 pub(super) fn no_session(why: &ConnectError) -> Cause {
     match why {
         ConnectError::Io(below) => Cause::of(below),
@@ -20,7 +20,7 @@ pub(super) fn no_session(why: &ConnectError) -> Cause {
     }
 }
 
-/// Why there is no channel.
+/// Returns the cause of a refused channel.
 pub(super) fn no_channel(why: &OpenError) -> Cause {
     match why {
         OpenError::Refused { reason, text } => match reason {
@@ -34,7 +34,7 @@ pub(super) fn no_channel(why: &OpenError) -> Cause {
     }
 }
 
-/// What the server's words mean. OpenSSH passes on what its system says.
+/// Returns the cause for the server's text. OpenSSH passes on the error of its system.
 fn told(text: &str) -> Cause {
     let text = text.to_ascii_lowercase();
     let has = |part: &str| text.contains(part);

@@ -1,4 +1,4 @@
-//! Whether a server's key is the one that is meant.
+//! Verification of a server's host key.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tracing::{debug, info};
 
 use super::SshPlanError;
 
-/// What a plan says of the key of one server.
+/// The host key settings of one server.
 #[derive(Debug, Clone)]
 pub(super) struct Trust {
     host: HostName,
@@ -25,12 +25,12 @@ enum Rule {
     Pinned(Vec<String>),
     Files {
         files: KnownHostsFiles,
-        /// A host that is not known is taken, and written down in the first file.
+        /// True if unknown hosts are accepted and added to the first file.
         accept_new: bool,
     },
 }
 
-/// The rule for one connection, with the files as they were when it began.
+/// The rule for one connection, with the files as read at its start.
 #[derive(Debug)]
 pub(super) struct Judge(Arc<Known>);
 
@@ -60,11 +60,12 @@ impl Trust {
         Ok(Self { host, rule })
     }
 
-    /// Reads the files, beside the tasks; also returns `offered` with those first of which the
-    /// server's key is known.
+    /// Reads the files on a blocking thread. Also returns `offered` with the algorithms of the server's known
+    /// keys first.
     ///
     /// # Errors
-    /// A file cannot be read: then nobody knows whose key the server has.
+    ///
+    /// Returns [`HostKeyRefused`] if a file cannot be read, because then no key can be verified.
     pub(super) async fn open(
         &self,
         offered: Vec<KeyAlgorithm>,
@@ -83,7 +84,7 @@ impl Trust {
             Rule::Files { files, accept_new } => (files, accept_new),
         };
         let host = KnownHost::read(self.host, &files)
-            .map_err(|why| HostKeyRefused(format!("known hosts cannot be read: {why}")))?;
+            .map_err(|why| HostKeyRefused(format!("cannot read known hosts: {why}")))?;
         for problem in host.problems() {
             debug!("known hosts: {problem}");
         }
@@ -100,7 +101,7 @@ impl Known {
             Self::Pinned(pins) if pins.contains(&shown) => return Ok(()),
             Self::Pinned(pins) => {
                 let pins = pins.join(" or ");
-                return Err(format!("it shows {shown}, and `host_key` says {pins}"));
+                return Err(format!("it shows {shown}, but `host_key` is {pins}"));
             }
         };
         let verdict = host.check(&key.key);
@@ -108,7 +109,7 @@ impl Known {
             (None, _) => Ok(()),
             (Some(_), Verdict::Unknown) if accept_new => learn(host, key),
             (Some(why), Verdict::Unknown) => Err(format!(
-                "{why}: if that is its own, write `host_key={shown}`, or `strict=accept-new` once"
+                "{why}: if this is its key, set `host_key={shown}`, or `strict=accept-new` once"
             )),
             (Some(why), _) => Err(why),
         }
@@ -122,9 +123,9 @@ fn learn(host: &KnownHost, key: &HostKey) -> Result<(), String> {
     };
     let (key, file) = (key.key.key(), file.display());
     host.learn(key)
-        .map_err(|why| format!("{name} is new, and not taken: {why}"))?;
+        .map_err(|why| format!("{name} is unknown and cannot be added: {why}"))?;
     let shown = key.fingerprint();
-    info!("{name} is new: its key {shown} is now in {file}");
+    info!("{name} was unknown: its key {shown} was added to {file}");
     Ok(())
 }
 

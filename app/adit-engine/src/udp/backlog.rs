@@ -1,27 +1,27 @@
-//! Datagrams that wait until a way is open or a name is known.
+//! Datagrams that wait for a path to open or a name to be resolved.
 //!
-//! The first burst of QUIC or a call comes whole before a hop has answered: it waits, up to a bound
-//! of its own and one of all that wait in the process. The last part of that is for those who have
-//! little, so that nobody's burst is lost to somebody else's.
+//! The first batch of QUIC or of a call arrives completely before a hop has answered. It waits, within
+//! a bound of its own and one for the whole process. The last part of the latter is reserved for small
+//! queues, so that large ones cannot crowd them out.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Datagrams that wait for one way or name.
+/// Maximum number of datagrams in one backlog.
 const DATAGRAMS: usize = 256;
-/// Bytes of them, with what each takes beside its payload.
+/// Maximum size of one backlog in bytes, including the overhead per datagram.
 const BYTES: usize = 64 << 10;
-/// Bytes of all that wait in the process.
+/// Maximum size of all backlogs of the process, in bytes.
 const ALL: usize = 16 << 20;
-/// Of these, what is kept for queues of few bytes.
+/// The part of it that is reserved for small backlogs, in bytes.
 const RESERVE: usize = 4 << 20;
-/// Bytes of a queue that may use the reserve.
+/// Maximum size of a backlog that may use the reserve, in bytes.
 const FEW: usize = 4 << 10;
-/// What a datagram takes beside its payload.
+/// Overhead of a datagram beside its payload, in bytes.
 const EACH: usize = 64;
 
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-/// Datagrams that wait for one way or name, each with where it goes.
+/// Datagrams that wait for one path or name, each with its destination.
 #[derive(Debug)]
 pub(super) struct Backlog<T> {
     waiting: Vec<(T, Box<[u8]>)>,
@@ -36,10 +36,10 @@ impl<T> Default for Backlog<T> {
 }
 
 impl<T> Backlog<T> {
-    /// Takes a datagram; says whether there was room.
+    /// Adds a datagram; returns false if there is no capacity.
     pub(super) fn push(&mut self, to: T, payload: &[u8]) -> bool {
         let bytes = self.bytes + payload.len() + EACH;
-        // One alone always fits, however long.
+        // A single datagram always fits, whatever its size.
         let fits = self.waiting.is_empty() || bytes <= BYTES;
         if !fits || self.waiting.len() >= DATAGRAMS {
             return false;
@@ -55,7 +55,7 @@ impl<T> Backlog<T> {
         true
     }
 
-    /// All that waited, in order.
+    /// Returns all datagrams that waited, in order.
     pub(super) fn take(&mut self) -> Vec<(T, Box<[u8]>)> {
         WAITING.fetch_sub(std::mem::take(&mut self.bytes), Ordering::Relaxed);
         std::mem::take(&mut self.waiting)
@@ -72,7 +72,7 @@ impl<T> Drop for Backlog<T> {
 mod tests {
     use super::*;
 
-    /// One test: the total is the process's.
+    /// A single test, because the total counts for the whole process.
     #[test]
     fn bounds_alone_and_together() {
         let mut small = Backlog::default();

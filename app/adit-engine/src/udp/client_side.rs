@@ -1,4 +1,4 @@
-//! The near side of a table: how clients are heard and answered.
+//! The client's side of a table: receiving from clients and replying to them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,22 +12,22 @@ use super::transparent::{Contacts, Interception, Voices};
 use super::{Key, PacketCodec, ReplySeal};
 use crate::account::Account;
 
-/// How a listener hears its clients and answers them.
+/// The transport between a listener and its clients.
 pub(super) enum ClientSide {
-    /// Through one socket, in a language.
+    /// One socket with a protocol.
     Spoken(Arc<Udp>, Box<dyn PacketCodec>),
-    /// Datagrams taken on their way to others, and answers in the name of these.
+    /// Intercepted datagrams, with replies sent from their original destinations.
     Taken(Arc<Interception>),
 }
 
-/// Where datagrams come in.
+/// The socket that datagrams are received on.
 #[derive(Clone)]
 pub(super) enum ClientReceiver {
     Spoken(Arc<Udp>),
     Taken(Arc<Taken>),
 }
 
-/// How the answers of one association leave.
+/// Sends the replies of one association.
 pub(super) enum ClientSender {
     Spoken(Arc<Udp>, Box<dyn ReplySeal>),
     Taken(Voices),
@@ -41,7 +41,7 @@ impl ClientSide {
         }
     }
 
-    /// Opens a packet in place. `to` is where it was going, if it was taken on its way.
+    /// Opens a packet in place. `to` is its original destination if it was intercepted.
     pub(super) fn open(
         &mut self,
         packet: &mut PacketBuf,
@@ -54,7 +54,7 @@ impl ClientSide {
         }
     }
 
-    /// The other direction, for a new association.
+    /// Returns the sender of replies for a new association.
     pub(super) fn mouth(&mut self, key: Key) -> Option<ClientSender> {
         match self {
             Self::Spoken(socket, codec) => {
@@ -64,7 +64,7 @@ impl ClientSide {
         }
     }
 
-    /// Whose association it is, where users can be removed.
+    /// Returns the account of an association, where users can be removed.
     pub(super) fn account(&self, key: Key) -> Option<Arc<Account>> {
         match self {
             Self::Spoken(_, codec) => codec.account(key),
@@ -72,7 +72,7 @@ impl ClientSide {
         }
     }
 
-    /// An association is over.
+    /// Frees the state of an association that has ended.
     pub(super) fn forget(&mut self, key: Key) {
         if let Self::Spoken(_, codec) = self {
             codec.forget(key);
@@ -88,8 +88,8 @@ impl ClientReceiver {
         }
     }
 
-    /// Receives a batch without waiting; gives each datagram to `each`, with its sender and, if it
-    /// was taken on its way, where it was going.
+    /// Receives a batch without waiting. Calls `each` with each datagram, its sender and, if it was
+    /// intercepted, its original destination.
     pub(super) fn try_recv(
         &self,
         packet: &mut PacketBuf,
@@ -107,7 +107,7 @@ impl ClientReceiver {
 }
 
 impl ClientSender {
-    /// Whom the association has written to, where that decides who may answer.
+    /// Returns the addresses that the association has sent to, where these decide which replies are accepted.
     pub(super) fn contacts(&self) -> Option<Arc<Contacts>> {
         match self {
             Self::Spoken(..) => None,
@@ -115,7 +115,7 @@ impl ClientSender {
         }
     }
 
-    /// Takes an answer of `source` for the client at `back`, until [`flush`](Self::flush).
+    /// Queues a reply from `source` for the client at `back`, until [`flush`](Self::flush).
     pub(super) fn queue(
         &mut self,
         packet: &mut PacketBuf,
@@ -131,7 +131,7 @@ impl ClientSender {
         }
     }
 
-    /// Sends what was taken.
+    /// Sends the queued replies.
     pub(super) fn flush(&self) -> io::Result<()> {
         match self {
             Self::Spoken(socket, _) => socket.flush(),

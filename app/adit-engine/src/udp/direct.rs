@@ -1,4 +1,4 @@
-//! Datagrams from this machine's own socket.
+//! Datagrams over this machine's own sockets.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,26 +16,26 @@ use super::Datagrams;
 use super::backlog::Backlog;
 use crate::access::Access;
 
-/// Names that one association remembers.
+/// Maximum number of names that one association caches.
 const NAMES: usize = 64;
-/// How long a looked-up name is good.
+/// Time for which the result of a lookup is cached.
 const NAME_TTL: Duration = Duration::from_secs(60);
-/// How long a failure is: what keeps it from being asked for with each datagram. The resolver knows
-/// how long there is nothing.
+/// Time for which a failed lookup is cached, so that it is not repeated for each datagram. The resolver
+/// itself caches negative answers.
 const NO_NAME_TTL: Duration = Duration::from_secs(1);
-/// Targets that may answer under [`Filter::Contacted`].
+/// Maximum number of remembered targets that may reply under [`Filter::Contacted`].
 const CONTACTS: usize = 1024;
 
-/// Who may answer.
+/// The senders whose datagrams are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
-    /// Anyone: full cone, what games and calls want.
+    /// Any sender: full-cone NAT behavior, which games and calls need.
     Anyone,
-    /// Addresses that were sent to (SEC-E3).
+    /// Only addresses that were sent to (SEC-E3).
     Contacted,
 }
 
-/// One outgoing socket, both address families, unconnected.
+/// One unconnected outgoing socket for both address families.
 pub struct DirectUdp {
     inner: Arc<Inner>,
     filter: Filter,
@@ -45,7 +45,7 @@ struct Inner {
     socket: Udp,
     access: Access,
     family: Family,
-    /// Whom lookups are counted on.
+    /// The owner that lookups are counted against.
     asker: Asker,
     names: Mutex<HashMap<Name, Lookup>>,
     contacts: Mutex<Vec<std::net::IpAddr>>,
@@ -57,7 +57,7 @@ enum Lookup {
 }
 
 impl DirectUdp {
-    /// Opens the socket. Its lookups are counted on whom the current task works for.
+    /// Opens the socket. Lookups are counted against the owner of the current task.
     pub fn new(access: Access, family: Family, filter: Filter) -> io::Result<Self> {
         let socket = Udp::ephemeral()?;
         let (names, contacts) = (Mutex::default(), Mutex::default());
@@ -116,7 +116,7 @@ impl Inner {
         let before = lock(&self.names).insert(name, Lookup::Done(ip, until));
         if let (Some(Lookup::Running(mut waiting)), Some(ip)) = (before, ip) {
             for (port, payload) in waiting.take() {
-                // A datagram may be lost.
+                // Datagrams may be lost.
                 let _ = self.send(&payload, SocketAddr::new(ip, port));
             }
             let _ = self.socket.flush();
@@ -126,7 +126,7 @@ impl Inner {
     fn send(&self, payload: &[u8], to: SocketAddr) -> io::Result<()> {
         let known = lock(&self.contacts).contains(&to.ip());
         if !known {
-            // Judged once per address: the rule does not change while the socket lives.
+            // Checked once per address: the rule does not change while the socket is open.
             self.access
                 .check(to)
                 .map_err(|why| io::Error::new(io::ErrorKind::PermissionDenied, why))?;
@@ -135,7 +135,7 @@ impl Inner {
                 contacts.remove(0);
             }
             if contacts.is_empty() {
-                // Most have but one.
+                // Most associations have a single contact.
                 contacts.reserve_exact(1);
             }
             contacts.push(to.ip());
@@ -166,7 +166,7 @@ impl Datagrams for DirectUdp {
     ) -> Poll<io::Result<()>> {
         let mut last: Option<(SocketAddr, Target)> = None;
         self.inner.socket.poll_recv(cx, &mut |datagram, from| {
-            // A batch mostly comes from one party.
+            // Most datagrams of a batch have the same sender.
             let (_, source) = match &mut last {
                 Some(known) if known.0 == from => known,
                 other => {
@@ -188,7 +188,7 @@ impl Datagrams for DirectUdp {
 fn no_room() -> io::Error {
     io::Error::new(
         io::ErrorKind::QuotaExceeded,
-        "too many datagrams wait for a name",
+        "too many datagrams wait for a lookup",
     )
 }
 

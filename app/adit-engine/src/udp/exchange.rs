@@ -1,4 +1,4 @@
-//! Datagrams back and forth between two ways, for one association without a socket of its own.
+//! Exchange of datagrams between two paths, for one association without a socket of its own.
 
 use std::future::poll_fn;
 use std::io;
@@ -11,16 +11,16 @@ use tokio::time::{Instant, sleep};
 
 use super::{Datagrams, Ttl};
 
-/// Idle time is looked at this often within itself.
+/// Number of checks for idleness within the idle timeout.
 const PARTS: u32 = 4;
-/// Batches that are moved in one direction before the other one, and others, get their turn.
+/// Maximum number of batches moved in one direction before the other direction and other tasks run.
 const BATCHES: usize = 16;
 
-/// Counts what passes: payload bytes, or nothing of a datagram that is lost, and whether they come
-/// from the client.
+/// Called for each datagram with its payload size, `None` if it was lost, and with true if it comes from
+/// the client.
 pub(crate) type Passed<'a> = dyn Fn(Option<usize>, bool) + Sync + 'a;
 
-/// Passes datagrams on until nothing has come for `ttl.idle` or one of the ways is broken.
+/// Exchanges datagrams until nothing has arrived for `ttl.idle` or one of the paths has failed.
 pub(crate) async fn exchange_datagrams(
     near: &dyn Datagrams,
     far: &dyn Datagrams,
@@ -58,7 +58,7 @@ pub(crate) async fn exchange_datagrams(
     .await
 }
 
-/// Ready when the way is broken.
+/// Completes when the path has failed.
 fn one_way(
     cx: &mut Context<'_>,
     from: &dyn Datagrams,
@@ -70,7 +70,7 @@ fn one_way(
         let received = from.poll_recv(cx, packet, &mut |packet, peer| {
             passed(Some(packet.payload().len()));
             if let Err(e) = to.send(packet, peer) {
-                tracing::trace!("datagram for {peer} is lost: {e}");
+                tracing::trace!("datagram for {peer} was lost: {e}");
                 passed(None);
             }
         });
@@ -88,9 +88,9 @@ fn one_way(
     Poll::Pending
 }
 
-/// A way that is broken for good says so when it is received from.
+/// Flushes `to`. A path that has failed permanently reports this on receive.
 fn flush(to: &dyn Datagrams) {
     if let Err(e) = to.flush() {
-        tracing::trace!("datagrams are lost: {e}");
+        tracing::trace!("datagrams were lost: {e}");
     }
 }

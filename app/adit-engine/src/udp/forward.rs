@@ -1,4 +1,4 @@
-//! `udp://LISTEN/TARGET`: bare datagrams, one target.
+//! Datagrams without a protocol, for one target: `udp://LISTEN/TARGET`.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use adit_wire::{Broken, Target};
 
 use super::{Key, PacketCodec, ReplySeal};
 
-/// Every datagram goes to the same target.
+/// Sends every datagram to the same target.
 pub struct FixedPackets {
     /// The target.
     pub target: Target,
@@ -23,7 +23,7 @@ impl PacketCodec for FixedPackets {
     }
 }
 
-/// No header at all.
+/// Seals nothing: there is no header.
 pub(super) struct Bare;
 
 impl ReplySeal for Bare {

@@ -1,10 +1,10 @@
-//! Datagrams: one table of associations for every dialect.
+//! Datagrams: one table of associations for every protocol.
 //!
-//! Inbound, a [`Listener`] receives on one socket, lets a [`PacketCodec`] say which association a
-//! packet belongs to and where it goes, and hands it to that association's [`Datagrams`] at once.
-//! A task of the association brings the answers back through a [`ReplySeal`].
-//! A transparent listener needs no language: what it takes says by its own addresses where it was
-//! going ([`Interception`]).
+//! A [`Listener`] receives on one socket. A [`PacketCodec`] determines the association and the target of
+//! a packet, which is then sent through the [`Datagrams`] of that association immediately. A task of
+//! the association returns the replies through a [`ReplySeal`].
+//! Transparent listeners need no codec: intercepted datagrams have their target as destination
+//! address ([`Interception`]).
 
 mod backlog;
 mod client_side;
@@ -47,17 +47,16 @@ pub use table::Listener;
 pub use transparent::Interception;
 pub use ttl::Ttl;
 
-/// A way for datagrams to any target. Sending never waits: a datagram that cannot leave is lost.
+/// A path for datagrams to any target. Sending never waits: a datagram that cannot be sent is lost.
 pub trait Datagrams: Send + Sync {
-    /// Takes the payload of `packet` for `to`, using the room around it. It may wait for others
-    /// until [`flush`](Self::flush).
+    /// Sends the payload of `packet` to `to`, using the spare capacity around it. The datagram may be
+    /// delayed until [`flush`](Self::flush).
     fn send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()>;
 
-    /// Sends what was taken.
+    /// Sends delayed datagrams.
     fn flush(&self) -> io::Result<()>;
 
-    /// Receives a batch through the scratch `packet`; gives each datagram with the party that
-    /// sent it to `each`.
+    /// Receives a batch, using `packet` as scratch buffer. Calls `each` with each datagram and its sender.
     fn poll_recv(
         &self,
         cx: &mut Context<'_>,
@@ -66,37 +65,37 @@ pub trait Datagrams: Send + Sync {
     ) -> Poll<io::Result<()>>;
 }
 
-/// A boxed way for datagrams.
+/// A boxed path for datagrams.
 pub type BoxDatagrams = Box<dyn Datagrams>;
 
-/// Which association a packet belongs to.
+/// The key of an association.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// A session of the protocol: the client may change its address.
+    /// A session of the protocol, whose client may change its address.
     Session(u64),
-    /// The address the packet came from.
+    /// The source address of the packet.
     Source(SocketAddr),
 }
 
-/// Reads what clients send to a listener.
+/// Decodes the packets of a listener's clients.
 pub trait PacketCodec: Send {
-    /// Opens a packet in place; its payload is narrowed to the client's datagram.
+    /// Opens a packet in place, and narrows its payload to the datagram.
     fn open(&mut self, packet: &mut PacketBuf, from: SocketAddr) -> Result<(Key, Target), Broken>;
 
-    /// The other direction, for a new association.
+    /// Returns the codec for replies of a new association.
     fn sealer(&mut self, key: Key) -> Option<Box<dyn ReplySeal>>;
 
-    /// Whose association it is, where users can be removed.
+    /// Returns the account of an association, where users can be removed.
     fn account(&self, _key: Key) -> Option<Arc<Account>> {
         None
     }
 
-    /// An association is over.
+    /// Frees the state of an association that has ended.
     fn forget(&mut self, _key: Key) {}
 }
 
-/// Writes what goes back to a client.
+/// Encodes replies to a client.
 pub trait ReplySeal: Send {
-    /// Puts the protocol's header on a datagram that came from `source`.
+    /// Adds the protocol's header to a datagram from `source`.
     fn seal(&mut self, packet: &mut PacketBuf, source: &Target) -> Result<(), Broken>;
 }

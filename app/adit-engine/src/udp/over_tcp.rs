@@ -1,4 +1,4 @@
-//! Datagrams as frames in a stream, both ends (UDP over TCP).
+//! UDP over TCP: datagrams as frames in a stream, client and server.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,61 +12,61 @@ use adit_wire::{Target, held};
 
 use super::Datagrams;
 
-/// Bytes of frames that wait for the stream to take them. A burst that comes before the stream is
+/// Maximum size of frames that wait for the stream, in bytes. A batch that arrives before the stream is
 /// open, or while it is full, is not lost.
 const REST: usize = 64 << 10;
 
-/// Bytes of room for frames that are kept while nothing waits.
+/// Capacity in bytes that the frame buffer keeps when it is empty.
 const KEPT: usize = 4 << 10;
 
-/// A stream that carries datagrams. Sending never waits: what finds too much before it is lost.
+/// A stream that carries datagrams. Sending never waits: if too many frames wait already, it is lost.
 pub struct OverTcp(Mutex<State>);
 
-/// How datagrams stand in the stream.
+/// The format of the frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// As sing-box has them, for Shadowsocks.
+    /// The format of sing-box, for Shadowsocks.
     Named,
-    /// As ShadowsocksR has them: the request is part of the stream's own head.
+    /// The format of ShadowsocksR: the request is a part of the stream's own header.
     Flagged,
 }
 
 struct State {
     io: BoxStream,
     form: Form,
-    /// The one party at the other end of a connected stream.
+    /// The only peer of a connected stream.
     connected: Option<Target>,
-    /// A request has to go ahead of the first datagram.
+    /// True if a request has to precede the first datagram.
     owes_request: bool,
     /// Received bytes that came with the request for the stream.
     early: Vec<u8>,
-    /// Frames, and how much of them the stream has taken.
+    /// Frames to send, and the number of bytes already written to the stream.
     rest: Vec<u8>,
     taken: usize,
-    /// Whoever waits for datagrams also drives what could not leave at once.
+    /// The task that waits for datagrams, which also sends frames that had to wait.
     waiting: Option<Waker>,
 }
 
 impl OverTcp {
-    /// The client's end: the first datagram takes the request with it.
+    /// Creates the client's end, which sends the request with the first datagram.
     #[must_use]
     pub fn client(io: BoxStream) -> Self {
         Self::new(io, Form::Named, None, true, Vec::new())
     }
 
-    /// The client's end of a stream of ShadowsocksR, whose head is owed.
+    /// Creates the client's end of a ShadowsocksR stream, whose header is pending.
     #[must_use]
     pub fn flagged_client(io: BoxStream) -> Self {
         Self::new(io, Form::Flagged, None, true, Vec::new())
     }
 
-    /// The server's end of one; `early` are bytes that came with the head.
+    /// Creates the server's end of a ShadowsocksR stream; `early` are bytes that came with the header.
     #[must_use]
     pub fn flagged_server(io: BoxStream, early: Vec<u8>) -> Self {
         Self::new(io, Form::Flagged, None, false, early)
     }
 
-    /// The server's end of a stream whose request was read; `early` are bytes behind it.
+    /// Creates the server's end of a stream whose request was read; `early` are the bytes after it.
     #[must_use]
     pub fn server(io: BoxStream, connected: Option<Target>, early: Vec<u8>) -> Self {
         Self::new(io, Form::Named, connected, false, early)
@@ -97,7 +97,7 @@ impl OverTcp {
 }
 
 impl State {
-    /// Puts as much of `rest` into the stream as it takes.
+    /// Writes as much of `rest` to the stream as it accepts.
     fn poll_push(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.taken < self.rest.len() {
             let size = std::task::ready!(self.io.poll_slot(cx, 1))?;
@@ -120,17 +120,17 @@ impl State {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends on what could not leave before.
+    /// Sends the frames that had to wait.
     fn poll_drive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         std::task::ready!(self.poll_push(cx))?;
         if self.owes_request {
-            // A head that is owed waits for the first datagram.
+            // A pending header waits for the first datagram.
             return Poll::Ready(Ok(()));
         }
         self.io.poll_flush(cx)
     }
 
-    /// Does `work` without waiting; if it did not come to its end, whoever waits goes on with it.
+    /// Runs `work` without waiting. If it does not complete, the receiving task continues it.
     fn at_once(
         &mut self,
         work: impl FnOnce(&mut Self, &mut Context<'_>) -> Poll<io::Result<()>>,
@@ -146,7 +146,7 @@ impl State {
         }
     }
 
-    /// The bytes a frame is read from: those that came early first.
+    /// Reads a frame, beginning with the bytes that arrived early.
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(Option<Target>, Where)>> {
         loop {
             let early = !self.early.is_empty();
@@ -202,7 +202,7 @@ impl State {
     }
 }
 
-/// Where a datagram lies.
+/// The position of a datagram in the buffer.
 struct Where {
     early: bool,
     payload: std::ops::Range<usize>,
@@ -279,9 +279,9 @@ impl Datagrams for OverTcp {
     }
 }
 
-/// Reads what a client of `version` says ahead of its frames; gives the server's end.
+/// Reads the request of a client of `version` and returns the server's end.
 ///
-/// `early` came together with the request for the stream.
+/// `early` are the bytes that came together with the request for the stream.
 pub(crate) async fn accept(
     mut io: BoxStream,
     mut early: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Shadowsocks packets that are passed on to other servers (SIP023): they are not opened.
+//! Shadowsocks packets that are relayed to other servers (SIP023) without opening them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use adit_wire::{Broken, Target};
 use super::forward::Bare;
 use super::{Key, PacketCodec, ReplySeal};
 
-/// Exchanges the outer header of each packet; answers go back as they come.
+/// Replaces the outer header of each packet; replies are passed back unchanged.
 pub struct RelayPackets {
-    /// The relay's key and those of the servers behind it.
+    /// The keys of the relay and of the servers behind it.
     pub table: Arc<RelayTable>,
     /// The servers, in the order of the table.
     pub next: Arc<[Target]>,

@@ -1,4 +1,4 @@
-//! Shadowsocks datagrams, both ends.
+//! Shadowsocks datagrams, client and server.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,10 +18,10 @@ use crate::Roster;
 use crate::account::Account;
 use crate::health::Health;
 
-/// Seconds without an answer after which a server may be dead, or hold another key.
+/// Time in seconds after which an unresponsive server may be down, or have a different key.
 const SILENCE: u64 = 5;
 
-/// A client session with one server, over whatever leads to it.
+/// A client session with one server over any datagram path.
 pub struct ShadowsocksUdp {
     client: Mutex<Client>,
     server: Target,
@@ -34,15 +34,15 @@ struct Client {
     waits: Waits,
 }
 
-/// Whether something was sent that has not been answered, and since when or since it was told last.
+/// The state of the wait for an answer, with the time since which it lasts or was last reported.
 enum Waits {
     No,
     Since(Unix),
 }
 
 impl Waits {
-    /// Something was sent; returns whether that is worth telling: the first, and one each time that
-    /// it has waited for long.
+    /// Records a sent packet. Returns true if the wait should be reported: at its first packet, and whenever
+    /// it has lasted for [`SILENCE`] again.
     fn sent(&mut self, now: Unix) -> bool {
         match self {
             Self::No => {
@@ -60,7 +60,7 @@ impl Waits {
 }
 
 impl ShadowsocksUdp {
-    /// A new session.
+    /// Starts a session.
     #[must_use]
     pub fn new(keys: &KeyChain, server: Target, below: BoxDatagrams, health: Arc<Health>) -> Self {
         let client = Client {
@@ -108,11 +108,11 @@ impl Datagrams for ShadowsocksUdp {
         let now = ambient::unix();
         self.below.poll_recv(cx, packet, &mut |packet, _| {
             let mut client = self.client();
-            // What does not open is not for us (SEC-P5).
+            // Packets that do not open are ignored (SEC-P5).
             if let Ok((source, part)) = client.session.open(packet.payload_mut(), now) {
                 let waited = std::mem::replace(&mut client.waits, Waits::No);
                 drop(client);
-                // Once for each answer that was waited for.
+                // Once per answer that was waited for.
                 if !matches!(waited, Waits::No) {
                     self.health.proof(None);
                 }
@@ -123,27 +123,27 @@ impl Datagrams for ShadowsocksUdp {
     }
 }
 
-/// The server's end.
+/// The server's side.
 pub struct KeyedPackets {
     roster: Arc<Roster>,
     opener: ServerOpener,
-    /// The change of the roster that the opener knows.
+    /// The change count of the users that the opener was created from.
     known: u64,
-    /// Whose the last packets were, for associations about to begin and for trials.
+    /// The users of the last packets, for associations that are about to start and for trials.
     owners: HashMap<Key, UserId>,
     salts: PacketSalts,
     by_trial: bool,
     trials: Trials,
 }
 
-/// Whether several keys have to be tried to know whose a packet is.
+/// Returns true if several keys may have to be tried to find the user of a packet.
 fn is_by_trial(users: &Users) -> bool {
     users.method().edition() == Edition::Aead && users.len() > 1
 }
 
 impl KeyedPackets {
-    /// A server for the users of `roster`, whoever they are at the time. `salts` and `sessions` are
-    /// shared by all who serve the same key.
+    /// Creates a server for the current users of `roster`. All sockets and listeners with the same key share
+    /// `salts` and `sessions`.
     #[must_use]
     pub fn new(roster: Arc<Roster>, salts: Arc<SaltPool>, sessions: Arc<SessionBook>) -> Self {
         let users = roster.users();
@@ -158,7 +158,7 @@ impl KeyedPackets {
         }
     }
 
-    /// Follows the roster: a look at one number unless something has changed.
+    /// Updates the opener if the users have changed, which takes one comparison otherwise.
     fn follow(&mut self) {
         let changes = self.roster.changes();
         if changes != self.known {
@@ -169,8 +169,8 @@ impl KeyedPackets {
         }
     }
 
-    /// Opens a packet whose user is found by trial: first the one who is known at this very address,
-    /// then the one last seen at its host, then all, as far as the source may have that.
+    /// Opens a packet whose user is found by trial: first the user known at this address and port, then the
+    /// one last seen at the IP address, then all users, as long as the source has trials left.
     fn open_by_trial(
         &mut self,
         packet: &mut PacketBuf,
@@ -254,11 +254,11 @@ impl PacketCodec for KeyedPackets {
     }
 }
 
-/// The salts of packets in the AEAD edition, where nothing else tells a replay: those that came,
-/// and those of our answers, which would open if they were sent back to us (SEC-R6).
+/// The salts of packets in the AEAD edition, which has no other protection against replays: those received,
+/// and those of our own replies, which would open if they were reflected to us (SEC-R6).
 ///
-/// They are kept by their number, and apart from those of connections: a flood of packets must not
-/// push these out.
+/// They are kept up to a number, and separately from those of connections: a flood of packets must not
+/// evict the latter.
 #[derive(Clone)]
 struct PacketSalts {
     pool: Option<Arc<SaltPool>>,
@@ -272,14 +272,14 @@ impl PacketSalts {
         Self { pool, len }
     }
 
-    /// Takes the salt of a packet that has opened, or is about to leave; it must be new.
+    /// Records the salt of an opened packet, or of one about to be sent. Fails if it is not new.
     fn take(&self, packet: &[u8]) -> Result<(), Broken> {
         let Some(pool) = &self.pool else {
             return Ok(());
         };
         let salt = packet.get(..self.len);
         let salt = salt.ok_or(Broken::Truncated("a packet"))?;
-        // Without a stamp the time is not looked at.
+        // The time is ignored for packets without a time stamp.
         pool.insert(salt, None, Unix::default())
     }
 }

@@ -1,11 +1,11 @@
-//! Who has how many associations in the whole process, and which one ends when another one needs
-//! its room.
+//! Quotas: the limits on associations of the process, and the choice of those that end when they are
+//! reached.
 //!
-//! An association belongs to a party: a known user, or everybody at a listener who is none. Within
-//! a party it belongs to a source, an IPv4 address or an IPv6 /64. A user, and a source that is no
-//! known user, has a share of its own; whatever exceeds it ends the idlest one of that share. When
-//! the listener or the process has no room, the largest source of the largest party loses its
-//! idlest ones, so that nobody is left without UDP by somebody else's appetite.
+//! An association belongs to an owner: a known user, or all unknown clients of a listener together.
+//! Within an owner it belongs to a source, an IPv4 address or an IPv6 /64. Each user, and each source
+//! without a known user, has a quota. An association beyond it ends the longest idle ones of the
+//! same quota. When the listener or the process is full, the largest source of the largest owner loses
+//! its longest idle associations, so that one client cannot deprive others of UDP.
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::poll_fn;
@@ -21,81 +21,81 @@ use adit_wire::{Time, source_network};
 use crate::account::Account;
 use crate::serve::Descriptors;
 
-/// Associations of one user, or of one source that is no known user.
+/// Maximum number of associations of one user, or of one source without a known user.
 const EACH: usize = 512;
-/// Associations of one listener.
+/// Maximum number of associations of one listener.
 const OF_LISTENER: usize = 16_384;
-/// One in this many of a source's associations ends at a time: looking for the idlest one means to
-/// look at all, which has to pay for several.
+/// A source loses 1/`PART` of its associations at a time: finding the longest idle one requires a look
+/// at all of them, which should yield several.
 const PART: usize = 64;
-/// Associations that were told to end and have not done so yet. Beyond that none begins: each still
-/// has its descriptor and its memory.
+/// Maximum number of associations that were asked to end but still exist. Beyond it no new one starts,
+/// because each of them still occupies a descriptor and memory.
 const LEAVING: usize = 256;
-/// Nor beyond one in this many of the descriptors of the process: those that leave are not counted
-/// among them any more, and a busy machine takes a while to close them.
+/// The same limit as 1/`LEAVING_PART` of the process's descriptors: associations that are ending do not
+/// count as open any more, and a busy machine takes a while to close them.
 const LEAVING_PART: usize = 16;
 
-/// All associations of a process.
+/// The associations of a process.
 #[derive(Debug)]
 pub(crate) struct Associations {
     descriptors: Arc<Descriptors>,
     book: Mutex<Book>,
-    /// How many may have been told to end and not have done so yet.
+    /// Maximum number of associations that were asked to end but still exist.
     leaving: usize,
 }
 
 #[derive(Debug, Default)]
 struct Book {
-    /// What the last listener and the last association were called.
+    /// The last number assigned to a listener or an association.
     last: u64,
     parties: HashMap<Name, Party>,
-    /// All parties by the number of their associations.
+    /// All owners, by their number of associations.
     sizes: BTreeSet<(usize, Name)>,
     listeners: HashMap<u64, Crowd>,
-    /// Associations that were told to end and have not done so yet.
+    /// Number of associations that were asked to end but still exist.
     leaving: usize,
 }
 
-/// The parties of one listener.
+/// The owners at one listener.
 #[derive(Debug, Default)]
 struct Crowd {
     count: usize,
     sizes: BTreeSet<(usize, Name)>,
 }
 
-/// A listener, and the address of the account of one of its users; 0 for all others.
+/// The name of an owner: a listener and the address of a user's account, or 0 for all other clients.
 type Name = (u64, usize);
 
 #[derive(Debug, Default)]
 struct Party {
     count: usize,
     sources: HashMap<IpAddr, HashMap<u64, Arc<Slot>>>,
-    /// The sources by the number of their associations.
+    /// The sources, by their number of associations.
     sizes: BTreeSet<(usize, IpAddr)>,
 }
 
-/// What the book and the association share.
+/// State shared by the table and the association.
 #[derive(Debug, Default)]
 struct Slot {
-    /// When something passed, in microseconds.
+    /// Time of the last datagram, in microseconds.
     active: AtomicU64,
     evicted: AtomicBool,
     descriptors: u8,
     waker: Mutex<Option<Waker>>,
 }
 
-/// The associations of one listener.
+/// The quota of one listener.
 #[derive(Debug)]
 pub struct Share {
     all: Arc<Associations>,
     listener: u64,
-    /// How many there may be of one source that is no known user.
+    /// Maximum number of associations of one source without a known user.
     each: usize,
-    /// How many there may be.
+    /// Maximum number of associations of the listener.
     most: usize,
 }
 
-/// A descriptor that serves several associations; returned when dropped.
+/// A descriptor that several associations use; returned when dropped.
 #[derive(Debug)]
 pub(crate) struct Held(Arc<Descriptors>);
 
@@ -105,19 +105,19 @@ impl Drop for Held {
     }
 }
 
-/// The place of one association; leaves when dropped.
+/// The slot of one association; freed when dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     share: Arc<Share>,
     slot: Arc<Slot>,
     number: u64,
     source: IpAddr,
-    /// Keeps the address that names the party from being used again.
+    /// Keeps the address that names the owner from being reused.
     user: Option<Arc<Account>>,
 }
 
 impl Associations {
-    /// None yet, within these descriptors.
+    /// Creates an empty table for these descriptors.
     pub(crate) fn new(descriptors: Arc<Descriptors>) -> Arc<Self> {
         let leaving = (descriptors.total() / LEAVING_PART).clamp(1, LEAVING);
         Arc::new(Self {
@@ -127,7 +127,7 @@ impl Associations {
         })
     }
 
-    /// The associations of one more listener. Where `strangers` come, each source has a share.
+    /// Registers a listener. If `strangers` is set, each of its sources has a quota.
     pub(crate) fn of_listener(self: &Arc<Self>, strangers: bool) -> Arc<Share> {
         let mut book = self.book();
         book.last += 1;
@@ -143,7 +143,7 @@ impl Associations {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the idlest associations of a source; says whether there was one.
+    /// Ends the longest idle associations of a source; returns false if it has none.
     fn evict(&self, book: &mut Book, name: Name, source: IpAddr) -> bool {
         let slots = book.parties.get(&name).and_then(|p| p.sources.get(&source));
         let Some(slots) = slots else { return false };
@@ -201,7 +201,7 @@ impl Book {
         Some(slot)
     }
 
-    /// A party has `now` associations instead of `before`.
+    /// Moves an owner from `before` to `now` associations.
     fn resize(&mut self, name: Name, before: usize, now: usize) {
         let crowd = self.listeners.entry(name.0).or_default();
         crowd.count = (crowd.count + now).saturating_sub(before);
@@ -229,13 +229,13 @@ impl Book {
         slots.map_or(0, HashMap::len)
     }
 
-    /// The largest source of a party.
+    /// Returns the largest source of an owner.
     fn largest_of(&self, name: Name) -> Option<(Name, IpAddr)> {
         let (_, source) = self.parties.get(&name)?.sizes.last()?;
         Some((name, *source))
     }
 
-    /// The largest source of the largest party, at one listener or at all.
+    /// Returns the largest source of the largest owner, at one listener or in the process.
     fn largest(&self, listener: Option<u64>) -> Option<(Name, IpAddr)> {
         let sizes = match listener {
             Some(listener) => &self.listeners.get(&listener)?.sizes,
@@ -247,16 +247,15 @@ impl Book {
 }
 
 impl Share {
-    /// A descriptor that serves several associations; nobody loses anything for it.
+    /// Reserves a descriptor for several associations, without ending others.
     pub(crate) fn hold(&self) -> Option<Held> {
         let descriptors = &self.all.descriptors;
         let held = descriptors.open_association(1);
         held.then(|| Held(descriptors.clone()))
     }
 
-    /// A place for one more association that takes this many descriptors, of a known user or of
-    /// whoever comes from `from`. Where there is none, others lose theirs; `None` if there is
-    /// nothing to be had that way.
+    /// Reserves a slot for a further association that uses this many descriptors, for a known user or else
+    /// for the source `from`. Ends other associations if necessary; returns `None` if that does not help.
     pub(crate) fn enter(
         self: &Arc<Self>,
         user: Option<&Arc<Account>>,
@@ -320,17 +319,18 @@ impl Slot {
 }
 
 impl Place {
-    /// Something passed at `now`.
+    /// Records a datagram at `now`.
     pub(crate) fn touch(&self, now: Time) {
         self.slot.active.store(now.0, Ordering::Relaxed);
     }
 
-    /// When something passed last.
+    /// Returns the time of the last datagram.
     pub(crate) fn active(&self) -> Time {
         Time(self.slot.active.load(Ordering::Relaxed))
     }
 
-    /// Whether the place is needed for another; the task of `cx` is woken when it is. For one task.
+    /// Returns true if the slot is needed for another association, otherwise wakes the task of `cx` when it
+    /// is. Only one task may wait.
     pub(crate) fn is_needed(&self, cx: &Context<'_>) -> bool {
         let slot = &self.slot;
         let mut waker = slot.waker.lock().unwrap_or_else(PoisonError::into_inner);
@@ -341,12 +341,12 @@ impl Place {
             *waker = Some(cx.waker().clone());
         }
         drop(waker);
-        // First the ear, then the look: an end between the two is heard.
+        // Register before reading the flag, so that an end in between is noticed.
         slot.evicted.load(Ordering::Acquire)
     }
 
-    /// Does `work` until it is done or the place is needed for another; `None` is the latter. For
-    /// one task.
+    /// Runs `work` until it completes or the slot is needed for another association; returns `None` in the
+    /// latter case. Only one task may wait.
     pub(crate) async fn during<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         poll_fn(|cx| match self.is_needed(cx) {
@@ -384,7 +384,7 @@ mod tests {
         Associations::new(Arc::new(Descriptors::new(descriptors)))
     }
 
-    /// Those that were told to end leave, as their tasks would.
+    /// Frees the slots of associations that were asked to end, as their tasks would.
     fn leave(places: &mut Vec<Place>) -> usize {
         let before = places.len();
         places.retain(|place| !place.slot.evicted.load(Ordering::Relaxed));
@@ -399,7 +399,7 @@ mod tests {
             let mut other = vec![share.enter(None, ip(9), 1).unwrap()];
             let mut own = Vec::new();
             for n in 0..2 * EACH {
-                // A user is one wherever they are.
+                // A user counts as one whatever the source address.
                 let from = if user.is_some() { ip(n % 3) } else { ip(1) };
                 own.push(share.enter(user, from, 1).unwrap());
                 own[n.min(own.len() - 1)].touch(Time(n as u64));

@@ -1,4 +1,4 @@
-//! SOCKS5 datagrams (RFC 1928 section 7), both ends.
+//! SOCKS5 datagrams (RFC 1928 section 7), client and server.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,21 +13,21 @@ use adit_wire::{Broken, Host, Target, unmap};
 
 use super::{BoxDatagrams, Datagrams, Key, PacketCodec, ReplySeal};
 
-/// The server's end of one association: packets of one client only.
+/// The server's end of one association. Accepts packets of one client only.
 pub struct SocksPackets {
     client: IpAddr,
-    /// The port the client sends from, once it is known.
+    /// The source port of the client, once it is known.
     port: Option<u16>,
     reassembly: Option<Reassembly>,
 }
 
 impl SocksPackets {
-    /// An association of the client at `client`, which declared that it would send from
+    /// Creates an association for the client at `client`, which declared that it would send from
     /// `declared`.
     #[must_use]
     pub fn new(client: IpAddr, declared: &Target, reassemble: bool) -> Self {
         let client = unmap(client);
-        // A client behind NAT declares an address that we never see: then its port is no hint.
+        // A client behind NAT declares an address that differs from the one seen here; then its port is useless.
         let hint = match declared.host {
             Host::Ip(ip) => ip.is_unspecified() || ip == client,
             Host::Name(_) => false,
@@ -44,7 +44,7 @@ impl SocksPackets {
 impl PacketCodec for SocksPackets {
     fn open(&mut self, packet: &mut PacketBuf, from: SocketAddr) -> Result<(Key, Target), Broken> {
         if from.ip() != self.client || self.port.is_some_and(|port| port != from.port()) {
-            return Err(Broken::Refused("a datagram from a stranger"));
+            return Err(Broken::Refused("a datagram from another client"));
         }
         let header = udp::parse(packet.payload())?;
         match &mut self.reassembly {
@@ -75,7 +75,7 @@ impl PacketCodec for SocksPackets {
     }
 }
 
-/// The header of RFC 1928 in front of a datagram.
+/// Adds the header of RFC 1928 to datagrams.
 struct Headed;
 
 impl ReplySeal for Headed {
@@ -93,14 +93,14 @@ fn put_header(packet: &mut PacketBuf, target: &Target) -> Result<(), Broken> {
 
 /// The client's end: an association with a hop's server.
 pub struct SocksUdp {
-    /// Its end is the association's end.
+    /// The control connection. The association ends when it is closed.
     control: Mutex<BoxStream>,
     relay: Target,
     below: BoxDatagrams,
 }
 
 impl SocksUdp {
-    /// An association whose datagrams go to `relay`.
+    /// Creates an association whose datagrams are sent to `relay`.
     #[must_use]
     pub fn new(control: BoxStream, relay: Target, below: BoxDatagrams) -> Self {
         Self {
@@ -143,7 +143,7 @@ impl Datagrams for SocksUdp {
                     packet.narrow(header.payload);
                     each(packet, &header.target);
                 }
-                // We asked for nothing else.
+                // Nothing else was requested.
                 _ => {}
             },
         )

@@ -1,4 +1,4 @@
-//! ShadowsocksR datagrams, both ends.
+//! ShadowsocksR datagrams, client and server.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,7 +15,7 @@ use super::{BoxDatagrams, Datagrams, Key, PacketCodec, ReplySeal};
 use crate::acceptor::Accounts;
 use crate::account::Account;
 
-/// An association with one server, over whatever leads to it.
+/// An association with one server over any datagram path.
 pub struct SsrUdp {
     association: Mutex<PacketClient>,
     server: Target,
@@ -23,7 +23,7 @@ pub struct SsrUdp {
 }
 
 impl SsrUdp {
-    /// A new association.
+    /// Creates an association.
     #[must_use]
     pub const fn new(association: PacketClient, server: Target, below: BoxDatagrams) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Datagrams for SsrUdp {
     ) -> Poll<io::Result<()>> {
         self.below.poll_recv(cx, packet, &mut |packet, _| {
             let opened = self.association().open(packet.payload_mut());
-            // What does not open is not for us (SEC-P5).
+            // Packets that do not open are ignored (SEC-P5).
             if let Ok((source, part)) = opened {
                 packet.narrow(part);
                 each(packet, &source);
@@ -68,16 +68,16 @@ impl Datagrams for SsrUdp {
     }
 }
 
-/// The server's end.
+/// The server's side.
 pub struct SsrPackets {
     stack: Arc<ServerStack>,
     accounts: Arc<Accounts>,
-    /// Whose the associations are.
+    /// The user of each association.
     owners: HashMap<Key, Option<u32>>,
 }
 
 impl SsrPackets {
-    /// A server of these users.
+    /// Creates a server for these users.
     #[must_use]
     pub fn new(stack: Arc<ServerStack>, accounts: Arc<Accounts>) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl PacketCodec for SsrPackets {
         let (uid, target, payload) = self.stack.open_packet(packet.payload_mut())?;
         packet.narrow(payload);
         let key = Key::Source(from);
-        // An association is one user's, who is counted and answered for as long as it lasts.
+        // An association belongs to one user for its lifetime, who is counted and receives the replies.
         if uid.is_some() && *self.owners.entry(key).or_insert(uid) != uid {
             return Err(Broken::Unauthentic);
         }

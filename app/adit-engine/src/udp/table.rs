@@ -1,4 +1,4 @@
-//! The table of associations behind one UDP socket.
+//! The table of associations of one UDP socket.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -29,11 +29,11 @@ use super::{BoxDatagrams, Key, PacketCodec, Place, Share};
 use crate::account::{Account, asker};
 use crate::{DialError, Router};
 
-/// Complaints about datagrams that are lost are at least this far apart.
+/// Minimum interval between warnings about lost datagrams.
 const QUIET: Duration = Duration::from_secs(60);
-/// Batches that are moved in one go before others get their turn.
+/// Maximum number of batches moved in one go before other tasks run.
 const BATCHES: usize = 8;
-/// Descriptors that an association takes: its way out.
+/// Number of descriptors of an association: its outgoing socket.
 const DESCRIPTORS: u8 = 1;
 
 /// Receives on one socket for all associations of a listener.
@@ -42,7 +42,7 @@ pub struct Listener {
     common: Arc<Common>,
     room: Room,
     table: HashMap<Key, Known>,
-    /// An association had to be refused.
+    /// True if an association had to be refused.
     crowded: bool,
 }
 
@@ -58,43 +58,42 @@ impl Drop for Listener {
     }
 }
 
-/// What all associations of a table have in common.
+/// State that all associations of a table share.
 struct Common {
     router: Arc<Router>,
     meter: Arc<Meter>,
     ttl: Ttl,
-    /// When a loss was last spoken of.
+    /// Time of the last warning about lost datagrams.
     complained: Mutex<Option<Time>>,
-    /// Associations that have ended and are in the table still: each comes here once.
+    /// Associations that have ended but are still in the table; each is listed once.
     ended: Mutex<Vec<Key>>,
     some_ended: Notify,
 }
 
-/// Where associations have their places.
+/// The slots of associations.
 enum Room {
-    /// Each has one of its own among those of the listener.
+    /// Each association takes a slot of the listener's quota.
     Shared(Arc<Share>),
-    /// The listener exists for one association and ends with it; whoever made it looks after its
-    /// place.
+    /// The listener exists for one association and ends with it; its creator owns the slot.
     Single(Arc<Place>),
 }
 
-/// What the receiving side and the association's own task share.
+/// State shared by the receiving side and the association's own task.
 struct Entry {
     way: OnceLock<BoxDatagrams>,
-    /// What waits for the way; nothing once it is open.
+    /// Datagrams that wait for the path; `None` once it is open.
     waiting: Mutex<Option<Box<Backlog<Target>>>>,
-    /// Whose association it is.
+    /// The account of the association's user.
     account: Option<Arc<Account>>,
     place: Hold,
-    /// Where answers go: the address of the last authentic packet.
+    /// Destination of replies: the source of the last authentic packet.
     back: Mutex<SocketAddr>,
     dns_only: AtomicBool,
-    /// Whom the client has written to, where that decides who may answer.
+    /// The addresses that the client has sent to, where these decide which replies are accepted.
     contacts: Option<Arc<Contacts>>,
 }
 
-/// The place of an association.
+/// The slot of an association.
 enum Hold {
     Own(Place),
     Lent(Arc<Place>),
@@ -116,11 +115,11 @@ impl Entry {
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A packet came from `from`: that is where answers go from now on.
+    /// Records a packet from `from`, which replies are sent to from now on.
     fn came(&self, from: SocketAddr, target: &Target, now: Time) {
         let mut back = Self::lock(&self.back);
         if *back != from {
-            debug!("an association moves from {back} to {from}");
+            debug!("the client of an association moved from {back} to {from}");
             *back = from;
         }
         drop(back);
@@ -133,32 +132,32 @@ impl Entry {
         }
     }
 
-    /// Sends a packet, or keeps it until the way is open.
+    /// Sends a packet, or keeps it until the path is open.
     fn send(&self, packet: &mut PacketBuf, target: &Target) -> io::Result<()> {
         if let Some(way) = self.way.get() {
             return way.send(packet, target);
         }
         let mut waiting = Self::lock(&self.waiting);
-        // The way may have opened between the look above and the lock.
+        // The path may have opened between the first check and the lock.
         if let Some(way) = self.way.get() {
             return way.send(packet, target);
         }
         let waiting = waiting.get_or_insert_default();
         let taken = waiting.push(target.clone(), packet.payload());
-        let full = "too many datagrams wait for their way to open";
+        let full = "too many datagrams wait for their path to open";
         let full = || io::Error::new(io::ErrorKind::QuotaExceeded, full);
         taken.then_some(()).ok_or_else(full)
     }
 
     fn flush(&self) {
         if let Some(Err(e)) = self.way.get().map(|way| way.flush()) {
-            trace!("datagrams are lost: {e}");
+            trace!("datagrams were lost: {e}");
         }
     }
 
     fn opened(&self, way: BoxDatagrams, lost: impl Fn(&io::Error)) {
         let mut waiting = Self::lock(&self.waiting);
-        // Only the association's own task opens its way, once.
+        // Only the association's own task opens its path, and does so once.
         let _ = self.way.set(way);
         let (Some(way), Some(mut backlog)) = (self.way.get(), waiting.take()) else {
             return;
@@ -179,17 +178,17 @@ impl Entry {
 }
 
 impl Common {
-    /// An association has ended.
+    /// Marks an association as ended.
     fn end(&self, key: Key) {
         Entry::lock(&self.ended).push(key);
         self.some_ended.notify_one();
     }
 
-    /// A datagram of a client is lost.
+    /// Reports the loss of a client's datagram.
     fn lost(&self, why: &io::Error) {
-        trace!("a datagram is lost: {why}");
+        trace!("a datagram was lost: {why}");
         self.meter.lose();
-        // What a rule forbids is no surprise, and what the network does is not our doing.
+        // Denials by a rule are expected, and network failures are not in our control.
         if !matches!(
             why.kind(),
             io::ErrorKind::QuotaExceeded | io::ErrorKind::WouldBlock
@@ -201,7 +200,7 @@ impl Common {
         if complained.is_none_or(|at| now.since(at) >= QUIET) {
             *complained = Some(now);
             warn!(
-                "datagrams are lost: {why} (said once in {} s)",
+                "datagrams were lost: {why} (reported once in {} s)",
                 QUIET.as_secs()
             );
         }
@@ -209,7 +208,7 @@ impl Common {
 }
 
 impl Listener {
-    /// A table without associations.
+    /// Creates an empty table.
     #[must_use]
     pub fn new(
         socket: Arc<Udp>,
@@ -223,7 +222,7 @@ impl Listener {
         Self::with(near, router, meter, ttl, Room::Shared(share))
     }
 
-    /// A table for one association, which has its place: it ends with it.
+    /// Creates a table for one association that has its slot already, and ends with it.
     pub(crate) fn single(
         socket: Arc<Udp>,
         codec: Box<dyn PacketCodec>,
@@ -236,7 +235,7 @@ impl Listener {
         Self::with(near, router, meter, ttl, Room::Single(place))
     }
 
-    /// A table for datagrams that are taken on their way.
+    /// Creates a table for intercepted datagrams.
     #[must_use]
     pub fn transparent(
         interception: Interception,
@@ -273,7 +272,7 @@ impl Listener {
         }
     }
 
-    /// Receives for ever, or until its only association ends. Associations end with it.
+    /// Receives forever, or until its only association ends. When dropped, all associations end.
     pub async fn run(mut self) {
         let common = self.common.clone();
         let ear = self.near.ear();
@@ -296,11 +295,11 @@ impl Listener {
                 ready = ear.readable() => {
                     let received = ready.and_then(|()| self.batches(&ear));
                     if std::mem::take(&mut self.crowded) {
-                        // Those that were told to end come to do so.
+                        // Lets associations that were asked to end do so.
                         yield_now().await;
                     }
                     if let Err(e) = received {
-                        warn!("receiving datagrams: {e}");
+                        warn!("cannot receive datagrams: {e}");
                         sleep(Duration::from_millis(50)).await;
                     }
                 }
@@ -308,12 +307,12 @@ impl Listener {
         }
     }
 
-    /// Receives what there is, but not for ever.
+    /// Receives what is available, up to [`BATCHES`].
     fn batches(&mut self, ear: &ClientReceiver) -> io::Result<()> {
         SCRATCH.with_borrow_mut(|packet| {
             for _ in 0..BATCHES {
                 let now = ambient::now();
-                // Packets of one association follow each other; they leave together.
+                // Consecutive packets of one association are flushed together.
                 let mut last: Option<(Key, Arc<Entry>)> = None;
                 let received = ear.try_recv(packet, |packet, from, to| {
                     let (key, target) = match self.near.open(packet, from, to) {
@@ -349,7 +348,7 @@ impl Listener {
         })
     }
 
-    /// The association of a packet; a new one if there is none and there is room.
+    /// Returns the association of a packet, which is created if there is none and a slot is free.
     fn entry(&mut self, key: Key, from: SocketAddr, target: &Target) -> Option<Arc<Entry>> {
         if let Some(known) = self.table.get(&key) {
             return Some(known.entry.clone());
@@ -364,7 +363,7 @@ impl Listener {
         let Some(place) = place else {
             self.crowded = true;
             self.near.forget(key);
-            let why = "no room for another association";
+            let why = "the limit of associations is reached";
             let why = io::Error::new(io::ErrorKind::QuotaExceeded, why);
             self.common.lost(&why);
             return None;
@@ -373,16 +372,16 @@ impl Listener {
         let asker = asker(account.as_ref(), from.ip());
         let associate = async move { connector.associate().await };
         let mut opening: Opening = Box::pin(asker.scope(associate));
-        // Most ways need nothing that has to be waited for, and are open at once.
+        // Most paths open without waiting.
         let way = match opening
             .as_mut()
             .poll(&mut Context::from_waker(Waker::noop()))
         {
             Poll::Ready(Ok(way)) => OnceLock::from(way),
             Poll::Ready(Err(why)) => {
-                // As if it had begun and ended.
+                // Treated as an association that started and ended.
                 self.common.end(key);
-                debug!("no way for datagrams to {target}: {why}");
+                debug!("cannot open a path for datagrams to {target}: {why}");
                 return None;
             }
             Poll::Pending => OnceLock::new(),
@@ -392,7 +391,7 @@ impl Listener {
             None => Stage::Opening(opening),
         };
         let mouth = self.near.mouth(key)?;
-        debug!("association from {from} begins with {target}");
+        debug!("association from {from} starts with {target}");
         let mut removed = None;
         if let Some(account) = &account {
             if account.is_one_user() {
@@ -432,23 +431,23 @@ impl Listener {
     }
 }
 
-/// A way that is being opened.
+/// A path that is being opened.
 type Opening = Pin<Box<dyn Future<Output = Result<BoxDatagrams, DialError>> + Send>>;
 
-/// The way back of one association: a task of few bytes, since there are many.
+/// The task of one association, which returns its replies. Kept small because there are many.
 struct Association {
     entry: Arc<Entry>,
     mouth: ClientSender,
     common: Arc<Common>,
     stage: Stage,
-    /// Ready when the user is removed. The end of all users is the end of the table.
+    /// Completes when the user is removed. The end of all users is the end of the table.
     removed: Option<Pin<Box<OwnedNotified>>>,
     key: Key,
 }
 
 enum Stage {
     Opening(Opening),
-    /// With the time at which to look whether it has been quiet for long.
+    /// With the timer of the next check for idleness.
     Open(Pin<Box<Sleep>>),
 }
 
@@ -460,7 +459,7 @@ impl Drop for Association {
 }
 
 thread_local! {
-    /// One buffer for all associations of a thread: none is held while nothing arrives.
+    /// One buffer for all associations of a thread, so that idle ones need none.
     static SCRATCH: RefCell<PacketBuf> = RefCell::new(PacketBuf::default());
 }
 
@@ -469,11 +468,11 @@ impl Future for Association {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        // Whoever lent it looks after it.
+        // A borrowed slot is managed by its owner.
         if let Hold::Own(place) = &this.entry.place
             && place.is_needed(cx)
         {
-            debug!("an association ends: its room is needed");
+            debug!("an association ends: its slot is needed");
             return Poll::Ready(());
         }
         if let Some(removed) = &mut this.removed
@@ -490,7 +489,7 @@ impl Future for Association {
                     this.stage = Stage::Open(Box::pin(sleep(this.idle())));
                 }
                 Err(why) => {
-                    debug!("no way for datagrams: {why}");
+                    debug!("cannot open a path for datagrams: {why}");
                     return Poll::Ready(());
                 }
             }
@@ -503,7 +502,7 @@ impl Future for Association {
 }
 
 impl Association {
-    /// Ready when nothing has passed for as long as the association may be idle.
+    /// Completes when the association has been idle for its timeout.
     fn watch_quiet(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let idle = self.idle();
         let Stage::Open(timer) = &mut self.stage else {
@@ -528,7 +527,7 @@ impl Association {
         }
     }
 
-    /// Brings back what has arrived; ready when the way is broken.
+    /// Returns the replies that have arrived; completes when the path has failed.
     fn bring_back(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Self {
             entry,
@@ -550,14 +549,14 @@ impl Association {
                         account.packet_down(packet.payload().len());
                     }
                     if let Err(e) = mouth.queue(packet, source, back) {
-                        trace!("datagram to {back} is lost: {e}");
+                        trace!("datagram to {back} was lost: {e}");
                     }
                 });
                 if came {
                     entry.place.touch(ambient::now());
                 }
                 if let Err(e) = mouth.flush() {
-                    trace!("datagrams to {back} are lost: {e}");
+                    trace!("datagrams to {back} were lost: {e}");
                 }
                 match received {
                     Poll::Ready(Ok(())) => {}

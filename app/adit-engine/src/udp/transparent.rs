@@ -1,8 +1,8 @@
-//! Datagrams that were on their way to somebody else.
+//! Intercepted datagrams.
 //!
-//! They have no header: where they were going is the target, and an answer leaves from the
-//! address of the party that gave it, as if that party had sent it. A socket for each such
-//! address is shared by all associations of the listener and lives as long as one of them uses it.
+//! They have no header: their original destination is the target, and a reply is sent from the address of
+//! its sender, as if that host had sent it. All associations of the listener share one socket per
+//! sender address, which is open as long as one of them uses it.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,14 +19,14 @@ use super::{Held, Key, Share};
 use crate::acceptor::leads_back;
 use crate::access::is_private;
 
-/// Addresses in whose name a listener speaks at the same time; each takes a descriptor.
+/// Maximum number of reply sockets of a listener; each takes a descriptor.
 const VOICES: usize = 4096;
-/// The same for one association.
+/// Maximum number of reply sockets of one association.
 const VOICES_EACH: usize = 8;
-/// Addresses an association has written to that it remembers, the latest ones.
+/// Maximum number of addresses that an association has sent to and remembers, the latest ones.
 const CONTACTS: usize = 1024;
 
-/// A socket that speaks in somebody's name.
+/// A socket bound to the address of a remote host, for replies in its name.
 struct Voice {
     socket: Udp,
     _held: Option<Held>,
@@ -37,20 +37,20 @@ pub struct Interception {
     socket: Arc<Taken>,
     port: u16,
     full_cone: bool,
-    /// Where voices are counted, which take a descriptor each as associations do.
+    /// The quota that reply sockets are counted against, since each takes a descriptor like an association.
     share: Option<Arc<Share>>,
     voices: Mutex<HashMap<SocketAddr, Weak<Voice>>>,
     complained: AtomicBool,
 }
 
 impl Interception {
-    /// What the system gave its socket for datagrams that wait.
+    /// Returns the receive and send buffer sizes of its socket.
     pub(crate) fn buffers(&self) -> Buffers {
         self.socket.buffers()
     }
 
-    /// What `socket`, which is bound to `port`, takes. Answers come from whom the client has
-    /// written to, or with `full_cone` from every public address.
+    /// Accepts the datagrams of `socket`, which is bound to `port`. Replies are accepted from addresses that
+    /// the client has sent to or, with `full_cone`, from every public address.
     #[must_use]
     pub fn new(socket: Taken, port: u16, full_cone: bool) -> Self {
         Self {
@@ -63,36 +63,36 @@ impl Interception {
         }
     }
 
-    /// Counts the sockets for answers among the descriptors of these associations.
+    /// Counts the reply sockets among the descriptors of these associations.
     pub(super) fn counted_by(mut self, share: Arc<Share>) -> Self {
         self.share = Some(share);
         self
     }
 
-    /// Where datagrams come from.
+    /// Returns the socket that datagrams are received on.
     pub(super) const fn socket(&self) -> &Arc<Taken> {
         &self.socket
     }
 
-    /// The association and the target of a datagram.
+    /// Returns the association and the target of a datagram.
     pub(super) fn open(
         &self,
         from: SocketAddr,
         to: Option<SocketAddr>,
     ) -> Result<(Key, Target), Broken> {
         let to = to.ok_or(Broken::Malformed(
-            "datagram: it does not say where it was going",
+            "datagram: its original destination is unknown",
         ))?;
         if to.port() == 0 {
             return Err(Broken::Malformed("port 0"));
         }
         if leads_back(to, self.port) {
-            return Err(Broken::Refused("it is meant for this listener itself"));
+            return Err(Broken::Refused("its destination is this listener itself"));
         }
         Ok((Key::Source(from), to.into()))
     }
 
-    /// The socket that speaks in the name of `source`.
+    /// Returns the socket for replies in the name of `source`.
     fn voice(&self, source: SocketAddr) -> io::Result<Arc<Voice>> {
         let mut voices = lock(&self.voices);
         if let Some(voice) = voices.get(&source).and_then(Weak::upgrade) {
@@ -117,35 +117,34 @@ impl Interception {
         Ok(voice)
     }
 
-    /// Once: what is in the way of one answer is mostly in the way of many.
+    /// Warns once: an obstacle to one reply is usually an obstacle to many.
     fn complain(&self, source: SocketAddr, why: &io::Error) {
         if !self.complained.swap(true, Ordering::Relaxed) {
             let port = source.port();
             let hint = match why.kind() {
                 io::ErrorKind::PermissionDenied => {
-                    "CAP_NET_BIND_SERVICE is missing, which the names of ports below 1024 need"
-                        .into()
+                    "CAP_NET_BIND_SERVICE is missing, which ports below 1024 require".into()
                 }
                 _ => format!(
-                    "a program of this machine that listens on UDP port {port} of all addresses \
-                     would be in the way"
+                    "another program on this machine may be listening on UDP port {port} of all \
+                     addresses"
                 ),
             };
-            warn!("cannot answer in the name of {source}: {why}; {hint} (said once)");
+            warn!("cannot reply from the address {source}: {why}; {hint} (reported once)");
         }
     }
 }
 
-/// Whom one association has written to.
+/// The addresses that one association has sent to.
 #[derive(Debug, Default)]
 pub(super) struct Contacts(Mutex<Vec<IpAddr>>);
 
 impl Contacts {
-    /// The client writes to `target`.
+    /// Records that the client sends to `target`.
     pub(super) fn note(&self, target: &Target) {
         let Host::Ip(ip) = target.host else { return };
         let mut seen = lock(&self.0);
-        // The latest stands last, so that a run of datagrams to one party costs one comparison.
+        // The latest is last, so that consecutive datagrams to one address cost one comparison.
         if let Some(at) = seen.iter().rposition(|known| *known == ip) {
             let last = seen.len() - 1;
             seen.swap(at, last);
@@ -162,11 +161,11 @@ impl Contacts {
     }
 }
 
-/// The way back of one association: each answer in the name of the party that gave it.
+/// The replies of one association, each sent in the name of its sender.
 pub(super) struct Voices {
     listener: Arc<Interception>,
     contacts: Arc<Contacts>,
-    /// The one that speaks stands last.
+    /// The reply sockets, with the current one last.
     known: Vec<(SocketAddr, Arc<Voice>)>,
 }
 
@@ -183,7 +182,7 @@ impl Voices {
         &self.contacts
     }
 
-    /// Takes an answer of `source` for the client at `back`, until [`flush`](Self::flush).
+    /// Queues a reply from `source` for the client at `back`, until [`flush`](Self::flush).
     pub(super) fn queue(
         &mut self,
         packet: &PacketBuf,
@@ -192,7 +191,7 @@ impl Voices {
     ) -> io::Result<()> {
         let Host::Ip(ip) = source.host else {
             return Err(io::Error::other(
-                "an answer from a name, not from an address",
+                "the reply has a name as source, not an address",
             ));
         };
         let source = SocketAddr::new(unmap(ip), source.port);
@@ -206,7 +205,7 @@ impl Voices {
         }
     }
 
-    /// Sends what was taken.
+    /// Sends the queued replies.
     pub(super) fn flush(&self) -> io::Result<()> {
         let last = self.known.last();
         last.map_or(Ok(()), |(_, voice)| voice.socket.flush())
@@ -228,15 +227,15 @@ impl Voices {
         Ok(())
     }
 
-    /// A server far away says who has answered. It is not believed everything: in the name of a
-    /// neighbour, or of this machine, nobody speaks whom the client has not written to.
+    /// Checks the sender of a reply, which a distant server reports and which is not fully trusted: replies
+    /// in the name of neighbors, or of this machine, are only allowed if the client has sent to them.
     fn may_speak(&self, source: SocketAddr, back: SocketAddr) -> io::Result<()> {
         let ip = source.ip();
         let wanted = self.contacts.has(ip) || (self.listener.full_cone && !is_private(ip));
         if wanted && source.port() != 0 && source.is_ipv4() == back.is_ipv4() {
             return Ok(());
         }
-        let why = format!("an answer from {source}, to whom the client has not written");
+        let why = format!("a reply from {source}, which the client has not sent to");
         Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
     }
 }

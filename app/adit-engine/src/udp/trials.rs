@@ -1,9 +1,9 @@
-//! How often keys are tried on datagrams that are nobody's.
+//! Limits on key trials for datagrams that no key opens.
 //!
-//! Where users are found by trial, a datagram of garbage costs as many openings as there are users.
-//! A source, an IPv4 address or an IPv6 /64, may have so many of those at once and so many in a
-//! second; beyond that a datagram of it is opened with the key of the user it was last known to be,
-//! or not at all.
+//! Where users are found by trial, an invalid datagram costs as many trial decryptions as there are users.
+//! Each source, an IPv4 address or an IPv6 /64, may cause a number of such datagrams in one batch and per
+//! second. Beyond that, its datagrams are only opened with the key of its last known user, if there is
+//! one.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use adit_wire::{Time, source_network};
 
-/// Datagrams of one source that are nobody's, and on which every key is tried at once.
+/// Number of invalid datagrams of one source on which all keys are tried without a pause.
 const BURST: u32 = 64;
-/// The time in which a source may have one more.
+/// Interval after which a source may send one more.
 const REFILL: Duration = Duration::from_millis(125);
-/// Sources that are remembered.
+/// Maximum number of sources that are remembered.
 const SOURCES: usize = 16_384;
 
-/// What sources have used up.
+/// The trials that sources have used.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
     sources: HashMap<IpAddr, Spent>,
@@ -27,7 +27,7 @@ pub(super) struct Trials {
 #[derive(Debug, Clone, Copy)]
 struct Spent {
     count: u32,
-    /// Up to when what was refilled is taken off the count.
+    /// Time up to which refills have been deducted from the count.
     at: Time,
 }
 
@@ -44,9 +44,9 @@ impl Spent {
 }
 
 impl Trials {
-    /// Whether every key may be tried on a datagram from `from`.
+    /// Returns true if all keys may be tried on a datagram from `from`.
     pub(super) fn may_try_all(&mut self, from: IpAddr, now: Time) -> bool {
-        // Nearly always there is nothing to look up.
+        // The common case: nothing to look up.
         if self.sources.is_empty() {
             return true;
         }
@@ -57,7 +57,7 @@ impl Trials {
         spent.count < BURST
     }
 
-    /// Every key was tried in vain on a datagram from `from`.
+    /// Records that all keys failed on a datagram from `from`.
     pub(super) fn failed(&mut self, from: IpAddr, now: Time) {
         if self.sources.len() >= SOURCES {
             self.sources.retain(|_, spent| {
@@ -65,7 +65,7 @@ impl Trials {
                 spent.count > 0
             });
             if self.sources.len() >= SOURCES {
-                // Addresses can be forged: none of them is worth more than another.
+                // Source addresses can be forged, so that no entry is worth more than another.
                 self.sources.clear();
             }
         }

@@ -1,12 +1,12 @@
-//! How long associations live.
+//! Lifetimes of associations.
 
 use std::time::Duration;
 
-/// How long associations are kept without traffic.
+/// Idle timeouts of associations.
 #[derive(Debug, Clone, Copy)]
 pub struct Ttl {
-    /// Any traffic.
+    /// Timeout of associations with any traffic.
     pub idle: Duration,
-    /// Associations that only asked for names (port 53).
+    /// Timeout of associations that only sent DNS queries (port 53).
     pub dns: Duration,
 }

@@ -182,9 +182,9 @@ fn ends_that_do_not_fit_are_named_within_seconds() {
     let back = start(&["run", &ss(at, "key=right")]);
     let none = loopback(free_port());
     for (at, keys, words) in [
-        (at, "key=wrong", "nothing has come in 3 s"),
-        (at, "key=right&crypt=aes", "nothing has come in 3 s"),
-        (none, "key=right", "nothing has come in 3 s"),
+        (at, "key=wrong", "no answer in 3 s"),
+        (at, "key=right&crypt=aes", "no answer in 3 s"),
+        (none, "key=right", "no answer in 3 s"),
         (at, "key=right&smux=1", "use `smux=2`"),
         (at, "key=right&comp=true", "use `comp=false`"),
     ] {

@@ -98,7 +98,11 @@ fn a_protocol_error_before_the_dial_ended_is_named() {
     stream.write_all(b"changed on the way").unwrap();
     let lines = back
         .process()
-        .wait_lines("ended before the dial did", 1, PATIENCE)
+        .wait_lines(
+            "the client closed before the connection was open",
+            1,
+            PATIENCE,
+        )
         .unwrap();
     assert!(
         lines[0].contains("broke its protocol: authentication failed"),

@@ -80,7 +80,7 @@ fn a_dead_server_is_named_once_and_greeted_again() {
     assert_eq!(warnings(&mut front), 1);
     let back = server(BLAKE3_AES_128, at, "");
     works(&front, &origin);
-    says(&mut front, &format!("ss://{at} is well again"));
+    says(&mut front, &format!("ss://{at} is healthy again"));
     works(&front, &origin);
     let log = front.process().log();
     assert_eq!(log.matches("well again").count(), 1, "{log}");
@@ -107,7 +107,7 @@ fn a_changed_key_is_named_once() {
         back.stop().unwrap();
         let back = server(BLAKE3_AES_128, at, "");
         works(&front, &origin);
-        says(&mut front, "is well again");
+        says(&mut front, "is healthy again");
         front.stop().unwrap();
         back.stop().unwrap();
     }

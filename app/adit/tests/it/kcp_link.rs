@@ -340,7 +340,7 @@ fn ends_that_do_not_fit_are_named_and_others_are_not() {
         (&["--crypt", "aes"][..], "answers to `crypt` salsa20 only"),
         (
             &["--crypt", "salsa20", "--key", "wrong"],
-            "`key` is another there",
+            "`key` differs there",
         ),
         (
             &["--crypt", "salsa20", "--smuxver", "2", "--nocomp"],

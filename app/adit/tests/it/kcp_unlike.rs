@@ -63,11 +63,7 @@ fn another_key_or_cipher() {
             "answers to `crypt` salsa20 only, this end has aes",
         );
         let wrong = ["--crypt", "salsa20", "--key", "wrong"];
-        hears(
-            back.addr(),
-            &wrong,
-            "whatever the cipher: `key` is another there",
-        );
+        hears(back.addr(), &wrong, "`key` differs there");
         back.stop();
     }
     hears(loopback(free_port()), &[], "nothing listens at");
@@ -90,7 +86,7 @@ fn another_smux_or_compression() {
     for back in Server::both(&origin, &["--smuxver", "2", "--nocomp=false"]) {
         let at = back.addr();
         hears(at, &["--smuxver", "1", "--nocomp=false"], "use `smuxver=2`");
-        hears(at, &["--smuxver", "2", "--nocomp"], "leave `nocomp` out");
+        hears(at, &["--smuxver", "2", "--nocomp"], "remove `nocomp`");
         back.stop();
     }
 }
@@ -115,7 +111,11 @@ fn another_correction() {
         &["--ds", "10", "--ps", "3"],
         "sends without correction, this end with correction 10+3",
     );
-    told(&none, &[], "sends without correction: done likewise");
+    told(
+        &none,
+        &[],
+        "sends without correction: this end does the same now",
+    );
     told(
         &["--ds", "5", "--ps", "2"],
         &none,

@@ -170,7 +170,7 @@ fn keys_that_others_can_change_are_told_once() {
     let told = |adit: &mut Adit, times: usize| {
         assert!(!enters(&folder, port, &["-W", "127.0.0.1:1", &place]));
         let log = adit.process().log();
-        assert_eq!(log.matches("no key lets in").count(), times, "{log}");
+        assert_eq!(log.matches("no key is accepted").count(), times, "{log}");
     };
     // At the start.
     told(&mut adit, 1);

@@ -60,7 +60,7 @@ fn a_server_that_comes_back_is_found_again() {
     let second = Ours::at(&folder, port, "");
     found_again(&front);
     some(front.addr(), "after");
-    let back = format!("ssh://127.0.0.1:{port} is well again");
+    let back = format!("ssh://127.0.0.1:{port} is healthy again");
     front.process().wait_lines(&back, 1, PATIENCE).unwrap();
     let log = front.process().log();
     assert_eq!(log.matches(&gone).count(), 1, "said once: {log}");
@@ -248,7 +248,7 @@ fn failures_are_named() {
     let at = ours.folder.path();
     fails(&hop("ann", loopback(free_port()), at), "connect to ssh://");
     let mute = format!("{}&dial=1s", hop("ann", origin.addr(), at));
-    fails(&mute, "dialogue with ssh://");
+    fails(&mute, "handshake with ssh://");
 }
 
 #[test]

@@ -404,8 +404,8 @@ fn whoever_comes_straight_to_the_port_is_refused() {
     // Nothing but the guard stands between the port and a loop.
     let all = "12345?allow_open_proxy=true&allow_private=all";
     for (scheme, why) in [
-        ("tproxy", "it is meant for this listener itself"),
-        ("redir", "no `REDIRECT` has brought this connection"),
+        ("tproxy", "its destination is this listener itself"),
+        ("redir", "no `REDIRECT` rule redirected this connection"),
     ] {
         let mut adit = gateway(&[&format!("{scheme}://:{all}")], &[]);
         for door in ["192.168.77.1:12345", "[fd77::1]:12345"] {

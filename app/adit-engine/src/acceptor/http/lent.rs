@@ -8,19 +8,19 @@ use adit_stream::lane::RelayLane;
 use adit_stream::{BoxStream, Stream, Tcp};
 use tokio::sync::oneshot;
 
-/// The connection below the codecs of an exchange. Once both directions of that have come to their
-/// end it goes back; in every other case it is closed as any stream.
+/// The connection below the codecs of an exchange. When both directions of the exchange have ended it is
+/// returned; in all other cases it is closed like any stream.
 pub(super) struct Lent {
-    /// There until it goes back.
+    /// The connection, until it is returned.
     io: Option<BoxStream>,
     ends: Ends,
     back: Option<oneshot::Sender<BoxStream>>,
-    /// All of a complete response has left.
+    /// True if all of a complete response was sent.
     flushed: bool,
 }
 
 impl Lent {
-    /// Lends `io` until `ends` are both there; then it goes `back`.
+    /// Lends `io` until both `ends` are reached; then sends it to `back`.
     pub(super) fn new(io: BoxStream, ends: Ends, back: oneshot::Sender<BoxStream>) -> Self {
         Self {
             io: Some(io),
@@ -39,13 +39,13 @@ impl Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         if let (true, Some(mut io), Some(back)) = (self.flushed, self.io.take(), self.back.take()) {
-            // A fast upload may have left a mark below which nothing is announced.
+            // A fast upload may have set a low-water mark, below which input is not reported.
             if let Some(socket) = io.bottom()
                 && socket.set_mark(1).is_err()
             {
                 return;
             }
-            // Nobody waits when the listener has ended: the connection is closed.
+            // The receiver is gone if the listener has ended; then the connection is closed.
             let _ = back.send(io);
         }
     }
@@ -55,8 +55,8 @@ impl Stream for Lent {
     fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
         let next = self.ends.request();
         let io = self.io()?;
-        // Behind the request this only looks whether the client is still there. Its next request
-        // stays where it is, and the end of the response wakes whoever waits here.
+        // Behind the request this only checks that the client is still there. Its next request stays in the
+        // buffer, and the end of the response wakes the task that waits here.
         let n = match next && io.filled().len() >= want {
             true => return Poll::Pending,
             false => ready!(io.poll_fill(cx, want))?,

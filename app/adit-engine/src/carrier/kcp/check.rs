@@ -1,4 +1,4 @@
-//! Whether a session works, and if not, what is different at the other end.
+//! Checks that a session works, and finds the settings that differ at the other end if it does not.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,29 +17,29 @@ use tracing::{debug, info, warn};
 use super::super::settings::{Streams, Terms};
 use super::trial::{self, Rounds, STEP};
 
-/// Time in which a server that understands us has answered a stream.
+/// Time within which a server with matching settings answers a stream.
 pub(super) const ANSWER: Duration = Duration::from_secs(3);
-/// The same for a session, before a stream gives up: it is said what is wrong then.
+/// The same for a session. Shorter, so that the cause is logged before a stream times out.
 const VERDICT: Duration = ANSWER.saturating_sub(Duration::from_millis(200));
-/// Time in which a server that works shows how it corrects: two of its groups, of which each sign of
-/// life brings one datagram at most. With 10+3 that takes 1.3 s.
+/// Time within which a working server reveals its error correction: two groups, of which each probe
+/// yields one datagram at most. With 10+3 shards this takes 1.3 s.
 const CORRECTION: Duration = VERDICT.saturating_mul(2);
 /// Silence after which other ciphers are tried.
 const SILENCE: Duration = Duration::from_millis(1200);
 
-/// What is known of the server.
+/// State of the knowledge about the server.
 pub(super) struct Known {
-    /// How streams are spoken with new sessions.
+    /// The stream settings for new sessions.
     streams: Mutex<Streams>,
-    /// A server has understood it.
+    /// True if a server has answered with these settings.
     understood: AtomicBool,
-    /// Told when it has become otherwise.
+    /// Notified when they have changed.
     pub(super) learnt: Notify,
-    /// The manner that was found in trials; locked while they run.
+    /// The smux settings that were found by trial. Locked while trials run.
     found: tokio::sync::Mutex<Option<Manner>>,
-    /// Other ciphers were tried since a server last understood.
+    /// True if other ciphers were tried since a server last answered.
     tried: AtomicBool,
-    /// The difference in correction was told.
+    /// True if a difference in error correction was reported.
     told: AtomicBool,
 }
 
@@ -55,17 +55,17 @@ impl Known {
         }
     }
 
-    /// smux as it is to be spoken.
+    /// Returns the smux settings to use.
     pub(super) fn smux(&self) -> adit_smux::Settings {
         self.lock().smux.clone()
     }
 
-    /// A panic elsewhere leaves it whole.
+    /// Ignores poisoning: a panic elsewhere leaves the settings intact.
     fn lock(&self) -> MutexGuard<'_, Streams> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a stream is better not begun before the first session has been checked.
+    /// Returns true if streams should wait until the first session has been checked.
     pub(super) fn is_uncertain(&self) -> bool {
         !self.understood.load(Ordering::Relaxed) && self.lock().learn()
     }
@@ -76,21 +76,21 @@ impl Known {
     }
 }
 
-/// One session under examination.
+/// One session that is being checked.
 pub(super) struct Check<'a> {
     pub(super) terms: &'a Terms,
     pub(super) known: &'a Known,
-    /// As it was typed, and where that is.
+    /// The server as configured, for messages.
     pub(super) server: &'a Target,
     pub(super) addr: SocketAddr,
     pub(super) probe: &'a Probe,
     pub(super) session: &'a Watch,
-    /// The session's smux.
+    /// The smux settings of the session.
     pub(super) smux: &'a adit_smux::Settings,
 }
 
 impl Check<'_> {
-    /// A key as it is called where it was typed.
+    /// Returns the option name in the style that was used: adit's or kcptun's.
     const fn named(&self, ours: &'static str, kcptuns: &'static str) -> &'static str {
         if self.terms.kcptun { kcptuns } else { ours }
     }
@@ -100,7 +100,7 @@ impl Check<'_> {
         packets.map_or(PacketKind::Null, |(kind, _)| *kind)
     }
 
-    /// Follows the session to its end. `checked` becomes true when it is known whether it works.
+    /// Follows the session to its end. Sends true to `checked` when it is known if the session works.
     pub(super) async fn run(&self, checked: watch::Sender<bool>) {
         let end = tokio::select! {
             end = self.session.ended() => end,
@@ -110,7 +110,7 @@ impl Check<'_> {
         let _ = checked.send(true);
     }
 
-    /// Watches the beginning.
+    /// Watches the start of the session.
     async fn observe(&self, checked: &watch::Sender<bool>) {
         let start = Instant::now();
         let (mut rounds, mut ticks, mut works) = (Rounds::default(), interval(STEP), false);
@@ -122,12 +122,12 @@ impl Check<'_> {
                 self.known.understood();
                 let _ = checked.send(true);
             }
-            // What a server answers to signs of life shows how it corrects.
+            // The answers of the server to probes reveal its error correction.
             if works && (self.compares(start.elapsed()) || start.elapsed() > CORRECTION) {
                 return;
             }
-            // One for each look, whether the last was answered or not: where answers take long, what
-            // they show comes no slower.
+            // One probe per interval, answered or not, so that a long round trip does not slow down what the
+            // answers reveal.
             if works {
                 self.session.greet();
             }
@@ -146,12 +146,14 @@ impl Check<'_> {
         }
         if let Contact::Foreign(count) = self.probe.contact() {
             let server = self.server;
-            warn!("{count} datagrams from {server} do not fit: `key` or `crypt` is another there");
+            warn!(
+                "{count} datagrams from {server} cannot be opened: `key` or `crypt` differs there"
+            );
         }
         let _ = checked.send(true);
     }
 
-    /// Nothing came: finds out why, and says it in time.
+    /// Nothing arrived: finds the cause, and reports it before streams time out.
     async fn try_others(&self, start: Instant) {
         if self.known.tried.swap(true, Ordering::Relaxed) {
             return;
@@ -166,22 +168,22 @@ impl Check<'_> {
                 let ours = self.crypt();
                 warn!("{server} answers to `crypt` {theirs} only, this end has {ours}");
             }
-            (None, true) => warn!("nothing listens at {server}: the server is down, or elsewhere"),
+            (None, true) => warn!("nothing listens at {server}: it is down, or has another port"),
             (None, false) => {
                 let unlike = match self.crypt() {
                     PacketKind::None | PacketKind::Null => "",
                     _ => ", or `crypt` is none or null",
                 };
                 warn!(
-                    "nothing has come from {server} in {:.1} s, whatever the cipher: `key` is \
-                     another there{unlike}; or it is down, or nothing gets through",
+                    "no answer from {server} with any cipher in {:.1} s: `key` differs \
+                     there{unlike}; or it is down, or UDP does not get through",
                     start.elapsed().as_secs_f32()
                 );
             }
         }
     }
 
-    /// Compares the correction of both ends, once it is known; true if nothing is left to do.
+    /// Compares the error correction of both ends once it is known; returns true if nothing is left to do.
     fn compares(&self, waited: Duration) -> bool {
         let ours = self.terms.kcp.fec.map(|fec| (fec.data, fec.parity));
         let theirs = match (self.probe.peer_corrects(), self.probe.peer_shards()) {
@@ -200,7 +202,7 @@ impl Check<'_> {
         }
         let server = self.server;
         if theirs.is_none() && self.terms.kcp.fec_follows {
-            info!("{server} sends without correction: done likewise");
+            info!("{server} sends without correction: this end does the same now");
             return true;
         }
         let shown = |fec: Option<Option<(usize, usize)>>| match fec {
@@ -209,8 +211,8 @@ impl Check<'_> {
             Some(Some((data, parity))) => format!("with correction {data}+{parity}"),
         };
         warn!(
-            "{server} sends {}, this end {}: releases of kcptun before 2022 may not stand that; \
-             set `{}` and `{}` alike",
+            "{server} sends {}, this end {}: releases of kcptun before 2022 may fail; \
+             set `{}` and `{}` to the same values",
             shown(theirs),
             shown(ours.map(Some)),
             self.named("data", "datashard"),
@@ -219,7 +221,7 @@ impl Check<'_> {
         true
     }
 
-    /// Says why a session has ended, and learns from it.
+    /// Reports why a session ended, and adopts settings accordingly.
     async fn explain(&self, end: End) {
         let server = self.server;
         let ours = Manner {
@@ -241,7 +243,7 @@ impl Check<'_> {
                 ..ours
             }),
             End::Snappy(_) | End::Protocol(_) => self.tries_manners(ours).await,
-            // It has confirmed what it did not understand, and forgotten the session over that.
+            // The server acknowledged data that it did not understand, and dropped the session for it.
             End::Below(why)
                 if why.kind() == std::io::ErrorKind::ConnectionReset
                     && !self.session.is_understood() =>
@@ -249,7 +251,7 @@ impl Check<'_> {
                 let theirs = self.tries_manners(ours).await;
                 if theirs.is_none() {
                     warn!(
-                        "{server} closes the session at once: `{}` or `{}` is another there",
+                        "{server} closes the session immediately: `{}` or `{}` differs there",
                         self.named("smux", "smuxver"),
                         self.named("comp", "nocomp"),
                     );
@@ -263,7 +265,7 @@ impl Check<'_> {
             Some(theirs) => self.learn(ours, theirs),
             None if matches!(end, End::Snappy(_) | End::Protocol(_)) => {
                 let (smux, comp) = (self.named("smux", "smuxver"), self.named("comp", "nocomp"));
-                warn!("{server}: {end}; `{smux}` or `{comp}` may be another there");
+                warn!("{server}: {end}; `{smux}` or `{comp}` may differ there");
             }
             None => info!("{server}: {end}"),
         }
@@ -271,14 +273,14 @@ impl Check<'_> {
 
     async fn tries_manners(&self, ours: Manner) -> Option<Manner> {
         let mut found = self.known.found.lock().await;
-        // Another session has just found it out, or it is no longer true.
+        // Skip the trial if another session has just found it and it is still true.
         if found.is_none_or(|theirs| theirs == ours) {
             *found = trial::manner(self.addr, self.terms, ours).await;
         }
         *found
     }
 
-    /// The server speaks otherwise: it is said, and done likewise where nobody asked for ours.
+    /// Reports that the server's settings differ, and adopts those that were not configured.
     fn learn(&self, ours: Manner, theirs: Manner) {
         let (server, mut hints) = (self.server, Vec::new());
         let mut streams = self.known.lock();
@@ -286,11 +288,11 @@ impl Check<'_> {
         if ours.version != theirs.version {
             let (a, b) = (ours.version.number(), theirs.version.number());
             let what = match learns.smux {
-                true => "done likewise".to_owned(),
+                true => "this end does the same now".to_owned(),
                 false => format!("use `{}={b}`", self.named("smux", "smuxver")),
             };
             hints.push(format!(
-                "it speaks smux version {b}, this end version {a}: {what}"
+                "it uses smux version {b}, this end version {a}: {what}"
             ));
         }
         if ours.compress != theirs.compress {
@@ -298,15 +300,19 @@ impl Check<'_> {
                 true => (
                     "compresses",
                     "does not",
-                    self.named("use `comp=true`", "leave `nocomp` out"),
+                    self.named("use `comp=true`", "remove `nocomp`"),
                 ),
                 false => (
                     "does not compress",
                     "does",
-                    self.named("leave `comp` out", "use `nocomp`"),
+                    self.named("remove `comp`", "use `nocomp`"),
                 ),
             };
-            let what = if learns.comp { "done likewise" } else { how };
+            let what = if learns.comp {
+                "this end does the same now"
+            } else {
+                how
+            };
             hints.push(format!("it {they}, this end {we}: {what}"));
         }
         let hints = hints.join("; ");

@@ -1,5 +1,5 @@
-//! `+kcp` before a hop, and `kcptun://`: a few sessions, and a stream on one of them for each
-//! connection. [`check`] finds out whether a session works, by [`trial`] of others where it does not.
+//! `+kcp` before a hop, and `kcptun://`: a few sessions, on which each connection opens a stream.
+//! [`check`] checks that a session works, by [`trial`] sessions with other settings where it does not.
 
 mod check;
 mod trial;
@@ -28,22 +28,22 @@ use crate::error::Stage;
 use crate::udp::BoxDatagrams;
 use crate::{BoxFuture, DialError};
 
-/// Silence while something waits for an acknowledgement, after which a session gets no streams.
+/// Time without an acknowledgement after which a session gets no new streams.
 const DOUBT: Duration = Duration::from_secs(1);
-/// How often a young session is asked whether something came.
+/// Interval at which a new session is checked for received data.
 const LOOK: Duration = Duration::from_millis(5);
-/// New sessions for one stream, where each ends as soon as it begins: a server that differs does that
-/// for as long as it does.
+/// Maximum number of new sessions for one stream, if each ends as soon as it starts: a server whose settings
+/// differ ends them until the settings match.
 const TRIES: u32 = 5;
-/// Those of them that follow at once: what an end has told may be all that was wrong.
+/// Number of those without a pause: the end of the first one may have revealed the right settings.
 const QUICK_TRIES: u32 = 3;
-/// Between two attempts to reach a name or a route.
+/// Pause between two attempts to resolve a name or reach a route.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Streams to one server over KCP. Whatever is asked for, they lead to that server.
+/// Streams to one server over KCP. The requested target is ignored: all streams lead to that server.
 pub struct KcpCarrier {
     far: Arc<Far>,
-    /// Age at which a session gets no new streams, and how long it may go on then.
+    /// Age at which a session gets no new streams; `linger` is how long it may continue then.
     expire: Option<Duration>,
     linger: Duration,
     deadline: Duration,
@@ -51,27 +51,27 @@ pub struct KcpCarrier {
     turn: AtomicUsize,
 }
 
-/// The server, and what is known of it.
+/// The server, and the state of the knowledge about it.
 struct Far {
     server: Target,
-    /// The last of its ports.
+    /// The last port of its range.
     last_port: u16,
     name: String,
     terms: Terms,
     known: Known,
 }
 
-/// A session, what is known of it, and since when there is one.
+/// A session with its state and its start time.
 struct Line {
     mux: Mux,
     probe: Probe,
     born: Instant,
-    /// Whether it is known if the session works, where that is found out.
+    /// Receives true when it is known if the session works; `None` if it is not checked.
     checked: Option<watch::Receiver<bool>>,
 }
 
 impl Line {
-    /// Whether it may have another stream: it goes on, and its server answers.
+    /// Returns true if the session may get another stream: it is open, and its server answers.
     fn is_usable(&self) -> bool {
         let waited = self.probe.unanswered();
         self.mux.end().is_none() && waited.is_none_or(|waited| waited < DOUBT)
@@ -80,17 +80,18 @@ impl Line {
 
 impl Drop for KcpCarrier {
     fn drop(&mut self) {
-        // For the task of `begin`, which ends with it.
+        // Wakes the task of `begin`, which ends with the carrier.
         self.far.known.learnt.notify_one();
     }
 }
 
 impl KcpCarrier {
-    /// A carrier to `server`; nothing is sent before it is needed. `name` is the hop's,
-    /// `counters` count what its sessions do.
+    /// Creates a carrier to `server`, without sending anything. `name` is the name of the hop; `counters`
+    /// count the traffic of its sessions.
     ///
     /// # Errors
-    /// The plan's key or numbers make no session.
+    ///
+    /// Returns a [`SealError`] if the plan's key or parameters are invalid.
     pub fn new(
         server: Target,
         name: String,
@@ -119,8 +120,8 @@ impl KcpCarrier {
         })
     }
 
-    /// Begins all sessions at once, so that what does not fit is told before anybody needs it, and
-    /// anew what ended because it did not.
+    /// Starts all sessions immediately, so that mismatches are reported before the first stream, and restarts
+    /// those that ended because of a mismatch.
     pub(crate) fn begin(self: &Arc<Self>) {
         let (carrier, far) = (Arc::downgrade(self), self.far.clone());
         tokio::spawn(async move {
@@ -133,7 +134,7 @@ impl KcpCarrier {
                 match failed {
                     None => far.known.learnt.notified().await,
                     Some(why) => {
-                        warn!("{why}; trying again");
+                        warn!("{why}; retrying");
                         sleep(AGAIN).await;
                     }
                 }
@@ -151,7 +152,7 @@ impl KcpCarrier {
         Ok(())
     }
 
-    /// A stream, once it is known that the server understands us.
+    /// Opens a stream, once it is known that the server understands the session.
     async fn open(&self) -> Result<SmuxStream, DialError> {
         let far = &self.far;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -162,7 +163,7 @@ impl KcpCarrier {
         self.let_expire(&mut line);
         if !line.as_ref().is_some_and(Line::is_usable) && line.take().is_some() {
             debug!(
-                "{}: a new session in place of one that is silent or over",
+                "{}: replacing a session that is silent or has ended",
                 far.name
             );
         }
@@ -172,7 +173,7 @@ impl KcpCarrier {
             if young {
                 *line = Some(far.line().await?);
             }
-            // It stays in its place: whoever gives up waiting leaves it to the others.
+            // The session stays in its slot: a caller that gives up leaves it to others.
             let Some(one) = line.as_mut() else { continue };
             if far.known.is_uncertain()
                 && let Some(checked) = &mut one.checked
@@ -190,11 +191,11 @@ impl KcpCarrier {
                     }
                     return Ok(stream);
                 }
-                // A session that ended as it began may have told how the next one goes on.
+                // The end of a session that has just started may have revealed the settings for the next one.
                 Err(why) if young && (tried >= TRIES || !far.terms.streams.learn()) => {
                     return Err(far.failed(io::Error::other(why)));
                 }
-                // Of one that is full, or out of numbers, the streams go on.
+                // The session is full or has no stream IDs left; its open streams continue.
                 Err(why) => debug!("{}: a new session is needed: {why}", far.name),
             }
             *line = None;
@@ -256,7 +257,7 @@ impl Far {
         })
     }
 
-    /// Waits for a first sign of the server; says what may be wrong if none comes.
+    /// Waits for a first answer of the server; returns an error with likely causes if there is none.
     async fn answered(
         &self,
         probe: &Probe,
@@ -275,10 +276,10 @@ impl Far {
                 let secs = ANSWER.as_secs();
                 let text = match probe.contact() {
                     Contact::Foreign(count) => format!(
-                        "{count} datagrams came that do not fit: `key` or `crypt` is another there"
+                        "{count} datagrams cannot be opened: `key` or `crypt` differs there"
                     ),
                     _ => format!(
-                        "nothing has come in {secs} s: it is down, or `key` or `crypt` is another \
+                        "no answer in {secs} s: it is down, or `key` or `crypt` differs \
                          there"
                     ),
                 };
@@ -315,11 +316,11 @@ impl Connector for KcpCarrier {
     }
 
     fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
-        Box::pin(async { Err(DialError::unsupported("KCP carries streams alone")) })
+        Box::pin(async { Err(DialError::unsupported("KCP carries only streams")) })
     }
 }
 
-/// The address of a server.
+/// Resolves the address of a server.
 pub(super) async fn address(server: &Target) -> io::Result<SocketAddr> {
     match &server.host {
         Host::Ip(ip) => Ok(SocketAddr::new(*ip, server.port)),
@@ -331,22 +332,20 @@ pub(super) async fn address(server: &Target) -> io::Result<SocketAddr> {
     }
 }
 
-/// Why a session ended before it began, with what to change where that is known.
+/// Returns the error of a session that ended at its start, with the change that helps if it is known.
 fn told(end: &End) -> io::Error {
     let hint = match end {
         End::Version { theirs, .. } => format!("; use `smux={theirs}` (kcptun: `smuxver`)"),
-        End::Compression { theirs: true } => {
-            "; use `comp=true` (kcptun: leave `nocomp` out)".into()
-        }
+        End::Compression { theirs: true } => "; use `comp=true` (kcptun: remove `nocomp`)".into(),
         End::Compression { theirs: false } => "; use `comp=false` (kcptun: `nocomp=true`)".into(),
-        End::Snappy(_) | End::Protocol(_) => "; `smux` or `comp` may be another there".into(),
+        End::Snappy(_) | End::Protocol(_) => "; `smux` or `comp` may differ there".into(),
         _ => String::new(),
     };
     io::Error::new(io::ErrorKind::InvalidData, format!("{end}{hint}"))
 }
 
-/// Says what to change when a session ends because its ends do not fit. A server acknowledges what
-/// came before it finds that out, so its streams may have begun by then.
+/// Reports a mismatch that ends a session. A server acknowledges data before it detects the mismatch, so
+/// that streams may have started by then.
 async fn tell_mismatch(name: String, session: Watch) {
     let end = session.ended().await;
     if let End::Version { .. } | End::Compression { .. } = end {
@@ -354,7 +353,7 @@ async fn tell_mismatch(name: String, session: Watch) {
     }
 }
 
-/// Closes a session that has expired, if it does not end before.
+/// Closes an expired session, if it does not end earlier.
 async fn scavenge(mux: Mux, after: Duration) {
     let session = mux.watch();
     let idle = async {

@@ -1,8 +1,8 @@
-//! Sessions that are begun only to find out with which settings a server answers.
+//! Trial sessions, which find the settings that a server answers to.
 //!
-//! kcptun says nothing when it does not understand: a packet under another key or cipher is
-//! dropped, a session with another smux or compression is closed without a word. What comes back,
-//! or does not, from sessions that differ in one thing only tells which thing it is.
+//! kcptun reports nothing about mismatches: it drops packets with another key or cipher, and closes
+//! sessions with another smux version or compression silently. Sessions that differ in one setting
+//! only reveal which one it is, by their answers.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,12 +19,12 @@ use tokio::time::{sleep, timeout};
 
 use super::super::settings::Terms;
 
-/// Between two looks at what came.
+/// Interval between two checks for answers.
 pub(super) const STEP: Duration = Duration::from_millis(50);
-/// How long an answer to a trial is waited for.
+/// Time limit for an answer to a trial.
 const LIMIT: Duration = Duration::from_millis(1300);
-/// Signs of life that a server confirms one after another before it is believed to understand
-/// them. It confirms the first in any case, and forgets the session behind it if it does not.
+/// Number of consecutive probes that a server has to confirm before it counts as understanding them. It
+/// confirms the first in any case, and then drops the session if it does not understand it.
 const ROUNDS: u32 = 5;
 
 /// Counts how often a server has confirmed everything.
@@ -32,8 +32,8 @@ const ROUNDS: u32 = 5;
 pub(super) struct Rounds(u32);
 
 impl Rounds {
-    /// Looks, and if all is confirmed sends the next sign of life; true once the server is known to
-    /// understand.
+    /// Checks for answers, and sends the next probe if all are confirmed. Returns true once the server is
+    /// known to understand.
     pub(super) fn look(&mut self, probe: &Probe, session: &Watch) -> bool {
         if session.is_understood() {
             return true;
@@ -50,7 +50,7 @@ impl Rounds {
     }
 }
 
-/// The manner of smux that the server understands, of those that `tried` is not.
+/// Finds the smux settings that the server understands, other than `tried`.
 pub(super) async fn manner(server: SocketAddr, terms: &Terms, tried: Manner) -> Option<Manner> {
     let mut trials = JoinSet::new();
     for version in [Version::V1, Version::V2] {
@@ -69,7 +69,7 @@ pub(super) async fn manner(server: SocketAddr, terms: &Terms, tried: Manner) -> 
     first(trials).await
 }
 
-/// These settings in another manner.
+/// Returns these settings with another smux version and compression.
 fn with_manner(settings: &adit_smux::Settings, manner: Manner) -> adit_smux::Settings {
     let mut settings = settings.clone();
     (settings.config.version, settings.compress) = (manner.version, manner.compress);
@@ -95,8 +95,8 @@ async fn is_understood(server: SocketAddr, kcp: Settings, smux: adit_smux::Setti
     understood
 }
 
-/// The cipher under which the server answers, of those that encrypt: what the others would send
-/// could be recognised by everybody on the way.
+/// Finds the cipher that the server answers to, among those that encrypt: probes under the others could
+/// be recognized by observers.
 pub(super) async fn crypt(server: SocketAddr, terms: &Terms) -> Option<PacketKind> {
     let (ours, key) = terms.packets.as_ref()?;
     let mut trials = JoinSet::new();
@@ -131,7 +131,7 @@ async fn answers(server: SocketAddr, kcp: Settings, smux: adit_smux::Settings) -
     heard
 }
 
-/// Whether the server's system says that nothing listens there.
+/// Returns true if the server's system reports that nothing listens there.
 pub(super) async fn is_refused(server: SocketAddr) -> bool {
     let asked = async {
         let any: IpAddr = match server {
@@ -139,7 +139,7 @@ pub(super) async fn is_refused(server: SocketAddr) -> bool {
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
         let socket = UdpSocket::bind((any, 0)).await?;
-        // Only a connected socket is told.
+        // Only connected sockets receive ICMP errors.
         socket.connect(server).await?;
         socket.send(&[0]).await?;
         socket.recv(&mut [0]).await
@@ -154,7 +154,7 @@ fn begin(server: SocketAddr, kcp: Settings, smux: adit_smux::Settings) -> Option
     Some((probe, Mux::new(Box::new(session), smux).ok()?))
 }
 
-/// Trials are no traffic: they count nowhere.
+/// Returns the settings with separate counters: trials do not count as traffic.
 fn uncounted(settings: &Settings) -> Settings {
     Settings {
         counters: Arc::default(),
@@ -162,7 +162,7 @@ fn uncounted(settings: &Settings) -> Settings {
     }
 }
 
-/// The first finding; the other trials end.
+/// Returns the first result, and ends the other trials.
 async fn first<T: Send + 'static>(mut trials: JoinSet<Option<T>>) -> Option<T> {
     while let Some(found) = trials.join_next().await {
         if let Ok(Some(found)) = found {

@@ -1,4 +1,4 @@
-//! The options of a plugin: which side we are on, and what is worn.
+//! Parsing of the plugin's options: the side and the obfuscation.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use tracing::debug;
 use super::obfs::Obfs;
 use super::{GuestError, options};
 
-/// Options that can be given, for messages.
+/// All options, for messages.
 pub(super) const OPTIONS: [&str; 8] = [
     "`obfs=NAME`",
     "`param=TEXT`",
@@ -23,7 +23,7 @@ pub(super) const OPTIONS: [&str; 8] = [
     "`client`",
 ];
 
-/// Options of other plugins that say what we do anyway, or nothing to us.
+/// Options of other plugins that are ignored, because they match the default or do not apply.
 const IDLE: [&str; 8] = [
     "fast-open",
     "mptcp",
@@ -35,7 +35,7 @@ const IDLE: [&str; 8] = [
     "TicketTimeHint",
 ];
 
-/// What the options say.
+/// Parses the options.
 pub(super) fn read(text: &str) -> Result<(Option<Role>, Obfs), GuestError> {
     let (mut side, mut obfs, mut quiet, mut named) = (None, Obfs::default(), false, false);
     for (name, value) in options::parse(text)?.iter() {
@@ -80,7 +80,7 @@ pub(super) fn read(text: &str) -> Result<(Option<Role>, Obfs), GuestError> {
                 | "Browser" | "WebServerAddr",
                 None,
             ) => return Err(wrong(&"needs a value")),
-            (idle, _) if IDLE.contains(&idle) => debug!("option `{idle}` has no meaning here"),
+            (idle, _) if IDLE.contains(&idle) => debug!("option `{idle}` is ignored"),
             _ => return Err(GuestError::Unknown(name.to_owned())),
         }
     }

@@ -1,4 +1,4 @@
-//! From a listening socket to the pump.
+//! Listening, and forwarding of connections.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,19 +19,19 @@ use tracing::{debug, info, warn};
 use super::obfs::dress;
 use super::{Dresser, GuestError, Ways};
 
-/// Time for looking up and connecting together.
+/// Time limit for lookup and connecting together.
 const DIAL: Duration = Duration::from_secs(10);
-/// Time for putting the disguise on.
+/// Time limit for the obfuscation's handshake.
 const DRESS: Duration = Duration::from_secs(10);
-/// The host program has its own, stricter idea of silence; this only bounds what it forgets.
+/// The host program has stricter timeouts; these only catch connections that it forgets.
 const LIMITS: Limits = Limits {
     idle: Duration::from_secs(3600),
     half_close_idle: Duration::from_secs(60),
 };
-/// Complaints about exhaustion are at least this far apart.
+/// Minimum interval between warnings about exhaustion.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// Listens, and forwards for ever.
+/// Listens, and forwards connections forever.
 pub(super) async fn serve(guest: Ways) -> Result<(), GuestError> {
     let sockets = bind(&guest.listen).await?;
     let places = limits::max_connections(limits::nofile());
@@ -47,12 +47,12 @@ pub(super) async fn serve(guest: Ways) -> Result<(), GuestError> {
         }
         listeners.spawn(accept_loop(socket, guest.clone(), places.clone()));
     }
-    // They end with this task, and no sooner.
+    // Dropping the set ends the tasks, so this task must not return earlier.
     while listeners.join_next().await.is_some() {}
     Ok(())
 }
 
-/// Opens all of them. A v6 wildcard takes IPv4 as well; where there is no IPv6, a v4 one will do.
+/// Binds all addresses. An IPv6 wildcard socket accepts IPv4 too; without IPv6, an IPv4 wildcard is bound.
 async fn bind(wanted: &[Target]) -> Result<Vec<TcpListener>, GuestError> {
     let v6_any = |target: &&Target| target.host == Host::Ip(Ipv6Addr::UNSPECIFIED.into());
     let v4_any = |target: &&Target| target.host == Host::Ip(Ipv4Addr::UNSPECIFIED.into());
@@ -112,17 +112,17 @@ async fn accept_loop(socket: TcpListener, guest: Arc<Ways>, places: Arc<Semaphor
                 }
                 Err(_) => "too many connections are open: closing new ones".to_owned(),
             },
-            Turn::Exhausted(e) => format!("accepting connections: {e}"),
+            Turn::Exhausted(e) => format!("cannot accept connections: {e}"),
         };
         if complained.is_none_or(|at| at.elapsed() >= QUIET) {
             complained = Some(Instant::now());
-            warn!("{complaint} (said once in {} s)", QUIET.as_secs());
+            warn!("{complaint} (reported once in {} s)", QUIET.as_secs());
         }
     }
 }
 
 impl Ways {
-    /// From an accepted connection to its end. A failure is a reset on both sides.
+    /// Forwards an accepted connection to its end. On failure both sides are reset.
     async fn forward(&self, near: Tcp) -> io::Result<()> {
         let (mut near, far) = match &self.dresser {
             Dresser::Client(obfs) => {
@@ -147,7 +147,10 @@ impl Ways {
             }
         };
         let outcome = relay(&mut *near, &mut *far, &LIMITS, &Meter::default()).await;
-        debug!("{} bytes from near, {} from far", outcome.up, outcome.down);
+        debug!(
+            "{} bytes from the local side, {} from the remote side",
+            outcome.up, outcome.down
+        );
         match outcome.end {
             End::Finished => Ok(()),
             End::Idle => Err(io::ErrorKind::TimedOut.into()),

@@ -1,4 +1,4 @@
-//! How the connection between the two plugins is disguised.
+//! Obfuscation of the connection between the two plugins.
 
 use std::fmt;
 use std::io;
@@ -17,13 +17,13 @@ use adit_wire::Target;
 use crate::acceptor::{Inbound, Rejects, Seen, undress};
 use crate::{AcceptError, Place};
 
-/// How many bytes of a request stand in its URL at least: those of a Shadowsocks header.
+/// Minimum number of request bytes that are encoded in the URL: those of a Shadowsocks header.
 const URL_BYTES: usize = 30;
 
-/// A disguise as it is asked for.
+/// The configuration of an obfuscation.
 pub(super) struct Obfs {
     pub(super) kind: ObfsKind,
-    /// What a server does with clients that do not wear it.
+    /// A server's handling of clients without the obfuscation.
     pub(super) strangers: Strangers,
     pub(super) param: ObfsParam,
     pub(super) key: Secret<String>,
@@ -47,17 +47,17 @@ impl Default for Obfs {
 }
 
 impl Obfs {
-    /// All names, for error messages.
+    /// Returns all names, for error messages.
     pub(super) fn names() -> String {
         ObfsKind::ALL.map(|kind| format!("`{kind}`")).join(", ")
     }
 
-    /// The key of the TLS forms: that of a cipher with 16 bytes of key.
+    /// Derives the key of the TLS variants, which is that of a cipher with a key of 16 bytes.
     fn derived(&self) -> Secret<Vec<u8>> {
         StreamKind::None.key_from_password(self.key.expose().as_bytes())
     }
 
-    /// What a client's connections to `server` share.
+    /// Creates the state that a client's connections to `server` share.
     pub(super) fn client(&self, server: &Target) -> Result<ClientState, ParamError> {
         self.check()?;
         let key = self.derived();
@@ -73,7 +73,7 @@ impl Obfs {
         ClientState::new(&settings, &mut Chance)
     }
 
-    /// What a server's connections share.
+    /// Creates the state that a server's connections share.
     pub(super) fn server(&self) -> Result<Disguised, ParamError> {
         self.check()?;
         let key = self.derived();
@@ -93,7 +93,7 @@ impl Obfs {
         })
     }
 
-    /// Without a key everyone could dress like that.
+    /// Checks that a key is set where one is required. Without it anyone could use the obfuscation.
     fn check(&self) -> Result<(), ParamError> {
         let keyed = self.kind.overhead() > 0;
         if keyed && self.key.expose().is_empty() {
@@ -109,7 +109,7 @@ impl fmt::Debug for Obfs {
     }
 }
 
-/// Puts the disguise on a connection to the server's plugin.
+/// Performs the client's side of the obfuscation.
 pub(super) async fn dress(state: &ClientState, mut io: Tcp) -> io::Result<BoxStream> {
     if state.kind() == ObfsKind::Plain {
         return Ok(Box::new(io));
@@ -124,7 +124,7 @@ pub(super) async fn dress(state: &ClientState, mut io: Tcp) -> io::Result<BoxStr
     Ok(Box::new(Layered::new(io, seal, open)))
 }
 
-/// The disguise of a server's connections.
+/// The obfuscation of a server's connections.
 #[derive(Clone)]
 pub(super) struct Disguised {
     state: ServerState,
@@ -132,7 +132,8 @@ pub(super) struct Disguised {
 }
 
 impl Disguised {
-    /// Takes the disguise off. Whoever does not wear it is left to the policy; that can last.
+    /// Performs the server's side of the obfuscation. Other peers are handled by the reject policy, which may
+    /// take long.
     pub(super) async fn undress(
         &self,
         mut io: Tcp,

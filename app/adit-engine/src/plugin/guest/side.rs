@@ -1,16 +1,16 @@
-//! Which side of the tunnel we are on, where no option says so.
+//! Detection of the side of the tunnel, where no option states it.
 //!
-//! SIP003 gives a plugin the same four variables on both sides. They mean:
+//! SIP003 sets the same four variables on both sides. They mean:
 //!
 //! | | `SS_REMOTE` | `SS_LOCAL` |
 //! |---|---|---|
-//! | client | another machine, as a rule | a free port, ours to listen on |
-//! | server | this machine, ours to listen on | where the host listens |
+//! | client | usually another machine | a free port to listen on |
+//! | server | this machine, to listen on | the address that the host listens on |
 //!
-//! So several addresses at once, or all of them (`0.0.0.0`), are a server's; an address that is not
-//! of this machine is a client's. What is left is a remote side on this very machine: there the
-//! host of a server listens at `SS_LOCAL` within moments, and nobody ever does on a client, since
-//! we would.
+//! Therefore several addresses, or a wildcard (`0.0.0.0`), are those of a server, and an address of
+//! another machine is that of a client. What remains is a remote address of this machine: there the
+//! host of a server listens on `SS_LOCAL` within moments, whereas on a client nothing does, because
+//! that would be the plugin.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -20,22 +20,22 @@ use adit_wire::{Host, Role, Target};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long a server's host may take until it listens.
+/// Maximum time until a server's host listens.
 const MOMENTS: Duration = Duration::from_secs(1);
-/// After this long, somebody who serves at the remote address is the server that we lead to.
+/// Time after which a listener on the remote address counts as the server that a client connects to.
 const SOON: Duration = Duration::from_millis(50);
-/// Between two looks.
+/// Interval between two checks.
 const PAUSE: Duration = Duration::from_millis(5);
-/// A look at a port of this machine takes no time.
+/// Time limit of a check; connecting to a port of this machine takes no time.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What the form of the addresses tells alone.
+/// Determines the side by the form of the addresses alone.
 pub(super) fn by_form(remotes: &[Target]) -> Option<Role> {
     let any = |target: &Target| matches!(target.host, Host::Ip(ip) if ip.is_unspecified());
     (remotes.len() > 1 || remotes.iter().any(any)).then_some(Role::Server)
 }
 
-/// What the addresses tell when they are looked at.
+/// Determines the side by trying the addresses.
 pub(super) async fn by_looking(remote: &Target, local: &Target) -> Role {
     let ours: Vec<SocketAddr> = addresses(remote)
         .await
@@ -69,7 +69,7 @@ async fn addresses(target: &Target) -> Vec<SocketAddr> {
     }
 }
 
-/// Whether a socket can be bound there; any port will do, so nobody is in the way.
+/// Returns true if a socket can be bound to the IP address. Uses any port, so that nothing conflicts.
 fn is_ours(addr: &SocketAddr) -> bool {
     let socket = if addr.is_ipv4() {
         TcpSocket::new_v4()
@@ -80,11 +80,11 @@ fn is_ours(addr: &SocketAddr) -> bool {
     socket.is_ok_and(|socket| socket.bind(any_port).is_ok())
 }
 
-/// Whether somebody takes connections there.
+/// Returns true if a connection to any of the addresses is accepted.
 async fn anyone(addrs: &[SocketAddr]) -> bool {
     for addr in addrs {
         if let Ok(Ok(stream)) = timeout(LOOK, TcpStream::connect(addr)).await {
-            // A free port can be chosen as our own: then we have called ourselves.
+            // A free port may be chosen as the local one: then the socket has connected to itself.
             let own = stream.local_addr().is_ok_and(|own| own == *addr);
             if !own {
                 return true;
@@ -126,13 +126,13 @@ mod tests {
         let somebody = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let taken: Target = somebody.local_addr().unwrap().into();
         let (one, other): (Target, Target) = (free().await.into(), free().await.into());
-        // Another machine (RFC 5737).
+        // An address of another machine (RFC 5737).
         let far = "192.0.2.1:443".parse().unwrap();
         assert_eq!(by_looking(&far, &one).await, Role::Client);
         assert_eq!(by_looking(&one, &taken).await, Role::Server);
         assert_eq!(by_looking(&taken, &one).await, Role::Client);
         assert_eq!(by_looking(&one, &other).await, Role::Client);
-        // A host that is late.
+        // A host that starts to listen late.
         let late = other.clone();
         let host = tokio::spawn(async move {
             sleep(Duration::from_millis(200)).await;

@@ -127,7 +127,7 @@ fn as_a_plugin_adit_says_what_it_cannot_do() {
         ),
         ("obfs=go_quiet;client", public, 3, "go_quiet needs a key"),
         ("server\\", public, 3, "in the middle of an escape"),
-        ("client", "0.0.0.0:443", 3, "leave the option `client` away"),
+        ("client", "0.0.0.0:443", 3, "remove the option `client`"),
         (
             "server",
             "192.0.2.1:443",

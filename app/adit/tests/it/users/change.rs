@@ -157,7 +157,7 @@ impl Server {
     /// Returns as soon as it is said that a text was not taken over; gives all that was said.
     fn refuse(&mut self, text: &str, times: usize) -> String {
         self.file.say(text);
-        let refused = "was not taken over, the users stay as they were";
+        let refused = "was not reloaded, the current users stay in use";
         let process = self.adit.process();
         process.wait_lines(refused, times, PATIENCE).unwrap();
         process.log()
@@ -273,7 +273,7 @@ fn a_broken_file_changes_nothing() {
     ];
     for (times, (text, place)) in (1..).zip(&broken) {
         let log = server.refuse(text, times);
-        let said = log.rsplit("was not taken over").next().unwrap();
+        let said = log.rsplit("was not reloaded").next().unwrap();
         assert!(said.contains(place), "{place} is not in {said}\nfor {text}");
         for (_, key) in ring.users {
             assert!(!log.contains(key), "a key in the log");
@@ -288,7 +288,7 @@ fn a_broken_file_changes_nothing() {
     // It is said once for each text.
     std::fs::remove_file(server.file.path()).unwrap();
     let process = server.adit.process();
-    let refused = "was not taken over";
+    let refused = "was not reloaded";
     process
         .wait_lines(refused, broken.len() + 1, PATIENCE)
         .unwrap();
