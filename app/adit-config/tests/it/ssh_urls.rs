@@ -294,13 +294,13 @@ fn what_is_shown_has_no_secrets_in_it() {
     let drawn = explain(&plan);
     for line in [
         "  ● ssh://127.0.0.1:2222",
-        "  │   SSH, compressed; streams alone; lets in 1 user by password",
-        "  │   host key hk; asked whether alive after 30s",
-        "  │   limits: handshake 2m, dial 10s, idle 1h, half-closed 2m, connections by the \
+        "  │   SSH, compressed; streams only; accepts 1 user by password",
+        "  │   host key hk; keepalive after 30s",
+        "  │   limits: handshake 2m, dial 10s, idle 1h, half-closed 2m, connections up to the \
          descriptor limit",
         "  │   access: public destinations",
-        "  ○ hop 1: ssh://h:22  (as u by key ~/k, password, aes256-gcm@openssh.com; hosts of \
-         /home/u/.ssh/known_hosts; 1 connection kept; UDP in a connection; dial 10s)",
+        "  ○ hop 1: ssh://h:22  (as u by key ~/k, password, aes256-gcm@openssh.com; hosts in \
+         /home/u/.ssh/known_hosts; 1 connection kept open; UDP in a connection; dial 10s)",
         "  UDP     not offered",
         "  splice  no: ssh://127.0.0.1:2222 seals every byte",
     ] {

@@ -259,11 +259,11 @@ fn it_is_drawn() {
 route route1
   ● ssr://127.0.0.1:1
   │   aes-256-ctr, frames of auth_aes128_fast in http_simple, or none; TCP and UDP; without the key: 1 redirection, else silence
-  │   2 users, told apart by id
-  │   limits: handshake 10s, dial 10s, idle 1h, half-closed 2m, connections by the descriptor limit, UDP idle 5m
+  │   2 users, identified by id
+  │   limits: handshake 10s, dial 10s, idle 1h, half-closed 2m, connections up to the descriptor limit, UDP idle 5m
   │   access: public destinations
   ▼
-  ○ hop 1: ssr://a.example:2  (none, frames of auth_chain_a in go_quiet as bing.com; first bytes waited for 250ms; UDP +141 bytes; dial 10s)
+  ○ hop 1: ssr://a.example:2  (none, frames of auth_chain_a in go_quiet as bing.com; waits 250ms for first bytes; UDP +141 bytes; dial 10s)
   ▼
   ◎ target
   UDP     passes, 1331 bytes of payload in a packet of 1500
