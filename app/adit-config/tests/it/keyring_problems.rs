@@ -23,7 +23,7 @@ fn what_is_wrong_in_a_file_of_users_has_its_line() {
         (
             format!("{{\"alice\": \"{ALICE}\",\n\"alice\": \"{BOB}\"}}"),
             2,
-            "user `alice` is there twice",
+            "user `alice` is defined twice",
         ),
         (
             format!("# x\nalice:{ALICE}\nbob:{}\n", ALICE.trim_end_matches('=')),

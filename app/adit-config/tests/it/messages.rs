@@ -15,11 +15,11 @@ fn an_open_proxy_is_refused() {
     says(
         &["mixed://:1080"],
         "
-error: refusing to be an open proxy: everyone who reaches this address could use it
+error: refusing to be an open proxy: everyone who can reach this address could use it
  --> argument 1, column 9
   | mixed://:1080
   |         ^^^^^ not a loopback address, and no users
-  = help: for this machine alone: `mixed://127.0.0.1:1080`
+  = help: for this machine only: `mixed://127.0.0.1:1080`
   = help: for users: `USER:PASSWORD@` before the host, or `?users=@FILE`
   = help: for everyone: `?allow_open_proxy=true`",
     );
@@ -45,22 +45,22 @@ fn a_transparent_listener_for_everyone_is_refused() {
     says(
         &["redir://:12345"],
         "
-error: refusing to serve everyone: a transparent listener asks for no password
+error: refusing to serve everyone: a transparent listener has no passwords
  --> argument 1, column 9
   | redir://:12345
   |         ^^^^^^ not a loopback address
   = help: for this machine's own traffic: `redir://127.0.0.1:12345`
-  = help: for everyone whose traffic the firewall turns here: `?allow_open_proxy=true`",
+  = help: for everyone whose traffic the firewall redirects here: `?allow_open_proxy=true`",
     );
     says(
         &["tproxy://0.0.0.0:1"],
         "
-error: refusing to serve everyone: a transparent listener asks for no password
+error: refusing to serve everyone: a transparent listener has no passwords
  --> argument 1, column 10
   | tproxy://0.0.0.0:1
   |          ^^^^^^^^^ not a loopback address
-  = help: `tproxy://127.0.0.1:1` serves a gateway too: `TPROXY --on-ip 127.0.0.1`
-  = help: for everyone whose traffic the firewall turns here: `?allow_open_proxy=true`",
+  = help: `tproxy://127.0.0.1:1` also works on a gateway: `TPROXY --on-ip 127.0.0.1`
+  = help: for everyone whose traffic the firewall redirects here: `?allow_open_proxy=true`",
     );
     for scheme in ["redir", "tproxy"] {
         let url = format!("{scheme}://[::]:1?allow_open_proxy=true");
@@ -336,17 +336,17 @@ fn parts_that_are_missing_or_too_many() {
         ("mixed://u:@127.0.0.1:1", "the password is empty"),
         (
             "http://a%3Ab:p@127.0.0.1:1",
-            "a user of HTTP Basic cannot hold a colon",
+            "a user name for HTTP Basic cannot contain a colon",
         ),
         ("tcp://:1", "the target is missing"),
         ("tcp://:1/a", "not a target"),
-        ("tcp://:1/a:0", "a target has no port 0"),
+        ("tcp://:1/a:0", "the port of a target cannot be 0"),
         ("tcp://u@:1/a:1", "`tcp://` has no users"),
         ("redir://u@127.0.0.1:1", "`redir://` has no users"),
         ("tproxy://127.0.0.1:1/a:1", "`tproxy://` has no target"),
         (
             "tproxy://127.0.0.1:0",
-            "a transparent listener has no port 0",
+            "the port of a transparent listener cannot be 0",
         ),
         ("redir://127.0.0.1:1?udp=true", "unknown key `udp`"),
         ("ss://:1", "method and key are missing"),
@@ -361,7 +361,7 @@ fn parts_that_are_missing_or_too_many() {
         ),
         (
             "ss://none:@:1?tcp=false&udp=false",
-            "neither TCP nor UDP is left to listen on",
+            "both TCP and UDP are off",
         ),
         (
             "mixed://u:p@127.0.0.1:1?socks4=true",
@@ -377,11 +377,11 @@ fn parts_that_are_missing_or_too_many() {
         ("http://h:0", "a server has no port 0"),
         (
             "http://a%3Ab:p@h:1",
-            "a user of HTTP Basic cannot hold a colon",
+            "a user name for HTTP Basic cannot contain a colon",
         ),
         ("socks4a://u:p@h:1", "SOCKS4a has no passwords"),
-        ("socks4a://a%00b@h:1", "not a user for SOCKS4a"),
-        ("direct://h", "`direct://` stands alone"),
+        ("socks4a://a%00b@h:1", "not a valid user for SOCKS4a"),
+        ("direct://h", "`direct://` has no other parts"),
         (
             "mixed://h:1",
             "`mixed://` is a listener, it cannot be a hop",

@@ -53,7 +53,7 @@ fn users_come_from_a_file_too() {
     assert_eq!(users, [("me", "x"), ("anna", "a:b"), ("bert", "c")]);
 
     for (text, title) in [
-        ("me:y\n", "user `me` is there twice"),
+        ("me:y\n", "user `me` is defined twice"),
         ("anna\n", "line 1 of `/u` is not `user:password`"),
         (":x\n", "line 1 of `/u` is not `user:password`"),
         ("# nobody\n", "no user in `/u`"),

@@ -217,7 +217,7 @@ fn mistakes_are_named() {
         ),
         ("ssh://u:p@h:0", "a server has no port 0"),
         ("ssh://u:p@h/x", "`ssh://` has no target"),
-        ("ssh://u:p@h?udp=true", "SSH carries no UDP"),
+        ("ssh://u:p@h?udp=true", "SSH does not carry UDP"),
         ("ssh://u:p@h?agent=true", "there is no agent to ask"),
         ("ssh://u:p@h?sessions=65", "at most 64 connections"),
         (
@@ -250,7 +250,7 @@ fn mistakes_are_named() {
     let pinned = format!("ssh://u:p@h?host_key={PIN}&strict=accept-new");
     let text = mistakes(&[NEAR, &pinned], &cabinet);
     assert!(
-        text.contains("`strict` says nothing beside `host_key`"),
+        text.contains("`strict` has no effect with `host_key`"),
         "{text}"
     );
     for (url, part) in [
@@ -264,7 +264,7 @@ fn mistakes_are_named() {
         ("ssh://:2222?authorized_keys=@/none", "cannot read `/none`"),
         (
             &format!("ssh://u:p@:1?host_key={PIN}"),
-            "a listener needs its private key",
+            "a listener needs a private key",
         ),
         ("ssh://u:p@:1?key=@/k", "is a key of the hop role"),
         ("ssh+kcp://u:p@:1", "`kcp` does not carry `ssh`"),
