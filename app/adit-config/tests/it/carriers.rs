@@ -179,7 +179,10 @@ fn what_is_udp_of_a_dialect_stays_in_the_tunnel() {
     };
     assert!(!proxy.udp && proxy.socks5);
     let why = shown(words(&["ss+kcp://aes-128-gcm:a@:1?plugin=x"]));
-    assert!(why.contains("a plugin cannot be combined with KCP"), "{why}");
+    assert!(
+        why.contains("a plugin cannot be combined with KCP"),
+        "{why}"
+    );
     let why = shown(words(&["ss+kcp://aes-128-gcm:a@:1?tcp=false"]));
     assert!(why.contains("`tcp=false` turns them off"), "{why}");
 }
@@ -281,7 +284,10 @@ fn a_key_in_two_spellings_is_written_twice() {
         ("data=1&datashard=1", "`data` is written twice"),
         ("smuxver=1&mtu=1200&smux=1", "`smux` is written twice"),
         ("scavengettl=1&linger=1", "`linger` is written twice"),
-        ("comp=true&nocomp=true", "`comp` and `nocomp` set the same option"),
+        (
+            "comp=true&nocomp=true",
+            "`comp` and `nocomp` set the same option",
+        ),
     ] {
         for url in ["kcptun://k@h:1", "tcp+kcp://h:1"] {
             let why = said(&format!("{url}?{keys}"));

@@ -333,5 +333,8 @@ fn a_plugin_is_carried_and_never_lost() {
     let why = problem(&["mixed://127.0.0.1:0", &format!("ssr://{folded}")]);
     assert!(why.contains("a link of this form names no plugin"), "{why}");
     let why = problem(&[&url.replacen("ssr", "ssr+kcp", 1)]);
-    assert!(why.contains("a plugin cannot be combined with KCP"), "{why}");
+    assert!(
+        why.contains("a plugin cannot be combined with KCP"),
+        "{why}"
+    );
 }
