@@ -367,7 +367,7 @@ fn defaults_are_those_of_the_scheme() {
     let plan = words(&["tcp://127.0.0.1:0", "kcptun://h:1"]).unwrap();
     let told = format!("{:?}", plan.warnings);
     assert!(
-        told.contains("kcptun's default, which everybody knows"),
+        told.contains("kcptun's default, which is public"),
         "{told}"
     );
 }
@@ -377,9 +377,9 @@ fn what_excludes_each_other_is_a_problem() {
     for (url, words) in [
         (
             "kcptun://k@h:1?crypt=null&kcp9=true",
-            "`kcp9` seals with the cipher, and `null` is none",
+            "`kcp9` needs a cipher, and `null` is not one",
         ),
-        ("udp+fec://h:1?crypt=null&kcp9=true", "`null` is none"),
+        ("udp+fec://h:1?crypt=null&kcp9=true", "`null` is not one"),
         (
             "tcp+kcp://h:1?key=k&qpp=true",
             "`qpp` is for ciphers of kcptun",

@@ -148,7 +148,7 @@ error: the port is not a number from 0 to 65535
  --> adit.toml:2:10
 2 | listen = \"http://127.0.0.1:***\"
   |          ^^^^^^^^^^^^^^^^^^^^^^
-  = help: `@`, `?` and `#` in a secret are written `%40`, `%3F` and `%23`"
+  = help: in a secret, write `@`, `?` and `#` as `%40`, `%3F` and `%23`"
     );
 }
 
@@ -162,7 +162,7 @@ fn wrong_shapes_are_named() {
         ("[route.a]\n", "route `a` does not listen"),
         (
             "[route.\"a b\"]\nlisten = 'http://127.0.0.1:1'\n",
-            "not a name for a route",
+            "not a valid name for a route",
         ),
         (
             "[route.a]\nlisten = 1\n",

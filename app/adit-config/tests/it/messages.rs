@@ -116,7 +116,7 @@ error: unknown scheme `ss+quic`
  --> argument 2, column 1
   | ss+quic://h:1
   | ^^^^^^^ there is no carrier `quic`
-  = help: carriers: `kcp` for every dialect, `fec` for `udp`; plugins by `?plugin=`",
+  = help: carriers: `kcp` for every dialect, `fec` for `udp`; for plugins write `?plugin=`",
     );
     says(
         &[NEAR, "ss+fec://h:1"],
@@ -125,7 +125,7 @@ error: unknown scheme `ss+fec`
  --> argument 2, column 1
   | ss+fec://h:1
   | ^^^^^^ `fec` does not carry `ss`
-  = help: there are `udp+fec`",
+  = help: it carries `udp+fec`",
     );
 }
 
@@ -183,7 +183,7 @@ error: the key has the wrong length
 error: `2022-blake3-chacha20-poly1305` has no identity headers
  --> argument 2, column 36
   | ss://2022-blake3-chacha20-poly1305:***@h:8388
-  |                                    ^^^ it takes one key
+  |                                    ^^^ it has a single key
   = help: the AES methods have them (SIP023): `2022-blake3-aes-256-gcm`",
     );
     says(
@@ -282,7 +282,10 @@ error: bad value for `plugin_mode`
                 told.contains(&format!("error: unknown key `{name}`")),
                 "{told}"
             );
-            assert!(told.contains("another way than the link says"), "{told}");
+            assert!(
+                told.contains("in a different form than the link says"),
+                "{told}"
+            );
         }
     }
     let slip = shown(words(&[
@@ -353,11 +356,11 @@ fn parts_that_are_missing_or_too_many() {
         ("ss://aes-128-gcm:@@:1", "cannot read ``"),
         ("ss://aes-128-gcm:@:1", "the password is empty"),
         ("ss://rc4-md5:@:1", "the password is empty"),
-        ("socks4a://h:1", "`socks4a://` cannot listen"),
-        ("direct://", "`direct://` cannot listen"),
+        ("socks4a://h:1", "`socks4a://` cannot be a listener"),
+        ("direct://", "`direct://` cannot be a listener"),
         (
             "ss://rc4-md5:p@:1?users=@users",
-            "`rc4-md5` cannot tell users apart",
+            "`rc4-md5` cannot distinguish users",
         ),
         (
             "ss://none:@:1?tcp=false&udp=false",
@@ -374,7 +377,7 @@ fn parts_that_are_missing_or_too_many() {
     for (url, title) in [
         ("http://:1", "the host is missing"),
         ("http://h", "the port is missing"),
-        ("http://h:0", "a server has no port 0"),
+        ("http://h:0", "the port of a server cannot be 0"),
         (
             "http://a%3Ab:p@h:1",
             "a user name for HTTP Basic cannot contain a colon",
@@ -384,11 +387,11 @@ fn parts_that_are_missing_or_too_many() {
         ("direct://h", "`direct://` has no other parts"),
         (
             "mixed://h:1",
-            "`mixed://` is a listener, it cannot be a hop",
+            "`mixed://` is a listener and cannot be a hop",
         ),
         (
             "tproxy://h:1",
-            "`tproxy://` is a listener, it cannot be a hop",
+            "`tproxy://` is a listener and cannot be a hop",
         ),
         (&long, "user `u` is too long for SOCKS5"),
     ] {

@@ -24,8 +24,8 @@ pub enum Datagrams {
 const ADDRESS: usize = 7;
 
 impl Hop {
-    /// Returns the support for datagrams. [`Hop::Reject`] counts as passing them: it refuses requests,
-    /// not UDP.
+    /// Returns the support for datagrams. [`Hop::Reject`] counts as passing them: it refuses every
+    /// request anyway.
     #[must_use]
     pub fn datagrams(&self) -> Datagrams {
         let packets = |overhead| Datagrams::Packets { overhead };

@@ -151,7 +151,7 @@ impl Hop {
         }
     }
 
-    /// True if UDP can pass. [`Hop::Reject`] counts as passing it: it refuses requests, not UDP.
+    /// True if UDP can pass. [`Hop::Reject`] counts as passing it: it refuses every request anyway.
     #[must_use]
     pub fn carries_udp(&self) -> bool {
         self.datagrams() != Datagrams::Stopped
