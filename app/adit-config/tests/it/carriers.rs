@@ -191,7 +191,7 @@ fn what_is_udp_of_a_dialect_stays_in_the_tunnel() {
 fn ports_are_those_of_udp() {
     let kcp = "ss+kcp://aes-128-gcm:a@:9";
     let clash = shown(words_both(kcp, "udp://:9/h:1"));
-    assert!(clash.contains("want the same port"), "{clash}");
+    assert!(clash.contains("use the same port"), "{clash}");
     assert!(words_both(kcp, "tcp://:9/h:1").is_ok());
 }
 
@@ -366,10 +366,7 @@ fn defaults_are_those_of_the_scheme() {
     }
     let plan = words(&["tcp://127.0.0.1:0", "kcptun://h:1"]).unwrap();
     let told = format!("{:?}", plan.warnings);
-    assert!(
-        told.contains("kcptun's default, which is public"),
-        "{told}"
-    );
+    assert!(told.contains("kcptun's default, which is public"), "{told}");
 }
 
 #[test]
@@ -418,7 +415,7 @@ fn a_listener_has_every_port_of_a_range() {
     assert_eq!((one.addr.port, kcp(one.carried).last_port), (7, 7));
     let clash = shown(words_both("kcptun://k@:5-9/t:80", "udp://:9/h:1"));
     assert!(clash.contains("`kcptun://:5-9/t:80` and"), "{clash}");
-    assert_eq!(clash.matches("want the same port").count(), 1, "{clash}");
+    assert_eq!(clash.matches("use the same port").count(), 1, "{clash}");
 }
 
 #[test]

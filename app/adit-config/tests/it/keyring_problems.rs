@@ -242,15 +242,15 @@ error: user `bob` has the identity key of the server
     for (rest, title) in [
         (
             "[route.a.users]\n".to_owned(),
-            "a listener has 1 to 1000000 users",
+            "a listener must have 1 to 1000000 users",
         ),
         (
             "users = 1\n".to_owned(),
-            "`users` is a table of `NAME = \"KEY\"`",
+            "`users` must be a table of `NAME = \"KEY\"`",
         ),
         (
             "users = { a = 1 }\n".to_owned(),
-            "the key of a user is a string",
+            "the key of a user must be a string",
         ),
         ("users.a = '@no'\n".to_owned(), "cannot read `no`"),
         (
@@ -259,7 +259,7 @@ error: user `bob` has the identity key of the server
         ),
         (
             "relay = 1\n".to_owned(),
-            "`relay` is a list of `{ server, port, psk }`",
+            "`relay` must be a list of `{ server, port, psk }`",
         ),
         ("relay = []\n".to_owned(), "a relay without servers"),
         (
@@ -291,7 +291,7 @@ error: user `bob` has the identity key of the server
         let problems = table(&text).unwrap_err();
         assert_eq!(
             problems[0].title,
-            "these keys belong to the one `ss://` listener of the route"
+            "these keys need a route with exactly one `ss://` listener"
         );
     }
     let both = format!(

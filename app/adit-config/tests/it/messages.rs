@@ -405,11 +405,11 @@ fn chains_that_make_no_sense() {
     for (chain, title) in [
         (
             ["direct://", "http://h:1"],
-            "`direct://` beside other hops says nothing",
+            "`direct://` has no effect with other hops",
         ),
         (
             ["http://h:1", "reject://"],
-            "`reject://` beside other hops says nothing",
+            "`reject://` has no effect with other hops",
         ),
     ] {
         let problems = words(&[NEAR, chain[0], chain[1]]).unwrap_err();
@@ -421,12 +421,12 @@ fn chains_that_make_no_sense() {
 error: UDP from `udp://:53/8.8.8.8:53` cannot pass `http://h:1`
  --> argument 1, column 7
   | udp://:53/8.8.8.8:53
-  |       ^^^ UDP comes in here
+  |       ^^^ this listener accepts UDP
   = help: `ss` and `socks5` hops carry UDP",
     );
     says(
         &[],
-        "error: no endpoint to listen on\n  = help: begin with `mixed://127.0.0.1:1080`",
+        "error: no endpoint to listen on\n  = help: start with `mixed://127.0.0.1:1080`",
     );
 }
 

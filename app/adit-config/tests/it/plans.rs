@@ -309,8 +309,8 @@ fn options_build_routes() {
     let late = [forward("http://a:1"), listen("http://127.0.0.1:3")];
     assert_eq!(
         shown(Plan::from_args_with(&late, &MemorySources::default())),
-        "error: a hop before any listener\n --> argument 1, column 1\n  | http://a:1\n  | ^^^^\n  \
-         = help: `-L URL` begins a route, `-F URL` adds a hop to it"
+        "error: a hop before the first listener\n --> argument 1, column 1\n  | http://a:1\n  | ^^^^\n  \
+         = help: `-L URL` starts a route, `-F URL` adds a hop to it"
     );
 }
 

@@ -389,7 +389,7 @@ fn what_cannot_be_is_told_with_its_place() {
             3,
             "did you mean `parity`?",
         ),
-        ("kcptun://word@h:1", 3, "cannot be asked for targets"),
+        ("kcptun://word@h:1", 3, "cannot connect to other targets"),
         ("socks5+quic://h:1", 3, "there is no carrier `quic`"),
         ("udp+kcp://h:1?key=x", 3, "`kcp` does not carry `udp`"),
     ] {
@@ -412,12 +412,12 @@ fn what_cannot_be_is_told_with_its_place() {
         ),
         (
             &["tcp://127.0.0.1:0", "udp+fec://h:1?key=x"],
-            "carries UDP alone",
+            "carries UDP only",
         ),
         (&["kcptun://:0"], "the target is missing"),
         (
             &["mixed://127.0.0.1:0", "http://h:1", "http+kcp://h:1?key=x"],
-            "not through other hops",
+            "cannot use other hops",
         ),
         (&["socks5+kcp://:0?crypt=null"], "open proxy"),
     ] {
