@@ -1,4 +1,4 @@
-//! The plan as a drawing: what a byte passes on its way.
+//! Draws a plan as text: the path of a byte from listener to target.
 
 mod carried;
 mod server;
@@ -17,11 +17,11 @@ use crate::scheme::typed::{
 };
 use crate::text::{printable, write_duration as time, write_net};
 
-/// Bytes that IPv4 and UDP leave in an Ethernet packet.
+/// Maximum UDP payload in an Ethernet packet over IPv4, in bytes.
 const UDP_ROOM: usize = 1500 - 28;
 
-/// Draws every route: listeners with limits and access, hops with their overhead, and whether UDP
-/// passes and the kernel can splice. Holds no secret.
+/// Draws every route: listeners with limits and access, hops with their overhead, whether UDP can pass
+/// and whether the kernel can splice. The drawing contains no secrets.
 #[must_use]
 pub fn explain(plan: &Plan) -> String {
     let mut text = String::new();
@@ -34,11 +34,12 @@ pub fn explain(plan: &Plan) -> String {
     text
 }
 
+/// Appends one route.
 fn draw(text: &mut String, route: &Route) {
     line(text, &format!("route {}", route.name));
     let mut listens = route.listen.iter().peekable();
     while let Some(listen) = listens.next() {
-        // Of a range of ports each has a listener of its own, all alike.
+        // A range of ports became one listener for each port: draw it as a range again.
         let first = listen.addr.port;
         let mut last = first;
         while let Some(next) = last.checked_add(1)
@@ -59,7 +60,7 @@ fn draw(text: &mut String, route: &Route) {
         let matches: Vec<String> = rule.matches.iter().map(ToString::to_string).collect();
         let way = way(&rule.via);
         let resolve = if rule.resolve {
-            " (names looked up)"
+            " (names resolved)"
         } else {
             ""
         };
@@ -96,6 +97,7 @@ fn draw(text: &mut String, route: &Route) {
     line(text, &format!("  splice  {}", splice(route)));
 }
 
+/// Returns the lines below a listener.
 fn listener(listen: &Listen) -> Vec<String> {
     let mut lines = match &listen.kind {
         ListenKind::Proxy(proxy) => vec![languages(proxy)],
@@ -104,9 +106,9 @@ fn listener(listen: &Listen) -> Vec<String> {
         ListenKind::Ssh(server) => ssh::lines(server),
         ListenKind::Forward(forward) => vec![
             match (forward.tcp, forward.udp) {
-                (true, true) => "TCP and UDP, as they are",
-                (true, false) => "TCP, as it is",
-                _ => "UDP, as it is",
+                (true, true) => "TCP and UDP, unchanged",
+                (true, false) => "TCP, unchanged",
+                _ => "UDP, unchanged",
             }
             .to_owned(),
         ],
@@ -125,11 +127,12 @@ fn listener(listen: &Listen) -> Vec<String> {
     lines
 }
 
+/// Describes a transparent listener.
 fn turned(transparent: &Transparent) -> String {
     let answers = if transparent.full_cone {
-        "answers to UDP from everyone"
+        "UDP replies from any address"
     } else {
-        "answers to UDP from whom a client has written to"
+        "UDP replies only from addresses that the client has contacted"
     };
     let taken = match (transparent.tcp, transparent.udp) {
         (true, true) => "TCP and UDP",
@@ -140,13 +143,14 @@ fn turned(transparent: &Transparent) -> String {
         Steering::Redirect => "REDIRECT",
         Steering::Tproxy => "TPROXY",
     };
-    let what = format!("{taken} that the firewall turns here by {steered}");
+    let what = format!("{taken} redirected by the firewall with {steered}");
     match transparent.udp {
         true => format!("{what}; {answers}"),
         false => what,
     }
 }
 
+/// Describes a proxy listener: its protocols and the number of users.
 fn languages(proxy: &Proxy) -> String {
     let spoken: Vec<&str> = [
         (proxy.socks5, "SOCKS5"),
@@ -163,6 +167,7 @@ fn languages(proxy: &Proxy) -> String {
     format!("{}; {users}", spoken.join(", "))
 }
 
+/// Formats a number with a noun, in the plural unless it is 1.
 fn counted(number: usize, of: &str) -> String {
     match number {
         1 => format!("1 {of}"),
@@ -170,6 +175,7 @@ fn counted(number: usize, of: &str) -> String {
     }
 }
 
+/// Describes the limits of a listener.
 fn limits(listen: &Listen) -> String {
     let limits = &listen.limits;
     let mut shown = Vec::new();
@@ -185,11 +191,11 @@ fn limits(listen: &Listen) -> String {
         shown.push(format!("idle {}", time(limits.idle)));
         shown.push(format!("half-closed {}", time(limits.half_close_idle)));
         shown.push(limits.max_connections.map_or_else(
-            || "connections by the descriptor limit".to_owned(),
+            || "connections up to the descriptor limit".to_owned(),
             |max| format!("{max} connections"),
         ));
         if listen.proxy_protocol {
-            shown.push("clients named by the PROXY protocol".to_owned());
+            shown.push("client addresses from the PROXY protocol".to_owned());
         }
     }
     if listen.kind.offers_udp() {
@@ -198,16 +204,17 @@ fn limits(listen: &Listen) -> String {
     format!("limits: {}", shown.join(", "))
 }
 
+/// Describes a hop: its protocol, carrier, datagrams and timeout.
 fn hop_line(hop: &Hop) -> String {
     let Hop::Server(server) = hop else {
         return hop.to_string();
     };
     let what = match &server.kind {
         HopKind::Socks5 { login, .. } | HopKind::Http { login } if login.is_some() => {
-            "with a login; bare after the handshake".to_owned()
+            "with a login; no overhead after the handshake".to_owned()
         }
         HopKind::Socks5 { .. } | HopKind::Http { .. } | HopKind::Socks4a { .. } => {
-            "bare after the handshake".to_owned()
+            "no overhead after the handshake".to_owned()
         }
         HopKind::Shadowsocks {
             method,
@@ -225,15 +232,15 @@ fn hop_line(hop: &Hop) -> String {
             if let Some(plugin) = plugin {
                 let _ = write!(what, "; {}", through(plugin));
             }
-            let _ = write!(what, "; first bytes waited for {}", time(*first_wait));
+            let _ = write!(what, "; waits {} for first bytes", time(*first_wait));
             if *fast_open {
-                what.push_str(", then sent with the SYN");
+                what.push_str(", sends them with the SYN");
             }
             what
         }
         HopKind::ShadowsocksR(hop) => ssr::hop(hop),
         HopKind::Ssh(hop) => ssh::hop(hop),
-        HopKind::Far => "to the target of its far end".to_owned(),
+        HopKind::Far => "to the target of the remote end".to_owned(),
     };
     let what = match &server.carried {
         Some(carried) => format!("{what}; {}", carried::hop(carried)),
@@ -249,7 +256,7 @@ fn hop_line(hop: &Hop) -> String {
     format!("{hop}  ({what}; {udp}; dial {dial})")
 }
 
-/// The chain of a rule in one line.
+/// Returns the chain of a rule in one line.
 fn way(chain: &Chain) -> String {
     if chain.hops.is_empty() {
         return "target".to_owned();
@@ -261,6 +268,7 @@ fn way(chain: &Chain) -> String {
     format!("{} ─▶ target", stages.join(" ─▶ "))
 }
 
+/// Describes the encryption of a Shadowsocks method and its overhead.
 fn seal(method: Method) -> String {
     match record_room(method) {
         Some(room) => format!(
@@ -269,14 +277,14 @@ fn seal(method: Method) -> String {
             room.head + room.tail
         ),
         None if method.is_legacy() => format!(
-            "{method}, broken and for old peers alone; no records, + {} bytes",
+            "{method}, broken, for old peers only; no records, + {} bytes",
             method.salt_len()
         ),
         None => format!("{method}, not encrypted"),
     }
 }
 
-/// The room of one record on TCP: sealed length before, tag behind.
+/// Returns the overhead of one record on TCP: the sealed length in front and the tag at the end.
 const fn record_room(method: Method) -> Option<Room> {
     match method.edition() {
         // SIP022, TCP: a length of 2 bytes, each chunk with a tag of 16.
@@ -295,7 +303,7 @@ const fn record_room(method: Method) -> Option<Room> {
     }
 }
 
-/// What goes through a plugin. Its options stay unseen: they can hold secrets.
+/// Describes a plugin. Its options are not shown because they can hold secrets.
 fn through(plugin: &Plugin) -> String {
     let what = match plugin.mode {
         PluginMode::TcpOnly => "TCP",
@@ -305,6 +313,7 @@ fn through(plugin: &Plugin) -> String {
     format!("{what} through plugin `{}`", printable(&plugin.program))
 }
 
+/// Describes whether UDP passes a route, and the largest payload.
 fn udp(route: &Route) -> String {
     if !route.listen.iter().any(|listen| listen.kind.offers_udp()) {
         return "not offered".to_owned();
@@ -317,7 +326,7 @@ fn udp(route: &Route) -> String {
         Datagrams::InStream | Datagrams::Stopped => 0,
     };
     let worst = |stage: &Stage| stage.hops().iter().map(overhead).max().unwrap_or(0);
-    // A connection has no packets to fill: only what comes behind the last one counts.
+    // A connection has no packet size: only the overhead after the last connection counts.
     let bytes = route.via.hops.iter().fold(0, |bytes, stage| {
         let mut carrying = stage.hops().iter().filter(|hop| hop.carries_udp());
         if carrying.all(|hop| hop.datagrams() == Datagrams::InStream) {
@@ -330,9 +339,10 @@ fn udp(route: &Route) -> String {
     format!("passes, {room} bytes of payload in a packet of 1500")
 }
 
+/// Describes whether the kernel can splice the connections of a route.
 fn splice(route: &Route) -> String {
     let sealing = route.listen.iter().find(|listen| match &listen.kind {
-        // A relay passes sealed bytes on as they are.
+        // A relay passes sealed bytes on unchanged.
         ListenKind::Shadowsocks(server) => {
             seals(server.method) && !matches!(server.role, SsRole::Relay { .. })
         }
@@ -351,22 +361,24 @@ fn splice(route: &Route) -> String {
         Hop::Direct | Hop::Reject => false,
     };
     if let Some(listen) = route.listen.iter().find(|listen| listen.carried.is_some()) {
-        return format!("no: {listen} has no connections of its own");
+        return format!("no: {listen} does not run over TCP");
     }
     let mut hops = route.via.hops.iter().flat_map(Stage::hops);
     if let Some(hop) = hops.clone().find(|hop| hop.carried().is_some()) {
-        return format!("no: {hop} has no connections of its own");
+        return format!("no: {hop} does not run over TCP");
     }
     match hops.find(sealed) {
         Some(hop) => format!("no: {hop} seals every byte"),
-        None => "yes, where the system can".to_owned(),
+        None => "yes, if the system supports it".to_owned(),
     }
 }
 
+/// True if the method encrypts or authenticates its bytes.
 fn seals(method: Method) -> bool {
     method.edition() != Edition::None
 }
 
+/// Appends a line.
 fn line(text: &mut String, content: &str) {
     let _ = writeln!(text, "{content}");
 }

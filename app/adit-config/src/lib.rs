@@ -1,21 +1,21 @@
-//! URLs and TOML to a validated plan.
+//! Parses URLs and TOML into a validated plan.
 //!
-//! Five layers, each of which knows those before it: [`text`] (places, escapes, secrets, problems),
-//! `grammar` (an [`Endpoint`]: every part with its place in the text), `schema` (keys with their
-//! types), `scheme` (one definition for each [`Scheme`], and its way to a typed listener or hop)
-//! and `plan` (a [`Plan`]: complete, cross-checked). Nothing after the plan reads a string. Above
-//! them stand the faces: [`explain()`], [`reference()`] and [`link`].
+//! Five layers, each of which depends only on those before it: [`text`] (positions, escapes, secrets,
+//! problems), `grammar` (an [`Endpoint`]: every part with its position in the text), `schema` (keys with
+//! their types), `scheme` (one definition for each [`Scheme`], which builds a typed listener or hop)
+//! and `plan` (a [`Plan`]: complete and cross-checked). Nothing after the plan parses a string. On top
+//! of them are the outputs for users: [`explain()`], [`reference()`] and [`link`].
 //!
 //! ```text
 //! dialect[+carrier]://[user[:secret]@]host[:port][/target][?key=value&…][#name]
 //! ```
 //!
-//! Start with [`Plan::from_words`]; mistakes come back as [`Problem`]s that print the line, a
-//! caret and what to do. What a URL may say stands in the definition of its scheme ([`schemes()`]):
-//! parsing, suggestions, [`help()`] and [`reference()`] are made from it.
+//! Start with [`Plan::from_words`]. Mistakes are returned as [`Problem`]s that print the line, a
+//! caret and what to do. The definition of a scheme ([`schemes()`]) lists everything that its URLs
+//! accept: parsing, suggestions, [`help()`] and [`reference()`] are derived from it.
 //!
-//! Not here: sockets, name resolution, the key derivation of any protocol. Files and the
-//! environment are read in one module, behind [`Sources`].
+//! This crate has no sockets, no name resolution and no key derivation. One module reads files and
+//! the environment, behind [`Sources`].
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! Writing URLs: any form in, the canonical one out.
+//! Writes URLs in their canonical form.
 //!
-//! Canonical means: lower case scheme and host, known names of methods, keys in the order of the
-//! scheme's table with values in their one spelling, `ss` as SIP002. Files and variables that a
-//! secret names are not read.
+//! The canonical form has scheme and host in lower case, the main names of methods, keys in the order
+//! of the scheme's table with values in their canonical spelling, and `ss` as SIP002. Files and
+//! variables that a secret refers to are not read.
 
 use core::fmt::Write;
 
@@ -16,9 +16,13 @@ use crate::scheme::{
 };
 use crate::text::{Flaw, Origin, Problem, escape, write_target};
 
-/// The canonical form of a URL. It holds the secret if the URL does.
+/// Returns the canonical form of a URL. It contains the secret if the URL does.
 ///
 /// Keys of foreign `ss` links are kept, at the end.
+///
+/// # Errors
+///
+/// All problems of a URL that cannot be parsed, or whose keys are unknown, wrong or repeated.
 pub fn canonical(text: &str) -> Result<String, Vec<Problem>> {
     let excerpt = secret_mask::document(&Origin::Text, text).whole();
     let problem = |flaw| vec![excerpt.problem(flaw)];
@@ -35,7 +39,11 @@ pub fn canonical(text: &str) -> Result<String, Vec<Problem>> {
     }
 }
 
-/// The link to pass on to other programs: the canonical form, for `ssr` the base64 form.
+/// Returns the link for other programs: the canonical form, or for `ssr` the base64 form.
+///
+/// # Errors
+///
+/// As for [`canonical`], and keys that the base64 form cannot express.
 pub fn share(text: &str) -> Result<String, Vec<Problem>> {
     let canonical = canonical(text)?;
     let Some(fold) = link_form(&canonical).and_then(|link| link.fold) else {
@@ -46,7 +54,11 @@ pub fn share(text: &str) -> Result<String, Vec<Problem>> {
     folded.map_err(|flaw| vec![excerpt.problem(flaw)])
 }
 
-/// The canonical form; of an `ssr` URL the other of its two forms.
+/// Returns the canonical form, or for an `ssr` URL the other of its two forms.
+///
+/// # Errors
+///
+/// As for [`share`].
 pub fn turned(text: &str) -> Result<String, Vec<Problem>> {
     let behind = text.split_once("://").map_or("", |(_, behind)| behind);
     let raw = behind.split(['?', '#']).next().unwrap_or_default();
@@ -56,13 +68,17 @@ pub fn turned(text: &str) -> Result<String, Vec<Problem>> {
     }
 }
 
-/// The form of links that the scheme of a URL has.
+/// Returns the link form of a URL's scheme, if it has one.
 fn link_form(text: &str) -> Option<LinkForm> {
     let (scheme, _) = text.split_once("://")?;
     Scheme::find(scheme).ok()?.syntax.link
 }
 
-/// A Shadowsocks link in any of its forms as SIP002, whatever its method.
+/// Converts a Shadowsocks link in any of its forms to SIP002. Any method is accepted.
+///
+/// # Errors
+///
+/// The text is not a URL, or not a Shadowsocks link.
 pub fn ss_to_sip002(text: &str) -> Result<String, Flaw> {
     let mut endpoint = Endpoint::parse(text)?;
     if endpoint.scheme.value != "ss" {
@@ -73,8 +89,8 @@ pub fn ss_to_sip002(text: &str) -> Result<String, Flaw> {
     Ok(endpoint.to_url())
 }
 
-/// The SIP002 link of a server: what `adit server` prints and a QR code holds. `secret` can be
-/// several keys joined by `:` (SIP023).
+/// Returns the SIP002 link of a server, as `adit server` prints it and a QR code contains it. `secret`
+/// can be several keys joined by `:` (SIP023).
 #[must_use]
 pub fn ss(method: Method, secret: &str, host: &Host, port: u16) -> String {
     let user = shadowsocks::folded_user(method.name(), secret);
@@ -82,7 +98,7 @@ pub fn ss(method: Method, secret: &str, host: &Host, port: u16) -> String {
     format!("ss://{user}@{server}")
 }
 
-/// The URL of a ShadowsocksR server, in the form that adit has for it, with these keys.
+/// Returns the URL of a ShadowsocksR server in adit's own form, with these keys.
 #[must_use]
 pub fn ssr(method: &str, secret: &str, host: &Host, port: u16, keys: &[(&str, &str)]) -> String {
     let (user, secret) = (escape::part(method), escape::part(secret));
@@ -96,7 +112,7 @@ pub fn ssr(method: &str, secret: &str, host: &Host, port: u16, keys: &[(&str, &s
     url
 }
 
-/// Puts every part into its one spelling; what is wrong with the keys comes back.
+/// Brings every part into its canonical spelling. Returns the errors in its keys.
 fn normalize(endpoint: &mut Endpoint, written: Written) -> Vec<Flaw> {
     let mut flaws = Vec::new();
     (written.scheme.normalize)(endpoint);

@@ -1,18 +1,18 @@
-//! Help and reference, printed from the tables.
+//! Help and reference, generated from the tables of keys.
 
 use core::fmt::Write;
 
 use crate::schema::{EndpointRole, EndpointRoles, Param};
 use crate::scheme::{CARRIERS, Carrier, Written, schemes};
 
-/// What `adit help SCHEME` prints: the form, and every key with type and default. `None` if the
-/// text is no scheme.
+/// Returns the output of `adit help SCHEME`: the form, and every key with type and default. Returns
+/// `None` if the text is not a scheme.
 #[must_use]
 pub fn help(scheme: &str) -> Option<String> {
     scheme.parse().ok().map(help_on)
 }
 
-/// The grammar and all schemes, each in a few lines.
+/// Returns the grammar and all schemes, each in a few lines.
 #[must_use]
 pub fn overview() -> String {
     let mut text = String::from(
@@ -44,11 +44,13 @@ pub fn overview() -> String {
     text
 }
 
+/// Returns the names of the schemes that a carrier can carry.
 fn names(carrier: &'static Carrier) -> String {
     let names = carrier.schemes().map(|scheme| scheme.name);
     names.collect::<Vec<_>>().join(", ")
 }
 
+/// Returns the help on a scheme, with its carrier if there is one.
 fn help_on(written: Written) -> String {
     let scheme = written.scheme;
     let form = written.form(EndpointRole::Listener);
@@ -76,6 +78,7 @@ fn help_on(written: Written) -> String {
     text
 }
 
+/// Appends keys with type, meaning and default under a title.
 fn keys_of(text: &mut String, title: &str, roles: EndpointRoles, params: &[Param]) {
     if !params.is_empty() {
         let _ = write!(text, "\n{title}, written as ?key=value&key=value:\n");
@@ -100,7 +103,7 @@ fn keys_of(text: &mut String, title: &str, roles: EndpointRoles, params: &[Param
     }
 }
 
-/// The reference of all schemes as Markdown.
+/// Returns the reference of all schemes as Markdown.
 #[must_use]
 pub fn reference() -> String {
     let mut page = String::from(
@@ -134,7 +137,7 @@ pub fn reference() -> String {
     page
 }
 
-/// Keys as a table of Markdown.
+/// Appends keys as a Markdown table.
 fn table(page: &mut String, params: &[Param]) {
     if !params.is_empty() {
         page.push_str("\n| key | type | default | for | meaning |\n|---|---|---|---|---|\n");
@@ -156,7 +159,7 @@ fn table(page: &mut String, params: &[Param]) {
     }
 }
 
-/// Lines of at most 72 characters behind an indent.
+/// Wraps a text into lines of at most 72 bytes, all but the first indented.
 fn wrap(text: &str, indent: &str) -> String {
     let mut wrapped = String::new();
     let mut column = 0;

@@ -1,4 +1,4 @@
-//! Carriers in lines of a drawing.
+//! Carriers in the drawing of a plan.
 
 use core::fmt::Write;
 
@@ -7,21 +7,23 @@ use crate::scheme::mode_name;
 use crate::scheme::typed::{Carried, Fec, Kcp, Listen, ListenKind, PacketSeal};
 use crate::text::write_duration as time;
 
+/// Describes the carrier of a listener, if it has one.
 pub(super) fn listener(listen: &Listen) -> Option<String> {
     Some(match (listen.carried.as_ref()?, &listen.kind) {
         (Carried::Kcp(kcp), ListenKind::Shadowsocks(server)) if server.udp => {
-            format!("{}; UDP in streams alone", streams(kcp))
+            format!("{}; UDP in streams only", streams(kcp))
         }
         (Carried::Kcp(kcp), _) => streams(kcp),
         (Carried::Fec(fec), _) => datagrams(fec),
     })
 }
 
+/// Describes the carrier of a hop.
 pub(super) fn hop(carried: &Carried) -> String {
     match carried {
         Carried::Kcp(kcp) => {
             let mut text = format!(
-                "{}; {} kept",
+                "{}; {} kept open",
                 streams(kcp),
                 counted(kcp.sessions, "session")
             );
@@ -34,6 +36,7 @@ pub(super) fn hop(carried: &Carried) -> String {
     }
 }
 
+/// Describes the settings of KCP.
 fn streams(kcp: &Kcp) -> String {
     let fec = match kcp.fec {
         Some(shards) => format!("FEC {}+{}", shards.data, shards.parity),
@@ -54,10 +57,10 @@ fn streams(kcp: &Kcp) -> String {
     )
 }
 
+/// Describes the settings of datagrams with error correction.
 fn datagrams(fec: &Fec) -> String {
     format!(
-        "datagrams of at most {} bytes, mtu {}, FEC {}+{} after {}, crypt {}; nothing is sent \
-         again",
+        "datagrams of at most {} bytes, mtu {}, FEC {}+{} after {}, crypt {}; no retransmission",
         fec.mtu.saturating_sub(fec.overhead()),
         fec.mtu,
         fec.shards.data,
@@ -67,9 +70,10 @@ fn datagrams(fec: &Fec) -> String {
     )
 }
 
+/// Describes the encryption of packets.
 fn crypt(seal: &PacketSeal) -> String {
     match seal {
-        PacketSeal::Session(_) => "aead, clients may move".to_owned(),
+        PacketSeal::Session(_) => "aead, clients may change their address".to_owned(),
         PacketSeal::Packets { kind, check, .. } => match check {
             adit_crypto::packet::Check::HighwayHash => format!("{kind} of kcp9"),
             adit_crypto::packet::Check::Crc32 => kind.to_string(),

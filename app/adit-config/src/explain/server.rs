@@ -1,4 +1,4 @@
-//! A Shadowsocks server in lines of a drawing.
+//! Shadowsocks servers in the drawing of a plan.
 
 use std::path::Path;
 
@@ -6,9 +6,10 @@ use super::{counted, seal, through};
 use crate::scheme::typed::{RejectPolicy, Restart, SsRole, SsServer};
 use crate::text::{printable, write_target};
 
-/// Next servers of a relay that are named.
+/// Maximum number of next servers of a relay that are listed.
 const NAMED: usize = 4;
 
+/// Returns the lines below a Shadowsocks listener.
 pub(super) fn lines(server: &SsServer) -> Vec<String> {
     let carried = carried(server.tcp, server.udp);
     let reject = reaction(&server.reject);
@@ -31,8 +32,8 @@ pub(super) fn lines(server: &SsServer) -> Vec<String> {
             file,
         } => {
             let told = match identity {
-                Some(_) => "told apart by identity header",
-                None => "told apart by trying every password",
+                Some(_) => "identified by identity header",
+                None => "identified by trying every password",
             };
             let file = match file {
                 Some(path) => format!(", from {}", shown(path)),
@@ -60,16 +61,17 @@ pub(super) fn lines(server: &SsServer) -> Vec<String> {
         lines.push(through(plugin));
     }
     if let Some(path) = &server.state {
-        lines.push(format!("salts are kept in {}", shown(path)));
+        lines.push(format!("salts stored in {}", shown(path)));
     }
     lines
 }
 
-/// The line about TCP Fast Open.
+/// Returns the line about TCP Fast Open, if it is on.
 pub(super) fn begins_early(fast_open: bool) -> Option<String> {
-    fast_open.then(|| "connections may begin with first bytes in the SYN".to_owned())
+    fast_open.then(|| "accepts first bytes in the SYN (TCP Fast Open)".to_owned())
 }
 
+/// Returns the names of the served transports.
 pub(super) const fn carried(tcp: bool, udp: bool) -> &'static str {
     match (tcp, udp) {
         (true, true) => "TCP and UDP",
@@ -78,16 +80,17 @@ pub(super) const fn carried(tcp: bool, udp: bool) -> &'static str {
     }
 }
 
-/// What a connection sees that is not accepted.
+/// Describes the reaction to a connection that is not accepted.
 pub(super) fn reaction(reject: &RejectPolicy) -> String {
     match reject {
         RejectPolicy::Drain => "silence".to_owned(),
         RejectPolicy::Reset => "a reset".to_owned(),
         RejectPolicy::Close => "a close".to_owned(),
-        RejectPolicy::Forward(target) => format!("what {} answers", write_target(target)),
+        RejectPolicy::Forward(target) => format!("forwarded to {}", write_target(target)),
     }
 }
 
+/// Returns a path as text that is safe for a terminal.
 fn shown(path: &Path) -> String {
     printable(&path.display().to_string())
 }

@@ -1,9 +1,10 @@
-//! SSH in lines of a drawing.
+//! SSH in the drawing of a plan.
 
 use super::counted;
 use crate::scheme::typed::{HostTrust, SshHop, SshOffer, SshServer};
 use crate::text::{printable, write_duration as time};
 
+/// Returns the lines below an SSH listener.
 pub(super) fn lines(server: &SshServer) -> Vec<String> {
     let mut ways = Vec::new();
     if let Some(path) = &server.authorized_keys {
@@ -21,17 +22,18 @@ pub(super) fn lines(server: &SshServer) -> Vec<String> {
     let host_key = printable(&server.host_key.display().to_string());
     vec![
         format!(
-            "SSH{}; streams alone; lets in {}",
+            "SSH{}; streams only; accepts {}",
             offer(&server.offer),
             ways.join(", ")
         ),
         format!(
-            "host key {host_key}; asked whether alive after {}",
+            "host key {host_key}; keepalive after {}",
             time(server.keepalive)
         ),
     ]
 }
 
+/// Describes an SSH hop.
 pub(super) fn hop(hop: &SshHop) -> String {
     let mut means: Vec<String> = hop
         .keys
@@ -49,15 +51,15 @@ pub(super) fn hop(hop: &SshHop) -> String {
         HostTrust::Known { files, accept_new } => {
             let first = files.first().map(|path| path.display().to_string());
             let new = if *accept_new {
-                ", new hosts are taken"
+                ", new hosts accepted"
             } else {
                 ""
             };
-            format!("hosts of {}{new}", printable(&first.unwrap_or_default()))
+            format!("hosts in {}{new}", printable(&first.unwrap_or_default()))
         }
     };
     format!(
-        "as {} by {}{}; {trust}; {} kept",
+        "as {} by {}{}; {trust}; {} kept open",
         printable(&hop.user),
         means.join(", "),
         offer(&hop.offer),
@@ -65,7 +67,7 @@ pub(super) fn hop(hop: &SshHop) -> String {
     )
 }
 
-/// What is written of the algorithms, each list by its best.
+/// Describes the configured algorithms by the first of each list.
 fn offer(offer: &SshOffer) -> String {
     let kex = offer.kex.first().map(|one| one.name());
     let cipher = offer.cipher.first().map(|one| one.name());

@@ -1,4 +1,4 @@
-//! ShadowsocksR in lines of a drawing.
+//! ShadowsocksR in the drawing of a plan.
 
 use adit_obfs::{ObfsKind, Strangers};
 use adit_shadowsocksr::{ProtocolKind, ServerParam};
@@ -8,6 +8,7 @@ use super::{counted, through};
 use crate::scheme::typed::{SsrHop, SsrServer};
 use crate::text::{printable, write_duration as time};
 
+/// Returns the lines below a ShadowsocksR listener.
 pub(super) fn lines(server: &SsrServer) -> Vec<String> {
     let suffix = |suffixed| if suffixed { ", or none" } else { "" };
     let strangers = suffix(server.strangers == Strangers::PassOn);
@@ -34,11 +35,12 @@ pub(super) fn lines(server: &SsrServer) -> Vec<String> {
         lines.push(through(plugin));
     }
     if users > 0 {
-        lines.push(format!("{}, told apart by id", counted(users, "user")));
+        lines.push(format!("{}, identified by id", counted(users, "user")));
     }
     lines
 }
 
+/// Describes a ShadowsocksR hop.
 pub(super) fn hop(hop: &SsrHop) -> String {
     let obfs = match (hop.obfs, hop.obfs_param.hosts()) {
         (ObfsKind::Plain, _) => String::new(),
@@ -51,16 +53,17 @@ pub(super) fn hop(hop: &SsrHop) -> String {
     let plugin = hop.plugin.as_ref();
     let plugin = plugin.map_or_else(String::new, |plugin| format!("; {}", through(plugin)));
     let syn = if hop.fast_open {
-        ", then sent with the SYN"
+        ", sends them with the SYN"
     } else {
         ""
     };
     format!(
-        "{}, {frames}{obfs}{plugin}; first bytes waited for {wait}{syn}",
+        "{}, {frames}{obfs}{plugin}; waits {wait} for first bytes{syn}",
         hop.method
     )
 }
 
+/// Describes the frames of a protocol.
 fn frames(kind: ProtocolKind) -> String {
     match kind {
         ProtocolKind::Origin => "without frames".to_owned(),

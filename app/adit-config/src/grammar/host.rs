@@ -4,20 +4,25 @@ use adit_wire::Host;
 
 use crate::text::{Flaw, Span, Spanned};
 
-/// Host and port, each if it is written, with their places.
+/// Host and port, each if it is written, with their positions.
 pub type Address = (Option<Spanned<Host>>, Option<Spanned<u16>>);
 
-/// What stands in place of a port, and where.
+/// The text in place of a port, with its position.
 type RawPort<'a> = (&'a str, Span);
 
-/// Reads `host:port`, `:port` or `host`.
+/// Parses `host:port`, `:port` or `host`.
+///
+/// # Errors
+///
+/// The host is not valid, or the port is not a number from 0 to 65535.
 pub fn read_address(raw: &str, span: Span) -> Result<Address, Flaw> {
     let (host, port) = cut_address(raw, span)?;
     let port = port.map(|(raw, span)| read_port(raw, span)).transpose()?;
     Ok((host, port))
 }
 
-/// The same with `MIN-MAX` in place of a port, whose end comes last if it is another port.
+/// Like [`read_address`], but accepts a range `MIN-MAX` in place of the port. The end of the range is
+/// returned last, unless it is equal to the port.
 pub(crate) fn read_range(raw: &str, span: Span) -> Result<(Address, Option<u16>), Flaw> {
     let (host, port) = cut_address(raw, span)?;
     let Some((raw, span)) = port else {
@@ -34,27 +39,29 @@ pub(crate) fn read_range(raw: &str, span: Span) -> Result<(Address, Option<u16>)
             Ok(((host, Some(Spanned::new(min, span))), last))
         }
         (Some(_), Some(_)) => Err(Flaw::new(span, "the range of ports is empty")
-            .label("it ends before it begins")
+            .label("its end is before its start")
             .help(FORM)),
         _ => Err(Flaw::new(span, "not a range of ports").help(FORM)),
     }
 }
 
+/// Parses a number of digits only.
 fn digits(text: &str) -> Option<u16> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|_| digits)
 }
 
+/// Parses a port.
 fn read_port(raw: &str, span: Span) -> Result<Spanned<u16>, Flaw> {
     digits(raw)
         .map(|port| Spanned::new(port, span))
         .ok_or_else(|| {
             Flaw::new(span, "the port is not a number from 0 to 65535")
-                .help("`@`, `?` and `#` in a secret are written `%40`, `%3F` and `%23`")
+                .help("in a secret, write `@`, `?` and `#` as `%40`, `%3F` and `%23`")
         })
 }
 
-/// The host, and what stands in place of the port.
+/// Splits an address into the host and the text in place of the port.
 fn cut_address(
     raw: &str,
     span: Span,
@@ -79,7 +86,7 @@ fn cut_address(
     Ok((host, port))
 }
 
-/// A host that stands alone: IPv6 addresses with or without brackets.
+/// Parses a host without a port: IPv6 addresses with or without brackets.
 pub(crate) fn bare_host(raw: &str, span: Span) -> Result<Host, Flaw> {
     match raw.parse() {
         Ok(ip) => Ok(Host::Ip(adit_wire::unmap(ip))),
@@ -87,6 +94,7 @@ pub(crate) fn bare_host(raw: &str, span: Span) -> Result<Host, Flaw> {
     }
 }
 
+/// Parses a host: IPv6 addresses in brackets only.
 fn read_host(raw: &str, span: Span) -> Result<Host, Flaw> {
     let good = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_');
     if raw.starts_with('[') || raw.contains(':') {
@@ -99,7 +107,7 @@ fn read_host(raw: &str, span: Span) -> Result<Host, Flaw> {
         };
     }
     if let Some(bad) = raw.chars().find(|c| !good(*c)) {
-        let title = format!("a host name cannot hold `{bad}`");
+        let title = format!("a host name cannot contain `{bad}`");
         return Err(Flaw::new(span, title));
     }
     Host::parse(raw).map_err(|why| Flaw::new(span, why.to_string()))

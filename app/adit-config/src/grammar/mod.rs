@@ -1,5 +1,5 @@
-//! The first stage: a URL cut into its parts, and put together again. What a part means is the
-//! scheme's; where schemes are written differently, they tell by a [`Syntax`].
+//! The first stage: splits a URL into its parts, and puts them together again. The scheme defines the
+//! meaning of the parts, and a [`Syntax`] describes how its URLs differ from those of others.
 
 mod host;
 mod syntax;
@@ -13,32 +13,32 @@ pub(crate) use syntax::{Dialects, FoldedUser, LinkForm, Syntax, Unfolded, UserIn
 
 use crate::text::{Flaw, Secret, SecretText, Span, Spanned, escape};
 
-/// Bytes of a URL at most.
+/// Maximum length of a URL, in bytes.
 pub const MAX_URL_LEN: usize = 8 * 1024;
 
-/// A URL, cut into parts. Percent-encoding is undone, places are kept.
+/// A URL, split into parts. Percent-encoding is decoded, and positions are kept.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// What stands before `://`, in lower case, with the carrier.
+    /// The part before `://`, in lower case, with the carrier.
     pub scheme: Spanned<String>,
-    /// The user; of some schemes the method.
+    /// The user, or the method with some schemes.
     pub user: Option<Spanned<String>>,
-    /// The secret, or where it is found.
+    /// The secret, or a reference to it.
     pub secret: Option<Spanned<SecretText>>,
     /// The host.
     pub host: Option<Spanned<Host>>,
     /// The port.
     pub port: Option<Spanned<u16>>,
-    /// The end of the range of ports that begins with `port`, where a scheme has such; above
-    /// `port`, whose place is that of the range.
+    /// The end of the range of ports that begins with `port`, for schemes with ranges. It is greater
+    /// than `port`, whose position is that of the range.
     pub last_port: Option<u16>,
-    /// What follows the first `/` behind the host.
+    /// The part after the first `/` behind the host.
     pub target: Option<Spanned<String>>,
     /// The query, in the order of the text; no key twice.
     pub params: Vec<Pair>,
-    /// What follows `#`.
+    /// The part after `#`.
     pub name: Option<Spanned<String>>,
-    /// Host and port, or the place where they should stand.
+    /// The position of host and port, even if they are missing.
     pub address: Span,
 }
 
@@ -52,7 +52,7 @@ pub struct Pair {
 }
 
 impl Endpoint {
-    /// Cuts a URL into its parts.
+    /// Splits a URL into its parts.
     pub(crate) fn cut(text: &str, dialects: Dialects) -> Result<Self, Flaw> {
         if text.len() > MAX_URL_LEN {
             let title = format!("a URL has at most {MAX_URL_LEN} bytes");
@@ -92,12 +92,13 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// The pair with this key.
+    /// Returns the pair with this key.
     #[must_use]
     pub fn param(&self, key: &str) -> Option<&Pair> {
         self.params.iter().find(|pair| pair.key.value == key)
     }
 
+    /// Parses user, secret, host, port and target.
     fn authority(&mut self, text: &str, rest: Span, syntax: &Syntax) -> Result<(), Flaw> {
         let mut place = rest;
         if let Some((userinfo, _)) = slice(text, rest).rsplit_once('@') {
@@ -126,7 +127,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes what a link holds. What stands behind it in the text goes before what is in it.
+    /// Applies the content of a link. Keys and a name written after the link override those inside it.
     fn unfold(&mut self, link: Unfolded) {
         self.user = Some(link.method);
         self.secret = Some(link.secret);
@@ -141,7 +142,7 @@ impl Endpoint {
     }
 }
 
-/// Reads `user:secret`, or a user alone.
+/// Parses `user:secret`, or a user alone.
 fn login(raw: &str, span: Span) -> Result<UserInfo, Flaw> {
     let (name, secret) = match raw.split_once(':') {
         Some((name, secret)) => (name, Some(secret)),
@@ -160,7 +161,7 @@ fn login(raw: &str, span: Span) -> Result<UserInfo, Flaw> {
     Ok((user, Some(secret)))
 }
 
-/// Reads a secret: `@file`, `$NAME`, or the secret itself with percent-encoding.
+/// Parses a secret: `@file`, `$NAME`, or the secret itself with percent-encoding.
 pub(crate) fn secret_text(raw: &str, span: Span) -> Result<SecretText, Flaw> {
     if let Some(path) = raw.strip_prefix('@') {
         return Ok(SecretText::File(decode(path, span)?));
@@ -170,23 +171,24 @@ pub(crate) fn secret_text(raw: &str, span: Span) -> Result<SecretText, Flaw> {
         if name.is_empty() || !name.chars().all(good) {
             return Err(Flaw::new(
                 span,
-                "`$` names an environment variable, and this is no name",
+                "`$` must be followed by the name of an environment variable",
             )
             .label("letters, digits and `_` only")
-            .help("a secret that begins with `$` is written with `%24`"));
+            .help("if the secret begins with `$`, write `%24`"));
         }
         return Ok(SecretText::Variable(name.to_owned()));
     }
     Ok(SecretText::Literal(Secret::new(decode(raw, span)?)))
 }
 
+/// Parses the scheme, and returns the position after `://`.
 fn scheme(text: &str) -> Result<(Spanned<String>, usize), Flaw> {
     let Some((scheme, _)) = text.split_once("://") else {
         return Err(Flaw::new(
             Span::new(0, text.len()),
             "not a URL: `scheme://` is missing",
         )
-        .help("an endpoint is written like `mixed://127.0.0.1:1080`"));
+        .help("write an endpoint like `mixed://127.0.0.1:1080`"));
     };
     let span = Span::of(0, scheme);
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
@@ -197,6 +199,7 @@ fn scheme(text: &str) -> Result<(Spanned<String>, usize), Flaw> {
     Ok((scheme, span.end + 3))
 }
 
+/// Returns an error if the URL contains whitespace or control characters.
 fn no_blanks(text: &str, span: Span) -> Result<(), Flaw> {
     let bad = |c: char| c.is_whitespace() || c.is_control();
     match slice(text, span).char_indices().find(|(_, c)| bad(*c)) {
@@ -204,14 +207,17 @@ fn no_blanks(text: &str, span: Span) -> Result<(), Flaw> {
         Some((at, c)) => {
             let start = span.start + at;
             let span = Span::new(start, start + c.len_utf8());
-            Err(Flaw::new(span, "a URL has no blanks or control characters")
-                .help("a blank is written `%20`"))
+            Err(
+                Flaw::new(span, "a URL cannot contain spaces or control characters")
+                    .help("write a space as `%20`"),
+            )
         }
     }
 }
 
-/// A raw `?` or `#` in a secret would end the authority, and the user would be taken for the host:
-/// the traffic would go to a wrong server, and the rest of the secret into a message.
+/// Returns an error if a raw `?` or `#` is in a secret. It would end the authority, and the user would be
+/// parsed as the host: the traffic would be sent to a wrong server, and the rest of the secret would
+/// appear in a message.
 fn no_split_secret(text: &str, authority: Span, opens_file: fn(&str) -> bool) -> Result<(), Flaw> {
     if slice(text, authority).contains('@') {
         return Ok(());
@@ -224,14 +230,15 @@ fn no_split_secret(text: &str, authority: Span, opens_file: fn(&str) -> bool) ->
         None => Ok(()),
         Some((at, _)) => {
             let at = authority.end + at;
-            let flaw = Flaw::new(Span::new(at, at + 1), "`@` stands behind `?` or `#`");
+            let flaw = Flaw::new(Span::new(at, at + 1), "`@` after `?` or `#`");
             Err(flaw
-                .help("in a secret, `?` is written `%3F` and `#` is written `%23`")
-                .help("elsewhere, `@` is written `%40`"))
+                .help("in a secret, write `?` as `%3F` and `#` as `%23`")
+                .help("elsewhere, write `@` as `%40`"))
         }
     }
 }
 
+/// Parses the query.
 fn params(text: &str, span: Span) -> Result<Vec<Pair>, Flaw> {
     let mut pairs: Vec<Pair> = Vec::new();
     let mut start = span.start;
@@ -255,11 +262,12 @@ fn params(text: &str, span: Span) -> Result<Vec<Pair>, Flaw> {
     Ok(pairs)
 }
 
+/// Decodes percent-encoding.
 pub(crate) fn decode(raw: &str, span: Span) -> Result<String, Flaw> {
     escape::decode(raw).ok_or_else(|| Flaw::new(span, "percent-encoding that is not UTF-8"))
 }
 
-/// `text[start..end]` cut at the first `mark`: what stands before it, what stands behind it.
+/// Splits `text[start..end]` at the first `mark`, and returns the parts before and after it.
 fn cut(text: &str, start: usize, end: usize, mark: char) -> (Span, Option<Span>) {
     match slice(text, Span::new(start, end)).find(mark) {
         None => (Span::new(start, end), None),
@@ -270,6 +278,7 @@ fn cut(text: &str, start: usize, end: usize, mark: char) -> (Span, Option<Span>)
     }
 }
 
+/// Returns the text of a span.
 fn slice(text: &str, span: Span) -> &str {
     text.get(span.start..span.end).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What differs between schemes in how a URL is written.
+//! Differences between schemes in the syntax of URLs.
 
 use adit_wire::Host;
 
@@ -8,65 +8,76 @@ use crate::text::{Flaw, SecretText, Span, Spanned};
 /// User and secret, each if it is written.
 pub(crate) type UserInfo = (Option<Spanned<String>>, Option<Spanned<SecretText>>);
 
-/// How the part before the query is written.
+/// The syntax of the part before the query.
 #[derive(Debug)]
 pub(crate) struct Syntax {
-    /// What stands before the `@` is the secret and nothing else.
+    /// True if the part before the `@` is the secret and nothing else.
     pub(crate) secret_alone: bool,
-    /// The user is a method, and this tells whether a text is one. What stands there and is none
-    /// can be base64 of the secret.
+    /// Set if the user is a method: a function that returns true for names of methods. Any other text
+    /// there can be base64 of the secret.
     pub(crate) is_method: Option<fn(&str) -> bool>,
-    /// Values are written with a raw `#`, and secrets behind it.
+    /// True if values can be written with a raw `#`, followed by secrets.
     pub(crate) hash_in_values: bool,
-    /// In place of a port there can be a range of them, `MIN-MAX`.
+    /// True if a range `MIN-MAX` is allowed in place of a port.
     pub(crate) port_range: bool,
+    /// The encoded form of user and secret.
     pub(crate) folded_user: Option<FoldedUser>,
+    /// The form of links that are one base64 text.
     pub(crate) link: Option<LinkForm>,
 }
 
-/// SIP002: method and secret in one text, and a slash before the query.
+/// The form of SIP002: method and secret in one text, and a slash before the query.
 #[derive(Debug)]
 pub(crate) struct FoldedUser {
+    /// Parses the text before the `@`.
     pub(crate) read: fn(&str, Span) -> Result<UserInfo, Flaw>,
+    /// Writes it.
     pub(crate) write: fn(method: &str, secret: &str) -> String,
 }
 
-/// Writes an endpoint as a link.
+/// A function that writes an endpoint as a link.
 pub(crate) type Fold = fn(&Endpoint) -> Result<String, Flaw>;
 
-/// The form of links in which all is one base64 text.
+/// The form of links that are one base64 text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LinkForm {
-    /// Whether the part between `://` and the query has this form.
+    /// True if the part between `://` and the query has this form.
     pub(crate) is: fn(&str) -> bool,
+    /// Parses that part.
     pub(crate) unfold: fn(&str, Span) -> Result<Unfolded, Flaw>,
-    /// Writes it, if other programs still read it.
+    /// Writes the link, if other programs still read it.
     pub(crate) fold: Option<Fold>,
-    /// Schemes with a carrier have it, too.
+    /// True if schemes with a carrier have this form, too.
     pub(crate) with_carrier: bool,
 }
 
-/// What a link holds; every part has the place of the whole, there is no finer one.
+/// The content of a link. Every part has the position of the whole link.
 pub(crate) struct Unfolded {
+    /// The method.
     pub(crate) method: Spanned<String>,
+    /// The secret.
     pub(crate) secret: Spanned<SecretText>,
+    /// The host.
     pub(crate) host: Option<Spanned<Host>>,
+    /// The port.
     pub(crate) port: Spanned<u16>,
+    /// The keys.
     pub(crate) params: Vec<Pair>,
+    /// The name.
     pub(crate) name: Option<Spanned<String>>,
 }
 
-/// What those know who know the schemes.
+/// The lookups that need the table of schemes, which is in a higher layer.
 #[derive(Clone, Copy)]
 pub(crate) struct Dialects {
-    /// The syntax of a scheme, whatever carries it.
+    /// Returns the syntax of a scheme, with or without a carrier.
     pub(crate) syntax: fn(scheme: &str) -> &'static Syntax,
-    /// True if an `@` behind this text begins the path of a file.
+    /// True if an `@` after this text begins the path of a file.
     pub(crate) opens_file: fn(before: &str) -> bool,
 }
 
 impl Syntax {
-    /// `user:secret@host:port`, and no other form.
+    /// The syntax `user:secret@host:port`, without other forms.
     pub(crate) const PLAIN: Self = Self {
         secret_alone: false,
         is_method: None,

@@ -1,4 +1,4 @@
-//! An endpoint as a URL.
+//! Writes an endpoint as a URL.
 
 use core::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::grammar::{Dialects, Endpoint};
 use crate::text::{SecretText, escape};
 
 impl Endpoint {
-    /// The URL of these parts.
+    /// Returns the URL of these parts.
     pub(crate) fn write(&self, dialects: Dialects) -> String {
         let syntax = (dialects.syntax)(&self.scheme.value);
         let mut url = format!("{}://", self.scheme.value);
@@ -48,7 +48,7 @@ impl Endpoint {
                 &mut url,
                 format_args!("{}=", escape::value(&pair.key.value)),
             );
-            // A raw `@` is read only where it opens the path of a file.
+            // A raw `@` is accepted only where it begins the path of a file.
             let value = match pair.value.value.strip_prefix('@') {
                 Some(path) if (dialects.opens_file)(&url) => {
                     url.push('@');
@@ -63,6 +63,7 @@ impl Endpoint {
     }
 }
 
+/// Appends a user with a secret.
 fn push_user(url: &mut String, user: &str, secret: Option<&SecretText>) {
     url.push_str(&escape::part(user));
     if let Some(secret) = secret {
@@ -71,6 +72,7 @@ fn push_user(url: &mut String, user: &str, secret: Option<&SecretText>) {
     }
 }
 
+/// Appends a secret, or the reference to it.
 fn push_secret(url: &mut String, secret: &SecretText) {
     match secret {
         SecretText::Literal(secret) => url.push_str(&escape::part(secret.expose())),
@@ -79,13 +81,14 @@ fn push_secret(url: &mut String, secret: &SecretText) {
     }
 }
 
+/// Appends the name.
 fn push_name(url: &mut String, name: Option<&str>) {
     if let Some(name) = name.filter(|name| !name.is_empty()) {
         push(url, format_args!("#{}", escape::part(name)));
     }
 }
 
-/// Writing to a `String` cannot fail.
+/// Appends formatted text. Writing to a `String` cannot fail.
 fn push(url: &mut String, text: core::fmt::Arguments<'_>) {
     let _ = url.write_fmt(text);
 }

@@ -1,4 +1,4 @@
-//! From words, from `-L`/`-F` and from files to drafts of routes, and from these to the plan.
+//! Builds plans from words, from `-L`/`-F` and from files.
 
 use std::path::Path;
 
@@ -11,22 +11,30 @@ use crate::text::{Diagnostics, Lookup, Machine, Origin, Problem, Sources, Warnin
 /// An option of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArgItem {
-    /// `-L URL`: begins a route, or joins the one before if that has no hop yet.
+    /// `-L URL`: starts a route, or adds a listener to the previous one if that has no hop yet.
     Listen(String),
-    /// `-F URL`: adds a hop to the route.
+    /// `-F URL`: adds a hop to the current route.
     Forward(String),
 }
 
 impl Plan {
-    /// One route: the first word listens, the others are the chain, left to right.
+    /// Builds a plan with one route: the first word is the listener, the others are the chain, left to
+    /// right.
     ///
-    /// Files and the environment are read for `@file` and `$NAME`. All problems that can be told
-    /// apart are reported.
+    /// Reads files and the environment for `@file` and `$NAME`.
+    ///
+    /// # Errors
+    ///
+    /// All problems of the endpoints and of their combination.
     pub fn from_words(words: &[String]) -> Result<Self, Vec<Problem>> {
         Self::from_words_with(words, &Machine)
     }
 
-    /// As [`Plan::from_words`], with files and variables from elsewhere.
+    /// Like [`Plan::from_words`], with other sources of files and variables.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Plan::from_words`].
     pub fn from_words_with(words: &[String], sources: &dyn Sources) -> Result<Self, Vec<Problem>> {
         let items = words.iter().enumerate().map(|(i, word)| {
             let role = if i == 0 {
@@ -39,12 +47,20 @@ impl Plan {
         from_items(items, sources)
     }
 
-    /// Routes from `-L` and `-F` options, in their order.
+    /// Builds a plan from `-L` and `-F` options, in their order.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Plan::from_words`], and a hop before the first listener.
     pub fn from_args(items: &[ArgItem]) -> Result<Self, Vec<Problem>> {
         Self::from_args_with(items, &Machine)
     }
 
-    /// As [`Plan::from_args`], with files and variables from elsewhere.
+    /// Like [`Plan::from_args`], with other sources of files and variables.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Plan::from_args`].
     pub fn from_args_with(items: &[ArgItem], sources: &dyn Sources) -> Result<Self, Vec<Problem>> {
         let items = items.iter().map(|item| match item {
             ArgItem::Listen(text) => (EndpointRole::Listener, text.as_str()),
@@ -53,13 +69,21 @@ impl Plan {
         from_items(items, sources)
     }
 
-    /// Routes from the text of a configuration file. `file_name` is shown in messages, and
-    /// relative paths in the text begin at its folder.
+    /// Builds a plan from the text of a configuration file. `file_name` is shown in messages, and
+    /// relative paths in the text refer to its folder.
+    ///
+    /// # Errors
+    ///
+    /// Syntax errors of TOML, or all problems of the routes.
     pub fn from_toml(text: &str, file_name: &str) -> Result<Self, Vec<Problem>> {
         Self::from_toml_with(text, file_name, &Machine)
     }
 
-    /// As [`Plan::from_toml`], with files and variables from elsewhere.
+    /// Like [`Plan::from_toml`], with other sources of files and variables.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Plan::from_toml`].
     pub fn from_toml_with(
         text: &str,
         file_name: &str,
@@ -70,7 +94,11 @@ impl Plan {
         check::finish(diagnostics, routes)
     }
 
-    /// Routes from a configuration file; warns if others can read the secrets in it.
+    /// Builds a plan from a configuration file, with a warning if other users can read secrets in it.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, and as for [`Plan::from_toml`].
     pub fn from_file(path: &Path) -> Result<Self, Vec<Problem>> {
         let name = path.display().to_string();
         let file = match read_file(path, file::MAX_FILE_LEN) {
@@ -92,6 +120,7 @@ impl Plan {
     }
 }
 
+/// Parses the routes of a file.
 fn toml_routes(
     diagnostics: &mut Diagnostics,
     text: &str,
@@ -104,6 +133,7 @@ fn toml_routes(
     file::routes(diagnostics, Lookup { sources, base }, text, file_name)
 }
 
+/// Builds a plan from endpoints with their roles.
 fn from_items<'a>(
     items: impl Iterator<Item = (EndpointRole, &'a str)>,
     sources: &dyn Sources,
@@ -143,10 +173,10 @@ fn from_items<'a>(
                         place,
                     }),
                     (None, Some((_, place))) => diagnostics.problem(Problem {
-                        title: "a hop before any listener".to_owned(),
+                        title: "a hop before the first listener".to_owned(),
                         place: Some(place),
                         label: String::new(),
-                        help: vec!["`-L URL` begins a route, `-F URL` adds a hop to it".to_owned()],
+                        help: vec!["`-L URL` starts a route, `-F URL` adds a hop to it".to_owned()],
                     }),
                     (_, None) => {}
                 }
@@ -154,14 +184,14 @@ fn from_items<'a>(
         }
     }
     if !begun && diagnostics.problems.is_empty() {
-        let help = "begin with `mixed://127.0.0.1:1080`";
+        let help = "start with `mixed://127.0.0.1:1080`";
         diagnostics.problem(Problem::without_place("no endpoint to listen on", help));
     }
     unique_names(&mut routes);
     check::finish(diagnostics, routes)
 }
 
-/// Names from `#name` can repeat; the later ones get their number.
+/// Makes the names of routes unique. Names from `#name` can repeat; later ones become `routeN`.
 fn unique_names(routes: &mut [UncheckedRoute]) {
     for i in 1..routes.len() {
         let (before, rest) = routes.split_at_mut(i);

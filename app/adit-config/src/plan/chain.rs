@@ -1,23 +1,23 @@
-//! The way of a request: stages of hops, and what can pass them.
+//! Chains: the stages of hops that a request passes.
 
 use core::fmt;
 
 use crate::scheme::typed::Hop;
 
-/// Hops in the order they are passed. Empty means: straight to the target.
+/// Hops in the order in which they are passed. An empty chain connects to the target directly.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Chain {
-    /// The stages, from the near end to the far one. [`Hop::Direct`] occurs only in a group that
-    /// is the first stage, [`Hop::Reject`] only as the one stage of its chain.
+    /// The stages, the nearest first. [`Hop::Direct`] occurs only in a group that is the first stage,
+    /// [`Hop::Reject`] only as the single stage of its chain.
     pub hops: Vec<Stage>,
 }
 
-/// One step of a chain.
+/// A step of a chain.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// One hop.
+    /// A single hop.
     One(Hop),
-    /// Failover: the first that works, in this order; at least two.
+    /// Failover: the first hop that works, in this order; at least two.
     Group(Vec<Hop>),
 }
 
@@ -30,7 +30,7 @@ impl Chain {
 }
 
 impl Stage {
-    /// The hops of the stage: one, or those of the group.
+    /// Returns the hops of the stage: one, or those of the group.
     #[must_use]
     pub fn hops(&self) -> &[Hop] {
         match self {
@@ -46,7 +46,7 @@ impl Stage {
     }
 }
 
-/// The hop, or the hops of the group with `|` between them.
+/// Formats the hop, or the hops of the group separated by `|`.
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, hop) in self.hops().iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Checks between endpoints: what no URL can know alone.
+//! Checks between endpoints, which a single URL does not allow.
 
 use core::ops::RangeInclusive;
 
@@ -12,7 +12,7 @@ use crate::scheme::typed::{
 };
 use crate::text::{Diagnostics, Problem, WarningKind};
 
-/// Makes the plan, or says everything that is in its way.
+/// Returns the plan, or all problems.
 pub(super) fn finish(
     mut diagnostics: Diagnostics,
     drafts: Vec<UncheckedRoute>,
@@ -33,6 +33,7 @@ pub(super) fn finish(
     }
 }
 
+/// Checks a route.
 fn route(diagnostics: &mut Diagnostics, draft: UncheckedRoute) -> Route {
     for listen in &draft.listen {
         udp_stops(diagnostics, listen, &draft.via);
@@ -64,7 +65,7 @@ fn route(diagnostics: &mut Diagnostics, draft: UncheckedRoute) -> Route {
     }
 }
 
-/// A listener for each port of a range.
+/// Returns a listener for each port of a range.
 fn one_a_port(draft: UncheckedListen) -> Vec<Listen> {
     let ports = draft.listen.ports();
     if ports.start() == ports.end() {
@@ -75,7 +76,8 @@ fn one_a_port(draft: UncheckedListen) -> Vec<Listen> {
         .collect()
 }
 
-/// Ends stand where they mean something; a lone `direct://` is the empty chain.
+/// Checks the positions of `direct://` and `reject://`, and returns the chain. A single `direct://` is
+/// the empty chain.
 fn chain(diagnostics: &mut Diagnostics, stages: Vec<UncheckedStage>) -> Chain {
     let alone = stages.len() == 1;
     let mut hops = Vec::with_capacity(stages.len());
@@ -83,27 +85,27 @@ fn chain(diagnostics: &mut Diagnostics, stages: Vec<UncheckedStage>) -> Chain {
         match &stage {
             Stage::One(Hop::Direct) if alone => continue,
             Stage::One(Hop::Direct) => diagnostics.problem(Problem::at(
-                "`direct://` beside other hops says nothing",
+                "`direct://` has no effect with other hops",
                 place,
-                "leave it away; in a group that comes first it means: without this hop",
+                "remove it; in a group that comes first it means: without this hop",
             )),
             Stage::One(Hop::Reject) if !alone => diagnostics.problem(Problem::at(
-                "`reject://` beside other hops says nothing",
+                "`reject://` has no effect with other hops",
                 place,
-                "a chain that rejects has no other hop",
+                "use it as the only hop of its chain",
             )),
             Stage::Group(group) if group.contains(&Hop::Reject) => {
                 diagnostics.problem(Problem::at(
-                    "`reject://` in a group says nothing",
+                    "`reject://` has no effect in a group",
                     place,
-                    "a group that has no hop left refuses by itself",
+                    "remove it; a group without a working hop refuses requests anyway",
                 ));
             }
             Stage::Group(group) if i > 0 && group.contains(&Hop::Direct) => {
                 diagnostics.problem(Problem::at(
-                    "`direct://` in this group would go around the hops before it",
+                    "`direct://` in this group would bypass the hops before it",
                     place,
-                    "only a group that comes first can do without its hops",
+                    "use it only in a group that comes first",
                 ));
             }
             Stage::One(_) | Stage::Group(_) => {}
@@ -113,7 +115,8 @@ fn chain(diagnostics: &mut Diagnostics, stages: Vec<UncheckedStage>) -> Chain {
     Chain { hops }
 }
 
-/// UDP that is offered and cannot pass: wrong if it is all that was asked for, else a warning.
+/// Reports UDP that is offered but cannot pass the chain: an error for forwarded UDP, otherwise a
+/// warning.
 fn udp_stops(diagnostics: &mut Diagnostics, draft: &UncheckedListen, via: &[UncheckedStage]) {
     let Some(stage) = via.iter().find(|stage| !stage.stage.carries_udp()) else {
         return;
@@ -123,7 +126,7 @@ fn udp_stops(diagnostics: &mut Diagnostics, draft: &UncheckedListen, via: &[Unch
     let mut about = Problem {
         title,
         place: Some(draft.place.clone()),
-        label: "UDP comes in here".to_owned(),
+        label: "this listener accepts UDP".to_owned(),
         help: vec!["`ss` and `socks5` hops carry UDP".to_owned()],
     };
     match &listen.kind {
@@ -131,15 +134,13 @@ fn udp_stops(diagnostics: &mut Diagnostics, draft: &UncheckedListen, via: &[Unch
         ListenKind::Shadowsocks(SsServer { udp: true, .. })
         | ListenKind::ShadowsocksR(SsrServer { udp: true, .. })
         | ListenKind::Transparent(Transparent { udp: true, .. }) => {
-            about
-                .help
-                .push("`?udp=false` says that it is not wanted".to_owned());
+            about.help.push("`?udp=false` turns UDP off".to_owned());
             diagnostics.warning(WarningKind::UdpStops, about);
         }
         ListenKind::Proxy(proxy) if proxy.udp => {
             if let Some(place) = &draft.udp_written {
                 about.place = Some(place.clone());
-                about.label = "UDP is asked for here".to_owned();
+                about.label = "UDP is turned on here".to_owned();
                 diagnostics.warning(WarningKind::UdpStops, about);
             }
         }
@@ -147,12 +148,13 @@ fn udp_stops(diagnostics: &mut Diagnostics, draft: &UncheckedListen, via: &[Unch
     }
 }
 
-/// A listener that others use, and a chain: what a name stands for is found out at the chain's end.
+/// Warns about a listener that others use and a chain: names are resolved at the chain's end, so that
+/// their addresses cannot be checked here.
 fn unchecked_names(diagnostics: &mut Diagnostics, draft: &UncheckedListen, route: &UncheckedRoute) {
     let listen = &draft.listen;
     let relays = matches!(&listen.kind, ListenKind::Shadowsocks(server)
         if matches!(server.role, SsRole::Relay { .. }));
-    // What a firewall takes goes to an address.
+    // Redirected traffic is sent to an address.
     let by_address = matches!(listen.kind, ListenKind::Transparent(_));
     if relays || by_address || listen.access.private == Private::All {
         return;
@@ -167,19 +169,20 @@ fn unchecked_names(diagnostics: &mut Diagnostics, draft: &UncheckedListen, route
     };
     let stage = &last.stage;
     let about = Problem {
-        title: format!("`{stage}` can be led into its own networks by names"),
+        title: format!("names can lead `{stage}` into its private networks"),
         place: Some(draft.place.clone()),
-        label: "others choose the destinations here".to_owned(),
+        label: "other users choose the destinations here".to_owned(),
         help: vec![
-            "private addresses and names like `localhost` are refused before any hop; what other \
-             names stand for is looked up behind it: let that server refuse private networks, too"
+            "private addresses and names like `localhost` are refused before the first hop, but other \
+             names are resolved after it: let that server refuse private networks, too"
                 .to_owned(),
-            "`allow_private=all` says that its networks are meant to be reached".to_owned(),
+            "`allow_private=all` allows its private networks".to_owned(),
         ],
     };
     diagnostics.warning(WarningKind::UncheckedNames, about);
 }
 
+/// Warns about rules after one that matches everything.
 fn never_reached(diagnostics: &mut Diagnostics, rules: &[UncheckedRule]) {
     let catches_all = |rule: &UncheckedRule| rule.matches.contains(&Match::Any);
     let Some(last) = rules.iter().position(catches_all) else {
@@ -195,24 +198,26 @@ fn never_reached(diagnostics: &mut Diagnostics, rules: &[UncheckedRule]) {
     }
 }
 
+/// Reports listeners on the same port.
 fn same_address(diagnostics: &mut Diagnostics, routes: &[UncheckedRoute]) {
     let all: Vec<&UncheckedListen> = routes.iter().flat_map(|route| &route.listen).collect();
     for (i, later) in all.iter().enumerate() {
         let clash = all.iter().take(i).find(|earlier| clash(earlier, later));
         if let Some(earlier) = clash {
             let title = format!(
-                "`{}` and `{}` want the same port",
+                "`{}` and `{}` use the same port",
                 earlier.listen, later.listen
             );
             diagnostics.problem(Problem::at(
                 &title,
                 later.place.clone(),
-                "give one of them another port",
+                "use another port for one of them",
             ));
         }
     }
 }
 
+/// True if two listeners cannot be bound together.
 fn clash(a: &UncheckedListen, b: &UncheckedListen) -> bool {
     let (tcp_a, udp_a) = a.listen.transports();
     let (tcp_b, udp_b) = b.listen.transports();
@@ -224,17 +229,19 @@ fn clash(a: &UncheckedListen, b: &UncheckedListen) -> bool {
         && hosts_overlap(a, b)
 }
 
+/// True if two ranges have a port in common.
 pub(super) fn overlap(a: &RangeInclusive<u16>, b: &RangeInclusive<u16>) -> bool {
     a.start() <= b.end() && b.start() <= a.end()
 }
 
+/// True if two addresses overlap for certain.
 fn hosts_overlap(a: &ListenAddr, b: &ListenAddr) -> bool {
     let (Some(a), Some(b)) = (&a.host, &b.host) else {
         return true;
     };
     match (a, b) {
         (Host::Ip(a), Host::Ip(b)) => {
-            // `::` can take IPv4 too, but need not: only the same family is sure to clash.
+            // `::` may include IPv4, but need not: only addresses of the same family clash for certain.
             a == b || (a.is_ipv4() == b.is_ipv4() && (a.is_unspecified() || b.is_unspecified()))
         }
         _ => a == b,

@@ -1,4 +1,4 @@
-//! Hops that lead back to a listener of the same plan.
+//! Detects loops: hops that lead back to a listener of the same plan.
 
 use core::ops::RangeInclusive;
 
@@ -12,17 +12,20 @@ use crate::text::{Diagnostics, Place, Problem, is_this_machine};
 
 /// A step from one route to another.
 struct Step {
+    /// Index of the first route.
     from: usize,
+    /// Index of the second route.
     to: usize,
-    /// What is written there.
+    /// The hop or listener that leads there.
     what: String,
+    /// The place of that hop or listener.
     place: Place,
 }
 
-/// Says which hops lead in a circle. A request would come back until no descriptors are left.
+/// Reports hops that form a loop. A request would go round until no descriptors are left.
 ///
-/// What rules send elsewhere is followed only where it comes back to the same rule: whether another
-/// route sends it back depends on the target.
+/// The chains of rules are followed only if they lead back to the same route: whether another route
+/// sends a request back depends on its target.
 pub(super) fn circles(diagnostics: &mut Diagnostics, routes: &[UncheckedRoute]) {
     let mut steps = Vec::new();
     for (from, route) in routes.iter().enumerate() {
@@ -54,18 +57,18 @@ pub(super) fn circles(diagnostics: &mut Diagnostics, routes: &[UncheckedRoute]) 
         let names: Vec<String> = names.map(|route| format!("`{}`", route.name)).collect();
         let title = match way.len() {
             1 => format!("{} leads back to its own listener", first.what),
-            _ => format!("{} leads in a circle: {}", first.what, names.join(", ")),
+            _ => format!("{} is part of a loop: {}", first.what, names.join(", ")),
         };
         diagnostics.problem(Problem::at(
             title,
             first.place.clone(),
-            "requests would go round until no descriptors are left: name another server or port",
+            "requests would loop until no file descriptors are left: use another server or port",
         ));
         said.push(members);
     }
 }
 
-/// Where a chain leads, as far as its hops are listeners of the plan.
+/// Returns the steps of a chain, as long as its hops are listeners of the plan.
 fn of_chain(routes: &[UncheckedRoute], from: usize, chain: &[UncheckedStage]) -> Vec<Step> {
     let mut steps = Vec::new();
     for UncheckedStage { stage, place } in chain {
@@ -84,7 +87,7 @@ fn of_chain(routes: &[UncheckedRoute], from: usize, chain: &[UncheckedStage]) ->
                 });
             }
         }
-        // Behind a server of others the next one may be anywhere.
+        // After a server outside of the plan, the next one can be anywhere.
         if steps.len() == before {
             break;
         }
@@ -92,7 +95,7 @@ fn of_chain(routes: &[UncheckedRoute], from: usize, chain: &[UncheckedStage]) ->
     steps
 }
 
-/// Where listeners with a target of their own lead.
+/// Returns the steps of listeners with a fixed target.
 fn of_targets(routes: &[UncheckedRoute], from: usize) -> Vec<Step> {
     let route = routes.get(from).filter(|route| route.via.is_empty());
     let mut steps = Vec::new();
@@ -123,7 +126,7 @@ fn of_targets(routes: &[UncheckedRoute], from: usize) -> Vec<Step> {
     steps
 }
 
-/// The routes that listen at `server`.
+/// Returns the routes that listen at `server`.
 fn at(
     routes: &[UncheckedRoute],
     server: &Target,
@@ -141,7 +144,7 @@ fn at(
     numbered.iter().filter(listens).map(|(at, _)| *at).collect()
 }
 
-/// Whether a connection to `server` comes to this listener, by what is written.
+/// True if a connection to `server` reaches this listener, as far as the text shows.
 fn is_at(listen: &Listen, server: &Target, ports: &RangeInclusive<u16>) -> bool {
     let to_all = |host: &Host| matches!(host, Host::Ip(ip) if ip.is_unspecified());
     listen.addr.port != 0
@@ -156,12 +159,12 @@ fn is_at(listen: &Listen, server: &Target, ports: &RangeInclusive<u16>) -> bool 
         }
 }
 
-/// `localhost` stands for the loopback address of both families.
+/// True if both are names of this machine: `localhost` means the loopback addresses of both families.
 fn is_name_of_this_machine(server: &Host, listen: &Host) -> bool {
     is_this_machine(server) && (matches!(server, Host::Name(_)) || matches!(listen, Host::Name(_)))
 }
 
-/// The shortest way from a route back to itself.
+/// Returns the shortest path from a route back to itself.
 fn way_back(steps: &[Step], begin: usize, most: usize) -> Option<Vec<&Step>> {
     let mut ways: Vec<Vec<&Step>> = steps
         .iter()

@@ -1,11 +1,11 @@
-//! Checks of carriers, and of hops whose far end has a target of its own.
+//! Checks of carriers, and of hops whose remote end has the target.
 
 use crate::plan::Stage;
 use crate::plan::unchecked::{UncheckedListen, UncheckedStage};
 use crate::scheme::typed::{Carried, Hop, ListenKind};
 use crate::text::{Diagnostics, Problem};
 
-/// A listener without a target, and a last hop that has one, belong together.
+/// Checks that a listener without a target and a last hop with one are used together.
 pub(super) fn fit(diagnostics: &mut Diagnostics, listen: &UncheckedListen, via: &[UncheckedStage]) {
     let far = via.last().filter(|last| is_far(&last.stage));
     let forward = match &listen.listen.kind {
@@ -24,7 +24,7 @@ pub(super) fn fit(diagnostics: &mut Diagnostics, listen: &UncheckedListen, via: 
                 diagnostics.problem(Problem::at(
                     format!("TCP from `{}` cannot pass `{}`", listen.listen, last.stage),
                     last.place.clone(),
-                    "`udp+fec` carries UDP alone: listen with `udp://HOST:PORT`",
+                    "`udp+fec` carries UDP only: listen with `udp://HOST:PORT`",
                 ));
             }
         }
@@ -32,57 +32,59 @@ pub(super) fn fit(diagnostics: &mut Diagnostics, listen: &UncheckedListen, via: 
             format!("the target of `{}` is never reached", listen.listen),
             listen.place.clone(),
             format!(
-                "the far end of `{}` has its own: leave this one away",
+                "the remote end of `{}` has its own target: remove this one",
                 last.stage
             ),
         )),
         (Some(last), None) => diagnostics.problem(Problem::at(
             format!(
-                "`{}` cannot be asked for targets: its far end has one of its own",
+                "`{}` cannot connect to other targets: its remote end has its own",
                 last.stage
             ),
             last.place.clone(),
-            "listen with `tcp://HOST:PORT` (for `udp+fec`: `udp://HOST:PORT`), or put a hop \
-             behind it that speaks with what is at that end",
+            "listen with `tcp://HOST:PORT` (for `udp+fec`: `udp://HOST:PORT`), or add a hop \
+             after it for the server at that end",
         )),
         (None, _) => {}
     }
 }
 
-/// Carriers begin at this machine, and not all go everywhere.
+/// Checks the positions of carriers in a chain: they start at this machine, and groups are of one kind.
 pub(super) fn carriers(diagnostics: &mut Diagnostics, via: &[UncheckedStage]) {
     for (i, UncheckedStage { stage, place }) in via.iter().enumerate() {
         let carried = |hop: &Hop| hop.carried().is_some();
         if i > 0 && stage.hops().iter().any(carried) {
             diagnostics.problem(Problem::at(
-                format!("`{stage}` goes by UDP from this machine, not through other hops"),
+                format!("`{stage}` sends UDP from this machine and cannot use other hops"),
                 place.clone(),
-                "put it before the others",
+                "put it before the other hops",
             ));
         }
         let some_far = stage.hops().iter().any(Hop::is_far);
         if some_far && !is_far(stage) {
             diagnostics.problem(Problem::at(
-                "hops with a target at their far end and hops without are in one group",
+                "a group mixes hops with and without a target at their remote end",
                 place.clone(),
-                "a group is of one kind",
+                "use hops of one kind in a group",
             ));
         }
         let last = i + 1 == via.len();
         if !last && some_far && !stage.hops().iter().any(carries_streams) {
             diagnostics.problem(Problem::at(
-                format!("nothing can go on behind `{stage}`"),
+                format!("no hop can follow `{stage}`"),
                 place.clone(),
-                "`udp+fec` is the only hop of its chain",
+                "`udp+fec` must be the only hop of its chain",
             ));
         }
     }
 }
 
+/// True if the remote ends of all hops have the target.
 fn is_far(stage: &Stage) -> bool {
     stage.hops().iter().all(Hop::is_far)
 }
 
+/// True if the hop can carry TCP.
 const fn carries_streams(hop: &Hop) -> bool {
     !matches!(hop.carried(), Some(Carried::Fec(_)))
 }

@@ -1,4 +1,4 @@
-//! Routes from TOML. The file has names, groups and rules; all else stands in the URLs.
+//! Routes from TOML. The file has names, groups and rules; everything else is in the URLs.
 
 mod tables;
 
@@ -13,17 +13,20 @@ use crate::scheme::builder::KeyTable;
 use crate::scheme::secret_mask;
 use crate::text::{Diagnostics, Document, Flaw, Lookup, Origin, Problem, Span, nearest};
 
-/// Bytes of a configuration file at most.
+/// Maximum size of a configuration file, in bytes.
 pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
 
+/// Keys of the file.
 const TOP: [&str; 1] = ["route"];
+/// Keys of a route.
 const ROUTE: [&str; 5] = ["listen", "via", "rules", "users", "relay"];
+/// Keys of a rule.
 const RULE: [&str; 3] = ["match", "via", "resolve"];
 
 type Value<'t> = Spanned<DeValue<'t>>;
 type Entry<'a, 't> = (&'a Spanned<DeString<'t>>, &'a Value<'t>);
 
-/// Reads all routes, in the order of the file.
+/// Parses all routes, in the order of the file.
 pub(super) fn routes(
     diagnostics: &mut Diagnostics,
     lookup: Lookup<'_>,
@@ -44,12 +47,13 @@ pub(super) fn routes(
     let (document, errors) = DeTable::parse_recoverable(text);
     reader.syntax(&errors);
     if !errors.is_empty() {
-        // What is left of a broken document would raise problems of its own.
+        // The rest of an invalid document would cause more errors.
         return Vec::new();
     }
     reader.document(document.get_ref())
 }
 
+/// A parser of a configuration file.
 struct Reader<'a> {
     diagnostics: &'a mut Diagnostics,
     lookup: Lookup<'a>,
@@ -57,7 +61,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Syntax errors: the first of each line, the others follow from it.
+    /// Reports syntax errors: the first of each line, since the others follow from it.
     fn syntax(&mut self, errors: &[toml::de::Error]) {
         let mut lines = Vec::new();
         for error in errors {
@@ -71,6 +75,7 @@ impl Reader<'_> {
         }
     }
 
+    /// Reads the routes.
     fn document(&mut self, table: &DeTable<'_>) -> Vec<UncheckedRoute> {
         let mut drafts = Vec::new();
         let mut found = false;
@@ -92,18 +97,19 @@ impl Reader<'_> {
             };
             self.diagnostics.problem(Problem::without_place(
                 format!("no route in `{name}`"),
-                "begin with `[route.main]` and `listen = \"mixed://127.0.0.1:1080\"`",
+                "start with `[route.main]` and `listen = \"mixed://127.0.0.1:1080\"`",
             ));
         }
         drafts
     }
 
+    /// Reads a route.
     fn route(&mut self, name: &Spanned<DeString<'_>>, value: &Value<'_>) -> Option<UncheckedRoute> {
         let span = span_of(name.span());
         let text = name.get_ref();
         if !unchecked::is_route_name(text) {
             self.flaw(
-                Flaw::new(span, "not a name for a route")
+                Flaw::new(span, "not a valid name for a route")
                     .label("1 to 64 letters, digits, `-`, `_` and `.`"),
             );
         }
@@ -120,20 +126,21 @@ impl Reader<'_> {
                 }
                 "via" => draft.via = self.chain(value),
                 "rules" => draft.rules = self.rules(value),
-                // Read before the listener that they belong to.
+                // Read above, before the listener that they belong to.
                 _ => {}
             }
         }
         if !listens {
-            let title = format!("route `{text}` does not listen");
+            let title = format!("route `{text}` has no listener");
             let flaw = Flaw::new(span, title).help("add `listen = [\"mixed://127.0.0.1:1080\"]`");
             self.flaw(flaw);
         }
         Some(draft)
     }
 
+    /// Reads the listeners of a route.
     fn listen(&mut self, value: &Value<'_>, keys: Option<KeyTable>, draft: &mut UncheckedRoute) {
-        let items = self.one_or_many(value, "`listen` is a URL or a list of URLs");
+        let items = self.one_or_many(value, "`listen` must be a URL or a list of URLs");
         let mut keys = self.for_one_listener(keys, &items);
         for (text, span) in items {
             let excerpt = self.document.value(span, text);
@@ -143,7 +150,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A string is one hop; in a list, an inner list is a group.
+    /// Reads a chain. A string is a single hop; in a list, an inner list is a group.
     fn chain(&mut self, value: &Value<'_>) -> Vec<UncheckedStage> {
         let DeValue::Array(items) = value.get_ref() else {
             return self.stage(value).into_iter().collect();
@@ -151,6 +158,7 @@ impl Reader<'_> {
         items.iter().filter_map(|item| self.stage(item)).collect()
     }
 
+    /// Reads a hop or a group.
     fn stage(&mut self, value: &Value<'_>) -> Option<UncheckedStage> {
         let span = span_of(value.span());
         match value.get_ref() {
@@ -162,7 +170,7 @@ impl Reader<'_> {
             }
             DeValue::Array(_) => {
                 let mut hops = Vec::new();
-                let items = self.one_or_many(value, "a group is a list of URLs");
+                let items = self.one_or_many(value, "a group must be a list of URLs");
                 if items.is_empty() {
                     self.flaw(Flaw::new(span, "a group without hops"));
                 }
@@ -183,18 +191,23 @@ impl Reader<'_> {
                 Some(UncheckedStage { stage, place })
             }
             other => {
-                self.wrong_type(span, "a hop is a URL, a group is a list of them", other);
+                self.wrong_type(
+                    span,
+                    "a hop must be a URL, and a group a list of URLs",
+                    other,
+                );
                 None
             }
         }
     }
 
+    /// Reads the rules of a route.
     fn rules(&mut self, value: &Value<'_>) -> Vec<UncheckedRule> {
         let span = span_of(value.span());
         let DeValue::Array(items) = value.get_ref() else {
             self.wrong_type(
                 span,
-                "`rules` is a list of `{ match, via }`",
+                "`rules` must be a list of `{ match, via }`",
                 value.get_ref(),
             );
             return Vec::new();
@@ -202,12 +215,13 @@ impl Reader<'_> {
         items.iter().filter_map(|item| self.rule(item)).collect()
     }
 
+    /// Reads a rule.
     fn rule(&mut self, value: &Value<'_>) -> Option<UncheckedRule> {
         let span = span_of(value.span());
         let DeValue::Table(table) = value.get_ref() else {
             self.wrong_type(
                 span,
-                "a rule is `{ match = [...], via = [...] }`",
+                "a rule must be `{ match = [...], via = [...] }`",
                 value.get_ref(),
             );
             return None;
@@ -222,7 +236,7 @@ impl Reader<'_> {
                     DeValue::Boolean(yes) => resolve = *yes,
                     other => {
                         let span = span_of(value.span());
-                        self.wrong_type(span, "`resolve` is true or false", other);
+                        self.wrong_type(span, "`resolve` must be true or false", other);
                     }
                 },
                 _ => via = Some(self.chain(value)),
@@ -243,8 +257,9 @@ impl Reader<'_> {
         })
     }
 
+    /// Reads the conditions of a rule.
     fn matches(&mut self, value: &Value<'_>) -> Vec<Match> {
-        let items = self.one_or_many(value, "`match` is a condition or a list of them");
+        let items = self.one_or_many(value, "`match` must be a condition or a list of conditions");
         if items.is_empty() && matches!(value.get_ref(), DeValue::Array(_)) {
             self.flaw(Flaw::new(
                 span_of(value.span()),
@@ -264,7 +279,7 @@ impl Reader<'_> {
         matches
     }
 
-    /// The strings of a value that is one string or a list of strings.
+    /// Returns the strings of a value that is a string or a list of strings.
     fn one_or_many<'v>(&mut self, value: &'v Value<'_>, is: &str) -> Vec<(&'v str, Span)> {
         let span = span_of(value.span());
         match value.get_ref() {
@@ -287,7 +302,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The entries with known keys, in the order of the file; the others are noted.
+    /// Returns the entries with known keys, in the order of the file, and reports the others.
     fn entries<'v, 't>(
         &mut self,
         table: &'v DeTable<'t>,
@@ -311,6 +326,7 @@ impl Reader<'_> {
         entries
     }
 
+    /// Returns the table of a value.
     fn table<'v, 't>(
         &mut self,
         key: &Spanned<DeString<'_>>,
@@ -319,30 +335,34 @@ impl Reader<'_> {
         match value.get_ref() {
             DeValue::Table(table) => Some(table),
             other => {
-                let is = format!("`{}` is a table", key.get_ref());
+                let is = format!("`{}` must be a table", key.get_ref());
                 self.wrong_type(span_of(value.span()), &is, other);
                 None
             }
         }
     }
 
+    /// Reports a value of the wrong type.
     fn wrong_type(&mut self, span: Span, is: &str, found: &DeValue<'_>) {
         let label = format!("found {}", found.type_str());
         self.flaw(Flaw::new(span, is).label(label));
     }
 
+    /// Reports an error in the file.
     fn flaw(&mut self, flaw: Flaw) {
         let place = self.document.place(flaw.span);
         self.diagnostics.problem(flaw.at(place));
     }
 }
 
+/// Returns the entries of a table in the order of the file.
 fn in_order<'v, 't>(table: &'v DeTable<'t>) -> Vec<Entry<'v, 't>> {
     let mut entries: Vec<Entry<'v, 't>> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
 }
 
+/// Converts a range of the TOML parser.
 const fn span_of(range: core::ops::Range<usize>) -> Span {
     Span::new(range.start, range.end)
 }

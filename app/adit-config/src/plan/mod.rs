@@ -1,4 +1,4 @@
-//! The plan: typed, complete, cross-checked. The engine builds from it and reads no text.
+//! The plan: typed, complete and cross-checked. The engine is built from it and parses no text.
 
 mod build;
 mod chain;
@@ -22,30 +22,30 @@ use crate::text::Warning;
 pub struct Plan {
     /// The routes, in the order of the text; at least one.
     pub routes: Vec<Route>,
-    /// What works but should be known.
+    /// Notices about a configuration that works.
     pub warnings: Vec<Warning>,
 }
 
-/// Listeners, and the way their requests go.
+/// Listeners, with the rules and the chain for their requests.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Route {
     /// The name: letters, digits, `-`, `_` and `.`; unique in the plan.
     pub name: String,
     /// The listeners; at least one.
     pub listen: Vec<Listen>,
-    /// Where requests go that no rule matches.
+    /// The chain for requests that no rule matches.
     pub via: Chain,
-    /// Exceptions; the first that matches decides.
+    /// Exceptions. The first rule that matches is used.
     pub rules: Vec<Rule>,
 }
 
-/// Requests that go another way.
+/// An exception: requests that use another chain.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// One of these has to match; at least one.
+    /// The conditions, at least one. The rule matches if any of them does.
     pub matches: Vec<Match>,
-    /// Names are looked up, and match networks by any of their addresses.
+    /// True if names are resolved, and match networks by any of their addresses.
     pub resolve: bool,
-    /// Where they go.
+    /// The chain of these requests.
     pub via: Chain,
 }

@@ -1,4 +1,4 @@
-//! What a rule matches.
+//! Conditions of rules.
 
 use core::ops::RangeInclusive;
 
@@ -8,39 +8,43 @@ use regex_lite::{Regex, RegexBuilder};
 
 use crate::text::{read_net, write_net};
 
-/// What an expression begins with.
+/// The prefix of a regular expression.
 const PATTERN: &str = "regex:";
 
-/// One condition on a target. Names are compared without regard to ASCII case.
+/// A condition on a target. Names are compared without regard to ASCII case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Match {
     /// `*`: every target.
     Any,
-    /// `10.0.0.0/8`: addresses of a network. Names match by their addresses where the rule says
-    /// `resolve`, else never.
+    /// `10.0.0.0/8`: addresses of a network. Names match by their addresses if the rule has
+    /// `resolve`, otherwise never.
     Cidr(IpNet),
     /// `*.lan`: names below this one, not the name itself. In lower case, without the `*.`.
     NameSuffix(String),
     /// `db.lan`: this name. In lower case.
     NameExact(String),
-    /// `regex:^ads?[0-9]*\.`: names in which the expression occurs.
+    /// `regex:^ads?[0-9]*\.`: names that contain a match of the expression.
     NamePattern(NamePattern),
     /// `:25`, `:6000-6063`: ports.
     Port(RangeInclusive<u16>),
 }
 
-/// A regular expression for names, in the syntax of the crate `regex-lite`: names are ASCII on the
-/// wire, and the tables and automata of its elder sister would be a tenth of the program. The case of
-/// letters does not matter, and matching takes a time that is linear in the name.
+/// A regular expression for names, in the syntax of the crate `regex-lite`. Names are ASCII on the wire,
+/// and the tables and automata of the crate `regex` would be a tenth of the program. Matching ignores
+/// case and takes time linear in the length of the name.
 #[derive(Debug, Clone)]
 pub struct NamePattern(Regex);
 
-/// Bytes that one expression may take in memory.
+/// Maximum memory of one expression, in bytes.
 const PATTERN_SIZE: usize = 256 * 1024;
 
 impl NamePattern {
-    /// Reads an expression; the error says what is wrong with it.
+    /// Parses an expression.
+    ///
+    /// # Errors
+    ///
+    /// A text that says why the expression is wrong or too large.
     pub fn read(text: &str) -> Result<Self, String> {
         let built = RegexBuilder::new(text)
             .case_insensitive(true)
@@ -59,7 +63,7 @@ impl PartialEq for NamePattern {
 impl Eq for NamePattern {}
 
 impl Match {
-    /// True if the target fulfils the condition.
+    /// True if the target meets the condition.
     #[must_use]
     pub fn matches(&self, target: &Target) -> bool {
         match (self, &target.host) {
@@ -89,7 +93,11 @@ impl Match {
         }
     }
 
-    /// Reads a condition; the error says what was expected.
+    /// Parses a condition.
+    ///
+    /// # Errors
+    ///
+    /// A text that says what was expected.
     pub fn read(text: &str) -> Result<Self, String> {
         let expected = || {
             "expected a network, a name, `*.suffix`, `regex:…`, `:port`, `:from-to` or `*`"

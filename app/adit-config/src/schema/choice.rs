@@ -1,4 +1,4 @@
-//! Choices that keys of several schemes offer.
+//! Value types with a fixed set of choices, shared by several schemes.
 
 use adit_wire::Target;
 use ipnet::IpNet;
@@ -6,40 +6,40 @@ use ipnet::IpNet;
 use crate::schema::{Typed, words};
 use crate::text::{read_net, write_net, write_target};
 
-/// What a connection sees that fails before it is authenticated (SEC-P1): the same for all causes.
+/// The reaction to a connection that fails before it is authenticated (SEC-P1): the same for all causes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RejectPolicy {
-    /// Silence, until the peer gives up or a deadline.
+    /// Stays silent until the peer gives up or a deadline passes.
     Drain,
-    /// A reset.
+    /// Resets the connection.
     Reset,
-    /// An orderly close.
+    /// Closes the connection in an orderly way.
     Close,
-    /// The bytes go to another server, which answers.
+    /// Forwards the bytes to another server, which answers.
     Forward(Target),
 }
 
-/// Requests from before the start of the server (SEC-R3).
+/// The treatment of requests from before the start of the server (SEC-R3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restart {
-    /// Refused: the replay filter does not know them.
+    /// Refuses them: the replay filter does not know them.
     Strict,
-    /// Served.
+    /// Serves them.
     Lenient,
 }
 
-/// Destinations that are not public: loopback, link-local, RFC 1918 and the like.
+/// The allowed destinations that are not public: loopback, link-local, RFC 1918 and the like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Private {
     /// None of them.
     Deny,
     /// All of them.
     All,
-    /// These alone.
+    /// Only these networks.
     Nets(Vec<IpNet>),
 }
 
-/// Address family towards destinations.
+/// The preferred address family towards destinations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefer {
     /// The resolver's order.
@@ -54,25 +54,25 @@ pub enum Prefer {
     V6Only,
 }
 
-/// What goes through a plugin (SIP003u).
+/// The transports that go through a plugin (SIP003u).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PluginMode {
-    /// Connections.
+    /// Connections only.
     TcpOnly,
-    /// Datagrams.
+    /// Datagrams only.
     UdpOnly,
     /// Both.
     TcpAndUdp,
 }
 
-/// The way of datagrams to a Shadowsocks server.
+/// The transport of datagrams to a Shadowsocks server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UdpWay {
-    /// As datagrams.
+    /// UDP packets.
     Native,
-    /// In a connection: UDP-over-TCP version 2, as sing-box has it.
+    /// A connection: UDP-over-TCP version 2, as in sing-box.
     OverTcp,
-    /// None.
+    /// None: datagrams are not carried.
     Off,
 }
 

@@ -1,4 +1,4 @@
-//! What a table of keys is made of: keys, the types of their values, rows. No scheme is named here.
+//! The parts of a table of keys: keys, the types of their values, rows. This module names no scheme.
 
 mod choice;
 mod param;

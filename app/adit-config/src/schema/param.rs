@@ -1,4 +1,4 @@
-//! Keys and tables of keys: the one place where a parameter is declared.
+//! Keys and tables of keys: the only place where a parameter is declared.
 
 use core::fmt;
 
@@ -6,17 +6,20 @@ use crate::schema::Typed;
 
 /// A key with its type and default, declared once and read by the builder of an endpoint.
 pub(crate) struct Key<T> {
+    /// The key as it is written in a URL.
     pub(crate) name: &'static str,
-    /// Another spelling of the name, which is read the same.
+    /// An alternative spelling of the name.
     pub(crate) alias: Option<&'static str>,
+    /// The value of a key that is not written.
     pub(crate) default: T,
-    /// The default in words, where it depends on something else; else empty.
+    /// The default in words where it depends on something else, otherwise empty.
     pub(crate) otherwise: &'static str,
+    /// One sentence about its effect, for the help and the reference.
     pub(crate) doc: &'static str,
 }
 
 impl<T> Key<T> {
-    /// A key whose default is always the same.
+    /// Creates a key whose default is always the same.
     pub(crate) const fn new(name: &'static str, default: T, doc: &'static str) -> Self {
         Self {
             name,
@@ -27,7 +30,7 @@ impl<T> Key<T> {
         }
     }
 
-    /// The same with another spelling.
+    /// Adds an alternative spelling.
     pub(crate) const fn also(mut self, alias: &'static str) -> Self {
         self.alias = Some(alias);
         self
@@ -35,7 +38,7 @@ impl<T> Key<T> {
 }
 
 impl<T> Key<Option<T>> {
-    /// A key whose default depends on something else, which is said in words.
+    /// Creates a key whose default depends on something else, described in words.
     pub(crate) const fn depends(
         name: &'static str,
         otherwise: &'static str,
@@ -51,25 +54,29 @@ impl<T> Key<Option<T>> {
     }
 }
 
-/// A key without its Rust type: what help, reference and completions need.
+/// A key without its Rust type, as help, reference and completions need it.
 pub trait Setting: Sync {
-    /// The key as it is written in a URL.
+    /// Returns the key as it is written in a URL.
     fn name(&self) -> &'static str;
-    /// Another spelling of it, which is read the same.
+    /// Returns the alternative spelling, if there is one.
     fn alias(&self) -> Option<&'static str>;
-    /// True if `key` is one of its spellings.
+    /// True if `key` is one of the spellings of this key.
     fn is_named(&self, key: &str) -> bool {
         self.name() == key || self.alias() == Some(key)
     }
-    /// The type, with its words or its unit.
+    /// Returns the name of the type, with its words or its unit.
     fn type_name(&self) -> &'static str;
-    /// The default as text, or what it depends on.
+    /// Returns the default as text, or what it depends on.
     fn default_text(&self) -> String;
-    /// One sentence on what it does.
+    /// Returns one sentence about the effect of the key.
     fn doc(&self) -> &'static str;
-    /// The canonical spelling of a value; the error says what was expected.
+    /// Returns the canonical spelling of a value.
+    ///
+    /// # Errors
+    ///
+    /// A text that says what was expected, if the value does not fit the type.
     fn canonical(&self, value: &str) -> Result<String, String>;
-    /// True if a value can hold a secret: one misplaced, or options of a plugin.
+    /// True if a value can hold a secret: a misplaced one, or the options of a plugin.
     fn hides_value(&self) -> bool;
     /// True if a value can name a file.
     fn names_file(&self) -> bool;
@@ -113,25 +120,25 @@ impl<T: Typed> Setting for Key<T> {
     }
 }
 
-/// One row of a scheme's table.
+/// A row in the table of a scheme.
 #[derive(Clone, Copy)]
 pub struct Param {
     /// The key.
     pub setting: &'static dyn Setting,
-    /// Where it has a meaning.
+    /// The roles in which the key has a meaning.
     pub roles: EndpointRoles,
 }
 
-/// What an endpoint is used as.
+/// The role of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndpointRole {
-    /// It accepts connections.
+    /// Accepts connections.
     Listener,
-    /// It is a server on the way.
+    /// A server in a chain.
     Hop,
 }
 
-/// The roles in which something has a meaning.
+/// The roles in which a scheme or a key has a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndpointRoles {
     /// Listeners only.
@@ -169,7 +176,7 @@ impl fmt::Debug for Param {
     }
 }
 
-/// A row for listeners.
+/// Returns a row for listeners.
 pub(crate) const fn listener(setting: &'static dyn Setting) -> Param {
     Param {
         setting,
@@ -177,7 +184,7 @@ pub(crate) const fn listener(setting: &'static dyn Setting) -> Param {
     }
 }
 
-/// A row for hops.
+/// Returns a row for hops.
 pub(crate) const fn hop(setting: &'static dyn Setting) -> Param {
     Param {
         setting,
@@ -185,7 +192,7 @@ pub(crate) const fn hop(setting: &'static dyn Setting) -> Param {
     }
 }
 
-/// A row for both roles.
+/// Returns a row for both roles.
 pub(crate) const fn both(setting: &'static dyn Setting) -> Param {
     Param {
         setting,
@@ -193,7 +200,7 @@ pub(crate) const fn both(setting: &'static dyn Setting) -> Param {
     }
 }
 
-/// Rows of two tables as those of one; the tables have `ALL` rows together.
+/// Concatenates two tables, which have `ALL` rows together.
 #[expect(
     clippy::indexing_slicing,
     reason = "a constant: out of bounds does not compile"

@@ -1,21 +1,21 @@
-//! Values of keys: how each type is read from text and written back.
+//! Value types of keys: parsing from text and writing back.
 
 use core::net::IpAddr;
 use core::time::Duration;
 
 use crate::text::{PluginText, read_duration, write_duration};
 
-/// A type that a key can have. `T::read(&v.write()) == Ok(v)` for every value.
+/// A type that a key can have. `T::read(&v.write()) == Ok(v)` is true for every value.
 pub(crate) trait Typed: Clone + Sync {
-    /// What the reference calls the type.
+    /// The name of the type in the reference.
     const NAME: &'static str;
-    /// A value can hold a secret: one misplaced, or options of a plugin.
+    /// True if a value can hold a secret: a misplaced one, or the options of a plugin.
     const HIDDEN: bool = false;
-    /// A value can name a file.
+    /// True if a value can name a file.
     const NAMES_FILE: bool = false;
-    /// Reads a value; the error says what was expected.
+    /// Parses a value. The error says what was expected.
     fn read(text: &str) -> Result<Self, String>;
-    /// The canonical text.
+    /// Returns the canonical text of the value.
     fn write(&self) -> String;
 }
 
@@ -27,30 +27,34 @@ pub(crate) struct Count(pub(crate) usize);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Whole(pub(crate) u32);
 
-/// A secret in a query: itself, `@path` of its file, or `$NAME` of a variable.
+/// A secret in a query: the secret itself, `@path` of its file, or `$NAME` of a variable.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct SecretValue(pub(crate) String);
 
-/// `@path` of a file.
+/// The path of a file, written as `@path`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FilePath(pub(crate) String);
 
-/// A wait that may be none at all.
+/// A wait of less than 10 seconds, which may be 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wait(pub(crate) Duration);
 
-/// A time that may be 0; a number without a unit is seconds, as kcptun has it.
+/// A time that may be 0. A number without a unit is in seconds, as in kcptun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seconds(pub(crate) Duration);
 
-/// A choice that can be left to adit.
+/// A switch that can be left to adit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tristate {
+    /// adit decides.
     Auto,
+    /// On.
     On,
+    /// Off.
     Off,
 }
 
+/// Implements [`Typed`] for a type with a fixed set of words.
 macro_rules! words {
     ($type:ty, $name:literal, $($word:literal => $value:expr),+ $(,)?) => {
         impl Typed for $type {

@@ -1,4 +1,4 @@
-//! What a scheme and a carrier say of themselves: one definition each, beside its code.
+//! Definitions of schemes and carriers: one for each, next to its code.
 
 use core::fmt;
 
@@ -7,40 +7,41 @@ use crate::schema::{EndpointRole, EndpointRoles, Param};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::typed::{Hop, Listen, ServerHop};
 
-/// What stands before `://`.
+/// A scheme: the part of a URL before `://`.
 #[derive(Debug)]
 pub struct Scheme {
     /// The name as it is written.
     pub name: &'static str,
-    /// How an endpoint is written with it.
+    /// The form of its URLs.
     pub form: &'static str,
-    /// What it is, in a sentence or two.
+    /// A short description.
     pub doc: &'static str,
-    /// What it can be used as.
+    /// The possible roles.
     pub roles: EndpointRoles,
     /// The keys, in the order of the reference.
     pub params: &'static [Param],
-    /// Lists behind the doc, each with its name.
+    /// Lists after the description, each with its title.
     pub(crate) lists: fn() -> Vec<(&'static str, String)>,
-    /// What can stand behind it and a `+`, in the order of the reference.
+    /// The carriers that can follow it after a `+`, in the order of the reference.
     pub carriers: &'static [&'static Carrier],
-    /// With a carrier it is a hop, too, whose target is at its far end.
+    /// True if with a carrier it can also be a hop, whose remote end has the target.
     pub(crate) has_far_end: bool,
-    /// Foreign links are written with it, and the same URL serves on both ends.
+    /// True if other programs write links with it, and the same URL works at both ends.
     pub(crate) is_shared: bool,
-    /// A file can have the keys of its listener in a table beside the URL.
+    /// True if a file can have the keys of its listener in a table beside the URL.
     pub(crate) has_key_table: bool,
+    /// The syntax of its URLs.
     pub(crate) syntax: Syntax,
-    /// Puts what stands before the host into its one spelling.
+    /// Brings the part before the host into its canonical spelling.
     pub(crate) normalize: fn(&mut Endpoint),
-    /// The endpoint as a listener; `None` if it is none, with the reasons in the builder.
+    /// Builds a listener, or returns `None` with the reasons in the builder.
     pub(crate) listen: fn(&mut EndpointBuilder<'_, '_>) -> Option<Listen>,
-    /// The endpoint as a hop.
+    /// Builds a hop, or returns `None` with the reasons in the builder.
     pub(crate) hop: fn(&mut EndpointBuilder<'_, '_>) -> Option<Hop>,
 }
 
 impl Scheme {
-    /// What a definition begins with: nothing that is not said.
+    /// The base of all definitions, with empty defaults.
     pub(crate) const BLANK: Self = Self {
         name: "",
         form: "",
@@ -59,18 +60,18 @@ impl Scheme {
     };
 }
 
-/// What stands behind a dialect and a `+`: it brings the bytes to the server where that is not TCP.
+/// A carrier: the part after a dialect and a `+`. It transports the dialect instead of TCP.
 #[derive(Debug)]
 pub struct Carrier {
     /// The name as it is written.
     pub name: &'static str,
-    /// What it is, in a sentence or two.
+    /// A short description.
     pub doc: &'static str,
-    /// The keys that a scheme has with it besides its own.
+    /// The keys that it adds to those of a scheme.
     pub params: &'static [Param],
-    /// A listener of a dialect, carried.
+    /// Adds the carrier to the listener of a dialect.
     pub(crate) listen: fn(&mut EndpointBuilder<'_, '_>, Listen) -> Option<Listen>,
-    /// A hop of a dialect, carried.
+    /// Adds the carrier to the hop of a dialect.
     pub(crate) hop: fn(&mut EndpointBuilder<'_, '_>, ServerHop) -> Option<Hop>,
 }
 
@@ -95,18 +96,20 @@ impl fmt::Display for Scheme {
 /// A scheme with its carrier.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Written {
+    /// The scheme of the dialect.
     pub(crate) scheme: &'static Scheme,
+    /// The carrier, if there is one.
     pub(crate) carrier: Option<&'static Carrier>,
 }
 
 impl Written {
-    /// The keys, in the order of the reference.
+    /// Returns the keys, in the order of the reference.
     pub(crate) fn params(self) -> impl Iterator<Item = &'static Param> + Clone {
         let carrier = self.carrier.map_or(&[][..], |carrier| carrier.params);
         self.scheme.params.iter().chain(carrier)
     }
 
-    /// What it can be used as.
+    /// Returns the possible roles.
     pub(crate) const fn roles(self) -> EndpointRoles {
         match self.carrier {
             Some(_) if self.scheme.has_far_end => EndpointRoles::Both,
@@ -114,7 +117,7 @@ impl Written {
         }
     }
 
-    /// How it is written in this role.
+    /// Returns the form of its URLs in this role.
     pub(crate) fn form(self, role: EndpointRole) -> String {
         let (name, form) = (self.scheme.name, self.scheme.form);
         let rest = match (self.carrier, role) {

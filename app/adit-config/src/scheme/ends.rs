@@ -1,4 +1,4 @@
-//! `direct://` and `reject://`: where a chain can end.
+//! `direct://` and `reject://`: the ends of a chain.
 
 use crate::schema::EndpointRoles;
 use crate::scheme::builder::EndpointBuilder;
@@ -9,8 +9,8 @@ use crate::text::Flaw;
 pub(crate) static SCHEME_DIRECT: Scheme = Scheme {
     name: "direct",
     form: "direct://",
-    doc: "Straight to the target; what a chain without hops does. In the first group: without \
-          this hop.",
+    doc: "Connects to the target directly, as a chain without hops does. In the first group it \
+          means: without this hop.",
     roles: EndpointRoles::Hop,
     hop: |builder| hop(builder, Hop::Direct),
     ..Scheme::BLANK
@@ -25,6 +25,7 @@ pub(crate) static SCHEME_REJECT: Scheme = Scheme {
     ..Scheme::BLANK
 };
 
+/// Builds the end of a chain. Its URL has no other parts.
 fn hop(builder: &mut EndpointBuilder<'_, '_>, end: Hop) -> Option<Hop> {
     let endpoint = builder.endpoint();
     let extra = [
@@ -35,7 +36,7 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>, end: Hop) -> Option<Hop> {
     ];
     if let Some(span) = extra.into_iter().flatten().next() {
         let form = builder.scheme().form;
-        builder.problem(Flaw::new(span, format!("`{form}` stands alone")));
+        builder.problem(Flaw::new(span, format!("`{form}` has no other parts")));
         return None;
     }
     Some(end)

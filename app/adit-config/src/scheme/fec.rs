@@ -1,4 +1,4 @@
-//! `udp+fec://`: datagrams with forward error correction, never sent again.
+//! `udp+fec://`: datagrams with forward error correction, without retransmission.
 
 use core::time::Duration;
 
@@ -9,27 +9,30 @@ use crate::scheme::kcp::{self, text::Crypt};
 use crate::scheme::typed::{Carried, Fec, Hop, Listen, ServerHop};
 use crate::text::Flaw;
 
-static DATA: Key<Count> = Key::new("data", Count(3), "Datagrams of a group.");
-static PARITY: Key<Count> = Key::new("parity", Count(1), "How many of a group may be lost.");
+static DATA: Key<Count> = Key::new("data", Count(3), "Number of datagrams in a group.");
+static PARITY: Key<Count> = Key::new(
+    "parity",
+    Count(1),
+    "Number of datagrams of a group that can be lost.",
+);
 static MTU: Key<Count> = Key::new(
     "mtu",
     Count(1472),
-    "Bytes of the largest UDP payload, at most 1500. Longer datagrams are dropped.",
+    "Maximum UDP payload in bytes, up to 1500. Longer datagrams are dropped.",
 );
 static WAIT: Key<Wait> = Key::new(
     "wait",
     Wait(Duration::from_millis(10)),
-    "How long a datagram waits for its group to fill up; then it is sent once more, or the \
-     parity is. Up to 450ms.",
+    "Maximum time that a datagram waits for its group to fill up, up to 450ms; then it, or the \
+     parity, is sent once more.",
 );
 
 pub(crate) static CARRIER: Carrier = Carrier {
     name: "fec",
-    doc: "Datagrams with forward error correction, for games and calls: what is lost is restored \
-          from the rest of its group, and nothing is ever sent again or waited for. A datagram \
-          arrives once or not at all; its order is not kept. The listener names the target; the \
-          hop belongs behind `udp://HOST:PORT` without one. Both ends need the same `key`, \
-          `crypt` and `kcp9`.",
+    doc: "Datagrams with forward error correction, for games and calls: lost datagrams are restored \
+          from the rest of their group, without retransmission or waiting. A datagram arrives once \
+          or not at all, and not necessarily in order. The listener names the target; use the hop \
+          after `udp://HOST:PORT` without one. Both ends need the same `key`, `crypt` and `kcp9`.",
     params: &[
         both(&kcp::KEY),
         both(&kcp::CRYPT),
@@ -43,19 +46,22 @@ pub(crate) static CARRIER: Carrier = Carrier {
     hop,
 };
 
-/// A longer wait would help nobody.
+/// Maximum of `wait`. A longer wait would not help.
 const LONGEST_WAIT: Duration = Duration::from_millis(450);
 
+/// Adds error correction to a listener.
 fn listen(builder: &mut EndpointBuilder<'_, '_>, mut listen: Listen) -> Option<Listen> {
     listen.carried = Some(read(builder)?);
     Some(listen)
 }
 
+/// Adds error correction to a hop.
 fn hop(builder: &mut EndpointBuilder<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
     hop.carried = Some(read(builder)?);
     Some(Hop::Server(hop))
 }
 
+/// Reads all keys of the carrier.
 fn read(builder: &mut EndpointBuilder<'_, '_>) -> Option<Carried> {
     let seal = kcp::seal(builder, Crypt::Aead, None);
     let count = |count: Count| Whole(u32::try_from(count.0).unwrap_or(u32::MAX)).0;

@@ -1,4 +1,4 @@
-//! `tcp://`, `udp://`, `tcp+udp://`: ports that lead to one target.
+//! `tcp://`, `udp://`, `tcp+udp://`: ports that forward to one target.
 
 use adit_wire::Target;
 
@@ -12,7 +12,7 @@ use crate::text::{Flaw, Span};
 pub(crate) static SCHEME: Scheme = Scheme {
     name: "tcp+udp",
     form: "tcp+udp://[HOST]:PORT/TARGET:PORT",
-    doc: "A TCP and a UDP port that lead to one target. The target may be private: it is yours.",
+    doc: "Forwards a TCP and a UDP port to one target. The target may be private: you chose it.",
     roles: EndpointRoles::Listener,
     params: &[
         listener(&keys::PREFER),
@@ -30,8 +30,8 @@ pub(crate) static SCHEME: Scheme = Scheme {
 pub(crate) static SCHEME_TCP: Scheme = Scheme {
     name: "tcp",
     form: "tcp://[HOST]:PORT[/TARGET:PORT]",
-    doc: "A TCP port that leads to one target. The target may be private: it is yours. Before a \
-          hop that has a target at its far end (`kcptun`, `tcp+kcp`) it is left away.",
+    doc: "Forwards a TCP port to one target. The target may be private: you chose it. Omit it \
+          before a hop whose remote end has the target (`kcptun`, `tcp+kcp`).",
     roles: EndpointRoles::Listener,
     params: &[
         listener(&keys::PREFER),
@@ -51,8 +51,8 @@ pub(crate) static SCHEME_TCP: Scheme = Scheme {
 pub(crate) static SCHEME_UDP: Scheme = Scheme {
     name: "udp",
     form: "udp://[HOST]:PORT[/TARGET:PORT]",
-    doc: "A UDP port that leads to one target. The target may be private: it is yours. Before \
-          `udp+fec`, which has one at its far end, it is left away.",
+    doc: "Forwards a UDP port to one target. The target may be private: you chose it. Omit it \
+          before `udp+fec`, whose remote end has the target.",
     roles: EndpointRoles::Listener,
     params: &[
         listener(&keys::PREFER),
@@ -66,14 +66,15 @@ pub(crate) static SCHEME_UDP: Scheme = Scheme {
     ..Scheme::BLANK
 };
 
-/// A port, which has a user nowhere.
+/// Builds a forwarding port. Its URL cannot have a user.
 fn port(builder: &mut EndpointBuilder<'_, '_>, tcp: bool, udp: bool) -> Option<Listen> {
     builder.no_user();
     let is_end = builder.carrier().is_some();
     listen(builder, tcp, udp, is_end)
 }
 
-/// A listener whose target may be left to the far end of its chain, unless it is that end.
+/// Builds a forwarding listener. Its target may be left to the remote end of its chain, unless it is
+/// that end (`is_end`).
 pub(crate) fn listen(
     builder: &mut EndpointBuilder<'_, '_>,
     tcp: bool,
@@ -102,15 +103,15 @@ pub(crate) fn listen(
     })
 }
 
-/// A server behind a carrier, which has a target of its own.
+/// Builds a hop with a carrier, whose remote end has the target.
 fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     builder.no_user();
     if let Some(target) = &builder.endpoint().target {
         let flaw = Flaw::new(
             target.span,
-            "a hop has no target: that of the far end counts",
+            "a hop has no target: its remote end determines it",
         );
-        builder.problem(flaw.help("leave it away"));
+        builder.problem(flaw.help("remove the target"));
     }
     Some(Hop::Server(ServerHop {
         server: builder.server()?,
@@ -120,16 +121,16 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     }))
 }
 
-/// The target. Without one the far end of the chain has to have it, which is looked at when the
-/// chain is known; not so where this is that end.
-#[expect(clippy::option_option, reason = "wrong, or left out")]
+/// Returns the target: `None` if it is wrong, `Some(None)` if it is omitted. The remote end of the chain
+/// must then have it, which is checked when the chain is known. It cannot be omitted if this is that end.
+#[expect(clippy::option_option, reason = "wrong, or omitted")]
 fn target(builder: &mut EndpointBuilder<'_, '_>, is_end: bool) -> Option<Option<Target>> {
     let flaw = match &builder.endpoint().target {
         None if !is_end => return Some(None),
         None => no_target(builder.endpoint().address, &builder.form()),
         Some(text) => match text.value.parse::<Target>() {
             Ok(target) if target.port != 0 => return Some(Some(target)),
-            Ok(_) => Flaw::new(text.span, "a target has no port 0"),
+            Ok(_) => Flaw::new(text.span, "the port of a target cannot be 0"),
             Err(why) => Flaw::new(text.span, "not a target").label(why.to_string()),
         },
     };
@@ -137,6 +138,7 @@ fn target(builder: &mut EndpointBuilder<'_, '_>, is_end: bool) -> Option<Option<
     None
 }
 
+/// Returns the error of a missing target.
 fn no_target(span: Span, form: &str) -> Flaw {
     Flaw::new(span, "the target is missing").help(format!("write `{form}`"))
 }

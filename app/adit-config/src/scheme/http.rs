@@ -1,4 +1,4 @@
-//! `http://`: a proxy of HTTP, as listener and hop.
+//! `http://`: an HTTP proxy, as listener and hop.
 
 use crate::schema::{EndpointRoles, both, listener};
 use crate::scheme::builder::EndpointBuilder;
@@ -10,7 +10,7 @@ use crate::scheme::{kcp, keys};
 pub(crate) static SCHEME: Scheme = Scheme {
     name: "http",
     form: "http://[USER:PASSWORD@][HOST]:PORT",
-    doc: "HTTP proxy: CONNECT and plain requests (RFC 9110). It carries TCP alone.",
+    doc: "HTTP proxy: CONNECT and plain requests (RFC 9110). It carries TCP only.",
     roles: EndpointRoles::Both,
     params: &[
         listener(&keys::ALLOW_OPEN_PROXY),
@@ -31,6 +31,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
     ..Scheme::BLANK
 };
 
+/// Builds an HTTP hop.
 fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     builder.no_target();
     let login = builder.login();

@@ -1,4 +1,4 @@
-//! `+kcp`: any dialect of streams over a few sessions of KCP.
+//! `+kcp`: any dialect of streams over a small number of KCP sessions.
 
 mod keys;
 mod seal;
@@ -28,26 +28,32 @@ use crate::scheme::typed::{
 };
 use crate::text::{Flaw, Secret, WarningKind};
 
-/// What is so where no key says otherwise, and differs between `+kcp` and `kcptun`.
+/// The defaults that differ between `+kcp` and `kcptun`.
 pub(crate) struct Defaults {
+    /// True for `kcptun`.
     pub(crate) kcptun: bool,
+    /// Encryption of datagrams.
     pub(crate) crypt: Crypt,
-    /// The password where none is given, which everybody knows.
+    /// The well-known password that is used if none is configured.
     pub(crate) password: Option<&'static str>,
-    /// `nc` in `mode=manual`; without it `cc` is `auto` there, too.
+    /// `nc` in `mode=manual`. If it is `None`, `cc` is `auto` in that mode, too.
     pub(crate) nc: Option<u32>,
+    /// True if streams are compressed.
     pub(crate) compress: bool,
+    /// Receive buffer of a session, in bytes.
     pub(crate) session_buffer: usize,
+    /// Receive buffer of a stream, in bytes.
     pub(crate) stream_buffer: usize,
 }
 
+/// The defaults of `+kcp`.
 const DEFAULTS: Defaults = Defaults {
     kcptun: false,
     crypt: Crypt::Aead,
     password: None,
     nc: None,
     compress: false,
-    // What is read over a link that is long and loses waits for what is sent again: 100 Mbit/s
+    // On a long and lossy link, received data waits in the buffer for retransmissions: 100 Mbit/s
     // over 100 ms need more than two MiB.
     session_buffer: 8 << 20,
     stream_buffer: 4 << 20,
@@ -55,15 +61,16 @@ const DEFAULTS: Defaults = Defaults {
 
 pub(crate) static CARRIER: Carrier = Carrier {
     name: "kcp",
-    doc: "Streams over a few sessions of KCP: reliable UDP with forward error correction, for \
-          links that lose. Both ends need the same `key`, `crypt`, `kcp9`, `smux` and `comp`. \
-          What of the dialect is UDP does not go through KCP: with `ss` it rides in a stream \
-          (UDP-over-TCP), with others there is none.",
+    doc: "Streams over a small number of KCP sessions: reliable UDP with forward error correction, \
+          for lossy links. Both ends need the same `key`, `crypt`, `kcp9`, `smux` and `comp`. \
+          UDP of the dialect does not go through KCP as datagrams: with `ss` it is sent in a stream \
+          (UDP-over-TCP), other dialects carry no UDP.",
     params: &PARAMS,
     listen,
     hop,
 };
 
+/// Adds KCP to a listener.
 fn listen(builder: &mut EndpointBuilder<'_, '_>, mut listen: Listen) -> Option<Listen> {
     no_plugin(builder, listen.kind.plugin().is_some());
     match &mut listen.kind {
@@ -100,6 +107,7 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>, mut listen: Listen) -> Option<L
     Some(listen)
 }
 
+/// Adds KCP to a hop.
 fn hop(builder: &mut EndpointBuilder<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
     no_plugin(builder, hop.kind.plugin().is_some());
     let mut own = None;
@@ -119,7 +127,7 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>, mut hop: ServerHop) -> Option<Hop>
             udp,
             ..
         } => {
-            // KCP has the UDP port of the server.
+            // KCP occupies the UDP port of the server.
             if *udp == UdpWay::Native {
                 *udp = UdpWay::OverTcp;
             }
@@ -137,34 +145,39 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>, mut hop: ServerHop) -> Option<Hop>
     Some(Hop::Server(hop))
 }
 
-/// Datagrams of these dialects would go around KCP, and in clear.
+/// Reports `udp=true`: datagrams of these dialects would bypass KCP, in clear text.
 fn no_udp(builder: &mut EndpointBuilder<'_, '_>) {
     let asked = builder.endpoint().param(common::UDP.name);
     if let Some(pair) = asked.filter(|pair| pair.value.value == "true") {
-        let flaw = Flaw::new(pair.value.span, "KCP carries no UDP of this dialect")
-            .label("it would go around the tunnel")
-            .help("`ss+kcp://` puts UDP into a stream; `udp+fec://` carries UDP to one target");
+        let flaw = Flaw::new(pair.value.span, "KCP cannot carry UDP of this dialect")
+            .label("it would bypass the tunnel")
+            .help("`ss+kcp://` sends UDP in a stream; `udp+fec://` carries UDP to one target");
         builder.problem(flaw);
     }
 }
 
+/// Reports a plugin, which cannot be combined with KCP.
 fn no_plugin(builder: &mut EndpointBuilder<'_, '_>, plugin: bool) {
     if plugin {
         let flaw = Flaw::new(
             builder.key_span(&common::PLUGIN),
-            "a plugin and KCP cannot both carry the bytes",
+            "a plugin cannot be combined with KCP",
         );
-        builder.problem(flaw.help("leave one of them away"));
+        builder.problem(flaw.help("remove one of them"));
     }
 }
 
+/// Returns the error of a listener that serves UDP only.
 fn no_streams(builder: &EndpointBuilder<'_, '_>) -> Flaw {
     let span = builder.value_span(&common::TCP);
-    Flaw::new(span, "KCP carries streams, and `tcp=false` leaves none")
+    Flaw::new(
+        span,
+        "KCP carries only streams, and `tcp=false` turns them off",
+    )
 }
 
-/// Everything that the keys say. `own` is the secret without `key`, `last_port` the end of the range
-/// that begins with the port.
+/// Reads all keys of KCP. `own` is the secret that applies without `key`, `last_port` the end of the
+/// range that begins with the port.
 pub(crate) fn read(
     builder: &mut EndpointBuilder<'_, '_>,
     defaults: &Defaults,
@@ -213,7 +226,8 @@ pub(crate) fn read(
     Some(kcp)
 }
 
-/// What nobody asked for. Between two adits nothing has to be learned.
+/// Returns the settings that are not configured and are therefore adopted from the peer. Between two
+/// adits none are.
 fn learns(builder: &EndpointBuilder<'_, '_>, seal: &PacketSeal) -> Learns {
     if matches!(seal, PacketSeal::Session(_)) {
         return Learns::default();
@@ -225,7 +239,7 @@ fn learns(builder: &EndpointBuilder<'_, '_>, seal: &PacketSeal) -> Learns {
     }
 }
 
-/// Whether streams are compressed, which two keys can say.
+/// True if streams are compressed. Two opposite keys can set it.
 fn compress(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> bool {
     if let (Some(comp), Some(nocomp)) = (builder.param(&COMP), builder.param(&NOCOMP)) {
         let later = comp.key.span.start.max(nocomp.key.span.start);
@@ -234,24 +248,25 @@ fn compress(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> bool 
         } else {
             nocomp.key.span
         };
-        let flaw = Flaw::new(span, "`comp` and `nocomp` say the same")
+        let flaw = Flaw::new(span, "`comp` and `nocomp` set the same option")
             .label("one is the opposite of the other")
-            .help("leave one of them away");
+            .help("remove one of them");
         builder.problem(flaw);
     }
     let opposite = builder.get(&NOCOMP).map(|nocomp| !nocomp);
     builder.get(&COMP).or(opposite).unwrap_or(defaults.compress)
 }
 
-/// The pads, if they are wanted; kcptun warns of the same.
-#[expect(clippy::option_option, reason = "wrong, or none wanted")]
+/// Returns the number of pads: `None` if it is wrong, `Some(None)` without QPP. The warnings are those
+/// of kcptun.
+#[expect(clippy::option_option, reason = "wrong, or not configured")]
 fn qpp(builder: &mut EndpointBuilder<'_, '_>, seal: &PacketSeal) -> Option<Option<u16>> {
     let (wanted, count) = (builder.get(&QPP), builder.get(&QPPCOUNT).0);
     let span = builder.value_span(&QPPCOUNT);
     let about = |title: String| Flaw::new(span, title);
     if !wanted {
         if builder.param(&QPPCOUNT).is_some() {
-            let about = about("`qppcount` is for `qpp=true`".to_owned()).label("ignored here");
+            let about = about("`qppcount` needs `qpp=true`".to_owned()).label("ignored here");
             builder.warn(WarningKind::IgnoredKey, about);
         }
         return Some(None);
@@ -259,12 +274,14 @@ fn qpp(builder: &mut EndpointBuilder<'_, '_>, seal: &PacketSeal) -> Option<Optio
     let PacketSeal::Packets { password, .. } = seal else {
         let flaw = Flaw::new(builder.key_span(&QPP), "`qpp` is for ciphers of kcptun")
             .label("`crypt=aead` has no pads")
-            .help("leave it away: `aead` hides and authenticates all that is said");
+            .help("remove it: `aead` encrypts and authenticates everything");
         builder.problem(flaw);
         return None;
     };
     let Some(count) = u16::try_from(count).ok().filter(|count| *count > 0) else {
-        builder.problem(about("QPP has from 1 to 65535 pads".to_owned()));
+        builder.problem(about(
+            "the number of QPP pads must be 1 to 65535".to_owned(),
+        ));
         return None;
     };
     for title in adit_crypto::packet::qpp::doubts(password.expose().len(), count) {
@@ -273,7 +290,7 @@ fn qpp(builder: &mut EndpointBuilder<'_, '_>, seal: &PacketSeal) -> Option<Optio
     Some(Some(count))
 }
 
-/// The ARQ, by name or by numbers.
+/// Returns the settings of the ARQ, by mode name or by numbers.
 fn arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> Config {
     let (mode, listens) = (builder.get(&MODE), builder.role() == EndpointRole::Listener);
     let named = mode.config().unwrap_or_else(|| Config {
@@ -291,7 +308,7 @@ fn arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> Config {
             builder.warn(WarningKind::IgnoredKey, about);
         }
     } else if let (Some(nc), Some(_)) = (nc, builder.param(&CC)) {
-        let about = Flaw::new(nc.key.span, "`cc` says more than `nc`").label("ignored here");
+        let about = Flaw::new(nc.key.span, "`cc` overrides `nc`").label("ignored here");
         builder.warn(WarningKind::IgnoredKey, about);
     }
     let nc = builder.get(&NC).map(|nc| nc.0).or(defaults.nc);
@@ -299,7 +316,7 @@ fn arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> Config {
         (Some(cc), ..) => cc.0,
         (None, Mode::Manual, Some(0)) => Congestion::Reno,
         (None, Mode::Manual, Some(_)) => Congestion::Off,
-        // What is overrun is found out and held back.
+        // `Auto` measures whether the path is overrun and slows down.
         (None, ..) => Congestion::Auto,
     };
     let window = |count: Option<Count>, listener, hop| match count {
@@ -325,8 +342,8 @@ fn arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> Config {
     config
 }
 
-/// The correction; none if either is 0.
-#[expect(clippy::option_option, reason = "wrong, or none wanted")]
+/// Returns the error correction: `None` if it is wrong, `Some(None)` if either number is 0.
+#[expect(clippy::option_option, reason = "wrong, or not configured")]
 pub(crate) fn shards(
     builder: &mut EndpointBuilder<'_, '_>,
     data: u32,
@@ -337,7 +354,10 @@ pub(crate) fn shards(
         return Some(None);
     }
     if data.saturating_add(parity) > 256 {
-        let flaw = Flaw::new(span, "a group has at most 256 datagrams with its parity");
+        let flaw = Flaw::new(
+            span,
+            "a group has at most 256 datagrams, including its parity",
+        );
         builder.problem(flaw);
         return None;
     }
@@ -348,24 +368,25 @@ pub(crate) fn shards(
     }))
 }
 
-/// Within the bounds of kcp-go, and with room for something.
+/// Checks that the MTU is within the limits of kcp-go and leaves space for a payload.
 pub(crate) fn check_mtu(
     builder: &mut EndpointBuilder<'_, '_>,
     mtu: usize,
     overhead: usize,
     span: crate::text::Span,
 ) -> Option<()> {
-    /// The shortest KCP datagram that is worth sending.
+    /// Minimum size of a KCP datagram, in bytes.
     const SHORTEST: usize = 50;
     let least = overhead + SHORTEST;
     if (least..=1500).contains(&mtu) {
         return Some(());
     }
-    let flaw = Flaw::new(span, format!("the MTU must lie between {least} and 1500"));
+    let flaw = Flaw::new(span, format!("the MTU must be between {least} and 1500"));
     builder.problem(flaw);
     None
 }
 
+/// Returns the number of sessions of a hop.
 fn sessions(builder: &mut EndpointBuilder<'_, '_>) -> usize {
     let conn = builder.get(&CONN).0;
     if conn > MAX_CONN {
@@ -376,7 +397,7 @@ fn sessions(builder: &mut EndpointBuilder<'_, '_>) -> usize {
     conn
 }
 
-/// Streams of this end.
+/// Returns the settings of smux for this end.
 fn smux(
     builder: &mut EndpointBuilder<'_, '_>,
     defaults: &Defaults,
@@ -386,7 +407,7 @@ fn smux(
         2 => Version::V2,
         _ => {
             let span = builder.value_span(&SMUX);
-            builder.problem(Flaw::new(span, "smux has the versions 1 and 2"));
+            builder.problem(Flaw::new(span, "the version of smux must be 1 or 2"));
             return None;
         }
     };
@@ -418,7 +439,7 @@ fn smux(
     Some(config)
 }
 
-/// The name of a mode.
+/// Returns the name of a mode.
 pub(crate) fn mode_name(config: &Config) -> String {
     Mode::of(config).write()
 }

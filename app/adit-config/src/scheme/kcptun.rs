@@ -1,4 +1,4 @@
-//! `kcptun://`: a tunnel as kcptun has it, either end.
+//! `kcptun://`: either end of a kcptun tunnel.
 
 use adit_crypto::packet::PacketKind;
 
@@ -11,7 +11,7 @@ use crate::scheme::typed::{Carried, Hop, HopKind, Kcp, Listen, ServerHop};
 use crate::scheme::{forward, kcp, keys};
 use crate::text::Flaw;
 
-/// What kcptun does where nothing else is said.
+/// The defaults of kcptun.
 const DEFAULTS: kcp::Defaults = kcp::Defaults {
     kcptun: true,
     crypt: Crypt::Packets(PacketKind::Aes),
@@ -21,10 +21,10 @@ const DEFAULTS: kcp::Defaults = kcp::Defaults {
     session_buffer: 4 << 20,
     stream_buffer: 2 << 20,
 };
-/// Ports of a listener at most: each is a socket.
+/// Maximum number of ports of a listener. Each is a socket.
 const MAX_PORTS: u16 = 1024;
 
-/// Keys besides those of KCP, which are in `kcp/keys.rs`.
+/// Keys in addition to those of KCP, which are in `kcp/keys.rs`.
 const OWN: [Param; 6] = [
     listener(&keys::PREFER),
     both(&keys::DIAL),
@@ -33,16 +33,17 @@ const OWN: [Param; 6] = [
     listener(&keys::HALF_CLOSE_IDLE),
     listener(&keys::MAX_CONNECTIONS),
 ];
+/// All keys of `kcptun`.
 static PARAMS: [Param; kcp::PARAMS.len() + OWN.len()] = joined(&kcp::PARAMS, &OWN);
 
 pub(crate) static SCHEME: Scheme = Scheme {
     name: "kcptun",
     form: "kcptun://[KEY@][HOST]:PORT[-LAST][/TARGET:PORT]",
-    doc: "The tunnel of kcptun: streams over KCP that lead to one target, which the listener \
-          names. As the last hop it belongs behind `tcp://HOST:PORT` without a target; hops \
-          behind it speak with what its far end leads to. Keys are those of `+kcp`, defaults \
-          are kcptun's; `+kcp` is what two adits should use. Of a range of ports a listener \
-          has all, at most 1024, and each session of a hop takes one at random.",
+    doc: "A kcptun tunnel: streams over KCP to one target, which the listener names. Use it as \
+          the last hop after `tcp://HOST:PORT` without a target; hops after it connect to the \
+          server at its remote end. The keys are those of `+kcp` with kcptun's defaults; between \
+          two adits prefer `+kcp`. A listener opens all ports of a range, up to 1024, and each \
+          session of a hop uses one at random.",
     roles: EndpointRoles::Both,
     params: &PARAMS,
     syntax: Syntax {
@@ -55,6 +56,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
     ..Scheme::BLANK
 };
 
+/// Builds the server of a tunnel.
 fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
     let kcp = read(builder);
     let mut listen = forward::listen(builder, true, false, true)?;
@@ -63,7 +65,7 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
         let span = builder.port_span();
         let flaw = Flaw::new(span, format!("a listener has at most {MAX_PORTS} ports"))
             .label(format!("these are {count}"))
-            .help("each port is a socket: name a shorter range at both ends");
+            .help("each port is a socket: use a shorter range at both ends");
         builder.problem(flaw);
         return None;
     }
@@ -71,6 +73,7 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
     Some(listen)
 }
 
+/// Builds the client of a tunnel.
 fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     builder.no_target();
     let kcp = read(builder);
@@ -84,13 +87,14 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     }))
 }
 
+/// Reads the keys. The secret can be in the user part or in `key`, but not in both.
 fn read(builder: &mut EndpointBuilder<'_, '_>) -> Option<Kcp> {
     let own = match &builder.endpoint().secret {
         Some(_) if builder.param(&kcp::KEY).is_some() => {
             let span = builder.key_span(&kcp::KEY);
             let flaw = Flaw::new(span, "the key is written twice")
-                .label("what stands before `@` is the key, too")
-                .help("leave one of them away");
+                .label("the part before `@` is the key, too")
+                .help("remove one of them");
             builder.problem(flaw);
             return None;
         }

@@ -1,4 +1,4 @@
-//! `mixed://`: SOCKS and HTTP on one port. Also what all three proxy listeners share.
+//! `mixed://`: SOCKS and HTTP on one port. Also the code that all three proxy listeners share.
 
 use crate::schema::{EndpointRoles, Tristate, listener};
 use crate::scheme::builder::EndpointBuilder;
@@ -10,8 +10,8 @@ use crate::text::{Flaw, Span, WarningKind};
 pub(crate) static SCHEME: Scheme = Scheme {
     name: "mixed",
     form: "mixed://[USER:PASSWORD@][HOST]:PORT",
-    doc: "SOCKS5, SOCKS4 and HTTP on one port, told apart by the first byte. `:PORT` alone means \
-          all addresses.",
+    doc: "SOCKS5, SOCKS4 and HTTP on one port, distinguished by the first byte. `:PORT` without a \
+          host means all addresses.",
     roles: EndpointRoles::Listener,
     params: &[
         listener(&keys::ALLOW_OPEN_PROXY),
@@ -39,15 +39,18 @@ pub(crate) static SCHEME: Scheme = Scheme {
     ..Scheme::BLANK
 };
 
-/// The languages a proxy listener speaks.
+/// The protocols of a proxy listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Languages {
+    /// SOCKS5, SOCKS4 and HTTP.
     SocksAndHttp,
+    /// SOCKS5 and SOCKS4.
     Socks,
+    /// HTTP.
     Http,
 }
 
-/// A proxy listener. Keys that the scheme's table does not have keep their defaults.
+/// Builds a proxy listener. Keys that the scheme's table does not have keep their defaults.
 pub(crate) fn proxy(builder: &mut EndpointBuilder<'_, '_>, languages: Languages) -> Option<Listen> {
     builder.no_target();
     let users = users(builder, languages);
@@ -83,7 +86,7 @@ pub(crate) fn proxy(builder: &mut EndpointBuilder<'_, '_>, languages: Languages)
         Tristate::On => true,
         Tristate::Off => false,
     };
-    // Without the key of its datagrams nobody speaks with it.
+    // Only clients with the key of its datagrams can reach it.
     let keyed = builder.carrier().is_some() && kcp::is_keyed(builder);
     if !addr.is_loopback() && !keyed {
         let span = builder.endpoint().address;
@@ -92,10 +95,10 @@ pub(crate) fn proxy(builder: &mut EndpointBuilder<'_, '_>, languages: Languages)
         } else if !users.is_empty() {
             let about = Flaw::new(
                 span,
-                "passwords of this listener cross the network in clear",
+                "passwords of this listener cross the network in clear text",
             )
             .label("not a loopback address")
-            .help("listen on 127.0.0.1 behind `ss://`, or know who can read along");
+            .help("listen on 127.0.0.1 behind `ss://`, unless you trust the network");
             builder.warn(WarningKind::ClearPassword, about);
         }
     }
@@ -111,24 +114,25 @@ pub(crate) fn proxy(builder: &mut EndpointBuilder<'_, '_>, languages: Languages)
     })
 }
 
-/// SEC-E1.
+/// Returns the error of a listener that would be an open proxy (SEC-E1).
 fn open_proxy(builder: &EndpointBuilder<'_, '_>) -> Flaw {
     let endpoint = builder.endpoint();
     let mut flaw = Flaw::new(
         endpoint.address,
-        "refusing to be an open proxy: everyone who reaches this address could use it",
+        "refusing to be an open proxy: everyone who can reach this address could use it",
     )
     .label("not a loopback address, and no users");
     if let Some(port) = &endpoint.port {
         let (scheme, port) = (builder.scheme(), port.value);
         flaw = flaw.help(format!(
-            "for this machine alone: `{scheme}://127.0.0.1:{port}`"
+            "for this machine only: `{scheme}://127.0.0.1:{port}`"
         ));
     }
     flaw.help("for users: `USER:PASSWORD@` before the host, or `?users=@FILE`")
         .help("for everyone: `?allow_open_proxy=true`")
 }
 
+/// Returns the users of the URL and of the file, checked against the limits of the protocols.
 fn users(builder: &mut EndpointBuilder<'_, '_>, languages: Languages) -> Option<Vec<Login>> {
     let mut users: Vec<Login> = builder.login()?.into_iter().collect();
     let from_file = match builder.get(&keys::USERS) {
@@ -138,7 +142,7 @@ fn users(builder: &mut EndpointBuilder<'_, '_>, languages: Languages) -> Option<
     for login in from_file {
         if users.iter().any(|other| other.user == login.user) {
             let span = builder.value_span(&keys::USERS);
-            let title = format!("user `{}` is there twice", login.user);
+            let title = format!("user `{}` is defined twice", login.user);
             builder.problem(Flaw::new(span, title));
             return None;
         }
@@ -161,18 +165,20 @@ fn users(builder: &mut EndpointBuilder<'_, '_>, languages: Languages) -> Option<
     Some(users)
 }
 
-/// RFC 7617, section 2: the user-id ends at the first colon.
+/// Returns the error of a user with a colon: in HTTP Basic the user-id ends at the first one (RFC 7617,
+/// section 2).
 pub(crate) fn basic_user(span: Span) -> Flaw {
-    Flaw::new(span, "a user of HTTP Basic cannot hold a colon")
+    Flaw::new(span, "a user name for HTTP Basic cannot contain a colon")
 }
 
+/// Turns SOCKS4 off for a listener with users, and reports `socks4=true`.
 fn socks4_cannot_check(builder: &mut EndpointBuilder<'_, '_>, kind: &mut Proxy) {
     if builder.get(&keys::SOCKS4) == Tristate::On {
         let flaw = Flaw::new(
             builder.value_span(&keys::SOCKS4),
             "SOCKS4 cannot check passwords, and this listener has users",
         )
-        .help("leave `socks4` away: then SOCKS4 is off");
+        .help("remove `socks4`: SOCKS4 is then off");
         builder.problem(flaw);
     }
     kind.socks4 = false;

@@ -1,8 +1,8 @@
-//! The schemes: a closed set. Each has a file with its definition ([`Scheme`]) and its way to a
-//! typed value.
+//! The schemes: a closed set. Each has a file with its definition ([`Scheme`]) and the code that builds
+//! a typed value.
 //!
-//! Arrows inside go up from `typed`, `definition` and `builder` over the schemes to `table`, which
-//! knows all of them, and to what looks names up in it: `names` and `mask`.
+//! Dependencies: `typed`, `definition` and `builder` are the lowest, the schemes use them, `table`
+//! lists all schemes, and `names` and `secret_mask` look names up in it.
 
 pub(crate) mod builder;
 mod definition;
@@ -39,8 +39,8 @@ pub(crate) use names::{twice, unknown_key, written};
 pub(crate) use table::{CARRIERS, dialect};
 pub use table::{UnknownScheme, schemes};
 
-/// The endpoint as a listener; `None` if it is none, with the reasons in the diagnostics. `table` holds
-/// keys that stand beside the URL.
+/// Builds a listener from an endpoint. Returns `None` if it is not a valid one, with the reasons in the
+/// diagnostics. `table` contains keys that a file has beside the URL.
 pub(crate) fn listen(
     diagnostics: &mut Diagnostics,
     lookup: Lookup<'_>,
@@ -63,7 +63,8 @@ pub(crate) fn listen(
     }
 }
 
-/// The endpoint as a hop.
+/// Builds a hop from an endpoint. Returns `None` if it is not a valid one, with the reasons in the
+/// diagnostics.
 pub(crate) fn hop(
     diagnostics: &mut Diagnostics,
     lookup: Lookup<'_>,

@@ -1,5 +1,4 @@
-//! Names that are looked up in the tables: schemes, carriers and keys, and what is said of those
-//! that are nowhere.
+//! Lookup of schemes, carriers and keys by name, and the errors for unknown ones.
 
 use crate::grammar::{Endpoint, Pair};
 use crate::schema::{EndpointRole, Param};
@@ -30,10 +29,11 @@ pub(super) fn builder<'d, 'e>(
     Some(builder)
 }
 
+/// Returns the error of a scheme that does not have this role.
 fn wrong_role(endpoint: &Endpoint, written: Written, role: EndpointRole) -> Flaw {
     let (title, help) = match role {
         EndpointRole::Listener => (
-            format!("`{written}://` cannot listen"),
+            format!("`{written}://` cannot be a listener"),
             "the first endpoint listens, the others are the chain, left to right".to_owned(),
         ),
         EndpointRole::Hop => {
@@ -41,7 +41,7 @@ fn wrong_role(endpoint: &Endpoint, written: Written, role: EndpointRole) -> Flaw
             let mut names: Vec<_> = hops.map(|scheme| format!("`{scheme}`")).collect();
             let last = names.pop().unwrap_or_default();
             (
-                format!("`{written}://` is a listener, it cannot be a hop"),
+                format!("`{written}://` is a listener and cannot be a hop"),
                 format!("hops are {} and {last}", names.join(", ")),
             )
         }
@@ -49,6 +49,7 @@ fn wrong_role(endpoint: &Endpoint, written: Written, role: EndpointRole) -> Flaw
     Flaw::new(endpoint.scheme.span, title).help(help)
 }
 
+/// Reports a key that is unknown, is of the other role, or is written twice.
 fn check_key(builder: &mut EndpointBuilder<'_, '_>, pair: &Pair) {
     let (written, key) = (builder.written(), pair.key.value.as_str());
     let known = written.params().find(|param| param.setting.is_named(key));
@@ -61,7 +62,7 @@ fn check_key(builder: &mut EndpointBuilder<'_, '_>, pair: &Pair) {
         Some(param) => {
             let title = format!("`{key}` is a key of the {} role", param.roles);
             if written.scheme.is_shared {
-                // The same URL serves on both ends.
+                // The same URL works at both ends.
                 let about = Flaw::new(pair.key.span, title).label("ignored here");
                 builder.warn(WarningKind::IgnoredKey, about);
             } else {
@@ -75,7 +76,7 @@ fn check_key(builder: &mut EndpointBuilder<'_, '_>, pair: &Pair) {
     }
 }
 
-/// A key that is written in both of its spellings, seen at the latter.
+/// Returns an error if a key is written in both of its spellings and `pair` is the later one.
 pub(crate) fn twice(endpoint: &Endpoint, param: &Param, pair: &Pair) -> Option<Flaw> {
     let (name, alias) = (param.setting.name(), param.setting.alias()?);
     let written = |key| endpoint.param(key).map(|pair| pair.key.span.start);
@@ -85,11 +86,11 @@ pub(crate) fn twice(endpoint: &Endpoint, param: &Param, pair: &Pair) -> Option<F
     }
     let flaw = Flaw::new(pair.key.span, format!("`{name}` is written twice"))
         .label(format!("`{name}` and `{alias}` are the same key"))
-        .help("leave one of them away");
+        .help("remove one of them");
     Some(flaw)
 }
 
-/// The scheme of an endpoint, with its carrier.
+/// Returns the scheme of an endpoint with its carrier.
 pub(crate) fn written(endpoint: &Endpoint) -> Result<Written, Flaw> {
     let written = &endpoint.scheme;
     written.value.parse::<Written>().map_err(|why| {
@@ -103,10 +104,10 @@ pub(crate) fn written(endpoint: &Endpoint) -> Result<Written, Flaw> {
                     let carried = carrier.schemes().map(|s| format!("`{s}+{name}`"));
                     let carried = carried.collect::<Vec<_>>().join(", ");
                     flaw.label(format!("`{name}` does not carry `{scheme}`"))
-                        .help(format!("there are {carried}"))
+                        .help(format!("it carries {carried}"))
                 }
                 None => flaw.label(format!("there is no carrier `{name}`")).help(
-                    "carriers: `kcp` for every dialect, `fec` for `udp`; plugins by `?plugin=`",
+                    "carriers: `kcp` for every dialect, `fec` for `udp`; for plugins write `?plugin=`",
                 ),
             };
         }
@@ -119,8 +120,8 @@ pub(crate) fn written(endpoint: &Endpoint) -> Result<Written, Flaw> {
     })
 }
 
-/// Keys of other programs' links that decide about secrecy or the way: without what they ask for,
-/// the traffic would leave in another form than its owner believes.
+/// Keys of other programs' links that affect secrecy or the transport. If adit ignored them, the traffic
+/// would be sent in a different form than the user expects.
 const DECIDING: &[&str] = &[
     "encryption",
     "headerType",
@@ -137,12 +138,12 @@ const DECIDING: &[&str] = &[
     "uot",
     "v2ray-plugin",
 ];
-/// Values of them that ask for nothing.
+/// Values with which these keys have no effect.
 const NOTHING: &[&str] = &["", "0", "false", "none", "tcp"];
 
-/// A key that no row has: `Ok` if it is wrong, `Err` if it can be ignored. Foreign links carry
-/// keys of their own, so with `ss` and `ssr` only those are wrong that would change the way, and a
-/// slip of the finger.
+/// Returns the error of an unknown key: `Ok` if it is wrong, `Err` if it can be ignored. Links of other
+/// programs contain their own keys, so with `ss` and `ssr` only those are wrong that would change the
+/// transport, and those that look like typing errors.
 pub(crate) fn unknown_key(written: Written, pair: &Pair) -> Result<Flaw, Flaw> {
     let (key, value) = (pair.key.value.as_str(), pair.value.value.as_str());
     let names = || {
@@ -153,15 +154,15 @@ pub(crate) fn unknown_key(written: Written, pair: &Pair) -> Result<Flaw, Flaw> {
     if written.scheme.is_shared {
         let is_ours = all_params().any(|param| param.setting.is_named(key));
         if is_ours || (DECIDING.contains(&key) && !NOTHING.contains(&value)) {
-            let over_tcp = "`udp=over-tcp` puts datagrams into a connection";
-            let flaw = flaw.label(format!("`{written}://` cannot do this"));
+            let over_tcp = "`udp=over-tcp` sends datagrams in a connection";
+            let flaw = flaw.label(format!("`{written}://` does not support this"));
             let flaw = if key == "uot" {
                 flaw.help(over_tcp)
             } else {
                 flaw
             };
             return Ok(flaw
-                .help("without it the traffic would go another way than the link says")
+                .help("without it the traffic would be sent in a different form than the link says")
                 .help(format!("`adit help {written}` lists the keys")));
         }
         if one_slip(key, names()).is_none() {

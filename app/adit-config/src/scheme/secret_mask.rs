@@ -1,19 +1,20 @@
-//! What of a line must not be shown.
+//! Redacts the secrets of a line.
 //!
-//! Works on text that may be wrong in any way, so it does not parse: it finds where a secret could
-//! stand and rather hides too much.
+//! The text may be wrong in any way, so it is not parsed: every place where a secret could be is
+//! redacted, rather too much than too little.
 
 use crate::scheme::share;
 use crate::scheme::table::{dialect, is_public, opens_file};
 use crate::text::{Document, Origin, Span};
 
+/// The replacement of a secret.
 const COVER: &str = "***";
-/// Keys of a configuration file whose values hold no secrets but those of URLs.
+/// Keys of a configuration file whose values contain no secrets except those of URLs.
 const PLAIN: [&str; 5] = ["listen", "via", "rules", "match", "resolve"];
-/// The same, of a table of next servers.
+/// Keys of a table of next servers whose values contain no secrets.
 const PLAIN_NEXT: [&str; 3] = ["server", "port", "name"];
 
-/// A text whose lines are shown without their secrets.
+/// Returns a document whose lines are shown without their secrets.
 pub(crate) const fn document<'a>(origin: &'a Origin, text: &'a str) -> Document<'a> {
     Document {
         origin,
@@ -22,8 +23,8 @@ pub(crate) const fn document<'a>(origin: &'a Origin, text: &'a str) -> Document<
     }
 }
 
-/// The line with secrets covered, and the range `meant` in characters of the result. `heading` is
-/// the line that opens the table it stands in.
+/// Returns the line with its secrets redacted, and the range `meant` in characters of the result.
+/// `heading` is the heading of the table that contains the line.
 fn masked(line: &str, meant: Span, heading: &str) -> (String, (usize, usize)) {
     let mut shown = String::new();
     let mut copied = 0;
@@ -51,7 +52,7 @@ fn masked(line: &str, meant: Span, heading: &str) -> (String, (usize, usize)) {
     (shown, (start, end - start))
 }
 
-/// Notes where the ends of `meant` fall, if they fall into `part`, which begins at byte `at`.
+/// Records the ends of `meant` that are in `part`, which begins at byte `at`.
 fn mark(
     start: &mut Option<usize>,
     end: &mut Option<usize>,
@@ -73,7 +74,7 @@ fn mark(
     }
 }
 
-/// The ranges to cover: in order, not touching.
+/// Returns the ranges to redact: in order, not adjacent.
 fn hidden(line: &str, heading: &str) -> Vec<Span> {
     let mut found = Vec::new();
     let whole = Span::new(0, line.len());
@@ -111,7 +112,7 @@ fn hidden(line: &str, heading: &str) -> Vec<Span> {
     found
 }
 
-/// The keys with plain values in a table below that of a route, `[route.NAME.TABLE]`.
+/// Returns the keys with plain values in a table below that of a route, `[route.NAME.TABLE]`.
 fn below_route(heading: &str) -> Option<&'static [&'static str]> {
     let mut quoted = false;
     let dots = heading.chars().filter(|c| {
@@ -128,8 +129,8 @@ fn below_route(heading: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// From the value of the first key in `within` that is not plain to the end of the line. With
-/// `inline`, a table in braces is a route, and not itself a value.
+/// Returns the range from the value of the first key in `within` that is not plain to the end of the
+/// line. With `inline`, a table in braces is a route, not a value.
 fn value(line: &str, within: Span, plain: &[&str], inline: bool) -> Option<Span> {
     let text = line.get(within.start..within.end).unwrap_or_default();
     let at = text.match_indices('=').map(|(at, _)| at).find(|at| {
@@ -148,6 +149,7 @@ fn value(line: &str, within: Span, plain: &[&str], inline: bool) -> Option<Span>
     ))
 }
 
+/// Returns the scheme at the end of the text before `://`.
 fn scheme_before(head: &str) -> &str {
     let start = head
         .rfind(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '.' | '-')))
@@ -160,8 +162,8 @@ fn scheme_before(head: &str) -> &str {
     head.get(start..).unwrap_or_default()
 }
 
-/// Where the URL that begins with `scheme` ends: at the quotation mark that closes the one before
-/// it, else at the end of the line.
+/// Returns the end of the URL that begins with `scheme`: the closing quotation mark if there is an
+/// opening one before it, otherwise the end of the line.
 fn url_end(line: &str, head: &str, scheme: &str, body: usize) -> usize {
     let before = head.strip_suffix(scheme).unwrap_or(head);
     let Some(quote) = before
@@ -184,20 +186,20 @@ fn url_end(line: &str, head: &str, scheme: &str, body: usize) -> usize {
     line.len()
 }
 
-/// True if this can follow a value; a quotation mark before anything else is part of the secret.
+/// True if this text can follow a value. A quotation mark before any other text is part of the secret.
 fn value_ends(rest: &str) -> bool {
     let rest = rest.trim_start();
     rest.is_empty() || rest.starts_with([',', ']', '}', '#'])
 }
 
-/// Covers of what follows `://`.
+/// Redacts the part after `://`.
 fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
-    // Where it is not known, the user part, or the whole authority, could be base64 of a secret.
+    // With an unknown scheme, the user part or the whole authority could be base64 of a secret.
     let syntax = dialect(scheme).map(|scheme| &scheme.syntax);
     let method = syntax.map_or(Some(share::is_method as fn(&str) -> bool), |s| s.is_method);
     let cut = body.find(['?', '#']).unwrap_or(body.len());
     let authority = body.get(..cut).unwrap_or_default();
-    // A secret with a raw `?` or `#` puts the separator behind the cut.
+    // In a secret with a raw `?` or `#`, the separator comes after the cut.
     let separator = authority.rfind('@').or_else(|| {
         body.match_indices('@')
             .filter(|(i, _)| !body.get(..*i).is_some_and(opens_file))
@@ -234,7 +236,7 @@ fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
     } else if method.is_some() {
         cover(Span::new(0, cut));
     }
-    // A raw `#` in a value: what stands behind it can be a user with a password.
+    // A raw `#` in a value: the part after it can be a user with a password.
     if syntax.is_some_and(|syntax| syntax.hash_in_values)
         && let Some((query, name)) = body.split_once('#')
         && name.contains(':')
@@ -245,7 +247,7 @@ fn in_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
     cover_query(body, query_from, &mut cover);
 }
 
-/// Covers of the query of `body`, which is looked for from `query_from` on.
+/// Redacts the query of `body`, which is searched for from `query_from` on.
 fn cover_query(body: &str, query_from: usize, mut cover: impl FnMut(Span)) {
     let rest = body.get(query_from..).unwrap_or_default();
     if let Some(mark) = rest.find('?') {
@@ -255,7 +257,7 @@ fn cover_query(body: &str, query_from: usize, mut cover: impl FnMut(Span)) {
     }
 }
 
-/// Covers values of keys that no table has, and of those that can hold a secret.
+/// Redacts the values of keys that are in no table, and of those that can hold a secret.
 fn in_query(query: &str, mut cover: impl FnMut(Span)) {
     let query = query.split('#').next().unwrap_or_default();
     let mut at = 0;

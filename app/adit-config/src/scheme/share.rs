@@ -1,4 +1,4 @@
-//! Share links of Shadowsocks: the user part of SIP002, and the older form in which all is base64.
+//! Share links of Shadowsocks: the user part of SIP002, and the older form that is all base64.
 
 use adit_shadowsocks::{Edition, Method};
 use zeroize::Zeroizing;
@@ -8,7 +8,7 @@ use crate::grammar::{
 };
 use crate::text::{Flaw, Secret, SecretText, Span, Spanned, base64, escape, nearest};
 
-/// How `ss` URLs are written.
+/// The syntax of `ss` URLs.
 pub(crate) const SYNTAX: Syntax = Syntax {
     is_method: Some(is_method),
     folded_user: Some(FoldedUser {
@@ -24,6 +24,7 @@ pub(crate) const SYNTAX: Syntax = Syntax {
     ..Syntax::PLAIN
 };
 
+/// The hint for wrong URLs.
 const FORMS: &str = "write `ss://METHOD:KEY@HOST:PORT`; `adit keygen METHOD` makes a key";
 
 /// True if this is the older form: `base64(method:password@host:port)`.
@@ -43,7 +44,7 @@ fn userinfo(raw: &str, span: Span) -> Result<UserInfo, Flaw> {
             Some(Spanned::new(secret, secret_span)),
         ));
     }
-    // The separator itself can be percent-encoded; base64 has no colon, so this is no guess.
+    // The separator itself can be percent-encoded. Base64 has no colon, so this is unambiguous.
     let plain = Zeroizing::new(grammar::decode(raw, span)?);
     let text = if plain.contains(':') {
         plain
@@ -56,11 +57,12 @@ fn userinfo(raw: &str, span: Span) -> Result<UserInfo, Flaw> {
     Ok((Some(method), Some(secret)))
 }
 
-/// True for the name of a method. None of them is base64 of anything with a colon.
+/// True if the text is the name of a method. No name is base64 of a text with a colon.
 pub(crate) fn is_method(text: &str) -> bool {
     text.parse::<Method>().is_ok()
 }
 
+/// Returns the error of a user part that is neither plain nor base64.
 fn neither(text: &str, span: Span) -> Flaw {
     let flaw = Flaw::new(span, "neither `METHOD:KEY` nor base64 of it").help(FORMS);
     match nearest(text, Method::ALL.into_iter().map(Method::name)) {
@@ -70,14 +72,14 @@ fn neither(text: &str, span: Span) -> Flaw {
 }
 
 /// Reads `base64(method:password@host:port)`: the method ends at the first colon, the host begins
-/// behind the last `@`.
+/// after the last `@`.
 fn old_form(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
     let unreadable = || {
         Flaw::new(span, "method, key, host and port are missing")
             .label("not base64 of `METHOD:KEY@HOST:PORT` either")
             .help(FORMS)
     };
-    // `/` is a base64 digit, but some write it before the name.
+    // `/` is a base64 digit, but some programs write it before the name.
     let text = base64::link(raw)
         .filter(|text| text.contains('@'))
         .or_else(|| base64::link(raw.strip_suffix('/')?))
@@ -100,7 +102,8 @@ fn old_form(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
     })
 }
 
-/// Inside base64 a password is always literal: foreign links know no `@file`.
+/// Splits method and password. Inside base64 a password is always literal: links of other programs have
+/// no `@file`.
 fn method_and_password(
     text: &str,
     span: Span,
@@ -115,13 +118,13 @@ fn method_and_password(
     ))
 }
 
-/// Known methods by the name they have today, others as they are; and no empty password.
+/// Replaces the name of a known method by its main name, and removes an empty password.
 pub(crate) fn name_method(endpoint: &mut Endpoint) {
     if let Some(user) = &mut endpoint.user
         && let Ok(method) = user.value.parse::<Method>()
     {
         method.name().clone_into(&mut user.value);
-        // The AEAD edition has no empty passwords: users bring theirs.
+        // The AEAD edition has no empty passwords: a server with users has none.
         if method.edition() == Edition::Aead
             && let Some(secret) = &endpoint.secret
             && matches!(&secret.value, SecretText::Literal(text) if text.expose().is_empty())
@@ -131,7 +134,7 @@ pub(crate) fn name_method(endpoint: &mut Endpoint) {
     }
 }
 
-/// SIP002: the 2022 edition in plain text, all others as base64url.
+/// Returns the user part of SIP002: plain text for the 2022 edition, base64url for all others.
 pub(crate) fn folded_user(method: &str, secret: &str) -> String {
     if method.starts_with("2022-") {
         format!("{}:{}", escape::part(method), escape::part(secret))

@@ -11,7 +11,7 @@ use crate::text::Flaw;
 pub(crate) static SCHEME: Scheme = Scheme {
     name: "socks5",
     form: "socks5://[USER:PASSWORD@][HOST]:PORT",
-    doc: "SOCKS5 (RFC 1928). The listener speaks SOCKS4 and SOCKS4a too, unless it has users.",
+    doc: "SOCKS5 (RFC 1928). The listener also accepts SOCKS4 and SOCKS4a, unless it has users.",
     roles: EndpointRoles::Both,
     params: &[
         listener(&keys::ALLOW_OPEN_PROXY),
@@ -42,7 +42,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
 pub(crate) static SCHEME_4A: Scheme = Scheme {
     name: "socks4a",
     form: "socks4a://[USER@]HOST:PORT",
-    doc: "A SOCKS4a server. It carries TCP alone and knows no passwords.",
+    doc: "A SOCKS4a server. It carries TCP only and has no passwords.",
     roles: EndpointRoles::Hop,
     params: &[for_hop(&keys::DIAL)],
     carriers: &[&kcp::CARRIER],
@@ -50,6 +50,7 @@ pub(crate) static SCHEME_4A: Scheme = Scheme {
     ..Scheme::BLANK
 };
 
+/// Builds a SOCKS5 hop.
 fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     builder.no_target();
     let login = builder.login();
@@ -60,7 +61,7 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     if let Some(login) = login.as_ref().filter(|login| !login.fits_socks5()) {
         let title = format!("user `{}` is too long for SOCKS5", login.user);
         let flaw = Flaw::new(builder.user_span(), title)
-            .help("user and password have 1 to 255 bytes (RFC 1929)");
+            .help("user and password must have 1 to 255 bytes each (RFC 1929)");
         builder.problem(flaw);
     }
     Some(Hop::Server(ServerHop {
@@ -71,18 +72,19 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     }))
 }
 
+/// Builds a SOCKS4a hop.
 fn hop_4a(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     builder.no_target();
     if let Some(secret) = &builder.endpoint().secret {
         let flaw = Flaw::new(secret.span, "SOCKS4a has no passwords")
-            .help("leave `:PASSWORD` away, or use `socks5://`");
+            .help("remove `:PASSWORD`, or use `socks5://`");
         builder.problem(flaw);
     }
     let user = builder.endpoint().user.as_ref();
     let user = user.map_or_else(String::new, |user| user.value.clone());
-    // The field ends with a zero byte, and peers bound it.
+    // The field ends with a zero byte, and peers limit its length.
     if user.len() > 255 || user.contains('\0') {
-        let flaw = Flaw::new(builder.user_span(), "not a user for SOCKS4a")
+        let flaw = Flaw::new(builder.user_span(), "not a valid user for SOCKS4a")
             .label("at most 255 bytes, none of them zero");
         builder.problem(flaw);
     }

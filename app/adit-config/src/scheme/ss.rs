@@ -1,4 +1,4 @@
-//! `ss://`: Shadowsocks, as listener a server, as hop a client.
+//! `ss://`: Shadowsocks. A listener is a server, a hop is a client.
 
 mod keyed;
 
@@ -14,12 +14,12 @@ use crate::text::{Flaw, WarningKind};
 pub(crate) static SCHEME: Scheme = Scheme {
     name: "ss",
     form: "ss://METHOD:KEY@[HOST]:PORT",
-    doc: "Shadowsocks: the 2022 edition (SIP022) with a base64 key, or the AEAD edition (SIP004) \
-          with a password; with old peers, a stream cipher and a password. The same URL serves \
-          on both ends; share links (SIP002, and the older form) are read as they are. A server \
-          with users takes them from a file: with the AES methods of the 2022 edition its own \
-          key stands in its URL, and clients write `KEY:USERKEY` (SIP023; each relay on the way \
-          puts a key before these); with the AEAD edition its URL has no password.",
+    doc: "Shadowsocks: the 2022 edition (SIP022) with a base64 key, the AEAD edition (SIP004) \
+          with a password, or for old peers a stream cipher and a password. The same URL works \
+          at both ends; share links (SIP002, and the older form) are accepted unchanged. A server \
+          with users reads them from a file. With the AES methods of the 2022 edition its URL has \
+          its own key, and clients write `KEY:USERKEY` (SIP023; each relay on the path adds a key \
+          in front); with the AEAD edition its URL has no password.",
     roles: EndpointRoles::Both,
     params: &[
         listener(&keys::SS_USERS),
@@ -47,7 +47,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
         let (methods, legacy) = method_names();
         vec![
             ("Methods", methods),
-            ("Legacy methods, broken and for old peers alone", legacy),
+            ("Legacy methods, broken, for old peers only", legacy),
         ]
     },
     carriers: &[&kcp::CARRIER],
@@ -60,6 +60,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
     ..Scheme::BLANK
 };
 
+/// Builds a Shadowsocks server.
 fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
     builder.no_target();
     let keyed = keyed::role(builder);
@@ -80,7 +81,7 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
     }
     legacy(builder, method);
     let state = state.filter(|_| {
-        // The 2022 edition carries time stamps, and some ciphers nothing to remember.
+        // The 2022 edition has timestamps, and ciphers without an IV have nothing to remember.
         let kept = match method.edition() {
             Edition::Aead => true,
             Edition::Stream => method.salt_len() > 0,
@@ -117,6 +118,7 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
     })
 }
 
+/// Builds a Shadowsocks client.
 fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     builder.no_target();
     let keyed = keyed::hop(builder);
@@ -147,36 +149,37 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     }))
 }
 
+/// Warns about method `none`.
 fn plain_text(builder: &mut EndpointBuilder<'_, '_>, method: Method) {
     if method.edition() == Edition::None {
         let about = Flaw::new(builder.user_span(), "method `none` does not encrypt")
-            .label("everyone on the way can read and change the traffic")
+            .label("everyone on the path can read and change the traffic")
             .help("`adit keygen 2022-blake3-aes-128-gcm` makes a key for a method that does");
         builder.warn(WarningKind::NoEncryption, about);
     }
 }
 
-/// The name in the URL is the consent: this is the only word about it.
+/// Warns about a legacy method. Writing its name is the consent, so there is no key to confirm it.
 fn legacy(builder: &mut EndpointBuilder<'_, '_>, method: Method) {
     if method.is_legacy() {
         let about = Flaw::new(
             builder.user_span(),
             format!("the cipher `{method}` is broken"),
         )
-        .label("everyone on the way can read and change the traffic")
+        .label("everyone on the path can read and change the traffic")
         .help(
-            "nothing is authenticated: who sends recorded traffic to the server again, under \
-                 an address of his own, gets it decrypted (redirect attack)",
+            "nothing is authenticated: an attacker can replay recorded traffic to the server with \
+                 a different target address and receive it decrypted (redirect attack)",
         )
         .help(
-            "for peers that know no better; with others, \
-                 `adit keygen 2022-blake3-aes-128-gcm` makes a key for a method that holds",
+            "use it only for peers that support nothing better; for others, \
+                 `adit keygen 2022-blake3-aes-128-gcm` makes a key for a secure method",
         );
         builder.warn(WarningKind::LegacyCipher, about);
     }
 }
 
-/// The names of methods in two lists: what is meant to be used, and what is there for old peers.
+/// Returns two lists of method names: the recommended ones, and those for old peers.
 fn method_names() -> (String, String) {
     let names = |legacy| {
         let some = Method::ALL.into_iter().filter(|m| m.is_legacy() == legacy);

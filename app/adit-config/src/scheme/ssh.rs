@@ -1,4 +1,4 @@
-//! `ssh://`: as hop a client of any SSH server, as listener a server that gives streams alone.
+//! `ssh://`: a hop is a client of any SSH server, a listener is a server for streams only.
 
 mod login;
 mod text;
@@ -26,19 +26,19 @@ static KEY: Key<Option<FilePath>> = Key {
     alias: None,
     default: None,
     otherwise: "id_ed25519, id_ecdsa, id_rsa in ~/.ssh, or a password",
-    doc: "Private key to log in with; a certificate in `FILE-cert.pub` is shown with it.",
+    doc: "Private key for the login, with the certificate in `FILE-cert.pub` if there is one.",
 };
 static PASSPHRASE: Key<Option<SecretValue>> = Key {
     name: "passphrase",
     alias: None,
     default: None,
     otherwise: "none",
-    doc: "What the file of `key` is encrypted with.",
+    doc: "Passphrase of the file of `key`.",
 };
 static AGENT: Key<Tristate> = Key::new(
     "agent",
     Tristate::Auto,
-    "Ask the agent of SSH_AUTH_SOCK for keys; `auto` means: unless there is `key` or a \
+    "Use keys of the agent at SSH_AUTH_SOCK. `auto` does so unless there is `key` or a \
      password.",
 );
 static KNOWN_HOSTS: Key<Option<FilePath>> = Key {
@@ -46,87 +46,87 @@ static KNOWN_HOSTS: Key<Option<FilePath>> = Key {
     alias: None,
     default: None,
     otherwise: "~/.ssh/known_hosts, /etc/ssh/ssh_known_hosts",
-    doc: "File of the hosts and their keys.",
+    doc: "File of known hosts and their keys.",
 };
 static HOST_KEY: Key<HostKeys> = Key {
     name: "host_key",
     alias: None,
     default: HostKeys::Unwritten,
-    otherwise: "by known_hosts; a listener makes one and keeps it",
-    doc: "A hop's: fingerprints of the server's key, with commas, instead of known_hosts. A \
-          listener's: `@FILE` of its private key; made if it is not there.",
+    otherwise: "from known_hosts; a listener makes a key and stores it",
+    doc: "For a hop: fingerprints of the server's key, separated by commas, instead of known_hosts. \
+          For a listener: `@FILE` of its private key, which is created if it does not exist.",
 };
 static STRICT: Key<Strict> = Key::new(
     "strict",
     Strict::Yes,
-    "What becomes of a host that is not known: `accept-new` takes it and notes it down. A \
-     host whose key has changed is refused always.",
+    "Treatment of an unknown host: `yes` refuses it, `accept-new` accepts and stores its key. A \
+     host whose key has changed is always refused.",
 );
 static AUTHORIZED_KEYS: Key<Option<FilePath>> = Key {
     name: "authorized_keys",
     alias: None,
     default: None,
     otherwise: "none",
-    doc: "File of the keys that let in, with OpenSSH's options (`from`, `permitopen`, \
-          `expiry-time`, `cert-authority`…); read at every login. Without a user in the URL an \
-          authority needs `principals=`.",
+    doc: "File of the accepted keys, with OpenSSH's options (`from`, `permitopen`, \
+          `expiry-time`, `cert-authority`…), read at every login. Without a user in the URL, a \
+          `cert-authority` needs `principals=`.",
 };
 static CIPHER: Key<Algorithms<Cipher>> = Key {
     name: "cipher",
     alias: None,
     default: Algorithms(Vec::new()),
-    otherwise: "by this machine",
-    doc: "Ciphers that are offered, the best first, with commas.",
+    otherwise: "depends on this machine",
+    doc: "Ciphers to offer, separated by commas, the preferred one first.",
 };
 static MAC: Key<Algorithms<Mac>> = Key {
     name: "mac",
     alias: None,
     default: Algorithms(Vec::new()),
     otherwise: "all, UMAC first",
-    doc: "MACs that are offered, for ciphers without a tag of their own.",
+    doc: "MACs to offer, for ciphers without a tag.",
 };
 static KEX: Key<Algorithms<Kex>> = Key {
     name: "kex",
     alias: None,
     default: Algorithms(Vec::new()),
-    otherwise: "all, post-quantum first; a listener: no `diffie-hellman-…`",
-    doc: "Key exchanges that are offered.",
+    otherwise: "all, post-quantum first; for a listener without `diffie-hellman-…`",
+    doc: "Key exchanges to offer.",
 };
 static COMPRESSION: Key<bool> = Key::new(
     "compression",
     false,
-    "Deflate what is sent, if the other side does too.",
+    "Compress with Deflate, if the peer does too.",
 );
 static KEEPALIVE: Key<Duration> = Key::new(
     "keepalive",
     Duration::from_secs(30),
-    "Silence after which the other side is asked whether it is there; three unanswered \
-     questions end the connection.",
+    "Silence after which a keepalive request is sent to the peer; three unanswered requests end \
+     the connection.",
 );
 static HANDSHAKE: Key<Duration> = Key::new(
     keys::HANDSHAKE.name,
     Duration::from_mins(2),
-    "Time from accept until the user is in; a person may have to type.",
+    "Maximum time from accepting a connection until the user is logged in; typing a password takes time.",
 );
 static SESSIONS: Key<Count> = Key::new(
     "sessions",
     Count(1),
-    "Connections that are kept, 64 at most; streams take turns. More use more processors.",
+    "Number of connections kept open, up to 64; streams are distributed over them in turn. More connections use more processor cores.",
 );
 static UDP: Key<UdpWay> = Key::new(
     "udp",
     UdpWay::Off,
-    "`over-tcp` puts UDP into streams, for which the server has to be adit's; SSH itself \
-     carries none.",
+    "`over-tcp` sends UDP in streams, which requires adit as the server; SSH itself does not \
+     carry UDP.",
 );
 
 pub(crate) static SCHEME: Scheme = Scheme {
     name: "ssh",
     form: "ssh://[USER[:PASSWORD]@][HOST][:PORT]",
-    doc: "SSH (RFC 4251 to 4254). As a hop any SSH server that allows forwarding \
-          (`direct-tcpip`): a few connections are kept, and every stream is a channel on one of \
-          them. As a listener it gives channels to targets alone, for `ssh -D`, `-L`, `-W` and \
-          `-J` and for adit: no shell, no command, no file transfer.",
+    doc: "SSH (RFC 4251 to 4254). A hop is any SSH server that allows forwarding \
+          (`direct-tcpip`): connections are kept open, and every stream is a channel on one of \
+          them. A listener opens only channels to targets, for `ssh -D`, `-L`, `-W` and `-J` and \
+          for adit: no shell, no command, no file transfer.",
     roles: EndpointRoles::Both,
     params: &[
         for_hop(&KEY),
@@ -166,11 +166,12 @@ pub(crate) static SCHEME: Scheme = Scheme {
     ..Scheme::BLANK
 };
 
-/// The port of SSH.
+/// Default port of SSH.
 pub(crate) const PORT: u16 = 22;
-/// Connections of a hop at most.
+/// Maximum number of connections of a hop.
 const MAX_SESSIONS: usize = 64;
 
+/// Builds an SSH server.
 fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
     builder.no_target();
     let addr = builder.listen_addr();
@@ -181,7 +182,7 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
         HostKeys::Pinned(_) => {
             let flaw = Flaw::new(
                 builder.value_span(&HOST_KEY),
-                "a listener needs its private key",
+                "a listener needs a private key, not a fingerprint",
             )
             .label("expected `@FILE`");
             builder.problem(flaw);
@@ -221,6 +222,7 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
     })
 }
 
+/// Builds an SSH client.
 fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     builder.no_target();
     let server = builder.server_or(Some(PORT));
@@ -229,8 +231,8 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
         UdpWay::Off => false,
         UdpWay::OverTcp => true,
         UdpWay::Native => {
-            let flaw = Flaw::new(builder.value_span(&UDP), "SSH carries no UDP")
-                .help("`?udp=over-tcp` puts it into streams, if the server is adit's");
+            let flaw = Flaw::new(builder.value_span(&UDP), "SSH does not carry UDP")
+                .help("`?udp=over-tcp` sends it in streams, if the server is adit");
             builder.problem(flaw);
             false
         }
@@ -264,6 +266,7 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     }))
 }
 
+/// Reads the algorithms.
 fn offer(builder: &mut EndpointBuilder<'_, '_>) -> SshOffer {
     SshOffer {
         kex: builder.get(&KEX).0,
@@ -273,6 +276,7 @@ fn offer(builder: &mut EndpointBuilder<'_, '_>) -> SshOffer {
     }
 }
 
+/// Reads the trust in host keys.
 fn trust(builder: &mut EndpointBuilder<'_, '_>) -> Option<HostTrust> {
     let accept_new = builder.get(&STRICT) == Strict::AcceptNew;
     let known = builder.get(&KNOWN_HOSTS);
@@ -280,7 +284,7 @@ fn trust(builder: &mut EndpointBuilder<'_, '_>) -> Option<HostTrust> {
         HostKeys::Pinned(pins) => {
             for key in [KNOWN_HOSTS.name, STRICT.name] {
                 if let Some(pair) = builder.endpoint().param(key) {
-                    let title = format!("`{key}` says nothing beside `host_key`");
+                    let title = format!("`{key}` has no effect with `host_key`");
                     builder.problem(Flaw::new(pair.key.span, title));
                 }
             }

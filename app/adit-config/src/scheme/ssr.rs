@@ -1,4 +1,4 @@
-//! `ssr://`: ShadowsocksR, as listener a server, as hop a client.
+//! `ssr://`: ShadowsocksR. A listener is a server, a hop is a client.
 
 mod link;
 mod text;
@@ -27,51 +27,51 @@ static PROTOCOL: Key<Protocol> = Key::new(
     },
     "Protocol: origin, verify_simple, verify_deflate, verify_sha1, auth_simple, auth_sha1, \
      auth_sha1_v2, auth_sha1_v4, auth_aes128_md5, auth_aes128_sha1, auth_aes128_fast, \
-     auth_chain_a to auth_chain_f. With `_compatible` behind verify_sha1 or auth_sha1… a \
-     server serves clients of origin too.",
+     auth_chain_a to auth_chain_f. With `_compatible` after verify_sha1 or auth_sha1…, a \
+     server also serves clients of origin.",
 );
 static PROTOCOL_PARAM: Key<UserText> = Key {
     name: "protocol_param",
     alias: None,
     default: UserText(String::new()),
     otherwise: "none",
-    doc: "The user of a client, `ID:PASSWORD`; the users of a server, \
-          `CLIENTS#ID:PASSWORD,ID:PASSWORD`, where CLIENTS bounds each user's devices (64). \
-          `@FILE` holds them one a line. For auth_aes128_* and auth_chain_*.",
+    doc: "For a client its user, `ID:PASSWORD`; for a server its users, \
+          `CLIENTS#ID:PASSWORD,ID:PASSWORD`, where CLIENTS limits the devices of each user (64). \
+          `@FILE` contains one user per line. For auth_aes128_* and auth_chain_*.",
 };
 static OBFS: Key<Obfs> = Key::new(
     "obfs",
     Obfs::PLAIN,
     "Disguise of connections: plain, http_simple, http_post, random_head, \
-     tls1.2_ticket_auth, tls1.2_ticket_fastauth, go_quiet. With `_compatible` (not go_quiet) \
-     a server serves clients without it too.",
+     tls1.2_ticket_auth, tls1.2_ticket_fastauth, go_quiet. With `_compatible` (not go_quiet), \
+     a server also serves clients without it.",
 );
 static OBFS_PARAM: Key<ObfsText> = Key {
     name: "obfs_param",
     alias: None,
     default: ObfsText(String::new()),
-    otherwise: "the server's own",
-    doc: "A client's hosts to name, `HOST,HOST[#HEADERS]`; a server's hosts to accept (http_*), \
-          or the seconds a clock may differ (tls1.2_*).",
+    otherwise: "the server's host",
+    doc: "For a client the host names to send, `HOST,HOST[#HEADERS]`; for a server the hosts to \
+          accept (http_*) or the allowed difference of clocks in seconds (tls1.2_*).",
 };
 static REDIRECT: Key<RedirectText> = Key {
     name: "redirect",
     alias: None,
     default: RedirectText::NONE,
     otherwise: "none",
-    doc: "Where connections are taken that are not accepted, before `reject`: \
-          `[PATTERN[:PORT]#]HOST:PORT`, several with commas; the first whose pattern is in the \
-          bytes received counts.",
+    doc: "Servers to which connections that are not accepted are forwarded, before `reject` applies: \
+          `[PATTERN[:PORT]#]HOST:PORT`, separated by commas. The first one whose pattern occurs in \
+          the received bytes is used.",
 };
 
 pub(crate) static SCHEME: Scheme = Scheme {
     name: "ssr",
     form: "ssr://METHOD:PASSWORD@[HOST]:PORT",
     doc: "ShadowsocksR: the stream ciphers of old Shadowsocks, with a protocol that frames and \
-          authenticates the stream and an obfs that disguises it. For servers and clients that \
-          exist; none of it protects as `ss://` of the 2022 edition does. The same URL serves on \
-          both ends; share links (base64) are read as they are, and `adit url` turns one form \
-          into the other. A `#` in a value is written `%23`.",
+          authenticates the stream and an obfs that disguises it. Use it only for existing servers \
+          and clients; it does not protect as well as `ss://` of the 2022 edition. The same URL \
+          works at both ends; share links (base64) are accepted unchanged, and `adit url` converts \
+          between the two forms. Write a `#` in a value as `%23`.",
     roles: EndpointRoles::Both,
     params: &[
         both(&PROTOCOL),
@@ -116,11 +116,12 @@ pub(crate) static SCHEME: Scheme = Scheme {
     ..Scheme::BLANK
 };
 
-/// True for the name of a method.
+/// True if the text is the name of a method.
 fn is_method(text: &str) -> bool {
     text.parse::<StreamKind>().is_ok()
 }
 
+/// Builds a ShadowsocksR server.
 fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
     builder.no_target();
     no_split_value(builder);
@@ -139,7 +140,7 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
     let users = users(common.param.expose());
     if let Err(why) = ServerParam::parse(kind, users.expose()) {
         let span = builder.value_span(&PROTOCOL_PARAM);
-        builder.problem(Flaw::new(span, "these are no users of a server").label(why.to_string()));
+        builder.problem(Flaw::new(span, "not the users of a server").label(why.to_string()));
     }
     let addr = addr?;
     common.warn(builder);
@@ -168,6 +169,7 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
     })
 }
 
+/// Builds a ShadowsocksR client.
 fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     builder.no_target();
     no_split_value(builder);
@@ -183,14 +185,14 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     let user = user(common.param.expose());
     if let Err(why) = ClientParam::parse(kind, user.expose()) {
         let span = builder.value_span(&PROTOCOL_PARAM);
-        builder.problem(Flaw::new(span, "this is no user of a client").label(why.to_string()));
+        builder.problem(Flaw::new(span, "not the user of a client").label(why.to_string()));
     }
     let obfs_param = common.obfs_param.param();
     let limit = Browser::Chrome.max_name();
     let too_long = obfs_param.hosts().first().is_some_and(|h| h.len() > limit);
     if common.obfs.kind == ObfsKind::GoQuiet && too_long {
         let span = builder.value_span(&OBFS_PARAM);
-        let title = format!("`go_quiet` has room for a host of {limit} bytes");
+        let title = format!("the host for `go_quiet` is longer than {limit} bytes");
         builder.problem(Flaw::new(span, title));
     }
     let server = server?;
@@ -214,7 +216,7 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
     }))
 }
 
-/// What both ends read alike.
+/// The settings that both ends have in common.
 struct Common {
     method: StreamKind,
     password: Secret,
@@ -225,6 +227,7 @@ struct Common {
 }
 
 impl Common {
+    /// Reads the settings.
     fn read(builder: &mut EndpointBuilder<'_, '_>) -> Option<Self> {
         let protocol = builder.get(&PROTOCOL);
         let obfs = builder.get(&OBFS);
@@ -259,38 +262,39 @@ impl Common {
         })
     }
 
-    /// Naming it is the consent; what it is worth is said once (SEC-C1).
+    /// Warns once about the weakness of the protocol (SEC-C1). Writing its name is the consent.
     fn warn(&self, builder: &mut EndpointBuilder<'_, '_>) {
         let kind = self.protocol.kind;
         let hidden = self.method != StreamKind::None || kind >= ProtocolKind::AuthChainA;
         let (title, label) = if !hidden {
             (
                 format!("method `none` with protocol `{kind}` does not encrypt"),
-                "everyone on the way can read and change the traffic",
+                "everyone on the path can read and change the traffic",
             )
         } else if kind < ProtocolKind::AuthAes128Md5 {
             (
-                format!("protocol `{kind}` does not authenticate what it carries"),
-                "someone on the way can change it, and have the server decipher recordings",
+                format!("protocol `{kind}` does not authenticate its data"),
+                "an attacker on the path can change it, and have the server decrypt recorded traffic",
             )
         } else {
             (
-                format!("protocol `{kind}` rests on old ciphers and tags of 2 to 4 bytes"),
-                "a patient attacker on the way can forge and recognise it",
+                format!("protocol `{kind}` relies on old ciphers and tags of 2 to 4 bytes"),
+                "a patient attacker on the path can forge and recognise it",
             )
         };
         let about = Flaw::new(builder.user_span(), title)
             .label(label)
-            .help("`ss://` with a method of the 2022 edition does what this cannot");
+            .help("`ss://` with a method of the 2022 edition does not have this weakness");
         builder.warn(WarningKind::LegacyCipher, about);
     }
 }
 
+/// Reads the method from the user part of the URL.
 fn method(builder: &mut EndpointBuilder<'_, '_>) -> Option<StreamKind> {
     let endpoint = builder.endpoint();
     let Some(name) = &endpoint.user else {
         let flaw = Flaw::new(endpoint.address, "method and password are missing")
-            .help("write `ssr://METHOD:PASSWORD@HOST:PORT`, or a share link as it is");
+            .help("write `ssr://METHOD:PASSWORD@HOST:PORT`, or paste a share link unchanged");
         builder.problem(flaw);
         return None;
     };
@@ -303,7 +307,7 @@ fn method(builder: &mut EndpointBuilder<'_, '_>) -> Option<StreamKind> {
             None => flaw,
         };
         if name.value.parse::<adit_shadowsocks::Method>().is_ok() {
-            flaw = flaw.help("that method is one of `ss://`");
+            flaw = flaw.help("this is a method of `ss://`");
         }
         let all = names().collect::<Vec<_>>().join(", ");
         builder.problem(flaw.help(format!("methods: {all}")));
@@ -311,7 +315,7 @@ fn method(builder: &mut EndpointBuilder<'_, '_>) -> Option<StreamKind> {
     found
 }
 
-/// `protocol_param`, from its file if it names one.
+/// Returns `protocol_param`, read from a file if it names one.
 fn param(builder: &mut EndpointBuilder<'_, '_>) -> Option<Secret> {
     let text = builder.get(&PROTOCOL_PARAM).0;
     let Some(path) = text.strip_prefix('@') else {
@@ -324,7 +328,7 @@ fn param(builder: &mut EndpointBuilder<'_, '_>) -> Option<Secret> {
     Some(Secret::new(lines.join(",")))
 }
 
-/// The users of a server; those of a client's URL are taken for the server's.
+/// Returns the users of a server. The user of a client's URL is accepted as the only user.
 fn users(text: &str) -> Secret {
     if text.contains(':') && !text.contains('#') {
         return Secret::new(format!("64#{text}"));
@@ -332,7 +336,7 @@ fn users(text: &str) -> Secret {
     Secret::from(text)
 }
 
-/// The user of a client; the only one of a server's URL is taken for the client's.
+/// Returns the user of a client. The only user of a server's URL is accepted, too.
 fn user(text: &str) -> Secret {
     let alone = text.split_once('#').filter(|(clients, users)| {
         clients.bytes().all(|b| b.is_ascii_digit()) && !users.contains(',')
@@ -340,7 +344,7 @@ fn user(text: &str) -> Secret {
     Secret::from(alone.map_or(text, |(_, user)| user))
 }
 
-/// A raw `#` in a value begins the name, and the rest of the query would be lost with it.
+/// Reports a raw `#` in a value: it starts the name, and the rest of the query would be lost.
 fn no_split_value(builder: &mut EndpointBuilder<'_, '_>) {
     let endpoint = builder.endpoint();
     let Some(name) = &endpoint.name else {
@@ -359,8 +363,8 @@ fn no_split_value(builder: &mut EndpointBuilder<'_, '_>) {
     let last = last.map_or("", |pair| pair.value.value.as_str());
     let digits = !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit());
     if query || (digits && name.value.contains(':')) {
-        let flaw = Flaw::new(name.span, "`#` ends the query: this would be a name")
-            .help("in a value, `#` is written `%23`");
+        let flaw = Flaw::new(name.span, "`#` ends the query: the rest would be a name")
+            .help("in a value, write `#` as `%23`");
         builder.problem(flaw);
     }
 }

@@ -1,4 +1,4 @@
-//! Every scheme and every carrier, and what is found in their tables by name.
+//! All schemes and carriers, and lookups in their tables by name.
 
 use core::str::FromStr;
 
@@ -10,7 +10,7 @@ use crate::scheme::{
 };
 use crate::text::{Flaw, nearest};
 
-/// In the order of the reference.
+/// All schemes, in the order of the reference.
 static SCHEMES: [&Scheme; 15] = [
     &mixed::SCHEME,
     &socks5::SCHEME,
@@ -29,27 +29,27 @@ static SCHEMES: [&Scheme; 15] = [
     &ends::SCHEME_REJECT,
 ];
 
-/// In the order of the reference.
+/// All carriers, in the order of the reference.
 pub(crate) static CARRIERS: [&Carrier; 2] = [&kcp::CARRIER, &fec::CARRIER];
 
-/// Every scheme: with [`Scheme::params`], all that a completion needs.
+/// Returns all schemes. With [`Scheme::params`], that is all that a completion needs.
 #[must_use]
 pub fn schemes() -> &'static [&'static Scheme] {
     &SCHEMES
 }
 
-/// A text that is no scheme.
+/// The error of a text that is not a scheme.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown scheme `{name}`")]
 pub struct UnknownScheme {
-    /// What was written.
+    /// The text.
     pub name: String,
     /// The scheme that was probably meant.
     pub nearest: Option<&'static str>,
 }
 
 impl Scheme {
-    /// The scheme of this name.
+    /// Returns the scheme with this name, compared without regard to ASCII case.
     pub fn find(name: &str) -> Result<&'static Self, UnknownScheme> {
         let mut all = SCHEMES.into_iter();
         all.find(|scheme| scheme.name.eq_ignore_ascii_case(name))
@@ -61,7 +61,7 @@ impl Scheme {
 }
 
 impl Carrier {
-    /// The schemes it carries, in the order of the reference.
+    /// Returns the schemes that it can carry, in the order of the reference.
     pub(crate) fn schemes(&'static self) -> impl Iterator<Item = &'static Scheme> {
         let mut all = SCHEMES.into_iter();
         core::iter::from_fn(move || all.find(|scheme| scheme.carriers.contains(&self)))
@@ -95,26 +95,26 @@ impl FromStr for Written {
     }
 }
 
-/// The scheme of a text, whatever carries it.
+/// Returns the scheme of a text, with or without a carrier.
 pub(crate) fn dialect(text: &str) -> Option<&'static Scheme> {
     text.parse::<Written>().ok().map(|written| written.scheme)
 }
 
-/// Every row of every table.
+/// Returns the rows of all tables.
 pub(super) fn all_params() -> impl Iterator<Item = &'static Param> {
     let schemes = SCHEMES.into_iter().flat_map(|scheme| scheme.params);
     schemes.chain(CARRIERS.into_iter().flat_map(|carrier| carrier.params))
 }
 
-/// True if values of this key may be shown: some table has it, and it is not free text.
+/// True if values of this key may be shown: a table contains it, and it cannot hold a secret.
 pub(super) fn is_public(key: &str) -> bool {
     let mut rows = all_params().map(|param| param.setting);
     rows.any(|setting| setting.is_named(key) && !setting.hides_value())
 }
 
-/// True if an `@` behind this text begins the path of a file: the text ends with `?users=` or the
-/// like, or a slip of it. Any other `@` in a query could be the end of a secret with a raw `?`, and base64
-/// ends with `=`.
+/// True if an `@` after this text begins the path of a file: the text ends with `?users=` or a similar
+/// key, even if misspelled. Any other `@` in a query could be the end of a secret with a raw `?`, and
+/// base64 ends with `=`.
 pub(super) fn opens_file(before: &str) -> bool {
     let Some(query) = before.strip_suffix('=') else {
         return false;
@@ -128,18 +128,23 @@ pub(super) fn opens_file(before: &str) -> bool {
     nearest(key, names.flatten()).is_some()
 }
 
+/// The lookups that the grammar needs.
 const DIALECTS: Dialects = Dialects {
     syntax: |scheme| dialect(scheme).map_or(&Syntax::PLAIN, |scheme| &scheme.syntax),
     opens_file,
 };
 
 impl Endpoint {
-    /// Cuts a URL into its parts.
+    /// Parses a URL into its parts.
+    ///
+    /// # Errors
+    ///
+    /// The text is not a URL in the syntax of its scheme.
     pub fn parse(text: &str) -> Result<Self, Flaw> {
         Self::cut(text, DIALECTS)
     }
 
-    /// The URL of these parts; `ss` is written as SIP002. Reading it gives the same parts.
+    /// Returns the URL of these parts; `ss` is written as SIP002. Parsing it returns the same parts.
     #[must_use]
     pub fn to_url(&self) -> String {
         self.write(DIALECTS)

@@ -1,4 +1,4 @@
-//! `redir://`, `tproxy://`: what is meant for others and the firewall turns this way (Linux).
+//! `redir://`, `tproxy://`: traffic for other hosts that the firewall redirects to adit (Linux).
 
 use crate::schema::{EndpointRoles, Key, listener};
 use crate::scheme::builder::EndpointBuilder;
@@ -7,7 +7,8 @@ use crate::scheme::keys;
 use crate::scheme::typed::{Listen, ListenKind, Prefer, Private, Steering, Transparent};
 use crate::text::Flaw;
 
-/// Clients are other machines even where the address is loopback, so nothing is opened by that.
+/// `allow_private` for TPROXY. Clients are other machines even if the address is loopback, so loopback
+/// allows no private destinations here.
 static ALLOW_PRIVATE: Key<Option<Private>> = Key {
     name: keys::ALLOW_PRIVATE.name,
     alias: None,
@@ -19,8 +20,8 @@ static ALLOW_PRIVATE: Key<Option<Private>> = Key {
 pub(crate) static SCHEME_REDIR: Scheme = Scheme {
     name: "redir",
     form: "redir://[HOST]:PORT",
-    doc: "TCP that the firewall of this machine turns to the port by `REDIRECT`; it goes where \
-          it was going. Linux alone; UDP needs `tproxy`.",
+    doc: "TCP that this machine's firewall redirects to the port with `REDIRECT`; connections keep \
+          their destination. Linux only; for UDP use `tproxy`.",
     roles: EndpointRoles::Listener,
     params: &[
         listener(&keys::ALLOW_OPEN_PROXY),
@@ -37,8 +38,8 @@ pub(crate) static SCHEME_REDIR: Scheme = Scheme {
 pub(crate) static SCHEME_TPROXY: Scheme = Scheme {
     name: "tproxy",
     form: "tproxy://[HOST]:PORT",
-    doc: "TCP and UDP that the firewall of this machine hands to the port by `TPROXY`; they go \
-          where they were going. Linux alone; it needs the capability CAP_NET_ADMIN.",
+    doc: "TCP and UDP that this machine's firewall redirects to the port with `TPROXY`; they keep \
+          their destination. Linux only; requires the capability CAP_NET_ADMIN.",
     roles: EndpointRoles::Listener,
     params: &[
         listener(&keys::ALLOW_OPEN_PROXY),
@@ -56,6 +57,7 @@ pub(crate) static SCHEME_TPROXY: Scheme = Scheme {
     ..Scheme::BLANK
 };
 
+/// Builds a transparent listener.
 fn listen(builder: &mut EndpointBuilder<'_, '_>, steering: Steering) -> Option<Listen> {
     builder.no_user();
     builder.no_target();
@@ -70,7 +72,7 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>, steering: Steering) -> Option<L
     };
     if !kind.tcp && !kind.udp {
         let span = builder.value_span(&keys::UDP);
-        builder.problem(Flaw::new(span, "neither TCP nor UDP is left to listen on"));
+        builder.problem(Flaw::new(span, "both TCP and UDP are off"));
     }
     let private = builder.get(&keys::ALLOW_PRIVATE);
     let limits = builder.limits();
@@ -78,9 +80,9 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>, steering: Steering) -> Option<L
     if addr.port == 0 {
         let flaw = Flaw::new(
             builder.endpoint().address,
-            "a transparent listener has no port 0",
+            "the port of a transparent listener cannot be 0",
         )
-        .help("the rule of the firewall names the port");
+        .help("write the port that the firewall rule names");
         builder.problem(flaw);
     }
     if !addr.is_loopback() && !open {
@@ -98,12 +100,12 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>, steering: Steering) -> Option<L
     })
 }
 
-/// SEC-E1.
+/// Returns the error of a listener that would serve everyone (SEC-E1).
 fn open_to_all(builder: &EndpointBuilder<'_, '_>, steering: Steering, port: u16) -> Flaw {
     let scheme = builder.scheme();
     let flaw = Flaw::new(
         builder.endpoint().address,
-        "refusing to serve everyone: a transparent listener asks for no password",
+        "refusing to serve everyone: a transparent listener has no passwords",
     )
     .label("not a loopback address")
     .help(match steering {
@@ -111,8 +113,8 @@ fn open_to_all(builder: &EndpointBuilder<'_, '_>, steering: Steering, port: u16)
             format!("for this machine's own traffic: `{scheme}://127.0.0.1:{port}`")
         }
         Steering::Tproxy => format!(
-            "`{scheme}://127.0.0.1:{port}` serves a gateway too: `TPROXY --on-ip 127.0.0.1`"
+            "`{scheme}://127.0.0.1:{port}` also works on a gateway: `TPROXY --on-ip 127.0.0.1`"
         ),
     });
-    flaw.help("for everyone whose traffic the firewall turns here: `?allow_open_proxy=true`")
+    flaw.help("for everyone whose traffic the firewall redirects here: `?allow_open_proxy=true`")
 }

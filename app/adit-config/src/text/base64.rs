@@ -1,4 +1,4 @@
-//! Base64 as people write it: padding may be missing, links mix both alphabets.
+//! Base64 as found in practice: padding may be missing, and links mix both alphabets.
 
 use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
@@ -18,13 +18,14 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 );
 const URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, NO_PAD);
 
-/// The bytes of a key: standard alphabet, padding optional.
+/// Decodes a key: standard alphabet, padding optional. Returns `None` if the text is not base64.
 #[must_use]
 pub fn key(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     STRICT.decode(text).ok().map(Zeroizing::new)
 }
 
-/// The text in a share link: either alphabet, padding optional, percent-encoding tolerated.
+/// Decodes the text of a share link: either alphabet, padding optional, percent-encoding tolerated.
+/// Returns `None` if it is not base64 of UTF-8.
 #[must_use]
 pub fn link(text: &str) -> Option<Zeroizing<String>> {
     let plain = Zeroizing::new(crate::text::escape::decode(text)?);
@@ -49,7 +50,7 @@ pub fn link(text: &str) -> Option<Zeroizing<String>> {
     }
 }
 
-/// Base64url without padding, for a share link.
+/// Encodes a text for a share link: base64url without padding.
 #[must_use]
 pub fn write_link(text: &str) -> String {
     URL.encode(text)

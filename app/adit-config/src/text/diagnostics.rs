@@ -1,22 +1,26 @@
-//! Where the stages leave what they found wrong, so that all of it can be reported at once.
+//! Problems and warnings of all stages, collected so that they are reported together.
 
 use std::path::Path;
 
 use crate::text::{Excerpt, Flaw, Problem, Sources, Warning, WarningKind};
 
-/// Problems and warnings so far.
+/// The problems and warnings found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Diagnostics {
+    /// Problems, each once.
     pub(crate) problems: Vec<Problem>,
+    /// Warnings, each once.
     pub(crate) warnings: Vec<Warning>,
-    /// A secret was written out somewhere, not named by `@file` or `$NAME`.
+    /// True if a secret is written out, not referenced by `@file` or `$NAME`.
     pub(crate) literal_secret: bool,
 }
 
-/// Where `@file` and `$NAME` are found. A relative path begins at `base`.
+/// The sources of `@file` and `$NAME`.
 #[derive(Clone, Copy)]
 pub(crate) struct Lookup<'a> {
+    /// The files and the environment.
     pub(crate) sources: &'a dyn Sources,
+    /// The directory to which relative paths refer.
     pub(crate) base: &'a Path,
 }
 
@@ -36,12 +40,12 @@ impl Diagnostics {
         }
     }
 
-    /// Notes a secret that is written out.
+    /// Records that a secret is written out.
     pub(crate) const fn literal_secret(&mut self) {
         self.literal_secret = true;
     }
 
-    /// Adds a problem of a URL.
+    /// Adds an error in a URL.
     pub(crate) fn flaw(&mut self, excerpt: &Excerpt<'_>, flaw: Flaw) {
         self.problem(excerpt.problem(flaw));
     }

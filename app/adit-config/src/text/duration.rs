@@ -10,10 +10,10 @@ const UNITS: [(&str, u64); 5] = [
     ("s", 1000),
     ("ms", 1),
 ];
-/// No time of adit is longer than a year.
+/// Longest duration, in milliseconds: one year.
 const LONGEST: u64 = 365 * 86_400_000;
 
-/// `10s`, `500ms`, `2m`, `1h`, `1d`: the largest unit that divides the duration.
+/// Formats a duration as `10s`, `500ms`, `2m`, `1h` or `1d`, in the largest unit that divides it.
 #[must_use]
 pub fn write_duration(duration: Duration) -> String {
     let millis = duration.as_millis();
@@ -26,7 +26,7 @@ pub fn write_duration(duration: Duration) -> String {
         )
 }
 
-/// Reads `10s`, `500ms`, `2m`, `1h` or `1d`, at most a year.
+/// Parses `10s`, `500ms`, `2m`, `1h` or `1d`. Returns `None` for other forms and for more than a year.
 #[must_use]
 pub fn read_duration(text: &str) -> Option<Duration> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

@@ -1,53 +1,57 @@
-//! A value inside the text it came from: byte ranges of the value to places a user can find.
+//! Values inside the text they came from: maps byte ranges of a value to places that a user can find.
 
 use crate::text::{Flaw, Origin, Place, Problem, Span};
 
-/// Covers what of a line must not be shown, and says where a range of it is then, in characters.
-/// The second line is the one that opens the table in which the first stands.
+/// Redacts the secrets of a line, and returns the redacted line with the position of the range in it:
+/// first character and number of characters. The last argument is the heading of the line's table.
 pub(crate) type Mask = fn(&str, Span, &str) -> (String, (usize, usize));
 
-/// A text, where it came from, and what covers its secrets. An argument is a text of its own.
+/// A text, its origin, and the function that redacts its secrets. Each argument is a separate text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Document<'a> {
+    /// The origin of the text.
     pub(crate) origin: &'a Origin,
+    /// The whole text.
     pub(crate) text: &'a str,
+    /// Redacts the secrets of a line.
     pub(crate) mask: Mask,
 }
 
-/// Characters of a line that are shown at most.
+/// Maximum number of characters of a line that are shown.
 const WIDTH: usize = 120;
-/// Characters that stay before the caret when a line is cut.
+/// Number of characters kept before the caret when a line is cut.
 const LEAD: usize = 60;
 
-/// A URL, and where it stands in a document.
+/// A URL with its position in a document.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Excerpt<'a> {
     document: Document<'a>,
     at: At,
 }
 
+/// The position of a URL in a document.
 #[derive(Debug, Clone, Copy)]
 enum At {
-    /// The URL's bytes stand in the document as they are, from here on.
+    /// The document contains the bytes of the URL unchanged, from this offset on.
     Verbatim(usize),
     /// The document spells the URL with escapes: only the whole value can be shown.
     Spelled(Span),
-    /// There is no URL: places count from the start of the document.
+    /// There is no URL: positions count from the start of the document.
     Nowhere,
 }
 
 impl<'a> Document<'a> {
-    /// All of it, as one URL.
+    /// Returns the whole document as one URL.
     pub(crate) const fn whole(self) -> Excerpt<'a> {
         self.at(At::Verbatim(0))
     }
 
-    /// None of it, for values that are no URLs.
+    /// Returns a position without a URL, for values that are not URLs.
     pub(crate) const fn no_url(self) -> Excerpt<'a> {
         self.at(At::Nowhere)
     }
 
-    /// The value `text` of a file, written at `span` (with its quotation marks).
+    /// Returns the value `text` of a file, written at `span` (which includes its quotation marks).
     pub(crate) fn value(self, span: Span, text: &str) -> Excerpt<'a> {
         let written = self.text.get(span.start..span.end).unwrap_or_default();
         let inner = written.get(1..written.len().saturating_sub(1));
@@ -58,12 +62,13 @@ impl<'a> Document<'a> {
         })
     }
 
+    /// Returns a URL at a position in this document.
     const fn at(self, at: At) -> Excerpt<'a> {
         let document = self;
         Excerpt { document, at }
     }
 
-    /// The place of a range. A range over several lines is cut after the first.
+    /// Returns the place of a range. A range over several lines is cut after the first.
     pub(crate) fn place(self, span: Span) -> Place {
         let document = self.text;
         let at = floor_boundary(document, span.start);
@@ -97,23 +102,23 @@ impl Excerpt<'_> {
         !matches!(self.at, At::Nowhere)
     }
 
-    /// True for a command line argument.
+    /// True if the document is a command line argument.
     pub(crate) const fn is_argument(&self) -> bool {
         matches!(self.document.origin, Origin::Argument(_))
     }
 
-    /// The flaw of the URL as a problem with a place.
+    /// Converts an error in the URL into a problem with a place.
     pub(crate) fn problem(&self, flaw: Flaw) -> Problem {
         let place = self.place(flaw.span);
         flaw.at(place)
     }
 
-    /// The place of a range of the document.
+    /// Returns the place of a range of the document.
     pub(crate) fn place_in_document(&self, span: Span) -> Place {
         self.document.place(span)
     }
 
-    /// The place of a range of the URL.
+    /// Returns the place of a range of the URL.
     pub(crate) fn place(&self, span: Span) -> Place {
         let span = match self.at {
             At::Verbatim(start) => span.shifted(start),
@@ -124,6 +129,7 @@ impl Excerpt<'_> {
     }
 }
 
+/// Returns the last character boundary that is not after `at`.
 fn floor_boundary(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -132,7 +138,7 @@ fn floor_boundary(text: &str, at: usize) -> usize {
     at
 }
 
-/// A window of a long line, with the caret moved along.
+/// Cuts a long line to a window around the caret, and moves the caret accordingly.
 fn shorten((line, (start, len)): (String, (usize, usize))) -> (String, (usize, usize)) {
     let total = line.chars().count();
     if total <= WIDTH {

@@ -1,4 +1,4 @@
-//! Files and variables that are nowhere but in memory.
+//! Files and variables in memory.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,16 +8,17 @@ use zeroize::Zeroizing;
 
 use super::source::{FileText, Sources};
 
-/// [`Sources`] of texts that a program, or a test, lays out itself.
+/// [`Sources`] in memory, filled by a program or a test.
 #[derive(Default)]
 pub struct MemorySources {
-    /// Texts, and whether others may read them.
+    /// Texts, each with a flag that is true if other users may read the file.
     files: HashMap<PathBuf, (Zeroizing<String>, bool)>,
+    /// Variables of the environment.
     variables: HashMap<String, Zeroizing<String>>,
 }
 
 impl MemorySources {
-    /// The same with a file that only its owner may read.
+    /// Adds a file that only its owner may read.
     #[must_use]
     pub fn with_file(mut self, path: impl Into<PathBuf>, text: &str) -> Self {
         self.files
@@ -25,7 +26,7 @@ impl MemorySources {
         self
     }
 
-    /// The same with a file that others may read too.
+    /// Adds a file that other users may read too.
     #[must_use]
     pub fn with_open_file(mut self, path: impl Into<PathBuf>, text: &str) -> Self {
         self.files
@@ -33,7 +34,7 @@ impl MemorySources {
         self
     }
 
-    /// The same with a variable of the environment.
+    /// Adds a variable of the environment.
     #[must_use]
     pub fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables
@@ -41,7 +42,7 @@ impl MemorySources {
         self
     }
 
-    /// The names of the files in a folder, in any order.
+    /// Returns the names of the files in a folder, in any order.
     pub fn names(&self, folder: &Path) -> impl Iterator<Item = &str> {
         let here = self
             .files

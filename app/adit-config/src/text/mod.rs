@@ -1,7 +1,7 @@
-//! The bottom of the stack: what texts are made of, before anybody knows what they say.
+//! The lowest layer: texts, independent of their meaning.
 //!
-//! Places in a text, escapes and base64, secrets, files and variables, the spelling of values that
-//! no scheme owns, and problems with their places. Nothing here knows a URL, a key or a scheme.
+//! Positions in a text, escapes and base64, secrets, files and variables, the spelling of values that
+//! belong to no scheme, and problems with their places. Nothing here depends on URLs, keys or schemes.
 
 pub mod base64;
 mod diagnostics;

@@ -5,8 +5,8 @@ use core::net::IpAddr;
 use adit_wire::{Host, Target};
 use ipnet::IpNet;
 
-/// A network: `10.0.0.0/8`, or an address alone. Bits behind the prefix are cleared, and
-/// IPv4-mapped addresses are refused: targets are judged as IPv4.
+/// Parses a network, such as `10.0.0.0/8`, or a single address. Bits after the prefix are cleared.
+/// Returns `None` for IPv4-mapped addresses: targets are checked as IPv4.
 #[must_use]
 pub fn read_net(text: &str) -> Option<IpNet> {
     let net = match text.parse::<IpNet>() {
@@ -17,7 +17,7 @@ pub fn read_net(text: &str) -> Option<IpNet> {
     (!mapped).then_some(net)
 }
 
-/// A network; a single address without its prefix.
+/// Formats a network; a single address is written without its prefix.
 #[must_use]
 pub fn write_net(net: &IpNet) -> String {
     if net.prefix_len() == net.max_prefix_len() {
@@ -27,7 +27,7 @@ pub fn write_net(net: &IpNet) -> String {
     }
 }
 
-/// A target as text that reads back as the same target (its `Display` escapes for terminals).
+/// Formats a target so that it parses back to the same target (its `Display` escapes for terminals).
 #[must_use]
 pub fn write_target(target: &Target) -> String {
     match &target.host {
@@ -36,7 +36,8 @@ pub fn write_target(target: &Target) -> String {
     }
 }
 
-/// True if the host is this machine by its form: a loopback address, or `localhost` (RFC 6761).
+/// True if the host is this machine by its form: a loopback address, or `localhost` (RFC 6761). Names
+/// are not resolved.
 #[must_use]
 pub fn is_this_machine(host: &Host) -> bool {
     match host {

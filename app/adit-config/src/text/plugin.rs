@@ -1,26 +1,30 @@
-//! `PROGRAM;OPTIONS` of a plugin, as share links have it (SIP002, SIP003).
+//! `PROGRAM;OPTIONS` of a plugin, as in share links (SIP002, SIP003).
 
-/// Characters that a `\` takes their meaning from.
+/// Characters that lose their meaning after a `\`.
 const SPECIAL: [char; 4] = ['\\', ';', '=', ':'];
 
-/// The text of `plugin`, cut at the first `;` that has no `\` before it.
+/// The text of `plugin`, split at the first `;` that has no `\` before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginText {
     /// The program, without escapes.
     pub program: String,
-    /// The options as they were written: their escapes are the plugin's to read.
+    /// The options as they were written: the plugin interprets their escapes.
     pub options: String,
 }
 
 impl PluginText {
-    /// Reads the text; the error says what was expected.
+    /// Parses the text.
+    ///
+    /// # Errors
+    ///
+    /// A text that says what was expected, if there is no program or a zero byte.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut program = String::new();
         let mut rest = text.chars();
         while let Some(c) = rest.next() {
             match c {
                 ';' => break,
-                // Before anything else it is itself: some paths have it.
+                // Before any other character it is literal: some paths contain it.
                 '\\' => match rest.clone().next().filter(|next| SPECIAL.contains(next)) {
                     Some(next) => {
                         program.push(next);
@@ -36,7 +40,7 @@ impl PluginText {
         }
         // Arguments and variables of a process end at a zero byte.
         if text.contains('\0') {
-            return Err("a zero byte cannot be handed to a program".to_owned());
+            return Err("a zero byte cannot be passed to a program".to_owned());
         }
         Ok(Self {
             program,
@@ -44,7 +48,7 @@ impl PluginText {
         })
     }
 
-    /// The text.
+    /// Formats the program and the options as text.
     #[must_use]
     pub fn write(&self) -> String {
         let mut text = String::new();

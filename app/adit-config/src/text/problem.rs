@@ -1,25 +1,25 @@
-//! What is wrong, where, and what to do: the texts a user sees.
+//! Problems and warnings as users see them: the cause, the place, and what to do.
 
 use core::fmt;
 
 use crate::text::Span;
 
-/// Where a text came from.
+/// The origin of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
     /// The n-th argument, counted from 1.
     Argument(usize),
-    /// A file.
+    /// The file with this name.
     File(String),
-    /// A text without an address of its own.
+    /// A text without a name.
     Text,
 }
 
-/// A place in the input, ready to be shown: secrets are already masked.
+/// A place in the input, ready to be shown: secrets are already redacted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Where the text came from.
+    /// The origin of the text.
     pub origin: Origin,
     /// Line, counted from 1.
     pub line: usize,
@@ -27,43 +27,43 @@ pub struct Place {
     pub column: usize,
     /// The line, or the part around the place, with `***` for secrets.
     pub quoted: String,
-    /// First character and number of characters of `quoted` that are meant.
+    /// The marked part of `quoted`: its first character and the number of characters.
     pub caret: (usize, usize),
 }
 
-/// Something wrong with one URL: as [`Problem`], but the place is still a range of its bytes.
+/// An error in one URL. Like a [`Problem`], but its place is still a range of the URL's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{title}")]
 pub struct Flaw {
-    /// The bytes of the URL that are meant.
+    /// The bytes of the URL that are wrong.
     pub span: Span,
-    /// What is wrong, in one line.
+    /// The error in one line.
     pub title: String,
-    /// What stands beside the caret; may be empty.
+    /// The text beside the caret; may be empty.
     pub label: String,
-    /// What to do; one line each.
+    /// Hints on what to do, one line each.
     pub help: Vec<String>,
 }
 
-/// Something that keeps a plan from being made. `Display` prints it like a compiler does.
+/// An error that prevents a plan. `Display` prints it in the style of a compiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What is wrong, in one line.
+    /// The error in one line.
     pub title: String,
-    /// Where; `None` if it is something that is missing altogether.
+    /// The place of the error, or `None` if something is missing altogether.
     pub place: Option<Place>,
-    /// What stands beside the caret; may be empty.
+    /// The text beside the caret; may be empty.
     pub label: String,
-    /// What to do; one line each.
+    /// Hints on what to do, one line each.
     pub help: Vec<String>,
 }
 
-/// Something that works but should be known. Whether to print it is the caller's choice.
+/// A notice about a configuration that works. The caller decides which warnings to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// The class.
+    /// The class of the warning.
     pub kind: WarningKind,
-    /// The text.
+    /// The text and the place.
     pub about: Problem,
 }
 
@@ -71,30 +71,30 @@ pub struct Warning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WarningKind {
-    /// A secret stands on the command line, where every user of the machine can read it (SEC-E7).
+    /// A secret is on the command line, where every user of the machine can read it (SEC-E7).
     LiteralSecret,
     /// A file with secrets can be read by other users (SEC-E7).
     ReadableSecret,
-    /// Method `none` on an address that is not this machine.
+    /// Method `none` is used with an address that is not on this machine.
     NoEncryption,
-    /// A method that is there for old peers alone: its cipher is broken.
+    /// A method has a broken cipher and exists only for old peers.
     LegacyCipher,
     /// Passwords cross the network in clear text.
     ClearPassword,
-    /// A listener offers UDP, and its chain cannot carry it.
+    /// A listener offers UDP, but its chain cannot carry it.
     UdpStops,
-    /// A hop resolves names for clients of a listener that others use.
+    /// A hop resolves names, so that their addresses are not checked, for a listener that others can reach.
     UncheckedNames,
-    /// A key of a foreign link, or of the other role, that has no meaning here.
+    /// A key of a foreign link, or of the other role, has no meaning here.
     IgnoredKey,
-    /// A rule behind one that already matches everything.
+    /// A rule comes after one that already matches everything.
     NeverReached,
-    /// A keyword of an SSH configuration that is not known, or has no effect here.
+    /// A keyword of an SSH configuration is unknown or has no effect here.
     UnknownKeyword,
 }
 
 impl Flaw {
-    /// A flaw at `span`.
+    /// Creates an error at `span`.
     pub fn new(span: Span, title: impl Into<String>) -> Self {
         Self {
             span,
@@ -104,21 +104,21 @@ impl Flaw {
         }
     }
 
-    /// With a text beside the caret.
+    /// Sets the text beside the caret.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// With one more line on what to do.
+    /// Adds a hint on what to do, as one line.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help.push(help.into());
         self
     }
 
-    /// The problem that this flaw is at a place that can be shown.
+    /// Converts this error into a problem at a place that can be shown.
     #[must_use]
     pub fn at(self, place: Place) -> Problem {
         Problem {
@@ -131,7 +131,7 @@ impl Flaw {
 }
 
 impl Problem {
-    /// A problem of something that is missing altogether, or of a whole file.
+    /// Creates a problem about something that is missing altogether, or about a whole file.
     pub fn without_place(title: impl Into<String>, help: impl Into<String>) -> Self {
         Self {
             title: title.into(),
@@ -141,7 +141,7 @@ impl Problem {
         }
     }
 
-    /// A problem of something that stands at a place.
+    /// Creates a problem at a place.
     pub fn at(title: impl Into<String>, place: Place, help: impl Into<String>) -> Self {
         Self {
             place: Some(place),
@@ -149,6 +149,7 @@ impl Problem {
         }
     }
 
+    /// Prints the problem with its level, `error` or `warning`.
     fn print(&self, f: &mut fmt::Formatter<'_>, level: &str) -> fmt::Result {
         write!(f, "{level}: {}", printable(&self.title))?;
         let number = match &self.place {
@@ -175,6 +176,7 @@ impl Problem {
 }
 
 impl Place {
+    /// Returns the file or argument with line and column.
     fn address(&self) -> String {
         match &self.origin {
             Origin::Argument(n) => format!("argument {n}, column {}", self.column),
@@ -198,8 +200,8 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Text for a terminal: what could move the cursor or turn the writing direction is replaced,
-/// one character for one, so that carets stay right (SEC-X7).
+/// Makes a text safe for a terminal (SEC-X7). Characters that could move the cursor or change the
+/// writing direction are replaced one for one, so that carets stay in place.
 #[must_use]
 pub fn printable(text: &str) -> String {
     text.chars()

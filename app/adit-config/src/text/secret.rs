@@ -1,4 +1,4 @@
-//! Secrets: held zeroizing, never printed, compared in constant time.
+//! Secrets: zeroized on drop, never printed, compared in constant time.
 
 use core::fmt;
 use std::sync::Arc;
@@ -6,19 +6,19 @@ use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// A password or key as text; empty by default. A clone shares the text, which is wiped with
-/// the last of them; `Debug` shows nothing of it.
+/// A password or key as text; empty by default. Clones share the text, which is zeroized when the
+/// last one is dropped. `Debug` shows nothing of it.
 #[derive(Clone, Default)]
 pub struct Secret(Arc<Zeroizing<String>>);
 
 impl Secret {
-    /// Takes a secret over.
+    /// Takes ownership of a secret.
     #[must_use]
     pub fn new(text: String) -> Self {
         Self(Arc::new(Zeroizing::new(text)))
     }
 
-    /// The text itself. Named so that a reader sees where a secret leaves its cover.
+    /// Returns the text itself. The name makes every use of the plain secret easy to find.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -45,10 +45,10 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The secret of a URL, as it was written: itself, or where to find it.
+/// The secret of a URL as it was written: the secret itself, or a reference to it.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SecretText {
-    /// The secret stands in the text.
+    /// The secret itself.
     Literal(Secret),
     /// `@path`: the content of a file, without the line break at its end.
     File(String),

@@ -1,4 +1,4 @@
-//! Files and the environment: the only module that reads them.
+//! Access to files and the environment. No other module reads them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,29 +7,29 @@ use std::path::Path;
 use adit_wire::u64_from;
 use zeroize::Zeroizing;
 
-/// Bytes of a file of secrets or users that are read at most.
+/// Maximum size of a file of secrets or users, in bytes.
 const MAX_SECRET_FILE: u64 = 1024 * 1024;
 
-/// Where `@file` and `$NAME` are looked up. [`Machine`] is the real one.
+/// The files and variables that `@file` and `$NAME` refer to. [`Machine`] is the real implementation.
 pub trait Sources {
-    /// The text of a file.
+    /// Reads the text of a file.
     fn file(&self, path: &Path) -> io::Result<FileText>;
-    /// As [`Sources::file`], for a file that may be long: at most `limit` bytes.
+    /// Like [`Sources::file`], for a long file of at most `limit` bytes.
     fn long_file(&self, path: &Path, limit: u64) -> io::Result<FileText> {
         let file = self.file(path)?;
         fits(&file.text, limit)?;
         Ok(file)
     }
-    /// The value of an environment variable, if it is set and UTF-8.
+    /// Returns the value of an environment variable, if it is set and UTF-8.
     fn variable(&self, name: &str) -> Option<Zeroizing<String>>;
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug)]
 pub struct FileText {
-    /// The content.
+    /// The text.
     pub text: Zeroizing<String>,
-    /// Users other than the owner and the group may read it.
+    /// True if users other than the owner and the group may read the file.
     pub readable_by_others: bool,
 }
 
@@ -51,21 +51,30 @@ impl Sources for Machine {
     }
 }
 
-/// The names of what stands in a folder.
+/// Returns the names of the entries of a folder. Names that are not UTF-8 are skipped.
+///
+/// # Errors
+///
+/// The folder cannot be read.
 pub fn file_names(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {
-        // A name that is no text is none that a pattern could describe.
+        // A pattern is text and cannot match a name that is not UTF-8.
         names.extend(entry?.file_name().into_string());
     }
     Ok(names)
 }
 
-/// The text of a file of at most `limit` bytes.
+/// Reads the text of a file of at most `limit` bytes.
+///
+/// # Errors
+///
+/// The file cannot be opened, is not UTF-8, or is longer than `limit`
+/// ([`io::ErrorKind::FileTooLarge`]).
 pub fn read_file(path: &Path, limit: u64) -> io::Result<FileText> {
     let file = File::open(path)?;
     let readable_by_others = readable_by_others(&file)?;
-    // A text that grows while it is read would leave parts of it behind in memory.
+    // A buffer that grows while the file is read would leave copies of the secret in memory.
     let expected = file.metadata()?.len().min(limit).saturating_add(1);
     let mut text = Zeroizing::new(String::with_capacity(
         usize::try_from(expected).unwrap_or_default(),
@@ -78,6 +87,7 @@ pub fn read_file(path: &Path, limit: u64) -> io::Result<FileText> {
     })
 }
 
+/// Returns an error if `text` is longer than `limit` bytes.
 fn fits(text: &str, limit: u64) -> io::Result<()> {
     if u64_from(text.len()) > limit {
         return Err(io::Error::new(
@@ -88,6 +98,7 @@ fn fits(text: &str, limit: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// True if users other than the owner and the group may read the file.
 #[cfg(unix)]
 fn readable_by_others(file: &File) -> io::Result<bool> {
     use std::os::unix::fs::PermissionsExt;

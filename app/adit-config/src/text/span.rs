@@ -1,6 +1,6 @@
-//! Places in a text, in bytes.
+//! Positions in a text, in bytes.
 
-/// A range of bytes of a text.
+/// A range of bytes in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Span {
     /// The first byte.
@@ -9,35 +9,35 @@ pub struct Span {
     pub end: usize,
 }
 
-/// A value and the place where it was written.
+/// A value with its position in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spanned<T> {
     /// The value.
     pub value: T,
-    /// Where it was written.
+    /// The position of the value.
     pub span: Span,
 }
 
 impl Span {
-    /// The bytes from `start` up to, not including, `end`.
+    /// Creates a span from `start` up to, not including, `end`.
     #[must_use]
     pub const fn new(start: usize, end: usize) -> Self {
         Self { start, end }
     }
 
-    /// The span of `part`, which begins at byte `start`.
+    /// Returns the span of `part`, which starts at byte `start`.
     #[must_use]
     pub const fn of(start: usize, part: &str) -> Self {
         Self::new(start, start + part.len())
     }
 
-    /// The smallest span that holds both.
+    /// Returns the smallest span that contains both.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
         Self::new(self.start.min(other.start), self.end.max(other.end))
     }
 
-    /// The same span, counted from a text that begins `by` bytes earlier.
+    /// Returns the same span in a text that starts `by` bytes earlier.
     #[must_use]
     pub const fn shifted(self, by: usize) -> Self {
         Self::new(self.start + by, self.end + by)
@@ -45,7 +45,7 @@ impl Span {
 }
 
 impl<T> Spanned<T> {
-    /// A value with its place.
+    /// Creates a value with its position.
     pub const fn new(value: T, span: Span) -> Self {
         Self { value, span }
     }

@@ -1,8 +1,8 @@
-//! "Did you mean": the nearest of a list of words.
+//! "Did you mean" suggestions.
 
 use strsim::osa_distance;
 
-/// The candidate that `word` was probably meant to be, if there is one.
+/// Returns the candidate that was probably meant by `word`, if there is one.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_ascii_lowercase();
     let allowed = if word.len() <= 3 {
@@ -18,7 +18,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// The candidate that differs from `word` by one slip of the finger.
+/// Returns the candidate that differs from `word` by a single typing error.
 pub fn one_slip<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_ascii_lowercase();
     candidates
@@ -26,7 +26,8 @@ pub fn one_slip<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .find(|candidate| osa_distance(&word, candidate) == 1)
 }
 
-/// Edits between two words; a word that only continues the other counts as two.
+/// Returns the number of edits between two words. A word that continues the other is at most two
+/// edits away.
 fn distance(word: &str, candidate: &str) -> usize {
     let edits = osa_distance(word, candidate);
     let continues = word.len().min(candidate.len()) >= 3

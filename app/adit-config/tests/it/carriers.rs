@@ -179,16 +179,19 @@ fn what_is_udp_of_a_dialect_stays_in_the_tunnel() {
     };
     assert!(!proxy.udp && proxy.socks5);
     let why = shown(words(&["ss+kcp://aes-128-gcm:a@:1?plugin=x"]));
-    assert!(why.contains("a plugin and KCP cannot both"), "{why}");
+    assert!(
+        why.contains("a plugin cannot be combined with KCP"),
+        "{why}"
+    );
     let why = shown(words(&["ss+kcp://aes-128-gcm:a@:1?tcp=false"]));
-    assert!(why.contains("`tcp=false` leaves none"), "{why}");
+    assert!(why.contains("`tcp=false` turns them off"), "{why}");
 }
 
 #[test]
 fn ports_are_those_of_udp() {
     let kcp = "ss+kcp://aes-128-gcm:a@:9";
     let clash = shown(words_both(kcp, "udp://:9/h:1"));
-    assert!(clash.contains("want the same port"), "{clash}");
+    assert!(clash.contains("use the same port"), "{clash}");
     assert!(words_both(kcp, "tcp://:9/h:1").is_ok());
 }
 
@@ -281,11 +284,14 @@ fn a_key_in_two_spellings_is_written_twice() {
         ("data=1&datashard=1", "`data` is written twice"),
         ("smuxver=1&mtu=1200&smux=1", "`smux` is written twice"),
         ("scavengettl=1&linger=1", "`linger` is written twice"),
-        ("comp=true&nocomp=true", "`comp` and `nocomp` say the same"),
+        (
+            "comp=true&nocomp=true",
+            "`comp` and `nocomp` set the same option",
+        ),
     ] {
         for url in ["kcptun://k@h:1", "tcp+kcp://h:1"] {
             let why = said(&format!("{url}?{keys}"));
-            assert!(why.contains(words) && why.contains("leave one"), "{why}");
+            assert!(why.contains(words) && why.contains("remove one"), "{why}");
         }
     }
     let why = link::canonical("kcptun://h:1?smuxver=1&smux=1").unwrap_err();
@@ -360,10 +366,7 @@ fn defaults_are_those_of_the_scheme() {
     }
     let plan = words(&["tcp://127.0.0.1:0", "kcptun://h:1"]).unwrap();
     let told = format!("{:?}", plan.warnings);
-    assert!(
-        told.contains("kcptun's default, which everybody knows"),
-        "{told}"
-    );
+    assert!(told.contains("kcptun's default, which is public"), "{told}");
 }
 
 #[test]
@@ -371,9 +374,9 @@ fn what_excludes_each_other_is_a_problem() {
     for (url, words) in [
         (
             "kcptun://k@h:1?crypt=null&kcp9=true",
-            "`kcp9` seals with the cipher, and `null` is none",
+            "`kcp9` needs a cipher, and `null` is not one",
         ),
-        ("udp+fec://h:1?crypt=null&kcp9=true", "`null` is none"),
+        ("udp+fec://h:1?crypt=null&kcp9=true", "`null` is not one"),
         (
             "tcp+kcp://h:1?key=k&qpp=true",
             "`qpp` is for ciphers of kcptun",
@@ -412,7 +415,7 @@ fn a_listener_has_every_port_of_a_range() {
     assert_eq!((one.addr.port, kcp(one.carried).last_port), (7, 7));
     let clash = shown(words_both("kcptun://k@:5-9/t:80", "udp://:9/h:1"));
     assert!(clash.contains("`kcptun://:5-9/t:80` and"), "{clash}");
-    assert_eq!(clash.matches("want the same port").count(), 1, "{clash}");
+    assert_eq!(clash.matches("use the same port").count(), 1, "{clash}");
 }
 
 #[test]

@@ -65,10 +65,10 @@ fn a_circle_of_routes_is_found_once() {
     ];
     let why = shown(routes(&circle));
     assert!(
-        why.contains("leads in a circle: `r0`, `r1`, `r2`, `r0`"),
+        why.contains("is part of a loop: `r0`, `r1`, `r2`, `r0`"),
         "{why}"
     );
-    assert_eq!(why.matches("leads in a circle").count(), 1, "{why}");
+    assert_eq!(why.matches("is part of a loop").count(), 1, "{why}");
     // The same without the way back.
     assert!(routes(&circle[..2]).is_ok());
 }
@@ -86,6 +86,6 @@ fn rules_count_where_they_come_back_for_sure() {
     let own = shown(of("*.onion", "socks5://127.0.0.1:1"));
     assert!(own.contains("leads back to its own listener"), "{own}");
     let all = shown(of("*", "socks5://127.0.0.1:2"));
-    assert!(all.contains("leads in a circle"), "{all}");
+    assert!(all.contains("is part of a loop"), "{all}");
     assert!(of("*.onion", "socks5://127.0.0.1:9050").is_ok());
 }

@@ -16,10 +16,10 @@ fn a_client_is_drawn() {
 route home
   ● mixed://127.0.0.1:1080
   │   SOCKS5, SOCKS4, HTTP; without users
-  │   limits: handshake 10s, dial 10s, idle 1h, half-closed 2m, connections by the descriptor limit, UDP idle 5m
+  │   limits: handshake 10s, dial 10s, idle 1h, half-closed 2m, connections up to the descriptor limit, UDP idle 5m
   │   access: every destination
   ▼
-  ○ hop 1: ss://a.example:8388  (2022-blake3-aes-128-gcm, records of at most 65535 bytes + 34; first bytes waited for 250ms; UDP +50 bytes; dial 10s)
+  ○ hop 1: ss://a.example:8388  (2022-blake3-aes-128-gcm, records of at most 65535 bytes + 34; waits 250ms for first bytes; UDP +50 bytes; dial 10s)
   ▼
   ◎ target
   UDP     passes, 1422 bytes of payload in a packet of 1500
@@ -36,10 +36,10 @@ fn a_legacy_method_has_no_records() {
     );
     let drawn = explain(&plan.unwrap());
     for line in [
-        "  │   aes-256-cfb, broken and for old peers alone; no records, + 16 bytes; TCP and UDP; \
+        "  │   aes-256-cfb, broken, for old peers only; no records, + 16 bytes; TCP and UDP; \
          without the key: silence",
-        "  ○ hop 1: ss://h:1  (bf-cfb, broken and for old peers alone; no records, + 8 bytes; \
-         first bytes waited for 250ms; UDP +15 bytes; dial 10s)",
+        "  ○ hop 1: ss://h:1  (bf-cfb, broken, for old peers only; no records, + 8 bytes; \
+         waits 250ms for first bytes; UDP +15 bytes; dial 10s)",
         "  UDP     passes, 1457 bytes of payload in a packet of 1500",
         "  splice  no: ss://127.0.0.1:1 seals every byte",
     ] {
@@ -70,22 +70,22 @@ route a
   ├─ x ─▶ http://c:1 ─▶ target
   ▼
   ○ hop 1: the first of 2 that works
-  │   http://a:1  (bare after the handshake; no UDP; dial 10s)
+  │   http://a:1  (no overhead after the handshake; no UDP; dial 10s)
   │   direct://
   ▼
-  ○ hop 2: socks5://b:1  (with a login; bare after the handshake; UDP +10 bytes; dial 10s)
+  ○ hop 2: socks5://b:1  (with a login; no overhead after the handshake; UDP +10 bytes; dial 10s)
   ▼
   ◎ target
   UDP     not offered
-  splice  yes, where the system can
+  splice  yes, if the system supports it
 
 route b
   ● ss://127.0.0.1:2
-  │   none, not encrypted; TCP; without the key: what d:443 answers; requests from before a restart are served
-  │   limits: handshake 10s, dial 10s, idle 1h, half-closed 2m, connections by the descriptor limit
+  │   none, not encrypted; TCP; without the key: forwarded to d:443; requests from before a restart are served
+  │   limits: handshake 10s, dial 10s, idle 1h, half-closed 2m, connections up to the descriptor limit
   │   access: public destinations
   ● udp://127.0.0.1:3/e:53
-  │   UDP, as it is
+  │   UDP, unchanged
   │   limits: dial 10s, UDP idle 5m
   │   access: every destination
   ▼
@@ -146,7 +146,7 @@ fn users_relays_and_plugins_are_drawn() {
         (
             vec![format!("{server}?users=@/u&{plugin}")],
             vec![
-                "  │   1 user, told apart by identity header, from /u",
+                "  │   1 user, identified by identity header, from /u",
                 "  │   TCP and UDP through plugin `p\u{fffd}`",
                 "  splice  no: ss://127.0.0.1:1 seals every byte",
             ],
@@ -154,8 +154,8 @@ fn users_relays_and_plugins_are_drawn() {
         (
             vec!["ss://aes-256-gcm@127.0.0.1:1?users=@/p&state=@/s".to_owned()],
             vec![
-                "  │   2 users, told apart by trying every password, from /p",
-                "  │   salts are kept in /s",
+                "  │   2 users, identified by trying every password, from /p",
+                "  │   salts stored in /s",
             ],
         ),
         (
@@ -163,7 +163,7 @@ fn users_relays_and_plugins_are_drawn() {
             vec![
                 "  │   2022-blake3-aes-128-gcm; TCP and UDP; without the key: silence",
                 "  │   relay, by identity header: a:1, b ([::1]:2)",
-                "  splice  yes, where the system can",
+                "  splice  yes, if the system supports it",
             ],
         ),
         (
@@ -173,8 +173,8 @@ fn users_relays_and_plugins_are_drawn() {
             ],
             vec![
                 "  ○ hop 1: ss://127.0.0.1:1  (2022-blake3-aes-128-gcm, records of at most 65535 \
-                 bytes + 34; 1 identity header; TCP and UDP through plugin `p\u{fffd}`; first bytes \
-                 waited for 250ms; UDP +66 bytes; dial 10s)",
+                 bytes + 34; 1 identity header; TCP and UDP through plugin `p\u{fffd}`; waits \
+                 250ms for first bytes; UDP +66 bytes; dial 10s)",
                 "  UDP     passes, 1406 bytes of payload in a packet of 1500",
             ],
         ),
@@ -186,7 +186,7 @@ fn users_relays_and_plugins_are_drawn() {
             ],
             vec![
                 "  ○ hop 1: ss://127.0.0.1:1  (2022-blake3-aes-128-gcm, records of at most 65535 \
-                 bytes + 34; first bytes waited for 250ms; UDP in a connection; dial 10s)",
+                 bytes + 34; waits 250ms for first bytes; UDP in a connection; dial 10s)",
                 // The packets behind the connection, with the header of SOCKS.
                 "  UDP     passes, 1462 bytes of payload in a packet of 1500",
             ],
@@ -220,27 +220,27 @@ via = "socks5://b:1"
         "\
 route gateway
   ● redir://127.0.0.1:1
-  │   TCP that the firewall turns here by REDIRECT
-  │   limits: dial 10s, idle 1h, half-closed 2m, connections by the descriptor limit
+  │   TCP redirected by the firewall with REDIRECT
+  │   limits: dial 10s, idle 1h, half-closed 2m, connections up to the descriptor limit
   │   access: every destination
   ● tproxy://127.0.0.1:2
-  │   TCP and UDP that the firewall turns here by TPROXY; answers to UDP from whom a client has written to
-  │   limits: dial 10s, idle 1h, half-closed 2m, connections by the descriptor limit, UDP idle 5m
+  │   TCP and UDP redirected by the firewall with TPROXY; UDP replies only from addresses that the client has contacted
+  │   limits: dial 10s, idle 1h, half-closed 2m, connections up to the descriptor limit, UDP idle 5m
   │   access: public destinations
   ● tproxy://[::1]:3
-  │   TCP that the firewall turns here by TPROXY
-  │   limits: dial 10s, idle 1h, half-closed 2m, connections by the descriptor limit
+  │   TCP redirected by the firewall with TPROXY
+  │   limits: dial 10s, idle 1h, half-closed 2m, connections up to the descriptor limit
   │   access: public destinations
   ● tproxy://[::1]:4
-  │   TCP and UDP that the firewall turns here by TPROXY; answers to UDP from everyone
-  │   limits: dial 10s, idle 1h, half-closed 2m, connections by the descriptor limit, UDP idle 5m
+  │   TCP and UDP redirected by the firewall with TPROXY; UDP replies from any address
+  │   limits: dial 10s, idle 1h, half-closed 2m, connections up to the descriptor limit, UDP idle 5m
   │   access: public destinations
   ▼
-  ○ hop 1: socks5://b:1  (bare after the handshake; UDP +10 bytes; dial 10s)
+  ○ hop 1: socks5://b:1  (no overhead after the handshake; UDP +10 bytes; dial 10s)
   ▼
   ◎ target
   UDP     passes, 1462 bytes of payload in a packet of 1500
-  splice  yes, where the system can
+  splice  yes, if the system supports it
 "
     );
 }

@@ -89,10 +89,13 @@ fn what_is_no_url_is_refused() {
         ("127.0.0.1:1080", "not a URL: `scheme://` is missing"),
         ("://h:1", "not a scheme"),
         ("a b://h:1", "not a scheme"),
-        ("mixed://a b:1", "a URL has no blanks or control characters"),
+        (
+            "mixed://a b:1",
+            "a URL cannot contain spaces or control characters",
+        ),
         (
             "mixed://a\u{7}:1",
-            "a URL has no blanks or control characters",
+            "a URL cannot contain spaces or control characters",
         ),
         ("mixed://h:", "the port is not a number from 0 to 65535"),
         (
@@ -104,20 +107,20 @@ fn what_is_no_url_is_refused() {
         ("mixed://[::1:1080", "not an IPv6 address in brackets"),
         ("mixed://[::1]1080", "not an IPv6 address in brackets"),
         ("mixed://[1.2.3.4]:1", "not an IPv6 address in brackets"),
-        ("mixed://a%41:1", "a host name cannot hold `%`"),
+        ("mixed://a%41:1", "a host name cannot contain `%`"),
         ("mixed://h:1?a=1&a=2", "`a` is written twice"),
         ("mixed://h:1?a=%ff", "percent-encoding that is not UTF-8"),
         (
             "socks5://u:$@h:1",
-            "`$` names an environment variable, and this is no name",
+            "`$` must be followed by the name of an environment variable",
         ),
         (
             "socks5://u:$a-b@h:1",
-            "`$` names an environment variable, and this is no name",
+            "`$` must be followed by the name of an environment variable",
         ),
-        ("socks5://u:12?34@h:1", "`@` stands behind `?` or `#`"),
-        ("socks5://u:12#34@h:1", "`@` stands behind `?` or `#`"),
-        ("ss://m:12#34@h:1", "`@` stands behind `?` or `#`"),
+        ("socks5://u:12?34@h:1", "`@` after `?` or `#`"),
+        ("socks5://u:12#34@h:1", "`@` after `?` or `#`"),
+        ("ss://m:12#34@h:1", "`@` after `?` or `#`"),
         (&long, "a URL has at most 8192 bytes"),
     ] {
         let flaw = Endpoint::parse(text).expect_err(text);

@@ -62,14 +62,17 @@ fn groups_are_made_simple() {
         ("[[]]", "a group without hops"),
         (
             "[['http://a:1', 'reject://']]",
-            "`reject://` in a group says nothing",
+            "`reject://` has no effect in a group",
         ),
         (
             "['http://b:1', ['http://a:1', 'direct://']]",
-            "`direct://` in this group would go around the hops before it",
+            "`direct://` in this group would bypass the hops before it",
         ),
-        ("[[['http://a:1']]]", "a group is a list of URLs"),
-        ("{ a = 1 }", "a hop is a URL, a group is a list of them"),
+        ("[[['http://a:1']]]", "a group must be a list of URLs"),
+        (
+            "{ a = 1 }",
+            "a hop must be a URL, and a group a list of URLs",
+        ),
     ] {
         assert_eq!(via(text).unwrap_err()[0].title, title, "{text}");
     }
@@ -148,7 +151,7 @@ error: the port is not a number from 0 to 65535
  --> adit.toml:2:10
 2 | listen = \"http://127.0.0.1:***\"
   |          ^^^^^^^^^^^^^^^^^^^^^^
-  = help: `@`, `?` and `#` in a secret are written `%40`, `%3F` and `%23`"
+  = help: in a secret, write `@`, `?` and `#` as `%40`, `%3F` and `%23`"
     );
 }
 
@@ -157,29 +160,29 @@ fn wrong_shapes_are_named() {
     for (text, title) in [
         ("", "no route in `adit.toml`"),
         ("[route]\n", "no route in `adit.toml`"),
-        ("route = 1\n", "`route` is a table"),
-        ("[route]\na = 1\n", "`a` is a table"),
-        ("[route.a]\n", "route `a` does not listen"),
+        ("route = 1\n", "`route` must be a table"),
+        ("[route]\na = 1\n", "`a` must be a table"),
+        ("[route.a]\n", "route `a` has no listener"),
         (
             "[route.\"a b\"]\nlisten = 'http://127.0.0.1:1'\n",
-            "not a name for a route",
+            "not a valid name for a route",
         ),
         (
             "[route.a]\nlisten = 1\n",
-            "`listen` is a URL or a list of URLs",
+            "`listen` must be a URL or a list of URLs",
         ),
         (
             "[route.a]\nlisten = [1]\n",
-            "`listen` is a URL or a list of URLs",
+            "`listen` must be a URL or a list of URLs",
         ),
-        ("[route.a]\nlisten = []\n", "route `a` does not listen"),
+        ("[route.a]\nlisten = []\n", "route `a` has no listener"),
         (
             "[route.a]\nlisten = 'http://127.0.0.1:1'\nrules = 1\n",
-            "`rules` is a list of `{ match, via }`",
+            "`rules` must be a list of `{ match, via }`",
         ),
         (
             "[route.a]\nlisten = 'http://127.0.0.1:1'\nrules = [1]\n",
-            "a rule is `{ match = [...], via = [...] }`",
+            "a rule must be `{ match = [...], via = [...] }`",
         ),
         (
             "[route.a]\nlisten = 'http://127.0.0.1:1'\nrules = [{ via = [] }]\n",
@@ -191,7 +194,7 @@ fn wrong_shapes_are_named() {
         ),
         (
             "[route.a]\nlisten = 'http://127.0.0.1:1'\nrules = [{ match = 1, via = [] }]\n",
-            "`match` is a condition or a list of them",
+            "`match` must be a condition or a list of conditions",
         ),
     ] {
         assert_eq!(toml(text).unwrap_err()[0].title, title, "{text}");
@@ -209,11 +212,11 @@ listen = \"http://127.0.0.1:1080\"
     assert_eq!(
         shown(toml(text)),
         "\
-error: `mixed://127.0.0.1:1080` and `http://127.0.0.1:1080` want the same port
+error: `mixed://127.0.0.1:1080` and `http://127.0.0.1:1080` use the same port
  --> adit.toml:4:18
 4 | listen = \"http://127.0.0.1:1080\"
   |                  ^^^^^^^^^^^^^^
-  = help: give one of them another port"
+  = help: use another port for one of them"
     );
 }
 

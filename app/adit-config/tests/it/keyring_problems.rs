@@ -23,7 +23,7 @@ fn what_is_wrong_in_a_file_of_users_has_its_line() {
         (
             format!("{{\"alice\": \"{ALICE}\",\n\"alice\": \"{BOB}\"}}"),
             2,
-            "user `alice` is there twice",
+            "user `alice` is defined twice",
         ),
         (
             format!("# x\nalice:{ALICE}\nbob:{}\n", ALICE.trim_end_matches('=')),
@@ -33,7 +33,7 @@ fn what_is_wrong_in_a_file_of_users_has_its_line() {
         (
             format!("alice:{ALICE}\nbob:{}\n", OWN.trim_end_matches('=')),
             2,
-            "user `bob` has the identity key of the server itself",
+            "user `bob` has the identity key of the server",
         ),
         (
             format!("alice:{ALICE}\n{BOB}\n"),
@@ -46,7 +46,7 @@ fn what_is_wrong_in_a_file_of_users_has_its_line() {
             "user `alice`: the key is not base64",
         ),
         (format!("{{\"\": \"{ALICE}\"}}"), 1, "a name is empty"),
-        (format!("{{\"a\\n\": \"{ALICE}\"}}"), 1, "not a name"),
+        (format!("{{\"a\\n\": \"{ALICE}\"}}"), 1, "not a valid name"),
         (
             format!("[{{\"name\": \"a\", \"password\": \"{ALICE}\"}},\n7]"),
             2,
@@ -70,9 +70,9 @@ fn what_is_wrong_in_a_file_of_users_has_its_line() {
         (
             format!("{{\"alice\": \"{ALICE}\"\n\"bob\": \"{BOB}\"}}"),
             2,
-            "broken JSON",
+            "invalid JSON",
         ),
-        (format!("{{\"alice\": \"{ALICE}\"}}\n}}"), 2, "broken JSON"),
+        (format!("{{\"alice\": \"{ALICE}\"}}\n}}"), 2, "invalid JSON"),
     ] {
         let problems = users(&file).expect_err(&file);
         assert_eq!(problems.len(), 1, "{problems:?}");
@@ -109,7 +109,7 @@ error: user `alice`: the key has the wrong length
 2 | alice: ***
   |        ^^^ `2022-blake3-aes-128-gcm` needs 16 bytes, this is 3
   = help: `adit keygen 2022-blake3-aes-128-gcm` makes one
-error: user `bob` has the identity key of the server itself
+error: user `bob` has the identity key of the server
  --> users.json:2:27
 2 | bob: ***
   |      ^^^
@@ -129,7 +129,7 @@ error: user 1: the key is not base64
     assert_eq!(
         shown(users("{\"alice\": \"hunter2\",}")),
         "\
-error: broken JSON
+error: invalid JSON
  --> users.json:1:21
 1 | ***
   | ^^^ trailing comma"
@@ -171,15 +171,15 @@ fn what_is_wrong_with_a_relay_is_said() {
         ),
         (
             "\"server\":\"a\",\"port\":0,\"psk\":\"KEY\"",
-            "`port` is a number from 1 to 65535",
+            "`port` must be a number from 1 to 65535",
         ),
         (
             "\"server\":\"a\",\"port\":\"1\",\"psk\":\"KEY\"",
-            "`port` is a number from 1 to 65535",
+            "`port` must be a number from 1 to 65535",
         ),
         (
             "\"server\":\"a/b\",\"port\":1,\"psk\":\"KEY\"",
-            "a host name cannot hold `/`",
+            "a host name cannot contain `/`",
         ),
         (
             "\"server\":\"\",\"port\":1,\"psk\":\"KEY\"",
@@ -191,7 +191,7 @@ fn what_is_wrong_with_a_relay_is_said() {
         ),
         (
             "\"server\":\"a\",\"port\":1,\"psk\":\"OWN\"",
-            "next server 1 has the identity key of the server itself",
+            "next server 1 has the identity key of the server",
         ),
         (
             "\"server\":\"a\",\"prot\":1,\"psk\":\"KEY\"",
@@ -217,7 +217,7 @@ fn what_is_wrong_with_a_relay_is_said() {
         relay("[]").unwrap_err()[0].title,
         "no server in `relay.json`"
     );
-    assert_eq!(relay("{}").unwrap_err()[0].title, "broken JSON");
+    assert_eq!(relay("{}").unwrap_err()[0].title, "invalid JSON");
 }
 
 #[test]
@@ -233,7 +233,7 @@ error: user `alice`: the key has the wrong length
 4 | alice = ***
   |         ^^^ `2022-blake3-aes-128-gcm` needs 16 bytes, this is 3
   = help: `adit keygen 2022-blake3-aes-128-gcm` makes one
-error: user `bob` has the identity key of the server itself
+error: user `bob` has the identity key of the server
  --> etc/adit.toml:5:7
 5 | bob = ***
   |       ^^^
@@ -242,15 +242,15 @@ error: user `bob` has the identity key of the server itself
     for (rest, title) in [
         (
             "[route.a.users]\n".to_owned(),
-            "a listener has 1 to 1000000 users",
+            "a listener must have 1 to 1000000 users",
         ),
         (
             "users = 1\n".to_owned(),
-            "`users` is a table of `NAME = \"KEY\"`",
+            "`users` must be a table of `NAME = \"KEY\"`",
         ),
         (
             "users = { a = 1 }\n".to_owned(),
-            "the key of a user is a string",
+            "the key of a user must be a string",
         ),
         ("users.a = '@no'\n".to_owned(), "cannot read `no`"),
         (
@@ -259,7 +259,7 @@ error: user `bob` has the identity key of the server itself
         ),
         (
             "relay = 1\n".to_owned(),
-            "`relay` is a list of `{ server, port, psk }`",
+            "`relay` must be a list of `{ server, port, psk }`",
         ),
         ("relay = []\n".to_owned(), "a relay without servers"),
         (
@@ -268,7 +268,7 @@ error: user `bob` has the identity key of the server itself
         ),
         (
             format!("relay = [{{ server = 'a', port = 65536, psk = '{ALICE}' }}]\n"),
-            "`port` is a number from 1 to 65535",
+            "`port` must be a number from 1 to 65535",
         ),
         (
             format!("relay = [{{ server = 'a', port = 1, psk = '{ALICE}', pks = 1 }}]\n"),
@@ -291,7 +291,7 @@ error: user `bob` has the identity key of the server itself
         let problems = table(&text).unwrap_err();
         assert_eq!(
             problems[0].title,
-            "these keys belong to the one `ss://` listener of the route"
+            "these keys need a route with exactly one `ss://` listener"
         );
     }
     let both = format!(
@@ -299,7 +299,7 @@ error: user `bob` has the identity key of the server itself
     );
     assert_eq!(
         table(&both).unwrap_err()[0].title,
-        "the URL of the listener names a file of keys too"
+        "the URL of the listener also names a file of keys"
     );
 }
 
@@ -324,19 +324,19 @@ fn methods_without_identity_headers_are_refused() {
         ),
         (
             "ss://2022-blake3-aes-128-gcm@:1?users=@/u",
-            "a server with users has a key of its own, and it is missing",
+            "a server with users needs a key of its own, which is missing",
         ),
         (
             "ss://2022-blake3-aes-128-gcm:@:1?relay=@/u",
-            "a relay has a key of its own, and it is missing",
+            "a relay needs a key of its own, which is missing",
         ),
         (
             "ss://2022-blake3-aes-128-gcm:$K@:1?users=@/u",
-            "a listener has one key, this is several joined by `:`",
+            "a listener has one key, not several joined by `:`",
         ),
         (
             "ss://2022-blake3-aes-128-gcm:$K@:1",
-            "a listener has one key, this is several joined by `:`",
+            "a listener has one key, not several joined by `:`",
         ),
         (
             "ss://2022-blake3-aes-128-gcm:$OWN@:1?users=@/u&relay=@/u",

@@ -183,7 +183,7 @@ fn users_are_read_again() {
     assert_eq!(read("/u"), Ok(vec![user("a", ALICE)]));
     assert_eq!(
         read("/own").unwrap_err()[0].title,
-        "user `a` has the identity key of the server itself"
+        "user `a` has the identity key of the server"
     );
     assert_eq!(
         read("/no").unwrap_err()[0].title,

@@ -15,11 +15,11 @@ fn an_open_proxy_is_refused() {
     says(
         &["mixed://:1080"],
         "
-error: refusing to be an open proxy: everyone who reaches this address could use it
+error: refusing to be an open proxy: everyone who can reach this address could use it
  --> argument 1, column 9
   | mixed://:1080
   |         ^^^^^ not a loopback address, and no users
-  = help: for this machine alone: `mixed://127.0.0.1:1080`
+  = help: for this machine only: `mixed://127.0.0.1:1080`
   = help: for users: `USER:PASSWORD@` before the host, or `?users=@FILE`
   = help: for everyone: `?allow_open_proxy=true`",
     );
@@ -45,22 +45,22 @@ fn a_transparent_listener_for_everyone_is_refused() {
     says(
         &["redir://:12345"],
         "
-error: refusing to serve everyone: a transparent listener asks for no password
+error: refusing to serve everyone: a transparent listener has no passwords
  --> argument 1, column 9
   | redir://:12345
   |         ^^^^^^ not a loopback address
   = help: for this machine's own traffic: `redir://127.0.0.1:12345`
-  = help: for everyone whose traffic the firewall turns here: `?allow_open_proxy=true`",
+  = help: for everyone whose traffic the firewall redirects here: `?allow_open_proxy=true`",
     );
     says(
         &["tproxy://0.0.0.0:1"],
         "
-error: refusing to serve everyone: a transparent listener asks for no password
+error: refusing to serve everyone: a transparent listener has no passwords
  --> argument 1, column 10
   | tproxy://0.0.0.0:1
   |          ^^^^^^^^^ not a loopback address
-  = help: `tproxy://127.0.0.1:1` serves a gateway too: `TPROXY --on-ip 127.0.0.1`
-  = help: for everyone whose traffic the firewall turns here: `?allow_open_proxy=true`",
+  = help: `tproxy://127.0.0.1:1` also works on a gateway: `TPROXY --on-ip 127.0.0.1`
+  = help: for everyone whose traffic the firewall redirects here: `?allow_open_proxy=true`",
     );
     for scheme in ["redir", "tproxy"] {
         let url = format!("{scheme}://[::]:1?allow_open_proxy=true");
@@ -116,7 +116,7 @@ error: unknown scheme `ss+quic`
  --> argument 2, column 1
   | ss+quic://h:1
   | ^^^^^^^ there is no carrier `quic`
-  = help: carriers: `kcp` for every dialect, `fec` for `udp`; plugins by `?plugin=`",
+  = help: carriers: `kcp` for every dialect, `fec` for `udp`; for plugins write `?plugin=`",
     );
     says(
         &[NEAR, "ss+fec://h:1"],
@@ -125,7 +125,7 @@ error: unknown scheme `ss+fec`
  --> argument 2, column 1
   | ss+fec://h:1
   | ^^^^^^ `fec` does not carry `ss`
-  = help: there are `udp+fec`",
+  = help: it carries `udp+fec`",
     );
 }
 
@@ -183,7 +183,7 @@ error: the key has the wrong length
 error: `2022-blake3-chacha20-poly1305` has no identity headers
  --> argument 2, column 36
   | ss://2022-blake3-chacha20-poly1305:***@h:8388
-  |                                    ^^^ it takes one key
+  |                                    ^^^ it has a single key
   = help: the AES methods have them (SIP023): `2022-blake3-aes-256-gcm`",
     );
     says(
@@ -282,7 +282,10 @@ error: bad value for `plugin_mode`
                 told.contains(&format!("error: unknown key `{name}`")),
                 "{told}"
             );
-            assert!(told.contains("another way than the link says"), "{told}");
+            assert!(
+                told.contains("in a different form than the link says"),
+                "{told}"
+            );
         }
     }
     let slip = shown(words(&[
@@ -336,32 +339,32 @@ fn parts_that_are_missing_or_too_many() {
         ("mixed://u:@127.0.0.1:1", "the password is empty"),
         (
             "http://a%3Ab:p@127.0.0.1:1",
-            "a user of HTTP Basic cannot hold a colon",
+            "a user name for HTTP Basic cannot contain a colon",
         ),
         ("tcp://:1", "the target is missing"),
         ("tcp://:1/a", "not a target"),
-        ("tcp://:1/a:0", "a target has no port 0"),
+        ("tcp://:1/a:0", "the port of a target cannot be 0"),
         ("tcp://u@:1/a:1", "`tcp://` has no users"),
         ("redir://u@127.0.0.1:1", "`redir://` has no users"),
         ("tproxy://127.0.0.1:1/a:1", "`tproxy://` has no target"),
         (
             "tproxy://127.0.0.1:0",
-            "a transparent listener has no port 0",
+            "the port of a transparent listener cannot be 0",
         ),
         ("redir://127.0.0.1:1?udp=true", "unknown key `udp`"),
         ("ss://:1", "method and key are missing"),
         ("ss://aes-128-gcm:@@:1", "cannot read ``"),
         ("ss://aes-128-gcm:@:1", "the password is empty"),
         ("ss://rc4-md5:@:1", "the password is empty"),
-        ("socks4a://h:1", "`socks4a://` cannot listen"),
-        ("direct://", "`direct://` cannot listen"),
+        ("socks4a://h:1", "`socks4a://` cannot be a listener"),
+        ("direct://", "`direct://` cannot be a listener"),
         (
             "ss://rc4-md5:p@:1?users=@users",
-            "`rc4-md5` cannot tell users apart",
+            "`rc4-md5` cannot distinguish users",
         ),
         (
             "ss://none:@:1?tcp=false&udp=false",
-            "neither TCP nor UDP is left to listen on",
+            "both TCP and UDP are off",
         ),
         (
             "mixed://u:p@127.0.0.1:1?socks4=true",
@@ -374,21 +377,21 @@ fn parts_that_are_missing_or_too_many() {
     for (url, title) in [
         ("http://:1", "the host is missing"),
         ("http://h", "the port is missing"),
-        ("http://h:0", "a server has no port 0"),
+        ("http://h:0", "the port of a server cannot be 0"),
         (
             "http://a%3Ab:p@h:1",
-            "a user of HTTP Basic cannot hold a colon",
+            "a user name for HTTP Basic cannot contain a colon",
         ),
         ("socks4a://u:p@h:1", "SOCKS4a has no passwords"),
-        ("socks4a://a%00b@h:1", "not a user for SOCKS4a"),
-        ("direct://h", "`direct://` stands alone"),
+        ("socks4a://a%00b@h:1", "not a valid user for SOCKS4a"),
+        ("direct://h", "`direct://` has no other parts"),
         (
             "mixed://h:1",
-            "`mixed://` is a listener, it cannot be a hop",
+            "`mixed://` is a listener and cannot be a hop",
         ),
         (
             "tproxy://h:1",
-            "`tproxy://` is a listener, it cannot be a hop",
+            "`tproxy://` is a listener and cannot be a hop",
         ),
         (&long, "user `u` is too long for SOCKS5"),
     ] {
@@ -402,11 +405,11 @@ fn chains_that_make_no_sense() {
     for (chain, title) in [
         (
             ["direct://", "http://h:1"],
-            "`direct://` beside other hops says nothing",
+            "`direct://` has no effect with other hops",
         ),
         (
             ["http://h:1", "reject://"],
-            "`reject://` beside other hops says nothing",
+            "`reject://` has no effect with other hops",
         ),
     ] {
         let problems = words(&[NEAR, chain[0], chain[1]]).unwrap_err();
@@ -418,12 +421,12 @@ fn chains_that_make_no_sense() {
 error: UDP from `udp://:53/8.8.8.8:53` cannot pass `http://h:1`
  --> argument 1, column 7
   | udp://:53/8.8.8.8:53
-  |       ^^^ UDP comes in here
+  |       ^^^ this listener accepts UDP
   = help: `ss` and `socks5` hops carry UDP",
     );
     says(
         &[],
-        "error: no endpoint to listen on\n  = help: begin with `mixed://127.0.0.1:1080`",
+        "error: no endpoint to listen on\n  = help: start with `mixed://127.0.0.1:1080`",
     );
 }
 

@@ -309,8 +309,8 @@ fn options_build_routes() {
     let late = [forward("http://a:1"), listen("http://127.0.0.1:3")];
     assert_eq!(
         shown(Plan::from_args_with(&late, &MemorySources::default())),
-        "error: a hop before any listener\n --> argument 1, column 1\n  | http://a:1\n  | ^^^^\n  \
-         = help: `-L URL` begins a route, `-F URL` adds a hop to it"
+        "error: a hop before the first listener\n --> argument 1, column 1\n  | http://a:1\n  | ^^^^\n  \
+         = help: `-L URL` starts a route, `-F URL` adds a hop to it"
     );
 }
 
@@ -400,11 +400,11 @@ fn a_legacy_cipher_is_said_to_be_broken() {
 warning: the cipher `aes-256-cfb` is broken
  --> argument 1, column 6
   | ss://aes-256-cfb:***@127.0.0.1:1
-  |      ^^^^^^^^^^^ everyone on the way can read and change the traffic
-  = help: nothing is authenticated: who sends recorded traffic to the server again, under an \
-address of his own, gets it decrypted (redirect attack)
-  = help: for peers that know no better; with others, `adit keygen 2022-blake3-aes-128-gcm` \
-makes a key for a method that holds"
+  |      ^^^^^^^^^^^ everyone on the path can read and change the traffic
+  = help: nothing is authenticated: an attacker can replay recorded traffic to the server with a \
+different target address and receive it decrypted (redirect attack)
+  = help: use it only for peers that support nothing better; for others, `adit keygen 2022-blake3-aes-128-gcm` \
+makes a key for a secure method"
     );
 }
 

@@ -53,7 +53,7 @@ fn users_come_from_a_file_too() {
     assert_eq!(users, [("me", "x"), ("anna", "a:b"), ("bert", "c")]);
 
     for (text, title) in [
-        ("me:y\n", "user `me` is there twice"),
+        ("me:y\n", "user `me` is defined twice"),
         ("anna\n", "line 1 of `/u` is not `user:password`"),
         (":x\n", "line 1 of `/u` is not `user:password`"),
         ("# nobody\n", "no user in `/u`"),
@@ -73,12 +73,12 @@ error: cannot read `/no`
  --> argument 1, column 18
   | ss://aes-128-gcm:***@:1
   |                  ^^^ no such file
-  = help: a secret that begins with `@` is written with `%40`
+  = help: if the secret begins with `@`, write `%40`
 error: the environment variable `NO` is not set
  --> argument 2, column 12
   | socks5://u:***@h:1
   |            ^^^
-  = help: a secret that begins with `$` is written with `%24`"
+  = help: if the secret begins with `$`, write `%24`"
     );
 }
 
@@ -96,7 +96,7 @@ warning: a secret on the command line
  --> argument 1, column 12
   | socks5://u:***@127.0.0.1:1
   |            ^^^ every user of this machine can read it
-  = help: write `@FILE` or `$NAME` in its place (quote the `$` for the shell)"
+  = help: write `@FILE` or `$NAME` instead (quote the `$` for the shell)"
     );
     // A file is where secrets may stand.
     let text = "[route.a]\nlisten = \"socks5://u:hunter2@127.0.0.1:1\"\n";

@@ -143,10 +143,7 @@ fn a_passphrase_opens_the_key() {
         .with_file("/c-cert.pub", &vector("user-cert.pub"))
         .with_file("/p", "correct horse\n");
     let text = mistakes(&[NEAR, "ssh://h?key=@/k"], &cabinet);
-    assert!(
-        text.contains("`/k` is no private key that can be used"),
-        "{text}"
-    );
+    assert!(text.contains("`/k` is not a usable private key"), "{text}");
     assert!(text.contains("a passphrase is needed"), "{text}");
     assert!(text.contains("`?passphrase=@FILE`"), "{text}");
     let text = mistakes(&[NEAR, "ssh://h?key=@/k&passphrase=wrong"], &cabinet);
@@ -210,15 +207,15 @@ fn mistakes_are_named() {
         .with_file("/keys", "ssh-ed25519 AAAA\n")
         .with_file("/home/u/.ssh/id_ed25519", &vector("enc_aes256ctr"));
     for (url, part) in [
-        ("ssh://h", "nothing to log in with"),
+        ("ssh://h", "no credentials to log in with"),
         (
             "ssh://h",
             "`~/.ssh/id_ed25519` cannot be read without its passphrase",
         ),
-        ("ssh://u:p@h:0", "a server has no port 0"),
+        ("ssh://u:p@h:0", "the port of a server cannot be 0"),
         ("ssh://u:p@h/x", "`ssh://` has no target"),
-        ("ssh://u:p@h?udp=true", "SSH carries no UDP"),
-        ("ssh://u:p@h?agent=true", "there is no agent to ask"),
+        ("ssh://u:p@h?udp=true", "SSH does not carry UDP"),
+        ("ssh://u:p@h?agent=true", "no SSH agent is available"),
         ("ssh://u:p@h?sessions=65", "at most 64 connections"),
         (
             "ssh://u:p@h?cipher=aes128-cbc",
@@ -233,10 +230,7 @@ fn mistakes_are_named() {
             "ssh://u:p@h?host_key=SHA256:abc",
             "expected `SHA256:` and 43 characters",
         ),
-        (
-            "ssh://u:p@h?key=@/bad",
-            "is no private key that can be used",
-        ),
+        ("ssh://u:p@h?key=@/bad", "is not a usable private key"),
         ("ssh://u:p@h?key=@/none", "cannot read `/none`"),
         (
             "ssh://u:p@h?authorized_keys=@/k",
@@ -250,21 +244,21 @@ fn mistakes_are_named() {
     let pinned = format!("ssh://u:p@h?host_key={PIN}&strict=accept-new");
     let text = mistakes(&[NEAR, &pinned], &cabinet);
     assert!(
-        text.contains("`strict` says nothing beside `host_key`"),
+        text.contains("`strict` has no effect with `host_key`"),
         "{text}"
     );
     for (url, part) in [
-        ("ssh://:2222", "nobody could log in"),
+        ("ssh://:2222", "no user could log in"),
         ("ssh://me@:2222", "a user without a password"),
         ("ssh://u:p@", "the port is missing"),
         (
             "ssh://:2222?authorized_keys=@/keys",
-            "a line of `/keys` lets nobody in",
+            "`/keys` has a line without a valid key",
         ),
         ("ssh://:2222?authorized_keys=@/none", "cannot read `/none`"),
         (
             &format!("ssh://u:p@:1?host_key={PIN}"),
-            "a listener needs its private key",
+            "a listener needs a private key",
         ),
         ("ssh://u:p@:1?key=@/k", "is a key of the hop role"),
         ("ssh+kcp://u:p@:1", "`kcp` does not carry `ssh`"),
@@ -277,7 +271,7 @@ fn mistakes_are_named() {
     let text = mistakes(&[NEAR, "ssh://:p@h"], &bare);
     assert!(text.contains("the user is missing"), "{text}");
     let text = mistakes(&["ssh://u:p@:1"], &bare);
-    assert!(text.contains("there is no place for"), "{text}");
+    assert!(text.contains("there is no directory for"), "{text}");
     let user = words_with(&[NEAR, "ssh://u:p@h?udp=false"], &bare);
     assert!(user.is_ok(), "{user:?}");
 }
@@ -294,13 +288,13 @@ fn what_is_shown_has_no_secrets_in_it() {
     let drawn = explain(&plan);
     for line in [
         "  ● ssh://127.0.0.1:2222",
-        "  │   SSH, compressed; streams alone; lets in 1 user by password",
-        "  │   host key hk; asked whether alive after 30s",
-        "  │   limits: handshake 2m, dial 10s, idle 1h, half-closed 2m, connections by the \
+        "  │   SSH, compressed; streams only; accepts 1 user by password",
+        "  │   host key hk; keepalive after 30s",
+        "  │   limits: handshake 2m, dial 10s, idle 1h, half-closed 2m, connections up to the \
          descriptor limit",
         "  │   access: public destinations",
-        "  ○ hop 1: ssh://h:22  (as u by key ~/k, password, aes256-gcm@openssh.com; hosts of \
-         /home/u/.ssh/known_hosts; 1 connection kept; UDP in a connection; dial 10s)",
+        "  ○ hop 1: ssh://h:22  (as u by key ~/k, password, aes256-gcm@openssh.com; hosts in \
+         /home/u/.ssh/known_hosts; 1 connection kept open; UDP in a connection; dial 10s)",
         "  UDP     not offered",
         "  splice  no: ssh://127.0.0.1:2222 seals every byte",
     ] {

@@ -160,7 +160,7 @@ fn mistakes_are_told() {
     let local = "mixed://127.0.0.1:0";
     for (url, told) in [
         ("ssr://aes-256-crt:p@h:1", "did you mean `aes-256-ctr`?"),
-        ("ssr://aes-256-gcm:p@h:1", "that method is one of `ss://`"),
+        ("ssr://aes-256-gcm:p@h:1", "this is a method of `ss://`"),
         (
             "ssr://aes-256-ctr:p@h:1?protocol=auth_aes128_fats",
             "did you mean `auth_aes128_fast`?",
@@ -182,11 +182,11 @@ fn mistakes_are_told() {
         ),
         (
             "ssr://none:p@h:1?protocol=auth_chain_a&protocol_param=64#7:secret&obfs=plain",
-            "`#` is written `%23`",
+            "write `#` as `%23`",
         ),
         (
             "ssr://none:p@h:1?protocol=auth_chain_a&protocol_param=64#7:secret",
-            "`#` is written `%23`",
+            "write `#` as `%23`",
         ),
         ("ssr://!!", "a share link"),
     ] {
@@ -227,11 +227,11 @@ fn what_it_is_worth_is_said_once() {
         ),
         (
             "ssr://rc4-md5:p@127.0.0.1:1?protocol=auth_sha1_v4",
-            "protocol `auth_sha1_v4` does not authenticate what it carries",
+            "protocol `auth_sha1_v4` does not authenticate its data",
         ),
         (
             "ssr://none:p@127.0.0.1:1?protocol=auth_chain_a",
-            "protocol `auth_chain_a` rests on old ciphers and tags of 2 to 4 bytes",
+            "protocol `auth_chain_a` relies on old ciphers and tags of 2 to 4 bytes",
         ),
     ] {
         for words_ in [&[url][..], &["mixed://127.0.0.1:0", url]] {
@@ -259,11 +259,11 @@ fn it_is_drawn() {
 route route1
   ● ssr://127.0.0.1:1
   │   aes-256-ctr, frames of auth_aes128_fast in http_simple, or none; TCP and UDP; without the key: 1 redirection, else silence
-  │   2 users, told apart by id
-  │   limits: handshake 10s, dial 10s, idle 1h, half-closed 2m, connections by the descriptor limit, UDP idle 5m
+  │   2 users, identified by id
+  │   limits: handshake 10s, dial 10s, idle 1h, half-closed 2m, connections up to the descriptor limit, UDP idle 5m
   │   access: public destinations
   ▼
-  ○ hop 1: ssr://a.example:2  (none, frames of auth_chain_a in go_quiet as bing.com; first bytes waited for 250ms; UDP +141 bytes; dial 10s)
+  ○ hop 1: ssr://a.example:2  (none, frames of auth_chain_a in go_quiet as bing.com; waits 250ms for first bytes; UDP +141 bytes; dial 10s)
   ▼
   ◎ target
   UDP     passes, 1331 bytes of payload in a packet of 1500
@@ -327,11 +327,17 @@ fn a_plugin_is_carried_and_never_lost() {
     }
     // The form for other programs has no place for it, and names none from elsewhere.
     let why = link::share(url).unwrap_err();
-    assert_eq!(why[0].title, "a share link has no place for a plugin");
+    assert_eq!(why[0].title, "a share link cannot contain a plugin");
     let folded = base64::engine::general_purpose::STANDARD
         .encode("h:443:origin:rc4-md5:plain:cA/?plugin=sh");
     let why = problem(&["mixed://127.0.0.1:0", &format!("ssr://{folded}")]);
-    assert!(why.contains("a link of this form names no plugin"), "{why}");
+    assert!(
+        why.contains("a link of this form cannot name a plugin"),
+        "{why}"
+    );
     let why = problem(&[&url.replacen("ssr", "ssr+kcp", 1)]);
-    assert!(why.contains("a plugin and KCP cannot both"), "{why}");
+    assert!(
+        why.contains("a plugin cannot be combined with KCP"),
+        "{why}"
+    );
 }

@@ -371,7 +371,7 @@ fn what_cannot_be_is_told_with_its_place() {
     let folder = Folder::new("carrier").unwrap();
     for (via, line, words) in [
         ("socks5+kcp://h:1", 3, "the key of the datagrams is missing"),
-        ("socks5+kcp://h:1?key=x&udp=true", 3, "KCP carries no UDP"),
+        ("socks5+kcp://h:1?key=x&udp=true", 3, "KCP cannot carry UDP"),
         (
             "ss+kcp://none@h:1?key=x&crypt=aes-129",
             3,
@@ -381,15 +381,15 @@ fn what_cannot_be_is_told_with_its_place() {
         (
             "socks5+kcp://h:1?key=x&mtu=1501",
             3,
-            "the MTU must lie between 90 and 1500",
+            "the MTU must be between 90 and 1500",
         ),
-        ("socks5+kcp://h:1?key=x&smux=3", 3, "versions 1 and 2"),
+        ("socks5+kcp://h:1?key=x&smux=3", 3, "smux must be 1 or 2"),
         (
             "socks5+kcp://h:1?key=x&pariti=3",
             3,
             "did you mean `parity`?",
         ),
-        ("kcptun://word@h:1", 3, "cannot be asked for targets"),
+        ("kcptun://word@h:1", 3, "cannot connect to other targets"),
         ("socks5+quic://h:1", 3, "there is no carrier `quic`"),
         ("udp+kcp://h:1?key=x", 3, "`kcp` does not carry `udp`"),
     ] {
@@ -412,12 +412,12 @@ fn what_cannot_be_is_told_with_its_place() {
         ),
         (
             &["tcp://127.0.0.1:0", "udp+fec://h:1?key=x"],
-            "carries UDP alone",
+            "carries UDP only",
         ),
         (&["kcptun://:0"], "the target is missing"),
         (
             &["mixed://127.0.0.1:0", "http://h:1", "http+kcp://h:1?key=x"],
-            "not through other hops",
+            "cannot use other hops",
         ),
         (&["socks5+kcp://:0?crypt=null"], "open proxy"),
     ] {

@@ -82,7 +82,7 @@ fn kcp9_is_between_two_adits() {
     let ended = ended(&[&words[..], &null].concat());
     assert_eq!(ended.code, Some(3), "{}", ended.output);
     assert!(
-        ended.output.contains("`kcp9` seals with the cipher"),
+        ended.output.contains("`kcp9` needs a cipher"),
         "{}",
         ended.output
     );

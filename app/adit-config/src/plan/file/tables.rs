@@ -1,4 +1,4 @@
-//! `[route.NAME.users]` and `[[route.NAME.relay]]`: the keys of a route's one Shadowsocks listener.
+//! `[route.NAME.users]` and `[[route.NAME.relay]]`: the keys of a route's only Shadowsocks listener.
 
 use adit_wire::Target;
 use toml::de::DeValue;
@@ -10,16 +10,17 @@ use crate::scheme::dialect;
 use crate::scheme::keyring::{Entry, MAX_USERS, Next};
 use crate::text::{Flaw, Secret, SecretText, Span};
 
+/// Keys of a next server.
 const NEXT: [&str; 4] = ["server", "port", "psk", "name"];
 
-/// True for the URL of a listener that keys can stand beside, as far as its scheme tells.
+/// True if a listener with this scheme can have a table of keys beside its URL.
 pub(super) fn takes_keys(text: &str) -> bool {
     let scheme = text.split_once("://").and_then(|(name, _)| dialect(name));
     scheme.is_some_and(|scheme| scheme.has_key_table)
 }
 
 impl Reader<'_> {
-    /// The table of keys among the entries of a route: users, or next servers.
+    /// Reads the table of keys among the entries of a route: users or next servers.
     pub(super) fn key_table(&mut self, entries: &[Pair<'_, '_>]) -> Option<KeyTable> {
         let find = |name| {
             entries
@@ -44,7 +45,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The table, if there is exactly one listener that it can belong to.
+    /// Returns the table if there is exactly one listener that it can belong to.
     pub(super) fn for_one_listener(
         &mut self,
         keys: Option<KeyTable>,
@@ -60,7 +61,7 @@ impl Reader<'_> {
         }
         let flaw = Flaw::new(
             keys.at,
-            "these keys belong to the one `ss://` listener of the route",
+            "these keys need a route with exactly one `ss://` listener",
         )
         .label(match count {
             0 => "it has none".to_owned(),
@@ -68,30 +69,31 @@ impl Reader<'_> {
         });
         self.flaw(match count {
             0 => flaw,
-            _ => flaw.help("give each a route of its own, or `?users=@FILE` in its URL"),
+            _ => flaw.help("use a separate route for each listener, or `?users=@FILE` in its URL"),
         });
         None
     }
 
+    /// Reads a table of users.
     fn users(&mut self, value: &Value<'_>) -> Option<Vec<Entry>> {
         let span = span_of(value.span());
         let DeValue::Table(table) = value.get_ref() else {
             self.wrong_type(
                 span,
-                "`users` is a table of `NAME = \"KEY\"`",
+                "`users` must be a table of `NAME = \"KEY\"`",
                 value.get_ref(),
             );
             return None;
         };
         if table.is_empty() || table.len() > MAX_USERS {
-            let title = format!("a listener has 1 to {MAX_USERS} users");
+            let title = format!("a listener must have 1 to {MAX_USERS} users");
             self.flaw(Flaw::new(span, title).help("write `NAME = \"KEY\"`"));
             return None;
         }
         let mut users = Vec::with_capacity(table.len());
         for (name, value) in super::in_order(table) {
             let at = span_of(value.span());
-            let secret = self.key(value, "the key of a user is a string");
+            let secret = self.key(value, "the key of a user must be a string");
             users.extend(secret.map(|secret| Entry {
                 name: Some(name.get_ref().to_string()),
                 secret,
@@ -101,10 +103,11 @@ impl Reader<'_> {
         (users.len() == table.len()).then_some(users)
     }
 
+    /// Reads a list of next servers.
     fn relay(&mut self, value: &Value<'_>) -> Option<Vec<Next>> {
         let span = span_of(value.span());
         let DeValue::Array(items) = value.get_ref() else {
-            let is = "`relay` is a list of `{ server, port, psk }`";
+            let is = "`relay` must be a list of `{ server, port, psk }`";
             self.wrong_type(span, is, value.get_ref());
             return None;
         };
@@ -116,10 +119,12 @@ impl Reader<'_> {
         (next.len() == items.len()).then_some(next)
     }
 
+    /// Reads a next server.
     fn next(&mut self, value: &Value<'_>) -> Option<Next> {
         let span = span_of(value.span());
         let DeValue::Table(table) = value.get_ref() else {
-            let is = "a next server is `{ server = \"192.0.2.7\", port = 8388, psk = \"KEY\" }`";
+            let is =
+                "a next server must be `{ server = \"192.0.2.7\", port = 8388, psk = \"KEY\" }`";
             self.wrong_type(span, is, value.get_ref());
             return None;
         };
@@ -140,7 +145,7 @@ impl Reader<'_> {
         }
         let (server, port, psk) = (find("server"), find("port"), find("psk"));
         let host = server.and_then(|value| {
-            let text = self.text_of(value, "`server` is a string")?;
+            let text = self.text_of(value, "`server` must be a string")?;
             let host = bare_host(text, span_of(value.span()));
             host.map_err(|flaw| self.flaw(flaw)).ok()
         });
@@ -148,12 +153,12 @@ impl Reader<'_> {
         let entry = psk.and_then(|value| {
             Some(Entry {
                 name: None,
-                secret: self.key(value, "`psk` is a string")?,
+                secret: self.key(value, "`psk` must be a string")?,
                 at: span_of(value.span()),
             })
         });
         let name = match find("name") {
-            Some(value) => Some(self.text_of(value, "`name` is a string")?.to_owned()),
+            Some(value) => Some(self.text_of(value, "`name` must be a string")?.to_owned()),
             None => None,
         };
         known.then_some(Next {
@@ -162,6 +167,7 @@ impl Reader<'_> {
         })
     }
 
+    /// Reads a port.
     fn port(&mut self, value: &Value<'_>) -> Option<u16> {
         let port = match value.get_ref() {
             DeValue::Integer(number) => u16::from_str_radix(number.as_str(), number.radix())
@@ -170,13 +176,13 @@ impl Reader<'_> {
             _ => None,
         };
         if port.is_none() {
-            let title = "`port` is a number from 1 to 65535";
+            let title = "`port` must be a number from 1 to 65535";
             self.flaw(Flaw::new(span_of(value.span()), title));
         }
         port
     }
 
-    /// A key: `@FILE`, `$NAME` or itself.
+    /// Reads a key: `@FILE`, `$NAME` or the key itself.
     fn key(&mut self, value: &Value<'_>, is: &str) -> Option<Secret> {
         let text = self.text_of(value, is)?;
         let written = match (text.strip_prefix('@'), text.strip_prefix('$')) {
@@ -189,6 +195,7 @@ impl Reader<'_> {
         fetch::secret(self.diagnostics, self.lookup, excerpt, &written, span)
     }
 
+    /// Returns the text of a string.
     fn text_of<'v>(&mut self, value: &'v Value<'_>, is: &str) -> Option<&'v str> {
         match value.get_ref() {
             DeValue::String(text) => Some(text.as_ref()),

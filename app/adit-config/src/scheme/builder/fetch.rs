@@ -1,4 +1,4 @@
-//! Secrets and users, fetched from where they are kept.
+//! Reading of secrets and users from files and variables.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::text::{
 };
 
 impl EndpointBuilder<'_, '_> {
-    /// User and password of the URL: both, or none.
+    /// Returns user and password of the URL: `None` if one is missing or wrong, `Some(None)` without both.
     pub(crate) fn login(&mut self) -> Option<Option<Login>> {
         let endpoint = self.endpoint;
         let Some(user) = &endpoint.user else {
@@ -40,12 +40,12 @@ impl EndpointBuilder<'_, '_> {
         }))
     }
 
-    /// A secret, fetched from where it is kept.
+    /// Returns a secret, read from its file or variable if it names one.
     pub(crate) fn secret(&mut self, written: &SecretText, span: Span) -> Option<Secret> {
         secret(self.diagnostics, self.lookup, self.excerpt, written, span)
     }
 
-    /// A secret of a query, fetched from where it is kept.
+    /// Returns a secret of the query, read from its file or variable if it names one.
     pub(crate) fn written_secret(&mut self, written: &SecretValue, span: Span) -> Option<Secret> {
         let text = &written.0;
         let place = match (text.strip_prefix('@'), text.strip_prefix('$')) {
@@ -56,19 +56,19 @@ impl EndpointBuilder<'_, '_> {
         self.secret(&place, span)
     }
 
-    /// The text of a file that holds a secret.
+    /// Reads a file that contains a secret.
     pub(crate) fn secret_file(&mut self, path: &str, span: Span) -> Option<Secret> {
         let file = self.file(path, span)?;
         Some(Secret::from(file.text.as_str()))
     }
 
-    /// The text of a file that may be missing.
+    /// Reads a file that may be missing.
     pub(crate) fn optional_file(&self, path: &str) -> Option<Secret> {
         let file = self.lookup.sources.file(&self.resolve(path)).ok()?;
         Some(Secret::from(file.text.as_str()))
     }
 
-    /// The text of a file that everybody may read.
+    /// Reads a file that contains no secret.
     pub(crate) fn public_file(&mut self, path: &str, span: Span) -> Option<Zeroizing<String>> {
         match self.lookup.sources.file(&self.resolve(path)) {
             Ok(file) => Some(file.text),
@@ -80,13 +80,13 @@ impl EndpointBuilder<'_, '_> {
         }
     }
 
-    /// A variable of the environment, if it is set and not empty.
+    /// Returns a variable of the environment, if it is set and not empty.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let value = self.lookup.sources.variable(name)?;
         (!value.is_empty()).then(|| value.as_str().to_owned())
     }
 
-    /// Where `name` is kept that adit makes by itself: in the user's state folder.
+    /// Returns the path of a file that adit creates itself, in the state directory of the user.
     pub(crate) fn state(&mut self, name: &str) -> Option<PathBuf> {
         let folder = |name: &str, below: &str| Some(Path::new(&self.variable(name)?).join(below));
         let found = folder("STATE_DIRECTORY", "")
@@ -94,14 +94,14 @@ impl EndpointBuilder<'_, '_> {
             .or_else(|| folder("HOME", ".local/state/adit"))
             .or_else(|| folder("USERPROFILE", ".local/state/adit"));
         if found.is_none() {
-            let title = format!("no HOME is set, so there is no place for `{name}`");
+            let title = format!("HOME is not set, so there is no directory for `{name}`");
             let flaw = Flaw::new(self.endpoint.address, title).help("name a file for it");
             self.problem(flaw);
         }
         found.map(|folder| folder.join(name))
     }
 
-    /// The users of a file: `user:password` lines; empty lines and `#` comments are skipped.
+    /// Reads the users of a file: `user:password` lines. Empty lines and `#` comments are skipped.
     pub(crate) fn users_file(&mut self, path: &str) -> Option<Vec<Login>> {
         let span = self.value_span(&keys::USERS);
         let file = self.file(path, span)?;
@@ -126,12 +126,13 @@ impl EndpointBuilder<'_, '_> {
         }
         if users.is_empty() {
             let title = format!("no user in `{path}`");
-            self.problem(Flaw::new(span, title).label("one `user:password` a line"));
+            self.problem(Flaw::new(span, title).label("write one `user:password` per line"));
             return None;
         }
         Some(users)
     }
 
+    /// Reads a file of a secret or users.
     fn file(&mut self, path: &str, span: Span) -> Option<FileText> {
         file(
             self.diagnostics,
@@ -143,7 +144,7 @@ impl EndpointBuilder<'_, '_> {
         )
     }
 
-    /// The text of a file that may be long: at most `limit` bytes.
+    /// Reads a long file of at most `limit` bytes.
     pub(crate) fn long_file(&mut self, path: &str, span: Span, limit: u64) -> Option<FileText> {
         file(
             self.diagnostics,
@@ -155,13 +156,14 @@ impl EndpointBuilder<'_, '_> {
         )
     }
 
-    /// Where a path of the URL leads.
+    /// Resolves a path of the URL.
     pub(crate) fn resolve(&self, path: &str) -> PathBuf {
         resolve(self.lookup, path)
     }
 }
 
-/// A secret, fetched from where it is kept. What is wrong with it is noted at `span` of `excerpt`.
+/// Returns a secret, read from its file or variable if it names one. Errors are reported at `span` of
+/// `excerpt`.
 pub(crate) fn secret(
     diagnostics: &mut Diagnostics,
     lookup: Lookup<'_>,
@@ -175,7 +177,7 @@ pub(crate) fn secret(
             if excerpt.is_argument() && !secret.expose().is_empty() {
                 let about = Flaw::new(span, "a secret on the command line")
                     .label("every user of this machine can read it")
-                    .help("write `@FILE` or `$NAME` in its place (quote the `$` for the shell)");
+                    .help("write `@FILE` or `$NAME` instead (quote the `$` for the shell)");
                 diagnostics.warning(WarningKind::LiteralSecret, excerpt.problem(about));
             }
             Some(Secret::from(secret.expose()))
@@ -198,6 +200,7 @@ pub(crate) fn secret(
     }
 }
 
+/// Reads a file. Errors, and a warning if other users can read it, are reported at `span` of `excerpt`.
 fn file(
     diagnostics: &mut Diagnostics,
     lookup: Lookup<'_>,
@@ -228,17 +231,17 @@ fn file(
     }
 }
 
-/// Says how a secret begins with a character that names where it is kept.
+/// Adds the hint on how to write a secret that begins with `@` or `$`.
 fn escaped(flaw: Flaw, excerpt: Excerpt<'_>, character: &str, code: &str) -> Flaw {
     if !excerpt.is_url() {
         return flaw;
     }
     flaw.help(format!(
-        "a secret that begins with {character} is written with {code}"
+        "if the secret begins with {character}, write {code}"
     ))
 }
 
-/// `~/` is the home directory; other relative paths begin at the base.
+/// Resolves a path: `~/` is the home directory, other relative paths begin at the base.
 fn resolve(lookup: Lookup<'_>, path: &str) -> PathBuf {
     if let Some(rest) = path.strip_prefix("~/")
         && let Some(home) = lookup.sources.variable("HOME")

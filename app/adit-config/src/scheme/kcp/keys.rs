@@ -1,4 +1,4 @@
-//! The keys of KCP, one table for `+kcp` and `kcptun`.
+//! The keys of KCP: one table for `+kcp` and `kcptun`.
 
 use core::time::Duration;
 
@@ -7,14 +7,14 @@ use crate::schema::{Count, Key, Param, Seconds, SecretValue, Whole, both, hop as
 
 pub(crate) static KEY: Key<Option<SecretValue>> = Key::depends(
     "key",
-    "the password of `ss`, `ssr`; of `kcptun` kcptun's own",
-    "Secret from which datagrams are sealed: itself, `@FILE` or `$NAME`. Of `kcptun` it can \
-     stand before the `@`.",
+    "the password of `ss` or `ssr`; for `kcptun` that of kcptun",
+    "Secret for sealing datagrams: the secret itself, `@FILE` or `$NAME`. With `kcptun` it can \
+     be written before the `@`.",
 );
 pub(crate) static CRYPT: Key<Option<Crypt>> = Key::depends(
     "crypt",
-    "`aead`; of `kcptun` `aes`",
-    "How datagrams are sealed. `aead` is for two adits: keys of each session, no replays, and \
+    "`aead`; for `kcptun` `aes`",
+    "Encryption of datagrams. `aead` is for two adits: separate keys for each session, no replays, and \
      a client may change its address. Ciphers of kcptun: aes, aes-128, aes-192, aes-128-gcm, \
      salsa20, blowfish, twofish, cast5, 3des, tea, xtea, xor, sm4, none, null; of these only \
      aes-128-gcm authenticates.",
@@ -22,146 +22,145 @@ pub(crate) static CRYPT: Key<Option<Crypt>> = Key::depends(
 pub(crate) static KCP9: Key<bool> = Key::new(
     "kcp9",
     false,
-    "With a cipher of kcptun a keyed checksum (HighwayHash) and a matrix of its own (Cauchy): a \
-     mode between two adits, which both must have. No other program knows it; `adit kcp \
-     --kcp9` is the same.",
+    "With a cipher of kcptun: use a keyed checksum (HighwayHash) and a Cauchy matrix. Both ends must \
+     be adit and use it; no other program supports it. `adit kcp --kcp9` is the same.",
 );
 pub(crate) static MODE: Key<Mode> = Key::new(
     "mode",
     Mode::Fast,
-    "How hasty it is: a flush every 40, 30, 20 or 10 ms, or what the next four keys say.",
+    "Latency profile: a flush every 40, 30, 20 or 10 ms, or as the next four keys say.",
 );
 pub(crate) static NODELAY: Key<Whole> = Key::new(
     "nodelay",
     Whole(0),
-    "Hasty time-outs (1) or patient ones (0); for `mode=manual`.",
+    "Short time-outs (1) or long ones (0), for `mode=manual`.",
 );
 pub(crate) static INTERVAL: Key<Whole> = Key::new(
     "interval",
     Whole(50),
-    "Milliseconds between flushes, 10 to 5000; for `mode=manual`.",
+    "Interval between flushes in milliseconds, 10 to 5000, for `mode=manual`.",
 );
 pub(crate) static RESEND: Key<Whole> = Key::new(
     "resend",
     Whole(0),
-    "Later segments acknowledged before one is sent again, 0 waits for its time-out; for \
+    "Number of later segments acknowledged before one is retransmitted; 0 waits for its time-out. For \
      `mode=manual`.",
 );
 pub(crate) static NC: Key<Option<Whole>> = Key::depends(
     "nc",
-    "none; of `kcptun` 0",
-    "kcptun's way to say `cc`: 0 is `reno`, 1 is `off`; for `mode=manual` without `cc`.",
+    "none; for `kcptun` 0",
+    "kcptun's form of `cc`: 0 is `reno`, 1 is `off`. For `mode=manual` without `cc`.",
 );
 pub(crate) static CC: Key<Option<Cc>> = Key::depends(
     "cc",
-    "auto, or in `mode=manual` what `nc` says",
-    "What holds the sender back besides the windows: a measured pace once it overruns the \
-     path (`auto`) or always (`bbr`), the window of KCP (`reno`), nothing (`off`).",
+    "auto; in `mode=manual` as `nc` says",
+    "Congestion control in addition to the windows: pacing at a measured rate once the path is \
+     overrun (`auto`) or always (`bbr`), the congestion window of KCP (`reno`), or none (`off`).",
 );
 pub(crate) static DATA: Key<Whole> = Key::new(
     "data",
     Whole(10),
-    "Datagrams of a group of the error correction; 0 is none.",
+    "Number of datagrams in a group of the error correction; 0 turns it off.",
 )
 .also("datashard");
 pub(crate) static PARITY: Key<Whole> = Key::new(
     "parity",
     Whole(3),
-    "How many of a group may be lost without being sent again; 0 is no correction.",
+    "Number of datagrams of a group that can be lost without retransmission; 0 turns the correction off.",
 )
 .also("parityshard");
 pub(crate) static MTU: Key<Count> = Key::new(
     "mtu",
     Count(1350),
-    "Bytes of the largest UDP payload, at most 1500.",
+    "Maximum UDP payload in bytes, up to 1500.",
 );
 pub(crate) static SNDWND: Key<Option<Count>> = Key::depends(
     "sndwnd",
     "1024 as listener, 128 as hop",
-    "Segments in flight at most.",
+    "Maximum number of segments in flight.",
 );
 pub(crate) static RCVWND: Key<Option<Count>> = Key::depends(
     "rcvwnd",
     "1024 as listener, 512 as hop",
-    "Segments received and not read at most.",
+    "Maximum number of segments received and not yet read.",
 );
 pub(crate) static ACKNODELAY: Key<bool> = Key::new(
     "acknodelay",
     false,
-    "Acknowledge at once, not with the next flush.",
+    "Acknowledge immediately instead of with the next flush.",
 );
 pub(crate) static RATE: Key<Whole> = Key::new(
     "rate",
     Whole(0),
-    "Bytes a second that a session may send; 0 is no limit.",
+    "Maximum send rate of a session in bytes per second; 0 means no limit.",
 )
 .also("ratelimit");
 pub(crate) static QPP: Key<bool> = Key::new(
     "qpp",
     false,
-    "kcptun's Quantum Permutation Pads over each stream, with a cipher of kcptun. Must be the \
-     same at both ends; it obscures, and does not authenticate.",
+    "Apply kcptun's Quantum Permutation Pads to each stream, with a cipher of kcptun. Must be the \
+     same at both ends. It obscures the data and does not authenticate it.",
 );
 pub(crate) static QPPCOUNT: Key<Count> = Key::new(
     "qppcount",
     Count(61),
-    "Pads of QPP, 256 bytes each way; an odd number of at least 7. Must be the same at both ends.",
+    "Number of QPP pads, 256 bytes each per direction; should be odd and at least 7. Must be the same at both ends.",
 );
 pub(crate) static COMP: Key<Option<bool>> = Key::depends(
     "comp",
-    "false; of `kcptun` true",
-    "Compress all streams with snappy. Must be the same at both ends.",
+    "false; for `kcptun` true",
+    "Compress all streams with Snappy. Must be the same at both ends.",
 );
 pub(crate) static NOCOMP: Key<Option<bool>> = Key::depends(
     "nocomp",
     "the opposite of `comp`",
-    "kcptun's way to say `comp`: do not compress.",
+    "kcptun's form of `comp`: do not compress.",
 );
 pub(crate) static SMUX: Key<Count> = Key::new(
     "smux",
     Count(2),
-    "Version of the multiplexer, 1 or 2. Must be the same at both ends; old kcptun has 1.",
+    "Version of the multiplexer, 1 or 2. Must be the same at both ends; old versions of kcptun use 1.",
 )
 .also("smuxver");
 pub(crate) static SMUXBUF: Key<Option<Count>> = Key::depends(
     "smuxbuf",
-    "8388608 (8 MiB); of `kcptun` 4194304",
-    "Bytes received and not read of a session at most; up to 16 MiB.",
+    "8388608 (8 MiB); for `kcptun` 4194304",
+    "Maximum bytes received and not yet read in a session, up to 16 MiB.",
 );
 pub(crate) static STREAMBUF: Key<Option<Count>> = Key::depends(
     "streambuf",
-    "4194304 (4 MiB); of `kcptun` 2097152",
-    "The same of a stream (smux 2); not more than `smuxbuf`.",
+    "4194304 (4 MiB); for `kcptun` 2097152",
+    "Maximum bytes received and not yet read in a stream (smux 2), up to `smuxbuf`.",
 );
 pub(crate) static FRAMESIZE: Key<Count> = Key::new(
     "framesize",
     Count(8192),
-    "Bytes of the largest frame of a stream.",
+    "Maximum size of a stream frame in bytes.",
 );
 pub(crate) static KEEPALIVE: Key<Seconds> = Key::new(
     "keepalive",
     Seconds(Duration::from_secs(10)),
-    "How often a session shows that it lives; three times of silence end it, 30s at least. A \
-     number alone is seconds.",
+    "Interval of keepalives in a session. Silence for three intervals, but at least 30s, ends it. A \
+     number without a unit is in seconds.",
 );
-/// Sessions of a hop at most.
+/// Maximum number of sessions of a hop.
 pub(super) const MAX_CONN: usize = 64;
 pub(crate) static CONN: Key<Count> = Key::new(
     "conn",
     Count(1),
-    "Sessions that are kept, 64 at most; streams take turns.",
+    "Number of sessions kept open, up to 64; streams are distributed over them in turn.",
 );
 pub(crate) static EXPIRE: Key<Option<Seconds>> = Key::depends(
     "expire",
     "never",
-    "Age at which a session gets no new streams and a fresh one begins; 0 is never. A number \
-     alone is seconds.",
+    "Age at which a session is replaced and gets no new streams; 0 means never. A number without a \
+     unit is in seconds.",
 )
 .also("autoexpire");
 pub(crate) static LINGER: Key<Seconds> = Key::new(
     "linger",
     Seconds(Duration::from_secs(600)),
-    "How long a session that has expired may go on. A number alone is seconds.",
+    "Maximum remaining time of a session that has expired. A number without a unit is in seconds.",
 )
 .also("scavengettl");
 

@@ -1,4 +1,4 @@
-//! How the datagrams of KCP and of `+fec` are sealed, and what is to be said of it.
+//! Encryption of the datagrams of KCP and `+fec`, with warnings about weak choices.
 
 use adit_crypto::packet::{Check, PacketKind};
 
@@ -9,12 +9,13 @@ use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::typed::PacketSeal;
 use crate::text::{Flaw, Secret, WarningKind};
 
-/// Whether only those who have a key are understood, of a dialect over KCP.
+/// True if a dialect over KCP accepts only datagrams made with the key.
 pub(crate) fn is_keyed(builder: &mut EndpointBuilder<'_, '_>) -> bool {
     let crypt = builder.get(&CRYPT).unwrap_or(DEFAULTS.crypt);
     needs_key(crypt, builder.get(&KCP9))
 }
 
+/// True if this encryption has a key.
 const fn needs_key(crypt: Crypt, kcp9: bool) -> bool {
     match crypt {
         Crypt::Packets(PacketKind::None) => kcp9,
@@ -23,7 +24,7 @@ const fn needs_key(crypt: Crypt, kcp9: bool) -> bool {
     }
 }
 
-/// How datagrams are sealed; without `key` from the secret of the dialect.
+/// Reads the encryption of datagrams. Without `key`, the secret of the dialect (`own`) is used.
 pub(crate) fn seal(
     builder: &mut EndpointBuilder<'_, '_>,
     usual: Crypt,
@@ -34,9 +35,9 @@ pub(crate) fn seal(
     if kcp9 && crypt == Crypt::Packets(PacketKind::Null) {
         let flaw = Flaw::new(
             builder.key_span(&KCP9),
-            "`kcp9` seals with the cipher, and `null` is none",
+            "`kcp9` needs a cipher, and `null` is not one",
         )
-        .help("name a cipher (`crypt=aes`), or leave `kcp9` away");
+        .help("choose a cipher (`crypt=aes`), or remove `kcp9`");
         builder.problem(flaw);
         return None;
     }
@@ -50,7 +51,7 @@ pub(crate) fn seal(
             "the key of the datagrams is missing",
         )
         .help("write `?key=SECRET`, `?key=@FILE` or `?key=$NAME`, the same at both ends")
-        .help("`crypt=null` does without: everybody can read and change the traffic");
+        .help("`crypt=null` needs no key, but everyone can read and change the traffic");
         builder.problem(flaw);
         return None;
     }
@@ -75,28 +76,28 @@ pub(crate) fn seal(
     })
 }
 
-/// The password keeps nobody out.
+/// Warns about the well-known password of kcptun.
 pub(super) fn well_known(builder: &mut EndpointBuilder<'_, '_>) {
     let secret = builder.endpoint().secret.as_ref();
     let span = secret.map_or_else(|| builder.value_span(&KEY), |secret| secret.span);
-    let about = Flaw::new(span, "the key is kcptun's default, which everybody knows")
-        .label("everyone on the way can read and change the traffic")
+    let about = Flaw::new(span, "the key is kcptun's default, which is public")
+        .label("everyone on the path can read and change the traffic")
         .help("write `?key=@FILE` or `?key=$NAME`, the same at both ends");
     builder.warn(WarningKind::NoEncryption, about);
 }
 
-/// What is in the datagrams has no protection of its own.
+/// Warns if the encryption does not protect the content, which has no other protection.
 pub(crate) fn clear(builder: &mut EndpointBuilder<'_, '_>, seal: &PacketSeal) {
     let span = builder.value_span(&CRYPT);
     let name = seal.name();
     if !seal.hides() {
         let about = Flaw::new(span, format!("`{name}` does not encrypt"))
-            .label("everyone on the way can read and change the traffic");
+            .label("everyone on the path can read and change the traffic");
         builder.warn(WarningKind::NoEncryption, about);
     } else if !seal.authenticates() {
         let about = Flaw::new(span, format!("`{name}` does not authenticate"))
-            .label("who knows what is said can change it on the way")
-            .help("`aead` does, between two adits; `aes-128-gcm` does where kcptun has it");
+            .label("an attacker on the path who knows the content can change it")
+            .help("`aead` does, between two adits; `aes-128-gcm` does if kcptun supports it");
         builder.warn(WarningKind::LegacyCipher, about);
     }
 }

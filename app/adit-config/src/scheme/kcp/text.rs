@@ -1,4 +1,4 @@
-//! Values of the keys of KCP.
+//! Value types of the keys of KCP.
 
 use adit_crypto::packet::PacketKind;
 use adit_kcp_proto::{Config, Congestion};
@@ -6,27 +6,35 @@ use adit_kcp_proto::{Config, Congestion};
 use crate::schema::{Typed, words};
 use crate::text::nearest;
 
-/// `crypt`: adit's own sessions, or a cipher of kcptun.
+/// The value of `crypt`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Crypt {
+    /// adit's own sessions.
     Aead,
+    /// A cipher of kcptun.
     Packets(PacketKind),
 }
 
-/// `mode`: a name for four numbers.
+/// The value of `mode`: a name for several numbers of the ARQ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
+    /// kcptun's `normal`.
     Normal,
+    /// kcptun's `fast`.
     Fast,
+    /// kcptun's `fast2`.
     Fast2,
+    /// kcptun's `fast3`.
     Fast3,
+    /// The numbers are configured by other keys.
     Manual,
 }
 
-/// `cc`.
+/// The value of `cc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cc(pub(crate) Congestion);
 
+/// The name of adit's own sessions.
 const AEAD: &str = "aead";
 
 impl Typed for Crypt {
@@ -69,7 +77,7 @@ words!(
 );
 
 impl Mode {
-    /// The four numbers, where the name says them.
+    /// Returns the settings of the ARQ, or `None` for `manual`.
     pub(crate) const fn config(self) -> Option<Config> {
         match self {
             Self::Normal => Some(Config::normal()),
@@ -80,7 +88,7 @@ impl Mode {
         }
     }
 
-    /// The name of these numbers.
+    /// Returns the mode with these settings.
     pub(crate) fn of(config: &Config) -> Self {
         let numbers = |c: &Config| (c.nodelay, c.interval_ms, c.resend);
         let mut named = [Self::Normal, Self::Fast, Self::Fast2, Self::Fast3].into_iter();

@@ -1,5 +1,5 @@
-//! What can be known about keys without deriving anything from them: form, length, and who has
-//! the same one. Texts say lengths, never content.
+//! Checks of keys that need no key derivation: form, length, and duplicates. Messages contain lengths,
+//! never content.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -10,24 +10,24 @@ use zeroize::Zeroizing;
 use crate::scheme::keyring::{AtMost, Entry};
 use crate::text::{Flaw, Secret, Span, base64};
 
-/// Bytes of a name at most.
+/// Maximum length of a name, in bytes.
 const MAX_NAME: usize = 255;
 
-/// What entries are the keys of.
+/// The holders of a list of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holders {
     /// Users of a server.
     Users,
-    /// Servers behind a relay.
+    /// Next servers of a relay.
     Next,
 }
 
-/// True for the methods whose sessions can begin with identity headers (SIP023).
+/// True if sessions of the method can begin with identity headers (SIP023).
 pub(crate) const fn has_identity_headers(method: Method) -> bool {
     matches!(method, Method::Blake3Aes128Gcm | Method::Blake3Aes256Gcm)
 }
 
-/// The command that makes a key.
+/// Returns the hint with the command that makes a key.
 pub(crate) fn keygen(method: Method) -> String {
     format!("`adit keygen {method}` makes one")
 }
@@ -46,7 +46,7 @@ pub(crate) fn one_key(method: Method, text: &str, span: Span) -> Result<(), Flaw
     }
 }
 
-/// Checks the keys of a hop, joined by `:`: those of the servers on the way, then the user's.
+/// Checks the keys of a hop, joined by `:`: those of the servers on the path, then the user's.
 pub(crate) fn joined_keys(method: Method, text: &str, span: Span) -> Result<(), Flaw> {
     if method.edition() != Edition::Aead2022 || !text.contains(':') {
         return one_key(method, text, span);
@@ -65,15 +65,15 @@ pub(crate) fn joined_keys(method: Method, text: &str, span: Span) -> Result<(), 
     Ok(())
 }
 
-/// Several keys, users or a relay, with a method that cannot tell them apart.
+/// Returns the error of several keys, users or a relay with a method that has no identity headers.
 pub(crate) fn no_identity_headers(method: Method, span: Span) -> Flaw {
     let aes = Method::Blake3Aes256Gcm;
     Flaw::new(span, format!("`{method}` has no identity headers"))
-        .label("it takes one key")
+        .label("it has a single key")
         .help(format!("the AES methods have them (SIP023): `{aes}`"))
 }
 
-/// The bytes of a key of the 2022 edition.
+/// Decodes a key of the 2022 edition.
 fn base64_key(method: Method, text: &str, span: Span) -> Result<Zeroizing<Vec<u8>>, Flaw> {
     let must = method.key_len();
     let Some(key) = base64::key(text) else {
@@ -95,7 +95,7 @@ fn base64_key(method: Method, text: &str, span: Span) -> Result<Zeroizing<Vec<u8
         .help(keygen(method)))
 }
 
-/// Judges all entries together. The span of a flaw is that of its entry.
+/// Checks all entries together. The span of an error is that of its entry.
 pub(crate) fn all(
     holders: Holders,
     method: Method,
@@ -109,7 +109,8 @@ pub(crate) fn all(
         entries,
     };
     let mut flaws = AtMost::new();
-    // Keys and names by a keyed digest: a map of a million of them would cost more than the file.
+    // Duplicates are found by a keyed digest: a map of a million keys would need more memory than the
+    // file.
     let digest = RandomState::new();
     let mut names = Vec::new();
     let mut keys = Vec::new();
@@ -129,7 +130,7 @@ pub(crate) fn all(
     flaws
 }
 
-/// The key as it counts: two texts of the same bytes are the same key.
+/// Returns the bytes of a key for comparison: two spellings of the same bytes are the same key.
 fn bytes_of(method: Method, text: &str) -> Option<Zeroizing<Vec<u8>>> {
     match method.edition() {
         Edition::Aead2022 => base64::key(text),
@@ -137,10 +138,12 @@ fn bytes_of(method: Method, text: &str) -> Option<Zeroizing<Vec<u8>>> {
     }
 }
 
+/// Compares two keys in constant time.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.ct_eq(b).into()
 }
 
+/// A check of all entries of a list.
 struct Judge<'a> {
     holders: Holders,
     method: Method,
@@ -149,17 +152,19 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
+    /// Checks a name.
     fn name(&self, name: &str, at: Span) -> Result<(), Flaw> {
         if name.is_empty() {
             return Err(Flaw::new(at, "a name is empty"));
         }
         if name.len() > MAX_NAME || name.chars().any(char::is_control) {
-            return Err(Flaw::new(at, "not a name")
+            return Err(Flaw::new(at, "not a valid name")
                 .label(format!("1 to {MAX_NAME} bytes without control characters")));
         }
         Ok(())
     }
 
+    /// Checks a key and returns its bytes.
     fn key(&self, index: usize, entry: &Entry) -> Result<Zeroizing<Vec<u8>>, Flaw> {
         let text = entry.secret.expose();
         let whose = self.whose(index);
@@ -170,7 +175,7 @@ impl Judge<'_> {
         let key = if self.method.edition() == Edition::Aead2022 {
             base64_key(self.method, text, entry.at).map_err(|flaw| {
                 if self.hides(entry) {
-                    // Both cannot be keys, so what stands for the name is the likelier one.
+                    // Only one of them can be the key, and the text in place of the name is likelier.
                     return flaw.help("the name looks like a key: are the two swapped?");
                 }
                 flaw
@@ -184,7 +189,7 @@ impl Judge<'_> {
             .as_ref()
             .is_some_and(|identity| same(identity, &key))
         {
-            let title = format!("{whose} has the identity key of the server itself");
+            let title = format!("{whose} has the identity key of the server");
             let method = self.method;
             return Err(Flaw::new(entry.at, title)
                 .help(format!("`adit keygen {method}` makes another key")));
@@ -192,6 +197,7 @@ impl Judge<'_> {
         Ok(key)
     }
 
+    /// Reports names and keys that occur more than once.
     fn repeated(
         &self,
         names: Vec<(u64, usize)>,
@@ -205,7 +211,7 @@ impl Judge<'_> {
         let at = |i: usize| entry(i).map_or_else(Span::default, |entry| entry.at);
         let same_name = |a, b| name(a).is_some() && name(a) == name(b);
         repeats(names, same_name, |_, again| {
-            let title = format!("{} is there twice", self.whose(again));
+            let title = format!("{} is defined twice", self.whose(again));
             flaws.push(Flaw::new(at(again), title));
         });
         let what = match self.method.edition() {
@@ -225,7 +231,7 @@ impl Judge<'_> {
         });
     }
 
-    /// "user `alice`", "next server 2".
+    /// Returns the holder of a key for messages: "user `alice`", "next server 2".
     fn whose(&self, index: usize) -> String {
         let kind = match self.holders {
             Holders::Users => "user",
@@ -241,6 +247,7 @@ impl Judge<'_> {
         }
     }
 
+    /// True if the name of an entry must not be shown because it looks like a key.
     fn hides(&self, entry: &Entry) -> bool {
         entry
             .name
@@ -249,15 +256,15 @@ impl Judge<'_> {
     }
 }
 
-/// True for a name that could be a key of this method in the wrong place, or hold one, in quotes
-/// or behind a colon: it is not shown.
+/// True if a name could be, or contain, a key of this method: in the wrong place, in quotes or after a
+/// colon. Such a name is not shown.
 pub(crate) fn looks_like_key(method: Method, name: &str) -> bool {
     let is_key = |part| base64::key(part).is_some_and(|key| key.len() == method.key_len());
     let ends = |c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '/' | '=');
     method.edition() == Edition::Aead2022 && name.split(ends).any(is_key)
 }
 
-/// Calls `found` with the first and every later one of those that are the same.
+/// Calls `found` with the first and every later one of equal entries.
 fn repeats(
     mut digests: Vec<(u64, usize)>,
     same: impl Fn(usize, usize) -> bool,

@@ -1,4 +1,4 @@
-//! Files of users and of next servers: text to checked entries, and problems with file and line.
+//! Files of users and next servers: parsed into checked entries, with errors by file and line.
 
 use adit_shadowsocks::{Edition, Method};
 use adit_wire::Target;
@@ -11,16 +11,18 @@ use crate::scheme::keyring::{self, AtMost, Entry, MAX_USERS, Next};
 use crate::scheme::typed::{RelayNext, SsUser};
 use crate::text::{Flaw, Origin, Place, Problem, Secret, Span, nearest};
 
-/// Keys of an object of a user or a next server. One above is kept to see that there are too many.
+/// Maximum number of keys in the object of a user or a next server. One more is read to detect an excess.
 const FIELDS: usize = 32;
-/// What stands for a key in a message.
+/// The replacement of a key in a message.
 const COVER: &str = "***";
+/// The hint for wrong files of users.
 const USER_FORMS: &str =
-    "write `{\"NAME\": \"KEY\"}`, `[{\"name\": …, \"password\": …}]`, or one `NAME:KEY` a line";
+    "write `{\"NAME\": \"KEY\"}`, `[{\"name\": …, \"password\": …}]`, or one `NAME:KEY` per line";
+/// The hint for wrong files of next servers.
 const RELAY_FORM: &str = "write `[{\"server\": \"192.0.2.7\", \"port\": 8388, \"psk\": \"KEY\"}]`";
 
-/// The users of a file: an object of names and keys, an array of objects with `name` and
-/// `password`, or lines of `name:key` in which empty ones and `#` comments are skipped.
+/// Parses a file of users: an object of names and keys, an array of objects with `name` and
+/// `password`, or lines of `name:key`. Empty lines and `#` comments are skipped.
 pub(crate) fn users_file(
     method: Method,
     identity: Option<&Secret>,
@@ -34,7 +36,7 @@ pub(crate) fn users_file(
     Ok(entries.into_iter().map(Entry::into_user).collect())
 }
 
-/// The next servers of a file: an array of objects with `server`, `port`, `psk` and perhaps `name`.
+/// Parses a file of next servers: an array of objects with `server`, `port`, `psk` and optionally `name`.
 pub(crate) fn relay_file(
     method: Method,
     identity: &Secret,
@@ -48,6 +50,7 @@ pub(crate) fn relay_file(
     Ok(next)
 }
 
+/// A file of keys.
 struct Document<'a> {
     file: &'a str,
     text: &'a str,
@@ -55,6 +58,7 @@ struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
+    /// Parses a file of users, in any of its forms.
     fn users<const MAX: usize>(&self) -> Result<Vec<Entry>, Vec<Problem>> {
         let body = self.body();
         let entries = match body.trim_start().bytes().next() {
@@ -66,17 +70,19 @@ impl<'a> Document<'a> {
         Ok(entries)
     }
 
+    /// Parses a file of next servers.
     fn relay<const MAX: usize>(&self) -> Result<Vec<Next>, Vec<Problem>> {
         let next = self.objects::<MAX, _>(self.body(), |item| self.next(item))?;
         self.count::<MAX>(next.len(), "server", RELAY_FORM)?;
         Ok(next)
     }
 
-    /// The text without the mark that some editors begin a file with.
+    /// Returns the text without a byte order mark.
     fn body(&self) -> &'a str {
         self.text.trim_start_matches('\u{feff}')
     }
 
+    /// Parses lines of `NAME:KEY`.
     fn lines<const MAX: usize>(&self, body: &str) -> Result<Vec<Entry>, Vec<Problem>> {
         let mut entries = Vec::new();
         let mut flaws = AtMost::new();
@@ -89,7 +95,7 @@ impl<'a> Document<'a> {
             }
             match line.split_once(':') {
                 Some((name, key)) if !name.is_empty() && !key.is_empty() => {
-                    // Blanks can be part of a password, and are none of base64.
+                    // Spaces can be part of a password, but not of base64.
                     let key = match self.method.edition() {
                         Edition::Aead2022 => key.trim(),
                         _ => key,
@@ -110,6 +116,7 @@ impl<'a> Document<'a> {
         Ok(entries)
     }
 
+    /// Parses an object of names and keys.
     fn named_keys<const MAX: usize>(&self, body: &str) -> Result<Vec<Entry>, Vec<Problem>> {
         let Pairs::<MAX>(pairs) =
             serde_json::from_str(body).map_err(|why| vec![self.syntax(&why)])?;
@@ -131,7 +138,7 @@ impl<'a> Document<'a> {
         Ok(entries)
     }
 
-    /// The items of an array of objects.
+    /// Parses an array of objects.
     fn objects<const MAX: usize, T>(
         &self,
         body: &str,
@@ -151,7 +158,7 @@ impl<'a> Document<'a> {
         Ok(all)
     }
 
-    /// An object of shadowsocks-rust. Other keys than `name` and `password` are not ours to judge.
+    /// Reads a user in the format of shadowsocks-rust. Keys other than `name` and `password` are ignored.
     fn user(&self, item: &RawValue) -> Result<Entry, Flaw> {
         let fields = self.fields(item, USER_FORMS)?;
         let [name, key] = self.pick(&fields, ["name", "password"])?;
@@ -166,6 +173,7 @@ impl<'a> Document<'a> {
         })
     }
 
+    /// Reads a next server.
     fn next(&self, item: &RawValue) -> Result<Next, Flaw> {
         const KNOWN: [&str; 4] = ["server", "port", "psk", "name"];
         let fields = self.fields(item, RELAY_FORM)?;
@@ -192,8 +200,8 @@ impl<'a> Document<'a> {
         let host = self.string(server, "`server` is not a string")?;
         let host = bare_host(&host, self.at(server))?;
         let number = port.get().parse::<u16>().ok().filter(|port| *port != 0);
-        let number =
-            number.ok_or_else(|| Flaw::new(self.at(port), "`port` is a number from 1 to 65535"))?;
+        let number = number
+            .ok_or_else(|| Flaw::new(self.at(port), "`port` must be a number from 1 to 65535"))?;
         let name = name.map(|name| self.string(name, "`name` is not a string"));
         Ok(Next {
             server: Target::new(host, number),
@@ -205,6 +213,7 @@ impl<'a> Document<'a> {
         })
     }
 
+    /// Returns the fields of an object.
     fn fields<'v>(
         &self,
         item: &'v RawValue,
@@ -217,7 +226,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The values of these keys, each at most once.
+    /// Returns the values of these keys, each of which may occur once.
     fn pick<'v, const N: usize>(
         &self,
         fields: &[(String, &'v RawValue)],
@@ -237,14 +246,17 @@ impl<'a> Document<'a> {
         Ok(picked)
     }
 
+    /// Returns the text of a string.
     fn string(&self, value: &RawValue, otherwise: &str) -> Result<String, Flaw> {
         json::string(value).ok_or_else(|| Flaw::new(self.at(value), otherwise))
     }
 
+    /// Returns the position of a value.
     fn at(&self, value: &RawValue) -> Span {
         json::place(self.text, value.get())
     }
 
+    /// Checks the number of entries.
     fn count<const MAX: usize>(
         &self,
         has: usize,
@@ -260,7 +272,7 @@ impl<'a> Document<'a> {
         Err(vec![Problem::without_place(title, form)])
     }
 
-    /// The problems of flaws, if there are any.
+    /// Returns the errors as problems, if there are any.
     fn verdict(&self, flaws: AtMost<Flaw>, entries: &[Entry]) -> Result<(), Vec<Problem>> {
         if flaws.is_empty() {
             return Ok(());
@@ -275,15 +287,12 @@ impl<'a> Document<'a> {
             .collect();
         if more > 0 {
             let title = format!("{more} more like these in `{}`", self.file);
-            problems.push(Problem::without_place(
-                title,
-                "nothing of the file was taken",
-            ));
+            problems.push(Problem::without_place(title, "the file was not applied"));
         }
         Err(problems)
     }
 
-    /// The place of a span. Any part of the line can be a key, so the name alone is quoted.
+    /// Returns the place of a span. Any part of the line can be a key, so only the name is quoted.
     fn place(&self, span: Span, entries: &[Entry]) -> Place {
         let before = self.text.get(..span.start).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
@@ -303,6 +312,7 @@ impl<'a> Document<'a> {
         }
     }
 
+    /// Returns the problem of invalid JSON.
     fn syntax(&self, why: &serde_json::Error) -> Problem {
         let place = Place {
             origin: Origin::File(self.file.to_owned()),
@@ -311,7 +321,7 @@ impl<'a> Document<'a> {
             quoted: COVER.to_owned(),
             caret: (0, COVER.len()),
         };
-        Flaw::new(Span::default(), "broken JSON")
+        Flaw::new(Span::default(), "invalid JSON")
             .label(json::complaint(why))
             .at(place)
     }

@@ -1,4 +1,4 @@
-//! JSON whose places are kept: objects as pairs, in their order and with every repetition.
+//! JSON with positions: objects are read as pairs, in their order and with repetitions.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -8,13 +8,13 @@ use serde_json::value::RawValue;
 
 use crate::text::Span;
 
-/// The pairs of an object. Values are not read yet, but lie in the document.
+/// The pairs of an object. Values are not parsed yet and borrow from the document.
 pub(crate) struct Pairs<'a, const MAX: usize>(pub(crate) Vec<(String, &'a RawValue)>);
 
 /// The items of an array.
 pub(crate) struct Items<'a, const MAX: usize>(pub(crate) Vec<&'a RawValue>);
 
-/// Where `part`, a piece of `document`, stands in it.
+/// Returns the position of `part`, a slice of `document`, in it.
 pub(crate) fn place(document: &str, part: &str) -> Span {
     let start = part
         .as_ptr()
@@ -23,22 +23,23 @@ pub(crate) fn place(document: &str, part: &str) -> Span {
     Span::of(start.min(document.len()), part)
 }
 
-/// The text of a value, if it is a string.
+/// Returns the text of a value, if it is a string.
 pub(crate) fn string(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// What a parser says of broken JSON, without the place. It speaks of what it expected, and never
-/// of what it found.
+/// Returns the message of the JSON parser without the position. It describes the expected input, never
+/// the actual one.
 pub(crate) fn complaint(why: &serde_json::Error) -> String {
     if why.is_data() {
-        return "not what stands here".to_owned();
+        return "a value of the wrong type".to_owned();
     }
     let text = why.to_string();
     text.rsplit_once(" at line ")
         .map_or_else(|| text.clone(), |(text, _)| text.to_owned())
 }
 
+/// The visitor that collects pairs or items.
 struct Collect<T>(PhantomData<T>);
 
 impl<'de: 'a, 'a, const MAX: usize> Deserialize<'de> for Pairs<'a, MAX> {
@@ -60,7 +61,7 @@ impl<'de: 'a, 'a, const MAX: usize> Visitor<'de> for Collect<Pairs<'a, MAX>> {
         f.write_str("an object")
     }
 
-    /// One pair above the limit is kept, so that the caller sees that there are too many.
+    /// Keeps one pair above the limit, so that the caller can detect an excess.
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
         let mut pairs = Vec::new();
         while pairs.len() <= MAX {

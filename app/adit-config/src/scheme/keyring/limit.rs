@@ -1,9 +1,9 @@
-//! A list that is cut: a long file can be wrong in a million places.
+//! A list that keeps its first items: a long file can have a million errors.
 
-/// Items that are kept at most.
+/// Maximum number of items that are kept.
 const KEPT: usize = 16;
 
-/// The first items, and how many more there were.
+/// The first items of a list, and the number of the others.
 #[derive(Debug)]
 pub(crate) struct AtMost<T> {
     kept: Vec<T>,
@@ -11,6 +11,7 @@ pub(crate) struct AtMost<T> {
 }
 
 impl<T> AtMost<T> {
+    /// Creates an empty list.
     pub(crate) const fn new() -> Self {
         Self {
             kept: Vec::new(),
@@ -18,6 +19,7 @@ impl<T> AtMost<T> {
         }
     }
 
+    /// Adds an item, or counts it if the list is full.
     pub(crate) fn push(&mut self, item: T) {
         if self.kept.len() < KEPT {
             self.kept.push(item);
@@ -26,11 +28,12 @@ impl<T> AtMost<T> {
         }
     }
 
+    /// True if there are no items.
     pub(crate) const fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// The items that were kept, and the number of the others.
+    /// Returns the first items and the number of the others.
     pub(crate) fn into_parts(self) -> (Vec<T>, usize) {
         (self.kept, self.more)
     }

@@ -1,7 +1,7 @@
 //! Users and next servers of Shadowsocks: names with keys, from a file or a table.
 //!
-//! `text → entries → checked entries`: a document is cut into entries that remember their place
-//! (`file`), then all of them are judged together (`check`). No message holds a key.
+//! `text → entries → checked entries`: a document is parsed into entries with their positions
+//! (`file`), then all of them are checked together (`check`). No message contains a key.
 
 pub(crate) mod check;
 mod file;
@@ -20,30 +20,39 @@ use crate::text::{Flaw, Problem, Secret, Sources, Span};
 pub(crate) use file::{relay_file, users_file};
 pub(crate) use limit::AtMost;
 
-/// Users of one server at most.
+/// Maximum number of users of a server.
 pub const MAX_USERS: usize = 1_000_000;
-/// Bytes of a file of users at most.
+/// Maximum size of a file of users, in bytes.
 pub const MAX_USERS_FILE: u64 = 64 * 1024 * 1024;
 
-/// A name with its key, and where the key stands in its document.
+/// A name with its key, and the position of the key in its document.
 #[derive(Debug)]
 pub(crate) struct Entry {
+    /// The name. Users always have one.
     pub(crate) name: Option<String>,
+    /// The key or password.
     pub(crate) secret: Secret,
+    /// The position of the key.
     pub(crate) at: Span,
 }
 
 /// A server that a relay passes connections to.
 #[derive(Debug)]
 pub(crate) struct Next {
+    /// The key, and the name for logs.
     pub(crate) entry: Entry,
+    /// The server.
     pub(crate) server: Target,
 }
 
-/// Reads a file of users again, for a server that runs.
+/// Reads a file of users again, for a running server.
 ///
-/// `method`, `identity` and `path` are those of the plan ([`SsRole::Users`]). Whatever is wrong,
-/// nothing of the file is given; the first problems of many are.
+/// `method`, `identity` and `path` are those of the plan ([`SsRole::Users`]).
+///
+/// # Errors
+///
+/// The file cannot be read, or is wrong anywhere. The first problems are returned, with the number of
+/// the others, and no users.
 ///
 /// [`SsRole::Users`]: crate::SsRole::Users
 pub fn read_users(
@@ -55,12 +64,12 @@ pub fn read_users(
     let name = path.display().to_string();
     let file = sources.long_file(path, MAX_USERS_FILE).map_err(|why| {
         let title = format!("cannot read `{name}`: {why}");
-        vec![Problem::without_place(title, "the users stay as they were")]
+        vec![Problem::without_place(title, "the users stay unchanged")]
     })?;
     users_file(method, identity, &name, &file.text)
 }
 
-/// Judges next servers together; without a flaw they are what the plan has.
+/// Checks next servers together. Returns the errors, and the servers for the plan if there are none.
 pub(crate) fn relay(
     method: Method,
     identity: &Secret,
@@ -81,7 +90,7 @@ pub(crate) fn relay(
 }
 
 impl Entry {
-    /// The entry as a user. Every user has a name.
+    /// Converts the entry into a user. Every user has a name.
     pub(crate) fn into_user(self) -> SsUser {
         SsUser {
             name: self.name.unwrap_or_default(),

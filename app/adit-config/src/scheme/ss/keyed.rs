@@ -1,4 +1,4 @@
-//! Method and keys of a URL: what a hop shows, and whom a listener serves.
+//! Method and keys of `ss` URLs, for hops and listeners.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::scheme::keys;
 use crate::scheme::typed::{RelayNext, SsRole, SsUser};
 use crate::text::{Flaw, Secret, Span, nearest};
 
-/// The method of a hop, and its keys as they are written.
+/// Reads the method of a hop and its keys, unchanged.
 pub(super) fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, Secret)> {
     let (method, secret) = method_and_secret(builder)?;
     let secret = secret.unwrap_or_default();
@@ -22,9 +22,9 @@ pub(super) fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, Secr
     Some((method, secret))
 }
 
-/// The method of a listener, and whom it serves.
+/// Reads the method and the role of a listener.
 pub(super) fn role(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, SsRole)> {
-    // The keys first: what is wrong with them and with the secret is then told at once.
+    // The keys first, so that errors in them and in the secret are reported together.
     let holders = holders(builder);
     let (method, secret) = method_and_secret(builder)?;
     let role = match holders? {
@@ -51,12 +51,15 @@ pub(super) fn role(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, SsR
     Some((method, role))
 }
 
-/// Where the keys of users or next servers stand.
+/// The source of keys of a listener.
 enum Held {
+    /// Keys of users.
     Users(Source<Entry>),
+    /// Keys of next servers.
     Relay(Source<keyring::Next>),
 }
 
+/// A place that contains keys.
 enum Source<T> {
     /// `@path` of the URL.
     File(String),
@@ -64,7 +67,7 @@ enum Source<T> {
     Table(Vec<T>),
 }
 
-/// The one source of keys there is, if any.
+/// Returns the only source of keys: `None` if there are several, `Some(None)` if there is none.
 fn holders(builder: &mut EndpointBuilder<'_, '_>) -> Option<Option<Held>> {
     let users = builder.get(&keys::SS_USERS);
     let relay = builder.get(&keys::RELAY);
@@ -84,8 +87,8 @@ fn holders(builder: &mut EndpointBuilder<'_, '_>) -> Option<Option<Held>> {
         return Some(written);
     };
     if written.is_some() {
-        let flaw = Flaw::new(at, "the URL of the listener names a file of keys too");
-        builder.problem_in_document(flaw.help("keep the file or the table"));
+        let flaw = Flaw::new(at, "the URL of the listener also names a file of keys");
+        builder.problem_in_document(flaw.help("keep either the file or the table"));
         return None;
     }
     Some(Some(match holders {
@@ -94,6 +97,7 @@ fn holders(builder: &mut EndpointBuilder<'_, '_>) -> Option<Option<Held>> {
     }))
 }
 
+/// Reads and checks the users, and returns them with the path of their file.
 fn users(
     builder: &mut EndpointBuilder<'_, '_>,
     method: Method,
@@ -121,6 +125,7 @@ fn users(
     }
 }
 
+/// Reads and checks the next servers of a relay.
 fn relay(
     builder: &mut EndpointBuilder<'_, '_>,
     method: Method,
@@ -147,7 +152,7 @@ fn relay(
     }
 }
 
-/// Notes flaws of a table of the configuration file; `None` if there are any.
+/// Reports errors in a table of the configuration file. Returns `None` if there are any.
 fn in_table(builder: &mut EndpointBuilder<'_, '_>, flaws: AtMost<Flaw>) -> Option<()> {
     let (flaws, more) = flaws.into_parts();
     let last = flaws.len();
@@ -162,7 +167,7 @@ fn in_table(builder: &mut EndpointBuilder<'_, '_>, flaws: AtMost<Flaw>) -> Optio
     (last == 0).then_some(())
 }
 
-/// The server's own key, where users are told apart by identity headers.
+/// Returns the server's own key, if users are identified by identity headers: `None` if it is wrong.
 fn identity_of_users(
     builder: &mut EndpointBuilder<'_, '_>,
     method: Method,
@@ -178,11 +183,11 @@ fn identity_of_users(
             format!("method `{method}` has no keys, and so no users"),
         )
     } else if method.is_legacy() {
-        Flaw::new(span, format!("`{method}` cannot tell users apart"))
-            .label("every password decrypts to something")
+        Flaw::new(span, format!("`{method}` cannot distinguish users"))
+            .label("decryption with a wrong password does not fail")
     } else if secret.is_some() {
         Flaw::new(span, "a server with users has no password of its own").help(format!(
-            "write `ss://{method}@HOST:PORT`, and every password in the file of users"
+            "write `ss://{method}@HOST:PORT`, and put every password into the file of users"
         ))
     } else {
         return Some(None);
@@ -191,7 +196,7 @@ fn identity_of_users(
     None
 }
 
-/// The own key of a listener that tells others' keys apart by identity headers.
+/// Returns the own key of a listener with identity headers, or reports why there is none.
 fn identity(
     builder: &mut EndpointBuilder<'_, '_>,
     method: Method,
@@ -206,7 +211,7 @@ fn identity(
             Some(secret) => own_key(builder, method, secret),
             None => Err(Flaw::new(
                 span,
-                format!("{who} has a key of its own, and it is missing"),
+                format!("{who} needs a key of its own, which is missing"),
             )
             .help(format!("write `ss://{method}:KEY@HOST:PORT`"))
             .help(check::keygen(method))),
@@ -216,30 +221,30 @@ fn identity(
     secret
 }
 
-/// Checks the key of a listener: one, where a hop can have several.
+/// Checks the key of a listener: only one, while a hop can have several.
 fn own_key(builder: &EndpointBuilder<'_, '_>, method: Method, secret: &Secret) -> Result<(), Flaw> {
     let span = secret_span(builder);
     if method.edition() == Edition::Aead2022 && secret.expose().contains(':') {
-        return Err(Flaw::new(
-            span,
-            "a listener has one key, this is several joined by `:`",
-        )
-        .help("the first is the server's own; users stand in a file: `?users=@FILE`"));
+        return Err(
+            Flaw::new(span, "a listener has one key, not several joined by `:`")
+                .help("keep the first, the server's own; put users into a file: `?users=@FILE`"),
+        );
     }
     check::one_key(method, secret.expose(), span)
 }
 
+/// Reports the error of a check.
 fn accept(builder: &mut EndpointBuilder<'_, '_>, checked: Result<(), Flaw>) -> Option<()> {
     checked.map_err(|flaw| builder.problem(flaw)).ok()
 }
 
-/// Where the secret stands; the user if there is none.
+/// Returns the position of the secret, or of the user if there is none.
 fn secret_span(builder: &EndpointBuilder<'_, '_>) -> Span {
     let secret = builder.endpoint().secret.as_ref();
     secret.map_or_else(|| builder.user_span(), |secret| secret.span)
 }
 
-/// The method, and the secret if there is one that is not empty.
+/// Reads the method, and the secret if it is not empty.
 fn method_and_secret(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, Option<Secret>)> {
     let endpoint = builder.endpoint();
     let Some(name) = &endpoint.user else {
@@ -263,6 +268,7 @@ fn method_and_secret(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, O
     Some((method?, secret.filter(|secret| !secret.expose().is_empty())))
 }
 
+/// Returns the error of an unknown method.
 fn unknown_method(name: &str, span: Span) -> Flaw {
     let names = || Method::ALL.into_iter().map(Method::name);
     let flaw = Flaw::new(span, format!("unknown method `{name}`"));

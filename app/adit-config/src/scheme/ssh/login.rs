@@ -1,4 +1,4 @@
-//! Who logs in, and by what.
+//! Credentials of SSH hops, and users of SSH listeners.
 
 use std::path::PathBuf;
 
@@ -11,17 +11,20 @@ use crate::scheme::keys;
 use crate::scheme::typed::{Login, SshKey};
 use crate::text::{Flaw, Secret, Span};
 
-/// Files that are looked for, as OpenSSH does.
+/// Files of private keys that are tried by default, as in OpenSSH.
 const USUAL: [&str; 3] = ["~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa"];
 
-/// By what a client can log in; there is something.
+/// The credentials of a client; at least one of them is present.
 pub(super) struct Means {
+    /// The password.
     pub(super) password: Option<Secret>,
+    /// The private keys, in the order in which they are offered.
     pub(super) keys: Vec<SshKey>,
+    /// The socket of the agent.
     pub(super) agent: Option<PathBuf>,
 }
 
-/// The user of a hop: as written, else who runs this.
+/// Returns the user of a hop: as written, otherwise the user of this process.
 pub(super) fn user(builder: &mut EndpointBuilder<'_, '_>) -> Option<String> {
     let written = builder
         .endpoint()
@@ -41,7 +44,7 @@ pub(super) fn user(builder: &mut EndpointBuilder<'_, '_>) -> Option<String> {
     user
 }
 
-/// Password, keys and agent of a hop.
+/// Reads password, keys and agent of a hop.
 pub(super) fn means(builder: &mut EndpointBuilder<'_, '_>) -> Option<Means> {
     let endpoint = builder.endpoint();
     let password = match &endpoint.secret {
@@ -64,7 +67,7 @@ pub(super) fn means(builder: &mut EndpointBuilder<'_, '_>) -> Option<Means> {
         (Tristate::Auto | Tristate::On, Some(socket)) => Some(PathBuf::from(socket)),
         (Tristate::Auto, None) => None,
         (Tristate::On, None) => {
-            let flaw = Flaw::new(builder.value_span(&AGENT), "there is no agent to ask")
+            let flaw = Flaw::new(builder.value_span(&AGENT), "no SSH agent is available")
                 .label("SSH_AUTH_SOCK is not set");
             builder.problem(flaw);
             return None;
@@ -99,13 +102,13 @@ pub(super) fn means(builder: &mut EndpointBuilder<'_, '_>) -> Option<Means> {
         None => {}
     }
     if keys.is_empty() && password.is_none() && agent.is_none() {
-        let mut flaw = Flaw::new(builder.user_span(), "nothing to log in with");
+        let mut flaw = Flaw::new(builder.user_span(), "no credentials to log in with");
         if let Some(path) = encrypted {
             flaw = flaw.label(format!("`{path}` cannot be read without its passphrase"));
         }
         builder.problem(
-            flaw.help("`?key=@FILE` names a private key, `?passphrase=@FILE` what encrypts it")
-                .help("an agent is asked if SSH_AUTH_SOCK is set; a password is `USER:@FILE@HOST`"),
+            flaw.help("`?key=@FILE` names a private key, `?passphrase=@FILE` its passphrase")
+                .help("set SSH_AUTH_SOCK to use an agent; write `USER:@FILE@HOST` for a password"),
         );
         return None;
     }
@@ -116,7 +119,8 @@ pub(super) fn means(builder: &mut EndpointBuilder<'_, '_>) -> Option<Means> {
     })
 }
 
-#[expect(clippy::option_option, reason = "wrong, or none wanted")]
+/// Reads the passphrase: `None` if it is wrong, `Some(None)` without one.
+#[expect(clippy::option_option, reason = "wrong, or not configured")]
 fn passphrase(builder: &mut EndpointBuilder<'_, '_>) -> Option<Option<Secret>> {
     match builder.get(&PASSPHRASE) {
         None => Some(None),
@@ -127,7 +131,7 @@ fn passphrase(builder: &mut EndpointBuilder<'_, '_>) -> Option<Option<Secret>> {
     }
 }
 
-/// A key that is known to be readable.
+/// Returns a private key after a check that the passphrase decrypts it.
 fn read(
     builder: &EndpointBuilder<'_, '_>,
     path: &str,
@@ -135,7 +139,7 @@ fn read(
     passphrase: Option<Secret>,
 ) -> Result<SshKey, KeyError> {
     let phrase = passphrase.as_ref().map(|one| one.expose().as_bytes());
-    // One without encryption is read with any passphrase.
+    // A key without encryption can be read with any passphrase.
     PrivateKey::read(text.expose(), phrase)?;
     let certificate = builder.optional_file(&format!("{path}-cert.pub"));
     Ok(SshKey {
@@ -146,16 +150,17 @@ fn read(
     })
 }
 
+/// Returns the error of a private key that cannot be read.
 fn unreadable(path: &str, span: Span, why: &KeyError) -> Flaw {
-    let flaw = Flaw::new(span, format!("`{path}` is no private key that can be used"))
-        .label(why.to_string());
+    let flaw =
+        Flaw::new(span, format!("`{path}` is not a usable private key")).label(why.to_string());
     match why {
-        KeyError::Encrypted => flaw.help("`?passphrase=@FILE` or `?passphrase=$NAME` opens it"),
+        KeyError::Encrypted => flaw.help("write `?passphrase=@FILE` or `?passphrase=$NAME`"),
         _ => flaw,
     }
 }
 
-/// The one name that keys let in, and who gets in by password.
+/// Returns the user name accepted with keys, and the users with passwords.
 pub(super) fn users(
     builder: &mut EndpointBuilder<'_, '_>,
     by_key: bool,
@@ -173,7 +178,7 @@ pub(super) fn users(
         for login in builder.users_file(&path.0)? {
             if users.iter().any(|other| other.user == login.user) {
                 let span = builder.value_span(&keys::USERS);
-                let title = format!("user `{}` is there twice", login.user);
+                let title = format!("user `{}` is defined twice", login.user);
                 builder.problem(Flaw::new(span, title));
                 return None;
             }
@@ -181,15 +186,15 @@ pub(super) fn users(
         }
     }
     if users.is_empty() && !by_key {
-        let flaw = Flaw::new(endpoint.address, "nobody could log in")
-            .help("`?authorized_keys=@FILE` lets keys in, `USER:PASSWORD@` before the host a user");
+        let flaw = Flaw::new(endpoint.address, "no user could log in")
+            .help("write `?authorized_keys=@FILE` for keys, or `USER:PASSWORD@` before the host");
         builder.problem(flaw);
         return None;
     }
     Some((user, users))
 }
 
-/// Where the keys stand that let in; all of its lines can be read.
+/// Returns the path of the authorized keys after a check that all lines are valid.
 pub(super) fn authorized(
     builder: &mut EndpointBuilder<'_, '_>,
     path: &str,
@@ -201,13 +206,13 @@ pub(super) fn authorized(
     let problems = match read.read(path, text.as_bytes()) {
         Ok(problems) => problems,
         Err(why) => {
-            let flaw = Flaw::new(span, format!("`{path}` cannot be used")).label(why.to_string());
+            let flaw = Flaw::new(span, format!("cannot use `{path}`")).label(why.to_string());
             builder.problem(flaw);
             return None;
         }
     };
     if let Some(first) = problems.first() {
-        let flaw = Flaw::new(span, format!("a line of `{path}` lets nobody in"))
+        let flaw = Flaw::new(span, format!("`{path}` has a line without a valid key"))
             .label(format!("{}: {}", first.place, first.why));
         builder.problem(flaw);
         return None;

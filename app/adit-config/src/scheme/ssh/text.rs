@@ -1,4 +1,4 @@
-//! Values that only SSH has: lists of algorithms, and host keys.
+//! Value types of SSH: lists of algorithms, and host keys.
 
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
@@ -7,14 +7,15 @@ use crate::text::nearest;
 
 /// An algorithm with a name on the wire.
 pub(crate) trait Named: Copy + PartialEq + Sync + 'static {
-    /// What the reference calls a list of them.
+    /// The name of a list of them in the reference.
     const LIST: &'static str;
-    /// All of them.
+    /// All algorithms of this kind.
     const EACH: &'static [Self];
-    /// The name on the wire.
+    /// Returns the name on the wire.
     fn wire_name(self) -> &'static str;
 }
 
+/// Implements [`Named`] for a type with `ALL` and `name`.
 macro_rules! named {
     ($type:ty, $list:literal) => {
         impl Named for $type {
@@ -32,13 +33,13 @@ named!(Kex, "key exchanges");
 named!(Cipher, "ciphers");
 named!(Mac, "MACs");
 
-/// Algorithms, the best first; empty is what the machine is best at.
+/// A list of algorithms, the preferred one first. Empty means the default for this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Algorithms<T>(pub(crate) Vec<T>);
 
 impl<T: Named> Algorithms<T> {
-    /// The algorithm of a name, with or without the domain of those who made it: `@` in a URL
-    /// would have to be escaped.
+    /// Returns the algorithm with this name, with or without its `@domain`: an `@` in a URL would have
+    /// to be escaped.
     fn find(text: &str) -> Option<T> {
         let mut all = T::EACH.iter().copied();
         all.clone()
@@ -47,7 +48,7 @@ impl<T: Named> Algorithms<T> {
     }
 }
 
-/// The name as far as it says which algorithm is meant.
+/// Returns the name without its `@domain`, if that is unambiguous.
 fn short<T: Named>(one: T) -> &'static str {
     let name = one.wire_name();
     let bare = name.split('@').next().unwrap_or(name);
@@ -55,7 +56,7 @@ fn short<T: Named>(one: T) -> &'static str {
     if taken { name } else { bare }
 }
 
-/// The names of all, with commas.
+/// Returns the names of all algorithms, separated by commas.
 pub(crate) fn names<T: Named>() -> String {
     let names = T::EACH.iter().map(|one| short(*one));
     names.collect::<Vec<_>>().join(", ")
@@ -86,10 +87,10 @@ impl<T: Named + Clone> Typed for Algorithms<T> {
     }
 }
 
-/// A listener's own host key, or those that a hop believes.
+/// The host key of a listener, or the host keys that a hop trusts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HostKeys {
-    /// Nothing was written.
+    /// The key is not configured.
     Unwritten,
     /// `@FILE` of a private key.
     File(String),
@@ -97,7 +98,7 @@ pub(crate) enum HostKeys {
     Pinned(Vec<String>),
 }
 
-/// Characters of a SHA-256 in base64 without padding.
+/// Length of a SHA-256 in base64 without padding, in characters.
 const FINGERPRINT: usize = 43;
 
 impl Typed for HostKeys {
@@ -130,10 +131,12 @@ impl Typed for HostKeys {
     }
 }
 
-/// What becomes of a host that is not known.
+/// The treatment of an unknown host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strict {
+    /// Refuses it.
     Yes,
+    /// Accepts and stores its key.
     AcceptNew,
 }
 

@@ -1,4 +1,4 @@
-//! Share links of ShadowsocksR: everything in one base64 text.
+//! Share links of ShadowsocksR, which are one base64 text.
 //!
 //! ```text
 //! ssr:// B( host:port:protocol:method:obfs:B(password)/?obfsparam=B(…)&protoparam=B(…)&remarks=B(…)&group=B(…) )
@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 use crate::grammar::{Endpoint, LinkForm, Pair, Unfolded, bare_host};
 use crate::text::{Flaw, Secret, SecretText, Span, Spanned, base64, escape};
 
+/// The form of the links.
 pub(crate) const FORM: LinkForm = LinkForm {
     is: is_folded,
     unfold,
@@ -18,29 +19,30 @@ pub(crate) const FORM: LinkForm = LinkForm {
     with_carrier: false,
 };
 
-/// How `uot=1` is written in a URL.
+/// The value of `udp` in a URL that corresponds to `uot=1`.
 const OVER_TCP: &str = "over-tcp";
 
+/// The hint for wrong links.
 const FORMS: &str = "write `ssr://METHOD:PASSWORD@HOST:PORT?protocol=…&obfs=…`, or a share link";
 
-/// Keys of the URL with the names that links have for them.
+/// Keys of the URL, each with its name in links.
 const NAMES: [(&str, &str); 2] = [
     ("obfs_param", "obfsparam"),
     ("protocol_param", "protoparam"),
 ];
 
-/// Reads the part behind `ssr://`.
+/// Parses the part after `ssr://`.
 fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
     let wrong = |what: &str| Flaw::new(span, what).help(FORMS);
     let unreadable = || wrong("neither `METHOD:PASSWORD@HOST:PORT` nor a share link");
-    // `/` is a base64 digit, but some write it behind the text.
+    // `/` is a base64 digit, but some programs write it after the text.
     let text = base64::link(raw)
         .filter(|text| text.contains(':'))
         .or_else(|| base64::link(raw.strip_suffix('/')?))
         .ok_or_else(unreadable)?;
     let (main, query) = text.split_once('?').unwrap_or((&text, ""));
     let main = main.strip_suffix('/').unwrap_or(main);
-    // From the right: an IPv6 host has colons of its own.
+    // From the right: an IPv6 host contains colons.
     let mut parts = main.rsplitn(6, ':');
     let mut part = || parts.next().ok_or_else(unreadable);
     let (password, obfs, method, protocol, port, host) =
@@ -75,9 +77,9 @@ fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
         let written = NAMES.iter().find(|(_, theirs)| *theirs == key);
         match (key, written) {
             _ if value.is_empty() => {}
-            // What is a file here is one of this machine.
+            // An `@` would name a file on this machine.
             (_, Some(_)) if text().starts_with('@') => {
-                return Err(wrong("a link from elsewhere cannot name a file"));
+                return Err(wrong("a share link cannot name a file"));
             }
             (_, Some((ours, _))) => {
                 if unfolded.params.iter().all(|pair| pair.key.value != *ours) {
@@ -88,16 +90,16 @@ fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
                 unfolded.name = Some(at(text().to_string())).filter(|n| !n.value.is_empty());
             }
             ("group", _) => {}
-            // The same port, and no UDP over TCP: nothing that needs saying.
+            // The same port, and no UDP over TCP: the defaults.
             ("udpport", _) if matches!(value.parse::<u16>(), Ok(udp) if udp == 0 || udp == port) => {
             }
             ("uot", _) if value == "0" => {}
             ("uot", _) if value == "1" => unfolded.params.push(pair("udp", OVER_TCP)),
-            // The format has none: this one would have another program run here.
+            // The format has no plugins: this one would run a program on this machine.
             ("plugin" | "plugin_mode", _) => {
-                return Err(wrong("a link of this form names no plugin"));
+                return Err(wrong("a link of this form cannot name a plugin"));
             }
-            // The builder says that it is left out.
+            // The builder warns that it is ignored.
             (key, _) => {
                 if unfolded.params.iter().all(|pair| pair.key.value != key) {
                     unfolded.params.push(pair(key, value));
@@ -108,7 +110,7 @@ fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
     Ok(unfolded)
 }
 
-/// The share link of a server; it holds what clients of other programs know.
+/// Returns the share link of a server, with the settings that clients of other programs support.
 fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
     let missing =
         |what: &str| Flaw::new(endpoint.address, what).help("a share link names a server");
@@ -132,8 +134,8 @@ fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
         None => "",
         Some((SecretText::Literal(secret), _)) => secret.expose(),
         Some((_, span)) => {
-            return Err(Flaw::new(span, "a share link holds the password itself")
-                .help("write it in the place of the file or variable"));
+            return Err(Flaw::new(span, "a share link contains the password itself")
+                .help("write the password instead of the file or variable"));
         }
     };
     let value = |key: &str| {
@@ -146,9 +148,9 @@ fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
         .filter(|pair| !pair.value.value.is_empty())
     {
         return Err(
-            Flaw::new(pair.key.span, "a share link has no place for a plugin")
-                .label("without it the traffic would leave bare")
-                .help("pass the URL on as it is"),
+            Flaw::new(pair.key.span, "a share link cannot contain a plugin")
+                .label("without it the traffic would be sent undisguised")
+                .help("pass on the URL unchanged"),
         );
     }
     let or = |text: &'static str, default: &'static str| -> String {
@@ -185,7 +187,7 @@ fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
     Ok(format!("ssr://{}", base64::write_link(&text)))
 }
 
-/// True if this is the part behind `ssr://` of a share link.
+/// True if this is the part after `ssr://` of a share link.
 fn is_folded(raw: &str) -> bool {
     let plain = escape::decode(raw).unwrap_or_default();
     !matches!(raw, "" | "/") && !plain.contains(['@', ':'])

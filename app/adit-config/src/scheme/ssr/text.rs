@@ -1,4 +1,4 @@
-//! Values that only `ssr` has: how they are read and written.
+//! Value types of `ssr`.
 
 use core::str::FromStr;
 
@@ -8,48 +8,53 @@ use adit_shadowsocksr::{Protocol, ProtocolKind, UnknownProtocol};
 use crate::schema::Typed;
 use crate::text::nearest;
 
-/// An obfs as a server names it.
+/// The value of `obfs`, in the spelling of servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Obfs {
+    /// The obfs.
     pub(crate) kind: ObfsKind,
+    /// The treatment of clients without it.
     pub(crate) strangers: Strangers,
 }
 
 impl Obfs {
+    /// No obfs.
     pub(crate) const PLAIN: Self = Self {
         kind: ObfsKind::Plain,
         strangers: Strangers::Refuse,
     };
 }
 
-/// `protocol_param`: it can hold passwords.
+/// The value of `protocol_param`, which can contain passwords.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct UserText(pub(crate) String);
 
-/// `obfs_param`.
+/// The value of `obfs_param`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ObfsText(pub(crate) String);
 
-/// `redirect`.
+/// The value of `redirect`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RedirectText(String);
 
 impl ObfsText {
-    /// What it means; the text was checked.
+    /// Returns the parsed parameter; the text was checked before.
     pub(crate) fn param(&self) -> ObfsParam {
         ObfsParam::parse(&self.0).unwrap_or_default()
     }
 }
 
 impl RedirectText {
+    /// No rules.
     pub(crate) const NONE: Self = Self(String::new());
 
-    /// The rules; the text was checked.
+    /// Returns the parsed rules; the text was checked before.
     pub(crate) fn rules(&self) -> Vec<Redirect> {
         rules(&self.0).filter_map(Result::ok).collect()
     }
 }
 
+/// The suffix of names with which a server also serves clients without them.
 const COMPATIBLE: &str = "_compatible";
 
 impl Typed for Protocol {
@@ -100,6 +105,7 @@ impl Typed for Obfs {
     }
 }
 
+/// Returns a suggestion for an unknown name.
 fn meant(text: &str, all: &[&'static str], otherwise: &str) -> String {
     match nearest(text, all.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
@@ -133,6 +139,7 @@ impl Typed for ObfsText {
     }
 }
 
+/// Parses the rules of a text.
 fn rules(text: &str) -> impl Iterator<Item = Result<Redirect, String>> {
     let each = text.split(',').filter(|rule| !rule.is_empty());
     each.map(|rule| Redirect::parse(rule).map_err(|why| why.to_string()))

@@ -1,4 +1,4 @@
-//! What brings bytes to a server, or to a listener, where that is not TCP.
+//! Settings of carriers: the transports of listeners and hops that do not run over TCP.
 
 use core::time::Duration;
 
@@ -16,7 +16,7 @@ pub enum Carried {
 }
 
 impl Carried {
-    /// The scheme of a dialect that it carries.
+    /// Returns the scheme of a dialect with this carrier.
     #[must_use]
     pub fn scheme(&self, dialect: &str) -> String {
         match self {
@@ -26,7 +26,7 @@ impl Carried {
         }
     }
 
-    /// The end of the range of ports that begins with `port`.
+    /// Returns the end of the range of ports that begins with `port`.
     pub(crate) const fn last_port(carried: Option<&Self>, port: u16) -> u16 {
         match carried {
             Some(Self::Kcp(kcp)) if kcp.last_port > port => kcp.last_port,
@@ -35,96 +35,96 @@ impl Carried {
     }
 }
 
-/// Streams over KCP: what this end runs with. Everything is within its bounds.
+/// Settings of streams over KCP. Every value is within its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kcp {
-    /// It was written as `kcptun://`.
+    /// True if it was written as `kcptun://`.
     pub kcptun: bool,
-    /// The ARQ; its `mtu` is not read.
+    /// Settings of the ARQ. Its `mtu` is not used.
     pub arq: adit_kcp_proto::Config,
-    /// Bytes of the largest UDP payload.
+    /// Maximum UDP payload, in bytes.
     pub mtu: usize,
-    /// Correction of what is sent.
+    /// Error correction of sent datagrams.
     pub fec: Option<Shards>,
     /// Encryption of datagrams.
     pub seal: PacketSeal,
-    /// The streams.
+    /// Settings of the streams.
     pub smux: adit_smux_proto::Config,
-    /// Snappy around them, as kcptun has it.
+    /// True if the streams are compressed with Snappy, as in kcptun.
     pub compress: bool,
-    /// Sessions that a hop keeps, at least 1.
+    /// Number of sessions that a hop keeps open, at least 1.
     pub sessions: usize,
     /// Age at which a session gets no new streams.
     pub expire: Option<Duration>,
-    /// How long a session that has expired may go on.
+    /// Maximum remaining time of a session that has expired.
     pub linger: Duration,
-    /// Bytes a second that a session may send; 0 is no limit.
+    /// Maximum send rate of a session, in bytes per second; 0 means no limit.
     pub rate: u32,
-    /// Pads of kcptun's QPP, drawn from its password.
+    /// Number of pads of kcptun's QPP, derived from the password.
     pub qpp: Option<u16>,
-    /// What becomes as the peer has it.
+    /// Settings that are adopted from the peer.
     pub learns: Learns,
-    /// The end of the range of ports that begins with the port of the server or the listener; that
-    /// port itself if there is no range. A session of a hop takes one of them at random.
+    /// The end of the range of ports that begins with the port of the server or the listener, or that
+    /// port if there is no range. Each session of a hop uses one of them at random.
     pub last_port: u16,
 }
 
-/// What nobody asked for, so that it becomes as the peer has it.
+/// Settings that are not configured and are adopted from the peer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Learns {
-    /// The version of smux.
+    /// True for the version of smux.
     pub smux: bool,
-    /// Compression.
+    /// True for compression.
     pub comp: bool,
-    /// Error correction.
+    /// True for error correction.
     pub fec: bool,
 }
 
-/// Datagrams with correction: what this end runs with. Everything is within its bounds.
+/// Settings of datagrams with error correction. Every value is within its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fec {
-    /// The correction.
+    /// The error correction.
     pub shards: Shards,
-    /// Bytes of the largest UDP payload.
+    /// Maximum UDP payload, in bytes.
     pub mtu: usize,
-    /// How long a datagram waits for the parity of a group that does not fill up.
+    /// Maximum time that a datagram waits for the parity of a group that does not fill up.
     pub wait: Duration,
     /// Encryption.
     pub seal: PacketSeal,
 }
 
-/// A code: at least one of each, at most 256 together.
+/// The size of an error-correcting group: at least one shard of each kind, at most 256 together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shards {
-    /// Datagrams of a group.
+    /// Number of datagrams in a group.
     pub data: usize,
-    /// How many of a group may be lost.
+    /// Number of datagrams of a group that can be lost.
     pub parity: usize,
 }
 
-/// How datagrams are sealed.
+/// Encryption of datagrams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PacketSeal {
-    /// adit's own: an AEAD with keys for each session and a replay window.
+    /// adit's own: an AEAD with separate keys for each session and a replay window.
     Session(Secret),
-    /// kcptun's ciphers, or with [`Check::HighwayHash`] those of the mode kcp9.
+    /// kcptun's ciphers, or with [`Check::HighwayHash`] the mode kcp9.
     Packets {
         /// The cipher.
         kind: PacketKind,
-        /// The check in front.
+        /// The checksum in front.
         check: Check,
         /// The password.
         password: Secret,
     },
 }
 
-/// Bytes of sequence number, kind and size that correction puts before a datagram.
+/// Length of the sequence number, kind and size that error correction puts before a datagram, in bytes.
 const SHARD: usize = 8;
-/// Bytes that number the datagrams of [`Fec`], so that none is delivered twice.
+/// Length of the number of a datagram of [`Fec`], in bytes. It prevents duplicate delivery.
 const NUMBER: usize = 8;
 
 impl PacketSeal {
-    /// Bytes it adds to a datagram.
+    /// Returns the number of bytes that it adds to a datagram.
     #[must_use]
     pub const fn overhead(&self) -> usize {
         match self {
@@ -133,7 +133,7 @@ impl PacketSeal {
         }
     }
 
-    /// True if it hides what is said.
+    /// True if it keeps the content secret.
     #[must_use]
     pub const fn hides(&self) -> bool {
         !matches!(
@@ -145,7 +145,7 @@ impl PacketSeal {
         )
     }
 
-    /// True if nobody without the key can change what is said.
+    /// True if only holders of the key can change the content.
     #[must_use]
     pub const fn authenticates(&self) -> bool {
         matches!(
@@ -158,7 +158,7 @@ impl PacketSeal {
         )
     }
 
-    /// The secret from which keys are made; empty if there are none.
+    /// Returns the secret from which keys are derived; empty if there are none.
     #[must_use]
     pub const fn password(&self) -> &Secret {
         match self {
@@ -166,7 +166,7 @@ impl PacketSeal {
         }
     }
 
-    /// Its name as it is written.
+    /// Returns its name as written in `crypt`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -177,7 +177,7 @@ impl PacketSeal {
 }
 
 impl Kcp {
-    /// Bytes of a UDP payload that encryption and correction take.
+    /// Returns the number of bytes of a UDP payload that encryption and error correction take.
     #[must_use]
     pub const fn overhead(&self) -> usize {
         let fec = if self.fec.is_some() { SHARD } else { 0 };
@@ -186,7 +186,7 @@ impl Kcp {
 }
 
 impl Fec {
-    /// Bytes of a UDP payload that encryption, correction and numbers take.
+    /// Returns the number of bytes of a UDP payload that encryption, error correction and numbers take.
     #[must_use]
     pub const fn overhead(&self) -> usize {
         self.seal.overhead() + SHARD + NUMBER

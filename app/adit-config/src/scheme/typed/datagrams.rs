@@ -1,4 +1,4 @@
-//! What a hop does with datagrams: the one answer for plans, drawings and warnings.
+//! Datagram support of hops, shared by plans, drawings and warnings.
 
 use adit_shadowsocks::{Edition, Method};
 use adit_shadowsocksr::ProtocolKind;
@@ -6,25 +6,26 @@ use adit_shadowsocksr::ProtocolKind;
 use super::{Carried, Hop, HopKind, SsrHop};
 use crate::schema::UdpWay;
 
-/// How datagrams get through a hop.
+/// The way in which datagrams pass a hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Datagrams {
-    /// Each in a packet of its own.
+    /// Each in a separate packet.
     Packets {
-        /// Bytes that are added to one for an IPv4 target on the way out, at most.
+        /// Maximum number of bytes added to an outgoing datagram for an IPv4 target.
         overhead: usize,
     },
-    /// In a connection or a stream, one behind the other.
+    /// One after another in a connection or a stream.
     InStream,
-    /// Not at all.
+    /// They cannot pass.
     Stopped,
 }
 
-/// Type, IPv4 address, port.
+/// Length of address type, IPv4 address and port, in bytes.
 const ADDRESS: usize = 7;
 
 impl Hop {
-    /// What it does with datagrams. One that rejects stops nothing but what it is asked for.
+    /// Returns the support for datagrams. [`Hop::Reject`] counts as passing them: it refuses every
+    /// request anyway.
     #[must_use]
     pub fn datagrams(&self) -> Datagrams {
         let packets = |overhead| Datagrams::Packets { overhead };
@@ -55,6 +56,7 @@ impl Hop {
     }
 }
 
+/// Returns the support by the configured transport.
 fn by(way: UdpWay, overhead: impl FnOnce() -> usize) -> Datagrams {
     match way {
         UdpWay::Off => Datagrams::Stopped,
@@ -65,13 +67,14 @@ fn by(way: UdpWay, overhead: impl FnOnce() -> usize) -> Datagrams {
     }
 }
 
+/// Returns the number of bytes that Shadowsocks adds to a datagram for an IPv4 target.
 fn overhead_of(method: Method, keys: &str) -> usize {
     match method {
         // SIP022, UDP: session header, type + time + padding length, tag; SIP023 headers.
         Method::Blake3Aes128Gcm | Method::Blake3Aes256Gcm => {
             16 + 16 * identity_headers(method, keys) + 11 + ADDRESS + 16
         }
-        // Nonce in front, the session header sealed.
+        // A nonce in front, and a sealed session header.
         Method::Blake3ChaCha20Poly1305 | Method::Blake3ChaCha8Poly1305 => {
             24 + 16 + 11 + ADDRESS + 16
         }
@@ -81,7 +84,7 @@ fn overhead_of(method: Method, keys: &str) -> usize {
     }
 }
 
-/// Identity headers before a request (SIP023): one for each key but the last.
+/// Returns the number of identity headers before a request (SIP023): one for each key but the last.
 pub(crate) fn identity_headers(method: Method, keys: &str) -> usize {
     match method.edition() {
         Edition::Aead2022 => keys.matches(':').count(),
@@ -89,8 +92,8 @@ pub(crate) fn identity_headers(method: Method, keys: &str) -> usize {
     }
 }
 
-/// The most bytes that are added to a datagram, the target's address not counted: the
-/// IV, and the tags and paddings of the protocol.
+/// Returns the maximum number of bytes that ShadowsocksR adds to a datagram, without the target's
+/// address: the IV, and the tags and paddings of the protocol.
 fn overhead_of_ssr(hop: &SsrHop) -> usize {
     let protocol = match hop.protocol {
         kind if kind >= ProtocolKind::AuthChainA => adit_shadowsocksr::PACKET_TAIL,

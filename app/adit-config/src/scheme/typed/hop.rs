@@ -1,4 +1,4 @@
-//! Hops: what stands between a listener and the target.
+//! Hops: the servers between a listener and the target.
 
 use core::fmt::Write;
 use core::ops::RangeInclusive;
@@ -10,48 +10,48 @@ use adit_wire::Target;
 use crate::scheme::typed::{Carried, Datagrams, Login, Plugin, SshHop, SsrHop, UdpWay};
 use crate::text::Secret;
 
-/// A way to reach the next stage.
+/// A step towards the target.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Hop {
-    /// No server: straight from this machine.
+    /// No server: a direct connection from this machine.
     Direct,
-    /// Nothing is reached.
+    /// Refuses every request.
     Reject,
     /// A server.
     Server(ServerHop),
 }
 
-/// A server on the way.
+/// A server in a chain.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ServerHop {
     /// The server; its port is not 0.
     pub server: Target,
-    /// What is spoken with it.
+    /// The protocol.
     pub kind: HopKind,
-    /// Time to reach it and to be through its handshake.
+    /// Maximum time to connect to it and complete its handshake.
     pub dial: Duration,
-    /// What leads to it, if that is not a connection.
+    /// The carrier, or `None` for a TCP connection.
     pub carried: Option<Carried>,
 }
 
-/// What is spoken with a server.
+/// The protocol of a server.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HopKind {
     /// SOCKS5.
     Socks5 {
         /// User and password, both within RFC 1929's lengths.
         login: Option<Login>,
-        /// UDP may be asked for.
+        /// True if UDP may be requested.
         udp: bool,
     },
-    /// SOCKS4a; carries TCP alone.
+    /// SOCKS4a; carries TCP only.
     Socks4a {
         /// The user id; may be empty.
         user: String,
     },
-    /// HTTP CONNECT; carries TCP alone.
+    /// HTTP CONNECT; carries TCP only.
     Http {
-        /// User and password; the user holds no colon.
+        /// User and password; the user contains no colon.
         login: Option<Login>,
     },
     /// Shadowsocks.
@@ -59,28 +59,28 @@ pub enum HopKind {
         /// The method.
         method: Method,
         /// Password, or base64 key of the right length (2022 edition). With identity headers
-        /// (SIP023) several such keys joined by `:`, in the order they are passed, the user's
+        /// (SIP023), several such keys joined by `:`, in the order of the servers, the user's
         /// last.
         secret: Secret,
-        /// The way of datagrams.
+        /// The transport of datagrams.
         udp: UdpWay,
-        /// Longest wait for first bytes that can travel with the request.
+        /// Maximum wait for first bytes that can be sent with the request.
         first_wait: Duration,
-        /// First bytes travel with the SYN (TCP Fast Open), at the first hop.
+        /// True if the first bytes are sent in the SYN (TCP Fast Open); used at the first hop.
         fast_open: bool,
-        /// The program before the server.
+        /// The plugin.
         plugin: Option<Plugin>,
     },
     /// ShadowsocksR.
     ShadowsocksR(Box<SsrHop>),
     /// SSH.
     Ssh(Box<SshHop>),
-    /// Nothing: all goes to the target that the server's end has. There is always a carrier.
+    /// No protocol: everything is sent to the target that the remote end has. There is always a carrier.
     Far,
 }
 
 impl HopKind {
-    /// The program before the server.
+    /// Returns the plugin, if there is one.
     #[must_use]
     pub const fn plugin(&self) -> Option<&Plugin> {
         match self {
@@ -96,7 +96,7 @@ impl HopKind {
 }
 
 impl ServerHop {
-    /// The scheme it is written with, without its carrier.
+    /// Returns the scheme it is written with, without its carrier.
     #[must_use]
     pub const fn dialect(&self) -> &'static str {
         match (&self.kind, &self.carried) {
@@ -111,7 +111,7 @@ impl ServerHop {
         }
     }
 
-    /// `scheme://host:port`, for logs and errors.
+    /// Returns `scheme://host:port`, for logs and errors.
     #[must_use]
     pub fn name(&self) -> String {
         let dialect = self.dialect();
@@ -127,7 +127,7 @@ impl ServerHop {
         name
     }
 
-    /// The ports of the server: one, or a range of which each session takes one.
+    /// Returns the ports of the server: one, or a range of which each session uses one.
     #[must_use]
     pub const fn ports(&self) -> RangeInclusive<u16> {
         let first = self.server.port;
@@ -136,13 +136,13 @@ impl ServerHop {
 }
 
 impl Hop {
-    /// True if nothing is asked of it: its far end has a target of its own.
+    /// True if its remote end has the target, so that it cannot be asked for others.
     #[must_use]
     pub const fn is_far(&self) -> bool {
         matches!(self, Self::Server(server) if matches!(server.kind, HopKind::Far))
     }
 
-    /// What leads to it, if that is not a connection.
+    /// Returns the carrier, or `None` for a TCP connection.
     #[must_use]
     pub const fn carried(&self) -> Option<&Carried> {
         match self {
@@ -151,7 +151,7 @@ impl Hop {
         }
     }
 
-    /// True if UDP can pass. A hop that rejects stops nothing but what it is asked for.
+    /// True if UDP can pass. [`Hop::Reject`] counts as passing it: it refuses every request anyway.
     #[must_use]
     pub fn carries_udp(&self) -> bool {
         self.datagrams() != Datagrams::Stopped

@@ -1,4 +1,4 @@
-//! Listeners, whatever they speak.
+//! Listeners of all protocols.
 
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
@@ -11,36 +11,36 @@ use crate::scheme::typed::{
 };
 use crate::text::is_this_machine;
 
-/// One listener.
+/// A listener with its settings.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Listen {
-    /// Where.
+    /// The address.
     pub addr: ListenAddr,
-    /// What is spoken.
+    /// The protocol.
     pub kind: ListenKind,
-    /// Times and numbers.
+    /// Timeouts and maximum numbers.
     pub limits: Limits,
-    /// What may be reached.
+    /// The allowed destinations.
     pub access: Access,
-    /// Address family towards destinations.
+    /// Preferred address family towards destinations.
     pub prefer: Prefer,
-    /// What its clients come by, if that is not TCP and UDP as they are.
+    /// The carrier, or `None` for plain TCP and UDP.
     pub carried: Option<Carried>,
-    /// Whether connections come from a proxy of this machine that says who its clients are (PROXY
-    /// protocol, version 2).
+    /// True if connections come from a proxy on this machine that sends the addresses of its clients
+    /// (PROXY protocol, version 2).
     pub proxy_protocol: bool,
 }
 
 /// An address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenAddr {
-    /// The address or name; `None` means all addresses, IPv4 and IPv6.
+    /// The address or name. `None` means all addresses, IPv4 and IPv6.
     pub host: Option<Host>,
-    /// The port; 0 means any free one.
+    /// The port. 0 means any free port.
     pub port: u16,
 }
 
-/// What a listener speaks.
+/// The protocol of a listener.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ListenKind {
     /// SOCKS, HTTP or both.
@@ -49,16 +49,16 @@ pub enum ListenKind {
     Shadowsocks(SsServer),
     /// A ShadowsocksR server.
     ShadowsocksR(SsrServer),
-    /// An SSH server that gives streams.
+    /// An SSH server that opens streams to targets.
     Ssh(Box<SshServer>),
-    /// A fixed target.
+    /// A port that forwards to a fixed target.
     Forward(Forward),
-    /// Whatever the firewall turns this way.
+    /// Traffic that the firewall redirects.
     Transparent(Transparent),
 }
 
 impl ListenKind {
-    /// True if it takes datagrams of clients.
+    /// True if it accepts datagrams from clients.
     pub(crate) const fn offers_udp(&self) -> bool {
         match self {
             Self::Proxy(proxy) => proxy.udp,
@@ -70,7 +70,7 @@ impl ListenKind {
         }
     }
 
-    /// The program before the listener.
+    /// Returns the plugin, if there is one.
     #[must_use]
     pub const fn plugin(&self) -> Option<&Plugin> {
         match self {
@@ -84,97 +84,98 @@ impl ListenKind {
 /// A proxy listener.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Proxy {
-    /// SOCKS5 is spoken.
+    /// True if SOCKS5 is accepted.
     pub socks5: bool,
-    /// SOCKS4 and SOCKS4a are spoken; never with users.
+    /// True if SOCKS4 and SOCKS4a are accepted; never with users.
     pub socks4: bool,
-    /// HTTP is spoken.
+    /// True if HTTP is accepted.
     pub http: bool,
-    /// Who may use it; empty means everyone who reaches it. Names are unique.
+    /// The users, with unique names. Empty means everyone who can reach the listener.
     pub users: Vec<Login>,
-    /// UDP ASSOCIATE is offered.
+    /// True if UDP ASSOCIATE is offered.
     pub udp: bool,
-    /// BIND is offered.
+    /// True if BIND is offered.
     pub bind: bool,
-    /// Address told to clients for UDP; else that of their control connection.
+    /// The address to which clients should send UDP. `None` means that of their control connection.
     pub udp_advertise: Option<IpAddr>,
-    /// Fragments of SOCKS5 datagrams are put together.
+    /// True if fragments of SOCKS5 datagrams are reassembled.
     pub udp_reassembly: bool,
-    /// UDP from everyone reaches the client, not only from whom it has written to (SEC-E3).
+    /// True if UDP from any address reaches the client, not only from those it has contacted (SEC-E3).
     pub full_cone: bool,
-    /// Replies hold zeros instead of our outgoing address.
+    /// True if replies contain zeros instead of the server's outgoing address.
     pub hide_bind: bool,
-    /// HTTP errors name their cause.
+    /// True if HTTP errors report their cause.
     pub verbose_errors: bool,
 }
 
-/// A port that leads to one target.
+/// A port that forwards to one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forward {
-    /// TCP is forwarded.
+    /// True if TCP is forwarded. At least one of `tcp` and `udp` is true.
     pub tcp: bool,
-    /// UDP is forwarded; at least one of the two.
+    /// True if UDP is forwarded.
     pub udp: bool,
-    /// Where to; its port is not 0. `None` leaves it to the far end of the chain's last hop.
+    /// The target, whose port is not 0. `None` leaves it to the remote end of the chain's last hop.
     pub target: Option<Target>,
-    /// Longest wait for first bytes that can travel with the request (TCP).
+    /// Maximum wait for first bytes that can be sent with the request (TCP).
     pub first_wait: Duration,
 }
 
-/// A listener that takes what is meant for others (Linux). Its port is not 0.
+/// A listener for redirected traffic to other destinations (Linux). Its port is not 0.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Transparent {
-    /// How the firewall brings it.
+    /// The method of redirection.
     pub steering: Steering,
-    /// TCP is taken; always with [`Steering::Redirect`].
+    /// True if TCP is accepted; always with [`Steering::Redirect`].
     pub tcp: bool,
-    /// UDP is taken; never with [`Steering::Redirect`].
+    /// True if UDP is accepted; never with [`Steering::Redirect`].
     pub udp: bool,
-    /// UDP from everyone reaches the client, not only from whom it has written to (SEC-E3).
+    /// True if UDP from any address reaches the client, not only from those it has contacted (SEC-E3).
     pub full_cone: bool,
 }
 
-/// How a firewall turns traffic to a transparent listener.
+/// The method by which a firewall redirects traffic to a transparent listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Steering {
-    /// `REDIRECT`: the destination is rewritten, and the kernel remembers the first one.
+    /// `REDIRECT`: the destination is rewritten, and the kernel stores the original one.
     Redirect,
-    /// `TPROXY`: packets stay as they are.
+    /// `TPROXY`: packets stay unchanged.
     Tproxy,
 }
 
-/// Times and numbers of a listener. All times are longer than zero.
+/// Timeouts and maximum numbers of a listener. All timeouts are longer than zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// From accept to the complete request.
+    /// Maximum time from accepting a connection to its complete request.
     pub handshake: Duration,
-    /// To reach the destination.
+    /// Maximum time to connect to the destination.
     pub dial: Duration,
-    /// Without a byte in either direction.
+    /// Maximum time without data in either direction.
     pub idle: Duration,
-    /// The same, once one side has finished.
+    /// Like `idle`, once one side has finished sending.
     pub half_close_idle: Duration,
-    /// Without a packet of a UDP association.
+    /// Maximum time without a packet of a UDP association.
     pub udp_idle: Duration,
-    /// Connections at the same time, at least 1; `None` leaves it to the descriptor limit.
+    /// Maximum number of simultaneous connections, at least 1. `None` derives it from the descriptor limit.
     pub max_connections: Option<usize>,
 }
 
-/// What clients of a listener may reach.
+/// The destinations that clients of a listener may reach, in addition to public ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
-    /// Destinations that are not public (SEC-E2).
+    /// The allowed private destinations (SEC-E2).
     pub private: Private,
 }
 
 impl Listen {
-    /// The ports: one, or a range of which the plan makes a listener each.
+    /// Returns the ports: one, or a range that the plan splits into one listener per port.
     pub(crate) const fn ports(&self) -> RangeInclusive<u16> {
         let first = self.addr.port;
         first..=Carried::last_port(self.carried.as_ref(), first)
     }
 
-    /// The same on other ports; for forwarders over KCP, which alone have ranges.
+    /// Returns the same listener on other ports, or `None` unless it is a forwarder over KCP: only these
+    /// have ranges.
     pub(crate) fn on_ports(&self, ports: &RangeInclusive<u16>) -> Option<Self> {
         let (ListenKind::Forward(forward), Some(Carried::Kcp(kcp))) = (&self.kind, &self.carried)
         else {
@@ -199,7 +200,8 @@ impl Listen {
         })
     }
 
-    /// Whether a TCP and a UDP port are bound. UDP of a proxy has ports of its own.
+    /// Returns two flags: true if a TCP port, and true if a UDP port is bound. UDP of a proxy uses other
+    /// ports.
     pub(crate) const fn transports(&self) -> (bool, bool) {
         if self.carried.is_some() {
             return (false, true);
@@ -221,7 +223,7 @@ impl ListenAddr {
         self.host.as_ref().is_some_and(is_this_machine)
     }
 
-    /// The access rule: as written, else everything for loopback listeners without a key.
+    /// Returns the access rules: as configured, otherwise everything for loopback listeners without a key.
     pub(crate) fn access(&self, written: Option<Private>, keyless: bool) -> Access {
         let private = match written {
             Some(written) => written,

@@ -1,8 +1,8 @@
-//! Users with passwords, as SOCKS and HTTP have them.
+//! Users with passwords, as in SOCKS and HTTP.
 
 use crate::text::Secret;
 
-/// A user and the password.
+/// A user with a password.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Login {
     /// The user; not empty.

@@ -1,4 +1,4 @@
-//! What an endpoint becomes: a listener or a hop, typed and complete.
+//! The typed result of an endpoint: a complete listener or hop.
 
 mod carried;
 mod datagrams;

@@ -1,4 +1,4 @@
-//! What only Shadowsocks has: users, relays, plugins, and the ways of its datagrams.
+//! Types of Shadowsocks: servers, users, relays and plugins.
 
 use core::fmt;
 use std::path::PathBuf;
@@ -14,47 +14,46 @@ use crate::text::Secret;
 pub struct SsServer {
     /// The method.
     pub method: Method,
-    /// Whom it serves.
+    /// The keys, and what the server does with their connections.
     pub role: SsRole,
-    /// TCP is served.
+    /// True if TCP is served. At least one of `tcp` and `udp` is true.
     pub tcp: bool,
-    /// UDP is served; at least one of the two.
+    /// True if UDP is served.
     pub udp: bool,
-    /// What connections without the key see.
+    /// The reaction to connections without the key.
     pub reject: RejectPolicy,
-    /// What requests from before the start see.
+    /// The treatment of requests from before the start.
     pub restart: Restart,
-    /// First bytes may come with the SYN of a connection (TCP Fast Open).
+    /// True if first bytes are accepted in the SYN of a connection (TCP Fast Open).
     pub fast_open: bool,
-    /// The program between the network and this server; what it carries is served.
+    /// The plugin between the network and this server.
     pub plugin: Option<Plugin>,
-    /// Where the salt filter of the AEAD edition, or of the IVs of a legacy method, is kept over
+    /// The file that keeps the filter of salts (AEAD edition) or IVs (legacy methods) across
     /// restarts (SEC-R4). `None` with the other editions.
     pub state: Option<PathBuf>,
 }
 
-/// Whom a Shadowsocks server serves.
+/// The role of a Shadowsocks server, with its keys.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SsRole {
-    /// Everyone with this password, or base64 key of the method's length (2022 edition).
+    /// Serves everyone with this password, or base64 key of the method's length (2022 edition).
     Single(Secret),
-    /// Several, each with a key of their own.
+    /// Serves several users, each with a separate key.
     Users {
-        /// The server's own key, base64 of the method's length: users are told apart by identity
+        /// The server's own key, base64 of the method's length: users are identified by identity
         /// headers (SIP023). `None` with the AEAD edition, where each password has to be tried.
         identity: Option<Secret>,
-        /// At least one, at most [`MAX_USERS`](crate::MAX_USERS). Names and keys are unique, and
-        /// no key is the identity.
+        /// The users, at least one and at most [`MAX_USERS`](crate::MAX_USERS). Names and keys are
+        /// unique, and no key is the identity.
         users: Vec<SsUser>,
-        /// The file they came from, to be read again with [`read_users`](crate::read_users).
+        /// The file they came from. [`read_users`](crate::read_users) reads it again.
         file: Option<PathBuf>,
     },
-    /// Nobody: connections go on to other servers, chosen by their identity header (SIP023).
+    /// Relays connections to other servers, chosen by their identity header (SIP023).
     Relay {
         /// The relay's own key, base64 of the method's length.
         identity: Secret,
-        /// At least one. Keys are unique, names too where there are any, and no key is the
-        /// identity.
+        /// The servers, at least one. Keys are unique, as are names, and no key is the identity.
         next: Vec<RelayNext>,
     },
 }
@@ -62,7 +61,7 @@ pub enum SsRole {
 /// A user of a Shadowsocks server.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SsUser {
-    /// 1 to 255 bytes without control characters.
+    /// The name: 1 to 255 bytes without control characters.
     pub name: String,
     /// Password, or base64 key of the method's length (2022 edition).
     pub secret: Secret,
@@ -75,19 +74,19 @@ pub struct RelayNext {
     pub name: Option<String>,
     /// The server; its port is not 0.
     pub server: Target,
-    /// The key that an identity header names for this way, base64 of the method's length.
+    /// The key by which an identity header selects this server, base64 of the method's length.
     pub secret: Secret,
 }
 
-/// A program that carries the bytes of a server or a hop in a disguise (SIP003).
+/// A program that disguises the traffic of a server or a hop (SIP003).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Plugin {
     /// The program: a path, or a name that is looked up; not empty.
     pub program: String,
-    /// What it finds in `SS_PLUGIN_OPTIONS`, with the escapes it was written with; may be empty.
-    /// They can hold secrets, and `Debug` does not show them.
+    /// The value of `SS_PLUGIN_OPTIONS`, with its escapes as written; may be empty. It can contain
+    /// secrets, and `Debug` does not show it.
     pub options: String,
-    /// What goes through it; the rest goes around it.
+    /// The transports that go through it; the others bypass it.
     pub mode: PluginMode,
 }
 

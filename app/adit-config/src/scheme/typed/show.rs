@@ -18,7 +18,7 @@ impl fmt::Display for ListenAddr {
 }
 
 impl Listen {
-    /// The scheme it is written with.
+    /// Returns the scheme it is written with, without its carrier.
     #[must_use]
     pub const fn scheme(&self) -> &'static str {
         match &self.kind {

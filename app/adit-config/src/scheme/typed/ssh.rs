@@ -1,4 +1,4 @@
-//! What only SSH has: who logs in and how, which host keys are believed, which algorithms.
+//! Types of SSH: logins, trusted host keys and algorithms.
 
 use core::time::Duration;
 use std::path::PathBuf;
@@ -15,50 +15,50 @@ pub struct SshHop {
     pub user: String,
     /// The password.
     pub password: Option<Secret>,
-    /// Keys that are offered, in this order.
+    /// The keys to offer, in this order.
     pub keys: Vec<SshKey>,
-    /// The socket of the agent that is asked for more.
+    /// The socket of an agent with more keys.
     pub agent: Option<PathBuf>,
-    /// Which host keys are believed.
+    /// The trusted host keys.
     pub trust: HostTrust,
-    /// What is offered in the key exchange.
+    /// The algorithms to offer in the key exchange.
     pub offer: SshOffer,
-    /// Silence after which the server is asked whether it is there.
+    /// Silence after which a keepalive request is sent to the server.
     pub keepalive: Duration,
-    /// Connections that are kept, at least 1; streams take turns.
+    /// Number of connections kept open, at least 1; streams are distributed over them in turn.
     pub sessions: usize,
-    /// UDP goes in streams, to a server that knows them (adit's).
+    /// True if UDP is sent in streams, which requires adit as the server.
     pub udp: bool,
 }
 
-/// A private key, as its file has it.
+/// A private key as its file contains it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SshKey {
-    /// Where it stands, for messages.
+    /// The path of the file, for messages.
     pub file: String,
-    /// The file; it can be read with the passphrase.
+    /// The content of the file, which the passphrase decrypts.
     pub text: Secret,
-    /// What the file is encrypted with.
+    /// The passphrase of the file.
     pub passphrase: Option<Secret>,
-    /// The certificate of `FILE-cert.pub`.
+    /// The certificate from `FILE-cert.pub`.
     pub certificate: Option<String>,
 }
 
-/// Which host keys are believed.
+/// The trusted host keys.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HostTrust {
-    /// Those with one of these fingerprints, `SHA256:` and base64; at least one.
+    /// Keys with one of these fingerprints, `SHA256:` and base64; at least one.
     Pinned(Vec<String>),
-    /// Those of files of known hosts, read whenever a connection is made.
+    /// Keys in files of known hosts, which are read for every connection.
     Known {
-        /// The files; a new host goes into the first.
+        /// The files. New hosts are added to the first one.
         files: Vec<PathBuf>,
-        /// A host that is not known is taken, and noted down.
+        /// True if the key of an unknown host is accepted and stored.
         accept_new: bool,
     },
 }
 
-/// What is offered in a key exchange. An empty list is what this machine is best at.
+/// The algorithms to offer in a key exchange. An empty list means the default for this machine.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct SshOffer {
     /// Key exchanges.
@@ -67,23 +67,23 @@ pub struct SshOffer {
     pub cipher: Vec<Cipher>,
     /// MACs.
     pub mac: Vec<Mac>,
-    /// Deflate, once the user is known.
+    /// True for Deflate, once the user is authenticated.
     pub compression: bool,
 }
 
-/// An SSH server that gives streams to targets alone.
+/// An SSH server for streams to targets only.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SshServer {
-    /// The one name that keys let in; `None` is every name.
+    /// The user name accepted with keys; `None` accepts every name.
     pub user: Option<String>,
-    /// Who gets in by password.
+    /// The users with passwords.
     pub users: Vec<Login>,
-    /// Whose keys let in, read at every login. There is this or a user.
+    /// The file of authorized keys, read at every login. There is this or a user.
     pub authorized_keys: Option<PathBuf>,
-    /// The host key; made if it is not there.
+    /// The file of the host key, which is created if it does not exist.
     pub host_key: PathBuf,
-    /// What is offered in the key exchange.
+    /// The algorithms to offer in the key exchange.
     pub offer: SshOffer,
-    /// Silence after which a client is asked whether it is there.
+    /// Silence after which a keepalive request is sent to a client.
     pub keepalive: Duration,
 }

@@ -1,4 +1,4 @@
-//! What only ShadowsocksR has: protocol, obfs, and where strangers are taken.
+//! Types of ShadowsocksR: protocol, obfs, and the treatment of other clients.
 
 use core::time::Duration;
 
@@ -14,29 +14,29 @@ use crate::text::Secret;
 pub struct SsrServer {
     /// The cipher.
     pub method: StreamKind,
-    /// The password of the port; not empty where the protocol or the obfs derives from it.
+    /// The password of the port; not empty if the protocol or the obfs derives keys from it.
     pub password: Secret,
-    /// The protocol, and whether clients without it are served as ones of `origin`.
+    /// The protocol, with a flag that is true if clients without it are served as clients of `origin`.
     pub protocol: Protocol,
-    /// The users, as [`ServerParam`](adit_shadowsocksr::ServerParam) reads them.
+    /// The users, in the format of [`ServerParam`](adit_shadowsocksr::ServerParam).
     pub protocol_param: Secret,
     /// The obfs.
     pub obfs: ObfsKind,
-    /// What becomes of clients without it.
+    /// The treatment of clients without the obfs.
     pub strangers: Strangers,
     /// Hosts to accept, or a time window.
     pub obfs_param: ObfsParam,
-    /// TCP is served.
+    /// True if TCP is served. At least one of `tcp` and `udp` is true.
     pub tcp: bool,
-    /// UDP is served; at least one of the two.
+    /// True if UDP is served.
     pub udp: bool,
-    /// What connections see that are not accepted and fit no rule of `redirect`.
+    /// The reaction to connections that are not accepted and match no rule of `redirect`.
     pub reject: RejectPolicy,
-    /// Where connections are taken that are not accepted; the first rule that fits.
+    /// Rules that forward connections that are not accepted. The first one that matches is used.
     pub redirect: Vec<Redirect>,
-    /// First bytes of a connection may come with the SYN (TCP Fast Open).
+    /// True if first bytes are accepted in the SYN of a connection (TCP Fast Open).
     pub fast_open: bool,
-    /// The program before it.
+    /// The plugin.
     pub plugin: Option<Plugin>,
 }
 
@@ -45,22 +45,22 @@ pub struct SsrServer {
 pub struct SsrHop {
     /// The cipher.
     pub method: StreamKind,
-    /// The password of the port; not empty where the protocol or the obfs derives from it.
+    /// The password of the port; not empty if the protocol or the obfs derives keys from it.
     pub password: Secret,
     /// The protocol.
     pub protocol: ProtocolKind,
-    /// The user, as [`ClientParam`](adit_shadowsocksr::ClientParam) reads it.
+    /// The user, in the format of [`ClientParam`](adit_shadowsocksr::ClientParam).
     pub protocol_param: Secret,
     /// The obfs.
     pub obfs: ObfsKind,
-    /// Hosts to name, and for HTTP the text of the head.
+    /// Host names to send, and for HTTP the text of the head.
     pub obfs_param: ObfsParam,
-    /// The way of datagrams.
+    /// The transport of datagrams.
     pub udp: UdpWay,
-    /// Longest wait for first bytes that can travel with the request.
+    /// Maximum wait for first bytes that can be sent with the request.
     pub first_wait: Duration,
-    /// First bytes travel with the SYN (TCP Fast Open), at the first hop.
+    /// True if the first bytes are sent in the SYN (TCP Fast Open); used at the first hop.
     pub fast_open: bool,
-    /// The program before the server.
+    /// The plugin.
     pub plugin: Option<Plugin>,
 }
