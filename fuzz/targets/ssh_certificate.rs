@@ -8,17 +8,17 @@ use adit_ssh_proto::key::{AnyKey, CertCheck, CertError, PublicKey};
 use libfuzzer_sys::fuzz_target;
 
 /// The authority of the corpus; its private half was thrown away.
-const AUTHORITY: &str = include_str!("../../vectors/ssh/keys/ca.pub");
+const AUTHORITY: &str = include_str!("../../proto/adit-ssh-proto/vectors/ssh/keys/ca.pub");
 /// What it signed, for alice.
 const GENUINE: [&str; 8] = [
-    include_str!("../../vectors/ssh/keys/user-cert.pub"),
-    include_str!("../../vectors/ssh/keys/user_rsa-cert.pub"),
-    include_str!("../../vectors/ssh/keys/user_p256-cert.pub"),
-    include_str!("../../vectors/ssh/keys/user_p384-cert.pub"),
-    include_str!("../../vectors/ssh/keys/user_p521-cert.pub"),
-    include_str!("../../vectors/ssh/keys/verify-cert.pub"),
-    include_str!("../../vectors/ssh/keys/extension-cert.pub"),
-    include_str!("../../vectors/ssh/keys/window-cert.pub"),
+    include_str!("../../proto/adit-ssh-proto/vectors/ssh/keys/user-cert.pub"),
+    include_str!("../../proto/adit-ssh-proto/vectors/ssh/keys/user_rsa-cert.pub"),
+    include_str!("../../proto/adit-ssh-proto/vectors/ssh/keys/user_p256-cert.pub"),
+    include_str!("../../proto/adit-ssh-proto/vectors/ssh/keys/user_p384-cert.pub"),
+    include_str!("../../proto/adit-ssh-proto/vectors/ssh/keys/user_p521-cert.pub"),
+    include_str!("../../proto/adit-ssh-proto/vectors/ssh/keys/verify-cert.pub"),
+    include_str!("../../proto/adit-ssh-proto/vectors/ssh/keys/extension-cert.pub"),
+    include_str!("../../proto/adit-ssh-proto/vectors/ssh/keys/window-cert.pub"),
 ];
 
 fuzz_target!(|input: &[u8]| {

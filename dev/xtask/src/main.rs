@@ -6,6 +6,7 @@
 mod fuzz;
 mod graph;
 mod install;
+mod packages;
 mod release;
 mod run;
 mod steps;

@@ -9,7 +9,7 @@ use crate::install::{self, Scope};
 use crate::run::{Run, find_program, root};
 use crate::steps::Steps;
 use crate::suite::{self, Passed};
-use crate::{fuzz, release, supply, tidy};
+use crate::{fuzz, packages, release, supply, tidy};
 
 /// Tests at the same time: those of the binary mostly wait for other processes. On two processors
 /// they need 478 s by four and 322 s by eight.
@@ -109,6 +109,7 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
     });
     steps.step("tidy", tidy::check);
     steps.step("licences", supply::check);
+    steps.step("packages", packages::check);
     if wish.scope == Scope::All {
         steps.step("cargo-deny", deny);
     }

@@ -226,7 +226,7 @@ mod tests {
     /// As golang/snappy writes them, one flush for each write.
     #[test]
     fn golden_streams() {
-        let text = include_str!("../../../vectors/kcptun/kcptun.json");
+        let text = include_str!("../vectors/kcptun.json");
         let all: serde_json::Value = serde_json::from_str(text).unwrap();
         let hex = |value: &serde_json::Value| -> Vec<u8> {
             let text = value.as_str().unwrap();

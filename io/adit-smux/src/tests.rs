@@ -117,7 +117,7 @@ async fn more_than_every_buffer_goes_over_kcp() {
 #[tokio::test]
 async fn a_golden_packet_of_kcptun_opens_a_stream() {
     use adit_crypto::packet::{Check, PacketKey, PacketKind};
-    let text = include_str!("../../../vectors/kcptun/kcptun.json");
+    let text = include_str!("../vectors/kcptun.json");
     let all: serde_json::Value = serde_json::from_str(text).unwrap();
     let packet = all["kcptun_stack"]["wire_packet"].as_str().unwrap();
     let packet: Vec<u8> = (0..packet.len())

@@ -10,10 +10,10 @@ use crate::{AeadKey, AeadKind, CryptoError, TAG_LEN};
 
 pub(crate) fn vectors(name: &str) -> Value {
     let text = match name {
-        "kdf" => include_str!("../../../vectors/shadowsocks/kdf.json"),
-        "kcpcrypt" => include_str!("../../../vectors/kcpcrypt/kcpcrypt.json"),
-        "ciphers" => include_str!("../../../vectors/streams/ciphers.json"),
-        _ => include_str!("../../../vectors/shadowsocks/primitives.json"),
+        "kdf" => include_str!("../vectors/shadowsocks/kdf.json"),
+        "kcpcrypt" => include_str!("../vectors/kcpcrypt/kcpcrypt.json"),
+        "ciphers" => include_str!("../vectors/streams/ciphers.json"),
+        _ => include_str!("../vectors/shadowsocks/primitives.json"),
     };
     serde_json::from_str(text).unwrap()
 }

@@ -97,7 +97,7 @@ impl Case {
 }
 
 fn cases(kinds: &[ObfsKind]) -> Vec<Case> {
-    let all: Value = serde_json::from_str(include_str!("../../../vectors/obfs/obfs.json")).unwrap();
+    let all: Value = serde_json::from_str(include_str!("../vectors/obfs.json")).unwrap();
     let cases = all.as_array().unwrap().iter().map(|value| Case {
         kind: text(&value["name"]).parse().unwrap(),
         value: value.clone(),
@@ -249,7 +249,7 @@ fn ticket_auth() {
 }
 
 fn go_quiet_vectors() -> Value {
-    serde_json::from_str(include_str!("../../../vectors/obfs/go_quiet.json")).unwrap()
+    serde_json::from_str(include_str!("../vectors/go_quiet.json")).unwrap()
 }
 
 fn quiet_server(key: &str, now: u64) -> ServerHandshake {

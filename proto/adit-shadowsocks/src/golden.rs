@@ -11,7 +11,7 @@ use crate::{Key, KeyChain, Users};
 
 macro_rules! file {
     ($name:literal) => {
-        include_str!(concat!("../../../vectors/shadowsocks/", $name, ".json"))
+        include_str!(concat!("../vectors/", $name, ".json"))
     };
 }
 

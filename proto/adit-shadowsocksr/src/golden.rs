@@ -11,7 +11,7 @@ use crate::{Client, ClientParam, ProtocolKind, ReplayStore, Server, ServerParam}
 
 macro_rules! file {
     ($name:literal) => {
-        include_str!(concat!("../../../vectors/shadowsocksr/", $name, ".json"))
+        include_str!(concat!("../vectors/", $name, ".json"))
     };
 }
 

@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 const LIMIT: usize = 10_000;
 
 fn certificate(name: &str) -> CertificateDer<'static> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/tls");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/tls");
     CertificateDer::from_pem_file(folder.join(name)).unwrap()
 }
 
@@ -28,7 +28,7 @@ fn trusting() -> Fetcher {
 
 /// Answers every request with these bytes.
 async fn server(with: &str, answer: String) -> SocketAddr {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/tls");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/tls");
     let key = PrivateKeyDer::from_pem_file(folder.join("server.key")).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(provider)

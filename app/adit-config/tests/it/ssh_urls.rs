@@ -16,7 +16,8 @@ const NEAR: &str = "mixed://127.0.0.1:1080";
 const PIN: &str = "SHA256:2nbE5lzxtTLcdVH4yLTnkDwU2dLY6SGlqsW0lG3ePbs";
 
 fn vector(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/ssh/keys");
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto/adit-ssh-proto/vectors/ssh/keys");
     std::fs::read_to_string(folder.join(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
 }
 

@@ -5,6 +5,7 @@
 //!   where it may, nothing is unbounded, no machine's paths ([`text`]);
 //! * modules of a crate lead in no large circle ([`circles`]);
 //! * ARCHITECTURE.md lists where `unsafe` stands ([`unsafe_list`]);
+//! * the README of a library is its documentation ([`readme`]);
 //! * what the page of promises names as proof is there ([`promises`]);
 //! * files stay small ([`sizes`]).
 
@@ -13,6 +14,7 @@ mod circles;
 mod code;
 mod paths;
 mod promises;
+mod readme;
 mod sizes;
 mod source;
 mod text;
@@ -29,6 +31,7 @@ pub(crate) fn check() -> Result<String> {
     let graph = Graph::load()?;
     if std::env::var_os("ADIT_BLESS").is_some() {
         unsafe_list::write(&root(), &sources(&root())?)?;
+        readme::write(&root(), &sources(&root())?)?;
     }
     let sources = sources(&root())?;
     let mut faults = arrows::faults(&graph.rings, &graph.arrows);
@@ -36,6 +39,7 @@ pub(crate) fn check() -> Result<String> {
     faults.extend(promises::faults(&sources));
     faults.extend(circles::faults(&sources));
     faults.extend(unsafe_list::faults(&sources));
+    faults.extend(readme::faults(&sources));
     let sizes = sizes::Sizes::of(&sources);
     faults.extend(sizes.faults());
     ensure!(faults.is_empty(), "{}", faults.join("\n"));

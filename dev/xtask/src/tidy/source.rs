@@ -43,9 +43,9 @@ fn is_foreign(path: &str) -> bool {
         "fuzz/corpus",
         "fuzz/artifacts",
         "fuzz/target",
-        "vectors",
     ]
     .contains(&path)
+        || path.ends_with("/vectors")
 }
 
 fn is_source(path: &Path) -> bool {

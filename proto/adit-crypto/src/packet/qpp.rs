@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn golden_streams_in_pieces() {
-        let file = include_str!("../../../../vectors/qpp/qpp.json");
+        let file = include_str!("../../vectors/qpp/qpp.json");
         let cases: serde_json::Value = serde_json::from_str(file).unwrap();
         for case in cases.as_array().unwrap() {
             let key = case["key"].as_str().unwrap().as_bytes();

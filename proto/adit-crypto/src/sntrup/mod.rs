@@ -226,7 +226,7 @@ mod tests {
     macro_rules! known {
         ($file:literal) => {
             hex(&serde_json::Value::from(
-                include_str!(concat!("../../../../vectors/ssh/sntrup761/", $file)).trim(),
+                include_str!(concat!("../../vectors/sntrup761/", $file)).trim(),
             ))
         };
     }

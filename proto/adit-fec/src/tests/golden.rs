@@ -7,7 +7,7 @@ use super::{decoder, drain, encoder, hex, recovered, seal};
 use crate::{Code, HEADER, Level, Matrix, Packet, packet::Numbers, put_oob};
 
 fn vectors(section: &str) -> Value {
-    let text = include_str!("../../../../vectors/fec/kcp-go.json");
+    let text = include_str!("../../vectors/kcp-go.json");
     let all: Value = serde_json::from_str(text).unwrap();
     all[section].clone()
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// The golden file.
 pub(crate) fn vectors() -> Value {
-    let text = include_str!("../../../../vectors/kcp/arq.json");
+    let text = include_str!("../../vectors/arq.json");
     serde_json::from_str(text).unwrap()
 }
 

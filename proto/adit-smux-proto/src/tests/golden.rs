@@ -6,7 +6,7 @@ use super::{START, frame, output, session};
 use crate::{Config, Role, Session, StreamId, Version};
 
 fn vectors() -> Value {
-    serde_json::from_str(include_str!("../../../../vectors/smux/smux.json")).unwrap()
+    serde_json::from_str(include_str!("../../vectors/smux.json")).unwrap()
 }
 
 fn hex(text: &Value) -> Vec<u8> {

@@ -88,7 +88,7 @@ mod tests {
 
     /// Two keys of one kind, and RSA.
     fn host() -> KeySet {
-        let rsa = include_str!("../../../../vectors/ssh/keys/rsa2048");
+        let rsa = include_str!("../../vectors/ssh/keys/rsa2048");
         let rsa = PrivateKey::read(rsa, None).unwrap();
         KeySet::from(vec![ed25519(1), ed25519(2), rsa])
     }

@@ -21,12 +21,12 @@ use recording::{Recording, Turn};
 
 /// The recordings, in the order of the plans.
 const RECORDINGS: [&str; 6] = [
-    include_str!("../../../../vectors/ssh-sessions/client-gcm.txt"),
-    include_str!("../../../../vectors/ssh-sessions/client-chacha.txt"),
-    include_str!("../../../../vectors/ssh-sessions/client-ctr-umac.txt"),
-    include_str!("../../../../vectors/ssh-sessions/server-gcm.txt"),
-    include_str!("../../../../vectors/ssh-sessions/server-chacha.txt"),
-    include_str!("../../../../vectors/ssh-sessions/server-ctr-umac.txt"),
+    include_str!("../../vectors/ssh-sessions/client-gcm.txt"),
+    include_str!("../../vectors/ssh-sessions/client-chacha.txt"),
+    include_str!("../../vectors/ssh-sessions/client-ctr-umac.txt"),
+    include_str!("../../vectors/ssh-sessions/server-gcm.txt"),
+    include_str!("../../vectors/ssh-sessions/server-chacha.txt"),
+    include_str!("../../vectors/ssh-sessions/server-ctr-umac.txt"),
 ];
 
 fn each() -> impl Iterator<Item = (Plan, Recording)> {

@@ -30,7 +30,7 @@ pub(crate) const HALF: usize = 2500;
 pub(crate) const STATUS: u32 = 7;
 
 /// The key of both of our roles.
-pub(crate) const KEY: &str = include_str!("../../../../vectors/ssh/keys/ed25519");
+pub(crate) const KEY: &str = include_str!("../../vectors/ssh/keys/ed25519");
 
 /// The text that goes there and back.
 pub(crate) fn text() -> Vec<u8> {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::Level;
 
 pub(crate) fn vectors() -> Value {
-    serde_json::from_str(include_str!("../../../../vectors/umac/umac.json")).unwrap()
+    serde_json::from_str(include_str!("../../vectors/umac.json")).unwrap()
 }
 
 pub(crate) fn hex(value: &Value) -> Vec<u8> {

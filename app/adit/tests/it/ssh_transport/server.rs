@@ -32,7 +32,8 @@ impl Host {
     fn new() -> Self {
         let folder = Folder::new("ssh-host").unwrap();
         openssh::keygen(folder.path(), "id").unwrap();
-        let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/ssh/keys");
+        let vectors = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../proto/adit-ssh-proto/vectors/ssh/keys");
         let read = |name: &str| {
             let text = fs::read_to_string(vectors.join(name)).unwrap();
             let key = PrivateKey::read(&text, None).unwrap();

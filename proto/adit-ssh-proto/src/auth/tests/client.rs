@@ -39,7 +39,7 @@ fn asked(step: ClientStep) -> ClientAsk {
 }
 
 fn rsa() -> AnyKey {
-    let line = include_str!("../../../../../vectors/ssh/keys/rsa2048.pub");
+    let line = include_str!("../../../vectors/ssh/keys/rsa2048.pub");
     AnyKey::Plain(crate::key::PublicKey::from_line(line).unwrap().0)
 }
 

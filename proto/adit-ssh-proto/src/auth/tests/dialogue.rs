@@ -154,7 +154,7 @@ fn plain(text: &str) -> CertifiedKey {
 
 macro_rules! vector {
     ($name:literal) => {
-        include_str!(concat!("../../../../../vectors/ssh/keys/", $name))
+        include_str!(concat!("../../../vectors/ssh/keys/", $name))
     };
 }
 

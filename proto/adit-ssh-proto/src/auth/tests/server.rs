@@ -419,8 +419,8 @@ fn algorithms_that_are_not_taken() {
 /// The possession of a certificate's key is checked here, the authority by whom is asked.
 #[test]
 fn certificates_are_possessed_by_a_signature() {
-    let text = include_str!("../../../../../vectors/ssh/keys/ed25519");
-    let line = include_str!("../../../../../vectors/ssh/keys/user-cert.pub");
+    let text = include_str!("../../../vectors/ssh/keys/ed25519");
+    let line = include_str!("../../../vectors/ssh/keys/user-cert.pub");
     let holder = PrivateKey::read(text, None).unwrap();
     let certificate = Certificate::from_line(line).unwrap().0;
     let name = KeyAlgorithm::Ed25519Cert.name();

@@ -147,8 +147,8 @@ fn hosts_with_certificates() {
 #[test]
 fn keys_of_a_host_and_whose_lines_they_are() {
     let (one, two) = (
-        include_str!("../../../../../vectors/ssh/keys/ed25519.pub").trim_end(),
-        include_str!("../../../../../vectors/ssh/keys/ecdsa256.pub").trim_end(),
+        include_str!("../../../vectors/ssh/keys/ed25519.pub").trim_end(),
+        include_str!("../../../vectors/ssh/keys/ecdsa256.pub").trim_end(),
     );
     let name = host("h", 2222);
     let hashed = name.line(any(two).key(), Some([7; 20]));

@@ -8,7 +8,7 @@ use super::*;
 
 macro_rules! vector {
     ($name:literal) => {
-        include_str!(concat!("../../../../../vectors/ssh/keys/", $name))
+        include_str!(concat!("../../../vectors/ssh/keys/", $name))
     };
 }
 pub(super) use vector;

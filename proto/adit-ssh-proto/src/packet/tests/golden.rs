@@ -7,7 +7,7 @@ use crate::algorithm::{Machine, Preferred};
 use crate::packet::cover::Cover;
 
 fn vectors() -> Value {
-    serde_json::from_str(include_str!("../../../../../vectors/ssh/packets.json")).unwrap()
+    serde_json::from_str(include_str!("../../../vectors/ssh/packets.json")).unwrap()
 }
 
 fn hex(value: &Value) -> Vec<u8> {

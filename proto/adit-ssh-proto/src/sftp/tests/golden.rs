@@ -3,7 +3,7 @@
 use crate::sftp::*;
 
 fn frames(side: &str) -> Vec<Vec<u8>> {
-    let text = include_str!("../../../../../vectors/sftp/sftp.json");
+    let text = include_str!("../../../vectors/sftp/sftp.json");
     let all: serde_json::Value = serde_json::from_str(text).unwrap();
     let lines = all[side].as_array().unwrap();
     let hex: String = lines.iter().map(|line| line.as_str().unwrap()).collect();

@@ -19,7 +19,7 @@ pub(super) fn settings() -> Config {
 }
 
 pub(super) fn host_key() -> Arc<dyn Signer> {
-    let key = include_str!("../../../../../vectors/ssh/keys/ed25519");
+    let key = include_str!("../../../vectors/ssh/keys/ed25519");
     let key = PrivateKey::read(key, None).unwrap();
     Arc::new(KeySet::new(vec![CertifiedKey::new(key, None).unwrap()]))
 }

@@ -10,7 +10,7 @@ use crate::key::{Certificate, CertifiedKey, KeySet, PrivateKey, Signer};
 
 macro_rules! vector {
     ($name:literal) => {
-        include_str!(concat!("../../../../../vectors/ssh/keys/", $name))
+        include_str!(concat!("../../../vectors/ssh/keys/", $name))
     };
 }
 

@@ -15,7 +15,7 @@ fn another_key() -> Arc<dyn Signer> {
 }
 
 fn rsa_key() -> Arc<dyn Signer> {
-    let key = include_str!("../../../../../vectors/ssh/keys/rsa2048");
+    let key = include_str!("../../../vectors/ssh/keys/rsa2048");
     Arc::new(PrivateKey::read(key, None).unwrap())
 }
 

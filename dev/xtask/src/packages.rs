@@ -1,0 +1,156 @@
+//! `cargo package` for every library, so that each can be published as it is in the tree.
+//!
+//! The packages are not compiled: what they hold is compared with what they need. Manifests are complete,
+//! dependencies have versions, and no file reaches out of its package.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::run::{Run, root};
+
+/// Makes the packages of all libraries, and looks at their manifests and at the paths in their sources.
+pub(crate) fn check() -> Result<String> {
+    let libraries = libraries()?;
+    let mut faults = Vec::new();
+    for folder in &libraries {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml"))?;
+        faults.extend(manifest_faults(folder, &manifest));
+        faults.extend(reaching_out(folder)?);
+    }
+    ensure!(faults.is_empty(), "{}", faults.join("\n"));
+    let mut args = vec!["package", "--no-verify", "--allow-dirty", "--offline"];
+    let names: Vec<String> = libraries.iter().map(|folder| name_of(folder)).collect();
+    for name in &names {
+        args.extend(["--package", name]);
+    }
+    Run::cargo(args).quiet("packages")?;
+    Ok(format!("{} packages", libraries.len()))
+}
+
+/// The folders of the libraries: all of `proto` and `io`, and what of `app` they can be used with.
+fn libraries() -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for ring in ["proto", "io", "app"] {
+        for entry in fs::read_dir(root().join(ring)).context(ring)? {
+            let folder = entry?.path();
+            if folder.join("src/lib.rs").is_file() {
+                found.push(folder);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn name_of(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// What a published manifest needs and this one lacks.
+fn manifest_faults(folder: &Path, manifest: &str) -> Vec<String> {
+    let is_app = folder.parent().is_some_and(|ring| ring.ends_with("app"));
+    let needed: &[&str] = match is_app {
+        true => &["description", "license"],
+        false => &[
+            "description",
+            "license",
+            "keywords",
+            "categories",
+            "documentation",
+            "readme",
+        ],
+    };
+    let missing = needed
+        .iter()
+        .filter(|key| !manifest.lines().any(|line| line.starts_with(**key)));
+    missing
+        .map(|key| format!("{}/Cargo.toml: no `{key}`", name_of(folder)))
+        .collect()
+}
+
+/// The files that include one outside their package: a package with them does not build.
+fn reaching_out(folder: &Path) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    let mut folders = vec![
+        folder.join("src"),
+        folder.join("examples"),
+        folder.join("benches"),
+    ];
+    while let Some(inside) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&inside) else {
+            continue;
+        };
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let text = fs::read_to_string(&path)?;
+                let below = inside.strip_prefix(folder).unwrap_or(&inside);
+                for include in includes(&text).filter(|include| leaves(below, include)) {
+                    faults.push(format!(
+                        "{}: {include} is not in its package",
+                        path.display()
+                    ));
+                }
+            }
+        }
+    }
+    Ok(faults)
+}
+
+/// The literal starts of paths in `include_str!` and `include_bytes!`.
+fn includes(text: &str) -> impl Iterator<Item = &str> {
+    let calls = text.match_indices("include_").filter_map(|(at, _)| {
+        let call = text.get(at..)?;
+        ["include_str!(", "include_bytes!("]
+            .iter()
+            .find_map(|name| call.strip_prefix(name))
+    });
+    calls.filter_map(|call| {
+        let call = call.strip_prefix("concat!(").unwrap_or(call).trim_start();
+        Some(call.strip_prefix('"')?.split_once('"')?.0)
+    })
+}
+
+/// True if a path, seen from a folder of the package, leads out of it.
+fn leaves(below: &Path, include: &str) -> bool {
+    let mut depth = below.components().count();
+    for part in Path::new(include).components() {
+        match part {
+            Component::ParentDir if depth == 0 => return true,
+            Component::ParentDir => depth -= 1,
+            Component::Normal(_) => depth += 1,
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_out_of_a_package_are_found() {
+        let text = "include_str!(\"../../x.json\"), include_bytes!(concat!(\"../y/\", $z))";
+        assert_eq!(
+            includes(text).collect::<Vec<_>>(),
+            ["../../x.json", "../y/"]
+        );
+        assert!(leaves(Path::new("src"), "../../x.json"));
+        assert!(!leaves(Path::new("src/a"), "../../x.json"));
+        assert!(leaves(Path::new("src"), "../y/../../z"));
+    }
+
+    #[test]
+    fn a_manifest_without_keywords_is_a_fault() {
+        let folder = Path::new("proto/adit-x");
+        let manifest = "[package]\ndescription = \"x\"\nlicense.workspace = true\n";
+        assert_eq!(manifest_faults(folder, manifest).len(), 4);
+        assert!(manifest_faults(Path::new("app/adit-x"), manifest).is_empty());
+    }
+}
