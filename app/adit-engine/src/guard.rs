@@ -453,7 +453,7 @@ mod tests {
         assert_eq!(lost(&slow), 0, "within the reserve");
         assert!(first.is_lost());
         assert_eq!(flood.len() - lost(&flood), 160);
-        // The reserve is no way to have more than others.
+        // The reserve does not entitle a source to more than others.
         let many = enter(&guard, ip("2001:db8::2"), 300);
         assert_eq!(slow.len() - lost(&slow) + many.len() - lost(&many), 51);
     }
