@@ -82,7 +82,7 @@ pub struct Listening {
     pub addr: SocketAddr,
     /// Name of the route it belongs to.
     pub route: String,
-    /// The transports it serves: `tcp`, `udp` or `tcp+udp`.
+    /// The transports it serves: `tcp`, `udp`, `tcp+udp`, `kcp` or `fec`.
     pub carries: &'static str,
     /// Receive and send buffer sizes of each of its UDP sockets, in bytes.
     pub buffers: Option<Buffers>,

@@ -23,7 +23,7 @@ use crate::AcceptError;
 const PLACES: usize = 4096;
 /// Number of slots of one source above which it loses its own oldest slot, once slots are revoked.
 const SHARE: usize = 64;
-/// Failure points of one source within [`WINDOW`] that are tolerated, in units of failed logins.
+/// Number of failed logins of one source within [`WINDOW`] that are tolerated.
 const FAILURES: u32 = 10;
 /// Weight of a failed login, and of a key exchange without a login: clients that only read the host key are
 /// no attack, unless they do so continuously.
@@ -453,7 +453,7 @@ mod tests {
         assert_eq!(lost(&slow), 0, "within the reserve");
         assert!(first.is_lost());
         assert_eq!(flood.len() - lost(&flood), 160);
-        // The reserve is no way to have more than others.
+        // The reserve does not entitle a source to more than others.
         let many = enter(&guard, ip("2001:db8::2"), 300);
         assert_eq!(slow.len() - lost(&slow) + many.len() - lost(&many), 51);
     }

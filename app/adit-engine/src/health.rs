@@ -87,8 +87,8 @@ impl Health {
             ""
         };
         let doubt = format!(
-            "a wrong key or method (the key here has key-id {key_id}; compare it with the one that the server \
-             prints){clock}. To find out, run `adit client` with the server's URL"
+            "a wrong key or method (the key here has key-id {key_id}; compare it with the one that \
+             the server prints){clock}. To find out, run `adit client` with the server's URL"
         );
         Self::told(name, proof, doubt)
     }

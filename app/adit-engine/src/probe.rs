@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// and a wrong key looks like an attack.
 const DOUBT: Duration = Duration::from_secs(1);
 /// Differences of the other clocks to the local one, in seconds. A server that has just started refuses
-/// requests older than itself (SEC-R3), and a drifting clock is usually off by less than a minute; each
+/// requests older than itself (SEC-R3), and a drifting clock is off by about a minute at first; each
 /// request covers 30 s in both directions. Larger differences cannot be distinguished from a wrong key by
 /// so few requests, and then both are reported.
 const OTHERS: [i64; 3] = [20, -45, 65];

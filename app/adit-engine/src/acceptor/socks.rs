@@ -156,11 +156,19 @@ pub struct Binding {
 
 impl Binding {
     /// Sends the first reply: the address that the peer has to connect to.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the reply cannot be sent.
     pub async fn listening(&mut self, at: SocketAddr) -> io::Result<()> {
         self.reply.grant(Some(at)).await
     }
 
     /// Sends the second reply with the address of the peer, and returns the client's stream.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the reply cannot be sent.
     pub async fn accepted(mut self, from: SocketAddr) -> io::Result<BoxStream> {
         self.reply.grant(Some(from)).await?;
         Ok(self.reply.io)
@@ -188,6 +196,10 @@ pub struct Association {
 
 impl Association {
     /// Replies with the address to send datagrams to, and returns the control connection.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the reply cannot be sent.
     pub async fn proceed(mut self, at: SocketAddr) -> io::Result<BoxStream> {
         self.reply.grant(Some(at)).await?;
         Ok(self.reply.io)

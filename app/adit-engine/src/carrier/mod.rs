@@ -8,7 +8,6 @@
 //! A hop's carrier is the connector below its dialect ([`KcpCarrier`]). A listener's carrier passes
 //! streams to the same acceptors as TCP. Clients that use kcptun's ciphers detect settings of the server
 //! that differ, and adopt those that were not configured.
-//! different at the other, and does likewise where nobody asked for its own way.
 
 mod fec;
 mod kcp;

@@ -32,6 +32,10 @@ pub struct ShadowsocksR {
 
 impl ShadowsocksR {
     /// Creates a client from its plan.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StartError`] if a parameter does not fit the protocol or the obfs.
     pub fn new(plan: &SsrHop, server: &Target) -> Result<Self, StartError> {
         let (kind, obfs, method) = (plan.protocol, plan.obfs, plan.method);
         let param = ClientParam::parse(kind, plan.protocol_param.expose())?;

@@ -15,7 +15,7 @@ use crate::{Router, StartError};
 /// The bound sockets of a listener of any kind, and the tasks that serve them.
 pub(crate) struct Opened {
     pub(crate) addr: SocketAddr,
-    /// The transports of the sockets: `tcp`, `udp` or `tcp+udp`.
+    /// The transports of the sockets: `tcp`, `udp`, `tcp+udp`, `kcp` or `fec`.
     pub(crate) carries: &'static str,
     /// Receive and send buffer sizes of each UDP socket, if there is one.
     pub(crate) buffers: Option<Buffers>,

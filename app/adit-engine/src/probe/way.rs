@@ -34,11 +34,19 @@ const LOOK: Duration = Duration::from_millis(20);
 const KEPT: usize = 4096;
 
 /// Creates the connector of one hop, directly from this machine. Starts its plugin, if it has one.
+///
+/// # Errors
+///
+/// Returns a [`StartError`] if the hop's settings cannot be used or its plugin does not start.
 pub async fn connector(hop: &ServerHop) -> Result<Arc<dyn Connector>, StartError> {
     crate::chain::server_hop(hop, &crate::chain::free(), true, &Arc::default()).await
 }
 
 /// Resolves the addresses of a server; also returns the time that the lookup took.
+///
+/// # Errors
+///
+/// Returns the error of the lookup.
 pub async fn resolve(server: &Target) -> io::Result<(Vec<SocketAddr>, Duration)> {
     let start = Instant::now();
     let found = match &server.host {
@@ -50,6 +58,10 @@ pub async fn resolve(server: &Target) -> io::Result<(Vec<SocketAddr>, Duration)>
 
 /// Connects to the first of these addresses that answers, and closes the connection. Returns the address
 /// and the time that it took.
+///
+/// # Errors
+///
+/// Returns an error if no address answers within `patience`.
 pub async fn reach(
     addresses: &[SocketAddr],
     patience: Duration,
@@ -213,6 +225,10 @@ pub async fn far(way: &dyn Connector, server: &Target, patience: Duration) -> He
 
 /// Sends `datagram` through the channel of a `udp+fec` hop, repeated after a while. Returns the time until
 /// the remote end answered; adit's does so even if its target sends nothing.
+///
+/// # Errors
+///
+/// Returns a [`DialError`] if the hop has no FEC channels, or if no answer arrives within `patience`.
 pub async fn lane(
     hop: &ServerHop,
     datagram: &[u8],
@@ -258,6 +274,10 @@ async fn listen(io: &mut BoxStream, want: usize) -> io::Result<()> {
 
 /// Sends `datagram` to `to` through `way`, repeated after each `patience`, up to `tries` times. Returns
 /// the time between the last repetition and the first answer.
+///
+/// # Errors
+///
+/// Returns a [`DialError`] if the path cannot be opened or fails, or if no answer arrives.
 pub async fn datagram(
     way: &dyn Connector,
     to: &Target,

@@ -15,7 +15,6 @@ use crate::{AcceptError, Peer};
 ///
 /// Returns an error if there is no header, if it does not arrive in time, or if `peer` is not a process of
 /// this machine, which could claim any address.
-/// say that it was somebody else.
 pub(super) async fn client(
     io: &mut BoxStream,
     peer: Peer,

@@ -191,7 +191,7 @@ mod tests {
         let Found::Make(attempt) = line.find() else {
             panic!("the pause is over");
         };
-        // An attempt that was dropped is nobody's: the next caller connects.
+        // An attempt that was dropped has no owner: the next caller connects.
         drop(attempt);
         assert!(matches!(line.find(), Found::Make(_)));
     }

@@ -47,8 +47,8 @@ pub enum SshPlanError {
     /// A certificate authority of which every certificate would be accepted.
     #[error(
         "{0}: this `cert-authority` would accept all of its certificates, since the listener is \
-         for no particular user: list the allowed ones in its line (`principals=\"ann,bob\"`), or set a \
-         user in the listener's URL (`ssh://ann@…`)"
+         for no particular user: list the allowed ones in its line (`principals=\"ann,bob\"`), or set \
+         a user in the listener's URL (`ssh://ann@…`)"
     )]
     Authority(Place),
     /// A name that cannot be in a known hosts file.

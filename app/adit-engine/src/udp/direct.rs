@@ -58,6 +58,10 @@ enum Lookup {
 
 impl DirectUdp {
     /// Opens the socket. Lookups are counted against the owner of the current task.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system cannot open the socket.
     pub fn new(access: Access, family: Family, filter: Filter) -> io::Result<Self> {
         let socket = Udp::ephemeral()?;
         let (names, contacts) = (Mutex::default(), Mutex::default());

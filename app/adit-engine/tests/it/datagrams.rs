@@ -1,4 +1,4 @@
-//! Datagrams through every dialect; sessions that roam.
+//! Datagrams through every dialect, and sessions whose client address changes.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -39,7 +39,7 @@ async fn any_size_passes_the_tunnel() {
 async fn a_session_follows_its_client_to_another_address() {
     let (_server, at) = server("").await;
     let target = udp_echo().await;
-    // A middle that changes the address it speaks from, as a NAT does after a while.
+    // A relay that changes its source address, as a NAT does after a while.
     let middle = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let (_client, entry) = start(&[
         &format!("udp://127.0.0.1:0/{target}"),
@@ -146,8 +146,8 @@ async fn private_targets_are_refused_for_datagrams_too() {
     );
 }
 
-/// The first datagrams of an association come all at once, as those of QUIC do, when nothing is
-/// open yet that leads to the server.
+/// The first datagrams of an association arrive together, as those of QUIC do, before any connection to
+/// the server is open.
 #[tokio::test]
 async fn the_first_burst_arrives_whole_by_every_dialect() {
     let ssr =
@@ -189,7 +189,7 @@ async fn the_first_burst_arrives_whole_by_every_dialect() {
     }
 }
 
-/// So many datagrams at once by a new association; how many of them are answered.
+/// Sends a batch of datagrams in a new association and returns the number of answers.
 async fn burst(entry: SocketAddr, count: u8, size: usize) -> usize {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     for n in 0..count {
@@ -206,7 +206,7 @@ async fn burst(entry: SocketAddr, count: u8, size: usize) -> usize {
     come.len()
 }
 
-/// A hop that never answers: what waits is bounded, and what is lost is counted.
+/// A hop that never answers: the backlog is bounded, and lost datagrams are counted.
 #[tokio::test]
 async fn what_does_not_fit_the_wait_is_counted() {
     let dead = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

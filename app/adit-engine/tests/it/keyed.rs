@@ -1,4 +1,4 @@
-//! A keyed listener tells strangers nothing (SEC-P1, SEC-R1, SEC-E2).
+//! A keyed listener reveals nothing to unauthenticated peers (SEC-P1, SEC-R1, SEC-E2).
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::world::{KEY, METHOD, echo, server, socks, start, talk, url};
 
-/// What a stranger sees.
+/// The reaction that an unauthenticated peer observes.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 enum Seen {
     Silence,
@@ -20,7 +20,7 @@ enum Seen {
 
 async fn probe(at: SocketAddr, bytes: &[u8], wait: Duration) -> Seen {
     let mut socket = TcpStream::connect(at).await.unwrap();
-    // The server may reset while we are still writing.
+    // The server may reset the connection during the write.
     let _ = socket.write_all(bytes).await;
     let mut buf = [0; 64];
     match timeout(wait, socket.read(&mut buf)).await {
@@ -31,7 +31,7 @@ async fn probe(at: SocketAddr, bytes: &[u8], wait: Duration) -> Seen {
     }
 }
 
-/// The first flight of a real client, taken down on the way to the server.
+/// Records the first flight of a real client.
 async fn recording(server: SocketAddr) -> Vec<u8> {
     let tap = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (_client, proxy) = start(&["socks5://127.0.0.1:0", &url(tap.local_addr().unwrap())]).await;
@@ -56,7 +56,7 @@ async fn recording(server: SocketAddr) -> Vec<u8> {
     tapped.await.unwrap()
 }
 
-/// Every cause of a rejection, as the bytes that bring it about.
+/// All causes of a rejection, as the bytes that lead to it.
 async fn causes(at: SocketAddr) -> Vec<(String, Vec<u8>)> {
     let good = recording(at).await;
     let mut causes = vec![("exact replay".to_owned(), good.clone())];
@@ -98,7 +98,7 @@ async fn drain_is_silence_for_every_cause() {
 async fn drain_reads_on_and_holds_no_memory() {
     let (_server, at) = server("").await;
     let mut socket = TcpStream::connect(at).await.unwrap();
-    // Half a megabyte is swallowed without a sign.
+    // Half a megabyte is discarded without a reaction.
     socket.write_all(&vec![7; 512 << 10]).await.unwrap();
     sleep(Duration::from_millis(100)).await;
     assert!(
@@ -106,7 +106,7 @@ async fn drain_reads_on_and_holds_no_memory() {
             .try_read(&mut [0; 8])
             .is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock)
     );
-    // When the peer leaves, so do we.
+    // When the peer closes, so does the server.
     socket.shutdown().await.unwrap();
     assert_eq!(
         timeout(Duration::from_secs(2), socket.read(&mut [0; 8]))
@@ -142,7 +142,7 @@ async fn reset_and_close_wait_for_a_whole_header_whatever_it_is() {
         let (_server, at) = server(&format!("&reject={policy}&handshake=1s")).await;
         for (cause, bytes) in causes(at).await {
             let early = probe(at, &bytes, Duration::from_millis(300)).await;
-            // 16 bytes of salt and 27 of sealed header: what is shorter waits for the deadline.
+            // 16 bytes of salt and 27 of sealed header: shorter input waits for the deadline.
             let wanted = if bytes.len() < 43 {
                 Seen::Silence
             } else {
@@ -209,14 +209,14 @@ async fn a_wrong_key_never_gets_an_answer() {
     );
 }
 
-/// Requests of the second of the start are refused in silence: nobody can make one before it is over.
+/// Requests from the second of the start are refused silently: no client can make one before it is over.
 #[tokio::test]
 async fn nobody_is_let_in_before_requests_are_served() {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = free.local_addr().unwrap();
     drop(free);
-    // Early in a second, so that there is one to wait for.
+    // Started early in a second, so that most of it remains.
     let late = u64::from(now().subsec_millis());
     sleep(Duration::from_millis(1001 - late)).await;
     let began = now().as_secs();

@@ -1,4 +1,4 @@
-//! What belongs to the process and not to an engine in it.
+//! Limits that belong to the process, not to an engine in it.
 
 use std::env;
 use std::process::Command;
@@ -7,7 +7,7 @@ use adit_net::limits::nofile;
 
 use crate::world::start;
 
-/// Set in the process that has the lowered limit: the others of these tests share theirs.
+/// Set in the process with the lowered limit, because all other tests share one process.
 const LOWERED: &str = "ADIT_TEST_LOWERED_LIMIT";
 const LIMIT: u64 = 300;
 

@@ -1,4 +1,4 @@
-//! What others may reach through a listener of ours that has hops behind it.
+//! Access to private networks through a listener with hops.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use tokio::time::timeout;
 
 use crate::world::{KEY, METHOD, echo, start, talk, udp_echo, url};
 
-/// A SOCKS5 hop that reaches everything, as one does that runs on a server for itself.
+/// A SOCKS5 hop that reaches everything, as one without an access rule does.
 const HOP: &str = "mixed://127.0.0.1:0";
 
-/// A keyed listener with a hop behind it.
+/// A keyed listener with a hop.
 async fn entry(hop: SocketAddr, more: &str) -> (adit_engine::Engine, SocketAddr) {
     let listen = format!("ss://{METHOD}:{KEY}@127.0.0.1:0?restart=lenient{more}");
     start(&[&listen, &format!("socks5://{hop}")]).await
 }
 
-/// What comes back from `target` through the server at `server`.
+/// Returns the answer of `target` through the server at `server`.
 async fn heard(server: SocketAddr, target: &str) -> std::io::Result<Vec<u8>> {
     let (_client, at) = start(&[&format!("tcp://127.0.0.1:0/{target}"), &url(server)]).await;
     let mut socket = TcpStream::connect(at).await.unwrap();
     talk(&mut socket, b"is anybody there?").await
 }
 
-/// Counts who comes, and hangs up.
+/// Counts connections, and closes them.
 async fn door() -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (at, came) = (
@@ -74,7 +74,7 @@ async fn what_is_private_is_refused_before_any_hop() {
             "the hop was asked for {target}"
         );
     }
-    // And everything else is the hop's to reach.
+    // The hop may reach everything else.
     for (n, target) in ["9.9.9.9:80", "example.com:80"].into_iter().enumerate() {
         assert!(heard(at, target).await.is_err());
         assert_eq!(came.load(Ordering::SeqCst), n + 1, "{target}");
@@ -96,7 +96,7 @@ async fn what_is_allowed_passes_the_hops() {
             assert_eq!(heard(at, &name).await.is_ok(), passes, "{more}: {name}");
         }
     }
-    // A listener for this machine alone reaches the networks behind its server.
+    // A listener of this machine alone reaches the networks behind its server.
     let server = format!("ss://{METHOD}:{KEY}@127.0.0.1:0?allow_private=all&restart=lenient");
     let (_server, server) = start(&[&server]).await;
     let (_own, own) = start(&["mixed://127.0.0.1:0", &url(server)]).await;

@@ -1,8 +1,8 @@
-//! Which moment a rejected connection ends at, in virtual time: the same one for every cause
-//! (SEC-P1 to SEC-P3).
+//! The moment at which a rejected connection ends, in virtual time: the same for every cause (SEC-P1
+//! to SEC-P3).
 //!
-//! What a judgement costs takes no virtual time, so what differs here is a decision of ours. That
-//! the cost cannot be seen either is for a test with a real clock.
+//! Decisions take no virtual time, so that any difference here is deliberate. A test with a real clock
+//! checks that the duration of decisions is not observable either.
 
 mod doors;
 mod scripted;
@@ -17,13 +17,13 @@ use tokio::runtime::{Builder, Runtime};
 use self::doors::{DEADLINE, Door, KINDS};
 use self::scripted::{Act, Script, Seen};
 
-/// From the bytes that decide to what can be seen.
+/// Delay between the bytes that allow a decision and its effect.
 const SETTLE: Duration = Duration::from_millis(1);
-/// What a timer may add.
+/// Maximum error of a timer.
 const TICK: Duration = Duration::from_millis(2);
 const NOW: Duration = Duration::ZERO;
 
-/// Times of each cause; `ADIT_PROBES=full` for all that were asked for.
+/// Number of runs of each cause; `ADIT_PROBES=full` selects all that were requested.
 fn times() -> usize {
     match std::env::var("ADIT_PROBES").as_deref() {
         Ok("full") => 1000,
@@ -31,13 +31,13 @@ fn times() -> usize {
     }
 }
 
-/// Says this at once, and ends its direction then, if at all.
+/// Sends the bytes immediately, then ends its direction if requested.
 fn said(bytes: Vec<u8>, end: Option<Duration>) -> Script {
     let end = end.map(|end| (end, Act::End));
     [(NOW, Act::Say(bytes))].into_iter().chain(end).collect()
 }
 
-/// All scripts at the same time.
+/// Runs all scripts simultaneously.
 async fn meet_all(door: &Arc<Door>, scripts: Vec<(String, Script)>) -> Vec<(String, Seen)> {
     let one = |(what, script): (String, Script)| {
         let door = Arc::clone(door);
@@ -56,13 +56,13 @@ async fn meet_all(door: &Arc<Door>, scripts: Vec<(String, Script)>) -> Vec<(Stri
     all
 }
 
-/// Time passes while everybody waits, and only then.
+/// Time advances only while all tasks wait.
 fn virtual_time() -> Runtime {
     let mut builder = Builder::new_current_thread();
     builder.enable_time().start_paused(true).build().unwrap()
 }
 
-/// All of them have seen the same; gives that.
+/// Checks that all observations are equal, and returns the common one.
 fn same(context: &str, all: &[(String, Seen)]) -> Seen {
     let (first, wanted) = &all[0];
     for (what, seen) in all {
@@ -76,7 +76,7 @@ fn same(context: &str, all: &[(String, Seen)]) -> Seen {
 }
 
 impl Seen {
-    /// Without what the peer knows anyhow: how much it said.
+    /// Removes the number of bytes sent, which the peer knows anyway.
     fn without_amount(&self) -> Self {
         Self {
             taken: 0,
@@ -85,7 +85,7 @@ impl Seen {
     }
 }
 
-/// That a peer saw this end, and nothing before it.
+/// Checks that a peer observed this end and nothing before it.
 fn ends(context: &str, policy: &RejectPolicy, seen: &Seen, at: Duration) {
     let (end, other) = match policy {
         RejectPolicy::Reset => (seen.reset, seen.end),
@@ -99,8 +99,8 @@ fn ends(context: &str, policy: &RejectPolicy, seen: &Seen, at: Duration) {
     assert_eq!(other, None, "{context}");
 }
 
-/// SEC-P3: what is enough to be judged ends right then, what is not at the deadline, whatever it
-/// is and whether the stream has ended or not.
+/// SEC-P3: input that allows a decision ends directly, other input at the deadline, whatever it is and
+/// even if the stream has ended.
 #[test]
 fn reset_and_close_have_two_moments() {
     for kind in &KINDS {
@@ -123,7 +123,7 @@ fn reset_and_close_have_two_moments() {
     }
 }
 
-/// The number of bytes that decides is that of a header, for each length of garbage.
+/// The number of bytes that allows a decision is that of a header, for each length of garbage.
 #[test]
 fn only_a_whole_header_is_judged() {
     for kind in &KINDS {
@@ -146,8 +146,7 @@ fn only_a_whole_header_is_judged() {
     }
 }
 
-/// Bytes that come late or one by one move the moment as they should: it follows the byte that
-/// makes a header whole.
+/// Late bytes, or single ones, move the end accordingly: it follows the byte that completes a header.
 #[test]
 fn slow_probers_learn_no_more() {
     for kind in &KINDS {
@@ -169,8 +168,8 @@ fn slow_probers_learn_no_more() {
     }
 }
 
-/// With `drain` how long a connection is held depends on chance alone, and counts from its first
-/// moment: not from that of a judgement, which for short input comes with the deadline.
+/// With `drain` the duration of a connection is random, and counts from its start: not from a decision,
+/// which is made at the deadline for short input.
 #[test]
 fn the_time_of_draining_tells_no_cause() {
     for kind in &KINDS {
@@ -181,10 +180,10 @@ fn the_time_of_draining_tells_no_cause() {
     }
 }
 
-/// How long connections of each cause were held.
+/// Returns the duration of connections of each cause.
 async fn drained(door: &Arc<Door>, times: usize) -> Vec<Sample> {
     let mut samples: Vec<Sample> = Vec::new();
-    // As many at a time as one listener holds.
+    // As many simultaneous connections as one listener holds.
     for round in (0..times).step_by(100) {
         let mut all = Vec::new();
         for _ in 0..100.min(times - round) {
@@ -206,7 +205,7 @@ async fn drained(door: &Arc<Door>, times: usize) -> Vec<Sample> {
     }
     let all = || samples.iter().flat_map(|sample| &sample.times);
     let (least, most) = (all().min().unwrap(), all().max().unwrap());
-    // One time for the server, up to a tenth more for each connection.
+    // One base duration per server, plus up to a tenth for each connection.
     assert!(
         *most <= *least + *least / 10 + TICK,
         "{least:?} to {most:?}"
@@ -214,7 +213,7 @@ async fn drained(door: &Arc<Door>, times: usize) -> Vec<Sample> {
     samples
 }
 
-/// With `drain` the end of a stream is answered at a moment that follows from the peer's own acts.
+/// With `drain` the reaction to the end of a stream depends only on the peer's actions.
 #[test]
 fn a_drained_end_is_answered_alike() {
     for kind in &KINDS {
@@ -229,7 +228,7 @@ fn a_drained_end_is_answered_alike() {
             for (end, due) in ends_after {
                 let end = Duration::from_millis(end);
                 let causes = door.causes().into_iter().chain(door.short_causes());
-                // Saying nothing has no last byte to count from.
+                // Without bytes there is no last one to count from.
                 let causes = causes.filter(|(_, bytes)| !bytes.is_empty());
                 let all = causes.map(|(what, bytes)| (what, said(bytes, Some(end))));
                 let seen = same(kind.name, &meet_all(&door, all.collect()).await);
@@ -239,14 +238,14 @@ fn a_drained_end_is_answered_alike() {
     }
 }
 
-/// Who says very much is stopped after the same number of bytes, and reset in the end.
+/// Peers that send too much are stopped after the same number of bytes, and reset in the end.
 #[test]
 fn a_drain_takes_the_same_number_of_bytes() {
     for kind in &KINDS {
         virtual_time().block_on(async {
             let door = kind.open(RejectPolicy::Drain).await;
             let flood = |(what, mut bytes): (String, Vec<u8>)| {
-                // All begin with as many bytes, so that all reads are the same.
+                // All start with the same number of bytes, so that all reads are equal.
                 bytes.resize(2048, 0);
                 let more = (0..80).map(|_| (NOW, Act::Say(vec![0; 32 << 10])));
                 let first = [(NOW, Act::Say(bytes))].into_iter();

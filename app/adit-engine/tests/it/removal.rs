@@ -1,4 +1,4 @@
-//! Users who are removed while they are connected.
+//! Users that are removed while connected.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ async fn their_sessions_end_and_no_others() {
     assert_eq!(talk(bob, b"still here").await.unwrap(), b"still here");
     assert!(roster.usage(false).up >= before.up, "it stays counted");
 
-    // And they get no new ones.
+    // They cannot open new sessions either.
     if let Ok(mut again) = socks(*proxy, target).await {
         assert!(talk(&mut again, b"hello").await.is_err());
     }

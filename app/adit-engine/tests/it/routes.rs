@@ -42,7 +42,7 @@ async fn every_kind_of_hop_carries_a_stream() {
     }
 }
 
-/// As of FTP's ABOR and of telnet's break: the byte is part of what is said.
+/// Urgent data, as in FTP's ABOR or telnet's break: the byte is part of the stream.
 #[tokio::test]
 async fn an_urgent_byte_comes_in_its_place() {
     async fn say(socket: &mut TcpStream) {
@@ -217,7 +217,7 @@ async fn the_first_bytes_count_as_well() {
     let (server, at) = server("").await;
     let (client, proxy) = start(&["socks5://127.0.0.1:0", &url(at)]).await;
     let mut socket = socks(proxy, target).await.unwrap();
-    // It travels with the request, so no relay of the server sees it.
+    // Sent with the request, so that no relay of the server counts it.
     assert_eq!(talk(&mut socket, &[7; 1000]).await.unwrap(), [7; 1000]);
     drop(socket);
     for _ in 0..100 {
@@ -263,11 +263,11 @@ async fn an_ended_route_leaves_its_port_at_once() {
     assert!(engine.servers().is_empty());
 }
 
-/// What no plan can know: that a name is this machine's.
+/// A name of this machine, which no plan can detect.
 #[tokio::test]
 async fn a_circle_by_a_name_ends_soon() {
     let port = adit_interop::free_port();
-    // A resolver reads `127.1` as an address; the plan does not.
+    // The resolver parses `127.1` as an address; the plan does not.
     let hop = format!("socks5://127.1:{port}");
     let (engine, proxy) = start(&[&format!("mixed://127.0.0.1:{port}"), &hop]).await;
     let target = "9.9.9.9:80".parse().unwrap();
@@ -280,7 +280,7 @@ async fn a_circle_by_a_name_ends_soon() {
         }
     };
     timeout(Duration::from_secs(5), all_closed).await.unwrap();
-    // Listeners that lead to each other on purpose are served as ever.
+    // Intentional chains of listeners are served as usual.
     let target = echo().await;
     let (_last, mut at) = start(&["mixed://127.0.0.1:0"]).await;
     let mut chain = Vec::new();

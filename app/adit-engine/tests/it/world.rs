@@ -1,4 +1,4 @@
-//! Small servers and clients that the tests stand on.
+//! Small servers and clients for the tests.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 pub(crate) const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 pub(crate) const METHOD: &str = "2022-blake3-aes-128-gcm";
 
-/// Starts a plan from its words; gives it with the address of its first listener.
+/// Starts a plan from its arguments; returns it with the address of its first listener.
 pub(crate) async fn start(words: &[&str]) -> (Engine, SocketAddr) {
     let words: Vec<String> = words.iter().map(ToString::to_string).collect();
     let plan = Plan::from_words(&words).unwrap_or_else(|problems| panic!("{problems:?}"));
@@ -21,18 +21,18 @@ pub(crate) async fn start(words: &[&str]) -> (Engine, SocketAddr) {
     (engine, at)
 }
 
-/// A keyed server on an ephemeral port, with more parameters.
+/// Starts a keyed server on an ephemeral port, with additional parameters.
 pub(crate) async fn server(more: &str) -> (Engine, SocketAddr) {
     let restart = "allow_private=all&restart=lenient";
     start(&[&format!("ss://{METHOD}:{KEY}@127.0.0.1:0?{restart}{more}")]).await
 }
 
-/// The server's URL for clients.
+/// Returns the server's URL for clients.
 pub(crate) fn url(at: SocketAddr) -> String {
     format!("ss://{METHOD}:{KEY}@{at}")
 }
 
-/// Sends everything back.
+/// Echoes all bytes.
 pub(crate) async fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
@@ -47,7 +47,7 @@ pub(crate) async fn echo() -> SocketAddr {
     at
 }
 
-/// Sends every datagram back.
+/// Echoes every datagram.
 pub(crate) async fn udp_echo() -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let at = socket.local_addr().unwrap();
@@ -60,7 +60,7 @@ pub(crate) async fn udp_echo() -> SocketAddr {
     at
 }
 
-/// CONNECT through a SOCKS5 proxy; gives the stream, or the reply code.
+/// Connects through a SOCKS5 proxy; returns the stream, or the reply code.
 pub(crate) async fn socks(proxy: SocketAddr, to: SocketAddr) -> Result<TcpStream, u8> {
     let mut socket = TcpStream::connect(proxy).await.unwrap();
     let SocketAddr::V4(to) = to else {
@@ -80,7 +80,7 @@ pub(crate) async fn socks(proxy: SocketAddr, to: SocketAddr) -> Result<TcpStream
     }
 }
 
-/// Asks an echo through a stream.
+/// Sends bytes to an echo server and returns its answer.
 pub(crate) async fn talk(socket: &mut TcpStream, say: &[u8]) -> std::io::Result<Vec<u8>> {
     socket.write_all(say).await?;
     let mut heard = vec![0; say.len()];

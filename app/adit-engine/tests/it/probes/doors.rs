@@ -1,4 +1,4 @@
-//! Every kind of keyed listener. A new kind is a new line of [`KINDS`].
+//! All kinds of keyed listeners. A new kind is a new line of [`KINDS`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use adit_wire::{Clock, Entropy, Seal, Target, Unix};
 
 use super::scripted::{Act, Script, Scripted, Seen};
 
-/// Time for a request.
+/// Time limit for a request.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 const AES: Method = Method::Blake3Aes128Gcm;
@@ -26,19 +26,19 @@ const NOBODY: &str = "EBESExQVFhcYGRobHB0eHw==";
 /// A kind of listener.
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
-    /// Bytes after which a request can be judged.
+    /// Number of bytes that allows a decision.
     pub(crate) head: usize,
     method: Method,
-    /// What a client has as its key.
+    /// The key of a client.
     good: &'static [&'static str],
-    /// What one has who is not served.
+    /// The key of a client that is refused.
     unknown: &'static [&'static str],
-    /// Whether the first bytes are only read as far as to the next server's name.
+    /// True if only the name of the next server is read of the first bytes.
     relays: bool,
     open: fn(Arc<Rejects>) -> Box<dyn Acceptor>,
 }
 
-/// All of them.
+/// All kinds.
 pub(crate) const KINDS: [Kind; 5] = [
     Kind {
         name: "2022, one key",
@@ -123,7 +123,7 @@ fn keyed(users: Arc<Users>, rejects: Arc<Rejects>) -> Box<dyn Acceptor> {
     })
 }
 
-/// A clock that is wrong by so many seconds.
+/// A clock that is wrong by a number of seconds.
 struct Wrong(i64);
 
 impl Clock for Wrong {
@@ -133,7 +133,7 @@ impl Clock for Wrong {
 }
 
 impl Kind {
-    /// The first flight of a client with these keys, whose clock is wrong by so many seconds.
+    /// The first flight of a client with these keys, whose clock is wrong by this number of seconds.
     fn flight(&self, keys: &[&str], clock: i64) -> Vec<u8> {
         let chain = KeyChain::parse(self.method, &keys.join(":")).unwrap();
         let clock = Arc::new(Wrong(clock));
@@ -144,7 +144,7 @@ impl Kind {
         record[wire].to_vec()
     }
 
-    /// Opens one with this policy, lets a client in, and keeps what that said.
+    /// Opens a listener with this policy, accepts a client, and records its first flight.
     pub(crate) async fn open(&'static self, policy: RejectPolicy) -> Arc<Door> {
         let door = Arc::new(Door {
             acceptor: (self.open)(Arc::new(Rejects::new(policy))),
@@ -159,16 +159,16 @@ impl Kind {
     }
 }
 
-/// A listener in use.
+/// A running listener.
 pub(crate) struct Door {
     acceptor: Box<dyn Acceptor>,
     kind: &'static Kind,
-    /// What a client has said.
+    /// The first flight of a client.
     genuine: Vec<u8>,
 }
 
 impl Door {
-    /// What a peer sees until it is all over; nothing if it was let in.
+    /// Returns the observations of a peer up to the end; `None` if it was accepted.
     pub(crate) async fn meet(&self, script: Script) -> Option<Seen> {
         let at = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let (stream, seen) = Scripted::new(script);
@@ -189,15 +189,15 @@ impl Door {
         Some(seen)
     }
 
-    /// Bytes of chance.
+    /// Random bytes.
     pub(crate) fn garbage(len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         Chance.fill(&mut bytes);
         bytes
     }
 
-    /// What a prober says who has listened, or a client who may not come in: always enough to be
-    /// judged, and refused each for its own cause.
+    /// The input of a prober with a recording, or of a client that is not allowed: always enough for a
+    /// decision, and each refused for a different cause.
     pub(crate) fn causes(&self) -> Vec<(String, Vec<u8>)> {
         let (kind, genuine) = (self.kind, &self.genuine);
         let mut causes = vec![
@@ -214,7 +214,7 @@ impl Door {
             }
             causes.push((format!("a replay with {what} changed"), bytes));
         };
-        // The forms that were seen in the wild; then every part of a header.
+        // The formats observed in the wild, followed by every part of a header.
         changed("byte 0", &[0]);
         changed("byte 16", &[16]);
         changed("bytes 0 to 7, 62 and 63", &[0, 1, 2, 3, 4, 5, 6, 7, 62, 63]);
@@ -229,7 +229,7 @@ impl Door {
         if kind.method == AES && !kind.relays {
             for clock in [-3600, -31, 31] {
                 let what = format!("a clock that is wrong by {clock} s");
-                // A second may pass before it is judged.
+                // One more second may pass before the decision.
                 let clock = clock + if clock < 0 { -2 } else { 2 };
                 causes.push((what, kind.flight(kind.good, clock)));
             }
@@ -237,7 +237,7 @@ impl Door {
         causes
     }
 
-    /// The same, with too little to be judged.
+    /// The same, too short for a decision.
     pub(crate) fn short_causes(&self) -> Vec<(String, Vec<u8>)> {
         let head = self.kind.head;
         let replay = |cut: usize| {

@@ -1,4 +1,4 @@
-//! A stream whose peer follows a script, and what that peer sees.
+//! A stream whose peer follows a script, and records its observations.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -10,28 +10,28 @@ use std::time::Duration;
 use adit_stream::Stream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// What a peer does, and when, counted from its connection.
+/// The actions of a peer, at times relative to the start of the connection.
 pub(crate) type Script = Vec<(Duration, Act)>;
 
-/// What a peer does.
+/// An action of a peer.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     Say(Vec<u8>),
     End,
 }
 
-/// What a peer sees, with times counted from its connection.
+/// The observations of a peer, at times relative to the start of the connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Bytes it was sent.
+    /// Number of bytes received.
     pub(crate) answer: usize,
     /// An end of the stream.
     pub(crate) end: Option<Duration>,
-    /// A reset; a close with bytes unread is one.
+    /// A reset, or a close with unread bytes.
     pub(crate) reset: Option<Duration>,
-    /// Acknowledged for good: nobody is there any more.
+    /// The final close: the server has dropped the connection.
     pub(crate) closed: Option<Duration>,
-    /// Bytes that found room before the window closed.
+    /// Number of bytes that were accepted before the window closed.
     pub(crate) taken: usize,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    /// A connection that comes now; what is seen is told when it is dropped.
+    /// Creates a connection that starts now; the observations are complete when it is dropped.
     pub(crate) fn new(script: Script) -> (Self, Arc<Mutex<Seen>>) {
         let seen = Arc::default();
         let began = Instant::now();
@@ -65,7 +65,7 @@ impl Scripted {
         (stream, seen)
     }
 
-    /// What has come next, if it has.
+    /// Returns the next action, if its time has come.
     fn arrived(&mut self) -> Option<Act> {
         let now = self.began.elapsed();
         self.script
