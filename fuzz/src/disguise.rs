@@ -6,8 +6,8 @@ use adit_obfs::{
     Browser, ClientSettings, ClientState, Codecs, ObfsKind, ObfsParam, ServerHandshake,
     ServerSettings, ServerState, Strangers,
 };
-use adit_wire::law::seal_all;
-use adit_wire::{Broken, Handshake, Rx, Step, Tx};
+use adit_wire::codec_laws::seal_all;
+use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
 
 use crate::{Chance, NOW};
 
@@ -72,7 +72,7 @@ pub struct Talk {
 }
 
 /// Steps a core over what it holds.
-fn step<H: Handshake<Output = Codecs, Error = Broken>>(
+fn step<H: Handshake<Output = Codecs, Error = ProtocolError>>(
     core: &mut H,
     held: &mut Vec<u8>,
 ) -> (Option<Codecs>, Vec<u8>) {
@@ -83,7 +83,7 @@ fn step<H: Handshake<Output = Codecs, Error = Broken>>(
         Step::Done(codecs) => Some(codecs),
         Step::NeedMore { .. } => None,
     };
-    let eaten = rx.eaten();
+    let eaten = rx.consumed();
     held.drain(..eaten);
     (codecs, sent)
 }

@@ -82,7 +82,7 @@ impl Edition {
         match self {
             Self::Aead2022 => {
                 let context = KdfContext::new("shadowsocks 2022 session subkey");
-                context.derive(&[&self.master(), salt], &mut key);
+                context.derive_key(&[&self.master(), salt], &mut key);
             }
             Self::Aead => hkdf_sha1_subkey(&self.master(), salt, &mut key).expect("16 bytes"),
         }
@@ -115,7 +115,7 @@ impl Stream {
     /// # Panics
     /// If the cipher refuses it.
     pub fn block(&mut self, plain: &[u8]) {
-        let nonce = self.nonce.advance().expect("few blocks");
+        let nonce = self.nonce.next_nonce().expect("few blocks");
         let mut sealed = plain.to_vec();
         let tag = self.key.seal_in_place(&nonce, &mut sealed).expect("short");
         self.wire.extend_from_slice(&sealed);
@@ -153,7 +153,7 @@ pub fn packet(edition: Edition, ids: [u8; 16], body: &[u8]) -> Vec<u8> {
             let mut head = ids;
             HeaderCipher::new(&edition.master())
                 .expect("16 bytes")
-                .encrypt(&mut head);
+                .encrypt_block(&mut head);
             [&head[..], &sealed, &tag.expect("short")].concat()
         }
     }

@@ -17,13 +17,13 @@ use std::io;
 use std::path::Path;
 
 use adit_config::{FileText, Sources};
-use adit_wire::{Entropy, Unix};
+use adit_wire::{Entropy, UnixTime};
 use zeroize::Zeroizing;
 
 pub use script::Script;
 
 /// The wall clock of all targets.
-pub const NOW: Unix = Unix(1_700_000_000);
+pub const NOW: UnixTime = UnixTime(1_700_000_000);
 
 /// An input that arrives in pieces.
 #[derive(Debug, Clone)]
@@ -141,7 +141,7 @@ impl adit_http::server::BasicAuth for Door {
 pub struct Bare;
 
 impl Sources for Bare {
-    fn file(&self, path: &Path) -> io::Result<FileText> {
+    fn read_file(&self, path: &Path) -> io::Result<FileText> {
         if path.file_name().is_some_and(|name| name == "f") {
             let text = Zeroizing::new("user:pw\n".to_owned());
             return Ok(FileText {
@@ -152,7 +152,7 @@ impl Sources for Bare {
         Err(io::ErrorKind::NotFound.into())
     }
 
-    fn variable(&self, name: &str) -> Option<Zeroizing<String>> {
+    fn read_variable(&self, name: &str) -> Option<Zeroizing<String>> {
         (name == "V").then(|| Zeroizing::new("AAECAwQFBgcICQoLDA0ODw==".to_owned()))
     }
 }

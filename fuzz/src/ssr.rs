@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adit_shadowsocksr::{
     Client, ClientParam, Frame, FrameOpen, Protocol, ReplayStore, Server, ServerParam,
 };
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 
 use crate::NOW;
 
@@ -42,7 +42,7 @@ pub fn open_frames(
     mut held: Vec<u8>,
     wire: &[u8],
     pieces: &[usize],
-) -> Result<(Vec<u8>, usize), Broken> {
+) -> Result<(Vec<u8>, usize), ProtocolError> {
     let (mut plain, mut rest) = (Vec::new(), wire);
     for piece in pieces.iter().cycle() {
         let mut used = 0;

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use adit_config::{Plan, explain};
+use adit_config::{Plan, explain_plan};
 use adit_fuzz::Bare;
 use libfuzzer_sys::fuzz_target;
 
@@ -11,7 +11,7 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     match Plan::from_toml_with(text, "adit.toml", &Bare) {
-        Ok(plan) => drop(explain(&plan)),
+        Ok(plan) => drop(explain_plan(&plan)),
         Err(problems) => {
             assert!(!problems.is_empty());
             for problem in problems {

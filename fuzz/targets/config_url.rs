@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use adit_config::{Endpoint, Plan, explain, link};
+use adit_config::{Endpoint, Plan, explain_plan, link};
 use adit_fuzz::Bare;
 use libfuzzer_sys::fuzz_target;
 
@@ -13,7 +13,7 @@ fuzz_target!(|input: &[u8]| {
     // A chain: one URL a line.
     let words: Vec<String> = text.lines().map(str::to_owned).collect();
     match Plan::from_words_with(&words, &Bare) {
-        Ok(plan) => drop(explain(&plan)),
+        Ok(plan) => drop(explain_plan(&plan)),
         Err(problems) => {
             assert!(!problems.is_empty());
             problems
@@ -28,8 +28,8 @@ fuzz_target!(|input: &[u8]| {
         let again = again.unwrap_or_else(|flaw| panic!("written {written:?}: {flaw}"));
         assert_eq!(again.to_url(), written);
     }
-    match link::canonical(url) {
-        Ok(canonical) => assert_eq!(link::canonical(&canonical), Ok(canonical)),
+    match link::canonical_url(url) {
+        Ok(canonical) => assert_eq!(link::canonical_url(&canonical), Ok(canonical)),
         Err(problems) => assert!(!problems.is_empty()),
     }
 });

@@ -6,16 +6,22 @@
 
 use std::collections::BTreeSet;
 
-use adit_fec::{Code, Decoder, Encoder, HEADER, Level, Matrix, Packet, level};
+use adit_fec::{
+    CodeMatrix, Decoder, Encoder, ErasureCode, FecLevel, HEADER, Packet, effective_level,
+};
 use adit_fuzz::Script;
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 
 const LONGEST: usize = 300;
 
-fn code(matrix: Matrix, data: usize, parity: usize, plain: bool) -> Code {
-    let code = Code::new(matrix, data, parity).expect("few shards");
-    code.limited(if plain { Level::Portable } else { level() })
+fn code(matrix: CodeMatrix, data: usize, parity: usize, plain: bool) -> ErasureCode {
+    let code = ErasureCode::new(matrix, data, parity).expect("few shards");
+    code.with_level(if plain {
+        FecLevel::Portable
+    } else {
+        effective_level()
+    })
 }
 
 fn restored(decoder: &mut Decoder, packet: &[u8]) -> Vec<Vec<u8>> {
@@ -28,12 +34,12 @@ fn restored(decoder: &mut Decoder, packet: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Packets of anyone; two decoders with different kernels see the same in them.
-fn hostile(script: &mut Script<'_>, matrix: Matrix) {
+fn hostile(script: &mut Script<'_>, matrix: CodeMatrix) {
     let (data, parity) = (script.below(6) + 1, script.below(5) + 1);
     let known = script.flag();
     let decoder = |plain| match known {
         true => Decoder::new(code(matrix, data, parity, plain), LONGEST),
-        false => Decoder::unknown(matrix, LONGEST),
+        false => Decoder::with_unknown_shards(matrix, LONGEST),
     };
     let (mut fast, mut plain) = (decoder(false), decoder(true));
     while !script.is_over() {
@@ -59,10 +65,10 @@ fn hostile(script: &mut Script<'_>, matrix: Matrix) {
         assert!(found.iter().all(|d| !d.is_empty() && d.len() <= LONGEST));
         assert_eq!(found, restored(&mut plain, &packet));
         assert_eq!(fast.counters(), plain.counters());
-        assert_eq!(fast.shards(), plain.shards());
+        assert_eq!(fast.known_shards(), plain.known_shards());
         if shape & 224 == 224 {
-            fast.trim();
-            plain.trim();
+            fast.release_memory();
+            plain.release_memory();
         }
     }
 }
@@ -99,12 +105,12 @@ impl Sender {
 }
 
 /// A sender and its losses. The decoder knows the numbers of shards, or finds them out.
-fn lossy(script: &mut Script<'_>, matrix: Matrix) {
+fn lossy(script: &mut Script<'_>, matrix: CodeMatrix) {
     let (data, parity) = (script.below(6) + 1, script.below(4) + 1);
     let flags = script.byte();
     let mut decoder = match flags & 1 {
         0 => Decoder::new(code(matrix, data, parity, flags & 2 != 0), LONGEST),
-        _ => Decoder::unknown(matrix, LONGEST),
+        _ => Decoder::with_unknown_shards(matrix, LONGEST),
     };
     let encoder = Encoder::new(code(matrix, data, parity, false), LONGEST);
     let mut sender = Sender {
@@ -155,7 +161,7 @@ fn lossy(script: &mut Script<'_>, matrix: Matrix) {
 }
 
 /// Whole groups that lose as much as their parity makes up for.
-fn mended(script: &mut Script<'_>, matrix: Matrix) {
+fn mended(script: &mut Script<'_>, matrix: CodeMatrix) {
     let (data, parity) = (script.below(10) + 1, script.below(6) + 1);
     let plain = script.flag();
     let mut decoder = Decoder::new(code(matrix, data, parity, plain), LONGEST);
@@ -205,8 +211,8 @@ fuzz_target!(|input: &[u8]| {
     let mut script = Script::new(input);
     let flags = script.byte();
     let matrix = match flags & 1 {
-        0 => Matrix::Vandermonde,
-        _ => Matrix::Cauchy,
+        0 => CodeMatrix::Vandermonde,
+        _ => CodeMatrix::Cauchy,
     };
     match (flags >> 1) % 3 {
         0 => hostile(&mut script, matrix),

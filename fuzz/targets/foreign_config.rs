@@ -5,8 +5,8 @@
 use std::io;
 use std::path::Path;
 
-use adit_config::{FileText, Plan, Problem, Sources, explain};
-use adit_convert::{AllowedPlugins, Converted, Role, Wish, convert};
+use adit_config::{FileText, Plan, Problem, Sources, explain_plan};
+use adit_convert::{AllowedPlugins, ConvertOptions, Converted, Role, convert};
 use adit_fuzz::{Bare, steer};
 use libfuzzer_sys::fuzz_target;
 
@@ -36,7 +36,7 @@ fn converted(converted: &Converted) {
     let read = toml::de::DeTable::parse(&converted.toml);
     assert!(read.is_ok(), "{}", &*converted.toml);
     match Plan::from_toml_with(&converted.toml, "converted.toml", &Bare) {
-        Ok(plan) => drop(explain(&plan)),
+        Ok(plan) => drop(explain_plan(&plan)),
         Err(problems) => shown(&problems, &converted.toml),
     }
 }
@@ -45,14 +45,14 @@ fn converted(converted: &Converted) {
 struct Everywhere<'a>(&'a str);
 
 impl Sources for Everywhere<'_> {
-    fn file(&self, _: &Path) -> io::Result<FileText> {
+    fn read_file(&self, _: &Path) -> io::Result<FileText> {
         Ok(FileText {
             text: self.0.to_owned().into(),
             readable_by_others: false,
         })
     }
 
-    fn variable(&self, _: &str) -> Option<zeroize::Zeroizing<String>> {
+    fn read_variable(&self, _: &str) -> Option<zeroize::Zeroizing<String>> {
         None
     }
 }
@@ -66,7 +66,7 @@ fuzz_target!(|input: &[u8]| {
     let Ok(text) = std::str::from_utf8(input) else {
         return;
     };
-    let wish = Wish {
+    let wish = ConvertOptions {
         role: [None, Some(Role::Client), Some(Role::Server)][usize::from(flags % 3)],
         plugins: match flags & 4 {
             0 => AllowedPlugins::none(),

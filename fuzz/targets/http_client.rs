@@ -6,7 +6,7 @@ use adit_fuzz::{Pieces, steer};
 use adit_http::MAX_HEAD;
 use adit_http::client::Connect;
 use adit_wire::Step;
-use adit_wire::law::converse;
+use adit_wire::codec_laws::run_handshake;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -14,7 +14,7 @@ fuzz_target!(|input: &[u8]| {
     let login = (flags & 1 != 0).then(|| ("user".to_owned(), "pw".to_owned()));
     let outcome = Pieces::new(input).same(|bytes, pieces| {
         let mut core = Connect::new("example.test:443".parse().expect("a target"), login.clone());
-        converse(&mut core, bytes, pieces).map_err(|(why, sent)| (why.to_string(), sent))
+        run_handshake(&mut core, bytes, pieces).map_err(|(why, sent)| (why.to_string(), sent))
     });
     match outcome {
         Ok((Step::NeedMore { .. }, _, held)) => assert!(held.len() <= MAX_HEAD),

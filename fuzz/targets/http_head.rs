@@ -7,7 +7,7 @@ use adit_http::MAX_HEAD;
 use adit_http::body::exchange;
 use adit_http::server::{Head, Request};
 use adit_wire::Step;
-use adit_wire::law::{converse, open_all};
+use adit_wire::codec_laws::{open_all, run_handshake};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -19,7 +19,7 @@ fuzz_target!(|input: &[u8]| {
     let outcome = pieces.same(|bytes, pieces| {
         let head = Head::new(&door);
         let mut head = if flags & 2 == 0 { head } else { head.via() };
-        converse(&mut head, bytes, pieces).map_err(|(why, sent)| (why.to_string(), sent))
+        run_handshake(&mut head, bytes, pieces).map_err(|(why, sent)| (why.to_string(), sent))
     });
     match outcome {
         Err((_, answer)) => {

@@ -5,7 +5,7 @@
 use adit_fuzz::{Pieces, steer};
 use adit_http::Framing;
 use adit_http::body::exchange;
-use adit_wire::law::seal_all;
+use adit_wire::codec_laws::seal_all;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

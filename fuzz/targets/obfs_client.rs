@@ -5,12 +5,12 @@
 use adit_fuzz::disguise::{client, talk};
 use adit_fuzz::{Chance, NOW, Pieces, Script, alter};
 use adit_obfs::ObfsKind;
-use adit_wire::law::{converse, open_all};
-use adit_wire::{Broken, Step};
+use adit_wire::codec_laws::{open_all, run_handshake};
+use adit_wire::{ProtocolError, Step};
 use libfuzzer_sys::fuzz_target;
 
 /// What was read and how many bytes wait for more; `None` while the handshake goes on.
-type Heard = Result<Option<(Vec<u8>, usize)>, Broken>;
+type Heard = Result<Option<(Vec<u8>, usize)>, ProtocolError>;
 
 /// The hello, and what became of the answer.
 fn hear(
@@ -21,7 +21,7 @@ fn hear(
 ) -> (Vec<u8>, Heard) {
     let state = client(kind, seed);
     let mut core = state.handshake(NOW, &mut Chance(seed));
-    match converse(&mut core, wire, pieces) {
+    match run_handshake(&mut core, wire, pieces) {
         Err((why, sent)) => (sent, Err(why)),
         Ok((Step::NeedMore { .. }, sent, _)) => (sent, Ok(None)),
         Ok((Step::Done(codecs), sent, held)) => {

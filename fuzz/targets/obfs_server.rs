@@ -6,15 +6,15 @@
 use adit_fuzz::disguise::{server, server_handshake, talk};
 use adit_fuzz::{Pieces, Script, alter};
 use adit_obfs::{ObfsKind, ServerState, Strangers};
-use adit_wire::law::open_all;
-use adit_wire::{Broken, Handshake, Rx, Step, Tx};
+use adit_wire::codec_laws::open_all;
+use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
 use libfuzzer_sys::fuzz_target;
 
 /// What became of a connection.
 #[derive(Debug, PartialEq, Eq)]
 struct Met {
     /// The data and the bytes that wait for more, if the handshake came to an end.
-    opened: Result<Option<(Vec<u8>, usize)>, Broken>,
+    opened: Result<Option<(Vec<u8>, usize)>, ProtocolError>,
     sent: Vec<u8>,
     answered: bool,
 }
@@ -27,7 +27,7 @@ fn meet(state: &ServerState, strangers: Strangers, wire: &[u8], pieces: &[usize]
     let codecs = loop {
         let mut rx = Rx::new(&mut held);
         let step = core.step(&mut rx, &mut Tx::new(&mut sent));
-        let (now, left) = (rx.eaten(), rx.bytes().len());
+        let (now, left) = (rx.consumed(), rx.bytes().len());
         held.drain(..now);
         eaten += now;
         if !core.answered() {

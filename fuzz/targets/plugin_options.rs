@@ -5,14 +5,14 @@
 use adit_config::{Hop, HopKind, Plan, Plugin, Stage, link};
 use adit_fuzz::{Bare, steer};
 use libfuzzer_sys::fuzz_target;
-use options::parse;
+use options::parse_options;
 
 /// The engine's module, without the engine.
 #[path = "../../app/adit-engine/src/plugin/options.rs"]
 mod options;
 
 fn options(text: &str) {
-    let Ok(options) = parse(text) else {
+    let Ok(options) = parse_options(text) else {
         // A text without escapes and keys that come twice is always read.
         assert!(text.contains(['\\', '=', ';']), "{text:?}");
         return;
@@ -24,7 +24,11 @@ fn options(text: &str) {
     let long = |(key, value): (&str, Option<&str>)| key.len() + value.map_or(0, str::len);
     assert!(options.iter().map(long).sum::<usize>() <= text.len());
     let written = options.to_string();
-    assert_eq!(parse(&written).as_ref(), Ok(&options), "{written:?}");
+    assert_eq!(
+        parse_options(&written).as_ref(),
+        Ok(&options),
+        "{written:?}"
+    );
     // Values are not shown.
     let bare = text.split(';').filter(|item| !item.is_empty()).count();
     assert!(keys.len() <= bare);
@@ -34,8 +38,8 @@ fn options(text: &str) {
 fn plugin(url: &str) -> Option<Plugin> {
     let words = ["socks5://127.0.0.1:1080".to_owned(), url.to_owned()];
     let plan = Plan::from_words_with(&words, &Bare).ok()?;
-    match plan.routes.first()?.via.hops.first()? {
-        Stage::One(Hop::Server(server)) => match &server.kind {
+    match plan.routes.first()?.via.stages.first()? {
+        Stage::Single(Hop::Server(server)) => match &server.kind {
             HopKind::Shadowsocks { plugin, .. } => plugin.clone(),
             _ => None,
         },
@@ -52,7 +56,7 @@ fuzz_target!(|input: &[u8]| {
         return options(text);
     }
     let url = format!("ss://aes-128-gcm:pw@a.test:1/?plugin={text}");
-    if let (Some(read), Ok(canonical)) = (plugin(&url), link::canonical(&url)) {
+    if let (Some(read), Ok(canonical)) = (plugin(&url), link::canonical_url(&url)) {
         assert!(!read.program.is_empty());
         assert!(!read.program.contains('\0') && !read.options.contains('\0'));
         let again = plugin(&canonical);

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use adit_convert::sip008::{MAX_BODY, read, write};
+use adit_convert::sip008::{MAX_BODY, read_subscription, write_subscription};
 use adit_convert::{AllowedPlugins, MAX_SERVERS};
 use adit_fuzz::steer;
 use libfuzzer_sys::fuzz_target;
@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
         0 => text.to_owned(),
         _ => format!(r#"{{"version":1,"servers":[{text}]}}"#),
     };
-    let found = match read(&text, &plugins) {
+    let found = match read_subscription(&text, &plugins) {
         Ok(found) => found,
         Err(problem) => {
             assert!(!problem.to_string().is_empty());
@@ -40,8 +40,8 @@ fuzz_target!(|input: &[u8]| {
         assert!(!problem.to_string().is_empty());
     }
     assert!(found.bytes_remaining.is_none() || found.bytes_used.is_some());
-    let body = write(&found.servers);
-    let again = read(&body, &plugins).unwrap_or_else(|why| panic!("{why}\n{body}"));
+    let body = write_subscription(&found.servers);
+    let again = read_subscription(&body, &plugins).unwrap_or_else(|why| panic!("{why}\n{body}"));
     assert_eq!(again.refused, []);
     assert_eq!(again.servers, found.servers);
 });

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use adit_fuzz::{Pieces, Script};
 use adit_smux_proto::{Config, Event, Role, Session, StreamId, Version};
-use adit_wire::{Broken, Time};
+use adit_wire::{ProtocolError, Time};
 use libfuzzer_sys::fuzz_target;
 
 const STREAMS: usize = 5;
@@ -63,7 +63,7 @@ fn frames(script: &mut Script<'_>, flags: u8) -> Vec<u8> {
 
 /// What the application and the peer get to see if nobody acts on it.
 type Seen = (
-    Result<usize, Broken>,
+    Result<usize, ProtocolError>,
     Vec<Event>,
     BTreeMap<u32, Vec<u8>>,
     Vec<u8>,

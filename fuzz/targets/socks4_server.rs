@@ -5,14 +5,14 @@
 use adit_fuzz::{Pieces, steer};
 use adit_socks::server::Socks4;
 use adit_wire::Step;
-use adit_wire::law::converse;
+use adit_wire::codec_laws::run_handshake;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let (flags, input) = steer(input);
     let allowed = flags & 1 == 0;
     let outcome = Pieces::new(input).same(|bytes, pieces| {
-        converse(&mut Socks4::new(allowed), bytes, pieces)
+        run_handshake(&mut Socks4::new(allowed), bytes, pieces)
             .map_err(|(why, sent)| (why.to_string(), sent))
     });
     if let Ok((Step::Done(request), _, _)) = outcome {

@@ -5,7 +5,7 @@
 use adit_fuzz::{Door, Pieces, steer};
 use adit_socks::server::Socks5;
 use adit_wire::Step;
-use adit_wire::law::converse;
+use adit_wire::codec_laws::run_handshake;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -14,7 +14,7 @@ fuzz_target!(|input: &[u8]| {
         locked: flags & 1 != 0,
     };
     let outcome = Pieces::new(input).same(|bytes, pieces| {
-        converse(&mut Socks5::new(&door), bytes, pieces)
+        run_handshake(&mut Socks5::new(&door), bytes, pieces)
             .map_err(|(why, sent)| (why.to_string(), sent))
     });
     if let Ok((Step::Done(request), sent, rest)) = outcome {

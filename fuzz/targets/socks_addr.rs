@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use adit_wire::{AddrError, MAX_ADDR_LEN, parse_addr, put_addr};
+use adit_wire::{AddrError, MAX_ADDR_LEN, encode_addr, parse_addr};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -10,14 +10,14 @@ fuzz_target!(|bytes: &[u8]| {
         Ok((target, used)) => {
             assert!(used <= bytes.len() && used <= MAX_ADDR_LEN);
             let mut again = Vec::new();
-            put_addr(&target, &mut again);
+            encode_addr(&target, &mut again);
             assert_eq!(again.len(), target.addr_len());
             assert_eq!(parse_addr(&again), Ok((target.clone(), again.len())));
             // Every cut of it waits for more, and says for how much.
             for cut in 0..used {
                 let short = parse_addr(&bytes[..cut]);
                 assert!(
-                    matches!(short, Err(AddrError::Short { total }) if total > cut && total <= used)
+                    matches!(short, Err(AddrError::Incomplete { total }) if total > cut && total <= used)
                 );
             }
             // A plain name reads the same in a URL; a log escapes the others.
@@ -29,7 +29,9 @@ fuzz_target!(|bytes: &[u8]| {
                 assert_eq!(target, read);
             }
         }
-        Err(AddrError::Short { total }) => assert!(total > bytes.len() && total <= MAX_ADDR_LEN),
+        Err(AddrError::Incomplete { total }) => {
+            assert!(total > bytes.len() && total <= MAX_ADDR_LEN)
+        }
         Err(AddrError::Type(_) | AddrError::Name) => {}
     }
 });

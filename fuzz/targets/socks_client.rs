@@ -5,7 +5,7 @@
 use adit_fuzz::{Pieces, steer};
 use adit_socks::client::{Connect, Connect4a, second_reply};
 use adit_socks::{Command, Version};
-use adit_wire::law::{Dialogue, Failure, converse};
+use adit_wire::codec_laws::{HandshakeFailure, HandshakeOutcome, run_handshake};
 use adit_wire::{Handshake, Target};
 use libfuzzer_sys::fuzz_target;
 
@@ -13,11 +13,11 @@ fn run<H: Handshake>(
     mut core: H,
     bytes: &[u8],
     pieces: &[usize],
-) -> Result<Dialogue<H::Output>, Failure<String>>
+) -> Result<HandshakeOutcome<H::Output>, HandshakeFailure<String>>
 where
     H::Error: ToString,
 {
-    converse(&mut core, bytes, pieces).map_err(|(why, sent)| (why.to_string(), sent))
+    run_handshake(&mut core, bytes, pieces).map_err(|(why, sent)| (why.to_string(), sent))
 }
 
 fuzz_target!(|input: &[u8]| {

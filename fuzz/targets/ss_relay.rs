@@ -12,8 +12,8 @@ use adit_shadowsocks::relay::{RelayTable, Relayed, TcpRelay, packet};
 use adit_shadowsocks::tcp::{ServerHandshake, client};
 use adit_shadowsocks::udp::{ClientSession, ServerOpener};
 use adit_shadowsocks::{KeyChain, Method, Restart, SaltPool, Users};
-use adit_wire::law::{converse, seal_all};
-use adit_wire::{Broken, FixedEntropy, Step};
+use adit_wire::codec_laws::{run_handshake, seal_all};
+use adit_wire::{FixedEntropy, ProtocolError, Step};
 use libfuzzer_sys::fuzz_target;
 
 /// What stands between the salt, or the ids, and the rest of what is passed on.
@@ -46,8 +46,8 @@ static WAY: LazyLock<Way> = LazyLock::new(|| {
     }
 });
 
-fn relay(wire: &[u8], pieces: &[usize]) -> Result<Option<(Relayed, Vec<u8>)>, Broken> {
-    match converse(&mut TcpRelay::new(&WAY.table), wire, pieces) {
+fn relay(wire: &[u8], pieces: &[usize]) -> Result<Option<(Relayed, Vec<u8>)>, ProtocolError> {
+    match run_handshake(&mut TcpRelay::new(&WAY.table), wire, pieces) {
         Ok((Step::Done(relayed), sent, rest)) => {
             assert!(sent.is_empty());
             Ok(Some((relayed, rest)))
@@ -63,7 +63,7 @@ fn relay(wire: &[u8], pieces: &[usize]) -> Result<Option<(Relayed, Vec<u8>)>, Br
     }
 }
 
-fn stream(sizes: &[usize], wire: &[u8]) -> Result<Option<(Relayed, Vec<u8>)>, Broken> {
+fn stream(sizes: &[usize], wire: &[u8]) -> Result<Option<(Relayed, Vec<u8>)>, ProtocolError> {
     let sizes = sizes.to_vec();
     Pieces { sizes, bytes: wire }.same(relay)
 }
@@ -73,7 +73,7 @@ fn accepted(hop: usize, wire: &[u8], payload: &[u8]) {
     let salts = Arc::new(SaltPool::new([1; 16], NOW, Restart::Lenient));
     let mut chance = FixedEntropy::new([7; 32]);
     let mut server = ServerHandshake::new(&WAY.servers[hop], Arc::new(NOW), salts, &mut chance);
-    let step = converse(&mut server, wire, &[usize::MAX]);
+    let step = run_handshake(&mut server, wire, &[usize::MAX]);
     let Ok((Step::Done(accepted), _, rest)) = step else {
         panic!("the server refused it");
     };
@@ -101,7 +101,7 @@ fn streams(script: &mut Script<'_>, sizes: &[usize]) {
             assert!(at >= JUDGED, "an altered header was believed");
             assert!(relayed.next == hop && relayed.head == salt && rest == bad[JUDGED..]);
         }
-        other => assert!(at < JUDGED && other == Err(Broken::Unauthentic)),
+        other => assert!(at < JUDGED && other == Err(ProtocolError::Unauthentic)),
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use adit_crypto::SipKey;
 use adit_fuzz::{NOW, Script, alter};
 use adit_shadowsocks::{Restart, SaltPool, SaltsError};
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 use libfuzzer_sys::fuzz_target;
 
 /// "adit-slt" ‖ version ‖ seed ‖ count
@@ -23,7 +23,7 @@ fn pool(seed: u8) -> SaltPool {
 fn is_usable(pool: &SaltPool) {
     let taken = pool.taken();
     assert_eq!(pool.insert(&NEW, None, NOW), Ok(()));
-    assert_eq!(pool.insert(&NEW, None, NOW), Err(Broken::Replayed));
+    assert_eq!(pool.insert(&NEW, None, NOW), Err(ProtocolError::Replayed));
     assert_eq!(pool.taken(), taken + 1);
 }
 
@@ -74,7 +74,7 @@ fn refused(bytes: &[u8]) {
     // And its own export is as good as ever.
     let mut next = self::pool(3);
     assert_eq!(next.restore(pool.export().expose()), Ok(1));
-    assert_eq!(next.insert(&NEW, None, NOW), Err(Broken::Replayed));
+    assert_eq!(next.insert(&NEW, None, NOW), Err(ProtocolError::Replayed));
 }
 
 /// Any digests, under a check that is right.
@@ -88,7 +88,7 @@ fn forged(script: &mut Script<'_>) {
     let count = u32::try_from(digests.len()).unwrap_or(0);
     bytes.extend_from_slice(&count.to_be_bytes());
     bytes.extend_from_slice(digests.as_flattened());
-    let check = SipKey::new(seed).hash(&bytes);
+    let check = SipKey::new(seed).hash_bytes(&bytes);
     bytes.extend_from_slice(&check.to_be_bytes());
     let mut pool = pool(4);
     let given: BTreeSet<_> = digests.iter().collect();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use adit_fuzz::forge::{Edition, OTHER_SALT, SALT, Stream, legacy};
 use adit_fuzz::{NOW, Pieces, Zeros, steer};
 use adit_shadowsocks::tcp::client;
-use adit_wire::law::{open_all, seal_all};
+use adit_wire::codec_laws::{open_all, seal_all};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -9,12 +9,12 @@ use adit_fuzz::forge::{Edition, SALT, Stream, legacy};
 use adit_fuzz::{NOW, Pieces, Zeros, steer};
 use adit_shadowsocks::tcp::{ServerHandshake, client};
 use adit_shadowsocks::{Key, Restart, SaltPool, Users};
-use adit_wire::law::{converse, open_all, seal_all};
-use adit_wire::{Broken, FixedEntropy, Open, Step, Target};
+use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
+use adit_wire::{FixedEntropy, Open, ProtocolError, Step, Target};
 use libfuzzer_sys::fuzz_target;
 
 /// The target, all plaintext, whether the stream may end here.
-type Served = Result<Option<(Target, Vec<u8>, bool)>, Broken>;
+type Served = Result<Option<(Target, Vec<u8>, bool)>, ProtocolError>;
 
 fn serve(key: &Key, wire: &[u8], pieces: &[usize]) -> Served {
     let salts = Arc::new(SaltPool::new([1; 16], NOW, Restart::Lenient));
@@ -22,7 +22,7 @@ fn serve(key: &Key, wire: &[u8], pieces: &[usize]) -> Served {
     let mut chance = FixedEntropy::new([7; 32]);
     let users = Users::single(key.clone());
     let mut server = ServerHandshake::new(&users, Arc::new(NOW), salts, &mut chance);
-    let (step, sent, rest) = converse(&mut server, wire, pieces).map_err(|(why, sent)| {
+    let (step, sent, rest) = run_handshake(&mut server, wire, pieces).map_err(|(why, sent)| {
         assert!(sent.is_empty(), "a refusal is silent");
         why
     })?;
@@ -31,7 +31,7 @@ fn serve(key: &Key, wire: &[u8], pieces: &[usize]) -> Served {
         return Ok(None);
     };
     let (more, unread) = open_all(&mut accepted.open, &rest, pieces)?;
-    let clean = accepted.open.at_boundary(unread);
+    let clean = accepted.open.is_at_boundary(unread);
     Ok(Some((
         accepted.target,
         [accepted.first, more].concat(),

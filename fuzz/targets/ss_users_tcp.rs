@@ -9,8 +9,8 @@ use adit_fuzz::users::{NAMES, World, target};
 use adit_fuzz::{NOW, Pieces, Script, Zeros, alter, steer};
 use adit_shadowsocks::tcp::{ServerHandshake, client};
 use adit_shadowsocks::{Restart, SaltPool, UserId};
-use adit_wire::law::{converse, open_all, seal_all};
-use adit_wire::{Broken, FixedEntropy, Open, Step};
+use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
+use adit_wire::{FixedEntropy, Open, ProtocolError, Step};
 use libfuzzer_sys::fuzz_target;
 
 /// An accepted stream.
@@ -22,7 +22,7 @@ struct Served {
     clean: bool,
 }
 
-type Outcome = Result<Option<Served>, Broken>;
+type Outcome = Result<Option<Served>, ProtocolError>;
 
 fn serve(world: &World, hint: Option<UserId>, wire: &[u8], pieces: &[usize]) -> Outcome {
     let salts = Arc::new(SaltPool::new([1; 16], NOW, Restart::Lenient));
@@ -30,7 +30,7 @@ fn serve(world: &World, hint: Option<UserId>, wire: &[u8], pieces: &[usize]) -> 
     let mut chance = FixedEntropy::new([7; 32]);
     let server = ServerHandshake::new(world.users(), Arc::new(NOW), salts, &mut chance);
     let (step, sent, rest) =
-        converse(&mut server.hint(hint), wire, pieces).map_err(|(why, sent)| {
+        run_handshake(&mut server.hint(hint), wire, pieces).map_err(|(why, sent)| {
             assert!(sent.is_empty(), "a refusal is silent");
             why
         })?;
@@ -43,7 +43,7 @@ fn serve(world: &World, hint: Option<UserId>, wire: &[u8], pieces: &[usize]) -> 
     Ok(Some(Served {
         user: accepted.user.map(|user| user.name().to_owned()),
         plain: [accepted.first, more].concat(),
-        clean: accepted.open.at_boundary(unread),
+        clean: accepted.open.is_at_boundary(unread),
     }))
 }
 

@@ -10,7 +10,7 @@ use adit_fuzz::{Chance, NOW, Script, alter};
 use adit_shadowsocks::udp::{
     ClientSession, HEAD_ROOM, Incoming, ServerOpener, ServerSealer, TAIL_ROOM,
 };
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 use libfuzzer_sys::fuzz_target;
 
 /// Client sessions; the user of session `n` is `n % 3`.
@@ -75,7 +75,7 @@ impl Scene {
         &mut self,
         wire: &[u8],
         script: &mut Script<'_>,
-    ) -> Result<(Incoming, Vec<u8>), Broken> {
+    ) -> Result<(Incoming, Vec<u8>), ProtocolError> {
         let hint = self.world.users().iter().nth(script.below(4));
         let mut packet = wire.to_vec();
         let hint = hint.map(|user| user.id());

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 struct One<'a>(&'a str);
 
 impl Sources for One<'_> {
-    fn file(&self, path: &Path) -> io::Result<FileText> {
+    fn read_file(&self, path: &Path) -> io::Result<FileText> {
         if path.starts_with("/etc") {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -25,7 +25,7 @@ impl Sources for One<'_> {
         })
     }
 
-    fn variable(&self, name: &str) -> Option<Zeroizing<String>> {
+    fn read_variable(&self, name: &str) -> Option<Zeroizing<String>> {
         (name == "SET").then(|| "value%h${SET}".to_owned().into())
     }
 }

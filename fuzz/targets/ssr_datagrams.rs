@@ -4,13 +4,13 @@
 
 use adit_fuzz::Pieces;
 use adit_shadowsocksr::{Datagram, parse_datagram, put_datagram_head};
-use adit_wire::{Broken, Target};
+use adit_wire::{ProtocolError, Target};
 use libfuzzer_sys::fuzz_target;
 
 type Datagrams = Vec<(Target, Vec<u8>)>;
 
 /// All datagrams, and the number of bytes that wait for more.
-fn read_all(wire: &[u8], pieces: &[usize]) -> Result<(Datagrams, usize), Broken> {
+fn read_all(wire: &[u8], pieces: &[usize]) -> Result<(Datagrams, usize), ProtocolError> {
     let (mut held, mut found, mut rest) = (Vec::new(), Vec::new(), wire);
     for piece in pieces.iter().cycle() {
         let (now, later) = rest.split_at(rest.len().min(*piece));

@@ -6,8 +6,8 @@
 use adit_fuzz::ssr::{UID, open_frames, pair};
 use adit_fuzz::{Chance, NOW, Pieces, Script, alter};
 use adit_shadowsocksr::{Accepted, Protocol, ProtocolKind};
-use adit_wire::law::seal_all;
-use adit_wire::{Broken, Step};
+use adit_wire::codec_laws::seal_all;
+use adit_wire::{ProtocolError, Step};
 use libfuzzer_sys::fuzz_target;
 
 const IV: [u8; 16] = [9; 16];
@@ -42,7 +42,11 @@ impl Case {
         self.protocol.kind
     }
 
-    fn accept(&self, wire: &[u8], pieces: &[usize]) -> Result<Option<(Accepted, usize)>, Broken> {
+    fn accept(
+        &self,
+        wire: &[u8],
+        pieces: &[usize],
+    ) -> Result<Option<(Accepted, usize)>, ProtocolError> {
         let (_, server) = pair(self.protocol, self.users);
         let mut handshake = server.accept(&IV, 1460, &mut Chance(2));
         let (mut held, mut rest) = (Vec::new(), wire);
@@ -74,7 +78,7 @@ impl Case {
         }
     }
 
-    fn serve(&self, wire: &[u8], pieces: &[usize]) -> Result<Option<Served>, Broken> {
+    fn serve(&self, wire: &[u8], pieces: &[usize]) -> Result<Option<Served>, ProtocolError> {
         let (_, server) = pair(self.protocol, self.users);
         let Some((_, len)) = self.accept(wire, pieces)? else {
             return Ok(None);
@@ -99,7 +103,7 @@ impl Case {
     }
 
     /// The answers that a client reads, whatever they are.
-    fn hear(&self, wire: &[u8], pieces: &[usize]) -> Result<(Vec<u8>, usize), Broken> {
+    fn hear(&self, wire: &[u8], pieces: &[usize]) -> Result<(Vec<u8>, usize), ProtocolError> {
         let (client, _) = pair(self.protocol, self.users);
         let codecs = client.connect(&IV, NOW, &mut Chance(self.seed));
         let (_, mut open) = codecs.expect("a client");

@@ -6,13 +6,17 @@ use adit_fuzz::{Pieces, Script, steer};
 use adit_shadowsocks::uot::{
     Frame, HEAD_MAX, Request, parse_frame, parse_request, put_head, put_request,
 };
-use adit_wire::{Broken, Target, parse_addr};
+use adit_wire::{ProtocolError, Target, parse_addr};
 use libfuzzer_sys::fuzz_target;
 
 type Datagrams = Vec<(Option<Target>, Vec<u8>)>;
 
 /// All frames, and the number of bytes that wait for more.
-fn read_all(wire: &[u8], pieces: &[usize], connected: bool) -> Result<(Datagrams, usize), Broken> {
+fn read_all(
+    wire: &[u8],
+    pieces: &[usize],
+    connected: bool,
+) -> Result<(Datagrams, usize), ProtocolError> {
     let (mut held, mut found, mut rest) = (Vec::new(), Vec::new(), wire);
     for piece in pieces.iter().cycle() {
         let (now, later) = rest.split_at(rest.len().min(*piece));

@@ -18,14 +18,14 @@ const PLANTED: &str = "AAECAwQFBgcICQoLDA0ODw";
 struct OneFile<'a>(&'a str);
 
 impl Sources for OneFile<'_> {
-    fn file(&self, _: &Path) -> io::Result<FileText> {
+    fn read_file(&self, _: &Path) -> io::Result<FileText> {
         Ok(FileText {
             text: Zeroizing::new(self.0.to_owned()),
             readable_by_others: false,
         })
     }
 
-    fn variable(&self, _: &str) -> Option<Zeroizing<String>> {
+    fn read_variable(&self, _: &str) -> Option<Zeroizing<String>> {
         None
     }
 }

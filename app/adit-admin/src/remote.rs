@@ -10,11 +10,11 @@ use zeroize::Zeroizing;
 pub(crate) struct Nowhere;
 
 impl Sources for Nowhere {
-    fn file(&self, _: &Path) -> io::Result<FileText> {
+    fn read_file(&self, _: &Path) -> io::Result<FileText> {
         Err(io::ErrorKind::PermissionDenied.into())
     }
 
-    fn variable(&self, _: &str) -> Option<Zeroizing<String>> {
+    fn read_variable(&self, _: &str) -> Option<Zeroizing<String>> {
         None
     }
 }

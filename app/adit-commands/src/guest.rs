@@ -12,22 +12,22 @@
 use std::time::Duration;
 
 use adit_cli::{Code, Failure};
-use adit_engine::plugin::{Guest, GuestError};
+use adit_engine::plugin::{PluginEndpoint, PluginEndpointError};
 use anyhow::Context;
 
 /// What a host asks for, if one has started us.
-pub(crate) fn invitation() -> Option<Result<Guest, GuestError>> {
+pub(crate) fn invitation() -> Option<Result<PluginEndpoint, PluginEndpointError>> {
     if std::env::args_os().len() > 1 {
         return None;
     }
-    Guest::from_env(|name| {
+    PluginEndpoint::from_env(|name| {
         // What is no text becomes text that fits nowhere.
         std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
     })
 }
 
 /// Forwards until the host ends us with SIGTERM.
-pub(crate) fn serve(invited: Result<Guest, GuestError>) -> Result<(), Failure> {
+pub(crate) fn serve(invited: Result<PluginEndpoint, PluginEndpointError>) -> Result<(), Failure> {
     let guest = invited.map_err(failure)?;
     adit_net::limits::raise_nofile();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -38,7 +38,7 @@ pub(crate) fn serve(invited: Result<Guest, GuestError>) -> Result<(), Failure> {
         // Caught before anything listens: who sees a listener may already end it.
         let told = told_to_end().context("catching signals")?;
         tokio::select! {
-            done = guest.serve() => done.map_err(failure),
+            done = guest.listen_and_forward() => done.map_err(failure),
             () = told => Ok(()),
         }
     });
@@ -60,9 +60,9 @@ fn told_to_end() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-fn failure(why: GuestError) -> Failure {
+fn failure(why: PluginEndpointError) -> Failure {
     let code = match why {
-        GuestError::Listen { .. } => Code::Network,
+        PluginEndpointError::Listen { .. } => Code::Network,
         _ => Code::Config,
     };
     Failure::new(code, why.to_string())

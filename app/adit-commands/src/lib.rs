@@ -1,8 +1,8 @@
 //! The commands of `adit`: arguments → plan → engine.
 //!
-//! [`args`] defines the arguments, one module of [`command`] runs each command, and [`adit_cli`]
+//! `args` defines the arguments, one module of `command` runs each command, and [`adit_cli`]
 //! prints output, errors and the exit code. Started as a SIP003 plugin, without an argument, the
-//! program is [`guest`] alone.
+//! program is `guest` alone.
 //!
 //! This is a crate apart from the program because it is compiled for its size: in a thin LTO the
 //! settings of the program's own crate decide for every crate whether loops are put into vectors,
@@ -66,7 +66,7 @@ fn limit_cpu() -> Result<(), Failure> {
     match name.to_str().and_then(CpuLevel::from_name) {
         Some(level) => {
             adit_crypto::limit_cpu(level);
-            adit_fec::limit(kernels(level));
+            adit_fec::limit_level(kernels(level));
             Ok(())
         }
         None => {
@@ -79,11 +79,11 @@ fn limit_cpu() -> Result<(), Failure> {
 
 /// What the kernels of error correction may use at a level of the ciphers. Bit matrices (`GFNI`)
 /// and `VAES` came together.
-const fn kernels(level: CpuLevel) -> adit_fec::Level {
+const fn kernels(level: CpuLevel) -> adit_fec::FecLevel {
     match level {
-        CpuLevel::Portable => adit_fec::Level::Portable,
-        CpuLevel::Avx2 => adit_fec::Level::Avx2,
-        CpuLevel::Avx2Vaes => adit_fec::Level::Avx2Gfni,
-        _ => adit_fec::Level::Avx512Gfni,
+        CpuLevel::Portable => adit_fec::FecLevel::Portable,
+        CpuLevel::Avx2 => adit_fec::FecLevel::Avx2,
+        CpuLevel::Avx2Vaes => adit_fec::FecLevel::Avx2Gfni,
+        _ => adit_fec::FecLevel::Avx512Gfni,
     }
 }

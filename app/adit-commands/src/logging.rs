@@ -63,7 +63,7 @@ struct Clock;
 
 impl tracing_subscriber::fmt::time::FormatTime for Clock {
     fn format_time(&self, w: &mut tracing_subscriber::fmt::format::Writer<'_>) -> std::fmt::Result {
-        let seconds = adit_net::ambient::unix().0 % 86_400;
+        let seconds = adit_net::system::unix_now().0 % 86_400;
         write!(
             w,
             "{:02}:{:02}:{:02}",

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use adit_net::keep::{self, Owner};
+use adit_net::persistent_file::{self, FileOwner};
 use adit_shadowsocks::{Key, Method};
 use anyhow::{Context, Result};
 
@@ -38,8 +38,8 @@ pub(crate) fn key(
         });
     }
     let method = method.unwrap_or_else(fastest);
-    let (_, secret) = Key::generate(method, &mut adit_net::ambient::SystemChance);
-    keep::write(&path, format!("{method} {secret}\n").as_bytes())
+    let (_, secret) = Key::generate(method, &mut adit_net::system::SystemRng);
+    persistent_file::write_atomically(&path, format!("{method} {secret}\n").as_bytes())
         .with_context(|| format!("keeping the key in {}", path.display()))?;
     Ok(Kept {
         method,
@@ -53,7 +53,7 @@ pub(crate) fn key(
 pub(crate) fn kept(dir: &Path) -> Result<Option<Kept>> {
     let path = dir.join("server.key");
     // An administrator reads the key of a service that runs as another user.
-    let text = match Owner::current().read_secret_of_anyone(&path, MAX_FILE) {
+    let text = match FileOwner::current().read_secret_of_anyone(&path, MAX_FILE) {
         Ok(text) => text,
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {
             return Ok(None);
@@ -78,7 +78,7 @@ fn parse(text: &str) -> Option<(Method, String)> {
 
 /// Reads `METHOD KEY`. A file that says anything else is moved aside, not lost.
 fn read(path: &Path) -> Result<Option<(Method, String)>> {
-    let text = match Owner::current().read_secret(path, MAX_FILE) {
+    let text = match FileOwner::current().read_secret(path, MAX_FILE) {
         Ok(text) => text,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) if e.kind() == ErrorKind::InvalidData => String::new(),
@@ -133,7 +133,7 @@ mod tests {
         let dir = dir("torn");
         fs::create_dir_all(&dir).unwrap();
         let torn = b"2022-blake3-aes-128-gcm AAAA";
-        keep::write(&dir.join("server.key"), torn).unwrap();
+        persistent_file::write_atomically(&dir.join("server.key"), torn).unwrap();
         assert!(key(&dir, None, || Method::Blake3Aes128Gcm).unwrap().new);
         assert!(dir.join("server.key.broken").exists());
         fs::remove_dir_all(dir).unwrap();

@@ -4,7 +4,7 @@
 //! problems), `grammar` (an [`Endpoint`]: every part with its position in the text), `schema` (keys with
 //! their types), `scheme` (one definition for each [`Scheme`], which builds a typed listener or hop)
 //! and `plan` (a [`Plan`]: complete and cross-checked). Nothing after the plan parses a string. On top
-//! of them are the outputs for users: [`explain()`], [`reference()`] and [`link`].
+//! of them are the outputs for users: [`explain_plan()`], [`markdown_reference()`] and [`link`].
 //!
 //! ```text
 //! dialect[+carrier]://[user[:secret]@]host[:port][/target][?key=value&…][#name]
@@ -12,7 +12,7 @@
 //!
 //! Start with [`Plan::from_words`]. Mistakes are returned as [`Problem`]s that print the line, a
 //! caret and what to do. The definition of a scheme ([`schemes()`]) lists everything that its URLs
-//! accept: parsing, suggestions, [`help()`] and [`reference()`] are derived from it.
+//! accept: parsing, suggestions, [`scheme_help()`] and [`markdown_reference()`] are derived from it.
 //!
 //! This crate has no sockets, no name resolution and no key derivation. One module reads files and
 //! the environment, behind [`Sources`].
@@ -29,23 +29,26 @@ mod reference;
 mod schema;
 mod scheme;
 
-pub use explain::explain;
-pub use grammar::{Address, Endpoint, MAX_URL_LEN, Pair, read_address};
-pub use plan::{ArgItem, Chain, MAX_FILE_LEN, Match, NamePattern, Plan, Route, Rule, Stage};
-pub use reference::{help, overview, reference};
+pub use explain::explain_plan;
+pub use grammar::{Address, Endpoint, MAX_URL_LEN, QueryPair, parse_address};
+pub use plan::{
+    Chain, Condition, MAX_FILE_LEN, NamePattern, Plan, Route, RouteOption, Rule, Stage,
+};
+pub use reference::{markdown_reference, scheme_help, schemes_overview};
 pub use schema::{
-    EndpointRole, EndpointRoles, Param, PluginMode, Prefer, Private, RejectPolicy, Restart,
-    Setting, UdpWay,
+    AddressPreference, EndpointRole, EndpointRoles, Param, PluginMode, PrivateAccess, RejectPolicy,
+    RestartPolicy, Setting, UdpTransport,
 };
-pub use scheme::keyring::{MAX_USERS, MAX_USERS_FILE, read_users};
-pub use scheme::typed::{
-    Access, Carried, Datagrams, Fec, Forward, Hop, HopKind, HostTrust, Kcp, Learns, Limits, Listen,
-    ListenAddr, ListenKind, Login, PacketSeal, Plugin, Proxy, RelayNext, ServerHop, Shards, SsRole,
-    SsServer, SsUser, SshHop, SshKey, SshOffer, SshServer, SsrHop, SsrServer, Steering,
-    Transparent,
+pub use scheme::endpoint_types::{
+    AccessRules, AdoptedFromPeer, CarrierSettings, DatagramSupport, FecSettings, ForwardListener,
+    Hop, HopKind, HostTrust, InterceptMethod, KcpSettings, ListenAddr, ListenerConfig,
+    ListenerKind, ListenerLimits, PacketSeal, Plugin, ProxyListener, RelayTarget, ServerHop,
+    ShardCounts, SsRole, SsServer, SsUser, SshAlgorithms, SshHop, SshKey, SshServer, SsrHop,
+    SsrServer, TransparentListener, UserPassword,
 };
+pub use scheme::key_files::{MAX_USERS, MAX_USERS_FILE, read_users};
 pub use scheme::{Carrier, Scheme, UnknownScheme, schemes};
 pub use text::{
-    FileText, Flaw, Machine, Origin, Place, Problem, Secret, SecretText, Sources, Span, Spanned,
-    Warning, WarningKind, nearest, read_duration,
+    ConfigError, FileText, Origin, Place, Problem, Secret, SecretText, Sources, Span, Spanned,
+    SystemSources, Warning, WarningKind, nearest_word, parse_duration,
 };

@@ -3,18 +3,18 @@
 use core::fmt::Write;
 
 use crate::schema::{EndpointRole, EndpointRoles, Param};
-use crate::scheme::{CARRIERS, Carrier, Written, schemes};
+use crate::scheme::{CARRIERS, Carrier, SchemeWithCarrier, schemes};
 
 /// Returns the output of `adit help SCHEME`: the form, and every key with type and default. Returns
 /// `None` if the text is not a scheme.
 #[must_use]
-pub fn help(scheme: &str) -> Option<String> {
-    scheme.parse().ok().map(help_on)
+pub fn scheme_help(scheme: &str) -> Option<String> {
+    scheme.parse().ok().map(written_scheme_help)
 }
 
 /// Returns the grammar and all schemes, each in a few lines.
 #[must_use]
-pub fn overview() -> String {
+pub fn schemes_overview() -> String {
     let mut text = String::from(
         "An endpoint is a URL:\n\n  \
          dialect[+carrier]://[user[:secret]@]host[:port][/target][?key=val&...][#name]\n\n\
@@ -26,7 +26,7 @@ pub fn overview() -> String {
             text,
             "\n  {}\n      {}\n",
             scheme.form,
-            wrap(&format!("{}: {}", scheme.roles, scheme.doc), "      "),
+            wrap_lines(&format!("{}: {}", scheme.roles, scheme.doc), "      "),
         );
     }
     for carrier in CARRIERS {
@@ -34,8 +34,12 @@ pub fn overview() -> String {
             text,
             "\n  DIALECT+{}://...\n      {}\n",
             carrier.name,
-            wrap(
-                &format!("carrier of {}: {}", names(carrier), carrier.doc),
+            wrap_lines(
+                &format!(
+                    "carrier of {}: {}",
+                    carried_scheme_names(carrier),
+                    carrier.doc
+                ),
                 "      "
             ),
         );
@@ -45,25 +49,29 @@ pub fn overview() -> String {
 }
 
 /// Returns the names of the schemes that a carrier can carry.
-fn names(carrier: &'static Carrier) -> String {
-    let names = carrier.schemes().map(|scheme| scheme.name);
+fn carried_scheme_names(carrier: &'static Carrier) -> String {
+    let names = carrier.carried_schemes().map(|scheme| scheme.name);
     names.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the help on a scheme, with its carrier if there is one.
-fn help_on(written: Written) -> String {
+fn written_scheme_help(written: SchemeWithCarrier) -> String {
     let scheme = written.scheme;
-    let form = written.form(EndpointRole::Listener);
-    let mut text = format!("{form}\n\n  {}\n", wrap(scheme.doc, "  "));
+    let form = written.url_form(EndpointRole::Listener);
+    let mut text = format!("{form}\n\n  {}\n", wrap_lines(scheme.doc, "  "));
     if let Some(carrier) = written.carrier {
-        let _ = write!(text, "\n  {}\n", wrap(carrier.doc, "  "));
+        let _ = write!(text, "\n  {}\n", wrap_lines(carrier.doc, "  "));
     }
-    for (name, list) in (scheme.lists)() {
-        let _ = write!(text, "\n  {}\n", wrap(&format!("{name}: {list}."), "  "));
+    for (name, list) in (scheme.extra_lists)() {
+        let _ = write!(
+            text,
+            "\n  {}\n",
+            wrap_lines(&format!("{name}: {list}."), "  ")
+        );
     }
     let _ = write!(text, "\n  used as: {}\n", written.roles());
     if let Some(carrier) = written.carrier {
-        keys_of(
+        write_keys(
             &mut text,
             &format!("Keys of the carrier `{}`", carrier.name),
             written.roles(),
@@ -74,12 +82,12 @@ fn help_on(written: Written) -> String {
         Some(_) => format!("Keys of `{scheme}`"),
         None => "Keys".to_owned(),
     };
-    keys_of(&mut text, &title, written.roles(), scheme.params);
+    write_keys(&mut text, &title, written.roles(), scheme.params);
     text
 }
 
 /// Appends keys with type, meaning and default under a title.
-fn keys_of(text: &mut String, title: &str, roles: EndpointRoles, params: &[Param]) {
+fn write_keys(text: &mut String, title: &str, roles: EndpointRoles, params: &[Param]) {
     if !params.is_empty() {
         let _ = write!(text, "\n{title}, written as ?key=value&key=value:\n");
     }
@@ -90,7 +98,7 @@ fn keys_of(text: &mut String, title: &str, roles: EndpointRoles, params: &[Param
             "\n  {}={}\n      {}\n      default: {}",
             setting.name(),
             setting.type_name(),
-            wrap(setting.doc(), "      "),
+            wrap_lines(setting.doc(), "      "),
             setting.default_text(),
         );
         if let Some(alias) = setting.alias() {
@@ -105,7 +113,7 @@ fn keys_of(text: &mut String, title: &str, roles: EndpointRoles, params: &[Param
 
 /// Returns the reference of all schemes as Markdown.
 #[must_use]
-pub fn reference() -> String {
+pub fn markdown_reference() -> String {
     let mut page = String::from(
         "# Endpoints\n\n\
          `dialect[+carrier]://[user[:secret]@]host[:port][/target][?key=value&…][#name]`\n\n\
@@ -118,11 +126,11 @@ pub fn reference() -> String {
             "\n## `{}`\n\n`{}`\n\n{}\n",
             scheme.name, scheme.form, scheme.doc,
         );
-        for (name, list) in (scheme.lists)() {
+        for (name, list) in (scheme.extra_lists)() {
             let _ = write!(page, "\n{name}: `{}`.\n", list.replace(", ", "`, `"));
         }
         let _ = write!(page, "\nUsed as: {}.\n", scheme.roles);
-        table(&mut page, scheme.params);
+        write_key_table(&mut page, scheme.params);
     }
     for carrier in CARRIERS {
         let _ = write!(
@@ -130,15 +138,15 @@ pub fn reference() -> String {
             "\n## `+{}`\n\n{}\n\nCarries: {}.\n",
             carrier.name,
             carrier.doc,
-            names(carrier),
+            carried_scheme_names(carrier),
         );
-        table(&mut page, carrier.params);
+        write_key_table(&mut page, carrier.params);
     }
     page
 }
 
 /// Appends keys as a Markdown table.
-fn table(page: &mut String, params: &[Param]) {
+fn write_key_table(page: &mut String, params: &[Param]) {
     if !params.is_empty() {
         page.push_str("\n| key | type | default | for | meaning |\n|---|---|---|---|---|\n");
         for param in params {
@@ -160,7 +168,7 @@ fn table(page: &mut String, params: &[Param]) {
 }
 
 /// Wraps a text into lines of at most 72 bytes, all but the first indented.
-fn wrap(text: &str, indent: &str) -> String {
+fn wrap_lines(text: &str, indent: &str) -> String {
     let mut wrapped = String::new();
     let mut column = 0;
     for word in text.split(' ') {

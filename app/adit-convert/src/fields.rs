@@ -4,37 +4,41 @@
 use adit_config::MAX_URL_LEN;
 use adit_config::text::Problem;
 
-use crate::clerk::Clerk;
+use crate::conversion_context::ConversionContext;
 use crate::json::Json;
 
 /// An object, the path to it, and which of its fields were asked for.
-pub(super) struct Fields<'j> {
+pub(super) struct ObjectFields<'j> {
     path: String,
     entries: &'j [(String, Json)],
-    asked: Vec<bool>,
+    was_read: Vec<bool>,
 }
 
 /// Fields without an equivalent, and why.
-pub(super) type Reasons = &'static [(&'static [&'static str], &'static str)];
+pub(super) type OmitReasons = &'static [(&'static [&'static str], &'static str)];
 
-impl<'j> Fields<'j> {
+impl<'j> ObjectFields<'j> {
     /// The fields of `value` at `path`; a problem if it is no object.
-    pub(super) fn of(value: &'j Json, path: String, clerk: &mut Clerk<'_>) -> Option<Self> {
+    pub(super) fn of_object(
+        value: &'j Json,
+        path: String,
+        clerk: &mut ConversionContext<'_>,
+    ) -> Option<Self> {
         match value {
             Json::Object(entries) => Some(Self {
                 path,
                 entries,
-                asked: vec![false; entries.len()],
+                was_read: vec![false; entries.len()],
             }),
             other => {
-                clerk.wrong_type(&path, "an object", other);
+                clerk.report_wrong_type(&path, "an object", other);
                 None
             }
         }
     }
 
     /// The path of a field.
-    pub(super) fn path(&self, name: &str) -> String {
+    pub(super) fn field_path(&self, name: &str) -> String {
         if self.path.is_empty() {
             name.to_owned()
         } else {
@@ -43,12 +47,12 @@ impl<'j> Fields<'j> {
     }
 
     /// The path of the object itself.
-    pub(super) fn whole(&self) -> &str {
+    pub(super) fn object_path(&self) -> &str {
         &self.path
     }
 
     /// True if the field is there and not null.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(super) fn has_field(&self, name: &str) -> bool {
         self.entries
             .iter()
             .any(|(key, value)| key == name && *value != Json::Null)
@@ -58,7 +62,7 @@ impl<'j> Fields<'j> {
     /// the programs that read these files.
     pub(super) fn get(&mut self, name: &str) -> Option<&'j Json> {
         let mut found = None;
-        for ((key, value), asked) in self.entries.iter().zip(&mut self.asked) {
+        for ((key, value), asked) in self.entries.iter().zip(&mut self.was_read) {
             if key == name {
                 *asked = true;
                 found = Some(value).filter(|value| **value != Json::Null);
@@ -68,7 +72,7 @@ impl<'j> Fields<'j> {
     }
 
     /// The first of these names that is there: a field and its aliases.
-    pub(super) fn any(&mut self, names: &[&'static str]) -> Option<(&'static str, &'j Json)> {
+    pub(super) fn first_of(&mut self, names: &[&'static str]) -> Option<(&'static str, &'j Json)> {
         let mut found = None;
         for name in names {
             let value = self.get(name);
@@ -78,78 +82,114 @@ impl<'j> Fields<'j> {
     }
 
     /// A text that fits into a URL; empty counts as absent.
-    pub(super) fn text(&mut self, name: &str, clerk: &mut Clerk<'_>) -> Option<&'j str> {
+    pub(super) fn string_field(
+        &mut self,
+        name: &str,
+        clerk: &mut ConversionContext<'_>,
+    ) -> Option<&'j str> {
         let value = self.get(name)?;
-        match value.text() {
+        match value.as_str() {
             Some(text) if text.len() <= MAX_URL_LEN => Some(text).filter(|text| !text.is_empty()),
             Some(_) => {
-                let title = format!("`{}` has more than {MAX_URL_LEN} bytes", self.path(name));
-                clerk.problem(Problem::without_place(title, "no URL could hold it"));
+                let title = format!(
+                    "`{}` has more than {MAX_URL_LEN} bytes",
+                    self.field_path(name)
+                );
+                clerk.add_problem(Problem::without_place(title, "no URL could hold it"));
                 None
             }
             None => {
-                clerk.wrong_type(&self.path(name), "a text", value);
+                clerk.report_wrong_type(&self.field_path(name), "a text", value);
                 None
             }
         }
     }
 
     /// True or false.
-    pub(super) fn flag(&mut self, name: &str, clerk: &mut Clerk<'_>) -> Option<bool> {
+    pub(super) fn bool_field(
+        &mut self,
+        name: &str,
+        clerk: &mut ConversionContext<'_>,
+    ) -> Option<bool> {
         match self.get(name)? {
             Json::Bool(value) => Some(*value),
             other => {
-                clerk.wrong_type(&self.path(name), "true or false", other);
+                clerk.report_wrong_type(&self.field_path(name), "true or false", other);
                 None
             }
         }
     }
 
     /// A whole number.
-    pub(super) fn whole_number(&mut self, name: &str, clerk: &mut Clerk<'_>) -> Option<u64> {
+    pub(super) fn whole_number(
+        &mut self,
+        name: &str,
+        clerk: &mut ConversionContext<'_>,
+    ) -> Option<u64> {
         let value = self.get(name)?;
-        let number = value.whole();
+        let number = value.as_u64();
         if number.is_none() {
-            clerk.wrong_type(&self.path(name), "a whole number", value);
+            clerk.report_wrong_type(&self.field_path(name), "a whole number", value);
         }
         number
     }
 
     /// A port from 1 to 65535.
-    pub(super) fn port(&mut self, name: &str, clerk: &mut Clerk<'_>) -> Option<u16> {
-        self.port_from(1, name, clerk)
+    pub(super) fn port_field(
+        &mut self,
+        name: &str,
+        clerk: &mut ConversionContext<'_>,
+    ) -> Option<u16> {
+        self.port_at_least(1, name, clerk)
     }
 
     /// A port to listen on, 0 for any that is free.
-    pub(super) fn own_port(&mut self, name: &str, clerk: &mut Clerk<'_>) -> Option<u16> {
-        self.port_from(0, name, clerk)
+    pub(super) fn listen_port_field(
+        &mut self,
+        name: &str,
+        clerk: &mut ConversionContext<'_>,
+    ) -> Option<u16> {
+        self.port_at_least(0, name, clerk)
     }
 
-    fn port_from(&mut self, least: u16, name: &str, clerk: &mut Clerk<'_>) -> Option<u16> {
+    fn port_at_least(
+        &mut self,
+        least: u16,
+        name: &str,
+        clerk: &mut ConversionContext<'_>,
+    ) -> Option<u16> {
         let value = self.get(name)?;
-        match value.whole().and_then(|number| u16::try_from(number).ok()) {
+        match value.as_u64().and_then(|number| u16::try_from(number).ok()) {
             Some(port) if port >= least => Some(port),
             _ => {
-                clerk.wrong_type(&self.path(name), "a port from 1 to 65535", value);
+                clerk.report_wrong_type(&self.field_path(name), "a port from 1 to 65535", value);
                 None
             }
         }
     }
 
     /// The items of a list; nothing if it is not there.
-    pub(super) fn list(&mut self, name: &str, clerk: &mut Clerk<'_>) -> &'j [Json] {
+    pub(super) fn list_field(
+        &mut self,
+        name: &str,
+        clerk: &mut ConversionContext<'_>,
+    ) -> &'j [Json] {
         match self.get(name) {
             None => &[],
             Some(Json::List(items)) => items,
             Some(other) => {
-                clerk.wrong_type(&self.path(name), "a list", other);
+                clerk.report_wrong_type(&self.field_path(name), "a list", other);
                 &[]
             }
         }
     }
 
     /// The texts of a list, or of a text alone.
-    pub(super) fn texts(&mut self, name: &str, clerk: &mut Clerk<'_>) -> Vec<&'j str> {
+    pub(super) fn strings_field(
+        &mut self,
+        name: &str,
+        clerk: &mut ConversionContext<'_>,
+    ) -> Vec<&'j str> {
         let Some(value) = self.get(name) else {
             return Vec::new();
         };
@@ -159,30 +199,38 @@ impl<'j> Fields<'j> {
         };
         let mut texts = Vec::new();
         for item in items {
-            match item.text() {
+            match item.as_str() {
                 Some(text) if !text.is_empty() => texts.push(text),
                 Some(_) => {}
-                None => clerk.wrong_type(&self.path(name), "a text or a list of texts", item),
+                None => clerk.report_wrong_type(
+                    &self.field_path(name),
+                    "a text or a list of texts",
+                    item,
+                ),
             }
         }
         texts
     }
 
     /// An object in a field.
-    pub(super) fn object(&mut self, name: &str, clerk: &mut Clerk<'_>) -> Option<Self> {
+    pub(super) fn object_field(
+        &mut self,
+        name: &str,
+        clerk: &mut ConversionContext<'_>,
+    ) -> Option<Self> {
         let value = self.get(name)?;
-        Self::of(value, self.path(name), clerk)
+        Self::of_object(value, self.field_path(name), clerk)
     }
 
     /// Every entry, all counted as asked for: an object whose keys are names.
-    pub(super) fn all(&mut self) -> &'j [(String, Json)] {
-        self.asked.fill(true);
+    pub(super) fn take_all(&mut self) -> &'j [(String, Json)] {
+        self.was_read.fill(true);
         self.entries
     }
 
     /// The names of what nobody asked for and would make a difference; all count as asked for.
-    pub(super) fn take_unasked(&mut self) -> Vec<&'j str> {
-        let entries = self.entries.iter().zip(&mut self.asked);
+    pub(super) fn take_unread(&mut self) -> Vec<&'j str> {
+        let entries = self.entries.iter().zip(&mut self.was_read);
         entries
             .filter_map(|((name, value), asked)| {
                 let was = core::mem::replace(asked, true);
@@ -193,8 +241,8 @@ impl<'j> Fields<'j> {
 
     /// Notes what nobody asked for, with the reason if one is known. A field that says the same
     /// as its absence is not worth a note.
-    pub(super) fn finish(self, reasons: Reasons, clerk: &mut Clerk<'_>) {
-        for ((name, value), asked) in self.entries.iter().zip(&self.asked) {
+    pub(super) fn note_unread(self, reasons: OmitReasons, clerk: &mut ConversionContext<'_>) {
+        for ((name, value), asked) in self.entries.iter().zip(&self.was_read) {
             // Some write their comments as fields.
             if *asked || name.starts_with('_') {
                 continue;
@@ -204,21 +252,21 @@ impl<'j> Fields<'j> {
                 .find(|(names, _)| names.contains(&name.as_str()));
             match reason {
                 Some(_) if value.is_empty() => {}
-                Some((_, why)) => clerk.note(self.path(name), *why),
-                None => clerk.note(self.path(name), "unknown field, left out"),
+                Some((_, why)) => clerk.add_note(self.field_path(name), *why),
+                None => clerk.add_note(self.field_path(name), "unknown field, left out"),
             }
         }
     }
 }
 
-impl Clerk<'_> {
+impl ConversionContext<'_> {
     /// A value of the wrong type. It is not shown: it could be a secret.
-    pub(super) fn wrong_type(&mut self, path: &str, expected: &str, found: &Json) {
+    pub(super) fn report_wrong_type(&mut self, path: &str, expected: &str, found: &Json) {
         let title = format!("`{path}` is not {expected}");
         let help = match found {
             Json::Null => format!("write {expected} there"),
-            other => format!("it is {}; write {expected} there", other.kind()),
+            other => format!("it is {}; write {expected} there", other.kind_name()),
         };
-        self.problem(Problem::without_place(title, help));
+        self.add_problem(Problem::without_place(title, help));
     }
 }

@@ -10,7 +10,7 @@ use adit_config::text::Problem;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use zeroize::Zeroizing;
 
-use crate::place;
+use crate::json_error;
 
 /// Objects and arrays inside each other at most. The formats need five.
 const MAX_DEPTH: usize = 32;
@@ -31,36 +31,36 @@ pub(super) enum Json {
 }
 
 /// Reads JSON5: comments, trailing commas, keys without quotation marks.
-pub(super) fn lenient(text: &str, name: &str) -> Result<Json, Box<Problem>> {
+pub(super) fn parse_json5(text: &str, name: &str) -> Result<Json, Box<Problem>> {
     if too_many_hex_numbers(text) {
         return Err(Box::new(Problem::without_place(
             format!("`{name}` holds too many hexadecimal numbers"),
             "write them as decimal numbers",
         )));
     }
-    json5::from_str::<Document>(text)
+    json5::from_str::<LimitedDocument>(text)
         .map(|document| document.0)
         .map_err(|error| {
             let position = error.position().map(|at| (at.line, at.column));
             let what = match error.code() {
-                Some(code) => place::in_words(code),
+                Some(code) => json_error::error_phrase(code),
                 // Without the position, which the place has.
                 None => strip_position(&error.to_string()).to_owned(),
             };
-            Box::new(place::problem(text, name, position, &what))
+            Box::new(json_error::problem_at(text, name, position, &what))
         })
 }
 
 /// Reads JSON (RFC 8259) and nothing beyond it: what machines exchange.
-pub(super) fn strict(text: &str, name: &str) -> Result<Json, Box<Problem>> {
-    serde_json::from_str::<Document>(text)
+pub(super) fn parse_strict(text: &str, name: &str) -> Result<Json, Box<Problem>> {
+    serde_json::from_str::<LimitedDocument>(text)
         .map(|document| document.0)
         .map_err(|error| {
             let position = (error.line() > 0)
                 .then(|| (error.line() - 1, error.column().saturating_sub(1)))
                 .filter(|_| !error.is_eof());
             let text_of = error.to_string();
-            Box::new(place::problem(
+            Box::new(json_error::problem_at(
                 text,
                 name,
                 position,
@@ -82,14 +82,14 @@ fn too_many_hex_numbers(text: &str) -> bool {
     numbers.saturating_mul(text.len()) > 1 << 28
 }
 
-struct Document(Json);
+struct LimitedDocument(Json);
 
-impl<'de> serde::Deserialize<'de> for Document {
+impl<'de> serde::Deserialize<'de> for LimitedDocument {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let left = Cell::new(MAX_VALUES);
-        let value = Value {
+        let value = ValueSeed {
             depth: 0,
-            left: &left,
+            values_left: &left,
         };
         value.deserialize(from).map(Self)
     }
@@ -97,13 +97,13 @@ impl<'de> serde::Deserialize<'de> for Document {
 
 /// Reads one value at a depth, and what is left of the budget.
 #[derive(Clone, Copy)]
-struct Value<'a> {
+struct ValueSeed<'a> {
     depth: usize,
-    left: &'a Cell<usize>,
+    values_left: &'a Cell<usize>,
 }
 
-impl Value<'_> {
-    fn deeper<E: Error>(self) -> Result<Self, E> {
+impl ValueSeed<'_> {
+    fn inner_seed<E: Error>(self) -> Result<Self, E> {
         if self.depth == MAX_DEPTH {
             return Err(E::custom(format_args!(
                 "more than {MAX_DEPTH} objects and arrays inside each other"
@@ -116,12 +116,12 @@ impl Value<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Value<'_> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
     type Value = Json;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Json, D::Error> {
-        match self.left.get().checked_sub(1) {
-            Some(left) => self.left.set(left),
+        match self.values_left.get().checked_sub(1) {
+            Some(left) => self.values_left.set(left),
             None => {
                 let why = format_args!("more than {MAX_VALUES} values");
                 return Err(D::Error::custom(why));
@@ -131,7 +131,7 @@ impl<'de> DeserializeSeed<'de> for Value<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Value<'_> {
+impl<'de> Visitor<'de> for ValueSeed<'_> {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -171,7 +171,7 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Json, A::Error> {
-        let inner = self.deeper()?;
+        let inner = self.inner_seed()?;
         let mut items = Vec::new();
         while let Some(item) = from.next_element_seed(inner)? {
             items.push(item);
@@ -180,7 +180,7 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Json, A::Error> {
-        let inner = self.deeper()?;
+        let inner = self.inner_seed()?;
         let mut entries = Vec::new();
         while let Some(key) = from.next_key()? {
             entries.push((key, from.next_value_seed(inner)?));
@@ -191,7 +191,7 @@ impl<'de> Visitor<'de> for Value<'_> {
 
 impl Json {
     /// What it is, for messages.
-    pub(super) const fn kind(&self) -> &'static str {
+    pub(super) const fn kind_name(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "true or false",
@@ -214,7 +214,7 @@ impl Json {
     }
 
     /// The text of a text.
-    pub(super) fn text(&self) -> Option<&str> {
+    pub(super) fn as_str(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
             _ => None,
@@ -222,7 +222,7 @@ impl Json {
     }
 
     /// A whole number, also between quotation marks: both are found in files.
-    pub(super) fn whole(&self) -> Option<u64> {
+    pub(super) fn as_u64(&self) -> Option<u64> {
         match self {
             Self::Whole(number) => Some(*number),
             Self::Real(number) if number.fract() == 0.0 && (0.0..1e9).contains(number) => {
@@ -242,7 +242,7 @@ impl fmt::Debug for Json {
                 .entries(entries.iter().map(|(key, value)| (key, value)))
                 .finish(),
             Self::List(items) => f.debug_list().entries(items).finish(),
-            other => f.write_str(other.kind()),
+            other => f.write_str(other.kind_name()),
         }
     }
 }
@@ -255,11 +255,11 @@ mod tests {
     fn json5_is_read() {
         let text =
             "\u{feff}// comment\n{ a: 'x', \"b\": [1, 2.5, -3, true, null,], /* c */ c: {},}";
-        let read = lenient(text.trim_start_matches('\u{feff}'), "a.json").unwrap();
+        let read = parse_json5(text.trim_start_matches('\u{feff}'), "a.json").unwrap();
         let Json::Object(entries) = read else {
             panic!("no object")
         };
-        assert_eq!(entries[0].1.text(), Some("x"));
+        assert_eq!(entries[0].1.as_str(), Some("x"));
         assert_eq!(
             entries[1].1,
             Json::List(vec![
@@ -271,23 +271,23 @@ mod tests {
             ])
         );
         assert!(entries[2].1.is_empty());
-        assert!(strict(text, "a.json").is_err());
+        assert!(parse_strict(text, "a.json").is_err());
     }
 
     #[test]
     fn numbers_between_quotation_marks_are_numbers() {
-        assert_eq!(lenient("'8388'", "").unwrap().whole(), Some(8388));
-        assert_eq!(lenient("8388.0", "").unwrap().whole(), Some(8388));
-        assert_eq!(lenient("-1", "").unwrap().whole(), None);
-        assert_eq!(lenient("''", "").unwrap().whole(), None);
-        assert_eq!(lenient("NaN", "").unwrap().whole(), None);
+        assert_eq!(parse_json5("'8388'", "").unwrap().as_u64(), Some(8388));
+        assert_eq!(parse_json5("8388.0", "").unwrap().as_u64(), Some(8388));
+        assert_eq!(parse_json5("-1", "").unwrap().as_u64(), None);
+        assert_eq!(parse_json5("''", "").unwrap().as_u64(), None);
+        assert_eq!(parse_json5("NaN", "").unwrap().as_u64(), None);
     }
 
     #[test]
     fn depth_and_size_are_bounded() {
         let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
-        assert!(lenient(&deep(MAX_DEPTH), "").is_ok());
-        for read in [lenient, strict] {
+        assert!(parse_json5(&deep(MAX_DEPTH), "").is_ok());
+        for read in [parse_json5, parse_strict] {
             let why = read(&deep(MAX_DEPTH + 1), "").unwrap_err();
             assert!(why.title.contains("inside each other"), "{why}");
             assert!(read(&"[".repeat(200_000), "").is_err());
@@ -297,12 +297,12 @@ mod tests {
             assert!(why.title.contains("values"), "{why}");
         }
         let hex = format!("[{}0]", "0x1,".repeat(100_000));
-        assert!(lenient(&hex, "").is_err());
+        assert!(parse_json5(&hex, "").is_err());
     }
 
     #[test]
     fn debug_shows_no_text() {
-        let json = lenient("{password: 'hunter2', l: ['hunter3']}", "").unwrap();
+        let json = parse_json5("{password: 'hunter2', l: ['hunter3']}", "").unwrap();
         assert!(!format!("{json:?}").contains("hunter"));
     }
 }

@@ -12,41 +12,44 @@
 
 #![forbid(unsafe_code)]
 
-mod acl;
-mod auth;
-mod clerk;
+mod acl_rules;
+mod command_line;
+mod conversion_context;
 mod fields;
-mod go;
 mod json;
-mod left_out;
+mod json_error;
 mod links;
-mod local;
-mod note;
-mod place;
-mod server;
+mod local_listeners;
+mod notes;
+mod omitted_fields;
+mod proxy_users;
+mod routes;
+mod server_entry;
+mod shadowsocks_go;
 mod shadowsocks_json;
-mod shape;
 pub mod sip008;
 mod ssr;
-mod typed;
-mod ways;
+mod toml_output;
 
 use core::fmt;
 use std::path::Path;
 
-use adit_config::text::{Machine, Problem, Sources, read_file};
+use adit_config::text::{Problem, Sources, SystemSources, read_file};
 use adit_config::{MAX_FILE_LEN, Plan};
 use adit_wire::u64_from;
 use zeroize::Zeroizing;
 
 pub use adit_wire::Role;
-pub use clerk::{AllowedPlugins, Format, MAX_SERVERS, Wish};
-pub use note::Note;
-pub use typed::{DEFAULT_METHOD, ManagerFile, Program, Typed, manager_file, plan_of_typed};
+pub use command_line::{
+    CommandLineFields, CommandLineProgram, DEFAULT_METHOD, ManagerFile, plan_from_command_line,
+    read_manager_file,
+};
+pub use conversion_context::{AllowedPlugins, ConvertOptions, Format, MAX_SERVERS};
+pub use notes::Note;
 
-use clerk::{Clerk, READS};
+use conversion_context::{ConversionContext, SUPPORTED_FORMATS};
 use json::Json;
-use shape::Shape;
+use toml_output::RouteSet;
 
 /// The same configuration as adit writes it.
 pub struct Converted {
@@ -75,7 +78,7 @@ impl fmt::Debug for Converted {
 pub fn convert(
     text: &str,
     name: &str,
-    wish: &Wish,
+    wish: &ConvertOptions,
     sources: &dyn Sources,
 ) -> Result<Converted, Vec<Problem>> {
     if u64_from(text.len()) > MAX_FILE_LEN {
@@ -84,25 +87,25 @@ pub fn convert(
         return Err(vec![Problem::without_place(title, help)]);
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut clerk = Clerk::new(wish, sources, name);
+    let mut clerk = ConversionContext::new(wish, sources, name);
     let (format, shape) = if is_json(text, name) {
-        let tree = json::lenient(text, name).map_err(|problem| vec![*problem])?;
-        read(&tree, &mut clerk)
+        let tree = json::parse_json5(text, name).map_err(|problem| vec![*problem])?;
+        read_json(&tree, &mut clerk)
     } else {
-        links::read(text, &mut clerk)
+        links::read_text(text, &mut clerk)
     };
-    file(name, format, &shape, clerk)
+    finish_conversion(name, format, &shape, clerk)
 }
 
 /// The file that comes of a shape, unless there were problems.
-fn file(
+fn finish_conversion(
     name: &str,
     format: Format,
-    shape: &Shape,
-    mut clerk: Clerk<'_>,
+    shape: &RouteSet,
+    mut clerk: ConversionContext<'_>,
 ) -> Result<Converted, Vec<Problem>> {
     if clerk.problems.is_empty() && shape.routes.is_empty() {
-        clerk.problem(Problem::without_place(
+        clerk.add_problem(Problem::without_place(
             format!("nothing in `{name}` can be carried over"),
             "the notes say why each part was left out",
         ));
@@ -142,7 +145,10 @@ pub fn is_json(text: &str, name: &str) -> bool {
 
 /// The plan of a file: of adit's own TOML, or of another program's JSON, converted on the way.
 /// Notes are what could not be carried over.
-pub fn plan_from_file(path: &Path, wish: &Wish) -> Result<(Plan, Vec<Note>), Vec<Problem>> {
+pub fn plan_from_file(
+    path: &Path,
+    wish: &ConvertOptions,
+) -> Result<(Plan, Vec<Note>), Vec<Problem>> {
     let name = path.display().to_string();
     let Ok(file) = read_file(path, MAX_FILE_LEN) else {
         // Says what is wrong with the file.
@@ -157,38 +163,39 @@ pub fn plan_from_file(path: &Path, wish: &Wish) -> Result<(Plan, Vec<Note>), Vec
         };
         return Ok((plan, Vec::new()));
     }
-    let converted = convert(&file.text, &name, wish, &Machine)?;
+    let converted = convert(&file.text, &name, wish, &SystemSources)?;
     let mut plan = Plan::from_toml(&converted.toml, &format!("{name} (converted)"))?;
     if file.readable_by_others {
-        plan.warnings.push(typed::readable(&name));
+        plan.warnings
+            .push(command_line::readable_secret_warning(&name));
     }
     Ok((plan, converted.notes))
 }
 
 /// Finds the format of a tree and reads it.
-fn read(tree: &Json, clerk: &mut Clerk<'_>) -> (Format, Shape) {
+fn read_json(tree: &Json, clerk: &mut ConversionContext<'_>) -> (Format, RouteSet) {
     match tree {
-        Json::List(items) if items.iter().any(|item| item.text().is_some()) => {
-            links::list(items, clerk)
+        Json::List(items) if items.iter().any(|item| item.as_str().is_some()) => {
+            links::read_list(items, clerk)
         }
         // Before SIP008 had an envelope it was the list alone.
-        Json::List(items) => (Format::Sip008, sip008::shape(items, clerk)),
+        Json::List(items) => (Format::Sip008, sip008::convert_list(items, clerk)),
         Json::Object(entries) => {
             let has = |name: &str| entries.iter().any(|(key, _)| key == name);
-            if go::is_it(entries) {
-                (Format::Go, go::read(tree, clerk))
+            if shadowsocks_go::is_shadowsocks_go(entries) {
+                (Format::Go, shadowsocks_go::convert_document(tree, clerk))
             } else if has("servers") && has("version") && !has("locals") && !has("local_port") {
-                (Format::Sip008, sip008::document(tree, clerk))
+                (Format::Sip008, sip008::convert_document(tree, clerk))
             } else {
-                shadowsocks_json::read(tree, clerk)
+                shadowsocks_json::convert_document(tree, clerk)
             }
         }
         other => {
-            clerk.problem(Problem::without_place(
-                format!("the text is {}, not a configuration", other.kind()),
-                READS,
+            clerk.add_problem(Problem::without_place(
+                format!("the text is {}, not a configuration", other.kind_name()),
+                SUPPORTED_FORMATS,
             ));
-            (Format::Libev, Shape::default())
+            (Format::Libev, RouteSet::default())
         }
     }
 }

@@ -3,56 +3,56 @@
 use adit_config::Endpoint;
 use adit_config::text::{Problem, SecretText, base64};
 
-use crate::clerk::{Clerk, Format, READS};
+use crate::conversion_context::{ConversionContext, Format, SUPPORTED_FORMATS};
 use crate::json::Json;
-use crate::server::{self, Mode, Plugin, Server, item};
-use crate::shape::Shape;
-use crate::ssr::Ssr;
-use crate::ways;
+use crate::routes;
+use crate::server_entry::{self, PluginEntry, ServerEntry, Transports, item_path};
+use crate::ssr::SsrSettings;
+use crate::toml_output::RouteSet;
 
 /// Reads text that is not JSON.
-pub(super) fn read(text: &str, clerk: &mut Clerk<'_>) -> (Format, Shape) {
+pub(super) fn read_text(text: &str, clerk: &mut ConversionContext<'_>) -> (Format, RouteSet) {
     if text.contains("://") {
-        return lines(text, clerk);
+        return read_lines(text, clerk);
     }
     let packed: String = text.split_whitespace().collect();
-    match base64::link(&packed) {
-        Some(unfolded) if unfolded.contains("://") => lines(&unfolded, clerk),
+    match base64::decode_link(&packed) {
+        Some(unfolded) if unfolded.contains("://") => read_lines(&unfolded, clerk),
         _ => {
-            clerk.problem(Problem::without_place(
+            clerk.add_problem(Problem::without_place(
                 "neither JSON nor `ss://` links",
-                READS,
+                SUPPORTED_FORMATS,
             ));
-            (Format::Links, Shape::default())
+            (Format::Links, RouteSet::default())
         }
     }
 }
 
 /// Reads a list of JSON.
-pub(super) fn list(items: &[Json], clerk: &mut Clerk<'_>) -> (Format, Shape) {
+pub(super) fn read_list(items: &[Json], clerk: &mut ConversionContext<'_>) -> (Format, RouteSet) {
     let mut texts = Vec::new();
     for (i, value) in items.iter().enumerate() {
-        match value.text() {
-            Some(text) => texts.push((item("", i), text)),
-            None => clerk.wrong_type(&item("", i), "a link", value),
+        match value.as_str() {
+            Some(text) => texts.push((item_path("", i), text)),
+            None => clerk.report_wrong_type(&item_path("", i), "a link", value),
         }
     }
-    links(texts.into_iter(), clerk)
+    read_links(texts.into_iter(), clerk)
 }
 
-fn lines(text: &str, clerk: &mut Clerk<'_>) -> (Format, Shape) {
+fn read_lines(text: &str, clerk: &mut ConversionContext<'_>) -> (Format, RouteSet) {
     let lines = text.lines().enumerate();
-    links(
+    read_links(
         lines.map(|(i, line)| (format!("line {}", i + 1), line)),
         clerk,
     )
 }
 
-fn links<'t>(
+fn read_links<'t>(
     links: impl Iterator<Item = (String, &'t str)>,
-    clerk: &mut Clerk<'_>,
-) -> (Format, Shape) {
-    let mut servers: Vec<Server> = Vec::new();
+    clerk: &mut ConversionContext<'_>,
+) -> (Format, RouteSet) {
+    let mut servers: Vec<ServerEntry> = Vec::new();
     let mut format = Format::Links;
     let mut faults = Vec::new();
     for (path, link) in links {
@@ -60,24 +60,24 @@ fn links<'t>(
         if link.is_empty() || link.starts_with('#') {
             continue;
         }
-        if !server::room(servers.len() + faults.len(), clerk) {
+        if !server_entry::allows_another(servers.len() + faults.len(), clerk) {
             break;
         }
         let scheme = link.split_once("://").map_or("", |(scheme, _)| scheme);
         let scheme = scheme.to_ascii_lowercase();
         if scheme == "ssconf" {
-            clerk.problem(online(&path, link));
+            clerk.add_problem(dynamic_key_problem(&path, link));
             continue;
         }
         if link.starts_with("MAX=") {
-            clerk.note(path, "a random choice is not made: all servers are a group");
+            clerk.add_note(path, "a random choice is not made: all servers are a group");
             continue;
         }
         if scheme != "ss" && scheme != "ssr" {
             faults.push((path, "not an `ss://` link".to_owned()));
             continue;
         }
-        match one(&path, link, &mut format, clerk) {
+        match read_link(&path, link, &mut format, clerk) {
             Ok(server) => servers.push(server),
             Err(why) => faults.push((path, why)),
         }
@@ -86,16 +86,19 @@ fn links<'t>(
         if servers.is_empty() {
             let help = "a link is written `ss://METHOD:KEY@HOST:PORT`";
             let title = format!("`{path}`: {why}");
-            clerk.problem(Problem::without_place(title, help));
+            clerk.add_problem(Problem::without_place(title, help));
         } else {
-            clerk.note(path, format!("left out: {why}"));
+            clerk.add_note(path, format!("left out: {why}"));
         }
     }
-    (format, ways::proxy_for(servers, "a list of links", clerk))
+    (
+        format,
+        routes::client_of_servers(servers, "a list of links", clerk),
+    )
 }
 
 /// A dynamic access key: where a document is, not what it says.
-fn online(path: &str, link: &str) -> Problem {
+fn dynamic_key_problem(path: &str, link: &str) -> Problem {
     let behind = link.split_once("://").map_or("", |(_, behind)| behind);
     let host = behind
         .split(['/', '?', '#', '@'])
@@ -110,12 +113,12 @@ fn online(path: &str, link: &str) -> Problem {
     )
 }
 
-fn one(
+fn read_link(
     path: &str,
     link: &str,
     format: &mut Format,
-    clerk: &mut Clerk<'_>,
-) -> Result<Server, String> {
+    clerk: &mut ConversionContext<'_>,
+) -> Result<ServerEntry, String> {
     // The title of a flaw says what is wrong, not what was written.
     let endpoint = Endpoint::parse(link).map_err(|flaw| flaw.title)?;
     let (Some(method), Some(secret)) = (&endpoint.user, &endpoint.secret) else {
@@ -136,10 +139,10 @@ fn one(
         for pair in &endpoint.params {
             let key = pair.key.value.as_str();
             if !own.contains(&key) {
-                clerk.note(path, format!("key `{key}` is left out"));
+                clerk.add_note(path, format!("key `{key}` is left out"));
             }
         }
-        let server = Server::from_elsewhere(
+        let server = ServerEntry::from_untrusted(
             path.to_owned(),
             endpoint.name.as_ref().map(|name| name.value.clone()),
             (host.value.clone(), port.value),
@@ -147,34 +150,34 @@ fn one(
             secret.expose(),
             None,
         );
-        return Ok(Server {
-            ssr: Some(Ssr::of_link(&endpoint)),
+        return Ok(ServerEntry {
+            ssr: Some(SsrSettings::from_link(&endpoint)),
             ..server
         });
     }
     let mut plugin = None;
-    let mut mode = Mode::TcpOnly;
+    let mut mode = Transports::TcpOnly;
     for pair in &endpoint.params {
         let value = pair.value.value.as_str();
         match pair.key.value.as_str() {
             "plugin" if !value.is_empty() => plugin = Some(value),
-            "plugin_mode" if value == "tcp_and_udp" => mode = Mode::TcpAndUdp,
-            "plugin_mode" if value == "udp_only" => mode = Mode::UdpOnly,
+            "plugin_mode" if value == "tcp_and_udp" => mode = Transports::TcpAndUdp,
+            "plugin_mode" if value == "udp_only" => mode = Transports::UdpOnly,
             "outline" => *format = Format::Outline,
-            "prefix" => clerk.note(path, "bytes before the salt (`prefix`) are not written"),
+            "prefix" => clerk.add_note(path, "bytes before the salt (`prefix`) are not written"),
             "plugin" | "plugin_mode" => {}
-            other => clerk.note(path, format!("key `{other}` is left out")),
+            other => clerk.add_note(path, format!("key `{other}` is left out")),
         }
     }
     let plugin = plugin.map(|text| {
         let (name, options) = text.split_once(';').unwrap_or((text, ""));
-        Plugin {
+        PluginEntry {
             name: name.to_owned(),
             options: options.to_owned(),
             mode,
         }
     });
-    Ok(Server::from_elsewhere(
+    Ok(ServerEntry::from_untrusted(
         path.to_owned(),
         endpoint.name.as_ref().map(|name| name.value.clone()),
         (host.value.clone(), port.value),

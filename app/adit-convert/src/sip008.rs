@@ -1,19 +1,19 @@
 //! SIP008: the list of servers that a provider publishes for its clients.
 //!
-//! [`read`] takes the body of an answer, whatever it was fetched with, and trusts it as little as
+//! [`read_subscription()`] takes the body of an answer, whatever it was fetched with, and trusts it as little as
 //! anything from elsewhere: its length, its servers and the plugins it may start are bounded.
-//! [`write()`] makes the body for others.
+//! [`write_subscription()`] makes the body for others.
 
-use adit_config::text::{Machine, Problem, Secret};
+use adit_config::text::{Problem, Secret, SystemSources};
 use adit_wire::Host;
 use serde::Serialize;
 
-use crate::clerk::{AllowedPlugins, Clerk, MAX_SERVERS, Wish};
-use crate::fields::Fields;
+use crate::conversion_context::{AllowedPlugins, ConversionContext, ConvertOptions, MAX_SERVERS};
+use crate::fields::ObjectFields;
 use crate::json::{self, Json};
-use crate::server::{self, Mode, Plugin as Call};
-use crate::shape::Shape;
-use crate::ways;
+use crate::routes;
+use crate::server_entry::{self, PluginEntry as Call, Transports};
+use crate::toml_output::RouteSet;
 
 /// Bytes of a document at most.
 pub const MAX_BODY: usize = 4 * 1024 * 1024;
@@ -66,18 +66,21 @@ pub struct Subscription {
 ///
 /// A server whose plugin is not among `plugins` is refused: starting it would run a program that
 /// someone else chose (SEC-E6).
-pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Subscription, Box<Problem>> {
+pub fn read_subscription(
+    text: &str,
+    plugins: &AllowedPlugins,
+) -> Result<Subscription, Box<Problem>> {
     const NAME: &str = "the subscription";
     if text.len() > MAX_BODY {
         let title = format!("{NAME} has more than {MAX_BODY} bytes");
         let help = "ask its provider for a shorter list";
         return Err(Box::new(Problem::without_place(title, help)));
     }
-    let tree = json::strict(text.strip_prefix('\u{feff}').unwrap_or(text), NAME)?;
-    let wish = Wish::default();
-    let mut clerk = Clerk::new(&wish, &Machine, "");
-    let items = Fields::of(&tree, String::new(), &mut clerk).map(|mut top| {
-        let items = envelope(&mut top, &mut clerk);
+    let tree = json::parse_strict(text.strip_prefix('\u{feff}').unwrap_or(text), NAME)?;
+    let wish = ConvertOptions::default();
+    let mut clerk = ConversionContext::new(&wish, &SystemSources, "");
+    let items = ObjectFields::of_object(&tree, String::new(), &mut clerk).map(|mut top| {
+        let items = read_envelope(&mut top, &mut clerk);
         let used = top.whole_number("bytes_used", &mut clerk);
         let remaining = top.whole_number("bytes_remaining", &mut clerk);
         (items, used, remaining)
@@ -94,16 +97,16 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Subscription, Box<Pr
         bytes_remaining: bytes_remaining.filter(|_| bytes_used.is_some()),
     };
     for (i, value) in items.iter().enumerate() {
-        if !server::room(i, &mut clerk) {
+        if !server_entry::allows_another(i, &mut clerk) {
             return Err(Box::new(clerk.problems.swap_remove(0)));
         }
-        let path = server::item("servers", i);
-        if let Some(server) = one(value, path.clone(), &mut clerk) {
-            match server.described(path.clone()).fault(Some(plugins)) {
+        let path = server_entry::item_path("servers", i);
+        if let Some(server) = read_server(value, path.clone(), &mut clerk) {
+            match server.to_entry(path.clone()).reason_unusable(Some(plugins)) {
                 None => found.servers.push(server),
                 Some(why) => found.refused.push(Problem::without_place(
                     format!("`{path}`: {why}"),
-                    format!("the server is left out: {}", server.label()),
+                    format!("the server is left out: {}", server.display_name()),
                 )),
             }
         }
@@ -115,23 +118,23 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Subscription, Box<Pr
 /// The body of an answer that offers these servers. To be sent as
 /// `application/json; charset=utf-8`, over HTTPS alone: it holds their keys.
 #[must_use]
-pub fn write(servers: &[Server]) -> String {
-    let document = Document {
+pub fn write_subscription(servers: &[Server]) -> String {
+    let document = OutputDocument {
         version: VERSION,
-        servers: servers.iter().map(Entry::from).collect(),
+        servers: servers.iter().map(OutputServer::from).collect(),
     };
     // Texts and numbers alone: nothing of it can fail.
     serde_json::to_string_pretty(&document).unwrap_or_default()
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct OutputDocument<'a> {
     version: u64,
-    servers: Vec<Entry<'a>>,
+    servers: Vec<OutputServer<'a>>,
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct OutputServer<'a> {
     id: &'a str,
     remarks: &'a str,
     server: String,
@@ -144,7 +147,7 @@ struct Entry<'a> {
     plugin_opts: Option<&'a str>,
 }
 
-impl<'a> From<&'a Server> for Entry<'a> {
+impl<'a> From<&'a Server> for OutputServer<'a> {
     fn from(server: &'a Server) -> Self {
         let plugin = server.plugin.as_ref();
         Self {
@@ -165,22 +168,22 @@ impl<'a> From<&'a Server> for Entry<'a> {
 
 impl Server {
     /// As the other formats describe a server.
-    fn described(&self, path: String) -> server::Server {
-        server::Server::from_elsewhere(
+    fn to_entry(&self, path: String) -> server_entry::ServerEntry {
+        server_entry::ServerEntry::from_untrusted(
             path,
-            Some(self.label().to_owned()).filter(|label| !label.is_empty()),
+            Some(self.display_name().to_owned()).filter(|label| !label.is_empty()),
             (self.server.clone(), self.server_port),
             self.method.clone(),
             self.password.expose(),
             self.plugin.as_ref().map(|plugin| Call {
                 name: plugin.name.clone(),
                 options: plugin.options.clone(),
-                mode: Mode::TcpOnly,
+                mode: Transports::TcpOnly,
             }),
         )
     }
 
-    fn label(&self) -> &str {
+    fn display_name(&self) -> &str {
         if self.remarks.is_empty() {
             &self.id
         } else {
@@ -190,26 +193,26 @@ impl Server {
 }
 
 /// Reads a whole document on its way to a configuration.
-pub(super) fn document(tree: &Json, clerk: &mut Clerk<'_>) -> Shape {
-    let Some(mut top) = Fields::of(tree, String::new(), clerk) else {
-        return Shape::default();
+pub(super) fn convert_document(tree: &Json, clerk: &mut ConversionContext<'_>) -> RouteSet {
+    let Some(mut top) = ObjectFields::of_object(tree, String::new(), clerk) else {
+        return RouteSet::default();
     };
-    let items = envelope(&mut top, clerk);
-    shape(items, clerk)
+    let items = read_envelope(&mut top, clerk);
+    convert_list(items, clerk)
 }
 
 /// Reads the list of a document on its way to a configuration.
-pub(super) fn shape(items: &[Json], clerk: &mut Clerk<'_>) -> Shape {
+pub(super) fn convert_list(items: &[Json], clerk: &mut ConversionContext<'_>) -> RouteSet {
     let mut servers = Vec::new();
     let mut faults = Vec::new();
     for (i, value) in items.iter().enumerate() {
-        if !server::room(i, clerk) {
+        if !server_entry::allows_another(i, clerk) {
             break;
         }
-        let path = server::item("servers", i);
+        let path = server_entry::item_path("servers", i);
         let before = clerk.problems.len();
-        match one(value, path.clone(), clerk) {
-            Some(server) => servers.push(server.described(path)),
+        match read_server(value, path.clone(), clerk) {
+            Some(server) => servers.push(server.to_entry(path)),
             None => faults.extend(
                 clerk
                     .problems
@@ -221,53 +224,56 @@ pub(super) fn shape(items: &[Json], clerk: &mut Clerk<'_>) -> Shape {
     for (path, why) in faults {
         // As long as there is another, a server that cannot be read keeps none away.
         if servers.is_empty() {
-            clerk.problem(why);
+            clerk.add_problem(why);
         } else {
-            clerk.note(path, format!("left out: {}", why.title));
+            clerk.add_note(path, format!("left out: {}", why.title));
         }
     }
-    ways::proxy_for(servers, "a subscription", clerk)
+    routes::client_of_servers(servers, "a subscription", clerk)
 }
 
-fn envelope<'j>(top: &mut Fields<'j>, clerk: &mut Clerk<'_>) -> &'j [Json] {
+fn read_envelope<'j>(top: &mut ObjectFields<'j>, clerk: &mut ConversionContext<'_>) -> &'j [Json] {
     let version = top.whole_number("version", clerk);
     if let Some(version) = version.filter(|version| *version != VERSION) {
         let title = format!("version {version} of SIP008 is not known");
         let help = format!("this reads version {VERSION}");
-        clerk.problem(Problem::without_place(title, help));
+        clerk.add_problem(Problem::without_place(title, help));
     }
-    if !top.has("servers") {
+    if !top.has_field("servers") {
         let help = "a SIP008 document has a list of `servers`";
-        clerk.problem(Problem::without_place("`servers` is missing", help));
+        clerk.add_problem(Problem::without_place("`servers` is missing", help));
     }
-    let items = top.list("servers", clerk);
+    let items = top.list_field("servers", clerk);
     if items.len() > MAX_SERVERS {
-        server::room(items.len(), clerk);
+        server_entry::allows_another(items.len(), clerk);
     }
     items
 }
 
 /// One server; fields that are not known are ignored (SIP008).
-fn one(value: &Json, path: String, clerk: &mut Clerk<'_>) -> Option<Server> {
-    let mut fields = Fields::of(value, path, clerk)?;
-    let address = fields.text("server", clerk);
-    let port = fields.port("server_port", clerk);
-    let password = fields.text("password", clerk);
-    let method = fields.text("method", clerk);
+fn read_server(value: &Json, path: String, clerk: &mut ConversionContext<'_>) -> Option<Server> {
+    let mut fields = ObjectFields::of_object(value, path, clerk)?;
+    let address = fields.string_field("server", clerk);
+    let port = fields.port_field("server_port", clerk);
+    let password = fields.string_field("password", clerk);
+    let method = fields.string_field("method", clerk);
     for (name, missing) in [
         ("server", address.is_none()),
-        ("server_port", port.is_none() && !fields.has("server_port")),
+        (
+            "server_port",
+            port.is_none() && !fields.has_field("server_port"),
+        ),
         ("method", method.is_none()),
     ] {
         if missing {
-            let title = format!("`{}` is missing", fields.path(name));
-            clerk.problem(Problem::without_place(title, "the server is left out"));
+            let title = format!("`{}` is missing", fields.field_path(name));
+            clerk.add_problem(Problem::without_place(title, "the server is left out"));
         }
     }
-    let (host, _) = server::host(address?, &fields.path("server"), clerk)?;
-    let plugin = Call::of(&mut fields, clerk);
-    let id = fields.text("id", clerk).unwrap_or_default();
-    let remarks = fields.text("remarks", clerk).unwrap_or_default();
+    let (host, _) = server_entry::parse_host(address?, &fields.field_path("server"), clerk)?;
+    let plugin = Call::read_fields(&mut fields, clerk);
+    let id = fields.string_field("id", clerk).unwrap_or_default();
+    let remarks = fields.string_field("remarks", clerk).unwrap_or_default();
     Some(Server {
         id: id.to_owned(),
         remarks: remarks.to_owned(),

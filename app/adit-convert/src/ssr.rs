@@ -6,14 +6,14 @@ use adit_crypto::StreamKind;
 use adit_obfs::{ObfsKind, Redirect};
 use adit_shadowsocksr::Protocol;
 
-use crate::clerk::Clerk;
-use crate::fields::Fields;
+use crate::conversion_context::ConversionContext;
+use crate::fields::ObjectFields;
 use crate::json::Json;
-use crate::shape::Url;
+use crate::toml_output::UrlBuilder;
 
 /// A ShadowsocksR server, beside what every server has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Ssr {
+pub(super) struct SsrSettings {
     pub(super) protocol: String,
     /// It can hold passwords.
     pub(super) protocol_param: String,
@@ -24,7 +24,7 @@ pub(super) struct Ssr {
 }
 
 /// Fields that shadowsocks-libev does not have and ShadowsocksR has.
-const OWN: &[&str] = &[
+const SSR_FIELDS: &[&str] = &[
     "additional_ports",
     "obfs",
     "obfs_param",
@@ -35,28 +35,36 @@ const OWN: &[&str] = &[
 ];
 
 /// Local ends of shadowsocks-rust, which has a field `protocol` too.
-const LOCAL: &[&str] = &["socks", "http", "tunnel", "redir", "dns", "tun", "fake-dns"];
+const LOCAL_PROTOCOLS: &[&str] = &["socks", "http", "tunnel", "redir", "dns", "tun", "fake-dns"];
 
 /// True if this describes a ShadowsocksR server, or several.
-pub(super) fn is_it(entries: &[(String, Json)]) -> bool {
-    let object = |item: &Json| matches!(item, Json::Object(entries) if is_it(entries));
+pub(super) fn is_ssr(entries: &[(String, Json)]) -> bool {
+    let object = |item: &Json| matches!(item, Json::Object(entries) if is_ssr(entries));
     entries
         .iter()
         .any(|(name, value)| match (name.as_str(), value) {
-            ("protocol", _) => value.text().is_some_and(|text| !LOCAL.contains(&text)),
+            ("protocol", _) => value
+                .as_str()
+                .is_some_and(|text| !LOCAL_PROTOCOLS.contains(&text)),
             // The window program of Shadowsocks has the same list.
             ("configs", Json::List(items)) => items.iter().any(object),
-            (name, _) => OWN.contains(&name),
+            (name, _) => SSR_FIELDS.contains(&name),
         })
 }
 
-impl Ssr {
+impl SsrSettings {
     /// Reads the fields, under all names that programs have for them.
-    pub(super) fn of(fields: &mut Fields<'_>, clerk: &mut Clerk<'_>) -> Self {
+    pub(super) fn read_fields(
+        fields: &mut ObjectFields<'_>,
+        clerk: &mut ConversionContext<'_>,
+    ) -> Self {
         let mut text = |names: &[&'static str]| -> String {
             let mut found = String::new();
             for name in names {
-                if let Some(text) = fields.text(name, clerk).filter(|_| found.is_empty()) {
+                if let Some(text) = fields
+                    .string_field(name, clerk)
+                    .filter(|_| found.is_empty())
+                {
                     text.clone_into(&mut found);
                 }
             }
@@ -67,12 +75,12 @@ impl Ssr {
             protocol_param: text(&["protocol_param", "protocolparam"]),
             obfs: text(&["obfs"]),
             obfs_param: text(&["obfs_param", "obfsparam"]),
-            redirect: redirect(fields, clerk),
+            redirect: read_redirect(fields, clerk),
         }
     }
 
     /// The keys of a link.
-    pub(super) fn of_link(endpoint: &Endpoint) -> Self {
+    pub(super) fn from_link(endpoint: &Endpoint) -> Self {
         let text = |key: &str| {
             let pair = endpoint.param(key);
             pair.map_or_else(String::new, |pair| pair.value.value.clone())
@@ -87,7 +95,7 @@ impl Ssr {
     }
 
     /// Puts them into a URL; decoys are a listener's.
-    pub(super) fn set(&self, url: &mut Url) {
+    pub(super) fn set_keys(&self, url: &mut UrlBuilder) {
         for (key, value, default) in [
             ("protocol", &self.protocol, "origin"),
             ("protocol_param", &self.protocol_param, ""),
@@ -95,13 +103,13 @@ impl Ssr {
             ("obfs_param", &self.obfs_param, ""),
         ] {
             if !value.is_empty() && value != default {
-                url.set(key, value.as_str());
+                url.set_key(key, value.as_str());
             }
         }
     }
 
     /// Why adit cannot use it, if so. No secret is in the text.
-    pub(super) fn fault(&self, method: &str) -> Option<String> {
+    pub(super) fn reason_unusable(&self, method: &str) -> Option<String> {
         if method.parse::<StreamKind>().is_err() {
             return Some(format!("method `{method}` is not one of ShadowsocksR"));
         }
@@ -118,7 +126,7 @@ impl Ssr {
 }
 
 /// What a port of `port_password` has of its own.
-pub(super) struct OfPort<'j> {
+pub(super) struct PortSettings<'j> {
     pub(super) password: Option<&'j str>,
     method: Option<&'j str>,
     protocol: Option<&'j str>,
@@ -128,12 +136,12 @@ pub(super) struct OfPort<'j> {
 }
 
 /// Reads `["password", "obfs", "protocol"]` or an object; `None` if it is neither.
-pub(super) fn of_port(value: &Json) -> Option<OfPort<'_>> {
+pub(super) fn read_port(value: &Json) -> Option<PortSettings<'_>> {
     let entries = match value {
         Json::Object(entries) => entries,
         Json::List(items) => {
-            let at = |place: usize| items.get(place).and_then(Json::text);
-            return Some(OfPort {
+            let at = |place: usize| items.get(place).and_then(Json::as_str);
+            return Some(PortSettings {
                 password: at(0),
                 method: None,
                 protocol: at(2),
@@ -147,9 +155,9 @@ pub(super) fn of_port(value: &Json) -> Option<OfPort<'_>> {
     let field = |name: &str| {
         let mut entries = entries.iter();
         let found = entries.find(|(key, _)| key == name);
-        found.and_then(|(_, value)| value.text())
+        found.and_then(|(_, value)| value.as_str())
     };
-    Some(OfPort {
+    Some(PortSettings {
         password: field("password"),
         method: field("method"),
         protocol: field("protocol"),
@@ -159,9 +167,9 @@ pub(super) fn of_port(value: &Json) -> Option<OfPort<'_>> {
     })
 }
 
-impl OfPort<'_> {
+impl PortSettings<'_> {
     /// Puts it in the place of what all ports have.
-    pub(super) fn change(&self, method: &mut String, ssr: Option<&mut Ssr>) {
+    pub(super) fn apply_to(&self, method: &mut String, ssr: Option<&mut SsrSettings>) {
         let put = |place: &mut String, own: Option<&str>| {
             if let Some(own) = own {
                 own.clone_into(place);
@@ -178,14 +186,14 @@ impl OfPort<'_> {
 }
 
 /// `redirect`: a rule, or a list of them.
-fn redirect(fields: &mut Fields<'_>, clerk: &mut Clerk<'_>) -> Vec<String> {
-    let path = fields.path("redirect");
+fn read_redirect(fields: &mut ObjectFields<'_>, clerk: &mut ConversionContext<'_>) -> Vec<String> {
+    let path = fields.field_path("redirect");
     let mut rules = Vec::new();
-    for text in fields.texts("redirect", clerk) {
+    for text in fields.strings_field("redirect", clerk) {
         match Redirect::parse(text) {
             Ok(_) if !text.contains(',') => rules.push(text.to_owned()),
-            Ok(_) => clerk.note(path.clone(), "a rule with a comma is left out"),
-            Err(why) => clerk.problem(Problem::without_place(
+            Ok(_) => clerk.add_note(path.clone(), "a rule with a comma is left out"),
+            Err(why) => clerk.add_problem(Problem::without_place(
                 format!("`{path}`: {why}"),
                 "without it strangers would be answered in another way",
             )),

@@ -7,54 +7,54 @@ mod local_name;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use adit_config::Private;
-use adit_net::names::Asker;
+use adit_config::PrivateAccess;
+use adit_net::names::LookupOrigin;
 use adit_shadowsocks::uot;
-use adit_wire::{Host, Target, unmap};
+use adit_wire::{Host, Target, unmap_ipv4};
 use ipnet::IpNet;
 
-use self::local_name::Meaning;
+use self::local_name::NameMeaning;
 
 /// The access rule of one listener.
 #[derive(Debug, Clone)]
-pub struct Access {
-    private: Private,
+pub struct AccessRule {
+    private: PrivateAccess,
     /// Networks that are never reached, whatever `private` allows.
     denied: Vec<IpNet>,
-    smtp: bool,
+    allows_smtp: bool,
     /// True if targets come from the configuration and not from clients.
-    configured: bool,
+    is_configured: bool,
 }
 
-impl Access {
+impl AccessRule {
     /// The rule without restrictions: for the servers of hops, which the configuration names.
-    pub const FREE: Self = Self {
-        private: Private::All,
+    pub const UNRESTRICTED: Self = Self {
+        private: PrivateAccess::All,
         denied: Vec::new(),
-        smtp: true,
-        configured: true,
+        allows_smtp: true,
+        is_configured: true,
     };
 
     /// Creates the rule for targets that clients of a listener request. `public` listeners do not reach
     /// port 25 either.
     #[must_use]
-    pub const fn new(private: Private, public: bool) -> Self {
+    pub const fn new(private: PrivateAccess, public: bool) -> Self {
         Self {
             private,
             denied: Vec::new(),
-            smtp: !public,
-            configured: false,
+            allows_smtp: !public,
+            is_configured: false,
         }
     }
 
     /// Returns the same rule, which also denies the networks `denied`.
     #[must_use]
-    pub(crate) fn without(mut self, denied: Vec<IpNet>) -> Self {
+    pub(crate) fn denying_networks(mut self, denied: Vec<IpNet>) -> Self {
         self.denied = denied;
         self
     }
 
-    fn denies(&self, ip: IpAddr) -> Result<(), String> {
+    fn check_denied(&self, ip: IpAddr) -> Result<(), String> {
         let inside = match ip {
             IpAddr::V6(v6) => embedded_v4(v6).map(IpAddr::V4),
             IpAddr::V4(_) => None,
@@ -67,10 +67,10 @@ impl Access {
     }
 
     /// Returns the owner that lookups under this rule are counted against.
-    pub(crate) fn asker(&self) -> Asker {
-        match self.configured {
-            true => Asker::Configuration,
-            false => Asker::current(),
+    pub(crate) fn lookup_owner(&self) -> LookupOrigin {
+        match self.is_configured {
+            true => LookupOrigin::Configuration,
+            false => LookupOrigin::current(),
         }
     }
 
@@ -79,13 +79,13 @@ impl Access {
     /// # Errors
     ///
     /// Returns the reason if it may not.
-    pub fn check(&self, addr: SocketAddr) -> Result<(), String> {
-        if !self.smtp && addr.port() == 25 {
+    pub fn check_addr(&self, addr: SocketAddr) -> Result<(), String> {
+        if !self.allows_smtp && addr.port() == 25 {
             return Err("port 25 (mail) is not reachable from a public listener".to_owned());
         }
-        let ip = unmap(addr.ip());
-        self.denies(ip)?;
-        if self.names(ip) || !(is_private(ip) || is_own(ip)) {
+        let ip = unmap_ipv4(addr.ip());
+        self.check_denied(ip)?;
+        if self.allows_private(ip) || !(is_private(ip) || is_local_addr(ip)) {
             Ok(())
         } else {
             Err(format!(
@@ -97,21 +97,21 @@ impl Access {
 
     /// Checks that a client may request `target` from hops, as far as this can be decided without a lookup:
     /// the last hop resolves the name, and may find a different address than this machine would.
-    pub(crate) fn check_named(&self, target: &Target) -> Result<(), String> {
+    pub(crate) fn check_target(&self, target: &Target) -> Result<(), String> {
         if let Host::Ip(ip) = target.host {
-            self.denies(unmap(ip))?;
+            self.check_denied(unmap_ipv4(ip))?;
         }
-        if matches!(self.private, Private::All) {
+        if matches!(self.private, PrivateAccess::All) {
             return Ok(());
         }
         let meaning = match &target.host {
-            Host::Ip(ip) => Meaning::Address(*ip),
-            Host::Name(name) => local_name::meaning(name.as_str()),
+            Host::Ip(ip) => NameMeaning::Address(*ip),
+            Host::Name(name) => local_name::classify_name(name.as_str()),
         };
         match meaning {
-            Meaning::Address(ip) if is_private(ip) && !self.names(unmap(ip)) => {}
+            NameMeaning::Address(ip) if is_private(ip) && !self.allows_private(unmap_ipv4(ip)) => {}
             // The name does not show which of the networks it belongs to.
-            Meaning::Inside if !matches!(self.private, Private::Nets(_)) => {}
+            NameMeaning::LocalNetwork if !matches!(self.private, PrivateAccess::Nets(_)) => {}
             // UDP-over-TCP datagrams contain their own destinations, which only the hop reads.
             _ if uot::version(target).is_some() => {
                 return Err("UDP over TCP is for the listener itself, not for a hop".to_owned());
@@ -125,33 +125,33 @@ impl Access {
     }
 
     /// Returns true if `allow_private` lists `ip`.
-    fn names(&self, ip: IpAddr) -> bool {
+    fn allows_private(&self, ip: IpAddr) -> bool {
         match &self.private {
-            Private::All => true,
-            Private::Nets(nets) => nets.iter().any(|net| net.contains(&ip)),
-            Private::Deny => false,
+            PrivateAccess::All => true,
+            PrivateAccess::Nets(nets) => nets.iter().any(|net| net.contains(&ip)),
+            PrivateAccess::Deny => false,
         }
     }
 
     /// Returns true if nothing is restricted.
-    pub(crate) const fn is_open(&self) -> bool {
-        matches!(self.private, Private::All) && self.denied.is_empty()
+    pub(crate) const fn is_unrestricted(&self) -> bool {
+        matches!(self.private, PrivateAccess::All) && self.denied.is_empty()
     }
 }
 
 /// Returns true if `ip` belongs to an interface of this machine, that is, if a socket can be bound to it.
 ///
 /// Without this check, a server's public address would lead to services that it only offers locally.
-fn is_own(ip: IpAddr) -> bool {
+fn is_local_addr(ip: IpAddr) -> bool {
     use std::sync::OnceLock;
     /// False if `ip_nonlocal_bind` is set: then every address can be bound, and the check proves nothing.
-    static TELLS: OnceLock<bool> = OnceLock::new();
-    let tells = || !may_be_own(Ipv4Addr::new(192, 0, 2, 1).into());
-    *TELLS.get_or_init(tells) && may_be_own(ip)
+    static BIND_IS_PROOF: OnceLock<bool> = OnceLock::new();
+    let tells = || !may_be_local_addr(Ipv4Addr::new(192, 0, 2, 1).into());
+    *BIND_IS_PROOF.get_or_init(tells) && may_be_local_addr(ip)
 }
 
-/// Does the same as [`is_own`], but returns true where the check proves nothing.
-pub(crate) fn may_be_own(ip: IpAddr) -> bool {
+/// Does the same as [`is_local_addr`], but returns true where the check proves nothing.
+pub(crate) fn may_be_local_addr(ip: IpAddr) -> bool {
     std::net::UdpSocket::bind((ip, 0)).is_ok()
 }
 
@@ -159,10 +159,10 @@ pub(crate) fn may_be_own(ip: IpAddr) -> bool {
 #[must_use]
 pub fn is_private(ip: IpAddr) -> bool {
     match ip {
-        IpAddr::V4(v4) => private_v4(v4),
+        IpAddr::V4(v4) => is_private_v4(v4),
         IpAddr::V6(v6) => match embedded_v4(v6) {
-            Some(v4) => private_v4(v4),
-            None => private_v6(v6),
+            Some(v4) => is_private_v4(v4),
+            None => is_private_v6(v6),
         },
     }
 }
@@ -201,14 +201,14 @@ const PRIVATE_V6: &[([u16; 8], u8)] = &[
     ([0xff00, 0, 0, 0, 0, 0, 0, 0], 8),
 ];
 
-fn private_v4(ip: Ipv4Addr) -> bool {
+fn is_private_v4(ip: Ipv4Addr) -> bool {
     PRIVATE_V4.iter().any(|(net, bits)| {
         let shift = 32 - u32::from(*bits);
         (u32::from(ip) ^ u32::from(*net)) >> shift == 0
     })
 }
 
-fn private_v6(ip: Ipv6Addr) -> bool {
+fn is_private_v6(ip: Ipv6Addr) -> bool {
     PRIVATE_V6.iter().any(|(net, bits)| {
         let shift = 128 - u32::from(*bits);
         (u128::from(ip) ^ u128::from(Ipv6Addr::from(*net))) >> shift == 0
@@ -284,23 +284,27 @@ mod tests {
 
     #[test]
     fn holes_are_exact() {
-        let nets = Private::Nets(vec!["127.0.0.0/8".parse().unwrap()]);
-        let access = Access::new(nets, true);
-        assert!(access.check("127.0.0.1:80".parse().unwrap()).is_ok());
+        let nets = PrivateAccess::Nets(vec!["127.0.0.0/8".parse().unwrap()]);
+        let access = AccessRule::new(nets, true);
+        assert!(access.check_addr("127.0.0.1:80".parse().unwrap()).is_ok());
         assert!(
             access
-                .check("[::ffff:127.0.0.1]:80".parse().unwrap())
+                .check_addr("[::ffff:127.0.0.1]:80".parse().unwrap())
                 .is_ok()
         );
-        assert!(access.check("10.0.0.1:80".parse().unwrap()).is_err());
+        assert!(access.check_addr("10.0.0.1:80".parse().unwrap()).is_err());
         assert!(
-            access.check("1.1.1.1:25".parse().unwrap()).is_err(),
+            access.check_addr("1.1.1.1:25".parse().unwrap()).is_err(),
             "mail from a public listener"
         );
-        assert!(Access::FREE.check("10.0.0.1:25".parse().unwrap()).is_ok());
         assert!(
-            Access::new(Private::Deny, true)
-                .check("1.1.1.1:443".parse().unwrap())
+            AccessRule::UNRESTRICTED
+                .check_addr("10.0.0.1:25".parse().unwrap())
+                .is_ok()
+        );
+        assert!(
+            AccessRule::new(PrivateAccess::Deny, true)
+                .check_addr("1.1.1.1:443".parse().unwrap())
                 .is_ok()
         );
     }

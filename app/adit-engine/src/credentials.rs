@@ -1,27 +1,27 @@
 //! User names and passwords, compared in constant time.
 
-use adit_config::Login;
+use adit_config::UserPassword;
 use adit_crypto::{CredentialDigest, CredentialHasher};
-use adit_net::ambient::SystemChance;
+use adit_net::system::SystemRng;
 use adit_wire::Entropy;
 
 /// The users of a proxy listener.
 ///
 /// Only keyed digests are stored. Every attempt is compared with all users, so that neither the duration
 /// nor the order of lookups reveals if a name exists.
-pub(crate) struct Credentials {
+pub(crate) struct ListenerCredentials {
     hasher: CredentialHasher,
     digests: Vec<CredentialDigest>,
 }
 
-impl Credentials {
-    pub(crate) fn new(users: &[Login]) -> Self {
+impl ListenerCredentials {
+    pub(crate) fn new(users: &[UserPassword]) -> Self {
         let mut key = [0; 32];
-        SystemChance.fill(&mut key);
+        SystemRng.fill(&mut key);
         let hasher = CredentialHasher::new(key);
         let digests = users
             .iter()
-            .map(|l| hasher.digest(&[l.user.as_bytes(), l.password.expose().as_bytes()]))
+            .map(|l| hasher.digest_parts(&[l.user.as_bytes(), l.password.expose().as_bytes()]))
             .collect();
         Self { hasher, digests }
     }
@@ -32,30 +32,30 @@ impl Credentials {
     }
 
     /// Returns true if the pair belongs to a user.
-    pub(crate) fn known(&self, user: &[u8], password: &[u8]) -> bool {
-        let attempt = self.hasher.digest(&[user, password]);
+    pub(crate) fn matches(&self, user: &[u8], password: &[u8]) -> bool {
+        let attempt = self.hasher.digest_parts(&[user, password]);
         self.digests
             .iter()
             .fold(false, |found, digest| found | (*digest == attempt))
     }
 }
 
-impl adit_socks::Credentials for Credentials {
+impl adit_socks::Credentials for ListenerCredentials {
     fn required(&self) -> bool {
         self.required()
     }
     /// Accepts any pair if there are no users: some clients can only offer a stored password.
     fn check(&self, user: &[u8], password: &[u8]) -> bool {
-        !self.required() || self.known(user, password)
+        !self.required() || self.matches(user, password)
     }
 }
 
-impl adit_http::server::BasicAuth for Credentials {
+impl adit_http::server::BasicAuth for ListenerCredentials {
     fn required(&self) -> bool {
         self.required()
     }
     fn check(&self, user: &[u8], password: &[u8]) -> bool {
-        self.known(user, password)
+        self.matches(user, password)
     }
 }
 
@@ -64,8 +64,8 @@ mod tests {
     use super::*;
     use adit_config::Secret;
 
-    fn login(user: &str, password: &str) -> Login {
-        Login {
+    fn login(user: &str, password: &str) -> UserPassword {
+        UserPassword {
             user: user.to_owned(),
             password: Secret::new(password.to_owned()),
         }
@@ -73,11 +73,11 @@ mod tests {
 
     #[test]
     fn pairs_are_exact() {
-        let users = Credentials::new(&[login("a", "1"), login("b", "2")]);
-        assert!(users.known(b"a", b"1") && users.known(b"b", b"2"));
+        let users = ListenerCredentials::new(&[login("a", "1"), login("b", "2")]);
+        assert!(users.matches(b"a", b"1") && users.matches(b"b", b"2"));
         for (user, password) in [("a", "2"), ("a", ""), ("", "1"), ("A", "1"), ("a1", "")] {
             assert!(
-                !users.known(user.as_bytes(), password.as_bytes()),
+                !users.matches(user.as_bytes(), password.as_bytes()),
                 "{user}:{password}"
             );
         }
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn without_users_anyone_may_come() {
-        let open = Credentials::new(&[]);
+        let open = ListenerCredentials::new(&[]);
         assert!(!open.required() && adit_socks::Credentials::check(&open, b"x", b"y"));
     }
 }

@@ -2,25 +2,25 @@
 
 use std::io;
 
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 
-use crate::cause::{Cause, Party};
+use crate::failure_cause::{FailureCause, FaultSide};
 
 /// The error of an attempt to open a stream to a target.
 #[derive(Debug, thiserror::Error)]
-#[error("{stage}: {why}")]
+#[error("{stage}: {source_error}")]
 pub struct DialError {
     /// The step that failed.
-    pub stage: Stage,
+    pub stage: DialStage,
     /// The cause, typed.
-    pub cause: Cause,
+    pub cause: FailureCause,
     /// The error of the system, or the message of the peer.
-    pub why: io::Error,
+    pub source_error: io::Error,
 }
 
 /// The step of a connection that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Stage {
+pub enum DialStage {
     /// Choosing the route.
     #[error("route")]
     Route,
@@ -45,34 +45,38 @@ pub enum Stage {
 }
 
 impl DialError {
-    /// Creates an error with the [`Cause`] that `why` corresponds to.
+    /// Creates an error with the [`FailureCause`] that `why` corresponds to.
     #[must_use]
-    pub fn new(stage: Stage, why: io::Error) -> Self {
-        let cause = Cause::of(&why);
-        Self { stage, cause, why }
+    pub fn new(stage: DialStage, source_error: io::Error) -> Self {
+        let cause = FailureCause::from_io_error(&source_error);
+        Self {
+            stage,
+            cause,
+            source_error,
+        }
     }
 
     /// Creates the error of a name that was not found, or whose lookup got no answer.
     #[must_use]
-    pub(crate) fn unresolved(why: io::Error) -> Self {
-        let cause = match Cause::of(&why) {
-            Cause::HostUnreachable => Cause::UnknownName,
+    pub(crate) fn from_lookup_error(source_error: io::Error) -> Self {
+        let cause = match FailureCause::from_io_error(&source_error) {
+            FailureCause::HostUnreachable => FailureCause::UnknownName,
             other => other,
         };
         Self {
-            stage: Stage::Resolve,
+            stage: DialStage::Resolve,
             cause,
-            why,
+            source_error,
         }
     }
 
     /// Creates the error of a request that the rules forbid.
     #[must_use]
-    pub fn denied(what: impl Into<String>) -> Self {
+    pub fn denied_by_rule(what: impl Into<String>) -> Self {
         Self {
-            stage: Stage::Route,
-            cause: Cause::Denied,
-            why: io::Error::new(io::ErrorKind::PermissionDenied, what.into()),
+            stage: DialStage::Route,
+            cause: FailureCause::Denied,
+            source_error: io::Error::new(io::ErrorKind::PermissionDenied, what.into()),
         }
     }
 
@@ -80,39 +84,39 @@ impl DialError {
     #[must_use]
     pub fn unsupported(what: &'static str) -> Self {
         Self {
-            stage: Stage::Route,
-            cause: Cause::Unsupported,
-            why: io::Error::new(io::ErrorKind::Unsupported, what),
+            stage: DialStage::Route,
+            cause: FailureCause::Unsupported,
+            source_error: io::Error::new(io::ErrorKind::Unsupported, what),
         }
     }
 
     /// Creates the error of a limit that is reached.
     #[must_use]
-    pub fn exhausted(what: &'static str) -> Self {
+    pub fn limit_reached(what: &'static str) -> Self {
         Self {
-            stage: Stage::Route,
-            cause: Cause::Exhausted,
-            why: io::Error::new(io::ErrorKind::QuotaExceeded, what),
+            stage: DialStage::Route,
+            cause: FailureCause::Exhausted,
+            source_error: io::Error::new(io::ErrorKind::QuotaExceeded, what),
         }
     }
 
     /// Creates the error of a hop that did not answer in time.
     #[must_use]
-    pub(crate) fn late(hop: &str) -> Self {
+    pub(crate) fn hop_timed_out(hop: &str) -> Self {
         Self {
-            stage: Stage::Dialect {
+            stage: DialStage::Dialect {
                 hop: hop.to_owned(),
             },
-            cause: Cause::TimedOut,
-            why: io::Error::new(io::ErrorKind::TimedOut, "no answer in time"),
+            cause: FailureCause::TimedOut,
+            source_error: io::Error::new(io::ErrorKind::TimedOut, "no answer in time"),
         }
     }
 
     /// Attributes an error in reaching the server of `hop` to that server instead of the client's target.
     #[must_use]
-    pub(crate) fn on_the_way_to(mut self, hop: &str) -> Self {
-        if matches!(self.stage, Stage::Connect | Stage::Resolve) {
-            self.stage = Stage::Dial {
+    pub(crate) fn attribute_to_hop(mut self, hop: &str) -> Self {
+        if matches!(self.stage, DialStage::Connect | DialStage::Resolve) {
+            self.stage = DialStage::Dial {
                 hop: hop.to_owned(),
             };
         }
@@ -122,19 +126,26 @@ impl DialError {
     /// Returns true if the error means that the server of `hop` is unreachable. If another hop's server is
     /// unreachable, that hop reports it; an error in the handshake with that server is about the next hop.
     #[must_use]
-    pub(crate) fn is_unreachable(&self, hop: &str) -> bool {
+    pub(crate) fn is_hop_unreachable(&self, hop: &str) -> bool {
         let ours = match &self.stage {
-            Stage::Dial { hop: one } => one == hop,
-            Stage::Dialect { .. } | Stage::Route | Stage::Resolve | Stage::Connect => true,
+            DialStage::Dial { hop: one } => one == hop,
+            DialStage::Dialect { .. }
+            | DialStage::Route
+            | DialStage::Resolve
+            | DialStage::Connect => true,
         };
-        ours && self.cause.party() == Party::Upstream
+        ours && self.cause.fault_side() == FaultSide::Upstream
     }
 
     /// Returns the reason that a hop's server stated for its refusal, for the body of an HTTP failure.
     #[must_use]
-    pub fn refusal(&self) -> Option<&'static str> {
-        match self.why.get_ref()?.downcast_ref::<Broken>()? {
-            Broken::Refused(why) => Some(why),
+    pub fn server_refusal(&self) -> Option<&'static str> {
+        match self
+            .source_error
+            .get_ref()?
+            .downcast_ref::<ProtocolError>()?
+        {
+            ProtocolError::Refused(why) => Some(why),
             _ => None,
         }
     }
@@ -142,10 +153,12 @@ impl DialError {
     /// Returns true if the hop's server is likely at fault, rather than the request.
     pub(crate) fn blames_hop(&self) -> bool {
         match self.stage {
-            Stage::Dial { .. } => true,
+            DialStage::Dial { .. } => true,
             // A refusal is a decision about the request, and an unreachable target is not the server's fault.
-            Stage::Dialect { .. } => !self.cause.is_of_the_target() && self.refusal().is_none(),
-            Stage::Route | Stage::Resolve | Stage::Connect => false,
+            DialStage::Dialect { .. } => {
+                !self.cause.concerns_target() && self.server_refusal().is_none()
+            }
+            DialStage::Route | DialStage::Resolve | DialStage::Connect => false,
         }
     }
 }
@@ -171,10 +184,10 @@ pub enum AcceptError {
     Login(String),
     /// The client caused a key exchange, and closed the connection without a login.
     #[error("{0}")]
-    Wasted(String),
+    AbandonedKeyExchange(String),
     /// A keyed listener rejected the client and handled it according to its reject policy.
     #[error("rejected: {0}")]
-    Rejected(Broken),
+    Rejected(ProtocolError),
     /// The connection failed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -184,25 +197,29 @@ pub enum AcceptError {
 mod tests {
     use super::*;
 
-    fn in_dialogue(cause: Cause, why: io::Error) -> DialError {
+    fn in_dialogue(cause: FailureCause, why: io::Error) -> DialError {
         let hop = "socks5://proxy:1080".to_owned();
-        let stage = Stage::Dialect { hop };
-        DialError { stage, cause, why }
+        let stage = DialStage::Dialect { hop };
+        DialError {
+            stage,
+            cause,
+            source_error: why,
+        }
     }
 
     #[test]
     fn a_server_is_not_blamed_for_what_it_says_of_a_target() {
-        let said = || io::Error::other(Broken::Refused("TTL expired"));
-        assert!(!in_dialogue(Cause::TimedOut, said()).blames_hop());
-        for cause in [Cause::UnknownName, Cause::DeniedByServer] {
+        let said = || io::Error::other(ProtocolError::Refused("TTL expired"));
+        assert!(!in_dialogue(FailureCause::TimedOut, said()).blames_hop());
+        for cause in [FailureCause::UnknownName, FailureCause::DeniedByServer] {
             assert!(!in_dialogue(cause, io::Error::other("no")).blames_hop());
         }
         // Its own silence, its own shortage, and what it makes of us.
         for cause in [
-            Cause::TimedOut,
-            Cause::FailedAtServer,
-            Cause::LoginRefused,
-            Cause::Untrusted,
+            FailureCause::TimedOut,
+            FailureCause::FailedAtServer,
+            FailureCause::LoginRefused,
+            FailureCause::Untrusted,
         ] {
             assert!(in_dialogue(cause, io::Error::other("no")).blames_hop());
         }
@@ -211,12 +228,18 @@ mod tests {
     #[test]
     fn a_server_behind_another_is_unreachable_if_that_says_so() {
         let refused = || io::Error::other("connection refused");
-        let told = in_dialogue(Cause::ConnectionRefused, refused());
-        assert!(told.is_unreachable("ss://next:8388"));
+        let told = in_dialogue(FailureCause::ConnectionRefused, refused());
+        assert!(told.is_hop_unreachable("ss://next:8388"));
         let hop = "socks5://proxy:1080".to_owned();
-        let dial = DialError::new(Stage::Dial { hop }, io::ErrorKind::ConnectionRefused.into());
-        assert!(dial.is_unreachable("socks5://proxy:1080"));
-        assert!(!dial.is_unreachable("ss://next:8388"), "told by that hop");
-        assert!(!DialError::denied("a rule").is_unreachable("ss://next:8388"));
+        let dial = DialError::new(
+            DialStage::Dial { hop },
+            io::ErrorKind::ConnectionRefused.into(),
+        );
+        assert!(dial.is_hop_unreachable("socks5://proxy:1080"));
+        assert!(
+            !dial.is_hop_unreachable("ss://next:8388"),
+            "told by that hop"
+        );
+        assert!(!DialError::denied_by_rule("a rule").is_hop_unreachable("ss://next:8388"));
     }
 }

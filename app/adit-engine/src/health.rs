@@ -10,12 +10,12 @@ use tracing::{info, warn};
 use crate::BoxFuture;
 
 /// Minimum interval between warnings about one server.
-const QUIET: Duration = Duration::from_secs(60);
+const WARN_INTERVAL: Duration = Duration::from_secs(60);
 /// Minimum interval between checks of one server.
-const BETWEEN: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Time without answers to datagrams after which the server is checked. Associations report after 5 s by
 /// a clock of whole seconds, which can be 4 s.
-const SILENCE: Duration = Duration::from_secs(4);
+const MAX_UNANSWERED: Duration = Duration::from_secs(4);
 /// Clock skew in seconds from which a warning is logged; at 30 s it becomes a failure.
 const SKEW_WARN: i64 = 15;
 
@@ -24,24 +24,24 @@ const SKEW_WARN: i64 = 15;
 /// A server that does not accept a key, a method or a clock is silent or closes the connection, like a
 /// dead target. The difference is that no byte of the connection has been authenticated. If the
 /// server may have answered earlier, it is checked before a warning is logged.
-pub struct Health {
+pub struct ServerHealth {
     name: String,
     /// The fact that an answer of the server proves.
-    proof: String,
+    proven_by_answer: String,
     /// The likely causes if it does not answer.
-    doubt: String,
+    likely_causes: String,
     /// True if the first answer is logged.
-    greets: bool,
-    check: OnceLock<Box<dyn ServerCheck>>,
-    known: Mutex<Known>,
+    logs_first_answer: bool,
+    check: OnceLock<Box<dyn HealthCheck>>,
+    known: Mutex<HealthState>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct HealthState {
     /// Time at which the server last proved that it runs and accepts this client.
-    well: Option<Instant>,
+    last_proof: Option<Instant>,
     /// True if a warning was logged since.
-    ill: bool,
+    is_blamed: bool,
     warned: Option<Instant>,
     skewed: Option<Instant>,
     asked: Option<Instant>,
@@ -50,16 +50,16 @@ struct Known {
 }
 
 /// Asks a server whether it accepts us.
-pub(crate) trait ServerCheck: Send + Sync {
+pub(crate) trait HealthCheck: Send + Sync {
     /// Asks once. Only a server that holds the key can answer.
     ///
     /// # Errors
     /// Returns why there is no connection to the server.
-    fn ask(&self) -> BoxFuture<'_, io::Result<Answer>>;
+    fn ask(&self) -> BoxFuture<'_, io::Result<ProbeAnswer>>;
 }
 
 /// The reaction of a server to one question.
-pub(crate) enum Answer {
+pub(crate) enum ProbeAnswer {
     /// The server holds the key. Its clock minus the local one, in seconds, where the edition carries one.
     Authentic(Option<i64>),
     /// The server closed the connection.
@@ -68,7 +68,7 @@ pub(crate) enum Answer {
     Silent,
 }
 
-impl fmt::Debug for Health {
+impl fmt::Debug for ServerHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Health")
             .field("name", &self.name)
@@ -76,7 +76,7 @@ impl fmt::Debug for Health {
     }
 }
 
-impl Health {
+impl ServerHealth {
     /// Creates the state of a keyed server called `name`; `dated` is true if it checks the client's clock.
     #[must_use]
     pub fn new(name: impl Into<String>, key_id: impl fmt::Display, dated: bool) -> Self {
@@ -90,17 +90,21 @@ impl Health {
             "a wrong key or method (the key here has key-id {key_id}; compare it with the one that \
              the server prints){clock}. To find out, run `adit client` with the server's URL"
         );
-        Self::told(name, proof, doubt)
+        Self::with_texts(name, proof, doubt)
     }
 
     /// Creates the state of a server; `proof` and `doubt` are the meaning of an answer and of its absence.
     #[must_use]
-    pub fn told(name: impl Into<String>, proof: String, doubt: String) -> Self {
+    pub fn with_texts(
+        name: impl Into<String>,
+        proven_by_answer: String,
+        likely_causes: String,
+    ) -> Self {
         Self {
             name: name.into(),
-            proof,
-            doubt,
-            greets: true,
+            proven_by_answer,
+            likely_causes,
+            logs_first_answer: true,
             check: OnceLock::new(),
             known: Mutex::default(),
         }
@@ -108,43 +112,43 @@ impl Health {
 
     /// Creates the state of a server without a key, whose handshake reports errors.
     #[must_use]
-    pub fn keyless(name: impl Into<String>) -> Self {
+    pub fn without_key(name: impl Into<String>) -> Self {
         let proof = "connections pass".to_owned();
         Self {
-            greets: false,
-            ..Self::told(name, proof, String::new())
+            logs_first_answer: false,
+            ..Self::with_texts(name, proof, String::new())
         }
     }
 
     /// Sets the parameters for checks of the server. Only the first call has an effect.
-    pub(crate) fn asking(&self, check: impl ServerCheck + 'static) {
+    pub(crate) fn set_check(&self, check: impl HealthCheck + 'static) {
         let _ = self.check.set(Box::new(check));
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn lock_state(&self) -> MutexGuard<'_, HealthState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns true if the server has ever proved that it has the key.
     #[must_use]
-    pub fn proved(&self) -> bool {
-        self.known().well.is_some()
+    pub fn has_proof(&self) -> bool {
+        self.lock_state().last_proof.is_some()
     }
 
     /// Records an authentic answer; `skew` is the server's clock minus the local one, in seconds.
-    pub fn proof(&self, skew: Option<i64>) {
-        let mut known = self.known();
+    pub fn record_proof(&self, skew: Option<i64>) {
+        let mut known = self.lock_state();
         known.unanswered = None;
-        let first = known.well.replace(Instant::now()).is_none();
-        let again = std::mem::take(&mut known.ill);
+        let first = known.last_proof.replace(Instant::now()).is_none();
+        let again = std::mem::take(&mut known.is_blamed);
         if again {
-            info!("{} is healthy again, {}", self.name, self.proof);
-        } else if first && self.greets {
-            info!("{} answers, {}", self.name, self.proof);
+            info!("{} is healthy again, {}", self.name, self.proven_by_answer);
+        } else if first && self.logs_first_answer {
+            info!("{} answers, {}", self.name, self.proven_by_answer);
         }
         if let Some(skew) = skew
             && skew.abs() > SKEW_WARN
-            && may(&mut known.skewed, QUIET)
+            && rate_limit(&mut known.skewed, WARN_INTERVAL)
         {
             warn!(
                 "the clock of {} differs by {skew} s; beyond 30 s it refuses requests: \
@@ -155,10 +159,10 @@ impl Health {
     }
 
     /// Records that the server cannot be connected to.
-    pub fn unreachable(&self, why: &io::Error) {
-        let mut known = self.known();
-        if may(&mut known.warned, QUIET) {
-            known.ill = true;
+    pub fn report_unreachable(&self, why: &io::Error) {
+        let mut known = self.lock_state();
+        if rate_limit(&mut known.warned, WARN_INTERVAL) {
+            known.is_blamed = true;
             warn!(
                 "no connection to {}: {why}. Is it running, and is this machine online? Requests \
                  fail until then",
@@ -172,24 +176,24 @@ impl Health {
     ///
     /// Its target may be the cause. A server that has answered any client since is not blamed; one that has
     /// answered earlier is checked, if possible, and `cleared` is called if it answers.
-    pub(crate) fn suspect(
+    pub(crate) fn report_suspect(
         self: &Arc<Self>,
         what: &str,
         since: Instant,
         cleared: impl FnOnce() + Send + 'static,
     ) {
-        let mut known = self.known();
-        match known.well {
-            None => self.blame(&mut known, what),
+        let mut known = self.lock_state();
+        match known.last_proof {
+            None => self.log_suspicion(&mut known, what),
             Some(well) if well >= since => {
                 drop(known);
                 cleared();
             }
-            Some(_) if self.check.get().is_none() => self.blame(&mut known, what),
+            Some(_) if self.check.get().is_none() => self.log_suspicion(&mut known, what),
             Some(_) => {
-                if may(&mut known.asked, BETWEEN) {
+                if rate_limit(&mut known.asked, CHECK_INTERVAL) {
                     let (health, what) = (self.clone(), what.to_owned());
-                    tokio::spawn(async move { health.ask(&what, cleared).await });
+                    tokio::spawn(async move { health.check_server(&what, cleared).await });
                 }
             }
         }
@@ -200,42 +204,44 @@ impl Health {
     ///
     /// Many targets send no answer, so the server is checked over TCP before it is blamed, and is never
     /// blamed if it cannot be checked.
-    pub(crate) fn unanswered(self: &Arc<Self>) {
-        let mut known = self.known();
+    pub(crate) fn report_unanswered(self: &Arc<Self>) {
+        let mut known = self.lock_state();
         // Stored here, because associations may be shorter: a DNS client uses one per query.
         let since = *known.unanswered.get_or_insert_with(Instant::now);
         // Each answer restarts the interval, so a working server must have been silent for this long.
-        if since.elapsed() < SILENCE || self.check.get().is_none() {
+        if since.elapsed() < MAX_UNANSWERED || self.check.get().is_none() {
             return;
         }
-        if may(&mut known.asked, BETWEEN) {
+        if rate_limit(&mut known.asked, CHECK_INTERVAL) {
             let health = self.clone();
-            tokio::spawn(async move { health.ask("answers no datagrams", || {}).await });
+            tokio::spawn(async move { health.check_server("answers no datagrams", || {}).await });
         }
     }
 
     /// Checks the server with a request that only a server with the key can answer.
-    async fn ask(&self, what: &str, cleared: impl FnOnce()) {
+    async fn check_server(&self, what: &str, cleared: impl FnOnce()) {
         let Some(check) = self.check.get() else {
             return;
         };
         match check.ask().await {
-            Ok(Answer::Authentic(skew)) => {
-                self.proof(skew);
+            Ok(ProbeAnswer::Authentic(skew)) => {
+                self.record_proof(skew);
                 cleared();
             }
-            Ok(Answer::Silent | Answer::Closed) => self.blame(&mut self.known(), what),
-            Err(why) => self.unreachable(&why),
+            Ok(ProbeAnswer::Silent | ProbeAnswer::Closed) => {
+                self.log_suspicion(&mut self.lock_state(), what);
+            }
+            Err(why) => self.report_unreachable(&why),
         }
     }
 
-    fn blame(&self, known: &mut Known, what: &str) {
-        if !may(&mut known.warned, QUIET) {
+    fn log_suspicion(&self, known: &mut HealthState, what: &str) {
+        if !rate_limit(&mut known.warned, WARN_INTERVAL) {
             return;
         }
-        known.ill = true;
-        let (name, doubt) = (&self.name, &self.doubt);
-        if known.well.is_none() {
+        known.is_blamed = true;
+        let (name, doubt) = (&self.name, &self.likely_causes);
+        if known.last_proof.is_none() {
             warn!("{name} {what}. Likely: {doubt}");
         } else {
             warn!(
@@ -247,7 +253,7 @@ impl Health {
 }
 
 /// Returns true if at least `quiet` has passed since `last`, and sets `last` to now in this case.
-fn may(last: &mut Option<Instant>, quiet: Duration) -> bool {
+fn rate_limit(last: &mut Option<Instant>, quiet: Duration) -> bool {
     let now = Instant::now();
     let may = last.is_none_or(|at| now - at >= quiet);
     if may {

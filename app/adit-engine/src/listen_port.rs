@@ -4,35 +4,35 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use adit_config::{Steering, Transparent};
+use adit_config::{InterceptMethod, TransparentListener};
 use adit_net::dial::{self, Family};
 use adit_net::tcp::FastOpen;
-use adit_net::{Udp, tcp, transparent};
+use adit_net::{BatchUdpSocket, tcp, transparent};
 use adit_wire::Host;
 use tokio::time::sleep;
 
-use crate::udp::Interception;
+use crate::udp::InterceptedDatagrams;
 
 /// Number of attempts to find a port that is free for TCP and UDP.
 const PORT_TRIES: usize = 16;
 
 /// The sockets of a port.
-pub(crate) struct Sockets {
+pub(crate) struct PortSockets {
     pub(crate) addr: SocketAddr,
     pub(crate) tcp: Option<tokio::net::TcpListener>,
     /// The UDP sockets: one per core, if the listener's associations are independent.
-    pub(crate) udp: Vec<Udp>,
+    pub(crate) udp: Vec<BatchUdpSocket>,
 }
 
 /// The sockets of a port that receives intercepted traffic.
 pub(crate) struct TransparentSockets {
     pub(crate) addr: SocketAddr,
     pub(crate) tcp: Option<tokio::net::TcpListener>,
-    pub(crate) udp: Option<Interception>,
+    pub(crate) udp: Option<InterceptedDatagrams>,
 }
 
 /// Resolves `host` and `port` to an address, for a program that binds it itself.
-pub(crate) async fn address(host: &Option<Host>, port: u16) -> io::Result<SocketAddr> {
+pub(crate) async fn resolve_listen_addr(host: &Option<Host>, port: u16) -> io::Result<SocketAddr> {
     match host {
         Some(Host::Ip(ip)) => Ok(SocketAddr::new(*ip, port)),
         Some(Host::Name(name)) => dial::resolve(name.as_str(), port, Family::V4First)
@@ -41,7 +41,7 @@ pub(crate) async fn address(host: &Option<Host>, port: u16) -> io::Result<Socket
             .copied()
             .ok_or_else(|| io::ErrorKind::AddrNotAvailable.into()),
         // Both address families, where available.
-        None if Udp::bind(SocketAddr::from(([0u16; 8], 0))).is_ok() => {
+        None if BatchUdpSocket::bind(SocketAddr::from(([0u16; 8], 0))).is_ok() => {
             Ok(SocketAddr::from(([0u16; 8], port)))
         }
         None => Ok(SocketAddr::from(([0u8; 4], port))),
@@ -49,26 +49,26 @@ pub(crate) async fn address(host: &Option<Host>, port: u16) -> io::Result<Socket
 }
 
 /// Binds one port for TCP, for UDP with `udp` sockets, or for both.
-pub(crate) async fn bind(
+pub(crate) async fn bind_port(
     host: &Option<Host>,
     port: u16,
     tcp: Option<FastOpen>,
     udp: usize,
-) -> io::Result<Sockets> {
-    bind_by(host, port, |addr| bind_once(addr, tcp, udp)).await
+) -> io::Result<PortSockets> {
+    bind_port_with(host, port, |addr| try_bind(addr, tcp, udp)).await
 }
 
 /// Binds one port for intercepted traffic.
 pub(crate) async fn bind_transparent(
     host: &Option<Host>,
     port: u16,
-    plan: &Transparent,
+    plan: &TransparentListener,
 ) -> io::Result<TransparentSockets> {
-    bind_by(host, port, |addr| take_once(addr, plan)).await
+    bind_port_with(host, port, |addr| try_bind_transparent(addr, plan)).await
 }
 
 /// Binds one port for the sockets that `open` creates.
-pub(crate) async fn bind_by<T>(
+pub(crate) async fn bind_port_with<T>(
     host: &Option<Host>,
     port: u16,
     open: impl Fn(SocketAddr) -> io::Result<T>,
@@ -106,33 +106,40 @@ pub(crate) async fn bind_by<T>(
     Err(last)
 }
 
-fn bind_once(mut addr: SocketAddr, tcp: Option<FastOpen>, udp: usize) -> io::Result<Sockets> {
+fn try_bind(mut addr: SocketAddr, tcp: Option<FastOpen>, udp: usize) -> io::Result<PortSockets> {
     let tcp = match tcp {
         None => None,
-        Some(fast_open) => Some(tcp::listen_by(addr, fast_open)?),
+        Some(fast_open) => Some(tcp::listen_with_fast_open(addr, fast_open)?),
     };
     if let Some(socket) = &tcp {
         addr = socket.local_addr()?;
     }
     let udp = match udp {
         0 => Vec::new(),
-        count => Udp::bind_shared(addr, count)?,
+        count => BatchUdpSocket::bind_shared(addr, count)?,
     };
     if let (None, Some(socket)) = (&tcp, udp.first()) {
         addr = SocketAddr::new(addr.ip(), socket.local_addr()?.port());
     }
-    Ok(Sockets { addr, tcp, udp })
+    Ok(PortSockets { addr, tcp, udp })
 }
 
-fn take_once(addr: SocketAddr, plan: &Transparent) -> io::Result<TransparentSockets> {
-    let tcp = match plan.steering {
+fn try_bind_transparent(
+    addr: SocketAddr,
+    plan: &TransparentListener,
+) -> io::Result<TransparentSockets> {
+    let tcp = match plan.method {
         _ if !plan.tcp => None,
-        Steering::Redirect => Some(transparent::listen_redirected(addr)?),
-        Steering::Tproxy => Some(transparent::listen(addr)?),
+        InterceptMethod::Redirect => Some(transparent::listen_redirected(addr)?),
+        InterceptMethod::Tproxy => Some(transparent::listen(addr)?),
     };
     let udp = if plan.udp {
-        let socket = transparent::Taken::bind(addr)?;
-        Some(Interception::new(socket, addr.port(), plan.full_cone))
+        let socket = transparent::TproxyUdp::bind(addr)?;
+        Some(InterceptedDatagrams::new(
+            socket,
+            addr.port(),
+            plan.full_cone,
+        ))
     } else {
         None
     };

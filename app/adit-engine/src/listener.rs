@@ -5,13 +5,13 @@
 //! transport: ports | plugin | transparent | carrier ────────────┴▶ Opened: sockets with their tasks
 //! ```
 //!
-//! [`served`] creates what the dialect needs. Each transport of a listener has a module that binds its
-//! address and returns the tasks that serve it: [`ports`], [`transparent`], and [`crate::carrier`].
+//! [`build_handlers`] creates what the dialect needs. Each transport of a listener has a module that binds its
+//! address and returns the tasks that serve it: [`ports`], [`transparent`], and [`crate::build_carrier`].
 
 mod keyed;
-mod opened;
+mod open_sockets;
 mod ports;
-mod replays;
+mod replay_state;
 mod salts_file;
 mod ssh;
 mod ssr;
@@ -22,59 +22,63 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_config::{Listen, ListenKind, Proxy as ProxyPlan, Route, Steering};
+use adit_config::{
+    InterceptMethod, ListenerConfig, ListenerKind, ProxyListener as ProxyPlan, Route,
+};
 use adit_kcp::Counters;
 use adit_net::limits;
 use adit_net::tcp::FastOpen;
 use adit_stream::{Limits, Meter};
-use adit_wire::{Target, Unix};
+use adit_wire::{Target, UnixTime};
 
-pub(crate) use self::keyed::is_strict;
-use self::opened::Packets;
-pub(crate) use self::opened::{Common, Opened, listen_error, task};
-use self::ports::Ports;
-pub(crate) use self::replays::Replays;
+pub(crate) use self::keyed::is_strict_listener;
+use self::open_sockets::PacketHandlers;
+pub(crate) use self::open_sockets::{ListenerState, OpenSockets, box_task, listen_error};
+use self::ports::PortHandlers;
+pub(crate) use self::replay_state::ReplayRegistry;
 use self::salts_file::SaltsFile;
 use self::users_file::UsersFile;
-use crate::acceptor::{Acceptor, Fixed, HttpRules, Intercepted, Proxy, SocksRules};
+use crate::acceptor::{
+    FixedTarget, HttpRules, InterceptedAcceptor, ProxyAcceptor, RequestAcceptor, SocksRules,
+};
 use crate::carrier;
-use crate::chain::router;
-use crate::circle;
-use crate::credentials::Credentials;
-use crate::guard::Guard;
-use crate::plugin::Host;
-use crate::serve::{Associate, Gate, Worker};
-use crate::udp::{Associations, FixedPackets, PacketCodec, Ttl};
-use crate::{Roster, Router, StartError};
+use crate::chain_builder::build_router;
+use crate::credentials::ListenerCredentials;
+use crate::limiter::HandshakeLimiter;
+use crate::loop_detection;
+use crate::plugin::PluginHost;
+use crate::serve::{ConnectionHandler, ConnectionLimiter, UdpAssociateOptions};
+use crate::udp::{AssociationRegistry, AssociationTtl, FixedTargetPackets, PacketCodec};
+use crate::{Router, StartError, UserTable};
 
 /// Idle timeout of associations that only carry DNS queries.
 const DNS_IDLE: Duration = Duration::from_secs(10);
 
 /// A bound listener. It accepts connections once its tasks run, and ends with them.
-pub(crate) struct Listener {
-    pub(crate) opened: Opened,
+pub(crate) struct BoundListener {
+    pub(crate) opened: OpenSockets,
     /// Routes its requests.
     pub(crate) router: Arc<Router>,
     /// Counts its payload and sessions.
     pub(crate) meter: Arc<Meter>,
     /// Its users, if it is keyed.
-    pub(crate) roster: Option<Arc<Roster>>,
-    pub(crate) kept: Kept,
+    pub(crate) roster: Option<Arc<UserTable>>,
+    pub(crate) resources: ListenerResources,
 }
 
 /// The handlers of a dialect's clients.
-struct Served {
+struct ListenerHandlers {
     /// Serves connections.
-    worker: Option<Worker>,
+    worker: Option<ConnectionHandler>,
     /// Serve datagrams.
-    packets: Option<Packets>,
+    packets: Option<PacketHandlers>,
     /// The users, if the dialect is keyed.
-    keyed: Option<KeyedClients>,
+    keyed: Option<KeyedState>,
 }
 
-impl Served {
+impl ListenerHandlers {
     /// Serves connections only.
-    fn connections(worker: Worker) -> Self {
+    fn connections_only(worker: ConnectionHandler) -> Self {
         Self {
             worker: Some(worker),
             packets: None,
@@ -84,8 +88,8 @@ impl Served {
 }
 
 /// The users of a keyed listener, and the files that belong to them.
-struct KeyedClients {
-    roster: Arc<Roster>,
+struct KeyedState {
+    roster: Arc<UserTable>,
     /// The users file.
     users: Option<UsersFile>,
     /// The file that keeps its salts.
@@ -94,21 +98,21 @@ struct KeyedClients {
 
 /// The parts of a listener that have to be ended in order after its tasks.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
-    plugin: Option<Host>,
+pub(crate) struct ListenerResources {
+    plugin: Option<PluginHost>,
     salts: Option<Arc<SaltsFile>>,
 }
 
-impl Kept {
+impl ListenerResources {
     /// Stops the plugin. The salts are written when this is dropped.
-    pub(crate) async fn stop(&mut self) {
+    pub(crate) async fn stop_plugin(&mut self) {
         if let Some(plugin) = self.plugin.take() {
-            plugin.stop().await;
+            plugin.stop_plugin().await;
         }
     }
 }
 
-impl Drop for Kept {
+impl Drop for ListenerResources {
     fn drop(&mut self) {
         if let Some(salts) = &self.salts {
             salts.write();
@@ -117,48 +121,48 @@ impl Drop for Kept {
 }
 
 /// State that all listeners of a process share.
-pub(crate) struct Process<'a> {
-    pub(crate) gate: &'a Arc<Gate>,
-    pub(crate) associations: &'a Arc<Associations>,
-    pub(crate) replays: &'a Replays,
-    pub(crate) started: Unix,
+pub(crate) struct ProcessState<'a> {
+    pub(crate) gate: &'a Arc<ConnectionLimiter>,
+    pub(crate) associations: &'a Arc<AssociationRegistry>,
+    pub(crate) replays: &'a ReplayRegistry,
+    pub(crate) started: UnixTime,
     pub(crate) kcp: &'a Arc<Counters>,
 }
 
 /// Binds a listener. Settings are checked before any socket is opened.
-pub(crate) async fn open(
+pub(crate) async fn open_listener(
     route: &Route,
-    listen: &Listen,
-    process: &Process<'_>,
-) -> Result<Listener, StartError> {
-    let bench = Bench::new(route, listen, process).await?;
-    let Served {
+    listen: &ListenerConfig,
+    process: &ProcessState<'_>,
+) -> Result<BoundListener, StartError> {
+    let bench = ListenerBuilder::new(route, listen, process).await?;
+    let ListenerHandlers {
         worker,
         packets,
         keyed,
-    } = served(&bench)?;
+    } = build_handlers(&bench)?;
     let (addr, common) = (&listen.addr, bench.common);
-    let mut kept = Kept {
+    let mut kept = ListenerResources {
         plugin: None,
         salts: keyed.as_ref().and_then(|keyed| keyed.salts.clone()),
     };
-    let mut opened = match (&listen.kind, &listen.carried, worker) {
-        (ListenKind::Transparent(plan), _, Some(worker)) => {
-            transparent::open(plan, worker, addr, &common).await?
+    let mut opened = match (&listen.kind, &listen.carrier, worker) {
+        (ListenerKind::Transparent(plan), _, Some(worker)) => {
+            transparent::open_transparent(plan, worker, addr, &common).await?
         }
         (_, Some(carried), worker) => {
-            carrier::open(listen, carried, worker, &common, process.kcp).await?
+            carrier::open_carrier(listen, carried, worker, &common, process.kcp).await?
         }
         (kind, None, worker) => {
-            let ports = Ports {
+            let ports = PortHandlers {
                 worker,
                 packets,
-                fast_open: fast_open(kind),
+                fast_open: fast_open_mode(kind),
             };
             match kind.plugin() {
-                None => ports.open(addr, &common).await?,
+                None => ports.bind_ports(addr, &common).await?,
                 Some(plugin) => {
-                    let (opened, host) = ports.open_behind(plugin, addr, &common).await?;
+                    let (opened, host) = ports.bind_behind_plugin(plugin, addr, &common).await?;
                     kept.plugin = Some(host);
                     opened
                 }
@@ -168,131 +172,135 @@ pub(crate) async fn open(
     let mut roster = None;
     if let Some(keyed) = keyed {
         roster = Some(keyed.roster.clone());
-        let users = keyed.users.map(|users| task(users.watch(keyed.roster)));
-        let salts = keyed.salts.map(|salts| task(salts.keep()));
+        let users = keyed
+            .users
+            .map(|users| box_task(users.watch_for_changes(keyed.roster)));
+        let salts = keyed
+            .salts
+            .map(|salts| box_task(salts.write_periodically()));
         opened.tasks.extend(users.into_iter().chain(salts));
     }
-    Ok(Listener {
+    Ok(BoundListener {
         opened,
         router: common.router,
         meter: common.meter,
         roster,
-        kept,
+        resources: kept,
     })
 }
 
 /// Creates the handlers for a kind of listener.
-fn served(bench: &Bench<'_>) -> Result<Served, StartError> {
+fn build_handlers(bench: &ListenerBuilder<'_>) -> Result<ListenerHandlers, StartError> {
     let listen = bench.listen;
     Ok(match &listen.kind {
-        ListenKind::Proxy(proxy) => {
-            let mut worker = bench.worker(Box::new(proxy_acceptor(proxy, listen)));
-            worker.associate = Associate {
+        ListenerKind::Proxy(proxy) => {
+            let mut worker = bench.build_worker(Box::new(build_proxy_acceptor(proxy, listen)));
+            worker.associate = UdpAssociateOptions {
                 advertise: proxy.udp_advertise,
                 reassemble: proxy.udp_reassembly,
             };
-            Served::connections(worker)
+            ListenerHandlers::connections_only(worker)
         }
-        ListenKind::Shadowsocks(server) => keyed::served(server, bench)?,
-        ListenKind::ShadowsocksR(server) => ssr::served(server, bench)?,
-        ListenKind::Ssh(server) => ssh::served(server, bench)?,
-        ListenKind::Transparent(plan) => {
-            if plan.steering == Steering::Redirect {
-                circle::listens_on_all();
+        ListenerKind::Shadowsocks(server) => keyed::build_handlers(server, bench)?,
+        ListenerKind::ShadowsocksR(server) => ssr::build_handlers(server, bench)?,
+        ListenerKind::Ssh(server) => ssh::build_handlers(server, bench)?,
+        ListenerKind::Transparent(plan) => {
+            if plan.method == InterceptMethod::Redirect {
+                loop_detection::register_all_ports();
             }
-            let acceptor = Intercepted {
-                steering: plan.steering,
+            let acceptor = InterceptedAcceptor {
+                steering: plan.method,
                 port: listen.addr.port,
             };
-            Served::connections(bench.worker(Box::new(acceptor)))
+            ListenerHandlers::connections_only(bench.build_worker(Box::new(acceptor)))
         }
-        ListenKind::Forward(forward) => {
+        ListenerKind::Forward(forward) => {
             // Without a target the last hop chooses it, and this one is never used.
             let nowhere = || Target::from(SocketAddr::from(([0u8; 4], 0)));
             let target = &forward.target.clone().unwrap_or_else(nowhere);
-            let fixed = Fixed {
+            let fixed = FixedTarget {
                 target: target.clone(),
             };
-            let mut worker = bench.worker(Box::new(fixed));
+            let mut worker = bench.build_worker(Box::new(fixed));
             worker.first_wait = Some(forward.first_wait);
             let codec = || -> Box<dyn PacketCodec> {
-                Box::new(FixedPackets {
+                Box::new(FixedTargetPackets {
                     target: target.clone(),
                 })
             };
             let ttl = bench.common.ttl;
-            Served {
+            ListenerHandlers {
                 worker: forward.tcp.then_some(worker),
-                packets: forward.udp.then(|| (for_each_core(codec), ttl)),
+                packets: forward.udp.then(|| (codec_per_socket(codec), ttl)),
                 keyed: None,
             }
         }
     })
 }
 
-fn fast_open(kind: &ListenKind) -> FastOpen {
+fn fast_open_mode(kind: &ListenerKind) -> FastOpen {
     let wanted = match kind {
-        ListenKind::Shadowsocks(server) => server.fast_open,
-        ListenKind::ShadowsocksR(server) => server.fast_open,
+        ListenerKind::Shadowsocks(server) => server.fast_open,
+        ListenerKind::ShadowsocksR(server) => server.fast_open,
         _ => false,
     };
     if wanted { FastOpen::On } else { FastOpen::Off }
 }
 
 /// Returns a codec for each socket, for codecs that share no state.
-fn for_each_core(codec: impl Fn() -> Box<dyn PacketCodec>) -> Vec<Box<dyn PacketCodec>> {
-    (0..limits::udp_sockets()).map(|_| codec()).collect()
+fn codec_per_socket(codec: impl Fn() -> Box<dyn PacketCodec>) -> Vec<Box<dyn PacketCodec>> {
+    (0..limits::udp_socket_count()).map(|_| codec()).collect()
 }
 
 /// The inputs that every kind of listener is created from.
-struct Bench<'a> {
-    listen: &'a Listen,
-    common: Common,
-    guard: Arc<Guard>,
-    sources: bool,
-    gate: Arc<Gate>,
-    replays: &'a Replays,
-    started: Unix,
+struct ListenerBuilder<'a> {
+    listen: &'a ListenerConfig,
+    common: ListenerState,
+    guard: Arc<HandshakeLimiter>,
+    limits_sources: bool,
+    gate: Arc<ConnectionLimiter>,
+    replays: &'a ReplayRegistry,
+    started: UnixTime,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> ListenerBuilder<'a> {
     async fn new(
         route: &Route,
-        listen: &'a Listen,
-        process: &Process<'a>,
+        listen: &'a ListenerConfig,
+        process: &ProcessState<'a>,
     ) -> Result<Self, StartError> {
         let max = listen.limits.max_connections.unwrap_or(usize::MAX);
-        let gate = Arc::new(Gate::new(max, Some(process.gate.clone())));
+        let gate = Arc::new(ConnectionLimiter::new(max, Some(process.gate.clone())));
         // Behind a plugin all clients have a loopback address.
         let sources = !listen.addr.is_loopback() && listen.kind.plugin().is_none();
         Ok(Self {
             listen,
-            common: Common {
-                router: Arc::new(router(route, listen, process.kcp).await?),
+            common: ListenerState {
+                router: Arc::new(build_router(route, listen, process.kcp).await?),
                 meter: Arc::default(),
-                share: process.associations.of_listener(sources),
-                ttl: Ttl {
+                share: process.associations.register_listener(sources),
+                ttl: AssociationTtl {
                     idle: listen.limits.udp_idle,
                     dns: DNS_IDLE.min(listen.limits.udp_idle),
                 },
             },
-            guard: Arc::new(Guard::new(gate.limit())),
-            sources,
+            guard: Arc::new(HandshakeLimiter::new(gate.limit())),
+            limits_sources: sources,
             gate,
             replays: process.replays,
             started: process.started,
         })
     }
 
-    fn worker(&self, acceptor: Box<dyn Acceptor>) -> Worker {
+    fn build_worker(&self, acceptor: Box<dyn RequestAcceptor>) -> ConnectionHandler {
         let limits = &self.listen.limits;
-        let Common {
+        let ListenerState {
             router,
             meter,
             share,
             ttl,
         } = self.common.clone();
-        Worker {
+        ConnectionHandler {
             acceptor,
             router,
             limits: Limits {
@@ -301,23 +309,23 @@ impl<'a> Bench<'a> {
             },
             meter,
             ttl,
-            associate: Associate::default(),
+            associate: UdpAssociateOptions::default(),
             guard: Some(self.guard.clone()),
-            sources: self.sources,
-            proxied: self.listen.proxy_protocol.then_some(limits.handshake),
+            limits_sources: self.limits_sources,
+            proxy_header_timeout: self.listen.proxy_protocol.then_some(limits.handshake),
             first_wait: None,
             over_tcp: false,
-            gate: self.gate.clone(),
-            share,
-            over: None,
+            connection_limiter: self.gate.clone(),
+            udp_quota: share,
+            listener_ended: None,
         }
     }
 }
 
-fn proxy_acceptor(proxy: &ProxyPlan, listen: &Listen) -> Proxy {
-    let credentials = Arc::new(Credentials::new(&proxy.users));
+fn build_proxy_acceptor(proxy: &ProxyPlan, listen: &ListenerConfig) -> ProxyAcceptor {
+    let credentials = Arc::new(ListenerCredentials::new(&proxy.users));
     let deadline = listen.limits.handshake;
-    Proxy {
+    ProxyAcceptor {
         socks: proxy.socks5.then(|| SocksRules {
             credentials: credentials.clone(),
             socks4: proxy.socks4,

@@ -1,8 +1,8 @@
 //! Serving a connection, from accepting to the relay. The accept loop is in `gate`; requests for anything
 //! but streams are in `udp_and_bind`.
 
-mod gate;
-mod proxied;
+mod connection_limiter;
+mod proxy_header;
 mod udp_and_bind;
 
 use std::net::IpAddr;
@@ -19,33 +19,37 @@ use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::Peer;
-use crate::acceptor::{Acceptor, Again, Inbound, Many, Pending};
-use crate::account::{Account, Both, Open, asker, during};
-use crate::circle;
-use crate::connector::{Standing, Watch};
+use crate::ConnectionAddrs;
+use crate::acceptor::{
+    FurtherRequests, InboundRequest, PendingRequest, RequestAcceptor, RequestStream,
+};
+use crate::connector::{HopWatch, MemberHealth};
 use crate::error::{AcceptError, DialError};
-use crate::guard::{Guard, Place, Source};
+use crate::limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
+use crate::loop_detection;
 use crate::router::Router;
-use crate::udp::{Share, Ttl};
+use crate::udp::{AssociationTtl, ListenerQuota};
+use crate::user_account::{
+    CountedSession, DualCounter, UserAccount, client_lookup_owner, run_until_removed,
+};
 
-pub(crate) use gate::Descriptors;
-use gate::Ticket;
-pub use gate::{Gate, accept_loop};
+use connection_limiter::ConnectionPermit;
+pub(crate) use connection_limiter::DescriptorPool;
+pub use connection_limiter::{ConnectionLimiter, accept_loop};
 
 /// Maximum number of bytes that are read from a client before its request is granted.
-const EARLY: usize = 16 << 10;
+const MAX_EARLY_BYTES: usize = 16 << 10;
 /// Number of checks of a full listener for a freed slot, within 1 s.
-const LOOKS: u32 = 1000;
+const SLOT_CHECKS: u32 = 1000;
 /// Time without an answer after which a keyed hop is reported.
-const SILENCE: Duration = Duration::from_secs(6);
+const REPORT_SILENCE_AFTER: Duration = Duration::from_secs(6);
 /// The same if the client has closed the connection.
-const GIVEN_UP: Duration = Duration::from_secs(2);
+const REPORT_ABANDONED_AFTER: Duration = Duration::from_secs(2);
 
 /// Everything that one listener needs to serve its connections.
-pub struct Worker {
+pub struct ConnectionHandler {
     /// Reads requests.
-    pub acceptor: Box<dyn Acceptor>,
+    pub acceptor: Box<dyn RequestAcceptor>,
     /// Chooses the connector.
     pub router: Arc<Router>,
     /// Timeouts of relayed sessions.
@@ -53,70 +57,82 @@ pub struct Worker {
     /// Counters of the listener.
     pub meter: Arc<Meter>,
     /// Timeouts of associations.
-    pub ttl: Ttl,
+    pub ttl: AssociationTtl,
     /// Options of UDP ASSOCIATE.
-    pub associate: Associate,
+    pub associate: UdpAssociateOptions,
     /// Limits on unauthenticated peers.
-    pub(crate) guard: Option<Arc<Guard>>,
+    pub(crate) guard: Option<Arc<HandshakeLimiter>>,
     /// True if sources are distinguished by address, which is useless if all are on this machine.
-    pub(crate) sources: bool,
+    pub(crate) limits_sources: bool,
     /// Time limit for the PROXY header, if one is required.
-    pub(crate) proxied: Option<Duration>,
+    pub(crate) proxy_header_timeout: Option<Duration>,
     /// Time to wait for a first payload, instead of that of the hop.
     pub first_wait: Option<Duration>,
     /// True if UDP over TCP may be requested.
     pub over_tcp: bool,
     /// Counts the open connections of the listener, and limits them.
-    pub gate: Arc<Gate>,
+    pub connection_limiter: Arc<ConnectionLimiter>,
     /// Counts the associations of the listener, and limits them.
-    pub share: Arc<Share>,
+    pub udp_quota: Arc<ListenerQuota>,
     /// Closed when the listener has ended.
-    pub(crate) over: Option<watch::Receiver<()>>,
+    pub(crate) listener_ended: Option<watch::Receiver<()>>,
 }
 
 /// Options of UDP ASSOCIATE.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Associate {
+pub struct UdpAssociateOptions {
     /// The address reported to clients, if the local one is not reachable for them.
     pub advertise: Option<IpAddr>,
     /// True if fragments are reassembled.
     pub reassemble: bool,
 }
 
-impl Worker {
+impl ConnectionHandler {
     /// Serves a connection in a task of its own, if the limits allow it.
-    pub(crate) fn admit(self: &Arc<Self>, io: BoxStream, peer: Peer) -> bool {
-        let ticket = self.gate.enter();
+    pub(crate) fn try_serve(self: &Arc<Self>, io: BoxStream, peer: ConnectionAddrs) -> bool {
+        let ticket = self.connection_limiter.try_acquire();
         let admitted = ticket.is_some();
         if let Some(ticket) = ticket {
-            self.begin(ticket, io, peer);
+            self.spawn_connection(ticket, io, peer);
         }
         admitted
     }
 
     /// Does the same; at the limit, evicts the oldest unauthenticated peer and waits for its slot.
-    pub(crate) async fn admit_soon(self: &Arc<Self>, io: BoxStream, peer: Peer) -> bool {
-        let Some(ticket) = self.ticket().await else {
+    pub(crate) async fn serve_or_wait(
+        self: &Arc<Self>,
+        io: BoxStream,
+        peer: ConnectionAddrs,
+    ) -> bool {
+        let Some(ticket) = self.wait_for_slot().await else {
             return false;
         };
-        self.begin(ticket, io, peer);
+        self.spawn_connection(ticket, io, peer);
         true
     }
 
-    fn begin(self: &Arc<Self>, ticket: Ticket, io: BoxStream, peer: Peer) {
+    fn spawn_connection(
+        self: &Arc<Self>,
+        ticket: ConnectionPermit,
+        io: BoxStream,
+        peer: ConnectionAddrs,
+    ) {
         // Assigned here, so that slots are as old as their connections, whenever their tasks start.
-        let place = self.place(peer);
-        lane::spawn(self.session(self.clone().meet(io, peer, place), Some(ticket)));
+        let place = self.slot_for_peer(peer);
+        lane::spawn(self.run_session(
+            self.clone().accept_connection(io, peer, place),
+            Some(ticket),
+        ));
     }
 
-    async fn ticket(&self) -> Option<Ticket> {
-        if let Some(ticket) = self.gate.enter() {
+    async fn wait_for_slot(&self) -> Option<ConnectionPermit> {
+        if let Some(ticket) = self.connection_limiter.try_acquire() {
             return Some(ticket);
         }
         let guard = self.guard.as_ref()?;
-        for look in 0..LOOKS {
+        for look in 0..SLOT_CHECKS {
             // On a busy machine evicted connections take a while to end, and others take their slots.
-            if look % 8 == 0 && !guard.make_room() {
+            if look % 8 == 0 && !guard.evict_oldest() {
                 return None;
             }
             if look < 4 {
@@ -124,7 +140,7 @@ impl Worker {
             } else {
                 sleep(Duration::from_millis(1)).await;
             }
-            if let Some(ticket) = self.gate.enter() {
+            if let Some(ticket) = self.connection_limiter.try_acquire() {
                 return Some(ticket);
             }
         }
@@ -132,38 +148,42 @@ impl Worker {
     }
 
     /// Serves one connection until it is closed.
-    pub fn serve(
+    pub fn serve_connection(
         self: &Arc<Self>,
         io: BoxStream,
-        peer: Peer,
+        peer: ConnectionAddrs,
     ) -> impl Future<Output = ()> + Send + use<> {
-        self.session(self.clone().meet(io, peer, self.place(peer)), None)
+        self.run_session(
+            self.clone()
+                .accept_connection(io, peer, self.slot_for_peer(peer)),
+            None,
+        )
     }
 
     /// Runs a session, from `opening` to its end.
     ///
     /// Most sessions are long, and opening one takes much more memory than running it: that memory is freed
     /// before the session runs.
-    fn session<O>(
+    fn run_session<O>(
         self: &Arc<Self>,
         opening: O,
-        ticket: Option<Ticket>,
+        ticket: Option<ConnectionPermit>,
     ) -> impl Future<Output = ()> + Send + use<O>
     where
-        O: Future<Output = Option<Session>> + Send,
+        O: Future<Output = Option<OpenSession>> + Send,
     {
         let (worker, opening) = (self.clone(), Box::pin(opening));
         async move {
             // Run in place: moving it to another future would double the size of an idle connection.
             let mut session = opening.await;
             while let Some(open) = &mut session {
-                worker.pump(open).await;
+                worker.relay_session(open).await;
                 let Some(again) = open.again.take() else {
                     break;
                 };
                 let (peer, rounds) = (open.about.peer, open.about.rounds);
                 drop(session.take());
-                session = Box::pin(worker.clone().further(again, peer, rounds)).await;
+                session = Box::pin(worker.clone().open_next_request(again, peer, rounds)).await;
             }
             drop(session);
             drop(ticket);
@@ -171,34 +191,34 @@ impl Worker {
     }
 
     /// Waits for the next request on a connection whose last exchange has finished, and opens its stream.
-    async fn further(
+    async fn open_next_request(
         self: Arc<Self>,
-        again: Box<dyn Again>,
-        peer: Peer,
+        again: Box<dyn FurtherRequests>,
+        peer: ConnectionAddrs,
         rounds: u8,
-    ) -> Option<Session> {
+    ) -> Option<OpenSession> {
         let pending = tokio::select! {
-            () = ended(self.over.clone()) => return None,
-            pending = again.next() => pending?,
+            () = wait_for_listener_end(self.listener_ended.clone()) => return None,
+            pending = again.next_request() => pending?,
         };
-        self.open(pending, peer, rounds).await
+        self.open_stream(pending, peer, rounds).await
     }
 
     /// Does everything up to an open session. Requests for anything but streams are served here.
-    async fn meet(
+    async fn accept_connection(
         self: Arc<Self>,
         mut io: BoxStream,
-        mut peer: Peer,
-        place: Option<Place>,
-    ) -> Option<Session> {
+        mut peer: ConnectionAddrs,
+        place: Option<HandshakeSlot>,
+    ) -> Option<OpenSession> {
         let (mut place, met) = (place?, peer);
-        if let Some(patience) = self.proxied {
-            let read = proxied::client(&mut io, peer, patience);
-            match place.keep(read).await {
+        if let Some(patience) = self.proxy_header_timeout {
+            let read = proxy_header::read_client_addr(&mut io, peer, patience);
+            match place.run_while_held(read).await {
                 Ok(None) => {}
                 Ok(Some(client)) => {
                     peer.remote = client;
-                    place = self.place_of(client.ip().into(), peer)?;
+                    place = self.slot_for_source(client.ip().into(), peer)?;
                 }
                 Err(why) => {
                     debug!(proxy = %peer.remote, "no PROXY header: {why}");
@@ -206,33 +226,37 @@ impl Worker {
                 }
             }
         }
-        let inbound = self.acceptor.accept(io, peer, place.clone()).await;
+        let inbound = self.acceptor.accept_request(io, peer, place.clone()).await;
         match &inbound {
-            Err(AcceptError::Login(_)) => place.failed(),
-            Err(AcceptError::Wasted(_)) => place.wasted(),
-            Err(_) | Ok(Inbound::Rejected(_)) => {}
-            Ok(_) => std::mem::take(&mut place).proved(),
+            Err(AcceptError::Login(_)) => place.record_failed_login(),
+            Err(AcceptError::AbandonedKeyExchange(_)) => place.record_abandoned_key_exchange(),
+            Err(_) | Ok(InboundRequest::Rejected(_)) => {}
+            Ok(_) => std::mem::take(&mut place).record_request(),
         }
         drop(place);
         // Not earlier: this process records a connection of its own before it sends data over it.
-        let rounds = circle::rounds(&met);
+        let rounds = loop_detection::rounds_of(&met);
         match inbound {
-            Ok(Inbound::Stream(pending)) => return self.open(pending, peer, rounds).await,
-            Ok(Inbound::Many(many)) => self.streams(many, peer, rounds).await,
-            Ok(Inbound::Bind(binding)) => return self.bind(binding, peer).await,
-            Ok(Inbound::Datagrams(association)) => self.datagrams(association).await,
-            Ok(Inbound::InStream(carried)) => {
+            Ok(InboundRequest::Stream(pending)) => {
+                return self.open_stream(pending, peer, rounds).await;
+            }
+            Ok(InboundRequest::Multiplexed(many)) => self.serve_streams(many, peer, rounds).await,
+            Ok(InboundRequest::Bind(binding)) => return self.serve_bind(binding, peer).await,
+            Ok(InboundRequest::Datagrams(association)) => {
+                self.serve_udp_associate(association).await;
+            }
+            Ok(InboundRequest::UdpOverTcp(carried)) => {
                 let account = carried.account;
-                let asker = asker(account.as_ref(), peer.remote.ip());
-                let work = self.carry(carried.datagrams, None, account.as_ref(), peer);
+                let asker = client_lookup_owner(account.as_ref(), peer.remote.ip());
+                let work = self.relay_datagrams(carried.datagrams, None, account.as_ref(), peer);
                 let work = Box::pin(asker.scope(work));
-                let end = during(account.as_deref(), work).await;
+                let end = run_until_removed(account.as_deref(), work).await;
                 debug!(client = %peer.remote, "UDP over TCP ends: {end:?}");
             }
-            Ok(Inbound::Served) => debug!(client = %peer.remote, "served"),
-            Ok(Inbound::Rejected(rejection)) => {
+            Ok(InboundRequest::Answered) => debug!(client = %peer.remote, "served"),
+            Ok(InboundRequest::Rejected(rejection)) => {
                 debug!(client = %peer.remote, "rejected: {}", rejection.why);
-                rejection.carry_out().await;
+                rejection.apply_policy().await;
             }
             Err(why) => debug!(client = %peer.remote, "no request: {why}"),
         }
@@ -240,20 +264,24 @@ impl Worker {
     }
 
     /// Returns a slot for a connection; `None` if its source is refused.
-    fn place(&self, peer: Peer) -> Option<Place> {
-        let source = if self.sources {
+    fn slot_for_peer(&self, peer: ConnectionAddrs) -> Option<HandshakeSlot> {
+        let source = if self.limits_sources {
             peer.remote.ip().into()
         } else {
-            Source::Unknown
+            ConnectionSource::Unknown
         };
-        self.place_of(source, peer)
+        self.slot_for_source(source, peer)
     }
 
-    fn place_of(&self, source: Source, peer: Peer) -> Option<Place> {
+    fn slot_for_source(
+        &self,
+        source: ConnectionSource,
+        peer: ConnectionAddrs,
+    ) -> Option<HandshakeSlot> {
         let Some(guard) = &self.guard else {
-            return Some(Place::default());
+            return Some(HandshakeSlot::default());
         };
-        let place = guard.enter(source);
+        let place = guard.take_slot(source);
         if place.is_none() {
             debug!(client = %peer.remote, "refused: too many failed logins");
         }
@@ -262,66 +290,76 @@ impl Worker {
 
     /// Serves the requests of one connection, each stream in a task of its own, until the client closes it.
     /// When the listener ends, open streams continue and no new ones start.
-    async fn streams(self: &Arc<Self>, mut many: Box<dyn Many>, peer: Peer, rounds: u8) {
+    async fn serve_streams(
+        self: &Arc<Self>,
+        mut many: Box<dyn RequestStream>,
+        peer: ConnectionAddrs,
+        rounds: u8,
+    ) {
         loop {
             let pending = tokio::select! {
-                () = ended(self.over.clone()) => break,
-                next = many.next() => match next {
+                () = wait_for_listener_end(self.listener_ended.clone()) => break,
+                next = many.next_request() => match next {
                     Some(pending) => pending,
                     None => break,
                 },
             };
-            if let Some(ticket) = self.gate.enter() {
+            if let Some(ticket) = self.connection_limiter.try_acquire() {
                 let worker = self.clone();
-                let opening = async move { worker.open(pending, peer, rounds).await };
-                lane::spawn(self.session(opening, Some(ticket)));
+                let opening = async move { worker.open_stream(pending, peer, rounds).await };
+                lane::spawn(self.run_session(opening, Some(ticket)));
                 continue;
             }
             let why = "too many connections are open";
             debug!(client = %peer.remote, "a stream is refused: {why}");
             // The client may have closed the connection already.
-            let _ = pending.refuse(&DialError::exhausted(why)).await;
+            let _ = pending.reply_failure(&DialError::limit_reached(why)).await;
         }
         debug!(client = %peer.remote, "the connection ends");
     }
 
     /// Opens the stream that a client requests.
-    async fn open(&self, mut pending: Pending, peer: Peer, rounds: u8) -> Option<Session> {
+    async fn open_stream(
+        &self,
+        mut pending: PendingRequest,
+        peer: ConnectionAddrs,
+        rounds: u8,
+    ) -> Option<OpenSession> {
         let target = pending.request.target.clone();
         let user = pending.request.user.clone().unwrap_or_default();
         let account = pending.request.account.clone();
-        let asker = asker(account.as_ref(), peer.remote.ip());
+        let asker = client_lookup_owner(account.as_ref(), peer.remote.ip());
         if let Some(version) = uot::version(&target).filter(|_| self.over_tcp) {
-            let carried = self.over_tcp(pending, version, account.as_ref(), peer);
+            let carried = self.serve_udp_over_tcp(pending, version, account.as_ref(), peer);
             let carried = Box::pin(asker.scope(carried));
-            let end = during(account.as_deref(), carried).await;
+            let end = run_until_removed(account.as_deref(), carried).await;
             debug!(client = %peer.remote, user, "UDP over TCP ends: {end:?}");
             return None;
         }
-        if rounds > circle::MOST {
+        if rounds > loop_detection::MAX_ROUNDS {
             let why = "the hops lead back to this listener";
             warn!(%target, listener = %peer.local, "refused: {why}");
             // The client is this process.
-            let _ = pending.refuse(&DialError::denied(why)).await;
+            let _ = pending.reply_failure(&DialError::denied_by_rule(why)).await;
             return None;
         }
-        let connector = self.router.pick(&target);
-        let first = std::mem::take(&mut pending.request.first);
+        let connector = self.router.select_connector(&target);
+        let first = std::mem::take(&mut pending.request.first_bytes);
         let mut dial = connector.connect(&target, &first);
         // The scope adds a small cost to each poll, and most requests need neither.
         if matches!(target.host, Host::Name(_)) {
             dial = Box::pin(asker.scope(dial));
         }
         if rounds > 0 {
-            dial = Box::pin(circle::scope(rounds, dial));
+            dial = Box::pin(loop_detection::with_rounds(rounds, dial));
         }
         let dialled = tokio::select! {
             dialled = dial => dialled.inspect(|_| {
                 // These were sent ahead of the relay, which counts the rest.
-                let both = Both { meter: &self.meter, account: account.as_ref() };
+                let both = DualCounter { meter: &self.meter, account: account.as_ref() };
                 both.add_up(first.len());
             }),
-            why = left(pending.client()) => {
+            why = wait_for_client_close(pending.client_stream()) => {
                 debug!(client = %peer.remote, user, %target, "the client closed before the connection was open: {why}");
                 return None;
             }
@@ -331,16 +369,16 @@ impl Worker {
             Err(why) => {
                 debug!(client = %peer.remote, user, %target, cause = why.cause.label(), "refused: {why}");
                 // The client may have closed the connection already.
-                let _ = pending.refuse(&why).await;
+                let _ = pending.reply_failure(&why).await;
                 return None;
             }
         };
-        let again = pending.again();
-        let bound = match pending.shows_bound() {
-            true => far.bound(),
+        let again = pending.further_requests();
+        let bound = match pending.reveals_bound_addr() {
+            true => far.visible_addr(),
             false => None,
         };
-        let mut near = match pending.proceed(bound).await {
+        let mut near = match pending.reply_success(bound).await {
             Ok(near) => near,
             Err(e) => {
                 debug!(client = %peer.remote, "the client closed the connection: {e}");
@@ -353,14 +391,14 @@ impl Worker {
             // The header is sent now, with or without a payload.
             let _ = timeout(first_wait, fill(&mut near, 1)).await;
         }
-        Some(Session {
+        Some(OpenSession {
             near,
             far: far.io,
             watch: far.watch,
-            standing: far.standing,
+            standing: far.member_health,
             again,
             account,
-            about: Box::new(About {
+            about: Box::new(SessionInfo {
                 peer,
                 target,
                 user,
@@ -371,8 +409,8 @@ impl Worker {
     }
 
     /// Relays the session and watches its keyed hop; ends when the user is removed.
-    async fn pump(&self, session: &mut Session) {
-        let Session {
+    async fn relay_session(&self, session: &mut OpenSession) {
+        let OpenSession {
             near,
             far,
             watch,
@@ -381,7 +419,7 @@ impl Worker {
             about,
             ..
         } = session;
-        let About {
+        let SessionInfo {
             peer,
             target,
             user,
@@ -389,24 +427,24 @@ impl Worker {
             ..
         } = &**about;
         if let Some(account) = account {
-            account.begin_tcp();
+            account.count_tcp_session();
         }
-        let _open = Open::new(&self.meter);
-        let asked = Asked {
-            both: Both {
+        let _open = CountedSession::new(&self.meter);
+        let asked = RequestCounter {
+            both: DualCounter {
                 meter: &self.meter,
                 account: account.as_ref(),
             },
             anything: AtomicBool::new(*first > 0),
         };
-        let eye = watch.as_ref().map(|watch| Eye {
+        let eye = watch.as_ref().map(|watch| HopObserver {
             watch,
             standing: standing.as_ref(),
         });
         let outcome = {
             let mut relay = pin!(relay(&mut **near, &mut **far, &self.limits, &asked));
-            let watched = pin!(watched(eye.as_ref(), &asked, relay.as_mut()));
-            during(account.as_deref(), watched).await
+            let watched = pin!(relay_and_watch(eye.as_ref(), &asked, relay.as_mut()));
+            run_until_removed(account.as_deref(), watched).await
         };
         let Some(outcome) = outcome else {
             // A truncated transfer must not look complete.
@@ -415,7 +453,7 @@ impl Worker {
             return debug!(client = %peer.remote, user, %target, "closed: the user was removed");
         };
         if let Some(eye) = &eye {
-            eye.judge(&outcome, asked.anything());
+            eye.update_at_end(&outcome, asked.has_request_bytes());
         }
         let (up, down, end) = (outcome.up, outcome.down, &outcome.end);
         debug!(client = %peer.remote, user, %target, up, down, "closed: {end:?}");
@@ -423,33 +461,33 @@ impl Worker {
 }
 
 /// The watch on a session's keyed hop, with the health records to update.
-struct Eye<'a> {
-    watch: &'a Watch,
-    standing: Option<&'a Arc<Standing>>,
+struct HopObserver<'a> {
+    watch: &'a HopWatch,
+    standing: Option<&'a Arc<MemberHealth>>,
 }
 
-impl Eye<'_> {
+impl HopObserver<'_> {
     /// Updates the health of the server: healthy if it is authenticated, otherwise suspect if there is a
     /// complaint.
-    fn look(&self, complaint: Option<&str>) {
-        let Watch {
+    fn update_health(&self, complaint: Option<&str>) {
+        let HopWatch {
             health,
             progress,
             since,
         } = self.watch;
-        if progress.authenticated() {
-            health.proof(progress.skew());
+        if progress.is_authenticated() {
+            health.record_proof(progress.clock_skew());
             if let Some(standing) = self.standing {
-                standing.well();
+                standing.record_success();
             }
         } else if let Some(complaint) = complaint {
             let standing = self.standing.cloned();
             if let Some(standing) = &standing {
-                standing.failed(*since);
+                standing.record_failure(*since);
             }
-            health.suspect(complaint, *since, move || {
+            health.report_suspect(complaint, *since, move || {
                 if let Some(standing) = standing {
-                    standing.well();
+                    standing.record_success();
                 }
             });
         }
@@ -457,7 +495,7 @@ impl Eye<'_> {
 
     /// Updates the health at the end of a session. A server that received no payload need not answer, and a
     /// client may close the connection before the answer.
-    fn judge(&self, outcome: &Outcome, asked: bool) {
+    fn update_at_end(&self, outcome: &Outcome, asked: bool) {
         let waited = self.watch.since.elapsed();
         let gone = match &outcome.end {
             End::Far(_) => true,
@@ -465,35 +503,35 @@ impl Eye<'_> {
             End::Idle | End::Near(_) => false,
         };
         if !asked {
-            self.look(None);
+            self.update_health(None);
         } else if gone {
-            self.look(Some("has closed the connection without an answer"));
-        } else if waited >= GIVEN_UP {
+            self.update_health(Some("has closed the connection without an answer"));
+        } else if waited >= REPORT_ABANDONED_AFTER {
             let complaint = format!("has not answered in {} s", waited.as_secs());
-            self.look(Some(&complaint));
+            self.update_health(Some(&complaint));
         } else {
-            self.look(None);
+            self.update_health(None);
         }
     }
 }
 
 /// A counter that also records if the client has sent anything.
-struct Asked<'a> {
-    both: Both<'a>,
+struct RequestCounter<'a> {
+    both: DualCounter<'a>,
     anything: AtomicBool,
 }
 
-impl Asked<'_> {
-    fn anything(&self) -> bool {
+impl RequestCounter<'_> {
+    fn has_request_bytes(&self) -> bool {
         self.anything.load(Ordering::Relaxed)
     }
 }
 
-impl Count for Asked<'_> {
+impl Count for RequestCounter<'_> {
     fn add_up(&self, n: usize) {
         self.both.add_up(n);
         // Written once, so that the cache line stays shared.
-        if !self.anything() {
+        if !self.has_request_bytes() {
             self.anything.store(true, Ordering::Relaxed);
         }
     }
@@ -504,21 +542,21 @@ impl Count for Asked<'_> {
 }
 
 /// An open session: two streams and their context.
-struct Session {
+struct OpenSession {
     near: BoxStream,
     far: BoxStream,
-    watch: Option<Watch>,
+    watch: Option<HopWatch>,
     /// The health of the group member that the session passes through.
-    standing: Option<Arc<Standing>>,
+    standing: Option<Arc<MemberHealth>>,
     /// Further requests on the same connection.
-    again: Option<Box<dyn Again>>,
-    account: Option<Arc<Account>>,
-    about: Box<About>,
+    again: Option<Box<dyn FurtherRequests>>,
+    account: Option<Arc<UserAccount>>,
+    about: Box<SessionInfo>,
 }
 
 /// Details of a session for the log.
-struct About {
-    peer: Peer,
+struct SessionInfo {
+    peer: ConnectionAddrs,
     target: Target,
     user: String,
     /// Number of bytes that were sent ahead of the relay.
@@ -528,17 +566,17 @@ struct About {
 }
 
 /// Relays, and reports a keyed hop that does not answer.
-async fn watched(
-    eye: Option<&Eye<'_>>,
-    asked: &Asked<'_>,
+async fn relay_and_watch(
+    eye: Option<&HopObserver<'_>>,
+    asked: &RequestCounter<'_>,
     mut relay: Pin<&mut (impl Future<Output = Outcome> + Send)>,
 ) -> Outcome {
     if let Some(eye) = eye {
         tokio::select! {
             outcome = relay.as_mut() => return outcome,
-            () = sleep(SILENCE) => {
-                let complaint = asked.anything().then_some("has not answered for 6 s");
-                eye.look(complaint);
+            () = sleep(REPORT_SILENCE_AFTER) => {
+                let complaint = asked.has_request_bytes().then_some("has not answered for 6 s");
+                eye.update_health(complaint);
             }
         }
     }
@@ -546,7 +584,7 @@ async fn watched(
 }
 
 /// Waits until the listener has ended.
-async fn ended(over: Option<watch::Receiver<()>>) {
+async fn wait_for_listener_end(over: Option<watch::Receiver<()>>) {
     match over {
         Some(mut over) => while over.changed().await.is_ok() {},
         None => std::future::pending().await,
@@ -555,20 +593,20 @@ async fn ended(over: Option<watch::Receiver<()>>) {
 
 /// Waits until the client has closed the connection or violated its protocol, as far as this is visible.
 /// Returns the reason.
-async fn left(client: Option<&mut BoxStream>) -> String {
+async fn wait_for_client_close(client: Option<&mut BoxStream>) -> String {
     match client {
-        Some(io) => reset(io).await,
+        Some(io) => wait_for_client_error(io).await,
         None => std::future::pending().await,
     }
 }
 
 /// Waits until reading from the client fails, and keeps the bytes read. An end of the stream is no reason
 /// to give up, because the client may have sent everything.
-async fn reset(io: &mut BoxStream) -> String {
+async fn wait_for_client_error(io: &mut BoxStream) -> String {
     loop {
         let have = io.filled().len();
         match fill(io, have + 1).await {
-            Ok(n) if n > have && n < EARLY => {}
+            Ok(n) if n > have && n < MAX_EARLY_BYTES => {}
             Ok(_) => return std::future::pending().await,
             // The error of a codec: the client's bytes were invalid.
             Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
@@ -586,10 +624,12 @@ mod tests {
     /// The budget of an idle connection is 3 KiB; two sockets and the allocator use two thirds of it.
     #[test]
     fn a_session_is_small_however_it_was_opened() {
-        fn size_of_future<F>(_: impl Fn(&Arc<Worker>, BoxStream, Peer) -> F) -> usize {
+        fn size_of_future<F>(
+            _: impl Fn(&Arc<ConnectionHandler>, BoxStream, ConnectionAddrs) -> F,
+        ) -> usize {
             size_of::<F>()
         }
-        let size = size_of_future(|worker, io, peer| worker.serve(io, peer));
+        let size = size_of_future(|worker, io, peer| worker.serve_connection(io, peer));
         assert!(size <= 1100, "{size} bytes");
     }
 }

@@ -6,7 +6,7 @@ use adit_shadowsocks::relay::RelayError;
 use adit_shadowsocks::{KeyError, UsersError};
 use adit_wire::Target;
 
-use crate::carrier::SealError;
+use crate::carrier::CarrierError;
 use crate::plugin::PluginError;
 use crate::ssh::SshPlanError;
 
@@ -44,7 +44,7 @@ pub enum StartError {
     Ssh(#[from] SshPlanError),
     /// The encryption of a carrier cannot be set up.
     #[error(transparent)]
-    Carrier(#[from] SealError),
+    Carrier(#[from] CarrierError),
     /// A plugin could not be started.
     #[error(transparent)]
     Plugin(#[from] PluginError),

@@ -14,7 +14,7 @@ use std::thread;
 
 use adit_cli::patient;
 use adit_ssh::{ChannelReader, ChannelWriter};
-use adit_wire::held;
+use adit_wire::subslice;
 use rustix::event::{PollFlags, Timespec};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime::Handle;
@@ -78,7 +78,7 @@ pub(super) fn channel_to_pipe<T>(
         }
         let mut runs = [IoSlice::new(&[]); GATHER];
         let count = from.runs(&mut runs);
-        let runs = held(&runs, ..count);
+        let runs = subslice(&runs, ..count);
         let offered = runs.iter().map(|run| run.len()).sum();
         let n = match to.write_vectored(runs) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

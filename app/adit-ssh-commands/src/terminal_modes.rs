@@ -158,11 +158,11 @@ fn set(termios: &mut Termios, number: u8, value: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use adit_net::child::terminal::Terminal;
+    use adit_net::child::terminal::PseudoTerminal;
 
     #[tokio::test]
     async fn modes_are_set_and_unknown_ones_left_alone() {
-        let (_terminal, theirs) = Terminal::open().unwrap();
+        let (_terminal, theirs) = PseudoTerminal::open().unwrap();
         let mut modes = Modes::new();
         for (number, value) in [
             (1, 7),

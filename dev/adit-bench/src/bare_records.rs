@@ -103,7 +103,7 @@ fn seal_all(from: &mut TcpStream, to: &mut TcpStream, key: &AeadKey, kind: AeadK
                 break;
             }
             slot[..HEAD].copy_from_slice(&u32::try_from(len)?.to_be_bytes());
-            let tag = key.seal_in_place(&nonce.advance()?, &mut slot[HEAD..HEAD + len])?;
+            let tag = key.seal_in_place(&nonce.next_nonce()?, &mut slot[HEAD..HEAD + len])?;
             slot[HEAD + len..][..TAG_LEN].copy_from_slice(&tag);
             (n, end) = (n - len, end + HEAD + len + TAG_LEN);
         }
@@ -133,7 +133,7 @@ fn open_all(from: &mut TcpStream, to: &mut TcpStream, key: &AeadKey, kind: AeadK
             let (record, behind) = rest.split_at_mut(HEAD + len + TAG_LEN);
             let (body, tag) = record[HEAD..].split_at_mut(len);
             let tag: &[u8; TAG_LEN] = (&*tag).try_into().context("a tag")?;
-            key.open_in_place(&nonce.advance()?, body, tag)?;
+            key.open_in_place(&nonce.next_nonce()?, body, tag)?;
             runs.push(body);
             rest = behind;
         }

@@ -7,10 +7,10 @@ use std::net::{SocketAddr, UdpSocket};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use adit_crypto::packet::{Check, PacketKey, PacketKind};
-use adit_fec::{Code, Encoder, HEADER, Matrix, Packet};
+use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
+use adit_fec::{CodeMatrix, Encoder, ErasureCode, HEADER, Packet};
 use adit_kcp_proto::{Config, Kcp};
-use adit_net::ambient::{self, Chance};
+use adit_net::system::{self, ThreadRng};
 use anyhow::{Context, Result, bail};
 
 use crate::kcp_ends::{LIFE, MTU, PASSWORD, SHARDS};
@@ -28,9 +28,9 @@ const PATIENCE: (Duration, Duration) = (Duration::from_millis(20), Duration::fro
 /// Begins `count` sessions with the server: each says one byte, has it back, and falls silent.
 /// Then prints `ready` and holds the sockets.
 pub(crate) fn hold(server: SocketAddr, count: u32) -> Result<()> {
-    let key = PacketKey::new(CIPHER, Check::Crc32, PASSWORD)?;
+    let key = PacketKey::new(CIPHER, PacketCheck::Crc32, PASSWORD)?;
     let (data, parity) = SHARDS;
-    let code = Code::new(Matrix::Vandermonde, data, parity)?;
+    let code = ErasureCode::new(CodeMatrix::Vandermonde, data, parity)?;
     let mut sockets = Vec::new();
     for first in (0..count).step_by(usize::try_from(OF_SOCKET)?) {
         let socket = UdpSocket::bind("127.0.0.1:0").context("a socket for each four sessions")?;
@@ -47,25 +47,25 @@ pub(crate) fn hold(server: SocketAddr, count: u32) -> Result<()> {
 }
 
 /// One session up to the acknowledgement of what came back.
-fn begin(socket: &UdpSocket, conv: u32, key: &PacketKey, code: &Code) -> Result<()> {
+fn begin(socket: &UdpSocket, conv: u32, key: &PacketKey, code: &ErasureCode) -> Result<()> {
     let config = Config {
-        mtu: MTU - HEADER - key.overhead(),
+        mtu: MTU - HEADER - key.overhead_len(),
         ..Config::fast3()
     };
-    let mut now = ambient::now();
+    let mut now = system::monotonic_now();
     let mut kcp = Kcp::new(conv, config, now);
     let mut encoder = Encoder::new(code.clone(), config.mtu)?;
     kcp.send(b"x")?;
     let mut buf = [0; 2048];
     let began = Instant::now();
     loop {
-        let head = key.room().head;
+        let head = key.overhead_layout().head;
         while let Some(len) = kcp.poll_output(now, buf.get_mut(head + HEADER..).context("room")?) {
             let shard = buf.get_mut(head..head + HEADER + len).context("room")?;
             encoder.seal(now, shard)?;
-            let packet = buf.get_mut(..HEADER + len + key.overhead());
+            let packet = buf.get_mut(..HEADER + len + key.overhead_len());
             let packet = packet.context("room")?;
-            key.seal(packet, &mut Chance)?;
+            key.seal(packet, &mut ThreadRng)?;
             socket.send(packet)?;
         }
         if kcp.front().is_some() && kcp.is_drained() {
@@ -76,7 +76,7 @@ fn begin(socket: &UdpSocket, conv: u32, key: &PacketKey, code: &Code) -> Result<
         }
         match socket.recv(&mut buf) {
             Ok(len) => {
-                now = ambient::now();
+                now = system::monotonic_now();
                 let packet = buf.get_mut(..len).context("room")?;
                 let payload = key.open(packet)?;
                 let payload = packet.get(payload).context("a payload")?;
@@ -89,7 +89,7 @@ fn begin(socket: &UdpSocket, conv: u32, key: &PacketKey, code: &Code) -> Result<
                 // Acknowledged at once: there is no timer to come back to.
                 kcp.flush_now(now);
             }
-            Err(why) if is_timeout(&why) => now = ambient::now(),
+            Err(why) if is_timeout(&why) => now = system::monotonic_now(),
             Err(why) => return Err(why.into()),
         }
     }

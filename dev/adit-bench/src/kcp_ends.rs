@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use adit_crypto::packet::{Check, PacketKey, PacketKind};
-use adit_fec::Matrix;
+use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
+use adit_fec::CodeMatrix;
 use adit_kcp::{Fec, KcpListener, KcpStream, Settings};
 use adit_kcp_proto::Config;
 use anyhow::{Context, Result};
@@ -64,11 +64,15 @@ fn settings(cipher: PacketKind) -> Result<Settings> {
     let (data, parity) = SHARDS;
     Ok(Settings {
         mtu: MTU,
-        key: Some(Arc::new(PacketKey::new(cipher, Check::Crc32, PASSWORD)?)),
+        key: Some(Arc::new(PacketKey::new(
+            cipher,
+            PacketCheck::Crc32,
+            PASSWORD,
+        )?)),
         fec: Some(Fec {
             data,
             parity,
-            matrix: Matrix::Vandermonde,
+            matrix: CodeMatrix::Vandermonde,
         }),
         // All its clients are of one machine.
         per_source: usize::MAX,

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, ServerOpener, TAIL_ROOM};
 use adit_shadowsocks::{Key, Method, Users};
-use adit_wire::{Entropy, Target, Unix};
+use adit_wire::{Entropy, Target, UnixTime};
 use anyhow::{Context, Result, ensure};
 
 /// A time for the headers of the 2022 edition; everybody has the same.
-const NOW: Unix = Unix(1_700_000_000);
+const NOW: UnixTime = UnixTime(1_700_000_000);
 
 /// Both ends of a session, and the packets between them.
 #[derive(Debug)]
@@ -80,14 +80,14 @@ impl Packets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use adit_net::ambient::Chance;
+    use adit_net::system::ThreadRng;
 
     #[test]
     fn every_pass_is_a_new_set_of_packets() {
         for method in Method::ALL {
-            let mut packets = Packets::new(method, 1000, 10, &mut Chance).unwrap();
+            let mut packets = Packets::new(method, 1000, 10, &mut ThreadRng).unwrap();
             for _ in 0..3 {
-                packets.seal(&mut Chance).unwrap();
+                packets.seal(&mut ThreadRng).unwrap();
                 packets.open().unwrap();
             }
             // What was opened is no packet any more.

@@ -49,7 +49,7 @@ fn request(client: &mut TcpStream, login: &Login) -> io::Result<(Request, Vec<u8
         let mut answer = Vec::new();
         let mut rx = Rx::new(&mut received);
         let step = dialogue.step(&mut rx, &mut Tx::new(&mut answer));
-        let eaten = rx.eaten();
+        let eaten = rx.consumed();
         received.drain(..eaten);
         // A refusal has its answer, too.
         client.write_all(&answer)?;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::run::{Run, root, target_dir};
 
@@ -65,40 +65,53 @@ pub(crate) fn check() -> Result<String> {
     ))
 }
 
-/// Loops are put into vectors at the end of a thin LTO, by the settings of the program and not by
-/// those of the crate that they stand in: a profile that is wrong there costs several times the work
-/// and fails no other test. MACs of eight messages take a quarter of the time together.
+/// Checks that loops are put into vectors. In a thin LTO that is decided by the settings of the program,
+/// not by those of the crate with the loop: a wrong profile costs several times the work and fails no
+/// other test.
 fn ensure_vectors(binary: &Path) -> Result<()> {
-    if !has_avx2() {
+    let Some(least) = least_gain() else {
         return Ok(());
-    }
+    };
     let words = [
         "bench", "mac", "--json", "--bytes", "8100", "--millis", "100",
     ];
-    let told = Run::new(binary, words).quiet("bench-mac")?;
-    let time = |name: &str| {
-        let head = format!(r#"{{"name":"{name}","bytes":8100,"ns_per_op":"#);
-        let row = told.lines().find_map(|row| row.strip_prefix(&*head));
-        let row = row.with_context(|| format!("`adit bench mac` has no row {name}:\n{told}"))?;
-        Ok::<f64, anyhow::Error>(row.trim_end_matches('}').parse()?)
-    };
-    let (alone, together) = (time("hmac-md5")?, time("hmac-md5-of-8")?);
-    ensure!(
-        together * 2.0 < alone,
-        "loops are not put into vectors: HMAC-MD5 of 8,100 bytes takes {alone} ns, and {together} ns \
-         beside seven others"
-    );
-    Ok(())
+    let mut gains = Vec::new();
+    // Other processes disturb one run, not the best of three.
+    for _ in 0..3 {
+        let output = Run::new(binary, words).quiet("bench-mac")?;
+        let time = |name: &str| {
+            let head = format!(r#"{{"name":"{name}","bytes":8100,"ns_per_op":"#);
+            let row = output.lines().find_map(|row| row.strip_prefix(&*head));
+            let row =
+                row.with_context(|| format!("`adit bench mac` has no row {name}:\n{output}"))?;
+            Ok::<f64, anyhow::Error>(row.trim_end_matches('}').parse()?)
+        };
+        gains.push(time("hmac-md5")? / time("hmac-md5-of-8")?);
+        if gains.iter().any(|gain| *gain > least) {
+            return Ok(());
+        }
+    }
+    bail!(
+        "loops are not put into vectors: HMAC-MD5 of 8,100 bytes beside seven others is {gains:.2?} times \
+         as fast as alone, at least {least} is expected"
+    )
 }
 
+/// The gain of eight MACs together that only vectors reach on this processor: measured 3.5 with AVX-512,
+/// 1.7 to 1.9 with AVX2 (whose vectors hold eight words, but rotate by three instructions). Without
+/// vectors it is below 1.
 #[cfg(target_arch = "x86_64")]
-fn has_avx2() -> bool {
-    std::arch::is_x86_feature_detected!("avx2")
+fn least_gain() -> Option<f64> {
+    if std::arch::is_x86_feature_detected!("avx512f") {
+        Some(2.0)
+    } else {
+        std::arch::is_x86_feature_detected!("avx2").then_some(1.4)
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-const fn has_avx2() -> bool {
-    false
+const fn least_gain() -> Option<f64> {
+    None
 }
 
 /// A client that is ended with us.

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use adit_net::ambient;
+use adit_net::system;
 use adit_stream::slice::give_way;
 use adit_wire::Time;
 use tokio::time::{Instant, Sleep, sleep};
@@ -40,7 +40,9 @@ impl Driver {
     fn poll_sleep(&mut self, cx: &mut Context<'_>, now: Time, at: Time) -> Poll<()> {
         if self.until <= now || at < self.until {
             self.until = at;
-            self.sleep.as_mut().reset(Instant::now() + at.since(now));
+            self.sleep
+                .as_mut()
+                .reset(Instant::now() + at.duration_since(now));
         }
         self.sleep.as_mut().poll(cx)
     }
@@ -53,8 +55,8 @@ impl Future for Driver {
         let me = self.get_mut();
         me.table.socket.alarms().awake();
         for _ in 0..ROUNDS {
-            let received = me.table.poll_receive(cx, ambient::now());
-            let now = ambient::now();
+            let received = me.table.poll_receive(cx, system::monotonic_now());
+            let now = system::monotonic_now();
             me.table.settle(now);
             let alarm = match received {
                 Poll::Ready(Ok(())) => continue,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_crypto::packet::session::SessionKey;
-use adit_crypto::packet::{Check, PacketKey, PacketKind};
-use adit_fec::Matrix;
+use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
+use adit_fec::CodeMatrix;
 use adit_interop::Pattern;
 use adit_interop::lossy::{Faults, Lossy};
 use adit_kcp_proto::Config;
@@ -32,9 +32,9 @@ fn modes() -> [Settings; 4] {
     let fec = Some(Fec {
         data: 3,
         parity: 1,
-        matrix: Matrix::Vandermonde,
+        matrix: CodeMatrix::Vandermonde,
     });
-    let key = |kind| Arc::new(PacketKey::new(kind, Check::Crc32, b"key").unwrap());
+    let key = |kind| Arc::new(PacketKey::new(kind, PacketCheck::Crc32, b"key").unwrap());
     [
         plain(),
         Settings { fec, ..plain() },

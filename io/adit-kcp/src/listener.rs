@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use adit_net::{Buffers, Udp};
+use adit_net::{BatchUdpSocket, BufferSizes};
 use tokio::sync::mpsc;
 
 use super::driver::Driver;
@@ -38,7 +38,7 @@ impl KcpListener {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn bind(addr: SocketAddr, settings: Settings) -> io::Result<Self> {
-        Self::on(settings, || Udp::bind(addr).map(Transport::Udp))
+        Self::on(settings, || BatchUdpSocket::bind(addr).map(Transport::Udp))
     }
 
     /// Listens on a socket of the program's own, which is bound already: kcp-go's `ServeConn`. It no
@@ -51,7 +51,9 @@ impl KcpListener {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn from_socket(socket: std::net::UdpSocket, settings: Settings) -> io::Result<Self> {
-        Self::on(settings, || Udp::from_std(socket).map(Transport::Udp))
+        Self::on(settings, || {
+            BatchUdpSocket::from_std(socket).map(Transport::Udp)
+        })
     }
 
     /// Listens over a transport, which is dropped when nobody needs it any more.
@@ -83,8 +85,11 @@ impl KcpListener {
 
     /// What the system gave its socket for datagrams that wait; none over a [`DatagramTransport`].
     #[must_use]
-    pub fn buffers(&self) -> Option<Buffers> {
-        self.socket.transport.udp().map(Udp::buffers)
+    pub fn buffers(&self) -> Option<BufferSizes> {
+        self.socket
+            .transport
+            .udp()
+            .map(BatchUdpSocket::buffer_sizes)
     }
 
     /// Waits for the next session. Cancel-safe.

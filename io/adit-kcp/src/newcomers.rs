@@ -8,9 +8,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use adit_crypto::packet::session::{Head, PacketSession, ROOM, SessionId, SessionKey};
-use adit_net::ambient::Chance;
-use adit_wire::{Time, held};
+use adit_crypto::packet::session::{
+    PacketSession, SESSION_OVERHEAD, SessionHeader, SessionId, SessionKey,
+};
+use adit_net::system::ThreadRng;
+use adit_wire::{Time, subslice};
 
 /// Newcomers at a time; the oldest make room.
 const MOST: usize = 256;
@@ -20,7 +22,7 @@ const EARLY: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A packet that says nothing: an answer, or the answer to one.
-pub(crate) type Nothing = [u8; ROOM.head + ROOM.tail];
+pub(crate) type Nothing = [u8; SESSION_OVERHEAD.head + SESSION_OVERHEAD.tail];
 
 /// Those who wait.
 #[derive(Debug)]
@@ -58,7 +60,7 @@ impl Newcomers {
     }
 
     /// Takes in a packet of a session that is not known otherwise.
-    pub(crate) fn meet(&mut self, head: Head, packet: &mut [u8], now: Time) -> Met {
+    pub(crate) fn meet(&mut self, head: SessionHeader, packet: &mut [u8], now: Time) -> Met {
         let id = head.id();
         let Some(one) = self.waiting.get_mut(&id) else {
             return self.begin(head, packet, now);
@@ -70,7 +72,7 @@ impl Newcomers {
             let fresh = self.waiting.remove(&id);
             return fresh.map_or(Met::Foreign, |one| Met::Fresh(one, range));
         }
-        let payload = held(packet, range);
+        let payload = subslice(packet, range);
         if one.early.len() < EARLY && !payload.is_empty() {
             one.early.push(payload.to_vec());
         }
@@ -82,14 +84,14 @@ impl Newcomers {
         self.waiting.insert(id, one);
     }
 
-    fn begin(&mut self, head: Head, packet: &mut [u8], now: Time) -> Met {
-        let Ok((session, range)) = self.key.accept(head, packet, &mut Chance) else {
+    fn begin(&mut self, head: SessionHeader, packet: &mut [u8], now: Time) -> Met {
+        let Ok((session, range)) = self.key.accept(head, packet, &mut ThreadRng) else {
             return Met::Foreign;
         };
         self.make_room(now);
         let mut one = Newcomer {
             session: Box::new(session),
-            early: vec![held(packet, range).to_vec()],
+            early: vec![subslice(packet, range).to_vec()],
             since: now,
         };
         let answer = nothing(&mut one.session);
@@ -102,7 +104,7 @@ impl Newcomers {
             return;
         }
         self.waiting
-            .retain(|_, one| now.since(one.since) < PATIENCE);
+            .retain(|_, one| now.duration_since(one.since) < PATIENCE);
         if self.waiting.len() >= MOST
             && let Some((id, _)) = self.waiting.iter().min_by_key(|(_, one)| one.since)
         {
@@ -114,7 +116,7 @@ impl Newcomers {
 
 /// A sealed packet without payload; none once the session has no numbers left.
 pub(crate) fn nothing(session: &mut PacketSession) -> Option<Box<Nothing>> {
-    let mut packet = Box::new([0; ROOM.head + ROOM.tail]);
+    let mut packet = Box::new([0; SESSION_OVERHEAD.head + SESSION_OVERHEAD.tail]);
     session.seal(&mut packet[..]).ok()?;
     Some(packet)
 }
@@ -126,7 +128,8 @@ mod tests {
     use super::*;
 
     fn client(key: &SessionKey) -> PacketSession {
-        key.connect(SessionCipher::Aes128Gcm, &mut Chance).unwrap()
+        key.connect(SessionCipher::Aes128Gcm, &mut ThreadRng)
+            .unwrap()
     }
 
     fn says(session: &mut PacketSession, text: &[u8]) -> Vec<u8> {
@@ -137,7 +140,7 @@ mod tests {
 
     fn meet(at: &mut Newcomers, key: &SessionKey, packet: &[u8], now: u64) -> (Met, Vec<u8>) {
         let mut packet = packet.to_vec();
-        let head = key.head(Role::Client, &packet).unwrap();
+        let head = key.decrypt_header(Role::Client, &packet).unwrap();
         (at.meet(head, &mut packet, Time(now)), packet)
     }
 
@@ -152,7 +155,7 @@ mod tests {
         };
         // The same packet once more says nothing new.
         assert!(matches!(meet(&mut at, &key, &first, 1).0, Met::Foreign));
-        let head = key.head(Role::Server, &answer[..]).unwrap();
+        let head = key.decrypt_header(Role::Server, &answer[..]).unwrap();
         assert_eq!(ann.open(head, &mut answer[..]).unwrap(), 16..16);
         let (Met::Fresh(one, range), packet) = meet(&mut at, &key, &says(&mut ann, b"it is me"), 2)
         else {

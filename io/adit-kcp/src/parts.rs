@@ -2,7 +2,7 @@
 
 use std::io::IoSlice;
 
-use adit_wire::held;
+use adit_wire::subslice;
 
 /// So many bytes of buffers that follow each other.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ impl<'a> Parts<'a> {
     }
 
     fn pass(&mut self) {
-        self.bufs = held(self.bufs, 1..);
+        self.bufs = subslice(self.bufs, 1..);
         self.passed = 0;
     }
 }

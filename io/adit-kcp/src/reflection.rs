@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use adit_crypto::packet::session::SessionKey;
-use adit_crypto::packet::{Check, PacketKey, PacketKind};
-use adit_fec::Matrix;
+use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
+use adit_fec::CodeMatrix;
 use adit_kcp_proto::{Cmd, Config, Header};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
@@ -100,13 +100,13 @@ async fn recorder(
 }
 
 fn sealed_by_a_cipher() -> Settings {
-    let key = PacketKey::new(PacketKind::Aes, Check::Crc32, b"it's a secrect").unwrap();
+    let key = PacketKey::new(PacketKind::Aes, PacketCheck::Crc32, b"it's a secrect").unwrap();
     Settings {
         key: Some(Arc::new(key)),
         fec: Some(Fec {
             data: 3,
             parity: 1,
-            matrix: Matrix::Vandermonde,
+            matrix: CodeMatrix::Vandermonde,
         }),
         ..Settings::new(Config::fast3())
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use adit_crypto::packet::session::{Role, SessionId};
-use adit_wire::{Broken, Time, held};
+use adit_wire::{ProtocolError, Time, subslice};
 
 use super::route::Route;
 use super::session::Session;
@@ -25,7 +25,7 @@ impl Table {
             None => Role::Server,
         };
         let key = self.socket.settings.session.as_ref();
-        let Some(head) = key.and_then(|key| key.head(role, packet)) else {
+        let Some(head) = key.and_then(|key| key.decrypt_header(role, packet)) else {
             tally.refused += 1;
             return;
         };
@@ -40,7 +40,7 @@ impl Table {
             return match session.open(head, packet, from, now) {
                 Ok(range) => self.opened(&session, packet.get(range), now, tally),
                 // A network may double.
-                Err(Broken::Replayed) => {}
+                Err(ProtocolError::Replayed) => {}
                 Err(_) => {
                     tally.refused += 1;
                     if session.peer() == from {
@@ -59,7 +59,7 @@ impl Table {
                 let _ = self.socket.transport.try_send(&answer[..], from);
             }
             Met::Fresh(one, range) => {
-                let packet = held(packet, range);
+                let packet = subslice(packet, range);
                 self.born(id, one, packet, from, now, tally);
             }
         }
@@ -142,7 +142,7 @@ mod tests {
             fec: Some(Fec {
                 data: 3,
                 parity: 1,
-                matrix: adit_fec::Matrix::Vandermonde,
+                matrix: adit_fec::CodeMatrix::Vandermonde,
             }),
             ..Settings::new(adit_kcp_proto::Config::fast3())
         }

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use adit_crypto::packet::session::{Head, PacketSession, SessionId};
+use adit_crypto::packet::session::{PacketSession, SessionHeader, SessionId};
 use adit_kcp_proto::{ChangeError, Config, Kcp, SendError, State as Life, Stats};
-use adit_net::ambient::{self, Chance};
-use adit_wire::{Broken, Entropy, Time, held};
+use adit_net::system::{self, ThreadRng};
+use adit_wire::{Entropy, ProtocolError, Time, subslice};
 
 use crate::newcomers::nothing;
 
@@ -107,10 +107,10 @@ impl Session {
             mtu: socket.layout.kcp_mtu,
             ..socket.settings.kcp
         };
-        let now = ambient::now();
+        let now = system::monotonic_now();
         let mut kcp = Kcp::new(conv, config, now);
         let mut origin = [0; 4];
-        Chance.fill(&mut origin);
+        ThreadRng.fill(&mut origin);
         kcp.set_origin(u32::from_le_bytes(origin));
         let mut wire = Wire::default();
         if by_peer {
@@ -172,7 +172,7 @@ impl Session {
         if taken == 0 {
             return (0, false);
         }
-        state.came(&self.socket, held(packets, ..taken), now);
+        state.came(&self.socket, subslice(packets, ..taken), now);
         (taken, !std::mem::replace(&mut state.touched, true))
     }
 
@@ -180,19 +180,19 @@ impl Session {
     /// there from now on.
     pub(super) fn open(
         &self,
-        head: Head,
+        head: SessionHeader,
         packet: &mut [u8],
         from: SocketAddr,
         now: Time,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let mut state = self.lock();
-        let crypt = state.crypt.as_mut().ok_or(Broken::Unauthentic)?;
+        let crypt = state.crypt.as_mut().ok_or(ProtocolError::Unauthentic)?;
         let unknown = crypt.peer_id().is_none();
         let range = crypt.open(head, packet)?;
         if state.peer != from {
             state.moved(from, now);
         }
-        let crypt = state.crypt.as_mut().ok_or(Broken::Unauthentic)?;
+        let crypt = state.crypt.as_mut().ok_or(ProtocolError::Unauthentic)?;
         // The server waits for a sign that we are no recording, and there may be nothing to send.
         if unknown && let Some(sign) = nothing(crypt) {
             let sent = self.socket.transport.try_send(&sign[..], from);
@@ -334,7 +334,7 @@ impl Session {
                 // A message of C's may be empty; to a reader that would be the end.
                 Some(0) => {}
                 Some(n) => {
-                    self.advance(&mut state, ambient::now());
+                    self.advance(&mut state, system::monotonic_now());
                     return Poll::Ready(Ok(n));
                 }
                 None if state.kcp.is_finished() => return Poll::Ready(Ok(0)),
@@ -359,7 +359,7 @@ impl Session {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let mut state = self.lock();
-        let now = ambient::now();
+        let now = system::monotonic_now();
         let config = state.kcp.config();
         let slice = match config.stream {
             true => SLICE * config.mss(),
@@ -406,7 +406,7 @@ impl Session {
 
     /// Changes them; the MTU within what the datagrams of the socket have room for.
     pub(super) fn change(&self, config: Config) -> Result<(), ChangeError> {
-        let now = ambient::now();
+        let now = system::monotonic_now();
         let mut state = self.lock();
         let config = Config {
             mtu: config.mtu.min(self.socket.layout.kcp_mtu),
@@ -426,12 +426,12 @@ impl Session {
     pub(super) fn set_rate(&self, rate: u32) {
         let mut state = self.lock();
         state.wire.rate = Some(rate);
-        self.advance(&mut state, ambient::now());
+        self.advance(&mut state, system::monotonic_now());
     }
 
     /// Nothing more is written; the peer learns it behind all data, if it is adit.
     pub(super) fn finish(&self) {
-        let now = ambient::now();
+        let now = system::monotonic_now();
         let mut state = self.lock();
         state.kcp.finish(now);
         self.advance(&mut state, now);
@@ -439,7 +439,7 @@ impl Session {
 
     /// The stream is gone. What was written is still sent, unless `at_once` is wished for.
     pub(super) fn close(&self, at_once: bool) {
-        let now = ambient::now();
+        let now = system::monotonic_now();
         let mut state = self.lock();
         if state.gone {
             return;
@@ -472,7 +472,7 @@ impl Session {
     /// How long something has waited for an acknowledgement while nothing came.
     pub(super) fn unanswered(&self) -> Option<Duration> {
         let since = self.lock().unanswered?;
-        Some(ambient::now().since(since))
+        Some(system::monotonic_now().duration_since(since))
     }
 
     pub(super) fn stats(&self) -> Stats {
@@ -497,7 +497,7 @@ impl Session {
     /// Whether it wakes nobody within a minute.
     #[cfg(test)]
     pub(super) fn rests(&self) -> bool {
-        let minute = ambient::now() + Duration::from_secs(60);
+        let minute = system::monotonic_now() + Duration::from_secs(60);
         self.lock().alarm.is_none_or(|alarm| alarm > minute)
     }
 }

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_crypto::packet::session::{ROOM, SessionKey};
+use adit_crypto::packet::session::{SESSION_OVERHEAD, SessionKey};
 use adit_crypto::packet::{PacketKey, PacketKind};
-use adit_fec::{Code, CodeError, HEADER, Matrix};
+use adit_fec::{CodeError, CodeMatrix, ErasureCode, HEADER};
 use adit_kcp_proto::{Config, ConfigError};
 
 use super::crypt::PacketCrypt;
@@ -67,8 +67,8 @@ pub struct Fec {
     pub data: usize,
     /// Of all datagrams of a group so many may be lost.
     pub parity: usize,
-    /// [`Matrix::Vandermonde`] for every peer but adit in its mode `kcp9`.
-    pub matrix: Matrix,
+    /// [`CodeMatrix::Vandermonde`] for every peer but adit in its mode `kcp9`.
+    pub matrix: CodeMatrix,
 }
 
 /// Why settings make no session.
@@ -138,9 +138,10 @@ impl Settings {
             return crypt.authenticates();
         }
         self.key.as_ref().is_some_and(|key| {
-            let keyed = adit_crypto::packet::Check::HighwayHash;
+            let keyed = adit_crypto::packet::PacketCheck::HighwayHash;
             key.kind() == PacketKind::Aes128Gcm
-                || (key.kind() != PacketKind::Null && key.room() == key.kind().room(keyed))
+                || (key.kind() != PacketKind::Null
+                    && key.overhead_layout() == key.kind().overhead_layout(keyed))
         })
     }
 
@@ -152,16 +153,16 @@ impl Settings {
             matrix,
         }) = self.fec
         {
-            Code::new(matrix, data, parity)?;
+            ErasureCode::new(matrix, data, parity)?;
         }
         self.kcp.check().map_err(SettingsError::Kcp)?;
         if self.backlog == 0 || self.sessions == 0 || self.per_source == 0 {
             return Err(SettingsError::Zero);
         }
         let (head, tail) = match (&self.session, &self.crypt, &self.key) {
-            (Some(_), _, _) => (ROOM.head, ROOM.tail),
+            (Some(_), _, _) => (SESSION_OVERHEAD.head, SESSION_OVERHEAD.tail),
             (None, Some(crypt), _) => (crypt.head(), crypt.tail()),
-            (None, None, Some(key)) => (key.room().head, key.room().tail),
+            (None, None, Some(key)) => (key.overhead_layout().head, key.overhead_layout().tail),
             (None, None, None) => (0, 0),
         };
         let fec = if self.fec.is_some() { HEADER } else { 0 };
@@ -204,15 +205,15 @@ pub(super) struct Layout {
 
 #[cfg(test)]
 mod tests {
-    use adit_crypto::packet::Check;
+    use adit_crypto::packet::PacketCheck;
 
     use super::*;
 
-    fn with(kind: PacketKind, check: Check, fec: bool) -> Settings {
+    fn with(kind: PacketKind, check: PacketCheck, fec: bool) -> Settings {
         let fec = fec.then_some(Fec {
             data: 10,
             parity: 3,
-            matrix: Matrix::Vandermonde,
+            matrix: CodeMatrix::Vandermonde,
         });
         Settings {
             key: Some(Arc::new(PacketKey::new(kind, check, b"secret").unwrap())),
@@ -224,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_mtu_is_that_of_the_datagram() {
-        use Check::{Crc32, HighwayHash};
+        use PacketCheck::{Crc32, HighwayHash};
         use PacketKind::{Aes, Aes128Gcm, Null};
         for (kind, check, fec, mtu, authenticates) in [
             (Aes, Crc32, true, 1322, false),
@@ -242,7 +243,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_session_is_told() {
-        let good = with(PacketKind::Aes, Check::Crc32, true);
+        let good = with(PacketKind::Aes, PacketCheck::Crc32, true);
         let mtu = |mtu| Settings {
             mtu,
             ..good.clone()

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use adit_fec::Code;
+use adit_fec::ErasureCode;
 use adit_wire::Time;
 
 use super::alarms::Alarms;
@@ -19,7 +19,7 @@ pub(super) struct Socket {
     pub(super) settings: Settings,
     pub(super) layout: Layout,
     /// The code of what is sent, made once.
-    pub(super) code: Option<Code>,
+    pub(super) code: Option<ErasureCode>,
     alarms: Mutex<Alarms>,
     /// Datagrams from the address of a session that did not pass the check.
     refused: AtomicU64,
@@ -35,7 +35,7 @@ impl Socket {
         let layout = settings.layout().map_err(wrong)?;
         let code = settings
             .fec
-            .map(|fec| Code::new(fec.matrix, fec.data, fec.parity));
+            .map(|fec| ErasureCode::new(fec.matrix, fec.data, fec.parity));
         Ok(Self {
             code: code.transpose().map_err(|why| wrong(why.into()))?,
             transport: open()?,

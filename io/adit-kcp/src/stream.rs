@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use adit_crypto::packet::session::SessionCipher;
 use adit_kcp_proto::{ChangeError, Config, Stats};
-use adit_net::Udp;
-use adit_net::ambient::Chance;
+use adit_net::BatchUdpSocket;
+use adit_net::system::ThreadRng;
 use adit_stream::lane::RelayLane;
 use adit_wire::Entropy;
 
@@ -77,7 +77,7 @@ impl KcpStream {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
-        let open = || Udp::bind(SocketAddr::new(any, 0)).map(Transport::Udp);
+        let open = || BatchUdpSocket::bind(SocketAddr::new(any, 0)).map(Transport::Udp);
         Self::begin(Socket::new(settings, open)?, peer)
     }
 
@@ -101,7 +101,7 @@ impl KcpStream {
             let what = "a socket for IPv4 and a peer with an IPv6 address";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        let open = || Udp::from_std(socket).map(Transport::Udp);
+        let open = || BatchUdpSocket::from_std(socket).map(Transport::Udp);
         Self::begin(Socket::new(settings, open)?, peer)
     }
 
@@ -125,13 +125,13 @@ impl KcpStream {
         let socket = Arc::new(socket);
         let conv = socket.settings.conv.unwrap_or_else(|| {
             let mut conv = [0; 4];
-            Chance.fill(&mut conv);
+            ThreadRng.fill(&mut conv);
             u32::from_le_bytes(conv)
         });
         let session = match &socket.settings.session {
             Some(key) => {
-                let cipher = SessionCipher::of_this_cpu();
-                let session = key.connect(cipher, &mut Chance);
+                let cipher = SessionCipher::preferred();
+                let session = key.connect(cipher, &mut ThreadRng);
                 Some(Box::new(session.map_err(io::Error::other)?))
             }
             None => None,

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_crypto::packet::session::{PacketSession, SessionId};
-use adit_wire::{Time, held, held_mut, source_network};
+use adit_wire::{Time, source_network, subslice, subslice_mut};
 use tokio::sync::mpsc;
 
 use super::counters::add;
@@ -117,7 +117,7 @@ impl Table {
                         *place = datagram;
                         count += 1;
                     }
-                    let packets = held_mut(&mut packets, ..count);
+                    let packets = subslice_mut(&mut packets, ..count);
                     self.datagrams(&socket, packets, from, now, &mut tally);
                 }
             }),
@@ -230,7 +230,7 @@ impl Table {
                 }
             }
         }
-        let mut rest = held(&payloads, ..count);
+        let mut rest = subslice(&payloads, ..count);
         while let Some((first, others)) = rest.split_first() {
             // Mostly they are all of the session that the last one was of.
             if let Some((_, session)) = self.last.as_ref().filter(|(peer, _)| *peer == from) {
@@ -238,7 +238,7 @@ impl Table {
                 if fresh {
                     self.touched.push(session.slot);
                 }
-                rest = held(rest, taken..);
+                rest = subslice(rest, taken..);
                 if taken > 0 {
                     continue;
                 }
@@ -320,7 +320,7 @@ impl Table {
         while self
             .ended
             .front()
-            .is_some_and(|(at, ..)| now.since(*at) > long)
+            .is_some_and(|(at, ..)| now.duration_since(*at) > long)
         {
             self.ended.pop_front();
         }

@@ -4,8 +4,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adit_crypto::packet::{Check, PacketKey, PacketKind};
-use adit_fec::Matrix;
+use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
+use adit_fec::CodeMatrix;
 use adit_interop::Pattern;
 use adit_interop::lossy::{Faults, Lossy};
 use adit_kcp_proto::{Cmd, Config, Header};
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const FEC: Fec = Fec {
     data: 10,
     parity: 3,
-    matrix: Matrix::Vandermonde,
+    matrix: CodeMatrix::Vandermonde,
 };
 
 fn any() -> SocketAddr {
@@ -33,7 +33,7 @@ fn any() -> SocketAddr {
 }
 
 fn settings(kind: PacketKind, fec: Option<Fec>) -> Settings {
-    let key = PacketKey::new(kind, Check::Crc32, b"it's a secrect").unwrap();
+    let key = PacketKey::new(kind, PacketCheck::Crc32, b"it's a secrect").unwrap();
     Settings {
         key: Some(Arc::new(key)),
         fec,
@@ -122,7 +122,7 @@ async fn correction_follows_the_peer_where_that_is_wished() {
     let fec = Some(Fec {
         data: 3,
         parity: 1,
-        matrix: Matrix::Vandermonde,
+        matrix: CodeMatrix::Vandermonde,
     });
     let with = |fec, fec_follows| Settings {
         fec_follows,
@@ -147,9 +147,9 @@ async fn correction_follows_the_peer_where_that_is_wished() {
 #[tokio::test]
 async fn the_mode_kcp9_is_another() {
     let nine = || {
-        let key = PacketKey::new(PacketKind::Aes, Check::HighwayHash, b"secret").unwrap();
+        let key = PacketKey::new(PacketKind::Aes, PacketCheck::HighwayHash, b"secret").unwrap();
         let fec = Fec {
-            matrix: Matrix::Cauchy,
+            matrix: CodeMatrix::Cauchy,
             ..FEC
         };
         Settings {
@@ -361,11 +361,11 @@ async fn strangers_begin_few_sessions_where_nothing_authenticates_them() {
     assert_eq!(born(gcm.clone(), open.clone()).await, 0);
     let key = Arc::clone(gcm.key.as_ref().unwrap());
     let sealed = open.into_iter().map(|datagram| {
-        let room = key.room();
+        let room = key.overhead_layout();
         let mut packet = vec![0; room.head];
         packet.extend_from_slice(&datagram);
         packet.resize(packet.len() + room.tail, 0);
-        let mut chance = adit_net::ambient::Chance;
+        let mut chance = adit_net::system::ThreadRng;
         key.seal(&mut packet, &mut chance).unwrap();
         packet
     });

@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use adit_net::Udp;
-use adit_wire::held;
+use adit_net::BatchUdpSocket;
+use adit_wire::subslice;
 
 use super::settings::LONGEST;
 
@@ -134,7 +134,7 @@ impl<T: DatagramTransport + ?Sized> DatagramTransport for Arc<T> {
 /// Either kind.
 #[allow(clippy::large_enum_variant, reason = "there is one for each socket")]
 pub(super) enum Transport {
-    Udp(Udp),
+    Udp(BatchUdpSocket),
     Own(Box<dyn DatagramTransport>),
 }
 
@@ -147,7 +147,7 @@ impl Transport {
     }
 
     /// The UDP socket, if it is one.
-    pub(super) const fn udp(&self) -> Option<&Udp> {
+    pub(super) const fn udp(&self) -> Option<&BatchUdpSocket> {
         match self {
             Self::Udp(udp) => Some(udp),
             Self::Own(_) => None,
@@ -223,7 +223,7 @@ fn receive(
         let count = count.count();
         let (run, behind) = rest.split_at_mut(count);
         each(run, *from);
-        (rest, senders) = (behind, held(senders, count..));
+        (rest, senders) = (behind, subslice(senders, count..));
     }
     Poll::Ready(Ok(()))
 }

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use adit_crypto::packet::session::PacketSession;
-use adit_fec::{Decoder, Encoder, HEADER, Matrix, OOB_HEADER, put_oob};
+use adit_fec::{CodeMatrix, Decoder, Encoder, HEADER, OOB_HEADER, encode_oob};
 use adit_kcp_proto::{HEADER_LEN, Kcp};
-use adit_net::ambient::Chance;
-use adit_wire::{Time, held, held_mut, u64_from};
+use adit_net::system::ThreadRng;
+use adit_wire::{Time, subslice, subslice_mut, u64_from};
 
 use super::allowance::Allowance;
 use super::counters::add;
@@ -40,7 +40,7 @@ pub(super) struct Wire {
     /// What was known of its groups when the decoder was given up.
     shards: Option<(usize, usize)>,
     /// What was told of the decoder's counters.
-    told: adit_fec::Counters,
+    told: adit_fec::FecCounters,
     /// Until when what was sent has used up the rate.
     spent: Time,
     /// The session's own rate in bytes a second, if it is not the socket's; 0 is no limit.
@@ -216,7 +216,7 @@ impl Wire {
         with_batch(|batch| {
             debug_assert_eq!(batch.count, 0, "a batch waits within one call alone");
             let place = batch.place(BATCH).and_then(|place| place.get_mut(head..));
-            let Some(len) = place.and_then(|place| put_oob(conv, payload, place)) else {
+            let Some(len) = place.and_then(|place| encode_oob(conv, payload, place)) else {
                 return;
             };
             debug_assert_eq!(head + len + tail, whole);
@@ -369,13 +369,13 @@ impl Wire {
         (self.plain, self.corrects) = (false, true);
         let decoder = self.decoder.get_or_insert_with(|| {
             let fec = socket.settings.fec;
-            let matrix = fec.map_or(Matrix::Vandermonde, |fec| fec.matrix);
+            let matrix = fec.map_or(CodeMatrix::Vandermonde, |fec| fec.matrix);
             Box::new(match socket.code.clone() {
                 Some(code) => Decoder::new(code, LONGEST),
-                None => Decoder::unknown(matrix, LONGEST),
+                None => Decoder::with_unknown_shards(matrix, LONGEST),
             })
         });
-        let mut view = decoder.look_at(packets);
+        let mut view = decoder.view_packets(packets);
         for (at, packet) in packets.iter().enumerate() {
             let route = Route::of(packet);
             match route {
@@ -405,7 +405,7 @@ impl Wire {
             return self.shards;
         };
         if decoder.counters().parity > 0 {
-            return decoder.shards();
+            return decoder.known_shards();
         }
         self.shards
     }
@@ -421,11 +421,11 @@ impl Wire {
             return;
         };
         let settings = socket.settings.fec.map(|fec| (fec.data, fec.parity));
-        if decoder.shards() == settings {
-            (self.decoder, self.told) = (None, adit_fec::Counters::default());
+        if decoder.known_shards() == settings {
+            (self.decoder, self.told) = (None, adit_fec::FecCounters::default());
         } else {
             // What it has found out would have to be found out again.
-            decoder.trim();
+            decoder.release_memory();
         }
     }
 
@@ -442,7 +442,7 @@ impl Wire {
         add(&counters.fec_recovered, now.recovered - told.recovered);
         add(&counters.fec_errs, now.errors - told.errors);
         let set = std::sync::atomic::Ordering::Relaxed;
-        let waiting = u64_from(decoder.waiting());
+        let waiting = u64_from(decoder.waiting_groups());
         counters.fec_shard_set.store(waiting, set);
         let newest = decoder.newest_group().unwrap_or(0);
         counters.fec_shard_min.store(newest.into(), set);
@@ -483,13 +483,13 @@ impl Batch {
     /// Seals those that are not yet, at most [`SEALED`].
     fn seal(&mut self, socket: &Socket, session: Option<&mut PacketSession>) {
         let (done, start) = self.sealed;
-        let lens = held(&self.lens, done..self.count);
+        let lens = subslice(&self.lens, done..self.count);
         let mut packets: [&mut [u8]; SEALED] = std::array::from_fn(|_| Default::default());
-        let mut rest = held_mut(&mut self.bytes, start..);
+        let mut rest = subslice_mut(&mut self.bytes, start..);
         for (packet, len) in packets.iter_mut().zip(lens) {
             (*packet, rest) = rest.split_at_mut(*len);
         }
-        let packets = held_mut(&mut packets, ..lens.len());
+        let packets = subslice_mut(&mut packets, ..lens.len());
         let Settings { crypt, key, .. } = &socket.settings;
         let sealed = match (session, crypt, key) {
             (Some(session), _, _) => packets
@@ -497,8 +497,8 @@ impl Batch {
                 .try_for_each(|packet| session.seal(packet)),
             (None, Some(crypt), _) => packets
                 .iter_mut()
-                .try_for_each(|packet| crypt.seal(packet, &mut Chance)),
-            (None, None, Some(key)) => key.seal_batch(packets, &mut Chance),
+                .try_for_each(|packet| crypt.seal(packet, &mut ThreadRng)),
+            (None, None, Some(key)) => key.seal_batch(packets, &mut ThreadRng),
             (None, None, None) => Ok(()),
         };
         if sealed.is_err() {
@@ -516,8 +516,8 @@ impl Batch {
         (self.count, self.used) = (0, 0);
         // Copies go behind the whole batch: what loses the one seldom loses the other too then.
         for _ in 0..times {
-            let mut rest = held(&self.bytes, ..used);
-            for run in runs(held(&self.lens, ..count)) {
+            let mut rest = subslice(&self.bytes, ..used);
+            for run in runs(subslice(&self.lens, ..count)) {
                 let segment = run.first().copied().unwrap_or(0);
                 let (bytes, behind) = rest.split_at(run.iter().sum::<usize>().min(rest.len()));
                 rest = behind;

@@ -7,8 +7,8 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_crypto::packet::{Check, PacketKey, PacketKind};
-use adit_fec::Matrix;
+use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
+use adit_fec::CodeMatrix;
 use adit_interop::{kcpgo, loopback};
 use adit_kcp::{Fec, KcpListener, Settings};
 use adit_kcp_proto::Config;
@@ -47,13 +47,13 @@ async fn sessions_at_rest_cost_little() {
 /// So many bytes for each at most, with what they held while they were young: an allocator keeps
 /// that for the next ones.
 async fn at_rest((data, parity): (usize, usize), most: usize) {
-    let key = PacketKey::new(PacketKind::Aes128Gcm, Check::Crc32, b"idle").unwrap();
+    let key = PacketKey::new(PacketKind::Aes128Gcm, PacketCheck::Crc32, b"idle").unwrap();
     let settings = Settings {
         key: Some(Arc::new(key)),
         fec: (data > 0).then_some(Fec {
             data,
             parity,
-            matrix: Matrix::Vandermonde,
+            matrix: CodeMatrix::Vandermonde,
         }),
         ..Settings::new(Config::fast3())
     };

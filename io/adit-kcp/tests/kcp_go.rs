@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_crypto::packet::{Check, PacketKey, PacketKind};
-use adit_fec::Matrix;
+use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
+use adit_fec::CodeMatrix;
 use adit_interop::lossy::{Faults, Lossy};
 use adit_interop::{Pattern, kcpgo, loopback};
 use adit_kcp::{Fec, KcpListener, KcpStream, Settings};
@@ -40,7 +40,7 @@ impl Case {
     }
 
     fn settings(self) -> Settings {
-        let key = || PacketKey::new(self.kind, Check::Crc32, b"between two").unwrap();
+        let key = || PacketKey::new(self.kind, PacketCheck::Crc32, b"between two").unwrap();
         let (data, parity) = self.shards;
         Settings {
             mtu: 1350,
@@ -48,7 +48,7 @@ impl Case {
             fec: (data > 0).then_some(Fec {
                 data,
                 parity,
-                matrix: Matrix::Vandermonde,
+                matrix: CodeMatrix::Vandermonde,
             }),
             ..Settings::new(Config {
                 stream: self.stream,

@@ -14,14 +14,14 @@ use crate::tcp;
 /// When the process runs out of descriptors, the reserve is released for a moment to accept the waiting
 /// connection and close it, so that its peer notices; then the loop pauses. It never spins and never ends.
 #[derive(Debug)]
-pub struct Acceptor {
+pub struct TcpAcceptor {
     socket: TcpListener,
     reserve: Option<File>,
     pause: Duration,
     /// True if connections inherit their options from the listening socket.
-    tuned: bool,
+    inherits_options: bool,
     /// The local address of all connections, if there is only one.
-    address: Option<SocketAddr>,
+    sole_addr: Option<SocketAddr>,
 }
 
 const PAUSE_MIN: Duration = Duration::from_millis(5);
@@ -29,22 +29,22 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// The outcome of one iteration of the accept loop.
 #[derive(Debug)]
-pub enum Turn {
-    /// A connection, with the options of [`tcp::tune`] set.
+pub enum AcceptOutcome {
+    /// A connection, with the options of [`tcp::set_stream_options`] set.
     Connection(TcpStream, SocketAddr),
     /// The system lacks a resource; the loop has already paused. Count it, and log it sparingly.
     Exhausted(io::Error),
 }
 
-impl Acceptor {
+impl TcpAcceptor {
     /// Creates an acceptor from a listening socket.
     #[must_use]
     pub fn new(socket: TcpListener) -> Self {
         Self {
-            tuned: tcp::tunes_all(&socket),
-            address: only_address(&socket),
+            inherits_options: tcp::has_inheritable_options(&socket),
+            sole_addr: sole_local_addr(&socket),
             socket,
-            reserve: reserve(),
+            reserve: open_spare_descriptor(),
             pause: PAUSE_MIN,
         }
     }
@@ -56,40 +56,40 @@ impl Acceptor {
 
     /// Returns the local address of a connection. This costs a system call if the listener has several
     /// addresses: on a wildcard, and where the firewall redirects connections meant for other addresses.
-    pub fn address_of(&self, stream: &TcpStream) -> io::Result<SocketAddr> {
-        self.address.map_or_else(|| stream.local_addr(), Ok)
+    pub fn local_addr_of(&self, stream: &TcpStream) -> io::Result<SocketAddr> {
+        self.sole_addr.map_or_else(|| stream.local_addr(), Ok)
     }
 
     /// Waits for the next connection.
     ///
     /// # Cancel safety
     /// This method is cancel safe.
-    pub async fn next(&mut self) -> Turn {
+    pub async fn next(&mut self) -> AcceptOutcome {
         loop {
             match self.socket.accept().await {
                 Ok((stream, from)) => {
                     self.pause = PAUSE_MIN;
                     if self.reserve.is_none() {
-                        self.reserve = reserve();
+                        self.reserve = open_spare_descriptor();
                     }
-                    if !self.tuned {
-                        tcp::tune(&stream);
+                    if !self.inherits_options {
+                        tcp::set_stream_options(&stream);
                     }
-                    return Turn::Connection(stream, from);
+                    return AcceptOutcome::Connection(stream, from);
                 }
                 // The peer closed the connection between its SYN and our accept: nothing is wrong on this
                 // side.
-                Err(e) if passing(&e) => {}
+                Err(e) if is_transient(&e) => {}
                 Err(e) => {
                     if self.reserve.take().is_some() {
                         // With the reserve released one accept succeeds; dropping the connection closes it.
                         let shed = tokio::time::timeout(PAUSE_MIN, self.socket.accept()).await;
                         drop(shed);
-                        self.reserve = reserve();
+                        self.reserve = open_spare_descriptor();
                     }
                     tokio::time::sleep(self.pause).await;
                     self.pause = (self.pause * 2).min(PAUSE_MAX);
-                    return Turn::Exhausted(e);
+                    return AcceptOutcome::Exhausted(e);
                 }
             }
         }
@@ -97,7 +97,7 @@ impl Acceptor {
 }
 
 /// Returns the local address of all connections of a listener, if there can be only one.
-fn only_address(listener: &TcpListener) -> Option<SocketAddr> {
+fn sole_local_addr(listener: &TcpListener) -> Option<SocketAddr> {
     #[cfg(target_os = "linux")]
     if crate::transparent::is_transparent(listener) {
         return None;
@@ -106,11 +106,11 @@ fn only_address(listener: &TcpListener) -> Option<SocketAddr> {
     (!address.ip().is_unspecified()).then_some(address)
 }
 
-fn reserve() -> Option<File> {
+fn open_spare_descriptor() -> Option<File> {
     File::open(if cfg!(windows) { "NUL" } else { "/dev/null" }).ok()
 }
 
-fn passing(e: &io::Error) -> bool {
+fn is_transient(e: &io::Error) -> bool {
     matches!(
         e.kind(),
         io::ErrorKind::ConnectionAborted
@@ -133,10 +133,10 @@ mod tests {
         let ours = tcp::listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let foreign = TcpListener::bind("127.0.0.1:0").await.unwrap();
         for listener in [ours, foreign] {
-            let mut acceptor = Acceptor::new(listener);
+            let mut acceptor = TcpAcceptor::new(listener);
             let at = acceptor.local_addr().unwrap();
             let (near, far) = tokio::join!(tcp::connect(at), acceptor.next());
-            let Turn::Connection(far, _) = far else {
+            let AcceptOutcome::Connection(far, _) = far else {
                 panic!("{far:?}");
             };
             for stream in [near.unwrap(), far] {
@@ -157,14 +157,14 @@ mod tests {
     async fn a_connection_knows_where_it_came_to() {
         for at in ["127.0.0.1:0", "0.0.0.0:0"] {
             let listener = tcp::listen(at.parse().unwrap()).unwrap();
-            let mut acceptor = Acceptor::new(listener);
+            let mut acceptor = TcpAcceptor::new(listener);
             let mut at = acceptor.local_addr().unwrap();
             at.set_ip([127, 0, 0, 1].into());
             let (_near, far) = tokio::join!(tcp::connect(at), acceptor.next());
-            let Turn::Connection(far, _) = far else {
+            let AcceptOutcome::Connection(far, _) = far else {
                 panic!("{far:?}");
             };
-            assert_eq!(acceptor.address_of(&far).unwrap(), at);
+            assert_eq!(acceptor.local_addr_of(&far).unwrap(), at);
             assert_eq!(far.local_addr().unwrap(), at);
         }
     }
@@ -180,7 +180,7 @@ mod tests {
             SockRef::from(&far).keepalive().unwrap(),
             "as it was accepted"
         );
-        assert!(Acceptor::new(listener).tuned);
+        assert!(TcpAcceptor::new(listener).inherits_options);
     }
 
     /// Returns true if a client's connection has been closed without being served.
@@ -227,16 +227,16 @@ mod tests {
         runtime.block_on(async {
             let listener = tcp::listen("127.0.0.1:0".parse().unwrap()).unwrap();
             let at = listener.local_addr().unwrap();
-            let mut acceptor = Acceptor::new(listener);
+            let mut acceptor = TcpAcceptor::new(listener);
             let clients: Vec<_> = (0..4)
                 .map(|_| std::net::TcpStream::connect(at).unwrap())
                 .collect();
-            let fill = || -> Vec<File> { std::iter::from_fn(reserve).collect() };
+            let fill = || -> Vec<File> { std::iter::from_fn(open_spare_descriptor).collect() };
             let all = fill();
             // The spare descriptor works repeatedly.
             for client in &clients {
                 let turn = acceptor.next().await;
-                assert!(matches!(turn, Turn::Exhausted(_)), "{turn:?}");
+                assert!(matches!(turn, AcceptOutcome::Exhausted(_)), "{turn:?}");
                 assert!(is_told(client));
             }
             // Another thread may have taken it; the next connection for which a descriptor is available
@@ -247,10 +247,13 @@ mod tests {
                 .map(|_| std::net::TcpStream::connect(at).unwrap())
                 .collect();
             let served = acceptor.next().await;
-            assert!(matches!(served, Turn::Connection(..)), "{served:?}");
+            assert!(
+                matches!(served, AcceptOutcome::Connection(..)),
+                "{served:?}"
+            );
             let _all = fill();
             let turn = acceptor.next().await;
-            assert!(matches!(turn, Turn::Exhausted(_)), "{turn:?}");
+            assert!(matches!(turn, AcceptOutcome::Exhausted(_)), "{turn:?}");
             assert!(is_told(&clients[1]));
         });
     }

@@ -9,15 +9,15 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use adit_wire::unmap;
+use adit_wire::unmap_ipv4;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::names::{Asker, Resolver, no_address};
+use crate::names::{LookupOrigin, Resolver, no_address};
 use crate::tcp::{self, FastOpen};
 
 /// Head start of each address over the next one.
-const STAGGER: Duration = Duration::from_millis(250);
+const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 /// Maximum number of addresses of one name that are tried.
 const MAX_CANDIDATES: usize = 16;
 
@@ -38,13 +38,15 @@ pub enum Family {
 }
 
 /// Resolves `name` to addresses, in the order in which they are to be tried. The query counts against
-/// [`Asker::current`].
+/// [`LookupOrigin::current`].
 ///
 /// # Errors
 /// The lookup fails, or there is no address of the requested family.
 pub async fn resolve(name: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
-    let found = Resolver::system().look_up(name, Asker::current()).await?;
-    let with_port = found.iter().map(|addr| match unmap(addr.ip()) {
+    let found = Resolver::system()
+        .look_up(name, LookupOrigin::current())
+        .await?;
+    let with_port = found.iter().map(|addr| match unmap_ipv4(addr.ip()) {
         ip if ip == addr.ip() => {
             let mut addr = *addr;
             addr.set_port(port);
@@ -52,7 +54,7 @@ pub async fn resolve(name: &str, port: u16, family: Family) -> io::Result<Vec<So
         }
         ip => SocketAddr::new(ip, port),
     });
-    let all = order(with_port.collect(), family);
+    let all = order_candidates(with_port.collect(), family);
     if all.is_empty() {
         Err(no_address("no address of the requested family"))
     } else {
@@ -62,7 +64,7 @@ pub async fn resolve(name: &str, port: u16, family: Family) -> io::Result<Vec<So
 
 /// Interleaves the families (RFC 8305 section 4) and drops excluded addresses. Returns at most 16.
 #[must_use]
-pub fn order(found: Vec<SocketAddr>, family: Family) -> Vec<SocketAddr> {
+pub fn order_candidates(found: Vec<SocketAddr>, family: Family) -> Vec<SocketAddr> {
     let v6_first = match family {
         Family::Any => found.first().is_some_and(SocketAddr::is_ipv6),
         Family::V6First | Family::V6Only => true,
@@ -95,23 +97,26 @@ pub fn order(found: Vec<SocketAddr>, family: Family) -> Vec<SocketAddr> {
 /// # Errors
 /// If all fail, the most informative error: refused, then timed out, then unreachable.
 /// [`TimedOut`](io::ErrorKind::TimedOut) after `deadline`.
-pub async fn race(candidates: &[SocketAddr], deadline: Duration) -> io::Result<TcpStream> {
-    timeout(deadline, race_by(candidates, FastOpen::Off))
+pub async fn connect_first(candidates: &[SocketAddr], deadline: Duration) -> io::Result<TcpStream> {
+    timeout(deadline, connect_first_with(candidates, FastOpen::Off))
         .await
-        .unwrap_or_else(|_| Err(no_answer()))
+        .unwrap_or_else(|_| Err(connect_timeout_error()))
 }
 
-/// Like [`race`] without a deadline; each attempt uses TCP Fast Open if it is on.
-pub async fn race_by(candidates: &[SocketAddr], fast_open: FastOpen) -> io::Result<TcpStream> {
+/// Like [`connect_first`] without a deadline; each attempt uses TCP Fast Open if it is on.
+pub async fn connect_first_with(
+    candidates: &[SocketAddr],
+    fast_open: FastOpen,
+) -> io::Result<TcpStream> {
     match candidates {
-        [only] => tcp::connect_by(*only, fast_open).await,
-        many => race_many(many, fast_open).await,
+        [only] => tcp::connect_with_fast_open(*only, fast_open).await,
+        many => connect_concurrently(many, fast_open).await,
     }
 }
 
 /// Returns the error for a connection attempt whose deadline has passed.
 #[must_use]
-pub fn no_answer() -> io::Error {
+pub fn connect_timeout_error() -> io::Error {
     io::Error::new(
         io::ErrorKind::TimedOut,
         "no answer to the connection attempt",
@@ -120,7 +125,10 @@ pub fn no_answer() -> io::Error {
 
 type Attempt = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
 
-async fn race_many(candidates: &[SocketAddr], fast_open: FastOpen) -> io::Result<TcpStream> {
+async fn connect_concurrently(
+    candidates: &[SocketAddr],
+    fast_open: FastOpen,
+) -> io::Result<TcpStream> {
     let mut waiting = candidates.iter().copied();
     let mut running: Vec<Attempt> = Vec::new();
     let mut worst: Option<io::Error> = None;
@@ -134,7 +142,7 @@ async fn race_many(candidates: &[SocketAddr], fast_open: FastOpen) -> io::Result
                     Poll::Ready(Ok(stream)) => return Poll::Ready(Ok(stream)),
                     Poll::Ready(Err(e)) => {
                         worst = Some(match worst.take() {
-                            Some(old) if informed(&old) >= informed(&e) => old,
+                            Some(old) if error_rank(&old) >= error_rank(&e) => old,
                             _ => e,
                         });
                         drop(running.swap_remove(at));
@@ -146,8 +154,8 @@ async fn race_many(candidates: &[SocketAddr], fast_open: FastOpen) -> io::Result
             }
             match waiting.next() {
                 Some(addr) => {
-                    running.push(Box::pin(tcp::connect_by(addr, fast_open)));
-                    head_start.as_mut().reset(Instant::now() + STAGGER);
+                    running.push(Box::pin(tcp::connect_with_fast_open(addr, fast_open)));
+                    head_start.as_mut().reset(Instant::now() + ATTEMPT_DELAY);
                 }
                 None if running.is_empty() => {
                     return Poll::Ready(Err(worst
@@ -161,7 +169,7 @@ async fn race_many(candidates: &[SocketAddr], fast_open: FastOpen) -> io::Result
     .await
 }
 
-fn informed(e: &io::Error) -> u8 {
+fn error_rank(e: &io::Error) -> u8 {
     match e.kind() {
         io::ErrorKind::ConnectionRefused => 4,
         io::ErrorKind::TimedOut => 3,
@@ -183,18 +191,21 @@ mod tests {
     fn families_are_interleaved() {
         let found = addrs("[::1]:1 [::2]:1 [::2]:1 1.1.1.1:1 2.2.2.2:1");
         assert_eq!(
-            order(found.clone(), Family::Any),
+            order_candidates(found.clone(), Family::Any),
             addrs("[::1]:1 1.1.1.1:1 [::2]:1 2.2.2.2:1")
         );
         assert_eq!(
-            order(found.clone(), Family::V4First)[0],
+            order_candidates(found.clone(), Family::V4First)[0],
             addrs("1.1.1.1:1")[0]
         );
         assert_eq!(
-            order(found.clone(), Family::V4Only),
+            order_candidates(found.clone(), Family::V4Only),
             addrs("1.1.1.1:1 2.2.2.2:1")
         );
-        assert_eq!(order(found, Family::V6Only), addrs("[::1]:1 [::2]:1"));
+        assert_eq!(
+            order_candidates(found, Family::V6Only),
+            addrs("[::1]:1 [::2]:1")
+        );
     }
 
     #[tokio::test]
@@ -205,11 +216,11 @@ mod tests {
             .unwrap();
         let live = tcp::listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let live_addr = live.local_addr().unwrap();
-        let stream = race(&[dead, live_addr], Duration::from_secs(5))
+        let stream = connect_first(&[dead, live_addr], Duration::from_secs(5))
             .await
             .unwrap();
         assert_eq!(stream.peer_addr().unwrap(), live_addr);
-        let e = race(&[dead, dead], Duration::from_secs(5))
+        let e = connect_first(&[dead, dead], Duration::from_secs(5))
             .await
             .unwrap_err();
         assert_eq!(e.kind(), io::ErrorKind::ConnectionRefused);

@@ -7,11 +7,11 @@
 /// connections most of its memory stayed permanently.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "no safe wrapper has this function")]
-pub fn give_back() {
+pub fn release_free_pages() {
     // SAFETY: it takes no pointer, and locks each arena while it looks at it.
     unsafe { libc::malloc_trim(0) };
 }
 
 /// Does nothing: other allocators return memory themselves or have no such function.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub const fn give_back() {}
+pub const fn release_free_pages() {}

@@ -35,7 +35,7 @@ pub fn set_interface(name: &str) -> io::Result<()> {
 
 /// Binds a socket for traffic to `to` to the interface, unless `to` is a loopback address.
 #[cfg(target_os = "linux")]
-pub(crate) fn apply(socket: &impl AsFd, to: Option<IpAddr>) -> io::Result<()> {
+pub(crate) fn bind_to_interface(socket: &impl AsFd, to: Option<IpAddr>) -> io::Result<()> {
     use nix::sys::socket::{setsockopt, sockopt::BindToDevice};
     match INTERFACE.get() {
         Some(name) if !to.is_some_and(|ip| ip.is_loopback()) => {

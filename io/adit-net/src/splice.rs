@@ -4,9 +4,9 @@
 //! never reused for another connection. On systems other than Linux there are no pipes, and callers copy.
 
 #[cfg(target_os = "linux")]
-pub use linux::{Pipe, lease};
+pub use linux::{Pipe, lease_pipe};
 #[cfg(not(target_os = "linux"))]
-pub use nowhere::{Pipe, lease};
+pub use unsupported::{Pipe, lease_pipe};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -20,15 +20,15 @@ mod linux {
     };
 
     /// Maximum number of leased pipes; each has two descriptors.
-    const LEASED: usize = 256;
+    const MAX_LEASED: usize = 256;
     /// Maximum number of pipes grown to [`LARGE`]: an unprivileged user has 64 MiB of pipe pages in total,
     /// and beyond that even new pipes shrink to two pages.
-    const GROWN: usize = 32;
+    const MAX_GROWN: usize = 32;
     const LARGE: usize = 1 << 20;
     /// A pipe smaller than this, in bytes, moves so little per call that copying is cheaper.
-    const SMALLEST: usize = 64 << 10;
+    const MIN_CAPACITY: usize = 64 << 10;
 
-    static OUT: AtomicUsize = AtomicUsize::new(0);
+    static LEASED_NOW: AtomicUsize = AtomicUsize::new(0);
     static GROWN_NOW: AtomicUsize = AtomicUsize::new(0);
     static FREE: Mutex<Vec<Pipe>> = Mutex::new(Vec::new());
 
@@ -42,23 +42,23 @@ mod linux {
 
     /// Leases an empty pipe; returns `None` if too many are leased, or the system grants only small ones.
     #[must_use]
-    pub fn lease() -> Option<Pipe> {
+    pub fn lease_pipe() -> Option<Pipe> {
         if crate::udp::portable_io() {
             return None;
         }
-        if OUT.fetch_add(1, Ordering::Relaxed) >= LEASED {
-            OUT.fetch_sub(1, Ordering::Relaxed);
+        if LEASED_NOW.fetch_add(1, Ordering::Relaxed) >= MAX_LEASED {
+            LEASED_NOW.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
-        let kept = free().pop();
+        let kept = lock_pool().pop();
         let pipe = kept.or_else(Pipe::open);
         if pipe.is_none() {
-            OUT.fetch_sub(1, Ordering::Relaxed);
+            LEASED_NOW.fetch_sub(1, Ordering::Relaxed);
         }
         pipe
     }
 
-    fn free() -> MutexGuard<'static, Vec<Pipe>> {
+    fn lock_pool() -> MutexGuard<'static, Vec<Pipe>> {
         FREE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -66,7 +66,7 @@ mod linux {
         fn open() -> Option<Self> {
             let (read, write) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC).ok()?;
             let mut capacity = fcntl_getpipe_size(&write).ok()?;
-            if GROWN_NOW.fetch_add(1, Ordering::Relaxed) < GROWN
+            if GROWN_NOW.fetch_add(1, Ordering::Relaxed) < MAX_GROWN
                 && let Ok(grown) = fcntl_setpipe_size(&write, LARGE)
             {
                 capacity = grown;
@@ -78,7 +78,7 @@ mod linux {
                 capacity,
                 held: 0,
             };
-            if capacity < SMALLEST {
+            if capacity < MIN_CAPACITY {
                 // Dropping it would return it to the pool.
                 pipe.close();
                 return None;
@@ -87,10 +87,10 @@ mod linux {
         }
 
         fn close(mut self) {
-            self.forget();
+            self.discard_ends();
         }
 
-        fn forget(&mut self) {
+        fn discard_ends(&mut self) {
             if self.ends.take().is_some() && self.capacity >= LARGE {
                 GROWN_NOW.fetch_sub(1, Ordering::Relaxed);
             }
@@ -98,20 +98,20 @@ mod linux {
 
         /// Returns the number of bytes in the pipe.
         #[must_use]
-        pub const fn held(&self) -> usize {
+        pub const fn buffered(&self) -> usize {
             self.held
         }
 
         /// Returns the capacity of the pipe in pages. Each page in use has at least one byte, so if fewer
         /// bytes than this were moved into an empty pipe, the socket had no more.
         #[must_use]
-        pub fn slots(&self) -> usize {
+        pub fn page_capacity(&self) -> usize {
             self.capacity / rustix::param::page_size()
         }
 
         /// Moves available bytes from the socket into the pipe, which must be empty. Returns the number of
         /// bytes; 0 is the end of the stream.
-        pub fn fill(&mut self, from: &impl AsFd) -> io::Result<usize> {
+        pub fn fill_from(&mut self, from: &impl AsFd) -> io::Result<usize> {
             let Some((_, write)) = &self.ends else {
                 return Err(io::ErrorKind::BrokenPipe.into());
             };
@@ -121,12 +121,15 @@ mod linux {
             Ok(n)
         }
 
-        /// Like [`fill`](Self::fill), for a socket whose next byte may be urgent data, which splicing never
+        /// Like [`fill_from`](Self::fill_from), for a socket whose next byte may be urgent data, which splicing never
         /// passes: the error is then [`InvalidInput`](io::ErrorKind::InvalidInput), and the available data
         /// has to be copied.
         pub fn fill_or_copy(&mut self, from: &impl AsFd) -> io::Result<usize> {
-            match self.fill(from) {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock && crate::urgent::is_next(from) => {
+            match self.fill_from(from) {
+                Err(e)
+                    if e.kind() == io::ErrorKind::WouldBlock
+                        && crate::urgent::is_urgent_next(from) =>
+                {
                     Err(io::ErrorKind::InvalidInput.into())
                 }
                 done => done,
@@ -134,7 +137,7 @@ mod linux {
         }
 
         /// Moves bytes from the pipe into the socket and returns their number.
-        pub fn drain(&mut self, to: &impl AsFd) -> io::Result<usize> {
+        pub fn drain_to(&mut self, to: &impl AsFd) -> io::Result<usize> {
             let Some((read, _)) = &self.ends else {
                 return Err(io::ErrorKind::BrokenPipe.into());
             };
@@ -148,19 +151,19 @@ mod linux {
     impl Drop for Pipe {
         fn drop(&mut self) {
             let Some(ends) = self.ends.take() else { return };
-            OUT.fetch_sub(1, Ordering::Relaxed);
+            LEASED_NOW.fetch_sub(1, Ordering::Relaxed);
             let mut back = Self {
                 ends: Some(ends),
                 capacity: self.capacity,
                 held: 0,
             };
-            let mut free = free();
+            let mut free = lock_pool();
             // Small pipes are not worth two descriptors each while nothing flows.
-            if self.held == 0 && back.capacity >= LARGE && free.len() < GROWN {
+            if self.held == 0 && back.capacity >= LARGE && free.len() < MAX_GROWN {
                 free.push(back);
             } else {
                 drop(free);
-                back.forget();
+                back.discard_ends();
             }
         }
     }
@@ -179,27 +182,27 @@ mod linux {
             );
             let (a, (b, _)) = (a.unwrap(), b.unwrap());
             if crate::udp::portable_io() {
-                return assert!(lease().is_none());
+                return assert!(lease_pipe().is_none());
             }
-            let mut pipe = lease().unwrap();
+            let mut pipe = lease_pipe().unwrap();
             a.writable().await.unwrap();
             a.try_write(b"left behind").unwrap();
             b.readable().await.unwrap();
-            assert_eq!(pipe.fill(&b).unwrap(), 11);
-            assert_eq!(pipe.drain(&b).unwrap(), 11);
-            assert_eq!(pipe.held(), 0);
+            assert_eq!(pipe.fill_from(&b).unwrap(), 11);
+            assert_eq!(pipe.drain_to(&b).unwrap(), 11);
+            assert_eq!(pipe.buffered(), 0);
             let mut back = [0; 11];
             a.readable().await.unwrap();
             a.try_read(&mut back).unwrap();
             assert_eq!(&back, b"left behind");
             a.try_write(b"stuck").unwrap();
             b.readable().await.unwrap();
-            assert_eq!(pipe.fill(&b).unwrap(), 5);
+            assert_eq!(pipe.fill_from(&b).unwrap(), 5);
             drop(pipe);
-            for _ in 0..GROWN + 1 {
-                let mut next = lease().unwrap();
+            for _ in 0..MAX_GROWN + 1 {
+                let mut next = lease_pipe().unwrap();
                 next.held = 64;
-                let e = next.drain(&b).unwrap_err();
+                let e = next.drain_to(&b).unwrap_err();
                 assert_eq!(
                     e.kind(),
                     io::ErrorKind::WouldBlock,
@@ -207,14 +210,16 @@ mod linux {
                 );
                 next.held = 0;
             }
-            let many: Vec<_> = std::iter::from_fn(lease).take(LEASED + 1).collect();
-            assert!(many.len() <= LEASED, "loans are bounded");
+            let many: Vec<_> = std::iter::from_fn(lease_pipe)
+                .take(MAX_LEASED + 1)
+                .collect();
+            assert!(many.len() <= MAX_LEASED, "loans are bounded");
         }
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-mod nowhere {
+mod unsupported {
     use std::io;
 
     /// An uninhabited type: this system has no such pipes.
@@ -223,25 +228,25 @@ mod nowhere {
 
     /// Returns `None`: callers copy.
     #[must_use]
-    pub fn lease() -> Option<Pipe> {
+    pub fn lease_pipe() -> Option<Pipe> {
         None
     }
 
     impl Pipe {
         /// Never called.
         #[must_use]
-        pub const fn held(&self) -> usize {
+        pub const fn buffered(&self) -> usize {
             match *self {}
         }
 
         /// Never called.
         #[must_use]
-        pub const fn slots(&self) -> usize {
+        pub const fn page_capacity(&self) -> usize {
             match *self {}
         }
 
         /// Never called.
-        pub fn fill<S>(&mut self, _: &S) -> io::Result<usize> {
+        pub fn fill_from<S>(&mut self, _: &S) -> io::Result<usize> {
             match *self {}
         }
 
@@ -251,7 +256,7 @@ mod nowhere {
         }
 
         /// Never called.
-        pub fn drain<S>(&mut self, _: &S) -> io::Result<usize> {
+        pub fn drain_to<S>(&mut self, _: &S) -> io::Result<usize> {
             match *self {}
         }
     }

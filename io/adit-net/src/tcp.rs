@@ -15,11 +15,11 @@ const BACKLOG: i32 = 1024;
 const FAST_OPEN_QUEUE: u32 = 256;
 
 /// True if connections inherit the options of their listening socket.
-const HANDED_DOWN: bool = cfg!(target_os = "linux");
+const OPTIONS_ARE_INHERITED: bool = cfg!(target_os = "linux");
 
 /// Opens a listening socket. An IPv6 wildcard also accepts IPv4.
 pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
-    listen_by(addr, FastOpen::Off)
+    listen_with_fast_open(addr, FastOpen::Off)
 }
 
 /// Use of TCP Fast Open (RFC 7413): the first bytes travel with the SYN of a connection. Only for protocols
@@ -36,12 +36,17 @@ pub enum FastOpen {
 
 /// Like [`listen`], with TCP Fast Open if it is on. The system decides whether to grant it
 /// (`net.ipv4.tcp_fastopen` on Linux); otherwise connections start as usual.
-pub fn listen_by(addr: SocketAddr, fast_open: FastOpen) -> io::Result<TcpListener> {
-    listen_with(addr, |_socket| {
+pub fn listen_with_fast_open(addr: SocketAddr, fast_open: FastOpen) -> io::Result<TcpListener> {
+    listen_prepared(addr, |_socket| {
         #[cfg(target_os = "linux")]
         if fast_open == FastOpen::On {
             let queue = FAST_OPEN_QUEUE;
-            let _ = crate::option::set(_socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, queue);
+            let _ = crate::socket_option::set_int_option(
+                _socket,
+                libc::IPPROTO_TCP,
+                libc::TCP_FASTOPEN,
+                queue,
+            );
         }
         #[cfg(not(target_os = "linux"))]
         let _ = fast_open;
@@ -50,7 +55,7 @@ pub fn listen_by(addr: SocketAddr, fast_open: FastOpen) -> io::Result<TcpListene
 }
 
 /// Like [`listen`], with one more option set before the socket is bound.
-pub(crate) fn listen_with(
+pub(crate) fn listen_prepared(
     addr: SocketAddr,
     prepare: impl FnOnce(&Socket) -> io::Result<()>,
 ) -> io::Result<TcpListener> {
@@ -60,7 +65,7 @@ pub(crate) fn listen_with(
     }
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
-    if HANDED_DOWN {
+    if OPTIONS_ARE_INHERITED {
         set_options(&socket);
     }
     prepare(&socket)?;
@@ -70,20 +75,23 @@ pub(crate) fn listen_with(
     TcpListener::from_std(socket.into())
 }
 
-/// Connects and sets the options of [`tune`].
+/// Connects and sets the options of [`set_stream_options`].
 pub async fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
-    connect_by(addr, FastOpen::Off).await
+    connect_with_fast_open(addr, FastOpen::Off).await
 }
 
 /// Like [`connect`], with Fast Open if it is on and the system has connected there before.
-pub async fn connect_by(addr: SocketAddr, fast_open: FastOpen) -> io::Result<TcpStream> {
+pub async fn connect_with_fast_open(
+    addr: SocketAddr,
+    fast_open: FastOpen,
+) -> io::Result<TcpStream> {
     let socket = if addr.is_ipv4() {
         TcpSocket::new_v4()?
     } else {
         TcpSocket::new_v6()?
     };
     #[cfg(target_os = "linux")]
-    crate::outbound::apply(&socket, Some(addr.ip()))?;
+    crate::outbound::bind_to_interface(&socket, Some(addr.ip()))?;
     #[cfg(target_os = "linux")]
     if fast_open == FastOpen::On {
         // If it is not available, the connection starts as usual.
@@ -106,14 +114,14 @@ pub async fn connect_by(addr: SocketAddr, fast_open: FastOpen) -> io::Result<Tcp
 ///
 /// This is best effort: a socket whose peer is already gone refuses options, and the next read reports the
 /// error.
-pub fn tune(stream: &TcpStream) {
+pub fn set_stream_options(stream: &TcpStream) {
     set_options(&SockRef::from(stream));
 }
 
-/// Returns true if the connections of a listening socket need no [`tune`].
-pub(crate) fn tunes_all(listener: &TcpListener) -> bool {
+/// Returns true if the connections of a listening socket need no [`set_stream_options`].
+pub(crate) fn has_inheritable_options(listener: &TcpListener) -> bool {
     // A socket that was not opened here has none of the options.
-    HANDED_DOWN && matches!(SockRef::from(listener).tcp_nodelay(), Ok(true))
+    OPTIONS_ARE_INHERITED && matches!(SockRef::from(listener).tcp_nodelay(), Ok(true))
 }
 
 fn set_options(socket: &Socket) {
@@ -152,7 +160,7 @@ pub fn read_vectored(stream: &TcpStream, out: &mut [IoSliceMut<'_>]) -> io::Resu
 /// Returns the maximum segment size that the connection sends, in bytes.
 #[cfg(unix)]
 #[must_use]
-pub fn max_segment(stream: &TcpStream) -> Option<u16> {
+pub fn max_segment_size(stream: &TcpStream) -> Option<u16> {
     let mss = SockRef::from(stream).tcp_mss().ok()?;
     u16::try_from(mss).ok()
 }
@@ -160,7 +168,7 @@ pub fn max_segment(stream: &TcpStream) -> Option<u16> {
 /// Returns `None`: not supported on this system.
 #[cfg(not(unix))]
 #[must_use]
-pub fn max_segment(_: &TcpStream) -> Option<u16> {
+pub fn max_segment_size(_: &TcpStream) -> Option<u16> {
     None
 }
 

@@ -1,21 +1,21 @@
 //! Transparent proxying: connections and datagrams addressed to other hosts (Linux).
 //!
 //! The firewall diverts them in one of two ways. `REDIRECT` rewrites the destination, and the kernel
-//! remembers the original one ([`listen_redirected`], [`original_dst`]). `TPROXY` leaves packets unchanged
+//! remembers the original one ([`listen_redirected`], [`original_destination`]). `TPROXY` leaves packets unchanged
 //! and passes them to a socket that may receive what is not addressed to it (`IP_TRANSPARENT`, ip(7)): the
 //! local address of an accepted connection is its destination ([`listen`]), that of a datagram arrives in a
-//! control message ([`Taken`]). Answers to datagrams leave from the address that the client has written to
-//! ([`voice`]).
+//! control message ([`TproxyUdp`]). Answers to datagrams leave from the address that the client has written to
+//! ([`bind_foreign`]).
 //!
 //! On other systems every function returns an error that says so.
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::is_transparent;
 #[cfg(target_os = "linux")]
-pub use linux::{Taken, listen, listen_redirected, original_dst, voice};
+pub use linux::{TproxyUdp, bind_foreign, listen, listen_redirected, original_destination};
 
 #[cfg(not(target_os = "linux"))]
-pub use absent::{Taken, listen, listen_redirected, original_dst, voice};
+pub use unsupported::{TproxyUdp, bind_foreign, listen, listen_redirected, original_destination};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -33,10 +33,10 @@ mod linux {
     use tokio::io::Interest;
     use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
-    use crate::udp::about_an_earlier_datagram;
-    use crate::{Buffers, PacketBuf, Udp, tcp, udp};
+    use crate::udp::is_icmp_error;
+    use crate::{BatchUdpSocket, BufferSizes, PacketBuf, tcp, udp};
 
-    /// Maximum number of datagrams per [`Taken::try_recv`].
+    /// Maximum number of datagrams per [`TproxyUdp::try_recv`].
     const BATCH: usize = 16;
 
     /// Opens a listening socket that accepts connections to any address. An IPv6 wildcard also accepts
@@ -45,7 +45,7 @@ mod linux {
     /// # Errors
     /// [`PermissionDenied`](io::ErrorKind::PermissionDenied) without `CAP_NET_ADMIN`.
     pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
-        tcp::listen_with(addr, |socket| set_transparent(socket, addr))
+        tcp::listen_prepared(addr, |socket| set_transparent(socket, addr))
     }
 
     /// Opens a listening socket for connections that `REDIRECT` diverts; it needs no special option. An
@@ -60,9 +60,9 @@ mod linux {
     ///
     /// # Errors
     /// [`NotFound`](io::ErrorKind::NotFound) where the kernel does not track the connection.
-    pub fn original_dst(stream: &TcpStream) -> io::Result<SocketAddr> {
+    pub fn original_destination(stream: &TcpStream) -> io::Result<SocketAddr> {
         let socket = SockRef::from(stream);
-        let dst = match unmapped(stream.local_addr()?) {
+        let dst = match unmap_socket_addr(stream.local_addr()?) {
             SocketAddr::V4(_) => socket.original_dst_v4(),
             SocketAddr::V6(_) => socket.original_dst_v6(),
         }?;
@@ -72,20 +72,20 @@ mod linux {
 
     /// A UDP socket that receives datagrams addressed to other hosts.
     #[derive(Debug)]
-    pub struct Taken {
+    pub struct TproxyUdp {
         socket: UdpSocket,
         /// Buffer for the control message with the destination, one message at a time.
         control: Mutex<Vec<u8>>,
     }
 
-    impl Taken {
+    impl TproxyUdp {
         /// Binds a socket. An IPv6 wildcard also receives IPv4. The port may be shared with sockets of
-        /// [`voice`], since a client may write to a port that happens to be this one.
+        /// [`bind_foreign`], since a client may write to a port that happens to be this one.
         ///
         /// # Errors
         /// See [`listen`].
         pub fn bind(addr: SocketAddr) -> io::Result<Self> {
-            let socket = udp::open(addr)?;
+            let socket = udp::open_unbound(addr)?;
             set_transparent(&socket, addr)?;
             socket.set_reuse_address(true)?;
             if addr.is_ipv6() {
@@ -108,8 +108,8 @@ mod linux {
 
         /// Returns the sizes of the socket's buffers.
         #[must_use]
-        pub fn buffers(&self) -> Buffers {
-            Buffers::of(SockRef::from(&self.socket))
+        pub fn buffers(&self) -> BufferSizes {
+            BufferSizes::of_socket(SockRef::from(&self.socket))
         }
 
         /// Waits until there may be something to receive.
@@ -127,7 +127,11 @@ mod linux {
             let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
             for taken in 0..BATCH {
                 let received = self.socket.try_io(Interest::READABLE, || {
-                    receive(self.socket.as_raw_fd(), packet.space(), &mut control)
+                    receive(
+                        self.socket.as_raw_fd(),
+                        packet.receive_space(),
+                        &mut control,
+                    )
                 });
                 match received {
                     Ok(Some((len, from, to))) => {
@@ -135,7 +139,7 @@ mod linux {
                         each(packet, from, to);
                     }
                     Ok(None) => {}
-                    Err(e) if about_an_earlier_datagram(&e) => {}
+                    Err(e) if is_icmp_error(&e) => {}
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock && taken > 0 => break,
                     Err(e) => return Err(e),
                 }
@@ -169,21 +173,25 @@ mod linux {
             }
             _ => None,
         });
-        Ok(Some((message.bytes, unmapped(from), to.map(unmapped))))
+        Ok(Some((
+            message.bytes,
+            unmap_socket_addr(from),
+            to.map(unmap_socket_addr),
+        )))
     }
 
     /// Binds a socket that sends from `source`, which may be any address.
     ///
     /// # Errors
     /// See [`listen`].
-    pub fn voice(source: SocketAddr) -> io::Result<Udp> {
-        let socket = udp::open(source)?;
+    pub fn bind_foreign(source: SocketAddr) -> io::Result<BatchUdpSocket> {
+        let socket = udp::open_unbound(source)?;
         set_transparent(&socket, source)?;
         // Other sockets may send from the same address.
         socket.set_reuse_address(true)?;
         // The socket only sends; the kernel keeps a minimum anyway.
         let _ = socket.set_recv_buffer_size(0);
-        Udp::bound(socket, source)
+        BatchUdpSocket::bind_prepared(socket, source)
     }
 
     /// Returns true if a listening socket accepts connections to any address.
@@ -219,8 +227,8 @@ mod linux {
     }
 
     /// Returns an IPv4-mapped address as IPv4; the scope of others is kept.
-    fn unmapped(addr: SocketAddr) -> SocketAddr {
-        match adit_wire::unmap(addr.ip()) {
+    fn unmap_socket_addr(addr: SocketAddr) -> SocketAddr {
+        match adit_wire::unmap_ipv4(addr.ip()) {
             ip if ip == addr.ip() => addr,
             ip => SocketAddr::new(ip, addr.port()),
         }
@@ -228,16 +236,16 @@ mod linux {
 }
 
 #[cfg(not(target_os = "linux"))]
-mod absent {
+mod unsupported {
     use std::convert::Infallible;
     use std::io;
     use std::net::SocketAddr;
 
     use tokio::net::{TcpListener, TcpStream};
 
-    use crate::{Buffers, PacketBuf, Udp};
+    use crate::{BatchUdpSocket, BufferSizes, PacketBuf};
 
-    fn absent<T>() -> io::Result<T> {
+    fn unsupported_error<T>() -> io::Result<T> {
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "transparent listeners are only supported on Linux",
@@ -249,7 +257,7 @@ mod absent {
     /// # Errors
     /// Always [`Unsupported`](io::ErrorKind::Unsupported).
     pub fn listen(_: SocketAddr) -> io::Result<TcpListener> {
-        absent()
+        unsupported_error()
     }
 
     /// Not supported on this system.
@@ -257,36 +265,36 @@ mod absent {
     /// # Errors
     /// Always [`Unsupported`](io::ErrorKind::Unsupported).
     pub fn listen_redirected(_: SocketAddr) -> io::Result<TcpListener> {
-        absent()
+        unsupported_error()
     }
 
     /// Not supported on this system.
     ///
     /// # Errors
     /// Always [`Unsupported`](io::ErrorKind::Unsupported).
-    pub fn original_dst(_: &TcpStream) -> io::Result<SocketAddr> {
-        absent()
+    pub fn original_destination(_: &TcpStream) -> io::Result<SocketAddr> {
+        unsupported_error()
     }
 
     /// Not supported on this system.
     ///
     /// # Errors
     /// Always [`Unsupported`](io::ErrorKind::Unsupported).
-    pub fn voice(_: SocketAddr) -> io::Result<Udp> {
-        absent()
+    pub fn bind_foreign(_: SocketAddr) -> io::Result<BatchUdpSocket> {
+        unsupported_error()
     }
 
     /// An uninhabited type: not supported on this system.
     #[derive(Debug)]
-    pub struct Taken(Infallible);
+    pub struct TproxyUdp(Infallible);
 
-    impl Taken {
+    impl TproxyUdp {
         /// Not supported on this system.
         ///
         /// # Errors
         /// Always [`Unsupported`](io::ErrorKind::Unsupported).
         pub fn bind(_: SocketAddr) -> io::Result<Self> {
-            absent()
+            unsupported_error()
         }
 
         /// Never called.
@@ -296,7 +304,7 @@ mod absent {
 
         /// Never called.
         #[must_use]
-        pub fn buffers(&self) -> Buffers {
+        pub fn buffers(&self) -> BufferSizes {
             match self.0 {}
         }
 

@@ -6,25 +6,25 @@
 //! them; `ADIT_IO=portable` forces the fallback.
 
 #[cfg(unix)]
-mod beat;
-mod heard;
+mod poll_policy;
 #[cfg(unix)]
-mod pace;
+mod poll_timer;
 mod receive;
 mod send;
+mod watched_socket;
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock};
 use std::{fmt, io};
 
-use adit_wire::unmap;
+use adit_wire::unmap_ipv4;
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use heard::Heard;
-pub use receive::Received;
-use send::Run;
+pub use receive::ReceivedRun;
+use send::PendingRun;
+use watched_socket::WatchedSocket;
 
 /// Requested size of socket buffers, in bytes; the system may grant less.
 const BUFFER: usize = 4 << 20;
@@ -33,13 +33,13 @@ const BUFFER: usize = 4 << 20;
 ///
 /// Addresses in arguments and results are unmapped: a dual-stack socket never shows `::ffff:a.b.c.d`.
 #[derive(Debug)]
-pub struct Udp {
-    socket: Heard,
+pub struct BatchUdpSocket {
+    socket: WatchedSocket,
     state: UdpSocketState,
     v6: bool,
     /// True if the last call received long runs.
-    long: AtomicBool,
-    run: Mutex<Run>,
+    has_long_runs: AtomicBool,
+    pending: Mutex<PendingRun>,
 }
 
 /// Returns true if batches by the kernel are disabled.
@@ -49,10 +49,10 @@ pub fn portable_io() -> bool {
     *PORTABLE.get_or_init(|| std::env::var_os("ADIT_IO").is_some_and(|v| v == "portable"))
 }
 
-impl Udp {
+impl BatchUdpSocket {
     /// Binds a socket. An IPv6 wildcard also receives IPv4.
     pub fn bind(addr: SocketAddr) -> io::Result<Self> {
-        Self::bound(open(addr)?, addr)
+        Self::bind_prepared(open_unbound(addr)?, addr)
     }
 
     /// Creates a socket from one that is bound. It becomes non-blocking, receives in batches (on Linux
@@ -68,7 +68,7 @@ impl Udp {
         }
         let addr = socket.local_addr()?;
         socket.set_nonblocking(true)?;
-        Self::over(socket.into(), addr)
+        Self::from_bound(socket.into(), addr)
     }
 
     /// Binds `count` sockets to one port. The system spreads the peers among them: each peer always reaches
@@ -83,41 +83,41 @@ impl Udp {
         let addr = SocketAddr::new(addr.ip(), alone.socket.local_addr()?.port());
         drop(alone);
         let sharing = || {
-            let socket = open(addr)?;
+            let socket = open_unbound(addr)?;
             #[cfg(target_os = "linux")]
             socket.set_reuse_port(true)?;
-            Self::bound(socket, addr)
+            Self::bind_prepared(socket, addr)
         };
         (0..count).map(|_| sharing()).collect()
     }
 
-    /// Binds a socket that was created by [`open`].
-    pub(crate) fn bound(socket: Socket, addr: SocketAddr) -> io::Result<Self> {
+    /// Binds a socket that was created by [`open_unbound`].
+    pub(crate) fn bind_prepared(socket: Socket, addr: SocketAddr) -> io::Result<Self> {
         socket.bind(&addr.into())?;
-        Self::over(socket, addr)
+        Self::from_bound(socket, addr)
     }
 
     /// Wraps a socket that is bound to an address of the family of `addr`.
-    fn over(socket: Socket, addr: SocketAddr) -> io::Result<Self> {
+    fn from_bound(socket: Socket, addr: SocketAddr) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         Ok(Self {
-            socket: Heard::new(socket)?,
+            socket: WatchedSocket::new(socket)?,
             state,
             v6: addr.is_ipv6(),
-            long: AtomicBool::new(false),
-            run: Mutex::default(),
+            has_long_runs: AtomicBool::new(false),
+            pending: Mutex::default(),
         })
     }
 
     /// Binds an ephemeral port for both families, or for IPv4 alone where there is no IPv6.
     ///
     /// Datagrams leave by the interface of [`outbound`](crate::outbound), if one is set.
-    pub fn ephemeral() -> io::Result<Self> {
+    pub fn bind_ephemeral() -> io::Result<Self> {
         let open = |addr: SocketAddr| {
-            let socket = open(addr)?;
+            let socket = open_unbound(addr)?;
             #[cfg(target_os = "linux")]
-            crate::outbound::apply(&socket, None)?;
-            Self::bound(socket, addr)
+            crate::outbound::bind_to_interface(&socket, None)?;
+            Self::bind_prepared(socket, addr)
         };
         open(SocketAddr::from(([0u16; 8], 0))).or_else(|_| open(SocketAddr::from(([0u8; 4], 0))))
     }
@@ -125,7 +125,7 @@ impl Udp {
     /// Returns the local address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let addr = self.socket.local_addr()?;
-        Ok(SocketAddr::new(unmap(addr.ip()), addr.port()))
+        Ok(SocketAddr::new(unmap_ipv4(addr.ip()), addr.port()))
     }
 
     /// Marks outgoing datagrams with a Differentiated Services code point (RFC 2474), 0 to 63.
@@ -138,7 +138,7 @@ impl Udp {
         }
         // The two bits below it belong to the network (ECN, RFC 3168).
         let class = u32::from(dscp) << 2;
-        let options = self.socket.options();
+        let options = self.socket.socket_ref();
         if self.v6 {
             options.set_tclass_v6(class)?;
             // For IPv4 through the same socket, which may support IPv6 alone.
@@ -150,24 +150,24 @@ impl Udp {
 
     /// Returns the sizes of the socket's buffers.
     #[must_use]
-    pub fn buffers(&self) -> Buffers {
-        Buffers::of(self.socket.options())
+    pub fn buffer_sizes(&self) -> BufferSizes {
+        BufferSizes::of_socket(self.socket.socket_ref())
     }
 }
 
 /// Sizes of a socket's buffers, in bytes as the system counts them: Linux includes its bookkeeping and
 /// reports twice the requested size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Buffers {
+pub struct BufferSizes {
     /// Buffer for datagrams that have arrived and have not been read.
     pub receive: usize,
     /// Buffer for datagrams that have been passed to the system and have not left.
     pub send: usize,
 }
 
-impl Buffers {
+impl BufferSizes {
     /// Returns the sizes of a socket's buffers.
-    pub(crate) fn of(socket: SockRef<'_>) -> Self {
+    pub(crate) fn of_socket(socket: SockRef<'_>) -> Self {
         Self {
             receive: socket.recv_buffer_size().unwrap_or(0),
             send: socket.send_buffer_size().unwrap_or(0),
@@ -177,17 +177,17 @@ impl Buffers {
     /// Returns true if the system granted less than was requested: its limits are lower
     /// (`net.core.rmem_max` and `net.core.wmem_max` on Linux).
     #[must_use]
-    pub fn limited(self) -> bool {
+    pub fn is_limited(self) -> bool {
         const FULL: usize = BUFFER * if cfg!(target_os = "linux") { 2 } else { 1 };
         self.receive.min(self.send) < FULL
     }
 }
 
-impl fmt::Display for Buffers {
+impl fmt::Display for BufferSizes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (receive, send) = (self.receive >> 10, self.send >> 10);
         write!(f, "{receive} KiB to receive, {send} KiB to send")?;
-        if self.limited() && cfg!(target_os = "linux") {
+        if self.is_limited() && cfg!(target_os = "linux") {
             f.write_str("; limited by the system (net.core.rmem_max, net.core.wmem_max)")?;
         }
         Ok(())
@@ -195,7 +195,7 @@ impl fmt::Display for Buffers {
 }
 
 /// Creates an unbound socket for `addr`. An IPv6 wildcard will also receive IPv4.
-pub(crate) fn open(addr: SocketAddr) -> io::Result<Socket> {
+pub(crate) fn open_unbound(addr: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
     if addr.is_ipv6() {
         socket.set_only_v6(!addr.ip().is_unspecified())?;
@@ -207,7 +207,7 @@ pub(crate) fn open(addr: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-pub(crate) fn about_an_earlier_datagram(e: &io::Error) -> bool {
+pub(crate) fn is_icmp_error(e: &io::Error) -> bool {
     matches!(
         e.kind(),
         io::ErrorKind::ConnectionRefused
@@ -226,10 +226,10 @@ mod tests {
     #[tokio::test]
     async fn a_shared_port_is_ours_alone() {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let ours = Udp::bind_shared(any, 3).unwrap();
+        let ours = BatchUdpSocket::bind_shared(any, 3).unwrap();
         let at = ours[0].local_addr().unwrap();
         assert!(ours.iter().all(|socket| socket.local_addr().unwrap() == at));
-        let taken = Udp::bind_shared(at, 3).unwrap_err();
+        let taken = BatchUdpSocket::bind_shared(at, 3).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
     }
 
@@ -240,23 +240,23 @@ mod tests {
             let text = std::fs::read_to_string(format!("/proc/sys/net/core/{of}")).unwrap();
             text.trim().parse().unwrap()
         };
-        let given = Udp::ephemeral().unwrap().buffers();
+        let given = BatchUdpSocket::bind_ephemeral().unwrap().buffer_sizes();
         let wanted = |of| 2 * BUFFER.min(limit(of));
         assert_eq!(given.receive, wanted("rmem_max"));
         assert_eq!(given.send, wanted("wmem_max"));
         let lowest = limit("rmem_max").min(limit("wmem_max"));
-        assert_eq!(given.limited(), lowest < BUFFER);
+        assert_eq!(given.is_limited(), lowest < BUFFER);
         let text = given.to_string();
         let kib = given.receive / 1024;
         assert!(text.starts_with(&format!("{kib} KiB to receive")), "{text}");
         assert_eq!(
             text.contains("net.core.rmem_max"),
-            given.limited(),
+            given.is_limited(),
             "{text}"
         );
     }
 
-    pub(super) async fn recv(socket: &Udp, want: usize) -> Vec<(Vec<u8>, SocketAddr)> {
+    pub(super) async fn recv(socket: &BatchUdpSocket, want: usize) -> Vec<(Vec<u8>, SocketAddr)> {
         let mut got = Vec::new();
         while got.len() < want {
             poll_fn(|cx| socket.poll_recv(cx, &mut |bytes, from| got.push((bytes.to_vec(), from))))
@@ -268,8 +268,8 @@ mod tests {
 
     #[tokio::test]
     async fn both_families_through_one_socket() {
-        let out = Udp::ephemeral().unwrap();
-        let here = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let out = BatchUdpSocket::bind_ephemeral().unwrap();
+        let here = BatchUdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         for payload in [&b""[..], b"x", &[7; 9000]] {
             out.try_send(payload, here.local_addr().unwrap()).unwrap();
             let (got, from) = recv(&here, 1).await.remove(0);
@@ -284,13 +284,13 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn datagrams_come_in_a_beat_too() {
-        let out = Udp::ephemeral().unwrap();
-        let here = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let out = BatchUdpSocket::bind_ephemeral().unwrap();
+        let here = BatchUdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let to = here.local_addr().unwrap();
         let in_beat = || format!("{:?}", here.socket).contains("InBeat");
         // Simulates polls that find many datagrams one by one, and then hardly any.
         for (looks, datagrams, beats) in [(512, 1, !portable_io()), (300, 0, false)] {
-            (0..looks).for_each(|_| here.socket.looked(datagrams));
+            (0..looks).for_each(|_| here.socket.record_poll(datagrams));
             assert_eq!(in_beat(), beats, "{datagrams} at a time");
             for turn in 0..5u8 {
                 out.try_send(&[turn; 9], to).unwrap();
@@ -306,12 +306,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_closed_port_does_not_break_the_socket() {
-        let gone = Udp::bind("127.0.0.1:0".parse().unwrap())
+        let gone = BatchUdpSocket::bind("127.0.0.1:0".parse().unwrap())
             .unwrap()
             .local_addr()
             .unwrap();
-        let out = Udp::ephemeral().unwrap();
-        let here = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let out = BatchUdpSocket::bind_ephemeral().unwrap();
+        let here = BatchUdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         for _ in 0..3 {
             out.try_send(b"lost", gone).unwrap();
         }

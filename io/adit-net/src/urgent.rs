@@ -5,19 +5,19 @@
 
 /// Returns true if the next byte is urgent data.
 #[cfg(target_os = "linux")]
-pub fn is_next(socket: &impl std::os::fd::AsFd) -> bool {
-    crate::option::is_at_mark(socket)
+pub fn is_urgent_next(socket: &impl std::os::fd::AsFd) -> bool {
+    crate::socket_option::is_at_mark(socket)
 }
 
 /// Returns true: it may be, so callers look at the socket once more.
 #[cfg(not(target_os = "linux"))]
-pub fn is_next<S>(_: &S) -> bool {
+pub fn is_urgent_next<S>(_: &S) -> bool {
     true
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::is_next;
+    use super::is_urgent_next;
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
 
@@ -26,7 +26,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut far, _) = listener.accept().unwrap();
-        assert!(!is_next(&far));
+        assert!(!is_urgent_next(&far));
         let near = socket2::SockRef::from(&near);
         near.send(b"before").unwrap();
         near.send_out_of_band(b"!").unwrap();
@@ -35,9 +35,9 @@ mod tests {
         far_ref.set_out_of_band_inline(true).unwrap();
         let mut heard = [0; 99];
         assert_eq!(far.read(&mut heard).unwrap(), 6);
-        assert!(is_next(&far));
+        assert!(is_urgent_next(&far));
         far.read_exact(&mut heard[..6]).unwrap();
         assert_eq!(&heard[..6], b"!after");
-        assert!(!is_next(&far));
+        assert!(!is_urgent_next(&far));
     }
 }

@@ -10,7 +10,7 @@ use adit_ssh::{End, RequestError};
 use adit_ssh_proto::connection::{
     ChannelId as Id, ChannelKind, GlobalAnswer, GlobalRequest, Kind, WantReply,
 };
-use adit_wire::held;
+use adit_wire::subslice;
 use bytes::{Buf, Bytes};
 use tokio::sync::Notify;
 
@@ -116,7 +116,7 @@ pub(crate) async fn pour(
     while !data.is_empty() {
         let room = poll_fn(|cx| channel.poll_room(cx)).await?;
         let n = data.len().min(room);
-        channel.say(Say::Data(kind, held(data, ..n)))?;
+        channel.say(Say::Data(kind, subslice(data, ..n)))?;
         data.advance(n);
     }
     Ok(())

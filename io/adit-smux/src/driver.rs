@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use adit_net::ambient;
+use adit_net::system;
 use adit_stream::BoxStream;
 use adit_stream::slice::give_way;
 use adit_wire::Time;
@@ -45,7 +45,7 @@ impl Driver {
     }
 
     fn now(&self) -> Time {
-        ambient::now() + self.ahead
+        system::monotonic_now() + self.ahead
     }
 
     /// Takes in what came, as long as the core takes it.
@@ -136,7 +136,7 @@ impl Driver {
         };
         if self.until != Some(until) {
             self.until = Some(until);
-            let wait = until.since(self.now());
+            let wait = until.duration_since(self.now());
             self.sleep.as_mut().reset(Instant::now() + wait);
         }
         let slept = self.sleep.as_mut().poll(cx);

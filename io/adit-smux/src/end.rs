@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 
 use super::SnappyError;
 
@@ -44,14 +44,14 @@ pub enum End {
     Snappy(#[from] SnappyError),
     /// What came is no smux.
     #[error("not smux: {0}")]
-    Protocol(Broken),
+    Protocol(ProtocolError),
     /// The peer is taken for dead.
     #[error("nothing came from the peer for {} s", .0.as_secs())]
     Silent(Duration),
 }
 
-impl From<Broken> for End {
-    fn from(why: Broken) -> Self {
+impl From<ProtocolError> for End {
+    fn from(why: ProtocolError) -> Self {
         Self::Protocol(why)
     }
 }

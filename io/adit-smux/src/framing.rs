@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 use adit_smux_proto::{FRAME_HEADER, MIN_OUTPUT};
 use adit_stream::BoxStream;
 use adit_stream::pool::{Class, Lease};
-use adit_wire::{Time, held, held_mut};
+use adit_wire::{Time, subslice, subslice_mut};
 
 use super::shared::State;
 use super::snappy::{BLOCK, Decoder, Encoder, Front, STREAM};
@@ -147,12 +147,12 @@ impl Framing {
             None => state.core.poll_output(below.slot()),
             Some(snappy) => {
                 let mut piece = Lease::take(Class::SMALL, PIECE);
-                let room = held_mut(&mut piece, ..PIECE);
+                let room = subslice_mut(&mut piece, ..PIECE);
                 let len = state.core.poll_output(room);
                 if len == 0 {
                     return Ok(false);
                 }
-                let plain = held(&piece, ..len);
+                let plain = subslice(&piece, ..len);
                 let packed = snappy.encoder.encode(plain, below.slot());
                 packed.ok_or(SnappyError::Length)?
             }

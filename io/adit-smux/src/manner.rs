@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 
 use adit_smux_proto::Version;
 use adit_stream::BoxStream;
-use adit_wire::held;
+use adit_wire::subslice;
 
 use super::snappy::{Decoder, Front, STREAM};
 use super::{End, SnappyError};
@@ -49,7 +49,7 @@ impl Manner {
         }
         let (mut decoder, mut at) = (Decoder::default(), 0);
         loop {
-            let rest = held(wire, at..);
+            let rest = subslice(wire, at..);
             match decoder.front(rest)? {
                 Front::NeedMore(total) => return Ok(Seen::NeedMore(at + total)),
                 Front::Skip(used) => at += used,
@@ -85,7 +85,11 @@ impl Seen {
             None => return Ok(None),
             Some(1) => Version::V1,
             Some(2) => Version::V2,
-            Some(_) => return Err(End::Protocol(adit_wire::Broken::Malformed("smux version"))),
+            Some(_) => {
+                return Err(End::Protocol(adit_wire::ProtocolError::Malformed(
+                    "smux version",
+                )));
+            }
         };
         Ok(Some(Self::Manner(Manner { version, compress })))
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use adit_crypto::packet::qpp::Pads;
-use adit_net::ambient;
+use adit_crypto::packet::qpp::PermutationPads;
+use adit_net::system;
 use adit_smux_proto::{Config, ConfigError, OpenError, Session};
 use adit_stream::BoxStream;
 
@@ -24,7 +24,7 @@ pub struct Settings {
     /// Snappy around all frames. Must be as the peer has it.
     pub compress: bool,
     /// kcptun's QPP over what each stream carries. Must be as the peer has it.
-    pub pads: Option<Arc<Pads>>,
+    pub pads: Option<Arc<PermutationPads>>,
 }
 
 /// One end of a connection with many streams.
@@ -53,7 +53,10 @@ impl Mux {
         // Born one interval ago, the session owes its first sign of life now.
         let ahead = config.keepalive.unwrap_or(Duration::ZERO);
         let framing = Framing::new(config.version.number(), compress);
-        let shared = Arc::new(Shared::new(Session::new(config, ambient::now())?, pads));
+        let shared = Arc::new(Shared::new(
+            Session::new(config, system::monotonic_now())?,
+            pads,
+        ));
         Driver::spawn(Arc::clone(&shared), below, framing, ahead);
         Ok(Self { shared })
     }

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-use adit_crypto::packet::qpp::{Pads, Position};
-use adit_wire::held_mut;
+use adit_crypto::packet::qpp::{PadPosition, PermutationPads};
+use adit_wire::subslice_mut;
 
 /// Bytes that are encrypted at once: two frames of kcptun.
 const PIECE: usize = 16 << 10;
@@ -19,16 +19,16 @@ thread_local! {
 /// Where both directions of a stream are.
 #[derive(Debug)]
 pub(super) struct Padded {
-    pads: Arc<Pads>,
-    reads: Mutex<Position>,
-    writes: Mutex<Position>,
+    pads: Arc<PermutationPads>,
+    reads: Mutex<PadPosition>,
+    writes: Mutex<PadPosition>,
 }
 
 impl Padded {
-    pub(super) fn new(pads: Arc<Pads>) -> Self {
+    pub(super) fn new(pads: Arc<PermutationPads>) -> Self {
         Self {
-            reads: Mutex::new(pads.position()),
-            writes: Mutex::new(pads.position()),
+            reads: Mutex::new(pads.start_position()),
+            writes: Mutex::new(pads.start_position()),
             pads,
         }
     }
@@ -42,7 +42,7 @@ impl Padded {
         let mut at = lock(&self.reads);
         let done = below(out);
         if let Poll::Ready(Ok(n)) = done {
-            self.pads.decrypt(&mut at, held_mut(out, ..n));
+            self.pads.decrypt_stream(&mut at, subslice_mut(out, ..n));
         }
         done
     }
@@ -59,11 +59,11 @@ impl Padded {
             scratch.clear();
             scratch.extend_from_slice(piece);
             let mut behind = at.clone();
-            self.pads.encrypt(&mut behind, scratch);
+            self.pads.encrypt_stream(&mut behind, scratch);
             let done = below(scratch);
             match done {
                 Poll::Ready(Ok(n)) if n == piece.len() => *at = behind,
-                Poll::Ready(Ok(n)) => at.skip(n),
+                Poll::Ready(Ok(n)) => at.skip_bytes(n),
                 _ => {}
             }
             done
@@ -71,6 +71,6 @@ impl Padded {
     }
 }
 
-fn lock(position: &Mutex<Position>) -> MutexGuard<'_, Position> {
+fn lock(position: &Mutex<PadPosition>) -> MutexGuard<'_, PadPosition> {
     position.lock().unwrap_or_else(PoisonError::into_inner)
 }

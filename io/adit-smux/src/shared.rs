@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
-use adit_crypto::packet::qpp::Pads;
+use adit_crypto::packet::qpp::PermutationPads;
 use adit_smux_proto::{Event, Session, StreamId};
 use tokio::sync::Notify;
 
@@ -15,7 +15,7 @@ use super::End;
 pub(super) struct Shared {
     state: Mutex<State>,
     /// What every stream goes through besides.
-    pub(super) pads: Option<Arc<Pads>>,
+    pub(super) pads: Option<Arc<PermutationPads>>,
     /// Told when the session is over.
     pub(super) over: Notify,
 }
@@ -54,7 +54,7 @@ pub(super) enum Side {
 }
 
 impl Shared {
-    pub(super) fn new(core: Session, pads: Option<Arc<Pads>>) -> Self {
+    pub(super) fn new(core: Session, pads: Option<Arc<PermutationPads>>) -> Self {
         Self {
             state: Mutex::new(State {
                 core,

@@ -116,7 +116,7 @@ async fn more_than_every_buffer_goes_over_kcp() {
 /// One packet of kcptun's client, through all layers.
 #[tokio::test]
 async fn a_golden_packet_of_kcptun_opens_a_stream() {
-    use adit_crypto::packet::{Check, PacketKey, PacketKind};
+    use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
     let text = include_str!("../vectors/kcptun.json");
     let all: serde_json::Value = serde_json::from_str(text).unwrap();
     let packet = all["kcptun_stack"]["wire_packet"].as_str().unwrap();
@@ -124,7 +124,7 @@ async fn a_golden_packet_of_kcptun_opens_a_stream() {
         .step_by(2)
         .map(|at| u8::from_str_radix(&packet[at..at + 2], 16).unwrap())
         .collect();
-    let key = PacketKey::new(PacketKind::Aes, Check::Crc32, b"it's a secrect").unwrap();
+    let key = PacketKey::new(PacketKind::Aes, PacketCheck::Crc32, b"it's a secrect").unwrap();
     let kcp = adit_kcp::Settings {
         key: Some(std::sync::Arc::new(key)),
         ..adit_kcp::Settings::new(adit_kcp_proto::Config::fast())

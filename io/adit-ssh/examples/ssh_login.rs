@@ -169,7 +169,7 @@ pub(crate) fn forms(key: &PrivateKey) -> Fallible<[String; 3]> {
     let line = public.to_line("me@here");
     let blob = public.to_blob();
     assert_eq!(AnyKey::parse(&blob)?.key(), public); // ssh.ParsePublicKey
-    let file = key.to_openssh(None, &mut adit_net::ambient::Chance)?;
+    let file = key.to_openssh(None, &mut adit_net::system::ThreadRng)?;
     Ok([line, public.fingerprint(), file.expose().clone()])
 }
 // end

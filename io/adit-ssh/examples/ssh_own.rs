@@ -13,7 +13,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use adit_net::ambient::Chance;
+use adit_net::system::ThreadRng;
 use adit_ssh::BoxFuture;
 use adit_ssh::client::{Client, ClientConfig, Login, PinnedKeys, Session};
 use adit_ssh::own::OwnOpening;
@@ -39,8 +39,8 @@ async fn main() -> Fallible<()> {
 
 /// A client and a server, connected over loopback.
 pub(crate) async fn both_ends() -> Fallible<(Session, Connection)> {
-    let host = PrivateKey::generate(KeyKind::Ed25519, &mut Chance)?;
-    let user = PrivateKey::generate(KeyKind::Ed25519, &mut Chance)?;
+    let host = PrivateKey::generate(KeyKind::Ed25519, &mut ThreadRng)?;
+    let user = PrivateKey::generate(KeyKind::Ed25519, &mut ThreadRng)?;
     let known = PinnedKeys(vec![AnyKey::Plain(host.public().clone())]);
     let policy = One(AnyKey::Plain(user.public().clone()));
     let login = Login::new("me").with_key(user);
@@ -119,7 +119,7 @@ pub(crate) async fn handle(session: &Session) -> Fallible<()> {
 pub(crate) async fn serve(mut connection: Connection) -> Fallible<()> {
     while let Some(incoming) = connection.accept().await {
         match incoming {
-            // `NewChannel.ChannelType`, `ExtraData`, `Accept` and `Reject`
+            // `NewChannel.ChannelType`, `ExtraData`, `Accept` and `RejectAll`
             Incoming::OwnChannel(opening) => match opening.name() {
                 "shout@example.com" => drop(tokio::spawn(loudly(opening))),
                 _ => opening.refuse(OpenFailure::UnknownType, "no such type"),

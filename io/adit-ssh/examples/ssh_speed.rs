@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adit_net::ambient::Chance;
+use adit_net::system::ThreadRng;
 use adit_ssh::BoxFuture;
 use adit_ssh::client::{Client, ClientConfig, HostKeyFn, Login};
 use adit_ssh::server::{AuthPolicy, Incoming, Proof, Server, ServerConfig};
@@ -68,7 +68,7 @@ fn cpu() -> Duration {
 }
 
 fn key() -> PrivateKey {
-    PrivateKey::generate(KeyKind::Ed25519, &mut Chance).unwrap()
+    PrivateKey::generate(KeyKind::Ed25519, &mut ThreadRng).unwrap()
 }
 
 async fn serve() {

@@ -10,7 +10,7 @@ use adit_ssh_proto::connection::{ChannelId, Kind};
 use adit_stream::Stream;
 use adit_stream::lane::RelayLane;
 use adit_stream::pool::Class;
-use adit_wire::held;
+use adit_wire::subslice;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::chunks::Chunks;
@@ -305,7 +305,7 @@ impl AsyncRead for ChannelReader {
             if n == 0 {
                 break;
             }
-            out.put_slice(held(front, ..n));
+            out.put_slice(subslice(front, ..n));
             me.bytes.consume(n, &me.handle.pipe().mail.spares);
             copied += n;
         }

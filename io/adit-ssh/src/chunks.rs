@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use adit_stream::pool::Class;
-use adit_wire::held;
+use adit_wire::subslice;
 
 use super::spares::Spares;
 use adit_stream::Buffer;
@@ -147,7 +147,7 @@ impl Chunks {
         out.reserve(left);
         while left > 0 {
             let front = self.front();
-            let now = held(front, ..left.min(front.len()));
+            let now = subslice(front, ..left.min(front.len()));
             let moved = now.len();
             if moved == 0 {
                 break;

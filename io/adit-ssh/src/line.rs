@@ -5,14 +5,14 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use adit_net::ambient;
+use adit_net::system;
 use adit_ssh_proto::auth::Outgoing;
 use adit_ssh_proto::packet::Payload;
 use adit_ssh_proto::transport::{Event, Step, Transport};
 use adit_ssh_proto::{Disconnect, SshError};
 use adit_stream::bulk::{Bulk, OPENED};
 use adit_stream::{BoxStream, Short, Stream};
-use adit_wire::held;
+use adit_wire::subslice;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::computations::{Computations, Whose};
@@ -214,7 +214,7 @@ impl Line {
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let out = self.transport.take_output();
-            let rest = held(out, self.sent..);
+            let rest = subslice(out, self.sent..);
             if rest.is_empty() {
                 break;
             }
@@ -293,9 +293,9 @@ impl Line {
 
     async fn fill(&mut self, total: usize, wait: Wait) -> Result<(), ConnectError> {
         loop {
-            let now = ambient::now();
+            let now = system::monotonic_now();
             let due = self.transport.poll_timeout(now);
-            let due = due.map(|due| Instant::now() + due.since(now));
+            let due = due.map(|due| Instant::now() + due.duration_since(now));
             let until = due.map_or(wait.until, |due| due.min(wait.until));
             match timeout_at(until, poll_fn(|cx| self.poll_fill(cx, total))).await {
                 Ok(Ok(n)) if n < total => return Err(ConnectError::Ended(wait.doing)),
@@ -303,7 +303,7 @@ impl Line {
                 Ok(Err(why)) => return Err(why.into()),
                 Err(_) if Instant::now() >= wait.until => return Err(wait.over()),
                 Err(_) => {
-                    let done = self.transport.handle_timeout(ambient::now());
+                    let done = self.transport.handle_timeout(system::monotonic_now());
                     self.flush(wait).await?;
                     done?;
                 }

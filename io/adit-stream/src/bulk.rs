@@ -194,7 +194,7 @@ mod tests {
             Poll::Ready(())
         })
         .await;
-        let mark = |source: &mut Tcp| adit_net::lowat::receive_mark(source.socket().unwrap());
+        let mark = |source: &mut Tcp| adit_net::watermark::receive_mark(source.socket().unwrap());
         assert!(mark(&mut source).unwrap() > 1);
         bulk.end(&mut source);
         assert_eq!(mark(&mut source).unwrap(), 1);

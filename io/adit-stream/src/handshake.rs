@@ -40,7 +40,7 @@ pub async fn run<H: Handshake>(
         let (step, eaten) = {
             let mut rx = Rx::new(io.filled());
             let step = core.step(&mut rx, &mut Tx::new(&mut out));
-            (step, rx.eaten())
+            (step, rx.consumed())
         };
         let step = match step {
             Ok(step) => step,

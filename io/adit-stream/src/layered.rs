@@ -5,7 +5,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
 use std::task::{Context, Poll, ready};
 
-use adit_wire::{Broken, Open, Opened, Room, Seal, held, held_mut};
+use adit_wire::{Open, Opened, Overhead, ProtocolError, Seal, subslice, subslice_mut};
 
 use crate::lane::RelayLane;
 use crate::{Stream, Tcp};
@@ -34,7 +34,7 @@ pub struct Layered<S, Se, Op> {
     /// A failure to be told once the good bytes before it are used.
     fault: Option<io::Error>,
     /// The room around the slot that is reserved now.
-    reserved: Option<(Room, usize)>,
+    reserved: Option<(Overhead, usize)>,
 }
 
 /// The most records that a codec is told of before they are sealed.
@@ -43,7 +43,7 @@ const TOGETHER: usize = 8;
 /// Where the payloads of a slot are: all full but the last.
 #[derive(Clone)]
 struct Records {
-    room: Room,
+    room: Overhead,
     slot: usize,
     /// Bytes that are not in a record yet; `None` behind the last record.
     rest: Option<usize>,
@@ -75,7 +75,7 @@ impl Iterator for Records {
         let payload = begin..begin + rest.min(self.size);
         self.at = payload.end + self.room.tail;
         let rest = rest - payload.len();
-        self.size = self.room.payload_in(self.slot.saturating_sub(self.at));
+        self.size = self.room.max_payload_in(self.slot.saturating_sub(self.at));
         // An empty record may be a head that is owed; behind one there is nothing.
         self.rest = (rest > 0 && self.size > 0).then_some(rest);
         Some(payload)
@@ -108,7 +108,7 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
     fn open_all(&mut self) -> io::Result<usize> {
         loop {
             // Also without a byte: a codec may know already that none will come.
-            let wire = held_mut(self.below.filled(), self.opened..);
+            let wire = subslice_mut(self.below.filled(), self.opened..);
             match self.open.open(wire).map_err(broken)? {
                 Opened::NeedMore { total } => return Ok(total.max(wire.len() + 1)),
                 Opened::End => {
@@ -142,7 +142,7 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
     /// The direction is complete but the exchange is not: ends with the answer, or when the peer
     /// leaves. What else it sends belongs to nobody.
     fn poll_after_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.finished && !self.seal.ended() {
+        while !self.finished && !self.seal.is_finished() {
             let n = ready!(self.below.poll_fill(cx, self.opened + 1))?;
             if n <= self.opened {
                 break;
@@ -176,7 +176,7 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
     }
 }
 
-fn broken(why: Broken) -> io::Error {
+fn broken(why: ProtocolError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
@@ -217,8 +217,8 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
             let total = self.opened + next;
             let have = ready!(self.below.poll_fill(cx, total))?;
             if have < total {
-                if !self.open.at_boundary(have - self.opened) {
-                    return Poll::Ready(Err(broken(Broken::Truncated("a record"))));
+                if !self.open.is_at_boundary(have - self.opened) {
+                    return Poll::Ready(Err(broken(ProtocolError::Truncated("a record"))));
                 }
                 self.ended = true;
             }
@@ -227,7 +227,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
 
     fn filled(&mut self) -> &mut [u8] {
         match self.runs.front() {
-            Some(run) => held_mut(self.below.filled(), run.clone()),
+            Some(run) => subslice_mut(self.below.filled(), run.clone()),
             None => Default::default(),
         }
     }
@@ -236,7 +236,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
         let bytes: &'a [u8] = self.below.filled();
         let mut count = 0;
         for (slice, run) in out.iter_mut().zip(&self.runs) {
-            *slice = IoSlice::new(held(bytes, run.clone()));
+            *slice = IoSlice::new(subslice(bytes, run.clone()));
             count += 1;
         }
         count
@@ -258,19 +258,21 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
     }
 
     fn poll_slot(&mut self, cx: &mut Context<'_>, min: usize) -> Poll<io::Result<usize>> {
-        if self.seal.ended() {
+        if self.seal.is_finished() {
             return Poll::Ready(Ok(0));
         }
-        let room = self.seal.room();
-        let below_min = room.head + room.tail + min.min(room.max);
+        let room = self.seal.overhead();
+        let below_min = room.head + room.tail + min.min(room.max_payload);
         loop {
-            let size = room.payload_in(ready!(self.below.poll_slot(cx, below_min))?);
-            if size >= min.min(room.max) {
+            let size = room.max_payload_in(ready!(self.below.poll_slot(cx, below_min))?);
+            if size >= min.min(room.max_payload) {
                 self.reserved = Some((room, size));
                 return Poll::Ready(Ok(size));
             }
             if !self.below.owes_head() {
-                return Poll::Ready(Err(broken(Broken::NoRoom("a record in the layer below"))));
+                return Poll::Ready(Err(broken(ProtocolError::NoRoom(
+                    "a record in the layer below",
+                ))));
             }
             // A first record may be small: the head goes alone, and the next has room.
             ready!(self.below.poll_flush(cx))?;
@@ -279,7 +281,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
 
     fn slot(&mut self) -> &mut [u8] {
         match self.reserved {
-            Some((room, size)) => held_mut(self.below.slot(), room.head..room.head + size),
+            Some((room, size)) => subslice_mut(self.below.slot(), room.head..room.head + size),
             None => Default::default(),
         }
     }
@@ -295,7 +297,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
             let size = if count == 0 {
                 size
             } else {
-                room.payload_in(rest.len())
+                room.max_payload_in(rest.len())
             };
             let Some((record, behind)) = rest.split_at_mut_checked(room.head + size + room.tail)
             else {
@@ -305,10 +307,10 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
                 break;
             }
             rest = behind;
-            let payload = held_mut(record, room.head..room.head + size);
+            let payload = subslice_mut(record, room.head..room.head + size);
             *slice = IoSliceMut::new(payload);
             count += 1;
-            if !self.seal.steady() {
+            if !self.seal.has_steady_overhead() {
                 break;
             }
         }
@@ -316,7 +318,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
     }
 
     fn commit(&mut self, n: usize) -> io::Result<()> {
-        if n == 0 && !self.seal.owes_head() {
+        if n == 0 && !self.seal.must_send_head() {
             return Ok(());
         }
         let Some((room, size)) = self.reserved.take() else {
@@ -330,14 +332,14 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
             size,
             at: 0,
         };
-        if n > size && self.seal.looks_ahead() {
+        if n > size && self.seal.wants_seal_ahead() {
             let (all, count) = records.clone().together();
-            self.seal.seal_ahead(slot, held(&all, ..count));
+            self.seal.seal_ahead(slot, subslice(&all, ..count));
         }
         let mut end = 0;
         for payload in records {
             let behind = payload.end + room.tail;
-            let record = held_mut(slot, ..behind);
+            let record = subslice_mut(slot, ..behind);
             let wire = self.seal.seal(record, payload).map_err(broken)?;
             if wire.start > end {
                 record.copy_within(wire.clone(), end);
@@ -348,7 +350,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.seal.owes_head() {
+        if self.seal.must_send_head() {
             ready!(self.poll_slot(cx, 0))?;
             self.commit(0)?;
         }
@@ -366,10 +368,10 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
     }
 
     fn complete(&self) -> bool {
-        self.seal.ended()
+        self.seal.is_finished()
     }
 
     fn owes_head(&self) -> bool {
-        self.seal.owes_head() || self.below.owes_head()
+        self.seal.must_send_head() || self.below.owes_head()
     }
 }

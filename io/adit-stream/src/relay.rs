@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use adit_net::splice::{self, Pipe};
-use adit_wire::{held, held_mut};
+use adit_wire::{subslice, subslice_mut};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use crate::bulk::{self, Bulk, Rate};
@@ -374,7 +374,7 @@ impl Direction {
                 Poll::Ready(done) => done.map_err(Fault::From)?,
                 Poll::Pending => return Ok(Some(Moved::SourceEmpty)),
             }
-            match splice::lease() {
+            match splice::lease_pipe() {
                 Some(pipe) => self.splice = Splice::Flowing(pipe),
                 None => return Ok(None),
             }
@@ -382,7 +382,7 @@ impl Direction {
         let Splice::Flowing(pipe) = &mut self.splice else {
             return Ok(None);
         };
-        if pipe.held() == 0 {
+        if pipe.buffered() == 0 {
             match from.poll_fill_pipe(cx, pipe) {
                 Poll::Ready(Ok(0)) => {
                     self.splice = Splice::Idle;
@@ -431,7 +431,7 @@ fn copy_step(
         let mut slots: [IoSliceMut<'_>; SCATTER] =
             std::array::from_fn(|_| IoSliceMut::new(&mut []));
         let count = to.slots(&mut slots);
-        return match socket.poll_read_into(cx, held_mut(&mut slots, ..count), Short::Ask) {
+        return match socket.poll_read_into(cx, subslice_mut(&mut slots, ..count), Short::Ask) {
             Poll::Ready(Ok(0)) => Ok(Moved::End),
             Poll::Ready(Ok(n)) => to.commit(n).map(|()| Moved::Bytes(n)).map_err(Fault::To),
             Poll::Ready(Err(e)) => Err(Fault::From(e)),
@@ -447,7 +447,7 @@ fn copy_step(
         // From where the source opened it straight to the socket, all records in one write.
         let mut runs: [IoSlice<'_>; GATHER] = std::array::from_fn(|_| IoSlice::new(&[]));
         let count = from.runs(&mut runs);
-        return match socket.poll_write_from(cx, held(&runs, ..count)) {
+        return match socket.poll_write_from(cx, subslice(&runs, ..count)) {
             Poll::Ready(Ok(0)) => Err(Fault::To(io::ErrorKind::WriteZero.into())),
             Poll::Ready(Ok(n)) => {
                 from.consume(n);

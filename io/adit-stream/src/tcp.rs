@@ -4,10 +4,10 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use adit_net::asked::Asked;
+use adit_net::on_demand::OnDemandTcp;
 use adit_net::splice::Pipe;
 use adit_net::urgent;
-use adit_wire::{held, held_mut};
+use adit_wire::{subslice, subslice_mut};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -46,7 +46,7 @@ enum Socket {
     /// Always, both ways.
     Watched(TcpStream),
     /// For what arrives, while somebody waits.
-    Asked(Asked),
+    Asked(OnDemandTcp),
     /// It could not be watched again.
     Lost,
 }
@@ -66,11 +66,11 @@ impl Side {
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        held_mut(&mut self.buf, self.start..self.end)
+        subslice_mut(&mut self.buf, self.start..self.end)
     }
 
     fn space(&mut self) -> &mut [u8] {
-        held_mut(&mut self.buf, self.end..)
+        subslice_mut(&mut self.buf, self.end..)
     }
 
     fn advance(&mut self, n: usize) {
@@ -97,7 +97,7 @@ impl Side {
             self.buf.copy_within(self.start..self.end, 0);
         } else {
             let mut larger = Lease::take(self.hint, total);
-            let old = held(&self.buf, self.start..self.end);
+            let old = subslice(&self.buf, self.start..self.end);
             if let Some(front) = larger.get_mut(..old.len()) {
                 front.copy_from_slice(old);
             }
@@ -126,7 +126,7 @@ impl Socket {
                 ready!(Pin::new(socket).poll_read(cx, &mut out))?;
                 Poll::Ready(Ok(out.filled().len()))
             }
-            Self::Asked(asked) => asked.poll_take(cx, |mut socket| socket.read(out)),
+            Self::Asked(asked) => asked.poll_read_with(cx, |mut socket| socket.read(out)),
             Self::Lost => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }
@@ -158,7 +158,7 @@ impl Tcp {
         if let Socket::Asked(_) = &self.socket
             && let Socket::Asked(asked) = std::mem::replace(&mut self.socket, Socket::Lost)
         {
-            self.socket = Socket::Watched(asked.watched()?);
+            self.socket = Socket::Watched(asked.into_registered()?);
         }
         match &mut self.socket {
             Socket::Watched(socket) => Ok(socket),
@@ -179,10 +179,10 @@ impl Tcp {
     /// again. For a fast flow that comes from here.
     pub fn watch_when_asked(&mut self, cx: &Context<'_>) -> io::Result<()> {
         if let Socket::Watched(_) = &self.socket
-            && Asked::is_possible()
+            && OnDemandTcp::is_supported()
             && let Socket::Watched(socket) = std::mem::replace(&mut self.socket, Socket::Lost)
         {
-            self.socket = Socket::Asked(Asked::new(socket)?);
+            self.socket = Socket::Asked(OnDemandTcp::new(socket)?);
             cx.waker().wake_by_ref();
         }
         Ok(())
@@ -193,7 +193,7 @@ impl Tcp {
     pub fn watch_from_here(&mut self) -> io::Result<()> {
         self.socket = match std::mem::replace(&mut self.socket, Socket::Lost) {
             Socket::Watched(socket) => Socket::Watched(TcpStream::from_std(socket.into_std()?)?),
-            Socket::Asked(asked) => Socket::Watched(asked.watched()?),
+            Socket::Asked(asked) => Socket::Watched(asked.into_registered()?),
             Socket::Lost => Socket::Lost,
         };
         Ok(())
@@ -217,7 +217,7 @@ impl Tcp {
             return Poll::Ready(Ok(()));
         }
         let ready = match &mut self.socket {
-            Socket::Asked(asked) => asked.poll_arrival(cx),
+            Socket::Asked(asked) => asked.poll_requested(cx),
             _ => self.watched(cx)?.poll_read_ready(cx),
         };
         self.waited |= ready.is_pending();
@@ -237,7 +237,7 @@ impl Tcp {
         }
         if let Socket::Asked(asked) = &mut self.socket {
             let take = |socket: &_| adit_net::tcp::read_vectored(socket, out);
-            let n = ready!(asked.poll_take(cx, take))?;
+            let n = ready!(asked.poll_read_with(cx, take))?;
             self.ended = n == 0;
             return Poll::Ready(Ok(n));
         }
@@ -282,9 +282,9 @@ impl Tcp {
         if let Socket::Asked(asked) = &mut self.socket {
             // It is announced each time somebody asks: once more without a byte is urgent data.
             let told = std::mem::take(&mut self.waited);
-            let taken = asked.poll_take(cx, |socket| match told {
+            let taken = asked.poll_read_with(cx, |socket| match told {
                 true => pipe.fill_or_copy(socket),
-                false => pipe.fill(socket),
+                false => pipe.fill_from(socket),
             });
             self.waited = taken.is_pending();
             let n = ready!(taken)?;
@@ -292,7 +292,7 @@ impl Tcp {
             return Poll::Ready(Ok(n));
         }
         let socket = &*self.watched(cx)?;
-        let room = pipe.slots();
+        let room = pipe.page_capacity();
         let take = || pipe.fill_or_copy(socket);
         let n = ready!(poll_take(cx, socket, room, Short::Ask, take))?;
         self.ended = n == 0;
@@ -303,18 +303,18 @@ impl Tcp {
     /// 1. Who sets a mark has to look for a flow that stays below it.
     pub fn set_mark(&mut self, mark: u32) -> io::Result<()> {
         match &self.socket {
-            Socket::Watched(socket) => adit_net::lowat::set_receive_mark(socket, mark),
-            Socket::Asked(asked) => adit_net::lowat::set_receive_mark(asked.socket(), mark),
+            Socket::Watched(socket) => adit_net::watermark::set_receive_mark(socket, mark),
+            Socket::Asked(asked) => adit_net::watermark::set_receive_mark(asked.socket(), mark),
             Socket::Lost => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
     /// Limits how many bytes wait in the system to be sent; 0 is its own limit. See
-    /// [`adit_net::lowat::set_unsent_limit`].
+    /// `adit_net::lowat::set_unsent_limit`.
     pub fn set_unsent_limit(&mut self, bytes: u32) -> io::Result<()> {
         match &self.socket {
-            Socket::Watched(socket) => adit_net::lowat::set_unsent_limit(socket, bytes),
-            Socket::Asked(asked) => adit_net::lowat::set_unsent_limit(asked.socket(), bytes),
+            Socket::Watched(socket) => adit_net::watermark::set_unsent_limit(socket, bytes),
+            Socket::Asked(asked) => adit_net::watermark::set_unsent_limit(asked.socket(), bytes),
             Socket::Lost => Err(io::ErrorKind::NotConnected.into()),
         }
     }
@@ -326,7 +326,7 @@ impl Tcp {
         pipe: &mut Pipe,
     ) -> Poll<io::Result<usize>> {
         if let Socket::Asked(asked) = &self.socket {
-            match pipe.drain(asked.socket()) {
+            match pipe.drain_to(asked.socket()) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
             }
@@ -334,7 +334,7 @@ impl Tcp {
         let socket = &*self.watched(cx)?;
         loop {
             ready!(socket.poll_write_ready(cx))?;
-            match socket.try_io(Interest::WRITABLE, || pipe.drain(socket)) {
+            match socket.try_io(Interest::WRITABLE, || pipe.drain_to(socket)) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
             }
@@ -356,7 +356,7 @@ fn poll_take(
         let mut got = None;
         let done = socket.try_io(Interest::READABLE, || {
             let n = *got.insert(take()?);
-            if n < room && (n == 0 || short == Short::Empty || !urgent::is_next(socket)) {
+            if n < room && (n == 0 || short == Short::Empty || !urgent::is_urgent_next(socket)) {
                 // Forgets that something was there, but not that it is the end.
                 return Err(io::ErrorKind::WouldBlock.into());
             }
@@ -375,7 +375,7 @@ impl Stream for Tcp {
         while self.rx.len() < want && !self.ended {
             if self.rx.buf.is_none() {
                 ready!(match &mut self.socket {
-                    Socket::Asked(asked) => asked.poll_arrival(cx),
+                    Socket::Asked(asked) => asked.poll_requested(cx),
                     _ => self.watched(cx)?.poll_read_ready(cx),
                 })?;
             }

@@ -10,7 +10,7 @@
 use std::{env, hint::black_box};
 
 use adit_crypto::packet::session::{Role, SessionCipher, SessionKey};
-use adit_crypto::packet::{Check, PacketKey, PacketKind};
+use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
 use adit_crypto::{CpuLevel, CryptoError, Direction, cpu_level, limit_cpu};
 use adit_wire::Entropy;
 use rustix::time::{ClockId, clock_gettime};
@@ -47,9 +47,9 @@ fn main() -> Result<(), String> {
     println!("path: {}", cpu_level().name());
     println!("{:<12} {:>9} {:>9} {:>9}", "", "cipher", "packet", "batch");
     for kind in kinds {
-        report(kind, Check::Crc32).map_err(|why| why.to_string())?;
+        report(kind, PacketCheck::Crc32).map_err(|why| why.to_string())?;
     }
-    report(PacketKind::Aes128, Check::HighwayHash).map_err(|why| why.to_string())?;
+    report(PacketKind::Aes128, PacketCheck::HighwayHash).map_err(|why| why.to_string())?;
     for cipher in [SessionCipher::Aes128Gcm, SessionCipher::ChaCha20Poly1305] {
         session(cipher).map_err(|why| why.to_string())?;
     }
@@ -57,11 +57,11 @@ fn main() -> Result<(), String> {
     Ok(())
 }
 
-fn report(kind: PacketKind, check: Check) -> Result<(), CryptoError> {
+fn report(kind: PacketKind, check: PacketCheck) -> Result<(), CryptoError> {
     let key = PacketKey::from_key(kind, check, &[0x42; 32])?;
     let name = match check {
-        Check::Crc32 => kind.name().to_owned(),
-        Check::HighwayHash => format!("{kind} kcp9"),
+        PacketCheck::Crc32 => kind.name().to_owned(),
+        PacketCheck::HighwayHash => format!("{kind} kcp9"),
     };
     print!("{name:<12}");
     let mut packet = [0; PACKET];
@@ -100,12 +100,14 @@ fn session(cipher: SessionCipher) -> Result<(), CryptoError> {
     let mut packet = [0; PACKET];
     client.seal(&mut packet)?;
     let unauthentic = CryptoError::Unauthentic;
-    let head = key.head(Role::Client, &packet).ok_or(unauthentic)?;
+    let head = key
+        .decrypt_header(Role::Client, &packet)
+        .ok_or(unauthentic)?;
     let accepted = key.accept(head, &mut packet, &mut chance);
     let (mut server, _) = accepted.map_err(|_| unauthentic)?;
     let ns = best(|| {
         let sealed = client.seal(black_box(&mut packet));
-        let head = key.head(Role::Client, black_box(&packet));
+        let head = key.decrypt_header(Role::Client, black_box(&packet));
         let opened = head.map(|head| server.open(head, &mut packet));
         assert!(sealed.is_ok() && matches!(opened, Some(Ok(_))));
     });

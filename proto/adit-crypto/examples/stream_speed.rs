@@ -50,7 +50,7 @@ fn report(kind: StreamKind) -> Result<(), adit_crypto::CryptoError> {
     for size in [PACKET, BULK] {
         for direction in [Direction::Encrypt, Direction::Decrypt] {
             let mut buf = vec![0; size];
-            let mut stream = key.start(iv, direction)?;
+            let mut stream = key.start_stream(iv, direction)?;
             let ns = best(|| stream.apply(black_box(&mut buf)));
             print!(" {:>8.3}", size as f64 / ns);
         }
@@ -58,7 +58,7 @@ fn report(kind: StreamKind) -> Result<(), adit_crypto::CryptoError> {
     for direction in [Direction::Encrypt, Direction::Decrypt] {
         let mut buf = vec![0; PACKET];
         let ns = best(|| {
-            if let Ok(mut stream) = key.start(black_box(iv), direction) {
+            if let Ok(mut stream) = key.start_stream(black_box(iv), direction) {
                 stream.apply(black_box(&mut buf));
             }
         });

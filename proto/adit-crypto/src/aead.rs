@@ -10,7 +10,7 @@ use aws_lc_rs::aead as lc;
 
 use crate::{
     CpuLevel, CryptoError, Secret,
-    simd::{ChaChaKey, Path, Rounds},
+    simd::{ChaChaKey, ChaChaRounds, CpuPath},
 };
 
 /// Length of every tag in this crate, in bytes.
@@ -114,10 +114,14 @@ impl AeadKey {
     /// # Errors
     /// [`CryptoError::KeyLength`] if `key` does not have exactly [`AeadKind::key_len`] bytes.
     pub fn new(kind: AeadKind, key: &[u8]) -> Result<Self, CryptoError> {
-        Self::on_path(Path::chosen(), kind, key)
+        Self::new_on_path(CpuPath::of_process(), kind, key)
     }
 
-    pub(crate) fn on_path(path: Path, kind: AeadKind, key: &[u8]) -> Result<Self, CryptoError> {
+    pub(crate) fn new_on_path(
+        path: CpuPath,
+        kind: AeadKind,
+        key: &[u8],
+    ) -> Result<Self, CryptoError> {
         let wrong = CryptoError::KeyLength {
             expected: kind.key_len(),
             found: key.len(),
@@ -132,11 +136,11 @@ impl AeadKey {
             AeadKind::Aes192Gcm => Inner::Lc(lc(&lc::AES_192_GCM)?),
             AeadKind::Aes256Gcm => Inner::Lc(lc(&lc::AES_256_GCM)?),
             AeadKind::ChaCha20Poly1305 => {
-                Inner::Both(own(Rounds::TWENTY)?, lc(&lc::CHACHA20_POLY1305)?)
+                Inner::Both(own(ChaChaRounds::TWENTY)?, lc(&lc::CHACHA20_POLY1305)?)
             }
-            AeadKind::ChaCha8Poly1305 => Inner::Own(own(Rounds::EIGHT)?),
-            AeadKind::XChaCha20Poly1305 => Inner::X(own(Rounds::TWENTY)?),
-            AeadKind::XChaCha8Poly1305 => Inner::X(own(Rounds::EIGHT)?),
+            AeadKind::ChaCha8Poly1305 => Inner::Own(own(ChaChaRounds::EIGHT)?),
+            AeadKind::XChaCha20Poly1305 => Inner::X(own(ChaChaRounds::TWENTY)?),
+            AeadKind::XChaCha8Poly1305 => Inner::X(own(ChaChaRounds::EIGHT)?),
         };
         Ok(Self { kind, inner })
     }
@@ -161,18 +165,20 @@ impl AeadKey {
             return Err(CryptoError::TooLong);
         }
         Ok(match &self.inner {
-            Inner::Lc(key) => lc_seal(key, self.nonce(nonce)?, buf)?,
-            Inner::Own(own) => own.seal(&self.nonce(nonce)?, buf),
-            Inner::Both(own, _) if pays(own.path(), buf.len()) => {
-                own.seal(&self.nonce(nonce)?, buf)
+            Inner::Lc(key) => lc_seal(key, self.nonce_array(nonce)?, buf)?,
+            Inner::Own(own) => own.seal(&self.nonce_array(nonce)?, buf),
+            Inner::Both(own, _) if prefers_own_chacha(own.path(), buf.len()) => {
+                own.seal(&self.nonce_array(nonce)?, buf)
             }
-            Inner::Both(_, key) => lc_seal(key, self.nonce(nonce)?, buf)?,
+            Inner::Both(_, key) => lc_seal(key, self.nonce_array(nonce)?, buf)?,
             Inner::X(own) => {
-                let (own, nonce) = own.extend(&self.nonce(nonce)?);
-                if self.kind == AeadKind::XChaCha8Poly1305 || pays(own.path(), buf.len()) {
+                let (own, nonce) = own.derive_for_xnonce(&self.nonce_array(nonce)?);
+                if self.kind == AeadKind::XChaCha8Poly1305
+                    || prefers_own_chacha(own.path(), buf.len())
+                {
                     own.seal(&nonce, buf)
                 } else {
-                    lc_seal(&derived(&own)?, nonce, buf)?
+                    lc_seal(&lc_derived_key(&own)?, nonce, buf)?
                 }
             }
         })
@@ -193,24 +199,26 @@ impl AeadKey {
             return Err(CryptoError::TooLong);
         }
         match &self.inner {
-            Inner::Lc(key) => lc_open(key, self.nonce(nonce)?, ct, tag),
-            Inner::Own(own) => own_open(own, &self.nonce(nonce)?, ct, tag),
-            Inner::Both(own, _) if pays(own.path(), ct.len()) => {
-                own_open(own, &self.nonce(nonce)?, ct, tag)
+            Inner::Lc(key) => lc_open(key, self.nonce_array(nonce)?, ct, tag),
+            Inner::Own(own) => own_open(own, &self.nonce_array(nonce)?, ct, tag),
+            Inner::Both(own, _) if prefers_own_chacha(own.path(), ct.len()) => {
+                own_open(own, &self.nonce_array(nonce)?, ct, tag)
             }
-            Inner::Both(_, key) => lc_open(key, self.nonce(nonce)?, ct, tag),
+            Inner::Both(_, key) => lc_open(key, self.nonce_array(nonce)?, ct, tag),
             Inner::X(own) => {
-                let (own, nonce) = own.extend(&self.nonce(nonce)?);
-                if self.kind == AeadKind::XChaCha8Poly1305 || pays(own.path(), ct.len()) {
+                let (own, nonce) = own.derive_for_xnonce(&self.nonce_array(nonce)?);
+                if self.kind == AeadKind::XChaCha8Poly1305
+                    || prefers_own_chacha(own.path(), ct.len())
+                {
                     own_open(&own, &nonce, ct, tag)
                 } else {
-                    lc_open(&derived(&own)?, nonce, ct, tag)
+                    lc_open(&lc_derived_key(&own)?, nonce, ct, tag)
                 }
             }
         }
     }
 
-    fn nonce<const N: usize>(&self, nonce: &[u8]) -> Result<[u8; N], CryptoError> {
+    fn nonce_array<const N: usize>(&self, nonce: &[u8]) -> Result<[u8; N], CryptoError> {
         nonce.try_into().map_err(|_| CryptoError::NonceLength {
             expected: self.kind.nonce_len(),
             found: nonce.len(),
@@ -219,7 +227,7 @@ impl AeadKey {
 }
 
 /// Returns true if this crate's ChaCha20-Poly1305 is to be used instead of AWS-LC's.
-const fn pays(path: Path, len: usize) -> bool {
+const fn prefers_own_chacha(path: CpuPath, len: usize) -> bool {
     match path.level() {
         CpuLevel::Avx512 if path.has_ifma() => len >= OWN_FROM_IFMA,
         CpuLevel::Avx512 => len >= OWN_FROM_AVX512,
@@ -228,7 +236,7 @@ const fn pays(path: Path, len: usize) -> bool {
 }
 
 /// Converts a derived key to an AWS-LC key, which is on the stack like all of its ChaCha20 keys.
-fn derived(key: &ChaChaKey) -> Result<lc::LessSafeKey, CryptoError> {
+fn lc_derived_key(key: &ChaChaKey) -> Result<lc::LessSafeKey, CryptoError> {
     lc_key(&lc::CHACHA20_POLY1305, key.expose()).map_err(|_| CryptoError::KeyLength {
         expected: 32,
         found: 32,

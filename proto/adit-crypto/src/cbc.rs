@@ -21,8 +21,8 @@ pub fn aes128_cbc_encrypt(
 ) -> Result<(), CryptoError> {
     let cipher = Aes128::new(key.into());
     let mut last = *iv;
-    for block in whole(data)? {
-        *block = xor(*block, last);
+    for block in as_whole_blocks(data)? {
+        *block = xor_blocks(*block, last);
         cipher.encrypt_block(block.into());
         last = *block;
     }
@@ -38,7 +38,7 @@ pub fn aes128_cbc_decrypt(
     iv: &[u8; 16],
     data: &mut [u8],
 ) -> Result<(), CryptoError> {
-    decrypt(&Aes128::new(key.into()), iv, data)
+    decrypt_blocks(&Aes128::new(key.into()), iv, data)
 }
 
 /// Like [`aes128_cbc_decrypt`], with AES-256.
@@ -47,32 +47,32 @@ pub fn aes256_cbc_decrypt(
     iv: &[u8; 16],
     data: &mut [u8],
 ) -> Result<(), CryptoError> {
-    decrypt(&Aes256::new(key.into()), iv, data)
+    decrypt_blocks(&Aes256::new(key.into()), iv, data)
 }
 
-fn decrypt(
+fn decrypt_blocks(
     cipher: &impl BlockCipherDecrypt<BlockSize = U16>,
     iv: &[u8; BLOCK],
     data: &mut [u8],
 ) -> Result<(), CryptoError> {
     let mut last = *iv;
-    for block in whole(data)? {
+    for block in as_whole_blocks(data)? {
         let input = *block;
         cipher.decrypt_block(block.into());
-        *block = xor(*block, last);
+        *block = xor_blocks(*block, last);
         last = input;
     }
     Ok(())
 }
 
-fn whole(data: &mut [u8]) -> Result<&mut [[u8; BLOCK]], CryptoError> {
+fn as_whole_blocks(data: &mut [u8]) -> Result<&mut [[u8; BLOCK]], CryptoError> {
     match data.as_chunks_mut() {
         (blocks, []) => Ok(blocks),
         _ => Err(CryptoError::PartialBlock),
     }
 }
 
-fn xor(a: [u8; BLOCK], b: [u8; BLOCK]) -> [u8; BLOCK] {
+fn xor_blocks(a: [u8; BLOCK], b: [u8; BLOCK]) -> [u8; BLOCK] {
     (u128::from_ne_bytes(a) ^ u128::from_ne_bytes(b)).to_ne_bytes()
 }
 

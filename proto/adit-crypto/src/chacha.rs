@@ -2,13 +2,13 @@
 
 use zeroize::Zeroize;
 
-use crate::{Secret, simd::Rounds};
+use crate::{Secret, simd::ChaChaRounds};
 
 pub(crate) const SIGMA: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
 /// Splits a 24-byte XChaCha nonce into a derived key and the 12-byte nonce to use with it.
-pub(crate) fn extend(
-    rounds: Rounds,
+pub(crate) fn derive_xchacha(
+    rounds: ChaChaRounds,
     key: &[u8; 32],
     nonce: &[u8; 24],
 ) -> (Secret<[u8; 32]>, [u8; 12]) {
@@ -22,36 +22,36 @@ pub(crate) fn extend(
 
 /// Returns the state of a message at block 0 (RFC 8439 section 2.3).
 #[inline(always)]
-pub(crate) fn state(key: &[u8; 32], nonce: &[u8; 12]) -> [u32; 16] {
+pub(crate) fn initial_state(key: &[u8; 32], nonce: &[u8; 12]) -> [u32; 16] {
     let mut state = [0; 16];
     state[..4].copy_from_slice(&SIGMA);
-    fill(&mut state[4..12], key);
-    fill(&mut state[13..], nonce);
+    fill_words(&mut state[4..12], key);
+    fill_words(&mut state[13..], nonce);
     state
 }
 
 #[inline(always)]
-pub(crate) fn fill(words: &mut [u32], bytes: &[u8]) {
+pub(crate) fn fill_words(words: &mut [u32], bytes: &[u8]) {
     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
         *word = u32::from_le_bytes(*bytes);
     }
 }
 
 /// Computes HChaCha with 8, 12 or 20 rounds: without feed-forward; the first and the last row are the key.
-fn hchacha(rounds: Rounds, key: &[u8; 32], input: &[u8; 16]) -> Secret<[u8; 32]> {
+fn hchacha(rounds: ChaChaRounds, key: &[u8; 32], input: &[u8; 16]) -> Secret<[u8; 32]> {
     let mut s = [0u32; 16];
     s[..4].copy_from_slice(&SIGMA);
-    fill(&mut s[4..12], key);
-    fill(&mut s[12..], input);
-    for _ in 0..rounds.doubled() {
-        quarter(&mut s, 0, 4, 8, 12);
-        quarter(&mut s, 1, 5, 9, 13);
-        quarter(&mut s, 2, 6, 10, 14);
-        quarter(&mut s, 3, 7, 11, 15);
-        quarter(&mut s, 0, 5, 10, 15);
-        quarter(&mut s, 1, 6, 11, 12);
-        quarter(&mut s, 2, 7, 8, 13);
-        quarter(&mut s, 3, 4, 9, 14);
+    fill_words(&mut s[4..12], key);
+    fill_words(&mut s[12..], input);
+    for _ in 0..rounds.double_rounds() {
+        quarter_round(&mut s, 0, 4, 8, 12);
+        quarter_round(&mut s, 1, 5, 9, 13);
+        quarter_round(&mut s, 2, 6, 10, 14);
+        quarter_round(&mut s, 3, 7, 11, 15);
+        quarter_round(&mut s, 0, 5, 10, 15);
+        quarter_round(&mut s, 1, 6, 11, 12);
+        quarter_round(&mut s, 2, 7, 8, 13);
+        quarter_round(&mut s, 3, 4, 9, 14);
     }
     let mut out = Secret::new([0; 32]);
     let rows = s[..4].iter().chain(&s[12..]);
@@ -62,7 +62,7 @@ fn hchacha(rounds: Rounds, key: &[u8; 32], input: &[u8; 16]) -> Secret<[u8; 32]>
     out
 }
 
-const fn quarter(s: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
+const fn quarter_round(s: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
     s[a] = s[a].wrapping_add(s[b]);
     s[d] = (s[d] ^ s[a]).rotate_left(16);
     s[c] = s[c].wrapping_add(s[d]);
@@ -89,7 +89,10 @@ mod tests {
             0x7d, 0x73, 0xa0, 0xf9, 0xe4, 0xd5, 0x8a, 0x74, 0xa8, 0x53, 0xc1, 0x2e, 0xc4, 0x13,
             0x26, 0xd3, 0xec, 0xdc,
         ];
-        assert_eq!(hchacha(Rounds::TWENTY, &key, &input).expose(), &expected);
+        assert_eq!(
+            hchacha(ChaChaRounds::TWENTY, &key, &input).expose(),
+            &expected
+        );
     }
 
     #[test]
@@ -102,9 +105,9 @@ mod tests {
             let key = bytes("key").try_into().unwrap();
             let input = bytes("nonce16").try_into().unwrap();
             let rounds = match case["rounds"].as_u64().unwrap() {
-                8 => Rounds::EIGHT,
-                12 => Rounds::TWELVE,
-                _ => Rounds::TWENTY,
+                8 => ChaChaRounds::EIGHT,
+                12 => ChaChaRounds::TWELVE,
+                _ => ChaChaRounds::TWENTY,
             };
             let out = hchacha(rounds, &key, &input);
             assert_eq!(out.expose()[..], bytes("out")[..]);

@@ -20,7 +20,7 @@ impl CredentialHasher {
     /// Returns the digest of a credential's parts (user, password). The boundaries between the parts are
     /// included in the digest.
     #[must_use]
-    pub fn digest(&self, parts: &[&[u8]]) -> CredentialDigest {
+    pub fn digest_parts(&self, parts: &[&[u8]]) -> CredentialDigest {
         let mut hasher = blake3::Hasher::new_keyed(self.0.expose());
         for part in parts {
             let len = u64_from(part.len());
@@ -62,10 +62,10 @@ mod tests {
     #[test]
     fn parts_do_not_run_together() {
         let hasher = CredentialHasher::new([7; 32]);
-        let of = |parts: &[&[u8]]| hasher.digest(parts);
+        let of = |parts: &[&[u8]]| hasher.digest_parts(parts);
         assert!(of(&[b"me", b"pass"]) == of(&[b"me", b"pass"]));
         assert!(of(&[b"me", b"pass"]) != of(&[b"mep", b"ass"]));
         assert!(of(&[b"me", b""]) != of(&[b"me"]));
-        assert!(of(&[b"me"]) != CredentialHasher::new([8; 32]).digest(&[b"me"]));
+        assert!(of(&[b"me"]) != CredentialHasher::new([8; 32]).digest_parts(&[b"me"]));
     }
 }

@@ -34,7 +34,7 @@ impl SipKey {
 
     /// Returns the keyed hash of `data`.
     #[must_use]
-    pub fn hash(&self, data: &[u8]) -> u64 {
+    pub fn hash_bytes(&self, data: &[u8]) -> u64 {
         let mut sip = SipHasher13::new_with_key(self.0.expose());
         sip.write(data);
         sip.finish()
@@ -67,8 +67,11 @@ mod tests {
     #[test]
     fn sip_depends_on_key_and_data() {
         let a = SipKey::new([1; 16]);
-        assert_eq!(a.hash(b"salt"), a.hash(b"salt"));
-        assert_ne!(a.hash(b"salt"), a.hash(b"salu"));
-        assert_ne!(a.hash(b"salt"), SipKey::new([2; 16]).hash(b"salt"));
+        assert_eq!(a.hash_bytes(b"salt"), a.hash_bytes(b"salt"));
+        assert_ne!(a.hash_bytes(b"salt"), a.hash_bytes(b"salu"));
+        assert_ne!(
+            a.hash_bytes(b"salt"),
+            SipKey::new([2; 16]).hash_bytes(b"salt")
+        );
     }
 }

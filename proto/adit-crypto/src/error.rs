@@ -1,6 +1,6 @@
 //! The error type of the primitives.
 
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 
 /// The reason why an operation failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +49,7 @@ pub enum CryptoError {
     Provider,
 }
 
-impl From<CryptoError> for Broken {
+impl From<CryptoError> for ProtocolError {
     fn from(why: CryptoError) -> Self {
         match why {
             CryptoError::Exhausted => Self::Exhausted("the nonce counter"),

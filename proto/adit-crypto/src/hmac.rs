@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use adit_wire::{front, held};
+use adit_wire::{array_prefix, subslice};
 use aws_lc_rs::hmac as lc;
 use sha1::block_api::compress as compress_sha1;
 use sha2::block_api::compress256;
@@ -30,24 +30,24 @@ const BLOCK: usize = 64;
 
 /// An HMAC key, stored as the states of its two hashes after the padded key: this saves two blocks per
 /// message. Nothing is allocated for a message.
-pub struct HmacKey(State);
+pub struct HmacKey(KeyState);
 
 /// The states after the padded key. The compression functions are called directly: the contexts of
 /// libraries cost as much as a short message itself (32 bytes under SHA-256: 372 ns with AWS-LC's, 150
 /// without).
-enum State {
-    Md5(States<4>),
-    Sha1(States<5>),
-    Sha256(States<8>),
+enum KeyState {
+    Md5(HashStates<4>),
+    Sha1(HashStates<5>),
+    Sha256(HashStates<8>),
     Sha512(Box<lc::Key>),
 }
 
-struct States<const WORDS: usize> {
+struct HashStates<const WORDS: usize> {
     inner: [u32; WORDS],
     outer: [u32; WORDS],
 }
 
-impl<const WORDS: usize> Drop for States<WORDS> {
+impl<const WORDS: usize> Drop for HashStates<WORDS> {
     fn drop(&mut self) {
         self.inner.zeroize();
         self.outer.zeroize();
@@ -55,18 +55,18 @@ impl<const WORDS: usize> Drop for States<WORDS> {
 }
 
 /// A hash function with blocks of 64 bytes.
-trait Hash<const WORDS: usize> {
+trait BlockHash<const WORDS: usize> {
     /// The initial state.
-    const START: [u32; WORDS];
+    const INITIAL: [u32; WORDS];
 
     /// Compresses blocks into the state.
-    fn compress(state: &mut [u32; WORDS], blocks: &[[u8; BLOCK]]);
+    fn compress_blocks(state: &mut [u32; WORDS], blocks: &[[u8; BLOCK]]);
 
     /// Returns a word of the state in the byte order of the hash.
-    fn word(word: u32) -> [u8; 4];
+    fn word_bytes(word: u32) -> [u8; 4];
 
     /// Returns the length in bits in the byte order of the hash.
-    fn bits(bits: u64) -> [u8; 8];
+    fn length_bytes(bits: u64) -> [u8; 8];
 }
 
 struct Md5;
@@ -76,44 +76,44 @@ struct Sha256;
 /// The initial state of RFC 1321, section 3.3; that of SHA-1 begins with it (RFC 3174, section 6.1).
 const MD5_START: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
 
-impl Hash<4> for Md5 {
-    const START: [u32; 4] = MD5_START;
+impl BlockHash<4> for Md5 {
+    const INITIAL: [u32; 4] = MD5_START;
 
-    fn compress(state: &mut [u32; 4], blocks: &[[u8; BLOCK]]) {
-        md5_block::compress(state, blocks);
+    fn compress_blocks(state: &mut [u32; 4], blocks: &[[u8; BLOCK]]) {
+        md5_block::compress_blocks(state, blocks);
     }
 
-    fn word(word: u32) -> [u8; 4] {
+    fn word_bytes(word: u32) -> [u8; 4] {
         word.to_le_bytes()
     }
 
-    fn bits(bits: u64) -> [u8; 8] {
+    fn length_bytes(bits: u64) -> [u8; 8] {
         bits.to_le_bytes()
     }
 }
 
-impl Hash<5> for Sha1 {
-    const START: [u32; 5] = {
+impl BlockHash<5> for Sha1 {
+    const INITIAL: [u32; 5] = {
         let [a, b, c, d] = MD5_START;
         [a, b, c, d, 0xc3d2_e1f0]
     };
 
-    fn compress(state: &mut [u32; 5], blocks: &[[u8; BLOCK]]) {
+    fn compress_blocks(state: &mut [u32; 5], blocks: &[[u8; BLOCK]]) {
         compress_sha1(state, blocks);
     }
 
-    fn word(word: u32) -> [u8; 4] {
+    fn word_bytes(word: u32) -> [u8; 4] {
         word.to_be_bytes()
     }
 
-    fn bits(bits: u64) -> [u8; 8] {
+    fn length_bytes(bits: u64) -> [u8; 8] {
         bits.to_be_bytes()
     }
 }
 
-impl Hash<8> for Sha256 {
+impl BlockHash<8> for Sha256 {
     /// FIPS 180-4, section 5.3.3.
-    const START: [u32; 8] = [
+    const INITIAL: [u32; 8] = [
         0x6a09_e667,
         0xbb67_ae85,
         0x3c6e_f372,
@@ -124,21 +124,21 @@ impl Hash<8> for Sha256 {
         0x5be0_cd19,
     ];
 
-    fn compress(state: &mut [u32; 8], blocks: &[[u8; BLOCK]]) {
+    fn compress_blocks(state: &mut [u32; 8], blocks: &[[u8; BLOCK]]) {
         compress256(state, blocks);
     }
 
-    fn word(word: u32) -> [u8; 4] {
+    fn word_bytes(word: u32) -> [u8; 4] {
         word.to_be_bytes()
     }
 
-    fn bits(bits: u64) -> [u8; 8] {
+    fn length_bytes(bits: u64) -> [u8; 8] {
         bits.to_be_bytes()
     }
 }
 
 /// Returns the hash of `parts` after the `taken` bytes already in `state`.
-fn hash<const WORDS: usize, H: Hash<WORDS>>(
+fn hash_from_state<const WORDS: usize, H: BlockHash<WORDS>>(
     mut state: [u32; WORDS],
     taken: usize,
     parts: &[&[u8]],
@@ -159,11 +159,11 @@ fn hash<const WORDS: usize, H: Hash<WORDS>>(
             if held < BLOCK {
                 continue;
             }
-            H::compress(&mut state, core::slice::from_ref(&block));
+            H::compress_blocks(&mut state, core::slice::from_ref(&block));
         }
         let (whole, last) = rest.as_chunks();
         if !whole.is_empty() {
-            H::compress(&mut state, whole);
+            H::compress_blocks(&mut state, whole);
         }
         held = last.len();
         if let Some(place) = block.get_mut(..held) {
@@ -177,45 +177,46 @@ fn hash<const WORDS: usize, H: Hash<WORDS>>(
         *first = 0x80;
     }
     if free.len() < 9 {
-        H::compress(&mut state, core::slice::from_ref(&block));
+        H::compress_blocks(&mut state, core::slice::from_ref(&block));
         block.fill(0);
     }
     // Lossless: no memory has 2^61 bytes.
     let bits = (total as u64).wrapping_mul(8);
     if let Some(place) = block.last_chunk_mut() {
-        *place = H::bits(bits);
+        *place = H::length_bytes(bits);
     }
-    H::compress(&mut state, core::slice::from_ref(&block));
+    H::compress_blocks(&mut state, core::slice::from_ref(&block));
     state
 }
 
 /// Returns the words of a state as bytes.
-fn bytes<const WORDS: usize, H: Hash<WORDS>>(state: &[u32; WORDS]) -> HmacTag {
+fn state_bytes<const WORDS: usize, H: BlockHash<WORDS>>(state: &[u32; WORDS]) -> HmacTag {
     let mut tag = HmacTag {
         bytes: [0; 64],
         len: 4 * WORDS,
     };
     let places = tag.bytes.as_chunks_mut().0.iter_mut();
     for (place, word) in places.zip(state) {
-        *place = H::word(*word);
+        *place = H::word_bytes(*word);
     }
     tag
 }
 
-impl<const WORDS: usize> States<WORDS> {
-    fn new<H: Hash<WORDS>>(key: &[u8]) -> Self {
+impl<const WORDS: usize> HashStates<WORDS> {
+    fn new<H: BlockHash<WORDS>>(key: &[u8]) -> Self {
         let mut block = Zeroizing::new([0; BLOCK]);
         match block.get_mut(..key.len()) {
             Some(place) => place.copy_from_slice(key),
             None => {
-                let short = bytes::<WORDS, H>(&hash::<WORDS, H>(H::START, 0, &[key]));
+                let short =
+                    state_bytes::<WORDS, H>(&hash_from_state::<WORDS, H>(H::INITIAL, 0, &[key]));
                 block.copy_from_slice(&short.bytes);
             }
         }
         let begun = |pad: u8| {
             let padded = Zeroizing::new(block.map(|b| b ^ pad));
-            let mut state = H::START;
-            H::compress(&mut state, core::slice::from_ref(&padded));
+            let mut state = H::INITIAL;
+            H::compress_blocks(&mut state, core::slice::from_ref(&padded));
             state
         };
         Self {
@@ -224,10 +225,10 @@ impl<const WORDS: usize> States<WORDS> {
         }
     }
 
-    fn tag<H: Hash<WORDS>>(&self, parts: &[&[u8]]) -> HmacTag {
-        let inner = bytes::<WORDS, H>(&hash::<WORDS, H>(self.inner, BLOCK, parts));
-        let outer = hash::<WORDS, H>(self.outer, BLOCK, &[inner.as_ref()]);
-        bytes::<WORDS, H>(&outer)
+    fn compute_tag<H: BlockHash<WORDS>>(&self, parts: &[&[u8]]) -> HmacTag {
+        let inner = state_bytes::<WORDS, H>(&hash_from_state::<WORDS, H>(self.inner, BLOCK, parts));
+        let outer = hash_from_state::<WORDS, H>(self.outer, BLOCK, &[inner.as_ref()]);
+        state_bytes::<WORDS, H>(&outer)
     }
 }
 
@@ -236,10 +237,10 @@ impl HmacKey {
     #[must_use]
     pub fn new(kind: HmacKind, key: &[u8]) -> Self {
         Self(match kind {
-            HmacKind::Md5 => State::Md5(States::new::<Md5>(key)),
-            HmacKind::Sha1 => State::Sha1(States::new::<Sha1>(key)),
-            HmacKind::Sha256 => State::Sha256(States::new::<Sha256>(key)),
-            HmacKind::Sha512 => State::Sha512(Box::new(lc::Key::new(lc::HMAC_SHA512, key))),
+            HmacKind::Md5 => KeyState::Md5(HashStates::new::<Md5>(key)),
+            HmacKind::Sha1 => KeyState::Sha1(HashStates::new::<Sha1>(key)),
+            HmacKind::Sha256 => KeyState::Sha256(HashStates::new::<Sha256>(key)),
+            HmacKind::Sha512 => KeyState::Sha512(Box::new(lc::Key::new(lc::HMAC_SHA512, key))),
         })
     }
 
@@ -247,10 +248,10 @@ impl HmacKey {
     #[must_use]
     pub fn tag(&self, parts: &[&[u8]]) -> HmacTag {
         match &self.0 {
-            State::Md5(states) => states.tag::<Md5>(parts),
-            State::Sha1(states) => states.tag::<Sha1>(parts),
-            State::Sha256(states) => states.tag::<Sha256>(parts),
-            State::Sha512(key) => {
+            KeyState::Md5(states) => states.compute_tag::<Md5>(parts),
+            KeyState::Sha1(states) => states.compute_tag::<Sha1>(parts),
+            KeyState::Sha256(states) => states.compute_tag::<Sha256>(parts),
+            KeyState::Sha512(key) => {
                 let mut context = lc::Context::with_key(key);
                 for part in parts {
                     context.update(part);
@@ -270,36 +271,44 @@ impl HmacKey {
 /// prescribe it.
 #[must_use]
 pub fn md5(parts: &[&[u8]]) -> [u8; 16] {
-    first(&bytes::<4, Md5>(&hash::<4, Md5>(Md5::START, 0, parts)))
+    tag_prefix(&state_bytes::<4, Md5>(&hash_from_state::<4, Md5>(
+        Md5::INITIAL,
+        0,
+        parts,
+    )))
 }
 
 /// Returns the SHA-1 hash (RFC 3174) of the concatenated `parts`. SHA-1 is broken: only for protocols that
 /// prescribe it.
 #[must_use]
 pub fn sha1(parts: &[&[u8]]) -> [u8; 20] {
-    first(&bytes::<5, Sha1>(&hash::<5, Sha1>(Sha1::START, 0, parts)))
+    tag_prefix(&state_bytes::<5, Sha1>(&hash_from_state::<5, Sha1>(
+        Sha1::INITIAL,
+        0,
+        parts,
+    )))
 }
 
 /// Returns the HMAC-MD5 (RFC 2104) of the concatenated `parts`. Compare tags with [`crate::ct_eq`].
 #[must_use]
 pub fn hmac_md5(key: &[u8], parts: &[&[u8]]) -> [u8; 16] {
-    first(&States::new::<Md5>(key).tag::<Md5>(parts))
+    tag_prefix(&HashStates::new::<Md5>(key).compute_tag::<Md5>(parts))
 }
 
 /// Returns the HMAC-SHA1 (RFC 2104) of the concatenated `parts`. Compare tags with [`crate::ct_eq`].
 #[must_use]
 pub fn hmac_sha1(key: &[u8], parts: &[&[u8]]) -> [u8; 20] {
-    first(&States::new::<Sha1>(key).tag::<Sha1>(parts))
+    tag_prefix(&HashStates::new::<Sha1>(key).compute_tag::<Sha1>(parts))
 }
 
 /// Returns the HMAC-SHA256 (RFC 2104) of the concatenated `parts`. Compare tags with [`crate::ct_eq`].
 #[must_use]
 pub fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    first(&States::new::<Sha256>(key).tag::<Sha256>(parts))
+    tag_prefix(&HashStates::new::<Sha256>(key).compute_tag::<Sha256>(parts))
 }
 
-fn first<const N: usize>(tag: &HmacTag) -> [u8; N] {
-    front(&tag.bytes)
+fn tag_prefix<const N: usize>(tag: &HmacTag) -> [u8; N] {
+    array_prefix(&tag.bytes)
 }
 
 impl fmt::Debug for HmacKey {
@@ -317,7 +326,7 @@ pub struct HmacTag {
 
 impl AsRef<[u8]> for HmacTag {
     fn as_ref(&self) -> &[u8] {
-        held(&self.bytes, ..self.len)
+        subslice(&self.bytes, ..self.len)
     }
 }
 

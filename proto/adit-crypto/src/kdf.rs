@@ -3,7 +3,7 @@
 use core::fmt;
 use core::num::NonZeroU32;
 
-use adit_wire::held;
+use adit_wire::subslice;
 use aws_lc_rs::pbkdf2;
 
 use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
@@ -24,7 +24,7 @@ impl KdfContext {
     }
 
     /// Fills `out` with the key derived from the concatenated `parts`.
-    pub fn derive(&self, parts: &[&[u8]], out: &mut [u8]) {
+    pub fn derive_key(&self, parts: &[&[u8]], out: &mut [u8]) {
         let mut hasher = blake3::Hasher::new_from_context_key(&self.0);
         for part in parts {
             hasher.update(part);
@@ -68,7 +68,7 @@ pub fn evp_bytes_to_key(password: &[u8], out: &mut [u8]) {
         let next = md5(&[last_one, password]);
         *last.expose_mut() = next;
         before = next.len();
-        chunk.copy_from_slice(held(last.expose(), ..chunk.len()));
+        chunk.copy_from_slice(subslice(last.expose(), ..chunk.len()));
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
             let mut out = vec![0; hex(&case["subkey"]).len()];
             let material = hex(&case["key_material"]);
             let (key, salt) = material.split_at(material.len() / 2);
-            KdfContext::new(case["context"].as_str().unwrap()).derive(&[key, salt], &mut out);
+            KdfContext::new(case["context"].as_str().unwrap()).derive_key(&[key, salt], &mut out);
             assert_eq!(out, hex(&case["subkey"]));
         }
     }
@@ -128,7 +128,7 @@ mod tests {
         ) {
             let (a, b) = material.split_at(cut.index(material.len() + 1));
             let mut out = [0; 32];
-            KdfContext::new(&context).derive(&[a, b], &mut out);
+            KdfContext::new(&context).derive_key(&[a, b], &mut out);
             prop_assert_eq!(out, blake3::derive_key(&context, &material));
         }
     }

@@ -5,25 +5,25 @@
 //! reads a clock or a random generator: nonces, salts and keys are arguments.
 //!
 //! Start with [`AeadKey`] (records and packets), [`StreamKey`] (the stream ciphers of legacy Shadowsocks),
-//! [`packet`] (KCP's datagrams) and [`Secret`] (everything that must not be printed). Keys and digests are
+//! `new_packet` (KCP's datagrams) and [`Secret`] (everything that must not be printed). Keys and digests are
 //! cleared on drop and compared in constant time.
 
 #![deny(unsafe_code)]
 
 mod aead;
-mod agree;
-mod batch;
 mod bcrypt;
+mod block_header;
 mod cbc;
 mod chacha;
 mod credential;
 mod digest;
 mod error;
-mod header;
 mod hmac;
 mod kdf;
+mod key_agreement;
+mod mac_batch;
 mod md5_block;
-mod modp;
+mod modp_group;
 mod nonce;
 pub mod packet;
 mod salsa;
@@ -40,25 +40,25 @@ mod ssh_packet;
 mod stream;
 
 pub use aead::{AeadKey, AeadKind, TAG_LEN};
-pub use agree::{
-    Curve, EcdhKey, ML_KEM_CIPHERTEXT_LEN, ML_KEM_PUBLIC_LEN, MlKemKey, ml_kem_encapsulate,
-};
-pub use batch::{HmacMd5Batch, MAC_LANES, SipBatch};
 pub use bcrypt::bcrypt_pbkdf;
+pub use block_header::HeaderCipher;
 pub use cbc::{aes128_cbc_decrypt, aes128_cbc_encrypt, aes256_cbc_decrypt};
 pub use credential::{CredentialDigest, CredentialHasher};
 pub use digest::{SipKey, blake3_hash, sha256};
 pub use error::CryptoError;
-pub use header::HeaderCipher;
 pub use hmac::{HmacKey, HmacKind, HmacTag, hmac_md5, hmac_sha1, hmac_sha256, md5, sha1};
 pub use kdf::{KdfContext, evp_bytes_to_key, hkdf_sha1_subkey, pbkdf2_hmac_sha1};
-pub use modp::{DhGroup, DhKey, Modp};
+pub use key_agreement::{
+    AgreementCurve, EcdhKey, ML_KEM_CIPHERTEXT_LEN, ML_KEM_PUBLIC_LEN, MlKemKey, ml_kem_encapsulate,
+};
+pub use mac_batch::{HmacMd5Batch, MAC_LANES, SipBatch};
+pub use modp_group::{DhGroup, DhKey, ModpSize};
 pub use nonce::{Nonce, NonceCounter};
 pub use secret::{Secret, ct_eq};
 pub use sha2::{Sha2, Sha2Hasher};
 pub use sign::{
-    EcCurve, EcdsaKey, Ed25519Key, RsaHash, RsaKey, RsaParts, RsaPublic, ecdsa_verify,
-    ed25519_verify, rsa_generate,
+    EcdsaKey, Ed25519Key, NistCurve, RsaHash, RsaKey, RsaParts, RsaPublic, ecdsa_verify,
+    ed25519_verify, generate_rsa_pkcs8,
 };
 pub use simd::{CpuLevel, cpu_level, limit_cpu};
 pub use sntrup::{SNTRUP_CIPHERTEXT_LEN, SNTRUP_PUBLIC_LEN, SntrupKey, sntrup_encapsulate};

@@ -143,7 +143,7 @@ macro_rules! round {
 }
 
 /// Compresses blocks into a state.
-pub(crate) fn compress(state: &mut [u32; 4], blocks: &[[u8; 64]]) {
+pub(crate) fn compress_blocks(state: &mut [u32; 4], blocks: &[[u8; 64]]) {
     let [mut a, mut b, mut c, mut d] = *state;
     for block in blocks {
         let before = [a, b, c, d];
@@ -172,7 +172,7 @@ mod tests {
             .collect();
         for count in 0..blocks.len() {
             let mut states = [[0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476]; 2];
-            compress(&mut states[0], &blocks[..count]);
+            compress_blocks(&mut states[0], &blocks[..count]);
             md5::block_api::compress(&mut states[1], &blocks[..count]);
             assert_eq!(states[0], states[1], "{count}");
         }

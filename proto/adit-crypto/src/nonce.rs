@@ -2,7 +2,7 @@
 
 use core::ops::Deref;
 
-use adit_wire::held;
+use adit_wire::subslice;
 
 use crate::{AeadKind, CryptoError};
 
@@ -16,7 +16,7 @@ pub struct Nonce {
 impl Deref for Nonce {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        held(&self.bytes, ..self.len)
+        subslice(&self.bytes, ..self.len)
     }
 }
 
@@ -44,7 +44,7 @@ impl NonceCounter {
     ///
     /// # Errors
     /// [`CryptoError::Exhausted`] after 2⁶⁴ nonces.
-    pub fn advance(&mut self) -> Result<Nonce, CryptoError> {
+    pub fn next_nonce(&mut self) -> Result<Nonce, CryptoError> {
         let now = self.next.ok_or(CryptoError::Exhausted)?;
         self.next = now.checked_add(1);
         let mut bytes = [0; 24];
@@ -66,13 +66,16 @@ mod tests {
     fn counts_little_endian_in_both_lengths() {
         let mut short = NonceCounter::new(AeadKind::Aes128Gcm);
         for expected in 0..300u16 {
-            let nonce = short.advance().unwrap();
+            let nonce = short.next_nonce().unwrap();
             assert_eq!(nonce[..2], expected.to_le_bytes());
             assert_eq!(nonce[2..], [0; 10]);
         }
         let mut long = NonceCounter::new(AeadKind::XChaCha20Poly1305);
-        long.advance().unwrap();
-        assert_eq!(long.advance().unwrap()[..], [&[1][..], &[0; 23]].concat());
+        long.next_nonce().unwrap();
+        assert_eq!(
+            long.next_nonce().unwrap()[..],
+            [&[1][..], &[0; 23]].concat()
+        );
     }
 
     #[test]
@@ -81,8 +84,8 @@ mod tests {
             next: Some(u64::MAX),
             len: 12,
         };
-        assert_eq!(counter.advance().unwrap()[..8], [0xff; 8]);
-        assert_eq!(counter.advance(), Err(CryptoError::Exhausted));
-        assert_eq!(counter.advance(), Err(CryptoError::Exhausted));
+        assert_eq!(counter.next_nonce().unwrap()[..8], [0xff; 8]);
+        assert_eq!(counter.next_nonce(), Err(CryptoError::Exhausted));
+        assert_eq!(counter.next_nonce(), Err(CryptoError::Exhausted));
     }
 }

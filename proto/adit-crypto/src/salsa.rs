@@ -3,49 +3,49 @@
 
 use zeroize::Zeroize;
 
-use crate::{Secret, chacha::SIGMA, chacha::fill};
+use crate::{Secret, chacha::SIGMA, chacha::fill_words};
 
 /// Returns the state of a stream at block 0. Its counter is in words 8 and 9.
-pub(crate) fn state(key: &[u8; 32], nonce: &[u8; 8]) -> [u32; 16] {
+pub(crate) fn initial_state(key: &[u8; 32], nonce: &[u8; 8]) -> [u32; 16] {
     let mut input = [0; 16];
     input[..8].copy_from_slice(nonce);
-    whole(key, &input)
+    build_state(key, &input)
 }
 
 /// Splits a 24-byte nonce into a derived key and the 8-byte nonce to use with it.
-pub(crate) fn extend(key: &[u8; 32], nonce: &[u8; 24]) -> (Secret<[u8; 32]>, [u8; 8]) {
+pub(crate) fn derive_xsalsa(key: &[u8; 32], nonce: &[u8; 24]) -> (Secret<[u8; 32]>, [u8; 8]) {
     let (mut input, mut inner) = ([0; 16], [0; 8]);
     input.copy_from_slice(&nonce[..16]);
     inner.copy_from_slice(&nonce[16..]);
-    (hsalsa(key, &input), inner)
+    (hsalsa20(key, &input), inner)
 }
 
 /// Builds a state: the constants are on the diagonal, the key surrounds the input.
-fn whole(key: &[u8; 32], input: &[u8; 16]) -> [u32; 16] {
+fn build_state(key: &[u8; 32], input: &[u8; 16]) -> [u32; 16] {
     let mut state = [0; 16];
     for (word, constant) in state.iter_mut().step_by(5).zip(SIGMA) {
         *word = constant;
     }
     let (low, high) = key.split_at(16);
-    fill(&mut state[1..5], low);
-    fill(&mut state[6..10], input);
-    fill(&mut state[11..15], high);
+    fill_words(&mut state[1..5], low);
+    fill_words(&mut state[6..10], input);
+    fill_words(&mut state[11..15], high);
     state
 }
 
 /// Computes HSalsa20: without feed-forward; the diagonal and the words of the input are the key.
-fn hsalsa(key: &[u8; 32], input: &[u8; 16]) -> Secret<[u8; 32]> {
-    let mut s = whole(key, input);
+fn hsalsa20(key: &[u8; 32], input: &[u8; 16]) -> Secret<[u8; 32]> {
+    let mut s = build_state(key, input);
     for _ in 0..10 {
         // Columns, then rows.
-        quarter(&mut s, 0, 4, 8, 12);
-        quarter(&mut s, 5, 9, 13, 1);
-        quarter(&mut s, 10, 14, 2, 6);
-        quarter(&mut s, 15, 3, 7, 11);
-        quarter(&mut s, 0, 1, 2, 3);
-        quarter(&mut s, 5, 6, 7, 4);
-        quarter(&mut s, 10, 11, 8, 9);
-        quarter(&mut s, 15, 12, 13, 14);
+        quarter_round(&mut s, 0, 4, 8, 12);
+        quarter_round(&mut s, 5, 9, 13, 1);
+        quarter_round(&mut s, 10, 14, 2, 6);
+        quarter_round(&mut s, 15, 3, 7, 11);
+        quarter_round(&mut s, 0, 1, 2, 3);
+        quarter_round(&mut s, 5, 6, 7, 4);
+        quarter_round(&mut s, 10, 11, 8, 9);
+        quarter_round(&mut s, 15, 12, 13, 14);
     }
     let mut out = Secret::new([0; 32]);
     let words = [s[0], s[5], s[10], s[15], s[6], s[7], s[8], s[9]];
@@ -56,7 +56,7 @@ fn hsalsa(key: &[u8; 32], input: &[u8; 16]) -> Secret<[u8; 32]> {
     out
 }
 
-const fn quarter(s: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
+const fn quarter_round(s: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
     s[b] ^= s[a].wrapping_add(s[d]).rotate_left(7);
     s[c] ^= s[b].wrapping_add(s[a]).rotate_left(9);
     s[d] ^= s[c].wrapping_add(s[b]).rotate_left(13);
@@ -80,6 +80,6 @@ mod tests {
             0x46, 0xc7, 0x60, 0x09, 0x54, 0x9e, 0xac, 0x64, 0x74, 0xf2, 0x06, 0xc4, 0xee, 0x08,
             0x44, 0xf6, 0x83, 0x89,
         ];
-        assert_eq!(hsalsa(&shared, &[0; 16]).expose(), &expected);
+        assert_eq!(hsalsa20(&shared, &[0; 16]).expose(), &expected);
     }
 }

@@ -30,7 +30,7 @@ impl Sha2 {
 
     /// Starts a hash.
     #[must_use]
-    pub fn start(self) -> Sha2Hasher {
+    pub fn new_hasher(self) -> Sha2Hasher {
         Sha2Hasher(Context::new(match self {
             Self::Sha256 => &SHA256,
             Self::Sha384 => &SHA384,
@@ -40,8 +40,8 @@ impl Sha2 {
 
     /// Returns the hash of the concatenated `parts`.
     #[must_use]
-    pub fn hash(self, parts: &[&[u8]]) -> Secret<Vec<u8>> {
-        let mut hasher = self.start();
+    pub fn hash_parts(self, parts: &[&[u8]]) -> Secret<Vec<u8>> {
+        let mut hasher = self.new_hasher();
         for part in parts {
             hasher.update(part);
         }
@@ -84,7 +84,7 @@ mod tests {
             (Sha2::Sha384, [0xcb, 0x00, 0x75, 0x3f]),
             (Sha2::Sha512, [0xdd, 0xaf, 0x35, 0xa1]),
         ] {
-            let hash = kind.hash(&[b"a", b"", b"bc"]);
+            let hash = kind.hash_parts(&[b"a", b"", b"bc"]);
             assert_eq!(
                 (hash.expose().len(), &hash.expose()[..4]),
                 (kind.output_len(), &head[..])

@@ -10,7 +10,7 @@ use aws_lc_rs::aead::chacha20_poly1305_openssh as lc_ssh;
 
 use crate::{
     CpuLevel, CryptoError, Secret, TAG_LEN,
-    simd::{Path, SshKeys},
+    simd::{CpuPath, SshKeys},
 };
 
 /// Size of the length field at the start of a packet, in bytes.
@@ -50,7 +50,7 @@ impl SshGcm {
         let (length, body) = packet
             .split_at_mut_checked(LENGTH)
             .ok_or(CryptoError::NoRoom)?;
-        let nonce = self.nonce();
+        let nonce = self.next_nonce();
         let tag = self
             .key
             .seal_in_place_separate_tag(nonce, lc::Aad::from(length), body)
@@ -64,7 +64,7 @@ impl SshGcm {
         let (length, body) = packet
             .split_at_mut_checked(LENGTH)
             .ok_or(CryptoError::NoRoom)?;
-        let nonce = self.nonce();
+        let nonce = self.next_nonce();
         self.key
             .open_in_place_separate_tag(nonce, lc::Aad::from(length), tag, body)
             .map(|_| ())
@@ -72,7 +72,7 @@ impl SshGcm {
     }
 
     /// Returns the nonce of this packet and advances to the next one. Nonces repeat after 2⁶⁴ packets.
-    fn nonce(&mut self) -> lc::Nonce {
+    fn next_nonce(&mut self) -> lc::Nonce {
         let mut nonce = [0; 12];
         let (front, back) = nonce.split_at_mut(4);
         front.copy_from_slice(&self.fixed);
@@ -101,10 +101,10 @@ impl SshChaCha {
     /// Creates the keys from 64 bytes: the key of the packets, then that of the lengths.
     #[must_use]
     pub fn new(key: &[u8; 64]) -> Self {
-        Self::on_path(Path::chosen(), key)
+        Self::new_on_path(CpuPath::of_process(), key)
     }
 
-    fn on_path(path: Path, key: &[u8; 64]) -> Self {
+    fn new_on_path(path: CpuPath, key: &[u8; 64]) -> Self {
         let (mut main, mut length) = (Secret::new([0; 32]), Secret::new([0; 32]));
         let (front, back) = key.split_at(32);
         main.expose_mut().copy_from_slice(front);
@@ -119,8 +119,9 @@ impl SshChaCha {
     /// Decrypts the length field of packet `sequence`. It is authentic only after [`SshChaCha::open`] has
     /// succeeded.
     #[must_use]
-    pub fn length(&self, sequence: u32, mut length: [u8; LENGTH]) -> [u8; LENGTH] {
-        self.own.length(&nonce(sequence), &mut length);
+    pub fn decrypt_length(&self, sequence: u32, mut length: [u8; LENGTH]) -> [u8; LENGTH] {
+        self.own
+            .apply_length(&sequence_nonce(sequence), &mut length);
         length
     }
 
@@ -129,8 +130,8 @@ impl SshChaCha {
         if packet.len() < LENGTH {
             return Err(CryptoError::NoRoom);
         }
-        if self.own_pays() {
-            return Ok(self.own.seal(&nonce(sequence), packet));
+        if self.prefers_own() {
+            return Ok(self.own.seal(&sequence_nonce(sequence), packet));
         }
         let mut tag = [0; TAG_LEN];
         self.sealing.seal_in_place(sequence, packet, &mut tag);
@@ -144,8 +145,8 @@ impl SshChaCha {
         if packet.len() < LENGTH {
             return Err(CryptoError::NoRoom);
         }
-        if self.own_pays() {
-            return match self.own.open(&nonce(sequence), packet, tag) {
+        if self.prefers_own() {
+            return match self.own.open(&sequence_nonce(sequence), packet, tag) {
                 true => Ok(()),
                 false => Err(CryptoError::Unauthentic),
             };
@@ -160,7 +161,7 @@ impl SshChaCha {
     /// slow. Nanoseconds to seal and to open on an Intel Xeon of the Emerald Rapids generation, this crate
     /// against AWS-LC: 300/323 against 650/605 at 100 bytes, 8.5/8.0 against 23/20 us at 32 KiB; on AVX2
     /// 386/400 at 100 bytes, and equal at 32 KiB.
-    const fn own_pays(&self) -> bool {
+    const fn prefers_own(&self) -> bool {
         !matches!(self.own.path().level(), CpuLevel::Portable)
     }
 }
@@ -173,7 +174,7 @@ impl fmt::Debug for SshChaCha {
 
 /// Returns the nonce: a 64-bit sequence number after a 64-bit block counter, whose upper half is always 0.
 /// This equals a 96-bit nonce after a 32-bit counter.
-fn nonce(sequence: u32) -> [u8; 12] {
+fn sequence_nonce(sequence: u32) -> [u8; 12] {
     let [a, b, c, d] = sequence.to_be_bytes();
     [0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d]
 }
@@ -188,8 +189,8 @@ mod tests {
         let key = core::array::from_fn(|i| (i * 37) as u8);
         let sealing = lc_ssh::SealingKey::new(&key);
         let opening = lc_ssh::OpeningKey::new(&key);
-        for path in Path::available() {
-            let own = SshChaCha::on_path(path, &key).own;
+        for path in CpuPath::available() {
+            let own = SshChaCha::new_on_path(path, &key).own;
             for len in (4..1200).chain([2048, 4095, 16384, 32 * 1024 + 36]) {
                 let sequence = (len as u32).wrapping_mul(0x9e37_79b9);
                 let plain: Vec<u8> = (0..len).map(|i| (i * i) as u8).collect();
@@ -197,20 +198,20 @@ mod tests {
                 let mut tag = [0; TAG_LEN];
                 sealing.seal_in_place(sequence, &mut theirs, &mut tag);
                 assert_eq!(
-                    own.seal(&nonce(sequence), &mut ours),
+                    own.seal(&sequence_nonce(sequence), &mut ours),
                     tag,
                     "{path:?}, {len}"
                 );
                 assert!(ours == theirs, "{path:?}, {len}");
                 let mut length = *ours.first_chunk().unwrap();
-                own.length(&nonce(sequence), &mut length);
+                own.apply_length(&sequence_nonce(sequence), &mut length);
                 assert_eq!(length[..], plain[..4]);
-                assert!(own.open(&nonce(sequence), &mut ours, &tag));
+                assert!(own.open(&sequence_nonce(sequence), &mut ours, &tag));
                 assert!(ours[4..] == plain[4..] && ours[..4] == theirs[..4]);
                 assert!(opening.open_in_place(sequence, &mut theirs, &tag).is_ok());
                 let mut wrong = tag;
                 wrong[len % 16] ^= 1;
-                assert!(!own.open(&nonce(sequence), &mut theirs, &wrong));
+                assert!(!own.open(&sequence_nonce(sequence), &mut theirs, &wrong));
             }
         }
     }
@@ -223,7 +224,7 @@ mod tests {
             let mut packet = plain.clone();
             let tag = key.seal(u32::MAX, &mut packet).unwrap();
             let length = *packet.first_chunk().unwrap();
-            assert_eq!(key.length(u32::MAX, length)[..], plain[..4]);
+            assert_eq!(key.decrypt_length(u32::MAX, length)[..], plain[..4]);
             let mut bad = packet.clone();
             bad[len - 1] ^= 0x80;
             let unauthentic = Err(CryptoError::Unauthentic);

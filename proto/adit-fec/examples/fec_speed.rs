@@ -5,7 +5,7 @@
 
 use std::{env, hint::black_box};
 
-use adit_fec::{Code, Decoder, Encoder, HEADER, Level};
+use adit_fec::{Decoder, Encoder, ErasureCode, FecLevel, HEADER};
 use adit_wire::Time;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -20,8 +20,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let [data, parity, len] = sizes;
     println!("{data}+{parity} shards of {len} bytes; ns per group, and per data packet");
-    for level in Level::available() {
-        let code = Code::vandermonde(data, parity)?.limited(level);
+    for level in FecLevel::available() {
+        let code = ErasureCode::vandermonde(data, parity)?.with_level(level);
         let encode = encode(&code, len);
         let decode = decode(&code, len);
         let seal = seal(&code, len)?;
@@ -62,21 +62,21 @@ fn shards(count: usize, len: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn encode(code: &Code, len: usize) -> f64 {
-    let data = shards(code.data(), len);
+fn encode(code: &ErasureCode, len: usize) -> f64 {
+    let data = shards(code.data_shards(), len);
     let data: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
-    let mut parity = shards(code.parity(), len);
+    let mut parity = shards(code.parity_shards(), len);
     let mut parity: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
     measure(|| {
-        let done = code.encode(black_box(&data), black_box(&mut parity));
+        let done = code.encode_parity(black_box(&data), black_box(&mut parity));
         assert!(done.is_ok());
     })
 }
 
-fn decode(code: &Code, len: usize) -> f64 {
+fn decode(code: &ErasureCode, len: usize) -> f64 {
     let mut code = code.clone();
-    let all = shards(code.shards(), len);
-    let gone = code.parity().min(code.data());
+    let all = shards(code.total_shards(), len);
+    let gone = code.parity_shards().min(code.data_shards());
     let all: Vec<Option<&[u8]>> = all
         .iter()
         .enumerate()
@@ -91,12 +91,12 @@ fn decode(code: &Code, len: usize) -> f64 {
 }
 
 /// Seals a whole group with the framing: headers, copies, parity, and its packets written out.
-fn seal(code: &Code, len: usize) -> Result<f64, adit_fec::CodeError> {
+fn seal(code: &ErasureCode, len: usize) -> Result<f64, adit_fec::CodeError> {
     let mut encoder = Encoder::new(code.clone(), len)?;
     let mut packet = vec![7; HEADER + len];
     let mut out = vec![0; encoder.max_packet()];
     Ok(measure(|| {
-        for _ in 0..code.data() {
+        for _ in 0..code.data_shards() {
             let done = encoder.seal(Time(0), black_box(&mut packet));
             assert!(done.is_ok());
         }
@@ -107,13 +107,13 @@ fn seal(code: &Code, len: usize) -> Result<f64, adit_fec::CodeError> {
 }
 
 /// Opens whole groups without their first data shards, with the framing.
-fn open(code: &Code, len: usize) -> Result<f64, adit_fec::CodeError> {
+fn open(code: &ErasureCode, len: usize) -> Result<f64, adit_fec::CodeError> {
     let mut encoder = Encoder::new(code.clone(), len)?;
     let mut decoder = Decoder::new(code.clone(), len);
     let mut out = vec![0; encoder.max_packet()];
-    let lost = code.parity().min(code.data());
+    let lost = code.parity_shards().min(code.data_shards());
     let mut packets = Vec::new();
-    for n in 0..code.data() {
+    for n in 0..code.data_shards() {
         let mut packet = vec![n as u8; HEADER + len];
         let done = encoder.seal(Time(0), &mut packet);
         assert!(done.is_ok());
@@ -126,7 +126,7 @@ fn open(code: &Code, len: usize) -> Result<f64, adit_fec::CodeError> {
     let mut group = 0u32;
     Ok(measure(|| {
         for (packet, place) in packets.iter_mut().zip(lost as u32..) {
-            let seqid = group * code.shards() as u32 + place;
+            let seqid = group * code.total_shards() as u32 + place;
             packet[..4].copy_from_slice(&seqid.to_le_bytes());
             decoder.handle_input(black_box(packet));
             while let Some(datagram) = decoder.poll_recovered() {

@@ -3,10 +3,10 @@
 use adit_wire::usize_from;
 
 use crate::{
-    Code, Matrix, Packet,
-    group::{Added, Group, Lent, Pool, Shard},
-    packet::{Numbers, SIZE},
-    tune::{Kind, Tuner},
+    CodeMatrix, ErasureCode, Packet,
+    group_size::{GroupSizeDetector, ShardKind},
+    packet::{SIZE, ShardNumbers},
+    shard_group::{AddResult, BorrowedShard, BufferPool, Group, Shard},
 };
 
 /// Number of groups that are tracked: the newest and the three before it.
@@ -14,7 +14,7 @@ const WINDOW: usize = 4;
 
 /// Counters of a [`Decoder`], since its creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct FecCounters {
     /// Parity shards received.
     pub parity: u64,
     /// Groups whose data shards all arrived.
@@ -36,31 +36,31 @@ pub struct Counters {
 /// and until it has measured a whole run of each kind nothing is restored.
 ///
 /// Memory: buffers for the shards of incomplete groups, four groups at most. They are kept for later
-/// groups; [`trim`](Self::trim) frees them when the peer is idle.
+/// groups; `trim` frees them when the peer is idle.
 #[derive(Debug)]
 pub struct Decoder {
-    matrix: Matrix,
-    state: Option<State>,
+    matrix: CodeMatrix,
+    state: Option<DecoderState>,
     /// True if the shard numbers were configured or measured, and no shard has contradicted them since.
-    sure: bool,
-    tuner: Tuner,
+    is_group_size_known: bool,
+    tuner: GroupSizeDetector,
     longest: usize,
-    pool: Pool,
+    pool: BufferPool,
     ready: Vec<Shard>,
-    shown: Option<Shard>,
-    counters: Counters,
+    polled: Option<Shard>,
+    counters: FecCounters,
 }
 
 #[derive(Debug)]
-struct State {
-    code: Code,
-    numbers: Numbers,
-    window: Window,
+struct DecoderState {
+    code: ErasureCode,
+    numbers: ShardNumbers,
+    window: GroupWindow,
 }
 
 /// The groups around the newest one.
 #[derive(Debug)]
-struct Window {
+struct GroupWindow {
     /// The newest first.
     groups: [Group; WINDOW],
     newest: Option<u32>,
@@ -75,27 +75,27 @@ impl Decoder {
     /// Creates a decoder for a peer that probably uses the shard numbers of `code`, and datagrams of at
     /// most `max_datagram` bytes. Shards of longer ones are not stored.
     #[must_use]
-    pub fn new(code: Code, max_datagram: usize) -> Self {
-        let mut new = Self::unknown(code.matrix(), max_datagram);
-        new.state = State::new(code);
-        new.sure = new.state.is_some();
+    pub fn new(code: ErasureCode, max_datagram: usize) -> Self {
+        let mut new = Self::with_unknown_shards(code.matrix(), max_datagram);
+        new.state = DecoderState::new(code);
+        new.is_group_size_known = new.state.is_some();
         new
     }
 
     /// Creates a decoder for a peer whose shard numbers are not known.
     #[must_use]
-    pub fn unknown(matrix: Matrix, max_datagram: usize) -> Self {
+    pub fn with_unknown_shards(matrix: CodeMatrix, max_datagram: usize) -> Self {
         let longest = max_datagram.min(usize::from(u16::MAX) - SIZE) + SIZE;
         Self {
             matrix,
             state: None,
-            sure: false,
-            tuner: Tuner::new(),
+            is_group_size_known: false,
+            tuner: GroupSizeDetector::new(),
             longest,
-            pool: Pool::new(longest),
+            pool: BufferPool::new(longest),
             ready: Vec::new(),
-            shown: None,
-            counters: Counters::default(),
+            polled: None,
+            counters: FecCounters::default(),
         }
     }
 
@@ -103,13 +103,13 @@ impl Decoder {
     ///
     /// Restored datagrams that have not been polled are discarded.
     pub fn handle_input<'p>(&mut self, packet: &'p [u8]) -> Option<Packet<'p>> {
-        self.look_at(&[packet]).handle_input(0)
+        self.view_packets(&[packet]).handle_input(0)
     }
 
     /// Like [`handle_input`](Self::handle_input), for several packets in memory: shards of groups that are
     /// complete when the last packet has been processed are not copied.
-    pub const fn look_at<'d, 'p>(&'d mut self, packets: &'d [&'p [u8]]) -> View<'d, 'p> {
-        View {
+    pub const fn view_packets<'d, 'p>(&'d mut self, packets: &'d [&'p [u8]]) -> PacketView<'d, 'p> {
+        PacketView {
             decoder: self,
             packets,
         }
@@ -120,36 +120,36 @@ impl Decoder {
     /// This is neither `poll_output`, which returns packets for the peer, nor `poll_event`, which reports
     /// what happened: it is incoming data, borrowed until the next call, and so it has its own name.
     pub fn poll_recovered(&mut self) -> Option<&[u8]> {
-        if let Some(shard) = self.shown.take() {
-            self.pool.give(shard);
+        if let Some(shard) = self.polled.take() {
+            self.pool.return_buffer(shard);
         }
         loop {
             let shard = self.ready.pop()?;
-            match datagram(&shard) {
+            match restored_datagram(&shard) {
                 Some([_, ..]) => {
                     self.counters.recovered += 1;
-                    return datagram(self.shown.insert(shard));
+                    return restored_datagram(self.polled.insert(shard));
                 }
                 // A slot that its sender filled with an empty datagram.
                 Some([]) => {}
                 None => self.counters.errors += 1,
             }
-            self.pool.give(shard);
+            self.pool.return_buffer(shard);
         }
     }
 
     /// Returns the numbers of data and parity shards of the peer's groups, if they are known.
     #[must_use]
-    pub fn shards(&self) -> Option<(usize, usize)> {
-        let state = self.state.as_ref().filter(|_| self.sure)?;
-        Some((state.code.data(), state.code.parity()))
+    pub fn known_shards(&self) -> Option<(usize, usize)> {
+        let state = self.state.as_ref().filter(|_| self.is_group_size_known)?;
+        Some((state.code.data_shards(), state.code.parity_shards()))
     }
 
     /// Returns the number of groups with shards that wait for others.
     #[must_use]
-    pub fn waiting(&self) -> usize {
+    pub fn waiting_groups(&self) -> usize {
         let groups = self.state.iter().flat_map(|state| &state.window.groups);
-        groups.filter(|group| group.waits()).count()
+        groups.filter(|group| group.is_waiting()).count()
     }
 
     /// Returns the number of the newest group: that of its first shard divided by the number of shards in a
@@ -161,38 +161,42 @@ impl Decoder {
 
     /// Returns the counters.
     #[must_use]
-    pub const fn counters(&self) -> Counters {
+    pub const fn counters(&self) -> FecCounters {
         self.counters
     }
 
     /// Frees all buffers and discards the shards waiting in them: for an idle peer.
-    pub fn trim(&mut self) {
+    pub fn release_memory(&mut self) {
         self.forget_ready();
         self.forget_groups();
-        self.pool.trim();
+        self.pool.release_free();
     }
 
     fn forget_groups(&mut self) {
         let groups = self.state.iter_mut().flat_map(|s| &mut s.window.groups);
-        groups.for_each(|group| group.clear(&mut self.pool));
+        groups.for_each(|group| group.discard_shards(&mut self.pool));
     }
 
     fn forget_ready(&mut self) {
-        for shard in self.ready.drain(..).chain(self.shown.take()) {
-            self.pool.give(shard);
+        for shard in self.ready.drain(..).chain(self.polled.take()) {
+            self.pool.return_buffer(shard);
         }
     }
 
-    fn input_lent<'p>(&mut self, packet: &'p [u8], lent: Lent<'_>) -> Option<Packet<'p>> {
+    fn process_packet<'p>(
+        &mut self,
+        packet: &'p [u8],
+        lent: BorrowedShard<'_>,
+    ) -> Option<Packet<'p>> {
         let found = Packet::parse(packet)?;
         self.forget_ready();
         match found {
             Packet::Data { seqid, payload, .. } => {
-                self.take(seqid, Kind::Data, payload.len(), lent);
+                self.process_shard(seqid, ShardKind::Data, payload.len(), lent);
             }
             Packet::Parity { seqid, payload } => {
                 self.counters.parity += 1;
-                self.take(seqid, Kind::Parity, payload.len(), lent);
+                self.process_shard(seqid, ShardKind::Parity, payload.len(), lent);
             }
             Packet::Oob { .. } => {}
         }
@@ -200,22 +204,22 @@ impl Decoder {
     }
 
     /// Copies what is still needed of packets that go out of view.
-    fn hold(&mut self, packets: &[&[u8]]) {
+    fn copy_borrowed(&mut self, packets: &[&[u8]]) {
         let groups = self.state.iter_mut().flat_map(|s| &mut s.window.groups);
-        groups.for_each(|group| group.hold(packets, &mut self.pool));
+        groups.for_each(|group| group.copy_borrowed(packets, &mut self.pool));
     }
 
     /// Processes a shard with this number of bytes of payload.
-    fn take(&mut self, seqid: u32, kind: Kind, len: usize, lent: Lent<'_>) {
-        let turned = self.tuner.sample(seqid, kind);
-        let place = self.place(seqid, kind);
-        let was_sure = self.sure;
-        self.sure &= place.is_some();
-        if !self.sure {
+    fn process_shard(&mut self, seqid: u32, kind: ShardKind, len: usize, lent: BorrowedShard<'_>) {
+        let turned = self.tuner.record_shard(seqid, kind);
+        let place = self.locate(seqid, kind);
+        let was_sure = self.is_group_size_known;
+        self.is_group_size_known &= place.is_some();
+        if !self.is_group_size_known {
             // A run ends where the kind changes: no other shard can be the missing one.
-            let measured = (was_sure || turned).then(|| self.tuner.groups());
+            let measured = (was_sure || turned).then(|| self.tuner.detect());
             if let Some(groups) = measured.flatten() {
-                self.tune(groups);
+                self.set_group_size(groups);
             }
             self.counters.errors += u64::from(was_sure);
             return;
@@ -227,16 +231,16 @@ impl Decoder {
             self.counters.errors += 1;
             return;
         }
-        let Some(group) = state.window.group(group, &mut self.pool) else {
+        let Some(group) = state.window.group_mut(group, &mut self.pool) else {
             return;
         };
         let (code, pool, ready) = (&mut state.code, &mut self.pool, &mut self.ready);
-        match group.add(place, kind, lent, code, pool, ready) {
-            Added::Nothing => {}
-            Added::Complete => self.counters.complete += 1,
+        match group.add_shard(place, kind, lent, code, pool, ready) {
+            AddResult::Nothing => {}
+            AddResult::Complete => self.counters.complete += 1,
             // They are taken from the end.
-            Added::Restored => self.ready.reverse(),
-            Added::Inconsistent => {
+            AddResult::Restored => self.ready.reverse(),
+            AddResult::Inconsistent => {
                 self.counters.errors += 1;
                 self.forget_ready();
             }
@@ -244,42 +248,43 @@ impl Decoder {
     }
 
     /// Returns group and index, if a shard of this kind belongs there.
-    fn place(&self, seqid: u32, kind: Kind) -> Option<(u32, usize)> {
+    fn locate(&self, seqid: u32, kind: ShardKind) -> Option<(u32, usize)> {
         let state = self.state.as_ref()?;
-        let (group, place) = state.numbers.place(seqid)?;
-        let expected = if place < state.code.data() {
-            Kind::Data
+        let (group, place) = state.numbers.locate(seqid)?;
+        let expected = if place < state.code.data_shards() {
+            ShardKind::Data
         } else {
-            Kind::Parity
+            ShardKind::Parity
         };
         (kind == expected).then_some((group, place))
     }
 
-    fn tune(&mut self, (data, parity): (usize, usize)) {
+    fn set_group_size(&mut self, (data, parity): (usize, usize)) {
         let known = self.state.as_ref();
-        let same = known.is_some_and(|s| (s.code.data(), s.code.parity()) == (data, parity));
+        let same =
+            known.is_some_and(|s| (s.code.data_shards(), s.code.parity_shards()) == (data, parity));
         if !same {
             self.forget_groups();
-            let code = Code::new(self.matrix, data, parity).ok();
-            self.state = code.and_then(State::new);
+            let code = ErasureCode::new(self.matrix, data, parity).ok();
+            self.state = code.and_then(DecoderState::new);
         }
-        self.sure = self.state.is_some();
+        self.is_group_size_known = self.state.is_some();
     }
 }
 
 /// Packets of one peer that are processed in sequence without being moved.
 #[derive(Debug)]
-pub struct View<'d, 'p> {
+pub struct PacketView<'d, 'p> {
     decoder: &'d mut Decoder,
     packets: &'d [&'p [u8]],
 }
 
-impl<'p> View<'_, 'p> {
+impl<'p> PacketView<'_, 'p> {
     /// Like [`Decoder::handle_input`], for the packet at this index; also returns `None` if there is none.
     pub fn handle_input(&mut self, at: usize) -> Option<Packet<'p>> {
         let packets = self.packets;
         self.decoder
-            .input_lent(packets.get(at)?, Lent { packets, at })
+            .process_packet(packets.get(at)?, BorrowedShard { packets, at })
     }
 
     /// Like [`Decoder::poll_recovered`].
@@ -288,27 +293,27 @@ impl<'p> View<'_, 'p> {
     }
 }
 
-impl Drop for View<'_, '_> {
+impl Drop for PacketView<'_, '_> {
     fn drop(&mut self) {
-        self.decoder.hold(self.packets);
+        self.decoder.copy_borrowed(self.packets);
     }
 }
 
 /// Returns the datagram in a restored payload, according to its size field.
-fn datagram(shard: &Shard) -> Option<&[u8]> {
+fn restored_datagram(shard: &Shard) -> Option<&[u8]> {
     let (size, _) = shard.payload().split_first_chunk()?;
     let size = usize::from(u16::from_le_bytes(*size));
     shard.payload().get(SIZE..size)
 }
 
-impl State {
-    fn new(code: Code) -> Option<Self> {
-        let shards = code.shards();
-        let numbers = Numbers::new(shards).ok()?;
-        let window = Window {
+impl DecoderState {
+    fn new(code: ErasureCode) -> Option<Self> {
+        let shards = code.total_shards();
+        let numbers = ShardNumbers::new(shards).ok()?;
+        let window = GroupWindow {
             groups: core::array::from_fn(|_| Group::new(shards)),
             newest: None,
-            all: numbers.groups(),
+            all: numbers.group_count(),
             stale: 0,
             patience: 2 * shards,
         };
@@ -320,15 +325,15 @@ impl State {
     }
 }
 
-impl Window {
+impl GroupWindow {
     /// Returns the group `id`; `None` if it is too old.
     ///
     /// One wrong number far ahead makes all correct ones too old: after two groups of these the window
     /// moves back to where the shards are.
-    fn group(&mut self, id: u32, pool: &mut Pool) -> Option<&mut Group> {
+    fn group_mut(&mut self, id: u32, pool: &mut BufferPool) -> Option<&mut Group> {
         let newest = self.newest.unwrap_or(id);
-        let behind = usize_from(self.distance(id, newest));
-        let ahead = self.distance(newest, id);
+        let behind = usize_from(self.group_distance(id, newest));
+        let ahead = self.group_distance(newest, id);
         if self.newest.is_some() && behind < WINDOW {
             self.stale = 0;
             return self.groups.get_mut(behind);
@@ -342,13 +347,13 @@ impl Window {
         let steps = usize_from(ahead).clamp(1, WINDOW);
         self.groups.rotate_right(steps);
         let new = self.groups.iter_mut().take(steps);
-        new.for_each(|group| group.clear(pool));
+        new.for_each(|group| group.discard_shards(pool));
         (self.newest, self.stale) = (Some(id), 0);
         self.groups.first_mut()
     }
 
     /// Returns the distance from one group up to another, across the end of the numbers if necessary.
-    const fn distance(&self, from: u32, to: u32) -> u32 {
+    const fn group_distance(&self, from: u32, to: u32) -> u32 {
         if to >= from {
             to - from
         } else {
@@ -363,6 +368,6 @@ impl Decoder {
     pub(crate) fn buffers(&self) -> usize {
         let groups = self.state.iter().flat_map(|state| &state.window.groups);
         let held: usize = groups.map(Group::held).sum();
-        held + self.pool.stock() + self.ready.len() + usize::from(self.shown.is_some())
+        held + self.pool.stock() + self.ready.len() + usize::from(self.polled.is_some())
     }
 }

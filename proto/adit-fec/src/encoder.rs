@@ -3,16 +3,16 @@
 
 use core::{ops::Range, time::Duration};
 
-use adit_wire::{Broken, Time, held, narrow};
+use adit_wire::{ProtocolError, Time, narrow_int, subslice};
 
 use crate::{
-    Code, CodeError,
-    packet::{DATA, Numbers, PARITY, SHARD_HEADER, SIZE, put_header},
-    sums::Sums,
+    CodeError, ErasureCode,
+    packet::{DATA, PARITY, SHARD_HEADER, SIZE, ShardNumbers, write_header},
+    parity_sums::ParitySums,
 };
 
 /// Maximum time between the last two datagrams of a group whose parity is worth sending.
-const CONTINUOUS: Duration = Duration::from_millis(500);
+const MAX_GAP: Duration = Duration::from_millis(500);
 
 /// The sending side of error correction for one peer.
 ///
@@ -39,19 +39,19 @@ const CONTINUOUS: Duration = Duration::from_millis(500);
 /// announcement of 24 bytes.
 #[derive(Debug)]
 pub struct Encoder {
-    code: Code,
-    numbers: Numbers,
+    code: ErasureCode,
+    numbers: ShardNumbers,
     /// Maximum length of a payload, and distance between two payloads, in bytes.
     longest: usize,
     /// Parity of the current group.
-    sums: Sums,
+    sums: ParitySums,
     /// Copies of its shards and their lengths, if they may be sent again.
     copies: Vec<u8>,
-    lens: Vec<usize>,
+    copy_lens: Vec<usize>,
     /// Number of shards at the front of the group without a copy.
     uncopied: usize,
     /// Number of the first shard of the current group.
-    first: u32,
+    group_start: u32,
     filled: usize,
     /// True if parts of this group are unknown here: it gets no parity.
     given_up: bool,
@@ -60,15 +60,15 @@ pub struct Encoder {
     /// Number of shards at the front of the group that need no parity, and when the others need it.
     protected: usize,
     due: Option<Time>,
-    again: Pending,
-    made: Pending,
+    queued_data: QueuedShards,
+    queued_parity: QueuedShards,
     /// Parity of the previous group.
-    parity: Sums,
+    parity: ParitySums,
 }
 
 /// Shards to send: the number of the first shard of the group, and their range in the group.
 #[derive(Debug, Clone)]
-struct Pending {
+struct QueuedShards {
     first: u32,
     places: Range<usize>,
 }
@@ -76,41 +76,45 @@ struct Pending {
 impl Encoder {
     /// Creates an encoder for datagrams of at most `max_datagram` bytes (65,533 at most). With the first
     /// datagrams it allocates memory for the parity of two groups, and for copies of one group's shards if
-    /// they may be sent [again](Self::set_early), until it is [trimmed](Self::trim).
-    pub fn new(code: Code, max_datagram: usize) -> Result<Self, CodeError> {
+    /// they may be sent [again](Self::set_early), until it is trimmed.
+    pub fn new(code: ErasureCode, max_datagram: usize) -> Result<Self, CodeError> {
         let longest = max_datagram.min(usize::from(u16::MAX) - SIZE) + SIZE;
-        let none = Pending {
+        let none = QueuedShards {
             first: 0,
             places: 0..0,
         };
         Ok(Self {
-            numbers: Numbers::new(code.shards())?,
+            numbers: ShardNumbers::new(code.total_shards())?,
             longest,
-            sums: Sums::new(longest),
+            sums: ParitySums::new(longest),
             copies: Vec::new(),
-            lens: vec![0; code.data()],
+            copy_lens: vec![0; code.data_shards()],
             uncopied: 0,
-            first: 0,
+            group_start: 0,
             filled: 0,
             given_up: false,
             last: None,
             early: None,
             protected: 0,
             due: None,
-            again: none.clone(),
-            made: none,
-            parity: Sums::new(longest),
+            queued_data: none.clone(),
+            queued_parity: none,
+            parity: ParitySums::new(longest),
             code,
         })
     }
 
     /// Continues where another encoder of the same code [stopped](Self::position). An open group gets no
     /// parity.
-    pub fn resume(code: Code, max_datagram: usize, position: u32) -> Result<Self, CodeError> {
+    pub fn resume(
+        code: ErasureCode,
+        max_datagram: usize,
+        position: u32,
+    ) -> Result<Self, CodeError> {
         let mut new = Self::new(code, max_datagram)?;
-        let place = new.numbers.place(position).map_or(0, |(_, place)| place);
-        if place < new.code.data() {
-            new.first = position.wrapping_sub(narrow(place));
+        let place = new.numbers.locate(position).map_or(0, |(_, place)| place);
+        if place < new.code.data_shards() {
+            new.group_start = position.wrapping_sub(narrow_int(place));
             (new.filled, new.given_up) = (place, place > 0);
         }
         Ok(new)
@@ -119,7 +123,7 @@ impl Encoder {
     /// Returns the number of the next data shard.
     #[must_use]
     pub fn position(&self) -> u32 {
-        Self::seqid(self.first, self.filled)
+        Self::shard_number(self.group_start, self.filled)
     }
 
     /// Protects datagrams that have waited `after` for their group to fill up; with `None` they are not
@@ -136,11 +140,11 @@ impl Encoder {
 
     /// Frees all buffers, for an idle link. An open group continues without parity, which would arrive too
     /// late.
-    pub fn trim(&mut self) {
+    pub fn release_memory(&mut self) {
         self.copies = Vec::new();
-        self.sums.trim();
-        self.parity.trim();
-        (self.again.places, self.made.places) = (0..0, 0..0);
+        self.sums.release_memory();
+        self.parity.release_memory();
+        (self.queued_data.places, self.queued_parity.places) = (0..0, 0..0);
         (self.given_up, self.due) = (self.filled > 0, None);
     }
 
@@ -152,20 +156,22 @@ impl Encoder {
 
     /// Turns `packet` into a data shard in place: it consists of [`HEADER`](crate::HEADER) bytes that are
     /// overwritten, and the datagram.
-    pub fn seal(&mut self, now: Time, packet: &mut [u8]) -> Result<(), Broken> {
+    pub fn seal(&mut self, now: Time, packet: &mut [u8]) -> Result<(), ProtocolError> {
         let payload = packet.len().checked_sub(SHARD_HEADER);
         let payload = payload.filter(|len| (SIZE..=self.longest).contains(len));
         let size = payload.and_then(|len| u16::try_from(len).ok());
         let limit = self.max_packet();
         let what = "a datagram with its FEC header";
-        let size = size.ok_or(Broken::TooLong { what, limit })?;
-        let seqid = Self::seqid(self.first, self.filled);
-        put_header(packet, seqid, DATA, size).ok_or(Broken::NoRoom("the FEC header"))?;
-        let continuous = self.last.is_some_and(|last| now.since(last) < CONTINUOUS);
+        let size = size.ok_or(ProtocolError::TooLong { what, limit })?;
+        let seqid = Self::shard_number(self.group_start, self.filled);
+        write_header(packet, seqid, DATA, size).ok_or(ProtocolError::NoRoom("the FEC header"))?;
+        let continuous = self
+            .last
+            .is_some_and(|last| now.duration_since(last) < MAX_GAP);
         self.last = Some(now);
-        self.push(held(packet, SHARD_HEADER..));
-        if self.filled == self.code.data() {
-            self.close(continuous || self.early.is_some());
+        self.add_datagram(subslice(packet, SHARD_HEADER..));
+        if self.filled == self.code.data_shards() {
+            self.close_group(continuous || self.early.is_some());
         } else if let (Some(after), None, false) = (self.early, self.due, self.given_up) {
             self.due = Some(now + after);
         }
@@ -178,18 +184,18 @@ impl Encoder {
     /// the packet does not fit. Parity is available until the next is computed, repeats until the next
     /// group starts.
     pub fn poll_output(&mut self, out: &mut [u8]) -> Option<usize> {
-        if let Some(place) = self.again.places.clone().next() {
-            let seqid = Self::seqid(self.again.first, place);
-            let payload = slot(&self.copies, self.longest, place)?;
-            let payload = payload.get(..*self.lens.get(place)?)?;
-            let len = put_shard(out, seqid, DATA, payload)?;
-            self.again.places.start += 1;
+        if let Some(place) = self.queued_data.places.clone().next() {
+            let seqid = Self::shard_number(self.queued_data.first, place);
+            let payload = slot_at(&self.copies, self.longest, place)?;
+            let payload = payload.get(..*self.copy_lens.get(place)?)?;
+            let len = write_shard(out, seqid, DATA, payload)?;
+            self.queued_data.places.start += 1;
             return Some(len);
         }
-        let place = self.made.places.clone().next()?;
-        let seqid = Self::seqid(self.made.first, self.code.data() + place);
-        let len = put_shard(out, seqid, PARITY, self.parity.row(place)?)?;
-        self.made.places.start += 1;
+        let place = self.queued_parity.places.clone().next()?;
+        let seqid = Self::shard_number(self.queued_parity.first, self.code.data_shards() + place);
+        let len = write_shard(out, seqid, PARITY, self.parity.parity_row(place)?)?;
+        self.queued_parity.places.start += 1;
         Some(len)
     }
 
@@ -206,26 +212,26 @@ impl Encoder {
             return;
         }
         self.due = None;
-        self.reserve(self.code.data());
+        self.reserve_copies(self.code.data_shards());
         let waiting = self.protected.max(self.uncopied)..self.filled;
         let end = self.filled + waiting.len();
-        if end <= self.code.data() {
+        if end <= self.code.data_shards() {
             self.queue_from_here(end);
-            waiting.for_each(|place| self.repeat(place));
+            waiting.for_each(|place| self.repeat_shard(place));
             self.protected = self.filled;
         } else {
-            self.queue_from_here(self.code.data());
-            while self.filled < self.code.data() {
-                self.fill(filler);
+            self.queue_from_here(self.code.data_shards());
+            while self.filled < self.code.data_shards() {
+                self.add_filler(filler);
             }
         }
-        if self.filled == self.code.data() {
-            self.close(true);
+        if self.filled == self.code.data_shards() {
+            self.close_group(true);
         }
     }
 
     /// Allocates space for the copies of this number of datagrams.
-    fn reserve(&mut self, places: usize) {
+    fn reserve_copies(&mut self, places: usize) {
         let len = places * self.longest;
         if self.copies.len() < len {
             self.copies.reserve_exact(len - self.copies.len());
@@ -236,113 +242,114 @@ impl Encoder {
     /// Queues the slots up to `end` for output.
     const fn queue_from_here(&mut self, end: usize) {
         // Repeats that have not been polled may precede these.
-        if self.again.first != self.first || self.again.places.end != self.filled {
-            self.again.places.start = self.filled;
+        if self.queued_data.first != self.group_start || self.queued_data.places.end != self.filled
+        {
+            self.queued_data.places.start = self.filled;
         }
-        self.again.first = self.first;
-        self.again.places.end = end;
+        self.queued_data.first = self.group_start;
+        self.queued_data.places.end = end;
     }
 
-    fn repeat(&mut self, place: usize) {
+    fn repeat_shard(&mut self, place: usize) {
         debug_assert!(place < self.filled, "the slot must be in use");
         let from = place * self.longest;
-        let len = self.lens.get(place).copied().unwrap_or(0);
+        let len = self.copy_lens.get(place).copied().unwrap_or(0);
         self.copies
             .copy_within(from..from + len, self.filled * self.longest);
         self.count_copy(len);
     }
 
-    fn fill(&mut self, filler: &[u8]) {
+    fn add_filler(&mut self, filler: &[u8]) {
         let most = self.longest - SIZE;
         let filler = filler.get(..most).unwrap_or(filler);
-        let size = narrow::<u16>(SIZE + filler.len());
-        if let Some(slot) = slot_mut(&mut self.copies, self.longest, self.filled) {
-            put(slot, 0, &size.to_le_bytes());
-            put(slot, SIZE, filler);
+        let size = narrow_int::<u16>(SIZE + filler.len());
+        if let Some(slot) = slot_at_mut(&mut self.copies, self.longest, self.filled) {
+            write_at(slot, 0, &size.to_le_bytes());
+            write_at(slot, SIZE, filler);
         }
         self.count_copy(SIZE + filler.len());
     }
 
-    fn push(&mut self, payload: &[u8]) {
+    fn add_datagram(&mut self, payload: &[u8]) {
         if self.filled == 0 {
-            self.again.places = 0..0;
+            self.queued_data.places = 0..0;
         }
         if self.early.is_some() && !self.given_up {
             // Many sessions never fill a group: the first datagrams allocate little more than they need.
             let places = (self.filled + 1).next_power_of_two();
-            self.reserve(places.min(self.code.data()));
-            if let Some(slot) = slot_mut(&mut self.copies, self.longest, self.filled) {
-                put(slot, 0, payload);
+            self.reserve_copies(places.min(self.code.data_shards()));
+            if let Some(slot) = slot_at_mut(&mut self.copies, self.longest, self.filled) {
+                write_at(slot, 0, payload);
             }
         }
         if !self.given_up {
-            self.sums.add(&self.code, self.filled, payload);
+            self.sums.add_shard(&self.code, self.filled, payload);
         }
-        self.count(payload.len());
+        self.count_shard(payload.len());
     }
 
     /// Counts a shard that exists only as a copy.
     fn count_copy(&mut self, len: usize) {
-        let copy = slot(&self.copies, self.longest, self.filled);
+        let copy = slot_at(&self.copies, self.longest, self.filled);
         if let (Some(copy), false) = (copy.and_then(|copy| copy.get(..len)), self.given_up) {
-            self.sums.add(&self.code, self.filled, copy);
+            self.sums.add_shard(&self.code, self.filled, copy);
         }
-        self.count(len);
+        self.count_shard(len);
     }
 
-    fn count(&mut self, len: usize) {
+    fn count_shard(&mut self, len: usize) {
         debug_assert!(
-            self.filled < self.lens.len(),
+            self.filled < self.copy_lens.len(),
             "a full group must have been closed"
         );
-        if let Some(slot) = self.lens.get_mut(self.filled) {
+        if let Some(slot) = self.copy_lens.get_mut(self.filled) {
             *slot = len;
         }
         self.filled += 1;
     }
 
     /// Ends the group, with its parity if `wanted` and not all of it was sent twice.
-    fn close(&mut self, wanted: bool) {
+    fn close_group(&mut self, wanted: bool) {
         let twice = self.uncopied == 0 && self.protected == self.filled;
         if wanted && !self.given_up && !twice {
             core::mem::swap(&mut self.sums, &mut self.parity);
-            self.made = Pending {
-                first: self.first,
-                places: 0..self.code.parity(),
+            self.queued_parity = QueuedShards {
+                first: self.group_start,
+                places: 0..self.code.parity_shards(),
             };
         }
-        self.sums.clear();
-        let shards = narrow(self.code.shards());
-        self.first = self.numbers.after(self.first, shards);
+        self.sums.start_group();
+        let shards = narrow_int(self.code.total_shards());
+        self.group_start = self.numbers.advance(self.group_start, shards);
         (self.filled, self.protected, self.due) = (0, 0, None);
         (self.given_up, self.uncopied) = (false, 0);
     }
 
     /// Returns the number of a shard; a group does not cross the end of the numbers.
-    fn seqid(first: u32, place: usize) -> u32 {
-        first.wrapping_add(narrow(place))
+    fn shard_number(first: u32, place: usize) -> u32 {
+        first.wrapping_add(narrow_int(place))
     }
 }
 
-fn slot(slots: &[u8], size: usize, place: usize) -> Option<&[u8]> {
+fn slot_at(slots: &[u8], size: usize, place: usize) -> Option<&[u8]> {
     slots.chunks_exact(size).nth(place)
 }
 
-fn slot_mut(slots: &mut [u8], size: usize, place: usize) -> Option<&mut [u8]> {
+fn slot_at_mut(slots: &mut [u8], size: usize, place: usize) -> Option<&mut [u8]> {
     slots.chunks_exact_mut(size).nth(place)
 }
 
-fn put(slot: &mut [u8], at: usize, bytes: &[u8]) {
+fn write_at(slot: &mut [u8], at: usize, bytes: &[u8]) {
     if let Some(place) = slot.get_mut(at..at + bytes.len()) {
         place.copy_from_slice(bytes);
     }
 }
 
 /// Writes header and payload of a shard; a data payload starts with its size.
-fn put_shard(out: &mut [u8], seqid: u32, kind: u16, payload: &[u8]) -> Option<usize> {
+fn write_shard(out: &mut [u8], seqid: u32, kind: u16, payload: &[u8]) -> Option<usize> {
     let len = SHARD_HEADER + payload.len();
     let out = out.get_mut(..len)?;
-    put_header(out, seqid, kind, 0)?;
+    write_header(out, seqid, kind, 0)?;
     out.get_mut(SHARD_HEADER..)?.copy_from_slice(payload);
     Some(len)
 }
@@ -351,6 +358,6 @@ fn put_shard(out: &mut [u8], seqid: u32, kind: u16, payload: &[u8]) -> Option<us
 impl Encoder {
     /// Continues at the group that starts with `seqid`.
     pub(crate) fn start_at(&mut self, seqid: u32) {
-        self.first = seqid;
+        self.group_start = seqid;
     }
 }

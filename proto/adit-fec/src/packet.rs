@@ -7,7 +7,7 @@
 //!             0x00f3     out of band: size u16, conv u32, bytes (size = 6 + their number)
 //! ```
 
-use adit_wire::narrow;
+use adit_wire::narrow_int;
 
 use crate::CodeError;
 
@@ -81,18 +81,18 @@ impl<'a> Packet<'a> {
 
 /// Writes an out-of-band packet to the front of `out` and returns its length. Returns `None` if it does not
 /// fit there or the payload is longer than 65,529 bytes.
-pub fn put_oob(conv: u32, payload: &[u8], out: &mut [u8]) -> Option<usize> {
+pub fn encode_oob(conv: u32, payload: &[u8], out: &mut [u8]) -> Option<usize> {
     let size = u16::try_from(payload.len().checked_add(OOB_HEADER - SHARD_HEADER)?).ok()?;
     let (header, rest) = out.split_first_chunk_mut::<OOB_HEADER>()?;
     let [.., conv0, conv1, conv2, conv3] = header;
     [*conv0, *conv1, *conv2, *conv3] = conv.to_le_bytes();
     rest.get_mut(..payload.len())?.copy_from_slice(payload);
-    put_header(header, u32::MAX, OOB, size)?;
+    write_header(header, u32::MAX, OOB, size)?;
     Some(OOB_HEADER + payload.len())
 }
 
 /// Writes the header of a shard and the size that follows it.
-pub(crate) fn put_header(out: &mut [u8], seqid: u32, kind: u16, size: u16) -> Option<()> {
+pub(crate) fn write_header(out: &mut [u8], seqid: u32, kind: u16, size: u16) -> Option<()> {
     let [s0, s1, s2, s3] = seqid.to_le_bytes();
     let ([k0, k1], [z0, z1]) = (kind.to_le_bytes(), size.to_le_bytes());
     *out.first_chunk_mut()? = [s0, s1, s2, s3, k0, k1, z0, z1];
@@ -101,15 +101,15 @@ pub(crate) fn put_header(out: &mut [u8], seqid: u32, kind: u16, size: u16) -> Op
 
 /// The numbers of shards: all whole groups below 2³².
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Numbers {
+pub(crate) struct ShardNumbers {
     group: u32,
     end: u32,
 }
 
-impl Numbers {
+impl ShardNumbers {
     /// Creates the numbers of groups of `shards`, 1 to 256.
     pub(crate) fn new(shards: usize) -> Result<Self, CodeError> {
-        let group = narrow::<u32>(shards);
+        let group = narrow_int::<u32>(shards);
         let groups = u32::MAX.checked_div(group).ok_or(CodeError::Shards)?;
         let end = groups * group;
         Ok(Self { group, end })
@@ -117,23 +117,23 @@ impl Numbers {
 
     /// Returns the first number that no shard has.
     #[cfg(test)]
-    pub(crate) const fn end(self) -> u32 {
+    pub(crate) const fn end_number(self) -> u32 {
         self.end
     }
 
     /// Returns the number of groups before the numbers wrap around.
-    pub(crate) const fn groups(self) -> u32 {
+    pub(crate) const fn group_count(self) -> u32 {
         self.end / self.group
     }
 
     /// Returns the group of a shard and its index in the group; `None` for a number that no shard has.
-    pub(crate) fn place(self, seqid: u32) -> Option<(u32, usize)> {
+    pub(crate) fn locate(self, seqid: u32) -> Option<(u32, usize)> {
         let place = usize::try_from(seqid % self.group).ok()?;
         (seqid < self.end).then_some((seqid / self.group, place))
     }
 
     /// Returns the number that is `steps` (at most one group) further.
-    pub(crate) const fn after(self, seqid: u32, steps: u32) -> u32 {
+    pub(crate) const fn advance(self, seqid: u32, steps: u32) -> u32 {
         let left = self.end - seqid;
         if steps < left {
             seqid + steps
@@ -185,15 +185,18 @@ mod tests {
 
     #[test]
     fn numbers_wrap_behind_whole_groups() {
-        let numbers = Numbers::new(13).unwrap();
-        assert_eq!(numbers.end() % 13, 0);
-        assert!(numbers.end() > u32::MAX - 13);
-        assert_eq!(numbers.after(numbers.end() - 3, 3), 0);
-        assert_eq!(numbers.after(numbers.end() - 3, 2), numbers.end() - 1);
-        assert_eq!(numbers.place(numbers.end()), None);
+        let numbers = ShardNumbers::new(13).unwrap();
+        assert_eq!(numbers.end_number() % 13, 0);
+        assert!(numbers.end_number() > u32::MAX - 13);
+        assert_eq!(numbers.advance(numbers.end_number() - 3, 3), 0);
         assert_eq!(
-            numbers.place(numbers.end() - 1),
-            Some((numbers.groups() - 1, 12))
+            numbers.advance(numbers.end_number() - 3, 2),
+            numbers.end_number() - 1
+        );
+        assert_eq!(numbers.locate(numbers.end_number()), None);
+        assert_eq!(
+            numbers.locate(numbers.end_number() - 1),
+            Some((numbers.group_count() - 1, 12))
         );
     }
 
@@ -205,7 +208,7 @@ mod tests {
             if let Some(byte) = bytes.get_mut(5) { *byte = 0; }
             if let Some(Packet::Oob { conv, payload }) = Packet::parse(&bytes) {
                 let mut again = [0; 64];
-                let len = put_oob(conv, payload, &mut again).unwrap();
+                let len = encode_oob(conv, payload, &mut again).unwrap();
                 prop_assert_eq!(&again[4..len], &bytes[4..]);
             }
         }

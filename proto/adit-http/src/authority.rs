@@ -35,7 +35,7 @@ pub(crate) fn parse(text: &str, default_port: Option<u16>) -> Result<Authority<'
     let parsed = if let Some(inner) = host.strip_prefix('[') {
         let inner = inner.strip_suffix(']').ok_or("IPv6 address")?;
         let ip: Ipv6Addr = inner.parse().map_err(|_| "IPv6 address")?;
-        Host::Ip(adit_wire::unmap(ip.into()))
+        Host::Ip(adit_wire::unmap_ipv4(ip.into()))
     } else if host.bytes().all(is_host_byte) {
         Host::parse(host).map_err(|_| "host name")?
     } else {

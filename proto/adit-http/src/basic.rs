@@ -1,6 +1,6 @@
 //! User and password in the scheme Basic (RFC 7617).
 
-use adit_wire::held;
+use adit_wire::subslice;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -32,11 +32,11 @@ impl Login {
     }
 
     pub(crate) fn user(&self) -> &[u8] {
-        held(&self.plain, ..self.colon)
+        subslice(&self.plain, ..self.colon)
     }
 
     pub(crate) fn password(&self) -> &[u8] {
-        held(&self.plain, self.colon + 1..)
+        subslice(&self.plain, self.colon + 1..)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use adit_wire::{Broken, Handshake, Rx, Step, Target, Tx, held};
+use adit_wire::{Handshake, ProtocolError, Rx, Step, Target, Tx, subslice};
 use zeroize::Zeroizing;
 
 use crate::head::StatusLine;
@@ -42,7 +42,7 @@ pub enum ClientError {
     UserName,
 }
 
-impl From<ClientError> for Broken {
+impl From<ClientError> for ProtocolError {
     fn from(why: ClientError) -> Self {
         match why {
             ClientError::Status(status) => Self::Refused(match status {
@@ -87,13 +87,13 @@ impl Connect {
                 Some(basic::write(&user, &password).ok_or(ClientError::UserName)?)
             }
         };
-        tx.put(format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n").as_bytes());
+        tx.extend_from_slice(format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n").as_bytes());
         if let Some(auth) = auth {
-            tx.put(b"Proxy-Authorization: ");
-            tx.put(auth.as_bytes());
-            tx.put(b"\r\n");
+            tx.extend_from_slice(b"Proxy-Authorization: ");
+            tx.extend_from_slice(auth.as_bytes());
+            tx.extend_from_slice(b"\r\n");
         }
-        tx.put(b"\r\n");
+        tx.extend_from_slice(b"\r\n");
         Ok(())
     }
 
@@ -103,7 +103,7 @@ impl Connect {
         // The end may have begun in what was searched before.
         let from = self.searched.saturating_sub(3);
         self.searched = bytes.len();
-        let new = held(bytes, from..);
+        let new = subslice(bytes, from..);
         let at = new.windows(4).position(|four| four == b"\r\n\r\n")?;
         Some(from + at + 4)
     }
@@ -135,7 +135,7 @@ impl Handshake for Connect {
                 None if held < limit => return Ok(Step::NeedMore { total: held + 1 }),
                 _ => return Err(ClientError::TooLarge),
             };
-            let head = adit_wire::held(rx.bytes(), ..len);
+            let head = subslice(rx.bytes(), ..len);
             let (line, _) = crate::head::split(head);
             let status = StatusLine::parse(line)
                 .map_err(ClientError::Malformed)?
@@ -143,12 +143,12 @@ impl Handshake for Connect {
             match status {
                 // 101 would end HTTP on this connection, but not in our tunnel.
                 100 | 102..=199 => {
-                    rx.eat(len);
+                    rx.consume(len);
                     self.searched = 0;
                     self.interim += len;
                 }
                 200..=299 => {
-                    rx.eat(len);
+                    rx.consume(len);
                     return Ok(Step::Done(()));
                 }
                 other => return Err(ClientError::Status(other)),

@@ -1,6 +1,6 @@
 //! The head of a message: where it ends, its start line and its fields.
 
-use adit_wire::held_mut;
+use adit_wire::subslice_mut;
 
 mod fields;
 mod hop;
@@ -17,7 +17,7 @@ pub(crate) use start::{Minor, RequestLine, StatusLine};
 pub(crate) fn unfold(head: &mut [u8]) {
     let mut folds = false;
     for at in 0..head.len() {
-        match held_mut(head, at..) {
+        match subslice_mut(head, at..) {
             [cr @ b'\r', lf @ b'\n', b' ' | b'\t', ..] if folds => (*cr, *lf) = (b' ', b' '),
             [b'\r', b'\n', ..] => folds = true,
             _ => {}

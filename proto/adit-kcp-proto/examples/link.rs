@@ -95,7 +95,7 @@ fn echo(loss: u64, congestion: Congestion) {
             }
         }
         world.ends[0].consume(64);
-        times.push(world.now.since(began).as_micros());
+        times.push(world.now.duration_since(began).as_micros());
     }
     times.sort_unstable();
     let at = |share: usize| times[times.len() * share / 1000] as f64 / 1000.0;

@@ -3,7 +3,7 @@
 //! What is pushed keeps its position until the ring is released past it, however often the ring
 //! grows, so that a window remembers a segment by position and length alone.
 
-use adit_wire::held;
+use adit_wire::subslice;
 
 /// The ring a first push makes.
 const SMALLEST: usize = 256;
@@ -58,7 +58,7 @@ impl ByteRing {
         let first = len.min(self.buf.len().saturating_sub(start));
         // Of an empty ring any place is outside.
         let head = self.buf.get(start..start + first).unwrap_or_default();
-        let tail = held(&self.buf, ..len - first);
+        let tail = subslice(&self.buf, ..len - first);
         (head, tail)
     }
 

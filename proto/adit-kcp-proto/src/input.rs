@@ -1,6 +1,6 @@
 //! A datagram from the peer.
 
-use adit_wire::{Broken, Time};
+use adit_wire::{ProtocolError, Time};
 
 use crate::recv::Pushed;
 use crate::resend::Evidence;
@@ -37,7 +37,7 @@ impl Kcp {
         now: Time,
         datagram: &[u8],
         recovered: bool,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ProtocolError> {
         self.see(now);
         self.stats.datagrams_in += 1;
         let una = self.send.una();
@@ -60,14 +60,18 @@ impl Kcp {
         result
     }
 
-    fn take_segments(&mut self, mut rest: &[u8], gathered: &mut Gathered) -> Result<(), Broken> {
+    fn take_segments(
+        &mut self,
+        mut rest: &[u8],
+        gathered: &mut Gathered,
+    ) -> Result<(), ProtocolError> {
         if rest.len() < HEADER_LEN {
-            return Err(Broken::Truncated("a KCP datagram"));
+            return Err(ProtocolError::Truncated("a KCP datagram"));
         }
         let limit = self.config.data_max();
         while let Some((header, data)) = segment::next(&mut rest, self.conv)? {
             if data.len() > limit {
-                return Err(Broken::TooLong {
+                return Err(ProtocolError::TooLong {
                     what: "a KCP segment",
                     limit,
                 });
@@ -91,7 +95,7 @@ impl Kcp {
         Ok(())
     }
 
-    fn take_una(&mut self, header: &Header, gathered: &Gathered) -> Result<(), Broken> {
+    fn take_una(&mut self, header: &Header, gathered: &Gathered) -> Result<(), ProtocolError> {
         let una = Sn(header.una);
         let old = una.before(self.send.una());
         let (now, ms) = (self.clock.0, self.ms());
@@ -102,7 +106,7 @@ impl Kcp {
             }
         });
         if !sane {
-            return Err(Broken::Malformed("KCP una"));
+            return Err(ProtocolError::Malformed("KCP una"));
         }
         // A datagram overtaken on its way tells an old window.
         if !old && !gathered.recovered {
@@ -111,11 +115,16 @@ impl Kcp {
         Ok(())
     }
 
-    fn take_push(&mut self, header: &Header, data: &[u8], recovered: bool) -> Result<(), Broken> {
+    fn take_push(
+        &mut self,
+        header: &Header,
+        data: &[u8],
+        recovered: bool,
+    ) -> Result<(), ProtocolError> {
         let window = self.config.recv_window;
         if !self.config.stream && u32::from(header.frg) >= window {
             // It could never become whole, and would hold the window for ever.
-            return Err(Broken::TooLong {
+            return Err(ProtocolError::TooLong {
                 what: "a KCP message",
                 limit: window as usize * self.config.data_max(),
             });

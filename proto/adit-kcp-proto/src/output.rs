@@ -4,7 +4,7 @@
 //! written one by one, as the driver asks for them: acknowledgements, questions about windows,
 //! data in the order of numbers.
 
-use adit_wire::{Time, narrow};
+use adit_wire::{Time, narrow_int};
 
 use crate::resend::Why;
 use crate::segment::{Cmd, HEADER_LEN, Header};
@@ -166,7 +166,7 @@ impl Kcp {
         };
         let (frg, len) = (seg.frg, seg.len);
         if datagram.fits(len) {
-            let len = narrow(len);
+            let len = narrow_int(len);
             datagram.put(&Header { frg, len, ..header }, parts);
             self.stats.segments_out += 1;
             self.stats.retransmitted += 1;
@@ -190,7 +190,7 @@ impl Kcp {
             }
             let header = Header {
                 frg: seg.frg,
-                len: narrow(len),
+                len: narrow_int(len),
                 ..header
             };
             datagram.put(&header, parts);

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use adit_wire::{held_mut, narrow};
+use adit_wire::{narrow_int, subslice_mut};
 
 use crate::bytes::ByteRing;
 use crate::seq::{Sn, SnRing};
@@ -87,7 +87,7 @@ impl RecvWindow {
 
     /// Free segments, as told to the peer: those out of order do not count.
     pub(crate) fn free(&self) -> u16 {
-        narrow(self.window.saturating_sub(self.ordered()))
+        narrow_int(self.window.saturating_sub(self.ordered()))
     }
 
     /// Takes a data segment.
@@ -177,7 +177,7 @@ impl RecvWindow {
             let (first, second) = self.rest(slot);
             let had = filled;
             for part in [first, second] {
-                let room = held_mut(out, filled..);
+                let room = subslice_mut(out, filled..);
                 let (part, _) = part.split_at(part.len().min(room.len()));
                 let (to, _) = room.split_at_mut(part.len());
                 to.copy_from_slice(part);

@@ -3,7 +3,7 @@
 //! `conv(4) ‖ cmd(1) ‖ frg(1) ‖ wnd(2) ‖ ts(4) ‖ sn(4) ‖ una(4) ‖ len(4) ‖ data`; a datagram is a
 //! run of whole segments of one conversation.
 
-use adit_wire::{Broken, Reader, Short};
+use adit_wire::{EndOfInput, ProtocolError, Reader};
 
 /// Bytes of a segment's header.
 pub const HEADER_LEN: usize = 24;
@@ -47,10 +47,10 @@ impl Header {
     /// Reads the first header of a datagram, as a listener does to find the session.
     ///
     /// # Errors
-    /// [`Broken::Truncated`] for fewer than 24 bytes, [`Broken::Malformed`] for an unknown command.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Broken> {
+    /// [`ProtocolError::Truncated`] for fewer than 24 bytes, [`ProtocolError::Malformed`] for an unknown command.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ProtocolError> {
         let fields = Fields::read(&mut Reader::new(bytes))
-            .map_err(|Short| Broken::Truncated("a KCP header"))?;
+            .map_err(|EndOfInput| ProtocolError::Truncated("a KCP header"))?;
         fields.header()
     }
 
@@ -75,18 +75,18 @@ impl Header {
 pub(crate) fn next<'a>(
     datagram: &mut &'a [u8],
     conv: u32,
-) -> Result<Option<(Header, &'a [u8])>, Broken> {
+) -> Result<Option<(Header, &'a [u8])>, ProtocolError> {
     let mut reader = Reader::new(datagram);
     let Ok(fields) = Fields::read(&mut reader) else {
         return Ok(None);
     };
     if fields.conv != conv {
-        return Err(Broken::Malformed("conversation id"));
+        return Err(ProtocolError::Malformed("conversation id"));
     }
     let data = usize::try_from(fields.len)
         .ok()
         .and_then(|len| reader.take(len).ok())
-        .ok_or(Broken::Truncated("a KCP segment"))?;
+        .ok_or(ProtocolError::Truncated("a KCP segment"))?;
     *datagram = reader.rest();
     Ok(Some((fields.header()?, data)))
 }
@@ -104,7 +104,7 @@ struct Fields {
 }
 
 impl Fields {
-    fn read(r: &mut Reader<'_>) -> Result<Self, Short> {
+    fn read(r: &mut Reader<'_>) -> Result<Self, EndOfInput> {
         let bytes: [u8; HEADER_LEN] = r.array()?;
         let mut r = Reader::new(&bytes);
         Ok(Self {
@@ -119,7 +119,7 @@ impl Fields {
         })
     }
 
-    const fn header(&self) -> Result<Header, Broken> {
+    const fn header(&self) -> Result<Header, ProtocolError> {
         Ok(Header {
             conv: self.conv,
             cmd: match self.cmd {
@@ -127,7 +127,7 @@ impl Fields {
                 82 => Cmd::Ack,
                 83 => Cmd::Wask,
                 84 => Cmd::Wins,
-                _ => return Err(Broken::Malformed("KCP command")),
+                _ => return Err(ProtocolError::Malformed("KCP command")),
             },
             frg: self.frg,
             wnd: self.wnd,
@@ -168,7 +168,7 @@ mod tests {
             for cut in HEADER_LEN..bytes.len() {
                 assert_eq!(
                     next(&mut &bytes[..cut], conv),
-                    Err(Broken::Truncated("a KCP segment"))
+                    Err(ProtocolError::Truncated("a KCP segment"))
                 );
             }
             assert_eq!(next(&mut &bytes[..HEADER_LEN - 1], conv), Ok(None));
@@ -183,14 +183,14 @@ mod tests {
             bytes[4] = cmd;
             assert_eq!(
                 next(&mut &bytes[..], 0),
-                Err(Broken::Malformed("KCP command"))
+                Err(ProtocolError::Malformed("KCP command"))
             );
         }
         bytes[4] = 81;
         bytes[20..].fill(0xff);
         assert_eq!(
             next(&mut &bytes[..], 0),
-            Err(Broken::Truncated("a KCP segment"))
+            Err(ProtocolError::Truncated("a KCP segment"))
         );
     }
 }

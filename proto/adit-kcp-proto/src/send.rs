@@ -9,7 +9,7 @@
 //! One ring of segments holds all of it: a queued segment's number is already known, the window
 //! only decides when it may go.
 
-use adit_wire::narrow;
+use adit_wire::narrow_int;
 
 use crate::bytes::ByteRing;
 use crate::flight::{Flight, Mark, NEVER};
@@ -167,7 +167,7 @@ impl SendWindow {
             while !part.is_empty() {
                 if room == 0 {
                     after -= 1;
-                    self.append(&[], narrow(after));
+                    self.append(&[], narrow_int(after));
                     room = self.mss;
                 }
                 let (piece, tail) = part.split_at(part.len().min(room));

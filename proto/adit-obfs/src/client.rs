@@ -4,7 +4,7 @@ mod state;
 
 use std::sync::Arc;
 
-use adit_wire::{Broken, Handshake, Rx, Step, Tx};
+use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
 
 pub use state::{ClientSettings, ClientState};
 
@@ -18,7 +18,7 @@ use crate::{Codecs, ObfsOpen, ObfsSeal};
 /// What the client sends afterwards in any case (an HTTP head, the end of a TLS handshake) is
 /// left to [`ObfsSeal`], which puts it in front of the first data.
 ///
-/// [`Broken::Unauthentic`] and [`Broken::Refused`] mean a wrong key, another kind or a clock that
+/// [`ProtocolError::Unauthentic`] and [`ProtocolError::Refused`] mean a wrong key, another kind or a clock that
 /// differs much: such a server shows something else in its place.
 pub struct ClientHandshake {
     hello: Vec<u8>,
@@ -43,10 +43,10 @@ enum Wait {
 
 impl Handshake for ClientHandshake {
     type Output = Codecs;
-    type Error = Broken;
+    type Error = ProtocolError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Codecs>, Broken> {
-        tx.put(&core::mem::take(&mut self.hello));
+    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Codecs>, ProtocolError> {
+        tx.extend_from_slice(&core::mem::take(&mut self.hello));
         let wait = core::mem::replace(&mut self.wait, Wait::Over);
         let answered = match &wait {
             Wait::Nothing(_) => Step::Done(0),
@@ -56,7 +56,7 @@ impl Handshake for ClientHandshake {
             },
             Wait::Flight { tagger, .. } => read_flight(rx.bytes(), tagger)?,
             Wait::Answer { session, .. } => read_answer(rx.bytes(), session)?,
-            Wait::Over => return Err(Broken::Malformed("handshake: it is over")),
+            Wait::Over => return Err(ProtocolError::Malformed("handshake: it is over")),
         };
         match answered {
             Step::NeedMore { total } => {
@@ -64,7 +64,7 @@ impl Handshake for ClientHandshake {
                 Ok(Step::NeedMore { total })
             }
             Step::Done(eaten) => {
-                rx.eat(eaten);
+                rx.consume(eaten);
                 Ok(Step::Done(wait.codecs()))
             }
         }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use adit_wire::law::{converse, open_all};
-use adit_wire::{FixedEntropy, Seal, Step, Unix};
+use adit_wire::codec_laws::{open_all, run_handshake};
+use adit_wire::{FixedEntropy, Seal, Step, UnixTime};
 use serde_json::Value;
 
 use crate::http::{Requests, Verb};
@@ -13,8 +13,8 @@ use crate::*;
 
 const SPLITS: [&[usize]; 4] = [&[usize::MAX], &[1], &[7, 1, 300], &[4096]];
 /// When the recordings were made, and what the recording server's dates say.
-const NOW: Unix = Unix(1_700_000_000);
-const DATED: Unix = Unix(1_795_230_340);
+const NOW: UnixTime = UnixTime(1_700_000_000);
+const DATED: UnixTime = UnixTime(1_795_230_340);
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
@@ -109,7 +109,7 @@ fn cases(kinds: &[ObfsKind]) -> Vec<Case> {
 
 /// Runs a server over all a client sent; gives its answer and what it read.
 fn serve(mut core: ServerHandshake, wire: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<u8>, Codecs) {
-    let (step, sent, held) = converse(&mut core, wire, pieces).unwrap();
+    let (step, sent, held) = run_handshake(&mut core, wire, pieces).unwrap();
     let Step::Done(mut codecs) = step else {
         panic!("{step:?}");
     };
@@ -120,7 +120,7 @@ fn serve(mut core: ServerHandshake, wire: &[u8], pieces: &[usize]) -> (Vec<u8>, 
 
 /// The same for a client.
 fn connect(mut core: ClientHandshake, wire: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<u8>, Codecs) {
-    let (step, sent, held) = converse(&mut core, wire, pieces).unwrap();
+    let (step, sent, held) = run_handshake(&mut core, wire, pieces).unwrap();
     let Step::Done(mut codecs) = step else {
         panic!("{step:?}");
     };
@@ -130,7 +130,7 @@ fn connect(mut core: ClientHandshake, wire: &[u8], pieces: &[usize]) -> (Vec<u8>
 }
 
 fn seal(seal: &mut ObfsSeal, plain: &[u8]) -> Vec<u8> {
-    let head = seal.room().head;
+    let head = seal.overhead().head;
     let mut record = [&vec![0; head][..], plain].concat();
     let range = seal.seal(&mut record, head..head + plain.len()).unwrap();
     record[range].to_vec()
@@ -228,7 +228,7 @@ fn ticket_auth() {
             let client = case.client(shared.clone(), own.clone());
             let (hi, plain, mut codecs) = connect(client, &case.wire("s2c"), pieces);
             assert_eq!((&hi, plain), (hello, case.plain("s2c")));
-            assert!(codecs.seal.owes_head());
+            assert!(codecs.seal.must_send_head());
             assert_eq!(seal(&mut codecs.seal, &sent[0].1), *end);
             let (wire, plain) = &sent[2];
             assert_eq!(seal_like(&mut codecs.seal, wire, plain), *wire);
@@ -259,8 +259,8 @@ fn quiet_server(key: &str, now: u64) -> ServerHandshake {
         param: &ObfsParam::default(),
         key: b"",
         password: key.as_bytes(),
-        clock: Arc::new(Unix(now)),
-        started: Unix(now),
+        clock: Arc::new(UnixTime(now)),
+        started: UnixTime(now),
     };
     let state = ServerState::new(&settings, &mut FixedEntropy::default()).unwrap();
     state.handshake(&mut FixedEntropy::default())
@@ -271,7 +271,7 @@ fn go_quiet_random_fields() {
     let vectors = go_quiet_vectors();
     for case in vectors["random_field"].as_array().unwrap() {
         let key = ProofKey::new(text(&case["key"]).as_bytes()).unwrap();
-        let now = Unix(case["time"].as_u64().unwrap());
+        let now = UnixTime(case["time"].as_u64().unwrap());
         let field = key.prove(array(&hex(&case["iv"])), now);
         assert_eq!(field.to_vec(), hex(&case["random"]));
         assert_eq!(key.check(&field, now), Ok(()));
@@ -313,7 +313,7 @@ fn go_quiet_clients_of_others() {
             } else {
                 Browser::Firefox
             },
-            random: proof.prove(array(&hello[11..]), Unix(now)),
+            random: proof.prove(array(&hello[11..]), UnixTime(now)),
             chance: &chance,
             name: text(&case["server_name"]),
             ticket: &array::<TICKET>(&hello[ticket..]),
@@ -333,7 +333,7 @@ fn go_quiet_least_hello() {
     let hello = hex(&case["client_hello"]);
     let now = case["time"].as_u64().unwrap();
     let mut core = quiet_server("exampleconftest", now);
-    let (step, sent, held) = converse(&mut core, &hello, &[1]).unwrap();
+    let (step, sent, held) = run_handshake(&mut core, &hello, &[1]).unwrap();
     assert!(matches!(step, Step::NeedMore { .. }) && held.is_empty());
     let mut rest = &sent[..];
     for head in case["reply_layout"].as_array().unwrap() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_wire::{Broken, Open, Opened, Step};
+use adit_wire::{Open, Opened, ProtocolError, Step};
 
 use crate::http::Skip;
 use crate::tls::{Records, Tagger, read_flight};
@@ -60,7 +60,7 @@ impl ObfsOpen {
 }
 
 impl Open for ObfsOpen {
-    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         match &mut self.0 {
             State::Records(records) => records.open(wire),
             State::Raw if wire.is_empty() => Ok(Opened::NeedMore { total: 1 }),
@@ -88,7 +88,7 @@ impl Open for ObfsOpen {
     }
 
     /// A server that had nothing to say sends no head either: that is an end like any other.
-    fn at_boundary(&self, unread: usize) -> bool {
+    fn is_at_boundary(&self, unread: usize) -> bool {
         let whole = match &self.0 {
             State::Raw | State::Flight { .. } => true,
             State::Response(skip) => !skip.begun(),

@@ -5,7 +5,7 @@
 //! two pieces breaks the connection. That is the format's weakness and cannot be mended on one
 //! side.
 
-use adit_wire::{Broken, Entropy, Rx, Step};
+use adit_wire::{Entropy, ProtocolError, Rx, Step};
 use crc32fast::Hasher;
 
 /// Random bytes of a head.
@@ -16,7 +16,7 @@ const WHOLE: u32 = 0xffff_ffff;
 
 /// 4 to 99 random bytes: a server's head.
 pub(crate) fn server_head(entropy: &mut dyn Entropy) -> Vec<u8> {
-    let mut head = vec![0; usize::from(entropy.between(MIN, MAX))];
+    let mut head = vec![0; usize::from(entropy.in_range(MIN, MAX))];
     entropy.fill(&mut head);
     head
 }
@@ -33,7 +33,7 @@ pub(crate) fn client_head(entropy: &mut dyn Entropy) -> Vec<u8> {
 ///
 /// The longest that the checksum allows: the sum of a head that ends in zeros is right before each
 /// of them as well, and a client sends nothing more before it is answered.
-pub(crate) fn read(rx: &mut Rx<'_>) -> Result<Step<()>, Broken> {
+pub(crate) fn read(rx: &mut Rx<'_>) -> Result<Step<()>, ProtocolError> {
     let (least, most) = (usize::from(MIN) + 4, usize::from(MAX) + 4);
     let bytes = rx.bytes();
     let (mut sum, mut end) = (Hasher::new(), None);
@@ -44,11 +44,11 @@ pub(crate) fn read(rx: &mut Rx<'_>) -> Result<Step<()>, Broken> {
         }
     }
     if let Some(end) = end {
-        rx.eat(end);
+        rx.consume(end);
         return Ok(Step::Done(()));
     }
     if bytes.len() >= most {
-        return Err(Broken::Malformed("random_head: no checksum"));
+        return Err(ProtocolError::Malformed("random_head: no checksum"));
     }
     let total = least.max(bytes.len() + 1);
     Ok(Step::NeedMore { total })
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn other_bytes_are_refused_at_the_longest_head() {
         let mut bytes = [7; 103];
-        let why = Broken::Malformed("random_head: no checksum");
+        let why = ProtocolError::Malformed("random_head: no checksum");
         assert_eq!(read(&mut Rx::new(&mut bytes)), Err(why));
         let step = read(&mut Rx::new(&mut bytes[..102]));
         assert_eq!(step, Ok(Step::NeedMore { total: 103 }));

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ops::Range;
 
-use adit_wire::{Broken, Room, Seal};
+use adit_wire::{Overhead, ProtocolError, Seal};
 
 use crate::http::Request;
 use crate::tls::{JOINED, MAX_RECORD, RECORD_HEAD, record_head};
@@ -14,7 +14,7 @@ const MAX_RAW: usize = 1 << 20;
 /// The sending codec of a connection.
 ///
 /// What must precede the first data is part of the first record: an HTTP head waits for data to
-/// ride with, the end of a TLS handshake is owed ([`Seal::owes_head`]) and goes out alone if need
+/// ride with, the end of a TLS handshake is owed ([`Seal::must_send_head`]) and goes out alone if need
 /// be.
 pub struct ObfsSeal {
     first: Option<First>,
@@ -99,26 +99,30 @@ impl ObfsSeal {
 }
 
 impl Seal for ObfsSeal {
-    fn room(&self) -> Room {
+    fn overhead(&self) -> Overhead {
         let first = self.first.as_ref().map_or(0, First::room);
         let (head, max) = match self.framing {
             Framing::Raw => (0, MAX_RAW),
             Framing::Records(count) => (count * RECORD_HEAD, count * MAX_RECORD),
         };
-        Room {
+        Overhead {
             head: first + head,
             tail: 0,
-            max,
+            max_payload: max,
         }
     }
 
-    fn steady(&self) -> bool {
+    fn has_steady_overhead(&self) -> bool {
         self.first.is_none()
     }
 
-    fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
-        check_room(self.room(), record, &payload)?;
-        if payload.is_empty() && !self.owes_head() {
+    fn seal(
+        &mut self,
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, ProtocolError> {
+        check_room(self.overhead(), record, &payload)?;
+        if payload.is_empty() && !self.must_send_head() {
             return Ok(payload);
         }
         let mut wire = payload.clone();
@@ -137,29 +141,29 @@ impl Seal for ObfsSeal {
         Ok(wire)
     }
 
-    fn owes_head(&self) -> bool {
+    fn must_send_head(&self) -> bool {
         matches!(self.first, Some(First::End(_)))
     }
 }
 
-fn check_room(room: Room, record: &[u8], payload: &Range<usize>) -> Result<(), Broken> {
-    if payload.len() > room.max {
+fn check_room(room: Overhead, record: &[u8], payload: &Range<usize>) -> Result<(), ProtocolError> {
+    if payload.len() > room.max_payload {
         let what = "a record's payload";
-        let limit = room.max;
-        return Err(Broken::TooLong { what, limit });
+        let limit = room.max_payload;
+        return Err(ProtocolError::TooLong { what, limit });
     }
     let inside = payload.start <= payload.end && payload.end <= record.len();
     if !inside || payload.start < room.head {
-        return Err(Broken::NoRoom("a record's head"));
+        return Err(ProtocolError::NoRoom("a record's head"));
     }
     Ok(())
 }
 
 /// Makes records of a payload, all full but the last; returns where the first of them begins.
-fn cut(record: &mut [u8], payload: &Range<usize>) -> Result<usize, Broken> {
+fn cut(record: &mut [u8], payload: &Range<usize>) -> Result<usize, ProtocolError> {
     let count = payload.len().div_ceil(MAX_RECORD);
     let start = payload.start.checked_sub(count * RECORD_HEAD);
-    let start = start.ok_or(Broken::NoRoom("a record's head"))?;
+    let start = start.ok_or(ProtocolError::NoRoom("a record's head"))?;
     let mut at = start;
     // From the left, so that a piece moves into what is free already. The last one stays.
     for from in payload.clone().step_by(MAX_RECORD) {
@@ -175,8 +179,12 @@ fn cut(record: &mut [u8], payload: &Range<usize>) -> Result<usize, Broken> {
     Ok(start)
 }
 
-fn put_before(record: &mut [u8], wire: &mut Range<usize>, bytes: &[u8]) -> Result<(), Broken> {
-    let no_room = Broken::NoRoom("a record's head");
+fn put_before(
+    record: &mut [u8],
+    wire: &mut Range<usize>,
+    bytes: &[u8],
+) -> Result<(), ProtocolError> {
+    let no_room = ProtocolError::NoRoom("a record's head");
     let start = wire.start.checked_sub(bytes.len()).ok_or(no_room)?;
     let place = record.get_mut(start..wire.start).ok_or(no_room)?;
     place.copy_from_slice(bytes);

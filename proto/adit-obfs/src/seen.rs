@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use adit_crypto::SipKey;
-use adit_wire::{Broken, Unix};
+use adit_wire::{ProtocolError, UnixTime};
 use hashbrown::HashTable;
 
 /// Hellos in one of the two generations. Only holders of the key get this far, so the oldest are
@@ -21,7 +21,7 @@ pub(crate) struct Seen {
 
 #[derive(Default)]
 struct Generations {
-    since: Unix,
+    since: UnixTime,
     current: HashTable<u64>,
     previous: HashTable<u64>,
 }
@@ -38,8 +38,8 @@ impl Seen {
     }
 
     /// Takes a hello that must be new; test and insertion are one step.
-    pub(crate) fn insert(&self, hello: &[u8], now: Unix) -> Result<(), Broken> {
-        let digest = self.sip.hash(hello);
+    pub(crate) fn insert(&self, hello: &[u8], now: UnixTime) -> Result<(), ProtocolError> {
+        let digest = self.sip.hash_bytes(hello);
         // A panic of another thread leaves the tables whole: every step of an insertion is.
         let lock = self.generations.lock();
         let mut seen = lock.unwrap_or_else(PoisonError::into_inner);
@@ -53,7 +53,7 @@ impl Seen {
         }
         let known = |table: &HashTable<u64>| table.find(digest, |d| *d == digest).is_some();
         if known(&seen.current) || known(&seen.previous) {
-            return Err(Broken::Replayed);
+            return Err(ProtocolError::Replayed);
         }
         seen.current.insert_unique(digest, digest, |d| *d);
         Ok(())
@@ -67,20 +67,27 @@ mod tests {
     #[test]
     fn remembers_for_a_span_at_least() {
         let seen = Seen::new([1; 16], 300);
-        assert_eq!(seen.insert(b"a", Unix(1000)), Ok(()));
+        assert_eq!(seen.insert(b"a", UnixTime(1000)), Ok(()));
         for now in [1000, 1001, 1300, 1301, 1600] {
-            assert_eq!(seen.insert(b"a", Unix(now)), Err(Broken::Replayed), "{now}");
-            assert_eq!(seen.insert(&now.to_le_bytes(), Unix(now)), Ok(()));
+            assert_eq!(
+                seen.insert(b"a", UnixTime(now)),
+                Err(ProtocolError::Replayed),
+                "{now}"
+            );
+            assert_eq!(seen.insert(&now.to_le_bytes(), UnixTime(now)), Ok(()));
         }
-        assert_eq!(seen.insert(b"a", Unix(2300)), Ok(()));
+        assert_eq!(seen.insert(b"a", UnixTime(2300)), Ok(()));
     }
 
     #[test]
     fn a_clock_set_back_forgets_little() {
         let seen = Seen::new([1; 16], 300);
-        assert_eq!(seen.insert(b"a", Unix(1000)), Ok(()));
-        assert_eq!(seen.insert(b"b", Unix(10)), Ok(()));
-        assert_eq!(seen.insert(b"a", Unix(11)), Err(Broken::Replayed));
+        assert_eq!(seen.insert(b"a", UnixTime(1000)), Ok(()));
+        assert_eq!(seen.insert(b"b", UnixTime(10)), Ok(()));
+        assert_eq!(
+            seen.insert(b"a", UnixTime(11)),
+            Err(ProtocolError::Replayed)
+        );
     }
 
     #[test]
@@ -88,14 +95,14 @@ mod tests {
         let mut seen = Seen::new([1; 16], 300);
         seen.capacity = 10;
         for i in 0..100u32 {
-            assert_eq!(seen.insert(&i.to_le_bytes(), Unix(5)), Ok(()));
+            assert_eq!(seen.insert(&i.to_le_bytes(), UnixTime(5)), Ok(()));
         }
         let held = seen.generations.lock().unwrap();
         assert!(held.current.len() <= 10 && held.previous.len() == 10);
         drop(held);
         assert_eq!(
-            seen.insert(&99u32.to_le_bytes(), Unix(5)),
-            Err(Broken::Replayed)
+            seen.insert(&99u32.to_le_bytes(), UnixTime(5)),
+            Err(ProtocolError::Replayed)
         );
     }
 }

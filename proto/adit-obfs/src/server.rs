@@ -4,7 +4,7 @@ mod state;
 
 use std::sync::Arc;
 
-use adit_wire::{Broken, Handshake, Rx, Step, Tx};
+use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
 
 use state::{Inner, Judge};
 pub use state::{ServerSettings, ServerState};
@@ -51,12 +51,12 @@ impl ServerHandshake {
 
     /// The time for [`ServerState::patience`] is over, or the client has finished, while the
     /// handshake still asks for more: a stranger may be passed on even so.
-    pub fn expire(&mut self) -> Result<Codecs, Broken> {
+    pub fn expire(&mut self) -> Result<Codecs, ProtocolError> {
         self.state = State::Over;
-        self.stranger(Broken::Truncated("the client's hello"))
+        self.stranger(ProtocolError::Truncated("the client's hello"))
     }
 
-    fn stranger(&self, why: Broken) -> Result<Codecs, Broken> {
+    fn stranger(&self, why: ProtocolError) -> Result<Codecs, ProtocolError> {
         match self.shared.strangers {
             Strangers::PassOn if !self.answered => Ok(Codecs::raw()),
             _ => Err(why),
@@ -68,8 +68,8 @@ impl ServerHandshake {
         &mut self,
         rx: &mut Rx<'_>,
         tx: &mut Tx<'_>,
-    ) -> Result<Option<Step<Codecs>>, Broken> {
-        let now = self.shared.clock.unix();
+    ) -> Result<Option<Step<Codecs>>, ProtocolError> {
+        let now = self.shared.clock.unix_time();
         let judge = &self.shared.judge;
         // What `Step::NeedMore` becomes, whatever was waited for.
         macro_rules! done {
@@ -92,32 +92,32 @@ impl ServerHandshake {
             }
             (State::RandomHead(answer), _) => {
                 done!(random_head::read(rx));
-                tx.put(answer);
+                tx.extend_from_slice(answer);
                 (Some(Codecs::raw()), State::Over)
             }
             (State::TlsHello(flight), Judge::Tag { key, window, seen }) => {
                 let (len, tagger) = done!(read_hello(rx.bytes(), key.expose(), *window, seen, now));
-                rx.eat(len);
-                tx.put(&flight.encode(&tagger, now));
+                rx.consume(len);
+                tx.extend_from_slice(&flight.encode(&tagger, now));
                 (None, State::TlsEnd(tagger))
             }
             (State::TlsEnd(tagger), _) => {
-                rx.eat(done!(read_end(rx.bytes(), tagger)));
+                rx.consume(done!(read_end(rx.bytes(), tagger)));
                 (Some(records()), State::Over)
             }
             (State::QuietHello(answer), Judge::Proof { key, seen }) => {
                 let hello = done!(parse_client_hello(rx.bytes()));
                 key.check(&hello.random, now)?;
                 seen.insert(&hello.random, now)?;
-                rx.eat(hello.len);
-                tx.put(&answer.encode(&hello.session));
+                rx.consume(hello.len);
+                tx.extend_from_slice(&answer.encode(&hello.session));
                 (None, State::QuietEnd)
             }
             (State::QuietEnd, _) => {
-                rx.eat(done!(parse_end(rx.bytes())));
+                rx.consume(done!(parse_end(rx.bytes())));
                 (Some(records()), State::Over)
             }
-            _ => return Err(Broken::Malformed("handshake: it is over")),
+            _ => return Err(ProtocolError::Malformed("handshake: it is over")),
         };
         self.state = next;
         self.answered = true;
@@ -134,9 +134,9 @@ fn records() -> Codecs {
 
 impl Handshake for ServerHandshake {
     type Output = Codecs;
-    type Error = Broken;
+    type Error = ProtocolError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Codecs>, Broken> {
+    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Codecs>, ProtocolError> {
         loop {
             match self.advance(rx, tx) {
                 Ok(Some(step)) => return Ok(step),

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use adit_wire::law::{converse, open_all, seal_all};
-use adit_wire::{Broken, Entropy, Handshake, Open, Opened, Rx, Seal, Step, Tx, Unix};
+use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
+use adit_wire::{Entropy, Handshake, Open, Opened, ProtocolError, Rx, Seal, Step, Tx, UnixTime};
 use proptest::prelude::*;
 
 use crate::*;
 
-const NOW: Unix = Unix(1_700_000_000);
+const NOW: UnixTime = UnixTime(1_700_000_000);
 const KEY: &[u8] = b"0123456789abcdef";
 
 /// A generator that is no secret: the same numbers in every run.
@@ -53,7 +53,7 @@ fn server(kind: ObfsKind, strangers: Strangers, param: &str) -> ServerState {
 }
 
 /// Steps a core once more over what it holds and `input`; gives its codecs, if it is done.
-fn step<H: Handshake<Output = Codecs, Error = Broken>>(
+fn step<H: Handshake<Output = Codecs, Error = ProtocolError>>(
     core: &mut H,
     held: &mut Vec<u8>,
     input: &[u8],
@@ -68,7 +68,7 @@ fn step<H: Handshake<Output = Codecs, Error = Broken>>(
             None
         }
     };
-    let eaten = rx.eaten();
+    let eaten = rx.consumed();
     held.drain(..eaten);
     (done, sent)
 }
@@ -114,12 +114,12 @@ fn exchange(kind: ObfsKind, seed: u64, first: usize, piece: usize) {
     let mut wire = Vec::new();
     if first == 0 {
         // What is owed can go out alone.
-        let owed = ours.seal.owes_head();
+        let owed = ours.seal.must_send_head();
         wire = seal_all(&mut ours.seal, b"", piece).unwrap();
         assert_eq!(owed, !wire.is_empty());
     }
     wire.extend(seal_all(&mut ours.seal, &question, piece).unwrap());
-    assert!(ours.seal.steady() && !ours.seal.owes_head());
+    assert!(ours.seal.has_steady_overhead() && !ours.seal.must_send_head());
     if theirs.is_none() {
         let late;
         (theirs, late) = step(&mut server, &mut far, &wire);
@@ -130,14 +130,14 @@ fn exchange(kind: ObfsKind, seed: u64, first: usize, piece: usize) {
     far.extend(wire);
     let (plain, left) = open_all(&mut theirs.open, &far, &[1000, 1, 70_000]).unwrap();
     assert!(plain == question && left == 0, "{kind} {seed} {first}");
-    assert!(theirs.open.at_boundary(0));
+    assert!(theirs.open.is_at_boundary(0));
 
     let reply = pattern(50_000);
     answer.extend(seal_all(&mut theirs.seal, &reply, piece).unwrap());
     near.extend(answer);
     let (plain, left) = open_all(&mut ours.open, &near, &[1, 999, 70_000]).unwrap();
     assert!(plain == reply && left == 0, "{kind} {seed} {first}");
-    assert!(ours.open.at_boundary(0));
+    assert!(ours.open.is_at_boundary(0));
     let records = kind.overhead() > 0;
     assert!(ours.open.is_raw() != records && theirs.seal.is_raw() != records);
 }
@@ -149,7 +149,7 @@ fn joined_records_are_the_same_on_the_wire() {
         let data = pattern(len);
         let sealed = |seal: &mut ObfsSeal| seal_all(seal, &data, usize::MAX).unwrap();
         let mut joined = ObfsSeal::records().joined();
-        assert_eq!(joined.room().max, 65_536);
+        assert_eq!(joined.overhead().max_payload, 65_536);
         let mut wire = sealed(&mut joined);
         assert!(wire == sealed(&mut ObfsSeal::records()), "{len}");
         let opened = ObfsOpen::records().joined().open(&mut wire).unwrap();
@@ -161,7 +161,7 @@ fn joined_records_are_the_same_on_the_wire() {
 }
 
 /// A client's first bytes and all it says until it has sent some data.
-fn first_bytes(kind: ObfsKind, key: &[u8], now: Unix, seed: u64) -> Vec<u8> {
+fn first_bytes(kind: ObfsKind, key: &[u8], now: UnixTime, seed: u64) -> Vec<u8> {
     let mut chance = Numbers(seed);
     let mut core = client(kind, "a.com", key, seed).handshake(now, &mut chance);
     let (codecs, mut sent) = step(&mut core, &mut Vec::new(), b"");
@@ -177,9 +177,9 @@ const KEYED: [ObfsKind; 3] = [
     ObfsKind::GoQuiet,
 ];
 
-fn refusal(state: &ServerState, wire: &[u8]) -> Option<Broken> {
+fn refusal(state: &ServerState, wire: &[u8]) -> Option<ProtocolError> {
     let mut core = state.handshake(&mut Numbers(3));
-    match converse(&mut core, wire, &[usize::MAX]) {
+    match run_handshake(&mut core, wire, &[usize::MAX]) {
         Ok(_) => None,
         Err((why, sent)) => {
             assert!(sent.is_empty() || core.answered());
@@ -194,20 +194,20 @@ fn wrong_keys_times_and_replays_are_refused() {
         let state = server(kind, Strangers::Refuse, "");
         let good = first_bytes(kind, KEY, NOW, 5);
         assert_eq!(refusal(&state, &good), None);
-        assert_eq!(refusal(&state, &good), Some(Broken::Replayed));
+        assert_eq!(refusal(&state, &good), Some(ProtocolError::Replayed));
         let other = first_bytes(kind, b"other", NOW, 6);
-        assert_eq!(refusal(&state, &other), Some(Broken::Unauthentic));
-        let late = first_bytes(kind, KEY, Unix(NOW.0 + 90_000), 7);
+        assert_eq!(refusal(&state, &other), Some(ProtocolError::Unauthentic));
+        let late = first_bytes(kind, KEY, UnixTime(NOW.0 + 90_000), 7);
         let why = match kind {
-            ObfsKind::GoQuiet => Broken::Unauthentic,
-            _ => Broken::Clock { skew: 90_000 },
+            ObfsKind::GoQuiet => ProtocolError::Unauthentic,
+            _ => ProtocolError::Clock { skew: 90_000 },
         };
         assert_eq!(refusal(&state, &late), Some(why));
     }
     let lenient = server(ObfsKind::TicketAuth, Strangers::Refuse, "0");
-    let late = first_bytes(ObfsKind::TicketAuth, KEY, Unix(5), 7);
+    let late = first_bytes(ObfsKind::TicketAuth, KEY, UnixTime(5), 7);
     assert_eq!(refusal(&lenient, &late), None);
-    assert_eq!(refusal(&lenient, &late), Some(Broken::Replayed));
+    assert_eq!(refusal(&lenient, &late), Some(ProtocolError::Replayed));
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn a_refused_client_leaves_its_bytes_as_they_were() {
                 core.step(&mut rx, &mut Tx::new(&mut sent)).is_err(),
                 "{kind}"
             );
-            assert!(rx.eaten() == 0 && rx.bytes() == seen && sent.is_empty());
+            assert!(rx.consumed() == 0 && rx.bytes() == seen && sent.is_empty());
             assert!(!core.answered());
             let rules = [Redirect::parse("w.com:443").unwrap()];
             assert!(Redirect::decoy(&rules, &seen, 443).is_some());
@@ -246,7 +246,7 @@ fn strangers_are_passed_on_if_so_wished() {
         for pieces in [&[1][..], &[usize::MAX]] {
             let input = pattern(200);
             let mut core = state.handshake(&mut Numbers(3));
-            let (step, sent, held) = converse(&mut core, &input, pieces).unwrap();
+            let (step, sent, held) = run_handshake(&mut core, &input, pieces).unwrap();
             let Step::Done(mut codecs) = step else {
                 panic!("{kind}");
             };
@@ -275,7 +275,7 @@ fn flipped_bits_are_refused() {
         let mut bad = hello.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
         let mut core = state.handshake(&mut Numbers(2));
-        match converse(&mut core, &bad, &[usize::MAX]) {
+        match run_handshake(&mut core, &bad, &[usize::MAX]) {
             Ok((Step::NeedMore { .. }, sent, _)) => assert!(sent.is_empty(), "{bit}"),
             Ok((Step::Done(_), ..)) => panic!("{bit}"),
             Err((_, sent)) => assert!(sent.is_empty()),
@@ -289,14 +289,14 @@ fn flipped_bits_are_refused() {
         let mut bad = flight.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
         let mut core = shared.handshake(NOW, &mut Numbers(2));
-        let step = converse(&mut core, &bad, &[usize::MAX]);
+        let step = run_handshake(&mut core, &bad, &[usize::MAX]);
         assert!(!matches!(step, Ok((Step::Done(_), ..))), "{bit}");
     }
     for bit in 0..end.len() * 8 {
         let mut bad = [&hello[..], &end].concat();
         bad[hello.len() + bit / 8] ^= 1 << (bit % 8);
         let mut core = server(kind, Strangers::Refuse, "").handshake(&mut Numbers(2));
-        let step = converse(&mut core, &bad, &[usize::MAX]);
+        let step = run_handshake(&mut core, &bad, &[usize::MAX]);
         assert!(!matches!(step, Ok((Step::Done(_), ..))), "{bit}");
         assert!(core.answered());
     }
@@ -313,10 +313,12 @@ fn a_real_web_server_is_no_answer() {
             b"HTTP/1.1 400 Bad",
         ] {
             let mut core = client(kind, "a.com", KEY, 1).handshake(NOW, &mut Numbers(1));
-            let (why, _) = converse(&mut core, bytes, &[usize::MAX]).unwrap_err();
+            let (why, _) = run_handshake(&mut core, bytes, &[usize::MAX]).unwrap_err();
             let told = matches!(
                 why,
-                Broken::Unauthentic | Broken::Refused(_) | Broken::Malformed(_)
+                ProtocolError::Unauthentic
+                    | ProtocolError::Refused(_)
+                    | ProtocolError::Malformed(_)
             );
             assert!(told, "{kind} {why}");
         }
@@ -330,7 +332,7 @@ fn seals_say_when_there_is_no_room() {
         let (Some(mut codecs), _) = step(&mut core, &mut Vec::new(), b"") else {
             continue;
         };
-        let room = codecs.seal.room();
+        let room = codecs.seal.overhead();
         let mut record = vec![0; room.head + 100];
         for bad in [
             room.head.wrapping_sub(1)..100,
@@ -366,9 +368,9 @@ proptest! {
         wire.truncate(cut);
         wire.extend_from_slice(&noise);
         let state = server(kind, Strangers::Refuse, "");
-        let whole = converse(&mut state.handshake(&mut Numbers(1)), &wire, &[usize::MAX]);
+        let whole = run_handshake(&mut state.handshake(&mut Numbers(1)), &wire, &[usize::MAX]);
         let state = server(kind, Strangers::Refuse, "");
-        let split = converse(&mut state.handshake(&mut Numbers(1)), &wire, &[piece]);
+        let split = run_handshake(&mut state.handshake(&mut Numbers(1)), &wire, &[piece]);
         match (whole, split) {
             (Ok((Step::Done(mut a), sent, held)), Ok((Step::Done(mut b), same, rest))) => {
                 prop_assert_eq!((sent, &held), (same, &rest));
@@ -381,7 +383,7 @@ proptest! {
             other => prop_assert!(false, "{:?}", other),
         }
         let mut core = client(kind, "a.com", KEY, 4).handshake(NOW, &mut Numbers(4));
-        if let Ok((Step::Done(mut codecs), _, held)) = converse(&mut core, &noise, &[piece]) {
+        if let Ok((Step::Done(mut codecs), _, held)) = run_handshake(&mut core, &noise, &[piece]) {
             let _ = open_all(&mut codecs.open, &held, &[piece]);
         }
     }

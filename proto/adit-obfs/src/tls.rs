@@ -4,7 +4,7 @@
 //! that is how each side knows the other. The data that follows stands in application-data
 //! records as it came from above; there is no encryption and no authentication of it here.
 
-use adit_wire::narrow;
+use adit_wire::narrow_int;
 
 mod end;
 mod flight;
@@ -28,5 +28,5 @@ pub(crate) const JOINED: usize = 4;
 
 /// A length as TLS writes it. Callers bound what they write, so nothing is cut.
 pub(crate) fn be16(len: usize) -> [u8; 2] {
-    narrow::<u16>(len).to_be_bytes()
+    narrow_int::<u16>(len).to_be_bytes()
 }

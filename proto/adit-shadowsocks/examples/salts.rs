@@ -5,13 +5,13 @@
 #![allow(clippy::unwrap_used, reason = "an example that measures")]
 
 use adit_shadowsocks::{Restart, SaltPool};
-use adit_wire::Unix;
+use adit_wire::UnixTime;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::read;
 use rustix::param::page_size;
 use rustix::time::{ClockId, clock_gettime};
 
-const NOW: Unix = Unix(1_700_000_000);
+const NOW: UnixTime = UnixTime(1_700_000_000);
 /// A shard is full a little before all are, so not the last of the million.
 const SALTS: u64 = 990_000;
 

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::sync::Arc;
 
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 
 use crate::identity::{IdentityHash, MAX_IDENTITIES};
 use crate::{Key, KeyError, Method};
@@ -89,7 +89,7 @@ impl KeyChain {
     }
 
     /// The identity headers of a stream that begins with `salt`.
-    pub(crate) fn stream_headers(&self, salt: &[u8]) -> Result<Vec<u8>, Broken> {
+    pub(crate) fn stream_headers(&self, salt: &[u8]) -> Result<Vec<u8>, ProtocolError> {
         let mut headers = Vec::new();
         for link in self.links() {
             headers.extend_from_slice(&link.next.seal_stream(&link.identity, salt)?);

@@ -3,7 +3,7 @@
 //! Both the salts of streams and the sessions of datagrams are kept so: what is added goes into the
 //! current generation, and what is asked for is looked for in both.
 
-use adit_wire::Unix;
+use adit_wire::UnixTime;
 
 /// A generation's length in seconds. What is added stays for one to two of them; a stamp can be
 /// valid for 60 s (from 30 s before its time to 30 s after).
@@ -13,14 +13,14 @@ pub(crate) const GENERATION: u64 = 60;
 #[derive(Default)]
 pub(crate) struct Generations<T> {
     /// When the current one began.
-    since: Unix,
+    since: UnixTime,
     pub(crate) current: T,
     pub(crate) previous: T,
 }
 
 impl<T: Default> Generations<T> {
     /// Drops what is too old at `now`. To be called before anything is looked for or added.
-    pub(crate) fn turn(&mut self, now: Unix) {
+    pub(crate) fn turn(&mut self, now: UnixTime) {
         let Some(age) = now.0.checked_sub(self.since.0) else {
             // The clock went back: the period starts anew. To wait until the clock has caught up
             // would fill the tables and refuse everyone.
@@ -32,12 +32,12 @@ impl<T: Default> Generations<T> {
             if age >= 2 * GENERATION {
                 self.previous = T::default();
             }
-            self.since = Unix(now.0 - age % GENERATION);
+            self.since = UnixTime(now.0 - age % GENERATION);
         }
     }
 
     /// Begins a generation before its time, since there is no room in the current one.
-    pub(crate) fn turn_early(&mut self, now: Unix) {
+    pub(crate) fn turn_early(&mut self, now: UnixTime) {
         self.previous = core::mem::take(&mut self.current);
         self.since = now;
     }
@@ -49,11 +49,11 @@ mod tests {
 
     fn at(now: u64, since: u64) -> (Vec<u8>, Vec<u8>, u64) {
         let mut both = Generations {
-            since: Unix(since),
+            since: UnixTime(since),
             current: vec![2],
             previous: vec![1],
         };
-        both.turn(Unix(now));
+        both.turn(UnixTime(now));
         (both.current, both.previous, both.since.0)
     }
 
@@ -73,13 +73,13 @@ mod tests {
     #[test]
     fn a_full_generation_ends_before_its_time() {
         let mut both = Generations {
-            since: Unix(1000),
+            since: UnixTime(1000),
             current: vec![2],
             previous: vec![1],
         };
-        both.turn_early(Unix(1030));
+        both.turn_early(UnixTime(1030));
         assert_eq!((both.current.len(), &both.previous[..]), (0, &[2][..]));
-        both.turn(Unix(1089));
+        both.turn(UnixTime(1089));
         assert_eq!(both.previous, [2]);
     }
 }

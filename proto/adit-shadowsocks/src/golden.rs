@@ -115,7 +115,7 @@ fn addresses() {
     for case in vectors("socks_address") {
         let expected = target(&serde_json::json!([case["host"], case["port"]]));
         let mut bytes = Vec::new();
-        adit_wire::put_addr(&expected, &mut bytes);
+        adit_wire::encode_addr(&expected, &mut bytes);
         assert_eq!(bytes, hex(&case["bytes"]));
         let len = bytes.len();
         assert_eq!(adit_wire::parse_addr(&bytes), Ok((expected, len)));

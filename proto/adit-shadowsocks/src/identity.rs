@@ -7,7 +7,7 @@
 //! A header carries no tag: with a wrong key it names nobody, and what follows proves the rest.
 
 use adit_crypto::HeaderCipher;
-use adit_wire::{Broken, front};
+use adit_wire::{ProtocolError, array_prefix};
 use hashbrown::HashTable;
 
 use crate::Key;
@@ -26,11 +26,11 @@ pub(crate) struct IdentityHash([u8; IDENTITY_LEN]);
 impl IdentityHash {
     /// Enough of it to tell users apart.
     pub(crate) fn half(self) -> u64 {
-        u64::from_be_bytes(front(&self.0))
+        u64::from_be_bytes(array_prefix(&self.0))
     }
 
     pub(crate) fn of(hash: [u8; 32]) -> Self {
-        Self(front(&hash))
+        Self(array_prefix(&hash))
     }
 
     /// The header that tells the holder of `identity` who the stream with `salt` is for.
@@ -38,9 +38,12 @@ impl IdentityHash {
         self,
         identity: &Key,
         salt: &[u8],
-    ) -> Result<[u8; IDENTITY_LEN], Broken> {
+    ) -> Result<[u8; IDENTITY_LEN], ProtocolError> {
         let mut block = self.0;
-        identity.material().identity(salt)?.encrypt(&mut block);
+        identity
+            .material()
+            .identity(salt)?
+            .encrypt_block(&mut block);
         Ok(block)
     }
 
@@ -49,8 +52,11 @@ impl IdentityHash {
         identity: &Key,
         salt: &[u8],
         mut block: [u8; IDENTITY_LEN],
-    ) -> Result<Self, Broken> {
-        identity.material().identity(salt)?.decrypt(&mut block);
+    ) -> Result<Self, ProtocolError> {
+        identity
+            .material()
+            .identity(salt)?
+            .decrypt_block(&mut block);
         Ok(Self(block))
     }
 
@@ -61,7 +67,7 @@ impl IdentityHash {
         ids: &[u8; IDENTITY_LEN],
     ) -> [u8; IDENTITY_LEN] {
         let mut block = xor(self.0, ids);
-        identity.encrypt(&mut block);
+        identity.encrypt_block(&mut block);
         block
     }
 
@@ -71,14 +77,14 @@ impl IdentityHash {
         ids: &[u8; IDENTITY_LEN],
         mut block: [u8; IDENTITY_LEN],
     ) -> Self {
-        identity.decrypt(&mut block);
+        identity.decrypt_block(&mut block);
         Self(xor(block, ids))
     }
 
     /// Where it falls in a table: it is a hash already, and nobody but the holders of the keys
     /// chooses it.
     fn slot(self) -> u64 {
-        u64::from_le_bytes(front(&self.0))
+        u64::from_le_bytes(array_prefix(&self.0))
     }
 }
 

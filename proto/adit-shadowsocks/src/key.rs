@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use adit_crypto::{
     AeadKey, AeadKind, Direction, HeaderCipher, KdfContext, StreamCipher, StreamKey,
 };
-use adit_wire::{Broken, Entropy};
+use adit_wire::{Entropy, ProtocolError};
 
 use crate::Method;
 use crate::material::Material;
@@ -126,7 +126,7 @@ impl Key {
     fn with(material: Material, stream: Option<StreamKey>) -> Self {
         let (method, key) = (material.method(), material.bytes());
         let mut id = [0; 2];
-        KEY_ID.derive(&[method.name().as_bytes(), &[0], key], &mut id);
+        KEY_ID.derive_key(&[method.name().as_bytes(), &[0], key], &mut id);
         // The lengths are those of the method, so neither expansion can fail.
         let packets = match method {
             Method::Blake3Aes128Gcm | Method::Blake3Aes256Gcm => {
@@ -162,9 +162,13 @@ impl Key {
 
     /// Starts one direction of a stream, or one packet, of the stream edition; `iv` is
     /// [`Method::salt_len`] bytes.
-    pub(crate) fn start(&self, iv: &[u8], direction: Direction) -> Result<StreamCipher, Broken> {
+    pub(crate) fn start(
+        &self,
+        iv: &[u8],
+        direction: Direction,
+    ) -> Result<StreamCipher, ProtocolError> {
         let key = self.0.stream.as_ref().ok_or(NO_STREAM)?;
-        Ok(key.start(iv, direction)?)
+        Ok(key.start_stream(iv, direction)?)
     }
 
     /// The cipher of headers, in the methods that have identity headers (SIP023).
@@ -176,7 +180,7 @@ impl Key {
     }
 }
 
-const NO_STREAM: Broken = Broken::Malformed("method: it is no stream cipher");
+const NO_STREAM: ProtocolError = ProtocolError::Malformed("method: it is no stream cipher");
 
 /// The key of a legacy method. From the text itself: the oldest cipher is seeded by more of it than
 /// what all methods derive.
@@ -275,7 +279,7 @@ mod tests {
         let material: [u8; 16] = core::array::from_fn(|i| i as u8);
         let mut id = [0; 2];
         let named = [&b"2022-blake3-aes-128-gcm\0"[..], &material].concat();
-        KdfContext::new("adit key-id").derive(&[&named], &mut id);
+        KdfContext::new("adit key-id").derive_key(&[&named], &mut id);
         assert_eq!(key.id().to_string(), format!("{:02X}{:02X}", id[0], id[1]));
         assert_eq!(KeyId(0x00a3).to_string(), "00A3");
         let other = Key::parse(Method::Aes128Gcm, TEXT).unwrap();

@@ -9,7 +9,7 @@ use adit_crypto::{
     AeadKey, AeadKind, HeaderCipher, KdfContext, Secret, blake3_hash, evp_bytes_to_key,
     hkdf_sha1_subkey,
 };
-use adit_wire::{Broken, Entropy, held, held_mut};
+use adit_wire::{Entropy, ProtocolError, subslice, subslice_mut};
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::general_purpose::{GeneralPurpose, URL_SAFE_NO_PAD};
@@ -89,7 +89,7 @@ impl Material {
 
     fn fill(method: Method, write: impl FnOnce(&mut [u8])) -> Self {
         let mut bytes = Secret::new([0; 32]);
-        write(held_mut(bytes.expose_mut(), ..method.key_len()));
+        write(subslice_mut(bytes.expose_mut(), ..method.key_len()));
         Self { bytes, method }
     }
 
@@ -107,11 +107,11 @@ impl Material {
 
     /// Exactly `method.key_len()` bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
-        held(self.bytes.expose(), ..self.method.key_len())
+        subslice(self.bytes.expose(), ..self.method.key_len())
     }
 
     /// The key of one direction of a stream, of one packet (AEAD) or of one UDP session (2022).
-    pub(crate) fn session(&self, salt: &[u8]) -> Result<AeadKey, Broken> {
+    pub(crate) fn session(&self, salt: &[u8]) -> Result<AeadKey, ProtocolError> {
         let kind = match self.method {
             Method::Blake3Aes128Gcm | Method::Aes128Gcm => AeadKind::Aes128Gcm,
             Method::Aes192Gcm => AeadKind::Aes192Gcm,
@@ -122,14 +122,14 @@ impl Material {
             Method::Blake3ChaCha8Poly1305 => AeadKind::ChaCha8Poly1305,
             Method::XChaCha20IetfPoly1305 => AeadKind::XChaCha20Poly1305,
             Method::None | Method::Stream(_) => {
-                return Err(Broken::Malformed("method: it has no session keys"));
+                return Err(ProtocolError::Malformed("method: it has no session keys"));
             }
         };
         let mut subkey = Secret::new([0; 32]);
         let out = subkey.expose_mut().get_mut(..self.method.key_len());
         let out = out.unwrap_or_default();
         match self.method.edition() {
-            Edition::Aead2022 => SESSION.derive(&[self.bytes(), salt], out),
+            Edition::Aead2022 => SESSION.derive_key(&[self.bytes(), salt], out),
             _ => hkdf_sha1_subkey(self.bytes(), salt, out)?,
         }
         Ok(AeadKey::new(kind, out)?)
@@ -137,11 +137,11 @@ impl Material {
 
     /// The cipher of the identity header that stands behind `salt` in a stream, when this is the
     /// identity key it is addressed to (SIP023 section "TCP").
-    pub(crate) fn identity(&self, salt: &[u8]) -> Result<HeaderCipher, Broken> {
+    pub(crate) fn identity(&self, salt: &[u8]) -> Result<HeaderCipher, ProtocolError> {
         let mut subkey = Secret::new([0; 32]);
         let out = subkey.expose_mut().get_mut(..self.method.key_len());
         let out = out.unwrap_or_default();
-        IDENTITY.derive(&[self.bytes(), salt], out);
+        IDENTITY.derive_key(&[self.bytes(), salt], out);
         Ok(HeaderCipher::new(out)?)
     }
 

@@ -2,7 +2,7 @@
 
 use core::ops::Deref;
 
-use adit_wire::{Entropy, held};
+use adit_wire::{Entropy, subslice};
 
 use crate::Method;
 
@@ -42,6 +42,6 @@ impl Salt {
 impl Deref for Salt {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        held(&self.bytes, ..self.len)
+        subslice(&self.bytes, ..self.len)
     }
 }

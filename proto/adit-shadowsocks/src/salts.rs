@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use adit_crypto::{Secret, SipKey};
-use adit_wire::{Broken, Unix, narrow};
+use adit_wire::{ProtocolError, UnixTime, narrow_int};
 use hashbrown::HashTable;
 
 use crate::generations::Generations;
@@ -40,25 +40,25 @@ pub enum Restart {
 /// When a server began, and what it does with what is older.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Start {
-    at: Unix,
+    at: UnixTime,
     restart: Restart,
 }
 
 impl Start {
     /// `at` is the wall clock at the start of the process.
     #[must_use]
-    pub const fn new(at: Unix, restart: Restart) -> Self {
+    pub const fn new(at: UnixTime, restart: Restart) -> Self {
         Self { at, restart }
     }
 
     /// Refuses a `stamp` that may be of a request to the process before. The caller has checked that
     /// it is within 30 s of `now`.
-    pub(crate) fn check(self, stamp: Unix, now: Unix) -> Result<(), Broken> {
+    pub(crate) fn check(self, stamp: UnixTime, now: UnixTime) -> Result<(), ProtocolError> {
         // Only near the start: a clock that was set far back must not lock everyone out.
         let starting = now.0.abs_diff(self.at.0) <= 30;
         match self.restart {
             // Stamps have whole seconds: one of the second of the start may be from before it.
-            Restart::Strict if starting && stamp <= self.at => Err(Broken::Replayed),
+            Restart::Strict if starting && stamp <= self.at => Err(ProtocolError::Replayed),
             _ => Ok(()),
         }
     }
@@ -101,11 +101,11 @@ impl SaltPool {
     /// An empty pool. `seed` is secret and random: peers choose the salts, and must not be able
     /// to choose where they fall. `started` is the wall clock at the start of the process.
     #[must_use]
-    pub fn new(seed: [u8; 16], started: Unix, restart: Restart) -> Self {
+    pub fn new(seed: [u8; 16], started: UnixTime, restart: Restart) -> Self {
         Self::with_capacity(seed, started, restart, CAPACITY)
     }
 
-    fn with_capacity(seed: [u8; 16], started: Unix, restart: Restart, capacity: usize) -> Self {
+    fn with_capacity(seed: [u8; 16], started: UnixTime, restart: Restart, capacity: usize) -> Self {
         Self {
             sip: SipKey::new(seed),
             seed: Secret::new(seed),
@@ -126,19 +126,27 @@ impl SaltPool {
     /// Takes a salt that must be new.
     ///
     /// With a `stamp` (2022 edition; the caller has checked that it is within 30 s of `now`) the
-    /// salt is kept for 60 s at least; [`Broken::Replayed`] if it was seen or may have been seen
-    /// before a restart, [`Broken::Exhausted`] if the pool is full. Without one (AEAD edition)
+    /// salt is kept for 60 s at least; [`ProtocolError::Replayed`] if it was seen or may have been seen
+    /// before a restart, [`ProtocolError::Exhausted`] if the pool is full. Without one (AEAD edition)
     /// the salt is remembered until a million newer ones have come.
-    pub fn insert(&self, salt: &[u8], stamp: Option<Unix>, now: Unix) -> Result<(), Broken> {
+    pub fn insert(
+        &self,
+        salt: &[u8],
+        stamp: Option<UnixTime>,
+        now: UnixTime,
+    ) -> Result<(), ProtocolError> {
         let mut whole = [0; 32];
-        let place = whole.get_mut(..salt.len()).ok_or(Broken::TooLong {
+        let place = whole.get_mut(..salt.len()).ok_or(ProtocolError::TooLong {
             what: "a salt",
             limit: 32,
         })?;
         place.copy_from_slice(salt);
-        let hash = |salt: &[u8; 32]| self.sip.hash(salt);
+        let hash = |salt: &[u8; 32]| self.sip.hash_bytes(salt);
         let digest = hash(&whole);
-        let shard = self.shards.get(shard_of(digest)).ok_or(Broken::Replayed)?;
+        let shard = self
+            .shards
+            .get(shard_of(digest))
+            .ok_or(ProtocolError::Replayed)?;
         let Some(stamp) = stamp else {
             lock(shard).digests.insert(digest, self.limit)?;
             self.taken.fetch_add(1, Ordering::Relaxed);
@@ -152,7 +160,7 @@ impl SaltPool {
 
 /// Slots within a shard are chosen by the low and the top bits of a digest, so the shard is not.
 fn shard_of(digest: u64) -> usize {
-    narrow((digest >> 24) % SHARDS as u64)
+    narrow_int((digest >> 24) % SHARDS as u64)
 }
 
 /// A panic of another thread leaves the tables whole: every step of an insertion is.
@@ -165,17 +173,17 @@ impl Exact {
         &mut self,
         at: u64,
         salt: [u8; 32],
-        now: Unix,
+        now: UnixTime,
         limit: usize,
         hash: impl Fn(&[u8; 32]) -> u64,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ProtocolError> {
         self.turn(now);
         let seen = |table: &HashTable<_>| table.find(at, |s| *s == salt).is_some();
         if seen(&self.current) || seen(&self.previous) {
-            return Err(Broken::Replayed);
+            return Err(ProtocolError::Replayed);
         }
         if self.current.len() + self.previous.len() >= limit {
-            return Err(Broken::Exhausted("the replay filter"));
+            return Err(ProtocolError::Exhausted("the replay filter"));
         }
         self.current.insert_unique(at, salt, hash);
         Ok(())
@@ -183,10 +191,10 @@ impl Exact {
 }
 
 impl Digests {
-    fn insert(&mut self, digest: u64, limit: usize) -> Result<(), Broken> {
+    fn insert(&mut self, digest: u64, limit: usize) -> Result<(), ProtocolError> {
         let seen = |table: &HashTable<u64>| table.find(digest, |d| *d == digest).is_some();
         if seen(&self.current) || seen(&self.previous) {
-            return Err(Broken::Replayed);
+            return Err(ProtocolError::Replayed);
         }
         if self.current.len() >= limit {
             self.previous = core::mem::take(&mut self.current);

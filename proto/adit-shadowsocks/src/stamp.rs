@@ -1,6 +1,6 @@
 //! The timestamp rule of the 2022 edition (SIP022 section 3.1.3).
 
-use adit_wire::{Broken, Unix};
+use adit_wire::{ProtocolError, UnixTime};
 
 /// How far a peer's clock may differ, inclusive.
 const TOLERANCE: u64 = 30;
@@ -8,10 +8,10 @@ const TOLERANCE: u64 = 30;
 /// Checks a peer's timestamp; gives its clock minus ours in seconds.
 ///
 /// The peer chooses all 64 bits: the difference is taken without overflow.
-pub(crate) fn check(stamp: Unix, now: Unix) -> Result<i64, Broken> {
+pub(crate) fn check(stamp: UnixTime, now: UnixTime) -> Result<i64, ProtocolError> {
     let skew = stamp.skew_from(now);
     if skew.unsigned_abs() > TOLERANCE {
-        return Err(Broken::Clock { skew });
+        return Err(ProtocolError::Clock { skew });
     }
     Ok(skew)
 }
@@ -22,7 +22,7 @@ mod tests {
 
     #[test]
     fn sec_r1_thirty_seconds_inclusive() {
-        let now = Unix(1_700_000_000);
+        let now = UnixTime(1_700_000_000);
         for (stamp, ok) in [
             (now.0 + 30, true),
             (now.0 - 30, true),
@@ -33,15 +33,15 @@ mod tests {
             (u64::MAX, false),
             (now.0.wrapping_sub(1 << 63), false),
         ] {
-            assert_eq!(check(Unix(stamp), now).is_ok(), ok, "{stamp}");
+            assert_eq!(check(UnixTime(stamp), now).is_ok(), ok, "{stamp}");
         }
     }
 
     #[test]
     fn ends_of_the_clock() {
-        assert_eq!(check(Unix(u64::MAX), Unix(u64::MAX - 30)), Ok(30));
-        assert_eq!(check(Unix(0), Unix(30)), Ok(-30));
-        assert!(check(Unix(u64::MAX), Unix(0)).is_err());
-        assert!(check(Unix(0), Unix(u64::MAX)).is_err());
+        assert_eq!(check(UnixTime(u64::MAX), UnixTime(u64::MAX - 30)), Ok(30));
+        assert_eq!(check(UnixTime(0), UnixTime(30)), Ok(-30));
+        assert!(check(UnixTime(u64::MAX), UnixTime(0)).is_err());
+        assert!(check(UnixTime(0), UnixTime(u64::MAX)).is_err());
     }
 }

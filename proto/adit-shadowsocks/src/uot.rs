@@ -13,7 +13,7 @@
 
 use core::ops::Range;
 
-use adit_wire::{AddrError, Broken, Host, Target, parse_addr, put_addr};
+use adit_wire::{AddrError, Host, ProtocolError, Target, encode_addr, parse_addr};
 
 /// Bytes a frame can have in front of its data: address and length.
 pub const HEAD_MAX: usize = adit_wire::MAX_ADDR_LEN + 2;
@@ -79,36 +79,40 @@ pub fn version(target: &Target) -> Option<Version> {
 /// Appends a request of version 2.
 pub fn put_request(request: &Request, out: &mut Vec<u8>) {
     out.push(u8::from(request.connected));
-    put_addr(&request.target, out);
+    encode_addr(&request.target, out);
 }
 
 /// Reads a request of version 2; gives it with its length, or the number of bytes it needs.
-pub fn parse_request(bytes: &[u8]) -> Result<Result<(Request, usize), usize>, Broken> {
+pub fn parse_request(bytes: &[u8]) -> Result<Result<(Request, usize), usize>, ProtocolError> {
     let Some((connected, rest)) = bytes.split_first() else {
         return Ok(Err(1));
     };
     let connected = match connected {
         0 => false,
         1 => true,
-        _ => return Err(Broken::Malformed("request for datagrams in a stream")),
+        _ => {
+            return Err(ProtocolError::Malformed(
+                "request for datagrams in a stream",
+            ));
+        }
     };
     match parse_addr(rest) {
         Ok((target, len)) => Ok(Ok((Request { connected, target }, 1 + len))),
-        Err(AddrError::Short { total }) => Ok(Err(1 + total)),
-        Err(_) => Err(Broken::Malformed("address")),
+        Err(AddrError::Incomplete { total }) => Ok(Err(1 + total)),
+        Err(_) => Err(ProtocolError::Malformed("address")),
     }
 }
 
 /// Appends what stands in front of a datagram of `len` bytes; `peer` is left out in a connected
 /// stream. Fails if the datagram is longer than 65,535 bytes.
-pub fn put_head(peer: Option<&Target>, len: usize, out: &mut Vec<u8>) -> Result<(), Broken> {
-    let len = u16::try_from(len).map_err(|_| Broken::TooLong {
+pub fn put_head(peer: Option<&Target>, len: usize, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+    let len = u16::try_from(len).map_err(|_| ProtocolError::TooLong {
         what: "a datagram",
         limit: usize::from(u16::MAX),
     })?;
     if let Some(peer) = peer {
         let at = out.len();
-        put_addr(peer, out);
+        encode_addr(peer, out);
         if let Some(kind) = out.get_mut(at) {
             *kind = match *kind {
                 1 => 0,
@@ -122,7 +126,7 @@ pub fn put_head(peer: Option<&Target>, len: usize, out: &mut Vec<u8>) -> Result<
 }
 
 /// Reads the frame at the front of `bytes`, which are the same afterwards.
-pub fn parse_frame(bytes: &mut [u8], connected: bool) -> Result<Frame, Broken> {
+pub fn parse_frame(bytes: &mut [u8], connected: bool) -> Result<Frame, ProtocolError> {
     let (peer, used) = if connected {
         (None, 0)
     } else {
@@ -135,15 +139,15 @@ pub fn parse_frame(bytes: &mut [u8], connected: bool) -> Result<Frame, Broken> {
                 0 => 1,
                 1 => 4,
                 2 => 3,
-                _ => return Err(Broken::Malformed("address")),
+                _ => return Err(ProtocolError::Malformed("address")),
             },
         );
         let parsed = parse_addr(bytes);
         set_kind(bytes, kind);
         match parsed {
             Ok((peer, used)) => (Some(peer), used),
-            Err(AddrError::Short { total }) => return Ok(Frame::NeedMore { total }),
-            Err(_) => return Err(Broken::Malformed("address")),
+            Err(AddrError::Incomplete { total }) => return Ok(Frame::NeedMore { total }),
+            Err(_) => return Err(ProtocolError::Malformed("address")),
         }
     };
     let start = used + 2;

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 
 /// A cursor over the bytes that were set aside for a header.
 pub(crate) struct Writer<'a> {
@@ -11,24 +11,24 @@ pub(crate) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// Writes into `buf[room]`.
-    pub(crate) fn new(buf: &'a mut [u8], room: Range<usize>) -> Result<Self, Broken> {
-        let rest = buf.get_mut(room).ok_or(Broken::NoRoom("a header"))?;
+    pub(crate) fn new(buf: &'a mut [u8], room: Range<usize>) -> Result<Self, ProtocolError> {
+        let rest = buf.get_mut(room).ok_or(ProtocolError::NoRoom("a header"))?;
         Ok(Self { rest })
     }
 
     /// Writes `bytes` behind what was written before.
-    pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), ProtocolError> {
         let (field, rest) = core::mem::take(&mut self.rest)
             .split_at_mut_checked(bytes.len())
-            .ok_or(Broken::NoRoom("a header"))?;
+            .ok_or(ProtocolError::NoRoom("a header"))?;
         field.copy_from_slice(bytes);
         self.rest = rest;
         Ok(())
     }
 
     /// Writes a 16-bit length, big-endian.
-    pub(crate) fn put_len(&mut self, len: usize) -> Result<(), Broken> {
-        let len = u16::try_from(len).map_err(|_| Broken::TooLong {
+    pub(crate) fn put_len(&mut self, len: usize) -> Result<(), ProtocolError> {
+        let len = u16::try_from(len).map_err(|_| ProtocolError::TooLong {
             what: "a record",
             limit: usize::from(u16::MAX),
         })?;

@@ -5,7 +5,7 @@ mod seal;
 use core::fmt;
 use std::sync::Arc;
 
-use adit_wire::{Broken, Entropy, Unix};
+use adit_wire::{Entropy, ProtocolError, UnixTime};
 
 use crate::frame::{AdlerKind, FrameOpen, FrameSeal, OneTimeSeal, Opener, Tagged};
 use crate::hello::{IdForm, Identity};
@@ -58,9 +58,9 @@ impl Client {
     pub fn connect(
         &self,
         iv: &[u8],
-        now: Unix,
+        now: UnixTime,
         entropy: &mut dyn Entropy,
-    ) -> Result<(ClientSeal, FrameOpen), Broken> {
+    ) -> Result<(ClientSeal, FrameOpen), ProtocolError> {
         let mut noise = Noise::new(entropy);
         let family = self.port.kind.family();
         let mut hello = |form| self.identity.next(form, now, entropy);

@@ -2,47 +2,49 @@
 
 use core::ops::Range;
 
-use adit_wire::{Broken, Room};
+use adit_wire::{Overhead, ProtocolError};
 
 /// The `N` bytes at `at`.
-pub(crate) fn get<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Broken> {
+pub(crate) fn get<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], ProtocolError> {
     let rest = bytes.get(at..).and_then(|rest| rest.first_chunk());
-    rest.copied().ok_or(Broken::Truncated("a field"))
+    rest.copied().ok_or(ProtocolError::Truncated("a field"))
 }
 
 /// Writes `field` at `at`.
-pub(crate) fn put(bytes: &mut [u8], at: usize, field: &[u8]) -> Result<(), Broken> {
+pub(crate) fn put(bytes: &mut [u8], at: usize, field: &[u8]) -> Result<(), ProtocolError> {
     part(bytes, at..at + field.len())?.copy_from_slice(field);
     Ok(())
 }
 
 /// `bytes[range]`, to be written.
-pub(crate) fn part(bytes: &mut [u8], range: Range<usize>) -> Result<&mut [u8], Broken> {
-    bytes.get_mut(range).ok_or(Broken::NoRoom("a field"))
+pub(crate) fn part(bytes: &mut [u8], range: Range<usize>) -> Result<&mut [u8], ProtocolError> {
+    bytes.get_mut(range).ok_or(ProtocolError::NoRoom("a field"))
 }
 
 /// `bytes[range]`, to be read.
-pub(crate) fn view(bytes: &[u8], range: Range<usize>) -> Result<&[u8], Broken> {
-    bytes.get(range).ok_or(Broken::Truncated("a field"))
+pub(crate) fn view(bytes: &[u8], range: Range<usize>) -> Result<&[u8], ProtocolError> {
+    bytes.get(range).ok_or(ProtocolError::Truncated("a field"))
 }
 
 /// A length as the 16 bits that carry it.
-pub(crate) fn len_16(len: usize) -> Result<u16, Broken> {
+pub(crate) fn len_16(len: usize) -> Result<u16, ProtocolError> {
     let limit = usize::from(u16::MAX);
-    u16::try_from(len).map_err(|_| Broken::TooLong {
+    u16::try_from(len).map_err(|_| ProtocolError::TooLong {
         what: "a frame",
         limit,
     })
 }
 
 /// A received frame length that must be in `low..limit`.
-pub(crate) fn frame_len(len: u16, low: usize, limit: usize) -> Result<usize, Broken> {
+pub(crate) fn frame_len(len: u16, low: usize, limit: usize) -> Result<usize, ProtocolError> {
     let len = usize::from(len);
     if len < low {
-        return Err(Broken::Malformed("frame: its length is below its fields'"));
+        return Err(ProtocolError::Malformed(
+            "frame: its length is below its fields'",
+        ));
     }
     if len >= limit {
-        return Err(Broken::TooLong {
+        return Err(ProtocolError::TooLong {
             what: "a frame",
             limit: limit - 1,
         });
@@ -56,24 +58,28 @@ pub(crate) fn around(
     payload: &Range<usize>,
     head: usize,
     tail: usize,
-) -> Result<Range<usize>, Broken> {
+) -> Result<Range<usize>, ProtocolError> {
     let start = payload.start.checked_sub(head);
     let end = payload.end.checked_add(tail);
     match (start, end) {
         (Some(start), Some(end)) if end <= record.len() && payload.start <= payload.end => {
             Ok(start..end)
         }
-        _ => Err(Broken::NoRoom("a frame's fields")),
+        _ => Err(ProtocolError::NoRoom("a frame's fields")),
     }
 }
 
 /// Checks that a caller gave the room that was asked for, before any state changes.
-pub(crate) fn check_room(room: Room, record: &[u8], payload: &Range<usize>) -> Result<(), Broken> {
+pub(crate) fn check_room(
+    room: Overhead,
+    record: &[u8],
+    payload: &Range<usize>,
+) -> Result<(), ProtocolError> {
     around(record, payload, room.head, room.tail)?;
-    if payload.len() > room.max {
-        return Err(Broken::TooLong {
+    if payload.len() > room.max_payload {
+        return Err(ProtocolError::TooLong {
             what: "a record's payload",
-            limit: room.max,
+            limit: room.max_payload,
         });
     }
     Ok(())
@@ -91,10 +97,10 @@ mod tests {
         for bad in [3..10, 4..11, 10..4, 4..usize::MAX] {
             assert!(around(&record, &bad, 4, 10).is_err(), "{bad:?}");
         }
-        let room = Room {
+        let room = Overhead {
             head: 4,
             tail: 10,
-            max: 5,
+            max_payload: 5,
         };
         assert!(check_room(room, &record, &(4..10)).is_err());
         assert_eq!(check_room(room, &record, &(4..9)), Ok(()));

@@ -35,7 +35,7 @@ pub(crate) use tagged::Tagged;
 
 use core::ops::Range;
 
-use adit_wire::{Broken, Open, Opened, Room};
+use adit_wire::{Open, Opened, Overhead, ProtocolError};
 
 use crate::noise::Noise;
 
@@ -57,12 +57,12 @@ pub(crate) enum FrameSeal {
 }
 
 impl FrameSeal {
-    pub(crate) fn room(&self) -> Room {
+    pub(crate) fn room(&self) -> Overhead {
         match self {
-            Self::Raw => Room {
+            Self::Raw => Overhead {
                 head: 0,
                 tail: 0,
-                max: MAX_RAW,
+                max_payload: MAX_RAW,
             },
             Self::Crc => crc::room(),
             Self::Deflate(_) => Deflater::ROOM,
@@ -91,7 +91,7 @@ impl FrameSeal {
         record: &mut [u8],
         payload: Range<usize>,
         noise: &mut Noise,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         match self {
             Self::Raw => Ok(payload),
             Self::Crc => {
@@ -157,7 +157,7 @@ impl FrameOpen {
     /// Opens the frame at the front of `plain`, the deciphered bytes of this direction. After
     /// [`Frame::NeedMore`] the next call begins with the same bytes. After an error the direction
     /// is at its end.
-    pub fn open_frame(&mut self, plain: &mut [u8]) -> Result<Frame, Broken> {
+    pub fn open_frame(&mut self, plain: &mut [u8]) -> Result<Frame, ProtocolError> {
         match &mut self.0 {
             Opener::Raw if plain.is_empty() => Ok(Frame::NeedMore { total: 1 }),
             Opener::Raw => Ok(Frame::Plain {
@@ -205,11 +205,11 @@ impl FrameOpen {
 
 impl Open for FrameOpen {
     /// As [`open_frame`](FrameOpen::open_frame); data that was inflated is an error.
-    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         match self.open_frame(wire)? {
             Frame::NeedMore { total } => Ok(Opened::NeedMore { total }),
             Frame::Plain { consumed, payload } => Ok(Opened::Record { consumed, payload }),
-            Frame::Inflated { .. } => Err(Broken::NoRoom("inflated data")),
+            Frame::Inflated { .. } => Err(ProtocolError::NoRoom("inflated data")),
         }
     }
 }

@@ -4,7 +4,7 @@ mod again;
 mod tcp;
 mod udp;
 
-use adit_wire::Unix;
+use adit_wire::UnixTime;
 use serde_json::Value;
 
 use crate::{Client, ClientParam, ProtocolKind, ReplayStore, Server, ServerParam};
@@ -49,7 +49,7 @@ pub(crate) struct Exchange {
     pub(crate) iv: Vec<u8>,
     pub(crate) client_param: String,
     pub(crate) server_param: String,
-    pub(crate) now: Unix,
+    pub(crate) now: UnixTime,
     pub(crate) requests: Vec<Write>,
     pub(crate) answers: Vec<Write>,
 }
@@ -91,7 +91,7 @@ impl Exchange {
             iv: hex(&case["client_iv"]),
             client_param: text(&case["client_protocol_param"]).to_owned(),
             server_param: text(&case["server_protocol_param"]).to_owned(),
-            now: Unix(case["time"].as_u64().unwrap()),
+            now: UnixTime(case["time"].as_u64().unwrap()),
             requests: writes("c2s"),
             answers: writes("s2c"),
         }

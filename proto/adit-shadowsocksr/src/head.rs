@@ -15,7 +15,7 @@ pub(crate) mod simple;
 
 use core::ops::Range;
 
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 
 use crate::hello::Hello;
 
@@ -35,4 +35,4 @@ pub(crate) struct Found {
 }
 
 /// The tag of a first message does not fit.
-pub(crate) const FORGED: Broken = Broken::Unauthentic;
+pub(crate) const FORGED: ProtocolError = ProtocolError::Unauthentic;

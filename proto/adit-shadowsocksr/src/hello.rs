@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use adit_wire::{Broken, Entropy, Unix, narrow};
+use adit_wire::{Entropy, ProtocolError, UnixTime, narrow_int};
 
 use crate::field::get;
 
@@ -35,7 +35,7 @@ impl Hello {
         [a, b, c, d, e, f, g, h, n0, n1, n2, n3]
     }
 
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Broken> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, ProtocolError> {
         let [a, b, c, d] = get(bytes, 4)?;
         Ok(Self {
             time: u32::from_le_bytes(get(bytes, 0)?),
@@ -44,7 +44,7 @@ impl Hello {
         })
     }
 
-    pub(crate) fn read_v2(bytes: &[u8]) -> Result<Self, Broken> {
+    pub(crate) fn read_v2(bytes: &[u8]) -> Result<Self, ProtocolError> {
         Ok(Self {
             time: 0,
             client: get(bytes, 0)?,
@@ -54,8 +54,8 @@ impl Hello {
 }
 
 /// The lower 32 bits of a time: what the field holds.
-pub(crate) fn seconds(now: Unix) -> u32 {
-    narrow(now.0 & 0xffff_ffff)
+pub(crate) fn seconds(now: UnixTime) -> u32 {
+    narrow_int(now.0 & 0xffff_ffff)
 }
 
 /// A client's id at one server, and the number of its last connection.
@@ -78,7 +78,7 @@ impl Identity {
     }
 
     /// The fields of the next connection.
-    pub(crate) fn next(&self, form: IdForm, now: Unix, entropy: &mut dyn Entropy) -> Hello {
+    pub(crate) fn next(&self, form: IdForm, now: UnixTime, entropy: &mut dyn Entropy) -> Hello {
         // A panic of another thread leaves the pair whole.
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (client, last) = match *held {
@@ -107,7 +107,7 @@ fn draw(form: IdForm, entropy: &mut dyn Entropy) -> ([u8; 8], u32) {
         IdForm::Eight => {
             entropy.fill(&mut client);
             let start = u64::from_le_bytes(client) % 0xff_fffd;
-            (client, narrow(start))
+            (client, narrow_int(start))
         }
     }
 }
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use adit_wire::FixedEntropy;
 
-    const NOW: Unix = Unix(1_700_000_000);
+    const NOW: UnixTime = UnixTime(1_700_000_000);
 
     #[test]
     fn connections_are_numbered() {

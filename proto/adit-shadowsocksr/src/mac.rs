@@ -20,7 +20,7 @@ impl MacKind {
             Self::Sha1 => sha1(&[data]).to_vec(),
             Self::Fast => {
                 let key = SipKey::new(first_16(port_key));
-                key.hash(data).to_le_bytes().to_vec()
+                key.hash_bytes(data).to_le_bytes().to_vec()
             }
         }
     }
@@ -30,8 +30,8 @@ impl MacKind {
     /// From how many messages of one length on they are faster together, on this CPU.
     pub(crate) fn least_batch(self) -> Option<usize> {
         match self {
-            Self::Md5 => HmacMd5Batch::least(),
-            Self::Fast => SipBatch::least(),
+            Self::Md5 => HmacMd5Batch::min_messages(),
+            Self::Fast => SipBatch::min_messages(),
             // A CPU with instructions for it is as fast one by one.
             Self::Sha1 => None,
         }
@@ -60,8 +60,10 @@ impl MacBatch {
     /// The first four bytes of each tag. The messages have one length.
     pub(crate) fn tags(&self, messages: [&[u8]; MAC_LANES]) -> [[u8; 4]; MAC_LANES] {
         match self {
-            Self::Md5(keys) => keys.tags(messages).map(|tag| first(&tag)),
-            Self::Fast(keys) => keys.hashes(messages).map(|hash| first(&hash.to_le_bytes())),
+            Self::Md5(keys) => keys.compute_tags(messages).map(|tag| first(&tag)),
+            Self::Fast(keys) => keys
+                .compute_hashes(messages)
+                .map(|hash| first(&hash.to_le_bytes())),
         }
     }
 }
@@ -87,7 +89,7 @@ impl<'k> Mac<'k> {
         match self {
             Self::Md5(key) => first(&hmac_md5(key, &[data])),
             Self::Sha1(key) => first(&hmac_sha1(key, &[data])),
-            Self::Fast(key) => first(&key.hash(data).to_le_bytes()),
+            Self::Fast(key) => first(&key.hash_bytes(data).to_le_bytes()),
         }
     }
 }
@@ -102,7 +104,7 @@ fn fast_seed(key: &[u8]) -> [u8; 16] {
     if key.len() == 16 {
         return start;
     }
-    let half = SipKey::new(start).hash(key);
+    let half = SipKey::new(start).hash_bytes(key);
     (u128::from(half) << 64 | u128::from(half)).to_le_bytes()
 }
 

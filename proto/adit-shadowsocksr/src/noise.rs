@@ -24,7 +24,7 @@ impl Noise {
 
     /// A number from 0 to `high`, inclusive.
     pub(crate) fn up_to(&mut self, high: u16) -> usize {
-        usize::from(self.between(0, high))
+        usize::from(self.in_range(0, high))
     }
 }
 
@@ -32,7 +32,7 @@ impl Entropy for Noise {
     fn fill(&mut self, out: &mut [u8]) {
         for chunk in out.chunks_mut(8) {
             self.block = self.block.wrapping_add(1);
-            let bytes = self.key.hash(&self.block.to_le_bytes()).to_le_bytes();
+            let bytes = self.key.hash_bytes(&self.block.to_le_bytes()).to_le_bytes();
             for (place, byte) in chunk.iter_mut().zip(bytes) {
                 *place = byte;
             }

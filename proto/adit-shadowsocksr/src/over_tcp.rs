@@ -11,7 +11,7 @@
 
 use core::ops::Range;
 
-use adit_wire::{AddrError, Broken, Target, held, parse_addr, put_addr};
+use adit_wire::{AddrError, ProtocolError, Target, encode_addr, parse_addr, subslice};
 
 /// Size and fragment.
 const HEAD: usize = 3;
@@ -35,29 +35,33 @@ pub enum Datagram {
 
 /// Appends what stands in front of a datagram of `len` bytes. Fails if the frame would be longer
 /// than 65,535 bytes.
-pub fn put_datagram_head(peer: &Target, len: usize, out: &mut Vec<u8>) -> Result<(), Broken> {
+pub fn put_datagram_head(
+    peer: &Target,
+    len: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), ProtocolError> {
     let size = HEAD
         .saturating_add(peer.addr_len())
         .saturating_add(len)
         .try_into();
-    let size: u16 = size.map_err(|_| Broken::TooLong {
+    let size: u16 = size.map_err(|_| ProtocolError::TooLong {
         what: "a datagram",
         limit: usize::from(u16::MAX),
     })?;
     out.extend_from_slice(&size.to_be_bytes());
     out.push(0);
-    put_addr(peer, out);
+    encode_addr(peer, out);
     Ok(())
 }
 
 /// Reads the frame at the front of `bytes`.
-pub fn parse_datagram(bytes: &[u8]) -> Result<Datagram, Broken> {
+pub fn parse_datagram(bytes: &[u8]) -> Result<Datagram, ProtocolError> {
     let Some(size) = bytes.first_chunk::<2>() else {
         return Ok(Datagram::NeedMore { total: 2 });
     };
     let total = usize::from(u16::from_be_bytes(*size));
     if total < HEAD {
-        return Err(Broken::Malformed("datagram: its size"));
+        return Err(ProtocolError::Malformed("datagram: its size"));
     }
     let Some(frame) = bytes.get(..total) else {
         return Ok(Datagram::NeedMore { total });
@@ -69,13 +73,13 @@ pub fn parse_datagram(bytes: &[u8]) -> Result<Datagram, Broken> {
             payload,
         });
     }
-    match parse_addr(held(frame, HEAD..)) {
+    match parse_addr(subslice(frame, HEAD..)) {
         Ok((peer, used)) => Ok(Datagram::Packet {
             peer: Some(peer),
             payload: HEAD + used..total,
         }),
-        Err(AddrError::Short { .. }) => Err(Broken::Malformed("datagram: its size")),
-        Err(_) => Err(Broken::Malformed("datagram: address")),
+        Err(AddrError::Incomplete { .. }) => Err(ProtocolError::Malformed("datagram: its size")),
+        Err(_) => Err(ProtocolError::Malformed("datagram: address")),
     }
 }
 

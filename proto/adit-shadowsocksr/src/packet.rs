@@ -15,7 +15,7 @@ use core::ops::Range;
 use std::sync::Arc;
 
 use adit_crypto::{ct_eq, hmac_md5};
-use adit_wire::{Broken, Entropy};
+use adit_wire::{Entropy, ProtocolError};
 
 use crate::Server;
 use crate::chain::Generator;
@@ -54,7 +54,7 @@ impl Association {
         packet: &mut [u8],
         payload: Range<usize>,
         entropy: &mut dyn Entropy,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let (key, user) = (self.port.key(), &*self.user);
         match self.port.kind.family() {
             Family::Mac(kind) => seal_tagged(kind, user.key(), &self.uid, packet, payload),
@@ -72,7 +72,7 @@ impl Association {
     }
 
     /// Opens a server's packet, deciphered; gives where its data lies.
-    pub fn open(&self, packet: &mut [u8]) -> Result<Range<usize>, Broken> {
+    pub fn open(&self, packet: &mut [u8]) -> Result<Range<usize>, ProtocolError> {
         match self.port.kind.family() {
             Family::Mac(kind) => open_tagged(kind, self.port.key(), packet),
             Family::Chain(_) => {
@@ -96,9 +96,12 @@ impl fmt::Debug for Association {
 impl Server {
     /// Opens a client's packet, deciphered; gives the user, where the port has users, and where
     /// the data lies.
-    pub fn open_packet(&self, packet: &mut [u8]) -> Result<(Option<u32>, Range<usize>), Broken> {
+    pub fn open_packet(
+        &self,
+        packet: &mut [u8],
+    ) -> Result<(Option<u32>, Range<usize>), ProtocolError> {
         let port = self.port();
-        let find = |uid| self.find(uid).ok_or(Broken::Unauthentic);
+        let find = |uid| self.find(uid).ok_or(ProtocolError::Unauthentic);
         match port.kind.family() {
             Family::Mac(kind) => {
                 let at = fields(packet)?;
@@ -125,12 +128,14 @@ impl Server {
         packet: &mut [u8],
         payload: Range<usize>,
         entropy: &mut dyn Entropy,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let port = self.port();
         match port.kind.family() {
             Family::Mac(kind) => seal_tagged(kind, port.key(), &[], packet, payload),
             Family::Chain(_) => {
-                let user = self.find(uid.unwrap_or(0)).ok_or(Broken::Unauthentic)?;
+                let user = self
+                    .find(uid.unwrap_or(0))
+                    .ok_or(ProtocolError::Unauthentic)?;
                 let mut a = [0; 7];
                 entropy.fill(&mut a);
                 let m = hmac_md5(port.key(), &[&a]);
@@ -142,9 +147,9 @@ impl Server {
 }
 
 /// Where the last [`FIELDS`] bytes begin; a packet that has nothing in front of them is dropped.
-fn fields(packet: &[u8]) -> Result<usize, Broken> {
+fn fields(packet: &[u8]) -> Result<usize, ProtocolError> {
     match packet.len().checked_sub(FIELDS) {
-        None | Some(0) => Err(Broken::Truncated("a packet")),
+        None | Some(0) => Err(ProtocolError::Truncated("a packet")),
         Some(at) => Ok(at),
     }
 }
@@ -155,7 +160,7 @@ fn seal_tagged(
     uid: &[u8],
     packet: &mut [u8],
     payload: Range<usize>,
-) -> Result<Range<usize>, Broken> {
+) -> Result<Range<usize>, ProtocolError> {
     let range = around(packet, &payload, 0, uid.len() + TAG)?;
     put(packet, payload.end, uid)?;
     let end = range.end - TAG;
@@ -164,12 +169,12 @@ fn seal_tagged(
     Ok(range)
 }
 
-fn open_tagged(kind: MacKind, key: &[u8], packet: &[u8]) -> Result<Range<usize>, Broken> {
+fn open_tagged(kind: MacKind, key: &[u8], packet: &[u8]) -> Result<Range<usize>, ProtocolError> {
     fields(packet)?;
     let end = packet.len() - TAG;
     let tag = Mac::new(kind, key).tag::<TAG>(view(packet, 0..end)?);
     if !ct_eq(&tag, view(packet, end..packet.len())?) {
-        return Err(Broken::Unauthentic);
+        return Err(ProtocolError::Unauthentic);
     }
     Ok(0..end)
 }
@@ -181,7 +186,7 @@ fn seal_chained(
     packet: &mut [u8],
     payload: Range<usize>,
     entropy: &mut dyn Entropy,
-) -> Result<Range<usize>, Broken> {
+) -> Result<Range<usize>, ProtocolError> {
     let n = noise_len(m);
     let range = around(packet, &payload, 0, n + FIELDS)?;
     user.rc4(m).apply(part(packet, payload.clone())?);
@@ -195,15 +200,21 @@ fn seal_chained(
     Ok(range)
 }
 
-fn open_chained(user: &UserKey, m: &[u8; 16], packet: &mut [u8]) -> Result<Range<usize>, Broken> {
+fn open_chained(
+    user: &UserKey,
+    m: &[u8; 16],
+    packet: &mut [u8],
+) -> Result<Range<usize>, ProtocolError> {
     let at = fields(packet)?;
     let end = packet.len() - 1;
     let [tag, ..] = hmac_md5(user.key(), &[view(packet, 0..end)?]);
     if !ct_eq(&[tag], &get::<1>(packet, end)?) {
-        return Err(Broken::Unauthentic);
+        return Err(ProtocolError::Unauthentic);
     }
     let len = at.checked_sub(noise_len(m));
-    let len = len.ok_or(Broken::Malformed("packet: it is shorter than its noise"))?;
+    let len = len.ok_or(ProtocolError::Malformed(
+        "packet: it is shorter than its noise",
+    ))?;
     user.rc4(m).apply(part(packet, 0..len)?);
     Ok(0..len)
 }
@@ -212,7 +223,7 @@ fn noise_len(m: &[u8; 16]) -> usize {
     Generator::seed(m).below(MAX_NOISE + 1)
 }
 
-fn masked(uid: [u8; 4], m: &[u8; 16]) -> Result<[u8; 4], Broken> {
+fn masked(uid: [u8; 4], m: &[u8; 16]) -> Result<[u8; 4], ProtocolError> {
     let mask = u32::from_ne_bytes(get(m, 0)?);
     Ok((u32::from_ne_bytes(uid) ^ mask).to_ne_bytes())
 }

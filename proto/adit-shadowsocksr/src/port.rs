@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adit_crypto::Secret;
-use adit_wire::Unix;
+use adit_wire::UnixTime;
 
 use crate::ProtocolKind;
 use crate::chain::{ChainKind, Sizes};
@@ -48,7 +48,7 @@ impl Port {
     }
 
     /// The lists for a connection whose first message has this time.
-    pub(crate) fn sizes(&self, chain: ChainKind, time: Unix) -> Arc<Sizes> {
+    pub(crate) fn sizes(&self, chain: ChainKind, time: UnixTime) -> Arc<Sizes> {
         self.sizes.clone().unwrap_or_else(|| {
             let period = time.0 / u64::from(self.interval.max(1));
             Arc::new(Sizes::new(chain, self.key(), self.overhead, period))

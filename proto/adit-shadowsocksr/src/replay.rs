@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use adit_crypto::SipKey;
-use adit_wire::{Broken, Unix};
+use adit_wire::{ProtocolError, UnixTime};
 use hashbrown::HashTable;
 
 use window::Window;
@@ -30,7 +30,7 @@ const SWEEP: u64 = 10;
 /// Only authenticated messages come here, so only holders of a key can fill it.
 pub struct ReplayStore {
     sip: SipKey,
-    started: Unix,
+    started: UnixTime,
     seen: Mutex<Seen>,
     limits: Limits,
 }
@@ -46,12 +46,12 @@ struct Seen {
     tags: HashTable<u64>,
     older: HashTable<u64>,
     clients: BTreeMap<(u32, [u8; 8]), Client>,
-    swept: Option<Unix>,
+    swept: Option<UnixTime>,
 }
 
 struct Client {
     window: Window,
-    used: Unix,
+    used: UnixTime,
 }
 
 /// A first message to be judged.
@@ -73,7 +73,7 @@ impl ReplayStore {
     /// An empty store. `seed` is secret and random; `started` is the wall clock at the start of
     /// the process.
     #[must_use]
-    pub fn new(seed: [u8; 16], started: Unix) -> Self {
+    pub fn new(seed: [u8; 16], started: UnixTime) -> Self {
         let limits = Limits {
             tags: TAGS,
             windows: WINDOWS,
@@ -86,18 +86,18 @@ impl ReplayStore {
         }
     }
 
-    pub(crate) const fn started(&self) -> Unix {
+    pub(crate) const fn started(&self) -> UnixTime {
         self.started
     }
 
     /// Takes a message that must be new; test and insertion are one step.
-    pub(crate) fn admit(&self, arrival: &Arrival<'_>, now: Unix) -> Result<(), Broken> {
-        let tag = self.sip.hash(arrival.proof);
+    pub(crate) fn admit(&self, arrival: &Arrival<'_>, now: UnixTime) -> Result<(), ProtocolError> {
+        let tag = self.sip.hash_bytes(arrival.proof);
         // A panic of another thread leaves the tables whole: every step of an insertion is.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let known = |table: &HashTable<u64>| table.find(tag, |t| *t == tag).is_some();
         if known(&seen.tags) || known(&seen.older) {
-            return Err(Broken::Replayed);
+            return Err(ProtocolError::Replayed);
         }
         seen.enter(arrival, now, self.limits)?;
         if seen.tags.len() >= self.limits.tags {
@@ -109,13 +109,18 @@ impl ReplayStore {
 }
 
 impl Seen {
-    fn enter(&mut self, arrival: &Arrival<'_>, now: Unix, limits: Limits) -> Result<(), Broken> {
+    fn enter(
+        &mut self,
+        arrival: &Arrival<'_>,
+        now: UnixTime,
+        limits: Limits,
+    ) -> Result<(), ProtocolError> {
         let key = (arrival.uid, arrival.client);
         let gone = |client: &Client| now.0.saturating_sub(client.used.0) >= arrival.idle;
         if let Some(client) = self.clients.get_mut(&key) {
             let idle = gone(client);
             if !client.window.enter(arrival.connection, idle) {
-                return Err(Broken::Replayed);
+                return Err(ProtocolError::Replayed);
             }
             client.used = now;
             return Ok(());
@@ -126,7 +131,7 @@ impl Seen {
             let oldest = mine().min_by_key(|(_, client)| client.used);
             match oldest.map(|(key, client)| (*key, gone(client))) {
                 Some((key, true)) => drop(self.clients.remove(&key)),
-                _ => return Err(Broken::Exhausted("the number of a user's clients")),
+                _ => return Err(ProtocolError::Exhausted("the number of a user's clients")),
             }
         }
         if self.clients.len() >= limits.windows {
@@ -136,7 +141,7 @@ impl Seen {
                 self.swept = Some(now);
             }
             if self.clients.len() >= limits.windows {
-                return Err(Broken::Exhausted("the replay store"));
+                return Err(ProtocolError::Exhausted("the replay store"));
             }
         }
         let client = Client {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use adit_crypto::Secret;
-use adit_wire::{Broken, Entropy, Room, Seal, Step, Unix};
+use adit_wire::{Entropy, Overhead, ProtocolError, Seal, Step, UnixTime};
 
 use crate::field::check_room;
 use crate::frame::{FrameOpen, FrameSeal};
@@ -154,7 +154,11 @@ pub struct Accepted {
 impl ServerHandshake {
     /// Reads the deciphered bytes from the start of the connection; on [`Step::NeedMore`] the next
     /// call begins with the same bytes. Nothing is altered in them before [`Step::Done`].
-    pub fn step(&mut self, plain: &mut [u8], now: Unix) -> Result<Step<Accepted>, Broken> {
+    pub fn step(
+        &mut self,
+        plain: &mut [u8],
+        now: UnixTime,
+    ) -> Result<Step<Accepted>, ProtocolError> {
         match self.read(plain, now) {
             Err(_) if self.server.compatible && self.noise.is_some() => self.fall_back(),
             step => step,
@@ -172,7 +176,7 @@ impl fmt::Debug for ServerHandshake {
 
 /// Seals what a server sends.
 ///
-/// Peers wait for a first frame, if need be an empty one: [`Seal::owes_head`] is true until one was
+/// Peers wait for a first frame, if need be an empty one: [`Seal::must_send_head`] is true until one was
 /// sealed, for the protocols from `auth_sha1_v2` on.
 pub struct ServerSeal {
     frames: FrameSeal,
@@ -182,17 +186,21 @@ pub struct ServerSeal {
 
 impl Seal for ServerSeal {
     /// The first record has the larger head.
-    fn steady(&self) -> bool {
+    fn has_steady_overhead(&self) -> bool {
         true
     }
 
-    fn room(&self) -> Room {
+    fn overhead(&self) -> Overhead {
         self.frames.room()
     }
 
     /// An empty payload gives an empty range, except while a head is owed.
-    fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
-        check_room(self.room(), record, &payload)?;
+    fn seal(
+        &mut self,
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, ProtocolError> {
+        check_room(self.overhead(), record, &payload)?;
         if payload.is_empty() && !self.owes {
             return Ok(payload);
         }
@@ -200,7 +208,7 @@ impl Seal for ServerSeal {
         self.frames.seal(record, payload, &mut self.noise)
     }
 
-    fn looks_ahead(&self) -> bool {
+    fn wants_seal_ahead(&self) -> bool {
         self.frames.looks_ahead()
     }
 
@@ -208,7 +216,7 @@ impl Seal for ServerSeal {
         self.frames.seal_ahead(slot, payloads);
     }
 
-    fn owes_head(&self) -> bool {
+    fn must_send_head(&self) -> bool {
         self.owes
     }
 }

@@ -28,9 +28,9 @@ pub use seal::StackSeal;
 pub use server::{ServerStack, StackAccepted, StackHandshake};
 
 use adit_crypto::CryptoError;
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 
 /// What the cipher says of a key or an IV, which have the right lengths here.
-fn cipher_fault(_: CryptoError) -> Broken {
-    Broken::Malformed("a cipher's key or IV")
+fn cipher_fault(_: CryptoError) -> ProtocolError {
+    ProtocolError::Malformed("a cipher's key or IV")
 }

@@ -1,6 +1,6 @@
 //! How far a client's clock may be off.
 
-use adit_wire::{Broken, Unix};
+use adit_wire::{ProtocolError, UnixTime};
 
 use crate::frame::AdlerKind;
 use crate::hello::seconds;
@@ -35,16 +35,21 @@ pub(crate) const fn window(family: Family) -> Option<Window> {
 impl Window {
     /// Checks a client's time, of which there are only 32 bits: differences are signed, so that
     /// the field may wrap.
-    pub(crate) fn check(self, time: u32, now: Unix, started: Unix) -> Result<(), Broken> {
+    pub(crate) fn check(
+        self,
+        time: u32,
+        now: UnixTime,
+        started: UnixTime,
+    ) -> Result<(), ProtocolError> {
         let skew = time.wrapping_sub(seconds(now)).cast_signed();
         if skew.unsigned_abs() > self.within {
             let skew = i64::from(skew);
-            return Err(Broken::Clock { skew });
+            return Err(ProtocolError::Clock { skew });
         }
         if let Some(before) = self.before_start {
             let since = time.wrapping_sub(seconds(started)).cast_signed();
             if since < 0 && since.unsigned_abs() > before {
-                return Err(Broken::Replayed);
+                return Err(ProtocolError::Replayed);
             }
         }
         Ok(())
@@ -58,9 +63,9 @@ mod tests {
 
     const NOW: u32 = 1_700_000_000;
 
-    fn check(kind: ProtocolKind, time: u32, started: u32) -> Result<(), Broken> {
+    fn check(kind: ProtocolKind, time: u32, started: u32) -> Result<(), ProtocolError> {
         let window = window(kind.family()).unwrap();
-        window.check(time, Unix(NOW.into()), Unix(started.into()))
+        window.check(time, UnixTime(NOW.into()), UnixTime(started.into()))
     }
 
     #[test]
@@ -69,9 +74,15 @@ mod tests {
             assert_eq!(check(kind, NOW + DAY, NOW), Ok(()));
             assert_eq!(check(kind, NOW - DAY, NOW), Ok(()));
             let skew = i64::from(DAY) + 1;
-            assert_eq!(check(kind, NOW + DAY + 1, NOW), Err(Broken::Clock { skew }));
+            assert_eq!(
+                check(kind, NOW + DAY + 1, NOW),
+                Err(ProtocolError::Clock { skew })
+            );
             let skew = -skew;
-            assert_eq!(check(kind, NOW - DAY - 1, NOW), Err(Broken::Clock { skew }));
+            assert_eq!(
+                check(kind, NOW - DAY - 1, NOW),
+                Err(ProtocolError::Clock { skew })
+            );
             assert!(check(kind, NOW.wrapping_add(1 << 31), NOW).is_err());
         }
     }
@@ -80,19 +91,25 @@ mod tests {
     fn old_protocols_look_at_the_start() {
         use ProtocolKind::{AuthSha1, AuthSimple};
         assert_eq!(check(AuthSimple, NOW - 1, NOW - 1), Ok(()));
-        assert_eq!(check(AuthSimple, NOW - 2, NOW - 1), Err(Broken::Replayed));
+        assert_eq!(
+            check(AuthSimple, NOW - 2, NOW - 1),
+            Err(ProtocolError::Replayed)
+        );
         assert_eq!(check(AuthSha1, NOW - 1800, NOW), Ok(()));
-        assert_eq!(check(AuthSha1, NOW - 1801, NOW), Err(Broken::Replayed));
+        assert_eq!(
+            check(AuthSha1, NOW - 1801, NOW),
+            Err(ProtocolError::Replayed)
+        );
         assert!(matches!(
             check(AuthSimple, NOW - 301, 0),
-            Err(Broken::Clock { .. })
+            Err(ProtocolError::Clock { .. })
         ));
     }
 
     #[test]
     fn the_field_may_wrap() {
         let window = window(ProtocolKind::AuthChainA.family()).unwrap();
-        let now = Unix((1 << 32) + 5);
+        let now = UnixTime((1 << 32) + 5);
         assert_eq!(window.check(u32::MAX, now, now), Ok(()));
     }
 }

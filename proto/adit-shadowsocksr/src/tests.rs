@@ -4,14 +4,14 @@ mod hostile;
 mod packets;
 mod streams;
 
-use adit_wire::{Broken, Entropy, Seal, Step, Unix};
+use adit_wire::{Entropy, ProtocolError, Seal, Step, UnixTime};
 
 use crate::{
     Accepted, Client, ClientParam, Frame, FrameOpen, ProtocolKind, ReplayStore, Server,
     ServerHandshake, ServerParam,
 };
 
-pub(super) const NOW: Unix = Unix(1_700_000_000);
+pub(super) const NOW: UnixTime = UnixTime(1_700_000_000);
 
 /// Numbers that differ from run to run of a test only by their seed.
 pub(super) struct Chance(pub(super) u64);
@@ -44,7 +44,11 @@ pub(super) fn pair(kind: ProtocolKind, user: bool) -> (Client, std::sync::Arc<Se
 }
 
 /// Opens frames as they would arrive in pieces of this size; all of `wire` must be used.
-pub(super) fn open_all(open: &mut FrameOpen, wire: &[u8], piece: usize) -> Result<Vec<u8>, Broken> {
+pub(super) fn open_all(
+    open: &mut FrameOpen,
+    wire: &[u8],
+    piece: usize,
+) -> Result<Vec<u8>, ProtocolError> {
     let (plain, left) = open_some(open, Vec::new(), wire, piece)?;
     assert_eq!(left, 0, "a frame is cut short");
     Ok(plain)
@@ -56,7 +60,7 @@ pub(super) fn open_some(
     mut held: Vec<u8>,
     wire: &[u8],
     piece: usize,
-) -> Result<(Vec<u8>, usize), Broken> {
+) -> Result<(Vec<u8>, usize), ProtocolError> {
     let (mut plain, mut pieces) = (Vec::new(), wire.chunks(piece.min(wire.len()).max(1)));
     loop {
         let mut used = 0;
@@ -95,8 +99,8 @@ pub(super) fn serve(
     handshake: &mut ServerHandshake,
     wire: &[u8],
     piece: usize,
-    now: Unix,
-) -> Result<(Vec<u8>, Accepted), Broken> {
+    now: UnixTime,
+) -> Result<(Vec<u8>, Accepted), ProtocolError> {
     let (mut held, mut rest) = (Vec::new(), wire);
     loop {
         match handshake.step(&mut held, now)? {
@@ -106,7 +110,7 @@ pub(super) fn serve(
                     "NeedMore must ask for more than there is"
                 );
                 if rest.is_empty() {
-                    return Err(Broken::Truncated("the first message"));
+                    return Err(ProtocolError::Truncated("the first message"));
                 }
                 let (now, later) = rest.split_at(piece.min(rest.len()));
                 held.extend_from_slice(now);
@@ -132,7 +136,7 @@ pub(super) fn write(seal: &mut dyn Seal, sizes: &[usize]) -> (Vec<u8>, Vec<u8>) 
         if plain.is_empty() {
             data.splice(0..0, [1, 127, 0, 0, 1, 0, 80]);
         }
-        wire.extend(adit_wire::law::seal_all(seal, &data, usize::MAX).unwrap());
+        wire.extend(adit_wire::codec_laws::seal_all(seal, &data, usize::MAX).unwrap());
         plain.extend(data);
     }
     (plain, wire)

@@ -54,6 +54,6 @@ impl UserKey {
         let mut text = STANDARD.encode(self.key());
         let key = Secret::new(md5(&[text.as_bytes(), STANDARD.encode(hash).as_bytes()]));
         text.zeroize();
-        Rc4::of_hash(key.expose())
+        Rc4::from_hash(key.expose())
     }
 }

@@ -3,7 +3,7 @@
 //! Else a peer could keep this end busy with eight bytes at a time. An honest one sends a sign of
 //! life every few seconds.
 
-use adit_wire::{Broken, Time};
+use adit_wire::{ProtocolError, Time};
 
 const AT_ONCE: u64 = 1000;
 /// Microseconds for each more.
@@ -22,10 +22,12 @@ impl Budget {
     }
 
     /// Takes one.
-    pub(crate) fn spend(&mut self, now: Time) -> Result<(), Broken> {
+    pub(crate) fn spend(&mut self, now: Time) -> Result<(), ProtocolError> {
         let full = Time(self.full.max(now).0.saturating_add(EVERY));
         if full.0 - now.0 > AT_ONCE * EVERY {
-            return Err(Broken::Exhausted("the budget of frames without effect"));
+            return Err(ProtocolError::Exhausted(
+                "the budget of frames without effect",
+            ));
         }
         self.full = full;
         Ok(())

@@ -1,4 +1,4 @@
-//! What can go wrong on this side; what the peer does wrong is an [`adit_wire::Broken`].
+//! What can go wrong on this side; what the peer does wrong is an [`adit_wire::ProtocolError`].
 
 use core::time::Duration;
 

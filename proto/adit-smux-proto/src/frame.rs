@@ -1,6 +1,6 @@
 //! The header of a frame: version, command, length and stream, little-endian.
 
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 
 use crate::{StreamId, Version};
 
@@ -55,10 +55,13 @@ impl Header {
         }
     }
 
-    pub(crate) fn parse(bytes: [u8; FRAME_HEADER], version: Version) -> Result<Self, Broken> {
+    pub(crate) fn parse(
+        bytes: [u8; FRAME_HEADER],
+        version: Version,
+    ) -> Result<Self, ProtocolError> {
         let [number, command, l0, l1, s0, s1, s2, s3] = bytes;
         if number != version.number() {
-            return Err(Broken::Malformed("smux version"));
+            return Err(ProtocolError::Malformed("smux version"));
         }
         let command = match (command, version) {
             (0, _) => Command::Open,
@@ -66,7 +69,7 @@ impl Header {
             (2, _) => Command::Data,
             (3, _) => Command::Nothing,
             (4, Version::V2) => Command::Update,
-            _ => return Err(Broken::Malformed("smux command")),
+            _ => return Err(ProtocolError::Malformed("smux command")),
         };
         let len = u16::from_le_bytes([l0, l1]);
         let fits = match command {
@@ -76,7 +79,7 @@ impl Header {
         };
         let stream = StreamId(u32::from_le_bytes([s0, s1, s2, s3]));
         fits.then_some(Self::new(command, len, stream))
-            .ok_or(Broken::Malformed("smux frame length"))
+            .ok_or(ProtocolError::Malformed("smux frame length"))
     }
 
     pub(crate) fn bytes(self, version: Version) -> [u8; FRAME_HEADER] {
@@ -101,7 +104,7 @@ mod tests {
             for version in [Version::V1, Version::V2] {
                 match Header::parse(bytes, version) {
                     Ok(header) => prop_assert_eq!(header.bytes(version), bytes),
-                    Err(why) => prop_assert!(matches!(why, Broken::Malformed(_))),
+                    Err(why) => prop_assert!(matches!(why, ProtocolError::Malformed(_))),
                 }
             }
         }
@@ -114,17 +117,17 @@ mod tests {
         assert!(parse(header(2, 4, 8)).is_ok() && parse(header(2, 2, 0)).is_ok());
         assert_eq!(
             parse(header(1, 2, 1)),
-            Err(Broken::Malformed("smux version"))
+            Err(ProtocolError::Malformed("smux version"))
         );
         assert_eq!(
             parse(header(2, 5, 0)),
-            Err(Broken::Malformed("smux command"))
+            Err(ProtocolError::Malformed("smux command"))
         );
         for (command, len) in [(0, 1), (1, 1), (3, 1), (4, 7), (4, 9), (4, 0)] {
             let found = parse(header(2, command, len));
-            assert_eq!(found, Err(Broken::Malformed("smux frame length")));
+            assert_eq!(found, Err(ProtocolError::Malformed("smux frame length")));
         }
         let update = Header::parse(header(1, 4, 8), Version::V1);
-        assert_eq!(update, Err(Broken::Malformed("smux command")));
+        assert_eq!(update, Err(ProtocolError::Malformed("smux command")));
     }
 }

@@ -1,6 +1,6 @@
 //! Taking in what came from the peer.
 
-use adit_wire::{Broken, Time, held, usize_from};
+use adit_wire::{ProtocolError, Time, subslice, usize_from};
 
 use crate::{
     FRAME_HEADER, Session, StreamId,
@@ -43,7 +43,7 @@ impl Session {
     /// Fewer than there are if the session's buffer is full or streams wait to be accepted: offer
     /// the rest again once [`wants_input`](Self::wants_input) is true. After an error the session
     /// and its connection are of no more use.
-    pub fn handle_input(&mut self, now: Time, bytes: &[u8]) -> Result<usize, Broken> {
+    pub fn handle_input(&mut self, now: Time, bytes: &[u8]) -> Result<usize, ProtocolError> {
         if let Some(why) = self.broken {
             return Err(why);
         }
@@ -54,7 +54,7 @@ impl Session {
         while !rest.is_empty() && (self.inside_frame() || self.wants_input()) {
             let used = self.piece(now, rest);
             let used = used.inspect_err(|why| self.broken = Some(*why))?;
-            rest = held(rest, used..);
+            rest = subslice(rest, used..);
         }
         Ok(bytes.len() - rest.len())
     }
@@ -73,7 +73,7 @@ impl Session {
     }
 
     /// Takes in a header, data of a frame or an update, or as much of it as there is.
-    fn piece(&mut self, now: Time, rest: &[u8]) -> Result<usize, Broken> {
+    fn piece(&mut self, now: Time, rest: &[u8]) -> Result<usize, ProtocolError> {
         match &mut self.receiving {
             Receiving::Header { bytes, have } => {
                 let used = fill(bytes, have, rest);
@@ -111,7 +111,7 @@ impl Session {
         }
     }
 
-    fn header(&mut self, now: Time, header: Header) -> Result<(), Broken> {
+    fn header(&mut self, now: Time, header: Header) -> Result<(), ProtocolError> {
         let stream = header.stream;
         match header.command {
             Command::Open => return self.opened(now, stream),
@@ -133,7 +133,7 @@ impl Session {
         Ok(())
     }
 
-    fn opened(&mut self, now: Time, id: StreamId) -> Result<(), Broken> {
+    fn opened(&mut self, now: Time, id: StreamId) -> Result<(), ProtocolError> {
         if self.streams.contains_key(&id) {
             return self.budget.spend(now);
         }
@@ -177,7 +177,7 @@ impl Session {
         id: StreamId,
         consumed: u32,
         window: u32,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ProtocolError> {
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.failed) else {
             return Ok(());
         };

@@ -1,7 +1,7 @@
 //! Giving out what is to be sent: control frames first, then data, one frame of each stream in
 //! turn.
 
-use adit_wire::narrow;
+use adit_wire::narrow_int;
 
 use crate::{
     FRAME_HEADER, Session, StreamError, StreamId,
@@ -102,7 +102,7 @@ impl Session {
     fn control_frames(&mut self, room: &mut Room<'_>) {
         let version = self.config.version;
         let mut put = |command, id, body: &[u8]| {
-            let len = narrow(body.len());
+            let len = narrow_int(body.len());
             room.put(&Header::new(command, len, id).bytes(version), body)
         };
         if self.alive && put(Command::Nothing, StreamId(0), &[]) {
@@ -161,7 +161,7 @@ impl Session {
             return false;
         };
         let copied = copy_front(&stream.outbox, body);
-        let len = narrow(copied);
+        let len = narrow_int(copied);
         room.commit(&Header::new(Command::Data, len, id).bytes(version), copied);
         stream.count_sent(copied);
         self.buffers.pop(&mut stream.outbox, copied);

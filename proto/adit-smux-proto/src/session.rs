@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use adit_wire::{Broken, Time};
+use adit_wire::{ProtocolError, Time};
 
 use crate::{
     Config, ConfigError, Event, Front, OpenError, Role, Silent, StreamError, StreamId, Version,
@@ -32,7 +32,7 @@ pub struct Session {
     pub(crate) receiving: Receiving,
     /// Bytes received and not read.
     pub(crate) held: usize,
-    pub(crate) broken: Option<Broken>,
+    pub(crate) broken: Option<ProtocolError>,
     pub(crate) budget: Budget,
     pub(crate) heard: Time,
 
@@ -239,7 +239,7 @@ impl Session {
             self.next_alive = Some(now + every);
             self.buffers.trim();
         }
-        let silence = now.since(self.heard);
+        let silence = now.duration_since(self.heard);
         if silence < self.config.timeout {
             return Ok(());
         }

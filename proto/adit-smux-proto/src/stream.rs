@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use adit_wire::{narrow, usize_from};
+use adit_wire::{narrow_int, usize_from};
 
 use crate::{Version, event::Happenings};
 
@@ -168,7 +168,7 @@ impl Stream {
 /// Counters of bytes run modulo 2³².
 fn low_bits(len: usize) -> u32 {
     const MASK: usize = 0xffff_ffff;
-    narrow(len & MASK)
+    narrow_int(len & MASK)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod socks5;
 
 use core::net::{IpAddr, Ipv4Addr};
 
-use adit_wire::{AddrError, Handshake, Host, Reader, Rx, Short, Step, Target, Tx, parse_addr};
+use adit_wire::{AddrError, EndOfInput, Handshake, Host, Reader, Rx, Step, Target, Tx, parse_addr};
 
 pub use error::ClientError;
 pub use socks4::Connect4a;
@@ -68,7 +68,7 @@ fn read_reply(version: Version, rx: &mut Rx<'_>) -> Result<Step<Target>, ClientE
     Ok(match found? {
         Step::NeedMore { total } => Step::NeedMore { total },
         Step::Done((target, len)) => {
-            rx.eat(len);
+            rx.consume(len);
             Step::Done(target)
         }
     })
@@ -79,7 +79,7 @@ fn bound_addr(bytes: &[u8]) -> Result<Step<(Target, usize)>, ClientError> {
     let addr = bytes.get(1..).unwrap_or_default();
     match parse_addr(addr) {
         Ok((target, len)) => Ok(Step::Done((target, 3 + len))),
-        Err(AddrError::Short { total }) => Ok(Step::NeedMore { total: 3 + total }),
+        Err(AddrError::Incomplete { total }) => Ok(Step::NeedMore { total: 3 + total }),
         Err(AddrError::Type(_)) => Err(ClientError::Malformed("address type of the reply")),
         // An empty or odd name tells nothing, but the request was carried out.
         Err(AddrError::Name) => Ok(unnamed(addr)),
@@ -96,7 +96,7 @@ fn unnamed(addr: &[u8]) -> Step<(Target, usize)> {
     })
 }
 
-fn bound_addr_v4(bytes: &[u8]) -> Result<Target, Short> {
+fn bound_addr_v4(bytes: &[u8]) -> Result<Target, EndOfInput> {
     let mut r = Reader::new(bytes);
     let port = r.u16()?;
     let ip = Ipv4Addr::from(r.array::<4>()?);

@@ -5,7 +5,7 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use adit_wire::{Broken, Handshake, Reader, Rx, Step, Tx};
+use adit_wire::{Handshake, ProtocolError, Reader, Rx, Step, Tx};
 
 /// What every header begins with.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
@@ -27,18 +27,20 @@ pub struct ProxyHeader;
 
 impl Handshake for ProxyHeader {
     type Output = Option<SocketAddr>;
-    type Error = Broken;
+    type Error = ProtocolError;
 
     fn step(
         &mut self,
         rx: &mut Rx<'_>,
         _: &mut Tx<'_>,
-    ) -> Result<Step<Option<SocketAddr>>, Broken> {
+    ) -> Result<Step<Option<SocketAddr>>, ProtocolError> {
         let have = rx.bytes().len();
         // What is no header is refused by its first bytes, not when enough of them have come.
         let known = have.min(SIGNATURE.len());
         if rx.bytes().get(..known) != SIGNATURE.get(..known) {
-            return Err(Broken::Malformed("PROXY header: no signature of version 2"));
+            return Err(ProtocolError::Malformed(
+                "PROXY header: no signature of version 2",
+            ));
         }
         let mut reader = Reader::new(rx.bytes());
         let Ok([.., command, family, high, low]) = reader.array::<FIXED>() else {
@@ -52,7 +54,7 @@ impl Handshake for ProxyHeader {
         };
         let len = usize::from(u16::from_be_bytes([high, low]));
         if len > MAX_REST {
-            return Err(Broken::TooLong {
+            return Err(ProtocolError::TooLong {
                 what: "PROXY header",
                 limit: MAX_REST,
             });
@@ -61,16 +63,16 @@ impl Handshake for ProxyHeader {
             return Ok(Step::NeedMore { total: FIXED + len });
         };
         let client = client(command, family, rest)?;
-        rx.eat(FIXED + len);
+        rx.consume(FIXED + len);
         Ok(Step::Done(client))
     }
 }
 
-fn client(command: u8, family: u8, rest: &[u8]) -> Result<Option<SocketAddr>, Broken> {
+fn client(command: u8, family: u8, rest: &[u8]) -> Result<Option<SocketAddr>, ProtocolError> {
     match command {
         PROXY => {}
         LOCAL => return Ok(None),
-        _ => return Err(Broken::Malformed("PROXY header: version or command")),
+        _ => return Err(ProtocolError::Malformed("PROXY header: version or command")),
     }
     let mut fields = Reader::new(rest);
     let client = match family {
@@ -87,5 +89,5 @@ fn client(command: u8, family: u8, rest: &[u8]) -> Result<Option<SocketAddr>, Br
     };
     client
         .map(Some)
-        .map_err(|_| Broken::Malformed("PROXY header: addresses"))
+        .map_err(|_| ProtocolError::Malformed("PROXY header: addresses"))
 }

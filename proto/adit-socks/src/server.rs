@@ -9,7 +9,7 @@ mod socks5;
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use adit_wire::{Target, put_addr};
+use adit_wire::{Target, encode_addr};
 
 pub use refusal::Refusal;
 pub use socks4::Socks4;
@@ -48,7 +48,7 @@ pub fn reply(version: Version, reply: Reply, bound: Option<SocketAddr>) -> Vec<u
         Version::V5 => {
             let mut out = Vec::with_capacity(3 + bound.addr_len());
             out.extend_from_slice(&[0x05, reply.byte(), 0x00]);
-            put_addr(&bound, &mut out);
+            encode_addr(&bound, &mut out);
             out
         }
         Version::V4 => {

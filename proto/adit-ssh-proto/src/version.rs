@@ -1,6 +1,6 @@
 //! The lines before everything (RFC 4253 section 4.2): who we are, who the peer is.
 
-use adit_wire::{Role, held};
+use adit_wire::{Role, subslice};
 
 use crate::error::SshError;
 use crate::wire::printable;
@@ -104,7 +104,7 @@ impl VersionReader {
             Role::Server if !ours => MAX_BANNER_LINE,
             _ => MAX_LINE,
         };
-        let fresh = held(wire, self.seen..);
+        let fresh = subslice(wire, self.seen..);
         let Some(end) = fresh.iter().position(|b| *b == b'\n') else {
             self.seen = wire.len();
             return if wire.len() < limit {
@@ -118,7 +118,7 @@ impl VersionReader {
         if consumed > limit {
             return Err(too_long(limit));
         }
-        let line = held(wire, ..consumed);
+        let line = subslice(wire, ..consumed);
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.contains(&0) {

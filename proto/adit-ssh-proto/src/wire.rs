@@ -2,7 +2,7 @@
 //!
 //! No length of the peer's leads to an allocation: everything read is a part of the message.
 
-use adit_wire::{narrow, usize_from, without_zeros};
+use adit_wire::{narrow_int, trim_leading_zeros, usize_from};
 
 use crate::error::SshError;
 
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         if bytes.first().is_some_and(|b| b & 0x80 != 0) {
             return Err(self.malformed());
         }
-        Ok(without_zeros(bytes))
+        Ok(trim_leading_zeros(bytes))
     }
 
     /// `name-list`: ASCII names; an empty list has none.
@@ -228,15 +228,15 @@ impl Put for Vec<u8> {
     }
 
     fn put_string(&mut self, value: &[u8]) {
-        let len = narrow(value.len());
+        let len = narrow_int(value.len());
         self.put_u32(len);
         self.extend(value.iter().take(usize_from(len)));
     }
 
     fn put_mpint(&mut self, value: &[u8]) {
-        let digits = without_zeros(value);
+        let digits = trim_leading_zeros(value);
         let sign = digits.first().is_some_and(|b| b & 0x80 != 0);
-        self.put_u32(narrow(digits.len() + usize::from(sign)));
+        self.put_u32(narrow_int(digits.len() + usize::from(sign)));
         if sign {
             self.push(0);
         }
@@ -258,7 +258,7 @@ impl Put for Vec<u8> {
         let at = self.len();
         self.put_u32(0);
         write(self);
-        let len = narrow::<u32>(self.len().saturating_sub(at + 4));
+        let len = narrow_int::<u32>(self.len().saturating_sub(at + 4));
         if let Some(place) = self.get_mut(at..at + 4) {
             place.copy_from_slice(&len.to_be_bytes());
         }

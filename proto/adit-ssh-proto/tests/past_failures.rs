@@ -24,7 +24,7 @@ sources! {
     LIFE = "proto/adit-ssh-proto/src/transport/tests/life.rs",
     REKEY = "proto/adit-ssh-proto/src/transport/tests/rekey.rs",
     KEX = "proto/adit-ssh-proto/src/kex/tests.rs",
-    CURVES = "proto/adit-crypto/src/agree.rs",
+    CURVES = "proto/adit-crypto/src/key_agreement.rs",
     PACKET = "proto/adit-ssh-proto/src/packet/tests/hostile.rs",
     DEFLATE = "proto/adit-ssh-proto/src/packet/tests/compression.rs",
     CHANNELS = "proto/adit-ssh-proto/src/connection/tests/hostile.rs",

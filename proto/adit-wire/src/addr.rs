@@ -5,7 +5,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::{Host, Reader, Short, Target, unmap};
+use crate::{EndOfInput, Host, Reader, Target, unmap_ipv4};
 
 /// Maximum length of an encoded address, in bytes: a host name of 255 bytes.
 pub const MAX_ADDR_LEN: usize = 1 + 1 + 255 + 2;
@@ -19,7 +19,7 @@ const IPV6: u8 = 0x04;
 pub enum AddrError {
     /// The input ends before the address does.
     #[error("the address is truncated")]
-    Short {
+    Incomplete {
         /// Minimum number of bytes, from the start of the address, that the next attempt needs.
         total: usize,
     },
@@ -36,28 +36,28 @@ pub enum AddrError {
 /// A host name that is an IP literal becomes that address, so that spelling cannot evade a later check.
 ///
 /// # Errors
-/// [`AddrError::Short`] if `bytes` ends early, otherwise the reason why the bytes are not an address.
+/// [`AddrError::Incomplete`] if `bytes` ends early, otherwise the reason why the bytes are not an address.
 pub fn parse_addr(bytes: &[u8]) -> Result<(Target, usize), AddrError> {
     let total = match bytes {
-        [] => return Err(AddrError::Short { total: 1 }),
+        [] => return Err(AddrError::Incomplete { total: 1 }),
         [IPV4, ..] => 1 + 4 + 2,
         [IPV6, ..] => 1 + 16 + 2,
-        [NAME] => return Err(AddrError::Short { total: 2 }),
+        [NAME] => return Err(AddrError::Incomplete { total: 2 }),
         [NAME, 0, ..] => return Err(AddrError::Name),
         [NAME, len, ..] => 1 + 1 + usize::from(*len) + 2,
         [other, ..] => return Err(AddrError::Type(*other)),
     };
-    let field = bytes.get(..total).ok_or(AddrError::Short { total })?;
-    read(field)
-        .map_err(|Short| AddrError::Short { total })?
+    let field = bytes.get(..total).ok_or(AddrError::Incomplete { total })?;
+    decode_field(field)
+        .map_err(|EndOfInput| AddrError::Incomplete { total })?
         .map(|target| (target, total))
 }
 
-fn read(field: &[u8]) -> Result<Result<Target, AddrError>, Short> {
+fn decode_field(field: &[u8]) -> Result<Result<Target, AddrError>, EndOfInput> {
     let mut r = Reader::new(field);
     let host = match r.u8()? {
         IPV4 => Host::Ip(IpAddr::V4(Ipv4Addr::from(r.array::<4>()?))),
-        IPV6 => Host::Ip(unmap(IpAddr::V6(Ipv6Addr::from(r.array::<16>()?)))),
+        IPV6 => Host::Ip(unmap_ipv4(IpAddr::V6(Ipv6Addr::from(r.array::<16>()?)))),
         _ => {
             let len = usize::from(r.u8()?);
             let text = core::str::from_utf8(r.take(len)?).ok();
@@ -74,7 +74,7 @@ fn read(field: &[u8]) -> Result<Result<Target, AddrError>, Short> {
 }
 
 /// Appends the encoded address of `target` to `out`.
-pub fn put_addr(target: &Target, out: &mut Vec<u8>) {
+pub fn encode_addr(target: &Target, out: &mut Vec<u8>) {
     match &target.host {
         Host::Ip(IpAddr::V4(ip)) => {
             out.push(IPV4);
@@ -114,11 +114,11 @@ mod tests {
     fn round_trip(text: &str) {
         let target: Target = text.parse().unwrap();
         let mut bytes = Vec::new();
-        put_addr(&target, &mut bytes);
+        encode_addr(&target, &mut bytes);
         assert_eq!(bytes.len(), target.addr_len());
         for cut in 0..bytes.len() {
             assert!(
-                matches!(parse_addr(&bytes[..cut]), Err(AddrError::Short { total })
+                matches!(parse_addr(&bytes[..cut]), Err(AddrError::Incomplete { total })
                 if total > cut && total <= bytes.len())
             );
         }
@@ -166,7 +166,7 @@ mod tests {
             if let Ok((target, used)) = parse_addr(&bytes) {
                 prop_assert!(used <= bytes.len() && used <= MAX_ADDR_LEN);
                 let mut again = Vec::new();
-                put_addr(&target, &mut again);
+                encode_addr(&target, &mut again);
                 prop_assert_eq!(parse_addr(&again).unwrap().0, target);
             }
         }

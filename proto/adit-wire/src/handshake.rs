@@ -1,6 +1,6 @@
 //! Bounded dialogues with a peer.
 
-use crate::{Broken, held, held_mut};
+use crate::{ProtocolError, subslice, subslice_mut};
 
 /// A dialogue with a peer that ends in a value: SOCKS, HTTP CONNECT, a Shadowsocks header.
 ///
@@ -9,8 +9,8 @@ use crate::{Broken, held, held_mut};
 pub trait Handshake {
     /// The result of the dialogue.
     type Output;
-    /// The reason of a failure; converted to a [`Broken`] at the engine's boundary.
-    type Error: Into<Broken>;
+    /// The reason of a failure; converted to a [`ProtocolError`] at the engine's boundary.
+    type Error: Into<ProtocolError>;
 
     /// Consumes what it can from `rx` and appends answers to `tx`.
     ///
@@ -40,35 +40,35 @@ pub enum Step<T> {
 #[derive(Debug)]
 pub struct Rx<'a> {
     bytes: &'a mut [u8],
-    eaten: usize,
+    consumed: usize,
 }
 
 impl<'a> Rx<'a> {
     /// Wraps the bytes received so far.
     pub fn new(bytes: &'a mut [u8]) -> Self {
-        Self { bytes, eaten: 0 }
+        Self { bytes, consumed: 0 }
     }
 
     /// Returns the bytes that have not been consumed.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        held(self.bytes, self.eaten..)
+        subslice(self.bytes, self.consumed..)
     }
 
     /// Returns the bytes that have not been consumed, to be opened in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        held_mut(self.bytes, self.eaten..)
+        subslice_mut(self.bytes, self.consumed..)
     }
 
     /// Marks the next `n` bytes as consumed, or all of them if there are fewer.
-    pub fn eat(&mut self, n: usize) {
-        self.eaten = self.eaten.saturating_add(n).min(self.bytes.len());
+    pub fn consume(&mut self, n: usize) {
+        self.consumed = self.consumed.saturating_add(n).min(self.bytes.len());
     }
 
     /// Returns the number of bytes consumed since [`Rx::new`].
     #[must_use]
-    pub const fn eaten(&self) -> usize {
-        self.eaten
+    pub const fn consumed(&self) -> usize {
+        self.consumed
     }
 }
 
@@ -85,12 +85,12 @@ impl<'a> Tx<'a> {
     }
 
     /// Appends `bytes`.
-    pub fn put(&mut self, bytes: &[u8]) {
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
     }
 
     /// Returns the underlying buffer, for encoders that append to a `Vec`.
-    pub const fn buf(&mut self) -> &mut Vec<u8> {
+    pub const fn as_vec_mut(&mut self) -> &mut Vec<u8> {
         self.out
     }
 }

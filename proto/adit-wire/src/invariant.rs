@@ -19,7 +19,7 @@ const _: () = assert!(
 #[inline]
 #[must_use]
 #[track_caller]
-pub fn held<T, I: SliceIndex<[T], Output = [T]>>(all: &[T], range: I) -> &[T] {
+pub fn subslice<T, I: SliceIndex<[T], Output = [T]>>(all: &[T], range: I) -> &[T] {
     let part = all.get(range);
     debug_assert!(
         part.is_some(),
@@ -36,7 +36,7 @@ pub fn held<T, I: SliceIndex<[T], Output = [T]>>(all: &[T], range: I) -> &[T] {
 #[inline]
 #[must_use]
 #[track_caller]
-pub fn held_mut<T, I: SliceIndex<[T], Output = [T]>>(all: &mut [T], range: I) -> &mut [T] {
+pub fn subslice_mut<T, I: SliceIndex<[T], Output = [T]>>(all: &mut [T], range: I) -> &mut [T] {
     let len = all.len();
     let part = all.get_mut(range);
     debug_assert!(part.is_some(), "range outside a slice of {len} items");
@@ -46,7 +46,7 @@ pub fn held_mut<T, I: SliceIndex<[T], Output = [T]>>(all: &mut [T], range: I) ->
 /// Returns the first `N` bytes of an array. The compiler checks that it has that many.
 #[inline]
 #[must_use]
-pub fn front<const N: usize, const ALL: usize>(all: &[u8; ALL]) -> [u8; N] {
+pub fn array_prefix<const N: usize, const ALL: usize>(all: &[u8; ALL]) -> [u8; N] {
     const { assert!(N <= ALL, "the array has fewer than N bytes") }
     let mut front = [0; N];
     for (to, from) in front.iter_mut().zip(all) {
@@ -62,13 +62,13 @@ pub fn front<const N: usize, const ALL: usize>(all: &[u8; ALL]) -> [u8; N] {
 #[inline]
 #[must_use]
 #[track_caller]
-pub fn narrow<N: Number>(number: impl TryInto<N>) -> N {
+pub fn narrow_int<N: Number>(number: impl TryInto<N>) -> N {
     let number = number.try_into().ok();
     debug_assert!(number.is_some(), "number above {}", N::MOST);
     number.unwrap_or(N::MOST)
 }
 
-/// An integer type that [`narrow`] converts to.
+/// An integer type that [`narrow_int`] converts to.
 pub trait Number: Copy + core::fmt::Display {
     /// The maximum of the type.
     const MOST: Self;
@@ -105,32 +105,38 @@ mod tests {
     #[test]
     fn what_is_right_is_given() {
         let mut all = [1, 2, 3];
-        assert_eq!(held(&all, 1..), [2, 3]);
-        assert_eq!(held(&all, 3..), [0; 0]);
-        held_mut(&mut all, ..2).fill(7);
+        assert_eq!(subslice(&all, 1..), [2, 3]);
+        assert_eq!(subslice(&all, 3..), [0; 0]);
+        subslice_mut(&mut all, ..2).fill(7);
         assert_eq!(all, [7, 7, 3]);
-        assert_eq!(front(&all), [7, 7]);
-        assert_eq!(narrow::<u8>(255_usize), 255);
-        assert_eq!(narrow::<i32>(7_usize), 7);
+        assert_eq!(array_prefix(&all), [7, 7]);
+        assert_eq!(narrow_int::<u8>(255_usize), 255);
+        assert_eq!(narrow_int::<i32>(7_usize), 7);
         assert_eq!(u64_from(usize::MAX), usize::MAX as u64);
         assert_eq!(usize_from(u32::MAX), 0xffff_ffff);
     }
 
     #[test]
-    #[cfg_attr(debug_assertions, should_panic(expected = "outside of 3 items"))]
+    #[cfg_attr(
+        debug_assertions,
+        should_panic(expected = "outside a slice of 3 items")
+    )]
     fn a_part_that_is_not_there_is_noticed() {
-        assert_eq!(held(&[1, 2, 3], 2..4), [0; 0]);
+        assert_eq!(subslice(&[1, 2, 3], 2..4), [0; 0]);
     }
 
     #[test]
-    #[cfg_attr(debug_assertions, should_panic(expected = "outside of 3 items"))]
+    #[cfg_attr(
+        debug_assertions,
+        should_panic(expected = "outside a slice of 3 items")
+    )]
     fn a_part_to_be_written_that_is_not_there_is_noticed() {
-        assert_eq!(held_mut(&mut [1, 2, 3], 4..), [0; 0]);
+        assert_eq!(subslice_mut(&mut [1, 2, 3], 4..), [0; 0]);
     }
 
     #[test]
     #[cfg_attr(debug_assertions, should_panic(expected = "above 255"))]
     fn a_number_that_is_too_large_is_noticed() {
-        assert_eq!(narrow::<u8>(256_usize), 255);
+        assert_eq!(narrow_int::<u8>(256_usize), 255);
     }
 }

@@ -6,33 +6,35 @@
 //! * A [`Handshake`] is a bounded dialogue that ends in a value (SOCKS, HTTP CONNECT, the Shadowsocks
 //!   request header).
 //! * [`Seal`] and [`Open`] are the two directions of a record codec. They work in place.
-//! * A datagram codec is a pair of functions over a slice with space around the payload ([`Room`]).
+//! * A datagram codec is a pair of functions over a slice with space around the payload ([`Overhead`]).
 //!
 //! Start with [`Target`] (the destination of a client) and [`Handshake`].
 
 #![forbid(unsafe_code)]
 
 mod addr;
-mod broken;
-mod chance;
-mod cursor;
+pub mod codec_laws;
+mod error;
 mod handshake;
 mod invariant;
-pub mod law;
+mod reader;
 mod record;
+mod rng;
 mod role;
 mod target;
 mod time;
 mod window;
 
-pub use addr::{AddrError, MAX_ADDR_LEN, parse_addr, put_addr};
-pub use broken::Broken;
-pub use chance::{Entropy, FixedEntropy};
-pub use cursor::{Reader, Short, without_zeros};
+pub use addr::{AddrError, MAX_ADDR_LEN, encode_addr, parse_addr};
+pub use error::ProtocolError;
 pub use handshake::{Handshake, Rx, Step, Tx};
-pub use invariant::{Number, front, held, held_mut, narrow, u64_from, usize_from};
-pub use record::{Open, Opened, Room, Seal};
+pub use invariant::{
+    Number, array_prefix, narrow_int, subslice, subslice_mut, u64_from, usize_from,
+};
+pub use reader::{EndOfInput, Reader, trim_leading_zeros};
+pub use record::{Open, Opened, Overhead, Seal};
+pub use rng::{Entropy, FixedEntropy};
 pub use role::Role;
-pub use target::{Host, Name, Target, TargetError, source_network, unmap};
-pub use time::{Clock, Time, Unix};
+pub use target::{Host, Name, Target, TargetError, source_network, unmap_ipv4};
+pub use time::{Clock, Time, UnixTime};
 pub use window::SlidingWindow;

@@ -2,46 +2,50 @@
 
 use core::ops::Range;
 
-use crate::Broken;
+use crate::ProtocolError;
 
 /// The space a codec needs around a payload, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct Overhead {
     /// Space before the payload.
     pub head: usize,
     /// Space after the payload.
     pub tail: usize,
     /// Maximum payload of one record.
-    pub max: usize,
+    pub max_payload: usize,
 }
 
-impl Room {
+impl Overhead {
     /// Returns the maximum payload in a slot of `slot` bytes; 0 if the slot is smaller than the overhead.
     #[must_use]
-    pub fn payload_in(&self, slot: usize) -> usize {
+    pub fn max_payload_in(&self, slot: usize) -> usize {
         slot.saturating_sub(self.head)
             .saturating_sub(self.tail)
-            .min(self.max)
+            .min(self.max_payload)
     }
 }
 
 /// The sending direction of a record codec: plaintext in, records out.
 pub trait Seal: Send {
     /// Returns the space that the *next* record needs. The first record may need more than the others.
-    fn room(&self) -> Room;
+    fn overhead(&self) -> Overhead;
 
     /// Returns true if the space never grows from one record to the next, so that several records may be
     /// laid out before the first of them is sealed.
-    fn steady(&self) -> bool {
+    fn has_steady_overhead(&self) -> bool {
         false
     }
 
-    /// Seals `record[payload]` in place. At least [`Room::head`] bytes precede the payload and
-    /// [`Room::tail`] follow it. Returns the range of the wire bytes, which contains the payload's range.
-    fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken>;
+    /// Seals `record[payload]` in place. At least [`Overhead::head`] bytes precede the payload and
+    /// [`Overhead::tail`] follow it. Returns the range of the wire bytes, which contains the payload's range.
+    fn seal(
+        &mut self,
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, ProtocolError>;
 
     /// Returns true if [`seal_ahead`](Self::seal_ahead) has something to do now.
-    fn looks_ahead(&self) -> bool {
+    fn wants_seal_ahead(&self) -> bool {
         false
     }
 
@@ -51,13 +55,13 @@ pub trait Seal: Send {
 
     /// Returns true if a header must be sent even when there is no payload (a client's request header).
     /// While this is true, sealing an empty payload is allowed.
-    fn owes_head(&self) -> bool {
+    fn must_send_head(&self) -> bool {
         false
     }
 
     /// Returns true if the protocol itself has ended this direction: the stream is to be finished after the
     /// sealed bytes have been sent. Payloads sealed afterwards yield an empty range.
-    fn ended(&self) -> bool {
+    fn is_finished(&self) -> bool {
         false
     }
 }
@@ -72,10 +76,10 @@ pub trait Open: Send {
     /// After [`Opened::NeedMore`], the next call's `wire` begins with the same bytes as this call left
     /// them: a codec may already have opened a length field in place. `total` is always greater than
     /// `wire.len()`.
-    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken>;
+    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError>;
 
     /// Returns true if the stream may end here: not inside a record, and the header was seen.
-    fn at_boundary(&self, unread: usize) -> bool {
+    fn is_at_boundary(&self, unread: usize) -> bool {
         unread == 0
     }
 }
@@ -101,34 +105,38 @@ pub enum Opened {
 }
 
 impl<T: Seal + ?Sized> Seal for Box<T> {
-    fn room(&self) -> Room {
-        (**self).room()
+    fn overhead(&self) -> Overhead {
+        (**self).overhead()
     }
-    fn steady(&self) -> bool {
-        (**self).steady()
+    fn has_steady_overhead(&self) -> bool {
+        (**self).has_steady_overhead()
     }
-    fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
+    fn seal(
+        &mut self,
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, ProtocolError> {
         (**self).seal(record, payload)
     }
-    fn looks_ahead(&self) -> bool {
-        (**self).looks_ahead()
+    fn wants_seal_ahead(&self) -> bool {
+        (**self).wants_seal_ahead()
     }
     fn seal_ahead(&mut self, slot: &mut [u8], payloads: &[Range<usize>]) {
         (**self).seal_ahead(slot, payloads);
     }
-    fn owes_head(&self) -> bool {
-        (**self).owes_head()
+    fn must_send_head(&self) -> bool {
+        (**self).must_send_head()
     }
-    fn ended(&self) -> bool {
-        (**self).ended()
+    fn is_finished(&self) -> bool {
+        (**self).is_finished()
     }
 }
 
 impl<T: Open + ?Sized> Open for Box<T> {
-    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         (**self).open(wire)
     }
-    fn at_boundary(&self, unread: usize) -> bool {
-        (**self).at_boundary(unread)
+    fn is_at_boundary(&self, unread: usize) -> bool {
+        (**self).is_at_boundary(unread)
     }
 }

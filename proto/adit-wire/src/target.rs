@@ -51,7 +51,7 @@ pub enum TargetError {
 
 /// Returns `::ffff:a.b.c.d` as `a.b.c.d` and every other address unchanged.
 #[must_use]
-pub fn unmap(ip: IpAddr) -> IpAddr {
+pub fn unmap_ipv4(ip: IpAddr) -> IpAddr {
     ip.to_canonical()
 }
 
@@ -59,7 +59,7 @@ pub fn unmap(ip: IpAddr) -> IpAddr {
 /// 64 bits of an IPv6 address, which is what one customer of a provider usually has.
 #[must_use]
 pub fn source_network(ip: IpAddr) -> IpAddr {
-    match unmap(ip) {
+    match unmap_ipv4(ip) {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
         v4 => v4,
     }
@@ -85,7 +85,7 @@ impl Target {
 impl From<SocketAddr> for Target {
     fn from(addr: SocketAddr) -> Self {
         Self {
-            host: Host::Ip(unmap(addr.ip())),
+            host: Host::Ip(unmap_ipv4(addr.ip())),
             port: addr.port(),
         }
     }
@@ -101,7 +101,7 @@ impl FromStr for Target {
                 .ok_or(TargetError::Bracket)?
                 .parse()
                 .map_err(|_| TargetError::Bracket)?;
-            Host::Ip(unmap(v6.into()))
+            Host::Ip(unmap_ipv4(v6.into()))
         } else if host.contains(':') {
             return Err(TargetError::Bracket);
         } else {
@@ -137,7 +137,7 @@ impl Host {
             .and_then(|t| t.strip_suffix(']'))
             .unwrap_or(text);
         match bare.parse::<IpAddr>() {
-            Ok(ip) => Ok(Self::Ip(unmap(ip))),
+            Ok(ip) => Ok(Self::Ip(unmap_ipv4(ip))),
             Err(_) => Name::new(text).map(Self::Name),
         }
     }

@@ -10,7 +10,7 @@ pub struct Time(pub u64);
 impl Time {
     /// Returns the time elapsed since `earlier`, or zero if `earlier` is later.
     #[must_use]
-    pub fn since(self, earlier: Self) -> Duration {
+    pub fn duration_since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
 }
@@ -28,9 +28,9 @@ impl Add<Duration> for Time {
 
 /// Wall-clock time in seconds since 1970-01-01 UTC, for protocols that transmit a timestamp.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Unix(pub u64);
+pub struct UnixTime(pub u64);
 
-impl Unix {
+impl UnixTime {
     /// Returns `self - other` in seconds, saturated: the peer chooses all 64 bits of its timestamp.
     #[must_use]
     pub fn skew_from(self, other: Self) -> i64 {
@@ -45,14 +45,14 @@ impl Unix {
 
 /// A wall clock, for codecs that check a timestamp which may arrive minutes after they were created.
 ///
-/// Applications pass the system's clock; tests pass a fixed [`Unix`].
+/// Applications pass the system's clock; tests pass a fixed [`UnixTime`].
 pub trait Clock: Send + Sync {
     /// Returns the current wall-clock time.
-    fn unix(&self) -> Unix;
+    fn unix_time(&self) -> UnixTime;
 }
 
-impl Clock for Unix {
-    fn unix(&self) -> Unix {
+impl Clock for UnixTime {
+    fn unix_time(&self) -> UnixTime {
         *self
     }
 }
@@ -63,14 +63,14 @@ mod tests {
 
     #[test]
     fn skew_never_overflows() {
-        assert_eq!(Unix(u64::MAX).skew_from(Unix(0)), i64::MAX);
-        assert_eq!(Unix(0).skew_from(Unix(u64::MAX)), -i64::MAX);
-        assert_eq!(Unix(10).skew_from(Unix(12)), -2);
+        assert_eq!(UnixTime(u64::MAX).skew_from(UnixTime(0)), i64::MAX);
+        assert_eq!(UnixTime(0).skew_from(UnixTime(u64::MAX)), -i64::MAX);
+        assert_eq!(UnixTime(10).skew_from(UnixTime(12)), -2);
     }
 
     #[test]
     fn time_saturates() {
-        assert_eq!(Time(5).since(Time(9)), Duration::ZERO);
+        assert_eq!(Time(5).duration_since(Time(9)), Duration::ZERO);
         assert_eq!(Time(u64::MAX) + Duration::from_secs(1), Time(u64::MAX));
     }
 }

@@ -1,6 +1,6 @@
 //! A sliding window over packet numbers that detects replays.
 
-use crate::narrow;
+use crate::narrow_int;
 
 /// Width of the window, in packets. Peers use 8128; batched I/O reorders over long distances.
 const BITS: u64 = 8192;
@@ -8,8 +8,8 @@ const WORDS: usize = (BITS / 64) as usize;
 
 /// A filter that accepts each packet number once, and none that is 8,128 or more behind the highest.
 ///
-/// The arithmetic is correct for every 64-bit number. [`check`](Self::check) only reads,
-/// [`mark`](Self::mark) writes: mark only what has been authenticated.
+/// The arithmetic is correct for every 64-bit number. [`would_accept`](Self::would_accept) only reads,
+/// [`accept`](Self::accept) writes: mark only what has been authenticated.
 #[derive(Debug, Clone, Default)]
 pub struct SlidingWindow {
     /// The highest number seen plus one; 0 before the first.
@@ -28,15 +28,15 @@ impl SlidingWindow {
 
     /// Creates a window that accepts only numbers above `highest`.
     #[must_use]
-    pub fn after(highest: u64) -> Self {
+    pub fn starting_after(highest: u64) -> Self {
         let mut window = Self {
             next: u128::from(highest) + 1,
             ring: vec![u64::MAX; WORDS],
             first: 0,
         };
         // The bits above belong to numbers that have not arrived.
-        let bit = Self::bit(highest);
-        if let Some(word) = window.word_mut(highest / 64) {
+        let bit = Self::bit_of(highest);
+        if let Some(word) = window.word_at_mut(highest / 64) {
             *word = bit | (bit - 1);
         }
         window
@@ -45,12 +45,12 @@ impl SlidingWindow {
     /// Returns the highest number seen; 0 before the first.
     #[must_use]
     pub fn highest(&self) -> u64 {
-        narrow(self.next.saturating_sub(1))
+        narrow_int(self.next.saturating_sub(1))
     }
 
     /// Returns true if `id` would be accepted.
     #[must_use]
-    pub fn check(&self, id: u64) -> bool {
+    pub fn would_accept(&self, id: u64) -> bool {
         let id128 = u128::from(id);
         if id128 >= self.next {
             return true;
@@ -59,17 +59,17 @@ impl SlidingWindow {
             return false;
         }
         // Numbers outside the ring have not been seen.
-        !self.holds(id / 64) || self.word(id / 64) & Self::bit(id) == 0
+        !self.has_slot(id / 64) || self.word_at(id / 64) & Self::bit_of(id) == 0
     }
 
     /// Accepts `id` if it is new; returns false if it was seen or is too old.
-    pub fn mark(&mut self, id: u64) -> bool {
-        if !self.check(id) {
+    pub fn accept(&mut self, id: u64) -> bool {
+        if !self.would_accept(id) {
             return false;
         }
-        if !self.holds(id / 64) {
-            self.grow(id / 64);
-            debug_assert!(self.holds(id / 64), "a grown ring has a slot");
+        if !self.has_slot(id / 64) {
+            self.grow_ring(id / 64);
+            debug_assert!(self.has_slot(id / 64), "a grown ring has a slot");
         }
         let id128 = u128::from(id);
         if id128 >= self.next {
@@ -78,8 +78,8 @@ impl SlidingWindow {
             }
             self.next = id128 + 1;
         }
-        if let Some(word) = self.word_mut(id / 64) {
-            *word |= Self::bit(id);
+        if let Some(word) = self.word_at_mut(id / 64) {
+            *word |= Self::bit_of(id);
         }
         true
     }
@@ -89,14 +89,14 @@ impl SlidingWindow {
         let last = self.last_word();
         let steps = new.saturating_sub(last).min(WORDS as u64);
         for back in 0..steps {
-            if let Some(word) = self.word_mut(new - back) {
+            if let Some(word) = self.word_at_mut(new - back) {
                 *word = 0;
             }
         }
     }
 
     /// Makes room for `new` beside the words in use that still matter.
-    fn grow(&mut self, new: u64) {
+    fn grow_ring(&mut self, new: u64) {
         let (first, last) = match self.ring.is_empty() {
             true => (new, new),
             false => (self.first.min(new), self.last_word().max(new)),
@@ -105,13 +105,13 @@ impl SlidingWindow {
         let words = words.next_power_of_two();
         let mut grown = Self {
             next: self.next,
-            ring: vec![0; narrow(words)],
+            ring: vec![0; narrow_int(words)],
             first,
         };
         let kept = self.first.max(last.saturating_sub(words - 1));
         for word in kept..=self.last_word() {
-            if let (true, Some(place)) = (self.holds(word), grown.word_mut(word)) {
-                *place = self.word(word);
+            if let (true, Some(place)) = (self.has_slot(word), grown.word_at_mut(word)) {
+                *place = self.word_at(word);
             }
         }
         *self = grown;
@@ -127,24 +127,27 @@ impl SlidingWindow {
     }
 
     /// Returns true if the ring has a slot for a word.
-    fn holds(&self, word: u64) -> bool {
+    fn has_slot(&self, word: u64) -> bool {
         self.is_full()
             || word
                 .checked_sub(self.first)
                 .is_some_and(|n| n < self.ring.len() as u64)
     }
 
-    fn word(&self, word: u64) -> u64 {
-        self.ring.get(self.place(word)).copied().unwrap_or_default()
+    fn word_at(&self, word: u64) -> u64 {
+        self.ring
+            .get(self.slot_of(word))
+            .copied()
+            .unwrap_or_default()
     }
 
-    fn word_mut(&mut self, word: u64) -> Option<&mut u64> {
-        let place = self.place(word);
+    fn word_at_mut(&mut self, word: u64) -> Option<&mut u64> {
+        let place = self.slot_of(word);
         self.ring.get_mut(place)
     }
 
     /// Returns the slot of a word. The length is a power of two of at most [`WORDS`].
-    fn place(&self, word: u64) -> usize {
+    fn slot_of(&self, word: u64) -> usize {
         debug_assert!(
             !self.ring.is_empty(),
             "the ring must have been grown for this word"
@@ -152,7 +155,7 @@ impl SlidingWindow {
         (word & (self.ring.len() as u64).wrapping_sub(1)) as usize
     }
 
-    const fn bit(id: u64) -> u64 {
+    const fn bit_of(id: u64) -> u64 {
         1 << (id % 64)
     }
 }
@@ -166,19 +169,19 @@ mod tests {
     #[test]
     fn ends_of_the_number_range() {
         let mut w = SlidingWindow::default();
-        assert!(w.mark(u64::MAX - 1) && w.mark(u64::MAX));
-        assert!(!w.mark(u64::MAX) && !w.mark(u64::MAX - 1) && !w.mark(0));
-        assert!(w.mark(u64::MAX - 2));
+        assert!(w.accept(u64::MAX - 1) && w.accept(u64::MAX));
+        assert!(!w.accept(u64::MAX) && !w.accept(u64::MAX - 1) && !w.accept(0));
+        assert!(w.accept(u64::MAX - 2));
         let mut w = SlidingWindow::default();
-        assert!(w.mark(0) && !w.mark(0) && w.mark(1));
+        assert!(w.accept(0) && !w.accept(0) && w.accept(1));
     }
 
     #[test]
     fn keeps_what_peers_keep() {
         let mut w = SlidingWindow::default();
-        assert!(w.mark(8128));
-        assert!(w.mark(1) && !w.mark(1), "8127 behind is inside");
-        assert!(!w.mark(0), "8128 behind the highest is outside");
+        assert!(w.accept(8128));
+        assert!(w.accept(1) && !w.accept(1), "8127 behind is inside");
+        assert!(!w.accept(0), "8128 behind the highest is outside");
     }
 
     /// Checks all numbers in the window after a jump: a word that is cleared without need accepts numbers
@@ -190,18 +193,18 @@ mod tests {
                 // Every slot of the ring is in use before the jump.
                 let base = 3 * BITS + 17;
                 let mut w = SlidingWindow::default();
-                (0..=base).for_each(|id| assert!(w.mark(id)));
+                (0..=base).for_each(|id| assert!(w.accept(id)));
                 let jump = base + 64 * words + beside;
-                assert!(w.mark(jump));
+                assert!(w.accept(jump));
                 for id in jump - BITS - 64..jump + 70 {
                     let fresh =
                         id > jump || (id > base && id != jump && jump - id < SlidingWindow::WIDTH);
-                    assert_eq!(w.check(id), fresh, "{id}, {base} and then {jump}");
+                    assert_eq!(w.would_accept(id), fresh, "{id}, {base} and then {jump}");
                 }
                 // Each number is accepted once.
                 for id in base + 1..jump {
                     let fresh = jump - id < SlidingWindow::WIDTH;
-                    assert_eq!((w.mark(id), w.mark(id)), (fresh, false), "{id}");
+                    assert_eq!((w.accept(id), w.accept(id)), (fresh, false), "{id}");
                 }
             }
         }
@@ -210,25 +213,27 @@ mod tests {
     #[test]
     fn one_that_begins_behind_a_number() {
         for highest in [0, 1, 63, 64, 8191, 8192, 123_456, u64::MAX - 70] {
-            let mut w = SlidingWindow::after(highest);
+            let mut w = SlidingWindow::starting_after(highest);
             assert_eq!(w.highest(), highest);
-            assert!((highest.saturating_sub(9000)..=highest).all(|id| !w.check(id)));
+            assert!((highest.saturating_sub(9000)..=highest).all(|id| !w.would_accept(id)));
             assert!(
                 (highest + 1..highest + 70)
                     .rev()
-                    .all(|id| w.mark(id) && !w.mark(id))
+                    .all(|id| w.accept(id) && !w.accept(id))
             );
-            assert!(!w.check(highest) && w.highest() == highest + 69);
+            assert!(!w.would_accept(highest) && w.highest() == highest + 69);
         }
-        assert!(!SlidingWindow::after(u64::MAX).check(u64::MAX));
+        assert!(!SlidingWindow::starting_after(u64::MAX).would_accept(u64::MAX));
     }
 
     #[test]
     fn a_window_of_few_numbers_is_short() {
         let mut w = SlidingWindow::default();
-        assert!((1_000_000..1_000_100).all(|id| w.mark(id)));
+        assert!((1_000_000..1_000_100).all(|id| w.accept(id)));
         assert!(w.ring.len() <= 4, "{}", w.ring.len());
-        assert!(w.mark(999_000) && !w.mark(999_000) && !w.mark(1_000_050) && w.mark(998_000));
+        assert!(
+            w.accept(999_000) && !w.accept(999_000) && !w.accept(1_000_050) && w.accept(998_000)
+        );
         assert!(w.ring.len() < WORDS);
     }
 
@@ -243,8 +248,8 @@ mod tests {
             for (step, up) in moves {
                 at = if up { at.saturating_add(step / 4) } else { at.saturating_sub(step) };
                 let fresh = high.is_none_or(|h| at > h || h - at < SlidingWindow::WIDTH) && !seen.contains(&at);
-                prop_assert_eq!(w.check(at), fresh);
-                prop_assert_eq!(w.mark(at), fresh);
+                prop_assert_eq!(w.would_accept(at), fresh);
+                prop_assert_eq!(w.accept(at), fresh);
                 if fresh { seen.insert(at); high = Some(high.map_or(at, |h| h.max(at))); }
             }
         }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_engine::{Guard, Place as Seated, Source};
+use adit_engine::{ConnectionSource, HandshakeLimiter, HandshakeSlot as Seated};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
@@ -112,7 +112,7 @@ impl Door {
     /// Answers for ever. Its connections end with it.
     pub async fn serve(self, api: Arc<Api>) {
         let seats = Seats {
-            strangers: Arc::new(Guard::new(STRANGERS)),
+            strangers: Arc::new(HandshakeLimiter::new(STRANGERS)),
             proved: Arc::new(Semaphore::new(PROVED)),
         };
         let mut connections = JoinSet::new();
@@ -121,13 +121,15 @@ impl Door {
             let api = api.clone();
             let accepted = match &self.0 {
                 Socket::Tcp(listener, _) => listener.accept().await.map(|(stream, _)| {
-                    let seat = seats.take(Source::Unknown);
+                    let seat = seats.take(ConnectionSource::Unknown);
                     connections.spawn(async move { converse(stream, &api, true, seat).await });
                 }),
                 #[cfg(unix)]
                 Socket::Unix(listener, _) => listener.accept().await.map(|(stream, _)| {
-                    let user = stream.peer_cred().map(|peer| Source::User(peer.uid()));
-                    let seat = seats.take(user.unwrap_or(Source::Unknown));
+                    let user = stream
+                        .peer_cred()
+                        .map(|peer| ConnectionSource::User(peer.uid()));
+                    let seat = seats.take(user.unwrap_or(ConnectionSource::Unknown));
                     connections.spawn(async move { converse(stream, &api, false, seat).await });
                 }),
             };
@@ -142,16 +144,16 @@ impl Door {
 
 /// Room for connections.
 struct Seats {
-    strangers: Arc<Guard>,
+    strangers: Arc<HandshakeLimiter>,
     proved: Arc<Semaphore>,
 }
 
 impl Seats {
     /// A seat for a newcomer: the oldest stranger loses theirs if there is none.
-    fn take(&self, from: Source) -> Seat {
+    fn take(&self, from: ConnectionSource) -> Seat {
         Seat {
             // Nobody is turned away here: logins that fail are not counted.
-            place: self.strangers.enter(from).unwrap_or_default(),
+            place: self.strangers.take_slot(from).unwrap_or_default(),
             proved: self.proved.clone(),
             shown: Notify::new(),
         }
@@ -178,9 +180,9 @@ impl Seat {
             }
         };
         tokio::select! {
-            () = self.place.lost() => {}
+            () = self.place.wait_for_revocation() => {}
             _seat = moved => {
-                self.place.leave();
+                self.place.release_early();
                 pending::<()>().await;
             }
         }

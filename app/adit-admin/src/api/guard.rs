@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use adit_crypto::{CredentialDigest, CredentialHasher};
-use adit_net::ambient::SystemChance;
+use adit_net::system::SystemRng;
 use adit_wire::Entropy;
 use hyper::header::{self, HeaderMap, HeaderName};
 use hyper::{StatusCode, Uri};
@@ -130,15 +130,15 @@ impl Token {
             return Err(WeakToken);
         }
         let mut key = [0; 32];
-        SystemChance.fill(&mut key);
+        SystemRng.fill(&mut key);
         let hasher = CredentialHasher::new(key);
-        let digest = hasher.digest(&[text.as_bytes()]);
+        let digest = hasher.digest_parts(&[text.as_bytes()]);
         Ok(Self { hasher, digest })
     }
 
     /// Compares in constant time.
     fn is(&self, attempt: &[u8]) -> bool {
-        self.hasher.digest(&[attempt]) == self.digest
+        self.hasher.digest_parts(&[attempt]) == self.digest
     }
 }
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use adit_config::{Machine, SsUser, read_users};
-use adit_net::keep;
+use adit_config::{SsUser, SystemSources, read_users};
+use adit_net::persistent_file;
 use adit_shadowsocks::Method;
 use serde::{Serialize, Serializer};
 use zeroize::Zeroizing;
@@ -24,7 +24,7 @@ pub(crate) enum Change {
 pub(crate) fn write(path: &Path, method: Method, change: &Change) -> Result<(), String> {
     // A link stays a link.
     let path = fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let mut users = read_users(method, None, &path, &Machine).map_err(|p| titles(&p))?;
+    let mut users = read_users(method, None, &path, &SystemSources).map_err(|p| titles(&p))?;
     match change {
         Change::Put(name, key) => match users.iter_mut().find(|user| user.name == *name) {
             Some(user) => user.secret = key.as_str().into(),
@@ -40,7 +40,7 @@ pub(crate) fn write(path: &Path, method: Method, change: &Change) -> Result<(), 
     }
     let text = serde_json::to_vec_pretty(&Named(&users)).map_err(|e| e.to_string())?;
     let text = Zeroizing::new(text);
-    keep::write(&path, &text).map_err(|e| format!("{}: {e}", path.display()))
+    persistent_file::write_atomically(&path, &text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// Users as an object, in their order.

@@ -29,7 +29,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use adit_config::{ListenKind, Plan, Secret, SsRole};
+use adit_config::{ListenerKind, Plan, Secret, SsRole};
 use adit_engine::Engine;
 use adit_wire::Host;
 use tokio::sync::Mutex;
@@ -68,7 +68,7 @@ impl Api {
         let mut identities: HashMap<String, Vec<Option<Secret>>> = HashMap::new();
         for route in &plan.routes {
             for listen in &route.listen {
-                let ListenKind::Shadowsocks(server) = &listen.kind else {
+                let ListenerKind::Shadowsocks(server) = &listen.kind else {
                     continue;
                 };
                 let key = match &server.role {

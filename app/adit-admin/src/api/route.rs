@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use adit_engine::Server;
+use adit_engine::KeyedServer;
 use hyper::header::HeaderMap;
 use hyper::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
@@ -173,7 +173,7 @@ impl Api {
     }
 
     /// The server of a name; without one, the only server there is.
-    fn server(&self, name: Option<&str>) -> Result<Server, Refusal> {
+    fn server(&self, name: Option<&str>) -> Result<KeyedServer, Refusal> {
         let servers = self.named_servers();
         match name {
             Some(name) => {
@@ -192,13 +192,13 @@ impl Api {
     }
 
     /// The servers by name: that of their route, with the port where a route has several.
-    fn named_servers(&self) -> Vec<(String, Server)> {
-        let servers = self.engine.servers();
+    fn named_servers(&self) -> Vec<(String, KeyedServer)> {
+        let servers = self.engine.keyed_servers();
         let mut times: HashMap<String, usize> = HashMap::new();
         for server in &servers {
             *times.entry(server.listening.route.clone()).or_default() += 1;
         }
-        let name = |server: &Server| {
+        let name = |server: &KeyedServer| {
             let at = &server.listening;
             match times.get(&at.route) {
                 Some(1) => at.route.clone(),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use adit_engine::{Engine, Server, Usage};
+use adit_engine::{Engine, KeyedServer, Usage};
 use adit_wire::u64_from;
 use serde::Serialize;
 
@@ -48,8 +48,8 @@ impl From<Usage> for Numbers {
 }
 
 /// `GET /stats[?clear=true]`: since the start, or since the last time that cleared.
-pub(super) fn stats(server: &Server, clear: bool) -> Answer {
-    let (sum, each) = server.roster.statistics(clear);
+pub(super) fn stats(server: &KeyedServer, clear: bool) -> Answer {
+    let (sum, each) = server.roster.total_and_user_usages(clear);
     let users = each.iter().map(|(user, used)| OfUser {
         username: user.name(),
         numbers: (*used).into(),
@@ -62,7 +62,7 @@ pub(super) fn stats(server: &Server, clear: bool) -> Answer {
 
 /// `GET /metrics`: no destination, no client, no user (SEC-E9).
 pub(super) fn metrics(engine: &Engine) -> Reply {
-    let traffic = engine.traffic();
+    let traffic = engine.listener_counts();
     let labels: Vec<String> = traffic
         .iter()
         .map(|(listening, _)| {
@@ -119,7 +119,7 @@ pub(super) fn metrics(engine: &Engine) -> Reply {
         "Datagrams from clients that could not be passed on.",
         each(|counts| counts.lost),
     );
-    let buffers = engine.listening().into_iter().filter_map(|at| {
+    let buffers = engine.listeners().into_iter().filter_map(|at| {
         let buffers = at.buffers?;
         let labels = format!("route=\"{}\",listen=\"{}\"", at.route, at.addr);
         let sizes = [("receive", buffers.receive), ("send", buffers.send)];
@@ -135,7 +135,7 @@ pub(super) fn metrics(engine: &Engine) -> Reply {
         buffers.flatten().collect(),
     );
     let keyed = engine
-        .servers()
+        .keyed_servers()
         .into_iter()
         .filter(|s| s.roster.users().have_names());
     let users = keyed.map(|server| {

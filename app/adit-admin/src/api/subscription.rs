@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use adit_config::Secret;
 use adit_convert::sip008::{self, Server as Entry};
 use adit_crypto::{KdfContext, ct_eq};
-use adit_engine::Server;
+use adit_engine::KeyedServer;
 use adit_wire::u64_from;
 use zeroize::Zeroizing;
 
@@ -28,17 +28,17 @@ pub(super) fn path(name: &str, key: &str) -> String {
 fn secret(name: &str, key: &str) -> Zeroizing<String> {
     let mut bits = Zeroizing::new([0u8; 16]);
     let len = u64_from(name.len()).to_le_bytes();
-    KdfContext::new(CONTEXT).derive(&[&len, name.as_bytes(), key.as_bytes()], &mut *bits);
+    KdfContext::new(CONTEXT).derive_key(&[&len, name.as_bytes(), key.as_bytes()], &mut *bits);
     Zeroizing::new(bits.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 impl Api {
     /// The servers with identity headers, and their own keys. One behind a plugin is not among
     /// them: what its clients have to run is known to its operator alone.
-    fn identified(&self) -> Vec<(Server, &Secret)> {
+    fn identified(&self) -> Vec<(KeyedServer, &Secret)> {
         let mut seen: HashMap<String, usize> = HashMap::new();
         let mut found = Vec::new();
-        for server in self.engine.servers() {
+        for server in self.engine.keyed_servers() {
             let place = seen.entry(server.listening.route.clone()).or_default();
             let keys = self.identities.get(&server.listening.route);
             let key = keys.and_then(|keys| keys.get(*place)?.as_ref());
@@ -86,7 +86,7 @@ impl Api {
         }
         Ok(Reply::text(
             "application/json; charset=utf-8",
-            sip008::write(&entries),
+            sip008::write_subscription(&entries),
         ))
     }
 }

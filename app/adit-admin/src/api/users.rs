@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use adit_engine::{Roster, Server, Usage};
+use adit_engine::{KeyedServer, Usage, UserTable};
 use adit_shadowsocks::{UserRef, Users};
 use hyper::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ struct NewKey {
 }
 
 /// The users of a server that tells users apart.
-fn named(roster: &Roster) -> Result<Arc<Users>, Refusal> {
+fn named(roster: &UserTable) -> Result<Arc<Users>, Refusal> {
     let users = roster.users();
     if users.have_names() {
         Ok(users)
@@ -59,7 +59,7 @@ fn find(users: &Users, name: &str) -> Result<UserRef, Refusal> {
 
 impl Api {
     /// `GET /users`: names, and keys if they are asked for.
-    pub(super) fn users(&self, server: &Server, reveal: bool) -> Answer {
+    pub(super) fn users(&self, server: &KeyedServer, reveal: bool) -> Answer {
         let users = named(&server.roster)?;
         let all: Vec<(UserRef, Option<_>)> = users
             .iter()
@@ -85,7 +85,7 @@ impl Api {
     }
 
     /// `GET /users/:name`: what the user has used, and with `reveal` what only he should know.
-    pub(super) fn user(&self, server: &Server, name: &str, reveal: bool) -> Answer {
+    pub(super) fn user(&self, server: &KeyedServer, name: &str, reveal: bool) -> Answer {
         let users = named(&server.roster)?;
         let user = find(&users, name)?;
         let used: Usage = server.roster.usage_of(user.id(), false);
@@ -100,7 +100,7 @@ impl Api {
     }
 
     /// `POST /users`: a new user.
-    pub(super) async fn add_user(&self, server: &Server, body: &[u8]) -> Answer {
+    pub(super) async fn add_user(&self, server: &KeyedServer, body: &[u8]) -> Answer {
         let new: NewUser = serde_json::from_slice(body).map_err(|_| Refusal::bad(NEW_USER))?;
         let key = Zeroizing::new(new.key);
         if !is_user_name(&new.username) {
@@ -126,7 +126,12 @@ impl Api {
     }
 
     /// `PATCH /users/:name`: another key. The user's sessions end.
-    pub(super) async fn change_user(&self, server: &Server, name: &str, body: &[u8]) -> Answer {
+    pub(super) async fn change_user(
+        &self,
+        server: &KeyedServer,
+        name: &str,
+        body: &[u8],
+    ) -> Answer {
         let new: NewKey = serde_json::from_slice(body).map_err(|_| Refusal::bad(NEW_KEY))?;
         let key = Zeroizing::new(new.key);
         let _alone = self.changing.lock().await;
@@ -137,7 +142,7 @@ impl Api {
     }
 
     /// `DELETE /users/:name`: the user's sessions end.
-    pub(super) async fn remove_user(&self, server: &Server, name: &str) -> Answer {
+    pub(super) async fn remove_user(&self, server: &KeyedServer, name: &str) -> Answer {
         let _alone = self.changing.lock().await;
         find(&*named(&server.roster)?, name)?;
         self.change(server, Change::Remove(name.to_owned())).await?;
@@ -145,7 +150,7 @@ impl Api {
     }
 
     /// Makes a change: tried first, then written, then done.
-    async fn change(&self, server: &Server, change: Change) -> Result<(), Refusal> {
+    async fn change(&self, server: &KeyedServer, change: Change) -> Result<(), Refusal> {
         let bad = |why: &dyn fmt::Display| Refusal::bad(why.to_string());
         let roster = &server.roster;
         let change = Arc::new(change);
@@ -163,7 +168,7 @@ impl Api {
             let written = written.unwrap_or_else(|e| Err(e.to_string()));
             written.map_err(|why| Refusal::new(StatusCode::CONFLICT, why))?;
         }
-        roster.change(remove, put).map_err(|e| bad(&e))
+        roster.change_users(remove, put).map_err(|e| bad(&e))
     }
 }
 

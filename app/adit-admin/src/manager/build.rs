@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use adit_config::{
-    Chain, Listen, ListenAddr, ListenKind, Plan, Plugin, PluginMode, Problem, Route, SsRole,
-    SsServer, SsUser, WarningKind, link,
+    Chain, ListenAddr, ListenerConfig, ListenerKind, Plan, Plugin, PluginMode, Problem, Route,
+    SsRole, SsServer, SsUser, WarningKind, link,
 };
 use adit_convert::AllowedPlugins;
 use adit_shadowsocks::Method;
@@ -93,7 +93,7 @@ impl Mode {
 impl Settings {
     /// Says what is wrong with the settings before anyone asks for a server.
     pub fn check(&self) -> Result<(), Vec<Problem>> {
-        let trial = link::ss(Method::Aes128Gcm, "trial", &HERE, 1);
+        let trial = link::shadowsocks_link(Method::Aes128Gcm, "trial", &HERE, 1);
         Plan::from_words_with(&[self.with_private(trial)], &Nowhere).map(drop)
     }
 
@@ -145,16 +145,16 @@ pub(crate) fn route(add: &Add, settings: &Settings) -> Result<Route, Unfit> {
             port: add.port,
         };
         match &mut one.kind {
-            ListenKind::Shadowsocks(server) => {
+            ListenerKind::Shadowsocks(server) => {
                 server.tcp = mode.tcp();
                 server.udp = mode.udp();
                 server.plugin.clone_from(&plugin);
                 serve_users(server, &add.users)?;
             }
-            ListenKind::ShadowsocksR(_) if !add.users.is_empty() => {
+            ListenerKind::ShadowsocksR(_) if !add.users.is_empty() => {
                 return Err(Unfit::UsersOfSsr);
             }
-            ListenKind::ShadowsocksR(server) => {
+            ListenerKind::ShadowsocksR(server) => {
                 server.tcp = mode.tcp();
                 server.udp = mode.udp();
                 server.plugin.clone_from(&plugin);
@@ -172,11 +172,11 @@ pub(crate) fn route(add: &Add, settings: &Settings) -> Result<Route, Unfit> {
 }
 
 /// The listener that a URL with this method and key means, its key checked, its limits the usual.
-fn listener(add: &Add, settings: &Settings, warns: bool) -> Result<Listen, Unfit> {
+fn listener(add: &Add, settings: &Settings, warns: bool) -> Result<ListenerConfig, Unfit> {
     // The caller says where it listens.
     let password = add.password.expose();
     let url = match &add.ssr {
-        None => link::ss(method(add, settings)?, password, &HERE, add.port),
+        None => link::shadowsocks_link(method(add, settings)?, password, &HERE, add.port),
         Some(ssr) => {
             let own = settings.method.name();
             let method = add.method.as_deref().unwrap_or(own);
@@ -190,7 +190,7 @@ fn listener(add: &Add, settings: &Settings, warns: bool) -> Result<Listen, Unfit
                 .into_iter()
                 .filter(|(_, value)| !value.is_empty())
                 .collect();
-            link::ssr(method, password, &HERE, add.port, &said)
+            link::shadowsocksr_url(method, password, &HERE, add.port, &said)
         }
     };
     let words = Zeroizing::new(vec![settings.with_private(url)]);

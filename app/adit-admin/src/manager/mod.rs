@@ -107,14 +107,14 @@ impl Manager {
         }
         let route = build::route(&add, &self.settings)?;
         let Some(old) = self.servers.get(&port) else {
-            self.engine.add(&route).await?;
+            self.engine.add_route(&route).await?;
             info!("a server on port {port}");
             self.servers.insert(port, Managed { add, before: 0 });
             return Ok(());
         };
         let before = self.carried(port, old);
-        self.engine.end(&route.name).await;
-        if let Err(why) = self.engine.add(&route).await {
+        self.engine.remove_route_and_wait(&route.name).await;
+        if let Err(why) = self.engine.add_route(&route).await {
             self.restore(port, before).await;
             return Err(why.into());
         }
@@ -130,7 +130,7 @@ impl Manager {
         };
         old.before = before;
         let begun = match build::route(&old.add, &self.settings) {
-            Ok(route) => self.engine.add(&route).await.map_err(NotAdded::from),
+            Ok(route) => self.engine.add_route(&route).await.map_err(NotAdded::from),
             Err(why) => Err(why.into()),
         };
         if let Err(why) = begun {
@@ -144,7 +144,7 @@ impl Manager {
         if self.servers.remove(&port).is_none() {
             return false;
         }
-        self.engine.end(&port.to_string()).await;
+        self.engine.remove_route_and_wait(&port.to_string()).await;
         info!("no server on port {port} any more");
         true
     }
@@ -159,7 +159,7 @@ impl Manager {
 
     fn stat(&self) -> Vec<String> {
         let mut sums: BTreeMap<u16, u64> = BTreeMap::new();
-        for (listening, counts) in self.engine.traffic() {
+        for (listening, counts) in self.engine.listener_counts() {
             if let Ok(port) = listening.route.parse() {
                 let sum: &mut u64 = sums.entry(port).or_default();
                 *sum = sum.saturating_add(counts.up).saturating_add(counts.down);
@@ -174,7 +174,7 @@ impl Manager {
     /// Bytes that a port has carried, replaced servers included.
     fn carried(&self, port: u16, managed: &Managed) -> u64 {
         let route = port.to_string();
-        let traffic = self.engine.traffic().into_iter();
+        let traffic = self.engine.listener_counts().into_iter();
         traffic
             .filter(|(listening, _)| listening.route == route)
             .fold(managed.before, |sum, (_, counts)| {

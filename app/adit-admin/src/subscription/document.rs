@@ -1,7 +1,7 @@
 //! What a document means: a chain. It is trusted to name servers, and nothing else.
 
 use adit_config::{Chain, Hop, HopKind, Plan, Stage};
-use adit_convert::{AllowedPlugins, Note, Role, Wish};
+use adit_convert::{AllowedPlugins, ConvertOptions, Note, Role};
 use serde::Deserialize;
 
 use crate::remote::{Nowhere, titles};
@@ -48,7 +48,7 @@ pub enum Unusable {
 
 /// Reads SIP008, what stands behind an `ssconf` address, and lists of `ss://` and `ssr://` links.
 pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> {
-    let wish = Wish {
+    let wish = ConvertOptions {
         role: Some(Role::Client),
         plugins: plugins.clone(),
     };
@@ -62,10 +62,10 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> 
     let (mut others, mut forbidden, mut many) = (0_usize, 0_usize, 0_usize);
     // Our own converter puts servers into the last stage; what stands before them, a document
     // from elsewhere has no say in.
-    let last = route.via.hops.into_iter().next_back();
+    let last = route.via.stages.into_iter().next_back();
     let hops = match last {
         Some(Stage::Group(hops)) => hops,
-        Some(Stage::One(hop)) => vec![hop],
+        Some(Stage::Single(hop)) => vec![hop],
         None => Vec::new(),
     };
     for hop in hops {
@@ -112,14 +112,16 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> 
     }
     let stage = match (servers.pop(), servers.is_empty()) {
         (None, _) => return Err(Unusable::Empty),
-        (Some(only), true) => Stage::One(only),
+        (Some(only), true) => Stage::Single(only),
         (Some(last), false) => {
             servers.push(last);
             Stage::Group(servers)
         }
     };
     Ok(Document {
-        chain: Chain { hops: vec![stage] },
+        chain: Chain {
+            stages: vec![stage],
+        },
         notes,
         quota: serde_json::from_str(text).ok(),
     })
@@ -184,7 +186,7 @@ mod tests {
             "server":"192.0.2.1","server_port":8388,"password":"p","method":"aes-256-gcm"}"#;
         let found = read(text, &none).unwrap();
         assert_eq!(found.servers(), 1);
-        assert_eq!(found.chain.hops.len(), 1);
+        assert_eq!(found.chain.stages.len(), 1);
         for text in [
             "",
             "{}",

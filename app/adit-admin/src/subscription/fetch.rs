@@ -253,5 +253,5 @@ async fn connect(at: &Source) -> Result<TcpStream, FetchError> {
             .await
             .map_err(failed)?,
     };
-    dial::race(&candidates, DIAL).await.map_err(failed)
+    dial::connect_first(&candidates, DIAL).await.map_err(failed)
 }

@@ -21,8 +21,8 @@ use std::time::Duration;
 use adit_config::{Route, Stage};
 use adit_convert::{AllowedPlugins, sip008};
 use adit_engine::Engine;
-use adit_net::ambient::SystemChance;
-use adit_net::keep;
+use adit_net::persistent_file;
+use adit_net::system::SystemRng;
 use adit_wire::{Entropy, u64_from};
 use tokio::time::sleep;
 use tracing::{info, warn};
@@ -128,7 +128,7 @@ impl Subscription {
             }
             let count = document.servers();
             let before = std::mem::replace(&mut route.via, document.chain);
-            match engine.reroute(&route).await {
+            match engine.replace_routing(&route).await {
                 Ok(_) => {
                     for note in document.notes {
                         info!("{}: {note}", self.source);
@@ -148,7 +148,7 @@ impl Subscription {
         let text = self.fetcher.get(&self.source).await?;
         let document = read(&text, &self.plugins)?;
         let path = self.path();
-        let write = move || keep::write(&path, text.as_bytes());
+        let write = move || persistent_file::write_atomically(&path, text.as_bytes());
         let written = tokio::task::spawn_blocking(write).await;
         if let Err(why) = written.unwrap_or_else(|e| Err(io::Error::other(e))) {
             warn!(
@@ -173,7 +173,7 @@ impl Document {
     #[must_use]
     pub fn servers(&self) -> usize {
         self.chain
-            .hops
+            .stages
             .iter()
             .map(|stage: &Stage| stage.hops().len())
             .sum()
@@ -193,6 +193,6 @@ fn read_kept(path: &Path) -> io::Result<Option<Zeroizing<String>>> {
 /// Up to a tenth sooner, so that not all clients of a provider come at the same moment.
 fn scattered(wait: Duration) -> Duration {
     let mut byte = [0];
-    SystemChance.fill(&mut byte);
+    SystemRng.fill(&mut byte);
     wait - wait / 10 * u32::from(byte[0]) / 255
 }

@@ -3,7 +3,7 @@
 //! The order comes from the parser itself. It alone knows that `-vF URL` holds two options, and that
 //! the word behind `-c` is none.
 
-use adit_config::ArgItem;
+use adit_config::RouteOption;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
@@ -12,15 +12,15 @@ const FORWARD: &str = "forward";
 
 /// Listeners and hops in the order in which they were typed.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ends(Vec<ArgItem>);
+pub(crate) struct Ends(Vec<RouteOption>);
 
 impl Ends {
-    pub(crate) fn items(&self) -> &[ArgItem] {
+    pub(crate) fn items(&self) -> &[RouteOption] {
         &self.0
     }
 
     pub(crate) fn listens(&self) -> usize {
-        let listens = |item: &&ArgItem| matches!(item, ArgItem::Listen(_));
+        let listens = |item: &&RouteOption| matches!(item, RouteOption::Listen(_));
         self.0.iter().filter(listens).count()
     }
 }
@@ -49,8 +49,8 @@ impl FromArgMatches for Ends {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let mut placed = Vec::new();
         for (name, make) in [
-            (LISTEN, ArgItem::Listen as fn(String) -> ArgItem),
-            (FORWARD, ArgItem::Forward),
+            (LISTEN, RouteOption::Listen as fn(String) -> RouteOption),
+            (FORWARD, RouteOption::Forward),
         ] {
             let urls = matches.get_many::<String>(name).unwrap_or_default();
             let indices = matches.indices_of(name).unwrap_or_default();
@@ -107,14 +107,14 @@ mod tests {
             others in select(vec![vec![], vec!["-v"], vec!["--verbose"], vec!["--admin", "/L"]]),
         ) {
             let mut typed = vec!["adit".to_owned(), "run".to_owned(), "-L".to_owned(), "a".to_owned()];
-            let mut wanted = vec![ArgItem::Listen("a".to_owned())];
+            let mut wanted = vec![RouteOption::Listen("a".to_owned())];
             for (is_listener, verbose, form, url) in options {
                 // `-L=URL` is the URL without the sign.
                 let url = url.trim_start_matches('=').to_owned();
                 typed.extend(spelled(is_listener, verbose, form, &url));
                 wanted.push(match is_listener {
-                    true => ArgItem::Listen(url),
-                    false => ArgItem::Forward(url),
+                    true => RouteOption::Listen(url),
+                    false => RouteOption::Forward(url),
                 });
             }
             typed.extend(others.into_iter().map(str::to_owned));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use adit_admin::api::{Api, Door, DoorError, Tokens};
 use adit_cli::{Code, Failure};
-use adit_config::{Machine, Plan, Sources};
+use adit_config::{Plan, Sources, SystemSources};
 use adit_engine::Engine;
 use adit_wire::Host;
 
@@ -51,7 +51,7 @@ fn tokens(written: &str) -> Result<Tokens, Failure> {
                     on the command line";
         return Err(Failure::new(Code::Usage, what).hint("--admin-token @FILE"));
     };
-    let file = Machine.file(Path::new(path)).map_err(|why| {
+    let file = SystemSources.read_file(Path::new(path)).map_err(|why| {
         Failure::new(Code::Config, format!("--admin-token @{path}: {why}")).hint(MAKE)
     })?;
     if file.readable_by_others {

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use adit_admin::manager::{Mode, Settings};
 use adit_cli::{Code, Done, Failure};
-use adit_convert::{AllowedPlugins, ManagerFile, Program, Typed};
+use adit_convert::{AllowedPlugins, CommandLineFields, CommandLineProgram, ManagerFile};
 use anyhow::Context;
 
 use super::{convert, manager, run, tools};
@@ -33,7 +33,8 @@ pub(super) fn classic(typed: &Classic, in_background: bool) -> Done {
         return manage(typed);
     }
     let (fields, program) = fields(typed)?;
-    let (plan, notes) = adit_convert::plan_of_typed(fields, common.config.as_deref(), program)?;
+    let (plan, notes) =
+        adit_convert::plan_from_command_line(fields, common.config.as_deref(), program)?;
     convert::warn(&notes);
     run::warn(&plan);
     let process = &common.process;
@@ -58,14 +59,14 @@ const fn common(typed: &Classic) -> &Common {
 }
 
 /// What was typed, as fields of a file, and for which program.
-fn fields(typed: &Classic) -> Result<(Typed, Program), Failure> {
+fn fields(typed: &Classic) -> Result<(CommandLineFields, CommandLineProgram), Failure> {
     let common = common(typed);
     Ok(match typed {
-        Classic::SsManager(_) => (both(common), Program::Server),
+        Classic::SsManager(_) => (both(common), CommandLineProgram::Server),
         Classic::SsLocal(typed) => {
             let mut fields = client(common);
             acl(&mut fields, &typed.acl)?;
-            (fields, Program::Client)
+            (fields, CommandLineProgram::Client)
         }
         Classic::SsTunnel(typed) => {
             if typed.target.is_none() && common.config.is_none() {
@@ -73,13 +74,13 @@ fn fields(typed: &Classic) -> Result<(Typed, Program), Failure> {
                 return Err(Failure::new(Code::Usage, what).hint("-L 8.8.8.8:53"));
             }
             let mut fields = client(common);
-            fields.text("tunnel_address", typed.target.as_deref());
-            (fields, Program::Client)
+            fields.add_string("tunnel_address", typed.target.as_deref());
+            (fields, CommandLineProgram::Client)
         }
         Classic::SsRedir(typed) => {
             let mut fields = client(common);
-            fields.flag("tcp_tproxy", typed.tproxy);
-            (fields, Program::Redirector)
+            fields.add_flag("tcp_tproxy", typed.tproxy);
+            (fields, CommandLineProgram::Redirector)
         }
         Classic::SsServer(typed) => {
             if typed.manager_address.is_some() {
@@ -89,40 +90,40 @@ fn fields(typed: &Classic) -> Result<(Typed, Program), Failure> {
             }
             let mut fields = server(common)?;
             acl(&mut fields, &typed.acl)?;
-            fields.text("nameserver", typed.nameserver.as_deref());
-            fields.text("allow_private", typed.allow_private.as_deref());
-            (fields, Program::Server)
+            fields.add_string("nameserver", typed.nameserver.as_deref());
+            fields.add_string("allow_private", typed.allow_private.as_deref());
+            (fields, CommandLineProgram::Server)
         }
         Classic::SsrLocal(typed) => {
             let mut fields = client(common);
             ssr(&mut fields, &typed.ssr);
             acl(&mut fields, &typed.acl)?;
-            (fields, Program::SsrClient)
+            (fields, CommandLineProgram::SsrClient)
         }
         Classic::SsrServer(typed) => {
             let mut fields = server(common)?;
-            fields.text("allow_private", typed.allow_private.as_deref());
+            fields.add_string("allow_private", typed.allow_private.as_deref());
             ssr(&mut fields, &typed.ssr);
             acl(&mut fields, &typed.acl)?;
-            (fields, Program::SsrServer)
+            (fields, CommandLineProgram::SsrServer)
         }
     })
 }
 
 /// What both ends say.
-fn both(common: &Common) -> Typed {
-    let mut fields = Typed::default();
-    fields.texts("server", &common.server);
-    fields.number("server_port", common.server_port.map(u64::from));
-    fields.text("password", common.password.as_deref());
-    fields.text("key", common.key.as_deref());
-    fields.text("method", common.method.as_deref());
-    fields.number("timeout", common.timeout);
-    fields.text("plugin", common.plugin.as_deref());
-    fields.text("plugin_opts", common.plugin_opts.as_deref());
-    fields.flag("fast_open", common.fast_open);
-    fields.flag("ipv6_first", common.ipv6_first);
-    fields.text("mode", mode(common));
+fn both(common: &Common) -> CommandLineFields {
+    let mut fields = CommandLineFields::default();
+    fields.add_strings("server", &common.server);
+    fields.add_number("server_port", common.server_port.map(u64::from));
+    fields.add_string("password", common.password.as_deref());
+    fields.add_string("key", common.key.as_deref());
+    fields.add_string("method", common.method.as_deref());
+    fields.add_number("timeout", common.timeout);
+    fields.add_string("plugin", common.plugin.as_deref());
+    fields.add_string("plugin_opts", common.plugin_opts.as_deref());
+    fields.add_flag("fast_open", common.fast_open);
+    fields.add_flag("ipv6_first", common.ipv6_first);
+    fields.add_string("mode", mode(common));
     fields
 }
 
@@ -134,14 +135,14 @@ const fn mode(common: &Common) -> Option<&'static str> {
     }
 }
 
-fn client(common: &Common) -> Typed {
+fn client(common: &Common) -> CommandLineFields {
     let mut fields = both(common);
-    fields.number("local_port", common.local_port.map(u64::from));
-    fields.text("local_address", common.local_address.as_deref());
+    fields.add_number("local_port", common.local_port.map(u64::from));
+    fields.add_string("local_address", common.local_address.as_deref());
     fields
 }
 
-fn server(common: &Common) -> Result<Typed, Failure> {
+fn server(common: &Common) -> Result<CommandLineFields, Failure> {
     match common.local_address.as_deref() {
         // The example that distributions ship has a local port, too, which says nothing.
         None | Some("0.0.0.0" | "::" | "::0") => Ok(both(common)),
@@ -153,18 +154,18 @@ fn server(common: &Common) -> Result<Typed, Failure> {
     }
 }
 
-fn ssr(fields: &mut Typed, ssr: &Ssr) {
-    fields.text("protocol", ssr.protocol.as_deref());
-    fields.text("protocol_param", ssr.protocol_param.as_deref());
-    fields.text("obfs", ssr.obfs.as_deref());
-    fields.text("obfs_param", ssr.obfs_param.as_deref());
+fn ssr(fields: &mut CommandLineFields, ssr: &Ssr) {
+    fields.add_string("protocol", ssr.protocol.as_deref());
+    fields.add_string("protocol_param", ssr.protocol_param.as_deref());
+    fields.add_string("obfs", ssr.obfs.as_deref());
+    fields.add_string("obfs_param", ssr.obfs_param.as_deref());
 }
 
 /// The path as it was typed begins in this folder, and not in that of a file.
-fn acl(fields: &mut Typed, acl: &Acl) -> Done {
+fn acl(fields: &mut CommandLineFields, acl: &Acl) -> Done {
     if let Some(path) = &acl.acl {
         let path = std::path::absolute(path).context("finding this folder")?;
-        fields.text("acl", Some(&path.to_string_lossy()));
+        fields.add_string("acl", Some(&path.to_string_lossy()));
     }
     Ok(())
 }
@@ -173,7 +174,7 @@ fn acl(fields: &mut Typed, acl: &Acl) -> Done {
 fn manage(typed: &args::Manager) -> Done {
     let common = &typed.common;
     let (file, notes) = match &common.config {
-        Some(path) => adit_convert::manager_file(path)?,
+        Some(path) => adit_convert::read_manager_file(path)?,
         None => (ManagerFile::default(), Vec::new()),
     };
     convert::warn(&notes);

@@ -3,8 +3,8 @@
 use std::future::pending;
 
 use adit_cli::{Code, Done, Failure};
-use adit_config::{ArgItem, Hop, HopKind, Plan, ServerHop};
-use adit_engine::probe::{self, Finding};
+use adit_config::{Hop, HopKind, Plan, RouteOption, ServerHop};
+use adit_engine::probe::{self, ProbeFinding};
 use adit_shadowsocks::{Edition, KeyChain};
 
 use super::{run, subscribe};
@@ -41,14 +41,16 @@ pub(super) fn client(typed: &args::Client) -> Done {
 
 /// The listeners that were asked for, one route, and where it leads.
 pub(super) fn plan(typed: &args::Client, hop: &str) -> Result<Plan, Failure> {
-    let listen = typed.listen.iter().cloned().map(ArgItem::Listen);
-    let words: Vec<ArgItem> = listen.chain([ArgItem::Forward(hop.to_owned())]).collect();
+    let listen = typed.listen.iter().cloned().map(RouteOption::Listen);
+    let words: Vec<RouteOption> = listen
+        .chain([RouteOption::Forward(hop.to_owned())])
+        .collect();
     Ok(Plan::from_args(&words)?)
 }
 
 /// The server and the key, if the hop is a keyed one.
 pub(super) fn keyed(plan: &Plan) -> Option<(&ServerHop, KeyChain)> {
-    let Hop::Server(hop) = plan.routes.first()?.via.hops.first()?.hops().first()? else {
+    let Hop::Server(hop) = plan.routes.first()?.via.stages.first()?.hops().first()? else {
         return None;
     };
     match &hop.kind {
@@ -81,7 +83,7 @@ pub(super) async fn check(server: Option<(&ServerHop, KeyChain)>) -> Done {
 async fn verdict(hop: &ServerHop, keys: &KeyChain) -> Done {
     let server = &hop.server;
     let (method, id) = (keys.method(), keys.key().id());
-    let (clock, look) = if probe::is_dated(keys) {
+    let (clock, look) = if probe::has_time_stamps(keys) {
         (
             ", or a clock that is off by more than 30 s",
             "; and compare what `date -u` says on both machines",
@@ -89,8 +91,8 @@ async fn verdict(hop: &ServerHop, keys: &KeyChain) -> Done {
     } else {
         ("", "")
     };
-    match probe::ask_hop(hop, keys.clone()).await {
-        Finding::Accepted { skew } => {
+    match probe::probe_hop(hop, keys.clone()).await {
+        ProbeFinding::Accepted { skew } => {
             let clock = match skew {
                 Some(s) if s.abs() > 15 => {
                     format!("; its clock differs from ours by {s:+} s, beyond 30 s it will refuse us")
@@ -101,7 +103,7 @@ async fn verdict(hop: &ServerHop, keys: &KeyChain) -> Done {
             eprintln!("ok: {server} accepts us: key-id {id}, {method}{clock}");
             Ok(())
         }
-        Finding::Clock { skew } if skew.abs() <= 30 => Err(Failure::new(
+        ProbeFinding::WrongClock { skew } if skew.abs() <= 30 => Err(Failure::new(
             Code::Clock,
             format!(
                 "{server} holds our key (key-id {id}) but has just started: until it has run for \
@@ -109,7 +111,7 @@ async fn verdict(hop: &ServerHop, keys: &KeyChain) -> Done {
             ),
         )
         .hint("try again in half a minute, and set the clock of this machine")),
-        Finding::Clock { skew } => Err(Failure::new(
+        ProbeFinding::WrongClock { skew } => Err(Failure::new(
             Code::Clock,
             format!(
                 "{server} holds our key (key-id {id}) but refuses our clock: it is {} s {} the \
@@ -119,7 +121,7 @@ async fn verdict(hop: &ServerHop, keys: &KeyChain) -> Done {
             ),
         )
         .hint("set the clock of this machine (for example `timedatectl set-ntp true`), or the server's")),
-        Finding::Unreachable(e) if hop.carried.is_some() => Err(Failure::new(
+        ProbeFinding::Unreachable(e) if hop.carrier.is_some() => Err(Failure::new(
             Code::Network,
             format!("no session with {server}: {e}"),
         )
@@ -128,7 +130,7 @@ async fn verdict(hop: &ServerHop, keys: &KeyChain) -> Done {
              let UDP on that port in, and is the key the same? Ours has key-id {id}; to another one \
              it says nothing"
         ))),
-        Finding::Unreachable(e) => Err(Failure::new(
+        ProbeFinding::Unreachable(e) => Err(Failure::new(
             Code::Network,
             format!("no connection to {server}: {e}"),
         )
@@ -136,7 +138,7 @@ async fn verdict(hop: &ServerHop, keys: &KeyChain) -> Done {
             "is the server running, are host and port right, and does its firewall (or the \
              provider's) let TCP and UDP on that port in?",
         )),
-        Finding::Silent => Err(Failure::new(
+        ProbeFinding::Silent => Err(Failure::new(
             Code::Key,
             format!(
                 "{server} takes connections but does not accept us: a wrong key or a wrong \
@@ -147,7 +149,7 @@ async fn verdict(hop: &ServerHop, keys: &KeyChain) -> Done {
             "ours is {method} with key-id {id}; `adit server` prints its own. Copy the URL again; \
              it is one line without blanks{look}"
         ))),
-        Finding::Closed => Err(Failure::new(
+        ProbeFinding::Closed => Err(Failure::new(
             Code::Key,
             format!(
                 "{server} closed without an answer: a wrong key or method{clock}, or a server that \

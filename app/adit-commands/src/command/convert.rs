@@ -5,21 +5,21 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use adit_cli::{Code, Done, Failure};
-use adit_config::{MAX_FILE_LEN, Machine, Plan};
-use adit_convert::{AllowedPlugins, Note, Role, Wish};
+use adit_config::{MAX_FILE_LEN, Plan, SystemSources};
+use adit_convert::{AllowedPlugins, ConvertOptions, Note, Role};
 
 use crate::args;
 
 pub(super) fn convert(typed: &args::Convert) -> Done {
     let (name, text) = read(&typed.file)?;
-    let wish = Wish {
+    let wish = ConvertOptions {
         role: typed.role.map(|end| match end {
             args::End::Client => Role::Client,
             args::End::Server => Role::Server,
         }),
         plugins: AllowedPlugins::only(typed.allow_plugin.clone()),
     };
-    let converted = adit_convert::convert(&text, &name, &wish, &Machine)?;
+    let converted = adit_convert::convert(&text, &name, &wish, &SystemSources)?;
     // Told before the text, which may scroll them away or go into a pipe that closes.
     for note in &converted.notes {
         eprintln!("{note}");
@@ -37,7 +37,7 @@ pub(super) fn convert(typed: &args::Convert) -> Done {
 
 /// The plan of a file: adit's own, or another program's, whose notes are warnings.
 pub(super) fn plan(path: &Path) -> Result<Plan, Failure> {
-    let (plan, notes) = adit_convert::plan_from_file(path, &Wish::default())?;
+    let (plan, notes) = adit_convert::plan_from_file(path, &ConvertOptions::default())?;
     warn(&notes);
     Ok(plan)
 }

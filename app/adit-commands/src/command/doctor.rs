@@ -15,7 +15,7 @@ use std::time::Duration;
 use adit_cli::{Code, Done, Failure};
 use adit_config::{Hop, HopKind, ServerHop, Stage};
 use adit_engine::connector::Connector;
-use adit_engine::probe::{self, Finding, Heard};
+use adit_engine::probe::{self, ProbeFinding, ProbeResult};
 use adit_shadowsocks::{Edition, KeyChain};
 use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
@@ -41,8 +41,8 @@ pub(super) fn doctor(typed: &args::Doctor) -> Done {
         run::warn(&plan);
     }
     let route = plan.routes.pop();
-    let stage = route.and_then(|mut route| route.via.hops.pop());
-    let Some(Stage::One(hop @ Hop::Server(_))) = stage else {
+    let stage = route.and_then(|mut route| route.via.stages.pop());
+    let Some(Stage::Single(hop @ Hop::Server(_))) = stage else {
         let what = "doctor looks at a server: ss://, ssr://, socks5://, socks4a://, http://, \
                     kcptun:// or udp+fec://";
         return Err(Failure::new(Code::Usage, what));
@@ -58,7 +58,7 @@ async fn examine(typed: &args::Doctor, hop: &Hop) -> Done {
     let Hop::Server(server) = hop else {
         return Ok(());
     };
-    let name = server.name();
+    let name = server.display_name();
     let mut chart = Chart::new(name, typed.json);
     let done = steps(&mut chart, typed, server, hop.carries_udp()).await;
     chart.close(done.as_ref().err().map_or(0, |why| why.code() as u8));
@@ -66,17 +66,17 @@ async fn examine(typed: &args::Doctor, hop: &Hop) -> Done {
 }
 
 async fn steps(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop, udp: bool) -> Done {
-    match &hop.carried {
+    match &hop.carrier {
         None => reach(chart, hop).await?,
         Some(_) => {
             let why = "a carrier over UDP answers nobody who has no key: the dialogue shows it";
             chart.add(Step::new("connect", State::Skipped, why));
         }
     }
-    if matches!(hop.kind, HopKind::Far) {
+    if matches!(hop.kind, HopKind::RemoteTarget) {
         return far::examine(chart, typed, hop).await;
     }
-    let way = probe::connector(hop).await?;
+    let way = probe::build_hop_connector(hop).await?;
     let site = typed.to.clone().map(Site::new);
     dialogue(chart, typed, hop, &*way, site.as_ref()).await?;
     let carried = match &site {
@@ -99,7 +99,7 @@ async fn reach(chart: &mut Chart, hop: &ServerHop) -> Done {
         let failure = Failure::new(Code::Network, what.clone()).hint(advice);
         (Step::new("", State::Failed, what).advice(advice), failure)
     };
-    let addresses = match probe::resolve(server).await {
+    let addresses = match probe::resolve_server(server).await {
         Ok((found, took)) => {
             let shown: Vec<String> = found.iter().map(|addr| addr.ip().to_string()).collect();
             let what = format!("{} is {}", server.host, shown.join(", "));
@@ -123,7 +123,7 @@ async fn reach(chart: &mut Chart, hop: &ServerHop) -> Done {
     let mut best: Option<(std::net::SocketAddr, Duration)> = None;
     let mut worst = Duration::ZERO;
     for _ in 0..ROUND_TRIPS {
-        match probe::reach(&addresses, PATIENCE).await {
+        match probe::connect_first(&addresses, PATIENCE).await {
             Ok((at, took)) => {
                 worst = worst.max(took);
                 best = match best {
@@ -169,7 +169,7 @@ async fn dialogue(
         let what = format!("the server understands {}", remedy::ours(kind));
         chart.add(Step::new(name, State::Ok, what));
         return match heard {
-            Heard::Answer {
+            ProbeResult::Answer {
                 skew: Some(skew), ..
             } => {
                 clock(chart, skew, "the server's");
@@ -190,7 +190,7 @@ async fn dialogue(
     let (what, advice) = remedy::told(kind, &heard, site.is_some());
     chart.add(Step::new(name, State::Failed, what.clone()).advice(advice.clone()));
     let code = match &heard {
-        Heard::Failed(why) if remedy::is_network(why) => Code::Network,
+        ProbeResult::Failed(why) if remedy::is_network(why) => Code::Network,
         _ => Code::Key,
     };
     let failure = Failure::new(code, what);
@@ -211,7 +211,7 @@ async fn beside(
     site: Option<&Site>,
 ) -> Option<String> {
     let name = "settings";
-    if hop.carried.is_some() {
+    if hop.carrier.is_some() {
         return None;
     }
     let among = neighbours::around(&hop.kind, usize::from(typed.tries));
@@ -254,8 +254,8 @@ async fn refused_clock(hop: &ServerHop) -> Option<i64> {
         return None;
     }
     let keys = KeyChain::parse(*method, secret.expose()).ok()?;
-    match probe::ask_hop(hop, keys).await {
-        Finding::Clock { skew } => Some(skew),
+    match probe::probe_hop(hop, keys).await {
+        ProbeFinding::WrongClock { skew } => Some(skew),
         _ => None,
     }
 }
@@ -282,12 +282,12 @@ async fn page(chart: &mut Chart, hop: &ServerHop, way: &dyn Connector, site: &Si
     let target = &site.target;
     let heard = probe::ask_for(way, &hop.kind, &site.question(), PATIENCE).await;
     match heard {
-        Heard::Answer { bytes, .. } if bytes.starts_with(b"HTTP/") => {
+        ProbeResult::Answer { bytes, .. } if bytes.starts_with(b"HTTP/") => {
             let line = String::from_utf8_lossy(&bytes);
             let line = line.lines().next().unwrap_or_default().to_owned();
             let what = format!("{target} answers through the server: {line}");
             chart.add(Step::new("target", State::Ok, what));
-            let ours = adit_net::ambient::unix().0;
+            let ours = adit_net::system::unix_now().0;
             if let Some(theirs) = words::date(&bytes) {
                 let skew = i64::try_from(theirs).ok().zip(i64::try_from(ours).ok());
                 if let Some(skew) = skew.map(|(theirs, ours)| theirs - ours) {
@@ -298,11 +298,11 @@ async fn page(chart: &mut Chart, hop: &ServerHop, way: &dyn Connector, site: &Si
         }
         other => {
             let why = match other {
-                Heard::Failed(why) => format!(": {why}"),
-                Heard::Answer { bytes, .. } if !bytes.is_empty() => {
+                ProbeResult::Failed(why) => format!(": {why}"),
+                ProbeResult::Answer { bytes, .. } if !bytes.is_empty() => {
                     ": it does not speak HTTP".to_owned()
                 }
-                Heard::Closed => ": the connection is closed".to_owned(),
+                ProbeResult::Closed => ": the connection is closed".to_owned(),
                 _ => String::new(),
             };
             let what = format!("{target} does not answer through the server{why}");
@@ -323,7 +323,7 @@ async fn datagram(
 ) -> Done {
     let (tries, patience) = DATAGRAMS;
     let query = words::dns_query(0xad17);
-    match probe::datagram(way, &typed.dns, &query, tries, patience).await {
+    match probe::probe_datagram(way, &typed.dns, &query, tries, patience).await {
         Ok(took) => {
             let ms = took.as_secs_f64() * 1000.0;
             let what = format!("{} answers through the server in {ms:.1} ms", typed.dns);
@@ -331,7 +331,10 @@ async fn datagram(
             Ok(())
         }
         Err(why) => {
-            let what = format!("no datagram comes back from {}: {}", typed.dns, why.why);
+            let what = format!(
+                "no datagram comes back from {}: {}",
+                typed.dns, why.source_error
+            );
             let advice = remedy::no_datagrams(&hop.kind);
             chart.add(Step::new("udp", State::Failed, what.clone()).advice(advice));
             Err(Failure::new(Code::Network, what).hint(advice))

@@ -1,7 +1,7 @@
 //! Help, completions and manual pages, all from the same tables.
 
 use adit_cli::{Code, Done, Failure};
-use adit_config::{nearest, schemes};
+use adit_config::{nearest_word, schemes};
 use anyhow::Context;
 use clap::CommandFactory;
 
@@ -13,10 +13,10 @@ pub(super) fn help(typed: &args::Help) -> Done {
         return Ok(command.print_long_help().context("printing")?);
     };
     if topic.eq_ignore_ascii_case("urls") {
-        print!("{}", adit_config::overview());
+        print!("{}", adit_config::schemes_overview());
         return Ok(());
     }
-    if let Some(text) = adit_config::help(topic) {
+    if let Some(text) = adit_config::scheme_help(topic) {
         print!("{text}");
         return Ok(());
     }
@@ -29,7 +29,7 @@ pub(super) fn help(typed: &args::Help) -> Done {
                 .chain(schemes().iter().map(|s| s.name.to_owned()))
                 .collect();
             let failure = Failure::new(Code::Usage, format!("no help on `{topic}`"));
-            Err(match nearest(topic, all.iter().map(String::as_str)) {
+            Err(match nearest_word(topic, all.iter().map(String::as_str)) {
                 Some(near) => failure.hint(format!("did you mean `adit help {near}`?")),
                 None => failure.hint("adit help lists the commands, adit help URLS the schemes"),
             })

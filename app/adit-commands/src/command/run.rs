@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use adit_cli::{Code, Done, Failure, Signals};
 use adit_config::{
-    ArgItem, Endpoint, Hop, HopKind, ListenKind, Plan, Route, SsRole, SsServer, Stage, Warning,
-    WarningKind,
+    Endpoint, Hop, HopKind, ListenerKind, Plan, Route, RouteOption, SsRole, SsServer, Stage,
+    Warning, WarningKind,
 };
 use adit_engine::Engine;
 use adit_shadowsocks::{Edition, Key, Method};
@@ -67,19 +67,19 @@ pub(super) fn plan(typed: &args::Plan) -> Result<Plan, Failure> {
 
 /// Every listener and every hop that was typed is in the plan. Without a hop, what was to go through
 /// it would go in the clear.
-fn all_there(typed: &[ArgItem], plan: &Plan) -> Result<(), Failure> {
+fn all_there(typed: &[RouteOption], plan: &Plan) -> Result<(), Failure> {
     // A lone `direct://` is a chain without hops, and beside other hops there is none.
     let is_direct = |url: &str| Endpoint::parse(url).is_ok_and(|url| url.scheme.value == "direct");
     let (mut listeners, mut hops) = (0, 0);
     for item in typed {
         match item {
-            ArgItem::Listen(_) => listeners += 1,
-            ArgItem::Forward(url) if is_direct(url) => {}
-            ArgItem::Forward(_) => hops += 1,
+            RouteOption::Listen(_) => listeners += 1,
+            RouteOption::Forward(url) if is_direct(url) => {}
+            RouteOption::Forward(_) => hops += 1,
         }
     }
     let has = |count: fn(&Route) -> usize| plan.routes.iter().map(count).sum::<usize>();
-    let planned = (has(|r| r.listen.len()), has(|r| r.via.hops.len()));
+    let planned = (has(|r| r.listen.len()), has(|r| r.via.stages.len()));
     if planned == (listeners, hops) {
         return Ok(());
     }
@@ -109,7 +109,7 @@ pub(super) async fn start(plan: &Plan) -> Result<Engine, Failure> {
     for line in key_ids(plan) {
         eprintln!("{line}");
     }
-    for listening in engine.listening() {
+    for listening in engine.listeners() {
         eprintln!("listening on {}", listening.addr);
     }
     Ok(engine)
@@ -120,11 +120,11 @@ pub(super) fn key_ids(plan: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
     for route in &plan.routes {
         for listen in &route.listen {
-            if let ListenKind::Shadowsocks(server) = &listen.kind {
+            if let ListenerKind::Shadowsocks(server) = &listen.kind {
                 lines.push(format!("{} on {}", server_key(server), listen.addr));
             }
         }
-        for hop in route.via.hops.iter().flat_map(Stage::hops) {
+        for hop in route.via.stages.iter().flat_map(Stage::hops) {
             if let Hop::Server(hop) = hop
                 && let HopKind::Shadowsocks { method, secret, .. } = &hop.kind
             {
@@ -173,7 +173,7 @@ pub(super) fn key_id(method: Method, secret: &str) -> String {
 /// Serves until a signal ends it: SIGTERM (open connections get a moment) or SIGINT (now).
 pub(super) async fn until_told(engine: impl Borrow<Engine>, mut signals: Signals) -> Done {
     let patience = signals.next().await;
-    engine.borrow().stop(patience).await;
+    engine.borrow().drain_and_stop(patience).await;
     Ok(())
 }
 
@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn a_plan_that_lost_a_hop_does_not_start() {
-        let listen = |url: &str| ArgItem::Listen(url.to_owned());
-        let forward = |url: &str| ArgItem::Forward(url.to_owned());
+        let listen = |url: &str| RouteOption::Listen(url.to_owned());
+        let forward = |url: &str| RouteOption::Forward(url.to_owned());
         let (a, b) = (listen("mixed://127.0.0.1:0"), listen("mixed://127.0.0.1:1"));
         let hop = forward("socks5://127.0.0.1:2");
         let clear = Plan::from_args(std::slice::from_ref(&a)).unwrap();

@@ -32,7 +32,7 @@ pub(super) fn server(typed: &args::Server) -> Done {
         picked = Some(picks);
         best
     })?;
-    let mut url = link::ss(kept.method, &kept.secret, &listen.host, listen.port);
+    let mut url = link::shadowsocks_link(kept.method, &kept.secret, &listen.host, listen.port);
     if let Some(nets) = &typed.allow_private {
         url.push_str(&format!("?allow_private={nets}"));
     }
@@ -43,10 +43,10 @@ pub(super) fn server(typed: &args::Server) -> Done {
         let start = async { Ok(adit_engine::Engine::start(&plan).await?) };
         let engine = signals.unless_ended(start).await?;
         let port = engine
-            .listening()
+            .listeners()
             .first()
             .map_or(listen.port, |l| l.addr.port());
-        let url = link::ss(kept.method, &kept.secret, &shown, port);
+        let url = link::shadowsocks_link(kept.method, &kept.secret, &shown, port);
         println!("adit {}", env!("CARGO_PKG_VERSION"));
         println!(
             "method   {}{}",
@@ -81,7 +81,7 @@ pub(super) fn server(typed: &args::Server) -> Done {
                  URL: adit server --host NAME"
             );
         }
-        for listening in engine.listening() {
+        for listening in engine.listeners() {
             eprintln!("listening on {}", listening.addr);
         }
         run::until_told(engine, signals).await
@@ -103,7 +103,7 @@ fn print_url(typed: &args::Server, listen: &Target, method: Option<Method>, dir:
             .hint("take the port that the server says it listens on"));
     }
     let host = shown_host(typed.host.as_deref(), listen)?;
-    let url = link::ss(kept.method, &kept.secret, &host, listen.port);
+    let url = link::shadowsocks_link(kept.method, &kept.secret, &host, listen.port);
     println!("{url}");
     if typed.show_url && !typed.no_qr {
         println!("\n{}", qr::draw(&url)?);

@@ -1,7 +1,7 @@
 //! The commands that read, write and explain, and run nothing.
 
 use adit_cli::{Code, Done, Failure};
-use adit_config::{link, nearest};
+use adit_config::{link, nearest_word};
 use adit_shadowsocks::{Key, Method};
 
 use super::run;
@@ -10,7 +10,7 @@ use crate::qr;
 
 pub(super) fn keygen(typed: &args::Keygen) -> Done {
     let method = method(&typed.method)?;
-    let (_, secret) = Key::generate(method, &mut adit_net::ambient::SystemChance);
+    let (_, secret) = Key::generate(method, &mut adit_net::system::SystemRng);
     if secret.is_empty() {
         return Err(Failure::new(Code::Usage, format!("{method} has no key")));
     }
@@ -22,7 +22,7 @@ pub(super) fn keygen(typed: &args::Keygen) -> Done {
 pub(super) fn method(name: &str) -> Result<Method, Failure> {
     name.parse().map_err(|_| {
         let failure = Failure::new(Code::Config, format!("unknown method `{name}`"));
-        match nearest(name, Method::ALL.into_iter().map(Method::name)) {
+        match nearest_word(name, Method::ALL.into_iter().map(Method::name)) {
             Some(near) => failure.hint(format!("did you mean `{near}`?")),
             None => {
                 let current = Method::ALL.into_iter().filter(|m| !m.is_legacy());
@@ -36,12 +36,12 @@ pub(super) fn method(name: &str) -> Result<Method, Failure> {
 }
 
 pub(super) fn url(typed: &args::Url) -> Done {
-    println!("{}", link::turned(&typed.url)?);
+    println!("{}", link::toggle_form(&typed.url)?);
     Ok(())
 }
 
 pub(super) fn qr(typed: &args::Url) -> Done {
-    let shared = link::share(&typed.url)?;
+    let shared = link::share_link(&typed.url)?;
     println!("{}", qr::draw(&shared)?);
     println!("{shared}");
     Ok(())
@@ -69,7 +69,7 @@ fn s(n: usize) -> &'static str {
 pub(super) fn explain(typed: &args::Plan) -> Done {
     let plan = run::plan(typed)?;
     run::warn(&plan);
-    print!("{}", adit_config::explain(&plan));
+    print!("{}", adit_config::explain_plan(&plan));
     for line in run::key_ids(&plan) {
         println!("{line}");
     }

@@ -7,7 +7,7 @@ use adit_cli::{Done, Failure};
 use adit_config::{Plan, link};
 use adit_engine::Engine;
 use adit_shadowsocks::{Key, Method};
-use adit_wire::{Host, Target, held, held_mut};
+use adit_wire::{Host, Target, subslice, subslice_mut};
 use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -38,19 +38,19 @@ pub(super) fn up(typed: &args::Up) -> Done {
             );
             run::until_told(client, signals).await?;
         }
-        server.stop(Duration::ZERO).await;
+        server.drain_and_stop(Duration::ZERO).await;
         Ok(())
     })
 }
 
 /// A server and a client, each with its address, through which a request was carried.
 async fn begin(method: Method) -> Result<[(Engine, SocketAddr); 2], Failure> {
-    let (key, secret) = Key::generate(method, &mut adit_net::ambient::SystemChance);
+    let (key, secret) = Key::generate(method, &mut adit_net::system::SystemRng);
     let loopback = Host::Ip(SocketAddr::from(([127, 0, 0, 1], 0)).ip());
-    let server = link::ss(method, &secret, &loopback, 0) + "?allow_private=all";
+    let server = link::shadowsocks_link(method, &secret, &loopback, 0) + "?allow_private=all";
     let server = Engine::start(&Plan::from_words(&[server])?).await?;
     let at = first_address(&server)?;
-    let url = link::ss(method, &secret, &loopback, at.port());
+    let url = link::shadowsocks_link(method, &secret, &loopback, at.port());
     let (client, proxy) = client(&url).await?;
     println!("server   {at}  {method}  key-id {}", key.id());
     println!("client   {proxy}  key-id {}", key.id());
@@ -89,7 +89,7 @@ async fn client(url: &str) -> Result<(Engine, SocketAddr), Failure> {
 
 fn first_address(engine: &Engine) -> Result<SocketAddr> {
     engine
-        .listening()
+        .listeners()
         .first()
         .map(|l| l.addr)
         .context("nothing listens")
@@ -105,8 +105,8 @@ async fn carry(proxy: SocketAddr) -> Result<Duration> {
         let (mut socket, _) = target.accept().await?;
         let mut head = [0; 1024];
         let mut have = 0;
-        while !held(&head, ..have).ends_with(b"\r\n\r\n") {
-            let n = socket.read(held_mut(&mut head, have..)).await?;
+        while !subslice(&head, ..have).ends_with(b"\r\n\r\n") {
+            let n = socket.read(subslice_mut(&mut head, have..)).await?;
             if n == 0 {
                 bail!("the request was cut short");
             }

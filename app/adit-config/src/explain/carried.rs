@@ -2,42 +2,44 @@
 
 use core::fmt::Write;
 
-use super::counted;
+use super::format_count;
+use crate::scheme::endpoint_types::{
+    CarrierSettings, FecSettings, KcpSettings, ListenerConfig, ListenerKind, PacketSeal,
+};
 use crate::scheme::mode_name;
-use crate::scheme::typed::{Carried, Fec, Kcp, Listen, ListenKind, PacketSeal};
-use crate::text::write_duration as time;
+use crate::text::format_duration as time;
 
 /// Describes the carrier of a listener, if it has one.
-pub(super) fn listener(listen: &Listen) -> Option<String> {
-    Some(match (listen.carried.as_ref()?, &listen.kind) {
-        (Carried::Kcp(kcp), ListenKind::Shadowsocks(server)) if server.udp => {
-            format!("{}; UDP in streams only", streams(kcp))
+pub(super) fn carrier_line(listen: &ListenerConfig) -> Option<String> {
+    Some(match (listen.carrier.as_ref()?, &listen.kind) {
+        (CarrierSettings::Kcp(kcp), ListenerKind::Shadowsocks(server)) if server.udp => {
+            format!("{}; UDP in streams only", describe_kcp(kcp))
         }
-        (Carried::Kcp(kcp), _) => streams(kcp),
-        (Carried::Fec(fec), _) => datagrams(fec),
+        (CarrierSettings::Kcp(kcp), _) => describe_kcp(kcp),
+        (CarrierSettings::Fec(fec), _) => describe_fec(fec),
     })
 }
 
 /// Describes the carrier of a hop.
-pub(super) fn hop(carried: &Carried) -> String {
+pub(super) fn hop_carrier_text(carried: &CarrierSettings) -> String {
     match carried {
-        Carried::Kcp(kcp) => {
+        CarrierSettings::Kcp(kcp) => {
             let mut text = format!(
                 "{}; {} kept open",
-                streams(kcp),
-                counted(kcp.sessions, "session")
+                describe_kcp(kcp),
+                format_count(kcp.sessions, "session")
             );
             if let Some(age) = kcp.expire {
                 let _ = write!(text, ", renewed after {}", time(age));
             }
             text
         }
-        Carried::Fec(fec) => datagrams(fec),
+        CarrierSettings::Fec(fec) => describe_fec(fec),
     }
 }
 
 /// Describes the settings of KCP.
-fn streams(kcp: &Kcp) -> String {
+fn describe_kcp(kcp: &KcpSettings) -> String {
     let fec = match kcp.fec {
         Some(shards) => format!("FEC {}+{}", shards.data, shards.parity),
         None => "no FEC".to_owned(),
@@ -52,13 +54,13 @@ fn streams(kcp: &Kcp) -> String {
         mode_name(&kcp.arq),
         kcp.mtu,
         kcp.mtu.saturating_sub(kcp.overhead()),
-        crypt(&kcp.seal),
+        describe_crypt(&kcp.seal),
         kcp.smux.version.number(),
     )
 }
 
 /// Describes the settings of datagrams with error correction.
-fn datagrams(fec: &Fec) -> String {
+fn describe_fec(fec: &FecSettings) -> String {
     format!(
         "datagrams of at most {} bytes, mtu {}, FEC {}+{} after {}, crypt {}; no retransmission",
         fec.mtu.saturating_sub(fec.overhead()),
@@ -66,17 +68,17 @@ fn datagrams(fec: &Fec) -> String {
         fec.shards.data,
         fec.shards.parity,
         time(fec.wait),
-        crypt(&fec.seal),
+        describe_crypt(&fec.seal),
     )
 }
 
 /// Describes the encryption of packets.
-fn crypt(seal: &PacketSeal) -> String {
+fn describe_crypt(seal: &PacketSeal) -> String {
     match seal {
         PacketSeal::Session(_) => "aead, clients may change their address".to_owned(),
         PacketSeal::Packets { kind, check, .. } => match check {
-            adit_crypto::packet::Check::HighwayHash => format!("{kind} of kcp9"),
-            adit_crypto::packet::Check::Crc32 => kind.to_string(),
+            adit_crypto::packet::PacketCheck::HighwayHash => format!("{kind} of kcp9"),
+            adit_crypto::packet::PacketCheck::Crc32 => kind.to_string(),
         },
     }
 }

@@ -1,29 +1,29 @@
 //! SSH in the drawing of a plan.
 
-use super::counted;
-use crate::scheme::typed::{HostTrust, SshHop, SshOffer, SshServer};
-use crate::text::{printable, write_duration as time};
+use super::format_count;
+use crate::scheme::endpoint_types::{HostTrust, SshAlgorithms, SshHop, SshServer};
+use crate::text::{format_duration as time, sanitize_for_terminal};
 
 /// Returns the lines below an SSH listener.
-pub(super) fn lines(server: &SshServer) -> Vec<String> {
+pub(super) fn server_lines(server: &SshServer) -> Vec<String> {
     let mut ways = Vec::new();
     if let Some(path) = &server.authorized_keys {
-        let path = printable(&path.display().to_string());
+        let path = sanitize_for_terminal(&path.display().to_string());
         let user = match &server.user {
-            Some(user) => format!(" as {}", printable(user)),
+            Some(user) => format!(" as {}", sanitize_for_terminal(user)),
             None => String::new(),
         };
         ways.push(format!("keys of {path}{user}"));
     }
     if !server.users.is_empty() {
-        let users = counted(server.users.len(), "user");
+        let users = format_count(server.users.len(), "user");
         ways.push(format!("{users} by password"));
     }
-    let host_key = printable(&server.host_key.display().to_string());
+    let host_key = sanitize_for_terminal(&server.host_key.display().to_string());
     vec![
         format!(
             "SSH{}; streams only; accepts {}",
-            offer(&server.offer),
+            describe_algorithms(&server.algorithms),
             ways.join(", ")
         ),
         format!(
@@ -34,11 +34,11 @@ pub(super) fn lines(server: &SshServer) -> Vec<String> {
 }
 
 /// Describes an SSH hop.
-pub(super) fn hop(hop: &SshHop) -> String {
+pub(super) fn describe_hop(hop: &SshHop) -> String {
     let mut means: Vec<String> = hop
         .keys
         .iter()
-        .map(|key| format!("key {}", printable(&key.file)))
+        .map(|key| format!("key {}", sanitize_for_terminal(&key.file)))
         .collect();
     if hop.agent.is_some() {
         means.push("agent".to_owned());
@@ -47,7 +47,7 @@ pub(super) fn hop(hop: &SshHop) -> String {
         means.push("password".to_owned());
     }
     let trust = match &hop.trust {
-        HostTrust::Pinned(pins) => counted(pins.len(), "pinned host key"),
+        HostTrust::Pinned(pins) => format_count(pins.len(), "pinned host key"),
         HostTrust::Known { files, accept_new } => {
             let first = files.first().map(|path| path.display().to_string());
             let new = if *accept_new {
@@ -55,20 +55,23 @@ pub(super) fn hop(hop: &SshHop) -> String {
             } else {
                 ""
             };
-            format!("hosts in {}{new}", printable(&first.unwrap_or_default()))
+            format!(
+                "hosts in {}{new}",
+                sanitize_for_terminal(&first.unwrap_or_default())
+            )
         }
     };
     format!(
         "as {} by {}{}; {trust}; {} kept open",
-        printable(&hop.user),
+        sanitize_for_terminal(&hop.user),
         means.join(", "),
-        offer(&hop.offer),
-        counted(hop.sessions, "connection"),
+        describe_algorithms(&hop.algorithms),
+        format_count(hop.sessions, "connection"),
     )
 }
 
 /// Describes the configured algorithms by the first of each list.
-fn offer(offer: &SshOffer) -> String {
+fn describe_algorithms(offer: &SshAlgorithms) -> String {
     let kex = offer.kex.first().map(|one| one.name());
     let cipher = offer.cipher.first().map(|one| one.name());
     let mac = offer.mac.first().map(|one| one.name());

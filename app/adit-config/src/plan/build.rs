@@ -2,15 +2,19 @@
 
 use std::path::Path;
 
-use crate::plan::unchecked::{UncheckedRoute, UncheckedStage, hop, is_route_name, listen};
-use crate::plan::{Plan, Stage, check, file};
+use crate::plan::unchecked_route::{
+    UncheckedRoute, UncheckedStage, is_route_name, parse_hop, parse_listener,
+};
+use crate::plan::{Plan, Stage, check, toml_file};
 use crate::schema::EndpointRole;
-use crate::scheme::secret_mask;
-use crate::text::{Diagnostics, Lookup, Machine, Origin, Problem, Sources, WarningKind, read_file};
+use crate::scheme::secret_redaction;
+use crate::text::{
+    Diagnostics, Origin, Problem, SecretLookup, Sources, SystemSources, WarningKind, read_file,
+};
 
 /// An option of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ArgItem {
+pub enum RouteOption {
     /// `-L URL`: starts a route, or adds a listener to the previous one if that has no hop yet.
     Listen(String),
     /// `-F URL`: adds a hop to the current route.
@@ -27,7 +31,7 @@ impl Plan {
     ///
     /// All problems of the endpoints and of their combination.
     pub fn from_words(words: &[String]) -> Result<Self, Vec<Problem>> {
-        Self::from_words_with(words, &Machine)
+        Self::from_words_with(words, &SystemSources)
     }
 
     /// Like [`Plan::from_words`], with other sources of files and variables.
@@ -44,7 +48,7 @@ impl Plan {
             };
             (role, word.as_str())
         });
-        from_items(items, sources)
+        plan_from_items(items, sources)
     }
 
     /// Builds a plan from `-L` and `-F` options, in their order.
@@ -52,8 +56,8 @@ impl Plan {
     /// # Errors
     ///
     /// As for [`Plan::from_words`], and a hop before the first listener.
-    pub fn from_args(items: &[ArgItem]) -> Result<Self, Vec<Problem>> {
-        Self::from_args_with(items, &Machine)
+    pub fn from_args(items: &[RouteOption]) -> Result<Self, Vec<Problem>> {
+        Self::from_args_with(items, &SystemSources)
     }
 
     /// Like [`Plan::from_args`], with other sources of files and variables.
@@ -61,12 +65,15 @@ impl Plan {
     /// # Errors
     ///
     /// As for [`Plan::from_args`].
-    pub fn from_args_with(items: &[ArgItem], sources: &dyn Sources) -> Result<Self, Vec<Problem>> {
+    pub fn from_args_with(
+        items: &[RouteOption],
+        sources: &dyn Sources,
+    ) -> Result<Self, Vec<Problem>> {
         let items = items.iter().map(|item| match item {
-            ArgItem::Listen(text) => (EndpointRole::Listener, text.as_str()),
-            ArgItem::Forward(text) => (EndpointRole::Hop, text.as_str()),
+            RouteOption::Listen(text) => (EndpointRole::Listener, text.as_str()),
+            RouteOption::Forward(text) => (EndpointRole::Hop, text.as_str()),
         });
-        from_items(items, sources)
+        plan_from_items(items, sources)
     }
 
     /// Builds a plan from the text of a configuration file. `file_name` is shown in messages, and
@@ -76,7 +83,7 @@ impl Plan {
     ///
     /// Syntax errors of TOML, or all problems of the routes.
     pub fn from_toml(text: &str, file_name: &str) -> Result<Self, Vec<Problem>> {
-        Self::from_toml_with(text, file_name, &Machine)
+        Self::from_toml_with(text, file_name, &SystemSources)
     }
 
     /// Like [`Plan::from_toml`], with other sources of files and variables.
@@ -90,8 +97,8 @@ impl Plan {
         sources: &dyn Sources,
     ) -> Result<Self, Vec<Problem>> {
         let mut diagnostics = Diagnostics::default();
-        let routes = toml_routes(&mut diagnostics, text, file_name, sources);
-        check::finish(diagnostics, routes)
+        let routes = parse_toml_routes(&mut diagnostics, text, file_name, sources);
+        check::check_plan(diagnostics, routes)
     }
 
     /// Builds a plan from a configuration file, with a warning if other users can read secrets in it.
@@ -101,7 +108,7 @@ impl Plan {
     /// The file cannot be read, and as for [`Plan::from_toml`].
     pub fn from_file(path: &Path) -> Result<Self, Vec<Problem>> {
         let name = path.display().to_string();
-        let file = match read_file(path, file::MAX_FILE_LEN) {
+        let file = match read_file(path, toml_file::MAX_FILE_LEN) {
             Ok(file) => file,
             Err(why) => {
                 let title = format!("cannot read `{name}`: {why}");
@@ -110,18 +117,18 @@ impl Plan {
             }
         };
         let mut diagnostics = Diagnostics::default();
-        let routes = toml_routes(&mut diagnostics, &file.text, &name, &Machine);
+        let routes = parse_toml_routes(&mut diagnostics, &file.text, &name, &SystemSources);
         if file.readable_by_others && diagnostics.literal_secret {
             let title = format!("every user of this machine can read the secrets in `{name}`");
             let about = Problem::without_place(title, format!("chmod 600 {name}"));
-            diagnostics.warning(WarningKind::ReadableSecret, about);
+            diagnostics.add_warning(WarningKind::ReadableSecret, about);
         }
-        check::finish(diagnostics, routes)
+        check::check_plan(diagnostics, routes)
     }
 }
 
 /// Parses the routes of a file.
-fn toml_routes(
+fn parse_toml_routes(
     diagnostics: &mut Diagnostics,
     text: &str,
     file_name: &str,
@@ -130,23 +137,23 @@ fn toml_routes(
     let base = Path::new(file_name)
         .parent()
         .unwrap_or_else(|| Path::new(""));
-    file::routes(diagnostics, Lookup { sources, base }, text, file_name)
+    toml_file::parse_routes(diagnostics, SecretLookup { sources, base }, text, file_name)
 }
 
 /// Builds a plan from endpoints with their roles.
-fn from_items<'a>(
+fn plan_from_items<'a>(
     items: impl Iterator<Item = (EndpointRole, &'a str)>,
     sources: &dyn Sources,
 ) -> Result<Plan, Vec<Problem>> {
     let mut diagnostics = Diagnostics::default();
     let base = Path::new("");
-    let lookup = Lookup { sources, base };
+    let lookup = SecretLookup { sources, base };
     let mut routes: Vec<UncheckedRoute> = Vec::new();
     let mut begun = false;
     let mut chained = true;
     for (i, (role, text)) in items.enumerate() {
         let origin = Origin::Argument(i + 1);
-        let excerpt = secret_mask::document(&origin, text).whole();
+        let excerpt = secret_redaction::redacting_document(&origin, text).as_url();
         match role {
             EndpointRole::Listener => {
                 if chained {
@@ -154,7 +161,7 @@ fn from_items<'a>(
                     chained = false;
                 }
                 begun = true;
-                let found = listen(&mut diagnostics, lookup, excerpt, text, None);
+                let found = parse_listener(&mut diagnostics, lookup, excerpt, text, None);
                 if let (Some(route), Some((draft, name))) = (routes.last_mut(), found) {
                     if route.listen.is_empty()
                         && let Some(name) = name.filter(|name| is_route_name(name))
@@ -166,13 +173,13 @@ fn from_items<'a>(
             }
             EndpointRole::Hop => {
                 chained = true;
-                let found = hop(&mut diagnostics, lookup, excerpt, text);
+                let found = parse_hop(&mut diagnostics, lookup, excerpt, text);
                 match (routes.last_mut(), found) {
                     (Some(route), Some((hop, place))) => route.via.push(UncheckedStage {
-                        stage: Stage::One(hop),
+                        stage: Stage::Single(hop),
                         place,
                     }),
-                    (None, Some((_, place))) => diagnostics.problem(Problem {
+                    (None, Some((_, place))) => diagnostics.add_problem(Problem {
                         title: "a hop before the first listener".to_owned(),
                         place: Some(place),
                         label: String::new(),
@@ -185,14 +192,14 @@ fn from_items<'a>(
     }
     if !begun && diagnostics.problems.is_empty() {
         let help = "start with `mixed://127.0.0.1:1080`";
-        diagnostics.problem(Problem::without_place("no endpoint to listen on", help));
+        diagnostics.add_problem(Problem::without_place("no endpoint to listen on", help));
     }
-    unique_names(&mut routes);
-    check::finish(diagnostics, routes)
+    make_names_unique(&mut routes);
+    check::check_plan(diagnostics, routes)
 }
 
 /// Makes the names of routes unique. Names from `#name` can repeat; later ones become `routeN`.
-fn unique_names(routes: &mut [UncheckedRoute]) {
+fn make_names_unique(routes: &mut [UncheckedRoute]) {
     for i in 1..routes.len() {
         let (before, rest) = routes.split_at_mut(i);
         if let Some(route) = rest.first_mut()

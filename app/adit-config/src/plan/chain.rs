@@ -2,21 +2,21 @@
 
 use core::fmt;
 
-use crate::scheme::typed::Hop;
+use crate::scheme::endpoint_types::Hop;
 
 /// Hops in the order in which they are passed. An empty chain connects to the target directly.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Chain {
     /// The stages, the nearest first. [`Hop::Direct`] occurs only in a group that is the first stage,
     /// [`Hop::Reject`] only as the single stage of its chain.
-    pub hops: Vec<Stage>,
+    pub stages: Vec<Stage>,
 }
 
 /// A step of a chain.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stage {
     /// A single hop.
-    One(Hop),
+    Single(Hop),
     /// Failover: the first hop that works, in this order; at least two.
     Group(Vec<Hop>),
 }
@@ -25,7 +25,7 @@ impl Chain {
     /// True if UDP can pass: every stage has a hop that carries it.
     #[must_use]
     pub fn carries_udp(&self) -> bool {
-        self.hops.iter().all(Stage::carries_udp)
+        self.stages.iter().all(Stage::carries_udp)
     }
 }
 
@@ -34,7 +34,7 @@ impl Stage {
     #[must_use]
     pub fn hops(&self) -> &[Hop] {
         match self {
-            Self::One(hop) => core::slice::from_ref(hop),
+            Self::Single(hop) => core::slice::from_ref(hop),
             Self::Group(hops) => hops,
         }
     }

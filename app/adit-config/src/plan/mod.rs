@@ -3,18 +3,18 @@
 mod build;
 mod chain;
 mod check;
-mod circle;
-mod ends;
-mod file;
+mod loops;
+mod remote_targets;
 mod rule;
-mod unchecked;
+mod toml_file;
+mod unchecked_route;
 
-pub use build::ArgItem;
+pub use build::RouteOption;
 pub use chain::{Chain, Stage};
-pub use file::MAX_FILE_LEN;
-pub use rule::{Match, NamePattern};
+pub use rule::{Condition, NamePattern};
+pub use toml_file::MAX_FILE_LEN;
 
-use crate::scheme::typed::Listen;
+use crate::scheme::endpoint_types::ListenerConfig;
 use crate::text::Warning;
 
 /// All routes of a process.
@@ -32,7 +32,7 @@ pub struct Route {
     /// The name: letters, digits, `-`, `_` and `.`; unique in the plan.
     pub name: String,
     /// The listeners; at least one.
-    pub listen: Vec<Listen>,
+    pub listen: Vec<ListenerConfig>,
     /// The chain for requests that no rule matches.
     pub via: Chain,
     /// Exceptions. The first rule that matches is used.
@@ -43,7 +43,7 @@ pub struct Route {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
     /// The conditions, at least one. The rule matches if any of them does.
-    pub matches: Vec<Match>,
+    pub matches: Vec<Condition>,
     /// True if names are resolved, and match networks by any of their addresses.
     pub resolve: bool,
     /// The chain of these requests.

@@ -6,15 +6,15 @@ use adit_wire::{Host, Target};
 use ipnet::IpNet;
 use regex_lite::{Regex, RegexBuilder};
 
-use crate::text::{read_net, write_net};
+use crate::text::{format_network, parse_network};
 
 /// The prefix of a regular expression.
-const PATTERN: &str = "regex:";
+const REGEX_PREFIX: &str = "regex:";
 
 /// A condition on a target. Names are compared without regard to ASCII case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Match {
+pub enum Condition {
     /// `*`: every target.
     Any,
     /// `10.0.0.0/8`: addresses of a network. Names match by their addresses if the rule has
@@ -45,7 +45,7 @@ impl NamePattern {
     /// # Errors
     ///
     /// A text that says why the expression is wrong or too large.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let built = RegexBuilder::new(text)
             .case_insensitive(true)
             .size_limit(PATTERN_SIZE)
@@ -62,7 +62,7 @@ impl PartialEq for NamePattern {
 
 impl Eq for NamePattern {}
 
-impl Match {
+impl Condition {
     /// True if the target meets the condition.
     #[must_use]
     pub fn matches(&self, target: &Target) -> bool {
@@ -98,7 +98,7 @@ impl Match {
     /// # Errors
     ///
     /// A text that says what was expected.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let expected = || {
             "expected a network, a name, `*.suffix`, `regex:…`, `:port`, `:from-to` or `*`"
                 .to_owned()
@@ -106,10 +106,10 @@ impl Match {
         if text == "*" {
             return Ok(Self::Any);
         }
-        if let Some(pattern) = text.strip_prefix(PATTERN) {
-            return NamePattern::read(pattern).map(Self::NamePattern);
+        if let Some(pattern) = text.strip_prefix(REGEX_PREFIX) {
+            return NamePattern::parse(pattern).map(Self::NamePattern);
         }
-        if let Some(net) = read_net(text) {
+        if let Some(net) = parse_network(text) {
             return Ok(Self::Cidr(net));
         }
         if let Some(ports) = text.strip_prefix(':') {
@@ -141,14 +141,14 @@ impl Match {
     }
 }
 
-impl core::fmt::Display for Match {
+impl core::fmt::Display for Condition {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Any => f.write_str("*"),
-            Self::Cidr(net) => f.write_str(&write_net(net)),
+            Self::Cidr(net) => f.write_str(&format_network(net)),
             Self::NameSuffix(suffix) => write!(f, "*.{suffix}"),
             Self::NameExact(name) => f.write_str(name),
-            Self::NamePattern(pattern) => write!(f, "{PATTERN}{}", pattern.0),
+            Self::NamePattern(pattern) => write!(f, "{REGEX_PREFIX}{}", pattern.0),
             Self::Port(ports) if ports.start() == ports.end() => write!(f, ":{}", ports.start()),
             Self::Port(ports) => write!(f, ":{}-{}", ports.start(), ports.end()),
         }
@@ -186,13 +186,13 @@ mod tests {
             (":6000-6063", "[::1]:6063", true),
             (":6000-6063", "[::1]:6064", false),
         ] {
-            let read = Match::read(rule).unwrap();
+            let read = Condition::parse(rule).unwrap();
             assert_eq!(
                 read.matches(&target.parse().unwrap()),
                 matches,
                 "{rule} {target}"
             );
-            assert_eq!(Match::read(&read.to_string()), Ok(read));
+            assert_eq!(Condition::parse(&read.to_string()), Ok(read));
         }
     }
 
@@ -210,7 +210,7 @@ mod tests {
             ":+1",
             "http://a",
         ] {
-            assert!(Match::read(text).is_err(), "{text}");
+            assert!(Condition::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The parts of a table of keys: keys, the types of their values, rows. This module names no scheme.
 
-mod choice;
-mod param;
-mod value;
+mod choices;
+mod params;
+mod values;
 
-pub use choice::{PluginMode, Prefer, Private, RejectPolicy, Restart, UdpWay};
-pub use param::{EndpointRole, EndpointRoles, Param, Setting};
-pub(crate) use param::{Key, both, hop, joined, listener};
-pub(crate) use value::{
-    Count, FilePath, Seconds, SecretValue, Tristate, Typed, Wait, Whole, words,
+pub use choices::{
+    AddressPreference, PluginMode, PrivateAccess, RejectPolicy, RestartPolicy, UdpTransport,
+};
+pub use params::{EndpointRole, EndpointRoles, Param, Setting};
+pub(crate) use params::{ParamKey, concat_params, hop_param, listener_param, shared_param};
+pub(crate) use values::{
+    FilePath, PositiveNumber, Seconds, SecretValue, ShortWait, Tristate, Typed, WholeNumber, words,
 };

@@ -2,10 +2,10 @@
 
 use core::fmt;
 
-use crate::grammar::{Endpoint, Syntax};
+use crate::grammar::{Endpoint, UrlSyntax};
 use crate::schema::{EndpointRole, EndpointRoles, Param};
 use crate::scheme::builder::EndpointBuilder;
-use crate::scheme::typed::{Hop, Listen, ServerHop};
+use crate::scheme::endpoint_types::{Hop, ListenerConfig, ServerHop};
 
 /// A scheme: the part of a URL before `://`.
 #[derive(Debug)]
@@ -21,39 +21,39 @@ pub struct Scheme {
     /// The keys, in the order of the reference.
     pub params: &'static [Param],
     /// Lists after the description, each with its title.
-    pub(crate) lists: fn() -> Vec<(&'static str, String)>,
+    pub(crate) extra_lists: fn() -> Vec<(&'static str, String)>,
     /// The carriers that can follow it after a `+`, in the order of the reference.
     pub carriers: &'static [&'static Carrier],
     /// True if with a carrier it can also be a hop, whose remote end has the target.
-    pub(crate) has_far_end: bool,
+    pub(crate) has_remote_target: bool,
     /// True if other programs write links with it, and the same URL works at both ends.
     pub(crate) is_shared: bool,
     /// True if a file can have the keys of its listener in a table beside the URL.
     pub(crate) has_key_table: bool,
     /// The syntax of its URLs.
-    pub(crate) syntax: Syntax,
+    pub(crate) syntax: UrlSyntax,
     /// Brings the part before the host into its canonical spelling.
     pub(crate) normalize: fn(&mut Endpoint),
     /// Builds a listener, or returns `None` with the reasons in the builder.
-    pub(crate) listen: fn(&mut EndpointBuilder<'_, '_>) -> Option<Listen>,
+    pub(crate) listen: fn(&mut EndpointBuilder<'_, '_>) -> Option<ListenerConfig>,
     /// Builds a hop, or returns `None` with the reasons in the builder.
     pub(crate) hop: fn(&mut EndpointBuilder<'_, '_>) -> Option<Hop>,
 }
 
 impl Scheme {
     /// The base of all definitions, with empty defaults.
-    pub(crate) const BLANK: Self = Self {
+    pub(crate) const BASE: Self = Self {
         name: "",
         form: "",
         doc: "",
         roles: EndpointRoles::Both,
         params: &[],
-        lists: Vec::new,
+        extra_lists: Vec::new,
         carriers: &[],
-        has_far_end: false,
+        has_remote_target: false,
         is_shared: false,
         has_key_table: false,
-        syntax: Syntax::PLAIN,
+        syntax: UrlSyntax::PLAIN,
         normalize: |_| {},
         listen: |_| None,
         hop: |_| None,
@@ -70,7 +70,7 @@ pub struct Carrier {
     /// The keys that it adds to those of a scheme.
     pub params: &'static [Param],
     /// Adds the carrier to the listener of a dialect.
-    pub(crate) listen: fn(&mut EndpointBuilder<'_, '_>, Listen) -> Option<Listen>,
+    pub(crate) listen: fn(&mut EndpointBuilder<'_, '_>, ListenerConfig) -> Option<ListenerConfig>,
     /// Adds the carrier to the hop of a dialect.
     pub(crate) hop: fn(&mut EndpointBuilder<'_, '_>, ServerHop) -> Option<Hop>,
 }
@@ -95,14 +95,14 @@ impl fmt::Display for Scheme {
 
 /// A scheme with its carrier.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Written {
+pub(crate) struct SchemeWithCarrier {
     /// The scheme of the dialect.
     pub(crate) scheme: &'static Scheme,
     /// The carrier, if there is one.
     pub(crate) carrier: Option<&'static Carrier>,
 }
 
-impl Written {
+impl SchemeWithCarrier {
     /// Returns the keys, in the order of the reference.
     pub(crate) fn params(self) -> impl Iterator<Item = &'static Param> + Clone {
         let carrier = self.carrier.map_or(&[][..], |carrier| carrier.params);
@@ -112,17 +112,17 @@ impl Written {
     /// Returns the possible roles.
     pub(crate) const fn roles(self) -> EndpointRoles {
         match self.carrier {
-            Some(_) if self.scheme.has_far_end => EndpointRoles::Both,
+            Some(_) if self.scheme.has_remote_target => EndpointRoles::Both,
             _ => self.scheme.roles,
         }
     }
 
     /// Returns the form of its URLs in this role.
-    pub(crate) fn form(self, role: EndpointRole) -> String {
+    pub(crate) fn url_form(self, role: EndpointRole) -> String {
         let (name, form) = (self.scheme.name, self.scheme.form);
         let rest = match (self.carrier, role) {
-            (Some(_), EndpointRole::Hop) if self.scheme.has_far_end => "://HOST:PORT",
-            (Some(_), EndpointRole::Listener) if self.scheme.has_far_end => {
+            (Some(_), EndpointRole::Hop) if self.scheme.has_remote_target => "://HOST:PORT",
+            (Some(_), EndpointRole::Listener) if self.scheme.has_remote_target => {
                 "://[HOST]:PORT/TARGET:PORT"
             }
             _ => form.strip_prefix(name).unwrap_or(form),
@@ -131,7 +131,7 @@ impl Written {
     }
 }
 
-impl fmt::Display for Written {
+impl fmt::Display for SchemeWithCarrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.scheme.name)?;
         match self.carrier {

@@ -2,12 +2,15 @@
 
 use adit_wire::Target;
 
-use crate::schema::{EndpointRoles, listener};
+use crate::schema::{EndpointRoles, listener_param};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
-use crate::scheme::typed::{Access, Forward, Hop, HopKind, Listen, ListenKind, Private, ServerHop};
-use crate::scheme::{fec, kcp, keys};
-use crate::text::{Flaw, Span};
+use crate::scheme::endpoint_types::{
+    AccessRules, ForwardListener, Hop, HopKind, ListenerConfig, ListenerKind, PrivateAccess,
+    ServerHop,
+};
+use crate::scheme::{fec_carrier, kcp, shared_keys};
+use crate::text::{ConfigError, Span};
 
 pub(crate) static SCHEME: Scheme = Scheme {
     name: "tcp+udp",
@@ -15,16 +18,16 @@ pub(crate) static SCHEME: Scheme = Scheme {
     doc: "Forwards a TCP and a UDP port to one target. The target may be private: you chose it.",
     roles: EndpointRoles::Listener,
     params: &[
-        listener(&keys::PREFER),
-        listener(&keys::DIAL),
-        listener(&keys::FIRST_WAIT),
-        listener(&keys::IDLE),
-        listener(&keys::HALF_CLOSE_IDLE),
-        listener(&keys::UDP_IDLE),
-        listener(&keys::MAX_CONNECTIONS),
+        listener_param(&shared_keys::PREFER),
+        listener_param(&shared_keys::DIAL),
+        listener_param(&shared_keys::FIRST_WAIT),
+        listener_param(&shared_keys::IDLE),
+        listener_param(&shared_keys::HALF_CLOSE_IDLE),
+        listener_param(&shared_keys::UDP_IDLE),
+        listener_param(&shared_keys::MAX_CONNECTIONS),
     ],
-    listen: |builder| port(builder, true, true),
-    ..Scheme::BLANK
+    listen: |builder| build_port(builder, true, true),
+    ..Scheme::BASE
 };
 
 pub(crate) static SCHEME_TCP: Scheme = Scheme {
@@ -34,18 +37,18 @@ pub(crate) static SCHEME_TCP: Scheme = Scheme {
           before a hop whose remote end has the target (`kcptun`, `tcp+kcp`).",
     roles: EndpointRoles::Listener,
     params: &[
-        listener(&keys::PREFER),
-        listener(&keys::DIAL),
-        listener(&keys::FIRST_WAIT),
-        listener(&keys::IDLE),
-        listener(&keys::HALF_CLOSE_IDLE),
-        listener(&keys::MAX_CONNECTIONS),
+        listener_param(&shared_keys::PREFER),
+        listener_param(&shared_keys::DIAL),
+        listener_param(&shared_keys::FIRST_WAIT),
+        listener_param(&shared_keys::IDLE),
+        listener_param(&shared_keys::HALF_CLOSE_IDLE),
+        listener_param(&shared_keys::MAX_CONNECTIONS),
     ],
     carriers: &[&kcp::CARRIER],
-    has_far_end: true,
-    listen: |builder| port(builder, true, false),
-    hop,
-    ..Scheme::BLANK
+    has_remote_target: true,
+    listen: |builder| build_port(builder, true, false),
+    hop: build_hop,
+    ..Scheme::BASE
 };
 
 pub(crate) static SCHEME_UDP: Scheme = Scheme {
@@ -55,90 +58,94 @@ pub(crate) static SCHEME_UDP: Scheme = Scheme {
           before `udp+fec`, whose remote end has the target.",
     roles: EndpointRoles::Listener,
     params: &[
-        listener(&keys::PREFER),
-        listener(&keys::DIAL),
-        listener(&keys::UDP_IDLE),
+        listener_param(&shared_keys::PREFER),
+        listener_param(&shared_keys::DIAL),
+        listener_param(&shared_keys::UDP_IDLE),
     ],
-    carriers: &[&fec::CARRIER],
-    has_far_end: true,
-    listen: |builder| port(builder, false, true),
-    hop,
-    ..Scheme::BLANK
+    carriers: &[&fec_carrier::CARRIER],
+    has_remote_target: true,
+    listen: |builder| build_port(builder, false, true),
+    hop: build_hop,
+    ..Scheme::BASE
 };
 
 /// Builds a forwarding port. Its URL cannot have a user.
-fn port(builder: &mut EndpointBuilder<'_, '_>, tcp: bool, udp: bool) -> Option<Listen> {
-    builder.no_user();
+fn build_port(
+    builder: &mut EndpointBuilder<'_, '_>,
+    tcp: bool,
+    udp: bool,
+) -> Option<ListenerConfig> {
+    builder.check_no_user();
     let is_end = builder.carrier().is_some();
-    listen(builder, tcp, udp, is_end)
+    build_listener(builder, tcp, udp, is_end)
 }
 
 /// Builds a forwarding listener. Its target may be left to the remote end of its chain, unless it is
 /// that end (`is_end`).
-pub(crate) fn listen(
+pub(crate) fn build_listener(
     builder: &mut EndpointBuilder<'_, '_>,
     tcp: bool,
     udp: bool,
     is_end: bool,
-) -> Option<Listen> {
-    let target = target(builder, is_end);
+) -> Option<ListenerConfig> {
+    let target = parse_target(builder, is_end);
     let addr = builder.listen_addr();
-    let first_wait = builder.first_wait();
-    let limits = builder.limits();
-    Some(Listen {
+    let first_wait = builder.read_first_wait();
+    let limits = builder.read_limits();
+    Some(ListenerConfig {
         addr: addr?,
-        kind: ListenKind::Forward(Forward {
+        kind: ListenerKind::Forward(ForwardListener {
             tcp,
             udp,
             target: target?,
             first_wait,
         }),
         limits,
-        access: Access {
-            private: Private::All,
+        access: AccessRules {
+            private: PrivateAccess::All,
         },
-        prefer: builder.get(&keys::PREFER),
-        carried: None,
+        prefer: builder.get(&shared_keys::PREFER),
+        carrier: None,
         proxy_protocol: false,
     })
 }
 
 /// Builds a hop with a carrier, whose remote end has the target.
-fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
-    builder.no_user();
+fn build_hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
+    builder.check_no_user();
     if let Some(target) = &builder.endpoint().target {
-        let flaw = Flaw::new(
+        let flaw = ConfigError::new(
             target.span,
             "a hop has no target: its remote end determines it",
         );
-        builder.problem(flaw.help("remove the target"));
+        builder.report_error(flaw.with_help("remove the target"));
     }
     Some(Hop::Server(ServerHop {
         server: builder.server()?,
-        kind: HopKind::Far,
-        dial: keys::DIAL.default,
-        carried: None,
+        kind: HopKind::RemoteTarget,
+        dial: shared_keys::DIAL.default,
+        carrier: None,
     }))
 }
 
 /// Returns the target: `None` if it is wrong, `Some(None)` if it is omitted. The remote end of the chain
 /// must then have it, which is checked when the chain is known. It cannot be omitted if this is that end.
 #[expect(clippy::option_option, reason = "wrong, or omitted")]
-fn target(builder: &mut EndpointBuilder<'_, '_>, is_end: bool) -> Option<Option<Target>> {
+fn parse_target(builder: &mut EndpointBuilder<'_, '_>, is_end: bool) -> Option<Option<Target>> {
     let flaw = match &builder.endpoint().target {
         None if !is_end => return Some(None),
-        None => no_target(builder.endpoint().address, &builder.form()),
+        None => missing_target_error(builder.endpoint().address, &builder.url_form()),
         Some(text) => match text.value.parse::<Target>() {
             Ok(target) if target.port != 0 => return Some(Some(target)),
-            Ok(_) => Flaw::new(text.span, "the port of a target cannot be 0"),
-            Err(why) => Flaw::new(text.span, "not a target").label(why.to_string()),
+            Ok(_) => ConfigError::new(text.span, "the port of a target cannot be 0"),
+            Err(why) => ConfigError::new(text.span, "not a target").with_label(why.to_string()),
         },
     };
-    builder.problem(flaw);
+    builder.report_error(flaw);
     None
 }
 
 /// Returns the error of a missing target.
-fn no_target(span: Span, form: &str) -> Flaw {
-    Flaw::new(span, "the target is missing").help(format!("write `{form}`"))
+fn missing_target_error(span: Span, form: &str) -> ConfigError {
+    ConfigError::new(span, "the target is missing").with_help(format!("write `{form}`"))
 }

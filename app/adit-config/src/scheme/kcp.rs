@@ -4,10 +4,10 @@ mod keys;
 mod seal;
 pub(crate) mod text;
 
-use adit_kcp_proto::{Config, ConfigError, Congestion};
+use adit_kcp_proto::{Config, ConfigError as KcpError, Congestion};
 use adit_shadowsocks::Edition;
 use adit_smux_proto::{ConfigError as SmuxError, Role as SmuxRole, Version};
-use adit_wire::{Time, narrow, usize_from};
+use adit_wire::{Time, narrow_int, usize_from};
 
 use self::keys::{
     ACKNODELAY, CC, COMP, CONN, DATA, EXPIRE, FRAMESIZE, INTERVAL, KEEPALIVE, LINGER, MAX_CONN,
@@ -15,21 +15,21 @@ use self::keys::{
     SNDWND, STREAMBUF,
 };
 pub(crate) use self::keys::{CRYPT, KCP9, KEY, PARAMS};
-use self::seal::well_known;
-pub(crate) use self::seal::{clear, is_keyed, seal};
+use self::seal::warn_default_key;
+pub(crate) use self::seal::{is_keyed, read_seal, warn_unprotected};
 use self::text::{Crypt, Mode};
-use crate::schema::{Count, EndpointRole, Typed};
+use crate::schema::{EndpointRole, PositiveNumber, Typed};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Carrier;
-use crate::scheme::keys as common;
-use crate::scheme::typed::{
-    Carried, Hop, HopKind, Kcp, Learns, Listen, ListenKind, PacketSeal, ServerHop, Shards, SsRole,
-    UdpWay,
+use crate::scheme::endpoint_types::{
+    AdoptedFromPeer, CarrierSettings, Hop, HopKind, KcpSettings, ListenerConfig, ListenerKind,
+    PacketSeal, ServerHop, ShardCounts, SsRole, UdpTransport,
 };
-use crate::text::{Flaw, Secret, WarningKind};
+use crate::scheme::shared_keys as common;
+use crate::text::{ConfigError, Secret, WarningKind};
 
 /// The defaults that differ between `+kcp` and `kcptun`.
-pub(crate) struct Defaults {
+pub(crate) struct KcpDefaults {
     /// True for `kcptun`.
     pub(crate) kcptun: bool,
     /// Encryption of datagrams.
@@ -47,7 +47,7 @@ pub(crate) struct Defaults {
 }
 
 /// The defaults of `+kcp`.
-const DEFAULTS: Defaults = Defaults {
+const DEFAULTS: KcpDefaults = KcpDefaults {
     kcptun: false,
     crypt: Crypt::Aead,
     password: None,
@@ -66,59 +66,62 @@ pub(crate) static CARRIER: Carrier = Carrier {
           UDP of the dialect does not go through KCP as datagrams: with `ss` it is sent in a stream \
           (UDP-over-TCP), other dialects carry no UDP.",
     params: &PARAMS,
-    listen,
-    hop,
+    listen: add_to_listener,
+    hop: add_to_hop,
 };
 
 /// Adds KCP to a listener.
-fn listen(builder: &mut EndpointBuilder<'_, '_>, mut listen: Listen) -> Option<Listen> {
-    no_plugin(builder, listen.kind.plugin().is_some());
+fn add_to_listener(
+    builder: &mut EndpointBuilder<'_, '_>,
+    mut listen: ListenerConfig,
+) -> Option<ListenerConfig> {
+    check_no_plugin(builder, listen.kind.plugin().is_some());
     match &mut listen.kind {
-        ListenKind::Proxy(proxy) => {
-            no_udp(builder);
+        ListenerKind::Proxy(proxy) => {
+            check_no_udp(builder);
             proxy.udp = false;
         }
-        ListenKind::ShadowsocksR(server) => {
-            no_udp(builder);
+        ListenerKind::ShadowsocksR(server) => {
+            check_no_udp(builder);
             server.udp = false;
             if !server.tcp {
-                builder.problem(no_streams(builder));
+                builder.report_error(no_streams_error(builder));
             }
         }
-        ListenKind::Shadowsocks(server) => {
+        ListenerKind::Shadowsocks(server) => {
             if !server.tcp {
-                builder.problem(no_streams(builder));
+                builder.report_error(no_streams_error(builder));
             }
         }
-        ListenKind::Forward(_) | ListenKind::Transparent(_) | ListenKind::Ssh(_) => {}
+        ListenerKind::Forward(_) | ListenerKind::Transparent(_) | ListenerKind::Ssh(_) => {}
     }
     let own = match &listen.kind {
-        ListenKind::Shadowsocks(server) => match &server.role {
+        ListenerKind::Shadowsocks(server) => match &server.role {
             SsRole::Single(secret) => Some(secret),
             SsRole::Users { identity, .. } => identity.as_ref(),
             SsRole::Relay { identity, .. } => Some(identity),
         },
-        ListenKind::ShadowsocksR(server) => Some(&server.password),
+        ListenerKind::ShadowsocksR(server) => Some(&server.password),
         _ => None,
     };
     let own = own.cloned();
-    let kcp = read(builder, &DEFAULTS, own, listen.addr.port)?;
-    listen.carried = Some(Carried::Kcp(Box::new(kcp)));
+    let kcp = read_settings(builder, &DEFAULTS, own, listen.addr.port)?;
+    listen.carrier = Some(CarrierSettings::Kcp(Box::new(kcp)));
     Some(listen)
 }
 
 /// Adds KCP to a hop.
-fn hop(builder: &mut EndpointBuilder<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
-    no_plugin(builder, hop.kind.plugin().is_some());
+fn add_to_hop(builder: &mut EndpointBuilder<'_, '_>, mut hop: ServerHop) -> Option<Hop> {
+    check_no_plugin(builder, hop.kind.plugin().is_some());
     let mut own = None;
     match &mut hop.kind {
         HopKind::Socks5 { udp, .. } => {
-            no_udp(builder);
+            check_no_udp(builder);
             *udp = false;
         }
         HopKind::ShadowsocksR(ssr) => {
-            no_udp(builder);
-            ssr.udp = UdpWay::Off;
+            check_no_udp(builder);
+            ssr.udp = UdpTransport::Off;
             own = Some(ssr.password.expose());
         }
         HopKind::Shadowsocks {
@@ -128,8 +131,8 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>, mut hop: ServerHop) -> Option<Hop>
             ..
         } => {
             // KCP occupies the UDP port of the server.
-            if *udp == UdpWay::Native {
-                *udp = UdpWay::OverTcp;
+            if *udp == UdpTransport::Native {
+                *udp = UdpTransport::OverTcp;
             }
             own = match method.edition() {
                 // The server knows the first of the keys (SIP023).
@@ -137,40 +140,43 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>, mut hop: ServerHop) -> Option<Hop>
                 _ => Some(secret.expose()),
             };
         }
-        HopKind::Socks4a { .. } | HopKind::Http { .. } | HopKind::Ssh(_) | HopKind::Far => {}
+        HopKind::Socks4a { .. }
+        | HopKind::Http { .. }
+        | HopKind::Ssh(_)
+        | HopKind::RemoteTarget => {}
     }
     let own = own.map(Secret::from);
-    let kcp = read(builder, &DEFAULTS, own, hop.server.port)?;
-    hop.carried = Some(Carried::Kcp(Box::new(kcp)));
+    let kcp = read_settings(builder, &DEFAULTS, own, hop.server.port)?;
+    hop.carrier = Some(CarrierSettings::Kcp(Box::new(kcp)));
     Some(Hop::Server(hop))
 }
 
 /// Reports `udp=true`: datagrams of these dialects would bypass KCP, in clear text.
-fn no_udp(builder: &mut EndpointBuilder<'_, '_>) {
+fn check_no_udp(builder: &mut EndpointBuilder<'_, '_>) {
     let asked = builder.endpoint().param(common::UDP.name);
     if let Some(pair) = asked.filter(|pair| pair.value.value == "true") {
-        let flaw = Flaw::new(pair.value.span, "KCP cannot carry UDP of this dialect")
-            .label("it would bypass the tunnel")
-            .help("`ss+kcp://` sends UDP in a stream; `udp+fec://` carries UDP to one target");
-        builder.problem(flaw);
+        let flaw = ConfigError::new(pair.value.span, "KCP cannot carry UDP of this dialect")
+            .with_label("it would bypass the tunnel")
+            .with_help("`ss+kcp://` sends UDP in a stream; `udp+fec://` carries UDP to one target");
+        builder.report_error(flaw);
     }
 }
 
 /// Reports a plugin, which cannot be combined with KCP.
-fn no_plugin(builder: &mut EndpointBuilder<'_, '_>, plugin: bool) {
+fn check_no_plugin(builder: &mut EndpointBuilder<'_, '_>, plugin: bool) {
     if plugin {
-        let flaw = Flaw::new(
+        let flaw = ConfigError::new(
             builder.key_span(&common::PLUGIN),
             "a plugin cannot be combined with KCP",
         );
-        builder.problem(flaw.help("remove one of them"));
+        builder.report_error(flaw.with_help("remove one of them"));
     }
 }
 
 /// Returns the error of a listener that serves UDP only.
-fn no_streams(builder: &EndpointBuilder<'_, '_>) -> Flaw {
+fn no_streams_error(builder: &EndpointBuilder<'_, '_>) -> ConfigError {
     let span = builder.value_span(&common::TCP);
-    Flaw::new(
+    ConfigError::new(
         span,
         "KCP carries only streams, and `tcp=false` turns them off",
     )
@@ -178,38 +184,38 @@ fn no_streams(builder: &EndpointBuilder<'_, '_>) -> Flaw {
 
 /// Reads all keys of KCP. `own` is the secret that applies without `key`, `last_port` the end of the
 /// range that begins with the port.
-pub(crate) fn read(
+pub(crate) fn read_settings(
     builder: &mut EndpointBuilder<'_, '_>,
-    defaults: &Defaults,
+    defaults: &KcpDefaults,
     own: Option<Secret>,
     last_port: u16,
-) -> Option<Kcp> {
+) -> Option<KcpSettings> {
     let keyed = own.is_some() && !defaults.kcptun;
     let own = own.or_else(|| defaults.password.map(Secret::from));
-    let seal = seal(builder, defaults.crypt, own);
-    let arq = arq(builder, defaults);
+    let seal = read_seal(builder, defaults.crypt, own);
+    let arq = read_arq(builder, defaults);
     let (data, parity) = (builder.get(&DATA).0, builder.get(&PARITY).0);
     let span = builder.value_span(&PARITY);
-    let fec = shards(builder, data, parity, span);
-    let smux = smux(builder, defaults);
-    let compress = compress(builder, defaults);
+    let fec = read_shards(builder, data, parity, span);
+    let smux = read_smux(builder, defaults);
+    let compress = read_compression(builder, defaults);
     let (fec, seal, smux) = (fec?, seal?, smux?);
-    let kcp = Kcp {
+    let kcp = KcpSettings {
         kcptun: defaults.kcptun,
         arq,
         mtu: builder.get(&MTU).0,
         fec,
         smux,
         compress,
-        sessions: sessions(builder),
+        sessions: read_sessions(builder),
         expire: builder
             .get(&EXPIRE)
             .map(|age| age.0)
             .filter(|age| !age.is_zero()),
         linger: builder.get(&LINGER).0,
         rate: builder.get(&RATE).0,
-        qpp: qpp(builder, &seal)?,
-        learns: learns(builder, &seal),
+        qpp: read_qpp(builder, &seal)?,
+        adopts: settings_to_adopt(builder, &seal),
         last_port,
         seal,
     };
@@ -217,10 +223,10 @@ pub(crate) fn read(
     check_mtu(builder, kcp.mtu, kcp.overhead(), span)?;
     if !keyed {
         match defaults.password {
-            Some(known) if kcp.seal.hides() && kcp.seal.password().expose() == known => {
-                well_known(builder);
+            Some(known) if kcp.seal.is_confidential() && kcp.seal.password().expose() == known => {
+                warn_default_key(builder);
             }
-            _ => clear(builder, &kcp.seal),
+            _ => warn_unprotected(builder, &kcp.seal),
         }
     }
     Some(kcp)
@@ -228,11 +234,11 @@ pub(crate) fn read(
 
 /// Returns the settings that are not configured and are therefore adopted from the peer. Between two
 /// adits none are.
-fn learns(builder: &EndpointBuilder<'_, '_>, seal: &PacketSeal) -> Learns {
+fn settings_to_adopt(builder: &EndpointBuilder<'_, '_>, seal: &PacketSeal) -> AdoptedFromPeer {
     if matches!(seal, PacketSeal::Session(_)) {
-        return Learns::default();
+        return AdoptedFromPeer::default();
     }
-    Learns {
+    AdoptedFromPeer {
         smux: builder.param(&SMUX).is_none(),
         comp: builder.param(&COMP).is_none() && builder.param(&NOCOMP).is_none(),
         fec: builder.param(&DATA).is_none() && builder.param(&PARITY).is_none(),
@@ -240,7 +246,7 @@ fn learns(builder: &EndpointBuilder<'_, '_>, seal: &PacketSeal) -> Learns {
 }
 
 /// True if streams are compressed. Two opposite keys can set it.
-fn compress(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> bool {
+fn read_compression(builder: &mut EndpointBuilder<'_, '_>, defaults: &KcpDefaults) -> bool {
     if let (Some(comp), Some(nocomp)) = (builder.param(&COMP), builder.param(&NOCOMP)) {
         let later = comp.key.span.start.max(nocomp.key.span.start);
         let span = if later == comp.key.span.start {
@@ -248,10 +254,10 @@ fn compress(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> bool 
         } else {
             nocomp.key.span
         };
-        let flaw = Flaw::new(span, "`comp` and `nocomp` set the same option")
-            .label("one is the opposite of the other")
-            .help("remove one of them");
-        builder.problem(flaw);
+        let flaw = ConfigError::new(span, "`comp` and `nocomp` set the same option")
+            .with_label("one is the opposite of the other")
+            .with_help("remove one of them");
+        builder.report_error(flaw);
     }
     let opposite = builder.get(&NOCOMP).map(|nocomp| !nocomp);
     builder.get(&COMP).or(opposite).unwrap_or(defaults.compress)
@@ -260,41 +266,41 @@ fn compress(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> bool 
 /// Returns the number of pads: `None` if it is wrong, `Some(None)` without QPP. The warnings are those
 /// of kcptun.
 #[expect(clippy::option_option, reason = "wrong, or not configured")]
-fn qpp(builder: &mut EndpointBuilder<'_, '_>, seal: &PacketSeal) -> Option<Option<u16>> {
+fn read_qpp(builder: &mut EndpointBuilder<'_, '_>, seal: &PacketSeal) -> Option<Option<u16>> {
     let (wanted, count) = (builder.get(&QPP), builder.get(&QPPCOUNT).0);
     let span = builder.value_span(&QPPCOUNT);
-    let about = |title: String| Flaw::new(span, title);
+    let about = |title: String| ConfigError::new(span, title);
     if !wanted {
         if builder.param(&QPPCOUNT).is_some() {
-            let about = about("`qppcount` needs `qpp=true`".to_owned()).label("ignored here");
-            builder.warn(WarningKind::IgnoredKey, about);
+            let about = about("`qppcount` needs `qpp=true`".to_owned()).with_label("ignored here");
+            builder.add_warning(WarningKind::IgnoredKey, about);
         }
         return Some(None);
     }
     let PacketSeal::Packets { password, .. } = seal else {
-        let flaw = Flaw::new(builder.key_span(&QPP), "`qpp` is for ciphers of kcptun")
-            .label("`crypt=aead` has no pads")
-            .help("remove it: `aead` encrypts and authenticates everything");
-        builder.problem(flaw);
+        let flaw = ConfigError::new(builder.key_span(&QPP), "`qpp` is for ciphers of kcptun")
+            .with_label("`crypt=aead` has no pads")
+            .with_help("remove it: `aead` encrypts and authenticates everything");
+        builder.report_error(flaw);
         return None;
     };
     let Some(count) = u16::try_from(count).ok().filter(|count| *count > 0) else {
-        builder.problem(about(
+        builder.report_error(about(
             "the number of QPP pads must be 1 to 65535".to_owned(),
         ));
         return None;
     };
-    for title in adit_crypto::packet::qpp::doubts(password.expose().len(), count) {
-        builder.warn(WarningKind::LegacyCipher, about(title));
+    for title in adit_crypto::packet::qpp::weak_setting_warnings(password.expose().len(), count) {
+        builder.add_warning(WarningKind::LegacyCipher, about(title));
     }
     Some(Some(count))
 }
 
 /// Returns the settings of the ARQ, by mode name or by numbers.
-fn arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> Config {
+fn read_arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &KcpDefaults) -> Config {
     let (mode, listens) = (builder.get(&MODE), builder.role() == EndpointRole::Listener);
-    let named = mode.config().unwrap_or_else(|| Config {
-        nodelay: narrow(builder.get(&NODELAY).0.min(2)),
+    let named = mode.arq_config().unwrap_or_else(|| Config {
+        nodelay: narrow_int(builder.get(&NODELAY).0.min(2)),
         interval_ms: builder.get(&INTERVAL).0,
         resend: u16::try_from(builder.get(&RESEND).0).unwrap_or(u16::MAX),
         ..Config::fast()
@@ -304,12 +310,12 @@ fn arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> Config {
         let numbers = [&NODELAY, &INTERVAL, &RESEND].map(|key| builder.param(key));
         for pair in numbers.into_iter().chain([nc]).flatten() {
             let title = format!("`{}` is for `mode=manual`", pair.key.value);
-            let about = Flaw::new(pair.key.span, title).label("ignored here");
-            builder.warn(WarningKind::IgnoredKey, about);
+            let about = ConfigError::new(pair.key.span, title).with_label("ignored here");
+            builder.add_warning(WarningKind::IgnoredKey, about);
         }
     } else if let (Some(nc), Some(_)) = (nc, builder.param(&CC)) {
-        let about = Flaw::new(nc.key.span, "`cc` overrides `nc`").label("ignored here");
-        builder.warn(WarningKind::IgnoredKey, about);
+        let about = ConfigError::new(nc.key.span, "`cc` overrides `nc`").with_label("ignored here");
+        builder.add_warning(WarningKind::IgnoredKey, about);
     }
     let nc = builder.get(&NC).map(|nc| nc.0).or(defaults.nc);
     let congestion = match (builder.get(&CC), mode, nc) {
@@ -319,7 +325,7 @@ fn arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> Config {
         // `Auto` measures whether the path is overrun and slows down.
         (None, ..) => Congestion::Auto,
     };
-    let window = |count: Option<Count>, listener, hop| match count {
+    let window = |count: Option<PositiveNumber>, listener, hop| match count {
         Some(count) => u32::try_from(count.0).unwrap_or(u32::MAX),
         None if listens => listener,
         None => hop,
@@ -333,36 +339,38 @@ fn arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &Defaults) -> Config {
     };
     if let Err(why) = config.check() {
         let span = match why {
-            ConfigError::SendWindow(_) => builder.value_span(&SNDWND),
-            ConfigError::RecvWindow { .. } => builder.value_span(&RCVWND),
+            KcpError::SendWindow(_) => builder.value_span(&SNDWND),
+            KcpError::RecvWindow { .. } => builder.value_span(&RCVWND),
             _ => builder.value_span(&INTERVAL),
         };
-        builder.problem(Flaw::new(span, "KCP cannot run with this").label(why.to_string()));
+        builder.report_error(
+            ConfigError::new(span, "KCP cannot run with this").with_label(why.to_string()),
+        );
     }
     config
 }
 
 /// Returns the error correction: `None` if it is wrong, `Some(None)` if either number is 0.
 #[expect(clippy::option_option, reason = "wrong, or not configured")]
-pub(crate) fn shards(
+pub(crate) fn read_shards(
     builder: &mut EndpointBuilder<'_, '_>,
     data: u32,
     parity: u32,
     span: crate::text::Span,
-) -> Option<Option<Shards>> {
+) -> Option<Option<ShardCounts>> {
     if data == 0 || parity == 0 {
         return Some(None);
     }
     if data.saturating_add(parity) > 256 {
-        let flaw = Flaw::new(
+        let flaw = ConfigError::new(
             span,
             "a group has at most 256 datagrams, including its parity",
         );
-        builder.problem(flaw);
+        builder.report_error(flaw);
         return None;
     }
     let count = |n: u32| usize_from(n);
-    Some(Some(Shards {
+    Some(Some(ShardCounts {
         data: count(data),
         parity: count(parity),
     }))
@@ -381,33 +389,33 @@ pub(crate) fn check_mtu(
     if (least..=1500).contains(&mtu) {
         return Some(());
     }
-    let flaw = Flaw::new(span, format!("the MTU must be between {least} and 1500"));
-    builder.problem(flaw);
+    let flaw = ConfigError::new(span, format!("the MTU must be between {least} and 1500"));
+    builder.report_error(flaw);
     None
 }
 
 /// Returns the number of sessions of a hop.
-fn sessions(builder: &mut EndpointBuilder<'_, '_>) -> usize {
+fn read_sessions(builder: &mut EndpointBuilder<'_, '_>) -> usize {
     let conn = builder.get(&CONN).0;
     if conn > MAX_CONN {
         let span = builder.value_span(&CONN);
         let title = format!("a hop keeps at most {MAX_CONN} sessions");
-        builder.problem(Flaw::new(span, title));
+        builder.report_error(ConfigError::new(span, title));
     }
     conn
 }
 
 /// Returns the settings of smux for this end.
-fn smux(
+fn read_smux(
     builder: &mut EndpointBuilder<'_, '_>,
-    defaults: &Defaults,
+    defaults: &KcpDefaults,
 ) -> Option<adit_smux_proto::Config> {
     let version = match builder.get(&SMUX).0 {
         1 => Version::V1,
         2 => Version::V2,
         _ => {
             let span = builder.value_span(&SMUX);
-            builder.problem(Flaw::new(span, "the version of smux must be 1 or 2"));
+            builder.report_error(ConfigError::new(span, "the version of smux must be 1 or 2"));
             return None;
         }
     };
@@ -416,7 +424,7 @@ fn smux(
         EndpointRole::Hop => SmuxRole::Client,
     };
     let mut config = adit_smux_proto::Config::new(version, end);
-    let bytes = |count: Option<Count>, usual: usize| {
+    let bytes = |count: Option<PositiveNumber>, usual: usize| {
         u32::try_from(count.map_or(usual, |count| count.0)).unwrap_or(u32::MAX)
     };
     config.session_buffer = bytes(builder.get(&SMUXBUF), defaults.session_buffer);
@@ -433,7 +441,9 @@ fn smux(
             }
             _ => builder.value_span(&SMUXBUF),
         };
-        builder.problem(Flaw::new(span, "smux cannot run with this").label(why.to_string()));
+        builder.report_error(
+            ConfigError::new(span, "smux cannot run with this").with_label(why.to_string()),
+        );
         return None;
     }
     Some(config)
@@ -441,5 +451,5 @@ fn smux(
 
 /// Returns the name of a mode.
 pub(crate) fn mode_name(config: &Config) -> String {
-    Mode::of(config).write()
+    Mode::of_config(config).write()
 }

@@ -2,17 +2,19 @@
 
 use adit_crypto::packet::PacketKind;
 
-use crate::grammar::Syntax;
-use crate::schema::{EndpointRoles, Param, both, joined, listener};
+use crate::grammar::UrlSyntax;
+use crate::schema::{EndpointRoles, Param, concat_params, listener_param, shared_param};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
+use crate::scheme::endpoint_types::{
+    CarrierSettings, Hop, HopKind, KcpSettings, ListenerConfig, ServerHop,
+};
 use crate::scheme::kcp::text::Crypt;
-use crate::scheme::typed::{Carried, Hop, HopKind, Kcp, Listen, ServerHop};
-use crate::scheme::{forward, kcp, keys};
-use crate::text::Flaw;
+use crate::scheme::{forward, kcp, shared_keys};
+use crate::text::ConfigError;
 
 /// The defaults of kcptun.
-const DEFAULTS: kcp::Defaults = kcp::Defaults {
+const DEFAULTS: kcp::KcpDefaults = kcp::KcpDefaults {
     kcptun: true,
     crypt: Crypt::Packets(PacketKind::Aes),
     password: Some("it's a secrect"),
@@ -26,15 +28,15 @@ const MAX_PORTS: u16 = 1024;
 
 /// Keys in addition to those of KCP, which are in `kcp/keys.rs`.
 const OWN: [Param; 6] = [
-    listener(&keys::PREFER),
-    both(&keys::DIAL),
-    listener(&keys::FIRST_WAIT),
-    listener(&keys::IDLE),
-    listener(&keys::HALF_CLOSE_IDLE),
-    listener(&keys::MAX_CONNECTIONS),
+    listener_param(&shared_keys::PREFER),
+    shared_param(&shared_keys::DIAL),
+    listener_param(&shared_keys::FIRST_WAIT),
+    listener_param(&shared_keys::IDLE),
+    listener_param(&shared_keys::HALF_CLOSE_IDLE),
+    listener_param(&shared_keys::MAX_CONNECTIONS),
 ];
 /// All keys of `kcptun`.
-static PARAMS: [Param; kcp::PARAMS.len() + OWN.len()] = joined(&kcp::PARAMS, &OWN);
+static PARAMS: [Param; kcp::PARAMS.len() + OWN.len()] = concat_params(&kcp::PARAMS, &OWN);
 
 pub(crate) static SCHEME: Scheme = Scheme {
     name: "kcptun",
@@ -46,61 +48,61 @@ pub(crate) static SCHEME: Scheme = Scheme {
           session of a hop uses one at random.",
     roles: EndpointRoles::Both,
     params: &PARAMS,
-    syntax: Syntax {
-        secret_alone: true,
+    syntax: UrlSyntax {
+        secret_only: true,
         port_range: true,
-        ..Syntax::PLAIN
+        ..UrlSyntax::PLAIN
     },
-    listen,
-    hop,
-    ..Scheme::BLANK
+    listen: build_listener,
+    hop: build_hop,
+    ..Scheme::BASE
 };
 
 /// Builds the server of a tunnel.
-fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
-    let kcp = read(builder);
-    let mut listen = forward::listen(builder, true, false, true)?;
+fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfig> {
+    let kcp = read_settings(builder);
+    let mut listen = forward::build_listener(builder, true, false, true)?;
     let count = builder.last_port().saturating_sub(listen.addr.port) + 1;
     if count > MAX_PORTS {
         let span = builder.port_span();
-        let flaw = Flaw::new(span, format!("a listener has at most {MAX_PORTS} ports"))
-            .label(format!("these are {count}"))
-            .help("each port is a socket: use a shorter range at both ends");
-        builder.problem(flaw);
+        let flaw = ConfigError::new(span, format!("a listener has at most {MAX_PORTS} ports"))
+            .with_label(format!("these are {count}"))
+            .with_help("each port is a socket: use a shorter range at both ends");
+        builder.report_error(flaw);
         return None;
     }
-    listen.carried = Some(Carried::Kcp(Box::new(kcp?)));
+    listen.carrier = Some(CarrierSettings::Kcp(Box::new(kcp?)));
     Some(listen)
 }
 
 /// Builds the client of a tunnel.
-fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
-    builder.no_target();
-    let kcp = read(builder);
+fn build_hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
+    builder.check_no_target();
+    let kcp = read_settings(builder);
     let server = builder.server();
-    let dial = builder.get(&keys::DIAL);
+    let dial = builder.get(&shared_keys::DIAL);
     Some(Hop::Server(ServerHop {
         server: server?,
-        kind: HopKind::Far,
+        kind: HopKind::RemoteTarget,
         dial,
-        carried: Some(Carried::Kcp(Box::new(kcp?))),
+        carrier: Some(CarrierSettings::Kcp(Box::new(kcp?))),
     }))
 }
 
 /// Reads the keys. The secret can be in the user part or in `key`, but not in both.
-fn read(builder: &mut EndpointBuilder<'_, '_>) -> Option<Kcp> {
+fn read_settings(builder: &mut EndpointBuilder<'_, '_>) -> Option<KcpSettings> {
     let own = match &builder.endpoint().secret {
         Some(_) if builder.param(&kcp::KEY).is_some() => {
             let span = builder.key_span(&kcp::KEY);
-            let flaw = Flaw::new(span, "the key is written twice")
-                .label("the part before `@` is the key, too")
-                .help("remove one of them");
-            builder.problem(flaw);
+            let flaw = ConfigError::new(span, "the key is written twice")
+                .with_label("the part before `@` is the key, too")
+                .with_help("remove one of them");
+            builder.report_error(flaw);
             return None;
         }
-        Some(written) => Some(builder.secret(&written.value, written.span)?),
+        Some(written) => Some(builder.read_secret(&written.value, written.span)?),
         None => None,
     };
     let last_port = builder.last_port();
-    kcp::read(builder, &DEFAULTS, own, last_port)
+    kcp::read_settings(builder, &DEFAULTS, own, last_port)
 }

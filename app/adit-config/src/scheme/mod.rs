@@ -5,50 +5,50 @@
 //! lists all schemes, and `names` and `secret_mask` look names up in it.
 
 pub(crate) mod builder;
+mod chain_ends;
 mod definition;
-mod ends;
-mod fec;
+pub(crate) mod endpoint_types;
+mod fec_carrier;
 mod forward;
 mod http;
 mod kcp;
 mod kcptun;
-pub(crate) mod keyring;
-pub(crate) mod keys;
-mod mixed;
-mod names;
-pub(crate) mod secret_mask;
-pub(crate) mod share;
+pub(crate) mod key_files;
+mod lookup;
+mod mixed_proxy;
+mod scheme_table;
+pub(crate) mod secret_redaction;
+pub(crate) mod shared_keys;
 mod socks5;
 mod ss;
+pub(crate) mod ss_share_link;
 mod ssh;
 mod ssr;
-mod table;
 mod transparent;
-pub(crate) mod typed;
 
 use crate::grammar::Endpoint;
 use crate::schema::EndpointRole;
 use crate::scheme::builder::KeyTable;
-use crate::scheme::typed::{Hop, Listen};
-use crate::text::{Diagnostics, Excerpt, Lookup};
+use crate::scheme::endpoint_types::{Hop, ListenerConfig};
+use crate::text::{Diagnostics, SecretLookup, UrlSnippet};
 
-pub(crate) use definition::Written;
+pub(crate) use definition::SchemeWithCarrier;
 pub use definition::{Carrier, Scheme};
 pub(crate) use kcp::mode_name;
-pub(crate) use names::{twice, unknown_key, written};
-pub(crate) use table::{CARRIERS, dialect};
-pub use table::{UnknownScheme, schemes};
+pub(crate) use lookup::{duplicate_key, parse_scheme, unknown_key_error};
+pub(crate) use scheme_table::{CARRIERS, find_dialect};
+pub use scheme_table::{UnknownScheme, schemes};
 
 /// Builds a listener from an endpoint. Returns `None` if it is not a valid one, with the reasons in the
 /// diagnostics. `table` contains keys that a file has beside the URL.
-pub(crate) fn listen(
+pub(crate) fn build_listener(
     diagnostics: &mut Diagnostics,
-    lookup: Lookup<'_>,
+    lookup: SecretLookup<'_>,
     endpoint: &Endpoint,
-    excerpt: Excerpt<'_>,
+    excerpt: UrlSnippet<'_>,
     table: Option<KeyTable>,
-) -> Option<Listen> {
-    let builder = names::builder(
+) -> Option<ListenerConfig> {
+    let builder = lookup::checked_builder(
         diagnostics,
         lookup,
         endpoint,
@@ -65,13 +65,14 @@ pub(crate) fn listen(
 
 /// Builds a hop from an endpoint. Returns `None` if it is not a valid one, with the reasons in the
 /// diagnostics.
-pub(crate) fn hop(
+pub(crate) fn build_hop(
     diagnostics: &mut Diagnostics,
-    lookup: Lookup<'_>,
+    lookup: SecretLookup<'_>,
     endpoint: &Endpoint,
-    excerpt: Excerpt<'_>,
+    excerpt: UrlSnippet<'_>,
 ) -> Option<Hop> {
-    let mut builder = names::builder(diagnostics, lookup, endpoint, excerpt, EndpointRole::Hop)?;
+    let mut builder =
+        lookup::checked_builder(diagnostics, lookup, endpoint, excerpt, EndpointRole::Hop)?;
     match ((builder.scheme().hop)(&mut builder)?, builder.carrier()) {
         (Hop::Server(server), Some(carrier)) => (carrier.hop)(&mut builder, server),
         (hop, _) => Some(hop),

@@ -4,12 +4,14 @@ mod keyed;
 
 use adit_shadowsocks::{Edition, Method};
 
-use crate::schema::{EndpointRoles, both, hop as for_hop, listener};
+use crate::schema::{EndpointRoles, hop_param as for_hop, listener_param, shared_param};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
-use crate::scheme::typed::{Hop, HopKind, Listen, ListenKind, ServerHop, SsServer, UdpWay};
-use crate::scheme::{kcp, keys, share};
-use crate::text::{Flaw, WarningKind};
+use crate::scheme::endpoint_types::{
+    Hop, HopKind, ListenerConfig, ListenerKind, ServerHop, SsServer, UdpTransport,
+};
+use crate::scheme::{kcp, shared_keys, ss_share_link};
+use crate::text::{ConfigError, WarningKind};
 
 pub(crate) static SCHEME: Scheme = Scheme {
     name: "ss",
@@ -22,28 +24,28 @@ pub(crate) static SCHEME: Scheme = Scheme {
           in front); with the AEAD edition its URL has no password.",
     roles: EndpointRoles::Both,
     params: &[
-        listener(&keys::SS_USERS),
-        listener(&keys::RELAY),
-        listener(&keys::ALLOW_PRIVATE),
-        listener(&keys::REJECT),
-        listener(&keys::RESTART),
-        listener(&keys::STATE),
-        listener(&keys::TCP),
-        both(&keys::SS_UDP),
-        listener(&keys::PREFER),
-        for_hop(&keys::FIRST_WAIT),
-        both(&keys::FAST_OPEN),
-        listener(&keys::HANDSHAKE),
-        both(&keys::DIAL),
-        listener(&keys::IDLE),
-        listener(&keys::HALF_CLOSE_IDLE),
-        listener(&keys::UDP_IDLE),
-        listener(&keys::MAX_CONNECTIONS),
-        listener(&keys::PROXY_PROTOCOL),
-        both(&keys::PLUGIN),
-        both(&keys::PLUGIN_MODE),
+        listener_param(&shared_keys::SS_USERS),
+        listener_param(&shared_keys::RELAY),
+        listener_param(&shared_keys::ALLOW_PRIVATE),
+        listener_param(&shared_keys::REJECT),
+        listener_param(&shared_keys::RESTART),
+        listener_param(&shared_keys::STATE),
+        listener_param(&shared_keys::TCP),
+        shared_param(&shared_keys::SS_UDP),
+        listener_param(&shared_keys::PREFER),
+        for_hop(&shared_keys::FIRST_WAIT),
+        shared_param(&shared_keys::FAST_OPEN),
+        listener_param(&shared_keys::HANDSHAKE),
+        shared_param(&shared_keys::DIAL),
+        listener_param(&shared_keys::IDLE),
+        listener_param(&shared_keys::HALF_CLOSE_IDLE),
+        listener_param(&shared_keys::UDP_IDLE),
+        listener_param(&shared_keys::MAX_CONNECTIONS),
+        listener_param(&shared_keys::PROXY_PROTOCOL),
+        shared_param(&shared_keys::PLUGIN),
+        shared_param(&shared_keys::PLUGIN_MODE),
     ],
-    lists: || {
+    extra_lists: || {
         let (methods, legacy) = method_names();
         vec![
             ("Methods", methods),
@@ -53,33 +55,33 @@ pub(crate) static SCHEME: Scheme = Scheme {
     carriers: &[&kcp::CARRIER],
     is_shared: true,
     has_key_table: true,
-    syntax: share::SYNTAX,
-    normalize: share::name_method,
-    listen,
-    hop,
-    ..Scheme::BLANK
+    syntax: ss_share_link::SYNTAX,
+    normalize: ss_share_link::normalize_method,
+    listen: build_listener,
+    hop: build_hop,
+    ..Scheme::BASE
 };
 
 /// Builds a Shadowsocks server.
-fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
-    builder.no_target();
-    let keyed = keyed::role(builder);
+fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfig> {
+    builder.check_no_target();
+    let keyed = keyed::read_listener_role(builder);
     let addr = builder.listen_addr();
-    let (tcp, udp, plugin) = builder.served();
-    let reject = builder.get(&keys::REJECT);
-    let restart = builder.get(&keys::RESTART);
-    let state = builder.get(&keys::STATE);
-    let fast_open = builder.get(&keys::FAST_OPEN);
-    let limits = builder.limits();
-    let proxy_protocol = builder.proxy_protocol(addr.as_ref(), plugin.is_some());
-    let private = builder.get(&keys::ALLOW_PRIVATE);
-    let prefer = builder.get(&keys::PREFER);
+    let (tcp, udp, plugin) = builder.served_transports();
+    let reject = builder.get(&shared_keys::REJECT);
+    let restart = builder.get(&shared_keys::RESTART);
+    let state = builder.get(&shared_keys::STATE);
+    let fast_open = builder.get(&shared_keys::FAST_OPEN);
+    let limits = builder.read_limits();
+    let proxy_protocol = builder.read_proxy_protocol(addr.as_ref(), plugin.is_some());
+    let private = builder.get(&shared_keys::ALLOW_PRIVATE);
+    let prefer = builder.get(&shared_keys::PREFER);
     let (method, role) = keyed?;
     let addr = addr?;
     if !addr.is_loopback() {
-        plain_text(builder, method);
+        warn_no_encryption(builder, method);
     }
-    legacy(builder, method);
+    warn_legacy_method(builder, method);
     let state = state.filter(|_| {
         // The 2022 edition has timestamps, and ciphers without an IV have nothing to remember.
         let kept = match method.edition() {
@@ -88,19 +90,19 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
             Edition::Aead2022 | Edition::None => false,
         };
         if !kept {
-            let about = Flaw::new(
-                builder.key_span(&keys::STATE),
+            let about = ConfigError::new(
+                builder.key_span(&shared_keys::STATE),
                 "`state` is for the AEAD edition and for legacy methods with an IV",
             )
-            .label("ignored here");
-            builder.warn(WarningKind::IgnoredKey, about);
+            .with_label("ignored here");
+            builder.add_warning(WarningKind::IgnoredKey, about);
         }
         kept
     });
-    Some(Listen {
-        access: addr.access(private, false),
+    Some(ListenerConfig {
+        access: addr.access_rules(private, false),
         addr,
-        kind: ListenKind::Shadowsocks(SsServer {
+        kind: ListenerKind::Shadowsocks(SsServer {
             method,
             role,
             tcp,
@@ -109,31 +111,31 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
             restart,
             fast_open,
             plugin,
-            state: state.map(|path| builder.resolve(&path.0)),
+            state: state.map(|path| builder.resolve_path(&path.0)),
         }),
         limits,
         prefer,
-        carried: None,
+        carrier: None,
         proxy_protocol,
     })
 }
 
 /// Builds a Shadowsocks client.
-fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
-    builder.no_target();
-    let keyed = keyed::hop(builder);
+fn build_hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
+    builder.check_no_target();
+    let keyed = keyed::read_hop_keys(builder);
     let server = builder.server();
-    let udp = builder.get(&keys::SS_UDP);
-    let plugin = builder.plugin(true, udp == UdpWay::Native);
-    let first_wait = builder.first_wait();
-    let fast_open = builder.get(&keys::FAST_OPEN);
-    let dial = builder.get(&keys::DIAL);
+    let udp = builder.get(&shared_keys::SS_UDP);
+    let plugin = builder.read_plugin(true, udp == UdpTransport::Native);
+    let first_wait = builder.read_first_wait();
+    let fast_open = builder.get(&shared_keys::FAST_OPEN);
+    let dial = builder.get(&shared_keys::DIAL);
     let (method, secret) = keyed?;
     let server = server?;
     if !crate::text::is_this_machine(&server.host) {
-        plain_text(builder, method);
+        warn_no_encryption(builder, method);
     }
-    legacy(builder, method);
+    warn_legacy_method(builder, method);
     Some(Hop::Server(ServerHop {
         server,
         kind: HopKind::Shadowsocks {
@@ -145,37 +147,37 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
             plugin,
         },
         dial,
-        carried: None,
+        carrier: None,
     }))
 }
 
 /// Warns about method `none`.
-fn plain_text(builder: &mut EndpointBuilder<'_, '_>, method: Method) {
+fn warn_no_encryption(builder: &mut EndpointBuilder<'_, '_>, method: Method) {
     if method.edition() == Edition::None {
-        let about = Flaw::new(builder.user_span(), "method `none` does not encrypt")
-            .label("everyone on the path can read and change the traffic")
-            .help("`adit keygen 2022-blake3-aes-128-gcm` makes a key for a method that does");
-        builder.warn(WarningKind::NoEncryption, about);
+        let about = ConfigError::new(builder.user_span(), "method `none` does not encrypt")
+            .with_label("everyone on the path can read and change the traffic")
+            .with_help("`adit keygen 2022-blake3-aes-128-gcm` makes a key for a method that does");
+        builder.add_warning(WarningKind::NoEncryption, about);
     }
 }
 
 /// Warns about a legacy method. Writing its name is the consent, so there is no key to confirm it.
-fn legacy(builder: &mut EndpointBuilder<'_, '_>, method: Method) {
+fn warn_legacy_method(builder: &mut EndpointBuilder<'_, '_>, method: Method) {
     if method.is_legacy() {
-        let about = Flaw::new(
+        let about = ConfigError::new(
             builder.user_span(),
             format!("the cipher `{method}` is broken"),
         )
-        .label("everyone on the path can read and change the traffic")
-        .help(
+        .with_label("everyone on the path can read and change the traffic")
+        .with_help(
             "nothing is authenticated: an attacker can replay recorded traffic to the server with \
                  a different target address and receive it decrypted (redirect attack)",
         )
-        .help(
+        .with_help(
             "use it only for peers that support nothing better; for others, \
                  `adit keygen 2022-blake3-aes-128-gcm` makes a key for a secure method",
         );
-        builder.warn(WarningKind::LegacyCipher, about);
+        builder.add_warning(WarningKind::LegacyCipher, about);
     }
 }
 

@@ -9,113 +9,114 @@ use std::path::PathBuf;
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
 use crate::schema::{
-    Count, EndpointRoles, FilePath, Key, SecretValue, Tristate, both, hop as for_hop, listener,
+    EndpointRoles, FilePath, ParamKey, PositiveNumber, SecretValue, Tristate, hop_param as for_hop,
+    listener_param, shared_param,
 };
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
-use crate::scheme::keys;
-use crate::scheme::typed::{
-    Hop, HopKind, HostTrust, Limits, Listen, ListenKind, ServerHop, SshHop, SshOffer, SshServer,
-    UdpWay,
+use crate::scheme::endpoint_types::{
+    Hop, HopKind, HostTrust, ListenerConfig, ListenerKind, ListenerLimits, ServerHop,
+    SshAlgorithms, SshHop, SshServer, UdpTransport,
 };
-use crate::text::Flaw;
-use text::{Algorithms, HostKeys, Strict, names};
+use crate::scheme::shared_keys;
+use crate::text::ConfigError;
+use text::{AlgorithmList, HostKeys, UnknownHostPolicy, all_names};
 
-static KEY: Key<Option<FilePath>> = Key {
+static KEY: ParamKey<Option<FilePath>> = ParamKey {
     name: "key",
     alias: None,
     default: None,
-    otherwise: "id_ed25519, id_ecdsa, id_rsa in ~/.ssh, or a password",
+    default_note: "id_ed25519, id_ecdsa, id_rsa in ~/.ssh, or a password",
     doc: "Private key for the login, with the certificate in `FILE-cert.pub` if there is one.",
 };
-static PASSPHRASE: Key<Option<SecretValue>> = Key {
+static PASSPHRASE: ParamKey<Option<SecretValue>> = ParamKey {
     name: "passphrase",
     alias: None,
     default: None,
-    otherwise: "none",
+    default_note: "none",
     doc: "Passphrase of the file of `key`.",
 };
-static AGENT: Key<Tristate> = Key::new(
+static AGENT: ParamKey<Tristate> = ParamKey::new(
     "agent",
     Tristate::Auto,
     "Use keys of the agent at SSH_AUTH_SOCK. `auto` does so unless there is `key` or a \
      password.",
 );
-static KNOWN_HOSTS: Key<Option<FilePath>> = Key {
+static KNOWN_HOSTS: ParamKey<Option<FilePath>> = ParamKey {
     name: "known_hosts",
     alias: None,
     default: None,
-    otherwise: "~/.ssh/known_hosts, /etc/ssh/ssh_known_hosts",
+    default_note: "~/.ssh/known_hosts, /etc/ssh/ssh_known_hosts",
     doc: "File of known hosts and their keys.",
 };
-static HOST_KEY: Key<HostKeys> = Key {
+static HOST_KEY: ParamKey<HostKeys> = ParamKey {
     name: "host_key",
     alias: None,
-    default: HostKeys::Unwritten,
-    otherwise: "from known_hosts; a listener makes a key and stores it",
+    default: HostKeys::NotConfigured,
+    default_note: "from known_hosts; a listener makes a key and stores it",
     doc: "For a hop: fingerprints of the server's key, separated by commas, instead of known_hosts. \
           For a listener: `@FILE` of its private key, which is created if it does not exist.",
 };
-static STRICT: Key<Strict> = Key::new(
+static STRICT: ParamKey<UnknownHostPolicy> = ParamKey::new(
     "strict",
-    Strict::Yes,
+    UnknownHostPolicy::Yes,
     "Treatment of an unknown host: `yes` refuses it, `accept-new` accepts and stores its key. A \
      host whose key has changed is always refused.",
 );
-static AUTHORIZED_KEYS: Key<Option<FilePath>> = Key {
+static AUTHORIZED_KEYS: ParamKey<Option<FilePath>> = ParamKey {
     name: "authorized_keys",
     alias: None,
     default: None,
-    otherwise: "none",
+    default_note: "none",
     doc: "File of the accepted keys, with OpenSSH's options (`from`, `permitopen`, \
           `expiry-time`, `cert-authority`…), read at every login. Without a user in the URL, a \
           `cert-authority` needs `principals=`.",
 };
-static CIPHER: Key<Algorithms<Cipher>> = Key {
+static CIPHER: ParamKey<AlgorithmList<Cipher>> = ParamKey {
     name: "cipher",
     alias: None,
-    default: Algorithms(Vec::new()),
-    otherwise: "depends on this machine",
+    default: AlgorithmList(Vec::new()),
+    default_note: "depends on this machine",
     doc: "Ciphers to offer, separated by commas, the preferred one first.",
 };
-static MAC: Key<Algorithms<Mac>> = Key {
+static MAC: ParamKey<AlgorithmList<Mac>> = ParamKey {
     name: "mac",
     alias: None,
-    default: Algorithms(Vec::new()),
-    otherwise: "all, UMAC first",
+    default: AlgorithmList(Vec::new()),
+    default_note: "all, UMAC first",
     doc: "MACs to offer, for ciphers without a tag.",
 };
-static KEX: Key<Algorithms<Kex>> = Key {
+static KEX: ParamKey<AlgorithmList<Kex>> = ParamKey {
     name: "kex",
     alias: None,
-    default: Algorithms(Vec::new()),
-    otherwise: "all, post-quantum first; for a listener without `diffie-hellman-…`",
+    default: AlgorithmList(Vec::new()),
+    default_note: "all, post-quantum first; listeners omit `diffie-hellman-…`",
     doc: "Key exchanges to offer.",
 };
-static COMPRESSION: Key<bool> = Key::new(
+static COMPRESSION: ParamKey<bool> = ParamKey::new(
     "compression",
     false,
     "Compress with Deflate, if the peer does too.",
 );
-static KEEPALIVE: Key<Duration> = Key::new(
+static KEEPALIVE: ParamKey<Duration> = ParamKey::new(
     "keepalive",
     Duration::from_secs(30),
     "Silence after which a keepalive request is sent to the peer; three unanswered requests end \
      the connection.",
 );
-static HANDSHAKE: Key<Duration> = Key::new(
-    keys::HANDSHAKE.name,
+static HANDSHAKE: ParamKey<Duration> = ParamKey::new(
+    shared_keys::HANDSHAKE.name,
     Duration::from_mins(2),
     "Maximum time from accepting a connection until the user is logged in; typing a password takes time.",
 );
-static SESSIONS: Key<Count> = Key::new(
+static SESSIONS: ParamKey<PositiveNumber> = ParamKey::new(
     "sessions",
-    Count(1),
+    PositiveNumber(1),
     "Number of connections kept open, up to 64; streams are distributed over them in turn. More connections use more processor cores.",
 );
-static UDP: Key<UdpWay> = Key::new(
+static UDP: ParamKey<UdpTransport> = ParamKey::new(
     "udp",
-    UdpWay::Off,
+    UdpTransport::Off,
     "`over-tcp` sends UDP in streams, which requires adit as the server; SSH itself does not \
      carry UDP.",
 );
@@ -133,37 +134,37 @@ pub(crate) static SCHEME: Scheme = Scheme {
         for_hop(&PASSPHRASE),
         for_hop(&AGENT),
         for_hop(&KNOWN_HOSTS),
-        both(&HOST_KEY),
+        shared_param(&HOST_KEY),
         for_hop(&STRICT),
-        listener(&AUTHORIZED_KEYS),
-        listener(&keys::USERS),
-        both(&CIPHER),
-        both(&MAC),
-        both(&KEX),
-        both(&COMPRESSION),
-        both(&KEEPALIVE),
+        listener_param(&AUTHORIZED_KEYS),
+        listener_param(&shared_keys::USERS),
+        shared_param(&CIPHER),
+        shared_param(&MAC),
+        shared_param(&KEX),
+        shared_param(&COMPRESSION),
+        shared_param(&KEEPALIVE),
         for_hop(&SESSIONS),
         for_hop(&UDP),
-        listener(&keys::ALLOW_PRIVATE),
-        listener(&keys::PREFER),
-        listener(&HANDSHAKE),
-        both(&keys::DIAL),
-        listener(&keys::IDLE),
-        listener(&keys::HALF_CLOSE_IDLE),
-        listener(&keys::UDP_IDLE),
-        listener(&keys::MAX_CONNECTIONS),
-        listener(&keys::PROXY_PROTOCOL),
+        listener_param(&shared_keys::ALLOW_PRIVATE),
+        listener_param(&shared_keys::PREFER),
+        listener_param(&HANDSHAKE),
+        shared_param(&shared_keys::DIAL),
+        listener_param(&shared_keys::IDLE),
+        listener_param(&shared_keys::HALF_CLOSE_IDLE),
+        listener_param(&shared_keys::UDP_IDLE),
+        listener_param(&shared_keys::MAX_CONNECTIONS),
+        listener_param(&shared_keys::PROXY_PROTOCOL),
     ],
-    lists: || {
+    extra_lists: || {
         vec![
-            ("Ciphers", names::<Cipher>()),
-            ("MACs", names::<Mac>()),
-            ("Key exchanges", names::<Kex>()),
+            ("Ciphers", all_names::<Cipher>()),
+            ("MACs", all_names::<Mac>()),
+            ("Key exchanges", all_names::<Kex>()),
         ]
     },
-    listen,
-    hop,
-    ..Scheme::BLANK
+    listen: build_listener,
+    hop: build_hop,
+    ..Scheme::BASE
 };
 
 /// Default port of SSH.
@@ -172,80 +173,84 @@ pub(crate) const PORT: u16 = 22;
 const MAX_SESSIONS: usize = 64;
 
 /// Builds an SSH server.
-fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
-    builder.no_target();
+fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfig> {
+    builder.check_no_target();
     let addr = builder.listen_addr();
-    let offer = offer(builder);
+    let offer = read_algorithms(builder);
     let host_key = match builder.get(&HOST_KEY) {
-        HostKeys::File(path) => Some(builder.resolve(&path)),
-        HostKeys::Unwritten => builder.state("ssh_host_ed25519_key"),
+        HostKeys::File(path) => Some(builder.resolve_path(&path)),
+        HostKeys::NotConfigured => builder.state_path("ssh_host_ed25519_key"),
         HostKeys::Pinned(_) => {
-            let flaw = Flaw::new(
+            let flaw = ConfigError::new(
                 builder.value_span(&HOST_KEY),
                 "a listener needs a private key, not a fingerprint",
             )
-            .label("expected `@FILE`");
-            builder.problem(flaw);
+            .with_label("expected `@FILE`");
+            builder.report_error(flaw);
             None
         }
     };
     let authorized_keys = builder.get(&AUTHORIZED_KEYS);
-    let (user, users) = login::users(builder, authorized_keys.is_some())?;
+    let (user, users) = login::listener_users(builder, authorized_keys.is_some())?;
     let authorized_keys = match authorized_keys {
         None => None,
-        Some(path) => Some(login::authorized(builder, &path.0, &AUTHORIZED_KEYS)?),
+        Some(path) => Some(login::check_authorized_keys(
+            builder,
+            &path.0,
+            &AUTHORIZED_KEYS,
+        )?),
     };
-    let limits = Limits {
+    let limits = ListenerLimits {
         handshake: builder.get(&HANDSHAKE),
-        ..builder.limits()
+        ..builder.read_limits()
     };
-    let proxy_protocol = builder.proxy_protocol(addr.as_ref(), false);
-    let private = builder.get(&keys::ALLOW_PRIVATE);
-    let prefer = builder.get(&keys::PREFER);
+    let proxy_protocol = builder.read_proxy_protocol(addr.as_ref(), false);
+    let private = builder.get(&shared_keys::ALLOW_PRIVATE);
+    let prefer = builder.get(&shared_keys::PREFER);
     let keepalive = builder.get(&KEEPALIVE);
     let addr = addr?;
-    Some(Listen {
-        access: addr.access(private, false),
+    Some(ListenerConfig {
+        access: addr.access_rules(private, false),
         addr,
-        kind: ListenKind::Ssh(Box::new(SshServer {
+        kind: ListenerKind::Ssh(Box::new(SshServer {
             user,
             users,
             authorized_keys,
             host_key: host_key?,
-            offer,
+            algorithms: offer,
             keepalive,
         })),
         limits,
         prefer,
-        carried: None,
+        carrier: None,
         proxy_protocol,
     })
 }
 
 /// Builds an SSH client.
-fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
-    builder.no_target();
-    let server = builder.server_or(Some(PORT));
-    let offer = offer(builder);
+fn build_hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
+    builder.check_no_target();
+    let server = builder.server_with_default_port(Some(PORT));
+    let offer = read_algorithms(builder);
     let udp = match builder.get(&UDP) {
-        UdpWay::Off => false,
-        UdpWay::OverTcp => true,
-        UdpWay::Native => {
-            let flaw = Flaw::new(builder.value_span(&UDP), "SSH does not carry UDP")
-                .help("`?udp=over-tcp` sends it in streams, if the server is adit");
-            builder.problem(flaw);
+        UdpTransport::Off => false,
+        UdpTransport::OverTcp => true,
+        UdpTransport::Native => {
+            let flaw = ConfigError::new(builder.value_span(&UDP), "SSH does not carry UDP")
+                .with_help("`?udp=over-tcp` sends it in streams, if the server is adit");
+            builder.report_error(flaw);
             false
         }
     };
     let sessions = builder.get(&SESSIONS).0;
     if sessions > MAX_SESSIONS {
         let title = format!("a hop keeps at most {MAX_SESSIONS} connections");
-        builder.problem(Flaw::new(builder.value_span(&SESSIONS), title));
+        builder.report_error(ConfigError::new(builder.value_span(&SESSIONS), title));
     }
-    let trust = trust(builder);
-    let user = login::user(builder);
-    let means = login::means(builder);
-    let dial = builder.get(&keys::DIAL);
+    let trust = read_trust(builder);
+    let user = login::hop_user(builder);
+    let means = login::hop_credentials(builder);
+    let dial = builder.get(&shared_keys::DIAL);
     let keepalive = builder.get(&KEEPALIVE);
     let means = means?;
     Some(Hop::Server(ServerHop {
@@ -256,19 +261,19 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
             keys: means.keys,
             agent: means.agent,
             trust: trust?,
-            offer,
+            algorithms: offer,
             keepalive,
             sessions,
             udp,
         })),
         dial,
-        carried: None,
+        carrier: None,
     }))
 }
 
 /// Reads the algorithms.
-fn offer(builder: &mut EndpointBuilder<'_, '_>) -> SshOffer {
-    SshOffer {
+fn read_algorithms(builder: &mut EndpointBuilder<'_, '_>) -> SshAlgorithms {
+    SshAlgorithms {
         kex: builder.get(&KEX).0,
         cipher: builder.get(&CIPHER).0,
         mac: builder.get(&MAC).0,
@@ -277,34 +282,36 @@ fn offer(builder: &mut EndpointBuilder<'_, '_>) -> SshOffer {
 }
 
 /// Reads the trust in host keys.
-fn trust(builder: &mut EndpointBuilder<'_, '_>) -> Option<HostTrust> {
-    let accept_new = builder.get(&STRICT) == Strict::AcceptNew;
+fn read_trust(builder: &mut EndpointBuilder<'_, '_>) -> Option<HostTrust> {
+    let accept_new = builder.get(&STRICT) == UnknownHostPolicy::AcceptNew;
     let known = builder.get(&KNOWN_HOSTS);
     match builder.get(&HOST_KEY) {
         HostKeys::Pinned(pins) => {
             for key in [KNOWN_HOSTS.name, STRICT.name] {
                 if let Some(pair) = builder.endpoint().param(key) {
                     let title = format!("`{key}` has no effect with `host_key`");
-                    builder.problem(Flaw::new(pair.key.span, title));
+                    builder.report_error(ConfigError::new(pair.key.span, title));
                 }
             }
             return Some(HostTrust::Pinned(pins));
         }
         HostKeys::File(_) => {
-            let flaw = Flaw::new(
+            let flaw = ConfigError::new(
                 builder.value_span(&HOST_KEY),
                 "a hop's `host_key` is a fingerprint, not a file",
             )
-            .help("`ssh-keygen -lf FILE.pub` prints it; `known_hosts=@FILE` names a file of hosts");
-            builder.problem(flaw);
+            .with_help(
+                "`ssh-keygen -lf FILE.pub` prints it; `known_hosts=@FILE` names a file of hosts",
+            );
+            builder.report_error(flaw);
             return None;
         }
-        HostKeys::Unwritten => {}
+        HostKeys::NotConfigured => {}
     }
     let files = match known {
-        Some(path) => vec![builder.resolve(&path.0)],
+        Some(path) => vec![builder.resolve_path(&path.0)],
         None => vec![
-            builder.resolve("~/.ssh/known_hosts"),
+            builder.resolve_path("~/.ssh/known_hosts"),
             PathBuf::from("/etc/ssh/ssh_known_hosts"),
         ],
     };

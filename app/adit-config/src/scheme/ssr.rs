@@ -7,19 +7,19 @@ use adit_crypto::StreamKind;
 use adit_obfs::{Browser, ObfsKind};
 use adit_shadowsocksr::{ClientParam, Protocol, ProtocolKind, ServerParam};
 
-use crate::grammar::Syntax;
-use crate::schema::{EndpointRoles, Key, both, hop as for_hop, listener};
+use crate::grammar::UrlSyntax;
+use crate::schema::{EndpointRoles, ParamKey, hop_param as for_hop, listener_param, shared_param};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
-use crate::scheme::keyring::MAX_USERS_FILE;
-use crate::scheme::typed::{
-    Hop, HopKind, Listen, ListenKind, ServerHop, SsrHop, SsrServer, UdpWay,
+use crate::scheme::endpoint_types::{
+    Hop, HopKind, ListenerConfig, ListenerKind, ServerHop, SsrHop, SsrServer, UdpTransport,
 };
-use crate::scheme::{kcp, keys};
-use crate::text::{Flaw, Secret, WarningKind, nearest};
-use text::{Obfs, ObfsText, RedirectText, UserText};
+use crate::scheme::key_files::MAX_USERS_FILE;
+use crate::scheme::{kcp, shared_keys};
+use crate::text::{ConfigError, Secret, WarningKind, nearest_word};
+use text::{ObfsParamText, ProtocolParamText, RedirectText, ServerObfs};
 
-static PROTOCOL: Key<Protocol> = Key::new(
+static PROTOCOL: ParamKey<Protocol> = ParamKey::new(
     "protocol",
     Protocol {
         kind: ProtocolKind::Origin,
@@ -30,35 +30,35 @@ static PROTOCOL: Key<Protocol> = Key::new(
      auth_chain_a to auth_chain_f. With `_compatible` after verify_sha1 or auth_sha1…, a \
      server also serves clients of origin.",
 );
-static PROTOCOL_PARAM: Key<UserText> = Key {
+static PROTOCOL_PARAM: ParamKey<ProtocolParamText> = ParamKey {
     name: "protocol_param",
     alias: None,
-    default: UserText(String::new()),
-    otherwise: "none",
+    default: ProtocolParamText(String::new()),
+    default_note: "none",
     doc: "For a client its user, `ID:PASSWORD`; for a server its users, \
           `CLIENTS#ID:PASSWORD,ID:PASSWORD`, where CLIENTS limits the devices of each user (64). \
           `@FILE` contains one user per line. For auth_aes128_* and auth_chain_*.",
 };
-static OBFS: Key<Obfs> = Key::new(
+static OBFS: ParamKey<ServerObfs> = ParamKey::new(
     "obfs",
-    Obfs::PLAIN,
+    ServerObfs::PLAIN,
     "Disguise of connections: plain, http_simple, http_post, random_head, \
      tls1.2_ticket_auth, tls1.2_ticket_fastauth, go_quiet. With `_compatible` (not go_quiet), \
      a server also serves clients without it.",
 );
-static OBFS_PARAM: Key<ObfsText> = Key {
+static OBFS_PARAM: ParamKey<ObfsParamText> = ParamKey {
     name: "obfs_param",
     alias: None,
-    default: ObfsText(String::new()),
-    otherwise: "the server's host",
+    default: ObfsParamText(String::new()),
+    default_note: "the server's host",
     doc: "For a client the host names to send, `HOST,HOST[#HEADERS]`; for a server the hosts to \
           accept (http_*) or the allowed difference of clocks in seconds (tls1.2_*).",
 };
-static REDIRECT: Key<RedirectText> = Key {
+static REDIRECT: ParamKey<RedirectText> = ParamKey {
     name: "redirect",
     alias: None,
     default: RedirectText::NONE,
-    otherwise: "none",
+    default_note: "none",
     doc: "Servers to which connections that are not accepted are forwarded, before `reject` applies: \
           `[PATTERN[:PORT]#]HOST:PORT`, separated by commas. The first one whose pattern occurs in \
           the received bytes is used.",
@@ -74,35 +74,35 @@ pub(crate) static SCHEME: Scheme = Scheme {
           between the two forms. Write a `#` in a value as `%23`.",
     roles: EndpointRoles::Both,
     params: &[
-        both(&PROTOCOL),
-        both(&PROTOCOL_PARAM),
-        both(&OBFS),
-        both(&OBFS_PARAM),
-        listener(&REDIRECT),
-        listener(&keys::ALLOW_PRIVATE),
-        listener(&keys::REJECT),
-        listener(&keys::TCP),
-        both(&keys::SS_UDP),
-        listener(&keys::PREFER),
-        for_hop(&keys::FIRST_WAIT),
-        both(&keys::FAST_OPEN),
-        listener(&keys::HANDSHAKE),
-        both(&keys::DIAL),
-        listener(&keys::IDLE),
-        listener(&keys::HALF_CLOSE_IDLE),
-        listener(&keys::UDP_IDLE),
-        listener(&keys::MAX_CONNECTIONS),
-        listener(&keys::PROXY_PROTOCOL),
-        both(&keys::PLUGIN),
-        both(&keys::PLUGIN_MODE),
+        shared_param(&PROTOCOL),
+        shared_param(&PROTOCOL_PARAM),
+        shared_param(&OBFS),
+        shared_param(&OBFS_PARAM),
+        listener_param(&REDIRECT),
+        listener_param(&shared_keys::ALLOW_PRIVATE),
+        listener_param(&shared_keys::REJECT),
+        listener_param(&shared_keys::TCP),
+        shared_param(&shared_keys::SS_UDP),
+        listener_param(&shared_keys::PREFER),
+        for_hop(&shared_keys::FIRST_WAIT),
+        shared_param(&shared_keys::FAST_OPEN),
+        listener_param(&shared_keys::HANDSHAKE),
+        shared_param(&shared_keys::DIAL),
+        listener_param(&shared_keys::IDLE),
+        listener_param(&shared_keys::HALF_CLOSE_IDLE),
+        listener_param(&shared_keys::UDP_IDLE),
+        listener_param(&shared_keys::MAX_CONNECTIONS),
+        listener_param(&shared_keys::PROXY_PROTOCOL),
+        shared_param(&shared_keys::PLUGIN),
+        shared_param(&shared_keys::PLUGIN_MODE),
     ],
     carriers: &[&kcp::CARRIER],
     is_shared: true,
-    syntax: Syntax {
+    syntax: UrlSyntax {
         is_method: Some(is_method),
         hash_in_values: true,
-        link: Some(link::FORM),
-        ..Syntax::PLAIN
+        link: Some(link::LINK_FORM),
+        ..UrlSyntax::PLAIN
     },
     normalize: |endpoint| {
         if let Some(user) = &mut endpoint.user
@@ -111,9 +111,9 @@ pub(crate) static SCHEME: Scheme = Scheme {
             user.value.make_ascii_lowercase();
         }
     },
-    listen,
-    hop,
-    ..Scheme::BLANK
+    listen: build_listener,
+    hop: build_hop,
+    ..Scheme::BASE
 };
 
 /// True if the text is the name of a method.
@@ -122,39 +122,41 @@ fn is_method(text: &str) -> bool {
 }
 
 /// Builds a ShadowsocksR server.
-fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
-    builder.no_target();
-    no_split_value(builder);
-    let common = Common::read(builder);
+fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfig> {
+    builder.check_no_target();
+    check_split_value(builder);
+    let common = CommonSettings::read(builder);
     let addr = builder.listen_addr();
-    let (tcp, udp, plugin) = builder.served();
-    let reject = builder.get(&keys::REJECT);
-    let redirect = builder.get(&REDIRECT).rules();
-    let fast_open = builder.get(&keys::FAST_OPEN);
-    let limits = builder.limits();
-    let proxy_protocol = builder.proxy_protocol(addr.as_ref(), plugin.is_some());
-    let private = builder.get(&keys::ALLOW_PRIVATE);
-    let prefer = builder.get(&keys::PREFER);
+    let (tcp, udp, plugin) = builder.served_transports();
+    let reject = builder.get(&shared_keys::REJECT);
+    let redirect = builder.get(&REDIRECT).parse_rules();
+    let fast_open = builder.get(&shared_keys::FAST_OPEN);
+    let limits = builder.read_limits();
+    let proxy_protocol = builder.read_proxy_protocol(addr.as_ref(), plugin.is_some());
+    let private = builder.get(&shared_keys::ALLOW_PRIVATE);
+    let prefer = builder.get(&shared_keys::PREFER);
     let common = common?;
     let kind = common.protocol.kind;
-    let users = users(common.param.expose());
+    let users = server_users(common.param.expose());
     if let Err(why) = ServerParam::parse(kind, users.expose()) {
         let span = builder.value_span(&PROTOCOL_PARAM);
-        builder.problem(Flaw::new(span, "not the users of a server").label(why.to_string()));
+        builder.report_error(
+            ConfigError::new(span, "not the users of a server").with_label(why.to_string()),
+        );
     }
     let addr = addr?;
-    common.warn(builder);
-    Some(Listen {
-        access: addr.access(private, false),
+    common.warn_weak_protocol(builder);
+    Some(ListenerConfig {
+        access: addr.access_rules(private, false),
         addr,
-        kind: ListenKind::ShadowsocksR(SsrServer {
+        kind: ListenerKind::ShadowsocksR(SsrServer {
             method: common.method,
             password: common.password,
             protocol: common.protocol,
             protocol_param: users,
             obfs: common.obfs.kind,
             strangers: common.obfs.strangers,
-            obfs_param: common.obfs_param.param(),
+            obfs_param: common.obfs_param.parse_param(),
             tcp,
             udp,
             reject,
@@ -164,39 +166,41 @@ fn listen(builder: &mut EndpointBuilder<'_, '_>) -> Option<Listen> {
         }),
         limits,
         prefer,
-        carried: None,
+        carrier: None,
         proxy_protocol,
     })
 }
 
 /// Builds a ShadowsocksR client.
-fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
-    builder.no_target();
-    no_split_value(builder);
-    let common = Common::read(builder);
+fn build_hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
+    builder.check_no_target();
+    check_split_value(builder);
+    let common = CommonSettings::read(builder);
     let server = builder.server();
-    let udp = builder.get(&keys::SS_UDP);
-    let plugin = builder.plugin(true, udp == UdpWay::Native);
-    let first_wait = builder.first_wait();
-    let fast_open = builder.get(&keys::FAST_OPEN);
-    let dial = builder.get(&keys::DIAL);
+    let udp = builder.get(&shared_keys::SS_UDP);
+    let plugin = builder.read_plugin(true, udp == UdpTransport::Native);
+    let first_wait = builder.read_first_wait();
+    let fast_open = builder.get(&shared_keys::FAST_OPEN);
+    let dial = builder.get(&shared_keys::DIAL);
     let common = common?;
     let kind = common.protocol.kind;
-    let user = user(common.param.expose());
+    let user = client_user(common.param.expose());
     if let Err(why) = ClientParam::parse(kind, user.expose()) {
         let span = builder.value_span(&PROTOCOL_PARAM);
-        builder.problem(Flaw::new(span, "not the user of a client").label(why.to_string()));
+        builder.report_error(
+            ConfigError::new(span, "not the user of a client").with_label(why.to_string()),
+        );
     }
-    let obfs_param = common.obfs_param.param();
+    let obfs_param = common.obfs_param.parse_param();
     let limit = Browser::Chrome.max_name();
     let too_long = obfs_param.hosts().first().is_some_and(|h| h.len() > limit);
     if common.obfs.kind == ObfsKind::GoQuiet && too_long {
         let span = builder.value_span(&OBFS_PARAM);
         let title = format!("the host for `go_quiet` is longer than {limit} bytes");
-        builder.problem(Flaw::new(span, title));
+        builder.report_error(ConfigError::new(span, title));
     }
     let server = server?;
-    common.warn(builder);
+    common.warn_weak_protocol(builder);
     Some(Hop::Server(ServerHop {
         server,
         kind: HopKind::ShadowsocksR(Box::new(SsrHop {
@@ -212,31 +216,31 @@ fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<Hop> {
             plugin,
         })),
         dial,
-        carried: None,
+        carrier: None,
     }))
 }
 
 /// The settings that both ends have in common.
-struct Common {
+struct CommonSettings {
     method: StreamKind,
     password: Secret,
     protocol: Protocol,
     param: Secret,
-    obfs: Obfs,
-    obfs_param: ObfsText,
+    obfs: ServerObfs,
+    obfs_param: ObfsParamText,
 }
 
-impl Common {
+impl CommonSettings {
     /// Reads the settings.
     fn read(builder: &mut EndpointBuilder<'_, '_>) -> Option<Self> {
         let protocol = builder.get(&PROTOCOL);
         let obfs = builder.get(&OBFS);
         let obfs_param = builder.get(&OBFS_PARAM);
-        let param = param(builder);
-        let method = method(builder);
+        let param = protocol_param(builder);
+        let method = parse_method(builder);
         let endpoint = builder.endpoint();
         let password = match &endpoint.secret {
-            Some(written) => builder.secret(&written.value, written.span)?,
+            Some(written) => builder.read_secret(&written.value, written.span)?,
             None => Secret::default(),
         };
         let method = method?;
@@ -247,9 +251,9 @@ impl Common {
                 ObfsKind::Plain | ObfsKind::HttpSimple | ObfsKind::HttpPost | ObfsKind::RandomHead
             );
         if password.expose().is_empty() && !keyless {
-            let flaw = Flaw::new(builder.user_span(), "the password is missing")
-                .help("write `ssr://METHOD:PASSWORD@HOST:PORT`");
-            builder.problem(flaw);
+            let flaw = ConfigError::new(builder.user_span(), "the password is missing")
+                .with_help("write `ssr://METHOD:PASSWORD@HOST:PORT`");
+            builder.report_error(flaw);
             return None;
         }
         Some(Self {
@@ -263,7 +267,7 @@ impl Common {
     }
 
     /// Warns once about the weakness of the protocol (SEC-C1). Writing its name is the consent.
-    fn warn(&self, builder: &mut EndpointBuilder<'_, '_>) {
+    fn warn_weak_protocol(&self, builder: &mut EndpointBuilder<'_, '_>) {
         let kind = self.protocol.kind;
         let hidden = self.method != StreamKind::None || kind >= ProtocolKind::AuthChainA;
         let (title, label) = if !hidden {
@@ -282,54 +286,54 @@ impl Common {
                 "a patient attacker on the path can forge and recognise it",
             )
         };
-        let about = Flaw::new(builder.user_span(), title)
-            .label(label)
-            .help("`ss://` with a method of the 2022 edition does not have this weakness");
-        builder.warn(WarningKind::LegacyCipher, about);
+        let about = ConfigError::new(builder.user_span(), title)
+            .with_label(label)
+            .with_help("`ss://` with a method of the 2022 edition does not have this weakness");
+        builder.add_warning(WarningKind::LegacyCipher, about);
     }
 }
 
 /// Reads the method from the user part of the URL.
-fn method(builder: &mut EndpointBuilder<'_, '_>) -> Option<StreamKind> {
+fn parse_method(builder: &mut EndpointBuilder<'_, '_>) -> Option<StreamKind> {
     let endpoint = builder.endpoint();
     let Some(name) = &endpoint.user else {
-        let flaw = Flaw::new(endpoint.address, "method and password are missing")
-            .help("write `ssr://METHOD:PASSWORD@HOST:PORT`, or paste a share link unchanged");
-        builder.problem(flaw);
+        let flaw = ConfigError::new(endpoint.address, "method and password are missing")
+            .with_help("write `ssr://METHOD:PASSWORD@HOST:PORT`, or paste a share link unchanged");
+        builder.report_error(flaw);
         return None;
     };
     let found = name.value.parse().ok();
     if found.is_none() {
         let names = || StreamKind::ALL.into_iter().map(StreamKind::name);
-        let mut flaw = Flaw::new(name.span, format!("unknown method `{}`", name.value));
-        flaw = match nearest(&name.value, names()) {
-            Some(meant) => flaw.label(format!("did you mean `{meant}`?")),
+        let mut flaw = ConfigError::new(name.span, format!("unknown method `{}`", name.value));
+        flaw = match nearest_word(&name.value, names()) {
+            Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
             None => flaw,
         };
         if name.value.parse::<adit_shadowsocks::Method>().is_ok() {
-            flaw = flaw.help("this is a method of `ss://`");
+            flaw = flaw.with_help("this is a method of `ss://`");
         }
         let all = names().collect::<Vec<_>>().join(", ");
-        builder.problem(flaw.help(format!("methods: {all}")));
+        builder.report_error(flaw.with_help(format!("methods: {all}")));
     }
     found
 }
 
 /// Returns `protocol_param`, read from a file if it names one.
-fn param(builder: &mut EndpointBuilder<'_, '_>) -> Option<Secret> {
+fn protocol_param(builder: &mut EndpointBuilder<'_, '_>) -> Option<Secret> {
     let text = builder.get(&PROTOCOL_PARAM).0;
     let Some(path) = text.strip_prefix('@') else {
         return Some(Secret::new(text));
     };
     let span = builder.value_span(&PROTOCOL_PARAM);
-    let file = builder.long_file(path, span, MAX_USERS_FILE)?;
+    let file = builder.read_long_file(path, span, MAX_USERS_FILE)?;
     let lines = file.text.lines().map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     Some(Secret::new(lines.join(",")))
 }
 
 /// Returns the users of a server. The user of a client's URL is accepted as the only user.
-fn users(text: &str) -> Secret {
+fn server_users(text: &str) -> Secret {
     if text.contains(':') && !text.contains('#') {
         return Secret::new(format!("64#{text}"));
     }
@@ -337,7 +341,7 @@ fn users(text: &str) -> Secret {
 }
 
 /// Returns the user of a client. The only user of a server's URL is accepted, too.
-fn user(text: &str) -> Secret {
+fn client_user(text: &str) -> Secret {
     let alone = text.split_once('#').filter(|(clients, users)| {
         clients.bytes().all(|b| b.is_ascii_digit()) && !users.contains(',')
     });
@@ -345,7 +349,7 @@ fn user(text: &str) -> Secret {
 }
 
 /// Reports a raw `#` in a value: it starts the name, and the rest of the query would be lost.
-fn no_split_value(builder: &mut EndpointBuilder<'_, '_>) {
+fn check_split_value(builder: &mut EndpointBuilder<'_, '_>) {
     let endpoint = builder.endpoint();
     let Some(name) = &endpoint.name else {
         return;
@@ -363,9 +367,9 @@ fn no_split_value(builder: &mut EndpointBuilder<'_, '_>) {
     let last = last.map_or("", |pair| pair.value.value.as_str());
     let digits = !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit());
     if query || (digits && name.value.contains(':')) {
-        let flaw = Flaw::new(name.span, "`#` ends the query: the rest would be a name")
-            .help("in a value, write `#` as `%23`");
-        builder.problem(flaw);
+        let flaw = ConfigError::new(name.span, "`#` ends the query: the rest would be a name")
+            .with_help("in a value, write `#` as `%23`");
+        builder.report_error(flaw);
     }
 }
 
@@ -383,8 +387,8 @@ mod tests {
             ("8#42:pw,43:x", "8#42:pw,43:x", "8#42:pw,43:x"),
             ("42:p#w", "42:p#w", "42:p#w"),
         ] {
-            assert_eq!(users(text), Secret::from(on_server), "{text}");
-            assert_eq!(user(text), Secret::from(on_client), "{text}");
+            assert_eq!(server_users(text), Secret::from(on_server), "{text}");
+            assert_eq!(client_user(text), Secret::from(on_client), "{text}");
         }
     }
 }

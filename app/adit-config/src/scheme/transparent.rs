@@ -1,20 +1,23 @@
 //! `redir://`, `tproxy://`: traffic for other hosts that the firewall redirects to adit (Linux).
 
-use crate::schema::{EndpointRoles, Key, listener};
+use crate::schema::{EndpointRoles, ParamKey, listener_param};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
-use crate::scheme::keys;
-use crate::scheme::typed::{Listen, ListenKind, Prefer, Private, Steering, Transparent};
-use crate::text::Flaw;
+use crate::scheme::endpoint_types::{
+    AddressPreference, InterceptMethod, ListenerConfig, ListenerKind, PrivateAccess,
+    TransparentListener,
+};
+use crate::scheme::shared_keys;
+use crate::text::ConfigError;
 
 /// `allow_private` for TPROXY. Clients are other machines even if the address is loopback, so loopback
 /// allows no private destinations here.
-static ALLOW_PRIVATE: Key<Option<Private>> = Key {
-    name: keys::ALLOW_PRIVATE.name,
+static ALLOW_PRIVATE: ParamKey<Option<PrivateAccess>> = ParamKey {
+    name: shared_keys::ALLOW_PRIVATE.name,
     alias: None,
     default: None,
-    otherwise: "none",
-    doc: keys::ALLOW_PRIVATE.doc,
+    default_note: "none",
+    doc: shared_keys::ALLOW_PRIVATE.doc,
 };
 
 pub(crate) static SCHEME_REDIR: Scheme = Scheme {
@@ -24,15 +27,15 @@ pub(crate) static SCHEME_REDIR: Scheme = Scheme {
           their destination. Linux only; for UDP use `tproxy`.",
     roles: EndpointRoles::Listener,
     params: &[
-        listener(&keys::ALLOW_OPEN_PROXY),
-        listener(&keys::ALLOW_PRIVATE),
-        listener(&keys::DIAL),
-        listener(&keys::IDLE),
-        listener(&keys::HALF_CLOSE_IDLE),
-        listener(&keys::MAX_CONNECTIONS),
+        listener_param(&shared_keys::ALLOW_OPEN_PROXY),
+        listener_param(&shared_keys::ALLOW_PRIVATE),
+        listener_param(&shared_keys::DIAL),
+        listener_param(&shared_keys::IDLE),
+        listener_param(&shared_keys::HALF_CLOSE_IDLE),
+        listener_param(&shared_keys::MAX_CONNECTIONS),
     ],
-    listen: |builder| listen(builder, Steering::Redirect),
-    ..Scheme::BLANK
+    listen: |builder| build_listener(builder, InterceptMethod::Redirect),
+    ..Scheme::BASE
 };
 
 pub(crate) static SCHEME_TPROXY: Scheme = Scheme {
@@ -42,79 +45,88 @@ pub(crate) static SCHEME_TPROXY: Scheme = Scheme {
           their destination. Linux only; requires the capability CAP_NET_ADMIN.",
     roles: EndpointRoles::Listener,
     params: &[
-        listener(&keys::ALLOW_OPEN_PROXY),
-        listener(&ALLOW_PRIVATE),
-        listener(&keys::TCP),
-        listener(&keys::UDP),
-        listener(&keys::DIAL),
-        listener(&keys::IDLE),
-        listener(&keys::HALF_CLOSE_IDLE),
-        listener(&keys::UDP_IDLE),
-        listener(&keys::MAX_CONNECTIONS),
-        listener(&keys::FULL_CONE),
+        listener_param(&shared_keys::ALLOW_OPEN_PROXY),
+        listener_param(&ALLOW_PRIVATE),
+        listener_param(&shared_keys::TCP),
+        listener_param(&shared_keys::UDP),
+        listener_param(&shared_keys::DIAL),
+        listener_param(&shared_keys::IDLE),
+        listener_param(&shared_keys::HALF_CLOSE_IDLE),
+        listener_param(&shared_keys::UDP_IDLE),
+        listener_param(&shared_keys::MAX_CONNECTIONS),
+        listener_param(&shared_keys::FULL_CONE),
     ],
-    listen: |builder| listen(builder, Steering::Tproxy),
-    ..Scheme::BLANK
+    listen: |builder| build_listener(builder, InterceptMethod::Tproxy),
+    ..Scheme::BASE
 };
 
 /// Builds a transparent listener.
-fn listen(builder: &mut EndpointBuilder<'_, '_>, steering: Steering) -> Option<Listen> {
-    builder.no_user();
-    builder.no_target();
+fn build_listener(
+    builder: &mut EndpointBuilder<'_, '_>,
+    steering: InterceptMethod,
+) -> Option<ListenerConfig> {
+    builder.check_no_user();
+    builder.check_no_target();
     let addr = builder.listen_addr();
-    let open = builder.get(&keys::ALLOW_OPEN_PROXY);
-    let tproxy = steering == Steering::Tproxy;
-    let kind = Transparent {
-        steering,
-        tcp: !tproxy || builder.get(&keys::TCP),
-        udp: tproxy && builder.get(&keys::UDP),
-        full_cone: builder.get(&keys::FULL_CONE),
+    let open = builder.get(&shared_keys::ALLOW_OPEN_PROXY);
+    let tproxy = steering == InterceptMethod::Tproxy;
+    let kind = TransparentListener {
+        method: steering,
+        tcp: !tproxy || builder.get(&shared_keys::TCP),
+        udp: tproxy && builder.get(&shared_keys::UDP),
+        full_cone: builder.get(&shared_keys::FULL_CONE),
     };
     if !kind.tcp && !kind.udp {
-        let span = builder.value_span(&keys::UDP);
-        builder.problem(Flaw::new(span, "both TCP and UDP are off"));
+        let span = builder.value_span(&shared_keys::UDP);
+        builder.report_error(ConfigError::new(span, "both TCP and UDP are off"));
     }
-    let private = builder.get(&keys::ALLOW_PRIVATE);
-    let limits = builder.limits();
+    let private = builder.get(&shared_keys::ALLOW_PRIVATE);
+    let limits = builder.read_limits();
     let addr = addr?;
     if addr.port == 0 {
-        let flaw = Flaw::new(
+        let flaw = ConfigError::new(
             builder.endpoint().address,
             "the port of a transparent listener cannot be 0",
         )
-        .help("write the port that the firewall rule names");
-        builder.problem(flaw);
+        .with_help("write the port that the firewall rule names");
+        builder.report_error(flaw);
     }
     if !addr.is_loopback() && !open {
-        builder.problem(open_to_all(builder, steering, addr.port));
+        builder.report_error(open_listener_error(builder, steering, addr.port));
     }
-    Some(Listen {
-        access: addr.access(private, !tproxy),
+    Some(ListenerConfig {
+        access: addr.access_rules(private, !tproxy),
         addr,
-        kind: ListenKind::Transparent(kind),
+        kind: ListenerKind::Transparent(kind),
         limits,
         // Targets are addresses.
-        prefer: Prefer::Auto,
-        carried: None,
+        prefer: AddressPreference::Auto,
+        carrier: None,
         proxy_protocol: false,
     })
 }
 
 /// Returns the error of a listener that would serve everyone (SEC-E1).
-fn open_to_all(builder: &EndpointBuilder<'_, '_>, steering: Steering, port: u16) -> Flaw {
+fn open_listener_error(
+    builder: &EndpointBuilder<'_, '_>,
+    steering: InterceptMethod,
+    port: u16,
+) -> ConfigError {
     let scheme = builder.scheme();
-    let flaw = Flaw::new(
+    let flaw = ConfigError::new(
         builder.endpoint().address,
         "refusing to serve everyone: a transparent listener has no passwords",
     )
-    .label("not a loopback address")
-    .help(match steering {
-        Steering::Redirect => {
+    .with_label("not a loopback address")
+    .with_help(match steering {
+        InterceptMethod::Redirect => {
             format!("for this machine's own traffic: `{scheme}://127.0.0.1:{port}`")
         }
-        Steering::Tproxy => format!(
+        InterceptMethod::Tproxy => format!(
             "`{scheme}://127.0.0.1:{port}` also works on a gateway: `TPROXY --on-ip 127.0.0.1`"
         ),
     });
-    flaw.help("for everyone whose traffic the firewall redirects here: `?allow_open_proxy=true`")
+    flaw.with_help(
+        "for everyone whose traffic the firewall redirects here: `?allow_open_proxy=true`",
+    )
 }

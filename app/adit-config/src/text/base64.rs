@@ -20,14 +20,14 @@ const URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, NO_PAD);
 
 /// Decodes a key: standard alphabet, padding optional. Returns `None` if the text is not base64.
 #[must_use]
-pub fn key(text: &str) -> Option<Zeroizing<Vec<u8>>> {
+pub fn decode_key(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     STRICT.decode(text).ok().map(Zeroizing::new)
 }
 
 /// Decodes the text of a share link: either alphabet, padding optional, percent-encoding tolerated.
 /// Returns `None` if it is not base64 of UTF-8.
 #[must_use]
-pub fn link(text: &str) -> Option<Zeroizing<String>> {
+pub fn decode_link(text: &str) -> Option<Zeroizing<String>> {
     let plain = Zeroizing::new(crate::text::escape::decode(text)?);
     let standard: Zeroizing<String> = Zeroizing::new(
         plain
@@ -52,6 +52,6 @@ pub fn link(text: &str) -> Option<Zeroizing<String>> {
 
 /// Encodes a text for a share link: base64url without padding.
 #[must_use]
-pub fn write_link(text: &str) -> String {
+pub fn encode_link(text: &str) -> String {
     URL.encode(text)
 }

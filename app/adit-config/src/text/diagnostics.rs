@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::text::{Excerpt, Flaw, Problem, Sources, Warning, WarningKind};
+use crate::text::{ConfigError, Problem, Sources, UrlSnippet, Warning, WarningKind};
 
 /// The problems and warnings found so far.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Diagnostics {
 
 /// The sources of `@file` and `$NAME`.
 #[derive(Clone, Copy)]
-pub(crate) struct Lookup<'a> {
+pub(crate) struct SecretLookup<'a> {
     /// The files and the environment.
     pub(crate) sources: &'a dyn Sources,
     /// The directory to which relative paths refer.
@@ -26,14 +26,14 @@ pub(crate) struct Lookup<'a> {
 
 impl Diagnostics {
     /// Adds a problem, unless it is there already.
-    pub(crate) fn problem(&mut self, problem: Problem) {
+    pub(crate) fn add_problem(&mut self, problem: Problem) {
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
         }
     }
 
     /// Adds a warning, unless it is there already.
-    pub(crate) fn warning(&mut self, kind: WarningKind, about: Problem) {
+    pub(crate) fn add_warning(&mut self, kind: WarningKind, about: Problem) {
         let warning = Warning { kind, about };
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
@@ -41,12 +41,12 @@ impl Diagnostics {
     }
 
     /// Records that a secret is written out.
-    pub(crate) const fn literal_secret(&mut self) {
+    pub(crate) const fn note_literal_secret(&mut self) {
         self.literal_secret = true;
     }
 
     /// Adds an error in a URL.
-    pub(crate) fn flaw(&mut self, excerpt: &Excerpt<'_>, flaw: Flaw) {
-        self.problem(excerpt.problem(flaw));
+    pub(crate) fn add_url_error(&mut self, excerpt: &UrlSnippet<'_>, flaw: ConfigError) {
+        self.add_problem(excerpt.locate_error(flaw));
     }
 }

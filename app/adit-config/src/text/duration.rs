@@ -15,7 +15,7 @@ const LONGEST: u64 = 365 * 86_400_000;
 
 /// Formats a duration as `10s`, `500ms`, `2m`, `1h` or `1d`, in the largest unit that divides it.
 #[must_use]
-pub fn write_duration(duration: Duration) -> String {
+pub fn format_duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     UNITS
         .into_iter()
@@ -28,7 +28,7 @@ pub fn write_duration(duration: Duration) -> String {
 
 /// Parses `10s`, `500ms`, `2m`, `1h` or `1d`. Returns `None` for other forms and for more than a year.
 #[must_use]
-pub fn read_duration(text: &str) -> Option<Duration> {
+pub fn parse_duration(text: &str) -> Option<Duration> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at_checked(digits)?;
     let (_, millis) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
@@ -52,7 +52,7 @@ mod tests {
             ("1500ms", "1500ms"),
             ("1000ms", "1s"),
         ] {
-            assert_eq!(write_duration(read_duration(text).unwrap()), canonical);
+            assert_eq!(format_duration(parse_duration(text).unwrap()), canonical);
         }
         for text in [
             "",
@@ -65,7 +65,7 @@ mod tests {
             "99999999999999999999s",
             "1 s",
         ] {
-            assert!(read_duration(text).is_none(), "{text}");
+            assert!(parse_duration(text).is_none(), "{text}");
         }
     }
 
@@ -73,12 +73,12 @@ mod tests {
         #[test]
         fn durations_round_trip(millis in 1..=LONGEST) {
             let duration = Duration::from_millis(millis);
-            prop_assert_eq!(read_duration(&write_duration(duration)), Some(duration));
+            prop_assert_eq!(parse_duration(&format_duration(duration)), Some(duration));
         }
 
         #[test]
         fn no_text_panics(text in "[0-9a-z.-]{0,24}") {
-            let _ = read_duration(&text);
+            let _ = parse_duration(&text);
         }
     }
 }

@@ -18,19 +18,19 @@ const VALUE: &AsciiSet = &PATH.remove(b':').remove(b',').remove(b'[').remove(b']
 
 /// Encodes a user, secret or name.
 #[must_use]
-pub fn part(text: &str) -> String {
+pub fn encode_part(text: &str) -> String {
     utf8_percent_encode(text, PART).to_string()
 }
 
 /// Encodes the path of an `@file` secret.
 #[must_use]
-pub fn path(text: &str) -> String {
+pub fn encode_path(text: &str) -> String {
     utf8_percent_encode(text, PATH).to_string()
 }
 
 /// Encodes a key or value of the query.
 #[must_use]
-pub fn value(text: &str) -> String {
+pub fn encode_value(text: &str) -> String {
     utf8_percent_encode(text, VALUE).to_string()
 }
 
@@ -40,7 +40,7 @@ pub fn decode(text: &str) -> Option<String> {
     Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
 }
 
-/// Like [`decode`], with replacement characters for what is not UTF-8: old links have names in
+/// Like `decode_text`, with replacement characters for what is not UTF-8: old links have names in
 /// other encodings.
 #[must_use]
 pub fn decode_lossy(text: &str) -> String {

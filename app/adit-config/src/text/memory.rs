@@ -43,7 +43,7 @@ impl MemorySources {
     }
 
     /// Returns the names of the files in a folder, in any order.
-    pub fn names(&self, folder: &Path) -> impl Iterator<Item = &str> {
+    pub fn file_names_in(&self, folder: &Path) -> impl Iterator<Item = &str> {
         let here = self
             .files
             .keys()
@@ -53,7 +53,7 @@ impl MemorySources {
 }
 
 impl Sources for MemorySources {
-    fn file(&self, path: &Path) -> io::Result<FileText> {
+    fn read_file(&self, path: &Path) -> io::Result<FileText> {
         match self.files.get(path) {
             Some((text, readable_by_others)) => Ok(FileText {
                 text: text.clone(),
@@ -63,7 +63,7 @@ impl Sources for MemorySources {
         }
     }
 
-    fn variable(&self, name: &str) -> Option<Zeroizing<String>> {
+    fn read_variable(&self, name: &str) -> Option<Zeroizing<String>> {
         self.variables.get(name).cloned()
     }
 }

@@ -7,24 +7,26 @@ pub mod base64;
 mod diagnostics;
 mod duration;
 pub mod escape;
-mod excerpt;
 mod memory;
 mod network;
 mod plugin;
 mod problem;
 mod secret;
+mod snippet;
 mod source;
 mod span;
 mod suggest;
 
-pub(crate) use diagnostics::{Diagnostics, Lookup};
-pub use duration::{read_duration, write_duration};
-pub(crate) use excerpt::{Document, Excerpt};
+pub(crate) use diagnostics::{Diagnostics, SecretLookup};
+pub use duration::{format_duration, parse_duration};
 pub use memory::MemorySources;
-pub use network::{is_this_machine, read_net, write_net, write_target};
+pub use network::{format_network, format_target, is_this_machine, parse_network};
 pub use plugin::PluginText;
-pub use problem::{Flaw, Origin, Place, Problem, Warning, WarningKind, printable};
+pub use problem::{
+    ConfigError, Origin, Place, Problem, Warning, WarningKind, sanitize_for_terminal,
+};
 pub use secret::{Secret, SecretText};
-pub use source::{FileText, Machine, Sources, file_names, read_file};
+pub(crate) use snippet::{Document, UrlSnippet};
+pub use source::{FileText, Sources, SystemSources, list_file_names, read_file};
 pub use span::{Span, Spanned};
-pub use suggest::{nearest, one_slip};
+pub use suggest::{find_one_typo, nearest_word};

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 /// Parses a network, such as `10.0.0.0/8`, or a single address. Bits after the prefix are cleared.
 /// Returns `None` for IPv4-mapped addresses: targets are checked as IPv4.
 #[must_use]
-pub fn read_net(text: &str) -> Option<IpNet> {
+pub fn parse_network(text: &str) -> Option<IpNet> {
     let net = match text.parse::<IpNet>() {
         Ok(net) => net.trunc(),
         Err(_) => IpNet::from(text.parse::<IpAddr>().ok()?),
@@ -19,7 +19,7 @@ pub fn read_net(text: &str) -> Option<IpNet> {
 
 /// Formats a network; a single address is written without its prefix.
 #[must_use]
-pub fn write_net(net: &IpNet) -> String {
+pub fn format_network(net: &IpNet) -> String {
     if net.prefix_len() == net.max_prefix_len() {
         net.addr().to_string()
     } else {
@@ -29,7 +29,7 @@ pub fn write_net(net: &IpNet) -> String {
 
 /// Formats a target so that it parses back to the same target (its `Display` escapes for terminals).
 #[must_use]
-pub fn write_target(target: &Target) -> String {
+pub fn format_target(target: &Target) -> String {
     match &target.host {
         Host::Ip(_) => target.to_string(),
         Host::Name(name) => format!("{}:{}", name.as_str(), target.port),

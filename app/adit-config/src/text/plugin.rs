@@ -18,7 +18,7 @@ impl PluginText {
     /// # Errors
     ///
     /// A text that says what was expected, if there is no program or a zero byte.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let mut program = String::new();
         let mut rest = text.chars();
         while let Some(c) = rest.next() {
@@ -50,7 +50,7 @@ impl PluginText {
 
     /// Formats the program and the options as text.
     #[must_use]
-    pub fn write(&self) -> String {
+    pub fn to_text(&self) -> String {
         let mut text = String::new();
         for c in self.program.chars() {
             if matches!(c, '\\' | ';') {
@@ -87,23 +87,23 @@ mod tests {
             (r"p\", r"p\", ""),
             (r"p\\;x", r"p\", "x"),
         ] {
-            let read = PluginText::read(text).unwrap();
+            let read = PluginText::parse(text).unwrap();
             assert_eq!(
                 (read.program.as_str(), read.options.as_str()),
                 (program, options)
             );
-            assert_eq!(PluginText::read(&read.write()), Ok(read));
+            assert_eq!(PluginText::parse(&read.to_text()), Ok(read));
         }
         for text in ["", ";", ";x", "a\0", "a;b\0"] {
-            assert!(PluginText::read(text).is_err(), "{text:?}");
+            assert!(PluginText::parse(text).is_err(), "{text:?}");
         }
     }
 
     proptest! {
         #[test]
         fn what_is_written_is_read_back(text in "[a\\\\;=:/ä]{0,12}") {
-            if let Ok(read) = PluginText::read(&text) {
-                prop_assert_eq!(PluginText::read(&read.write()), Ok(read));
+            if let Ok(read) = PluginText::parse(&text) {
+                prop_assert_eq!(PluginText::parse(&read.to_text()), Ok(read));
             }
         }
     }

@@ -26,7 +26,7 @@ pub struct Place {
     /// Column in characters of the original line, counted from 1.
     pub column: usize,
     /// The line, or the part around the place, with `***` for secrets.
-    pub quoted: String,
+    pub snippet: String,
     /// The marked part of `quoted`: its first character and the number of characters.
     pub caret: (usize, usize),
 }
@@ -34,7 +34,7 @@ pub struct Place {
 /// An error in one URL. Like a [`Problem`], but its place is still a range of the URL's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{title}")]
-pub struct Flaw {
+pub struct ConfigError {
     /// The bytes of the URL that are wrong.
     pub span: Span,
     /// The error in one line.
@@ -93,7 +93,7 @@ pub enum WarningKind {
     UnknownKeyword,
 }
 
-impl Flaw {
+impl ConfigError {
     /// Creates an error at `span`.
     pub fn new(span: Span, title: impl Into<String>) -> Self {
         Self {
@@ -106,21 +106,21 @@ impl Flaw {
 
     /// Sets the text beside the caret.
     #[must_use]
-    pub fn label(mut self, label: impl Into<String>) -> Self {
+    pub fn with_label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
     /// Adds a hint on what to do, as one line.
     #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help.push(help.into());
         self
     }
 
     /// Converts this error into a problem at a place that can be shown.
     #[must_use]
-    pub fn at(self, place: Place) -> Problem {
+    pub fn into_problem(self, place: Place) -> Problem {
         Problem {
             title: self.title,
             place: Some(place),
@@ -142,7 +142,7 @@ impl Problem {
     }
 
     /// Creates a problem at a place.
-    pub fn at(title: impl Into<String>, place: Place, help: impl Into<String>) -> Self {
+    pub fn at_place(title: impl Into<String>, place: Place, help: impl Into<String>) -> Self {
         Self {
             place: Some(place),
             ..Self::without_place(title, help)
@@ -150,26 +150,26 @@ impl Problem {
     }
 
     /// Prints the problem with its level, `error` or `warning`.
-    fn print(&self, f: &mut fmt::Formatter<'_>, level: &str) -> fmt::Result {
-        write!(f, "{level}: {}", printable(&self.title))?;
+    fn format_as(&self, f: &mut fmt::Formatter<'_>, level: &str) -> fmt::Result {
+        write!(f, "{level}: {}", sanitize_for_terminal(&self.title))?;
         let number = match &self.place {
             Some(place) if matches!(place.origin, Origin::File(_)) => place.line.to_string(),
             _ => " ".to_owned(),
         };
         let gutter = " ".repeat(number.len());
         if let Some(place) = &self.place {
-            write!(f, "\n{gutter}--> {}", place.address())?;
-            write!(f, "\n{number} | {}", printable(&place.quoted))?;
+            write!(f, "\n{gutter}--> {}", place.location())?;
+            write!(f, "\n{number} | {}", sanitize_for_terminal(&place.snippet))?;
             let (start, len) = place.caret;
             let blank = " ".repeat(start);
             let caret = "^".repeat(len.max(1));
             write!(f, "\n{gutter} | {blank}{caret}")?;
             if !self.label.is_empty() {
-                write!(f, " {}", printable(&self.label))?;
+                write!(f, " {}", sanitize_for_terminal(&self.label))?;
             }
         }
         for line in &self.help {
-            write!(f, "\n{gutter} = help: {}", printable(line))?;
+            write!(f, "\n{gutter} = help: {}", sanitize_for_terminal(line))?;
         }
         Ok(())
     }
@@ -177,10 +177,15 @@ impl Problem {
 
 impl Place {
     /// Returns the file or argument with line and column.
-    fn address(&self) -> String {
+    fn location(&self) -> String {
         match &self.origin {
             Origin::Argument(n) => format!("argument {n}, column {}", self.column),
-            Origin::File(name) => format!("{}:{}:{}", printable(name), self.line, self.column),
+            Origin::File(name) => format!(
+                "{}:{}:{}",
+                sanitize_for_terminal(name),
+                self.line,
+                self.column
+            ),
             Origin::Text => format!("column {}", self.column),
         }
     }
@@ -188,7 +193,7 @@ impl Place {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.print(f, "error")
+        self.format_as(f, "error")
     }
 }
 
@@ -196,14 +201,14 @@ impl std::error::Error for Problem {}
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.about.print(f, "warning")
+        self.about.format_as(f, "warning")
     }
 }
 
 /// Makes a text safe for a terminal (SEC-X7). Characters that could move the cursor or change the
 /// writing direction are replaced one for one, so that carets stay in place.
 #[must_use]
-pub fn printable(text: &str) -> String {
+pub fn sanitize_for_terminal(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\t' => ' ',

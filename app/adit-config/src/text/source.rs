@@ -10,18 +10,18 @@ use zeroize::Zeroizing;
 /// Maximum size of a file of secrets or users, in bytes.
 const MAX_SECRET_FILE: u64 = 1024 * 1024;
 
-/// The files and variables that `@file` and `$NAME` refer to. [`Machine`] is the real implementation.
+/// The files and variables that `@file` and `$NAME` refer to. [`SystemSources`] is the real implementation.
 pub trait Sources {
     /// Reads the text of a file.
-    fn file(&self, path: &Path) -> io::Result<FileText>;
-    /// Like [`Sources::file`], for a long file of at most `limit` bytes.
-    fn long_file(&self, path: &Path, limit: u64) -> io::Result<FileText> {
-        let file = self.file(path)?;
-        fits(&file.text, limit)?;
+    fn read_file(&self, path: &Path) -> io::Result<FileText>;
+    /// Like [`Sources::read_file`], for a long file of at most `limit` bytes.
+    fn read_file_up_to(&self, path: &Path, limit: u64) -> io::Result<FileText> {
+        let file = self.read_file(path)?;
+        check_length(&file.text, limit)?;
         Ok(file)
     }
     /// Returns the value of an environment variable, if it is set and UTF-8.
-    fn variable(&self, name: &str) -> Option<Zeroizing<String>>;
+    fn read_variable(&self, name: &str) -> Option<Zeroizing<String>>;
 }
 
 /// The content of a file.
@@ -35,18 +35,18 @@ pub struct FileText {
 
 /// The files and the environment of this process.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Machine;
+pub struct SystemSources;
 
-impl Sources for Machine {
-    fn file(&self, path: &Path) -> io::Result<FileText> {
+impl Sources for SystemSources {
+    fn read_file(&self, path: &Path) -> io::Result<FileText> {
         read_file(path, MAX_SECRET_FILE)
     }
 
-    fn long_file(&self, path: &Path, limit: u64) -> io::Result<FileText> {
+    fn read_file_up_to(&self, path: &Path, limit: u64) -> io::Result<FileText> {
         read_file(path, limit)
     }
 
-    fn variable(&self, name: &str) -> Option<Zeroizing<String>> {
+    fn read_variable(&self, name: &str) -> Option<Zeroizing<String>> {
         std::env::var(name).ok().map(Zeroizing::new)
     }
 }
@@ -56,7 +56,7 @@ impl Sources for Machine {
 /// # Errors
 ///
 /// The folder cannot be read.
-pub fn file_names(folder: &Path) -> io::Result<Vec<String>> {
+pub fn list_file_names(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         // A pattern is text and cannot match a name that is not UTF-8.
@@ -73,14 +73,14 @@ pub fn file_names(folder: &Path) -> io::Result<Vec<String>> {
 /// ([`io::ErrorKind::FileTooLarge`]).
 pub fn read_file(path: &Path, limit: u64) -> io::Result<FileText> {
     let file = File::open(path)?;
-    let readable_by_others = readable_by_others(&file)?;
+    let readable_by_others = is_readable_by_others(&file)?;
     // A buffer that grows while the file is read would leave copies of the secret in memory.
     let expected = file.metadata()?.len().min(limit).saturating_add(1);
     let mut text = Zeroizing::new(String::with_capacity(
         usize::try_from(expected).unwrap_or_default(),
     ));
     file.take(limit + 1).read_to_string(&mut text)?;
-    fits(&text, limit)?;
+    check_length(&text, limit)?;
     Ok(FileText {
         text,
         readable_by_others,
@@ -88,7 +88,7 @@ pub fn read_file(path: &Path, limit: u64) -> io::Result<FileText> {
 }
 
 /// Returns an error if `text` is longer than `limit` bytes.
-fn fits(text: &str, limit: u64) -> io::Result<()> {
+fn check_length(text: &str, limit: u64) -> io::Result<()> {
     if u64_from(text.len()) > limit {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
@@ -100,14 +100,14 @@ fn fits(text: &str, limit: u64) -> io::Result<()> {
 
 /// True if users other than the owner and the group may read the file.
 #[cfg(unix)]
-fn readable_by_others(file: &File) -> io::Result<bool> {
+fn is_readable_by_others(file: &File) -> io::Result<bool> {
     use std::os::unix::fs::PermissionsExt;
     let metadata = file.metadata()?;
     Ok(metadata.is_file() && metadata.permissions().mode() & 0o004 != 0)
 }
 
 #[cfg(not(unix))]
-fn readable_by_others(_: &File) -> io::Result<bool> {
+fn is_readable_by_others(_: &File) -> io::Result<bool> {
     Ok(false)
 }
 

@@ -27,7 +27,7 @@ impl Span {
 
     /// Returns the span of `part`, which starts at byte `start`.
     #[must_use]
-    pub const fn of(start: usize, part: &str) -> Self {
+    pub const fn of_part(start: usize, part: &str) -> Self {
         Self::new(start, start + part.len())
     }
 
@@ -39,7 +39,7 @@ impl Span {
 
     /// Returns the same span in a text that starts `by` bytes earlier.
     #[must_use]
-    pub const fn shifted(self, by: usize) -> Self {
+    pub const fn shifted_by(self, by: usize) -> Self {
         Self::new(self.start + by, self.end + by)
     }
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use adit_config::{
-    Carried, HopKind, Kcp, Learns, Listen, ListenKind, PacketSeal, ServerHop, Shards, Stage,
-    UdpWay, explain, link,
+    AdoptedFromPeer, CarrierSettings, HopKind, KcpSettings, ListenerConfig, ListenerKind,
+    PacketSeal, ServerHop, ShardCounts, Stage, UdpTransport, explain_plan, link,
 };
-use adit_crypto::packet::{Check, PacketKind};
+use adit_crypto::packet::{PacketCheck, PacketKind};
 use adit_kcp_proto::Congestion;
 
 use crate::shortcuts::{shown, words, words_with};
@@ -17,24 +17,24 @@ const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 
 fn hop(words_of: &[&str], cabinet: &MemorySources) -> ServerHop {
     let mut plan = words_with(words_of, cabinet).unwrap_or_else(|why| panic!("{why:?}"));
-    match plan.routes.remove(0).via.hops.remove(0) {
-        Stage::One(adit_config::Hop::Server(hop)) => hop,
+    match plan.routes.remove(0).via.stages.remove(0) {
+        Stage::Single(adit_config::Hop::Server(hop)) => hop,
         other => panic!("{other:?}"),
     }
 }
 
-fn kcp(carried: Option<Carried>) -> Kcp {
+fn kcp(carried: Option<CarrierSettings>) -> KcpSettings {
     match carried {
-        Some(Carried::Kcp(kcp)) => *kcp,
+        Some(CarrierSettings::Kcp(kcp)) => *kcp,
         other => panic!("{other:?}"),
     }
 }
 
-fn kcp_hop(url: &str) -> Kcp {
-    kcp(hop(&[NEAR, url], &MemorySources::default()).carried)
+fn kcp_hop(url: &str) -> KcpSettings {
+    kcp(hop(&[NEAR, url], &MemorySources::default()).carrier)
 }
 
-fn listen(url: &str) -> Listen {
+fn listen(url: &str) -> ListenerConfig {
     let mut plan = words(&[url]).unwrap_or_else(|why| panic!("{why:?}"));
     plan.routes.remove(0).listen.remove(0)
 }
@@ -44,7 +44,7 @@ fn both_ends_take_the_key_of_shadowsocks() {
     let session = |key: &str| PacketSeal::Session(key.into());
     let url = format!("ss+kcp://2022-blake3-aes-128-gcm:{KEY}@h:1");
     assert_eq!(kcp_hop(&url).seal, session(KEY));
-    assert_eq!(kcp(listen(&url).carried).seal, session(KEY));
+    assert_eq!(kcp(listen(&url).carrier).seal, session(KEY));
     // A user shows the server's key first (SIP023).
     let url = format!("ss+kcp://2022-blake3-aes-128-gcm:{KEY}:{KEY}@h:1");
     assert_eq!(kcp_hop(&url).seal, session(KEY));
@@ -60,7 +60,7 @@ fn both_ends_take_the_key_of_shadowsocks() {
     for (key, found) in [("@/k", "in a file"), ("$K", "in a variable")] {
         let url = format!("socks5+kcp://127.0.0.1:1?key={key}");
         assert_eq!(
-            kcp(hop(&[NEAR, &url], &cabinet).carried).seal,
+            kcp(hop(&[NEAR, &url], &cabinet).carrier).seal,
             session(found)
         );
     }
@@ -75,13 +75,13 @@ fn keys_become_numbers() {
     assert_eq!((found.arq.nodelay, found.arq.interval_ms), (1, 20));
     assert_eq!((found.arq.send_window, found.arq.recv_window), (9, 512));
     assert_eq!(found.arq.congestion, Congestion::Bbr);
-    assert_eq!(found.fec, Some(Shards { data: 4, parity: 2 }));
+    assert_eq!(found.fec, Some(ShardCounts { data: 4, parity: 2 }));
     assert_eq!((found.mtu, found.overhead()), (1200, 40));
     assert_eq!((found.sessions, found.rate, found.compress), (3, 7, true));
     assert_eq!(found.expire, Some(Duration::from_secs(60)));
     assert_eq!(found.smux.version, adit_smux_proto::Version::V1);
     assert_eq!(found.smux.timeout, Duration::from_secs(60));
-    let listener = kcp(listen("mixed+kcp://:1?key=k").carried);
+    let listener = kcp(listen("mixed+kcp://:1?key=k").carrier);
     assert_eq!(
         (listener.arq.send_window, listener.arq.recv_window),
         (1024, 1024)
@@ -95,7 +95,7 @@ fn keys_become_numbers() {
         kcp9,
         PacketSeal::Packets {
             kind: PacketKind::Sm4,
-            check: Check::HighwayHash,
+            check: PacketCheck::HighwayHash,
             ..
         }
     ));
@@ -107,13 +107,13 @@ fn kcptuns_names_and_defaults_are_had() {
     let found = |url: &str| {
         let words = words(url);
         let hop = hop(&[&words[0], &words[1]], &MemorySources::default());
-        assert_eq!(hop.kind, HopKind::Far);
-        kcp(hop.carried)
+        assert_eq!(hop.kind, HopKind::RemoteTarget);
+        kcp(hop.carrier)
     };
     let plain = found("kcptun://h:29900");
     let seal = |kind, password: &str| PacketSeal::Packets {
         kind,
-        check: Check::Crc32,
+        check: PacketCheck::Crc32,
         password: password.into(),
     };
     assert_eq!(plain.seal, seal(PacketKind::Aes, "it's a secrect"));
@@ -121,7 +121,7 @@ fn kcptuns_names_and_defaults_are_had() {
     assert_eq!((plain.arq.interval_ms, plain.arq.send_window), (30, 128));
     assert_eq!(
         plain.fec,
-        Some(Shards {
+        Some(ShardCounts {
             data: 10,
             parity: 3
         })
@@ -148,14 +148,14 @@ fn kcptuns_names_and_defaults_are_had() {
     assert!(why.contains("smux cannot run with this"), "{why}");
     let canonical = "kcptun://a%3Ab@h:1/t:80?crypt=tea&mode=fast&parity=2&linger=10m";
     let text = "KCPTUN://a:b@H:1/T:80?scavengettl=600&mode=fast&parityshard=2&crypt=tea";
-    assert_eq!(link::canonical(text).unwrap(), canonical);
-    assert_eq!(link::canonical(canonical).unwrap(), canonical);
+    assert_eq!(link::canonical_url(text).unwrap(), canonical);
+    assert_eq!(link::canonical_url(canonical).unwrap(), canonical);
     for same in [
         "kcptun://@/etc/key@h:1",
         "kcptun://$KEY@h:1",
         "ss+kcp://bm9uZTpw@h:1/?key=@/k",
     ] {
-        assert_eq!(link::canonical(same).unwrap(), same);
+        assert_eq!(link::canonical_url(same).unwrap(), same);
     }
 }
 
@@ -168,13 +168,13 @@ fn what_is_udp_of_a_dialect_stays_in_the_tunnel() {
     assert!(matches!(
         ss.kind,
         HopKind::Shadowsocks {
-            udp: UdpWay::OverTcp,
+            udp: UdpTransport::OverTcp,
             ..
         }
     ));
     let socks = hop(&[NEAR, "socks5+kcp://h:1?key=k"], &MemorySources::default());
     assert!(matches!(socks.kind, HopKind::Socks5 { udp: false, .. }));
-    let ListenKind::Proxy(proxy) = listen("socks5+kcp://127.0.0.1:1?key=k").kind else {
+    let ListenerKind::Proxy(proxy) = listen("socks5+kcp://127.0.0.1:1?key=k").kind else {
         panic!("no proxy");
     };
     assert!(!proxy.udp && proxy.socks5);
@@ -219,7 +219,7 @@ fn no_key_is_shown() {
         );
     }
     let drawn = words(&[NEAR, &format!("socks5+kcp://h:1?key={secret}")]).unwrap();
-    assert!(!explain(&drawn).contains(secret) && !format!("{drawn:?}").contains(secret));
+    assert!(!explain_plan(&drawn).contains(secret) && !format!("{drawn:?}").contains(secret));
 }
 
 #[test]
@@ -234,9 +234,9 @@ fn numbers_that_kcp_cannot_run_with_are_problems() {
     }
 }
 
-fn kcptun_hop(rest: &str) -> Kcp {
+fn kcptun_hop(rest: &str) -> KcpSettings {
     let url = format!("kcptun://k@h:{rest}");
-    kcp(hop(&["tcp://127.0.0.1:0", &url], &MemorySources::default()).carried)
+    kcp(hop(&["tcp://127.0.0.1:0", &url], &MemorySources::default()).carrier)
 }
 
 fn said(url: &str) -> String {
@@ -258,7 +258,7 @@ fn each_key_has_one_meaning_in_both_schemes() {
         .replace("comp=true", "nocomp=false");
     let tcp = |keys: &str| {
         let url = format!("tcp+kcp://h:1?{keys}");
-        kcp(hop(&["tcp://127.0.0.1:0", &url], &MemorySources::default()).carried)
+        kcp(hop(&["tcp://127.0.0.1:0", &url], &MemorySources::default()).carrier)
     };
     let found = tcp(keys);
     assert_eq!(found, tcp(&theirs));
@@ -267,10 +267,13 @@ fn each_key_has_one_meaning_in_both_schemes() {
         (Some(Duration::from_secs(90)), Duration::from_secs(300))
     );
     assert_eq!(found.smux.keepalive, Some(Duration::from_secs(7)));
-    assert_eq!((found.qpp, found.learns), (Some(13), Learns::default()));
+    assert_eq!(
+        (found.qpp, found.adopts),
+        (Some(13), AdoptedFromPeer::default())
+    );
     for keys in [keys, &theirs] {
         let url = format!("kcptun://h:1?{keys}");
-        let mut kcptun = kcp(hop(&["tcp://127.0.0.1:0", &url], &MemorySources::default()).carried);
+        let mut kcptun = kcp(hop(&["tcp://127.0.0.1:0", &url], &MemorySources::default()).carrier);
         assert!(kcptun.kcptun);
         kcptun.kcptun = false;
         assert_eq!(kcptun, found);
@@ -294,7 +297,7 @@ fn a_key_in_two_spellings_is_written_twice() {
             assert!(why.contains(words) && why.contains("remove one"), "{why}");
         }
     }
-    let why = link::canonical("kcptun://h:1?smuxver=1&smux=1").unwrap_err();
+    let why = link::canonical_url("kcptun://h:1?smuxver=1&smux=1").unwrap_err();
     assert!(why[0].title.contains("written twice"), "{why:?}");
     let why = said("kcptun://k@h:1?key=k");
     assert!(why.contains("the key is written twice"), "{why}");
@@ -303,37 +306,43 @@ fn a_key_in_two_spellings_is_written_twice() {
     // A problem of a value names the key as it is written.
     let why = said("kcptun://k@h:1?datashard=x");
     assert!(why.contains("bad value for `datashard`"), "{why}");
-    let help = adit_config::help("kcptun").unwrap();
+    let help = adit_config::scheme_help("kcptun").unwrap();
     assert!(help.contains("default: 10; also: datashard\n"), "{help}");
 }
 
 #[test]
 fn what_nobody_asked_for_is_learned() {
-    let all = Learns {
+    let all = AdoptedFromPeer {
         smux: true,
         comp: true,
         fec: true,
     };
-    assert_eq!(kcptun_hop("1").learns, all);
+    assert_eq!(kcptun_hop("1").adopts, all);
     for (keys, learns) in [
-        ("smuxver=2", Learns { smux: false, ..all }),
-        ("comp=true", Learns { comp: false, ..all }),
-        ("nocomp=false", Learns { comp: false, ..all }),
-        ("data=10", Learns { fec: false, ..all }),
-        ("parityshard=0", Learns { fec: false, ..all }),
+        ("smuxver=2", AdoptedFromPeer { smux: false, ..all }),
+        ("comp=true", AdoptedFromPeer { comp: false, ..all }),
+        ("nocomp=false", AdoptedFromPeer { comp: false, ..all }),
+        ("data=10", AdoptedFromPeer { fec: false, ..all }),
+        ("parityshard=0", AdoptedFromPeer { fec: false, ..all }),
     ] {
-        assert_eq!(kcptun_hop(&format!("1?{keys}")).learns, learns, "{keys}");
+        assert_eq!(kcptun_hop(&format!("1?{keys}")).adopts, learns, "{keys}");
         let url = format!("http+kcp://h:1?key=k&crypt=tea&{keys}");
-        assert_eq!(kcp_hop(&url).learns, learns, "{keys}");
+        assert_eq!(kcp_hop(&url).adopts, learns, "{keys}");
     }
-    assert_eq!(kcp_hop("http+kcp://h:1?key=k").learns, Learns::default());
-    assert_eq!(kcptun_hop("1?crypt=aead").learns, Learns::default());
-    assert_eq!(kcp(listen("kcptun://k@:1/t:80").carried).learns, all);
+    assert_eq!(
+        kcp_hop("http+kcp://h:1?key=k").adopts,
+        AdoptedFromPeer::default()
+    );
+    assert_eq!(
+        kcptun_hop("1?crypt=aead").adopts,
+        AdoptedFromPeer::default()
+    );
+    assert_eq!(kcp(listen("kcptun://k@:1/t:80").carrier).adopts, all);
 }
 
 #[test]
 fn defaults_are_those_of_the_scheme() {
-    let buffers = |kcp: &Kcp| (kcp.smux.session_buffer >> 20, kcp.smux.stream_buffer >> 20);
+    let buffers = |kcp: &KcpSettings| (kcp.smux.session_buffer >> 20, kcp.smux.stream_buffer >> 20);
     let (ours, theirs) = (kcp_hop("http+kcp://h:1?key=k"), kcptun_hop("1"));
     assert_eq!((buffers(&ours), buffers(&theirs)), ((8, 4), (4, 2)));
     assert_eq!((ours.compress, theirs.compress), (false, true));
@@ -397,13 +406,13 @@ fn a_listener_has_every_port_of_a_range() {
     let ports: Vec<u16> = listens.iter().map(|listen| listen.addr.port).collect();
     assert_eq!(ports, [3000, 3001, 3002, 3003]);
     for listen in listens {
-        let Some(Carried::Kcp(kcp)) = &listen.carried else {
+        let Some(CarrierSettings::Kcp(kcp)) = &listen.carrier else {
             panic!("{listen:?}");
         };
         assert_eq!(kcp.last_port, listen.addr.port);
     }
     assert_eq!(listens[1].to_string(), "kcptun://127.0.0.1:3001/t:80");
-    let drawn = explain(&plan);
+    let drawn = explain_plan(&plan);
     assert!(
         drawn.contains("● kcptun://127.0.0.1:3000-3003/t:80\n"),
         "{drawn}"
@@ -412,7 +421,7 @@ fn a_listener_has_every_port_of_a_range() {
     let most = words(&["kcptun://k@:1-1024/t:80"]).unwrap();
     assert_eq!(most.routes[0].listen.len(), 1024);
     let one = listen("kcptun://k@:7-7/t:80");
-    assert_eq!((one.addr.port, kcp(one.carried).last_port), (7, 7));
+    assert_eq!((one.addr.port, kcp(one.carrier).last_port), (7, 7));
     let clash = shown(words_both("kcptun://k@:5-9/t:80", "udp://:9/h:1"));
     assert!(clash.contains("`kcptun://:5-9/t:80` and"), "{clash}");
     assert_eq!(clash.matches("use the same port").count(), 1, "{clash}");
@@ -422,9 +431,9 @@ fn a_listener_has_every_port_of_a_range() {
 fn a_hop_has_a_range_of_ports() {
     let url = "kcptun://k@[2001:db8::1]:3000-3010";
     let far = hop(&["tcp://127.0.0.1:0", url], &MemorySources::default());
-    assert_eq!((far.server.port, far.ports()), (3000, 3000..=3010));
-    assert_eq!(far.name(), "kcptun://[2001:db8::1]:3000-3010");
-    assert_eq!(kcp(far.carried).last_port, 3010);
+    assert_eq!((far.server.port, far.port_range()), (3000, 3000..=3010));
+    assert_eq!(far.display_name(), "kcptun://[2001:db8::1]:3000-3010");
+    assert_eq!(kcp(far.carrier).last_port, 3010);
     assert_eq!(
         (
             kcptun_hop("5").last_port,
@@ -433,9 +442,12 @@ fn a_hop_has_a_range_of_ports() {
         (5, 6)
     );
     let plan = words(&["tcp://127.0.0.1:0", url]).unwrap();
-    assert!(explain(&plan).contains("]:3000-3010  ("));
-    assert_eq!(link::canonical(url).unwrap(), url);
-    assert_eq!(link::canonical("kcptun://H:05-5").unwrap(), "kcptun://h:5");
+    assert!(explain_plan(&plan).contains("]:3000-3010  ("));
+    assert_eq!(link::canonical_url(url).unwrap(), url);
+    assert_eq!(
+        link::canonical_url("kcptun://H:05-5").unwrap(),
+        "kcptun://h:5"
+    );
     let back = words(&["kcptun://k@127.0.0.1:9/t:80", "kcptun://k@127.0.0.1:5-10"]);
     let back = shown(back);
     assert!(back.contains("leads back to its own listener"), "{back}");

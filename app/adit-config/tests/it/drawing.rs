@@ -1,6 +1,6 @@
 //! The drawing of a plan.
 
-use adit_config::explain;
+use adit_config::explain_plan;
 
 use crate::shortcuts::{toml, words_with};
 use adit_config::text::MemorySources;
@@ -11,7 +11,7 @@ fn a_client_is_drawn() {
     let hop = "ss://2022-blake3-aes-128-gcm:$K@a.example:8388";
     let plan = words_with(&["mixed://127.0.0.1:1080#home", hop], &cabinet).unwrap();
     assert_eq!(
-        explain(&plan),
+        explain_plan(&plan),
         "\
 route home
   ● mixed://127.0.0.1:1080
@@ -34,7 +34,7 @@ fn a_legacy_method_has_no_records() {
         &["ss://aes-256-cfb:p@127.0.0.1:1", "ss://bf-cfb:p@h:1"],
         &MemorySources::default(),
     );
-    let drawn = explain(&plan.unwrap());
+    let drawn = explain_plan(&plan.unwrap());
     for line in [
         "  │   aes-256-cfb, broken, for old peers only; no records, + 16 bytes; TCP and UDP; \
          without the key: silence",
@@ -59,7 +59,7 @@ listen = ["ss://none:@127.0.0.1:2?udp=false&reject=forward:d:443&restart=lenient
 via = "reject://"
 "#;
     assert_eq!(
-        explain(&toml(text).unwrap()),
+        explain_plan(&toml(text).unwrap()),
         "\
 route a
   ● http://127.0.0.1:1
@@ -99,7 +99,7 @@ fn overheads_add_up_and_stops_are_named() {
     let cabinet = MemorySources::default().with_variable("K", "pw");
     let udp = |hops: &[&str]| {
         let words: Vec<&str> = [&["mixed://127.0.0.1:0"], hops].concat();
-        let drawn = explain(&words_with(&words, &cabinet).unwrap());
+        let drawn = explain_plan(&words_with(&words, &cabinet).unwrap());
         let line = drawn
             .lines()
             .find(|line| line.starts_with("  UDP"))
@@ -135,7 +135,7 @@ fn users_relays_and_plugins_are_drawn() {
                 {"server":"::1","port":2,"psk":"ICEiIyQlJicoKSorLC0uLw==","name":"b"}]"#,
         );
     let drawn = |words: &[&str]| {
-        let drawn = explain(&words_with(words, &cabinet).unwrap());
+        let drawn = explain_plan(&words_with(words, &cabinet).unwrap());
         assert!(!drawn.contains("hunter2"));
         drawn
     };
@@ -216,7 +216,7 @@ listen = ["redir://127.0.0.1:1", "tproxy://127.0.0.1:2", "tproxy://[::1]:3?udp=f
 via = "socks5://b:1"
 "#;
     assert_eq!(
-        explain(&toml(text).unwrap()),
+        explain_plan(&toml(text).unwrap()),
         "\
 route gateway
   ● redir://127.0.0.1:1

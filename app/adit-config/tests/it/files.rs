@@ -1,6 +1,6 @@
 //! Configuration files.
 
-use adit_config::{Hop, Match, Stage, WarningKind};
+use adit_config::{Condition, Hop, Stage, WarningKind};
 
 use crate::shortcuts::{shown, toml};
 
@@ -30,29 +30,32 @@ fn a_file_is_read() {
     assert_eq!(names, ["home", "dns"]);
     let home = &plan.routes[0];
     assert_eq!(home.listen.len(), 2);
-    assert_eq!(home.via.hops.len(), 2);
-    assert!(matches!(&home.via.hops[0], Stage::Group(hops) if hops.len() == 2));
-    assert_eq!(home.via.hops[0].to_string(), "ss://a:8388 | ss://b:8388");
-    assert_eq!(home.rules[0].matches[0], Match::NameSuffix("lan".into()));
+    assert_eq!(home.via.stages.len(), 2);
+    assert!(matches!(&home.via.stages[0], Stage::Group(hops) if hops.len() == 2));
+    assert_eq!(home.via.stages[0].to_string(), "ss://a:8388 | ss://b:8388");
+    assert_eq!(
+        home.rules[0].matches[0],
+        Condition::NameSuffix("lan".into())
+    );
     assert_eq!(
         home.rules[0].matches[1],
-        Match::Cidr("10.0.0.0/8".parse().unwrap())
+        Condition::Cidr("10.0.0.0/8".parse().unwrap())
     );
-    assert!(home.rules[0].via.hops.is_empty());
-    assert_eq!(home.rules[1].matches, [Match::Port(25..=25)]);
-    assert_eq!(home.rules[1].via.hops, [Stage::One(Hop::Reject)]);
-    assert!(plan.routes[1].via.hops.is_empty() && plan.routes[1].rules.is_empty());
+    assert!(home.rules[0].via.stages.is_empty());
+    assert_eq!(home.rules[1].matches, [Condition::Port(25..=25)]);
+    assert_eq!(home.rules[1].via.stages, [Stage::Single(Hop::Reject)]);
+    assert!(plan.routes[1].via.stages.is_empty() && plan.routes[1].rules.is_empty());
 }
 
 #[test]
 fn groups_are_made_simple() {
     let via = |via: &str| {
         let text = format!("[route.a]\nlisten = \"http://127.0.0.1:1\"\nvia = {via}\n");
-        toml(&text).map(|mut plan| plan.routes.remove(0).via.hops)
+        toml(&text).map(|mut plan| plan.routes.remove(0).via.stages)
     };
     assert!(matches!(
         via("[['http://a:1']]").unwrap()[..],
-        [Stage::One(Hop::Server(_))]
+        [Stage::Single(Hop::Server(_))]
     ));
     assert!(via("[['direct://']]").unwrap().is_empty());
     assert!(via("[]").unwrap().is_empty());

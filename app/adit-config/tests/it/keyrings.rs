@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use adit_config::{
-    Listen, ListenKind, Machine, Plan, Problem, RelayNext, Secret, SsRole, SsUser, WarningKind,
-    read_users,
+    ListenerConfig, ListenerKind, Plan, Problem, RelayTarget, Secret, SsRole, SsUser,
+    SystemSources, WarningKind, read_users,
 };
 use adit_shadowsocks::Method;
 
@@ -18,9 +18,9 @@ pub(crate) const BOB: &str = "ICEiIyQlJicoKSorLC0uLw==";
 pub(crate) const METHOD: &str = "2022-blake3-aes-128-gcm";
 
 fn role(plan: &mut Plan) -> SsRole {
-    let Listen { kind, .. } = plan.routes.remove(0).listen.remove(0);
+    let ListenerConfig { kind, .. } = plan.routes.remove(0).listen.remove(0);
     match kind {
-        ListenKind::Shadowsocks(server) => server.role,
+        ListenerKind::Shadowsocks(server) => server.role,
         other => panic!("{other:?}"),
     }
 }
@@ -119,12 +119,12 @@ fn a_relay_is_read() {
     let expected = SsRole::Relay {
         identity: OWN.into(),
         next: vec![
-            RelayNext {
+            RelayTarget {
                 name: None,
                 server: "127.0.0.1:8388".parse().unwrap(),
                 secret: ALICE.into(),
             },
-            RelayNext {
+            RelayTarget {
                 name: Some("far".to_owned()),
                 server: "[2001:db8::1]:1".parse().unwrap(),
                 secret: BOB.into(),
@@ -216,7 +216,7 @@ fn a_file_of_users_can_be_long() {
         .collect();
     assert!(long.len() > 1024 * 1024);
     std::fs::write(&path, long).unwrap();
-    let read = read_users(Method::Aes256Gcm, None, &path, &Machine);
+    let read = read_users(Method::Aes256Gcm, None, &path, &SystemSources);
     std::fs::remove_file(&path).unwrap();
     assert_eq!(read.unwrap().len(), 30_000);
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use adit_config::{
-    ArgItem, Hop, HopKind, Limits, Listen, ListenKind, Plan, Prefer, Private, Proxy, RejectPolicy,
-    Restart, ServerHop, SsRole, SsServer, Stage, Steering, Transparent, UdpWay, WarningKind,
+    AddressPreference, Hop, HopKind, InterceptMethod, ListenerConfig, ListenerKind, ListenerLimits,
+    Plan, PrivateAccess, ProxyListener, RejectPolicy, RestartPolicy, RouteOption, ServerHop,
+    SsRole, SsServer, Stage, TransparentListener, UdpTransport, WarningKind,
 };
 
 use crate::shortcuts::{shown, words};
@@ -12,29 +13,29 @@ use adit_config::text::MemorySources;
 
 pub(crate) const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 
-fn listen(url: &str) -> Listen {
+fn listen(url: &str) -> ListenerConfig {
     let mut plan = words(&[url]).unwrap_or_else(|problems| panic!("{problems:?}"));
     plan.routes.remove(0).listen.remove(0)
 }
 
-fn proxy(url: &str) -> Proxy {
+fn proxy(url: &str) -> ProxyListener {
     match listen(url).kind {
-        ListenKind::Proxy(proxy) => proxy,
+        ListenerKind::Proxy(proxy) => proxy,
         other => panic!("{other:?}"),
     }
 }
 
 pub(crate) fn server(url: &str) -> SsServer {
     match listen(url).kind {
-        ListenKind::Shadowsocks(server) => server,
+        ListenerKind::Shadowsocks(server) => server,
         other => panic!("{other:?}"),
     }
 }
 
 pub(crate) fn hop(url: &str) -> ServerHop {
     let mut plan = words(&["mixed://127.0.0.1:0", url]).expect("a plan");
-    match plan.routes.remove(0).via.hops.remove(0) {
-        Stage::One(Hop::Server(hop)) => hop,
+    match plan.routes.remove(0).via.stages.remove(0) {
+        Stage::Single(Hop::Server(hop)) => hop,
         other => panic!("{other:?}"),
     }
 }
@@ -48,7 +49,7 @@ fn a_proxy_has_the_documented_defaults() {
     let listen = listen("mixed://127.0.0.1:1080");
     assert_eq!(listen.addr.to_string(), "127.0.0.1:1080");
     let seconds = Duration::from_secs;
-    let limits = Limits {
+    let limits = ListenerLimits {
         handshake: seconds(10),
         dial: seconds(10),
         idle: seconds(3600),
@@ -57,9 +58,9 @@ fn a_proxy_has_the_documented_defaults() {
         max_connections: None,
     };
     assert_eq!(listen.limits, limits);
-    assert_eq!(listen.access.private, Private::All);
-    assert_eq!(listen.prefer, Prefer::Auto);
-    let expected = Proxy {
+    assert_eq!(listen.access.private, PrivateAccess::All);
+    assert_eq!(listen.prefer, AddressPreference::Auto);
+    let expected = ProxyListener {
         socks5: true,
         socks4: true,
         http: true,
@@ -72,7 +73,7 @@ fn a_proxy_has_the_documented_defaults() {
         hide_bind: false,
         verbose_errors: false,
     };
-    assert_eq!(listen.kind, ListenKind::Proxy(expected));
+    assert_eq!(listen.kind, ListenerKind::Proxy(expected));
 }
 
 #[test]
@@ -91,12 +92,12 @@ fn every_key_of_a_proxy_is_read() {
     ];
     assert_eq!(times.map(|time| time.as_secs()), [1, 2, 3, 4, 5]);
     assert_eq!(limits.max_connections, Some(6));
-    assert_eq!(listen.prefer, Prefer::V6Only);
+    assert_eq!(listen.prefer, AddressPreference::V6Only);
     assert_eq!(
         listen.access.private,
-        Private::Nets(vec!["10.0.0.0/8".parse().unwrap()])
+        PrivateAccess::Nets(vec!["10.0.0.0/8".parse().unwrap()])
     );
-    let ListenKind::Proxy(proxy) = listen.kind else {
+    let ListenerKind::Proxy(proxy) = listen.kind else {
         panic!("no proxy");
     };
     assert!(!proxy.udp && proxy.bind && proxy.udp_reassembly && proxy.verbose_errors);
@@ -126,16 +127,19 @@ fn languages_follow_the_scheme_and_the_users() {
 fn private_destinations_are_for_loopback_without_a_key() {
     let ss = format!("ss://2022-blake3-aes-128-gcm:{KEY}@127.0.0.1:1");
     for (url, private) in [
-        ("mixed://127.0.0.1:1", Private::All),
-        ("mixed://[::1]:1", Private::All),
-        ("mixed://localhost:1", Private::All),
-        ("mixed://u:p@:1", Private::Deny),
-        ("mixed://u:p@0.0.0.0:1", Private::Deny),
-        ("mixed://u:p@box.lan:1", Private::Deny),
-        ("mixed://127.0.0.1:1?allow_private=none", Private::Deny),
-        ("mixed://u:p@:1?allow_private=all", Private::All),
-        (&ss, Private::Deny),
-        ("tcp://:1/10.0.0.1:1", Private::All),
+        ("mixed://127.0.0.1:1", PrivateAccess::All),
+        ("mixed://[::1]:1", PrivateAccess::All),
+        ("mixed://localhost:1", PrivateAccess::All),
+        ("mixed://u:p@:1", PrivateAccess::Deny),
+        ("mixed://u:p@0.0.0.0:1", PrivateAccess::Deny),
+        ("mixed://u:p@box.lan:1", PrivateAccess::Deny),
+        (
+            "mixed://127.0.0.1:1?allow_private=none",
+            PrivateAccess::Deny,
+        ),
+        ("mixed://u:p@:1?allow_private=all", PrivateAccess::All),
+        (&ss, PrivateAccess::Deny),
+        ("tcp://:1/10.0.0.1:1", PrivateAccess::All),
     ] {
         assert_eq!(listen(url).access.private, private, "{url}");
     }
@@ -152,7 +156,7 @@ fn a_shadowsocks_server_is_read() {
     assert!(plain.tcp && plain.udp);
     assert_eq!(
         (plain.reject, plain.restart),
-        (RejectPolicy::Drain, Restart::Strict)
+        (RejectPolicy::Drain, RestartPolicy::Strict)
     );
     let other = server(&format!(
         "{url}?tcp=false&reject=forward:a.example:443&restart=lenient"
@@ -162,7 +166,7 @@ fn a_shadowsocks_server_is_read() {
         other.reject,
         RejectPolicy::Forward("a.example:443".parse().unwrap())
     );
-    assert_eq!(other.restart, Restart::Lenient);
+    assert_eq!(other.restart, RestartPolicy::Lenient);
     // Padding can be missing, and everything can be encoded.
     for key in ["AAECAwQFBgcICQoLDA0ODw", "AAECAwQFBgcICQoLDA0ODw%3D%3D"] {
         server(&format!("ss://2022-blake3-aes-128-gcm:{key}@:8388"));
@@ -200,7 +204,7 @@ fn hops_are_read() {
         "ss://2022-blake3-aes-128-gcm:{KEY}@h:1?first_wait=0ms"
     ));
     let HopKind::Shadowsocks {
-        udp: UdpWay::Native,
+        udp: UdpTransport::Native,
         first_wait,
         plugin: None,
         ..
@@ -220,7 +224,7 @@ fn forwarders_are_read() {
     ] {
         let listen = listen(url);
         assert_eq!(listen.to_string(), url);
-        let ListenKind::Forward(forward) = listen.kind else {
+        let ListenerKind::Forward(forward) = listen.kind else {
             panic!("{url}");
         };
         assert_eq!((forward.tcp, forward.udp), (tcp, udp));
@@ -231,8 +235,8 @@ fn forwarders_are_read() {
 
 #[test]
 fn transparent_listeners_are_read() {
-    use Steering::{Redirect, Tproxy};
-    for (url, steering, (tcp, udp), full_cone) in [
+    use InterceptMethod::{Redirect, Tproxy};
+    for (url, method, (tcp, udp), full_cone) in [
         ("redir://127.0.0.1:1", Redirect, (true, false), false),
         ("tproxy://[::1]:1", Tproxy, (true, true), false),
         ("tproxy://[::1]:1?udp=false", Tproxy, (true, false), false),
@@ -246,13 +250,13 @@ fn transparent_listeners_are_read() {
     ] {
         let listen = listen(url);
         assert!(url.starts_with(&listen.to_string()), "{url}");
-        let expected = Transparent {
-            steering,
+        let expected = TransparentListener {
+            method,
             tcp,
             udp,
             full_cone,
         };
-        assert_eq!(listen.kind, ListenKind::Transparent(expected), "{url}");
+        assert_eq!(listen.kind, ListenerKind::Transparent(expected), "{url}");
     }
 }
 
@@ -260,11 +264,14 @@ fn transparent_listeners_are_read() {
 fn a_transparent_listener_on_loopback_opens_nothing_to_other_machines() {
     for (url, private) in [
         // `REDIRECT` leads to loopback from this machine alone, `TPROXY` from everywhere.
-        ("redir://127.0.0.1:1", Private::All),
-        ("redir://127.0.0.1:1?allow_private=none", Private::Deny),
-        ("redir://:1?allow_open_proxy=true", Private::Deny),
-        ("tproxy://127.0.0.1:1", Private::Deny),
-        ("tproxy://127.0.0.1:1?allow_private=all", Private::All),
+        ("redir://127.0.0.1:1", PrivateAccess::All),
+        (
+            "redir://127.0.0.1:1?allow_private=none",
+            PrivateAccess::Deny,
+        ),
+        ("redir://:1?allow_open_proxy=true", PrivateAccess::Deny),
+        ("tproxy://127.0.0.1:1", PrivateAccess::Deny),
+        ("tproxy://127.0.0.1:1?allow_private=all", PrivateAccess::All),
     ] {
         assert_eq!(listen(url).access.private, private, "{url}");
     }
@@ -274,18 +281,18 @@ fn a_transparent_listener_on_loopback_opens_nothing_to_other_machines() {
 fn chains_end_directly_or_nowhere() {
     let hops = |chain: &[&str]| {
         let all: Vec<&str> = [&["mixed://127.0.0.1:0"], chain].concat();
-        words(&all).unwrap().routes.remove(0).via.hops
+        words(&all).unwrap().routes.remove(0).via.stages
     };
     assert!(hops(&[]).is_empty());
     assert!(hops(&["direct://"]).is_empty());
-    assert_eq!(hops(&["reject://"]), [Stage::One(Hop::Reject)]);
+    assert_eq!(hops(&["reject://"]), [Stage::Single(Hop::Reject)]);
     assert_eq!(hops(&["http://a:1", "http://b:1"]).len(), 2);
 }
 
 #[test]
 fn options_build_routes() {
-    let listen = |text: &str| ArgItem::Listen(text.to_owned());
-    let forward = |text: &str| ArgItem::Forward(text.to_owned());
+    let listen = |text: &str| RouteOption::Listen(text.to_owned());
+    let forward = |text: &str| RouteOption::Forward(text.to_owned());
     let items = [
         listen("socks5://127.0.0.1:1#home"),
         listen("http://127.0.0.1:2"),
@@ -301,7 +308,7 @@ fn options_build_routes() {
             (
                 route.name.as_str(),
                 route.listen.len(),
-                route.via.hops.len(),
+                route.via.stages.len(),
             )
         })
         .collect();
@@ -434,7 +441,7 @@ fn ports_clash_only_where_they_overlap() {
         ("redir://127.0.0.1:9", "udp://127.0.0.1:9/a:1", false),
         ("redir://127.0.0.1:9", "tproxy://127.0.0.1:9", true),
     ] {
-        let items = [ArgItem::Listen(a.into()), ArgItem::Listen(b.into())];
+        let items = [RouteOption::Listen(a.into()), RouteOption::Listen(b.into())];
         let plan = Plan::from_args_with(&items, &MemorySources::default());
         assert_eq!(plan.is_err(), clash, "{a} {b}");
     }

@@ -113,10 +113,10 @@ proptest! {
 
     #[test]
     fn canonical_is_a_fixed_point((text, _, _) in url()) {
-        let canonical = link::canonical(&text);
+        let canonical = link::canonical_url(&text);
         // Keys of a table that the scheme does not have are refused; that is no spelling.
         if let Ok(canonical) = canonical {
-            prop_assert_eq!(link::canonical(&canonical).unwrap(), canonical.clone());
+            prop_assert_eq!(link::canonical_url(&canonical).unwrap(), canonical.clone());
             let url = Endpoint::parse(&canonical).unwrap();
             prop_assert_eq!(url.to_url(), canonical);
         } else {
@@ -137,7 +137,7 @@ proptest! {
         };
         let escaped: String = secret.bytes().map(|b| format!("%{b:02X}")).collect();
         let text = format!("ss://aes-256-gcm:{escaped}@{host}:0{query}");
-        let canonical = link::canonical(&text).unwrap();
+        let canonical = link::canonical_url(&text).unwrap();
         prop_assert_eq!(plan(&text), plan(&canonical));
         // As a hop, with keys for the servers on the way.
         let keys = ["AAECAwQFBgcICQoLDA0ODw%3d%3D"; 3].join(if host.len() % 2 == 0 { ":" } else { "%3a" });
@@ -148,7 +148,7 @@ proptest! {
             plan.warnings.clear();
             plan
         };
-        prop_assert_eq!(hop(&text), hop(&link::canonical(&text).unwrap()));
+        prop_assert_eq!(hop(&text), hop(&link::canonical_url(&text).unwrap()));
     }
 }
 
@@ -192,17 +192,17 @@ fn canonical_spells_keys_in_one_way() {
             "ss://bm9uZTo@:1/?reject=forward:a:80",
         ),
     ] {
-        assert_eq!(link::canonical(text).unwrap(), canonical, "{text}");
-        assert_eq!(link::canonical(canonical).unwrap(), canonical);
+        assert_eq!(link::canonical_url(text).unwrap(), canonical, "{text}");
+        assert_eq!(link::canonical_url(canonical).unwrap(), canonical);
     }
 }
 
 #[test]
 fn every_scheme_has_help_and_a_place_in_the_reference() {
-    let page = adit_config::reference();
-    let overview = adit_config::overview();
+    let page = adit_config::markdown_reference();
+    let overview = adit_config::schemes_overview();
     for scheme in adit_config::schemes() {
-        let help = adit_config::help(scheme.name).unwrap();
+        let help = adit_config::scheme_help(scheme.name).unwrap();
         assert!(help.starts_with(scheme.form));
         assert!(page.contains(&format!("## `{scheme}`")));
         assert!(overview.contains(scheme.form));
@@ -214,13 +214,16 @@ fn every_scheme_has_help_and_a_place_in_the_reference() {
     for line in overview.lines().chain(
         adit_config::schemes()
             .iter()
-            .map(|s| adit_config::help(s.name).unwrap())
+            .map(|s| adit_config::scheme_help(s.name).unwrap())
             .collect::<Vec<_>>()
             .iter()
             .flat_map(|h| h.lines()),
     ) {
         assert!(line.chars().count() <= 80, "{line}");
     }
-    assert_eq!(adit_config::help("SS"), adit_config::help("ss"));
-    assert_eq!(adit_config::help("gopher"), None);
+    assert_eq!(
+        adit_config::scheme_help("SS"),
+        adit_config::scheme_help("ss")
+    );
+    assert_eq!(adit_config::scheme_help("gopher"), None);
 }

@@ -1,6 +1,6 @@
 //! Secrets: where they come from, and that no message shows them.
 
-use adit_config::{ListenKind, Plan, SsRole, WarningKind};
+use adit_config::{ListenerKind, Plan, SsRole, WarningKind};
 use proptest::prelude::*;
 
 use crate::shortcuts::{shown, words, words_with};
@@ -23,7 +23,7 @@ fn files_and_variables_are_read() {
         let url = format!("ss://aes-128-gcm:{secret}@127.0.0.1:0");
         let plan = words_with(&[&url], &cabinet).unwrap();
         assert_eq!(plan.warnings, []);
-        let ListenKind::Shadowsocks(server) = &plan.routes[0].listen[0].kind else {
+        let ListenerKind::Shadowsocks(server) = &plan.routes[0].listen[0].kind else {
             panic!("{plan:?}");
         };
         assert_eq!(server.role, SsRole::Single(value.into()));
@@ -42,7 +42,7 @@ fn paths_in_a_file_begin_at_its_folder() {
 fn users_come_from_a_file_too() {
     let cabinet = MemorySources::default().with_file("/u", "# staff\nanna:a:b\n\nbert:c\r\n");
     let plan = words_with(&["mixed://me:x@:1?users=@/u"], &cabinet).unwrap();
-    let ListenKind::Proxy(proxy) = &plan.routes[0].listen[0].kind else {
+    let ListenerKind::Proxy(proxy) = &plan.routes[0].listen[0].kind else {
         panic!("{plan:?}");
     };
     let users: Vec<_> = proxy
@@ -190,7 +190,7 @@ fn a_plan_prints_no_secret() {
     let url = format!("ss://aes-128-gcm:{SECRET}@127.0.0.1:0");
     let plan = words(&[&url, &format!("socks5://u:{SECRET}@h:1")]).unwrap();
     assert!(!format!("{plan:?}").contains("hunter2"));
-    assert!(!adit_config::explain(&plan).contains("hunter2"));
+    assert!(!adit_config::explain_plan(&plan).contains("hunter2"));
     assert!(!format!("{:?}", adit_config::Endpoint::parse(&url)).contains("hunter2"));
 }
 
@@ -231,7 +231,11 @@ fn every_text(result: Result<Plan, Vec<adit_config::Problem>>) -> String {
         Err(problems) => shown(Err(problems)),
         Ok(plan) => {
             let warnings: Vec<_> = plan.warnings.iter().map(ToString::to_string).collect();
-            format!("{}\n{}", warnings.join("\n"), adit_config::explain(&plan))
+            format!(
+                "{}\n{}",
+                warnings.join("\n"),
+                adit_config::explain_plan(&plan)
+            )
         }
     }
 }

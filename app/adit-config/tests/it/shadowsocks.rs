@@ -1,6 +1,8 @@
 //! What words mean that only Shadowsocks has: keys on the way, plugins, kept salts.
 
-use adit_config::{Hop, HopKind, ListenKind, Plan, Plugin, PluginMode, UdpWay, WarningKind};
+use adit_config::{
+    Hop, HopKind, ListenerKind, Plan, Plugin, PluginMode, UdpTransport, WarningKind,
+};
 
 use crate::plans::{KEY, hop, kinds, server};
 use crate::shortcuts::words;
@@ -42,7 +44,7 @@ fn first_bytes_travel_with_the_syn_where_that_is_asked_for() {
             panic!("{url}");
         };
         assert_eq!(fast_open, asked, "{url}");
-        let drawn = |words_of: &[&str]| adit_config::explain(&words(words_of).unwrap());
+        let drawn = |words_of: &[&str]| adit_config::explain_plan(&words(words_of).unwrap());
         let ends = drawn(&[&url]) + &drawn(&["mixed://127.0.0.1:0", &url]);
         assert_eq!(
             ends.matches("the SYN").count(),
@@ -55,17 +57,17 @@ fn first_bytes_travel_with_the_syn_where_that_is_asked_for() {
 #[test]
 fn the_way_of_datagrams_is_read() {
     for (url, way) in [
-        ("ss://aes-256-gcm:p@h:1", UdpWay::Native),
-        ("ss://aes-256-gcm:p@h:1?udp=true", UdpWay::Native),
-        ("ss://aes-256-gcm:p@h:1?udp=false", UdpWay::Off),
-        ("ss://aes-256-gcm:p@h:1?udp=over-tcp", UdpWay::OverTcp),
+        ("ss://aes-256-gcm:p@h:1", UdpTransport::Native),
+        ("ss://aes-256-gcm:p@h:1?udp=true", UdpTransport::Native),
+        ("ss://aes-256-gcm:p@h:1?udp=false", UdpTransport::Off),
+        ("ss://aes-256-gcm:p@h:1?udp=over-tcp", UdpTransport::OverTcp),
     ] {
         let hop = hop(url);
         assert!(
             matches!(&hop.kind, HopKind::Shadowsocks { udp, .. } if *udp == way),
             "{url}"
         );
-        assert_eq!(Hop::Server(hop).carries_udp(), way != UdpWay::Off);
+        assert_eq!(Hop::Server(hop).carries_udp(), way != UdpTransport::Off);
     }
     // The same link on the server: datagrams in a stream need no socket of their own there.
     for (udp, served) in [("true", true), ("over-tcp", false), ("false", false)] {
@@ -144,7 +146,7 @@ fn salts_are_kept_where_nothing_else_helps() {
     let text = "[route.a]\nlisten = 'ss://aes-256-gcm:p@127.0.0.1:1?state=@salts'\n";
     let mut plan =
         Plan::from_toml_with(text, "/etc/a/adit.toml", &MemorySources::default()).unwrap();
-    let ListenKind::Shadowsocks(server) = plan.routes.remove(0).listen.remove(0).kind else {
+    let ListenerKind::Shadowsocks(server) = plan.routes.remove(0).listen.remove(0).kind else {
         panic!("no server");
     };
     assert_eq!(server.state, Some("/etc/a/salts".into()));

@@ -132,7 +132,7 @@ fn vectors_are_read() {
 fn vectors_are_written_as_sip002() {
     for vector in &VECTORS {
         assert_eq!(link::ss_to_sip002(vector.uri).unwrap(), vector.sip002);
-        assert_eq!(link::canonical(vector.uri).unwrap(), vector.sip002);
+        assert_eq!(link::canonical_url(vector.uri).unwrap(), vector.sip002);
         assert_eq!(link::ss_to_sip002(vector.sip002).unwrap(), vector.sip002);
     }
 }
@@ -150,7 +150,7 @@ fn other_spellings_of_the_same_link() {
         "SS://YWVzLTEyOC1nY206dGVzdEBoOjE%3D",
     ] {
         assert_eq!(
-            link::canonical(same).unwrap(),
+            link::canonical_url(same).unwrap(),
             "ss://YWVzLTEyOC1nY206dGVzdA@h:1",
             "{same}"
         );
@@ -173,7 +173,7 @@ fn other_spellings_of_the_same_link() {
 fn foreign_keys_stay_behind_ours() {
     let text = "ss://aes-128-gcm:test@h:1?outline=1&udp=true&group=2&dial=60s";
     assert_eq!(
-        link::canonical(text).unwrap(),
+        link::canonical_url(text).unwrap(),
         "ss://YWVzLTEyOC1nY206dGVzdA@h:1/?udp=true&dial=1m&outline=1&group=2"
     );
 }
@@ -184,7 +184,7 @@ fn a_reference_stays_a_reference() {
         "ss://aes-128-gcm:@/etc/a%20b@h:1",
         "ss://2022-blake3-aes-128-gcm:$KEY@:8388",
     ] {
-        assert_eq!(link::canonical(text).unwrap(), text);
+        assert_eq!(link::canonical_url(text).unwrap(), text);
     }
 }
 
@@ -219,7 +219,7 @@ fn a_link_is_made_for_a_server() {
     use adit_wire::Host;
     let host = Host::parse("2001:db8::1").unwrap();
     assert_eq!(
-        link::ss(
+        link::shadowsocks_link(
             Method::Blake3Aes128Gcm,
             "AAECAwQFBgcICQoLDA0ODw==",
             &host,
@@ -229,21 +229,21 @@ fn a_link_is_made_for_a_server() {
     );
     // With a key for the server on the way (SIP023) before the user's.
     let keys = "AAECAwQFBgcICQoLDA0ODw==:EBESExQVFhcYGRobHB0eHw==";
-    let made = link::ss(Method::Blake3Aes128Gcm, keys, &host, 443);
+    let made = link::shadowsocks_link(Method::Blake3Aes128Gcm, keys, &host, 443);
     assert_eq!(
         made,
         "ss://2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw%3D%3D%3A\
          EBESExQVFhcYGRobHB0eHw%3D%3D@[2001:db8::1]:443"
     );
-    assert_eq!(link::canonical(&made).unwrap(), made);
+    assert_eq!(link::canonical_url(&made).unwrap(), made);
     assert_eq!(password(&Endpoint::parse(&made).unwrap()), keys);
     let host = Host::parse("a.example").unwrap();
     assert_eq!(
-        link::ss("bf-cfb".parse().unwrap(), "test", &host, 443),
+        link::shadowsocks_link("bf-cfb".parse().unwrap(), "test", &host, 443),
         "ss://YmYtY2ZiOnRlc3Q@a.example:443"
     );
     assert_eq!(
-        link::ss(Method::Aes128Gcm, "test", &host, 443),
+        link::shadowsocks_link(Method::Aes128Gcm, "test", &host, 443),
         "ss://YWVzLTEyOC1nY206dGVzdA@a.example:443"
     );
 }

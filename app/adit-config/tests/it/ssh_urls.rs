@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use adit_config::{
-    Hop, HopKind, HostTrust, Listen, ListenKind, Private, ServerHop, SshHop, SshServer, Stage,
-    WarningKind, explain, link,
+    Hop, HopKind, HostTrust, ListenerConfig, ListenerKind, PrivateAccess, ServerHop, SshHop,
+    SshServer, Stage, WarningKind, explain_plan, link,
 };
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
@@ -30,8 +30,8 @@ fn home() -> MemorySources {
 fn server_hop(url: &str, cabinet: &MemorySources) -> ServerHop {
     let plan = words_with(&[NEAR, url], cabinet);
     let mut plan = plan.unwrap_or_else(|why| panic!("{url}: {why:?}"));
-    match plan.routes.remove(0).via.hops.remove(0) {
-        Stage::One(Hop::Server(hop)) => hop,
+    match plan.routes.remove(0).via.stages.remove(0) {
+        Stage::Single(Hop::Server(hop)) => hop,
         other => panic!("{other:?}"),
     }
 }
@@ -43,7 +43,7 @@ fn hop(url: &str, cabinet: &MemorySources) -> SshHop {
     }
 }
 
-fn listen(url: &str, cabinet: &MemorySources) -> Listen {
+fn listen(url: &str, cabinet: &MemorySources) -> ListenerConfig {
     let plan = words_with(&[url], cabinet);
     let mut plan = plan.unwrap_or_else(|why| panic!("{url}: {why:?}"));
     plan.routes.remove(0).listen.remove(0)
@@ -51,7 +51,7 @@ fn listen(url: &str, cabinet: &MemorySources) -> Listen {
 
 fn server(url: &str, cabinet: &MemorySources) -> SshServer {
     match listen(url, cabinet).kind {
-        ListenKind::Ssh(server) => *server,
+        ListenerKind::Ssh(server) => *server,
         other => panic!("{other:?}"),
     }
 }
@@ -67,7 +67,7 @@ fn the_usual_keys_are_found_and_the_port_is_22() {
         .with_file("/home/u/.ssh/id_ecdsa", &vector("enc_aes256ctr"))
         .with_file("/home/u/.ssh/id_rsa", &vector("rsa2048"));
     let found = server_hop("ssh://h.example", &cabinet);
-    assert_eq!(found.name(), "ssh://h.example:22");
+    assert_eq!(found.display_name(), "ssh://h.example:22");
     let hop = hop("ssh://h.example", &cabinet);
     assert_eq!((hop.user.as_str(), hop.sessions), ("u", 1));
     let files: Vec<&str> = hop.keys.iter().map(|key| key.file.as_str()).collect();
@@ -112,12 +112,12 @@ fn keys_secrets_and_algorithms_are_read() {
     assert_eq!(hop.password.as_ref().map(|p| p.expose()), Some("pass"));
     assert!(hop.keys.is_empty());
     assert_eq!(
-        hop.offer.cipher,
+        hop.algorithms.cipher,
         [Cipher::Aes128Ctr, Cipher::ChaCha20Poly1305]
     );
-    assert_eq!(hop.offer.mac, [Mac::Umac64Etm]);
-    assert_eq!(hop.offer.kex, [Kex::MlKem768X25519]);
-    assert!(hop.offer.compression && hop.udp);
+    assert_eq!(hop.algorithms.mac, [Mac::Umac64Etm]);
+    assert_eq!(hop.algorithms.kex, [Kex::MlKem768X25519]);
+    assert!(hop.algorithms.compression && hop.udp);
     assert_eq!((hop.sessions, hop.keepalive), (4, Duration::from_secs(5)));
     assert_eq!(
         hop.trust,
@@ -191,7 +191,7 @@ fn a_listener_lets_keys_or_passwords_in() {
     );
     // Whoever gets in is a stranger to what is on this machine.
     let listen = listen("ssh://me:pw@127.0.0.1:2222?host_key=@hk", &cabinet);
-    assert_eq!(listen.access.private, Private::Deny);
+    assert_eq!(listen.access.private, PrivateAccess::Deny);
     // A file of public keys is no secret.
     let plan = words_with(&["ssh://127.0.0.1:1?authorized_keys=@~/keys"], &cabinet).unwrap();
     let kinds: Vec<WarningKind> = plan.warnings.iter().map(|warning| warning.kind).collect();
@@ -286,7 +286,7 @@ fn what_is_shown_has_no_secrets_in_it() {
         "ssh://v:hunter4@i:23",
     ];
     let plan = words_with(&words, &cabinet).unwrap();
-    let drawn = explain(&plan);
+    let drawn = explain_plan(&plan);
     for line in [
         "  ● ssh://127.0.0.1:2222",
         "  │   SSH, compressed; streams only; accepts 1 user by password",
@@ -305,6 +305,6 @@ fn what_is_shown_has_no_secrets_in_it() {
     assert!(!format!("{plan:?}").contains("hunter"));
     assert!(!format!("{plan:?}").contains("BEGIN"));
     let url = format!("ssh://u:p@h:22?host_key={PIN}&mac=umac-64-etm%40openssh.com");
-    let canonical = link::canonical(&url).unwrap();
-    assert_eq!(link::canonical(&canonical).unwrap(), canonical);
+    let canonical = link::canonical_url(&url).unwrap();
+    assert_eq!(link::canonical_url(&canonical).unwrap(), canonical);
 }

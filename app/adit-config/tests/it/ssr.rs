@@ -1,8 +1,8 @@
 //! ShadowsocksR: what URLs and share links mean, and what is said of them.
 
 use adit_config::{
-    Endpoint, Hop, HopKind, ListenKind, Plan, SecretText, SsrHop, SsrServer, Stage, UdpWay,
-    WarningKind, explain, link,
+    Endpoint, Hop, HopKind, ListenerKind, Plan, SecretText, SsrHop, SsrServer, Stage, UdpTransport,
+    WarningKind, explain_plan, link,
 };
 use base64::Engine;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ const PLAIN: &str = "ssr://aes-128-cfb:aaabbb@127.0.0.1:1234?protocol=auth_aes12
 fn server(url: &str) -> SsrServer {
     let mut plan = words(&[url]).unwrap_or_else(|why| panic!("{url}: {why:?}"));
     match plan.routes.remove(0).listen.remove(0).kind {
-        ListenKind::ShadowsocksR(server) => server,
+        ListenerKind::ShadowsocksR(server) => server,
         other => panic!("{other:?}"),
     }
 }
@@ -26,8 +26,8 @@ fn server(url: &str) -> SsrServer {
 fn hop(url: &str) -> SsrHop {
     let words = words(&["mixed://127.0.0.1:0", url]);
     let mut plan = words.unwrap_or_else(|why| panic!("{url}: {why:?}"));
-    match plan.routes.remove(0).via.hops.remove(0) {
-        Stage::One(Hop::Server(hop)) => match hop.kind {
+    match plan.routes.remove(0).via.stages.remove(0) {
+        Stage::Single(Hop::Server(hop)) => match hop.kind {
             HopKind::ShadowsocksR(hop) => *hop,
             other => panic!("{other:?}"),
         },
@@ -75,7 +75,7 @@ fn users_can_stand_in_a_file() {
     let cabinet = MemorySources::default().with_file("/u", "64#7:a\r\n\n 8:b \n");
     let url = "ssr://none:p@127.0.0.1:1?protocol=auth_chain_a&protocol_param=@/u";
     let mut plan = words_with(&[url], &cabinet).unwrap();
-    let ListenKind::ShadowsocksR(server) = plan.routes.remove(0).listen.remove(0).kind else {
+    let ListenerKind::ShadowsocksR(server) = plan.routes.remove(0).listen.remove(0).kind else {
         panic!();
     };
     assert_eq!(server.protocol_param.expose(), "64#7:a,8:b");
@@ -83,24 +83,24 @@ fn users_can_stand_in_a_file() {
 
 #[test]
 fn a_share_link_is_read_and_written() {
-    assert_eq!(link::canonical(LINK).unwrap(), PLAIN);
-    assert_eq!(link::turned(LINK).unwrap(), PLAIN);
-    assert_eq!(link::turned(PLAIN).unwrap(), LINK);
-    assert_eq!(link::share(LINK).unwrap(), LINK);
+    assert_eq!(link::canonical_url(LINK).unwrap(), PLAIN);
+    assert_eq!(link::toggle_form(LINK).unwrap(), PLAIN);
+    assert_eq!(link::toggle_form(PLAIN).unwrap(), LINK);
+    assert_eq!(link::share_link(LINK).unwrap(), LINK);
     assert_eq!(hop(LINK), hop(PLAIN));
     assert_eq!(server(LINK), server(PLAIN));
     let named = format!("{PLAIN}#a%20b");
-    let folded = link::turned(&named).unwrap();
-    assert_eq!(link::turned(&folded).unwrap(), named);
+    let folded = link::toggle_form(&named).unwrap();
+    assert_eq!(link::toggle_form(&folded).unwrap(), named);
 }
 
 #[test]
 fn datagrams_in_a_connection_are_part_of_a_link() {
     let url = format!("{PLAIN}&udp=over-tcp");
-    let folded = link::turned(&url).unwrap();
-    assert_eq!(link::turned(&folded).unwrap(), url);
-    assert_eq!(hop(&folded).udp, UdpWay::OverTcp);
-    assert_eq!(hop(LINK).udp, UdpWay::Native);
+    let folded = link::toggle_form(&url).unwrap();
+    assert_eq!(link::toggle_form(&folded).unwrap(), url);
+    assert_eq!(hop(&folded).udp, UdpTransport::OverTcp);
+    assert_eq!(hop(LINK).udp, UdpTransport::Native);
     assert!(!server(&url).udp, "a stream carries them");
     assert!(server(LINK).udp);
 }
@@ -254,7 +254,7 @@ fn it_is_drawn() {
         "ssr://none:p@a.example:2?protocol=auth_chain_a&obfs=go_quiet&obfs_param=bing.com",
     ]);
     assert_eq!(
-        explain(&plan.unwrap()),
+        explain_plan(&plan.unwrap()),
         "\
 route route1
   ● ssr://127.0.0.1:1
@@ -295,10 +295,10 @@ proptest! {
              &protocol_param={user}:{}&obfs_param=a.com,b.com#{}",
             percent(&password), percent(&password), percent(&name),
         );
-        let canonical = link::canonical(&url).unwrap();
-        prop_assert_eq!(&link::canonical(&canonical).unwrap(), &canonical);
-        let folded = link::turned(&url).unwrap();
-        prop_assert_eq!(&link::share(&folded).unwrap(), &folded);
+        let canonical = link::canonical_url(&url).unwrap();
+        prop_assert_eq!(&link::canonical_url(&canonical).unwrap(), &canonical);
+        let folded = link::toggle_form(&url).unwrap();
+        prop_assert_eq!(&link::share_link(&folded).unwrap(), &folded);
         let (one, other) = (hop(&url), hop(&folded));
         prop_assert_eq!(&one, &other);
         prop_assert_eq!(one.password.expose(), password.as_str());
@@ -322,11 +322,11 @@ fn a_plugin_is_carried_and_never_lost() {
         assert!(plugin.mode.udp());
     }
     for end in [&[url][..], &["mixed://127.0.0.1:0", url]] {
-        let text = explain(&words(end).unwrap());
+        let text = explain_plan(&words(end).unwrap());
         assert!(text.contains("TCP and UDP through plugin `obfs`"), "{text}");
     }
     // The form for other programs has no place for it, and names none from elsewhere.
-    let why = link::share(url).unwrap_err();
+    let why = link::share_link(url).unwrap_err();
     assert_eq!(why[0].title, "a share link cannot contain a plugin");
     let folded = base64::engine::general_purpose::STANDARD
         .encode("h:443:origin:rc4-md5:plain:cA/?plugin=sh");

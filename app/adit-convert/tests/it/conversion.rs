@@ -2,7 +2,7 @@
 
 use adit_config::text::MemorySources;
 use adit_config::{Plan, Problem};
-use adit_convert::{Converted, Role, Wish};
+use adit_convert::{ConvertOptions, Converted, Role};
 
 const NAME: &str = "etc/c.json";
 
@@ -16,9 +16,9 @@ pub(crate) fn convert_as(
     role: Option<Role>,
     folder: &MemorySources,
 ) -> Result<Converted, Vec<Problem>> {
-    let wish = Wish {
+    let wish = ConvertOptions {
         role,
-        ..Wish::default()
+        ..ConvertOptions::default()
     };
     adit_convert::convert(text, NAME, &wish, folder)
 }

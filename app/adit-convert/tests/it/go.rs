@@ -1,7 +1,7 @@
 //! shadowsocks-go.
 
 use adit_config::text::MemorySources;
-use adit_config::{Match, Stage};
+use adit_config::{Condition, Stage};
 use adit_convert::Format;
 
 use crate::conversion::{body, convert, convert_as, notes, plan, problems};
@@ -107,8 +107,8 @@ rules = [
     }
     let plan = plan(&converted);
     assert_eq!(plan.routes.len(), 3);
-    assert!(matches!(&plan.routes[0].via.hops[..], [Stage::One(_)]));
-    assert_eq!(plan.routes[0].rules[1].matches[0], Match::Port(25..=25));
+    assert!(matches!(&plan.routes[0].via.stages[..], [Stage::Single(_)]));
+    assert_eq!(plan.routes[0].rules[1].matches[0], Condition::Port(25..=25));
 }
 
 #[test]

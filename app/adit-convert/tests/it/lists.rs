@@ -3,7 +3,7 @@
 use adit_config::text::MemorySources;
 use adit_config::{Secret, Stage};
 use adit_convert::sip008::{self, Plugin, Server};
-use adit_convert::{AllowedPlugins, Format, MAX_SERVERS, Role, Wish};
+use adit_convert::{AllowedPlugins, ConvertOptions, Format, MAX_SERVERS, Role};
 use base64::Engine;
 use proptest::prelude::*;
 
@@ -27,12 +27,12 @@ fn a_list_of_links_is_a_group() {
         let converted = convert_as(text, None, &MemorySources::default());
         // The name ends with `.json`, and so it is read as that.
         assert!(converted.is_err());
-        let wish = Wish::default();
+        let wish = ConvertOptions::default();
         let converted =
             adit_convert::convert(text, "links.txt", &wish, &MemorySources::default()).unwrap();
         assert_eq!(converted.format, Format::Links);
         let plan = plan(&converted);
-        assert!(matches!(&plan.routes[0].via.hops[..], [Stage::Group(hops)] if hops.len() == 2));
+        assert!(matches!(&plan.routes[0].via.stages[..], [Stage::Group(hops)] if hops.len() == 2));
         let notes = notes(&converted).join("\n");
         for said in [
             "`line 3`: left out: not an `ss://` link",
@@ -46,7 +46,7 @@ fn a_list_of_links_is_a_group() {
             !notes.contains("secret") && !notes.contains("passwd"),
             "{notes}"
         );
-        let wish = Wish {
+        let wish = ConvertOptions {
             plugins: AllowedPlugins::only(vec!["obfs-local".to_owned()]),
             ..wish
         };
@@ -62,7 +62,7 @@ fn a_list_of_links_is_a_group() {
 
 #[test]
 fn access_keys_of_outline_are_read() {
-    let wish = Wish::default();
+    let wish = ConvertOptions::default();
     let read =
         |text: &str| adit_convert::convert(text, "key.txt", &wish, &MemorySources::default());
     let key =
@@ -109,7 +109,7 @@ const SIP008: &str = r#"{
 
 #[test]
 fn a_subscription_is_read_and_written() {
-    let read = sip008::read(SIP008, &AllowedPlugins::none()).unwrap();
+    let read = sip008::read_subscription(SIP008, &AllowedPlugins::none()).unwrap();
     assert_eq!(read.servers.len(), 1);
     assert_eq!(read.bytes_used, Some(274_877_906_944));
     assert_eq!(read.bytes_remaining, Some(824_633_720_832));
@@ -124,7 +124,7 @@ fn a_subscription_is_read_and_written() {
         assert!(refused.contains(said), "{said}\n{refused}");
     }
     let allowed = AllowedPlugins::only(vec!["obfs-local".to_owned()]);
-    let read = sip008::read(SIP008, &allowed).unwrap();
+    let read = sip008::read_subscription(SIP008, &allowed).unwrap();
     assert_eq!(
         read.servers[1],
         Server {
@@ -140,8 +140,8 @@ fn a_subscription_is_read_and_written() {
             }),
         }
     );
-    let written = sip008::write(&read.servers);
-    let again = sip008::read(&written, &allowed).unwrap();
+    let written = sip008::write_subscription(&read.servers);
+    let again = sip008::read_subscription(&written, &allowed).unwrap();
     assert_eq!(again.servers, read.servers);
     assert!(again.refused.is_empty() && again.bytes_used.is_none());
     assert!(!format!("{again:?}").contains("\"example\""));
@@ -164,27 +164,29 @@ fn wrong_subscriptions_are_refused() {
         ("{version:1,servers:[]}", "not JSON"),
         ("{\"version\":1,\"servers\":{}}", "`servers` is not a list"),
     ] {
-        let why = sip008::read(text, &none).unwrap_err().to_string();
+        let why = sip008::read_subscription(text, &none)
+            .unwrap_err()
+            .to_string();
         assert!(why.contains(said), "{text}: {why}");
     }
     assert!(
-        sip008::read("{\"servers\":[]}", &none)
+        sip008::read_subscription("{\"servers\":[]}", &none)
             .unwrap()
             .servers
             .is_empty()
     );
     let many = |n: usize| format!("{{\"version\":1,\"servers\":[{}1]}}", "1,".repeat(n));
-    let why = sip008::read(&many(MAX_SERVERS), &none).unwrap_err();
+    let why = sip008::read_subscription(&many(MAX_SERVERS), &none).unwrap_err();
     assert!(why.title.contains("more than 10000 servers"), "{why}");
     assert!(
-        sip008::read(&many(MAX_SERVERS - 1), &none)
+        sip008::read_subscription(&many(MAX_SERVERS - 1), &none)
             .unwrap()
             .servers
             .is_empty()
     );
     let long = " ".repeat(sip008::MAX_BODY + 1);
     assert!(
-        sip008::read(&long, &none)
+        sip008::read_subscription(&long, &none)
             .unwrap_err()
             .title
             .contains("bytes")
@@ -232,7 +234,7 @@ fn a_subscription_is_no_server() {
         adit_convert::convert(
             &" ".repeat(17 << 20),
             "a.json",
-            &Wish::default(),
+            &ConvertOptions::default(),
             &MemorySources::default(),
         )
         .map(|_| unreachable!()),
@@ -257,8 +259,14 @@ fn the_number_of_servers_is_bounded_in_every_format() {
             links(n),
         ]
     };
-    let read =
-        |text: &str| adit_convert::convert(text, "a", &Wish::default(), &MemorySources::default());
+    let read = |text: &str| {
+        adit_convert::convert(
+            text,
+            "a",
+            &ConvertOptions::default(),
+            &MemorySources::default(),
+        )
+    };
     for text in texts(MAX_SERVERS) {
         let converted = read(&text).unwrap();
         assert_eq!(converted.toml.matches("ss://").count(), MAX_SERVERS);
@@ -356,8 +364,8 @@ proptest! {
     #[test]
     fn no_text_panics(text in ".{0,200}", json in any::<bool>()) {
         let name = if json { "a.json" } else { "a" };
-        let _ = adit_convert::convert(&text, name, &Wish::default(), &MemorySources::default());
-        let _ = sip008::read(&text, &AllowedPlugins::none());
+        let _ = adit_convert::convert(&text, name, &ConvertOptions::default(), &MemorySources::default());
+        let _ = sip008::read_subscription(&text, &AllowedPlugins::none());
     }
 
     #[test]
@@ -387,7 +395,7 @@ proptest! {
             method: "aes-128-gcm".to_owned(),
             plugin: None,
         }).collect();
-        let read = sip008::read(&sip008::write(&servers), &AllowedPlugins::none()).unwrap();
+        let read = sip008::read_subscription(&sip008::write_subscription(&servers), &AllowedPlugins::none()).unwrap();
         prop_assert_eq!(read.servers, servers);
     }
 
@@ -399,7 +407,7 @@ proptest! {
             "local_port": 1080,
         }).to_string();
         let plan = plan(&convert(&text));
-        let Stage::One(adit_config::Hop::Server(hop)) = &plan.routes[0].via.hops[0] else {
+        let Stage::Single(adit_config::Hop::Server(hop)) = &plan.routes[0].via.stages[0] else {
             panic!("no hop")
         };
         let expected = format!("x{password}");

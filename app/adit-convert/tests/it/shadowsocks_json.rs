@@ -1,7 +1,7 @@
 //! shadowsocks-libev and shadowsocks-rust: documents as people have them.
 
 use adit_config::text::MemorySources;
-use adit_config::{Hop, HopKind, ListenKind, Stage};
+use adit_config::{Hop, HopKind, ListenerKind, Stage};
 use adit_convert::{Format, Role};
 
 use crate::conversion::{body, convert, convert_as, notes, plan, problems};
@@ -47,7 +47,7 @@ via = [\"ss://aes-256-gcm:bar%2Ffoo%21@vpn.example.com:8388/?fast_open=true\"]
         ]
     );
     let plan = plan(&converted);
-    let [Stage::One(Hop::Server(hop))] = &plan.routes[0].via.hops[..] else {
+    let [Stage::Single(Hop::Server(hop))] = &plan.routes[0].via.stages[..] else {
         panic!("{:?}", plan.routes[0].via)
     };
     assert_eq!(hop.server.to_string(), "vpn.example.com:8388");
@@ -74,7 +74,7 @@ via = [
 "
     );
     assert!(
-        matches!(&plan(&client).routes[0].via.hops[..], [Stage::Group(hops)] if hops.len() == 2)
+        matches!(&plan(&client).routes[0].via.stages[..], [Stage::Group(hops)] if hops.len() == 2)
     );
     let server = convert_as(DEBIAN, Some(Role::Server), &MemorySources::default()).unwrap();
     assert_eq!(
@@ -118,7 +118,7 @@ fn servers_are_recognised() {
         );
         let plan = plan(&converted);
         for listen in &plan.routes[0].listen {
-            assert!(matches!(listen.kind, ListenKind::Shadowsocks(_)));
+            assert!(matches!(listen.kind, ListenerKind::Shadowsocks(_)));
         }
     }
 }
@@ -228,8 +228,8 @@ rules = [
     }
     assert!(!notes.contains("no_delay"), "{notes}");
     let plan = crate::conversion::plan_with(&converted, &folder());
-    let hops = &plan.routes[0].via.hops;
-    assert!(matches!(&hops[0], Stage::One(Hop::Server(hop)) if hop.server.port == 1080));
+    let hops = &plan.routes[0].via.stages;
+    assert!(matches!(&hops[0], Stage::Single(Hop::Server(hop)) if hop.server.port == 1080));
     let Stage::Group(group) = &hops[1] else {
         panic!("{hops:?}")
     };
@@ -409,8 +409,8 @@ fn one_bad_server_does_not_stop_the_others() {
             .contains("`servers[0]`: left out: method `rc4-md6`")
     );
     assert!(matches!(
-        &plan(&converted).routes[0].via.hops[..],
-        [Stage::One(_)]
+        &plan(&converted).routes[0].via.stages[..],
+        [Stage::Single(_)]
     ));
 }
 

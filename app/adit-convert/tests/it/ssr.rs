@@ -1,14 +1,14 @@
 //! Configurations and subscriptions of ShadowsocksR.
 
 use adit_config::text::MemorySources;
-use adit_config::{Hop, HopKind, ListenKind, Plan, Stage, UdpWay, WarningKind};
-use adit_convert::{Format, Role, Wish, convert};
+use adit_config::{Hop, HopKind, ListenerKind, Plan, Stage, UdpTransport, WarningKind};
+use adit_convert::{ConvertOptions, Format, Role, convert};
 
 /// The file that comes out, and the notes.
 fn converted(text: &str, name: &str, role: Option<Role>) -> (String, String, Format) {
-    let wish = Wish {
+    let wish = ConvertOptions {
         role,
-        ..Wish::default()
+        ..ConvertOptions::default()
     };
     let made = convert(text, name, &wish, &MemorySources::default());
     let made = made.unwrap_or_else(|why| panic!("{why:?}"));
@@ -48,7 +48,7 @@ fn a_server() {
         (listen[0].addr.host.as_ref(), listen[0].addr.port),
         (None, 8388)
     );
-    let ListenKind::ShadowsocksR(server) = &listen[0].kind else {
+    let ListenerKind::ShadowsocksR(server) = &listen[0].kind else {
         panic!("{toml}");
     };
     assert_eq!(server.protocol.to_string(), "auth_aes128_md5");
@@ -68,7 +68,7 @@ fn a_client() {
         "{notes}"
     );
     let plan = plan(&toml);
-    let Stage::One(Hop::Server(hop)) = &plan.routes[0].via.hops[0] else {
+    let Stage::Single(Hop::Server(hop)) = &plan.routes[0].via.stages[0] else {
         panic!("{toml}");
     };
     assert_eq!(hop.server.to_string(), "h.example:8388");
@@ -76,7 +76,7 @@ fn a_client() {
         panic!("{toml}");
     };
     assert_eq!(ssr.protocol_param.expose(), "42:userpw");
-    assert!(ssr.udp == UdpWay::Native && plan.routes[0].listen[0].addr.port == 1080);
+    assert!(ssr.udp == UdpTransport::Native && plan.routes[0].listen[0].addr.port == 1080);
     assert!(
         plan.warnings
             .iter()
@@ -95,7 +95,7 @@ fn ports_with_their_own() {
         .listen
         .iter()
         .map(|listen| match &listen.kind {
-            ListenKind::ShadowsocksR(s) => format!(
+            ListenerKind::ShadowsocksR(s) => format!(
                 "{} {} {} {} {}",
                 listen.addr.port,
                 s.method,
@@ -135,7 +135,7 @@ fn the_window_programs_file() {
     );
     let plan = plan(&toml);
     assert_eq!(plan.routes[0].listen[0].addr.port, 1086);
-    let Stage::One(Hop::Server(hop)) = &plan.routes[0].via.hops[0] else {
+    let Stage::Single(Hop::Server(hop)) = &plan.routes[0].via.stages[0] else {
         panic!("{toml}");
     };
     assert_eq!(hop.server.to_string(), "a.example:1");
@@ -171,7 +171,7 @@ fn a_subscription() {
         let (toml, notes, format) = converted(text, "sub.txt", None);
         assert_eq!(format, Format::Links);
         let plan = plan(&toml);
-        assert_eq!(plan.routes[0].via.hops[0].hops().len(), hops, "{toml}");
+        assert_eq!(plan.routes[0].via.stages[0].hops().len(), hops, "{toml}");
         if hops == 2 {
             assert!(
                 notes.contains("random choice") && notes.contains("left out"),
@@ -185,7 +185,12 @@ fn a_subscription() {
 #[test]
 fn what_a_link_must_not_say() {
     let convert = |text: &str| {
-        let made = convert(text, "x.json", &Wish::default(), &MemorySources::default());
+        let made = convert(
+            text,
+            "x.json",
+            &ConvertOptions::default(),
+            &MemorySources::default(),
+        );
         made.map(|made| made.toml.to_string())
     };
     for (text, told) in [

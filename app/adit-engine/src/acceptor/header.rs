@@ -4,34 +4,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_stream::{BoxStream, Stream, fill, send};
-use adit_wire::{Broken, Handshake, Rx, Step, Tx};
+use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Inbound, Rejection, Rejects};
-use crate::{AcceptError, Place};
+use super::{InboundRequest, PendingRejection, RejectHandler};
+use crate::{AcceptError, HandshakeSlot};
 
 /// The result for a connection: a request, or the reason why there is none.
-pub(crate) type Verdict = Result<Inbound, AcceptError>;
+pub(crate) type AcceptResult = Result<InboundRequest, AcceptError>;
 
 /// The progress of a connection that has not made its request yet.
-pub(crate) struct Seen {
+pub(crate) struct ConnectionProgress {
     /// Its slot among the connections without a request.
-    pub(super) place: Place,
+    pub(super) slot: HandshakeSlot,
     /// Time at which it was accepted.
-    pub(super) began: Instant,
+    pub(super) accepted_at: Instant,
     /// Time by which its request has to be complete.
     pub(super) deadline: Instant,
     /// Arrival time of its last bytes, taken before they are processed: the duration of the decision must not
     /// delay the reaction (SEC-P3).
-    pub(super) last: Instant,
+    pub(super) last_arrival: Instant,
     /// True if the slot was lost to a newer connection.
     pub(super) evicted: bool,
     /// True if enough bytes for a decision have arrived.
-    pub(super) whole: bool,
+    pub(super) is_decidable: bool,
     /// Number of bytes consumed.
-    pub(super) taken: usize,
+    pub(super) consumed: usize,
     /// Number of bytes recorded, consumed or not.
-    noted: usize,
+    recorded: usize,
     /// All bytes as received, if the reject policy needs them.
     pub(super) bytes: Vec<u8>,
     keep: bool,
@@ -39,21 +39,21 @@ pub(crate) struct Seen {
     pub(super) answered: bool,
 }
 
-impl Seen {
+impl ConnectionProgress {
     /// Starts tracking a new connection, which has `patience` to make its request.
-    pub(crate) fn new(patience: Duration, place: Place, rejects: &Rejects) -> Self {
-        let began = Instant::now();
+    pub(crate) fn new(patience: Duration, slot: HandshakeSlot, rejects: &RejectHandler) -> Self {
+        let accepted_at = Instant::now();
         Self {
-            place,
+            slot,
             evicted: false,
-            began,
-            deadline: began + patience,
-            last: began,
-            whole: false,
-            taken: 0,
-            noted: 0,
+            accepted_at,
+            deadline: accepted_at + patience,
+            last_arrival: accepted_at,
+            is_decidable: false,
+            consumed: 0,
+            recorded: 0,
             bytes: Vec::new(),
-            keep: rejects.keeps_bytes(),
+            keep: rejects.needs_raw_bytes(),
             answered: false,
         }
     }
@@ -64,67 +64,67 @@ impl Seen {
     }
 
     /// Records new bytes. The core decrypts them in place, so they have to be copied before it runs.
-    pub(super) fn note(&mut self, new: &[u8]) {
-        self.last = Instant::now();
-        self.noted += new.len();
+    pub(super) fn record_bytes(&mut self, new: &[u8]) {
+        self.last_arrival = Instant::now();
+        self.recorded += new.len();
         if self.keep {
             self.bytes.extend_from_slice(new);
         }
     }
 
     /// Records the bytes in `filled` that follow those recorded already.
-    fn catch_up(&mut self, filled: &[u8]) {
-        let known = self.noted.saturating_sub(self.taken);
+    fn record_filled(&mut self, filled: &[u8]) {
+        let known = self.recorded.saturating_sub(self.consumed);
         if let Some(new) = filled.get(known..).filter(|new| !new.is_empty()) {
-            self.note(new);
+            self.record_bytes(new);
         }
     }
 
     /// Passes the connection, which arrived on `port`, to `rejects`.
-    pub(crate) fn reject(
+    pub(crate) fn reject_connection(
         mut self,
         io: BoxStream,
         why: AcceptError,
-        rejects: &Arc<Rejects>,
+        rejects: &Arc<RejectHandler>,
         port: u16,
-    ) -> Verdict {
+    ) -> AcceptResult {
         if let AcceptError::Io(e) = why {
             return Err(e.into());
         }
         self.evicted = matches!(why, AcceptError::Evicted);
         let rejects = rejects.clone();
-        let reaction = Box::pin(async move { rejects.apply(io, self, port).await });
-        Ok(Inbound::Rejected(Rejection { why, reaction }))
+        let reaction = Box::pin(async move { rejects.apply_policy(io, self, port).await });
+        Ok(InboundRequest::Rejected(PendingRejection { why, reaction }))
     }
 }
 
 /// Runs `work` until `deadline`, or until the connection loses its slot.
-pub(super) async fn in_time<T>(
+pub(super) async fn run_in_time<T>(
     deadline: Instant,
-    place: &Place,
+    place: &HandshakeSlot,
     work: impl Future<Output = Result<T, AcceptError>>,
 ) -> Result<T, AcceptError> {
     let work = timeout_at(deadline, work);
     let work = async { work.await.unwrap_or(Err(AcceptError::Deadline)) };
-    place.keep(work).await
+    place.run_while_held(work).await
 }
 
 /// Runs `core`, which sends nothing, to completion; also returns the progress of the connection. On any
 /// error, including a missed deadline, the connection is passed to `rejects`.
-pub(super) async fn read<H: Handshake<Error = Broken>>(
+pub(super) async fn read_header<H: Handshake<Error = ProtocolError>>(
     mut io: BoxStream,
     mut core: H,
     patience: Duration,
-    place: Place,
-    rejects: &Arc<Rejects>,
-) -> Result<(BoxStream, H::Output, Seen), Verdict> {
-    let mut seen = Seen::new(patience, place.clone(), rejects);
+    place: HandshakeSlot,
+    rejects: &Arc<RejectHandler>,
+) -> Result<(BoxStream, H::Output, ConnectionProgress), AcceptResult> {
+    let mut seen = ConnectionProgress::new(patience, place.clone(), rejects);
     let until = seen.deadline;
-    let steps = step_through(&mut io, &mut core, &mut seen);
-    match in_time(until, &place, steps).await {
+    let steps = drive_handshake(&mut io, &mut core, &mut seen);
+    match run_in_time(until, &place, steps).await {
         Ok(output) => Ok((io, output, seen)),
         // Only a redirect of ShadowsocksR needs the port.
-        Err(why) => Err(seen.reject(io, why, rejects, 0)),
+        Err(why) => Err(seen.reject_connection(io, why, rejects, 0)),
     }
 }
 
@@ -133,34 +133,34 @@ pub(super) async fn read<H: Handshake<Error = Broken>>(
 /// # Cancel safety
 ///
 /// The future can be dropped at any point at which it waits.
-pub(super) async fn step_through<H: Handshake<Error = Broken>>(
+pub(super) async fn drive_handshake<H: Handshake<Error = ProtocolError>>(
     io: &mut dyn Stream,
     core: &mut H,
-    seen: &mut Seen,
+    seen: &mut ConnectionProgress,
 ) -> Result<H::Output, AcceptError> {
     let (mut want, mut answer) = (1, Vec::new());
     loop {
         // Recorded after each read, so that incomplete headers are known as well.
-        seen.catch_up(io.filled());
+        seen.record_filled(io.filled());
         let mut have = io.filled().len();
         while have < want {
             let now = fill(io, have + 1).await?;
             if now <= have {
-                let short = Broken::Truncated("the request header");
+                let short = ProtocolError::Truncated("the request header");
                 return Err(AcceptError::Rejected(short));
             }
-            seen.catch_up(io.filled());
+            seen.record_filled(io.filled());
             have = now;
         }
         let mut rx = Rx::new(io.filled());
         let step = core.step(&mut rx, &mut Tx::new(&mut answer));
         let step = step.map_err(|why| {
-            seen.whole = true;
+            seen.is_decidable = true;
             AcceptError::Rejected(why)
         })?;
-        let eaten = rx.eaten();
+        let eaten = rx.consumed();
         io.consume(eaten);
-        seen.taken += eaten;
+        seen.consumed += eaten;
         if !answer.is_empty() {
             seen.answered = true;
             send(io, &answer).await?;

@@ -1,6 +1,6 @@
 //! HTTP proxy clients.
 
-mod lent;
+mod lent_connection;
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,20 +15,20 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tracing::debug;
 
-use self::lent::Lent;
-use super::farewell::{farewell, give_up};
-use super::{Again, Pending, Reply};
-use crate::credentials::Credentials;
+use self::lent_connection::LentConnection;
+use super::closing_reply::{close_with_reply, end_failed_handshake};
+use super::{FurtherRequests, PendingRequest, RequestReply};
+use crate::credentials::ListenerCredentials;
 use crate::{AcceptError, BoxFuture, DialError, Request};
 
 /// Idle time of a client between two requests. Browsers close idle connections after five minutes, and
 /// check for a close by the server before they reuse one.
-const BETWEEN: Duration = Duration::from_secs(60);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The settings for all HTTP clients of a listener.
 #[derive(Clone)]
 pub(crate) struct HttpRules {
-    pub(crate) credentials: Arc<Credentials>,
+    pub(crate) credentials: Arc<ListenerCredentials>,
     /// Time limit for the head of a further request.
     pub(crate) deadline: Duration,
     /// True if error responses state their reason.
@@ -36,19 +36,22 @@ pub(crate) struct HttpRules {
 }
 
 /// Reads one request. The caller enforces the deadline.
-pub(super) async fn read(rules: HttpRules, mut io: BoxStream) -> Result<Pending, AcceptError> {
+pub(super) async fn read_request(
+    rules: HttpRules,
+    mut io: BoxStream,
+) -> Result<PendingRequest, AcceptError> {
     let asked = run(&mut io, &mut Head::new(&*rules.credentials)).await;
     let asked = match asked {
         Ok(asked) => asked,
         Err(why) => {
-            return Err(give_up(io, why, |e| {
+            return Err(end_failed_handshake(io, why, |e| {
                 matches!(e, server::Refusal::BadCredentials { .. })
             })
             .await);
         }
     };
     let (target, first, user, kind) = match asked {
-        Asked::Connect { target, user } => (target, Vec::new(), user, Kind::Tunnel),
+        Asked::Connect { target, user } => (target, Vec::new(), user, HttpRequestKind::Tunnel),
         Asked::Forward {
             target,
             user,
@@ -58,7 +61,7 @@ pub(super) async fn read(rules: HttpRules, mut io: BoxStream) -> Result<Pending,
             head_request,
             keep,
         } => {
-            let kind = Kind::Exchange {
+            let kind = HttpRequestKind::Exchange {
                 body,
                 upgrade,
                 head_request,
@@ -69,14 +72,14 @@ pub(super) async fn read(rules: HttpRules, mut io: BoxStream) -> Result<Pending,
     };
     let request = Request {
         target,
-        first,
+        first_bytes: first,
         user: user.map(|u| u.escape_ascii().to_string()),
         account: None,
     };
     let back = None;
-    Ok(Pending::new(
+    Ok(PendingRequest::new(
         request,
-        Http {
+        PendingHttp {
             io,
             rules,
             kind,
@@ -86,15 +89,15 @@ pub(super) async fn read(rules: HttpRules, mut io: BoxStream) -> Result<Pending,
 }
 
 /// An HTTP client that waits for its response.
-struct Http {
+struct PendingHttp {
     io: BoxStream,
     rules: HttpRules,
-    kind: Kind,
+    kind: HttpRequestKind,
     /// Returns the connection after the exchange.
     back: Option<oneshot::Sender<BoxStream>>,
 }
 
-enum Kind {
+enum HttpRequestKind {
     /// A CONNECT tunnel.
     Tunnel,
     /// One request and its response.
@@ -106,32 +109,32 @@ enum Kind {
     },
 }
 
-impl Reply for Http {
-    fn client(&mut self) -> Option<&mut BoxStream> {
+impl RequestReply for PendingHttp {
+    fn client_stream(&mut self) -> Option<&mut BoxStream> {
         Some(&mut self.io)
     }
 
-    fn again(&mut self) -> Option<Box<dyn Again>> {
-        if !matches!(self.kind, Kind::Exchange { keep: true, .. }) {
+    fn further_requests(&mut self) -> Option<Box<dyn FurtherRequests>> {
+        if !matches!(self.kind, HttpRequestKind::Exchange { keep: true, .. }) {
             return None;
         }
         let (back, connection) = oneshot::channel();
         self.back = Some(back);
         let rules = self.rules.clone();
-        Some(Box::new(Kept { connection, rules }))
+        Some(Box::new(KeptConnection { connection, rules }))
     }
 
-    fn proceed(
+    fn reply_success(
         mut self: Box<Self>,
         _: Option<SocketAddr>,
     ) -> BoxFuture<'static, io::Result<BoxStream>> {
         Box::pin(async move {
             let (body, upgrade, head_request) = match self.kind {
-                Kind::Tunnel => {
+                HttpRequestKind::Tunnel => {
                     send(&mut self.io, server::ESTABLISHED).await?;
                     return Ok(self.io);
                 }
-                Kind::Exchange {
+                HttpRequestKind::Exchange {
                     body,
                     upgrade,
                     head_request,
@@ -140,7 +143,7 @@ impl Reply for Http {
             };
             if let Some(back) = self.back {
                 let (open, seal, ends) = body::kept(body, head_request);
-                let io = Lent::new(self.io, ends, back);
+                let io = LentConnection::new(self.io, ends, back);
                 return Ok(Box::new(Layered::new(io, seal, open)) as BoxStream);
             }
             let (open, seal) = body::exchange(body, upgrade, head_request);
@@ -148,37 +151,37 @@ impl Reply for Http {
         })
     }
 
-    fn refuse<'a>(mut self: Box<Self>, why: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
+    fn reply_failure<'a>(mut self: Box<Self>, why: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
         Box::pin(async move {
             let token = self.rules.verbose.then(|| why.cause.label());
             let said = why
-                .refusal()
+                .server_refusal()
                 .map(|said| format!("the next proxy refused the request: {said}"));
             let answer =
                 server::explained(why.cause.http_status(), token, &said.unwrap_or_default());
-            farewell(&mut self.io, &answer).await;
+            close_with_reply(&mut self.io, &answer).await;
             Ok(())
         })
     }
 }
 
 /// A connection whose exchange has not finished.
-struct Kept {
+struct KeptConnection {
     connection: oneshot::Receiver<BoxStream>,
     rules: HttpRules,
 }
 
-impl Again for Kept {
-    fn next(self: Box<Self>) -> BoxFuture<'static, Option<Pending>> {
+impl FurtherRequests for KeptConnection {
+    fn next_request(self: Box<Self>) -> BoxFuture<'static, Option<PendingRequest>> {
         Box::pin(async move {
             // Exchanges that end in any other way have closed the connection.
             let mut io = self.connection.await.ok()?;
-            let more = timeout(BETWEEN, fill(&mut io, 1)).await;
+            let more = timeout(KEEP_ALIVE_TIMEOUT, fill(&mut io, 1)).await;
             if !matches!(more, Ok(Ok(1..))) {
                 return None;
             }
             let deadline = self.rules.deadline;
-            let read = timeout(deadline, read(self.rules, io)).await;
+            let read = timeout(deadline, read_request(self.rules, io)).await;
             match read.unwrap_or(Err(AcceptError::Deadline)) {
                 Ok(pending) => Some(pending),
                 Err(why) => {

@@ -1,19 +1,19 @@
 //! Server sides of the protocols that clients use, one module per protocol.
 //!
-//! An acceptor reads a request and returns it as an [`Inbound`]; it does not connect to targets.
-//! The verdict comes back once, through [`Pending`].
+//! An acceptor reads a request and returns it as an [`InboundRequest`]; it does not connect to targets.
+//! The verdict comes back once, through [`PendingRequest`].
 
-mod farewell;
-mod forward;
+mod closing_reply;
+mod fixed_target;
 mod header;
-mod hello;
 mod http;
-mod keyed;
+mod obfs_handshake;
 mod proxy;
-mod reject;
+mod reject_policy;
 mod relay;
+mod shadowsocks;
+mod shadowsocksr;
 mod socks;
-mod ssr;
 mod transparent;
 
 use std::io;
@@ -22,94 +22,94 @@ use std::sync::Arc;
 
 use adit_stream::BoxStream;
 
-pub use forward::Fixed;
-pub(crate) use header::Seen;
-pub(crate) use hello::undress;
+pub use fixed_target::FixedTarget;
+pub(crate) use header::ConnectionProgress;
 pub(crate) use http::HttpRules;
-pub use keyed::{CHECK_NAME, Keyed};
-pub use proxy::Proxy;
-pub use reject::Rejects;
+pub(crate) use obfs_handshake::accept_obfs;
+pub use proxy::ProxyAcceptor;
+pub use reject_policy::RejectHandler;
 pub use relay::RelayAcceptor;
+pub use shadowsocks::{CHECK_NAME, ShadowsocksAcceptor};
+pub use shadowsocksr::{ShadowsocksRAcceptor, SsrAccounts};
 pub(crate) use socks::SocksRules;
-pub use socks::{Association, Binding};
-pub use ssr::{Accounts, ShadowsocksR};
-pub use transparent::Intercepted;
-pub(crate) use transparent::leads_back;
+pub use socks::{BindRequest, UdpAssociateRequest};
+pub use transparent::InterceptedAcceptor;
+pub(crate) use transparent::is_own_listener;
 
-use crate::account::Account;
-use crate::guard::Place;
-use crate::udp::OverTcp;
-use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
+use crate::limiter::HandshakeSlot;
+use crate::udp::UdpOverTcp;
+use crate::user_account::UserAccount;
+use crate::{AcceptError, BoxFuture, ConnectionAddrs, DialError, Request};
 
 /// Reads requests of clients.
-pub trait Acceptor: Send + Sync {
+pub trait RequestAcceptor: Send + Sync {
     /// Reads the request of one connection. Enforces its own deadline, and closes the connection when its
     /// slot is lost.
-    fn accept(
+    fn accept_request(
         &self,
         io: BoxStream,
-        peer: Peer,
-        place: Place,
-    ) -> BoxFuture<'_, Result<Inbound, AcceptError>>;
+        peer: ConnectionAddrs,
+        place: HandshakeSlot,
+    ) -> BoxFuture<'_, Result<InboundRequest, AcceptError>>;
 }
 
 /// The request of a client, by kind.
-pub enum Inbound {
+pub enum InboundRequest {
     /// A stream to a target.
-    Stream(Pending),
+    Stream(PendingRequest),
     /// Many streams, for as long as the connection lasts.
-    Many(Box<dyn Many>),
+    Multiplexed(Box<dyn RequestStream>),
     /// One incoming connection (SOCKS BIND).
-    Bind(Binding),
+    Bind(BindRequest),
     /// Datagrams (SOCKS UDP ASSOCIATE).
-    Datagrams(Association),
+    Datagrams(UdpAssociateRequest),
     /// Datagrams within the stream itself (UDP over TCP).
-    InStream(InStream),
+    UdpOverTcp(UdpOverTcpRequest),
     /// Nothing further: the acceptor has answered the request itself.
-    Served,
+    Answered,
     /// An unauthenticated peer of a keyed listener. Handling it may take minutes.
-    Rejected(Rejection),
+    Rejected(PendingRejection),
 }
 
 /// A connection on which streams are requested one after another.
-pub trait Many: Send {
+pub trait RequestStream: Send {
     /// Returns the next request; `None` if the client has closed the connection.
-    fn next(&mut self) -> BoxFuture<'_, Option<Pending>>;
+    fn next_request(&mut self) -> BoxFuture<'_, Option<PendingRequest>>;
 }
 
 /// A stream that carries datagrams to any target.
-pub struct InStream {
+pub struct UdpOverTcpRequest {
     /// The datagrams in the stream.
-    pub datagrams: OverTcp,
+    pub datagrams: UdpOverTcp,
     /// The account of the client.
-    pub account: Option<Arc<Account>>,
+    pub account: Option<Arc<UserAccount>>,
 }
 
 /// The handling of an unauthenticated peer, and the reason (for the log only).
 #[must_use]
-pub struct Rejection {
+pub struct PendingRejection {
     /// The reason, which is never revealed to the peer.
     pub why: AcceptError,
     reaction: BoxFuture<'static, ()>,
 }
 
-impl Rejection {
+impl PendingRejection {
     /// Handles the peer according to the reject policy.
-    pub async fn carry_out(self) {
+    pub async fn apply_policy(self) {
         self.reaction.await;
     }
 }
 
-/// A request that waits for its verdict: call [`proceed`](Self::proceed) or [`refuse`](Self::refuse).
+/// A request that waits for its verdict: call [`reply_success`](Self::reply_success) or `refuse`.
 #[must_use]
-pub struct Pending {
+pub struct PendingRequest {
     /// The request.
     pub request: Request,
-    reply: Box<dyn Reply>,
+    reply: Box<dyn RequestReply>,
 }
 
-impl Pending {
-    pub(crate) fn new(request: Request, reply: impl Reply + 'static) -> Self {
+impl PendingRequest {
+    pub(crate) fn new(request: Request, reply: impl RequestReply + 'static) -> Self {
         Self {
             request,
             reply: Box::new(reply),
@@ -118,19 +118,19 @@ impl Pending {
 
     /// Returns the client's stream, to check that it is still open; `None` if there is no stream before the
     /// verdict.
-    pub fn client(&mut self) -> Option<&mut BoxStream> {
-        self.reply.client()
+    pub fn client_stream(&mut self) -> Option<&mut BoxStream> {
+        self.reply.client_stream()
     }
 
     /// Returns the further requests of this connection, if its protocol allows more than one. Has to be
-    /// called before the verdict; waits for the end of the stream that [`proceed`](Self::proceed) returns.
-    pub(crate) fn again(&mut self) -> Option<Box<dyn Again>> {
-        self.reply.again()
+    /// called before the verdict; waits for the end of the stream that [`reply_success`](Self::reply_success) returns.
+    pub(crate) fn further_requests(&mut self) -> Option<Box<dyn FurtherRequests>> {
+        self.reply.further_requests()
     }
 
-    /// Returns true if [`proceed`](Self::proceed) reveals the address that the target sees to the client.
-    pub fn shows_bound(&self) -> bool {
-        self.reply.shows_bound()
+    /// Returns true if [`reply_success`](Self::reply_success) reveals the address that the target sees to the client.
+    pub fn reveals_bound_addr(&self) -> bool {
+        self.reply.reveals_bound_addr()
     }
 
     /// Reports success to the client and returns its stream.
@@ -138,8 +138,8 @@ impl Pending {
     /// # Errors
     ///
     /// Returns an error if the reply cannot be sent.
-    pub async fn proceed(self, bound: Option<SocketAddr>) -> io::Result<BoxStream> {
-        self.reply.proceed(bound).await
+    pub async fn reply_success(self, bound: Option<SocketAddr>) -> io::Result<BoxStream> {
+        self.reply.reply_success(bound).await
     }
 
     /// Reports the failure to the client, as precisely as its protocol can.
@@ -147,32 +147,32 @@ impl Pending {
     /// # Errors
     ///
     /// Returns an error if the reply cannot be sent.
-    pub async fn refuse(self, why: &DialError) -> io::Result<()> {
-        self.reply.refuse(why).await
+    pub async fn reply_failure(self, why: &DialError) -> io::Result<()> {
+        self.reply.reply_failure(why).await
     }
 }
 
 /// A connection on which the next request follows the end of the last exchange.
-pub(crate) trait Again: Send {
+pub(crate) trait FurtherRequests: Send {
     /// Returns the next request; `None` if the client has closed the connection or was idle for too long.
-    fn next(self: Box<Self>) -> BoxFuture<'static, Option<Pending>>;
+    fn next_request(self: Box<Self>) -> BoxFuture<'static, Option<PendingRequest>>;
 }
 
 /// The replies of a protocol to a request.
-pub(crate) trait Reply: Send {
-    /// See [`Pending::client`].
-    fn client(&mut self) -> Option<&mut BoxStream>;
-    /// See [`Pending::again`].
-    fn again(&mut self) -> Option<Box<dyn Again>> {
+pub(crate) trait RequestReply: Send {
+    /// See [`PendingRequest::client_stream`].
+    fn client_stream(&mut self) -> Option<&mut BoxStream>;
+    /// See [`PendingRequest::further_requests`].
+    fn further_requests(&mut self) -> Option<Box<dyn FurtherRequests>> {
         None
     }
-    /// See [`Pending::shows_bound`].
-    fn shows_bound(&self) -> bool {
+    /// See [`PendingRequest::reveals_bound_addr`].
+    fn reveals_bound_addr(&self) -> bool {
         false
     }
-    fn proceed(
+    fn reply_success(
         self: Box<Self>,
         bound: Option<SocketAddr>,
     ) -> BoxFuture<'static, io::Result<BoxStream>>;
-    fn refuse<'a>(self: Box<Self>, why: &'a DialError) -> BoxFuture<'a, io::Result<()>>;
+    fn reply_failure<'a>(self: Box<Self>, why: &'a DialError) -> BoxFuture<'a, io::Result<()>>;
 }

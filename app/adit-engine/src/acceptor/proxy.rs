@@ -7,11 +7,11 @@ use tokio::time::timeout;
 
 use super::http::{self, HttpRules};
 use super::socks::{self, SocksRules};
-use super::{Acceptor, Inbound};
-use crate::{AcceptError, BoxFuture, Peer, Place};
+use super::{InboundRequest, RequestAcceptor};
+use crate::{AcceptError, BoxFuture, ConnectionAddrs, HandshakeSlot};
 
 /// Reads requests of SOCKS and HTTP proxy clients.
-pub struct Proxy {
+pub struct ProxyAcceptor {
     /// The settings for SOCKS, if enabled.
     pub(crate) socks: Option<SocksRules>,
     /// The settings for HTTP, if enabled.
@@ -19,17 +19,21 @@ pub struct Proxy {
     pub(crate) deadline: Duration,
 }
 
-impl Proxy {
-    async fn read(&self, mut io: BoxStream, peer: Peer) -> Result<Inbound, AcceptError> {
+impl ProxyAcceptor {
+    async fn read_request(
+        &self,
+        mut io: BoxStream,
+        peer: ConnectionAddrs,
+    ) -> Result<InboundRequest, AcceptError> {
         if fill(&mut io, 1).await? == 0 {
             return Err(AcceptError::Eof);
         }
         match (io.filled().first(), &self.socks, &self.http) {
-            (Some(0x05), Some(rules), _) => socks::read5(rules, io, peer).await,
-            (Some(0x04), Some(rules), _) => socks::read4(rules, io, peer).await,
+            (Some(0x05), Some(rules), _) => socks::read_socks5(rules, io, peer).await,
+            (Some(0x04), Some(rules), _) => socks::read_socks4(rules, io, peer).await,
             (Some(b'A'..=b'Z'), _, Some(rules)) => {
-                let pending = http::read(rules.clone(), io).await?;
-                Ok(Inbound::Stream(pending))
+                let pending = http::read_request(rules.clone(), io).await?;
+                Ok(InboundRequest::Stream(pending))
             }
             // Other protocols get no reply.
             (first, ..) => Err(AcceptError::Refused(format!(
@@ -40,20 +44,20 @@ impl Proxy {
     }
 }
 
-impl Acceptor for Proxy {
-    fn accept(
+impl RequestAcceptor for ProxyAcceptor {
+    fn accept_request(
         &self,
         io: BoxStream,
-        peer: Peer,
-        place: Place,
-    ) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
+        peer: ConnectionAddrs,
+        place: HandshakeSlot,
+    ) -> BoxFuture<'_, Result<InboundRequest, AcceptError>> {
         Box::pin(async move {
             let read = async {
-                timeout(self.deadline, self.read(io, peer))
+                timeout(self.deadline, self.read_request(io, peer))
                     .await
                     .unwrap_or(Err(AcceptError::Deadline))
             };
-            place.keep(read).await
+            place.run_while_held(read).await
         })
     }
 }

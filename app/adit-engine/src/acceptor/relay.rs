@@ -5,15 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_net::ambient;
+use adit_net::system;
 use adit_shadowsocks::SaltPool;
 use adit_shadowsocks::relay::{RelayTable, Relayed, TcpRelay};
 use adit_stream::{BoxStream, Stream};
-use adit_wire::{Broken, Handshake, Rx, Step, Target, Tx};
+use adit_wire::{Handshake, ProtocolError, Rx, Step, Target, Tx};
 
-use super::header::{self, Seen};
-use super::{Acceptor, Inbound, Pending, Rejects, Reply};
-use crate::{AcceptError, BoxFuture, DialError, Peer, Place, Request};
+use super::header::{self, ConnectionProgress};
+use super::{InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, RequestReply};
+use crate::{AcceptError, BoxFuture, ConnectionAddrs, DialError, HandshakeSlot, Request};
 
 /// Reads identity headers. Everything that follows is passed on unchanged.
 pub struct RelayAcceptor {
@@ -25,30 +25,30 @@ pub struct RelayAcceptor {
     /// closed later than one that is refused here.
     pub salts: Arc<SaltPool>,
     /// Handles everything without a valid identity header.
-    pub rejects: Arc<Rejects>,
+    pub rejects: Arc<RejectHandler>,
     /// Time limit for a complete header.
     pub deadline: Duration,
 }
 
-impl Acceptor for RelayAcceptor {
-    fn accept(
+impl RequestAcceptor for RelayAcceptor {
+    fn accept_request(
         &self,
         io: BoxStream,
-        _: Peer,
-        place: Place,
-    ) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
+        _: ConnectionAddrs,
+        place: HandshakeSlot,
+    ) -> BoxFuture<'_, Result<InboundRequest, AcceptError>> {
         Box::pin(async move {
-            let core = Once {
+            let core = SaltCheckedRelay {
                 core: TcpRelay::new(&self.table),
                 salts: &self.salts,
             };
-            let read = header::read(io, core, self.deadline, place, &self.rejects).await;
+            let read = header::read_header(io, core, self.deadline, place, &self.rejects).await;
             let (mut io, Relayed { next, head }, seen) = match read {
                 Ok(read) => read,
                 Err(verdict) => return verdict,
             };
             let Some(target) = self.next.get(next).cloned() else {
-                return Err(AcceptError::Rejected(Broken::Unauthentic));
+                return Err(AcceptError::Rejected(ProtocolError::Unauthentic));
             };
             // Sent as one segment with the salt: some servers read only once.
             let mut first = head;
@@ -56,37 +56,37 @@ impl Acceptor for RelayAcceptor {
             let rest = io.filled().len();
             io.consume(rest);
             let request = Request {
-                first,
-                ..Request::to(target)
+                first_bytes: first,
+                ..Request::for_target(target)
             };
             let rejects = self.rejects.clone();
-            let reply = Unproved { io, rejects, seen };
-            Ok(Inbound::Stream(Pending::new(request, reply)))
+            let reply = UnprovenReply { io, rejects, seen };
+            Ok(InboundRequest::Stream(PendingRequest::new(request, reply)))
         })
     }
 }
 
 /// The reply to a client whose header names a server. Such a header can be recorded and replayed by
 /// anyone: if the server is unreachable, the client is handled like an unauthenticated peer.
-struct Unproved {
+struct UnprovenReply {
     io: BoxStream,
-    rejects: Arc<Rejects>,
-    seen: Seen,
+    rejects: Arc<RejectHandler>,
+    seen: ConnectionProgress,
 }
 
-impl Reply for Unproved {
-    fn client(&mut self) -> Option<&mut BoxStream> {
+impl RequestReply for UnprovenReply {
+    fn client_stream(&mut self) -> Option<&mut BoxStream> {
         Some(&mut self.io)
     }
 
-    fn proceed(
+    fn reply_success(
         self: Box<Self>,
         _: Option<SocketAddr>,
     ) -> BoxFuture<'static, io::Result<BoxStream>> {
         Box::pin(async { Ok(self.io) })
     }
 
-    fn refuse<'a>(self: Box<Self>, _: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
+    fn reply_failure<'a>(self: Box<Self>, _: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
         Box::pin(async move {
             // Bytes that arrived while connecting.
             let Self {
@@ -94,9 +94,9 @@ impl Reply for Unproved {
                 rejects,
                 mut seen,
             } = *self;
-            seen.note(io.filled());
-            seen.whole = true;
-            rejects.apply(io, seen, 0).await;
+            seen.record_bytes(io.filled());
+            seen.is_decidable = true;
+            rejects.apply_policy(io, seen, 0).await;
             Ok(())
         })
     }
@@ -106,19 +106,19 @@ impl Reply for Unproved {
 ///
 /// The identity header is bound to the salt, so that new salts require the relay's key. The relay cannot
 /// decrypt the time stamp: salts are kept up to a number, not for a time.
-struct Once<'a> {
+struct SaltCheckedRelay<'a> {
     core: TcpRelay,
     salts: &'a SaltPool,
 }
 
-impl Handshake for Once<'_> {
+impl Handshake for SaltCheckedRelay<'_> {
     type Output = Relayed;
-    type Error = Broken;
+    type Error = ProtocolError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Relayed>, Broken> {
+    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Relayed>, ProtocolError> {
         let step = self.core.step(rx, tx)?;
         if let Step::Done(relayed) = &step {
-            self.salts.insert(&relayed.head, None, ambient::unix())?;
+            self.salts.insert(&relayed.head, None, system::unix_now())?;
         }
         Ok(step)
     }

@@ -9,14 +9,14 @@ use adit_socks::{Command, Reply as Code, Request as Asked, Version};
 use adit_stream::{BoxStream, run, send};
 use adit_wire::Target;
 
-use super::farewell::{farewell, give_up};
-use super::{Inbound, Pending, Reply};
-use crate::credentials::Credentials;
-use crate::{AcceptError, BoxFuture, DialError, Peer, Request};
+use super::closing_reply::{close_with_reply, end_failed_handshake};
+use super::{InboundRequest, PendingRequest, RequestReply};
+use crate::credentials::ListenerCredentials;
+use crate::{AcceptError, BoxFuture, ConnectionAddrs, DialError, Request};
 
 /// The settings for all SOCKS clients of a listener.
 pub(crate) struct SocksRules {
-    pub(crate) credentials: Arc<Credentials>,
+    pub(crate) credentials: Arc<ListenerCredentials>,
     /// True if versions 4 and 4a, which have no passwords, are served.
     pub(crate) socks4: bool,
     /// True if UDP ASSOCIATE is served.
@@ -27,42 +27,42 @@ pub(crate) struct SocksRules {
     pub(crate) hide_bind: bool,
 }
 
-pub(super) async fn read5(
+pub(super) async fn read_socks5(
     rules: &SocksRules,
     mut io: BoxStream,
-    peer: Peer,
-) -> Result<Inbound, AcceptError> {
+    peer: ConnectionAddrs,
+) -> Result<InboundRequest, AcceptError> {
     let mut core = Socks5::new(&*rules.credentials);
     match run(&mut io, &mut core).await {
-        Ok(asked) => sort(rules, io, peer, asked).await,
-        Err(why) => Err(give_up(io, why, |e| {
+        Ok(asked) => classify_request(rules, io, peer, asked).await,
+        Err(why) => Err(end_failed_handshake(io, why, |e| {
             matches!(e, server::Refusal::BadCredentials { .. })
         })
         .await),
     }
 }
 
-pub(super) async fn read4(
+pub(super) async fn read_socks4(
     rules: &SocksRules,
     mut io: BoxStream,
-    peer: Peer,
-) -> Result<Inbound, AcceptError> {
+    peer: ConnectionAddrs,
+) -> Result<InboundRequest, AcceptError> {
     let allowed = rules.socks4 && !rules.credentials.required();
     let mut core = Socks4::new(allowed);
     match run(&mut io, &mut core).await {
-        Ok(asked) => sort(rules, io, peer, asked).await,
-        Err(why) => Err(give_up(io, why, |_| false).await),
+        Ok(asked) => classify_request(rules, io, peer, asked).await,
+        Err(why) => Err(end_failed_handshake(io, why, |_| false).await),
     }
 }
 
-async fn sort(
+async fn classify_request(
     rules: &SocksRules,
     io: BoxStream,
-    peer: Peer,
+    peer: ConnectionAddrs,
     asked: Asked,
-) -> Result<Inbound, AcceptError> {
+) -> Result<InboundRequest, AcceptError> {
     let user = asked.user.as_deref().map(|u| u.escape_ascii().to_string());
-    let reply = Socks {
+    let reply = PendingSocks {
         io,
         version: asked.version,
         hide_bind: rules.hide_bind,
@@ -71,39 +71,39 @@ async fn sort(
         Command::Connect => {
             let request = Request {
                 target: asked.target,
-                first: Vec::new(),
+                first_bytes: Vec::new(),
                 user,
                 account: None,
             };
-            Ok(Inbound::Stream(Pending::new(request, reply)))
+            Ok(InboundRequest::Stream(PendingRequest::new(request, reply)))
         }
-        Command::Bind if rules.bind => Ok(Inbound::Bind(Binding {
+        Command::Bind if rules.bind => Ok(InboundRequest::Bind(BindRequest {
             expected: asked.target,
             reply,
         })),
-        Command::UdpAssociate if rules.udp => Ok(Inbound::Datagrams(Association {
+        Command::UdpAssociate if rules.udp => Ok(InboundRequest::Datagrams(UdpAssociateRequest {
             declared: asked.target,
             reply,
             peer,
         })),
         _ => {
             let why = DialError::unsupported("this listener does not allow the command");
-            Box::new(reply).refuse(&why).await?;
+            Box::new(reply).reply_failure(&why).await?;
             Err(AcceptError::Refused(why.to_string()))
         }
     }
 }
 
 /// A SOCKS client that waits for its reply.
-pub(crate) struct Socks {
+pub(crate) struct PendingSocks {
     io: BoxStream,
     version: Version,
     hide_bind: bool,
 }
 
-impl Socks {
+impl PendingSocks {
     /// Sends the reply for success with `bound`; the stream continues.
-    async fn grant(&mut self, bound: Option<SocketAddr>) -> io::Result<()> {
+    async fn send_success(&mut self, bound: Option<SocketAddr>) -> io::Result<()> {
         send(
             &mut self.io,
             &server::reply(self.version, Code::Succeeded, bound),
@@ -111,8 +111,8 @@ impl Socks {
         .await
     }
 
-    async fn deny(&mut self, why: &DialError) {
-        farewell(
+    async fn send_failure(&mut self, why: &DialError) {
+        close_with_reply(
             &mut self.io,
             &server::reply(self.version, why.cause.socks_reply(), None),
         )
@@ -120,48 +120,48 @@ impl Socks {
     }
 }
 
-impl Reply for Socks {
-    fn client(&mut self) -> Option<&mut BoxStream> {
+impl RequestReply for PendingSocks {
+    fn client_stream(&mut self) -> Option<&mut BoxStream> {
         Some(&mut self.io)
     }
 
-    fn shows_bound(&self) -> bool {
+    fn reveals_bound_addr(&self) -> bool {
         !self.hide_bind
     }
 
-    fn proceed(
+    fn reply_success(
         mut self: Box<Self>,
         bound: Option<SocketAddr>,
     ) -> BoxFuture<'static, io::Result<BoxStream>> {
         Box::pin(async move {
-            self.grant(bound).await?;
+            self.send_success(bound).await?;
             Ok(self.io)
         })
     }
 
-    fn refuse<'a>(mut self: Box<Self>, why: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
+    fn reply_failure<'a>(mut self: Box<Self>, why: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
         Box::pin(async move {
-            self.deny(why).await;
+            self.send_failure(why).await;
             Ok(())
         })
     }
 }
 
 /// A BIND request: two replies, then a stream.
-pub struct Binding {
+pub struct BindRequest {
     /// Address of the expected peer; zeros allow any.
     pub expected: Target,
-    reply: Socks,
+    reply: PendingSocks,
 }
 
-impl Binding {
+impl BindRequest {
     /// Sends the first reply: the address that the peer has to connect to.
     ///
     /// # Errors
     ///
     /// Returns an error if the reply cannot be sent.
-    pub async fn listening(&mut self, at: SocketAddr) -> io::Result<()> {
-        self.reply.grant(Some(at)).await
+    pub async fn reply_listening(&mut self, at: SocketAddr) -> io::Result<()> {
+        self.reply.send_success(Some(at)).await
     }
 
     /// Sends the second reply with the address of the peer, and returns the client's stream.
@@ -169,44 +169,44 @@ impl Binding {
     /// # Errors
     ///
     /// Returns an error if the reply cannot be sent.
-    pub async fn accepted(mut self, from: SocketAddr) -> io::Result<BoxStream> {
-        self.reply.grant(Some(from)).await?;
+    pub async fn reply_accepted(mut self, from: SocketAddr) -> io::Result<BoxStream> {
+        self.reply.send_success(Some(from)).await?;
         Ok(self.reply.io)
     }
 
     /// Sends a failure as the first or second reply.
-    pub async fn refuse(mut self, why: &DialError) {
-        self.reply.deny(why).await;
+    pub async fn reply_failure(mut self, why: &DialError) {
+        self.reply.send_failure(why).await;
     }
 
     /// Returns the control connection, to check that the client is still there.
-    pub fn control(&mut self) -> &mut BoxStream {
+    pub fn control_stream(&mut self) -> &mut BoxStream {
         &mut self.reply.io
     }
 }
 
 /// A UDP ASSOCIATE request.
-pub struct Association {
+pub struct UdpAssociateRequest {
     /// The address that the client will send datagrams from; zeros if the client does not know it.
     pub declared: Target,
     /// The addresses of the control connection.
-    pub peer: Peer,
-    reply: Socks,
+    pub peer: ConnectionAddrs,
+    reply: PendingSocks,
 }
 
-impl Association {
+impl UdpAssociateRequest {
     /// Replies with the address to send datagrams to, and returns the control connection.
     ///
     /// # Errors
     ///
     /// Returns an error if the reply cannot be sent.
-    pub async fn proceed(mut self, at: SocketAddr) -> io::Result<BoxStream> {
-        self.reply.grant(Some(at)).await?;
+    pub async fn reply_success(mut self, at: SocketAddr) -> io::Result<BoxStream> {
+        self.reply.send_success(Some(at)).await?;
         Ok(self.reply.io)
     }
 
     /// Replies with a failure.
-    pub async fn refuse(mut self, why: &DialError) {
-        self.reply.deny(why).await;
+    pub async fn reply_failure(mut self, why: &DialError) {
+        self.reply.send_failure(why).await;
     }
 }

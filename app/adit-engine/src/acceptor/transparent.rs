@@ -2,42 +2,50 @@
 
 use std::net::SocketAddr;
 
-use adit_config::Steering;
+use adit_config::InterceptMethod;
 use adit_net::transparent;
 use adit_stream::{BoxStream, Stream};
-use adit_wire::unmap;
+use adit_wire::unmap_ipv4;
 
-use super::forward::Plain;
-use super::{Acceptor, Inbound, Pending};
-use crate::access::may_be_own;
-use crate::{AcceptError, BoxFuture, Peer, Place, Request};
+use super::fixed_target::PlainReply;
+use super::{InboundRequest, PendingRequest, RequestAcceptor};
+use crate::access::may_be_local_addr;
+use crate::{AcceptError, BoxFuture, ConnectionAddrs, HandshakeSlot, Request};
 
 /// The acceptor of `redir://LISTEN` and `tproxy://LISTEN`.
-pub struct Intercepted {
+pub struct InterceptedAcceptor {
     /// The firewall mechanism that redirects connections.
-    pub steering: Steering,
+    pub steering: InterceptMethod,
     /// The port of the listener.
     pub port: u16,
 }
 
-impl Intercepted {
-    fn target(&self, io: &mut BoxStream, peer: Peer) -> Result<SocketAddr, AcceptError> {
-        let local = SocketAddr::new(unmap(peer.local.ip()), peer.local.port());
+impl InterceptedAcceptor {
+    fn original_target(
+        &self,
+        io: &mut BoxStream,
+        peer: ConnectionAddrs,
+    ) -> Result<SocketAddr, AcceptError> {
+        let local = SocketAddr::new(unmap_ipv4(peer.local.ip()), peer.local.port());
         let target = match self.steering {
-            Steering::Tproxy => local,
-            Steering::Redirect => {
+            InterceptMethod::Tproxy => local,
+            InterceptMethod::Redirect => {
                 let socket = io
                     .bare()
-                    .map(|tcp| transparent::original_dst(tcp.socket()?));
+                    .map(|tcp| transparent::original_destination(tcp.socket()?));
                 match socket {
                     Some(Ok(target)) if target != local => target,
                     // The connection is untracked, or tracked with its destination unchanged.
-                    _ => return Err(refused("no `REDIRECT` rule redirected this connection")),
+                    _ => {
+                        return Err(refusal_error(
+                            "no `REDIRECT` rule redirected this connection",
+                        ));
+                    }
                 }
             }
         };
-        if leads_back(target, self.port) {
-            return Err(refused("its destination is this listener itself"));
+        if is_own_listener(target, self.port) {
+            return Err(refusal_error("its destination is this listener itself"));
         }
         Ok(target)
     }
@@ -45,27 +53,30 @@ impl Intercepted {
 
 /// Returns true if `target` is the listener itself: a client connected to its port directly, and
 /// connecting to the target would loop forever.
-pub(crate) fn leads_back(target: SocketAddr, port: u16) -> bool {
-    target.port() == port && may_be_own(target.ip())
+pub(crate) fn is_own_listener(target: SocketAddr, port: u16) -> bool {
+    target.port() == port && may_be_local_addr(target.ip())
 }
 
-fn refused(why: &str) -> AcceptError {
+fn refusal_error(why: &str) -> AcceptError {
     AcceptError::Refused(why.to_owned())
 }
 
-impl Acceptor for Intercepted {
-    fn accept(
+impl RequestAcceptor for InterceptedAcceptor {
+    fn accept_request(
         &self,
         mut io: BoxStream,
-        peer: Peer,
-        _: Place,
-    ) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
-        let target = self.target(&mut io, peer);
+        peer: ConnectionAddrs,
+        _: HandshakeSlot,
+    ) -> BoxFuture<'_, Result<InboundRequest, AcceptError>> {
+        let target = self.original_target(&mut io, peer);
         Box::pin(async move {
             match target {
                 Ok(target) => {
-                    let request = Request::to(target.into());
-                    Ok(Inbound::Stream(Pending::new(request, Plain { io })))
+                    let request = Request::for_target(target.into());
+                    Ok(InboundRequest::Stream(PendingRequest::new(
+                        request,
+                        PlainReply { io },
+                    )))
                 }
                 Err(why) => {
                     io.abort();

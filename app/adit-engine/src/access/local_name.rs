@@ -2,21 +2,21 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use adit_net::names::{ascii_name, is_own, spelled_v4};
+use adit_net::names::{is_own_host_name, parse_numeric_v4, to_ascii_name};
 
 /// The known meaning of a name that was not looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum NameMeaning {
     /// The name stands for this address.
     Address(IpAddr),
     /// The name belongs to the network that it is looked up in.
-    Inside,
+    LocalNetwork,
     /// The name has no known meaning.
     Unknown,
 }
 
 /// Names of the local machine in the hosts files of common systems.
-const LOOPBACK: &[&str] = &[
+const LOOPBACK_NAMES: &[&str] = &[
     "localhost",
     "localhost4",
     "localhost6",
@@ -27,7 +27,7 @@ const LOOPBACK: &[&str] = &[
     "ip6-loopback",
 ];
 /// Names under which cloud providers serve credentials.
-const METADATA: &[&str] = &[
+const METADATA_NAMES: &[&str] = &[
     "metadata",
     "metadata.google.internal",
     "metadata.goog",
@@ -37,21 +37,21 @@ const METADATA: &[&str] = &[
 ];
 /// Zones that no public server answers for (RFC 6761, RFC 6762, RFC 8375, and ICANN's zone for private
 /// use).
-const INSIDE: &[&str] = &[".localdomain", ".local", ".internal", ".home.arpa"];
+const PRIVATE_ZONES: &[&str] = &[".localdomain", ".local", ".internal", ".home.arpa"];
 
 /// Returns the meaning of `name`. Does not allocate for ASCII names, which most are.
-pub(super) fn meaning(name: &str) -> Meaning {
+pub(super) fn classify_name(name: &str) -> NameMeaning {
     if name.is_ascii() {
-        return plain(name);
+        return classify_ascii_name(name);
     }
     // Resolvers accept digits and dots of other scripts.
-    match ascii_name(name) {
-        Some(name) => plain(&name),
-        None => Meaning::Unknown,
+    match to_ascii_name(name) {
+        Some(name) => classify_ascii_name(&name),
+        None => NameMeaning::Unknown,
     }
 }
 
-fn plain(name: &str) -> Meaning {
+fn classify_ascii_name(name: &str) -> NameMeaning {
     let name = name.strip_suffix('.').unwrap_or(name);
     let bare = name.strip_prefix('[').unwrap_or(name);
     let bare = bare.strip_suffix(']').unwrap_or(bare);
@@ -60,9 +60,9 @@ fn plain(name: &str) -> Meaning {
     if let Some(ip) = bare
         .parse()
         .ok()
-        .or_else(|| spelled_v4(bare).map(IpAddr::V4))
+        .or_else(|| parse_numeric_v4(bare).map(IpAddr::V4))
     {
-        return Meaning::Address(ip);
+        return NameMeaning::Address(ip);
     }
     let is = |known: &&str| name.eq_ignore_ascii_case(known);
     let below = |zone: &&str| {
@@ -70,14 +70,14 @@ fn plain(name: &str) -> Meaning {
         at.and_then(|at| name.get(at..))
             .is_some_and(|end| end.eq_ignore_ascii_case(zone))
     };
-    if LOOPBACK.iter().any(is) || below(&".localhost") || is_own(name) {
-        Meaning::Address(Ipv4Addr::LOCALHOST.into())
-    } else if METADATA.iter().any(is) {
-        Meaning::Address(Ipv4Addr::new(169, 254, 169, 254).into())
-    } else if !name.contains('.') || INSIDE.iter().any(below) {
-        Meaning::Inside
+    if LOOPBACK_NAMES.iter().any(is) || below(&".localhost") || is_own_host_name(name) {
+        NameMeaning::Address(Ipv4Addr::LOCALHOST.into())
+    } else if METADATA_NAMES.iter().any(is) {
+        NameMeaning::Address(Ipv4Addr::new(169, 254, 169, 254).into())
+    } else if !name.contains('.') || PRIVATE_ZONES.iter().any(below) {
+        NameMeaning::LocalNetwork
     } else {
-        Meaning::Unknown
+        NameMeaning::Unknown
     }
 }
 
@@ -102,24 +102,24 @@ mod tests {
             "ip6-localhost",
             "localhost.localdomain",
         ] {
-            let loopback = Meaning::Address([127, 0, 0, 1].into());
-            assert_eq!(meaning(name), loopback, "{name}");
+            let loopback = NameMeaning::Address([127, 0, 0, 1].into());
+            assert_eq!(classify_name(name), loopback, "{name}");
         }
-        let v6 = Meaning::Address("::1".parse().unwrap());
+        let v6 = NameMeaning::Address("::1".parse().unwrap());
         for name in ["::1%lo", "[::1]", "::1"] {
-            assert_eq!(meaning(name), v6, "{name}");
+            assert_eq!(classify_name(name), v6, "{name}");
         }
     }
 
     #[test]
     fn names_of_networks_are_told_from_others() {
-        let metadata = Meaning::Address([169, 254, 169, 254].into());
+        let metadata = NameMeaning::Address([169, 254, 169, 254].into());
         for name in [
             "metadata.google.internal",
             "Metadata.Google.Internal.",
             "metadata",
         ] {
-            assert_eq!(meaning(name), metadata, "{name}");
+            assert_eq!(classify_name(name), metadata, "{name}");
         }
         for name in [
             "router",
@@ -128,7 +128,7 @@ mod tests {
             "x.home.arpa",
             "kubernetes",
         ] {
-            assert_eq!(meaning(name), Meaning::Inside, "{name}");
+            assert_eq!(classify_name(name), NameMeaning::LocalNetwork, "{name}");
         }
         for name in [
             "example.com",
@@ -137,7 +137,7 @@ mod tests {
             "notlocalhost.org",
             "1.2.3.4.5",
         ] {
-            assert_eq!(meaning(name), Meaning::Unknown, "{name}");
+            assert_eq!(classify_name(name), NameMeaning::Unknown, "{name}");
         }
     }
 }

@@ -3,16 +3,16 @@
 use std::io;
 use std::task::{Context, Poll};
 
-use adit_config::Fec as Plan;
+use adit_config::FecSettings as Plan;
 use adit_kcp::fec::{Lane, Settings};
 use adit_net::PacketBuf;
 use adit_wire::Target;
 
-use super::kcp::address;
-use super::settings::{self, SealError};
-use crate::connector::{Connected, Connector};
-use crate::error::Stage;
-use crate::udp::{BoxDatagrams, Datagrams};
+use super::kcp::resolve_server;
+use super::settings::{self, CarrierError};
+use crate::connector::{ConnectedStream, Connector};
+use crate::error::DialStage;
+use crate::udp::{BoxDatagramPath, DatagramPath};
 use crate::{BoxFuture, DialError};
 
 /// A hop for datagrams to a server that chooses the target. Each association uses a channel of its own.
@@ -27,25 +27,25 @@ impl FecHop {
     ///
     /// # Errors
     ///
-    /// Returns a [`SealError`] if the plan's key does not fit its cipher.
-    pub fn new(server: Target, name: String, plan: &Plan) -> Result<Self, SealError> {
+    /// Returns a [`CarrierError`] if the plan's key does not fit its cipher.
+    pub fn new(server: Target, name: String, plan: &Plan) -> Result<Self, CarrierError> {
         Ok(Self {
             server,
             name,
-            settings: settings::datagrams(plan)?,
+            settings: settings::fec_settings(plan)?,
         })
     }
 }
 
 impl FecHop {
     /// Opens a channel to the server.
-    pub(crate) async fn open(&self) -> Result<Lane, DialError> {
-        let lane = match address(&self.server).await {
+    pub(crate) async fn open_channel(&self) -> Result<Lane, DialError> {
+        let lane = match resolve_server(&self.server).await {
             Ok(addr) => Lane::connect(addr, self.settings.clone()),
             Err(why) => Err(why),
         };
         let hop = || self.name.clone();
-        lane.map_err(|why| DialError::new(Stage::Dial { hop: hop() }, why))
+        lane.map_err(|why| DialError::new(DialStage::Dial { hop: hop() }, why))
     }
 }
 
@@ -54,26 +54,26 @@ impl Connector for FecHop {
         &'a self,
         _to: &'a Target,
         _first: &'a [u8],
-    ) -> BoxFuture<'a, Result<Connected, DialError>> {
+    ) -> BoxFuture<'a, Result<ConnectedStream, DialError>> {
         Box::pin(async { Err(DialError::unsupported("`udp+fec` carries only datagrams")) })
     }
 
-    fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
+    fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
         Box::pin(async move {
-            let lane = self.open().await?;
+            let lane = self.open_channel().await?;
             let target = self.server.clone();
-            Ok(Box::new(LaneWay { lane, target }) as BoxDatagrams)
+            Ok(Box::new(FecPath { lane, target }) as BoxDatagramPath)
         })
     }
 }
 
 /// A channel as a datagram path. All datagrams have the same remote end.
-pub(super) struct LaneWay {
+pub(super) struct FecPath {
     pub(super) lane: Lane,
     pub(super) target: Target,
 }
 
-impl Datagrams for LaneWay {
+impl DatagramPath for FecPath {
     fn send(&self, packet: &mut PacketBuf, _to: &Target) -> io::Result<()> {
         self.lane.send(packet.payload())
     }
@@ -89,7 +89,7 @@ impl Datagrams for LaneWay {
         each: &mut dyn FnMut(&mut PacketBuf, &Target),
     ) -> Poll<io::Result<()>> {
         self.lane.poll_recv(cx, &mut |datagram| {
-            if packet.load(datagram) {
+            if packet.copy_from(datagram) {
                 each(packet, &self.target);
             }
         })

@@ -9,12 +9,12 @@
 //! streams to the same acceptors as TCP. Clients that use kcptun's ciphers detect settings of the server
 //! that differ, and adopt those that were not configured.
 
+mod carrier_listener;
 mod fec;
 mod kcp;
-mod listen;
 mod settings;
 
+pub(crate) use carrier_listener::open_carrier;
 pub use fec::FecHop;
 pub use kcp::KcpCarrier;
-pub(crate) use listen::open;
-pub use settings::SealError;
+pub use settings::CarrierError;

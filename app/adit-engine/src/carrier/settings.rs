@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
-use adit_config::{Fec as FecPlan, Kcp as KcpPlan, Learns, PacketSeal, Shards};
-use adit_crypto::packet::qpp::Pads;
+use adit_config::{
+    AdoptedFromPeer, FecSettings as FecPlan, KcpSettings as KcpPlan, PacketSeal, ShardCounts,
+};
+use adit_crypto::packet::qpp::PermutationPads;
 use adit_crypto::packet::session::SessionKey;
-use adit_crypto::packet::{Check, PacketKey, PacketKind, key_from_password};
+use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind, key_from_password};
 use adit_crypto::{CryptoError, Secret};
-use adit_fec::Matrix;
+use adit_fec::CodeMatrix;
 use adit_kcp::fec;
 use adit_smux::Manner;
 
 /// Maximum number of FEC channels of a listener.
-const LANES: usize = 4096;
+const MAX_CHANNELS: usize = 4096;
 
 /// The error of a carrier whose planned encryption or sessions cannot be set up.
 #[derive(Debug, thiserror::Error)]
-pub enum SealError {
+pub enum CarrierError {
     /// The key does not fit the cipher.
     #[error(transparent)]
     Key(#[from] CryptoError),
@@ -27,20 +29,20 @@ pub enum SealError {
 
 /// The keys of datagrams: of sessions, or of packets.
 #[derive(Default)]
-struct Keys {
+struct CarrierKeys {
     packet: Option<Arc<PacketKey>>,
     session: Option<SessionKey>,
     /// The secret that the packet key is derived from, with the cipher.
     packets: Option<(PacketKind, Secret<[u8; 32]>)>,
 }
 
-fn keys(seal: &PacketSeal) -> Result<Keys, CryptoError> {
+fn derive_keys(seal: &PacketSeal) -> Result<CarrierKeys, CryptoError> {
     Ok(match seal {
         PacketSeal::Session(secret) => {
             let key = key_from_password(secret.expose().as_bytes());
-            Keys {
+            CarrierKeys {
                 session: Some(SessionKey::new(key.expose())?),
-                ..Keys::default()
+                ..CarrierKeys::default()
             }
         }
         PacketSeal::Packets {
@@ -53,7 +55,7 @@ fn keys(seal: &PacketSeal) -> Result<Keys, CryptoError> {
                 PacketKind::Null => None,
                 _ => Some(Arc::new(PacketKey::from_key(*kind, *check, key.expose())?)),
             };
-            Keys {
+            CarrierKeys {
                 packet,
                 session: None,
                 packets: Some((*kind, key)),
@@ -62,11 +64,11 @@ fn keys(seal: &PacketSeal) -> Result<Keys, CryptoError> {
     })
 }
 
-fn code(shards: Shards, seal: &PacketSeal) -> adit_kcp::Fec {
+fn fec_code(shards: ShardCounts, seal: &PacketSeal) -> adit_kcp::Fec {
     let kcp9 = matches!(
         seal,
         PacketSeal::Packets {
-            check: Check::HighwayHash,
+            check: PacketCheck::HighwayHash,
             ..
         }
     );
@@ -74,17 +76,17 @@ fn code(shards: Shards, seal: &PacketSeal) -> adit_kcp::Fec {
         data: shards.data,
         parity: shards.parity,
         matrix: if kcp9 {
-            Matrix::Cauchy
+            CodeMatrix::Cauchy
         } else {
-            Matrix::Vandermonde
+            CodeMatrix::Vandermonde
         },
     }
 }
 
 /// The settings that a carrier's sessions use.
-pub(super) struct Terms {
+pub(super) struct SessionSettings {
     pub(super) kcp: adit_kcp::Settings,
-    pub(super) streams: Streams,
+    pub(super) streams: StreamSettings,
     /// Cipher and key for datagrams that are sealed one by one, as in kcptun.
     pub(super) packets: Option<(PacketKind, Secret<[u8; 32]>)>,
     /// True if option names are those of kcptun.
@@ -93,19 +95,19 @@ pub(super) struct Terms {
 
 /// The settings of a session's streams, and those among them that may be adopted from the peer.
 #[derive(Debug, Clone)]
-pub(crate) struct Streams {
+pub(crate) struct StreamSettings {
     pub(super) smux: adit_smux::Settings,
-    pub(super) learns: Learns,
+    pub(super) learns: AdoptedFromPeer,
 }
 
-impl Streams {
+impl StreamSettings {
     /// Returns true if any setting may be adopted.
-    pub(super) const fn learn(&self) -> bool {
+    pub(super) const fn may_adapt(&self) -> bool {
         self.learns.smux || self.learns.comp
     }
 
     /// Returns the settings with those of the peer's `to`, as far as they may be adopted.
-    pub(super) fn adapted(&self, to: Manner) -> adit_smux::Settings {
+    pub(super) fn adapted_to(&self, to: Manner) -> adit_smux::Settings {
         let mut smux = self.smux.clone();
         if self.learns.smux {
             smux.config.version = to.version;
@@ -117,21 +119,21 @@ impl Streams {
     }
 }
 
-pub(super) fn streams(
+pub(super) fn session_settings(
     plan: &KcpPlan,
     counters: Arc<adit_kcp::Counters>,
-) -> Result<Terms, SealError> {
-    let Keys {
+) -> Result<SessionSettings, CarrierError> {
+    let CarrierKeys {
         packet,
         session,
         packets,
-    } = keys(&plan.seal)?;
+    } = derive_keys(&plan.seal)?;
     let mut arq = plan.arq;
     arq.mtu = plan.mtu;
     let settings = adit_kcp::Settings {
         mtu: plan.mtu,
-        fec: plan.fec.map(|shards| code(shards, &plan.seal)),
-        fec_follows: plan.learns.fec,
+        fec: plan.fec.map(|shards| fec_code(shards, &plan.seal)),
+        fec_follows: plan.adopts.fec,
         key: packet,
         session,
         rate: plan.rate,
@@ -142,13 +144,13 @@ pub(super) fn streams(
     let smux = adit_smux::Settings {
         config: plan.smux.clone(),
         compress: plan.compress,
-        pads: pads(plan),
+        pads: qpp_pads(plan),
     };
-    Ok(Terms {
+    Ok(SessionSettings {
         kcp: settings,
-        streams: Streams {
+        streams: StreamSettings {
             smux,
-            learns: plan.learns,
+            learns: plan.adopts,
         },
         packets,
         kcptun: plan.kcptun,
@@ -156,25 +158,25 @@ pub(super) fn streams(
 }
 
 /// Returns the pads of kcptun's QPP, if configured.
-fn pads(plan: &KcpPlan) -> Option<Arc<Pads>> {
+fn qpp_pads(plan: &KcpPlan) -> Option<Arc<PermutationPads>> {
     match (&plan.seal, plan.qpp) {
         (PacketSeal::Packets { password, .. }, Some(count)) => {
-            Pads::new(password.expose().as_bytes(), count).map(Arc::new)
+            PermutationPads::new(password.expose().as_bytes(), count).map(Arc::new)
         }
         _ => None,
     }
 }
 
-pub(super) fn datagrams(plan: &FecPlan) -> Result<fec::Settings, SealError> {
-    let Keys {
+pub(super) fn fec_settings(plan: &FecPlan) -> Result<fec::Settings, CarrierError> {
+    let CarrierKeys {
         packet, session, ..
-    } = keys(&plan.seal)?;
+    } = derive_keys(&plan.seal)?;
     Ok(fec::Settings {
-        fec: code(plan.shards, &plan.seal),
+        fec: fec_code(plan.shards, &plan.seal),
         mtu: plan.mtu,
         wait: plan.wait,
         key: packet,
         session,
-        lanes: LANES,
+        lanes: MAX_CHANNELS,
     })
 }

@@ -9,43 +9,43 @@ use adit_stream::{Tcp, put};
 use adit_wire::{Host, Target};
 use tokio::time::timeout;
 
-use super::{Bound, Connected, Connector};
-use crate::access::Access;
-use crate::circle;
-use crate::error::Stage;
-use crate::udp::{BoxDatagrams, DirectUdp, Filter};
+use super::{BoundSocket, ConnectedStream, Connector};
+use crate::access::AccessRule;
+use crate::error::DialStage;
+use crate::loop_detection;
+use crate::udp::{BoxDatagramPath, DirectUdp, SenderFilter};
 use crate::{BoxFuture, DialError};
 
 /// Connects from this machine, to addresses that the listener's access rule allows.
 #[derive(Debug, Clone)]
-pub struct Direct {
+pub struct DirectConnector {
     /// The addresses that may be reached.
-    pub access: Access,
+    pub access: AccessRule,
     /// The preferred address family.
     pub family: Family,
     /// Time limit for lookup and connecting together.
     pub deadline: Duration,
     /// The senders whose datagrams are accepted.
-    pub filter: Filter,
+    pub filter: SenderFilter,
     /// True if first bytes are sent with the SYN (TCP Fast Open).
     pub fast_open: FastOpen,
 }
 
-impl Direct {
+impl DirectConnector {
     /// Returns the addresses of `to` that may be reached.
-    async fn candidates(&self, to: &Target) -> Result<Vec<SocketAddr>, DialError> {
+    async fn allowed_addrs(&self, to: &Target) -> Result<Vec<SocketAddr>, DialError> {
         let found = match &to.host {
             Host::Ip(ip) => vec![SocketAddr::new(*ip, to.port)],
             Host::Name(name) => {
-                let asker = self.access.asker();
+                let asker = self.access.lookup_owner();
                 let found = dial::resolve(name.as_str(), to.port, self.family);
                 let found = asker.scope(found).await;
-                found.map_err(DialError::unresolved)?
+                found.map_err(DialError::from_lookup_error)?
             }
         };
         let mut denied = None;
         let mut allowed = found;
-        allowed.retain(|addr| match self.access.check(*addr) {
+        allowed.retain(|addr| match self.access.check_addr(*addr) {
             Ok(()) => true,
             Err(why) => {
                 denied = Some(why);
@@ -53,56 +53,62 @@ impl Direct {
             }
         });
         match denied {
-            Some(why) if allowed.is_empty() => Err(DialError::denied(why)),
+            Some(why) if allowed.is_empty() => Err(DialError::denied_by_rule(why)),
             _ => Ok(allowed),
         }
     }
 }
 
-impl Connector for Direct {
+impl Connector for DirectConnector {
     fn connect<'a>(
         &'a self,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<Connected, DialError>> {
+    ) -> BoxFuture<'a, Result<ConnectedStream, DialError>> {
         Box::pin(async move {
             let open = async {
-                let candidates = self.candidates(to).await?;
-                let socket = dial::race_by(&candidates, self.fast_open)
+                let candidates = self.allowed_addrs(to).await?;
+                let socket = dial::connect_first_with(&candidates, self.fast_open)
                     .await
-                    .map_err(|e| DialError::new(Stage::Connect, e))?;
-                circle::made(&socket, &candidates);
+                    .map_err(|e| DialError::new(DialStage::Connect, e))?;
+                loop_detection::record_own_connection(&socket, &candidates);
                 let mut io = Tcp::new(socket);
                 put(&mut io, first)
                     .await
-                    .map_err(|e| DialError::new(Stage::Connect, e))?;
-                Ok(Connected {
+                    .map_err(|e| DialError::new(DialStage::Connect, e))?;
+                Ok(ConnectedStream {
                     io: Box::new(io),
-                    direct: true,
+                    is_direct: true,
                     first_wait: Duration::ZERO,
                     watch: None,
-                    standing: None,
+                    member_health: None,
                 })
             };
-            timeout(self.deadline, open)
-                .await
-                .unwrap_or_else(|_| Err(DialError::new(Stage::Connect, dial::no_answer())))
+            timeout(self.deadline, open).await.unwrap_or_else(|_| {
+                Err(DialError::new(
+                    DialStage::Connect,
+                    dial::connect_timeout_error(),
+                ))
+            })
         })
     }
 
-    fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
+    fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
         Box::pin(async move {
             let way = DirectUdp::new(self.access.clone(), self.family, self.filter)
-                .map_err(|e| DialError::new(Stage::Connect, e))?;
-            Ok(Box::new(way) as BoxDatagrams)
+                .map_err(|e| DialError::new(DialStage::Connect, e))?;
+            Ok(Box::new(way) as BoxDatagramPath)
         })
     }
 
-    fn listen<'a>(&'a self, near: SocketAddr) -> BoxFuture<'a, Result<Bound, DialError>> {
+    fn listen_for_one<'a>(
+        &'a self,
+        near: SocketAddr,
+    ) -> BoxFuture<'a, Result<BoundSocket, DialError>> {
         Box::pin(async move {
             let socket = tcp::listen(SocketAddr::new(near.ip(), 0))
-                .map_err(|e| DialError::new(Stage::Connect, e))?;
-            Ok(Bound {
+                .map_err(|e| DialError::new(DialStage::Connect, e))?;
+            Ok(BoundSocket {
                 socket,
                 access: self.access.clone(),
             })

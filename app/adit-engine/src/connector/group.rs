@@ -8,9 +8,9 @@ use adit_wire::Target;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::{Bound, Connected, Connector, Standing};
-use crate::udp::BoxDatagrams;
-use crate::{BoxFuture, Cause, DialError};
+use super::{BoundSocket, ConnectedStream, Connector, MemberHealth};
+use crate::udp::BoxDatagramPath;
+use crate::{BoxFuture, DialError, FailureCause};
 
 /// Time that a member may take before the next one is tried in parallel: two round trips to the opposite
 /// side of the earth.
@@ -18,52 +18,56 @@ const HEAD_START: Duration = Duration::from_millis(500);
 
 /// Uses the first member that opens a stream. An error of the local rules ends the search.
 ///
-/// Members that failed are tried last for a while ([`Standing`]). When a member does not answer within
+/// Members that failed are tried last for a while ([`MemberHealth`]). When a member does not answer within
 /// the head start, the next one is connected in parallel: nothing has been sent through either that
 /// could not be sent again.
-pub struct Group {
-    members: Vec<Arc<Member>>,
+pub struct ConnectorGroup {
+    members: Vec<Arc<GroupMember>>,
 }
 
-struct Member {
+struct GroupMember {
     way: Arc<dyn Connector>,
-    standing: Arc<Standing>,
+    standing: Arc<MemberHealth>,
 }
 
-impl Member {
+impl GroupMember {
     /// Opens a stream through this member, and records the result.
-    async fn connect(self: Arc<Self>, to: Target, first: Vec<u8>) -> Result<Connected, DialError> {
+    async fn connect(
+        self: Arc<Self>,
+        to: Target,
+        first: Vec<u8>,
+    ) -> Result<ConnectedStream, DialError> {
         let since = Instant::now();
         let mut opened = self.way.connect(&to, &first).await;
-        self.note(&opened, since);
+        self.record_result(&opened, since);
         if let Ok(opened) = &mut opened {
             // A keyed server has proved nothing yet; the relay will find out.
             match opened.watch {
-                Some(_) => self.standing.reached(),
-                None => self.standing.well(),
+                Some(_) => self.standing.record_answer(),
+                None => self.standing.record_success(),
             }
-            opened.standing = Some(self.standing.clone());
+            opened.member_health = Some(self.standing.clone());
         }
         opened
     }
 
-    fn note<T>(&self, opened: &Result<T, DialError>, since: Instant) {
+    fn record_result<T>(&self, opened: &Result<T, DialError>, since: Instant) {
         match opened {
-            Err(why) if why.blames_hop() => self.standing.failed(since),
+            Err(why) if why.blames_hop() => self.standing.record_failure(since),
             // A statement about the target is an answer of the server.
-            Err(_) => self.standing.reached(),
+            Err(_) => self.standing.record_answer(),
             Ok(_) => {}
         }
     }
 }
 
-impl Group {
+impl ConnectorGroup {
     /// Creates a group of at least one member.
     #[must_use]
     pub fn new(members: Vec<Arc<dyn Connector>>) -> Self {
         let member = |way| {
             let standing = Arc::default();
-            Arc::new(Member { way, standing })
+            Arc::new(GroupMember { way, standing })
         };
         Self {
             members: members.into_iter().map(member).collect(),
@@ -71,25 +75,25 @@ impl Group {
     }
 
     /// Returns the members in the order in which they should be tried now.
-    fn in_order(&self) -> Vec<Arc<Member>> {
+    fn members_in_order(&self) -> Vec<Arc<GroupMember>> {
         let mut order: Vec<_> = self
             .members
             .iter()
-            .map(|member| (member.standing.rests(), member.clone()))
+            .map(|member| (member.standing.is_penalized(), member.clone()))
             .collect();
         order.sort_by_key(|(last, _)| *last);
         order.into_iter().map(|(_, member)| member).collect()
     }
 
     /// Opens a stream through the first member to succeed; each member gets a head start.
-    async fn race(&self, to: &Target, first: &[u8]) -> Result<Connected, DialError> {
-        let mut waiting = self.in_order().into_iter();
+    async fn race_members(&self, to: &Target, first: &[u8]) -> Result<ConnectedStream, DialError> {
+        let mut waiting = self.members_in_order().into_iter();
         let mut running = JoinSet::new();
-        let mut newest: Option<Arc<Member>> = None;
-        let mut last = DialError::denied("an empty group");
+        let mut newest: Option<Arc<GroupMember>> = None;
+        let mut last = DialError::denied_by_rule("an empty group");
         loop {
             if let Some(member) = waiting.next() {
-                member.standing.tried();
+                member.standing.record_attempt();
                 running.spawn(member.clone().connect(to.clone(), first.to_vec()));
                 newest = Some(member);
             } else if running.is_empty() {
@@ -104,7 +108,7 @@ impl Group {
                             running.detach_all();
                             return Ok(opened);
                         }
-                        Some(Ok(Err(why))) if why.cause == Cause::Denied => return Err(why),
+                        Some(Ok(Err(why))) if why.cause == FailureCause::Denied => return Err(why),
                         Some(Ok(Err(why))) => {
                             last = why;
                             if more || running.is_empty() {
@@ -115,7 +119,7 @@ impl Group {
                     },
                     () = sleep(HEAD_START), if more => {
                         if let Some(member) = &newest {
-                            member.standing.late();
+                            member.standing.record_late();
                         }
                         break;
                     }
@@ -124,18 +128,18 @@ impl Group {
         }
     }
 
-    async fn first<T>(
+    async fn first_success<T>(
         &self,
         open: impl for<'a> Fn(&'a dyn Connector) -> BoxFuture<'a, Result<T, DialError>>,
     ) -> Result<T, DialError> {
-        let mut last = DialError::denied("an empty group");
-        for member in self.in_order() {
-            member.standing.tried();
+        let mut last = DialError::denied_by_rule("an empty group");
+        for member in self.members_in_order() {
+            member.standing.record_attempt();
             let since = Instant::now();
             let opened = open(&*member.way).await;
-            member.note(&opened, since);
+            member.record_result(&opened, since);
             match opened {
-                Err(why) if why.cause != Cause::Denied => last = why,
+                Err(why) if why.cause != FailureCause::Denied => last = why,
                 done => return done,
             }
         }
@@ -143,20 +147,23 @@ impl Group {
     }
 }
 
-impl Connector for Group {
+impl Connector for ConnectorGroup {
     fn connect<'a>(
         &'a self,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<Connected, DialError>> {
-        Box::pin(self.race(to, first))
+    ) -> BoxFuture<'a, Result<ConnectedStream, DialError>> {
+        Box::pin(self.race_members(to, first))
     }
 
-    fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
-        Box::pin(self.first(|member| member.associate()))
+    fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
+        Box::pin(self.first_success(|member| member.open_datagrams()))
     }
 
-    fn listen<'a>(&'a self, near: SocketAddr) -> BoxFuture<'a, Result<Bound, DialError>> {
-        Box::pin(self.first(move |member| member.listen(near)))
+    fn listen_for_one<'a>(
+        &'a self,
+        near: SocketAddr,
+    ) -> BoxFuture<'a, Result<BoundSocket, DialError>> {
+        Box::pin(self.first_success(move |member| member.listen_for_one(near)))
     }
 }

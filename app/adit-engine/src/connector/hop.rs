@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use adit_wire::Target;
 use tokio::time::timeout;
 
-use super::{Connected, Connector};
-use crate::dialect::{Dialect, DialogueError, Spoken};
-use crate::plugin::Host;
-use crate::udp::{BoxDatagrams, OverTcp};
-use crate::{BoxFuture, DialError, Health};
+use super::{ConnectedStream, Connector};
+use crate::dialect::{HandshakeError, HopDialect, RequestedStream};
+use crate::plugin::PluginHost;
+use crate::udp::{BoxDatagramPath, UdpOverTcp};
+use crate::{BoxFuture, DialError, ServerHealth};
 
 /// An unanswered attempt that its client gave up after at least this time is reported.
-const LONG: Duration = Duration::from_secs(2);
+const REPORT_AFTER: Duration = Duration::from_secs(2);
 
 /// Reaches targets through a server, and the server through `via`.
 pub struct Hop<D> {
@@ -28,111 +28,111 @@ pub struct Hop<D> {
     /// The connector that leads to the server.
     pub via: Arc<dyn Connector>,
     /// The plugin in front of the server (SIP003), which listens on a loopback address.
-    pub plugin: Option<Arc<Host>>,
+    pub plugin: Option<Arc<PluginHost>>,
     /// The observed health of the server.
-    pub health: Arc<Health>,
+    pub health: Arc<ServerHealth>,
 }
 
-impl<D: Dialect> Hop<D> {
+impl<D: HopDialect> Hop<D> {
     /// Returns the address to connect to: the server's, or its plugin's if that carries `what`. A restarted
     /// plugin has a different address.
-    fn reached_at(&self, what: impl Fn(&Host) -> bool) -> Target {
+    fn connect_addr(&self, what: impl Fn(&PluginHost) -> bool) -> Target {
         match &self.plugin {
-            Some(host) if what(host) => host.local().into(),
+            Some(host) if what(host) => host.local_addr().into(),
             _ => self.server.clone(),
         }
     }
 
-    fn late(&self) -> DialError {
-        DialError::late(&self.name)
+    fn timeout_error(&self) -> DialError {
+        DialError::hop_timed_out(&self.name)
     }
 
-    fn on_the_way(&self, why: DialError) -> DialError {
+    fn connect_error(&self, why: DialError) -> DialError {
         // The carrier has the same name as this hop.
-        if why.is_unreachable(&self.name) {
-            self.health.unreachable(&why.why);
+        if why.is_hop_unreachable(&self.name) {
+            self.health.report_unreachable(&why.source_error);
         }
-        why.on_the_way_to(&self.name)
+        why.attribute_to_hop(&self.name)
     }
 
-    fn in_dialogue(&self, failed: DialogueError) -> DialError {
-        failed.with(self.name.clone())
+    fn handshake_error(&self, failed: HandshakeError) -> DialError {
+        failed.into_dial_error(self.name.clone())
     }
 }
 
 /// An attempt to connect to the server. Dropping it reports that its client gave up.
-struct Dialling<'a> {
-    health: Option<&'a Health>,
+struct PendingDial<'a> {
+    health: Option<&'a ServerHealth>,
     since: Instant,
 }
 
-impl Drop for Dialling<'_> {
+impl Drop for PendingDial<'_> {
     fn drop(&mut self) {
         let waited = self.since.elapsed();
-        if let Some(health) = self.health.filter(|_| waited >= LONG) {
+        if let Some(health) = self.health.filter(|_| waited >= REPORT_AFTER) {
             let why = format!("no answer in {} s", waited.as_secs());
-            health.unreachable(&std::io::Error::new(std::io::ErrorKind::TimedOut, why));
+            health.report_unreachable(&std::io::Error::new(std::io::ErrorKind::TimedOut, why));
         }
     }
 }
 
-impl<D: Dialect> Connector for Hop<D> {
+impl<D: HopDialect> Connector for Hop<D> {
     fn connect<'a>(
         &'a self,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<Connected, DialError>> {
+    ) -> BoxFuture<'a, Result<ConnectedStream, DialError>> {
         Box::pin(async move {
             let open = async {
-                let mut dialling = Dialling {
+                let mut dialling = PendingDial {
                     health: Some(&self.health),
                     since: Instant::now(),
                 };
                 let below = self
                     .via
-                    .connect(&self.reached_at(|host| host.mode().tcp()), &[])
+                    .connect(&self.connect_addr(|host| host.mode().carries_tcp()), &[])
                     .await;
                 dialling.health = None;
-                let below = below.map_err(|e| self.on_the_way(e))?;
-                let Spoken {
+                let below = below.map_err(|e| self.connect_error(e))?;
+                let RequestedStream {
                     io,
                     first_wait,
                     watch,
                 } = self
                     .dialect
-                    .speak(below.io, to, first)
+                    .request_target(below.io, to, first)
                     .await
-                    .map_err(|e| self.in_dialogue(e))?;
+                    .map_err(|e| self.handshake_error(e))?;
                 if watch.is_none() {
                     // The handshake has proved it.
-                    self.health.proof(None);
+                    self.health.record_proof(None);
                 }
-                Ok(Connected {
+                Ok(ConnectedStream {
                     io,
-                    direct: false,
+                    is_direct: false,
                     first_wait,
                     watch: watch.or(below.watch),
-                    standing: below.standing,
+                    member_health: below.member_health,
                 })
             };
             timeout(self.deadline, open)
                 .await
-                .unwrap_or_else(|_| Err(self.late()))
+                .unwrap_or_else(|_| Err(self.timeout_error()))
         })
     }
 
-    fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
+    fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
         Box::pin(async move {
-            if let Some(stream) = self.dialect.stream_of_datagrams() {
+            if let Some(stream) = self.dialect.udp_over_tcp_target() {
                 // An ordinary stream: it passes through the plugin if that carries streams.
                 let opened = self.connect(&stream, &[]).await?;
-                return Ok(Box::new(OverTcp::client(opened.io)) as BoxDatagrams);
+                return Ok(Box::new(UdpOverTcp::new_client(opened.io)) as BoxDatagramPath);
             }
-            let server = self.reached_at(|host| host.mode().udp());
-            let open = self.dialect.associate(&*self.via, &server);
+            let server = self.connect_addr(|host| host.mode().carries_udp());
+            let open = self.dialect.open_datagrams(&*self.via, &server);
             match timeout(self.deadline, open).await {
-                Ok(opened) => opened.map_err(|e| self.on_the_way(e)),
-                Err(_) => Err(self.late()),
+                Ok(opened) => opened.map_err(|e| self.connect_error(e)),
+                Err(_) => Err(self.timeout_error()),
             }
         })
     }

@@ -1,14 +1,14 @@
 //! Opening streams and datagram paths to targets.
 //!
-//! A chain is a fold of [`Connector`]s: [`Direct`] at the end, wrapped in a [`Hop`] for each server. A
+//! A chain is a fold of [`Connector`]s: [`DirectConnector`] at the end, wrapped in a [`Hop`] for each server. A
 //! hop reaches its own server through the connector that it wraps.
 
 mod direct;
+mod filtered;
 mod group;
 mod hop;
-mod judged;
-mod reject;
-mod standing;
+mod member_health;
+mod reject_all;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use std::time::{Duration, Instant};
 use adit_stream::BoxStream;
 use adit_wire::Target;
 
-pub use direct::Direct;
-pub use group::Group;
+pub use direct::DirectConnector;
+pub use filtered::FilteredChain;
+pub use group::ConnectorGroup;
 pub use hop::Hop;
-pub use judged::Judged;
-pub use reject::Reject;
-pub use standing::Standing;
+pub use member_health::MemberHealth;
+pub use reject_all::RejectAll;
 
-use crate::udp::BoxDatagrams;
-use crate::{BoxFuture, DialError, Health};
+use crate::udp::BoxDatagramPath;
+use crate::{BoxFuture, DialError, ServerHealth};
 
 /// Opens streams and datagram paths to targets.
 pub trait Connector: Send + Sync {
@@ -34,94 +34,97 @@ pub trait Connector: Send + Sync {
         &'a self,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<Connected, DialError>>;
+    ) -> BoxFuture<'a, Result<ConnectedStream, DialError>>;
 
     /// Opens a path for datagrams to any target.
-    fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>>;
+    fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>>;
 
     /// Listens for one incoming connection (SOCKS BIND). Most connectors do not support this.
-    fn listen<'a>(&'a self, _near: SocketAddr) -> BoxFuture<'a, Result<Bound, DialError>> {
+    fn listen_for_one<'a>(
+        &'a self,
+        _near: SocketAddr,
+    ) -> BoxFuture<'a, Result<BoundSocket, DialError>> {
         Box::pin(async { Err(DialError::unsupported("this chain does not support BIND")) })
     }
 }
 
 /// An open stream.
-pub struct Connected {
+pub struct ConnectedStream {
     /// The stream.
     pub io: BoxStream,
     /// True if `io` is this machine's own socket to the target, so that its local address is the one that the
     /// target sees.
-    pub direct: bool,
+    pub is_direct: bool,
     /// Time to wait for a first payload, so that it can be sent together with a pending header.
     pub first_wait: Duration,
     /// Tells if the hop's server has proved that it has the key.
-    pub watch: Option<Watch>,
+    pub watch: Option<HopWatch>,
     /// The health of the group member that the stream passes through.
-    pub standing: Option<Arc<Standing>>,
+    pub member_health: Option<Arc<MemberHealth>>,
 }
 
-impl Connected {
+impl ConnectedStream {
     /// Wraps a stream in an established session: no header is pending, and no server has to prove
     /// anything.
     #[must_use]
-    pub fn within(io: BoxStream) -> Self {
+    pub fn in_session(io: BoxStream) -> Self {
         Self {
             io,
-            direct: false,
+            is_direct: false,
             first_wait: Duration::ZERO,
             watch: None,
-            standing: None,
+            member_health: None,
         }
     }
 
     /// Returns the local address that the target sees, if the socket to it belongs to this machine.
-    pub(crate) fn bound(&mut self) -> Option<SocketAddr> {
-        let tcp = self.io.bare().filter(|_| self.direct)?;
+    pub(crate) fn visible_addr(&mut self) -> Option<SocketAddr> {
+        let tcp = self.io.bare().filter(|_| self.is_direct)?;
         tcp.socket().ok()?.local_addr().ok()
     }
 }
 
 /// Watches a connection to a keyed hop.
-pub struct Watch {
+pub struct HopWatch {
     /// The health of the hop's server over all connections.
-    pub health: Arc<Health>,
+    pub health: Arc<ServerHealth>,
     /// The state of this connection.
-    pub progress: Arc<dyn Proof>,
+    pub progress: Arc<dyn ServerProof>,
     /// Start time of this connection.
     pub since: Instant,
 }
 
 /// Evidence that a connection has about its server.
-pub trait Proof: Send + Sync {
+pub trait ServerProof: Send + Sync {
     /// Returns true if the server has proved that it has the key.
-    fn authenticated(&self) -> bool;
+    fn is_authenticated(&self) -> bool;
 
     /// Returns the server's clock minus the local one in seconds, where the protocol reports it.
-    fn skew(&self) -> Option<i64> {
+    fn clock_skew(&self) -> Option<i64> {
         None
     }
 }
 
-impl Proof for adit_shadowsocks::tcp::Progress {
-    fn authenticated(&self) -> bool {
+impl ServerProof for adit_shadowsocks::tcp::Progress {
+    fn is_authenticated(&self) -> bool {
         self.authenticated()
     }
 
-    fn skew(&self) -> Option<i64> {
+    fn clock_skew(&self) -> Option<i64> {
         self.skew()
     }
 }
 
-impl Proof for adit_shadowsocksr::Progress {
-    fn authenticated(&self) -> bool {
+impl ServerProof for adit_shadowsocksr::Progress {
+    fn is_authenticated(&self) -> bool {
         self.answered()
     }
 }
 
 /// A socket that waits for one incoming connection.
-pub struct Bound {
+pub struct BoundSocket {
     /// The listening socket.
     pub socket: tokio::net::TcpListener,
     /// The access rule for the peer.
-    pub access: crate::access::Access,
+    pub access: crate::access::AccessRule,
 }

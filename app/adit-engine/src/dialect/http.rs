@@ -4,38 +4,38 @@ use adit_http::client::{ClientError, Connect};
 use adit_stream::{BoxStream, put, run};
 use adit_wire::Target;
 
-use super::{Dialect, DialogueError, Spoken};
-use crate::{BoxFuture, Cause};
+use super::{HandshakeError, HopDialect, RequestedStream};
+use crate::{BoxFuture, FailureCause};
 
 /// A client of one HTTP proxy.
-pub struct Http {
+pub struct HttpConnect {
     /// User and password for Basic authentication.
     pub login: Option<(String, String)>,
 }
 
-impl Dialect for Http {
-    fn speak<'a>(
+impl HopDialect for HttpConnect {
+    fn request_target<'a>(
         &'a self,
         mut io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<Spoken, DialogueError>> {
+    ) -> BoxFuture<'a, Result<RequestedStream, HandshakeError>> {
         Box::pin(async move {
             let mut core = Connect::new(to.clone(), self.login.clone());
             run(&mut io, &mut core)
                 .await
-                .map_err(|e| DialogueError::of(e, cause))?;
+                .map_err(|e| HandshakeError::from_run_error(e, cause_of))?;
             put(&mut io, first).await?;
-            Ok(Spoken::plain(io))
+            Ok(RequestedStream::without_wait(io))
         })
     }
 }
 
-const fn cause(why: &ClientError) -> Cause {
+const fn cause_of(why: &ClientError) -> FailureCause {
     match why {
-        ClientError::Status(401 | 403 | 407) => Cause::DeniedByServer,
-        ClientError::Status(504) => Cause::TimedOut,
-        ClientError::Status(502 | 503) => Cause::HostUnreachable,
-        _ => Cause::Malformed,
+        ClientError::Status(401 | 403 | 407) => FailureCause::DeniedByServer,
+        ClientError::Status(504) => FailureCause::TimedOut,
+        ClientError::Status(502 | 503) => FailureCause::HostUnreachable,
+        _ => FailureCause::Malformed,
     }
 }

@@ -10,60 +10,60 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_stream::{BoxStream, RunError};
-use adit_wire::{Broken, Target};
+use adit_wire::{ProtocolError, Target};
 
-pub use http::Http;
-pub use shadowsocks::Shadowsocks;
+pub use http::HttpConnect;
+pub use shadowsocks::ShadowsocksDialect;
 pub use socks::{Socks4a, Socks5};
-pub use ssr::ShadowsocksR;
+pub use ssr::SsrDialect;
 
-use crate::connector::{Connector, Watch};
-use crate::udp::BoxDatagrams;
-use crate::{BoxFuture, Cause, DialError, Health, Stage};
+use crate::connector::{Connector, HopWatch};
+use crate::udp::BoxDatagramPath;
+use crate::{BoxFuture, DialError, DialStage, FailureCause, ServerHealth};
 
 /// A protocol that requests targets from a server.
-pub trait Dialect: Send + Sync {
+pub trait HopDialect: Send + Sync {
     /// Requests `to` from the server at the other end of `io`.
-    fn speak<'a>(
+    fn request_target<'a>(
         &'a self,
         io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<Spoken, DialogueError>>;
+    ) -> BoxFuture<'a, Result<RequestedStream, HandshakeError>>;
 
     /// Returns the target to request for UDP over TCP (version 2), if datagrams are sent in a stream.
-    fn stream_of_datagrams(&self) -> Option<Target> {
+    fn udp_over_tcp_target(&self) -> Option<Target> {
         None
     }
 
     /// Returns the health of the server, if the dialect tracks it itself.
-    fn health(&self) -> Option<&Arc<Health>> {
+    fn server_health(&self) -> Option<&Arc<ServerHealth>> {
         None
     }
 
     /// Opens a path for datagrams through `server`, which is reached through `via`.
-    fn associate<'a>(
+    fn open_datagrams<'a>(
         &'a self,
         _via: &'a dyn Connector,
         _server: &'a Target,
-    ) -> BoxFuture<'a, Result<BoxDatagrams, DialError>> {
+    ) -> BoxFuture<'a, Result<BoxDatagramPath, DialError>> {
         Box::pin(async { Err(DialError::unsupported("this hop does not carry datagrams")) })
     }
 }
 
 /// A stream that leads to the target.
-pub struct Spoken {
+pub struct RequestedStream {
     /// The stream.
     pub io: BoxStream,
     /// Time to wait for a first payload.
     pub first_wait: Duration,
     /// Watches the server, if it has a key.
-    pub watch: Option<Watch>,
+    pub watch: Option<HopWatch>,
 }
 
-impl Spoken {
+impl RequestedStream {
     /// Wraps a stream that has nothing to wait for.
-    fn plain(io: BoxStream) -> Self {
+    fn without_wait(io: BoxStream) -> Self {
         Self {
             io,
             first_wait: Duration::ZERO,
@@ -74,23 +74,26 @@ impl Spoken {
 
 /// The error of a handshake with a hop's server.
 #[derive(Debug)]
-pub struct DialogueError {
+pub struct HandshakeError {
     /// The cause, typed.
-    pub cause: Cause,
+    pub cause: FailureCause,
     /// The error of the system or of the server.
     pub why: io::Error,
 }
 
-impl DialogueError {
+impl HandshakeError {
     /// Converts the error of a handshake; `cause` maps errors of the protocol.
-    fn of<E: Into<Broken>>(why: RunError<E>, cause: impl Fn(&E) -> Cause) -> Self {
+    fn from_run_error<E: Into<ProtocolError>>(
+        why: RunError<E>,
+        cause: impl Fn(&E) -> FailureCause,
+    ) -> Self {
         match why {
             RunError::Core { error, .. } => Self {
                 cause: cause(&error),
                 why: io::Error::other(error.into()),
             },
             RunError::Eof => Self {
-                cause: Cause::Closed,
+                cause: FailureCause::Closed,
                 why: io::Error::new(
                     io::ErrorKind::UnexpectedEof,
                     "the server closed the connection during the handshake",
@@ -101,20 +104,20 @@ impl DialogueError {
     }
 
     /// Converts to an error of the hop `hop`.
-    pub(crate) fn with(self, hop: String) -> DialError {
+    pub(crate) fn into_dial_error(self, hop: String) -> DialError {
         DialError {
-            stage: Stage::Dialect { hop },
+            stage: DialStage::Dialect { hop },
             cause: self.cause,
-            why: self.why,
+            source_error: self.why,
         }
     }
 }
 
-impl From<io::Error> for DialogueError {
+impl From<io::Error> for HandshakeError {
     fn from(why: io::Error) -> Self {
-        let cause = match Cause::of(&why) {
+        let cause = match FailureCause::from_io_error(&why) {
             // The local rules allowed the request before the handshake started.
-            Cause::Denied => Cause::DeniedByServer,
+            FailureCause::Denied => FailureCause::DeniedByServer,
             other => other,
         };
         Self { cause, why }

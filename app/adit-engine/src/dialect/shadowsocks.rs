@@ -4,47 +4,47 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adit_config::UdpWay;
-use adit_net::ambient::{Chance, SystemClock};
+use adit_config::UdpTransport;
+use adit_net::system::{SystemClock, ThreadRng};
 use adit_shadowsocks::{KeyChain, tcp, uot};
 use adit_stream::{BoxStream, Layered, put};
 use adit_wire::Target;
 
-use super::{Dialect, DialogueError, Spoken};
-use crate::connector::{Connector, Watch};
-use crate::udp::{BoxDatagrams, ShadowsocksUdp};
-use crate::{BoxFuture, DialError, Health};
+use super::{HandshakeError, HopDialect, RequestedStream};
+use crate::connector::{Connector, HopWatch};
+use crate::udp::{BoxDatagramPath, ShadowsocksUdp};
+use crate::{BoxFuture, DialError, ServerHealth};
 
 /// A client of one Shadowsocks server.
-pub struct Shadowsocks {
+pub struct ShadowsocksDialect {
     /// The key, after those of identity headers.
     pub keys: KeyChain,
     /// The method for datagrams.
-    pub udp: UdpWay,
+    pub udp: UdpTransport,
     /// Maximum time to wait for a first payload that can be sent with the request header.
     pub first_wait: Duration,
     /// The health of the server.
-    pub health: Arc<Health>,
+    pub health: Arc<ServerHealth>,
 }
 
-impl Dialect for Shadowsocks {
-    fn speak<'a>(
+impl HopDialect for ShadowsocksDialect {
+    fn request_target<'a>(
         &'a self,
         io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<Spoken, DialogueError>> {
+    ) -> BoxFuture<'a, Result<RequestedStream, HandshakeError>> {
         Box::pin(async move {
-            let (seal, open) = tcp::client(&self.keys, to, Arc::new(SystemClock), &mut Chance)
+            let (seal, open) = tcp::client(&self.keys, to, Arc::new(SystemClock), &mut ThreadRng)
                 .map_err(io::Error::other)?;
-            let watch = Watch {
+            let watch = HopWatch {
                 health: self.health.clone(),
                 progress: open.progress(),
                 since: Instant::now(),
             };
             let mut io: BoxStream = Box::new(Layered::new(io, seal, open));
             put(&mut io, first).await?;
-            Ok(Spoken {
+            Ok(RequestedStream {
                 io,
                 first_wait: self.first_wait,
                 watch: Some(watch),
@@ -52,32 +52,32 @@ impl Dialect for Shadowsocks {
         })
     }
 
-    fn stream_of_datagrams(&self) -> Option<Target> {
+    fn udp_over_tcp_target(&self) -> Option<Target> {
         match self.udp {
-            UdpWay::OverTcp => uot::name(uot::Version::V2),
-            UdpWay::Native | UdpWay::Off => None,
+            UdpTransport::OverTcp => uot::name(uot::Version::V2),
+            UdpTransport::Native | UdpTransport::Off => None,
         }
     }
 
-    fn health(&self) -> Option<&Arc<Health>> {
+    fn server_health(&self) -> Option<&Arc<ServerHealth>> {
         Some(&self.health)
     }
 
-    fn associate<'a>(
+    fn open_datagrams<'a>(
         &'a self,
         via: &'a dyn Connector,
         server: &'a Target,
-    ) -> BoxFuture<'a, Result<BoxDatagrams, DialError>> {
+    ) -> BoxFuture<'a, Result<BoxDatagramPath, DialError>> {
         Box::pin(async move {
-            if self.udp != UdpWay::Native {
+            if self.udp != UdpTransport::Native {
                 return Err(DialError::unsupported(
                     "this hop has `udp=false` in its URL",
                 ));
             }
-            let below = via.associate().await?;
+            let below = via.open_datagrams().await?;
             let health = self.health.clone();
             let udp = ShadowsocksUdp::new(&self.keys, server.clone(), below, health);
-            Ok(Box::new(udp) as BoxDatagrams)
+            Ok(Box::new(udp) as BoxDatagramPath)
         })
     }
 }

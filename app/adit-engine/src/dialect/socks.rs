@@ -5,10 +5,10 @@ use adit_socks::client::{ClientError, Connect, Connect4a};
 use adit_stream::{BoxStream, put, run};
 use adit_wire::{Host, Target};
 
-use super::{Dialect, DialogueError, Spoken};
+use super::{HandshakeError, HopDialect, RequestedStream};
 use crate::connector::Connector;
-use crate::udp::{BoxDatagrams, SocksUdp};
-use crate::{BoxFuture, Cause, DialError};
+use crate::udp::{BoxDatagramPath, SocksUdp};
+use crate::{BoxFuture, DialError, FailureCause};
 
 /// A client of one SOCKS5 server.
 pub struct Socks5 {
@@ -18,28 +18,28 @@ pub struct Socks5 {
     pub udp: bool,
 }
 
-impl Dialect for Socks5 {
-    fn speak<'a>(
+impl HopDialect for Socks5 {
+    fn request_target<'a>(
         &'a self,
         mut io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<Spoken, DialogueError>> {
+    ) -> BoxFuture<'a, Result<RequestedStream, HandshakeError>> {
         Box::pin(async move {
             let mut core = Connect::new(Command::Connect, to.clone(), self.login.clone());
             run(&mut io, &mut core)
                 .await
-                .map_err(|e| DialogueError::of(e, cause))?;
+                .map_err(|e| HandshakeError::from_run_error(e, cause_of))?;
             put(&mut io, first).await?;
-            Ok(Spoken::plain(io))
+            Ok(RequestedStream::without_wait(io))
         })
     }
 
-    fn associate<'a>(
+    fn open_datagrams<'a>(
         &'a self,
         via: &'a dyn Connector,
         server: &'a Target,
-    ) -> BoxFuture<'a, Result<BoxDatagrams, DialError>> {
+    ) -> BoxFuture<'a, Result<BoxDatagramPath, DialError>> {
         Box::pin(async move {
             if !self.udp {
                 return Err(DialError::unsupported(
@@ -50,14 +50,14 @@ impl Dialect for Socks5 {
             // Zeros: datagrams may be sent from any local port.
             let any = Target::from(std::net::SocketAddr::from(([0u8; 4], 0)));
             let mut core = Connect::new(Command::UdpAssociate, any, self.login.clone());
-            let mut relay = run(&mut control, &mut core)
-                .await
-                .map_err(|e| DialogueError::of(e, cause).with(server.to_string()))?;
+            let mut relay = run(&mut control, &mut core).await.map_err(|e| {
+                HandshakeError::from_run_error(e, cause_of).into_dial_error(server.to_string())
+            })?;
             if matches!(relay.host, Host::Ip(ip) if ip.is_unspecified()) {
                 relay.host = server.host.clone();
             }
-            let below = via.associate().await?;
-            Ok(Box::new(SocksUdp::new(control, relay, below)) as BoxDatagrams)
+            let below = via.open_datagrams().await?;
+            Ok(Box::new(SocksUdp::new(control, relay, below)) as BoxDatagramPath)
         })
     }
 }
@@ -68,30 +68,30 @@ pub struct Socks4a {
     pub user: Option<String>,
 }
 
-impl Dialect for Socks4a {
-    fn speak<'a>(
+impl HopDialect for Socks4a {
+    fn request_target<'a>(
         &'a self,
         mut io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<Spoken, DialogueError>> {
+    ) -> BoxFuture<'a, Result<RequestedStream, HandshakeError>> {
         Box::pin(async move {
             let mut core = Connect4a::new(Command::Connect, to.clone(), self.user.clone());
             run(&mut io, &mut core)
                 .await
-                .map_err(|e| DialogueError::of(e, cause))?;
+                .map_err(|e| HandshakeError::from_run_error(e, cause_of))?;
             put(&mut io, first).await?;
-            Ok(Spoken::plain(io))
+            Ok(RequestedStream::without_wait(io))
         })
     }
 }
 
 /// Returns the cause for the reply of a proxy. The client then learns the same as it would from a direct
 /// connection.
-const fn cause(why: &ClientError) -> Cause {
+const fn cause_of(why: &ClientError) -> FailureCause {
     match why {
-        ClientError::Replied(reply) => Cause::of_socks_reply(*reply),
-        ClientError::NoMethod | ClientError::BadCredentials => Cause::LoginRefused,
-        _ => Cause::Malformed,
+        ClientError::Replied(reply) => FailureCause::from_socks_reply(*reply),
+        ClientError::NoMethod | ClientError::BadCredentials => FailureCause::LoginRefused,
+        _ => FailureCause::Malformed,
     }
 }

@@ -4,33 +4,33 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adit_config::{SsrHop, UdpWay};
-use adit_net::ambient::{self, Chance};
+use adit_config::{SsrHop, UdpTransport};
+use adit_net::system::{self, ThreadRng};
 use adit_obfs::{Browser, ClientSettings, ClientState, Codecs, ObfsKind};
 use adit_shadowsocksr::{ClientParam, ClientStack, StackClient};
 use adit_stream::{BoxStream, Layered, put, run};
-use adit_wire::{Broken, Target, narrow};
+use adit_wire::{ProtocolError, Target, narrow_int};
 
-use super::{Dialect, DialogueError, Spoken};
-use crate::connector::{Connector, Watch};
-use crate::inflate::Inflated;
-use crate::udp::{BoxDatagrams, OverTcp, SsrUdp};
-use crate::{BoxFuture, Cause, DialError, Health, StartError};
+use super::{HandshakeError, HopDialect, RequestedStream};
+use crate::connector::{Connector, HopWatch};
+use crate::inflated_stream::InflatedStream;
+use crate::udp::{BoxDatagramPath, SsrUdp, UdpOverTcp};
+use crate::{BoxFuture, DialError, FailureCause, ServerHealth, StartError};
 
 /// An obfs hello without an answer for this long is reported.
-const SILENCE: Duration = Duration::from_secs(3);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A client of one ShadowsocksR server. Keep it for the lifetime of the process: servers track the IDs
 /// and numbers of connections.
-pub struct ShadowsocksR {
+pub struct SsrDialect {
     stack: ClientStack,
     obfs: ClientState,
-    udp: UdpWay,
+    udp: UdpTransport,
     first_wait: Duration,
-    health: Arc<Health>,
+    health: Arc<ServerHealth>,
 }
 
-impl ShadowsocksR {
+impl SsrDialect {
     /// Creates a client from its plan.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl ShadowsocksR {
         let (kind, obfs, method) = (plan.protocol, plan.obfs, plan.method);
         let param = ClientParam::parse(kind, plan.protocol_param.expose())?;
         let password = plan.password.expose().as_bytes();
-        let overhead = narrow(obfs.overhead());
+        let overhead = narrow_int(obfs.overhead());
         let key = method.key_from_password(password);
         let settings = ClientSettings {
             kind: obfs,
@@ -58,21 +58,25 @@ impl ShadowsocksR {
         let proof = format!("in {method} with {kind} and {obfs}");
         Ok(Self {
             stack: ClientStack::new(method, password, kind, param, overhead)?,
-            obfs: ClientState::new(&settings, &mut Chance)?,
+            obfs: ClientState::new(&settings, &mut ThreadRng)?,
             udp: plan.udp,
             first_wait: plan.first_wait,
-            health: Arc::new(Health::told(format!("ssr://{server}"), proof, doubt)),
+            health: Arc::new(ServerHealth::with_texts(
+                format!("ssr://{server}"),
+                proof,
+                doubt,
+            )),
         })
     }
 
     /// Wraps `io` in the codecs, and returns the stream with a watch on the server.
-    fn layered(
+    fn wrap_stream(
         &self,
         io: BoxStream,
-        codecs: Result<StackClient, Broken>,
-    ) -> io::Result<(BoxStream, Watch)> {
+        codecs: Result<StackClient, ProtocolError>,
+    ) -> io::Result<(BoxStream, HopWatch)> {
         let (seal, open) = codecs.map_err(io::Error::other)?;
-        let watch = Watch {
+        let watch = HopWatch {
             health: self.health.clone(),
             progress: open.progress(),
             since: Instant::now(),
@@ -80,45 +84,49 @@ impl ShadowsocksR {
         let io: BoxStream = if self.stack.kind().in_place() {
             Box::new(Layered::new(io, seal, open))
         } else {
-            Box::new(Inflated::new(io, seal, open))
+            Box::new(InflatedStream::new(io, seal, open))
         };
         Ok((io, watch))
     }
 
     /// Opens a stream for datagrams, in the original's format.
-    async fn over_tcp(
+    async fn open_udp_over_tcp(
         &self,
         via: &dyn Connector,
         server: &Target,
-    ) -> Result<BoxDatagrams, DialError> {
+    ) -> Result<BoxDatagramPath, DialError> {
         let below = via.connect(server, &[]).await?;
         let open = async {
-            let io = self.dress(below.io).await?;
-            let codecs = self.stack.connect_datagrams(ambient::unix(), &mut Chance);
-            Ok::<_, DialogueError>(self.layered(io, codecs)?)
+            let io = self.start_obfs(below.io).await?;
+            let codecs = self
+                .stack
+                .connect_datagrams(system::unix_now(), &mut ThreadRng);
+            Ok::<_, HandshakeError>(self.wrap_stream(io, codecs)?)
         };
         let hop = format!("ssr://{server}");
-        let (io, _) = open.await.map_err(|why| why.with(hop))?;
-        Ok(Box::new(OverTcp::flagged_client(io)))
+        let (io, _) = open.await.map_err(|why| why.into_dial_error(hop))?;
+        Ok(Box::new(UdpOverTcp::new_ssr_client(io)))
     }
 
     /// Performs the obfs handshake.
-    async fn dress(&self, mut io: BoxStream) -> Result<BoxStream, DialogueError> {
+    async fn start_obfs(&self, mut io: BoxStream) -> Result<BoxStream, HandshakeError> {
         if self.obfs.kind() == ObfsKind::Plain {
             return Ok(io);
         }
-        let mut unanswered = Unanswered {
+        let mut unanswered = UnansweredHello {
             health: Some(&self.health),
             since: Instant::now(),
         };
-        let mut core = self.obfs.handshake(ambient::unix(), &mut Chance);
+        let mut core = self.obfs.handshake(system::unix_now(), &mut ThreadRng);
         let Codecs { seal, open } = match run(&mut *io, &mut core).await {
             Ok(codecs) => codecs.joined(),
             Err(why) => {
                 unanswered.health = None;
                 let what = "does not answer in the obfs";
-                self.health.suspect(what, unanswered.since, || {});
-                return Err(DialogueError::of(why, |_| Cause::DeniedByServer));
+                self.health.report_suspect(what, unanswered.since, || {});
+                return Err(HandshakeError::from_run_error(why, |_| {
+                    FailureCause::DeniedByServer
+                }));
             }
         };
         unanswered.health = None;
@@ -127,33 +135,36 @@ impl ShadowsocksR {
 }
 
 /// An obfs hello without an answer. Dropping it reports that its client gave up.
-struct Unanswered<'a> {
-    health: Option<&'a Arc<Health>>,
+struct UnansweredHello<'a> {
+    health: Option<&'a Arc<ServerHealth>>,
     since: Instant,
 }
 
-impl Drop for Unanswered<'_> {
+impl Drop for UnansweredHello<'_> {
     fn drop(&mut self) {
-        if let Some(health) = self.health.filter(|_| self.since.elapsed() > SILENCE) {
+        if let Some(health) = self
+            .health
+            .filter(|_| self.since.elapsed() > SILENCE_TIMEOUT)
+        {
             let what = "takes the connection and does not answer in the obfs";
-            health.suspect(what, self.since, || {});
+            health.report_suspect(what, self.since, || {});
         }
     }
 }
 
-impl Dialect for ShadowsocksR {
-    fn speak<'a>(
+impl HopDialect for SsrDialect {
+    fn request_target<'a>(
         &'a self,
         io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<Spoken, DialogueError>> {
+    ) -> BoxFuture<'a, Result<RequestedStream, HandshakeError>> {
         Box::pin(async move {
-            let io = self.dress(io).await?;
-            let codecs = self.stack.connect(to, ambient::unix(), &mut Chance);
-            let (mut io, watch) = self.layered(io, codecs)?;
+            let io = self.start_obfs(io).await?;
+            let codecs = self.stack.connect(to, system::unix_now(), &mut ThreadRng);
+            let (mut io, watch) = self.wrap_stream(io, codecs)?;
             put(&mut io, first).await?;
-            Ok(Spoken {
+            Ok(RequestedStream {
                 io,
                 first_wait: self.first_wait,
                 watch: Some(watch),
@@ -161,27 +172,27 @@ impl Dialect for ShadowsocksR {
         })
     }
 
-    fn health(&self) -> Option<&Arc<Health>> {
+    fn server_health(&self) -> Option<&Arc<ServerHealth>> {
         Some(&self.health)
     }
 
-    fn associate<'a>(
+    fn open_datagrams<'a>(
         &'a self,
         via: &'a dyn Connector,
         server: &'a Target,
-    ) -> BoxFuture<'a, Result<BoxDatagrams, DialError>> {
+    ) -> BoxFuture<'a, Result<BoxDatagramPath, DialError>> {
         Box::pin(async move {
             match self.udp {
-                UdpWay::Native => {}
-                UdpWay::Off => {
+                UdpTransport::Native => {}
+                UdpTransport::Off => {
                     let why = "this hop has `udp=false` in its URL";
                     return Err(DialError::unsupported(why));
                 }
-                UdpWay::OverTcp => return self.over_tcp(via, server).await,
+                UdpTransport::OverTcp => return self.open_udp_over_tcp(via, server).await,
             }
-            let below = via.associate().await?;
-            let association = self.stack.association(&mut Chance);
-            Ok(Box::new(SsrUdp::new(association, server.clone(), below)) as BoxDatagrams)
+            let below = via.open_datagrams().await?;
+            let association = self.stack.association(&mut ThreadRng);
+            Ok(Box::new(SsrUdp::new(association, server.clone(), below)) as BoxDatagramPath)
         })
     }
 }

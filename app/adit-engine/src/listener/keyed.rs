@@ -3,26 +3,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_config::{Listen, ListenKind, Restart as RestartPlan, SsRole, SsServer};
+use adit_config::{ListenerConfig, ListenerKind, RestartPolicy as RestartPlan, SsRole, SsServer};
 use adit_shadowsocks::relay::RelayTable;
 use adit_shadowsocks::{Edition, Key, Restart, Users};
 use adit_wire::Target;
 
-use super::replays::{Name, Seen};
+use super::replay_state::{ReplayState, ReplayStateName};
 use super::users_file::UsersFile;
-use super::{Bench, KeyedClients, Served, for_each_core};
-use crate::acceptor::{Keyed, Rejects, RelayAcceptor};
-use crate::serve::Worker;
-use crate::udp::{KeyedPackets, PacketCodec, RelayPackets, Ttl};
-use crate::{Roster, StartError};
+use super::{KeyedState, ListenerBuilder, ListenerHandlers, codec_per_socket};
+use crate::acceptor::{RejectHandler, RelayAcceptor, ShadowsocksAcceptor};
+use crate::serve::ConnectionHandler;
+use crate::udp::{AssociationTtl, PacketCodec, RelayPackets, ShadowsocksPackets};
+use crate::{StartError, UserTable};
 
 /// Minimum time that a session of the 2022 edition must be remembered.
-const MIN_SESSION: Duration = Duration::from_secs(60);
+const MIN_SESSION_TTL: Duration = Duration::from_secs(60);
 
-pub(super) fn served(server: &SsServer, bench: &Bench<'_>) -> Result<Served, StartError> {
-    let rejects = Arc::new(Rejects::new(server.reject.clone()));
+pub(super) fn build_handlers(
+    server: &SsServer,
+    bench: &ListenerBuilder<'_>,
+) -> Result<ListenerHandlers, StartError> {
+    let rejects = Arc::new(RejectHandler::new(server.reject.clone()));
     let deadline = bench.listen.limits.handshake;
-    let ttl = ttl(server, bench.common.ttl);
+    let ttl = session_ttl(server, bench.common.ttl);
     if let SsRole::Relay { identity, next } = &server.role {
         let key = |secret: &adit_config::Secret| Key::parse(server.method, secret.expose());
         let keys = next.iter().map(|hop| key(&hop.secret));
@@ -32,7 +35,7 @@ pub(super) fn served(server: &SsServer, bench: &Bench<'_>) -> Result<Served, Sta
         let acceptor = RelayAcceptor {
             table: table.clone(),
             next: next.clone(),
-            salts: seen(server, bench).salts,
+            salts: shared_replay_state(server, bench).salts,
             rejects,
             deadline,
         };
@@ -42,33 +45,33 @@ pub(super) fn served(server: &SsServer, bench: &Bench<'_>) -> Result<Served, Sta
                 next: next.clone(),
             })
         };
-        return Ok(Served {
-            worker: server.tcp.then(|| bench.worker(Box::new(acceptor))),
-            packets: server.udp.then(|| (for_each_core(codec), ttl)),
+        return Ok(ListenerHandlers {
+            worker: server.tcp.then(|| bench.build_worker(Box::new(acceptor))),
+            packets: server.udp.then(|| (codec_per_socket(codec), ttl)),
             keyed: None,
         });
     }
-    let users_file = UsersFile::of(server);
+    let users_file = UsersFile::from_server(server);
     let file = users_file.as_ref().map(|file| file.path.clone());
-    let roster = Arc::new(Roster::new(users(server)?, file));
-    let seen = seen(server, bench);
-    let acceptor = Keyed {
+    let roster = Arc::new(UserTable::new(parse_users(server)?, file));
+    let seen = shared_replay_state(server, bench);
+    let acceptor = ShadowsocksAcceptor {
         roster: roster.clone(),
         salts: seen.salts,
         rejects,
         deadline,
     };
     // One codec for all sockets: a replay must be noticed whichever socket it arrives on.
-    let packets = KeyedPackets::new(roster.clone(), seen.packets, seen.sessions);
+    let packets = ShadowsocksPackets::new(roster.clone(), seen.packets, seen.sessions);
     let codec: Box<dyn PacketCodec> = Box::new(packets);
-    Ok(Served {
-        worker: server.tcp.then(|| Worker {
+    Ok(ListenerHandlers {
+        worker: server.tcp.then(|| ConnectionHandler {
             // Needs no UDP socket here, so `udp=false` does not apply.
             over_tcp: true,
-            ..bench.worker(Box::new(acceptor))
+            ..bench.build_worker(Box::new(acceptor))
         }),
         packets: server.udp.then(|| (vec![codec], ttl)),
-        keyed: Some(KeyedClients {
+        keyed: Some(KeyedState {
             roster,
             users: users_file,
             salts: seen.file,
@@ -76,7 +79,7 @@ pub(super) fn served(server: &SsServer, bench: &Bench<'_>) -> Result<Served, Sta
     })
 }
 
-fn users(server: &SsServer) -> Result<Arc<Users>, StartError> {
+fn parse_users(server: &SsServer) -> Result<Arc<Users>, StartError> {
     let method = server.method;
     let key = |secret: &adit_config::Secret| Key::parse(method, secret.expose());
     match &server.role {
@@ -99,9 +102,9 @@ fn users(server: &SsServer) -> Result<Arc<Users>, StartError> {
 }
 
 /// Returns true if a listener refuses requests that may date from before a restart.
-pub(crate) fn is_strict(listen: &Listen) -> bool {
+pub(crate) fn is_strict_listener(listen: &ListenerConfig) -> bool {
     match &listen.kind {
-        ListenKind::Shadowsocks(server) => {
+        ListenerKind::Shadowsocks(server) => {
             let dated = server.method.edition() == Edition::Aead2022;
             dated && server.restart == RestartPlan::Strict
         }
@@ -110,7 +113,7 @@ pub(crate) fn is_strict(listen: &Listen) -> bool {
 }
 
 /// Returns the replay state of a server's keys, which all listeners of the process with these keys share.
-fn seen(server: &SsServer, bench: &Bench<'_>) -> Seen {
+fn shared_replay_state(server: &SsServer, bench: &ListenerBuilder<'_>) -> ReplayState {
     let restart = match server.restart {
         RestartPlan::Strict => Restart::Strict,
         RestartPlan::Lenient => Restart::Lenient,
@@ -121,21 +124,21 @@ fn seen(server: &SsServer, bench: &Bench<'_>) -> Seen {
         // Users that are found by trial have no key in common.
         SsRole::Users { identity, .. } => identity.as_ref(),
     };
-    let name = Name {
+    let name = ReplayStateName {
         method: server.method,
         key: key.map(|secret| secret.expose()),
         restart,
         relay: matches!(server.role, SsRole::Relay { .. }),
         state: server.state.as_deref(),
     };
-    bench.replays.of(&name, bench.started)
+    bench.replays.state_for(&name, bench.started)
 }
 
-fn ttl(server: &SsServer, ttl: Ttl) -> Ttl {
+fn session_ttl(server: &SsServer, ttl: AssociationTtl) -> AssociationTtl {
     match server.method.edition() {
-        Edition::Aead2022 => Ttl {
-            idle: ttl.idle.max(MIN_SESSION),
-            dns: MIN_SESSION,
+        Edition::Aead2022 => AssociationTtl {
+            idle: ttl.idle.max(MIN_SESSION_TTL),
+            dns: MIN_SESSION_TTL,
         },
         _ => ttl,
     }

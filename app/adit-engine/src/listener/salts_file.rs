@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_net::keep;
+use adit_net::persistent_file;
 use adit_shadowsocks::SaltPool;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
 /// Interval at which the filter is written. A crash loses at most this much.
-const EVERY: Duration = Duration::from_secs(10);
+const WRITE_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum size of a salts file, in bytes. Larger files were not written by adit.
-const MAX_FILE: u64 = 32 << 20;
+const MAX_FILE_BYTES: u64 = 32 << 20;
 
 /// A salt filter and the file that keeps it.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl SaltsFile {
     /// Restores the filter from its file. A damaged file is moved aside and the filter starts empty,
     /// because a server that does not start would be worse.
     pub(super) fn open(path: PathBuf, mut salts: SaltPool) -> Self {
-        match read(&path) {
+        match read_salts_file(&path) {
             Ok(None) => {}
             Ok(Some(bytes)) => match salts.restore(&bytes) {
                 Ok(count) => info!("{}: {count} salts of earlier connections", path.display()),
@@ -50,11 +50,11 @@ impl SaltsFile {
         self.salts.clone()
     }
 
-    /// Writes the filter every [`EVERY`] if it has changed.
-    pub(super) async fn keep(self: Arc<Self>) {
+    /// Writes the filter every [`WRITE_INTERVAL`] if it has changed.
+    pub(super) async fn write_periodically(self: Arc<Self>) {
         let mut written = 0;
         loop {
-            sleep(EVERY).await;
+            sleep(WRITE_INTERVAL).await;
             let now = self.salts.taken();
             if now != written {
                 written = now;
@@ -67,15 +67,16 @@ impl SaltsFile {
 
     /// Writes the filter to its file.
     pub(crate) fn write(&self) {
-        if let Err(e) = keep::write(&self.path, self.salts.export().expose()) {
+        if let Err(e) = persistent_file::write_atomically(&self.path, self.salts.export().expose())
+        {
             warn!("{}: cannot write the salt filter: {e}", self.path.display());
         }
     }
 }
 
-fn read(path: &std::path::Path) -> io::Result<Option<Vec<u8>>> {
+fn read_salts_file(path: &std::path::Path) -> io::Result<Option<Vec<u8>>> {
     match std::fs::metadata(path) {
-        Ok(meta) if meta.len() > MAX_FILE => Err(io::ErrorKind::FileTooLarge.into()),
+        Ok(meta) if meta.len() > MAX_FILE_BYTES => Err(io::ErrorKind::FileTooLarge.into()),
         Ok(_) => std::fs::read(path).map(Some),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e),

@@ -2,14 +2,17 @@
 
 use adit_config::SshServer;
 
-use super::{Bench, Served};
+use super::{ListenerBuilder, ListenerHandlers};
 use crate::StartError;
-use crate::ssh::Ssh;
+use crate::ssh::SshAcceptor;
 
-pub(super) fn served(server: &SshServer, bench: &Bench<'_>) -> Result<Served, StartError> {
-    let acceptor = Ssh::new(server, bench.listen.limits.handshake)?;
-    let mut worker = bench.worker(Box::new(acceptor));
+pub(super) fn build_handlers(
+    server: &SshServer,
+    bench: &ListenerBuilder<'_>,
+) -> Result<ListenerHandlers, StartError> {
+    let acceptor = SshAcceptor::new(server, bench.listen.limits.handshake)?;
+    let mut worker = bench.build_worker(Box::new(acceptor));
     // UDP over TCP is the client's choice: it requests a stream with a reserved name.
     worker.over_tcp = true;
-    Ok(Served::connections(worker))
+    Ok(ListenerHandlers::connections_only(worker))
 }

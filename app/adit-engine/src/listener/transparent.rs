@@ -1,20 +1,20 @@
 //! Ports that receive connections and datagrams addressed to other machines.
 
-use adit_config::{ListenAddr, Transparent};
+use adit_config::{ListenAddr, TransparentListener};
 
-use super::opened::{Common, Opened, listen_error, task};
-use super::ports::accepting;
+use super::open_sockets::{ListenerState, OpenSockets, box_task, listen_error};
+use super::ports::accept_task;
 use crate::StartError;
 use crate::listen_port;
-use crate::serve::Worker;
-use crate::udp::Listener as Table;
+use crate::serve::ConnectionHandler;
+use crate::udp::UdpListener as Table;
 
-pub(super) async fn open(
-    plan: &Transparent,
-    worker: Worker,
+pub(super) async fn open_transparent(
+    plan: &TransparentListener,
+    worker: ConnectionHandler,
     addr: &ListenAddr,
-    common: &Common,
-) -> Result<Opened, StartError> {
+    common: &ListenerState,
+) -> Result<OpenSockets, StartError> {
     let sockets = listen_port::bind_transparent(&addr.host, addr.port, plan).await;
     let sockets = sockets.map_err(|why| listen_error(addr, why))?;
     let carries = match (sockets.tcp.is_some(), sockets.udp.is_some()) {
@@ -25,21 +25,21 @@ pub(super) async fn open(
     let buffers = sockets.udp.as_ref().map(|udp| udp.buffers());
     let mut tasks = Vec::new();
     if let Some(socket) = sockets.tcp {
-        tasks.push(accepting(worker, socket));
+        tasks.push(accept_task(worker, socket));
     }
     if let Some(udp) = sockets.udp {
-        let Common {
+        let ListenerState {
             router,
             meter,
             share,
             ttl,
         } = common.clone();
         let table = Table::transparent(udp, router, meter, ttl, share);
-        tasks.push(task(table.run()));
+        tasks.push(box_task(table.run()));
     }
-    Ok(Opened {
+    Ok(OpenSockets {
         addr: sockets.addr,
-        carries,
+        transports: carries,
         buffers,
         tasks,
     })

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use adit_config::{Machine, Secret, SsRole, SsServer};
+use adit_config::{Secret, SsRole, SsServer, SystemSources};
 use adit_shadowsocks::{Key, Method, Users};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use crate::Roster;
+use crate::UserTable;
 
 /// Interval at which the file is checked.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The users file of a listener.
 pub(super) struct UsersFile {
@@ -20,15 +20,15 @@ pub(super) struct UsersFile {
     pub(super) identity: Option<Secret>,
     pub(super) path: PathBuf,
     /// The version that was read last.
-    seen: Stamp,
+    version: FileVersion,
 }
 
 /// A version of a file: modification time and size in bytes.
-type Stamp = Option<(SystemTime, u64)>;
+type FileVersion = Option<(SystemTime, u64)>;
 
 impl UsersFile {
     /// Returns the users file of a server that has one.
-    pub(super) fn of(server: &SsServer) -> Option<Self> {
+    pub(super) fn from_server(server: &SsServer) -> Option<Self> {
         let SsRole::Users { identity, file, .. } = &server.role else {
             return None;
         };
@@ -37,33 +37,33 @@ impl UsersFile {
             method: server.method,
             identity: identity.as_ref().map(|i| Secret::from(i.expose())),
             // Taken now and not when watching starts: starting a plugin may take a while.
-            seen: stamp(&path),
+            version: file_version(&path),
             path,
         })
     }
 
     /// Watches the file forever. A file with errors changes nothing and is reported once.
-    pub(super) async fn watch(self, roster: Arc<Roster>) {
+    pub(super) async fn watch_for_changes(self, roster: Arc<UserTable>) {
         let file = Arc::new(self);
-        let mut seen = file.seen;
+        let mut seen = file.version;
         loop {
             tokio::select! {
-                () = sleep(LOOK) => {
-                    let now = file.stamp().await;
+                () = sleep(CHECK_INTERVAL) => {
+                    let now = file.current_version().await;
                     if now == seen {
                         continue;
                     }
                     seen = now;
                 }
-                () = roster.asked_to_reread() => seen = file.stamp().await,
+                () = roster.reread_requested() => seen = file.current_version().await,
             }
             let reader = file.clone();
-            let read = tokio::task::spawn_blocking(move || reader.read()).await;
+            let read = tokio::task::spawn_blocking(move || reader.read_users()).await;
             let path = file.path.display();
             match read {
                 Ok(Ok(users)) => {
                     info!("{path}: {} users", users.len());
-                    roster.replace(users);
+                    roster.replace_users(users);
                 }
                 Ok(Err(why)) => {
                     warn!("{path} was not reloaded, the current users stay in use: {why}");
@@ -73,15 +73,19 @@ impl UsersFile {
         }
     }
 
-    async fn stamp(&self) -> Stamp {
+    async fn current_version(&self) -> FileVersion {
         let path = self.path.clone();
-        let look = tokio::task::spawn_blocking(move || stamp(&path));
+        let look = tokio::task::spawn_blocking(move || file_version(&path));
         look.await.ok()?
     }
 
-    fn read(&self) -> Result<Arc<Users>, String> {
-        let users =
-            adit_config::read_users(self.method, self.identity.as_ref(), &self.path, &Machine);
+    fn read_users(&self) -> Result<Arc<Users>, String> {
+        let users = adit_config::read_users(
+            self.method,
+            self.identity.as_ref(),
+            &self.path,
+            &SystemSources,
+        );
         let users = users.map_err(|problems| {
             // One line in the log for each read, whatever the number of problems.
             let all = problems.iter().map(ToString::to_string);
@@ -104,7 +108,7 @@ impl UsersFile {
 }
 
 /// Returns the version of a file; `None` if it does not exist.
-fn stamp(path: &Path) -> Stamp {
+fn file_version(path: &Path) -> FileVersion {
     let meta = std::fs::metadata(path).ok()?;
     Some((meta.modified().ok()?, meta.len()))
 }

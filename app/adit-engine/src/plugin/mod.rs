@@ -9,42 +9,42 @@
 //! (adit)        (loopback)            (public)            (adit, on loopback)
 //! ```
 //!
-//! * [`Host`]: starts a plugin and keeps it running. `life` is one run of it, `find` locates its program,
+//! * [`PluginHost`]: starts a plugin and keeps it running. `life` is one run of it, `find` locates its program,
 //!   `log` logs its output;
-//! * [`Guest`]: adit as the plugin of another program, configured by [`options`].
+//! * [`PluginEndpoint`]: adit as the plugin of another program, configured by [`options`].
 //!
-//! With SIP003u a plugin may carry datagrams too, on the same addresses: [`Mode`].
+//! With SIP003u a plugin may carry datagrams too, on the same addresses: [`PluginTransports`].
 
-mod error;
-mod find;
-mod guest;
-mod host;
-mod life;
-mod log;
+mod find_program;
 pub mod options;
+mod plugin_error;
+mod plugin_host;
+mod plugin_log;
+mod plugin_mode;
+mod plugin_process;
 
 use std::fmt;
 use std::net::SocketAddr;
 
 use adit_wire::Target;
 
-pub use error::PluginError;
-pub use guest::{Guest, GuestError};
-pub use host::Host;
+pub use plugin_error::PluginError;
+pub use plugin_host::PluginHost;
+pub use plugin_mode::{PluginEndpoint, PluginEndpointError};
 
 /// The configuration of a plugin.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Spec {
+pub struct PluginSpec {
     /// An absolute path, or a plain name, which is searched in `ADIT_PLUGIN_DIR` and `PATH`.
     pub program: String,
     /// The options, passed on unchanged. Empty for none.
     pub options: String,
     /// The transports that it carries.
-    pub mode: Mode,
+    pub mode: PluginTransports,
 }
 
 /// Omits the options, which may contain keys.
-impl fmt::Debug for Spec {
+impl fmt::Debug for PluginSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Spec")
             .field("program", &self.program)
@@ -55,7 +55,7 @@ impl fmt::Debug for Spec {
 
 /// The transports that a plugin carries (SIP003u). Others bypass it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum PluginTransports {
     /// Streams, as in SIP003.
     #[default]
     Tcp,
@@ -65,24 +65,24 @@ pub enum Mode {
     TcpAndUdp,
 }
 
-impl Mode {
+impl PluginTransports {
     /// Returns true if streams pass through the plugin.
     #[must_use]
-    pub const fn tcp(self) -> bool {
+    pub const fn carries_tcp(self) -> bool {
         !matches!(self, Self::Udp)
     }
 
     /// Returns true if datagrams pass through the plugin.
     #[must_use]
-    pub const fn udp(self) -> bool {
+    pub const fn carries_udp(self) -> bool {
         !matches!(self, Self::Tcp)
     }
 }
 
 /// The side of the tunnel that the plugin is on, with its addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Side {
-    /// It listens on the loopback address of [`Host::local`], and connects to the server.
+pub enum PluginSide {
+    /// It listens on the loopback address of [`PluginHost::local_addr`], and connects to the server.
     Client {
         /// The server.
         remote: Target,

@@ -7,13 +7,13 @@ use std::fmt;
 
 /// Options, in the order in which they were written.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct PluginOptions {
     items: Vec<(String, Option<String>)>,
 }
 
 /// The error of options that cannot be parsed. Values are not included, as they may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OptionsError {
+pub enum PluginOptionsError {
     /// A backslash at the end.
     #[error("the options end in the middle of an escape (`\\` must be followed by a character)")]
     Escape,
@@ -29,16 +29,16 @@ pub enum OptionsError {
 ///
 /// # Errors
 ///
-/// Returns an [`OptionsError`] for an incomplete escape, a missing key or a repeated key.
-pub fn parse(text: &str) -> Result<Options, OptionsError> {
-    let mut options = Options::default();
+/// Returns an [`PluginOptionsError`] for an incomplete escape, a missing key or a repeated key.
+pub fn parse_options(text: &str) -> Result<PluginOptions, PluginOptionsError> {
+    let mut options = PluginOptions::default();
     let (mut key, mut value) = (String::new(), None::<String>);
     let mut rest = text.chars();
     loop {
         let next = rest.next();
         match (next, &mut value) {
             (None | Some(';'), _) => {
-                options.add(std::mem::take(&mut key), value.take())?;
+                options.add_option(std::mem::take(&mut key), value.take())?;
                 if next.is_none() {
                     return Ok(options);
                 }
@@ -46,7 +46,7 @@ pub fn parse(text: &str) -> Result<Options, OptionsError> {
             (Some('='), None) => value = Some(String::new()),
             (Some(c), part) => {
                 let c = match c {
-                    '\\' => rest.next().ok_or(OptionsError::Escape)?,
+                    '\\' => rest.next().ok_or(PluginOptionsError::Escape)?,
                     c => c,
                 };
                 part.as_mut().unwrap_or(&mut key).push(c);
@@ -55,12 +55,12 @@ pub fn parse(text: &str) -> Result<Options, OptionsError> {
     }
 }
 
-impl Options {
-    fn add(&mut self, key: String, value: Option<String>) -> Result<(), OptionsError> {
+impl PluginOptions {
+    fn add_option(&mut self, key: String, value: Option<String>) -> Result<(), PluginOptionsError> {
         match (key.is_empty(), value.is_some()) {
             (true, false) => Ok(()),
-            (true, true) => Err(OptionsError::Key),
-            _ if self.items.iter().any(|(k, _)| *k == key) => Err(OptionsError::Twice(key)),
+            (true, true) => Err(PluginOptionsError::Key),
+            _ if self.items.iter().any(|(k, _)| *k == key) => Err(PluginOptionsError::Twice(key)),
             _ => {
                 self.items.push((key, value));
                 Ok(())
@@ -77,7 +77,7 @@ impl Options {
 }
 
 /// Writes the options, with an escape before each special character.
-impl fmt::Display for Options {
+impl fmt::Display for PluginOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write;
         for (n, (key, value)) in self.iter().enumerate() {
@@ -100,7 +100,7 @@ impl fmt::Display for Options {
 }
 
 /// Writes the keys only, as values may be secret.
-impl fmt::Debug for Options {
+impl fmt::Debug for PluginOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set()
             .entries(self.items.iter().map(|(key, _)| key))
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn items_values_flags_and_escapes() {
         let all = |text: &str| {
-            let options = parse(text).unwrap();
+            let options = parse_options(text).unwrap();
             options
                 .iter()
                 .map(|(k, v)| v.map_or_else(|| k.to_owned(), |v| format!("{k} is {v}")))
@@ -133,10 +133,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_told_without_values() {
-        assert_eq!(parse(r"a=b\"), Err(OptionsError::Escape));
-        assert_eq!(parse("a;=secret"), Err(OptionsError::Key));
-        assert_eq!(parse("a=1;b;a"), Err(OptionsError::Twice("a".to_owned())));
-        let shown = format!("{:?}", parse("key=secret;flag").unwrap());
+        assert_eq!(parse_options(r"a=b\"), Err(PluginOptionsError::Escape));
+        assert_eq!(parse_options("a;=secret"), Err(PluginOptionsError::Key));
+        assert_eq!(
+            parse_options("a=1;b;a"),
+            Err(PluginOptionsError::Twice("a".to_owned()))
+        );
+        let shown = format!("{:?}", parse_options("key=secret;flag").unwrap());
         assert_eq!(shown, r#"{"key", "flag"}"#);
     }
 
@@ -155,10 +158,10 @@ mod tests {
                     letter
                 })
                 .collect();
-            match parse(&text) {
+            match parse_options(&text) {
                 Ok(options) => {
                     read += 1;
-                    assert_eq!(parse(&options.to_string()), Ok(options), "{text}");
+                    assert_eq!(parse_options(&options.to_string()), Ok(options), "{text}");
                 }
                 Err(_) => refused += 1,
             }

@@ -4,65 +4,70 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_net::{Udp, ambient, tcp};
+use adit_net::{BatchUdpSocket, system, tcp};
 use adit_shadowsocks::uot;
 use adit_stream::{BoxStream, Count, Tcp, fill};
 use adit_wire::{Host, Target};
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::{About, EARLY, Session, Worker};
-use crate::Peer;
-use crate::acceptor::{Association, Binding, Pending};
-use crate::account::{Account, Open};
-use crate::connector::Bound;
-use crate::error::{DialError, Stage};
-use crate::udp::{Listener, OverTcp, SocksPackets, accept_over_tcp, exchange_datagrams};
+use super::{ConnectionHandler, MAX_EARLY_BYTES, OpenSession, SessionInfo};
+use crate::ConnectionAddrs;
+use crate::acceptor::{BindRequest, PendingRequest, UdpAssociateRequest};
+use crate::connector::BoundSocket;
+use crate::error::{DialError, DialStage};
+use crate::udp::{SocksPackets, UdpListener, UdpOverTcp, accept_over_tcp, exchange_datagrams};
+use crate::user_account::{CountedSession, UserAccount};
 
 /// Maximum time that BIND waits for its connection.
-const BIND_WAIT: Duration = Duration::from_secs(120);
+const BIND_TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum number of bytes on the control connection of an association before it is closed.
-const CONTROL_NOISE: usize = 4096;
+const MAX_CONTROL_BYTES: usize = 4096;
 
-impl Worker {
+impl ConnectionHandler {
     /// Serves UDP over TCP in the requested stream.
-    pub(super) async fn over_tcp(
+    pub(super) async fn serve_udp_over_tcp(
         &self,
-        mut pending: Pending,
+        mut pending: PendingRequest,
         version: uot::Version,
-        account: Option<&Arc<Account>>,
-        peer: Peer,
+        account: Option<&Arc<UserAccount>>,
+        peer: ConnectionAddrs,
     ) -> std::io::Result<()> {
-        let first = std::mem::take(&mut pending.request.first);
-        let near = pending.proceed(None).await?;
+        let first = std::mem::take(&mut pending.request.first_bytes);
+        let near = pending.reply_success(None).await?;
         let deadline = self.ttl.idle;
         let late = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
         let (near, target) = timeout(deadline, accept_over_tcp(near, first, version))
             .await
             .map_err(late)??;
-        self.carry(near, target, account, peer).await
+        self.relay_datagrams(near, target, account, peer).await
     }
 
     /// Relays the datagrams of a stream; `target` is that of the first one, if known.
-    pub(super) async fn carry(
+    pub(super) async fn relay_datagrams(
         &self,
-        near: OverTcp,
+        near: UdpOverTcp,
         target: Option<Target>,
-        account: Option<&Arc<Account>>,
-        peer: Peer,
+        account: Option<&Arc<UserAccount>>,
+        peer: ConnectionAddrs,
     ) -> std::io::Result<()> {
         let anywhere = Target::from(SocketAddr::from(([0u8; 4], 0)));
         // The stream was counted as a connection, including an outgoing descriptor.
-        let place = self.share.enter(account, peer.remote.ip(), 0);
+        let place = self.udp_quota.reserve_slot(account, peer.remote.ip(), 0);
         let place = place.ok_or(std::io::ErrorKind::QuotaExceeded)?;
-        let connector = self.router.pick(target.as_ref().unwrap_or(&anywhere));
-        let far = connector.associate().await.map_err(std::io::Error::other)?;
-        let _open = Open::new(&self.meter);
+        let connector = self
+            .router
+            .select_connector(target.as_ref().unwrap_or(&anywhere));
+        let far = connector
+            .open_datagrams()
+            .await
+            .map_err(std::io::Error::other)?;
+        let _open = CountedSession::new(&self.meter);
         if let Some(account) = account {
-            account.begin_udp();
+            account.count_udp_session();
         }
         let passed = |n: Option<usize>, up| {
-            place.touch(ambient::now());
+            place.record_activity(system::monotonic_now());
             let Some(n) = n else {
                 if up {
                     self.meter.lose();
@@ -75,35 +80,42 @@ impl Worker {
                 self.meter.add_down(n);
             }
             match account {
-                Some(account) if up => account.packet_up(n),
-                Some(account) => account.packet_down(n),
+                Some(account) if up => account.count_packet_up(n),
+                Some(account) => account.count_packet_down(n),
                 None => {}
             }
         };
         let carried = place
-            .during(exchange_datagrams(&near, &*far, self.ttl, &passed))
+            .run_until_evicted(exchange_datagrams(&near, &*far, self.ttl, &passed))
             .await;
         carried.unwrap_or_else(|| Err(std::io::ErrorKind::QuotaExceeded.into()))
     }
 
     /// Waits for the incoming connection.
-    pub(super) async fn bind(&self, mut binding: Binding, peer: Peer) -> Option<Session> {
-        let connector = self.router.pick(&binding.expected);
-        let Bound { socket, access } = match connector.listen(peer.local).await {
+    pub(super) async fn serve_bind(
+        &self,
+        mut binding: BindRequest,
+        peer: ConnectionAddrs,
+    ) -> Option<OpenSession> {
+        let connector = self.router.select_connector(&binding.expected);
+        let BoundSocket { socket, access } = match connector.listen_for_one(peer.local).await {
             Ok(bound) => bound,
             Err(why) => {
-                binding.refuse(&why).await;
+                binding.reply_failure(&why).await;
                 return None;
             }
         };
-        binding.listening(socket.local_addr().ok()?).await.ok()?;
+        binding
+            .reply_listening(socket.local_addr().ok()?)
+            .await
+            .ok()?;
         let expected = binding.expected.clone();
         let wanted = |from: SocketAddr| {
             let named = match &expected.host {
-                Host::Ip(ip) => ip.is_unspecified() || *ip == adit_wire::unmap(from.ip()),
+                Host::Ip(ip) => ip.is_unspecified() || *ip == adit_wire::unmap_ipv4(from.ip()),
                 Host::Name(_) => true,
             };
-            named && access.check(from).is_ok()
+            named && access.check_addr(from).is_ok()
         };
         let accept = async {
             loop {
@@ -114,9 +126,9 @@ impl Worker {
             }
         };
         let come = tokio::select! {
-            come = timeout(BIND_WAIT, accept) => come,
+            come = timeout(BIND_TIMEOUT, accept) => come,
             // Early bytes stay in the buffer and are sent to the peer when it connects.
-            gone = closed(binding.control()) => {
+            gone = wait_for_close(binding.control_stream()) => {
                 debug!(client = %peer.remote, "the client abandoned BIND: {gone}");
                 return None;
             }
@@ -128,19 +140,21 @@ impl Worker {
                     Ok(Err(e)) => e,
                     _ => std::io::ErrorKind::TimedOut.into(),
                 };
-                binding.refuse(&DialError::new(Stage::Connect, e)).await;
+                binding
+                    .reply_failure(&DialError::new(DialStage::Connect, e))
+                    .await;
                 return None;
             }
         };
-        tcp::tune(&stream);
-        Some(Session {
-            near: binding.accepted(from).await.ok()?,
+        tcp::set_stream_options(&stream);
+        Some(OpenSession {
+            near: binding.reply_accepted(from).await.ok()?,
             far: Box::new(Tcp::new(stream)),
             watch: None,
             standing: None,
             again: None,
             account: None,
-            about: Box::new(About {
+            about: Box::new(SessionInfo {
                 peer,
                 target: from.into(),
                 user: String::new(),
@@ -150,19 +164,23 @@ impl Worker {
         })
     }
 
-    pub(super) async fn datagrams(&self, association: Association) {
+    pub(super) async fn serve_udp_associate(&self, association: UdpAssociateRequest) {
         let peer = association.peer;
         // The control connection was counted with an outgoing descriptor, used by the local socket. The
         // outgoing socket is one more.
-        let Some(place) = self.share.enter(None, peer.remote.ip(), 1) else {
-            let why = DialError::exhausted("too many associations are open");
-            return association.refuse(&why).await;
+        let Some(place) = self.udp_quota.reserve_slot(None, peer.remote.ip(), 1) else {
+            let why = DialError::limit_reached("too many associations are open");
+            return association.reply_failure(&why).await;
         };
-        let opened = Udp::bind(SocketAddr::new(peer.local.ip(), 0))
+        let opened = BatchUdpSocket::bind(SocketAddr::new(peer.local.ip(), 0))
             .and_then(|socket| Ok((socket.local_addr()?, socket)));
         let (at, socket) = match opened {
             Ok(opened) => opened,
-            Err(e) => return association.refuse(&DialError::new(Stage::Connect, e)).await,
+            Err(e) => {
+                return association
+                    .reply_failure(&DialError::new(DialStage::Connect, e))
+                    .await;
+            }
         };
         let shown = SocketAddr::new(
             self.associate.advertise.unwrap_or_else(|| at.ip()),
@@ -173,12 +191,12 @@ impl Worker {
             &association.declared,
             self.associate.reassemble,
         );
-        let Ok(mut control) = association.proceed(shown).await else {
+        let Ok(mut control) = association.reply_success(shown).await else {
             return;
         };
         debug!(client = %peer.remote, "association open on {at}");
         let place = Arc::new(place);
-        let listener = Listener::single(
+        let listener = UdpListener::for_association(
             Arc::new(socket),
             Box::new(codec),
             self.router.clone(),
@@ -189,10 +207,10 @@ impl Worker {
         let served = async {
             tokio::select! {
                 () = listener.run() => {}
-                () = swallow(&mut control) => {}
+                () = discard_until_close(&mut control) => {}
             }
         };
-        if place.during(served).await.is_none() {
+        if place.run_until_evicted(served).await.is_none() {
             debug!(client = %peer.remote, "the association's slot is needed");
         }
         debug!(client = %peer.remote, "association closed");
@@ -200,11 +218,11 @@ impl Worker {
 }
 
 /// Waits until the client closes the connection, and keeps the bytes read.
-async fn closed(io: &mut BoxStream) -> &'static str {
+async fn wait_for_close(io: &mut BoxStream) -> &'static str {
     loop {
         let have = io.filled().len();
         match fill(io, have + 1).await {
-            Ok(n) if n > have && n < EARLY => {}
+            Ok(n) if n > have && n < MAX_EARLY_BYTES => {}
             Ok(n) if n > have => return "too much early data",
             _ => return "closed",
         }
@@ -212,11 +230,11 @@ async fn closed(io: &mut BoxStream) -> &'static str {
 }
 
 /// Waits until the control connection of an association is closed, or too much is sent on it.
-async fn swallow(io: &mut BoxStream) {
+async fn discard_until_close(io: &mut BoxStream) {
     let mut noise = 0;
     while let Ok(n) = fill(io, 1).await {
         noise += n;
-        if n == 0 || noise > CONTROL_NOISE {
+        if n == 0 || noise > MAX_CONTROL_BYTES {
             return;
         }
         io.consume(n);

@@ -10,54 +10,58 @@ use adit_ssh::{ConnectError, Keepalive, Opening};
 use adit_ssh_proto::connection::{Limits, OpenFailure};
 use adit_ssh_proto::key::{Grant, KeySet};
 use adit_stream::BoxStream;
-use adit_wire::{Host, Target, unmap};
+use adit_wire::{Host, Target, unmap_ipv4};
 use tracing::{debug, info};
 
-use super::offer::offered_by_server;
-use super::policy::{Gatekeeper, Rules};
+use super::algorithms::server_algorithms;
+use super::auth_policy::{AuthRules, ConnectionPolicy};
 use super::{SshPlanError, host_key};
-use crate::acceptor::{Acceptor, Inbound, Many, Pending, Reply};
-use crate::{AcceptError, BoxFuture, Cause, DialError, Peer, Place, Request};
+use crate::acceptor::{
+    InboundRequest, PendingRequest, RequestAcceptor, RequestReply, RequestStream,
+};
+use crate::{
+    AcceptError, BoxFuture, ConnectionAddrs, DialError, FailureCause, HandshakeSlot, Request,
+};
 
 /// Maximum number of channels of one connection.
-const CHANNELS: usize = 16_384;
+const MAX_CHANNELS: usize = 16_384;
 /// Maximum number of channels that wait for their targets.
-const PENDING: usize = 1024;
+const MAX_PENDING_CHANNELS: usize = 1024;
 /// Number of unanswered keepalives after which a client counts as gone.
-const MISSED: u32 = 3;
+const MAX_MISSED_KEEPALIVES: u32 = 3;
 /// The reply to a client that requests anything but streams.
-const STREAMS_ALONE: &str = "this server forwards connections (-D, -L, -W, -J) and nothing else: \
+const STREAMS_ONLY_NOTICE: &str = "this server forwards connections (-D, -L, -W, -J) and nothing else: \
                              no shell, no command, no files";
 
 /// An SSH server that only serves streams.
-pub(crate) struct Ssh {
+pub(crate) struct SshAcceptor {
     config: ServerConfig,
-    rules: Arc<Rules>,
+    rules: Arc<AuthRules>,
 }
 
-impl Ssh {
+impl SshAcceptor {
     /// Reads the host key, or creates it. `grace` is the time limit for the login.
     pub(crate) fn new(
         server: &SshServer,
         grace: std::time::Duration,
     ) -> Result<Self, SshPlanError> {
-        let key = host_key::kept(&server.host_key)?;
+        let key = host_key::load_or_create(&server.host_key)?;
         let (shown, file) = (key.public().fingerprint(), server.host_key.display());
         info!("ssh: the host key is {shown}, in {file}");
-        let rules = Rules::new(server);
-        rules.check()?;
+        let rules = AuthRules::new(server);
+        rules.check_keys()?;
         let mut config = ServerConfig::new(Arc::new(KeySet::from(vec![key])));
-        config.transport.preferred = offered_by_server(&server.offer);
-        config.auth = rules.methods();
+        config.transport.preferred = server_algorithms(&server.algorithms);
+        config.auth = rules.server_config();
         config.login_grace = grace;
         config.limits = Limits {
-            channels: CHANNELS,
-            pending_opens: PENDING,
+            channels: MAX_CHANNELS,
+            pending_opens: MAX_PENDING_CHANNELS,
             ..Limits::default()
         };
         config.keepalive = Some(Keepalive {
             interval: server.keepalive,
-            missed: MISSED,
+            missed: MAX_MISSED_KEEPALIVES,
         });
         Ok(Self {
             config,
@@ -66,23 +70,26 @@ impl Ssh {
     }
 }
 
-impl Acceptor for Ssh {
-    fn accept(
+impl RequestAcceptor for SshAcceptor {
+    fn accept_request(
         &self,
         io: BoxStream,
-        peer: Peer,
-        place: Place,
-    ) -> BoxFuture<'_, Result<Inbound, AcceptError>> {
+        peer: ConnectionAddrs,
+        place: HandshakeSlot,
+    ) -> BoxFuture<'_, Result<InboundRequest, AcceptError>> {
         Box::pin(async move {
-            let gatekeeper = Gatekeeper::new(self.rules.clone(), unmap(peer.remote.ip()));
+            let gatekeeper =
+                ConnectionPolicy::new(self.rules.clone(), unmap_ipv4(peer.remote.ip()));
             let accept = async { Ok(Server::accept(io, &self.config, &gatekeeper).await) };
-            let connection = match place.keep(accept).await? {
+            let connection = match place.run_while_held(accept).await? {
                 Ok(connection) => connection,
                 Err(why) if gatekeeper.has_refused() => {
                     return Err(AcceptError::Login(format!("no login: {why}")));
                 }
-                Err(why) if gatekeeper.has_computed() => {
-                    return Err(AcceptError::Wasted(format!("keys, but no login: {why}")));
+                Err(why) if gatekeeper.has_computed_keys() => {
+                    return Err(AcceptError::AbandonedKeyExchange(format!(
+                        "keys, but no login: {why}"
+                    )));
                 }
                 Err(ConnectError::Io(why)) => return Err(why.into()),
                 Err(ConnectError::Ended(_)) => return Err(AcceptError::Eof),
@@ -91,7 +98,7 @@ impl Acceptor for Ssh {
             };
             let user = connection.login().user.clone();
             debug!(client = %peer.remote, user, version = connection.version(), "logged in");
-            Ok(Inbound::Many(Box::new(Streams {
+            Ok(InboundRequest::Multiplexed(Box::new(SshStreamRequests {
                 connection,
                 user,
                 grant: gatekeeper.into_grant(),
@@ -101,14 +108,14 @@ impl Acceptor for Ssh {
 }
 
 /// The requests of one client.
-struct Streams {
+struct SshStreamRequests {
     connection: Connection,
     user: String,
     grant: Grant,
 }
 
-impl Many for Streams {
-    fn next(&mut self) -> BoxFuture<'_, Option<Pending>> {
+impl RequestStream for SshStreamRequests {
+    fn next_request(&mut self) -> BoxFuture<'_, Option<PendingRequest>> {
         Box::pin(async move {
             loop {
                 match self.connection.accept().await? {
@@ -118,15 +125,15 @@ impl Many for Streams {
                         opening,
                         ..
                     } => {
-                        if let Some(pending) = self.wish(&host, port, opening) {
+                        if let Some(pending) = self.channel_request(&host, port, opening) {
                             return Some(pending);
                         }
                     }
                     Incoming::Session(session) => {
-                        session.refuse(OpenFailure::Prohibited, STREAMS_ALONE);
+                        session.refuse(OpenFailure::Prohibited, STREAMS_ONLY_NOTICE);
                     }
                     Incoming::DirectStreamlocal { opening, .. } | Incoming::Other(opening) => {
-                        opening.refuse(OpenFailure::Prohibited, STREAMS_ALONE);
+                        opening.refuse(OpenFailure::Prohibited, STREAMS_ONLY_NOTICE);
                     }
                     // Requests to listen on this machine are never granted: dropping refuses them.
                     _ => {}
@@ -136,8 +143,8 @@ impl Many for Streams {
     }
 }
 
-impl Streams {
-    fn wish(&self, host: &str, port: u16, opening: Opening) -> Option<Pending> {
+impl SshStreamRequests {
+    fn channel_request(&self, host: &str, port: u16, opening: Opening) -> Option<PendingRequest> {
         if !self.grant.port_forwarding || !self.grant.may_open(host, port) {
             let text = "the key that let you in is not allowed to open this";
             opening.refuse(OpenFailure::Prohibited, text);
@@ -149,23 +156,23 @@ impl Streams {
         };
         let request = Request {
             user: Some(self.user.clone()),
-            ..Request::to(Target::new(host, port))
+            ..Request::for_target(Target::new(host, port))
         };
-        Some(Pending::new(request, Verdict { opening }))
+        Some(PendingRequest::new(request, PendingChannel { opening }))
     }
 }
 
 /// A channel that waits for its target.
-struct Verdict {
+struct PendingChannel {
     opening: Opening,
 }
 
-impl Reply for Verdict {
-    fn client(&mut self) -> Option<&mut BoxStream> {
+impl RequestReply for PendingChannel {
+    fn client_stream(&mut self) -> Option<&mut BoxStream> {
         None
     }
 
-    fn proceed(
+    fn reply_success(
         self: Box<Self>,
         _: Option<SocketAddr>,
     ) -> BoxFuture<'static, io::Result<BoxStream>> {
@@ -175,26 +182,26 @@ impl Reply for Verdict {
         })
     }
 
-    fn refuse<'a>(self: Box<Self>, why: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
-        let (reason, text) = words(why);
+    fn reply_failure<'a>(self: Box<Self>, why: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
+        let (reason, text) = refusal_text(why);
         self.opening.refuse(reason, text);
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
 /// Returns the reply for a failure: the one of a direct connection, without anything about the chain.
-fn words(why: &DialError) -> (OpenFailure, &'static str) {
+fn refusal_text(why: &DialError) -> (OpenFailure, &'static str) {
     match why.cause {
-        Cause::Denied | Cause::DeniedByServer => {
+        FailureCause::Denied | FailureCause::DeniedByServer => {
             let text = "the server's rules do not allow this destination";
             (OpenFailure::Prohibited, text)
         }
-        Cause::Exhausted => (OpenFailure::Shortage, "too many connections are open"),
-        Cause::TimedOut => (OpenFailure::ConnectFailed, "Connection timed out"),
-        Cause::HostUnreachable => (OpenFailure::ConnectFailed, "No route to host"),
-        Cause::UnknownName => (OpenFailure::ConnectFailed, "Name or service not known"),
-        Cause::NetworkUnreachable => (OpenFailure::ConnectFailed, "Network is unreachable"),
-        Cause::ConnectionRefused | Cause::ConnectionReset => {
+        FailureCause::Exhausted => (OpenFailure::Shortage, "too many connections are open"),
+        FailureCause::TimedOut => (OpenFailure::ConnectFailed, "Connection timed out"),
+        FailureCause::HostUnreachable => (OpenFailure::ConnectFailed, "No route to host"),
+        FailureCause::UnknownName => (OpenFailure::ConnectFailed, "Name or service not known"),
+        FailureCause::NetworkUnreachable => (OpenFailure::ConnectFailed, "Network is unreachable"),
+        FailureCause::ConnectionRefused | FailureCause::ConnectionReset => {
             (OpenFailure::ConnectFailed, "Connection refused")
         }
         _ => (
@@ -207,26 +214,30 @@ fn words(why: &DialError) -> (OpenFailure, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Stage;
+    use crate::DialStage;
 
     #[test]
     fn clients_are_told_the_kind_of_failure_alone() {
         for (cause, reason) in [
-            (Cause::ConnectionRefused, OpenFailure::ConnectFailed),
-            (Cause::TimedOut, OpenFailure::ConnectFailed),
-            (Cause::DeniedByServer, OpenFailure::Prohibited),
-            (Cause::Exhausted, OpenFailure::Shortage),
+            (FailureCause::ConnectionRefused, OpenFailure::ConnectFailed),
+            (FailureCause::TimedOut, OpenFailure::ConnectFailed),
+            (FailureCause::DeniedByServer, OpenFailure::Prohibited),
+            (FailureCause::Exhausted, OpenFailure::Shortage),
         ] {
             let hop = "ssh://hidden:22".to_owned();
-            let (stage, why) = (Stage::Dial { hop }, io::Error::other("secret words"));
-            let (said, text) = words(&DialError { stage, cause, why });
+            let (stage, why) = (DialStage::Dial { hop }, io::Error::other("secret words"));
+            let (said, text) = refusal_text(&DialError {
+                stage,
+                cause,
+                source_error: why,
+            });
             assert_eq!(said, reason, "{cause:?}");
             assert!(
                 !text.contains("hidden") && !text.contains("secret"),
                 "{text}"
             );
         }
-        let denied = words(&DialError::denied("10.0.0.1 is private"));
+        let denied = refusal_text(&DialError::denied_by_rule("10.0.0.1 is private"));
         assert_eq!(denied.0, OpenFailure::Prohibited);
     }
 }

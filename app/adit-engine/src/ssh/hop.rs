@@ -17,50 +17,50 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::SshPlanError;
-use super::line::{Failure, Found, Line};
-use super::login::Means;
-use super::offer::offered;
-use super::reasons::{no_channel, no_session};
-use super::trust::Trust;
-use crate::connector::{Connected, Connector};
-use crate::health::Health;
-use crate::udp::{BoxDatagrams, OverTcp};
-use crate::{BoxFuture, Cause, DialError, Stage};
+use super::algorithms::client_algorithms;
+use super::connection_slot::{ConnectFailure, ConnectionSlot, SlotContent};
+use super::error_causes::{connect_error_cause, open_error_cause};
+use super::host_key_check::HostTrustRule;
+use super::login::LoginCredentials;
+use crate::connector::{ConnectedStream, Connector};
+use crate::health::ServerHealth;
+use crate::udp::{BoxDatagramPath, UdpOverTcp};
+use crate::{BoxFuture, DialError, DialStage, FailureCause};
 
 /// Maximum number of channels of one connection.
-const CHANNELS: usize = 16_384;
+const MAX_CHANNELS: usize = 16_384;
 /// Number of unanswered keepalives after which a connection counts as dead.
-const MISSED: u32 = 3;
+const MAX_MISSED_KEEPALIVES: u32 = 3;
 /// Time that a channel may take to open before the server is checked.
-const DOUBT: Duration = Duration::from_secs(2);
+const CHECK_AFTER: Duration = Duration::from_secs(2);
 /// Time limit for the answer to that check.
-const ANSWER: Duration = Duration::from_secs(3);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Reaches targets through an SSH server, and the server through `via`.
 pub struct SshHop {
-    server: Arc<Server>,
-    lines: Vec<Arc<Line>>,
+    server: Arc<SshServerParams>,
+    lines: Vec<Arc<ConnectionSlot>>,
     turn: AtomicUsize,
     udp: bool,
 }
 
 /// The parameters of a connection.
-struct Server {
+struct SshServerParams {
     target: Target,
     name: String,
-    health: Health,
+    health: ServerHealth,
     deadline: Duration,
     keepalive: Duration,
     offer: adit_ssh_proto::algorithm::Preferred,
-    trust: Trust,
-    means: Means,
+    trust: HostTrustRule,
+    means: LoginCredentials,
     via: Arc<dyn Connector>,
 }
 
 /// The reason why a connection has no channel for a target.
-enum NoChannel {
+enum ChannelFailure {
     /// It has ended, or opens no more channels.
-    Useless(End),
+    Ended(End),
     /// It does not answer.
     Silent,
     Open(OpenError),
@@ -77,15 +77,15 @@ impl SshHop {
         plan: &Plan,
         via: Arc<dyn Connector>,
     ) -> Result<Self, SshPlanError> {
-        let server = Server {
+        let server = SshServerParams {
             target: hop.server.clone(),
-            name: hop.name(),
-            health: Health::keyless(hop.name()),
+            name: hop.display_name(),
+            health: ServerHealth::without_key(hop.display_name()),
             deadline: hop.dial,
             keepalive: plan.keepalive,
-            offer: offered(&plan.offer),
-            trust: Trust::new(&hop.server, &plan.trust)?,
-            means: Means::new(plan)?,
+            offer: client_algorithms(&plan.algorithms),
+            trust: HostTrustRule::new(&hop.server, &plan.trust)?,
+            means: LoginCredentials::new(plan)?,
             via,
         };
         Ok(Self {
@@ -97,71 +97,71 @@ impl SshHop {
     }
 
     /// Opens a channel to `to`.
-    async fn open(&self, to: &Target) -> Result<Channel, DialError> {
+    async fn open_channel(&self, to: &Target) -> Result<Channel, DialError> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let Some(line) = self.lines.get(turn % self.lines.len().max(1)) else {
             return Err(self
                 .server
-                .failed(Cause::Closed, io::ErrorKind::NotConnected.into()));
+                .dial_error(FailureCause::Closed, io::ErrorKind::NotConnected.into()));
         };
         let mut again = true;
         loop {
-            let session = self.session(line).await?;
-            let why = match channel(&session, to).await {
+            let session = self.session_of(line).await?;
+            let why = match open_checked_channel(&session, to).await {
                 Ok(channel) => return Ok(channel),
                 Err(why) => why,
             };
             match why {
-                NoChannel::Open(why) => return Err(self.server.refused(why)),
+                ChannelFailure::Open(why) => return Err(self.server.channel_error(why)),
                 // A persistent connection can end unnoticed.
-                NoChannel::Useless(why) if again => {
+                ChannelFailure::Ended(why) if again => {
                     debug!("{}: a new connection is needed: {why}", self.server.name);
                 }
-                NoChannel::Silent if again => {
+                ChannelFailure::Silent if again => {
                     info!(
                         "{}: no answer, a new connection replaces it",
                         self.server.name
                     );
                 }
-                NoChannel::Useless(why) => return Err(self.server.refused(why.into())),
-                NoChannel::Silent => {
-                    return Err(DialError::late(&self.server.name));
+                ChannelFailure::Ended(why) => return Err(self.server.channel_error(why.into())),
+                ChannelFailure::Silent => {
+                    return Err(DialError::hop_timed_out(&self.server.name));
                 }
             }
-            line.give_up(&session);
+            line.remove_silent(&session);
             again = false;
         }
     }
 
     /// Returns the connection of a slot, which is opened if there is none.
-    async fn session(&self, line: &Arc<Line>) -> Result<Session, DialError> {
-        let mut news = match line.find() {
-            Found::Up(session) => return Ok(session),
-            Found::Failed(why) => return Err(why.into_error()),
-            Found::Wait(news) => news,
-            Found::Make(attempt) => {
-                let (news, server) = (attempt.news(), self.server.clone());
+    async fn session_of(&self, line: &Arc<ConnectionSlot>) -> Result<Session, DialError> {
+        let mut news = match line.current_or_attempt() {
+            SlotContent::Up(session) => return Ok(session),
+            SlotContent::Failed(why) => return Err(why.into_error()),
+            SlotContent::Wait(news) => news,
+            SlotContent::Connect(attempt) => {
+                let (news, server) = (attempt.subscribe(), self.server.clone());
                 // In a task of its own, because others wait for it too.
                 tokio::spawn(async move {
-                    attempt.end(server.connect().await);
+                    attempt.finish(server.connect().await);
                 });
                 news
             }
         };
         let told = news.wait_for(Option::is_some).await;
         match told.ok().and_then(|outcome| outcome.clone()) {
-            Some(outcome) => outcome.map_err(Failure::into_error),
+            Some(outcome) => outcome.map_err(ConnectFailure::into_error),
             None => Err(self
                 .server
-                .failed(Cause::Closed, io::ErrorKind::NotConnected.into())),
+                .dial_error(FailureCause::Closed, io::ErrorKind::NotConnected.into())),
         }
     }
 }
 
-impl Server {
+impl SshServerParams {
     /// Connects and logs in.
-    async fn connect(&self) -> Result<Session, Failure> {
-        let late = || Failure::new(DialError::late(&self.name));
+    async fn connect(&self) -> Result<Session, ConnectFailure> {
+        let late = || ConnectFailure::new(DialError::hop_timed_out(&self.name));
         let connected = timeout(self.deadline, self.log_in()).await;
         let outcome = connected.unwrap_or_else(|_| Err(late()));
         match &outcome {
@@ -170,69 +170,77 @@ impl Server {
                 let (kex, cipher) = (settled.kex, settled.client_to_server.cipher);
                 let version = visible(session.version());
                 debug!("{name}: connected to {version}, {kex}, {cipher}");
-                self.health.proof(None);
+                self.health.record_proof(None);
             }
             // Only the user can fix this, so it is a warning.
-            Err(why) if !why.cause.may_retry() => warn!("{}: {}", self.name, why.text),
+            Err(why) if !why.cause.is_retryable() => warn!("{}: {}", self.name, why.text),
             Err(why) => {
                 debug!("{}: {}", self.name, why.text);
                 let why = why.clone().into_error();
-                if why.is_unreachable(&self.name) {
-                    self.health.unreachable(&why.why);
+                if why.is_hop_unreachable(&self.name) {
+                    self.health.report_unreachable(&why.source_error);
                 }
             }
         }
         outcome
     }
 
-    async fn log_in(&self) -> Result<Session, Failure> {
+    async fn log_in(&self) -> Result<Session, ConnectFailure> {
         let below = self
             .via
             .connect(&self.target, &[])
             .await
-            .map_err(|why| Failure::new(why.on_the_way_to(&self.name)))?;
+            .map_err(|why| ConnectFailure::new(why.attribute_to_hop(&self.name)))?;
         let offered = self.offer.host_key.clone();
-        let (judge, offered) = self.trust.open(offered).await.map_err(|why| {
-            Failure::new(self.failed(
-                Cause::Untrusted,
-                io::Error::other(ConnectError::from(why).to_string()),
-            ))
-        })?;
-        let login = self.means.login().await;
+        let (judge, offered) = self
+            .trust
+            .load_for_connection(offered)
+            .await
+            .map_err(|why| {
+                ConnectFailure::new(self.dial_error(
+                    FailureCause::Untrusted,
+                    io::Error::other(ConnectError::from(why).to_string()),
+                ))
+            })?;
+        let login = self.means.current_login().await;
         let mut config = ClientConfig::new(Arc::new(judge), login);
         let preferred = &mut config.transport.preferred;
         preferred.clone_from(&self.offer);
         preferred.host_key = offered;
         config.limits = Limits {
-            channels: CHANNELS,
+            channels: MAX_CHANNELS,
             ..Limits::default()
         };
         config.keepalive = Some(Keepalive {
             interval: self.keepalive,
-            missed: MISSED,
+            missed: MAX_MISSED_KEEPALIVES,
         });
         config.timeout = self.deadline;
         let session = Client::connect(below.io, config).await;
         session.map_err(|why| {
-            let cause = no_session(&why);
-            Failure::new(self.failed(cause, io::Error::other(why.to_string())))
+            let cause = connect_error_cause(&why);
+            ConnectFailure::new(self.dial_error(cause, io::Error::other(why.to_string())))
         })
     }
 
-    fn failed(&self, cause: Cause, why: io::Error) -> DialError {
+    fn dial_error(&self, cause: FailureCause, why: io::Error) -> DialError {
         let hop = self.name.clone();
-        let stage = Stage::Dialect { hop };
-        DialError { stage, cause, why }
+        let stage = DialStage::Dialect { hop };
+        DialError {
+            stage,
+            cause,
+            source_error: why,
+        }
     }
 
     /// Returns the error of a refused channel, with the cause that a direct connection would have had.
-    fn refused(&self, why: OpenError) -> DialError {
-        self.failed(no_channel(&why), io::Error::other(why.to_string()))
+    fn channel_error(&self, why: OpenError) -> DialError {
+        self.dial_error(open_error_cause(&why), io::Error::other(why.to_string()))
     }
 }
 
 /// Opens a channel, while the server answers.
-async fn channel(session: &Session, to: &Target) -> Result<Channel, NoChannel> {
+async fn open_checked_channel(session: &Session, to: &Target) -> Result<Channel, ChannelFailure> {
     let host = match &to.host {
         Host::Ip(ip) => ip.to_string(),
         Host::Name(name) => name.as_str().to_owned(),
@@ -247,18 +255,18 @@ async fn channel(session: &Session, to: &Target) -> Result<Channel, NoChannel> {
     let done = tokio::select! {
         done = &mut opened => done,
         // The target may be slow to connect to, but the server must answer.
-        () = sleep(DOUBT) => tokio::select! {
+        () = sleep(CHECK_AFTER) => tokio::select! {
             done = &mut opened => done,
-            alive = timeout(ANSWER, session.ping()) => match alive {
+            alive = timeout(CHECK_TIMEOUT, session.ping()) => match alive {
                 Ok(Ok(_)) => opened.await,
                 Ok(Err(end)) => Err(end.into()),
-                Err(_) => return Err(NoChannel::Silent),
+                Err(_) => return Err(ChannelFailure::Silent),
             },
         },
     };
     done.map_err(|why| match why {
-        OpenError::End(end) => NoChannel::Useless(end),
-        why => NoChannel::Open(why),
+        OpenError::End(end) => ChannelFailure::Ended(end),
+        why => ChannelFailure::Open(why),
     })
 }
 
@@ -267,20 +275,23 @@ impl Connector for SshHop {
         &'a self,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<Connected, DialError>> {
+    ) -> BoxFuture<'a, Result<ConnectedStream, DialError>> {
         Box::pin(async move {
             let open = async {
-                let mut io = self.open(to).await?;
+                let mut io = self.open_channel(to).await?;
                 let sent = put(&mut io, first).await;
-                sent.map_err(|why| self.server.failed(Cause::of(&why), why))?;
-                Ok(Connected::within(Box::new(io)))
+                sent.map_err(|why| {
+                    self.server
+                        .dial_error(FailureCause::from_io_error(&why), why)
+                })?;
+                Ok(ConnectedStream::in_session(Box::new(io)))
             };
             let opened = timeout(self.server.deadline, open).await;
-            opened.unwrap_or_else(|_| Err(DialError::late(&self.server.name)))
+            opened.unwrap_or_else(|_| Err(DialError::hop_timed_out(&self.server.name)))
         })
     }
 
-    fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
+    fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
         Box::pin(async move {
             if !self.udp {
                 return Err(DialError::unsupported(
@@ -290,7 +301,7 @@ impl Connector for SshHop {
             let stream =
                 uot::name(Version::V2).ok_or_else(|| DialError::unsupported("UDP over TCP"))?;
             let opened = self.connect(&stream, &[]).await?;
-            Ok(Box::new(OverTcp::client(opened.io)) as BoxDatagrams)
+            Ok(Box::new(UdpOverTcp::new_client(opened.io)) as BoxDatagramPath)
         })
     }
 }

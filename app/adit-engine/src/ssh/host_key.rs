@@ -3,15 +3,15 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use adit_net::ambient::SystemChance;
-use adit_net::keep::{self, Owner};
+use adit_net::persistent_file::{self, FileOwner};
+use adit_net::system::SystemRng;
 use adit_ssh_proto::key::{KeyKind, MAX_KEY_FILE, PrivateKey};
 
 use super::SshPlanError;
 
 /// Reads the key in a file, or creates it if there is no such file. A file that is not a key is left
 /// unchanged.
-pub(super) fn kept(path: &Path) -> Result<PrivateKey, SshPlanError> {
+pub(super) fn load_or_create(path: &Path) -> Result<PrivateKey, SshPlanError> {
     let shown = path.display().to_string();
     let unusable = |why| SshPlanError::Key {
         file: shown.clone(),
@@ -21,20 +21,21 @@ pub(super) fn kept(path: &Path) -> Result<PrivateKey, SshPlanError> {
         file: shown.clone(),
         why,
     };
-    match Owner::current().read_secret(path, MAX_KEY_FILE) {
+    match FileOwner::current().read_secret(path, MAX_KEY_FILE) {
         Ok(text) => {
             let text = adit_crypto::Secret::new(text);
             PrivateKey::read(text.expose(), None).map_err(unusable)
         }
         Err(why) if why.kind() == ErrorKind::NotFound => {
-            let key = PrivateKey::generate(KeyKind::Ed25519, &mut SystemChance);
+            let key = PrivateKey::generate(KeyKind::Ed25519, &mut SystemRng);
             let key = key.map_err(unusable)?.with_comment("adit");
-            let text = key.to_openssh(None, &mut SystemChance).map_err(unusable)?;
-            keep::write(path, text.expose().as_bytes()).map_err(unkept)?;
+            let text = key.to_openssh(None, &mut SystemRng).map_err(unusable)?;
+            persistent_file::write_atomically(path, text.expose().as_bytes()).map_err(unkept)?;
             let mut public = path.as_os_str().to_owned();
             public.push(".pub");
             let line = key.public().to_line(key.comment());
-            keep::write(Path::new(&public), format!("{line}\n").as_bytes()).map_err(unkept)?;
+            persistent_file::write_atomically(Path::new(&public), format!("{line}\n").as_bytes())
+                .map_err(unkept)?;
             Ok(key)
         }
         Err(why) => Err(unkept(why)),
@@ -53,8 +54,8 @@ mod tests {
         let folder = std::env::temp_dir().join(name);
         let _ = fs::remove_dir_all(&folder);
         let path = folder.join("deep").join("key");
-        let made = kept(&path).unwrap();
-        assert_eq!(kept(&path).unwrap().public(), made.public());
+        let made = load_or_create(&path).unwrap();
+        assert_eq!(load_or_create(&path).unwrap().public(), made.public());
         let line = fs::read_to_string(folder.join("deep").join("key.pub")).unwrap();
         assert_eq!(line.trim_end(), made.public().to_line("adit"));
         #[cfg(unix)]
@@ -64,7 +65,7 @@ mod tests {
             assert_eq!(mode & 0o777, 0o600);
         }
         fs::write(&path, "torn").unwrap();
-        assert!(kept(&path).is_err());
+        assert!(load_or_create(&path).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "torn");
         fs::remove_dir_all(folder).unwrap();
     }

@@ -11,19 +11,19 @@ use tracing::debug;
 use super::SshPlanError;
 
 /// The user with their keys, and the agent that may have more.
-pub(super) struct Means {
+pub(super) struct LoginCredentials {
     login: Login,
     agent: Option<PathBuf>,
 }
 
-impl Means {
+impl LoginCredentials {
     /// Reads the keys of a plan.
     pub(super) fn new(plan: &Plan) -> Result<Self, SshPlanError> {
         let mut login = Login::new(&plan.user);
         // A wrong password stays wrong, so it is tried once.
         login.prompts = 1;
         for key in &plan.keys {
-            let read = identities(key).map_err(|why| SshPlanError::Key {
+            let read = key_identities(key).map_err(|why| SshPlanError::Key {
                 file: key.file.clone(),
                 why,
             })?;
@@ -39,7 +39,7 @@ impl Means {
     }
 
     /// Returns the login for one connection: the keys of files, then those that the agent has now.
-    pub(super) async fn login(&self) -> Login {
+    pub(super) async fn current_login(&self) -> Login {
         let mut login = self.login.clone();
         if let Some(path) = &self.agent {
             let asked = async { Agent::connect(path).await?.keys().await };
@@ -59,7 +59,7 @@ impl Means {
 }
 
 /// Returns the identity of a key: its certificate if there is one, otherwise the key itself.
-fn identities(key: &SshKey) -> Result<Vec<Arc<dyn Identity>>, KeyError> {
+fn key_identities(key: &SshKey) -> Result<Vec<Arc<dyn Identity>>, KeyError> {
     let passphrase = key.passphrase.as_ref().map(|one| one.expose().as_bytes());
     let read = || PrivateKey::read(key.text.expose(), passphrase);
     let mut found: Vec<Arc<dyn Identity>> = Vec::new();

@@ -9,16 +9,16 @@
 //! listener get streams, as far as `authorized_keys` and the route allow, and nothing else.
 
 mod acceptor;
+mod algorithms;
+mod auth_policy;
+mod connection_slot;
+mod error_causes;
 mod hop;
 mod host_key;
-mod line;
+mod host_key_check;
 mod login;
-mod offer;
-mod policy;
-mod reasons;
-mod trust;
 
-pub(crate) use acceptor::Ssh;
+pub(crate) use acceptor::SshAcceptor;
 pub use hop::SshHop;
 
 use std::io;

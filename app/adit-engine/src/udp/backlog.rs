@@ -7,19 +7,19 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maximum number of datagrams in one backlog.
-const DATAGRAMS: usize = 256;
+const MAX_DATAGRAMS: usize = 256;
 /// Maximum size of one backlog in bytes, including the overhead per datagram.
-const BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 /// Maximum size of all backlogs of the process, in bytes.
-const ALL: usize = 16 << 20;
+const MAX_TOTAL_BYTES: usize = 16 << 20;
 /// The part of it that is reserved for small backlogs, in bytes.
 const RESERVE: usize = 4 << 20;
 /// Maximum size of a backlog that may use the reserve, in bytes.
-const FEW: usize = 4 << 10;
+const SMALL_BACKLOG_BYTES: usize = 4 << 10;
 /// Overhead of a datagram beside its payload, in bytes.
-const EACH: usize = 64;
+const DATAGRAM_OVERHEAD: usize = 64;
 
-static WAITING: AtomicUsize = AtomicUsize::new(0);
+static WAITING_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Datagrams that wait for one path or name, each with its destination.
 #[derive(Debug)]
@@ -38,16 +38,20 @@ impl<T> Default for Backlog<T> {
 impl<T> Backlog<T> {
     /// Adds a datagram; returns false if there is no capacity.
     pub(super) fn push(&mut self, to: T, payload: &[u8]) -> bool {
-        let bytes = self.bytes + payload.len() + EACH;
+        let bytes = self.bytes + payload.len() + DATAGRAM_OVERHEAD;
         // A single datagram always fits, whatever its size.
-        let fits = self.waiting.is_empty() || bytes <= BYTES;
-        if !fits || self.waiting.len() >= DATAGRAMS {
+        let fits = self.waiting.is_empty() || bytes <= MAX_BYTES;
+        if !fits || self.waiting.len() >= MAX_DATAGRAMS {
             return false;
         }
         let added = bytes - self.bytes;
-        let limit = if bytes <= FEW { ALL } else { ALL - RESERVE };
-        if WAITING.fetch_add(added, Ordering::Relaxed) + added > limit {
-            WAITING.fetch_sub(added, Ordering::Relaxed);
+        let limit = if bytes <= SMALL_BACKLOG_BYTES {
+            MAX_TOTAL_BYTES
+        } else {
+            MAX_TOTAL_BYTES - RESERVE
+        };
+        if WAITING_BYTES.fetch_add(added, Ordering::Relaxed) + added > limit {
+            WAITING_BYTES.fetch_sub(added, Ordering::Relaxed);
             return false;
         }
         self.bytes = bytes;
@@ -56,15 +60,15 @@ impl<T> Backlog<T> {
     }
 
     /// Returns all datagrams that waited, in order.
-    pub(super) fn take(&mut self) -> Vec<(T, Box<[u8]>)> {
-        WAITING.fetch_sub(std::mem::take(&mut self.bytes), Ordering::Relaxed);
+    pub(super) fn take_all(&mut self) -> Vec<(T, Box<[u8]>)> {
+        WAITING_BYTES.fetch_sub(std::mem::take(&mut self.bytes), Ordering::Relaxed);
         std::mem::take(&mut self.waiting)
     }
 }
 
 impl<T> Drop for Backlog<T> {
     fn drop(&mut self) {
-        WAITING.fetch_sub(self.bytes, Ordering::Relaxed);
+        WAITING_BYTES.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -77,8 +81,8 @@ mod tests {
     fn bounds_alone_and_together() {
         let mut small = Backlog::default();
         let taken = (0..300).filter(|n| small.push(*n, b"x")).count();
-        assert_eq!(taken, DATAGRAMS);
-        let order: Vec<i32> = small.take().iter().map(|(n, _)| *n).collect();
+        assert_eq!(taken, MAX_DATAGRAMS);
+        let order: Vec<i32> = small.take_all().iter().map(|(n, _)| *n).collect();
         assert_eq!(order, (0..256).collect::<Vec<_>>());
         let mut large = Backlog::default();
         assert!(large.push((), &[0; 65_507]), "one alone");
@@ -96,8 +100,8 @@ mod tests {
             }
             assert!(all.len() < 1000);
         }
-        let waiting = || WAITING.load(Ordering::Relaxed);
-        assert!(waiting() <= ALL && waiting() > ALL - RESERVE - BYTES);
+        let waiting = || WAITING_BYTES.load(Ordering::Relaxed);
+        assert!(waiting() <= MAX_TOTAL_BYTES && waiting() > MAX_TOTAL_BYTES - RESERVE - MAX_BYTES);
         let mut modest = Backlog::default();
         assert!((0..3).all(|_| modest.push((), &datagram)), "who has little");
         drop((all, modest));

@@ -4,84 +4,88 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use adit_net::transparent::Taken;
-use adit_net::{PacketBuf, Udp};
-use adit_wire::{Broken, Target};
+use adit_net::transparent::TproxyUdp;
+use adit_net::{BatchUdpSocket, PacketBuf};
+use adit_wire::{ProtocolError, Target};
 
-use super::transparent::{Contacts, Interception, Voices};
-use super::{Key, PacketCodec, ReplySeal};
-use crate::account::Account;
+use super::transparent::{ContactedAddrs, InterceptedDatagrams, ReplySockets};
+use super::{AssociationKey, PacketCodec, ReplySeal};
+use crate::user_account::UserAccount;
 
 /// The transport between a listener and its clients.
 pub(super) enum ClientSide {
     /// One socket with a protocol.
-    Spoken(Arc<Udp>, Box<dyn PacketCodec>),
+    Protocol(Arc<BatchUdpSocket>, Box<dyn PacketCodec>),
     /// Intercepted datagrams, with replies sent from their original destinations.
-    Taken(Arc<Interception>),
+    Intercepted(Arc<InterceptedDatagrams>),
 }
 
 /// The socket that datagrams are received on.
 #[derive(Clone)]
 pub(super) enum ClientReceiver {
-    Spoken(Arc<Udp>),
-    Taken(Arc<Taken>),
+    Spoken(Arc<BatchUdpSocket>),
+    Taken(Arc<TproxyUdp>),
 }
 
 /// Sends the replies of one association.
 pub(super) enum ClientSender {
-    Spoken(Arc<Udp>, Box<dyn ReplySeal>),
-    Taken(Voices),
+    Spoken(Arc<BatchUdpSocket>, Box<dyn ReplySeal>),
+    Taken(ReplySockets),
 }
 
 impl ClientSide {
-    pub(super) fn ear(&self) -> ClientReceiver {
+    pub(super) fn receiver(&self) -> ClientReceiver {
         match self {
-            Self::Spoken(socket, _) => ClientReceiver::Spoken(socket.clone()),
-            Self::Taken(interception) => ClientReceiver::Taken(interception.socket().clone()),
+            Self::Protocol(socket, _) => ClientReceiver::Spoken(socket.clone()),
+            Self::Intercepted(interception) => {
+                ClientReceiver::Taken(interception.receive_socket().clone())
+            }
         }
     }
 
     /// Opens a packet in place. `to` is its original destination if it was intercepted.
-    pub(super) fn open(
+    pub(super) fn open_packet(
         &mut self,
         packet: &mut PacketBuf,
         from: SocketAddr,
         to: Option<SocketAddr>,
-    ) -> Result<(Key, Target), Broken> {
+    ) -> Result<(AssociationKey, Target), ProtocolError> {
         match self {
-            Self::Spoken(_, codec) => codec.open(packet, from),
-            Self::Taken(interception) => interception.open(from, to),
+            Self::Protocol(_, codec) => codec.open(packet, from),
+            Self::Intercepted(interception) => interception.classify_datagram(from, to),
         }
     }
 
     /// Returns the sender of replies for a new association.
-    pub(super) fn mouth(&mut self, key: Key) -> Option<ClientSender> {
+    pub(super) fn sender_for(&mut self, key: AssociationKey) -> Option<ClientSender> {
         match self {
-            Self::Spoken(socket, codec) => {
-                Some(ClientSender::Spoken(socket.clone(), codec.sealer(key)?))
+            Self::Protocol(socket, codec) => {
+                Some(ClientSender::Spoken(socket.clone(), codec.reply_seal(key)?))
             }
-            Self::Taken(interception) => Some(ClientSender::Taken(Voices::new(interception))),
+            Self::Intercepted(interception) => {
+                Some(ClientSender::Taken(ReplySockets::new(interception)))
+            }
         }
     }
 
     /// Returns the account of an association, where users can be removed.
-    pub(super) fn account(&self, key: Key) -> Option<Arc<Account>> {
+    pub(super) fn account_of(&self, key: AssociationKey) -> Option<Arc<UserAccount>> {
         match self {
-            Self::Spoken(_, codec) => codec.account(key),
-            Self::Taken(_) => None,
+            Self::Protocol(_, codec) => codec.account_of(key),
+            Self::Intercepted(_) => None,
         }
     }
 
     /// Frees the state of an association that has ended.
-    pub(super) fn forget(&mut self, key: Key) {
-        if let Self::Spoken(_, codec) = self {
-            codec.forget(key);
+    pub(super) fn forget_association(&mut self, key: AssociationKey) {
+        if let Self::Protocol(_, codec) = self {
+            codec.forget_association(key);
         }
     }
 }
 
 impl ClientReceiver {
-    pub(super) async fn readable(&self) -> io::Result<()> {
+    pub(super) async fn wait_readable(&self) -> io::Result<()> {
         match self {
             Self::Spoken(socket) => socket.readable().await,
             Self::Taken(socket) => socket.readable().await,
@@ -90,14 +94,14 @@ impl ClientReceiver {
 
     /// Receives a batch without waiting. Calls `each` with each datagram, its sender and, if it was
     /// intercepted, its original destination.
-    pub(super) fn try_recv(
+    pub(super) fn try_recv_batch(
         &self,
         packet: &mut PacketBuf,
         mut each: impl FnMut(&mut PacketBuf, SocketAddr, Option<SocketAddr>),
     ) -> io::Result<()> {
         match self {
             Self::Spoken(socket) => socket.try_recv(&mut |datagram, from| {
-                if packet.load(datagram) {
+                if packet.copy_from(datagram) {
                     each(packet, from, None);
                 }
             }),
@@ -108,7 +112,7 @@ impl ClientReceiver {
 
 impl ClientSender {
     /// Returns the addresses that the association has sent to, where these decide which replies are accepted.
-    pub(super) fn contacts(&self) -> Option<Arc<Contacts>> {
+    pub(super) fn contacts(&self) -> Option<Arc<ContactedAddrs>> {
         match self {
             Self::Spoken(..) => None,
             Self::Taken(voices) => Some(voices.contacts().clone()),
@@ -116,7 +120,7 @@ impl ClientSender {
     }
 
     /// Queues a reply from `source` for the client at `back`, until [`flush`](Self::flush).
-    pub(super) fn queue(
+    pub(super) fn queue_reply(
         &mut self,
         packet: &mut PacketBuf,
         source: &Target,
@@ -127,15 +131,15 @@ impl ClientSender {
                 sealer.seal(packet, source).map_err(io::Error::other)?;
                 socket.queue(packet.payload(), back)
             }
-            Self::Taken(voices) => voices.queue(packet, source, back),
+            Self::Taken(voices) => voices.queue_reply(packet, source, back),
         }
     }
 
     /// Sends the queued replies.
-    pub(super) fn flush(&self) -> io::Result<()> {
+    pub(super) fn flush_replies(&self) -> io::Result<()> {
         match self {
             Self::Spoken(socket, _) => socket.flush(),
-            Self::Taken(voices) => voices.flush(),
+            Self::Taken(voices) => voices.flush_replies(),
         }
     }
 }

@@ -8,27 +8,27 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_net::dial::{self, Family};
-use adit_net::names::Asker;
-use adit_net::{PacketBuf, Udp, ambient};
+use adit_net::names::LookupOrigin;
+use adit_net::{BatchUdpSocket, PacketBuf, system};
 use adit_wire::{Host, Name, Target, Time};
 
-use super::Datagrams;
+use super::DatagramPath;
 use super::backlog::Backlog;
-use crate::access::Access;
+use crate::access::AccessRule;
 
 /// Maximum number of names that one association caches.
-const NAMES: usize = 64;
+const MAX_CACHED_NAMES: usize = 64;
 /// Time for which the result of a lookup is cached.
 const NAME_TTL: Duration = Duration::from_secs(60);
 /// Time for which a failed lookup is cached, so that it is not repeated for each datagram. The resolver
 /// itself caches negative answers.
-const NO_NAME_TTL: Duration = Duration::from_secs(1);
-/// Maximum number of remembered targets that may reply under [`Filter::Contacted`].
-const CONTACTS: usize = 1024;
+const FAILED_LOOKUP_TTL: Duration = Duration::from_secs(1);
+/// Maximum number of remembered targets that may reply under [`SenderFilter::Contacted`].
+const MAX_CONTACTS: usize = 1024;
 
 /// The senders whose datagrams are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Filter {
+pub enum SenderFilter {
     /// Any sender: full-cone NAT behavior, which games and calls need.
     Anyone,
     /// Only addresses that were sent to (SEC-E3).
@@ -37,21 +37,21 @@ pub enum Filter {
 
 /// One unconnected outgoing socket for both address families.
 pub struct DirectUdp {
-    inner: Arc<Inner>,
-    filter: Filter,
+    inner: Arc<DirectUdpInner>,
+    filter: SenderFilter,
 }
 
-struct Inner {
-    socket: Udp,
-    access: Access,
+struct DirectUdpInner {
+    socket: BatchUdpSocket,
+    access: AccessRule,
     family: Family,
     /// The owner that lookups are counted against.
-    asker: Asker,
-    names: Mutex<HashMap<Name, Lookup>>,
+    asker: LookupOrigin,
+    names: Mutex<HashMap<Name, LookupState>>,
     contacts: Mutex<Vec<std::net::IpAddr>>,
 }
 
-enum Lookup {
+enum LookupState {
     Running(Backlog<u16>),
     Done(Option<std::net::IpAddr>, Time),
 }
@@ -62,13 +62,13 @@ impl DirectUdp {
     /// # Errors
     ///
     /// Returns an error if the system cannot open the socket.
-    pub fn new(access: Access, family: Family, filter: Filter) -> io::Result<Self> {
-        let socket = Udp::ephemeral()?;
+    pub fn new(access: AccessRule, family: Family, filter: SenderFilter) -> io::Result<Self> {
+        let socket = BatchUdpSocket::bind_ephemeral()?;
         let (names, contacts) = (Mutex::default(), Mutex::default());
         Ok(Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(DirectUdpInner {
                 socket,
-                asker: access.asker(),
+                asker: access.lookup_owner(),
                 access,
                 family,
                 names,
@@ -78,64 +78,70 @@ impl DirectUdp {
         })
     }
 
-    fn send_named(&self, packet: &PacketBuf, name: &Name, port: u16) -> io::Result<()> {
-        let mut names = lock(&self.inner.names);
+    fn send_to_name(&self, packet: &PacketBuf, name: &Name, port: u16) -> io::Result<()> {
+        let mut names = lock_ignoring_poison(&self.inner.names);
         match names.get_mut(name) {
-            Some(Lookup::Running(waiting)) => {
+            Some(LookupState::Running(waiting)) => {
                 let taken = waiting.push(port, packet.payload());
-                return taken.then_some(()).ok_or_else(no_room);
+                return taken.then_some(()).ok_or_else(backlog_full_error);
             }
-            Some(Lookup::Done(found, until)) if *until > ambient::now() => {
+            Some(LookupState::Done(found, until)) if *until > system::monotonic_now() => {
                 let ip = found.ok_or(io::ErrorKind::HostUnreachable)?;
                 drop(names);
-                return self.inner.send(packet.payload(), SocketAddr::new(ip, port));
+                return self
+                    .inner
+                    .send_checked(packet.payload(), SocketAddr::new(ip, port));
             }
             _ => {}
         }
-        if names.len() >= NAMES {
-            names.retain(|_, l| !matches!(l, Lookup::Done(..)));
-            if names.len() >= NAMES {
+        if names.len() >= MAX_CACHED_NAMES {
+            names.retain(|_, l| !matches!(l, LookupState::Done(..)));
+            if names.len() >= MAX_CACHED_NAMES {
                 return Err(io::ErrorKind::QuotaExceeded.into());
             }
         }
         let mut waiting = Backlog::default();
         if !waiting.push(port, packet.payload()) {
-            return Err(no_room());
+            return Err(backlog_full_error());
         }
-        names.insert(name.clone(), Lookup::Running(waiting));
+        names.insert(name.clone(), LookupState::Running(waiting));
         drop(names);
         let (inner, name) = (self.inner.clone(), name.clone());
-        tokio::spawn(async move { inner.look_up(name).await });
+        tokio::spawn(async move { inner.resolve_and_send(name).await });
         Ok(())
     }
 }
 
-impl Inner {
-    async fn look_up(&self, name: Name) {
+impl DirectUdpInner {
+    async fn resolve_and_send(&self, name: Name) {
         let found = dial::resolve(name.as_str(), 0, self.family);
         let found = self.asker.scope(found).await;
         let ip = found.ok().and_then(|all| all.first().map(SocketAddr::ip));
-        let ttl = if ip.is_some() { NAME_TTL } else { NO_NAME_TTL };
-        let until = ambient::now() + ttl;
-        let before = lock(&self.names).insert(name, Lookup::Done(ip, until));
-        if let (Some(Lookup::Running(mut waiting)), Some(ip)) = (before, ip) {
-            for (port, payload) in waiting.take() {
+        let ttl = if ip.is_some() {
+            NAME_TTL
+        } else {
+            FAILED_LOOKUP_TTL
+        };
+        let until = system::monotonic_now() + ttl;
+        let before = lock_ignoring_poison(&self.names).insert(name, LookupState::Done(ip, until));
+        if let (Some(LookupState::Running(mut waiting)), Some(ip)) = (before, ip) {
+            for (port, payload) in waiting.take_all() {
                 // Datagrams may be lost.
-                let _ = self.send(&payload, SocketAddr::new(ip, port));
+                let _ = self.send_checked(&payload, SocketAddr::new(ip, port));
             }
             let _ = self.socket.flush();
         }
     }
 
-    fn send(&self, payload: &[u8], to: SocketAddr) -> io::Result<()> {
-        let known = lock(&self.contacts).contains(&to.ip());
+    fn send_checked(&self, payload: &[u8], to: SocketAddr) -> io::Result<()> {
+        let known = lock_ignoring_poison(&self.contacts).contains(&to.ip());
         if !known {
             // Checked once per address: the rule does not change while the socket is open.
             self.access
-                .check(to)
+                .check_addr(to)
                 .map_err(|why| io::Error::new(io::ErrorKind::PermissionDenied, why))?;
-            let mut contacts = lock(&self.contacts);
-            if contacts.len() >= CONTACTS {
+            let mut contacts = lock_ignoring_poison(&self.contacts);
+            if contacts.len() >= MAX_CONTACTS {
                 contacts.remove(0);
             }
             if contacts.is_empty() {
@@ -148,13 +154,13 @@ impl Inner {
     }
 }
 
-impl Datagrams for DirectUdp {
+impl DatagramPath for DirectUdp {
     fn send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()> {
         match &to.host {
             Host::Ip(ip) => self
                 .inner
-                .send(packet.payload(), SocketAddr::new(*ip, to.port)),
-            Host::Name(name) => self.send_named(packet, name, to.port),
+                .send_checked(packet.payload(), SocketAddr::new(*ip, to.port)),
+            Host::Name(name) => self.send_to_name(packet, name, to.port),
         }
     }
 
@@ -174,28 +180,28 @@ impl Datagrams for DirectUdp {
             let (_, source) = match &mut last {
                 Some(known) if known.0 == from => known,
                 other => {
-                    let heard = self.filter == Filter::Anyone
-                        || lock(&self.inner.contacts).contains(&from.ip());
+                    let heard = self.filter == SenderFilter::Anyone
+                        || lock_ignoring_poison(&self.inner.contacts).contains(&from.ip());
                     if !heard {
                         return;
                     }
                     other.insert((from, from.into()))
                 }
             };
-            if packet.load(datagram) {
+            if packet.copy_from(datagram) {
                 each(packet, source);
             }
         })
     }
 }
 
-fn no_room() -> io::Error {
+fn backlog_full_error() -> io::Error {
     io::Error::new(
         io::ErrorKind::QuotaExceeded,
         "too many datagrams wait for a lookup",
     )
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,31 +3,35 @@
 use std::net::SocketAddr;
 
 use adit_net::PacketBuf;
-use adit_wire::{Broken, Target};
+use adit_wire::{ProtocolError, Target};
 
-use super::{Key, PacketCodec, ReplySeal};
+use super::{AssociationKey, PacketCodec, ReplySeal};
 
 /// Sends every datagram to the same target.
-pub struct FixedPackets {
+pub struct FixedTargetPackets {
     /// The target.
     pub target: Target,
 }
 
-impl PacketCodec for FixedPackets {
-    fn open(&mut self, _: &mut PacketBuf, from: SocketAddr) -> Result<(Key, Target), Broken> {
-        Ok((Key::Source(from), self.target.clone()))
+impl PacketCodec for FixedTargetPackets {
+    fn open(
+        &mut self,
+        _: &mut PacketBuf,
+        from: SocketAddr,
+    ) -> Result<(AssociationKey, Target), ProtocolError> {
+        Ok((AssociationKey::Source(from), self.target.clone()))
     }
 
-    fn sealer(&mut self, _: Key) -> Option<Box<dyn ReplySeal>> {
-        Some(Box::new(Bare))
+    fn reply_seal(&mut self, _: AssociationKey) -> Option<Box<dyn ReplySeal>> {
+        Some(Box::new(NoHeaderSeal))
     }
 }
 
 /// Seals nothing: there is no header.
-pub(super) struct Bare;
+pub(super) struct NoHeaderSeal;
 
-impl ReplySeal for Bare {
-    fn seal(&mut self, _: &mut PacketBuf, _: &Target) -> Result<(), Broken> {
+impl ReplySeal for NoHeaderSeal {
+    fn seal(&mut self, _: &mut PacketBuf, _: &Target) -> Result<(), ProtocolError> {
         Ok(())
     }
 }

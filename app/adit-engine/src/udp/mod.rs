@@ -1,25 +1,25 @@
 //! Datagrams: one table of associations for every protocol.
 //!
-//! A [`Listener`] receives on one socket. A [`PacketCodec`] determines the association and the target of
-//! a packet, which is then sent through the [`Datagrams`] of that association immediately. A task of
+//! A `Listener` receives on one socket. A [`PacketCodec`] determines the association and the target of
+//! a packet, which is then sent through the [`DatagramPath`] of that association immediately. A task of
 //! the association returns the replies through a [`ReplySeal`].
 //! Transparent listeners need no codec: intercepted datagrams have their target as destination
-//! address ([`Interception`]).
+//! address ([`InterceptedDatagrams`]).
 
+mod association_table;
 mod backlog;
 mod client_side;
+mod datagram_exchange;
 mod direct;
-mod exchange;
 mod forward;
+mod key_trials;
 mod over_tcp;
-mod relay;
+mod quotas;
 mod shadowsocks;
-mod shares;
+mod shadowsocks_relay;
 mod socks;
 mod ssr;
-mod table;
 mod transparent;
-mod trials;
 mod ttl;
 
 use std::io;
@@ -28,27 +28,27 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
-use adit_wire::{Broken, Target};
+use adit_wire::{ProtocolError, Target};
 
-use crate::account::Account;
+use crate::user_account::UserAccount;
 
-pub use direct::{DirectUdp, Filter};
-pub(crate) use exchange::exchange_datagrams;
-pub use forward::FixedPackets;
-pub use over_tcp::OverTcp;
-pub(crate) use over_tcp::accept as accept_over_tcp;
-pub use relay::RelayPackets;
-pub use shadowsocks::{KeyedPackets, ShadowsocksUdp};
-pub use shares::Share;
-pub(crate) use shares::{Associations, Held, Place};
+pub use association_table::UdpListener;
+pub(crate) use datagram_exchange::exchange_datagrams;
+pub use direct::{DirectUdp, SenderFilter};
+pub use forward::FixedTargetPackets;
+pub use over_tcp::UdpOverTcp;
+pub(crate) use over_tcp::accept_udp_over_tcp as accept_over_tcp;
+pub use quotas::ListenerQuota;
+pub(crate) use quotas::{AssociationRegistry, AssociationSlot, HeldDescriptor};
+pub use shadowsocks::{ShadowsocksPackets, ShadowsocksUdp};
+pub use shadowsocks_relay::RelayPackets;
 pub use socks::{SocksPackets, SocksUdp};
 pub use ssr::{SsrPackets, SsrUdp};
-pub use table::Listener;
-pub use transparent::Interception;
-pub use ttl::Ttl;
+pub use transparent::InterceptedDatagrams;
+pub use ttl::AssociationTtl;
 
 /// A path for datagrams to any target. Sending never waits: a datagram that cannot be sent is lost.
-pub trait Datagrams: Send + Sync {
+pub trait DatagramPath: Send + Sync {
     /// Sends the payload of `packet` to `to`, using the spare capacity around it. The datagram may be
     /// delayed until [`flush`](Self::flush).
     fn send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()>;
@@ -66,11 +66,11 @@ pub trait Datagrams: Send + Sync {
 }
 
 /// A boxed path for datagrams.
-pub type BoxDatagrams = Box<dyn Datagrams>;
+pub type BoxDatagramPath = Box<dyn DatagramPath>;
 
 /// The key of an association.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Key {
+pub enum AssociationKey {
     /// A session of the protocol, whose client may change its address.
     Session(u64),
     /// The source address of the packet.
@@ -80,22 +80,26 @@ pub enum Key {
 /// Decodes the packets of a listener's clients.
 pub trait PacketCodec: Send {
     /// Opens a packet in place, and narrows its payload to the datagram.
-    fn open(&mut self, packet: &mut PacketBuf, from: SocketAddr) -> Result<(Key, Target), Broken>;
+    fn open(
+        &mut self,
+        packet: &mut PacketBuf,
+        from: SocketAddr,
+    ) -> Result<(AssociationKey, Target), ProtocolError>;
 
     /// Returns the codec for replies of a new association.
-    fn sealer(&mut self, key: Key) -> Option<Box<dyn ReplySeal>>;
+    fn reply_seal(&mut self, key: AssociationKey) -> Option<Box<dyn ReplySeal>>;
 
     /// Returns the account of an association, where users can be removed.
-    fn account(&self, _key: Key) -> Option<Arc<Account>> {
+    fn account_of(&self, _key: AssociationKey) -> Option<Arc<UserAccount>> {
         None
     }
 
     /// Frees the state of an association that has ended.
-    fn forget(&mut self, _key: Key) {}
+    fn forget_association(&mut self, _key: AssociationKey) {}
 }
 
 /// Encodes replies to a client.
 pub trait ReplySeal: Send {
     /// Adds the protocol's header to a datagram from `source`.
-    fn seal(&mut self, packet: &mut PacketBuf, source: &Target) -> Result<(), Broken>;
+    fn seal(&mut self, packet: &mut PacketBuf, source: &Target) -> Result<(), ProtocolError>;
 }

@@ -7,49 +7,49 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
-use adit_net::ambient::{self, Chance};
+use adit_net::system::{self, ThreadRng};
 use adit_shadowsocks::udp::{ClientSession, Incoming, ServerOpener, ServerSealer, SessionBook};
 use adit_shadowsocks::{Edition, KeyChain, Method, SaltPool, UserId, Users};
-use adit_wire::{Broken, Target, Unix};
+use adit_wire::{ProtocolError, Target, UnixTime};
 
-use super::trials::Trials;
-use super::{BoxDatagrams, Datagrams, Key, PacketCodec, ReplySeal};
-use crate::Roster;
-use crate::account::Account;
-use crate::health::Health;
+use super::key_trials::TrialLimiter;
+use super::{AssociationKey, BoxDatagramPath, DatagramPath, PacketCodec, ReplySeal};
+use crate::UserTable;
+use crate::health::ServerHealth;
+use crate::user_account::UserAccount;
 
 /// Time in seconds after which an unresponsive server may be down, or have a different key.
-const SILENCE: u64 = 5;
+const SILENCE_SECS: u64 = 5;
 
 /// A client session with one server over any datagram path.
 pub struct ShadowsocksUdp {
-    client: Mutex<Client>,
+    client: Mutex<UdpClientState>,
     server: Target,
-    below: BoxDatagrams,
-    health: Arc<Health>,
+    below: BoxDatagramPath,
+    health: Arc<ServerHealth>,
 }
 
-struct Client {
+struct UdpClientState {
     session: ClientSession,
-    waits: Waits,
+    waits: AnswerWait,
 }
 
 /// The state of the wait for an answer, with the time since which it lasts or was last reported.
-enum Waits {
+enum AnswerWait {
     No,
-    Since(Unix),
+    Since(UnixTime),
 }
 
-impl Waits {
+impl AnswerWait {
     /// Records a sent packet. Returns true if the wait should be reported: at its first packet, and whenever
     /// it has lasted for [`SILENCE`] again.
-    fn sent(&mut self, now: Unix) -> bool {
+    fn record_sent(&mut self, now: UnixTime) -> bool {
         match self {
             Self::No => {
                 *self = Self::Since(now);
                 return true;
             }
-            Self::Since(then) if now.0 >= then.0.saturating_add(SILENCE) => {
+            Self::Since(then) if now.0 >= then.0.saturating_add(SILENCE_SECS) => {
                 *self = Self::Since(now);
                 return true;
             }
@@ -62,10 +62,15 @@ impl Waits {
 impl ShadowsocksUdp {
     /// Starts a session.
     #[must_use]
-    pub fn new(keys: &KeyChain, server: Target, below: BoxDatagrams, health: Arc<Health>) -> Self {
-        let client = Client {
-            session: ClientSession::new(keys, &mut Chance),
-            waits: Waits::No,
+    pub fn new(
+        keys: &KeyChain,
+        server: Target,
+        below: BoxDatagramPath,
+        health: Arc<ServerHealth>,
+    ) -> Self {
+        let client = UdpClientState {
+            session: ClientSession::new(keys, &mut ThreadRng),
+            waits: AnswerWait::No,
         };
         Self {
             client: Mutex::new(client),
@@ -75,21 +80,21 @@ impl ShadowsocksUdp {
         }
     }
 
-    fn client(&self) -> MutexGuard<'_, Client> {
+    fn lock_client(&self) -> MutexGuard<'_, UdpClientState> {
         self.client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Datagrams for ShadowsocksUdp {
+impl DatagramPath for ShadowsocksUdp {
     fn send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()> {
-        let (bytes, payload) = packet.parts();
-        let now = ambient::unix();
-        let mut client = self.client();
-        let sealed = client.session.seal(bytes, payload, to, now, &mut Chance);
-        let tell = client.waits.sent(now);
+        let (bytes, payload) = packet.buffer_and_range();
+        let now = system::unix_now();
+        let mut client = self.lock_client();
+        let sealed = client.session.seal(bytes, payload, to, now, &mut ThreadRng);
+        let tell = client.waits.record_sent(now);
         drop(client);
         if tell {
-            self.health.unanswered();
+            self.health.report_unanswered();
         }
         packet.set_payload(sealed.map_err(io::Error::other)?);
         self.below.send(packet, &self.server)
@@ -105,18 +110,18 @@ impl Datagrams for ShadowsocksUdp {
         packet: &mut PacketBuf,
         each: &mut dyn FnMut(&mut PacketBuf, &Target),
     ) -> Poll<io::Result<()>> {
-        let now = ambient::unix();
+        let now = system::unix_now();
         self.below.poll_recv(cx, packet, &mut |packet, _| {
-            let mut client = self.client();
+            let mut client = self.lock_client();
             // Packets that do not open are ignored (SEC-P5).
             if let Ok((source, part)) = client.session.open(packet.payload_mut(), now) {
-                let waited = std::mem::replace(&mut client.waits, Waits::No);
+                let waited = std::mem::replace(&mut client.waits, AnswerWait::No);
                 drop(client);
                 // Once per answer that was waited for.
-                if !matches!(waited, Waits::No) {
-                    self.health.proof(None);
+                if !matches!(waited, AnswerWait::No) {
+                    self.health.record_proof(None);
                 }
-                packet.narrow(part);
+                packet.narrow_to(part);
                 each(packet, &source);
             }
         })
@@ -124,47 +129,47 @@ impl Datagrams for ShadowsocksUdp {
 }
 
 /// The server's side.
-pub struct KeyedPackets {
-    roster: Arc<Roster>,
+pub struct ShadowsocksPackets {
+    roster: Arc<UserTable>,
     opener: ServerOpener,
     /// The change count of the users that the opener was created from.
-    known: u64,
+    seen_changes: u64,
     /// The users of the last packets, for associations that are about to start and for trials.
-    owners: HashMap<Key, UserId>,
+    owners: HashMap<AssociationKey, UserId>,
     salts: PacketSalts,
     by_trial: bool,
-    trials: Trials,
+    trials: TrialLimiter,
 }
 
 /// Returns true if several keys may have to be tried to find the user of a packet.
-fn is_by_trial(users: &Users) -> bool {
+fn needs_key_trials(users: &Users) -> bool {
     users.method().edition() == Edition::Aead && users.len() > 1
 }
 
-impl KeyedPackets {
+impl ShadowsocksPackets {
     /// Creates a server for the current users of `roster`. All sockets and listeners with the same key share
     /// `salts` and `sessions`.
     #[must_use]
-    pub fn new(roster: Arc<Roster>, salts: Arc<SaltPool>, sessions: Arc<SessionBook>) -> Self {
+    pub fn new(roster: Arc<UserTable>, salts: Arc<SaltPool>, sessions: Arc<SessionBook>) -> Self {
         let users = roster.users();
         Self {
-            known: roster.changes(),
+            seen_changes: roster.change_count(),
             opener: ServerOpener::with_book(&users, sessions),
             roster,
             owners: HashMap::new(),
-            by_trial: is_by_trial(&users),
-            trials: Trials::default(),
+            by_trial: needs_key_trials(&users),
+            trials: TrialLimiter::default(),
             salts: PacketSalts::new(users.method(), salts),
         }
     }
 
     /// Updates the opener if the users have changed, which takes one comparison otherwise.
-    fn follow(&mut self) {
-        let changes = self.roster.changes();
-        if changes != self.known {
-            self.known = changes;
+    fn refresh_users(&mut self) {
+        let changes = self.roster.change_count();
+        if changes != self.seen_changes {
+            self.seen_changes = changes;
             let users = self.roster.users();
-            self.by_trial = is_by_trial(&users);
+            self.by_trial = needs_key_trials(&users);
             self.opener.set_users(users);
         }
     }
@@ -176,18 +181,18 @@ impl KeyedPackets {
         packet: &mut PacketBuf,
         from: SocketAddr,
         known: Option<UserId>,
-    ) -> Result<Incoming, Broken> {
-        let now = ambient::now();
-        let hint = known.or_else(|| self.roster.hint(from.ip()));
+    ) -> Result<Incoming, ProtocolError> {
+        let now = system::monotonic_now();
+        let hint = known.or_else(|| self.roster.last_user_at(from.ip()));
         let bytes = packet.payload_mut();
         let opened = if self.trials.may_try_all(from.ip(), now) {
-            let opened = self.opener.open_hinted(bytes, hint, ambient::unix());
-            if matches!(opened, Err(Broken::Unauthentic)) {
-                self.trials.failed(from.ip(), now);
+            let opened = self.opener.open_hinted(bytes, hint, system::unix_now());
+            if matches!(opened, Err(ProtocolError::Unauthentic)) {
+                self.trials.record_failure(from.ip(), now);
             }
             opened
         } else {
-            self.opener.open_of(bytes, hint, ambient::unix())
+            self.opener.open_of(bytes, hint, system::unix_now())
         };
         if let (
             Ok(Incoming {
@@ -196,21 +201,25 @@ impl KeyedPackets {
             true,
         ) = (&opened, known.is_none())
         {
-            self.roster.seen(from.ip(), *user);
+            self.roster.record_user_at(from.ip(), *user);
         }
         opened
     }
 }
 
-impl PacketCodec for KeyedPackets {
-    fn open(&mut self, packet: &mut PacketBuf, from: SocketAddr) -> Result<(Key, Target), Broken> {
-        self.follow();
-        let known = self.owners.get(&Key::Source(from)).copied();
+impl PacketCodec for ShadowsocksPackets {
+    fn open(
+        &mut self,
+        packet: &mut PacketBuf,
+        from: SocketAddr,
+    ) -> Result<(AssociationKey, Target), ProtocolError> {
+        self.refresh_users();
+        let known = self.owners.get(&AssociationKey::Source(from)).copied();
         let opened = if self.by_trial {
             self.open_by_trial(packet, from, known)
         } else {
             let bytes = packet.payload_mut();
-            self.opener.open_hinted(bytes, known, ambient::unix())
+            self.opener.open_hinted(bytes, known, system::unix_now())
         };
         let Incoming {
             session,
@@ -219,9 +228,9 @@ impl PacketCodec for KeyedPackets {
             payload,
             new,
         } = opened?;
-        self.salts.take(packet.payload_mut())?;
-        packet.narrow(payload);
-        let key = session.map_or(Key::Source(from), Key::Session);
+        self.salts.record_salt(packet.payload_mut())?;
+        packet.narrow_to(payload);
+        let key = session.map_or(AssociationKey::Source(from), AssociationKey::Session);
         if let Some(user) = user
             && (new || (session.is_none() && known != Some(user)))
         {
@@ -230,26 +239,28 @@ impl PacketCodec for KeyedPackets {
         Ok((key, target))
     }
 
-    fn sealer(&mut self, key: Key) -> Option<Box<dyn ReplySeal>> {
+    fn reply_seal(&mut self, key: AssociationKey) -> Option<Box<dyn ReplySeal>> {
         let sealer = match (key, self.owners.get(&key)) {
-            (Key::Session(id), _) => self.opener.sealer(Some(id), &mut Chance)?,
-            (Key::Source(_), Some(user)) => self.opener.sealer_for(*user, &mut Chance)?,
-            (Key::Source(_), None) => self.opener.sealer(None, &mut Chance)?,
+            (AssociationKey::Session(id), _) => self.opener.sealer(Some(id), &mut ThreadRng)?,
+            (AssociationKey::Source(_), Some(user)) => {
+                self.opener.sealer_for(*user, &mut ThreadRng)?
+            }
+            (AssociationKey::Source(_), None) => self.opener.sealer(None, &mut ThreadRng)?,
         };
         let salts = self.salts.clone();
-        Some(Box::new(Back { sealer, salts }))
+        Some(Box::new(ShadowsocksReplySeal { sealer, salts }))
     }
 
-    fn account(&self, key: Key) -> Option<Arc<Account>> {
+    fn account_of(&self, key: AssociationKey) -> Option<Arc<UserAccount>> {
         let user = self.owners.get(&key);
         let user = user.and_then(|id| self.opener.users().user(*id));
-        Some(self.roster.account(user.as_ref()))
+        Some(self.roster.account_of(user.as_ref()))
     }
 
-    fn forget(&mut self, key: Key) {
+    fn forget_association(&mut self, key: AssociationKey) {
         self.owners.remove(&key);
-        if let Key::Session(id) = key {
-            self.opener.forget(id, ambient::unix());
+        if let AssociationKey::Session(id) = key {
+            self.opener.forget(id, system::unix_now());
         }
     }
 }
@@ -273,29 +284,29 @@ impl PacketSalts {
     }
 
     /// Records the salt of an opened packet, or of one about to be sent. Fails if it is not new.
-    fn take(&self, packet: &[u8]) -> Result<(), Broken> {
+    fn record_salt(&self, packet: &[u8]) -> Result<(), ProtocolError> {
         let Some(pool) = &self.pool else {
             return Ok(());
         };
         let salt = packet.get(..self.len);
-        let salt = salt.ok_or(Broken::Truncated("a packet"))?;
+        let salt = salt.ok_or(ProtocolError::Truncated("a packet"))?;
         // The time is ignored for packets without a time stamp.
-        pool.insert(salt, None, Unix::default())
+        pool.insert(salt, None, UnixTime::default())
     }
 }
 
-struct Back {
+struct ShadowsocksReplySeal {
     sealer: ServerSealer,
     salts: PacketSalts,
 }
 
-impl ReplySeal for Back {
-    fn seal(&mut self, packet: &mut PacketBuf, source: &Target) -> Result<(), Broken> {
-        let (bytes, payload) = packet.parts();
-        let sealed = self
-            .sealer
-            .seal(bytes, payload, source, ambient::unix(), &mut Chance)?;
+impl ReplySeal for ShadowsocksReplySeal {
+    fn seal(&mut self, packet: &mut PacketBuf, source: &Target) -> Result<(), ProtocolError> {
+        let (bytes, payload) = packet.buffer_and_range();
+        let sealed =
+            self.sealer
+                .seal(bytes, payload, source, system::unix_now(), &mut ThreadRng)?;
         packet.set_payload(sealed);
-        self.salts.take(packet.payload_mut())
+        self.salts.record_salt(packet.payload_mut())
     }
 }

@@ -6,12 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
-use adit_net::ambient;
+use adit_net::system;
 use adit_socks::udp::{self, Reassembled, Reassembly};
 use adit_stream::{BoxStream, Stream};
-use adit_wire::{Broken, Host, Target, unmap};
+use adit_wire::{Host, ProtocolError, Target, unmap_ipv4};
 
-use super::{BoxDatagrams, Datagrams, Key, PacketCodec, ReplySeal};
+use super::{AssociationKey, BoxDatagramPath, DatagramPath, PacketCodec, ReplySeal};
 
 /// The server's end of one association. Accepts packets of one client only.
 pub struct SocksPackets {
@@ -26,7 +26,7 @@ impl SocksPackets {
     /// `declared`.
     #[must_use]
     pub fn new(client: IpAddr, declared: &Target, reassemble: bool) -> Self {
-        let client = unmap(client);
+        let client = unmap_ipv4(client);
         // A client behind NAT declares an address that differs from the one seen here; then its port is useless.
         let hint = match declared.host {
             Host::Ip(ip) => ip.is_unspecified() || ip == client,
@@ -42,50 +42,55 @@ impl SocksPackets {
 }
 
 impl PacketCodec for SocksPackets {
-    fn open(&mut self, packet: &mut PacketBuf, from: SocketAddr) -> Result<(Key, Target), Broken> {
+    fn open(
+        &mut self,
+        packet: &mut PacketBuf,
+        from: SocketAddr,
+    ) -> Result<(AssociationKey, Target), ProtocolError> {
         if from.ip() != self.client || self.port.is_some_and(|port| port != from.port()) {
-            return Err(Broken::Refused("a datagram from another client"));
+            return Err(ProtocolError::Refused("a datagram from another client"));
         }
         let header = udp::parse(packet.payload())?;
         match &mut self.reassembly {
-            None if header.frag == 0 => packet.narrow(header.payload.clone()),
-            None => return Err(Broken::Refused("a fragment")),
+            None if header.frag == 0 => packet.narrow_to(header.payload.clone()),
+            None => return Err(ProtocolError::Refused("a fragment")),
             Some(queue) => {
-                let whole = match queue.handle_input(ambient::now(), &header, packet.payload()) {
-                    Reassembled::Datagram(data) => data.into_owned(),
-                    _ => return Err(Broken::Refused("an incomplete datagram")),
-                };
-                let space = packet.space().get_mut(..whole.len());
+                let whole =
+                    match queue.handle_input(system::monotonic_now(), &header, packet.payload()) {
+                        Reassembled::Datagram(data) => data.into_owned(),
+                        _ => return Err(ProtocolError::Refused("an incomplete datagram")),
+                    };
+                let space = packet.receive_space().get_mut(..whole.len());
                 space
-                    .ok_or(Broken::NoRoom("a reassembled datagram"))?
+                    .ok_or(ProtocolError::NoRoom("a reassembled datagram"))?
                     .copy_from_slice(&whole);
                 packet.set_len(whole.len());
             }
         }
         let target = header.target;
         if target.port == 0 {
-            return Err(Broken::Malformed("port 0"));
+            return Err(ProtocolError::Malformed("port 0"));
         }
         self.port = Some(from.port());
-        Ok((Key::Source(from), target))
+        Ok((AssociationKey::Source(from), target))
     }
 
-    fn sealer(&mut self, _: Key) -> Option<Box<dyn ReplySeal>> {
-        Some(Box::new(Headed))
+    fn reply_seal(&mut self, _: AssociationKey) -> Option<Box<dyn ReplySeal>> {
+        Some(Box::new(SocksReplySeal))
     }
 }
 
 /// Adds the header of RFC 1928 to datagrams.
-struct Headed;
+struct SocksReplySeal;
 
-impl ReplySeal for Headed {
-    fn seal(&mut self, packet: &mut PacketBuf, source: &Target) -> Result<(), Broken> {
+impl ReplySeal for SocksReplySeal {
+    fn seal(&mut self, packet: &mut PacketBuf, source: &Target) -> Result<(), ProtocolError> {
         put_header(packet, source)
     }
 }
 
-fn put_header(packet: &mut PacketBuf, target: &Target) -> Result<(), Broken> {
-    let (bytes, payload) = packet.parts();
+fn put_header(packet: &mut PacketBuf, target: &Target) -> Result<(), ProtocolError> {
+    let (bytes, payload) = packet.buffer_and_range();
     let start = udp::write_in_place(bytes, payload.start, target)?;
     packet.set_payload(start..payload.end);
     Ok(())
@@ -96,13 +101,13 @@ pub struct SocksUdp {
     /// The control connection. The association ends when it is closed.
     control: Mutex<BoxStream>,
     relay: Target,
-    below: BoxDatagrams,
+    below: BoxDatagramPath,
 }
 
 impl SocksUdp {
     /// Creates an association whose datagrams are sent to `relay`.
     #[must_use]
-    pub fn new(control: BoxStream, relay: Target, below: BoxDatagrams) -> Self {
+    pub fn new(control: BoxStream, relay: Target, below: BoxDatagramPath) -> Self {
         Self {
             control: Mutex::new(control),
             relay,
@@ -111,7 +116,7 @@ impl SocksUdp {
     }
 }
 
-impl Datagrams for SocksUdp {
+impl DatagramPath for SocksUdp {
     fn send(&self, packet: &mut PacketBuf, to: &Target) -> io::Result<()> {
         put_header(packet, to).map_err(io::Error::other)?;
         self.below.send(packet, &self.relay)
@@ -140,7 +145,7 @@ impl Datagrams for SocksUdp {
             packet,
             &mut |packet, _| match udp::parse(packet.payload()) {
                 Ok(header) if header.frag == 0 => {
-                    packet.narrow(header.payload);
+                    packet.narrow_to(header.payload);
                     each(packet, &header.target);
                 }
                 // Nothing else was requested.

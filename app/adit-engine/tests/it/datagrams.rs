@@ -184,7 +184,7 @@ async fn the_first_burst_arrives_whole_by_every_dialect() {
                 let come = burst(entry, count, size).await;
                 assert_eq!(come, usize::from(count), "of {count} to {to} by {hops:?}");
             }
-            assert_eq!(client.counts().lost, 0);
+            assert_eq!(client.total_counts().lost, 0);
         }
     }
 }
@@ -220,10 +220,10 @@ async fn what_does_not_fit_the_wait_is_counted() {
         }
     }
     for _ in 0..200 {
-        if client.counts().lost >= 144 {
+        if client.total_counts().lost >= 144 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(client.counts().lost, 400 - 256);
+    assert_eq!(client.total_counts().lost, 400 - 256);
 }

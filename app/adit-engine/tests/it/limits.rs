@@ -3,7 +3,7 @@
 use std::env;
 use std::process::Command;
 
-use adit_net::limits::nofile;
+use adit_net::limits::nofile_limit;
 
 use crate::world::start;
 
@@ -27,8 +27,12 @@ async fn the_descriptor_limit_stays_as_it_is() {
         );
         return;
     }
-    assert_eq!(nofile(), LIMIT);
+    assert_eq!(nofile_limit(), LIMIT);
     let (engine, _) = start(&["mixed://127.0.0.1:0"]).await;
-    assert_eq!(nofile(), LIMIT, "the host program did not ask for more");
-    engine.stop(std::time::Duration::ZERO).await;
+    assert_eq!(
+        nofile_limit(),
+        LIMIT,
+        "the host program did not ask for more"
+    );
+    engine.drain_and_stop(std::time::Duration::ZERO).await;
 }

@@ -32,9 +32,9 @@ async fn their_sessions_end_and_no_others() {
         engines.push(client);
         sessions.push((proxy, session));
     }
-    let roster = server.servers().remove(0).roster;
-    let before = roster.usage(false);
-    roster.change(&["alice"], &[]).unwrap();
+    let roster = server.keyed_servers().remove(0).roster;
+    let before = roster.total_usage(false);
+    roster.change_users(&["alice"], &[]).unwrap();
 
     let [(proxy, alice), (_, bob)] = sessions.as_mut_slice() else {
         panic!("two sessions");
@@ -43,7 +43,10 @@ async fn their_sessions_end_and_no_others() {
     let end = end.expect("a removed user keeps their session");
     assert!(!matches!(end, Ok(1..)), "{end:?}");
     assert_eq!(talk(bob, b"still here").await.unwrap(), b"still here");
-    assert!(roster.usage(false).up >= before.up, "it stays counted");
+    assert!(
+        roster.total_usage(false).up >= before.up,
+        "it stays counted"
+    );
 
     // They cannot open new sessions either.
     if let Ok(mut again) = socks(*proxy, target).await {

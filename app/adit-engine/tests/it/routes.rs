@@ -127,7 +127,7 @@ async fn a_group_takes_the_first_that_works() {
         url(live)
     ))
     .await;
-    let mut socket = socks(engine.listening()[0].addr, echo().await)
+    let mut socket = socks(engine.listeners()[0].addr, echo().await)
         .await
         .unwrap();
     assert_eq!(talk(&mut socket, b"second").await.unwrap(), b"second");
@@ -148,7 +148,7 @@ async fn rules_go_before_the_chain() {
         url(dead)
     ))
     .await;
-    let proxy = engine.listening()[0].addr;
+    let proxy = engine.listeners()[0].addr;
     let mut socket = socks(proxy, target).await.unwrap();
     assert_eq!(talk(&mut socket, b"direct").await.unwrap(), b"direct");
     assert_eq!(
@@ -221,13 +221,16 @@ async fn the_first_bytes_count_as_well() {
     assert_eq!(talk(&mut socket, &[7; 1000]).await.unwrap(), [7; 1000]);
     drop(socket);
     for _ in 0..100 {
-        if server.counts().up >= 1000 && client.counts().up >= 1000 {
+        if server.total_counts().up >= 1000 && client.total_counts().up >= 1000 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!((server.counts().up, client.counts().up), (1000, 1000));
-    assert_eq!(server.servers()[0].roster.usage(false).up, 1000);
+    assert_eq!(
+        (server.total_counts().up, client.total_counts().up),
+        (1000, 1000)
+    );
+    assert_eq!(server.keyed_servers()[0].roster.total_usage(false).up, 1000);
 }
 
 #[tokio::test]
@@ -240,27 +243,32 @@ async fn a_route_gets_another_chain_while_connections_are_open() {
         Plan::from_words(&words).unwrap()
     };
     let engine = Engine::start(&plan(url(first))).await.unwrap();
-    let proxy = engine.listening()[0].addr;
+    let proxy = engine.listeners()[0].addr;
     let mut old = socks(proxy, target).await.unwrap();
     talk(&mut old, b"one").await.unwrap();
-    assert!(engine.reroute(&plan(url(second)).routes[0]).await.unwrap());
+    assert!(
+        engine
+            .replace_routing(&plan(url(second)).routes[0])
+            .await
+            .unwrap()
+    );
     let mut new = socks(proxy, target).await.unwrap();
     talk(&mut new, b"two").await.unwrap();
     talk(&mut old, b"still here").await.unwrap();
-    assert_eq!(two.counts().opened, 1);
+    assert_eq!(two.total_counts().opened, 1);
     let mut other = plan(url(second));
     other.routes[0].name = "other".to_owned();
-    assert!(!engine.reroute(&other.routes[0]).await.unwrap());
+    assert!(!engine.replace_routing(&other.routes[0]).await.unwrap());
 }
 
 #[tokio::test]
 async fn an_ended_route_leaves_its_port_at_once() {
     let (engine, at) = server("").await;
-    let route = engine.listening()[0].route.clone();
-    assert!(engine.end(&route).await);
+    let route = engine.listeners()[0].route.clone();
+    assert!(engine.remove_route_and_wait(&route).await);
     TcpListener::bind(at).await.unwrap();
-    assert!(!engine.end(&route).await);
-    assert!(engine.servers().is_empty());
+    assert!(!engine.remove_route_and_wait(&route).await);
+    assert!(engine.keyed_servers().is_empty());
 }
 
 /// A name of this machine, which no plan can detect.

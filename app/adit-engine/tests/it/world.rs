@@ -17,7 +17,7 @@ pub(crate) async fn start(words: &[&str]) -> (Engine, SocketAddr) {
     let words: Vec<String> = words.iter().map(ToString::to_string).collect();
     let plan = Plan::from_words(&words).unwrap_or_else(|problems| panic!("{problems:?}"));
     let engine = Engine::start(&plan).await.unwrap();
-    let at = engine.listening()[0].addr;
+    let at = engine.listeners()[0].addr;
     (engine, at)
 }
 

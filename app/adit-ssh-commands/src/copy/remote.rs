@@ -10,7 +10,7 @@ use adit_ssh::Channel;
 use adit_ssh::client::Session;
 use adit_ssh_proto::sftp::{Client, Event, Extension, Frames, Reply, Request, RequestId};
 use adit_stream::Stream;
-use adit_wire::{Time, narrow};
+use adit_wire::{Time, narrow_int};
 use tokio::io::AsyncWrite;
 
 use super::Fault;
@@ -66,7 +66,7 @@ impl Remote {
 
     /// Microseconds since the channel was opened.
     pub(super) fn now(&self) -> Time {
-        Time(narrow(self.began.elapsed().as_micros()))
+        Time(narrow_int(self.began.elapsed().as_micros()))
     }
 
     /// Whether the server has an extension.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use adit_ssh_proto::sftp::{Attrs, Download, FileKind, OpenFlags, Piece, Request, Upload};
-use adit_wire::{held_mut, u64_from, usize_from};
+use adit_wire::{subslice_mut, u64_from, usize_from};
 
 use super::meter::Line;
 use super::names::{join, shown};
@@ -176,7 +176,7 @@ impl Held {
     fn take(&mut self, room: &mut [u8]) -> usize {
         let mut filled = 0;
         while let Some(piece) = self.pieces.remove(&self.next) {
-            let free = held_mut(room, filled..);
+            let free = subslice_mut(room, filled..);
             let (now, later) = piece.split_at(piece.len().min(free.len()));
             if let Some(place) = free.get_mut(..now.len()) {
                 place.copy_from_slice(now);

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use adit_wire::{held, held_mut, u64_from};
+use adit_wire::{subslice, subslice_mut, u64_from};
 use rustix::io::Errno;
 
 use super::fault::errno;
@@ -34,7 +34,7 @@ pub(super) fn copy(
             Some(copied) => copied?,
             None => {
                 buffer.resize(AT_ONCE, 0);
-                through((from, at), (to, there), held_mut(&mut buffer, ..most))?
+                through((from, at), (to, there), subslice_mut(&mut buffer, ..most))?
             }
         };
         if copied == 0 {
@@ -75,7 +75,7 @@ fn through(
     buffer: &mut [u8],
 ) -> Result<usize, Errno> {
     let read = from.read_at(buffer, at).map_err(|why| errno(&why))?;
-    let data = held(buffer, ..read);
+    let data = subslice(buffer, ..read);
     to.write_all_at(data, there).map_err(|why| errno(&why))?;
     Ok(read)
 }

@@ -20,7 +20,7 @@ mod tree;
 use std::io::{Read, Write};
 
 use adit_ssh_proto::sftp::Frames;
-use adit_wire::held;
+use adit_wire::subslice;
 
 pub(crate) use attributes::mode;
 pub(crate) use folder::date;
@@ -49,7 +49,7 @@ pub(crate) fn serve(
             Err(why) if why.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(why) => return Err(why.into()),
         };
-        let mut data = held(&buffer, ..read);
+        let mut data = subslice(&buffer, ..read);
         while let Some(frame) = frames.next(&mut data)? {
             session.execute(frame, &mut out)?;
             if out.len() >= WRITE_AT_ONCE {

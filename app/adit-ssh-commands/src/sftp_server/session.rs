@@ -79,7 +79,7 @@ impl Session {
             }
             Request::Readdir { handle } => match self.server.get_mut(handle) {
                 Some(Open::Folder(dir)) => {
-                    let now = i64::try_from(adit_net::ambient::unix().0).unwrap_or(i64::MAX);
+                    let now = i64::try_from(adit_net::system::unix_now().0).unwrap_or(i64::MAX);
                     folder::list(ticket, dir, &mut self.people, now, out);
                 }
                 _ => refuse(ticket, Errno::NOTDIR, out),

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use adit_wire::held;
+use adit_wire::subslice;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -344,7 +344,7 @@ fn join(folder: &[u8], path: &[u8]) -> Vec<u8> {
 /// The folder and the last name of an absolute path. Slashes at the end belong to neither.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let slashes = path.iter().rev().take_while(|b| **b == b'/').count();
-    let path = held(path, ..path.len() - slashes);
+    let path = subslice(path, ..path.len() - slashes);
     match path.iter().rposition(|b| *b == b'/') {
         Some(place) => path.split_at_checked(place + 1).unwrap_or((path, b"")),
         None => (b"/", path),

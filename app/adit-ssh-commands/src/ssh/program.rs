@@ -11,7 +11,7 @@ use adit_ssh::RequestError;
 use adit_ssh::client::{Exit, ProgramControl};
 use adit_ssh_proto::auth::visible;
 use adit_ssh_proto::connection::Request;
-use adit_wire::narrow;
+use adit_wire::narrow_int;
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::debug;
@@ -118,7 +118,7 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
         terminal::say(&format!("connection to {} closed", settings.host_name));
     }
     match exit {
-        Some(Exit::Status(status)) => Ok(narrow(status & 0xff)),
+        Some(Exit::Status(status)) => Ok(narrow_int(status & 0xff)),
         Some(Exit::Signal { name, message, .. }) => {
             let mut what = format!("the program was ended by SIG{}", visible(&name));
             if !message.is_empty() {

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::thread;
 
 use adit_ssh::{ChannelReader, ChannelWriter};
-use adit_wire::held;
+use adit_wire::subslice;
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -76,12 +76,12 @@ pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
                 if n == 0 {
                     return runtime.block_on(writer.shutdown());
                 }
-                let mut typed = held(&piece, ..n);
+                let mut typed = subslice(&piece, ..n);
                 while !typed.is_empty() {
                     out.clear();
                     let (done, wish) = escapes.feed(typed, &mut out);
                     send(&runtime, &mut writer, &out)?;
-                    typed = held(typed, done..);
+                    typed = subslice(typed, done..);
                     if let Some(wish) = wish {
                         // Nobody to hear it: the program has ended.
                         let _ = to.blocking_send(wish);

@@ -1,4 +1,4 @@
-//! `Match`: the conditions of a block.
+//! `Condition`: the conditions of a block.
 
 use super::pattern;
 

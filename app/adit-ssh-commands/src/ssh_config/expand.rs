@@ -43,7 +43,7 @@ impl Tokens<'_> {
                 .ok_or_else(|| "`${` has no `}`".to_owned())?;
             let value = self
                 .sources
-                .variable(name)
+                .read_variable(name)
                 .ok_or_else(|| format!("the variable `{name}` is not set"))?;
             out.push_str(before);
             out.push_str(&value);

@@ -3,7 +3,7 @@
 //! A question, "how is this host reached", goes through the options of the command line, the
 //! user's file and the system's, in this order; the first value of each keyword counts
 //! ([`SshSettings::resolve`]). Line by line: `words` splits, `reader` decides whether the
-//! block is meant (`Host`, `Match`, `Include`), `table` knows the keywords, `collected` holds what
+//! block is meant (`Host`, `Condition`, `Include`), `table` knows the keywords, `collected` holds what
 //! was said, and in the end `~` and `%h` are replaced (`expand`).
 //!
 //! What is not known, or known and of no effect here, becomes a warning; a value that cannot be
@@ -26,7 +26,7 @@ mod words;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use adit_config::text::{Machine, MemorySources, Sources, file_names};
+use adit_config::text::{MemorySources, Sources, SystemSources, list_file_names};
 
 pub use algorithms::AlgorithmList;
 pub use forward::{SshBind, SshDestination, SshForward};
@@ -47,13 +47,13 @@ pub trait SshSources: Sources {
 
 impl SshSources for MemorySources {
     fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
-        Ok(self.names(folder).map(str::to_owned).collect())
+        Ok(self.file_names_in(folder).map(str::to_owned).collect())
     }
 }
 
-impl SshSources for Machine {
+impl SshSources for SystemSources {
     fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
-        file_names(folder)
+        list_file_names(folder)
     }
 }
 

@@ -9,7 +9,9 @@ use super::condition::{Conditions, Facts};
 use super::settings::SshSettings;
 use super::words::{self, Line};
 use super::{SshFiles, SshQuestion, SshSources, glob, pattern, table};
-use adit_config::text::{Flaw, Origin, Place, Problem, Span, Warning, WarningKind, nearest};
+use adit_config::text::{
+    ConfigError, Origin, Place, Problem, Span, Warning, WarningKind, nearest_word,
+};
 
 /// The folder of the system's files.
 pub(super) const SYSTEM: &str = "/etc/ssh";
@@ -154,7 +156,7 @@ impl Reader<'_> {
     }
 
     fn file(&mut self, open: &Open<'_>) -> io::Result<()> {
-        let file = self.sources.file(open.path)?;
+        let file = self.sources.read_file(open.path)?;
         let mut active = open.outer;
         for (n, text) in file.text.lines().enumerate() {
             let Some(line) = Line::read(text) else {
@@ -290,7 +292,7 @@ impl Reader<'_> {
         let mut flaw = flaw(line, format!("unknown keyword `{name}`"));
         let names = table::KEYWORDS.iter().map(|keyword| keyword.name);
         if let Some(near) = nearest_keyword(&lower, names) {
-            flaw = flaw.help(format!("did you mean `{near}`?"));
+            flaw = flaw.with_help(format!("did you mean `{near}`?"));
         }
         match spot.origin {
             Origin::Argument(_) => self.problem(flaw, line, spot),
@@ -298,11 +300,11 @@ impl Reader<'_> {
         }
     }
 
-    fn problem(&mut self, flaw: Flaw, line: &Line<'_>, spot: &Spot) {
+    fn problem(&mut self, flaw: ConfigError, line: &Line<'_>, spot: &Spot) {
         self.tell(at(flaw, line, spot));
     }
 
-    fn warning(&mut self, flaw: Flaw, line: &Line<'_>, spot: &Spot) {
+    fn warning(&mut self, flaw: ConfigError, line: &Line<'_>, spot: &Spot) {
         // The second reading would tell all again.
         if !self.is_final && self.warnings.len() < MOST_TOLD {
             self.warnings.push(Warning {
@@ -321,22 +323,22 @@ fn nearest_keyword<'k>(
     let all: Vec<(String, &str)> = names
         .map(|name| (name.to_ascii_lowercase(), name))
         .collect();
-    let near = nearest(lower, all.iter().map(|(name, _)| name.as_str()))?.to_owned();
+    let near = nearest_word(lower, all.iter().map(|(name, _)| name.as_str()))?.to_owned();
     all.iter()
         .find(|(name, _)| *name == near)
         .map(|(_, name)| *name)
 }
 
-fn flaw(line: &Line<'_>, title: String) -> Flaw {
-    Flaw::new(span(&line.keyword_at), title)
+fn flaw(line: &Line<'_>, title: String) -> ConfigError {
+    ConfigError::new(span(&line.keyword_at), title)
 }
 
-fn bad_value(line: &Line<'_>, why: &str) -> Flaw {
+fn bad_value(line: &Line<'_>, why: &str) -> ConfigError {
     let at = match line.rest {
         "" => &line.keyword_at,
         _ => &line.rest_at,
     };
-    Flaw::new(span(at), format!("bad value of `{}`", line.keyword)).label(why)
+    ConfigError::new(span(at), format!("bad value of `{}`", line.keyword)).with_label(why)
 }
 
 const fn span(at: &Range<usize>) -> Span {
@@ -344,7 +346,7 @@ const fn span(at: &Range<usize>) -> Span {
 }
 
 /// The place of a flaw. Values that may be secret are not shown, nor are very long lines.
-fn at(flaw: Flaw, line: &Line<'_>, spot: &Spot) -> Problem {
+fn at(flaw: ConfigError, line: &Line<'_>, spot: &Spot) -> Problem {
     let secret = ["SetEnv", "ProxyCommand", "RemoteCommand"]
         .iter()
         .any(|name| line.keyword.eq_ignore_ascii_case(name));
@@ -361,11 +363,11 @@ fn at(flaw: Flaw, line: &Line<'_>, spot: &Spot) -> Problem {
     };
     let before = line.text.get(..flaw.span.start).unwrap_or_default();
     let column = before.chars().count() + 1;
-    flaw.at(Place {
+    flaw.into_problem(Place {
         origin: spot.origin.clone(),
         line: spot.number,
         column,
-        quoted: shown,
+        snippet: shown,
         caret,
     })
 }

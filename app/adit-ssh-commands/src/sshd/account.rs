@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use adit_net::keep::Owner;
+use adit_net::persistent_file::FileOwner;
 use nix::unistd::{Uid, User};
 
 /// The user who started the server.
@@ -61,8 +61,8 @@ impl Account {
     }
 
     /// Whose files are believed.
-    pub(super) fn owner(&self) -> Owner {
-        Owner {
+    pub(super) fn owner(&self) -> FileOwner {
+        FileOwner {
             uid: self.uid.as_raw(),
             name: self.name.clone(),
             home: self.home.clone(),

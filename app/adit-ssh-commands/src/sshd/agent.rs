@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{env, process};
 
-use adit_net::ambient::SystemChance;
+use adit_net::system::SystemRng;
 use adit_ssh::server::ServerHandle;
 use adit_stream::Buffered;
 use adit_stream::relay;
@@ -31,7 +31,7 @@ impl AgentSocket {
         let place = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let place = place.filter(|place| place.is_absolute() && place.is_dir());
         let mut name = [0; 8];
-        SystemChance.fill(&mut name);
+        SystemRng.fill(&mut name);
         let name = u64::from_le_bytes(name);
         let folder = place
             .unwrap_or_else(env::temp_dir)

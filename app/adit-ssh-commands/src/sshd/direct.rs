@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_net::dial::{self, Family};
-use adit_net::names::Asker;
+use adit_net::names::LookupOrigin;
 use adit_ssh::Opening;
 use adit_ssh_proto::connection::OpenFailure;
 use adit_stream::Buffered;
@@ -30,7 +30,7 @@ pub(super) async fn tcpip(visit: Arc<Visit>, host: String, port: u16, opening: O
         debug!("{from}: may not connect to {host:?} port {port}");
         return opening.refuse(OpenFailure::Prohibited, "this key may not connect there");
     }
-    let asker = Asker::Client {
+    let asker = LookupOrigin::Client {
         user: 0,
         source: from.ip(),
     };
@@ -51,7 +51,7 @@ async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
         Ok(ip) => vec![SocketAddr::new(ip, port)],
         Err(_) => dial::resolve(host, port, Family::Any).await?,
     };
-    dial::race(&addresses, DIAL).await
+    dial::connect_first(&addresses, DIAL).await
 }
 
 /// Connects to a socket in the file system and carries bytes both ways.

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use adit_net::ambient::{self, Chance};
+use adit_net::system::{self, ThreadRng};
 use adit_ssh_proto::key::Cidr;
-use adit_wire::{Entropy, Time, narrow, source_network, unmap};
+use adit_wire::{Entropy, Time, narrow_int, source_network, unmap_ipv4};
 
 /// What failures add up to before a source is turned away.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -64,7 +64,7 @@ impl Startups {
         }
         let (over, span) = (strangers - self.start, self.full - self.start);
         let more = u64::from(100 - self.percent) * u64::from(over) / u64::from(span);
-        self.percent + narrow::<u32>(more)
+        self.percent + narrow_int::<u32>(more)
     }
 }
 
@@ -192,7 +192,7 @@ impl Door {
 
     /// Lets a connection begin, or turns it away.
     pub(super) fn enter(self: &Arc<Self>, from: IpAddr) -> Result<Stranger, Turned> {
-        self.enter_at(from, ambient::now(), percent())
+        self.enter_at(from, system::monotonic_now(), percent())
     }
 
     /// `chance`: 0 to 99.
@@ -227,7 +227,7 @@ impl Door {
 
 impl State {
     fn sources(&mut self, from: IpAddr) -> &mut Sources {
-        match unmap(from) {
+        match unmap_ipv4(from) {
             IpAddr::V4(_) => &mut self.v4,
             IpAddr::V6(_) => &mut self.v6,
         }
@@ -236,7 +236,7 @@ impl State {
 
 impl Sources {
     fn punish(&mut self, from: IpAddr, what: Failure, now: Time) {
-        if self.penalties.len() >= REMEMBERED && now.since(self.swept) >= SWEEP {
+        if self.penalties.len() >= REMEMBERED && now.duration_since(self.swept) >= SWEEP {
             self.penalties.retain(|_, penalty| now < penalty.until);
             self.swept = now;
         }
@@ -253,7 +253,7 @@ impl Sources {
                 holds: false,
             };
         }
-        let sum = (penalty.until.since(now) + what.penalty()).min(LONGEST);
+        let sum = (penalty.until.duration_since(now) + what.penalty()).min(LONGEST);
         penalty.until = now + sum;
         penalty.holds |= sum >= PATIENCE;
     }
@@ -269,7 +269,7 @@ pub(super) struct Stranger {
 impl Stranger {
     /// It will not log in.
     pub(super) fn failed(self, what: Failure) {
-        self.failed_at(what, ambient::now());
+        self.failed_at(what, system::monotonic_now());
     }
 
     fn failed_at(self, what: Failure, now: Time) {
@@ -292,7 +292,7 @@ impl Drop for Stranger {
 
 fn percent() -> u32 {
     let mut bytes = [0; 4];
-    Chance.fill(&mut bytes);
+    ThreadRng.fill(&mut bytes);
     u32::from_le_bytes(bytes) % 100
 }
 

@@ -60,7 +60,7 @@ impl Rate {
     /// Whether there may be a line now, and how many were left out before it.
     pub(super) fn line(&self, now: Time) -> Option<u64> {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.since(window.since) >= WINDOW {
+        if now.duration_since(window.since) >= WINDOW {
             (window.since, window.lines) = (now, 0);
         }
         if window.lines >= MOST {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use adit_cli::{Code, Failure};
 use adit_crypto::Secret;
-use adit_net::ambient::SystemChance;
-use adit_net::keep::{self, Owner};
+use adit_net::persistent_file::{self, FileOwner};
+use adit_net::system::SystemRng;
 use adit_ssh_proto::key::{Certificate, CertifiedKey, KeyKind, MAX_KEY_FILE, PrivateKey};
 use anyhow::Context;
 
@@ -22,7 +22,7 @@ pub(super) struct HostKey {
 /// file.
 pub(super) fn load(path: &Path) -> Result<HostKey, Failure> {
     let shown = path.display();
-    match Owner::current()
+    match FileOwner::current()
         .read_secret(path, MAX_KEY_FILE)
         .map(Secret::new)
     {
@@ -44,10 +44,10 @@ pub(super) fn load(path: &Path) -> Result<HostKey, Failure> {
 }
 
 fn make(path: &Path) -> anyhow::Result<CertifiedKey> {
-    let key = PrivateKey::generate(KeyKind::Ed25519, &mut SystemChance)?;
+    let key = PrivateKey::generate(KeyKind::Ed25519, &mut SystemRng)?;
     let key = key.with_comment("adit sshd");
-    let text = key.to_openssh(None, &mut SystemChance)?;
-    keep::write(path, text.expose().as_bytes())?;
+    let text = key.to_openssh(None, &mut SystemRng)?;
+    persistent_file::write_atomically(path, text.expose().as_bytes())?;
     // The public half for `known_hosts`; what stands there already is somebody's.
     let mut line = key.public().to_line(key.comment());
     line.push('\n');

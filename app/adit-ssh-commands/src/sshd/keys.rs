@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use adit_net::ambient;
+use adit_net::system;
 use adit_ssh::BoxFuture;
 use adit_ssh::server::{AuthPolicy, Proof};
 use adit_ssh_proto::auth::visible;
@@ -33,10 +33,7 @@ impl Keys {
         let mut keys = AuthorizedKeys::default();
         for file in &self.files {
             let name = file.display().to_string();
-            let text = self
-                .account
-                .owner()
-                .read_believed(file, MAX_AUTHORIZED_KEYS);
+            let text = self.account.owner().read_trusted(file, MAX_AUTHORIZED_KEYS);
             let read = text.and_then(|text| {
                 let problems = keys.read(&name, &text).map_err(io::Error::other)?;
                 Ok(problems)
@@ -143,7 +140,7 @@ fn find(
         presence,
         from,
         from_name: None,
-        now: ambient::unix(),
+        now: system::unix_now(),
     })
 }
 

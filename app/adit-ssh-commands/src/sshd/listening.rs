@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_net::accept::{Acceptor, Turn};
+use adit_net::accept::{AcceptOutcome, TcpAcceptor};
 use adit_net::tcp;
 use adit_ssh::server::{ForwardPlace, ForwardRequest, ServerHandle};
 use adit_ssh_proto::connection::Originator;
@@ -189,7 +189,7 @@ fn begin_tcpip(
                 bound = listener.local_addr()?.port();
                 let place = (address.to_owned(), bound);
                 let (visit, handle) = (Arc::clone(visit), handle.clone());
-                let task = tokio::spawn(accept(Acceptor::new(listener), visit, handle, place));
+                let task = tokio::spawn(accept(TcpAcceptor::new(listener), visit, handle, place));
                 listeners.push(Listener {
                     task: task.abort_handle(),
                     path: None,
@@ -207,21 +207,21 @@ fn begin_tcpip(
 }
 
 async fn accept(
-    mut listener: Acceptor,
+    mut listener: TcpAcceptor,
     visit: Arc<Visit>,
     handle: ServerHandle,
     place: (String, u16),
 ) {
     loop {
         match listener.next().await {
-            Turn::Connection(socket, from) => {
+            AcceptOutcome::Connection(socket, from) => {
                 let Some(free) = visit.places.free().await else {
                     return;
                 };
                 let (visit, handle, place) = (Arc::clone(&visit), handle.clone(), place.clone());
                 lane::spawn(hand_on_tcp((socket, from), visit, handle, place, free));
             }
-            Turn::Exhausted(why) => warn!("{}: a forwarded port: {why}", visit.from),
+            AcceptOutcome::Exhausted(why) => warn!("{}: a forwarded port: {why}", visit.from),
         }
     }
 }

@@ -8,13 +8,13 @@ use std::process::ExitStatus;
 use std::thread;
 use std::time::Duration;
 
-use adit_net::child::Leash;
-use adit_net::child::login::Piped;
-use adit_net::child::terminal::{self, Terminal};
+use adit_net::child::ChildGuard;
+use adit_net::child::login::PipedChild;
+use adit_net::child::terminal::{self, PseudoTerminal};
 use adit_ssh::server::{ServerSession, SessionControl};
 use adit_ssh::{ChannelReader, ChannelWriter};
 use adit_ssh_proto::connection::{self, Request};
-use adit_wire::held;
+use adit_wire::subslice;
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::unix::pipe;
@@ -36,9 +36,9 @@ const AFTER_OUTPUT: Duration = Duration::from_millis(100);
 /// A program that was started.
 pub(super) enum Program {
     /// Between pipes.
-    Piped(Piped),
+    Piped(PipedChild),
     /// In a terminal.
-    Terminal(Leash, Terminal),
+    Terminal(ChildGuard, PseudoTerminal),
 }
 
 impl Program {
@@ -56,7 +56,7 @@ impl Program {
                     )
                 };
                 let watch = Watch {
-                    leash: piped.leash,
+                    leash: piped.guard,
                     control,
                     terminal: None,
                     signals,
@@ -86,9 +86,9 @@ impl Program {
 
 /// What the client may do to a program, and is told of it.
 struct Watch<'a> {
-    leash: Leash,
+    leash: ChildGuard,
     control: SessionControl,
-    terminal: Option<&'a Terminal>,
+    terminal: Option<&'a PseudoTerminal>,
     signals: bool,
 }
 
@@ -99,13 +99,13 @@ impl Watch<'_> {
         mut self,
         input: impl Future<Output = ()>,
         outputs: impl Future<Output = W>,
-    ) -> Option<Leash> {
+    ) -> Option<ChildGuard> {
         let (mut input, mut outputs) = (pin!(input), pin!(outputs));
         let (mut fed, mut drained, mut ended) = (false, false, false);
         let mut open = None;
         while !(ended && drained) {
             tokio::select! {
-                status = self.leash.ended(), if !ended => {
+                status = self.leash.wait_for_exit(), if !ended => {
                     ended = true;
                     self.tell(status);
                 }
@@ -146,7 +146,7 @@ impl Watch<'_> {
             (Request::Break(_), Some(terminal)) => terminal.send_break().is_ok(),
             (Request::Signal(name), _) if self.signals => match signals::by_name(&name) {
                 Some(signal) => {
-                    self.leash.signal(signal);
+                    self.leash.signal_group(signal);
                     true
                 }
                 None => false,
@@ -157,11 +157,11 @@ impl Watch<'_> {
 }
 
 /// Its user has gone: it is told, given a moment, and ended with its group.
-async fn hang_up(mut leash: Leash) {
-    leash.signal(Signal::HUP);
+async fn hang_up(mut leash: ChildGuard) {
+    leash.signal_group(Signal::HUP);
     // Who was stopped cannot listen.
-    leash.signal(Signal::CONT);
-    let _ = timeout(LAST_WORDS, leash.ended()).await;
+    leash.signal_group(Signal::CONT);
+    let _ = timeout(LAST_WORDS, leash.wait_for_exit()).await;
 }
 
 /// Carries what the client sends to a program, until either has ended.
@@ -199,7 +199,7 @@ async fn step(from: &mut ChannelReader, to: &mut (impl AsyncWrite + Unpin)) -> O
     };
     let mut runs = [IoSlice::new(&[]); GATHER];
     let count = from.runs(&mut runs);
-    let written = to.write_vectored(held(&runs, ..count));
+    let written = to.write_vectored(subslice(&runs, ..count));
     // A program that reads no more is none of the client's errors.
     let n = written.await.ok()?;
     from.consume(n);
@@ -235,9 +235,9 @@ async fn drain_much(mut from: pipe::Receiver, mut to: ChannelWriter) -> Option<C
 }
 
 /// A size as terminals have it.
-pub(super) fn size(of: connection::Size) -> terminal::Size {
+pub(super) fn size(of: connection::Size) -> terminal::TerminalSize {
     let short = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
-    terminal::Size {
+    terminal::TerminalSize {
         columns: short(of.columns),
         rows: short(of.rows),
         width: short(of.width),

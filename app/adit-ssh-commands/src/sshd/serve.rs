@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use adit_engine::StartError;
-use adit_net::accept::{Acceptor, Turn};
-use adit_net::{ambient, tcp};
+use adit_net::accept::{AcceptOutcome, TcpAcceptor};
+use adit_net::{system, tcp};
 use adit_ssh::ConnectError;
 use adit_ssh::server::Server;
 use adit_ssh_proto::SshError;
@@ -19,24 +19,24 @@ use super::settings::Settings;
 use super::visit::{End, Visit};
 
 /// Opens a listening socket.
-pub(super) fn bind(addr: SocketAddr) -> Result<Acceptor, StartError> {
+pub(super) fn bind(addr: SocketAddr) -> Result<TcpAcceptor, StartError> {
     let listener = tcp::listen(addr).map_err(|why| StartError::Listen {
         addr: addr.to_string(),
         why,
     })?;
-    Ok(Acceptor::new(listener))
+    Ok(TcpAcceptor::new(listener))
 }
 
 /// Takes connections in until the server is told to stop.
-pub(super) async fn accept(mut listener: Acceptor, settings: Arc<Settings>, mut end: End) {
+pub(super) async fn accept(mut listener: TcpAcceptor, settings: Arc<Settings>, mut end: End) {
     loop {
         let turn = tokio::select! {
             turn = listener.next() => turn,
             _ = end.stopped.changed() => return,
         };
         let (socket, from) = match turn {
-            Turn::Connection(socket, from) => (socket, from),
-            Turn::Exhausted(why) => {
+            AcceptOutcome::Connection(socket, from) => (socket, from),
+            AcceptOutcome::Exhausted(why) => {
                 warn!("cannot take connections in: {why}");
                 continue;
             }
@@ -87,7 +87,7 @@ async fn greet(
         }
         Err(why) => {
             let failure = judge(&why, &gate);
-            let line = || settings.failures.line(ambient::now());
+            let line = || settings.failures.line(system::monotonic_now());
             match (gate.tries().told(), failure) {
                 (Some(tries), _) => {
                     if let Some(left_out) = line() {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::{env, fmt};
 
 use adit_net::child::login;
-use adit_net::child::terminal::Terminal;
+use adit_net::child::terminal::PseudoTerminal;
 use adit_ssh::server::{Reply, ServerHandle, ServerSession};
 use adit_ssh_proto::auth::visible;
 use adit_ssh_proto::connection::{self, Pty, Request};
@@ -36,7 +36,7 @@ struct Draft {
     visit: Arc<Visit>,
     environment: Environment,
     /// The terminal, and the program's end of it.
-    terminal: Option<(Terminal, OwnedFd)>,
+    terminal: Option<(PseudoTerminal, OwnedFd)>,
     agent: Option<AgentSocket>,
 }
 
@@ -80,7 +80,7 @@ impl Draft {
         if !self.visit.grant.pty || self.terminal.is_some() {
             return false;
         }
-        let opened = Terminal::open().and_then(|(terminal, theirs)| {
+        let opened = PseudoTerminal::open().and_then(|(terminal, theirs)| {
             terminal.resize(program::size(pty.size))?;
             terminal_modes::apply(&theirs, &pty.modes)?;
             Ok((terminal, theirs))
@@ -143,10 +143,10 @@ impl Draft {
         command.current_dir(home);
         let started = match self.terminal.take() {
             Some((terminal, theirs)) => {
-                let started = login::with_terminal(command, theirs).await;
+                let started = login::spawn_with_terminal(command, theirs).await;
                 started.map(|leash| Program::Terminal(leash, terminal))
             }
-            None => login::with_pipes(command).await.map(Program::Piped),
+            None => login::spawn_with_pipes(command).await.map(Program::Piped),
         };
         match started {
             Ok(program) => {

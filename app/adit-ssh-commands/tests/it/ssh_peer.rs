@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs, process};
 
-use adit_config::Machine;
+use adit_config::SystemSources;
 use adit_ssh_commands::ssh_config::{SshFiles, SshQuestion, SshSettings};
 
 use told::ours;
@@ -74,7 +74,7 @@ impl Desk {
             home: self.home.clone(),
             local_host: "desk".to_owned(),
         };
-        SshSettings::resolve(&question, &Machine).map_err(|why| why[0].to_string())
+        SshSettings::resolve(&question, &SystemSources).map_err(|why| why[0].to_string())
     }
 
     /// Both read the file and mean the same.

@@ -11,7 +11,7 @@ use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128, KEYRINGS, Method};
 use adit_interop::socks::{self, Dest};
 use adit_interop::{Adit, PATIENCE, traffic};
 use adit_net::PacketBuf;
-use adit_net::ambient::{self, Chance};
+use adit_net::system::{self, ThreadRng};
 use adit_shadowsocks::udp::ClientSession;
 use adit_shadowsocks::{KeyChain, Method as Edition};
 
@@ -28,15 +28,21 @@ pub(crate) struct Session(ClientSession);
 
 impl Session {
     pub(crate) fn new(chain: &KeyChain) -> Self {
-        Self(ClientSession::new(chain, &mut Chance))
+        Self(ClientSession::new(chain, &mut ThreadRng))
     }
 
     pub(crate) fn seal(&mut self, say: &[u8], to: SocketAddr) -> Vec<u8> {
         let mut packet = PacketBuf::from_payload(say);
-        let (bytes, payload) = packet.parts();
+        let (bytes, payload) = packet.buffer_and_range();
         let sealed = self
             .0
-            .seal(bytes, payload, &to.into(), ambient::unix(), &mut Chance)
+            .seal(
+                bytes,
+                payload,
+                &to.into(),
+                system::unix_now(),
+                &mut ThreadRng,
+            )
             .unwrap();
         packet.set_payload(sealed);
         packet.payload().to_vec()
@@ -52,7 +58,7 @@ impl Session {
         socket.send(&self.seal(say, to)).unwrap();
         let mut answer = vec![0; 2048];
         let n = socket.recv(&mut answer).ok()?;
-        let (_, data) = self.0.open(&mut answer[..n], ambient::unix()).ok()?;
+        let (_, data) = self.0.open(&mut answer[..n], system::unix_now()).ok()?;
         Some(answer[data].to_vec())
     }
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use adit_crypto::packet::PacketKind;
-use adit_fec::Level;
+use adit_fec::FecLevel;
 use adit_interop::tool;
 use adit_shadowsocks::Method;
 
@@ -142,6 +142,6 @@ fn kernels_of_correction_keep_to_the_limit_of_the_cpu() {
         ["portable", "ssse3", "avx2", "neon"].contains(&narrow.as_str()),
         "{narrow}"
     );
-    let widest = Level::available().last().unwrap().name();
+    let widest = FecLevel::available().last().unwrap().name();
     assert_eq!(kernels("avx512"), widest);
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use adit_engine::plugin::{Host, Mode, PluginError, Side, Spec};
+use adit_engine::plugin::{PluginError, PluginHost, PluginSide, PluginSpec, PluginTransports};
 use adit_interop::origin::Origin;
 use adit_interop::plugin::{Libev, Script, patiently};
 use adit_interop::shadowsocks::AES_256;
@@ -28,11 +28,11 @@ const NO_ORPHAN: Duration = Duration::from_secs(5);
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
-fn spec(program: impl Display, options: &str) -> Spec {
-    Spec {
+fn spec(program: impl Display, options: &str) -> PluginSpec {
+    PluginSpec {
         program: program.to_string(),
         options: options.to_owned(),
-        mode: Mode::Tcp,
+        mode: PluginTransports::Tcp,
     }
 }
 
@@ -40,20 +40,29 @@ fn target(addr: SocketAddr) -> Target {
     Target::new(HostName::Ip(addr.ip()), addr.port())
 }
 
-fn client(spec: Spec, remote: SocketAddr) -> Result<Host, PluginError> {
+fn client(spec: PluginSpec, remote: SocketAddr) -> Result<PluginHost, PluginError> {
     let remote = target(remote);
-    RUNTIME.block_on(Host::start(spec, Side::Client { remote }))
+    RUNTIME.block_on(PluginHost::start_plugin(
+        spec,
+        PluginSide::Client { remote },
+    ))
 }
 
-fn in_front_of(local: SocketAddr, spec: Spec) -> Result<(Host, SocketAddr), PluginError> {
+fn in_front_of(
+    local: SocketAddr,
+    spec: PluginSpec,
+) -> Result<(PluginHost, SocketAddr), PluginError> {
     let public = loopback(free_port());
-    let host = RUNTIME.block_on(Host::start(spec, Side::Server { public, local }))?;
-    assert_eq!(host.local(), local);
+    let host = RUNTIME.block_on(PluginHost::start_plugin(
+        spec,
+        PluginSide::Server { public, local },
+    ))?;
+    assert_eq!(host.local_addr(), local);
     Ok((host, public))
 }
 
-fn stop(host: Host) {
-    RUNTIME.block_on(host.stop());
+fn stop(host: PluginHost) {
+    RUNTIME.block_on(host.stop_plugin());
 }
 
 /// A script; `$ADIT` in it is our binary.
@@ -63,11 +72,11 @@ fn script(text: &str) -> Script {
 }
 
 /// A plugin on both sides of nothing: what goes in comes out at the origin.
-fn through(server: Spec, client_spec: Spec, ends: Ends) {
+fn through(server: PluginSpec, client_spec: PluginSpec, ends: Ends) {
     let origin = Origin::start().unwrap();
     let (back, public) = in_front_of(origin.addr(), server).unwrap();
     let front = client(client_spec, public).unwrap();
-    traffic::streams(ends, || traffic::dial(front.local())).unwrap();
+    traffic::streams(ends, || traffic::dial(front.local_addr())).unwrap();
     stop(front);
     stop(back);
     assert!(
@@ -115,7 +124,7 @@ fn our_client_reaches_their_server_through_a_plugin() {
     )
     .unwrap();
     let entry = format!("tcp://127.0.0.1:0/{}", origin.addr());
-    let ours = start(&["run", &entry, &AES_256.url(front.local())]);
+    let ours = start(&["run", &entry, &AES_256.url(front.local_addr())]);
     traffic::streams(Ends::Both, || traffic::dial(ours.addr())).unwrap();
     ours.stop().unwrap();
     stop(front);
@@ -148,13 +157,16 @@ fn metachar_args() {
     let options = "a=$(touch pwned);b=`touch pwned`;c='\"|&><*\\;\\=;d=${HOME};;touch pwned\t é";
     let mut spec = spec(script.path().display(), options);
     // It carries nothing; having lived for a moment is enough.
-    spec.mode = Mode::Udp;
+    spec.mode = PluginTransports::Udp;
     let remote = target("[2001:db8::1]:8388".parse().unwrap());
     let host = RUNTIME
-        .block_on(Host::start(spec, Side::Client { remote }))
+        .block_on(PluginHost::start_plugin(
+            spec,
+            PluginSide::Client { remote },
+        ))
         .unwrap();
     script.noted(1).unwrap();
-    let local = host.local();
+    let local = host.local_addr();
     stop(host);
     script.gone(1, NO_ORPHAN).unwrap();
 
@@ -200,12 +212,16 @@ fn a_plugin_that_cannot_run_is_told_precisely() {
     assert!(matches!(nul, PluginError::Options(_)), "{nul}");
 
     let taken = Origin::start().unwrap();
-    let side = |public| Side::Server {
+    let side = |public| PluginSide::Server {
         public,
         local: remote,
     };
-    let start =
-        |public| RUNTIME.block_on(Host::start(spec("obfs-server", "obfs=http"), side(public)));
+    let start = |public| {
+        RUNTIME.block_on(PluginHost::start_plugin(
+            spec("obfs-server", "obfs=http"),
+            side(public),
+        ))
+    };
     let why = start(taken.addr()).unwrap_err().to_string();
     assert!(why.ends_with("is in use by another program"), "{why}");
     let why = start(loopback(0)).unwrap_err();
@@ -217,15 +233,15 @@ fn datagrams_go_through_a_plugin_that_takes_them() {
     let script = script(
         "note $$; exec \"$ADIT\" run \"tcp+udp://$SS_LOCAL_HOST:$SS_LOCAL_PORT/$SS_REMOTE_HOST:$SS_REMOTE_PORT\"\n",
     );
-    for mode in [Mode::Udp, Mode::TcpAndUdp] {
+    for mode in [PluginTransports::Udp, PluginTransports::TcpAndUdp] {
         let origin = Origin::start().unwrap();
-        let spec = Spec {
+        let spec = PluginSpec {
             mode,
             ..spec(script.path().display(), "")
         };
         let host = client(spec, origin.addr()).unwrap();
-        patiently(|| traffic::one_byte(traffic::dial(host.local())?)).unwrap();
-        traffic::datagrams(&Entry::open(host.local()).unwrap()).unwrap();
+        patiently(|| traffic::one_byte(traffic::dial(host.local_addr())?)).unwrap();
+        traffic::datagrams(&Entry::open(host.local_addr()).unwrap()).unwrap();
         stop(host);
     }
     script.gone(2, NO_ORPHAN).unwrap();

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use adit_interop::PATIENCE;
-use adit_net::ambient::Chance;
+use adit_net::system::ThreadRng;
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::{Cipher, Kex, KeyAlgorithm, Mac, Machine, Preferred};
 use adit_ssh_proto::key::Signer;
@@ -62,11 +62,14 @@ pub(crate) struct Talk {
 impl Talk {
     pub(crate) fn client(port: u16, config: Config) -> Result<Self> {
         let tcp = TcpStream::connect(("127.0.0.1", port))?;
-        Self::new(tcp, Transport::client(Arc::new(config), Box::new(Chance))?)
+        Self::new(
+            tcp,
+            Transport::client(Arc::new(config), Box::new(ThreadRng))?,
+        )
     }
 
     fn server(tcp: TcpStream, config: Config, signer: Arc<dyn Signer>) -> Result<Self> {
-        let transport = Transport::server(Arc::new(config), signer, Box::new(Chance))?;
+        let transport = Transport::server(Arc::new(config), signer, Box::new(ThreadRng))?;
         Self::new(tcp, transport)
     }
 

@@ -9,14 +9,16 @@ use adit_crypto::{HeaderCipher, KdfContext, hkdf_sha1_subkey};
 use adit_shadowsocks::tcp::{ClientOpen, ClientSeal, ServerHandshake, client};
 use adit_shadowsocks::{Key, Method, Restart, SaltPool, Users};
 use adit_stream::{End, Layered, Limits, Meter, relay};
-use adit_wire::{Clock, FixedEntropy, Handshake, Open, Opened, Rx, Seal, Step, Target, Tx, Unix};
+use adit_wire::{
+    Clock, FixedEntropy, Handshake, Open, Opened, Rx, Seal, Step, Target, Tx, UnixTime,
+};
 use anyhow::{Context, Result, bail, ensure};
 use tokio::runtime::{Builder, Runtime};
 
 use super::memory::Memory;
 use crate::packets::Packets;
 
-const NOW: Unix = Unix(1_700_000_000);
+const NOW: UnixTime = UnixTime(1_700_000_000);
 const MIB: usize = 1 << 20;
 /// Payload of a record.
 const RECORD: usize = 16 * 1024 - 1;
@@ -99,7 +101,7 @@ pub(super) const LOOPS: [Loop; 15] = [
     of("64 BLAKE3 subkeys", KEYS, |n| {
         let context = KdfContext::new("shadowsocks 2022 session subkey");
         keys(n, |salt, out| {
-            context.derive(&[&[1; 32], salt], out);
+            context.derive_key(&[&[1; 32], salt], out);
             Ok(())
         })
     }),
@@ -130,8 +132,8 @@ fn seal_all(seal: &mut dyn Seal, payload: usize, mut sent: impl FnMut(&[u8])) ->
     let mut record = vec![0; 2 * RECORD];
     let mut left = payload;
     while left > 0 {
-        let room = seal.room();
-        let payload = room.head..room.head + left.min(RECORD).min(room.max);
+        let room = seal.overhead();
+        let payload = room.head..room.head + left.min(RECORD).min(room.max_payload);
         left -= payload.len();
         let record = record.get_mut(..payload.end + room.tail).context("room")?;
         let wire = seal.seal(record, payload)?;
@@ -157,7 +159,7 @@ fn answer(key: &Key) -> Result<Vec<u8>> {
     let (mut seal, _) = codecs(key)?;
     let mut request = Vec::new();
     seal_all(&mut seal, 1, |wire| request.extend_from_slice(wire))?;
-    let salts = SaltPool::new([0; 16], Unix(NOW.0 - 3600), Restart::Lenient);
+    let salts = SaltPool::new([0; 16], UnixTime(NOW.0 - 3600), Restart::Lenient);
     let clock: Arc<dyn Clock> = Arc::new(NOW);
     let mut entropy = FixedEntropy::new([9; 32]);
     let mut handshake = ServerHandshake::new(
@@ -270,8 +272,8 @@ fn headers(times: u32) -> Result<()> {
     let mut block = [0; 16];
     for _ in 0..times {
         for _ in 0..BATCH {
-            cipher.encrypt(black_box(&mut block));
-            cipher.decrypt(black_box(&mut block));
+            cipher.encrypt_block(black_box(&mut block));
+            cipher.decrypt_block(black_box(&mut block));
         }
     }
     Ok(())

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use adit_crypto::Secret;
-use adit_crypto::packet::{Check, PacketKey, PacketKind};
-use adit_fec::{Code, Decoder, Encoder, HEADER, Matrix};
+use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
+use adit_fec::{CodeMatrix, Decoder, Encoder, ErasureCode, HEADER};
 use adit_kcp_proto::{Config, HEADER_LEN, Kcp};
 use adit_ssh_proto::algorithm::{Cipher, Compression, Mac};
 use adit_ssh_proto::packet::{DirectionKeys, Opened, Opener, Sealer};
@@ -132,8 +132,8 @@ fn flushes(times: u32) -> Result<()> {
     Ok(())
 }
 
-fn code() -> Result<Code> {
-    Ok(Code::new(Matrix::Vandermonde, 10, 3)?)
+fn code() -> Result<ErasureCode> {
+    Ok(ErasureCode::new(CodeMatrix::Vandermonde, 10, 3)?)
 }
 
 /// A group's datagrams, and its parity written out.
@@ -181,7 +181,7 @@ fn restored(times: u32) -> Result<()> {
 
 /// Datagrams as kcptun seals them, sixteen at a time.
 fn datagrams(kind: PacketKind, times: u32) -> Result<()> {
-    let key = PacketKey::from_key(kind, Check::Crc32, &[0x42; 32])?;
+    let key = PacketKey::from_key(kind, PacketCheck::Crc32, &[0x42; 32])?;
     let mut chance = FixedEntropy::default();
     let mut packets = vec![[7; DATAGRAM]; MANY];
     for _ in 0..times {

@@ -67,12 +67,12 @@ fn measure(kind: AeadKind, size: usize, round: u32, least: Duration) -> Result<F
         let start = cpu_clock();
         for slot in arena[shift..].chunks_exact_mut(slots()) {
             let (body, _) = slot.split_at_mut(size);
-            tags.push(key.seal_in_place(&sealing.advance()?, body)?);
+            tags.push(key.seal_in_place(&sealing.next_nonce()?, body)?);
         }
         let sealed = cpu_clock();
         for (slot, tag) in arena[shift..].chunks_exact_mut(slots()).zip(&tags) {
             let (body, _) = slot.split_at_mut(size);
-            key.open_in_place(&opening.advance()?, body, tag)?;
+            key.open_in_place(&opening.next_nonce()?, body, tag)?;
         }
         let opened = cpu_clock();
         ensure!(

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use adit_crypto::{AeadKey, AeadKind, HeaderCipher, KdfContext, NonceCounter, hkdf_sha1_subkey};
-use adit_net::ambient::Chance;
+use adit_net::system::ThreadRng;
 use adit_shadowsocks::{Edition, Method};
 use adit_wire::Entropy;
 use anyhow::Result;
@@ -79,11 +79,11 @@ fn operations(least: Duration, bits: usize) -> [(String, Result<Figures>); 5] {
         Ok(hkdf_sha1_subkey(key, salt, out)?)
     });
     let blake3 = derived(least, len, |salt, out| {
-        context.derive(&[key, salt], out);
+        context.derive_key(&[key, salt], out);
         Ok(())
     });
-    let encrypt = block(least, key, HeaderCipher::encrypt);
-    let decrypt = block(least, key, HeaderCipher::decrypt);
+    let encrypt = block(least, key, HeaderCipher::encrypt_block);
+    let decrypt = block(least, key, HeaderCipher::decrypt_block);
     [
         (format!("salt of {len} B"), salt),
         (format!("salt of {len} B, HKDF-SHA1 subkey"), hkdf),
@@ -103,7 +103,7 @@ fn derived(
     timed(least, || {
         let (salt, _) = salt.split_at_mut(len);
         let (out, _) = out.split_at_mut(len);
-        Chance.fill(salt);
+        ThreadRng.fill(salt);
         derive(black_box(salt), out)?;
         black_box(out);
         Ok(())
@@ -159,14 +159,14 @@ fn packets(
     size: usize,
     least: Duration,
 ) -> Result<(Figures, Figures)> {
-    let mut packets = Packets::new(method, size, PACKETS, &mut Chance)?;
+    let mut packets = Packets::new(method, size, PACKETS, &mut ThreadRng)?;
     // The first passes make the session, bring everything into the caches, and let the window of a
     // server's session grow to its full width.
     for _ in 0..=8192 / PACKETS {
-        packets.seal(&mut Chance)?;
+        packets.seal(&mut ThreadRng)?;
         packets.open()?;
     }
-    let seal_allocations = counted(&mut || packets.seal(&mut Chance))?;
+    let seal_allocations = counted(&mut || packets.seal(&mut ThreadRng))?;
     let open_allocations = counted(&mut || packets.open())?;
     // The cipher over the same bytes: the payload and what the protocol seals with it, an IPv4
     // address, and in the 2022 edition type, time and length of the padding.
@@ -179,7 +179,7 @@ fn packets(
     let (mut bare_seal, mut bare_open) = (Duration::ZERO, Duration::ZERO);
     while seal < least || open < least {
         let start = cpu_clock();
-        packets.seal(&mut Chance)?;
+        packets.seal(&mut ThreadRng)?;
         let sealed = cpu_clock();
         packets.open()?;
         let opened = cpu_clock();
@@ -236,7 +236,7 @@ impl Bare {
 
     fn seal(&mut self) -> Result<()> {
         for (body, tag) in self.arena.chunks_exact_mut(self.size).zip(&mut self.tags) {
-            *tag = self.key.seal_in_place(&self.sealing.advance()?, body)?;
+            *tag = self.key.seal_in_place(&self.sealing.next_nonce()?, body)?;
         }
         Ok(())
     }
@@ -244,7 +244,7 @@ impl Bare {
     fn open(&mut self) -> Result<()> {
         for (body, tag) in self.arena.chunks_exact_mut(self.size).zip(&self.tags) {
             self.key
-                .open_in_place(&self.opening.advance()?, body, tag)?;
+                .open_in_place(&self.opening.next_nonce()?, body, tag)?;
         }
         Ok(())
     }

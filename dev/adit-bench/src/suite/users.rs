@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_net::ambient::Chance;
+use adit_net::system::ThreadRng;
 use adit_shadowsocks::tcp::{ServerHandshake, client};
 use adit_shadowsocks::{Key, KeyChain, Method, Restart, SaltPool, UserId, Users};
-use adit_wire::law::seal_all;
-use adit_wire::{Entropy, Handshake, Rx, Seal, Step, Tx, Unix};
+use adit_wire::codec_laws::seal_all;
+use adit_wire::{Entropy, Handshake, Rx, Seal, Step, Tx, UnixTime};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::Suite;
@@ -17,7 +17,7 @@ use super::turn::Bench;
 use crate::figure::{Figures, NS_PER_OP, float, one};
 
 /// Everybody's clock.
-const NOW: Unix = Unix(1_700_000_000);
+const NOW: UnixTime = UnixTime(1_700_000_000);
 
 /// Handshakes that are timed together: few, so that what else the machine does falls on few.
 const FEW: usize = 8;
@@ -82,7 +82,7 @@ pub(super) fn run(bench: &mut Bench) {
         let mut setups: Vec<_> = CROWDS
             .iter()
             .filter(|crowd| crowd.case == case)
-            .map(|crowd| (crowd, Setup::new(*crowd, &mut Chance)))
+            .map(|crowd| (crowd, Setup::new(*crowd, &mut ThreadRng)))
             .collect();
         for round in 1..=bench.settings.rounds() {
             for (crowd, setup) in &mut setups {
@@ -178,7 +178,7 @@ impl Setup {
 
     fn accept(&self, wire: &mut [u8], known: Option<UserId>, salts: &Arc<SaltPool>) -> Result<()> {
         let handshake =
-            ServerHandshake::new(&self.users, Arc::new(NOW), salts.clone(), &mut Chance);
+            ServerHandshake::new(&self.users, Arc::new(NOW), salts.clone(), &mut ThreadRng);
         let step = handshake
             .hint(known)
             .step(&mut Rx::new(wire), &mut Tx::new(&mut Vec::new()))?;
@@ -186,7 +186,7 @@ impl Setup {
             bail!("a whole request was not enough");
         };
         ensure!(accepted.user.is_some(), "nobody was found");
-        let room = accepted.seal.room();
+        let room = accepted.seal.overhead();
         let mut answer = [0; 128];
         accepted.seal.seal(&mut answer, room.head..room.head + 1)?;
         Ok(())
@@ -194,11 +194,11 @@ impl Setup {
 }
 
 /// Time of one salt, from an empty pool to `count`.
-fn salts(count: u64, stamp: Option<Unix>) -> Result<Figures> {
+fn salts(count: u64, stamp: Option<UnixTime>) -> Result<Figures> {
     let pool = SaltPool::new([1; 16], NOW, Restart::Lenient);
     let mut salts = vec![[0; 32]; usize::try_from(count)?];
     for salt in &mut salts {
-        Chance.fill(salt);
+        ThreadRng.fill(salt);
     }
     let start = cpu_clock();
     for salt in &salts {
@@ -216,7 +216,7 @@ mod tests {
     fn every_crowd_is_served() {
         for mut crowd in CROWDS {
             crowd.users = crowd.users.min(50);
-            let setup = Setup::new(crowd, &mut Chance).unwrap();
+            let setup = Setup::new(crowd, &mut ThreadRng).unwrap();
             assert_eq!(setup.requests.len(), REQUESTS);
             let known = setup.requests.iter().filter(|(_, id)| id.is_some()).count();
             assert_eq!(known, if crowd.known { REQUESTS } else { 0 });

@@ -43,7 +43,7 @@ pub const CHACHA20: Method = method("chacha20-ietf-poly1305", PASSWORD);
 /// SIP004 as some peers extend it.
 pub const XCHACHA20: Method = method("xchacha20-ietf-poly1305", PASSWORD);
 
-/// All of them but the legacy ones: these are [`Peer::legacy`].
+/// All of them but the legacy ones: these are `Peer::legacy`.
 pub const METHODS: [Method; 8] = [
     BLAKE3_AES_128,
     BLAKE3_AES_256,

@@ -11,6 +11,22 @@ use super::source::Source;
 /// Crates of other rings that people take as a library.
 const ALSO: &[&str] = &["app/adit-engine"];
 
+/// Libraries whose documentation has no example yet. The list can only shrink.
+const WITHOUT_EXAMPLE: &[&str] = &[
+    "app/adit-engine",
+    "io/adit-net",
+    "io/adit-ssh",
+    "io/adit-stream",
+    "proto/adit-crypto",
+    "proto/adit-http",
+    "proto/adit-obfs",
+    "proto/adit-shadowsocks",
+    "proto/adit-shadowsocksr",
+    "proto/adit-socks",
+    "proto/adit-ssh-proto",
+    "proto/adit-wire",
+];
+
 /// READMEs that are missing, differ from the documentation, or have no example.
 pub(super) fn faults(sources: &[Source]) -> Vec<String> {
     let mut faults = Vec::new();
@@ -22,11 +38,11 @@ pub(super) fn faults(sources: &[Source]) -> Vec<String> {
                 "{path}: not the documentation of lib.rs; `ADIT_BLESS=1 cargo xtask tidy` writes it"
             ));
         }
-        if !text.contains("```rust\n") {
-            faults.push(format!(
-                "{}: its documentation has no example",
-                library.path
-            ));
+        let krate = path.trim_end_matches("/README.md");
+        match (text.contains("```rust\n"), WITHOUT_EXAMPLE.contains(&krate)) {
+            (false, false) => faults.push(format!("{krate}: its documentation has no example")),
+            (true, true) => faults.push(format!("{krate} has an example: take it off the list")),
+            _ => {}
         }
     }
     faults
@@ -91,7 +107,7 @@ fn readme(library: &Source) -> (String, String) {
     (format!("{krate}/README.md"), text)
 }
 
-/// Replaces rustdoc's links to items, [`Item`] and [text](crate::item), by what they show.
+/// Replaces rustdoc's links to items, `Item` and text, by what they show.
 fn without_links(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;

@@ -12,7 +12,7 @@ use super::source::Source;
 pub(super) const MODULES: [(&str, &str); 12] = [
     (
         "proto/adit-crypto/src/md5_block.rs",
-        "MD5's compression function in the order that processors like; compared with the crate's",
+        "MD5's compression function in the order that is fastest on processors; compared with the crate's",
     ),
     (
         "proto/adit-crypto/src/simd/",
@@ -27,32 +27,32 @@ pub(super) const MODULES: [(&str, &str); 12] = [
         "kernels of NH, each with a safe twin",
     ),
     (
-        "io/adit-net/src/asked.rs",
-        "a socket is taken off the runtime's list and watched anew",
+        "io/adit-net/src/on_demand.rs",
+        "a socket is deregistered from the runtime and registered again",
     ),
     (
         "io/adit-net/src/child/prepare.rs",
-        "what a child does between `fork` and `exec`",
+        "the steps of a child between `fork` and `exec`",
     ),
     (
         "io/adit-net/src/memory.rs",
-        "the allocator returns to the system what was freed",
+        "the allocator returns freed memory to the system",
     ),
     (
-        "io/adit-net/src/option.rs",
+        "io/adit-net/src/socket_option.rs",
         "socket options without a safe wrapper",
     ),
     (
-        "io/adit-net/src/udp/beat.rs",
-        "a timer of its own is watched by the runtime",
+        "io/adit-net/src/udp/poll_timer.rs",
+        "a timer descriptor is registered with the runtime",
     ),
     (
-        "io/adit-net/src/udp/heard.rs",
-        "a socket is watched for what arrives alone",
+        "io/adit-net/src/udp/watched_socket.rs",
+        "a socket is registered for reading only",
     ),
     (
         "dev/adit-bench/src/short_turns.rs",
-        "the kernel is asked for short turns",
+        "short time slices are requested from the kernel",
     ),
     ("dev/adit-link/src/tun.rs", "the device of a link is opened"),
 ];

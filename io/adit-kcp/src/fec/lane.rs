@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use adit_crypto::packet::session::{PacketSession, Role, SessionCipher};
-use adit_net::ambient::{self, Chance};
-use adit_wire::{Time, held};
+use adit_net::system::{self, ThreadRng};
+use adit_wire::{Time, subslice};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::state::State;
@@ -56,7 +56,7 @@ impl Lane {
         let socket = Arc::new(Socket::bind(SocketAddr::new(any, 0), settings)?);
         let session = match &socket.settings.session {
             Some(key) => {
-                let session = key.connect(SessionCipher::of_this_cpu(), &mut Chance);
+                let session = key.connect(SessionCipher::preferred(), &mut ThreadRng);
                 Some(Box::new(session.map_err(io::Error::other)?))
             }
             None => None,
@@ -93,7 +93,7 @@ impl Lane {
     /// # Errors
     /// It is too long, or the system did not take it; then it is lost.
     pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
-        let (shared, now) = (&self.shared, ambient::now());
+        let (shared, now) = (&self.shared, system::monotonic_now());
         let mut inner = shared.lock();
         if !shared.served {
             inner.state.renew(&shared.socket, now);
@@ -161,7 +161,7 @@ impl Shared {
         session: Option<Box<PacketSession>>,
         served: bool,
     ) -> io::Result<Arc<Self>> {
-        let state = State::new(&socket, peer, session, ambient::now())?;
+        let state = State::new(&socket, peer, session, system::monotonic_now())?;
         Ok(Arc::new(Self {
             socket,
             served,
@@ -191,14 +191,14 @@ impl Shared {
                 any = true;
                 each(datagram);
             };
-            let now = ambient::now();
+            let now = system::monotonic_now();
             ready!(self.socket.udp.poll_recv(cx, &mut |packet, from| {
                 let mut inner = self.lock();
                 let state = &mut inner.state;
                 let settings = &self.socket.settings;
                 let payload: &[u8] = match (&settings.session, &settings.key) {
                     (Some(key), _) => {
-                        let Some(head) = key.head(Role::Server, packet) else {
+                        let Some(head) = key.decrypt_header(Role::Server, packet) else {
                             return;
                         };
                         let opened = state.open_sealed(&self.socket, head, packet, from);
@@ -207,7 +207,7 @@ impl Shared {
                     }
                     _ if from != state.peer => return,
                     (None, Some(key)) => match key.open(packet) {
-                        Ok(range) => held(packet, range),
+                        Ok(range) => subslice(packet, range),
                         Err(_) => return,
                     },
                     (None, None) => packet,
@@ -223,7 +223,7 @@ impl Shared {
     /// A packet for a lane of a listener, sealed by its session.
     pub(super) fn sealed(
         &self,
-        head: adit_crypto::packet::session::Head,
+        head: adit_crypto::packet::session::SessionHeader,
         packet: &mut [u8],
         from: SocketAddr,
         now: Time,
@@ -256,7 +256,7 @@ impl Inner {
     /// Does what is due, and sets the alarm for what will be.
     fn run_timers(&mut self, socket: &Socket, cx: &mut Context<'_>) {
         loop {
-            let now = ambient::now();
+            let now = system::monotonic_now();
             let Some(due) = self.state.poll_timeout() else {
                 self.until = None;
                 return;
@@ -266,7 +266,7 @@ impl Inner {
                 let _ = socket.udp.flush();
                 continue;
             }
-            let at = Instant::now() + due.since(now);
+            let at = Instant::now() + due.duration_since(now);
             let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(at)));
             if self.until != Some(due) {
                 self.until = Some(due);

@@ -9,8 +9,8 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 
 use adit_crypto::packet::session::{Role, SessionId};
-use adit_net::{Buffers, ambient};
-use adit_wire::{Time, held};
+use adit_net::{BufferSizes, system};
+use adit_wire::{Time, subslice};
 
 use super::lane::{Lane, Shared};
 use super::{Settings, Socket};
@@ -65,8 +65,8 @@ impl FecListener {
 
     /// What the system gave its socket for datagrams that wait.
     #[must_use]
-    pub fn buffers(&self) -> Buffers {
-        self.socket.udp.buffers()
+    pub fn buffers(&self) -> BufferSizes {
+        self.socket.udp.buffer_sizes()
     }
 
     /// Waits for the next lane, and receives for all others meanwhile: it has to be called again at
@@ -83,7 +83,7 @@ impl FecListener {
             if let Some(lane) = self.born.pop() {
                 return Poll::Ready(Ok(lane));
             }
-            let (socket, now) = (Arc::clone(&self.socket), ambient::now());
+            let (socket, now) = (Arc::clone(&self.socket), system::monotonic_now());
             ready!(socket.udp.poll_recv(cx, &mut |packet, from| {
                 if self.newcomers.is_some() {
                     self.sealed(packet, from, now);
@@ -96,7 +96,7 @@ impl FecListener {
 
     fn sealed(&mut self, packet: &mut [u8], from: SocketAddr, now: Time) {
         let key = self.socket.settings.session.as_ref();
-        let Some(head) = key.and_then(|key| key.head(Role::Client, packet)) else {
+        let Some(head) = key.and_then(|key| key.decrypt_header(Role::Client, packet)) else {
             return;
         };
         let name = Name::Session(head.id());
@@ -116,7 +116,7 @@ impl FecListener {
                 let Newcomer { session, early, .. } = one;
                 if let Some(lane) = self.begin(name, from, Some(session)) {
                     early.iter().for_each(|payload| lane.opened(payload, now));
-                    lane.opened(held(packet, range), now);
+                    lane.opened(subslice(packet, range), now);
                 }
             }
         }
@@ -125,7 +125,7 @@ impl FecListener {
     fn plain(&mut self, packet: &mut [u8], from: SocketAddr, now: Time) {
         let payload: &[u8] = match &self.socket.settings.key {
             Some(key) => match key.open(packet) {
-                Ok(range) => held(packet, range),
+                Ok(range) => subslice(packet, range),
                 Err(_) => return,
             },
             None => packet,

@@ -30,9 +30,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_crypto::packet::PacketKey;
-use adit_crypto::packet::session::{ROOM, SessionKey};
-use adit_fec::{Code, HEADER};
-use adit_net::Udp;
+use adit_crypto::packet::session::{SESSION_OVERHEAD, SessionKey};
+use adit_fec::{ErasureCode, HEADER};
+use adit_net::BatchUdpSocket;
 
 use crate::Fec;
 pub use lane::Lane;
@@ -74,8 +74,8 @@ impl Settings {
     /// Bytes of encryption before and behind a shard.
     fn room(&self) -> (usize, usize) {
         let room = match (&self.session, &self.key) {
-            (Some(_), _) => ROOM,
-            (None, Some(key)) => key.room(),
+            (Some(_), _) => SESSION_OVERHEAD,
+            (None, Some(key)) => key.overhead_layout(),
             (None, None) => return (0, 0),
         };
         (room.head, room.tail)
@@ -85,9 +85,9 @@ impl Settings {
 /// A socket and what all of its lanes are made with.
 #[derive(Debug)]
 struct Socket {
-    udp: Udp,
+    udp: BatchUdpSocket,
     settings: Settings,
-    code: Code,
+    code: ErasureCode,
     max_datagram: usize,
 }
 
@@ -99,10 +99,10 @@ impl Socket {
             parity,
             matrix,
         } = settings.fec;
-        let code = Code::new(matrix, data, parity).map_err(|why| wrong(why.to_string()))?;
+        let code = ErasureCode::new(matrix, data, parity).map_err(|why| wrong(why.to_string()))?;
         let max_datagram = settings.max_datagram();
         Ok(Self {
-            udp: Udp::bind(addr)?,
+            udp: BatchUdpSocket::bind(addr)?,
             code,
             max_datagram: max_datagram.ok_or_else(|| wrong("the MTU is too small".into()))?,
             settings,

@@ -3,10 +3,10 @@
 use std::io;
 use std::net::SocketAddr;
 
-use adit_crypto::packet::session::{Head, PacketSession, SessionCipher};
+use adit_crypto::packet::session::{PacketSession, SessionCipher, SessionHeader};
 use adit_fec::{Decoder, Encoder, HEADER, Packet};
-use adit_net::ambient::{self, Chance};
-use adit_wire::{Broken, SlidingWindow, Time, held, held_mut};
+use adit_net::system::{self, ThreadRng};
+use adit_wire::{ProtocolError, SlidingWindow, Time, subslice, subslice_mut};
 
 use super::{LONGEST, NUMBER, Socket};
 use crate::newcomers::nothing;
@@ -50,7 +50,7 @@ impl State {
             crypt,
             peer,
             // Four million datagrams for each second since a time that does not come again.
-            next: ambient::unix().0 << 22,
+            next: system::unix_now().0 << 22,
             seen: SlidingWindow::default(),
             sent: now,
             unheard: None,
@@ -84,7 +84,7 @@ impl State {
         let len = HEADER + NUMBER + datagram.len();
         let number = self.next.to_le_bytes();
         self.next += 1;
-        let shard = held_mut(&mut self.scratch[..], head..head + len);
+        let shard = subslice_mut(&mut self.scratch[..], head..head + len);
         let (_, payload) = shard.split_at_mut(HEADER.min(shard.len()));
         let (place, rest) = payload.split_at_mut(NUMBER.min(payload.len()));
         place.copy_from_slice(&number);
@@ -97,7 +97,7 @@ impl State {
     fn send_protection(&mut self, socket: &Socket, now: Time) -> io::Result<()> {
         let (head, _) = socket.settings.room();
         loop {
-            let room = held_mut(&mut self.scratch[..], head..);
+            let room = subslice_mut(&mut self.scratch[..], head..);
             let Some(len) = self.encoder.poll_output(room) else {
                 return Ok(());
             };
@@ -108,10 +108,10 @@ impl State {
     /// Seals the shard of `len` bytes in the scratch and hands it to the socket.
     fn leave(&mut self, socket: &Socket, len: usize, now: Time) -> io::Result<()> {
         let (head, tail) = socket.settings.room();
-        let packet = held_mut(&mut self.scratch[..], ..head + len + tail);
+        let packet = subslice_mut(&mut self.scratch[..], ..head + len + tail);
         match (&mut self.crypt, &socket.settings.key) {
             (Some(session), _) => session.seal(packet),
-            (None, Some(key)) => key.seal(packet, &mut Chance),
+            (None, Some(key)) => key.seal(packet, &mut ThreadRng),
             (None, None) => Ok(()),
         }
         .map_err(io::Error::other)?;
@@ -138,7 +138,7 @@ impl State {
         }
         self.unheard = None;
         if let Some(key) = &socket.settings.session
-            && let Ok(session) = key.connect(SessionCipher::of_this_cpu(), &mut Chance)
+            && let Ok(session) = key.connect(SessionCipher::preferred(), &mut ThreadRng)
         {
             self.crypt = Some(Box::new(session));
         }
@@ -148,11 +148,11 @@ impl State {
     pub(super) fn open_sealed<'p>(
         &mut self,
         socket: &Socket,
-        head: Head,
+        head: SessionHeader,
         packet: &'p mut [u8],
         from: SocketAddr,
-    ) -> Result<&'p [u8], Broken> {
-        let session = self.crypt.as_mut().ok_or(Broken::Unauthentic)?;
+    ) -> Result<&'p [u8], ProtocolError> {
+        let session = self.crypt.as_mut().ok_or(ProtocolError::Unauthentic)?;
         let unknown = session.peer_id().is_none();
         let range = session.open(head, packet)?;
         self.peer = from;
@@ -160,7 +160,7 @@ impl State {
             // The server waits for it; the next datagram says the same.
             let _ = socket.udp.try_send(&sign[..], from);
         }
-        Ok(held(packet, range))
+        Ok(subslice(packet, range))
     }
 
     /// Takes in an opened packet; gives what it brings to `each`.
@@ -192,7 +192,7 @@ impl State {
 /// Hands a datagram on that has not come before.
 fn deliver(seen: &mut SlidingWindow, numbered: &[u8], each: &mut dyn FnMut(&[u8])) {
     if let Some((number, datagram)) = numbered.split_first_chunk::<NUMBER>()
-        && seen.mark(u64::from_le_bytes(*number))
+        && seen.accept(u64::from_le_bytes(*number))
     {
         each(datagram);
     }

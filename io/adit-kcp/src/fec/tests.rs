@@ -3,8 +3,8 @@
 use std::future::poll_fn;
 use std::time::Duration;
 
-use adit_crypto::packet::{Check, PacketKind};
-use adit_fec::Matrix;
+use adit_crypto::packet::{PacketCheck, PacketKind};
+use adit_fec::CodeMatrix;
 use tokio::time::{sleep, timeout};
 
 use super::*;
@@ -14,7 +14,7 @@ fn settings(session: bool) -> Settings {
         fec: Fec {
             data: 3,
             parity: 1,
-            matrix: Matrix::Vandermonde,
+            matrix: CodeMatrix::Vandermonde,
         },
         mtu: 1400,
         wait: Duration::from_millis(10),
@@ -86,9 +86,9 @@ async fn datagrams_pass_both_ways_under_every_seal() {
     for settings in [
         settings(true),
         settings(false),
-        packets(PacketKind::Aes, Check::Crc32),
-        packets(PacketKind::Salsa20, Check::HighwayHash),
-        packets(PacketKind::Aes128Gcm, Check::Crc32),
+        packets(PacketKind::Aes, PacketCheck::Crc32),
+        packets(PacketKind::Salsa20, PacketCheck::HighwayHash),
+        packets(PacketKind::Aes128Gcm, PacketCheck::Crc32),
     ] {
         let mut listener =
             FecListener::bind("127.0.0.1:0".parse().unwrap(), settings.clone()).unwrap();

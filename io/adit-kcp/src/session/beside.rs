@@ -1,6 +1,6 @@
 //! What a session sends and receives beside its stream.
 
-use adit_net::ambient;
+use adit_net::system;
 
 use super::{Session, State};
 use crate::oob::{self, OobError, OobReceiver};
@@ -25,7 +25,7 @@ impl Session {
             *peer,
             crypt.as_deref_mut(),
             packet,
-            ambient::now(),
+            system::monotonic_now(),
         );
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Datagrams beside the stream, and datagrams that are sent several times.
 
 use adit_crypto::packet::session::SessionKey;
-use adit_fec::put_oob;
+use adit_fec::encode_oob;
 
 use super::memory::{Net, pair_over};
 use super::*;
@@ -139,7 +139,7 @@ async fn they_come_to_their_own_conversation_and_begin_none() {
     let mut to_far = far.oob();
     let packet = |conv: u32, payload: &[u8]| {
         let mut out = [0; 100];
-        let len = put_oob(conv, payload, &mut out).unwrap();
+        let len = encode_oob(conv, payload, &mut out).unwrap();
         out[..len].to_vec()
     };
     let conv = near.conv();

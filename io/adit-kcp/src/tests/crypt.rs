@@ -126,7 +126,7 @@ async fn another_key_of_such_a_cipher_is_refused() {
     let mut forged = [&[0; 8][..], &push(near.conv(), 0, Cmd::Push), &[0; 4]].concat();
     let other = xor(6, None).crypt.unwrap();
     other
-        .seal(&mut forged, &mut adit_net::ambient::Chance)
+        .seal(&mut forged, &mut adit_net::system::ThreadRng)
         .unwrap();
     net.forge(1, 2, &forged);
     far.write_all(b"real").await.unwrap();
@@ -154,7 +154,7 @@ impl BlockCrypt for Brought {
 #[tokio::test]
 async fn a_cipher_in_kcp_gos_frame_is_the_same_as_the_one_that_is_here() {
     let brought = |kind| {
-        let key = PacketKey::new(kind, Check::Crc32, b"it's a secrect").unwrap();
+        let key = PacketKey::new(kind, PacketCheck::Crc32, b"it's a secrect").unwrap();
         Settings {
             crypt: Some(Arc::new(Checked(Brought(key)))),
             ..plain()
@@ -184,7 +184,7 @@ async fn births_are_limited_where_such_a_cipher_authenticates_nobody() {
         let _listener = KcpListener::over(net.end(1), server).unwrap();
         for from in 0..1_000 {
             let mut opening = [&[0; 8][..], &push(7, 0, Cmd::Push), &[0; 4]].concat();
-            let mut chance = adit_net::ambient::Chance;
+            let mut chance = adit_net::system::ThreadRng;
             crypt.seal(&mut opening, &mut chance).unwrap();
             net.forge(1_000 + from, 1, &opening);
         }

@@ -25,9 +25,9 @@ const STACK: usize = 128 << 10;
 
 /// A running child with its outputs.
 #[derive(Debug)]
-pub struct Leashed {
+pub struct GuardedChild {
     /// The guard of the child.
-    pub leash: Leash,
+    pub guard: ChildGuard,
     /// The child's standard output.
     pub stdout: pipe::Receiver,
     /// The child's standard error.
@@ -36,16 +36,16 @@ pub struct Leashed {
 
 /// A guard of a child and its process group. Dropping it kills them all.
 #[derive(Debug)]
-pub struct Leash {
-    group: Arc<Group>,
+pub struct ChildGuard {
+    group: Arc<ProcessGroup>,
     ended: oneshot::Receiver<io::Result<ExitStatus>>,
 }
 
 /// The process group, until its leader is reaped: up to then its ID cannot be reused.
 #[derive(Debug)]
-struct Group(Mutex<Option<Pid>>);
+struct ProcessGroup(Mutex<Option<Pid>>);
 
-impl Group {
+impl ProcessGroup {
     fn lock(&self) -> MutexGuard<'_, Option<Pid>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,7 +66,7 @@ impl Group {
 ///
 /// # Errors
 /// The errors of `fork` and `exec`.
-pub async fn spawn(mut command: Command) -> io::Result<Leashed> {
+pub async fn spawn_guarded(mut command: Command) -> io::Result<GuardedChild> {
     use std::os::unix::process::CommandExt;
     command
         .stdin(Stdio::null())
@@ -74,12 +74,12 @@ pub async fn spawn(mut command: Command) -> io::Result<Leashed> {
         .stderr(Stdio::piped())
         .process_group(0);
     prepare::die_with_parent(&mut command, Signal::KILL);
-    let (leash, ends) = start(command, Rest::Kill).await?;
+    let (leash, ends) = start_in_thread(command, GroupPolicy::Kill).await?;
     let (Some(stdout), Some(stderr)) = (ends.stdout, ends.stderr) else {
         return Err(io::ErrorKind::BrokenPipe.into());
     };
-    Ok(Leashed {
-        leash,
+    Ok(GuardedChild {
+        guard: leash,
         stdout: pipe::Receiver::from_owned_fd(stdout)?,
         stderr: pipe::Receiver::from_owned_fd(stderr)?,
     })
@@ -87,32 +87,36 @@ pub async fn spawn(mut command: Command) -> io::Result<Leashed> {
 
 /// The treatment of the group of a child that has exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rest {
+enum GroupPolicy {
     Kill,
     Leave,
 }
 
 /// The parent's ends of a child's pipes.
-struct Ends {
+struct PipeEnds {
     stdin: Option<OwnedFd>,
     stdout: Option<OwnedFd>,
     stderr: Option<OwnedFd>,
 }
 
-type Born = (Leash, Ends);
+type StartedChild = (ChildGuard, PipeEnds);
 
 /// Starts a prepared command, which leads its own group, in a separate thread.
-async fn start(command: Command, rest: Rest) -> io::Result<Born> {
+async fn start_in_thread(command: Command, rest: GroupPolicy) -> io::Result<StartedChild> {
     let (tell, born) = oneshot::channel();
     thread::Builder::new()
         .name("child".to_owned())
         .stack_size(STACK)
-        .spawn(move || keep(command, rest, tell))?;
+        .spawn(move || run_child_thread(command, rest, tell))?;
     born.await.map_err(io::Error::other)?
 }
 
 /// Runs the thread of a child, from its start to its end.
-fn keep(mut command: Command, rest: Rest, born: oneshot::Sender<io::Result<Born>>) {
+fn run_child_thread(
+    mut command: Command,
+    rest: GroupPolicy,
+    born: oneshot::Sender<io::Result<StartedChild>>,
+) {
     let started = command.spawn();
     // It owns the child's ends of pipes and terminals; others wait until these are closed.
     drop(command);
@@ -125,14 +129,14 @@ fn keep(mut command: Command, rest: Rest, born: oneshot::Sender<io::Result<Born>
         }
     };
     let pid = Pid::from_child(&child);
-    let group = Arc::new(Group(Mutex::new(Some(pid))));
+    let group = Arc::new(ProcessGroup(Mutex::new(Some(pid))));
     let (tell, ended) = oneshot::channel();
-    let leash = Leash {
+    let leash = ChildGuard {
         group: group.clone(),
         ended,
     };
     // A guard that the caller does not take is dropped here, which kills the child.
-    drop(born.send(Ok((leash, Ends::of(&mut child)))));
+    drop(born.send(Ok((leash, PipeEnds::take_from(&mut child)))));
 
     // The child is not reaped yet: until it is, the ID of the group cannot be reused.
     while let Err(rustix::io::Errno::INTR) = waitid(
@@ -140,7 +144,7 @@ fn keep(mut command: Command, rest: Rest, born: oneshot::Sender<io::Result<Born>
         WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
     ) {}
     let mut alive = group.lock();
-    if rest == Rest::Kill {
+    if rest == GroupPolicy::Kill {
         let _ = kill_process_group(pid, Signal::KILL);
     }
     *alive = None;
@@ -149,8 +153,8 @@ fn keep(mut command: Command, rest: Rest, born: oneshot::Sender<io::Result<Born>
     let _ = tell.send(status);
 }
 
-impl Ends {
-    fn of(child: &mut Child) -> Self {
+impl PipeEnds {
+    fn take_from(child: &mut Child) -> Self {
         Self {
             stdin: child.stdin.take().map(Into::into),
             stdout: child.stdout.take().map(Into::into),
@@ -159,9 +163,9 @@ impl Ends {
     }
 }
 
-impl Leash {
+impl ChildGuard {
     /// Sends a signal to the whole group; does nothing if the child has ended.
-    pub fn signal(&self, signal: Signal) {
+    pub fn signal_group(&self, signal: Signal) {
         self.group.signal(signal);
     }
 
@@ -182,12 +186,12 @@ impl Leash {
     ///
     /// # Cancel safety
     /// This method is cancel safe.
-    pub async fn ended(&mut self) -> io::Result<ExitStatus> {
+    pub async fn wait_for_exit(&mut self) -> io::Result<ExitStatus> {
         (&mut self.ended).await.map_err(io::Error::other)?
     }
 }
 
-impl Drop for Leash {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         self.kill();
     }
@@ -204,10 +208,10 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(5);
 
-    async fn shell(script: &str) -> Leashed {
+    async fn shell(script: &str) -> GuardedChild {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]);
-        spawn(command).await.unwrap()
+        spawn_guarded(command).await.unwrap()
     }
 
     /// Returns true if a process runs or is a zombie.
@@ -240,14 +244,19 @@ mod tests {
         let mut child = shell("echo out; echo err >&2; exit 7").await;
         assert_eq!(line(&mut child.stdout).await, "out");
         assert_eq!(line(&mut child.stderr).await, "err");
-        let status = timeout(SOON, child.leash.ended()).await.unwrap().unwrap();
+        let status = timeout(SOON, child.guard.wait_for_exit())
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(status.code(), Some(7));
-        child.leash.kill();
+        child.guard.kill();
     }
 
     #[tokio::test]
     async fn a_program_that_cannot_run_is_an_error() {
-        let e = spawn(Command::new("/no/such/program")).await.unwrap_err();
+        let e = spawn_guarded(Command::new("/no/such/program"))
+            .await
+            .unwrap_err();
         assert_eq!(e.kind(), io::ErrorKind::NotFound);
     }
 
@@ -258,7 +267,10 @@ mod tests {
         let mut child = shell(script).await;
         let left = line(&mut child.stdout).await;
         assert!(lives(&left));
-        timeout(SOON, child.leash.ended()).await.unwrap().unwrap();
+        timeout(SOON, child.guard.wait_for_exit())
+            .await
+            .unwrap()
+            .unwrap();
         gone(&left).await;
     }
 
@@ -267,7 +279,7 @@ mod tests {
         let script = "trap '' TERM; echo $$; sleep 600 & echo $!; wait; sleep 600";
         let mut child = shell(script).await;
         let all = [line(&mut child.stdout).await, line(&mut child.stdout).await];
-        child.leash.terminate();
+        child.guard.terminate();
         drop(child);
         for pid in all {
             gone(&pid).await;
@@ -281,7 +293,7 @@ mod tests {
         let script = format!("echo $$ > '{}'; exec sleep 600", folder.display());
         command.args(["-c", &script]);
         // The thread starts it anyway.
-        drop(timeout(Duration::ZERO, spawn(command)).await);
+        drop(timeout(Duration::ZERO, spawn_guarded(command)).await);
         for _ in 0..30 {
             if let Ok(pid) = std::fs::read_to_string(&folder)
                 && !pid.is_empty()

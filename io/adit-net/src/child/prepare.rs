@@ -9,7 +9,7 @@ use rustix::process::{Signal, getpid, getppid, ioctl_tiocsctty, setsid};
 
 /// Signals whose disposition a child inherits and which our own parent may have ignored: a shell does so
 /// for programs in the background, `nohup` for the program it starts.
-const INHERITED: [libc::c_int; 7] = [
+const RESET_SIGNALS: [libc::c_int; 7] = [
     libc::SIGHUP,
     libc::SIGINT,
     libc::SIGQUIT,
@@ -21,7 +21,7 @@ const INHERITED: [libc::c_int; 7] = [
 
 /// Has the kernel send `signal` to the child when the thread that starts it ends.
 ///
-/// On systems other than Linux only its [`super::Leash`] ends a child.
+/// On systems other than Linux only its [`super::ChildGuard`] ends a child.
 #[allow(
     unsafe_code,
     reason = "`pre_exec` is the only way to set the parent-death signal of a child"
@@ -64,7 +64,7 @@ fn set_death_signal(_signal: Signal) -> io::Result<()> {
 )]
 pub(super) fn lead_session(command: &mut Command, terminal: Option<OwnedFd>) {
     let prepare = move || {
-        for signal in INHERITED {
+        for signal in RESET_SIGNALS {
             // SAFETY: `signal(2)` with a default action installs no handler; the numbers are the system's
             // own constants.
             unsafe { libc::signal(signal, libc::SIG_DFL) };

@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The size of a terminal; 0 where it is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Size {
+pub struct TerminalSize {
     /// Number of columns, in characters.
     pub columns: u16,
     /// Number of rows.
@@ -33,12 +33,12 @@ pub struct Size {
 /// The master end of a pseudo-terminal. Dropping it hangs up the terminal: the processes it controls
 /// receive SIGHUP.
 #[derive(Debug)]
-pub struct Terminal {
-    ours: AsyncFd<File>,
+pub struct PseudoTerminal {
+    master: AsyncFd<File>,
     name: PathBuf,
 }
 
-impl Terminal {
+impl PseudoTerminal {
     /// Opens a pseudo-terminal and returns its master end and the program's end. Requires a tokio runtime.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl Terminal {
             .open(&name)?;
         fcntl_setfl(&ours, fcntl_getfl(&ours)? | OFlags::NONBLOCK)?;
         let terminal = Self {
-            ours: registered(File::from(ours))?,
+            master: register_file(File::from(ours))?,
             name,
         };
         Ok((terminal, theirs.into()))
@@ -72,14 +72,14 @@ impl Terminal {
     ///
     /// # Errors
     /// The error of the system.
-    pub fn resize(&self, size: Size) -> io::Result<()> {
+    pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
         let size = Winsize {
             ws_col: size.columns,
             ws_row: size.rows,
             ws_xpixel: size.width,
             ws_ypixel: size.height,
         };
-        Ok(tcsetwinsize(&self.ours, size)?)
+        Ok(tcsetwinsize(&self.master, size)?)
     }
 
     /// Sends a break.
@@ -87,20 +87,20 @@ impl Terminal {
     /// # Errors
     /// The error of the system.
     pub fn send_break(&self) -> io::Result<()> {
-        Ok(tcsendbreak(&self.ours)?)
+        Ok(tcsendbreak(&self.master)?)
     }
 }
 
 /// Reads the output of the programs. The end of the stream means that no program has the terminal open any
 /// more.
-impl AsyncRead for &Terminal {
+impl AsyncRead for &PseudoTerminal {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         loop {
-            let mut ready = ready!(self.ours.poll_read_ready(cx))?;
+            let mut ready = ready!(self.master.poll_read_ready(cx))?;
             let into = out.initialize_unfilled();
             match ready.try_io(|ours| ours.get_ref().read(into)) {
                 Ok(Ok(n)) => {
@@ -121,14 +121,14 @@ impl AsyncRead for &Terminal {
 
 /// Writes input for the programs, as if it was typed. Shutting down has no effect: a terminal cannot signal
 /// the end of its input.
-impl AsyncWrite for &Terminal {
+impl AsyncWrite for &PseudoTerminal {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         loop {
-            let mut ready = ready!(self.ours.poll_write_ready(cx))?;
+            let mut ready = ready!(self.master.poll_write_ready(cx))?;
             match ready.try_io(|ours| ours.get_ref().write(bytes)) {
                 Ok(Err(why)) if why.kind() == io::ErrorKind::Interrupted => {}
                 Ok(done) => return Poll::Ready(done),
@@ -150,12 +150,12 @@ impl AsyncWrite for &Terminal {
     deprecated,
     reason = "a `File` keeps its descriptor as long as it lives, which is all that is required"
 )]
-fn registered(file: File) -> io::Result<AsyncFd<File>> {
+fn register_file(file: File) -> io::Result<AsyncFd<File>> {
     AsyncFd::new(file)
 }
 
-impl AsFd for Terminal {
+impl AsFd for PseudoTerminal {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.ours.get_ref().as_fd()
+        self.master.get_ref().as_fd()
     }
 }

@@ -5,29 +5,29 @@ use std::time::Duration;
 
 use adit_wire::Time;
 
-use super::found::Found;
+use super::lookup_result::LookupResult;
 
 /// Maximum number of cached names; about 200 bytes each.
 const MAX: usize = 4096;
 /// Maximum time for which addresses are cached, in seconds, regardless of their time to live.
-const LONGEST: u32 = 15 * 60;
+const MAX_TTL: u32 = 15 * 60;
 /// Maximum time for which a negative answer is cached, in seconds: a name that was just created should be
 /// found soon.
-const LONGEST_NOTHING: u32 = 30;
+const MAX_NEGATIVE_TTL: u32 = 30;
 
 #[derive(Debug, Default)]
-pub(super) struct Cache(HashMap<Box<str>, (Found, Time)>);
+pub(super) struct LookupCache(HashMap<Box<str>, (LookupResult, Time)>);
 
-impl Cache {
-    pub(super) fn get(&self, name: &str, now: Time) -> Option<Found> {
+impl LookupCache {
+    pub(super) fn get(&self, name: &str, now: Time) -> Option<LookupResult> {
         let (found, until) = self.0.get(name)?;
         (*until > now).then(|| found.clone())
     }
 
-    pub(super) fn put(&mut self, name: &str, found: &Found, now: Time) {
+    pub(super) fn insert(&mut self, name: &str, found: &LookupResult, now: Time) {
         let seconds = match found {
-            Found::Addresses(_, ttl) => (*ttl).min(LONGEST),
-            Found::Nothing { ttl, .. } => (*ttl).min(LONGEST_NOTHING),
+            LookupResult::Addresses(_, ttl) => (*ttl).min(MAX_TTL),
+            LookupResult::NoAddress { ttl, .. } => (*ttl).min(MAX_NEGATIVE_TTL),
         };
         if seconds == 0 {
             return;
@@ -51,22 +51,22 @@ impl Cache {
 mod tests {
     use super::*;
 
-    fn found(ttl: u32) -> Found {
-        Found::Addresses(vec!["1.1.1.1:0".parse().unwrap()].into(), ttl)
+    fn found(ttl: u32) -> LookupResult {
+        LookupResult::Addresses(vec!["1.1.1.1:0".parse().unwrap()].into(), ttl)
     }
 
     #[test]
     fn kept_as_long_as_it_holds_and_no_longer_than_the_bounds() {
         let at = |seconds: u64| Time(seconds * 1_000_000);
-        let mut cache = Cache::default();
-        cache.put("a", &found(10), at(0));
-        cache.put("zero", &found(0), at(0));
-        cache.put("day", &found(86_400), at(0));
-        let nothing = Found::Nothing {
+        let mut cache = LookupCache::default();
+        cache.insert("a", &found(10), at(0));
+        cache.insert("zero", &found(0), at(0));
+        cache.insert("day", &found(86_400), at(0));
+        let nothing = LookupResult::NoAddress {
             exists: false,
             ttl: 3600,
         };
-        cache.put("none", &nothing, at(0));
+        cache.insert("none", &nothing, at(0));
         assert!(cache.get("a", at(9)).is_some() && cache.get("a", at(10)).is_none());
         assert!(cache.get("zero", at(0)).is_none());
         assert!(cache.get("day", at(899)).is_some() && cache.get("day", at(900)).is_none());
@@ -75,9 +75,9 @@ mod tests {
 
     #[test]
     fn the_number_of_names_is_bounded() {
-        let mut cache = Cache::default();
+        let mut cache = LookupCache::default();
         for n in 0..3 * MAX {
-            cache.put(&format!("n{n}"), &found(60), Time(0));
+            cache.insert(&format!("n{n}"), &found(60), Time(0));
             assert!(cache.0.len() <= MAX);
         }
         assert!(cache.0.len() > MAX / 2);

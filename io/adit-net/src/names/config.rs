@@ -12,7 +12,7 @@ use adit_wire::usize_from;
 use hickory_proto::rr::Name;
 use resolv_conf::ScopedIp;
 
-use super::hosts::{self, Hosts};
+use super::hosts::{self, HostsFile};
 
 /// Maximum length read of `resolv.conf` and `nsswitch.conf`, in bytes.
 const MAX_LEN: u64 = 64 << 10;
@@ -23,7 +23,7 @@ const MAX_SEARCH: usize = 16;
 
 /// Paths of the configuration files, and the port of the servers.
 #[derive(Debug, Clone)]
-pub struct Files {
+pub struct ResolverFiles {
     /// Servers and search domains.
     pub resolv_conf: PathBuf,
     /// Names that are not looked up on a server.
@@ -34,7 +34,7 @@ pub struct Files {
     pub port: u16,
 }
 
-impl Default for Files {
+impl Default for ResolverFiles {
     fn default() -> Self {
         Self {
             resolv_conf: "/etc/resolv.conf".into(),
@@ -46,12 +46,12 @@ impl Default for Files {
 }
 
 /// The modification time, size and inode of each file, which identify a version of the files.
-pub(super) type Version = [Option<(i64, i64, u64, u64)>; 3];
+pub(super) type FilesVersion = [Option<(i64, i64, u64, u64)>; 3];
 
-impl Files {
+impl ResolverFiles {
     /// Returns the current version. It takes three system calls, as cheap as what the C library does for
     /// each lookup.
-    pub(super) fn version(&self) -> Version {
+    pub(super) fn current_version(&self) -> FilesVersion {
         [&self.resolv_conf, &self.hosts, &self.nsswitch].map(|path| {
             let about = fs::metadata(path).ok()?;
             Some((about.mtime(), about.mtime_nsec(), about.size(), about.ino()))
@@ -59,28 +59,28 @@ impl Files {
     }
 
     /// Reads the files. Missing files count as empty.
-    pub(super) fn read(&self) -> Config {
-        let nsswitch = read(&self.nsswitch, MAX_LEN).unwrap_or_default();
-        let resolv_conf = read(&self.resolv_conf, MAX_LEN).unwrap_or_default();
-        let hosts = read(&self.hosts, hosts::MAX_LEN).unwrap_or_default();
-        let mut config = Config::parse(&resolv_conf, self.port);
-        config.sources = Sources::parse(&String::from_utf8_lossy(&nsswitch), &config.servers);
-        if config.is_foreign || is_told_by_environment() {
-            config.sources = Sources::foreign();
+    pub(super) fn read_config(&self) -> ResolverConfig {
+        let nsswitch = read_bounded(&self.nsswitch, MAX_LEN).unwrap_or_default();
+        let resolv_conf = read_bounded(&self.resolv_conf, MAX_LEN).unwrap_or_default();
+        let hosts = read_bounded(&self.hosts, hosts::MAX_LEN).unwrap_or_default();
+        let mut config = ResolverConfig::parse(&resolv_conf, self.port);
+        config.sources = SystemSources::parse(&String::from_utf8_lossy(&nsswitch), &config.servers);
+        if config.needs_c_library || is_set_by_environment() {
+            config.sources = SystemSources::all_from_system();
         }
-        config.hosts = Hosts::parse(&hosts);
+        config.hosts = HostsFile::parse(&hosts);
         config
     }
 }
 
-fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 /// Returns true if environment variables set servers or names for this process alone.
-fn is_told_by_environment() -> bool {
+fn is_set_by_environment() -> bool {
     ["RES_OPTIONS", "LOCALDOMAIN", "HOSTALIASES"]
         .iter()
         .any(|name| std::env::var_os(name).is_some())
@@ -88,7 +88,7 @@ fn is_told_by_environment() -> bool {
 
 /// The parsed configuration.
 #[derive(Debug)]
-pub(super) struct Config {
+pub(super) struct ResolverConfig {
     pub(super) servers: Vec<SocketAddr>,
     pub(super) search: Vec<Name>,
     pub(super) ndots: usize,
@@ -100,17 +100,17 @@ pub(super) struct Config {
     pub(super) tcp_only: bool,
     pub(super) rotate: bool,
     pub(super) ask_v6: bool,
-    pub(super) hosts: Hosts,
-    pub(super) sources: Sources,
+    pub(super) hosts: HostsFile,
+    pub(super) sources: SystemSources,
     /// True if the files contain something that only the C library supports.
-    is_foreign: bool,
+    needs_c_library: bool,
 }
 
-impl Config {
+impl ResolverConfig {
     fn parse(resolv_conf: &[u8], port: u16) -> Self {
         // Unreadable lines are skipped, as other resolvers do.
         let (parsed, _) = resolv_conf::Config::parse_with_errors(resolv_conf);
-        let mut is_foreign = !parsed.sortlist.is_empty();
+        let mut needs_c_library = !parsed.sortlist.is_empty();
         let mut servers = Vec::new();
         for server in parsed.get_nameservers_or_local().iter().take(MAX_SERVERS) {
             servers.push(match server {
@@ -120,7 +120,7 @@ impl Config {
                     Ok(scope) => SocketAddrV6::new(*ip, port, 0, scope).into(),
                     // The scope is an interface name.
                     Err(_) => {
-                        is_foreign = true;
+                        needs_c_library = true;
                         continue;
                     }
                 },
@@ -131,7 +131,7 @@ impl Config {
             search.extend(parsed.get_system_domain());
         }
         let search = search.iter().take(MAX_SEARCH);
-        let search = search.filter_map(|domain| name(domain).ok());
+        let search = search.filter_map(|domain| parse_name(domain).ok());
         Self {
             servers,
             search: search.collect(),
@@ -142,20 +142,20 @@ impl Config {
             tcp_only: parsed.use_vc,
             rotate: parsed.rotate,
             ask_v6: !parsed.no_aaaa,
-            hosts: Hosts::default(),
-            sources: Sources::default(),
-            is_foreign,
+            hosts: HostsFile::default(),
+            sources: SystemSources::default(),
+            needs_c_library,
         }
     }
 
     /// Returns the names to look up, in order: a name with few dots may belong to a search domain.
     pub(super) fn candidates(&self, text: &str) -> io::Result<Vec<Name>> {
-        let mut absolute = name(text)?;
+        let mut absolute = parse_name(text)?;
         absolute.set_fqdn(true);
         if text.ends_with('.') {
             return Ok(vec![absolute]);
         }
-        let relative = name(text)?;
+        let relative = parse_name(text)?;
         let searched = self.search.iter();
         let searched = searched.filter_map(|domain| relative.clone().append_domain(domain).ok());
         let mut all: Vec<Name> = searched.collect();
@@ -166,7 +166,7 @@ impl Config {
 }
 
 /// Parses a host name into the form used in queries.
-pub(super) fn name(text: &str) -> io::Result<Name> {
+pub(super) fn parse_name(text: &str) -> io::Result<Name> {
     let bad = || super::no_address(format!("`{}` is not a host name", text.escape_debug()));
     // The characters of host names; the parser below accepts escapes, which a host name does not have.
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') || !c.is_ascii();
@@ -178,28 +178,28 @@ pub(super) fn name(text: &str) -> io::Result<Name> {
 
 /// Converts `text` to the ASCII form used in queries; returns `None` if it is not a host name.
 #[must_use]
-pub fn ascii_name(text: &str) -> Option<String> {
+pub fn to_ascii_name(text: &str) -> Option<String> {
     // Dots of other scripts separate labels as well (RFC 3490 section 3.1).
     let dots = ['\u{3002}', '\u{ff0e}', '\u{ff61}'];
-    let name = name(&text.replace(dots, ".")).ok()?;
+    let name = parse_name(&text.replace(dots, ".")).ok()?;
     Some(name.to_ascii().to_ascii_lowercase())
 }
 
 /// The sources of names besides `hosts` and DNS, which only the C library can query.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Sources {
+pub(super) struct SystemSources {
     /// All names.
     everything: bool,
     /// Names below `local` (multicast DNS).
-    local: bool,
+    multicast_names: bool,
     /// The machine's own name, and those of its gateways.
-    own: bool,
+    own_names: bool,
     /// Names without a dot (containers).
-    single: bool,
+    single_labels: bool,
 }
 
-impl Sources {
-    fn foreign() -> Self {
+impl SystemSources {
+    fn all_from_system() -> Self {
         Self {
             everything: true,
             ..Self::default()
@@ -209,7 +209,7 @@ impl Sources {
     /// Parses the `hosts:` line of `nsswitch.conf`.
     fn parse(nsswitch: &str, servers: &[SocketAddr]) -> Self {
         if !cfg!(target_os = "linux") {
-            return Self::foreign();
+            return Self::all_from_system();
         }
         let mut lines = nsswitch
             .lines()
@@ -233,19 +233,19 @@ impl Sources {
                     true
                 }
                 "resolve" => {
-                    (dns, sources.own) = (true, true);
+                    (dns, sources.own_names) = (true, true);
                     has_stub
                 }
                 "myhostname" => {
-                    sources.own = true;
+                    sources.own_names = true;
                     true
                 }
                 "mymachines" => {
-                    sources.single = true;
+                    sources.single_labels = true;
                     true
                 }
                 "mdns_minimal" | "mdns4_minimal" | "mdns6_minimal" => {
-                    sources.local = true;
+                    sources.multicast_names = true;
                     true
                 }
                 // The actions that follow the modules above in the files of distributions.
@@ -254,32 +254,32 @@ impl Sources {
                 _ => false,
             };
             if !known {
-                return Self::foreign();
+                return Self::all_from_system();
             }
             last = word;
         }
         if !dns {
             // No server may be queried then.
-            return Self::foreign();
+            return Self::all_from_system();
         }
         sources
     }
 
     /// Returns true if the C library has to be called for `name`, in lower case.
-    pub(super) fn need_system(&self, name: &str) -> bool {
+    pub(super) fn needs_system(&self, name: &str) -> bool {
         let name = name.strip_suffix('.').unwrap_or(name);
         self.everything
             // The name of an interface after an address.
             || name.contains('%')
-            || (self.local && name.ends_with(".local"))
-            || (self.single && !name.contains('.'))
-            || (self.own && (matches!(name, "_gateway" | "_outbound") || is_own(name)))
+            || (self.multicast_names && name.ends_with(".local"))
+            || (self.single_labels && !name.contains('.'))
+            || (self.own_names && (matches!(name, "_gateway" | "_outbound") || is_own_host_name(name)))
     }
 }
 
 /// Returns true if `name` was the host name of this machine at the first call.
 #[must_use]
-pub fn is_own(name: &str) -> bool {
+pub fn is_own_host_name(name: &str) -> bool {
     // This is called for datagrams as well: avoid a system call for each.
     static OWN: OnceLock<String> = OnceLock::new();
     let own = OWN.get_or_init(|| {
@@ -293,8 +293,8 @@ pub fn is_own(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn config(text: &str) -> Config {
-        Config::parse(text.as_bytes(), 53)
+    fn config(text: &str) -> ResolverConfig {
+        ResolverConfig::parse(text.as_bytes(), 53)
     }
 
     #[test]
@@ -327,7 +327,7 @@ mod tests {
             (Duration::from_secs(1), 4)
         );
         assert!(config.edns && config.tcp_only && config.rotate && !config.ask_v6);
-        let none = Config::parse(b"", 53);
+        let none = ResolverConfig::parse(b"", 53);
         assert_eq!(none.servers[0].to_string(), "127.0.0.1:53");
     }
 
@@ -335,11 +335,11 @@ mod tests {
     fn what_only_the_c_library_knows_is_asked_there() {
         let stub = ["127.0.0.53:53".parse().unwrap()];
         let sources =
-            |line: &str| Sources::parse(&format!("passwd: files\nhosts: {line}\n"), &stub);
+            |line: &str| SystemSources::parse(&format!("passwd: files\nhosts: {line}\n"), &stub);
         for plain in ["files dns", "dns", "files dns # x"] {
-            assert_eq!(sources(plain), Sources::default(), "{plain}");
+            assert_eq!(sources(plain), SystemSources::default(), "{plain}");
         }
-        assert_eq!(Sources::parse("", &[]), Sources::default());
+        assert_eq!(SystemSources::parse("", &[]), SystemSources::default());
         for foreign in [
             "files",
             "dns files",
@@ -350,15 +350,15 @@ mod tests {
             "files winbind dns",
             "files sss dns",
         ] {
-            assert!(sources(foreign).need_system("example.com"), "{foreign}");
+            assert!(sources(foreign).needs_system("example.com"), "{foreign}");
         }
         let desktop = sources("files mdns4_minimal [NOTFOUND=return] dns mymachines");
-        assert!(desktop.need_system("printer.local") && desktop.need_system("container"));
-        assert!(!desktop.need_system("example.com"));
+        assert!(desktop.needs_system("printer.local") && desktop.needs_system("container"));
+        assert!(!desktop.needs_system("example.com"));
         let fedora = "files myhostname resolve [!UNAVAIL=return] dns";
         let with_stub = sources(fedora);
-        assert!(with_stub.need_system("_gateway") && !with_stub.need_system("example.com"));
-        assert!(Sources::parse(&format!("hosts:{fedora}"), &[]).need_system("example.com"));
-        assert!(Sources::default().need_system("fe80::1%eth0"));
+        assert!(with_stub.needs_system("_gateway") && !with_stub.needs_system("example.com"));
+        assert!(SystemSources::parse(&format!("hosts:{fedora}"), &[]).needs_system("example.com"));
+        assert!(SystemSources::default().needs_system("fe80::1%eth0"));
     }
 }

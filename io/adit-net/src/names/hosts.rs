@@ -9,20 +9,20 @@ const EACH: usize = 32;
 
 /// The parsed file. It is compact, since such a list can have 200,000 names: one text and a sorted index.
 #[derive(Debug, Default)]
-pub(super) struct Hosts {
+pub(super) struct HostsFile {
     text: Box<str>,
     /// The position of each name in the text, and its address; equal names are in the order of the file.
-    index: Box<[Entry]>,
+    index: Box<[HostsEntry]>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct HostsEntry {
     at: u32,
     len: u8,
     ip: IpAddr,
 }
 
-impl Hosts {
+impl HostsFile {
     /// Parses the file. Unreadable lines are skipped, as other resolvers do.
     pub(super) fn parse(file: &[u8]) -> Self {
         let mut text = String::new();
@@ -39,11 +39,11 @@ impl Hosts {
             for name in words {
                 if let (Ok(at), Ok(len)) = (u32::try_from(text.len()), u8::try_from(name.len())) {
                     text.push_str(&name.to_ascii_lowercase());
-                    index.push(Entry { at, len, ip });
+                    index.push(HostsEntry { at, len, ip });
                 }
             }
         }
-        let name = |entry: &Entry| slice(&text, entry);
+        let name = |entry: &HostsEntry| entry_name(&text, entry);
         index.sort_by(|a, b| name(a).cmp(name(b)));
         Self {
             text: text.into_boxed_str(),
@@ -52,11 +52,13 @@ impl Hosts {
     }
 
     /// Returns the addresses of a name in lower case, in the order of the file.
-    pub(super) fn find(&self, name: &str) -> Vec<SocketAddr> {
-        let from = self.index.partition_point(|e| slice(&self.text, e) < name);
+    pub(super) fn find_addresses(&self, name: &str) -> Vec<SocketAddr> {
+        let from = self
+            .index
+            .partition_point(|e| entry_name(&self.text, e) < name);
         let mut found: Vec<SocketAddr> = Vec::new();
         for entry in self.index.iter().skip(from) {
-            if slice(&self.text, entry) != name || found.len() >= EACH {
+            if entry_name(&self.text, entry) != name || found.len() >= EACH {
                 break;
             }
             let addr = SocketAddr::new(entry.ip, 0);
@@ -68,7 +70,7 @@ impl Hosts {
     }
 }
 
-fn slice<'a>(text: &'a str, entry: &Entry) -> &'a str {
+fn entry_name<'a>(text: &'a str, entry: &HostsEntry) -> &'a str {
     let at = entry.at as usize;
     let name = text.get(at..at + usize::from(entry.len));
     debug_assert!(name.is_some(), "the entry must belong to this text");
@@ -83,9 +85,9 @@ mod tests {
     fn lines_are_read_as_everywhere() {
         let file = b"127.0.0.1\tlocalhost Here # a comment\n\
             # 10.0.0.1 no\n::1 localhost\n10.0.0.2 two\nnonsense two\n10.0.0.3 two\n\xff\xfe x\n";
-        let hosts = Hosts::parse(file);
+        let hosts = HostsFile::parse(file);
         let found = |name: &str| -> Vec<String> {
-            let found = hosts.find(name);
+            let found = hosts.find_addresses(name);
             found.iter().map(|addr| addr.ip().to_string()).collect()
         };
         assert_eq!(found("localhost"), ["127.0.0.1", "::1"]);

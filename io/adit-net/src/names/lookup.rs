@@ -6,14 +6,14 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use adit_wire::{narrow, usize_from};
+use adit_wire::{narrow_int, usize_from};
 use hickory_proto::rr::{Name, RecordType};
 use tokio::time::{Instant, timeout};
 
-use super::config::Config;
-use super::found::{Found, RESOLVE_DEADLINE};
-use super::preference;
-use super::query::{Answer, How, ask};
+use super::address_order;
+use super::config::ResolverConfig;
+use super::lookup_result::{LookupResult, RESOLVE_DEADLINE};
+use super::query::{Answer, QueryOptions, query_server};
 
 /// Maximum time to wait for the second family after the first has answered with addresses: some servers never
 /// answer for IPv6.
@@ -22,38 +22,41 @@ const OTHER_FAMILY: Duration = Duration::from_secs(1);
 const HALF_TTL: u32 = 10;
 
 /// Looks up `text`.
-pub(super) async fn look_up(config: &Config, text: &str) -> io::Result<Found> {
+pub(super) async fn look_up(config: &ResolverConfig, text: &str) -> io::Result<LookupResult> {
     let mut nothing: Option<(bool, u32)> = None;
     for name in config.candidates(text)? {
-        match both(config, &name).await? {
+        match look_up_families(config, &name).await? {
             Answer::Found(mut addrs, ttl) => {
-                preference::sort(&mut addrs);
-                return Ok(Found::Addresses(addrs.into(), ttl));
+                address_order::sort_by_family(&mut addrs);
+                return Ok(LookupResult::Addresses(addrs.into(), ttl));
             }
-            Answer::Nothing { exists, ttl } => {
+            Answer::NoAddress { exists, ttl } => {
                 let (known, least) = nothing.unwrap_or((false, ttl));
                 nothing = Some((known || exists, least.min(ttl)));
             }
         }
     }
     let (exists, ttl) = nothing.unwrap_or_default();
-    Ok(Found::Nothing { exists, ttl })
+    Ok(LookupResult::NoAddress { exists, ttl })
 }
 
 /// Looks up both families of a name.
-async fn both(config: &Config, name: &Name) -> io::Result<Answer> {
-    let v4 = servers(config, name, RecordType::A);
+async fn look_up_families(config: &ResolverConfig, name: &Name) -> io::Result<Answer> {
+    let v4 = query_servers(config, name, RecordType::A);
     if !config.ask_v6 {
         return v4.await;
     }
-    let (mut v4, mut v6) = (pin!(v4), pin!(servers(config, name, RecordType::AAAA)));
+    let (mut v4, mut v6) = (
+        pin!(v4),
+        pin!(query_servers(config, name, RecordType::AAAA)),
+    );
     let (first, second) = tokio::select! {
         first = &mut v4 => {
-            let second = wait(&first, v6).await;
+            let second = wait_for_other_family(&first, v6).await;
             (second, Some(first))
         }
         first = &mut v6 => {
-            let second = wait(&first, v4).await;
+            let second = wait_for_other_family(&first, v4).await;
             (Some(first), second)
         }
     };
@@ -76,12 +79,12 @@ async fn both(config: &Config, name: &Name) -> io::Result<Answer> {
         (Err(why), _) | (_, Some(Err(why))) => return Err(why),
         (Ok(one), None) => one,
         (
-            Ok(Answer::Nothing { exists, ttl }),
-            Some(Ok(Answer::Nothing {
+            Ok(Answer::NoAddress { exists, ttl }),
+            Some(Ok(Answer::NoAddress {
                 exists: also,
                 ttl: other,
             })),
-        ) => Answer::Nothing {
+        ) => Answer::NoAddress {
             exists: exists || also,
             ttl: ttl.min(other),
         },
@@ -89,20 +92,24 @@ async fn both(config: &Config, name: &Name) -> io::Result<Answer> {
 }
 
 /// Waits for the second answer, for a limited time if the first one has addresses.
-async fn wait(
+async fn wait_for_other_family(
     first: &io::Result<Answer>,
     second: impl Future<Output = io::Result<Answer>>,
 ) -> Option<io::Result<Answer>> {
     match first {
         Ok(Answer::Found(..)) => timeout(OTHER_FAMILY, second).await.ok(),
         // A name that does not exist has no addresses of the other family either.
-        Ok(Answer::Nothing { exists: false, .. }) => None,
+        Ok(Answer::NoAddress { exists: false, .. }) => None,
         _ => Some(second.await),
     }
 }
 
 /// Sends a query to one server after the other until one answers.
-async fn servers(config: &Config, name: &Name, kind: RecordType) -> io::Result<Answer> {
+async fn query_servers(
+    config: &ResolverConfig,
+    name: &Name,
+    kind: RecordType,
+) -> io::Result<Answer> {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     let all = config.servers.len().max(1);
     let first = match config.rotate {
@@ -111,15 +118,15 @@ async fn servers(config: &Config, name: &Name, kind: RecordType) -> io::Result<A
     };
     let rounds = usize_from(config.attempts);
     // Every server gets its turn before the lookup's deadline.
-    let share = RESOLVE_DEADLINE / narrow::<u32>(all * rounds);
+    let share = RESOLVE_DEADLINE / narrow_int::<u32>(all * rounds);
     let each = config.timeout.min(share.max(Duration::from_secs(1)));
-    let how = How {
+    let how = QueryOptions {
         // With a single server, wait for an answer as long as all queries together may take.
         timeout: match all {
             1 => each * config.attempts.max(1),
             _ => each,
         },
-        again: each,
+        resend_after: each,
         edns: config.edns,
         tcp_only: config.tcp_only,
     };
@@ -134,7 +141,7 @@ async fn servers(config: &Config, name: &Name, kind: RecordType) -> io::Result<A
             let Some(server) = config.servers.get((first + place) % all) else {
                 break;
             };
-            match ask(*server, name, kind, how).await {
+            match query_server(*server, name, kind, how).await {
                 Ok(answer) => return Ok(answer),
                 Err(e) => {
                     let e = e.to_string();
@@ -149,7 +156,7 @@ async fn servers(config: &Config, name: &Name, kind: RecordType) -> io::Result<A
 }
 
 /// Returns an error message for a lookup that none of the servers has answered.
-pub(super) fn silent(servers: &[SocketAddr]) -> String {
+pub(super) fn no_answer_message(servers: &[SocketAddr]) -> String {
     let servers: Vec<String> = servers.iter().map(ToString::to_string).collect();
     format!("no answer from {}", servers.join(", "))
 }

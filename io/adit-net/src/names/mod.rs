@@ -3,20 +3,20 @@
 //!
 //! Queries are sent from here and not by the C library: a lookup ends as soon as it has no waiters,
 //! concurrent lookups of one name share one query, and results are cached. Lookups are counted by
-//! [`Asker`]. Where names come from sources other than `hosts` and DNS (`nsswitch.conf`), the C library is
+//! [`LookupOrigin`]. Where names come from sources other than `hosts` and DNS (`nsswitch.conf`), the C library is
 //! called for those, in threads that are counted in the same way.
 
-mod asker;
+mod address_order;
+mod c_library;
 mod cache;
 mod config;
-mod found;
 mod hosts;
 mod lookup;
+mod lookup_limiter;
+mod lookup_origin;
+mod lookup_result;
 mod numeric;
-mod preference;
 mod query;
-mod shares;
-mod system;
 #[cfg(test)]
 mod tests;
 
@@ -29,23 +29,23 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
-use self::cache::Cache;
-use self::config::{Config, Version};
-use self::found::Found;
-use self::shares::{Place, Running, Shares};
-use crate::ambient;
+use self::cache::LookupCache;
+use self::config::{FilesVersion, ResolverConfig};
+use self::lookup_limiter::{LookupLimiter, LookupPermit, LookupSlot};
+use self::lookup_result::LookupResult;
+use crate::system;
 
-pub use asker::Asker;
-pub use config::{Files, ascii_name, is_own};
-pub use found::RESOLVE_DEADLINE;
-pub(crate) use found::no_address;
-pub use numeric::spelled_v4;
+pub use config::{ResolverFiles, is_own_host_name, to_ascii_name};
+pub use lookup_origin::LookupOrigin;
+pub use lookup_result::RESOLVE_DEADLINE;
+pub(crate) use lookup_result::no_address;
+pub use numeric::parse_numeric_v4;
 
 /// A resolver of names. All users of a resolver share its cache and its limits.
 #[derive(Debug)]
 pub struct Resolver {
-    files: Files,
-    shares: Arc<Shares>,
+    files: ResolverFiles,
+    shares: Arc<LookupLimiter>,
     state: Arc<Mutex<State>>,
     /// Locked while the files are read: one thread is enough for that.
     reading: tokio::sync::Mutex<()>,
@@ -54,30 +54,30 @@ pub struct Resolver {
 #[derive(Debug, Default)]
 struct State {
     /// The parsed configuration and the version of its files.
-    known: Option<(Version, Arc<Config>)>,
-    cache: Cache,
+    known: Option<(FilesVersion, Arc<ResolverConfig>)>,
+    cache: LookupCache,
     /// Lookups with waiters, each with its number.
-    asked: HashMap<Box<str>, (u64, Weak<Lookup>)>,
+    running: HashMap<Box<str>, (u64, Weak<RunningLookup>)>,
     /// The number of the latest lookup.
-    last: u64,
+    last_number: u64,
 }
 
 /// A running lookup; it is aborted when the last waiter drops it.
 #[derive(Debug)]
-struct Lookup {
-    answer: watch::Receiver<Option<Result<Found, Arc<str>>>>,
+struct RunningLookup {
+    answer: watch::Receiver<Option<Result<LookupResult, Arc<str>>>>,
     task: AbortHandle,
 }
 
 /// The outcome of starting a lookup.
-enum Begun {
+enum StartedLookup {
     /// The result is already known.
-    Known(Found),
+    Known(LookupResult),
     /// A query is running, started by this caller or another.
-    Asked(Arc<Lookup>),
+    Running(Arc<RunningLookup>),
 }
 
-impl Drop for Lookup {
+impl Drop for RunningLookup {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -85,14 +85,14 @@ impl Drop for Lookup {
 
 impl Default for Resolver {
     fn default() -> Self {
-        Self::new(Files::default())
+        Self::new(ResolverFiles::default())
     }
 }
 
 impl Resolver {
     /// Creates a resolver for these files, which are read at the first lookup and again when they change.
     #[must_use]
-    pub fn new(files: Files) -> Self {
+    pub fn new(files: ResolverFiles) -> Self {
         Self {
             files,
             shares: Arc::default(),
@@ -112,11 +112,11 @@ impl Resolver {
     /// # Errors
     /// [`HostUnreachable`](io::ErrorKind::HostUnreachable) if `name` has no address, no server answers
     /// within [`RESOLVE_DEADLINE`], or too many lookups of `asker` are waiting.
-    pub async fn look_up(&self, name: &str, asker: Asker) -> io::Result<Arc<[SocketAddr]>> {
+    pub async fn look_up(&self, name: &str, asker: LookupOrigin) -> io::Result<Arc<[SocketAddr]>> {
         if let Ok(ip) = name.parse() {
             return Ok([SocketAddr::new(ip, 0)].into());
         }
-        if let Some(ip) = spelled_v4(name) {
+        if let Some(ip) = parse_numeric_v4(name) {
             return Ok([SocketAddr::new(ip.into(), 0)].into());
         }
         let name = match name.contains('%') {
@@ -124,9 +124,9 @@ impl Resolver {
             true => name.to_owned(),
             false => name.to_ascii_lowercase(),
         };
-        let config = self.config().await?;
+        let config = self.current_config().await?;
         let bare = name.strip_suffix('.').unwrap_or(&name);
-        let mut local = config.hosts.find(bare);
+        let mut local = config.hosts.find_addresses(bare);
         if local.is_empty() && is_localhost(bare) {
             local = vec![
                 ([127, 0, 0, 1], 0).into(),
@@ -134,22 +134,22 @@ impl Resolver {
             ];
         }
         if !local.is_empty() {
-            preference::sort(&mut local);
+            address_order::sort_by_family(&mut local);
             return Ok(local.into());
         }
-        if let Some(found) = self.lock().cache.get(&name, ambient::now()) {
+        if let Some(found) = self.lock_state().cache.get(&name, system::monotonic_now()) {
             return found.addresses(&name);
         }
-        let place = self.shares.enter(asker)?;
+        let place = self.shares.reserve_slot(asker)?;
         let until = Instant::now() + RESOLVE_DEADLINE;
-        let lookup = match timeout_at(until, self.begin(&place, &config, &name)).await {
-            Ok(Begun::Known(found)) => return found.addresses(&name),
-            Ok(Begun::Asked(lookup)) => lookup,
-            Err(_) => return Err(shares::too_many()),
+        let lookup = match timeout_at(until, self.join_or_start(&place, &config, &name)).await {
+            Ok(StartedLookup::Known(found)) => return found.addresses(&name),
+            Ok(StartedLookup::Running(lookup)) => lookup,
+            Err(_) => return Err(lookup_limiter::too_many_lookups()),
         };
         let mut answer = lookup.answer.clone();
         let Ok(answered) = timeout_at(until, answer.wait_for(Option::is_some)).await else {
-            return Err(no_address(lookup::silent(&config.servers)));
+            return Err(no_address(lookup::no_answer_message(&config.servers)));
         };
         let answered = answered.map_err(|_| no_address("the lookup was aborted"))?;
         match answered.as_ref() {
@@ -160,120 +160,132 @@ impl Resolver {
     }
 
     /// Joins the lookup of a name, or starts it once the limits allow it.
-    async fn begin(&self, place: &Place, config: &Arc<Config>, name: &str) -> Begun {
-        let weight = match config.sources.need_system(name) {
-            true => system::WEIGHT,
+    async fn join_or_start(
+        &self,
+        place: &LookupSlot,
+        config: &Arc<ResolverConfig>,
+        name: &str,
+    ) -> StartedLookup {
+        let weight = match config.sources.needs_system(name) {
+            true => c_library::WEIGHT,
             false => 1,
         };
         loop {
             {
-                let mut state = self.lock();
-                let known = state.asked.get(name);
+                let mut state = self.lock_state();
+                let known = state.running.get(name);
                 if let Some(lookup) = known.and_then(|(_, lookup)| lookup.upgrade()) {
-                    return Begun::Asked(lookup);
+                    return StartedLookup::Running(lookup);
                 }
                 // Another asker's lookup may have ended meanwhile.
-                if let Some(found) = state.cache.get(name, ambient::now()) {
-                    return Begun::Known(found);
+                if let Some(found) = state.cache.get(name, system::monotonic_now()) {
+                    return StartedLookup::Known(found);
                 }
-                if let Some(share) = place.start(weight) {
-                    state.last += 1;
-                    let number = state.last;
-                    let lookup = self.start(config, name, share, number);
+                if let Some(share) = place.try_start(weight) {
+                    state.last_number += 1;
+                    let number = state.last_number;
+                    let lookup = self.spawn_lookup(config, name, share, number);
                     let note = (number, Arc::downgrade(&lookup));
-                    state.asked.insert(name.into(), note);
-                    return Begun::Asked(lookup);
+                    state.running.insert(name.into(), note);
+                    return StartedLookup::Running(lookup);
                 }
             }
-            place.wait().await;
+            place.wait_for_release().await;
         }
     }
 
-    fn start(&self, config: &Arc<Config>, name: &str, share: Running, number: u64) -> Arc<Lookup> {
+    fn spawn_lookup(
+        &self,
+        config: &Arc<ResolverConfig>,
+        name: &str,
+        share: LookupPermit,
+        number: u64,
+    ) -> Arc<RunningLookup> {
         let (tell, answer) = watch::channel(None);
         let (config, name) = (config.clone(), name.to_owned());
         // Removes the entry however the task ends.
-        let noted = Noted {
+        let noted = PendingEntry {
             state: self.state.clone(),
             name: name.clone(),
             number,
         };
         let task = tokio::spawn(async move {
-            let found = if config.sources.need_system(&name) {
-                system::look_up(name.clone(), share).await
+            let found = if config.sources.needs_system(&name) {
+                c_library::look_up(name.clone(), share).await
             } else {
                 let found = lookup::look_up(&config, &name).await;
                 drop(share);
                 found
             };
             if let Ok(found) = &found {
-                let mut state = lock(&noted.state);
-                let is_current = |(_, known): &(Version, Arc<Config>)| Arc::ptr_eq(known, &config);
+                let mut state = lock_shared_state(&noted.state);
+                let is_current =
+                    |(_, known): &(FilesVersion, Arc<ResolverConfig>)| Arc::ptr_eq(known, &config);
                 if state.known.as_ref().is_some_and(is_current) {
-                    state.cache.put(&name, found, ambient::now());
+                    state.cache.insert(&name, found, system::monotonic_now());
                 }
             }
             drop(noted);
             let _ = tell.send(Some(found.map_err(|e| e.to_string().into())));
         });
-        Arc::new(Lookup {
+        Arc::new(RunningLookup {
             answer,
             task: task.abort_handle(),
         })
     }
 
     /// Returns the current configuration; reads the files again if they have changed.
-    async fn config(&self) -> io::Result<Arc<Config>> {
-        if let Some(config) = self.known(&self.files.version()) {
+    async fn current_config(&self) -> io::Result<Arc<ResolverConfig>> {
+        if let Some(config) = self.known_config(&self.files.current_version()) {
             return Ok(config);
         }
         let _reading = self.reading.lock().await;
-        let version = self.files.version();
-        if let Some(config) = self.known(&version) {
+        let version = self.files.current_version();
+        if let Some(config) = self.known_config(&version) {
             return Ok(config);
         }
         let files = self.files.clone();
         // A list of blocked names takes a moment.
-        let read = tokio::task::spawn_blocking(move || files.read());
+        let read = tokio::task::spawn_blocking(move || files.read_config());
         let config = Arc::new(read.await.map_err(io::Error::other)?);
-        let mut state = self.lock();
+        let mut state = self.lock_state();
         state.known = Some((version, config.clone()));
         // Names may have other addresses in another network.
-        state.cache = Cache::default();
+        state.cache = LookupCache::default();
         Ok(config)
     }
 
     /// Returns the parsed configuration if it is of this version.
-    fn known(&self, version: &Version) -> Option<Arc<Config>> {
-        let state = self.lock();
+    fn known_config(&self, version: &FilesVersion) -> Option<Arc<ResolverConfig>> {
+        let state = self.lock_state();
         let known = state.known.as_ref().filter(|(known, _)| known == version);
         known.map(|(_, config)| config.clone())
     }
 
     /// Locks the state. It is consistent even after a panic of another thread.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+    fn lock_state(&self) -> MutexGuard<'_, State> {
+        lock_shared_state(&self.state)
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock_shared_state(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The entry of a running lookup in the state, removed when dropped.
-struct Noted {
+struct PendingEntry {
     state: Arc<Mutex<State>>,
     name: String,
     number: u64,
 }
 
-impl Drop for Noted {
+impl Drop for PendingEntry {
     fn drop(&mut self) {
-        let mut state = lock(&self.state);
+        let mut state = lock_shared_state(&self.state);
         // An aborted lookup may have a successor, whose entry stays.
-        let note = state.asked.get(self.name.as_str());
+        let note = state.running.get(self.name.as_str());
         if note.is_some_and(|(number, _)| *number == self.number) {
-            state.asked.remove(self.name.as_str());
+            state.running.remove(self.name.as_str());
         }
     }
 }

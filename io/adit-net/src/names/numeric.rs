@@ -7,11 +7,11 @@ use std::net::Ipv4Addr;
 ///
 /// Resolvers of C libraries parse them before they ask a server, so these are addresses and not names.
 #[must_use]
-pub fn spelled_v4(text: &str) -> Option<Ipv4Addr> {
+pub fn parse_numeric_v4(text: &str) -> Option<Ipv4Addr> {
     // Most names are not numeric, and parsing ends after their first letter.
     let (mut bytes, mut places, mut parts) = (0, 0, text.split('.').peekable());
     let last = loop {
-        let part = number(parts.next()?)?;
+        let part = parse_number(parts.next()?)?;
         if parts.peek().is_none() {
             break part;
         }
@@ -27,7 +27,7 @@ pub fn spelled_v4(text: &str) -> Option<Ipv4Addr> {
     fits.then(|| Ipv4Addr::from(high | last))
 }
 
-fn number(part: &str) -> Option<u32> {
+fn parse_number(part: &str) -> Option<u32> {
     let (digits, radix) = match part.as_bytes() {
         [b'0', b'x' | b'X', ..] => (part.get(2..)?, 16),
         [b'0', _, ..] => (part.get(1..)?, 8),
@@ -55,10 +55,10 @@ mod tests {
             "017700000001",
             "0X7F.0x0.0.1",
         ] {
-            assert_eq!(spelled_v4(text), Some(Ipv4Addr::LOCALHOST), "{text}");
+            assert_eq!(parse_numeric_v4(text), Some(Ipv4Addr::LOCALHOST), "{text}");
         }
-        assert_eq!(spelled_v4("0"), Some(Ipv4Addr::UNSPECIFIED));
-        assert_eq!(spelled_v4("4294967295"), Some(Ipv4Addr::BROADCAST));
+        assert_eq!(parse_numeric_v4("0"), Some(Ipv4Addr::UNSPECIFIED));
+        assert_eq!(parse_numeric_v4("4294967295"), Some(Ipv4Addr::BROADCAST));
         for name in [
             "",
             ".",
@@ -76,7 +76,7 @@ mod tests {
             "127.16777216",
             "example.com",
         ] {
-            assert_eq!(spelled_v4(name), None, "{name}");
+            assert_eq!(parse_numeric_v4(name), None, "{name}");
         }
     }
 }

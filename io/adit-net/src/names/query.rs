@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::{Instant, interval_at, timeout};
 
-use crate::ambient::Chance;
+use crate::system::ThreadRng;
 
 /// Maximum size of an answer over UDP if the configuration enables EDNS, in bytes; larger datagrams are
 /// fragmented, and fragments can be forged.
@@ -29,7 +29,7 @@ pub(super) enum Answer {
     /// Addresses, and their time to live in seconds.
     Found(Vec<SocketAddr>, u32),
     /// The name does not exist, or has no address of this family.
-    Nothing {
+    NoAddress {
         /// True if the name exists.
         exists: bool,
         /// Time to live, in seconds.
@@ -39,11 +39,11 @@ pub(super) enum Answer {
 
 /// Options of a query.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct How {
+pub(super) struct QueryOptions {
     pub(super) timeout: Duration,
     /// Interval at which the same datagram is sent again, since the query or the answer may be lost. The
     /// socket is kept, so that a late answer to the first datagram counts.
-    pub(super) again: Duration,
+    pub(super) resend_after: Duration,
     pub(super) edns: bool,
     pub(super) tcp_only: bool,
 }
@@ -52,14 +52,14 @@ pub(super) struct How {
 ///
 /// # Errors
 /// The server fails or refuses, or does not answer.
-pub(super) async fn ask(
+pub(super) async fn query_server(
     server: SocketAddr,
     name: &Name,
     kind: RecordType,
-    how: How,
+    how: QueryOptions,
 ) -> io::Result<Answer> {
     let mut id = [0; 2];
-    Chance.fill(&mut id);
+    ThreadRng.fill(&mut id);
     let question = Query::query(name.clone(), kind);
     let mut message = Message::new(u16::from_be_bytes(id), MessageType::Query, OpCode::Query);
     message.metadata.recursion_desired = true;
@@ -69,30 +69,34 @@ pub(super) async fn ask(
         edns.set_max_payload(EDNS_LEN);
         message.set_edns(edns);
     }
-    let answer = timeout(how.timeout, exchange(server, &message, how))
+    let answer = timeout(how.timeout, exchange_messages(server, &message, how))
         .await
-        .map_err(|_| failed(format!("no answer from {server}")))?
-        .map_err(|e| failed(format!("no answer from {server}: {e}")))?;
+        .map_err(|_| query_error(format!("no answer from {server}")))?
+        .map_err(|e| query_error(format!("no answer from {server}: {e}")))?;
     match answer.metadata.response_code {
-        ResponseCode::NoError => read(&answer, name, kind),
-        ResponseCode::NXDomain => Ok(Answer::Nothing {
+        ResponseCode::NoError => extract_addresses(&answer, name, kind),
+        ResponseCode::NXDomain => Ok(Answer::NoAddress {
             exists: false,
             ttl: negative_ttl(&answer),
         }),
-        ResponseCode::ServFail => Err(failed(format!("{server} answered SERVFAIL"))),
-        ResponseCode::Refused => Err(failed(format!("{server} answered REFUSED"))),
-        other => Err(failed(format!("{server} answered {other}"))),
+        ResponseCode::ServFail => Err(query_error(format!("{server} answered SERVFAIL"))),
+        ResponseCode::Refused => Err(query_error(format!("{server} answered REFUSED"))),
+        other => Err(query_error(format!("{server} answered {other}"))),
     }
 }
 
-fn failed(why: String) -> io::Error {
+fn query_error(why: String) -> io::Error {
     super::no_address(why)
 }
 
-async fn exchange(server: SocketAddr, message: &Message, how: How) -> io::Result<Message> {
+async fn exchange_messages(
+    server: SocketAddr,
+    message: &Message,
+    how: QueryOptions,
+) -> io::Result<Message> {
     let asked = message.to_vec().map_err(io::Error::other)?;
     if !how.tcp_only {
-        let answer = over_udp(server, &asked, message, how.again).await?;
+        let answer = over_udp(server, &asked, message, how.resend_after).await?;
         if !answer.metadata.truncation {
             return Ok(answer);
         }
@@ -156,7 +160,7 @@ fn answer_to(asked: &Message, bytes: &[u8]) -> Option<Message> {
 }
 
 /// Returns the addresses at the end of the aliases of `name`.
-fn read(answer: &Message, name: &Name, kind: RecordType) -> io::Result<Answer> {
+fn extract_addresses(answer: &Message, name: &Name, kind: RecordType) -> io::Result<Answer> {
     let mut at = name;
     let mut ttl = u32::MAX;
     for _ in 0..=MAX_ALIASES {
@@ -186,11 +190,11 @@ fn read(answer: &Message, name: &Name, kind: RecordType) -> io::Result<Answer> {
             }
             None => {
                 let ttl = ttl.min(negative_ttl(answer));
-                return Ok(Answer::Nothing { exists: true, ttl });
+                return Ok(Answer::NoAddress { exists: true, ttl });
             }
         }
     }
-    Err(failed(format!("the aliases of {name} form a loop")))
+    Err(query_error(format!("the aliases of {name} form a loop")))
 }
 
 /// Returns the time to live of a negative answer, in seconds (RFC 2308 section 5).

@@ -44,7 +44,7 @@ impl World {
         tokio::spawn(answer_streams(tcp, asked.clone()));
         let folder = std::env::temp_dir().join(format!("adit-names-{}", at.port()));
         std::fs::create_dir_all(&folder).unwrap();
-        let files = Files {
+        let files = ResolverFiles {
             resolv_conf: folder.join("resolv.conf"),
             hosts: folder.join("hosts"),
             nsswitch: folder.join("nsswitch.conf"),
@@ -86,9 +86,9 @@ impl Drop for World {
     }
 }
 
-fn client(user: u64) -> Asker {
+fn client(user: u64) -> LookupOrigin {
     let source = [192, 0, 2, 1].into();
-    Asker::Client { user, source }
+    LookupOrigin::Client { user, source }
 }
 
 async fn answer_datagrams(socket: UdpSocket, asked: Asked) {
@@ -246,7 +246,7 @@ async fn dead_names_of_one_party_stop_nobody_else() {
     timeout(Duration::from_secs(2), free)
         .await
         .expect("a place is kept");
-    assert!(world.resolver.lock().asked.is_empty());
+    assert!(world.resolver.lock_state().running.is_empty());
 }
 
 #[tokio::test]

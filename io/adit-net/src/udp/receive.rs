@@ -7,35 +7,35 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
-use adit_wire::{held_mut, unmap};
+use adit_wire::{subslice_mut, unmap_ipv4};
 use quinn_udp::RecvMeta;
 
-use super::{Udp, about_an_earlier_datagram};
+use super::{BatchUdpSocket, is_icmp_error};
 
 /// Maximum number of datagrams, or joined runs of them, per call.
 const BATCH: usize = 16;
 /// The same if the last ones were long runs: the datagrams of a call are then processed while they are in
 /// the second-level cache, and the next call writes to the same memory.
-const FEW: usize = 2;
+const LONG_RUN_BATCH: usize = 2;
 /// Minimum size of a long run, in bytes.
-const LONG: usize = RUN / 4;
+const LONG_RUN_BYTES: usize = MAX_RUN_BYTES / 4;
 /// True if a call receives all available datagrams, up to [`BATCH`] (`recvmmsg`). No socket here is
 /// connected, so no error of an earlier datagram ends a call early.
-const EMPTIES: bool = cfg!(target_os = "linux");
+const RECEIVES_ALL_AVAILABLE: bool = cfg!(target_os = "linux");
 /// Space for one joined run, in bytes.
-const RUN: usize = 64 << 10;
+const MAX_RUN_BYTES: usize = 64 << 10;
 
 /// A run of datagrams from one sender, consecutive in memory.
 #[derive(Debug)]
-pub struct Received<'a> {
+pub struct ReceivedRun<'a> {
     /// All datagrams; none of them is empty.
     pub bytes: &'a mut [u8],
     /// Size of each datagram, at least 1; the last may be shorter.
     pub stride: usize,
 }
 
-impl Received<'_> {
-    fn each(self, from: SocketAddr, each: &mut dyn FnMut(&mut [u8], SocketAddr)) {
+impl ReceivedRun<'_> {
+    fn for_each_datagram(self, from: SocketAddr, each: &mut dyn FnMut(&mut [u8], SocketAddr)) {
         if self.bytes.is_empty() {
             each(self.bytes, from);
         } else {
@@ -45,7 +45,7 @@ impl Received<'_> {
     }
 }
 
-impl Udp {
+impl BatchUdpSocket {
     /// Waits until there may be something to receive.
     pub async fn readable(&self) -> io::Result<()> {
         self.socket.readable().await
@@ -58,14 +58,14 @@ impl Udp {
         cx: &mut Context<'_>,
         each: &mut dyn FnMut(&mut [u8], SocketAddr),
     ) -> Poll<io::Result<()>> {
-        self.poll_recv_runs(cx, &mut |run, from| run.each(from, each))
+        self.poll_recv_runs(cx, &mut |run, from| run.for_each_datagram(from, each))
     }
 
     /// Like [`poll_recv`](Self::poll_recv), but passes on runs of datagrams from one sender undivided.
     pub fn poll_recv_runs(
         &self,
         cx: &mut Context<'_>,
-        each: &mut dyn FnMut(Received<'_>, SocketAddr),
+        each: &mut dyn FnMut(ReceivedRun<'_>, SocketAddr),
     ) -> Poll<io::Result<()>> {
         loop {
             ready!(self.socket.poll_readable(cx))?;
@@ -78,28 +78,32 @@ impl Udp {
 
     /// Like [`poll_recv`](Self::poll_recv), without waiting.
     pub fn try_recv(&self, each: &mut dyn FnMut(&mut [u8], SocketAddr)) -> io::Result<()> {
-        self.try_recv_runs(&mut |run, from| run.each(from, each))
+        self.try_recv_runs(&mut |run, from| run.for_each_datagram(from, each))
     }
 
-    fn try_recv_runs(&self, each: &mut dyn FnMut(Received<'_>, SocketAddr)) -> io::Result<()> {
+    fn try_recv_runs(&self, each: &mut dyn FnMut(ReceivedRun<'_>, SocketAddr)) -> io::Result<()> {
         // If `each` receives on another socket, the shared buffer is in use.
         SCRATCH.with(|scratch| match scratch.try_borrow_mut() {
-            Ok(mut scratch) => self.recv_into(&mut scratch, each),
-            Err(_) => self.recv_into(&mut Scratch::default(), each),
+            Ok(mut scratch) => self.recv_batches(&mut scratch, each),
+            Err(_) => self.recv_batches(&mut ReceiveBuffer::default(), each),
         })
     }
 
-    fn recv_into(
+    fn recv_batches(
         &self,
-        scratch: &mut Scratch,
-        each: &mut dyn FnMut(Received<'_>, SocketAddr),
+        scratch: &mut ReceiveBuffer,
+        each: &mut dyn FnMut(ReceivedRun<'_>, SocketAddr),
     ) -> io::Result<()> {
         let mut left = BATCH;
         let mut datagrams = 0;
         while left > 0 {
-            let long = self.long.load(Ordering::Relaxed);
-            let room = if long { FEW.min(left) } else { BATCH };
-            let count = match self.recv_some(scratch, room, each, &mut datagrams) {
+            let long = self.has_long_runs.load(Ordering::Relaxed);
+            let room = if long {
+                LONG_RUN_BATCH.min(left)
+            } else {
+                BATCH
+            };
+            let count = match self.recv_runs(scratch, room, each, &mut datagrams) {
                 // The runs received before are valid all the same.
                 Err(_) if left < BATCH => break,
                 received => received?,
@@ -109,73 +113,77 @@ impl Udp {
             }
             left -= count;
         }
-        self.socket.looked(datagrams);
+        self.socket.record_poll(datagrams);
         Ok(())
     }
 
     /// Receives the available runs, up to `room`; returns their number and adds up their `datagrams`.
-    fn recv_some(
+    fn recv_runs(
         &self,
-        scratch: &mut Scratch,
+        scratch: &mut ReceiveBuffer,
         room: usize,
-        each: &mut dyn FnMut(Received<'_>, SocketAddr),
+        each: &mut dyn FnMut(ReceivedRun<'_>, SocketAddr),
         datagrams: &mut usize,
     ) -> io::Result<usize> {
         let mut meta = [RecvMeta::default(); BATCH];
         let count = loop {
-            let mut slices = scratch.bytes.chunks_mut(RUN).map(IoSliceMut::new);
+            let mut slices = scratch.bytes.chunks_mut(MAX_RUN_BYTES).map(IoSliceMut::new);
             let mut buffers: [IoSliceMut<'_>; BATCH] =
                 std::array::from_fn(|_| slices.next().unwrap_or_else(|| IoSliceMut::new(&mut [])));
-            let buffers = held_mut(&mut buffers, ..room);
+            let buffers = subslice_mut(&mut buffers, ..room);
             let mut got = None;
-            let received = self.socket.take(|| {
+            let received = self.socket.try_recv_with(|| {
                 let count = self
                     .state
-                    .recv(self.socket.datagrams(), buffers, &mut meta)?;
+                    .recv(self.socket.udp_socket_ref(), buffers, &mut meta)?;
                 got = Some(count);
                 // Fewer runs than there was room for: the socket is empty, and another call is not needed.
-                if EMPTIES && count < room {
+                if RECEIVES_ALL_AVAILABLE && count < room {
                     return Err(io::ErrorKind::WouldBlock.into());
                 }
                 Ok(())
             });
             match (got, received) {
                 (Some(count), _) => break count,
-                (None, Err(e)) if !about_an_earlier_datagram(&e) => return Err(e),
+                (None, Err(e)) if !is_icmp_error(&e) => return Err(e),
                 (None, _) => {}
             }
         };
         let mut bytes_of_all = 0;
-        for (meta, run) in meta.iter().take(count).zip(scratch.bytes.chunks_mut(RUN)) {
-            let from = SocketAddr::new(unmap(meta.addr.ip()), meta.addr.port());
+        for (meta, run) in meta
+            .iter()
+            .take(count)
+            .zip(scratch.bytes.chunks_mut(MAX_RUN_BYTES))
+        {
+            let from = SocketAddr::new(unmap_ipv4(meta.addr.ip()), meta.addr.port());
             // The system reports the length.
             let bytes = run.get_mut(..meta.len).unwrap_or_default();
             let stride = meta.stride.max(1);
             bytes_of_all += bytes.len();
             *datagrams += bytes.len().div_ceil(stride).max(1);
-            each(Received { bytes, stride }, from);
+            each(ReceivedRun { bytes, stride }, from);
         }
-        let long = bytes_of_all > count * LONG;
-        if long != self.long.load(Ordering::Relaxed) {
-            self.long.store(long, Ordering::Relaxed);
+        let long = bytes_of_all > count * LONG_RUN_BYTES;
+        if long != self.has_long_runs.load(Ordering::Relaxed) {
+            self.has_long_runs.store(long, Ordering::Relaxed);
         }
         Ok(count)
     }
 }
 
 /// The receive buffer of a thread, shared by all its sockets.
-struct Scratch {
+struct ReceiveBuffer {
     bytes: Vec<u8>,
 }
 
-impl Default for Scratch {
+impl Default for ReceiveBuffer {
     fn default() -> Self {
         Self {
-            bytes: vec![0; RUN * BATCH],
+            bytes: vec![0; MAX_RUN_BYTES * BATCH],
         }
     }
 }
 
 thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
+    static SCRATCH: RefCell<ReceiveBuffer> = RefCell::default();
 }

@@ -6,34 +6,34 @@ use std::net::SocketAddr;
 use std::sync::{MutexGuard, PoisonError};
 use std::thread;
 
-use adit_wire::unmap;
+use adit_wire::unmap_ipv4;
 use quinn_udp::Transmit;
 
-use super::{Udp, about_an_earlier_datagram, portable_io};
+use super::{BatchUdpSocket, is_icmp_error, portable_io};
 use crate::packet::MAX_PAYLOAD;
 
 /// Maximum number of segments per call.
-const SEGMENTS: usize = 64;
+const MAX_SEGMENTS: usize = 64;
 /// Minimum number of datagrams in a long run.
-const LONG: usize = 32;
+const LONG_RUN_DATAGRAMS: usize = 32;
 /// Number of datagrams in long runs to this machine after which the thread yields: a receiver with the
 /// buffer of a usual system loses all above 90 if it does not run in between. Yielding more often costs too
 /// much here.
-const BURST: usize = 128;
+const YIELD_AFTER: usize = 128;
 
 /// Equal datagrams for one peer, waiting for the rest of their batch.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct PendingRun {
     bytes: Vec<u8>,
     to: Option<SocketAddr>,
     /// Size of each datagram except the last, which may be shorter.
     segment: usize,
     count: usize,
     /// Number of datagrams sent to this machine in long runs since the thread last yielded.
-    burst: usize,
+    unyielded: usize,
 }
 
-impl Udp {
+impl BatchUdpSocket {
     /// Sends a datagram immediately, or returns an error if the socket is full: a datagram does not wait.
     pub fn try_send(&self, bytes: &[u8], to: SocketAddr) -> io::Result<()> {
         self.queue(bytes, to)?;
@@ -46,42 +46,42 @@ impl Udp {
         if bytes.len() > MAX_PAYLOAD {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
-        let to = self.mapped(to);
-        let mut run = self.run();
-        if !run.takes(bytes, to, self.segments()) {
+        let to = self.to_socket_family(to);
+        let mut run = self.lock_pending();
+        if !run.can_append(bytes, to, self.max_segments()) {
             self.send_run(&mut run)?;
         }
-        run.push(bytes, to);
-        give_way(run);
+        run.append(bytes, to);
+        yield_if_due(run);
         Ok(())
     }
 
     /// Sends the queued datagrams.
     pub fn flush(&self) -> io::Result<()> {
-        let mut run = self.run();
+        let mut run = self.lock_pending();
         let sent = self.send_run(&mut run);
-        give_way(run);
+        yield_if_due(run);
         sent
     }
 
-    fn run(&self) -> MutexGuard<'_, Run> {
-        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_pending(&self) -> MutexGuard<'_, PendingRun> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn segments(&self) -> usize {
+    fn max_segments(&self) -> usize {
         if portable_io() {
             1
         } else {
-            self.state.max_gso_segments().min(SEGMENTS)
+            self.state.max_gso_segments().min(MAX_SEGMENTS)
         }
     }
 
-    fn send_run(&self, run: &mut Run) -> io::Result<()> {
+    fn send_run(&self, run: &mut PendingRun) -> io::Result<()> {
         let Some(destination) = run.to.take() else {
             return Ok(());
         };
         let sent = self.send_segments(&run.bytes, run.segment, destination);
-        run.sent(destination);
+        run.record_sent(destination);
         run.bytes.clear();
         if run.bytes.capacity() > 0 {
             // No caller is using the buffer now.
@@ -98,16 +98,16 @@ impl Udp {
     /// Sends consecutive datagrams of `segment` bytes each, the last of which may be shorter, without a
     /// copy. Does not wait for [queued](Self::queue) datagrams.
     pub fn send_all(&self, bytes: &[u8], segment: usize, to: SocketAddr) -> io::Result<()> {
-        let to = self.mapped(to);
+        let to = self.to_socket_family(to);
         let segment = segment.max(1);
-        let most = self.segments().min(MAX_PAYLOAD / segment).max(1);
+        let most = self.max_segments().min(MAX_PAYLOAD / segment).max(1);
         bytes
             .chunks(most * segment)
             .try_for_each(|run| self.send_segments(run, segment, to))
     }
 
     /// Converts the address to the socket's family.
-    fn mapped(&self, to: SocketAddr) -> SocketAddr {
+    fn to_socket_family(&self, to: SocketAddr) -> SocketAddr {
         match to {
             SocketAddr::V4(v4) if self.v6 => {
                 SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
@@ -130,10 +130,10 @@ impl Udp {
                 segment_size,
                 src_ip: None,
             };
-            match self.state.try_send(self.socket.datagrams(), &transmit) {
+            match self.state.try_send(self.socket.udp_socket_ref(), &transmit) {
                 // An ICMP answer to an earlier datagram says nothing about this one.
-                Err(e) if about_an_earlier_datagram(&e) => {
-                    self.state.try_send(self.socket.datagrams(), &transmit)
+                Err(e) if is_icmp_error(&e) => {
+                    self.state.try_send(self.socket.udp_socket_ref(), &transmit)
                 }
                 sent => sent,
             }
@@ -157,7 +157,7 @@ impl Udp {
 }
 
 /// Yields the thread if that is due, after releasing the run.
-fn give_way(mut run: MutexGuard<'_, Run>) {
+fn yield_if_due(mut run: MutexGuard<'_, PendingRun>) {
     let due = run.is_due();
     drop(run);
     if due {
@@ -165,25 +165,25 @@ fn give_way(mut run: MutexGuard<'_, Run>) {
     }
 }
 
-impl Run {
-    fn sent(&mut self, to: SocketAddr) {
-        if self.count >= LONG && unmap(to.ip()).is_loopback() {
-            self.burst += self.count;
+impl PendingRun {
+    fn record_sent(&mut self, to: SocketAddr) {
+        if self.count >= LONG_RUN_DATAGRAMS && unmap_ipv4(to.ip()).is_loopback() {
+            self.unyielded += self.count;
         }
         self.count = 0;
     }
 
     /// Returns true if the thread is to yield now.
     const fn is_due(&mut self) -> bool {
-        let due = self.burst >= BURST;
+        let due = self.unyielded >= YIELD_AFTER;
         if due {
-            self.burst = 0;
+            self.unyielded = 0;
         }
         due
     }
 
     /// Returns true if a datagram may join the run: all are equal in size, only the last may be shorter.
-    fn takes(&self, bytes: &[u8], to: SocketAddr, segments: usize) -> bool {
+    fn can_append(&self, bytes: &[u8], to: SocketAddr, segments: usize) -> bool {
         match self.to {
             None => true,
             Some(peer) => {
@@ -198,7 +198,7 @@ impl Run {
         }
     }
 
-    fn push(&mut self, bytes: &[u8], to: SocketAddr) {
+    fn append(&mut self, bytes: &[u8], to: SocketAddr) {
         if self.to.is_none() {
             self.segment = bytes.len();
             if self.bytes.capacity() == 0 {
@@ -223,9 +223,9 @@ mod tests {
 
     #[tokio::test]
     async fn runs_keep_order_borders_and_peers() {
-        let out = Udp::ephemeral().unwrap();
-        let a = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let b = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let out = BatchUdpSocket::bind_ephemeral().unwrap();
+        let a = BatchUdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let b = BatchUdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let (to_a, to_b) = (a.local_addr().unwrap(), b.local_addr().unwrap());
         let sizes = [
             100, 100, 100, 40, 100, 0, 100, 200, 200, 1400, 1400, 1400, 1, 0, 0, 7,
@@ -252,27 +252,30 @@ mod tests {
     #[test]
     fn a_run_takes_equal_ones_and_one_shorter_last() {
         let (to, other) = ("1.2.3.4:5".parse().unwrap(), "1.2.3.4:6".parse().unwrap());
-        let mut run = Run::default();
-        assert!(run.takes(&[1; 9], to, 64));
-        run.push(&[1; 9], to);
-        assert!(run.takes(&[1; 9], to, 64) && !run.takes(&[1; 9], to, 1));
-        assert!(!run.takes(&[1; 10], to, 64) && !run.takes(&[1; 9], other, 64));
+        let mut run = PendingRun::default();
+        assert!(run.can_append(&[1; 9], to, 64));
+        run.append(&[1; 9], to);
+        assert!(run.can_append(&[1; 9], to, 64) && !run.can_append(&[1; 9], to, 1));
+        assert!(!run.can_append(&[1; 10], to, 64) && !run.can_append(&[1; 9], other, 64));
         assert!(
-            !run.takes(&[], to, 64),
+            !run.can_append(&[], to, 64),
             "an empty datagram is not a segment"
         );
-        run.push(&[1; 4], to);
-        assert!(!run.takes(&[1; 4], to, 64), "the shorter one was the last");
+        run.append(&[1; 4], to);
+        assert!(
+            !run.can_append(&[1; 4], to, 64),
+            "the shorter one was the last"
+        );
     }
 
     #[test]
     fn the_processor_is_offered_behind_long_runs_to_this_machine() {
         let offered = |to: &str, count: usize| {
-            let (mut run, to) = (Run::default(), to.parse().unwrap());
+            let (mut run, to) = (PendingRun::default(), to.parse().unwrap());
             let runs = 0..12;
             let due = runs.filter(|_| {
                 run.count = count;
-                run.sent(to);
+                run.record_sent(to);
                 run.is_due()
             });
             due.count()

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use adit_ssh::messages::MessageChannel;
-use adit_wire::held;
+use adit_wire::subslice;
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -109,7 +109,7 @@ impl<H: std::borrow::Borrow<ChannelReadHalf> + Unpin> AsyncRead for Reader<H> {
             me.ended = me.bytes.is_empty();
         }
         let n = me.bytes.len().min(out.remaining());
-        out.put_slice(held(&me.bytes, ..n));
+        out.put_slice(subslice(&me.bytes, ..n));
         me.bytes.advance(n);
         Poll::Ready(Ok(()))
     }

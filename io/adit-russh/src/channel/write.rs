@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use adit_crypto::Secret;
 use adit_ssh::messages::{MessageChannel, Say};
 use adit_ssh_proto::connection::{Kind, Request};
-use adit_wire::held;
+use adit_wire::subslice;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -297,7 +297,7 @@ impl AsyncWrite for Writer {
     ) -> Poll<io::Result<usize>> {
         let room = ready!(self.channel.poll_room(cx)).map_err(broken)?;
         let n = bytes.len().min(room);
-        let part = held(bytes, ..n);
+        let part = subslice(bytes, ..n);
         let said = self.channel.say(Say::Data(self.kind, part));
         Poll::Ready(said.map(|()| n).map_err(broken))
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use adit_crypto::EcCurve;
+use adit_crypto::NistCurve;
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::key::PublicKey;
 
@@ -21,19 +21,19 @@ pub enum EcdsaCurve {
 }
 
 impl EcdsaCurve {
-    pub(super) const fn below(self) -> EcCurve {
+    pub(super) const fn below(self) -> NistCurve {
         match self {
-            Self::NistP256 => EcCurve::P256,
-            Self::NistP384 => EcCurve::P384,
-            Self::NistP521 => EcCurve::P521,
+            Self::NistP256 => NistCurve::P256,
+            Self::NistP384 => NistCurve::P384,
+            Self::NistP521 => NistCurve::P521,
         }
     }
 
-    const fn of(curve: EcCurve) -> Self {
+    const fn of(curve: NistCurve) -> Self {
         match curve {
-            EcCurve::P256 => Self::NistP256,
-            EcCurve::P384 => Self::NistP384,
-            EcCurve::P521 => Self::NistP521,
+            NistCurve::P256 => Self::NistP256,
+            NistCurve::P384 => Self::NistP384,
+            NistCurve::P521 => Self::NistP521,
         }
     }
 }

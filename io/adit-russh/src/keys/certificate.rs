@@ -1,7 +1,7 @@
 //! Certificates of OpenSSH's kind.
 
 use adit_ssh_proto::key::{CertCheck, CertError, CertKind, Certificate as Below, RSA_MIN_BITS};
-use adit_wire::Unix;
+use adit_wire::UnixTime;
 
 use super::algorithm::HashAlg;
 use super::error::SshKeyError;
@@ -87,18 +87,18 @@ impl Certificate {
     ) -> Result<(), SshKeyError> {
         let signer = self.authority.fingerprint(HashAlg::Sha256);
         let trusted = authorities.into_iter().any(|known| *known == signer);
-        self.check(Unix(unix), trusted)
+        self.check(UnixTime(unix), trusted)
     }
 
     /// Everything but whether its authority is trusted, and whose it is.
-    pub(crate) fn is_for_a_user(&self, now: Unix) -> Result<(), SshKeyError> {
+    pub(crate) fn is_for_a_user(&self, now: UnixTime) -> Result<(), SshKeyError> {
         if self.cert_type() != CertType::User {
             return Err(CertError::WrongKind.into());
         }
         self.check(now, true)
     }
 
-    fn check(&self, now: Unix, trusted: bool) -> Result<(), SshKeyError> {
+    fn check(&self, now: UnixTime, trusted: bool) -> Result<(), SshKeyError> {
         let principals = self.below.principals().iter().map(String::as_str);
         let check = CertCheck {
             kind: self.below.kind(),

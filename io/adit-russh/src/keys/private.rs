@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use adit_crypto::Secret;
-use adit_net::ambient::Chance;
+use adit_net::system::ThreadRng;
 use adit_ssh_proto::key::{Encryption, KeyKind, PrivateKey as Below};
 use adit_wire::Entropy;
 use rand_core::CryptoRng;
@@ -76,7 +76,7 @@ impl PrivateKey {
             passphrase: passphrase.as_bytes(),
             rounds: ROUNDS,
         });
-        Ok(self.key.to_openssh(encryption, &mut Chance)?)
+        Ok(self.key.to_openssh(encryption, &mut ThreadRng)?)
     }
 
     /// The public key.

@@ -29,7 +29,7 @@ impl KeyData {
             HashAlg::Sha256 => ("SHA256", Sha2::Sha256),
             HashAlg::Sha512 => ("SHA512", Sha2::Sha512),
         };
-        let digest = kind.hash(&[&self.0.to_blob()]);
+        let digest = kind.hash_parts(&[&self.0.to_blob()]);
         let text = STANDARD_NO_PAD.encode(digest.expose());
         Fingerprint(format!("{name}:{text}"))
     }

@@ -6,7 +6,7 @@ use std::slice;
 use std::time::Duration;
 
 use adit_crypto::Secret;
-use adit_net::ambient;
+use adit_net::system;
 use adit_ssh::BoxFuture;
 use adit_ssh::server::AuthPolicy;
 use adit_ssh_proto::SshError;
@@ -264,7 +264,7 @@ impl<H: Handler> Inside<H> {
                 }
                 AnyKey::Certificate(certificate) => {
                     let certificate = Certificate::from((**certificate).clone());
-                    if certificate.is_for_a_user(ambient::unix()).is_err() {
+                    if certificate.is_for_a_user(system::unix_now()).is_err() {
                         return Ok(Auth::reject());
                     }
                     let judged = self.handler.auth_openssh_certificate(user, &certificate);

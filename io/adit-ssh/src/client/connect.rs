@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use adit_net::ambient::Chance;
 use adit_net::dial::{self, Family};
+use adit_net::system::ThreadRng;
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::key::AnyKey;
 use adit_ssh_proto::transport::{Event, Transport};
@@ -44,7 +44,7 @@ impl Client {
         config: ClientConfig,
     ) -> Result<Session, ConnectError> {
         let found = dial::resolve(host, port, Family::Any).await?;
-        let socket = dial::race(&found, config.timeout).await?;
+        let socket = dial::connect_first(&found, config.timeout).await?;
         Self::connect(Box::new(Tcp::new(socket)), config).await
     }
 
@@ -74,7 +74,7 @@ impl Client {
         below: BoxStream,
         config: &ClientConfig,
     ) -> Result<Entrance, ConnectError> {
-        let transport = Transport::client(Arc::new(config.transport.clone()), Box::new(Chance))?;
+        let transport = Transport::client(Arc::new(config.transport.clone()), Box::new(ThreadRng))?;
         let mut line = Line::new(below, transport);
         match exchange_keys(&mut line, config).await {
             Ok(about) => Ok(Entrance::new(line, about, config)),

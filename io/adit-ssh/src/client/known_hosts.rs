@@ -13,8 +13,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use adit_net::ambient::{self, SystemChance};
-use adit_net::keep::{self, Lines};
+use adit_net::persistent_file::{self, LineFile};
+use adit_net::system::{self, SystemRng};
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::key::{
     AnyKey, HostName, KnownHosts, MAX_KNOWN_HOSTS, Problem, PublicKey, Verdict,
@@ -117,7 +117,7 @@ impl KnownHost {
     /// What the files say of a key that the host shows.
     #[must_use]
     pub fn check(&self, key: &AnyKey) -> Verdict {
-        self.lines.check(&self.name, key, ambient::unix())
+        self.lines.check(&self.name, key, system::unix_now())
     }
 
     /// `offered` with those first that the host's known keys have, so that it shows one of them if
@@ -166,11 +166,11 @@ impl KnownHost {
             file: path.to_owned(),
             why,
         };
-        let mut file = Lines::open(path).map_err(failed)?;
+        let mut file = LineFile::open(path).map_err(failed)?;
         let now = Self::read(self.name.clone(), &self.files)?;
         match now.check(&AnyKey::Plain(key.clone())) {
             Verdict::Known(_) => Ok(()),
-            Verdict::Unknown => file.append(&self.line(key)).map_err(failed),
+            Verdict::Unknown => file.append_line(&self.line(key)).map_err(failed),
             verdict => {
                 let why = now.objection(key, &verdict).unwrap_or_default();
                 Err(KnownHostsError::Contradicted(why))
@@ -193,8 +193,8 @@ impl KnownHost {
             file: path.to_owned(),
             why,
         };
-        let file = Lines::open(path).map_err(failed)?;
-        let text = keep::read(path, MAX_KNOWN_HOSTS).map_err(failed)?;
+        let file = LineFile::open(path).map_err(failed)?;
+        let text = persistent_file::read_bounded(path, MAX_KNOWN_HOSTS).map_err(failed)?;
         let mut lines = KnownHosts::default();
         lines
             .read(&path.to_string_lossy(), &text)
@@ -219,14 +219,14 @@ impl KnownHost {
                 out.push(b'\n');
             }
         }
-        file.replace(&out).map_err(failed)
+        file.replace_content(&out).map_err(failed)
     }
 
     /// The line that makes the key known.
     fn line(&self, key: &PublicKey) -> String {
         let salt = self.files.hashed.then(|| {
             let mut salt = [0; 20];
-            SystemChance.fill(&mut salt);
+            SystemRng.fill(&mut salt);
             salt
         });
         self.name.line(key, salt)
@@ -235,7 +235,7 @@ impl KnownHost {
 
 /// Reads a file behind what was read before.
 fn read_into(lines: &mut KnownHosts, path: &Path) -> io::Result<Vec<Problem>> {
-    let text = keep::read(path, MAX_KNOWN_HOSTS)?;
+    let text = persistent_file::read_bounded(path, MAX_KNOWN_HOSTS)?;
     let problems = lines.read(&path.to_string_lossy(), &text);
     problems.map_err(io::Error::other)
 }
@@ -253,14 +253,14 @@ impl fmt::Display for Named<'_> {
 mod tests {
     use std::fs;
 
-    use adit_crypto::EcCurve;
+    use adit_crypto::NistCurve;
     use adit_interop::Folder;
     use adit_ssh_proto::key::{KeyKind, PrivateKey};
 
     use super::*;
 
     fn key(kind: KeyKind) -> PublicKey {
-        let key = PrivateKey::generate(kind, &mut SystemChance).unwrap();
+        let key = PrivateKey::generate(kind, &mut SystemRng).unwrap();
         key.public().clone()
     }
 
@@ -277,7 +277,7 @@ mod tests {
         let folder = Folder::new("learned").unwrap();
         let path = folder.path().join("deep/known_hosts");
         let (one, two) = (key(KeyKind::Ed25519), key(KeyKind::Ed25519));
-        let other = key(KeyKind::Ecdsa(EcCurve::P256));
+        let other = key(KeyKind::Ecdsa(NistCurve::P256));
         // All have read the files before one of them writes.
         let (first, second) = (host("h", &[&path]).unwrap(), host("h", &[&path]).unwrap());
         assert_eq!(first.check(&AnyKey::Plain(one.clone())), Verdict::Unknown);

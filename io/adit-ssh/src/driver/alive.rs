@@ -103,7 +103,7 @@ impl Alive {
     /// The oldest question was answered: gives the shortest time so far.
     fn answered(&mut self, now: Time) -> Option<Duration> {
         let question = self.asked.pop_front()?;
-        let took = now.since(question.at);
+        let took = now.duration_since(question.at);
         for who in question.who {
             let _ = who.send(Ok(took));
         }
@@ -126,7 +126,7 @@ impl Driver {
                 .keepalive
                 .map_or(u32::MAX, |keepalive| keepalive.missed);
             if alive.silent >= missed {
-                return Err(End::Silent(now.since(alive.heard)));
+                return Err(End::Silent(now.duration_since(alive.heard)));
             }
             alive.silent += 1;
         }

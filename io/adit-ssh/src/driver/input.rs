@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use adit_ssh_proto::connection::Handled;
 use adit_ssh_proto::transport::{Event, Step};
-use adit_wire::{Time, held};
+use adit_wire::{Time, subslice};
 
 use super::Driver;
 use crate::computations::Whose;
@@ -78,7 +78,7 @@ impl Driver {
                         kind,
                         range,
                     } => {
-                        let bytes = held(payload, range);
+                        let bytes = subslice(payload, range);
                         let len = bytes.len();
                         let read = if self.messages.is_some() {
                             let message = Message::Data(kind, Arc::from(bytes));

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use adit_net::ambient;
+use adit_net::system;
 use adit_ssh_proto::connection::{ChannelId, Connection, GlobalAnswer, GlobalId, Limits};
 use adit_ssh_proto::{Disconnect, Role, SshError};
 use adit_stream::lane::{self, Load, SessionLane};
@@ -151,7 +151,7 @@ impl Driver {
             commands: VecDeque::new(),
             dirty: Vec::new(),
             later: Vec::new(),
-            alive: Alive::new(keepalive, inactivity, ambient::now()),
+            alive: Alive::new(keepalive, inactivity, system::monotonic_now()),
             resets: about.is_adit(),
             want: 1,
             more: false,
@@ -172,7 +172,7 @@ impl Driver {
 
     /// One turn; the session is over when it gives the reason.
     fn turn(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
-        let now = ambient::now();
+        let now = system::monotonic_now();
         self.line.transport.handle_timeout(now)?;
         self.probe(now)?;
         self.sweep(now);
@@ -233,7 +233,7 @@ impl Driver {
     /// A peer that has left may have said why.
     fn reason(&mut self, cx: &mut Context<'_>, why: End) -> End {
         match why {
-            End::Below(_) => match self.take_in(cx, ambient::now()) {
+            End::Below(_) => match self.take_in(cx, system::monotonic_now()) {
                 Err(said @ End::Ssh(_)) => said,
                 _ => why,
             },
@@ -280,7 +280,7 @@ impl Driver {
         if !self.mail.sleep(cx.waker()) || self.messages.as_ref().is_some_and(Teller::goes_on) {
             return Poll::Ready(());
         }
-        let now = ambient::now();
+        let now = system::monotonic_now();
         let left = self.left.map(|since| since + LINGER);
         let due = [
             self.line.transport.poll_timeout(now),
@@ -297,7 +297,7 @@ impl Driver {
     fn poll_sleep(&mut self, cx: &mut Context<'_>, until: Time) -> Poll<()> {
         if self.until != Some(until) {
             self.until = Some(until);
-            let wait = until.since(ambient::now());
+            let wait = until.duration_since(system::monotonic_now());
             self.sleep.as_mut().reset(Instant::now() + wait);
         }
         let slept = self.sleep.as_mut().poll(cx);
@@ -336,7 +336,7 @@ impl Driver {
         let there = lane.enter();
         (self.sleep, self.until) = (Box::pin(sleep(Duration::ZERO)), None);
         if let Err(why) = self.line.watch_from_here() {
-            self.end(&End::from(why), ambient::now());
+            self.end(&End::from(why), system::monotonic_now());
             self.wake_all();
         }
         drop(there);
@@ -359,7 +359,7 @@ impl Driver {
             }
             if let Err(why) = me.turn(cx) {
                 let why = me.reason(cx, why);
-                me.end(&why, ambient::now());
+                me.end(&why, system::monotonic_now());
                 me.wake_all();
                 continue;
             }
@@ -385,7 +385,7 @@ impl Drop for Driver {
         if self.ending.is_none() {
             self.end(
                 &End::Ssh(SshError::Policy("the runtime has ended")),
-                ambient::now(),
+                system::monotonic_now(),
             );
             self.wake_all();
         }

@@ -145,7 +145,7 @@ impl Driver {
     /// A channel has written a message: it stands behind the others, or has come to its end.
     fn go_on(&mut self, id: ChannelId, pipe: &Arc<Pipe>, sent: bool) {
         if sent {
-            self.attend(pipe, adit_net::ambient::now());
+            self.attend(pipe, adit_net::system::monotonic_now());
         } else {
             self.connection.want_write(id);
         }

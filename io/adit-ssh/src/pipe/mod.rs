@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use adit_ssh_proto::connection::{ChannelId, Kind, ReplyTo, Request, WantReply};
-use adit_wire::{held, usize_from};
+use adit_wire::{subslice, usize_from};
 use tokio::sync::Notify;
 
 use super::chunks::Chunks;
@@ -151,7 +151,9 @@ impl Pipe {
             other => return other.map_ok(|()| 0),
         }
         let n = bytes.len().min(MAX_OUTPUT - state.unsent());
-        state.outlet(kind).push(held(bytes, ..n), &self.mail.spares);
+        state
+            .outlet(kind)
+            .push(subslice(bytes, ..n), &self.mail.spares);
         drop(state);
         self.mail.poke(self);
         Poll::Ready(Ok(n))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_net::ambient::Chance;
+use adit_net::system::ThreadRng;
 use adit_ssh_proto::auth::{Login, ServerAuth, ServerStep};
 use adit_ssh_proto::transport::{Event, Transport};
 use adit_ssh_proto::{Role, SshError};
@@ -115,7 +115,7 @@ async fn take_in(
         .user_algorithms
         .clone_from(&config.auth.algorithms);
     let signer = Arc::clone(&config.host_keys);
-    let mut transport = Transport::server(Arc::new(transport), signer, Box::new(Chance))?;
+    let mut transport = Transport::server(Arc::new(transport), signer, Box::new(ThreadRng))?;
     transport.hand_out_computations();
     let mut line = Line::new(below, transport);
     line.computations = Computations::of(policy.source());

@@ -203,7 +203,7 @@ async fn agents_are_told_before_they_sign() {
 /// A key by two owners.
 fn twice(key: PrivateKey) -> (PrivateKey, PrivateKey) {
     let text = key
-        .to_openssh(None, &mut adit_net::ambient::Chance)
+        .to_openssh(None, &mut adit_net::system::ThreadRng)
         .unwrap();
     let copy = PrivateKey::read(text.expose(), None).unwrap();
     (key, copy)

@@ -264,7 +264,7 @@ async fn a_channel_to(session: &Session, target: &TcpListener) -> (Channel, TcpS
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bulk_of_one_channel_holds_back_no_other() {
-    use adit_net::lowat::{receive_mark, unsent_limit};
+    use adit_net::watermark::{receive_mark, unsent_limit};
     use std::os::fd::AsFd;
 
     let (settings, host) = settings();

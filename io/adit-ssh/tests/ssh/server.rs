@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use adit_net::ambient::Chance;
+use adit_net::system::ThreadRng;
 use adit_ssh::BoxFuture;
 use adit_ssh::server::{
     AuthPolicy, Connection, ForwardPlace, Incoming, Proof, Server, ServerConfig, ServerHandle,
@@ -31,7 +31,7 @@ impl AuthPolicy for OneKey {
 
 /// A new key.
 pub(crate) fn key() -> PrivateKey {
-    PrivateKey::generate(KeyKind::Ed25519, &mut Chance).unwrap()
+    PrivateKey::generate(KeyKind::Ed25519, &mut ThreadRng).unwrap()
 }
 
 /// A server's settings with a new host key.

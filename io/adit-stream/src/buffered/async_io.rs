@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use crate::Stream;
-use adit_wire::held;
+use adit_wire::subslice;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{Buffered, Raw};
@@ -26,7 +26,7 @@ impl<R: Raw + Unpin> AsyncRead for Buffered<R> {
             out.advance(n);
         } else {
             let n = me.rx.len().min(out.remaining());
-            out.put_slice(held(me.rx.bytes(), ..n));
+            out.put_slice(subslice(me.rx.bytes(), ..n));
             me.rx.consume(n);
         }
         Poll::Ready(Ok(()))

@@ -1,6 +1,6 @@
 //! Bytes on their way, in a buffer on loan.
 
-use adit_wire::{held, held_mut};
+use adit_wire::{subslice, subslice_mut};
 
 use crate::pool::{Class, Lease};
 
@@ -45,17 +45,17 @@ impl Buffer {
     /// The bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        held(&self.lease, self.start..self.end)
+        subslice(&self.lease, self.start..self.end)
     }
 
     /// The bytes, to be changed in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        held_mut(&mut self.lease, self.start..self.end)
+        subslice_mut(&mut self.lease, self.start..self.end)
     }
 
     /// Room behind the bytes, as much as there is now.
     pub fn room(&mut self) -> &mut [u8] {
-        held_mut(&mut self.lease, self.end..)
+        subslice_mut(&mut self.lease, self.end..)
     }
 
     /// Takes or changes the buffer so that it has room for `min` bytes behind the present ones.

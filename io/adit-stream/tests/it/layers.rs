@@ -1,7 +1,7 @@
 //! Nested record layers carry any amount in any split.
 
 use adit_stream::{Layered, Stream, fill, finish, flush, send};
-use adit_wire::{Broken, Room, Seal};
+use adit_wire::{Overhead, ProtocolError, Seal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::toy::{ToyOpen, ToySeal, pair, pattern};
@@ -164,7 +164,7 @@ async fn one_read_fills_many_records_and_the_first_may_be_larger() {
     finish(&mut a).await.unwrap();
     let mut wire = Vec::new();
     raw.read_to_end(&mut wire).await.unwrap();
-    let opened = adit_wire::law::open_all(&mut ToyOpen { head: true }, &wire, &[7]).unwrap();
+    let opened = adit_wire::codec_laws::open_all(&mut ToyOpen { head: true }, &wire, &[7]).unwrap();
     assert!(opened == (sent, 0));
 }
 
@@ -172,20 +172,23 @@ async fn one_read_fills_many_records_and_the_first_may_be_larger() {
 struct SmallFirst(ToySeal);
 
 impl Seal for SmallFirst {
-    fn room(&self) -> Room {
-        let room = self.0.room();
-        let max = if self.0.head { 1 } else { room.max };
-        Room { max, ..room }
+    fn overhead(&self) -> Overhead {
+        let room = self.0.overhead();
+        let max = if self.0.head { 1 } else { room.max_payload };
+        Overhead {
+            max_payload: max,
+            ..room
+        }
     }
     fn seal(
         &mut self,
         record: &mut [u8],
         p: std::ops::Range<usize>,
-    ) -> Result<std::ops::Range<usize>, Broken> {
+    ) -> Result<std::ops::Range<usize>, ProtocolError> {
         self.0.seal(record, p)
     }
-    fn owes_head(&self) -> bool {
-        self.0.owes_head()
+    fn must_send_head(&self) -> bool {
+        self.0.must_send_head()
     }
 }
 

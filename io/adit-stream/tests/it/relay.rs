@@ -473,7 +473,7 @@ async fn a_socket_that_gave_little_is_known_to_be_empty() {
             // Both have come before the first look.
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        let Some(mut pipe) = adit_net::splice::lease() else {
+        let Some(mut pipe) = adit_net::splice::lease_pipe() else {
             return assert_eq!(std::env::var("ADIT_IO").unwrap(), "portable");
         };
         let n = poll_fn(|cx| near.poll_fill_pipe(cx, &mut pipe)).await;
@@ -481,7 +481,7 @@ async fn a_socket_that_gave_little_is_known_to_be_empty() {
         let again = poll_fn(|cx| Poll::Ready(near.poll_readable(cx).is_ready())).await;
         assert_eq!(again, last, "it is looked at again for an end alone");
     }
-    let mut pipe = adit_net::splice::lease().unwrap();
+    let mut pipe = adit_net::splice::lease_pipe().unwrap();
     let end = poll_fn(|cx| near.poll_fill_pipe(cx, &mut pipe)).await;
     assert_eq!(end.unwrap(), 0);
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use adit_stream::Tcp;
-use adit_wire::{Broken, Open, Opened, Room, Seal};
+use adit_wire::{Open, Opened, Overhead, ProtocolError, Seal};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Seals records of at most `max` bytes; owes a head byte until the first record.
@@ -13,17 +13,17 @@ pub(crate) struct ToySeal {
 }
 
 impl Seal for ToySeal {
-    fn room(&self) -> Room {
-        Room {
+    fn overhead(&self) -> Overhead {
+        Overhead {
             head: 2 + usize::from(self.head),
             tail: 1,
-            max: self.max,
+            max_payload: self.max,
         }
     }
-    fn steady(&self) -> bool {
+    fn has_steady_overhead(&self) -> bool {
         true
     }
-    fn seal(&mut self, record: &mut [u8], p: Range<usize>) -> Result<Range<usize>, Broken> {
+    fn seal(&mut self, record: &mut [u8], p: Range<usize>) -> Result<Range<usize>, ProtocolError> {
         let mut start = p.start - 2;
         record[start..p.start].copy_from_slice(&u16::try_from(p.len()).unwrap().to_be_bytes());
         if self.head {
@@ -36,7 +36,7 @@ impl Seal for ToySeal {
         record[p.clone()].iter_mut().for_each(|b| *b ^= 0xff);
         Ok(start..p.end + 1)
     }
-    fn owes_head(&self) -> bool {
+    fn must_send_head(&self) -> bool {
         self.head
     }
 }
@@ -47,13 +47,13 @@ pub(crate) struct ToyOpen {
 }
 
 impl Open for ToyOpen {
-    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         if self.head {
             if wire.is_empty() {
                 return Ok(Opened::NeedMore { total: 1 });
             }
             if wire[0] != b'H' {
-                return Err(Broken::Malformed("head"));
+                return Err(ProtocolError::Malformed("head"));
             }
             self.head = false;
             return Ok(Opened::Record {
@@ -70,7 +70,7 @@ impl Open for ToyOpen {
         }
         wire[2..end].iter_mut().for_each(|b| *b ^= 0xff);
         if wire[2..end].iter().fold(0x5a, |a, b| a ^ b) != wire[end] {
-            return Err(Broken::Unauthentic);
+            return Err(ProtocolError::Unauthentic);
         }
         Ok(Opened::Record {
             consumed: end + 1,

@@ -15,7 +15,7 @@ use zeroize::Zeroize;
 
 use crate::{
     simd::{Chains, MOST_CHAINS},
-    stream::feedback::{Feed, feed, xor},
+    stream::feedback::{Feed, apply_feedback, xor_block},
 };
 
 /// The IV of every packet; ciphers with blocks of 8 bytes use its first half.
@@ -50,27 +50,27 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
     }
 
     /// Adds `chains` of the same key.
-    pub(super) fn with(self: Box<Self>, chains: Option<Chains>) -> Box<Self> {
+    pub(super) fn with_chains(self: Box<Self>, chains: Option<Chains>) -> Box<Self> {
         let mut with = self;
         with.chains = chains;
         with
     }
 
     pub(super) fn encrypt(&self, packet: &mut [u8]) {
-        self.apply(Feed::Output, self.first.clone(), packet);
+        self.apply_from(Feed::Output, self.first.clone(), packet);
     }
 
     pub(super) fn decrypt(&self, packet: &mut [u8]) {
-        self.apply(Feed::Input, self.first.clone(), packet);
+        self.apply_from(Feed::Input, self.first.clone(), packet);
     }
 
     /// Processes a packet whose first block is encrypted with `register` as keystream.
-    fn apply(&self, direction: Feed, mut register: Block<C>, packet: &mut [u8]) {
+    fn apply_from(&self, direction: Feed, mut register: Block<C>, packet: &mut [u8]) {
         let (blocks, tail) = Array::slice_as_chunks_mut(packet);
         if !blocks.is_empty() {
-            feed(&self.cipher, direction, &mut register, blocks);
+            apply_feedback(&self.cipher, direction, &mut register, blocks);
         }
-        cover(tail, &register);
+        xor_tail(tail, &register);
         register.as_mut_slice().zeroize();
     }
 
@@ -86,7 +86,7 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
                 *place = packet;
                 count += 1;
             }
-            let together = chains.of(count);
+            let together = chains.parallel_count(count);
             let (some, _) = some.split_at_mut(count);
             let (front, rest) = some.split_at_mut(together);
             self.encrypt_chains(chains, front);
@@ -99,7 +99,7 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
         }
     }
 
-    /// Encrypts as many packets as [`Chains::of`] returns, possibly none.
+    /// Encrypts as many packets as [`Chains::parallel_count`] returns, possibly none.
     fn encrypt_chains(&self, chains: &Chains, packets: &mut [&mut [u8]]) {
         debug_assert_eq!(self.first.len(), 16, "chains require the block size of AES");
         let first = self.first.as_slice().try_into().unwrap_or_default();
@@ -111,7 +111,7 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
                 *to = *byte;
             }
             let (_, rest) = packet.split_at_mut(done);
-            self.apply(Feed::Output, block, rest);
+            self.apply_from(Feed::Output, block, rest);
         }
         registers.as_flattened_mut().zeroize();
     }
@@ -178,16 +178,16 @@ impl<'p, N: ArraySize, I: Iterator<Item = &'p mut [u8]>> BlockCipherEncClosure f
             };
             if busy == LANES {
                 // The compiler knows this length.
-                advance(backend, steps, &mut registers, &mut lanes);
+                advance_lanes(backend, steps, &mut registers, &mut lanes);
             } else {
                 let ((registers, _), (lanes, _)) =
                     (registers.split_at_mut(busy), lanes.split_at_mut(busy));
-                advance(backend, steps, registers, lanes);
+                advance_lanes(backend, steps, registers, lanes);
             }
             let mut lane = 0;
             while lane < busy {
                 if lanes[lane].blocks.len() == 0 {
-                    cover(core::mem::take(&mut lanes[lane].tail), &registers[lane]);
+                    xor_tail(core::mem::take(&mut lanes[lane].tail), &registers[lane]);
                     busy -= 1;
                     lanes.swap(lane, busy);
                     registers.swap(lane, busy);
@@ -204,7 +204,7 @@ impl<'p, N: ArraySize, I: Iterator<Item = &'p mut [u8]>> BlockCipherEncClosure f
 
 /// Encrypts the next `steps` blocks of each lane.
 #[inline(always)]
-fn advance<B: BlockCipherEncBackend>(
+fn advance_lanes<B: BlockCipherEncBackend>(
     backend: &B,
     steps: usize,
     registers: &mut [Block<B>],
@@ -215,18 +215,18 @@ fn advance<B: BlockCipherEncBackend>(
             if let Some(block) = lane.blocks.next() {
                 // A separate copy: the compiler then treats it as one vector.
                 let mut mixed = block.clone();
-                xor(&mut mixed, register);
+                xor_block(&mut mixed, register);
                 block.clone_from(&mixed);
                 register.clone_from(&mixed);
             }
         }
-        encrypt(backend, registers);
+        encrypt_blocks(backend, registers);
     }
 }
 
 /// Encrypts blocks, as many in parallel as the cipher supports.
 #[inline(always)]
-fn encrypt<B: BlockCipherEncBackend>(backend: &B, blocks: &mut [Block<B>]) {
+fn encrypt_blocks<B: BlockCipherEncBackend>(backend: &B, blocks: &mut [Block<B>]) {
     let (sets, rest) = Array::<Block<B>, B::ParBlocksSize>::slice_as_chunks_mut(blocks);
     for set in sets {
         backend.encrypt_par_blocks_inplace(set);
@@ -238,7 +238,7 @@ fn encrypt<B: BlockCipherEncBackend>(backend: &B, blocks: &mut [Block<B>]) {
 
 /// Encrypts the end of a packet, less than a block, with its keystream.
 #[inline(always)]
-fn cover(tail: &mut [u8], register: &[u8]) {
+fn xor_tail(tail: &mut [u8], register: &[u8]) {
     for (byte, key) in tail.iter_mut().zip(register) {
         *byte ^= key;
     }

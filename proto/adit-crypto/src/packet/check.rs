@@ -1,49 +1,49 @@
 //! The check in front of a payload: CRC-32 or keyed HighwayHash-64, both little-endian.
 
-use super::Check;
+use super::PacketCheck;
 use crate::{
     Secret, ct_eq,
-    simd::{Crc32, Path, highway64},
+    simd::{CpuPath, Crc32, highway64},
 };
 
 /// The prefix of the SHA-256 input from which the key of HighwayHash is derived.
 const CONTEXT: &[u8] = b"kcp9 highwayhash key v1";
 
 /// The parts of a packet: nonce, check, payload.
-pub(super) type Pieces<'p> = (&'p [u8], &'p [u8], &'p [u8]);
+pub(super) type PacketParts<'p> = (&'p [u8], &'p [u8], &'p [u8]);
 
 /// A check with its key.
 pub(super) enum Checker {
     Crc32(Crc32),
-    HighwayHash(Path, Secret<[u64; 4]>),
+    HighwayHash(CpuPath, Secret<[u64; 4]>),
 }
 
 impl Checker {
-    pub(super) fn new(path: Path, check: Check, key: &[u8; 32]) -> Self {
+    pub(super) fn new(path: CpuPath, check: PacketCheck, key: &[u8; 32]) -> Self {
         match check {
-            Check::Crc32 => Self::Crc32(Crc32::on(path)),
-            Check::HighwayHash => {
+            PacketCheck::Crc32 => Self::Crc32(Crc32::new(path)),
+            PacketCheck::HighwayHash => {
                 let mut material = Secret::new([0; CONTEXT.len() + 32]);
                 let (front, back) = material.expose_mut().split_at_mut(CONTEXT.len());
                 front.copy_from_slice(CONTEXT);
                 back.copy_from_slice(key);
                 let derived = Secret::new(crate::sha256(material.expose()));
-                Self::HighwayHash(path, Secret::new(words(derived.expose())))
+                Self::HighwayHash(path, Secret::new(to_words(derived.expose())))
             }
         }
     }
 
-    pub(super) const fn check(&self) -> Check {
+    pub(super) const fn check_kind(&self) -> PacketCheck {
         match self {
-            Self::Crc32(_) => Check::Crc32,
-            Self::HighwayHash(..) => Check::HighwayHash,
+            Self::Crc32(_) => PacketCheck::Crc32,
+            Self::HighwayHash(..) => PacketCheck::HighwayHash,
         }
     }
 
-    /// Writes the check of `nonce` and `payload` to `out`, which has [`Check::size`] bytes.
-    pub(super) fn write(&self, nonce: &[u8], payload: &[u8], out: &mut [u8]) {
+    /// Writes the check of `nonce` and `payload` to `out`, which has [`PacketCheck::byte_len`] bytes.
+    pub(super) fn write_check(&self, nonce: &[u8], payload: &[u8], out: &mut [u8]) {
         match self {
-            Self::Crc32(crc) => out.copy_from_slice(&crc.of(payload).to_le_bytes()),
+            Self::Crc32(crc) => out.copy_from_slice(&crc.checksum(payload).to_le_bytes()),
             Self::HighwayHash(path, key) => {
                 let [hash] = highway64(*path, key.expose(), [(nonce, payload)]);
                 out.copy_from_slice(&hash.to_le_bytes());
@@ -56,8 +56,8 @@ impl Checker {
         let [(nonce, out, payload), (other_nonce, other_out, other)] = packets;
         match self {
             Self::Crc32(_) => {
-                self.write(nonce, payload, out);
-                self.write(other_nonce, other, other_out);
+                self.write_check(nonce, payload, out);
+                self.write_check(other_nonce, other, other_out);
             }
             Self::HighwayHash(path, key) => {
                 let messages = [(nonce, payload), (other_nonce, other)];
@@ -69,9 +69,9 @@ impl Checker {
     }
 
     /// Returns true if the check matches nonce and payload.
-    pub(super) fn verify(&self, (nonce, found, payload): Pieces<'_>) -> bool {
+    pub(super) fn verify_check(&self, (nonce, found, payload): PacketParts<'_>) -> bool {
         match self {
-            Self::Crc32(crc) => crc.of(payload).to_le_bytes() == *found,
+            Self::Crc32(crc) => crc.checksum(payload).to_le_bytes() == *found,
             Self::HighwayHash(path, key) => {
                 let [hash] = highway64(*path, key.expose(), [(nonce, payload)]);
                 ct_eq(&hash.to_le_bytes(), found)
@@ -79,10 +79,10 @@ impl Checker {
         }
     }
 
-    /// Like [`verify`](Self::verify), for two packets; a missing one does not match.
-    pub(super) fn verify_two(&self, packets: [Option<Pieces<'_>>; 2]) -> [bool; 2] {
+    /// Like [`verify_check`](Self::verify_check), for two packets; a missing one does not match.
+    pub(super) fn verify_two(&self, packets: [Option<PacketParts<'_>>; 2]) -> [bool; 2] {
         let (Self::HighwayHash(path, key), [Some(one), Some(other)]) = (self, packets) else {
-            return packets.map(|pieces| pieces.is_some_and(|pieces| self.verify(pieces)));
+            return packets.map(|pieces| pieces.is_some_and(|pieces| self.verify_check(pieces)));
         };
         let hashes = highway64(*path, key.expose(), [(one.0, one.2), (other.0, other.2)]);
         let [first, second] = hashes.map(u64::to_le_bytes);
@@ -90,7 +90,7 @@ impl Checker {
     }
 }
 
-fn words(bytes: &[u8; 32]) -> [u64; 4] {
+fn to_words(bytes: &[u8; 32]) -> [u64; 4] {
     let mut words = [0; 4];
     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
         *word = u64::from_le_bytes(*bytes);
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn golden_hashes() {
         let all = &vectors("kcpcrypt")["highwayhash"];
-        let key = words(&hex(&all["key"]).try_into().unwrap());
+        let key = to_words(&hex(&all["key"]).try_into().unwrap());
         let cases = all["cases"].as_array().unwrap();
         assert_eq!(cases.len(), 68);
         for case in cases {
@@ -114,7 +114,7 @@ mod tests {
             let byte = |j: u64| if len == 1400 { j * 7 + 1 } else { j } as u8;
             let data: Vec<u8> = (0..len).map(byte).collect();
             let expected = u64::from_str_radix(case["h64"].as_str().unwrap(), 16).unwrap();
-            for path in Path::available() {
+            for path in CpuPath::available() {
                 for head in [
                     0,
                     16.min(data.len()),
@@ -132,13 +132,13 @@ mod tests {
     /// The check value of ITU-T V.42, and that of an empty message.
     #[test]
     fn crc_of_the_standard() {
-        let checker = Checker::new(Path::Portable, Check::Crc32, &[0; 32]);
+        let checker = Checker::new(CpuPath::Portable, PacketCheck::Crc32, &[0; 32]);
         let mut out = [0; 4];
-        checker.write(&[1; 16], b"123456789", &mut out);
+        checker.write_check(&[1; 16], b"123456789", &mut out);
         assert_eq!(u32::from_le_bytes(out), 0xcbf4_3926);
-        assert!(checker.verify((&[2; 16], &out, b"123456789")));
-        assert!(!checker.verify((&[2; 16], &out, b"123456788")));
-        checker.write(&[1; 16], b"", &mut out);
+        assert!(checker.verify_check((&[2; 16], &out, b"123456789")));
+        assert!(!checker.verify_check((&[2; 16], &out, b"123456788")));
+        checker.write_check(&[1; 16], b"", &mut out);
         assert_eq!(out, [0; 4]);
     }
 }

@@ -16,19 +16,19 @@ use super::{
 };
 use crate::{
     CryptoError, Direction, Secret, pbkdf2_hmac_sha1, salsa,
-    simd::{Chains, Loop, Path, widest, xor_salsa20, xor_salsa20_all},
+    simd::{Chains, CpuPath, VectorLoop, run_widest, xor_salsa20, xor_salsa20_all},
 };
 
 /// Length of the pad of [`PacketKind::Xor`], and so of its longest packet, in bytes: also kcp-go's longest.
-pub(super) const PAD: usize = 1500;
+pub(super) const PAD_LEN: usize = 1500;
 const PAD_SALT: &[u8] = b"sH3CIVoF#rWLtJo6";
 const PAD_ITERATIONS: NonZeroU32 = NonZeroU32::new(32).unwrap();
 
 /// A cipher with its expanded key. Block ciphers are boxed: some are tables of 4 KiB.
 pub(super) enum Cipher {
     Clear,
-    Pad(Path, Box<Secret<[u8; PAD]>>),
-    Salsa20(Path, Secret<[u8; 32]>),
+    Pad(CpuPath, Box<Secret<[u8; PAD_LEN]>>),
+    Salsa20(CpuPath, Secret<[u8; 32]>),
     Aes128(Box<Cfb<Aes128Enc>>),
     Aes192(Box<Cfb<Aes192Enc>>),
     Aes256(Box<Cfb<Aes256Enc>>),
@@ -62,52 +62,56 @@ macro_rules! by_cfb {
 
 impl Cipher {
     /// Creates the cipher of `kind`, which is none for the AEAD. Ciphers use a prefix of the key.
-    pub(super) fn new(path: Path, kind: PacketKind, key: &[u8; 32]) -> Result<Self, CryptoError> {
-        let (short, middle) = (prefix::<16>(key), prefix::<24>(key));
+    pub(super) fn new(
+        path: CpuPath,
+        kind: PacketKind,
+        key: &[u8; 32],
+    ) -> Result<Self, CryptoError> {
+        let (short, middle) = (key_prefix::<16>(key), key_prefix::<24>(key));
         Ok(match kind {
             PacketKind::None | PacketKind::Null | PacketKind::Aes128Gcm => Self::Clear,
             PacketKind::Xor => {
-                let mut pad = Box::new(Secret::new([0; PAD]));
+                let mut pad = Box::new(Secret::new([0; PAD_LEN]));
                 pbkdf2_hmac_sha1(key, PAD_SALT, PAD_ITERATIONS, pad.expose_mut());
                 Self::Pad(path, pad)
             }
             PacketKind::Salsa20 => Self::Salsa20(path, Secret::new(*key)),
-            PacketKind::Aes128 => {
-                Self::Aes128(cfb(Aes128Enc::new(short.into())).with(Chains::new(path, short)))
-            }
-            PacketKind::Aes192 => {
-                Self::Aes192(cfb(Aes192Enc::new(middle.into())).with(Chains::new(path, middle)))
-            }
-            PacketKind::Aes => {
-                Self::Aes256(cfb(Aes256Enc::new(key.into())).with(Chains::new(path, key)))
-            }
+            PacketKind::Aes128 => Self::Aes128(
+                boxed_cfb(Aes128Enc::new(short.into())).with_chains(Chains::new(path, short)),
+            ),
+            PacketKind::Aes192 => Self::Aes192(
+                boxed_cfb(Aes192Enc::new(middle.into())).with_chains(Chains::new(path, middle)),
+            ),
+            PacketKind::Aes => Self::Aes256(
+                boxed_cfb(Aes256Enc::new(key.into())).with_chains(Chains::new(path, key)),
+            ),
             PacketKind::Blowfish => {
                 let wrong = |_| CryptoError::KeyLength {
                     expected: 32,
                     found: 32,
                 };
-                Self::Blowfish(cfb(Blowfish::new_from_slice(key).map_err(wrong)?))
+                Self::Blowfish(boxed_cfb(Blowfish::new_from_slice(key).map_err(wrong)?))
             }
-            PacketKind::Twofish => Self::Twofish(cfb(Twofish::new(key))),
-            PacketKind::Cast5 => Self::Cast5(cfb(Cast5::new(short.into()))),
-            PacketKind::TripleDes => Self::TripleDes(cfb(TripleDes::new(middle))),
-            PacketKind::Tea => Self::Tea(cfb(Pairs::new(path, Tea::new(short)))),
-            PacketKind::Xtea => Self::Xtea(cfb(Pairs::new(path, Xtea::new(short)))),
-            PacketKind::Sm4 => Self::Sm4(cfb(Sm4::new(short))),
+            PacketKind::Twofish => Self::Twofish(boxed_cfb(Twofish::new(key))),
+            PacketKind::Cast5 => Self::Cast5(boxed_cfb(Cast5::new(short.into()))),
+            PacketKind::TripleDes => Self::TripleDes(boxed_cfb(TripleDes::new(middle))),
+            PacketKind::Tea => Self::Tea(boxed_cfb(Pairs::new(path, Tea::new(short)))),
+            PacketKind::Xtea => Self::Xtea(boxed_cfb(Pairs::new(path, Xtea::new(short)))),
+            PacketKind::Sm4 => Self::Sm4(boxed_cfb(Sm4::new(short))),
         })
     }
 
-    pub(super) fn apply(&self, direction: Direction, packet: &mut [u8]) {
+    pub(super) fn apply_cipher(&self, direction: Direction, packet: &mut [u8]) {
         by_cfb!(self, cfb => match direction {
                 Direction::Encrypt => cfb.encrypt(packet),
                 Direction::Decrypt => cfb.decrypt(packet),
             },
             Self::Clear => {}
-            Self::Pad(path, pad) => widest(*path, Cover { packet, pad: pad.expose() }),
+            Self::Pad(path, pad) => run_widest(*path, PadXor { packet, pad: pad.expose() }),
             Self::Salsa20(path, key) => {
                 // The first bytes of kcp's nonce are Salsa20's nonce, and are sent in plain text.
                 if let Some((nonce, rest)) = packet.split_first_chunk_mut() {
-                    xor_salsa20(*path, &salsa::state(key.expose(), nonce), rest);
+                    xor_salsa20(*path, &salsa::initial_state(key.expose(), nonce), rest);
                 }
             }
         );
@@ -117,7 +121,7 @@ impl Cipher {
     pub(super) fn encrypt_all<'p>(&self, packets: impl Iterator<Item = &'p mut [u8]>) {
         by_cfb!(self, cfb => cfb.encrypt_all(packets),
             Self::Salsa20(path, key) => salsa20_all(*path, key, packets),
-            _ => packets.for_each(|packet| self.apply(Direction::Encrypt, packet))
+            _ => packets.for_each(|packet| self.apply_cipher(Direction::Encrypt, packet))
         );
     }
 
@@ -131,7 +135,7 @@ impl Cipher {
         match self {
             Self::Salsa20(path, key) => salsa20_all(*path, key, packets),
             // The cipher already works on many blocks of one packet.
-            _ => packets.for_each(|packet| self.apply(Direction::Decrypt, packet)),
+            _ => packets.for_each(|packet| self.apply_cipher(Direction::Decrypt, packet)),
         }
     }
 }
@@ -139,7 +143,7 @@ impl Cipher {
 /// Applies Salsa20 to each packet. The first bytes of kcp's nonce are Salsa20's, and are sent in plain
 /// text.
 fn salsa20_all<'p>(
-    path: Path,
+    path: CpuPath,
     key: &Secret<[u8; 32]>,
     packets: impl Iterator<Item = &'p mut [u8]>,
 ) {
@@ -147,28 +151,28 @@ fn salsa20_all<'p>(
         let (nonce, rest) = packet.split_first_chunk_mut()?;
         Some((&*nonce, rest))
     };
-    let state = salsa::state(key.expose(), &[0; 8]);
+    let state = salsa::initial_state(key.expose(), &[0; 8]);
     xor_salsa20_all(path, &state, packets.filter_map(split));
 }
 
-fn cfb<C: aes::cipher::BlockCipherEncrypt>(cipher: C) -> Box<Cfb<C>> {
+fn boxed_cfb<C: aes::cipher::BlockCipherEncrypt>(cipher: C) -> Box<Cfb<C>> {
     Box::new(Cfb::new(cipher))
 }
 
-fn prefix<const N: usize>(key: &[u8; 32]) -> &[u8; N] {
+fn key_prefix<const N: usize>(key: &[u8; 32]) -> &[u8; N] {
     const { assert!(N <= 32) };
     key.first_chunk().unwrap_or(&[0; N])
 }
 
 /// The exclusive or of a pad and a packet, which is not longer.
-struct Cover<'a> {
+struct PadXor<'a> {
     packet: &'a mut [u8],
-    pad: &'a [u8; PAD],
+    pad: &'a [u8; PAD_LEN],
 }
 
-impl Loop for Cover<'_> {
+impl VectorLoop for PadXor<'_> {
     #[inline(always)]
-    fn run(self) {
+    fn run_loop(self) {
         for (byte, pad) in self.packet.iter_mut().zip(self.pad) {
             *byte ^= pad;
         }

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use adit_wire::Room;
+use adit_wire::Overhead;
 
 use crate::{CryptoError, TAG_LEN};
 
@@ -93,27 +93,31 @@ impl PacketKind {
         ROWS[self as usize].1
     }
 
-    /// Returns the space around a payload. [`Room::max`] is limited for [`Self::Xor`] alone, whose pad is
+    /// Returns the space around a payload. [`Overhead::max_payload`](adit_wire::Overhead::max_payload) is limited for [`Self::Xor`] alone, whose pad is
     /// finite.
     #[must_use]
-    pub const fn room(self, check: Check) -> Room {
+    pub const fn overhead_layout(self, check: PacketCheck) -> Overhead {
         let (head, tail) = match self {
             Self::Null => (0, 0),
             Self::Aes128Gcm => (GCM_NONCE, TAG_LEN),
-            _ => (NONCE + check.size(), 0),
+            _ => (NONCE + check.byte_len(), 0),
         };
         let max = match self {
-            Self::Xor => super::cipher::PAD - head,
+            Self::Xor => super::cipher::PAD_LEN - head,
             _ => usize::MAX,
         };
-        Room { head, tail, max }
+        Overhead {
+            head,
+            tail,
+            max_payload: max,
+        }
     }
 
     /// Returns the number of bytes that sealing adds: 20 with CRC-32, 24 with HighwayHash, 28 for
     /// [`Self::Aes128Gcm`], 0 for [`Self::Null`].
     #[must_use]
-    pub const fn overhead(self, check: Check) -> usize {
-        let room = self.room(check);
+    pub const fn overhead_len(self, check: PacketCheck) -> usize {
+        let room = self.overhead_layout(check);
         room.head + room.tail
     }
 }
@@ -138,7 +142,7 @@ impl fmt::Display for PacketKind {
 
 /// The check that is compared after decryption under a cipher without a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Check {
+pub enum PacketCheck {
     /// CRC-32 (IEEE) of the payload, as in kcp-go: detects wrong keys and damage, but not forgery.
     #[default]
     Crc32,
@@ -148,10 +152,10 @@ pub enum Check {
     HighwayHash,
 }
 
-impl Check {
+impl PacketCheck {
     /// Returns its length, in bytes.
     #[must_use]
-    pub const fn size(self) -> usize {
+    pub const fn byte_len(self) -> usize {
         match self {
             Self::Crc32 => 4,
             Self::HighwayHash => 8,
@@ -181,7 +185,8 @@ mod tests {
     #[test]
     fn overheads_are_those_of_the_wire() {
         for kind in PacketKind::ALL {
-            let [crc, highway] = [Check::Crc32, Check::HighwayHash].map(|c| kind.overhead(c));
+            let [crc, highway] =
+                [PacketCheck::Crc32, PacketCheck::HighwayHash].map(|c| kind.overhead_len(c));
             let expected = match kind {
                 PacketKind::Null => (0, 0),
                 PacketKind::Aes128Gcm => (28, 28),
@@ -189,6 +194,11 @@ mod tests {
             };
             assert_eq!((crc, highway), expected, "{kind}");
         }
-        assert_eq!(PacketKind::Xor.room(Check::Crc32).max, 1480);
+        assert_eq!(
+            PacketKind::Xor
+                .overhead_layout(PacketCheck::Crc32)
+                .max_payload,
+            1480
+        );
     }
 }

@@ -21,7 +21,7 @@
 //!
 //! # The format between two instances of adit
 //!
-//! [`session`]: keys for each session and direction, counted nonces, a replay window.
+//! `session_key`: keys for each session and direction, counted nonces, a replay window.
 
 mod cfb;
 mod check;
@@ -42,19 +42,19 @@ use core::fmt;
 use core::num::NonZeroU32;
 use core::ops::Range;
 
-use adit_wire::{Entropy, Room};
+use adit_wire::{Entropy, Overhead};
 
 use self::{
-    check::{Checker, Pieces},
+    check::{Checker, PacketParts},
     cipher::Cipher,
     kind::{GCM_NONCE, NONCE},
 };
 use crate::{
     AeadKey, AeadKind, CryptoError, Direction, Secret, TAG_LEN, pbkdf2_hmac_sha1,
-    simd::{Crc32, Path},
+    simd::{CpuPath, Crc32},
 };
 
-pub use kind::{Check, PacketKind};
+pub use kind::{PacketCheck, PacketKind};
 
 const SALT: &[u8] = b"kcp-go";
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(4096).unwrap();
@@ -71,13 +71,13 @@ pub fn key_from_password(password: &[u8]) -> Secret<[u8; 32]> {
 /// Returns the check of kcp-go's packets: CRC-32 of ITU-T V.42 (IEEE 802.3).
 #[must_use]
 pub fn crc32(payload: &[u8]) -> u32 {
-    Crc32::on(Path::chosen()).of(payload)
+    Crc32::new(CpuPath::of_process()).checksum(payload)
 }
 
 /// A cipher and a check with their keys, for both directions of every session; cleared on drop.
 pub struct PacketKey {
     kind: PacketKind,
-    room: Room,
+    room: Overhead,
     inner: Inner,
 }
 
@@ -89,19 +89,23 @@ enum Inner {
 
 impl PacketKey {
     /// Creates a key from a password with [`key_from_password`].
-    pub fn new(kind: PacketKind, check: Check, password: &[u8]) -> Result<Self, CryptoError> {
+    pub fn new(kind: PacketKind, check: PacketCheck, password: &[u8]) -> Result<Self, CryptoError> {
         Self::from_key(kind, check, key_from_password(password).expose())
     }
 
     /// Creates a key from 32 bytes, of which ciphers with shorter keys use the first ones.
-    pub fn from_key(kind: PacketKind, check: Check, key: &[u8; 32]) -> Result<Self, CryptoError> {
-        Self::on_path(Path::chosen(), kind, check, key)
+    pub fn from_key(
+        kind: PacketKind,
+        check: PacketCheck,
+        key: &[u8; 32],
+    ) -> Result<Self, CryptoError> {
+        Self::new_on_path(CpuPath::of_process(), kind, check, key)
     }
 
-    fn on_path(
-        path: Path,
+    fn new_on_path(
+        path: CpuPath,
         kind: PacketKind,
-        check: Check,
+        check: PacketCheck,
         key: &[u8; 32],
     ) -> Result<Self, CryptoError> {
         let inner = match kind {
@@ -117,7 +121,7 @@ impl PacketKey {
         };
         Ok(Self {
             kind,
-            room: kind.room(check),
+            room: kind.overhead_layout(check),
             inner,
         })
     }
@@ -130,29 +134,32 @@ impl PacketKey {
 
     /// Returns the space that sealing needs before and after a payload.
     #[must_use]
-    pub const fn room(&self) -> Room {
+    pub const fn overhead_layout(&self) -> Overhead {
         self.room
     }
 
     /// Returns the number of bytes that sealing adds: 20 with CRC-32, 24 with HighwayHash, 28 for
     /// `aes-128-gcm`, 0 for `null`.
     #[must_use]
-    pub const fn overhead(&self) -> usize {
+    pub const fn overhead_len(&self) -> usize {
         self.room.head + self.room.tail
     }
 
-    /// Seals `packet` in place; all of it is the datagram afterwards. The payload is between [`Room::head`]
-    /// and [`Room::tail`] bytes that are overwritten; the nonce is drawn from `chance`.
+    /// Seals `packet` in place; all of it is the datagram afterwards. The payload is between `head`
+    /// and `tail` bytes that are overwritten; the nonce is drawn from `chance`.
     ///
     /// # Errors
     /// [`CryptoError::NoRoom`] and [`CryptoError::TooLong`]; the packet is unchanged then.
     pub fn seal(&self, packet: &mut [u8], chance: &mut dyn Entropy) -> Result<(), CryptoError> {
-        self.fits(packet.len())?;
+        self.check_len(packet.len())?;
         match &self.inner {
             Inner::Null => Ok(()),
             Inner::Aead(key) => seal_aead(key, packet, chance),
             Inner::Checked(cipher, checker) => {
-                cipher.apply(Direction::Encrypt, headed(checker, packet, chance));
+                cipher.apply_cipher(
+                    Direction::Encrypt,
+                    write_nonce_and_check(checker, packet, chance),
+                );
                 Ok(())
             }
         }
@@ -165,7 +172,7 @@ impl PacketKey {
     /// of `packet` is unspecified then.
     pub fn open(&self, packet: &mut [u8]) -> Result<Range<usize>, CryptoError> {
         let unauthentic = CryptoError::Unauthentic;
-        self.fits(packet.len()).map_err(|_| unauthentic)?;
+        self.check_len(packet.len()).map_err(|_| unauthentic)?;
         let payload = self.room.head..packet.len() - self.room.tail;
         match &self.inner {
             Inner::Null => {}
@@ -176,9 +183,9 @@ impl PacketKey {
                 key.open_in_place(nonce, ciphertext, tag)?;
             }
             Inner::Checked(cipher, checker) => {
-                cipher.apply(Direction::Decrypt, packet);
-                let pieces = self.pieces(checker, packet).ok_or(unauthentic)?;
-                if !checker.verify(pieces) {
+                cipher.apply_cipher(Direction::Decrypt, packet);
+                let pieces = self.split_decrypted(checker, packet).ok_or(unauthentic)?;
+                if !checker.verify_check(pieces) {
                     return Err(unauthentic);
                 }
             }
@@ -187,10 +194,10 @@ impl PacketKey {
     }
 
     /// Splits a decrypted packet into nonce, check and payload, if it is long enough.
-    fn pieces<'p>(&self, checker: &Checker, packet: &'p [u8]) -> Option<Pieces<'p>> {
-        self.fits(packet.len()).ok()?;
+    fn split_decrypted<'p>(&self, checker: &Checker, packet: &'p [u8]) -> Option<PacketParts<'p>> {
+        self.check_len(packet.len()).ok()?;
         let (nonce, rest) = packet.split_at_checked(NONCE)?;
-        let (check, payload) = rest.split_at_checked(checker.check().size())?;
+        let (check, payload) = rest.split_at_checked(checker.check_kind().byte_len())?;
         Some((nonce, check, payload))
     }
 
@@ -206,7 +213,7 @@ impl PacketKey {
         chance: &mut dyn Entropy,
     ) -> Result<(), CryptoError> {
         for packet in &mut *packets {
-            self.fits(packet.as_mut().len())?;
+            self.check_len(packet.as_mut().len())?;
         }
         match &self.inner {
             Inner::Null => Ok(()),
@@ -218,11 +225,11 @@ impl PacketKey {
                     match two {
                         [one, other] => {
                             let packets = [one.as_mut(), other.as_mut()]
-                                .map(|packet| front(checker, packet, chance));
+                                .map(|packet| write_nonce(checker, packet, chance));
                             checker.write_two(packets);
                         }
                         alone => alone.iter_mut().for_each(|packet| {
-                            headed(checker, packet.as_mut(), chance);
+                            write_nonce_and_check(checker, packet.as_mut(), chance);
                         }),
                     }
                 }
@@ -244,29 +251,29 @@ impl PacketKey {
             for (place, packet) in packets.iter_mut().enumerate() {
                 let packet = packet.as_mut();
                 let opened = self.open(packet);
-                each(place, opened.and_then(|range| payload_of(packet, range)));
+                each(place, opened.and_then(|range| slice_payload(packet, range)));
             }
             return;
         };
         let together = cipher.is_better_together();
         if together {
             let fit = packets.iter_mut().map(AsMut::as_mut);
-            cipher.decrypt_all(fit.filter(|packet| self.fits(packet.len()).is_ok()));
+            cipher.decrypt_all(fit.filter(|packet| self.check_len(packet.len()).is_ok()));
         }
         for (pair, two) in packets.chunks_mut(2).enumerate() {
             let mut pieces = [None; 2];
             for (pieces, packet) in pieces.iter_mut().zip(&mut *two) {
                 let packet = packet.as_mut();
-                if !together && self.fits(packet.len()).is_ok() {
-                    cipher.apply(Direction::Decrypt, packet);
+                if !together && self.check_len(packet.len()).is_ok() {
+                    cipher.apply_cipher(Direction::Decrypt, packet);
                 }
-                *pieces = self.pieces(checker, packet);
+                *pieces = self.split_decrypted(checker, packet);
             }
             let right = checker.verify_two(pieces);
             for (at, (packet, right)) in two.iter_mut().zip(right).enumerate() {
                 let packet = packet.as_mut();
                 let opened = if right {
-                    payload_of(packet, self.room.head..packet.len() - self.room.tail)
+                    slice_payload(packet, self.room.head..packet.len() - self.room.tail)
                 } else {
                     Err(CryptoError::Unauthentic)
                 };
@@ -280,7 +287,7 @@ impl PacketKey {
     #[doc(hidden)]
     pub fn apply_cipher(&self, direction: Direction, packet: &mut [u8]) {
         if let Inner::Checked(cipher, _) = &self.inner {
-            cipher.apply(direction, packet);
+            cipher.apply_cipher(direction, packet);
         }
     }
 
@@ -288,10 +295,12 @@ impl PacketKey {
     /// and `aes-128-gcm` have none.
     #[doc(hidden)]
     pub fn write_checks(&self, packets: [&mut [u8]; 2]) {
-        let fit = packets.iter().all(|packet| self.fits(packet.len()).is_ok());
+        let fit = packets
+            .iter()
+            .all(|packet| self.check_len(packet.len()).is_ok());
         if let (Inner::Checked(_, checker), true) = (&self.inner, fit) {
             checker.write_two(packets.map(|packet| {
-                let (nonce, check, payload) = split(checker, packet);
+                let (nonce, check, payload) = split_layout(checker, packet);
                 (&*nonce, check, payload)
             }));
         }
@@ -300,17 +309,17 @@ impl PacketKey {
     /// Like [`write_checks`](Self::write_checks), for one packet.
     #[doc(hidden)]
     pub fn write_check(&self, packet: &mut [u8]) {
-        if let (Inner::Checked(_, checker), Ok(())) = (&self.inner, self.fits(packet.len())) {
-            let (nonce, check, payload) = split(checker, packet);
-            checker.write(nonce, payload, check);
+        if let (Inner::Checked(_, checker), Ok(())) = (&self.inner, self.check_len(packet.len())) {
+            let (nonce, check, payload) = split_layout(checker, packet);
+            checker.write_check(nonce, payload, check);
         }
     }
 
-    const fn fits(&self, len: usize) -> Result<(), CryptoError> {
-        if len < self.overhead() {
+    const fn check_len(&self, len: usize) -> Result<(), CryptoError> {
+        if len < self.overhead_len() {
             return Err(CryptoError::NoRoom);
         }
-        if len - self.overhead() > self.room.max {
+        if len - self.overhead_len() > self.room.max_payload {
             return Err(CryptoError::TooLong);
         }
         Ok(())
@@ -324,31 +333,38 @@ impl fmt::Debug for PacketKey {
 }
 
 /// Writes nonce and check in front of the payload and returns the packet.
-fn headed<'p>(checker: &Checker, packet: &'p mut [u8], chance: &mut dyn Entropy) -> &'p mut [u8] {
-    let (nonce, check, payload) = front(checker, packet, chance);
-    checker.write(nonce, payload, check);
+fn write_nonce_and_check<'p>(
+    checker: &Checker,
+    packet: &'p mut [u8],
+    chance: &mut dyn Entropy,
+) -> &'p mut [u8] {
+    let (nonce, check, payload) = write_nonce(checker, packet, chance);
+    checker.write_check(nonce, payload, check);
     packet
 }
 
 /// Splits the packet into a fresh nonce, the space for the check, and the payload.
-fn front<'p>(
+fn write_nonce<'p>(
     checker: &Checker,
     packet: &'p mut [u8],
     chance: &mut dyn Entropy,
 ) -> (&'p [u8], &'p mut [u8], &'p [u8]) {
-    let (nonce, check, payload) = split(checker, packet);
+    let (nonce, check, payload) = split_layout(checker, packet);
     chance.fill(nonce);
     (nonce, check, payload)
 }
 
 /// Splits a packet that is laid out for sealing: the space for its nonce and its check, and the payload.
-fn split<'p>(checker: &Checker, packet: &'p mut [u8]) -> (&'p mut [u8], &'p mut [u8], &'p [u8]) {
+fn split_layout<'p>(
+    checker: &Checker,
+    packet: &'p mut [u8],
+) -> (&'p mut [u8], &'p mut [u8], &'p [u8]) {
     let (nonce, rest) = packet.split_at_mut(NONCE);
-    let (check, payload) = rest.split_at_mut(checker.check().size());
+    let (check, payload) = rest.split_at_mut(checker.check_kind().byte_len());
     (nonce, check, payload)
 }
 
-fn payload_of(packet: &mut [u8], range: Range<usize>) -> Result<&mut [u8], CryptoError> {
+fn slice_payload(packet: &mut [u8], range: Range<usize>) -> Result<&mut [u8], CryptoError> {
     packet.get_mut(range).ok_or(CryptoError::NoRoom)
 }
 

@@ -38,7 +38,7 @@ const FK: [u32; 4] = [0xa3b1_bac6, 0x56aa_3350, 0x677d_9197, 0xb270_22dc];
 const ROUNDS: usize = 32;
 
 /// S-box, then L, for each byte of a word from the left.
-static T: [[u32; 256]; 4] = joined();
+static T: [[u32; 256]; 4] = build_tables();
 
 /// An expanded key; cleared on drop.
 pub(super) struct Sm4([u32; ROUNDS]);
@@ -71,10 +71,10 @@ impl Sm4 {
         }
         let [a, b, c, d] = &mut x;
         for [k0, k1, k2, k3] in self.0.as_chunks().0 {
-            round(a, [b, c, d], *k0);
-            round(b, [c, d, a], *k1);
-            round(c, [d, a, b], *k2);
-            round(d, [a, b, c], *k3);
+            mix_word(a, [b, c, d], *k0);
+            mix_word(b, [c, d, a], *k1);
+            mix_word(c, [d, a, b], *k2);
+            mix_word(d, [a, b, c], *k3);
         }
         for (i, block) in blocks.get_out().iter_mut().enumerate() {
             for (x, word) in x.iter().rev().zip(block.0.as_chunks_mut().0) {
@@ -95,7 +95,7 @@ impl Drop for Sm4 {
 impl ZeroizeOnDrop for Sm4 {}
 
 #[inline(always)]
-fn round<const N: usize>(word: &mut [u32; N], others: [&[u32; N]; 3], key: u32) {
+fn mix_word<const N: usize>(word: &mut [u32; N], others: [&[u32; N]; 3], key: u32) {
     for i in 0..N {
         let [a, b, c, d] = (others[0][i] ^ others[1][i] ^ others[2][i] ^ key).to_be_bytes();
         word[i] ^= T[0][usize::from(a)]
@@ -105,7 +105,7 @@ fn round<const N: usize>(word: &mut [u32; N], others: [&[u32; N]; 3], key: u32) 
     }
 }
 
-const fn joined() -> [[u32; 256]; 4] {
+const fn build_tables() -> [[u32; 256]; 4] {
     let mut tables = [[0; 256]; 4];
     let mut byte = 0;
     while byte < 256 {

@@ -11,7 +11,7 @@ use aes::cipher::{
 };
 use zeroize::Zeroize;
 
-use crate::simd::{Loop, Path, widest};
+use crate::simd::{CpuPath, VectorLoop, run_widest};
 
 const DELTA: u32 = 0x9e37_79b9;
 /// Number of TEA cycles in kcp-go: a quarter of what its authors prescribe.
@@ -23,9 +23,9 @@ const SET: usize = 32;
 const PART: usize = 8;
 
 /// A cipher of word pairs.
-pub(super) trait Stir {
+pub(super) trait PairCipher {
     /// Performs all cycles over `N` blocks: the first words, the second words.
-    fn stir<const N: usize>(&self, words: &mut [[u32; N]; 2]);
+    fn encrypt_words<const N: usize>(&self, words: &mut [[u32; N]; 2]);
 }
 
 /// A TEA key.
@@ -36,13 +36,13 @@ pub(super) struct Xtea([[u32; 2]; XTEA_CYCLES]);
 
 impl Tea {
     pub(super) fn new(key: &[u8; 16]) -> Self {
-        Self(words(key))
+        Self(to_words(key))
     }
 }
 
 impl Xtea {
     pub(super) fn new(key: &[u8; 16]) -> Self {
-        let mut key = words(key);
+        let mut key = to_words(key);
         let mut sum = 0u32;
         let schedule = core::array::from_fn(|_| {
             let first = sum.wrapping_add(key[(sum & 3) as usize]);
@@ -54,32 +54,32 @@ impl Xtea {
     }
 }
 
-impl Stir for Tea {
+impl PairCipher for Tea {
     #[inline(always)]
-    fn stir<const N: usize>(&self, words: &mut [[u32; N]; 2]) {
+    fn encrypt_words<const N: usize>(&self, words: &mut [[u32; N]; 2]) {
         let [k0, k1, k2, k3] = self.0;
         let mut sum = 0u32;
         for _ in 0..TEA_CYCLES {
             sum = sum.wrapping_add(DELTA);
             let [a, b] = words;
             for (a, b) in a.iter_mut().zip(&*b) {
-                *a = a.wrapping_add(half(*b, sum, k0, k1));
+                *a = a.wrapping_add(half_cycle(*b, sum, k0, k1));
             }
             for (b, a) in b.iter_mut().zip(&*a) {
-                *b = b.wrapping_add(half(*a, sum, k2, k3));
+                *b = b.wrapping_add(half_cycle(*a, sum, k2, k3));
             }
         }
     }
 }
 
 #[inline(always)]
-const fn half(word: u32, sum: u32, k: u32, l: u32) -> u32 {
+const fn half_cycle(word: u32, sum: u32, k: u32, l: u32) -> u32 {
     (word << 4).wrapping_add(k) ^ word.wrapping_add(sum) ^ (word >> 5).wrapping_add(l)
 }
 
-impl Stir for Xtea {
+impl PairCipher for Xtea {
     #[inline(always)]
-    fn stir<const N: usize>(&self, words: &mut [[u32; N]; 2]) {
+    fn encrypt_words<const N: usize>(&self, words: &mut [[u32; N]; 2]) {
         let mix = |word: u32| (word << 4 ^ word >> 5).wrapping_add(word);
         for [first, second] in &self.0 {
             let [a, b] = words;
@@ -107,17 +107,17 @@ impl Drop for Xtea {
 
 /// A cipher of word pairs as a block cipher.
 pub(super) struct Pairs<S> {
-    stir: S,
-    path: Path,
+    cipher: S,
+    path: CpuPath,
 }
 
 impl<S> Pairs<S> {
-    pub(super) const fn new(path: Path, stir: S) -> Self {
-        Self { stir, path }
+    pub(super) const fn new(path: CpuPath, cipher: S) -> Self {
+        Self { cipher, path }
     }
 }
 
-impl<S: Stir> Pairs<S> {
+impl<S: PairCipher> Pairs<S> {
     /// Encrypts `N` blocks in parallel; those beyond the end of `blocks` are zeros and are discarded.
     #[inline(always)]
     fn blocks<const N: usize>(&self, mut blocks: InOutBuf<'_, '_, Block<Self>>) {
@@ -127,7 +127,7 @@ impl<S: Stir> Pairs<S> {
             let word = u64::from_be_bytes(block.0);
             (*a, *b) = ((word >> 32) as u32, (word & 0xffff_ffff) as u32);
         }
-        self.stir.stir(&mut words);
+        self.cipher.encrypt_words(&mut words);
         let [a, b] = &words;
         for ((block, a), b) in blocks.get_out().iter_mut().zip(a).zip(b) {
             block.0 = (u64::from(*a) << 32 | u64::from(*b)).to_be_bytes();
@@ -143,7 +143,7 @@ impl<S> ParBlocksSizeUser for Pairs<S> {
     type ParBlocksSize = U32;
 }
 
-impl<S: Stir> BlockCipherEncBackend for Pairs<S> {
+impl<S: PairCipher> BlockCipherEncBackend for Pairs<S> {
     #[inline(always)]
     fn encrypt_block(&self, mut block: InOut<'_, '_, Block<Self>>) {
         let mut one = [block.clone_in()];
@@ -168,10 +168,10 @@ impl<S: Stir> BlockCipherEncBackend for Pairs<S> {
     }
 }
 
-impl<S: Stir> BlockCipherEncrypt for Pairs<S> {
+impl<S: PairCipher> BlockCipherEncrypt for Pairs<S> {
     #[inline]
     fn encrypt_with_backend(&self, closure: impl BlockCipherEncClosure<BlockSize = U8>) {
-        widest(
+        run_widest(
             self.path,
             Entered {
                 cipher: self,
@@ -186,14 +186,14 @@ struct Entered<'c, S, F> {
     closure: F,
 }
 
-impl<S: Stir, F: BlockCipherEncClosure<BlockSize = U8>> Loop for Entered<'_, S, F> {
+impl<S: PairCipher, F: BlockCipherEncClosure<BlockSize = U8>> VectorLoop for Entered<'_, S, F> {
     #[inline(always)]
-    fn run(self) {
+    fn run_loop(self) {
         self.closure.call(self.cipher);
     }
 }
 
-fn words(key: &[u8; 16]) -> [u32; 4] {
+fn to_words(key: &[u8; 16]) -> [u32; 4] {
     let mut words = [0; 4];
     for (word, bytes) in words.iter_mut().zip(key.as_chunks().0) {
         *word = u32::from_be_bytes(*bytes);

@@ -82,13 +82,13 @@ const PC2: [u8; 48] = [
 ];
 
 /// Rotation of C and D before each round.
-const TURNS: [u32; 16] = [1, 1, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 1];
+const KEY_ROTATIONS: [u32; 16] = [1, 1, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 1];
 
 /// Rotation of the halves to the right.
-const ROTATED: u32 = 3;
+const HALF_ROTATION: u32 = 3;
 
 /// S-box, then P, then the rotation of the halves.
-static SP: [[u32; 64]; 8] = joined();
+static SP: [[u32; 64]; 8] = build_tables();
 
 /// An expanded key: for each round the groups of the odd S-boxes (1, 3, 5, 7), then of the even ones.
 /// Cleared on drop.
@@ -100,7 +100,7 @@ impl TripleDes {
         let mut rounds = [[0; 2]; ROUNDS];
         let stages = rounds.as_chunks_mut::<16>().0;
         for (stage, key) in stages.iter_mut().zip(key.as_chunks::<8>().0) {
-            schedule(u64::from_be_bytes(*key), stage);
+            key_schedule(u64::from_be_bytes(*key), stage);
         }
         // The middle stage decrypts.
         stages[1].reverse();
@@ -111,30 +111,31 @@ impl TripleDes {
     fn blocks<const N: usize>(&self, mut blocks: InOutBuf<'_, '_, Block<Self>>) {
         let (mut left, mut right) = ([0; N], [0; N]);
         for ((block, l), r) in blocks.get_in().iter().zip(&mut left).zip(&mut right) {
-            let (a, b) = initial(u64::from_be_bytes(block.0));
-            (*l, *r) = (a.rotate_right(ROTATED), b.rotate_right(ROTATED));
+            let (a, b) = initial_permutation(u64::from_be_bytes(block.0));
+            (*l, *r) = (a.rotate_right(HALF_ROTATION), b.rotate_right(HALF_ROTATION));
         }
         for stage in self.0.as_chunks::<16>().0 {
             for [one, two] in stage.as_chunks().0 {
                 for i in 0..N {
-                    left[i] ^= f(right[i], one);
+                    left[i] ^= round_function(right[i], one);
                 }
                 for i in 0..N {
-                    right[i] ^= f(left[i], two);
+                    right[i] ^= round_function(left[i], two);
                 }
             }
             // A stage outputs its halves swapped.
             core::mem::swap(&mut left, &mut right);
         }
         for ((block, l), r) in blocks.get_out().iter_mut().zip(left).zip(right) {
-            block.0 = last(l.rotate_left(ROTATED), r.rotate_left(ROTATED)).to_be_bytes();
+            block.0 = final_permutation(l.rotate_left(HALF_ROTATION), r.rotate_left(HALF_ROTATION))
+                .to_be_bytes();
         }
     }
 }
 
 /// Computes the cipher function f, without its last step.
 #[inline(always)]
-fn f(half: u32, key: &[u32; 2]) -> u32 {
+fn round_function(half: u32, key: &[u32; 2]) -> u32 {
     let odd = half ^ key[0];
     let even = half.rotate_left(4) ^ key[1];
     let at = |table: usize, word: u32, shift: u32| SP[table][(word >> shift & 63) as usize];
@@ -153,14 +154,14 @@ impl Drop for TripleDes {
 impl ZeroizeOnDrop for TripleDes {}
 
 /// Computes the round keys of one stage (FIPS 46-3, "Key schedule calculation").
-fn schedule(key: u64, rounds: &mut [[u32; 2]; 16]) {
+fn key_schedule(key: u64, rounds: &mut [[u32; 2]; 16]) {
     const HALF: u32 = 28;
     let turn = |half: u64, by: u32| (half << by | half >> (HALF - by)) & ((1 << HALF) - 1);
-    let chosen = choose(key, 64, &PC1);
+    let chosen = permute_bits(key, 64, &PC1);
     let (mut c, mut d) = (chosen >> HALF, chosen & ((1 << HALF) - 1));
-    for (round, by) in rounds.iter_mut().zip(TURNS) {
+    for (round, by) in rounds.iter_mut().zip(KEY_ROTATIONS) {
         (c, d) = (turn(c, by), turn(d, by));
-        let bits = choose(c << HALF | d, 2 * HALF, &PC2);
+        let bits = permute_bits(c << HALF | d, 2 * HALF, &PC2);
         let group = |i: u32| (bits >> (42 - 6 * i) & 63) as u32;
         *round =
             [0, 1].map(|i| group(i) << 24 | group(i + 2) << 16 | group(i + 4) << 8 | group(i + 6));
@@ -168,41 +169,41 @@ fn schedule(key: u64, rounds: &mut [[u32; 2]; 16]) {
 }
 
 /// Returns the bits of `word`, which has `width` bits, in the order of `table`.
-fn choose(word: u64, width: u32, table: &[u8]) -> u64 {
+fn permute_bits(word: u64, width: u32, table: &[u8]) -> u64 {
     let bit = |place: &u8| word >> (width - u32::from(*place)) & 1;
     table.iter().fold(0, |out, place| out << 1 | bit(place))
 }
 
 /// Computes the initial permutation, by swaps between the halves.
 #[inline(always)]
-const fn initial(block: u64) -> (u32, u32) {
+const fn initial_permutation(block: u64) -> (u32, u32) {
     let (mut l, mut r) = ((block >> 32) as u32, (block & 0xffff_ffff) as u32);
-    (l, r) = exchange(l, r, 4, 0x0f0f_0f0f);
-    (l, r) = exchange(l, r, 16, 0x0000_ffff);
-    (r, l) = exchange(r, l, 2, 0x3333_3333);
-    (r, l) = exchange(r, l, 8, 0x00ff_00ff);
-    exchange(l, r, 1, 0x5555_5555)
+    (l, r) = swap_bits(l, r, 4, 0x0f0f_0f0f);
+    (l, r) = swap_bits(l, r, 16, 0x0000_ffff);
+    (r, l) = swap_bits(r, l, 2, 0x3333_3333);
+    (r, l) = swap_bits(r, l, 8, 0x00ff_00ff);
+    swap_bits(l, r, 1, 0x5555_5555)
 }
 
 /// Computes the inverse of the initial permutation.
 #[inline(always)]
-const fn last(mut l: u32, mut r: u32) -> u64 {
-    (l, r) = exchange(l, r, 1, 0x5555_5555);
-    (r, l) = exchange(r, l, 8, 0x00ff_00ff);
-    (r, l) = exchange(r, l, 2, 0x3333_3333);
-    (l, r) = exchange(l, r, 16, 0x0000_ffff);
-    (l, r) = exchange(l, r, 4, 0x0f0f_0f0f);
+const fn final_permutation(mut l: u32, mut r: u32) -> u64 {
+    (l, r) = swap_bits(l, r, 1, 0x5555_5555);
+    (r, l) = swap_bits(r, l, 8, 0x00ff_00ff);
+    (r, l) = swap_bits(r, l, 2, 0x3333_3333);
+    (l, r) = swap_bits(l, r, 16, 0x0000_ffff);
+    (l, r) = swap_bits(l, r, 4, 0x0f0f_0f0f);
     (l as u64) << 32 | r as u64
 }
 
 /// Swaps the bits of `b` under `mask` with those of `a`, `by` positions further left.
 #[inline(always)]
-const fn exchange(a: u32, b: u32, by: u32, mask: u32) -> (u32, u32) {
+const fn swap_bits(a: u32, b: u32, by: u32, mask: u32) -> (u32, u32) {
     let t = (a >> by ^ b) & mask;
     (a ^ t << by, b ^ t)
 }
 
-const fn joined() -> [[u32; 64]; 8] {
+const fn build_tables() -> [[u32; 64]; 8] {
     let mut tables = [[0; 64]; 8];
     let mut table = 0;
     while table < 8 {
@@ -218,7 +219,7 @@ const fn joined() -> [[u32; 64]; 8] {
                 out = out << 1 | placed >> (32 - P[bit]) & 1;
                 bit += 1;
             }
-            tables[table][input] = out.rotate_right(ROTATED);
+            tables[table][input] = out.rotate_right(HALF_ROTATION);
             input += 1;
         }
         table += 1;

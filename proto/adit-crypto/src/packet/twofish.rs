@@ -14,13 +14,13 @@ use super::side::side_by_side;
 
 /// The byte permutations q0 and q1 (section 4.3.5).
 const Q: [[u8; 256]; 2] = [
-    q([
+    build_q([
         [8, 1, 7, 13, 6, 15, 3, 2, 0, 11, 5, 9, 14, 12, 10, 4],
         [14, 12, 11, 8, 1, 2, 3, 5, 15, 4, 10, 6, 7, 0, 9, 13],
         [11, 10, 5, 14, 6, 13, 9, 0, 12, 8, 15, 3, 2, 4, 7, 1],
         [13, 7, 15, 4, 1, 2, 6, 14, 9, 11, 3, 0, 8, 5, 12, 10],
     ]),
-    q([
+    build_q([
         [2, 8, 11, 13, 15, 7, 6, 14, 3, 1, 9, 4, 0, 10, 12, 5],
         [1, 14, 2, 11, 4, 12, 3, 7, 6, 13, 10, 5, 15, 9, 0, 8],
         [4, 12, 7, 5, 1, 6, 9, 10, 0, 14, 13, 8, 2, 11, 3, 15],
@@ -72,12 +72,12 @@ impl Twofish {
         let mut even: [[u8; 4]; 4] = core::array::from_fn(|i| words[2 * i]);
         let mut odd: [[u8; 4]; 4] = core::array::from_fn(|i| words[2 * i + 1]);
         // The words of the S-box key are in reverse order.
-        let mut boxes: [[u8; 4]; 4] = core::array::from_fn(|i| remainder(&eights[3 - i]));
+        let mut boxes: [[u8; 4]; 4] = core::array::from_fn(|i| rs_remainder(&eights[3 - i]));
 
         let pair = |i: usize| {
             let i = i as u8;
-            let a = h([2 * i; 4], &even);
-            let b = h([2 * i + 1; 4], &odd).rotate_left(8);
+            let a = h_function([2 * i; 4], &even);
+            let b = h_function([2 * i + 1; 4], &odd).rotate_left(8);
             let first = a.wrapping_add(b);
             [first, first.wrapping_add(b).rotate_left(9)]
         };
@@ -87,7 +87,7 @@ impl Twofish {
         }
         let rounds = core::array::from_fn(|i| pair(i + 4));
         let tables = core::array::from_fn(|j| {
-            core::array::from_fn(|x| column(j, keyed(j, x as u8, &boxes)))
+            core::array::from_fn(|x| mds_column(j, keyed_byte(j, x as u8, &boxes)))
         });
         for secret in [&mut even, &mut odd, &mut boxes] {
             secret.as_flattened_mut().zeroize();
@@ -100,7 +100,7 @@ impl Twofish {
     }
 
     #[inline(always)]
-    fn g(&self, word: u32) -> u32 {
+    fn g_function(&self, word: u32) -> u32 {
         let [t0, t1, t2, t3] = &self.tables;
         let [a, b, c, d] = word.to_le_bytes();
         t0[usize::from(a)] ^ t1[usize::from(b)] ^ t2[usize::from(c)] ^ t3[usize::from(d)]
@@ -108,15 +108,15 @@ impl Twofish {
 
     /// Performs a round: words `a` and `b` change `c` and `d`.
     #[inline(always)]
-    fn round<const N: usize>(
+    fn feistel_round<const N: usize>(
         &self,
         keys: &[u32; 2],
         (a, b): (&[u32; N], &[u32; N]),
         (c, d): (&mut [u32; N], &mut [u32; N]),
     ) {
         for i in 0..N {
-            let first = self.g(a[i]);
-            let second = self.g(b[i].rotate_left(8));
+            let first = self.g_function(a[i]);
+            let second = self.g_function(b[i].rotate_left(8));
             let sum = first.wrapping_add(second);
             c[i] = (c[i] ^ sum.wrapping_add(keys[0])).rotate_right(1);
             d[i] = d[i].rotate_left(1) ^ sum.wrapping_add(second).wrapping_add(keys[1]);
@@ -132,8 +132,8 @@ impl Twofish {
             (a[i], b[i], c[i], d[i]) = (word(0), word(1), word(2), word(3));
         }
         for [one, two] in self.rounds.as_chunks().0 {
-            self.round(one, (&a, &b), (&mut c, &mut d));
-            self.round(two, (&c, &d), (&mut a, &mut b));
+            self.feistel_round(one, (&a, &b), (&mut c, &mut d));
+            self.feistel_round(two, (&c, &d), (&mut a, &mut b));
         }
         for (i, block) in blocks.get_out().iter_mut().enumerate() {
             let words = [c[i], d[i], a[i], b[i]]
@@ -159,12 +159,12 @@ impl Drop for Twofish {
 impl ZeroizeOnDrop for Twofish {}
 
 /// Computes the function h (section 4.3.2), which generates the subkeys.
-fn h(word: [u8; 4], key: &[[u8; 4]; 4]) -> u32 {
-    (0..4).fold(0, |sum, j| sum ^ column(j, keyed(j, word[j], key)))
+fn h_function(word: [u8; 4], key: &[[u8; 4]; 4]) -> u32 {
+    (0..4).fold(0, |sum, j| sum ^ mds_column(j, keyed_byte(j, word[j], key)))
 }
 
 /// Returns the value of byte `j` before the MDS matrix.
-fn keyed(j: usize, byte: u8, key: &[[u8; 4]; 4]) -> u8 {
+fn keyed_byte(j: usize, byte: u8, key: &[[u8; 4]; 4]) -> u8 {
     let at = |step: usize, byte: u8| Q[ORDER[step][j]][usize::from(byte)];
     let through = key.iter().rev().enumerate();
     at(
@@ -174,20 +174,20 @@ fn keyed(j: usize, byte: u8, key: &[[u8; 4]; 4]) -> u8 {
 }
 
 /// Returns `byte` times column `j` of the MDS matrix, as a little-endian word.
-fn column(j: usize, byte: u8) -> u32 {
-    u32::from_le_bytes(MDS.map(|row| multiply(row[j], byte, MDS_POLYNOMIAL)))
+fn mds_column(j: usize, byte: u8) -> u32 {
+    u32::from_le_bytes(MDS.map(|row| gf_multiply(row[j], byte, MDS_POLYNOMIAL)))
 }
 
 /// Returns a word of the S-box key: the RS matrix times eight bytes of the key.
-fn remainder(bytes: &[u8; 8]) -> [u8; 4] {
+fn rs_remainder(bytes: &[u8; 8]) -> [u8; 4] {
     RS.map(|row| {
         let products = row.iter().zip(bytes);
-        products.fold(0, |sum, (a, b)| sum ^ multiply(*a, *b, RS_POLYNOMIAL))
+        products.fold(0, |sum, (a, b)| sum ^ gf_multiply(*a, *b, RS_POLYNOMIAL))
     })
 }
 
 /// Multiplies in GF(2⁸), without branches: one factor is secret.
-fn multiply(constant: u8, secret: u8, polynomial: u16) -> u8 {
+fn gf_multiply(constant: u8, secret: u8, polynomial: u16) -> u8 {
     let mut product = 0;
     let mut power = u16::from(secret);
     for bit in 0..8 {
@@ -198,12 +198,12 @@ fn multiply(constant: u8, secret: u8, polynomial: u16) -> u8 {
     product.to_le_bytes()[0]
 }
 
-const fn q(t: [[u8; 16]; 4]) -> [u8; 256] {
+const fn build_q(t: [[u8; 16]; 4]) -> [u8; 256] {
     let mut out = [0; 256];
     let mut x = 0;
     while x < 256 {
-        let (a, b) = mix(x as u8 >> 4, x as u8 & 15);
-        let (a, b) = mix(t[0][a as usize], t[1][b as usize]);
+        let (a, b) = mix_nibbles(x as u8 >> 4, x as u8 & 15);
+        let (a, b) = mix_nibbles(t[0][a as usize], t[1][b as usize]);
         out[x] = t[3][b as usize] << 4 | t[2][a as usize];
         x += 1;
     }
@@ -211,7 +211,7 @@ const fn q(t: [[u8; 16]; 4]) -> [u8; 256] {
 }
 
 /// Mixes two nibbles.
-const fn mix(a: u8, b: u8) -> (u8, u8) {
+const fn mix_nibbles(a: u8, b: u8) -> (u8, u8) {
     (a ^ b, a ^ (b >> 1 | b << 3 & 15) ^ (a << 3 & 15))
 }
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use adit_wire::{Entropy, without_zeros};
+use adit_wire::{Entropy, trim_leading_zeros};
 use aws_lc_rs::signature as lc;
 use aws_lc_rs::{agreement, digest};
 
@@ -10,7 +10,7 @@ use crate::{CryptoError, Secret};
 
 /// A curve, which also determines the hash function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EcCurve {
+pub enum NistCurve {
     /// P-256 with SHA-256.
     P256,
     /// P-384 with SHA-384.
@@ -19,7 +19,7 @@ pub enum EcCurve {
     P521,
 }
 
-impl EcCurve {
+impl NistCurve {
     /// Returns the length of a coordinate, of a private key, and of each half of a signature, in bytes.
     #[must_use]
     pub const fn field_len(self) -> usize {
@@ -36,7 +36,7 @@ impl EcCurve {
         1 + 2 * self.field_len()
     }
 
-    fn signing(self) -> &'static lc::EcdsaSigningAlgorithm {
+    fn signing_algorithm(self) -> &'static lc::EcdsaSigningAlgorithm {
         match self {
             Self::P256 => &lc::ECDSA_P256_SHA256_FIXED_SIGNING,
             Self::P384 => &lc::ECDSA_P384_SHA384_FIXED_SIGNING,
@@ -44,7 +44,7 @@ impl EcCurve {
         }
     }
 
-    fn hash(self, message: &[u8]) -> digest::Digest {
+    fn digest(self, message: &[u8]) -> digest::Digest {
         let algorithm = match self {
             Self::P256 => &digest::SHA256,
             Self::P384 => &digest::SHA384,
@@ -53,7 +53,7 @@ impl EcCurve {
         digest::digest(algorithm, message)
     }
 
-    fn verifying(self) -> &'static lc::EcdsaVerificationAlgorithm {
+    fn verification_algorithm(self) -> &'static lc::EcdsaVerificationAlgorithm {
         match self {
             Self::P256 => &lc::ECDSA_P256_SHA256_FIXED,
             Self::P384 => &lc::ECDSA_P384_SHA384_FIXED,
@@ -61,7 +61,7 @@ impl EcCurve {
         }
     }
 
-    fn agreeing(self) -> &'static agreement::Algorithm {
+    fn agreement_algorithm(self) -> &'static agreement::Algorithm {
         match self {
             Self::P256 => &agreement::ECDH_P256,
             Self::P384 => &agreement::ECDH_P384,
@@ -72,7 +72,7 @@ impl EcCurve {
 
 /// An ECDSA private key.
 pub struct EcdsaKey {
-    curve: EcCurve,
+    curve: NistCurve,
     pair: lc::EcdsaKeyPair,
     scalar: Secret<Vec<u8>>,
     point: Vec<u8>,
@@ -83,20 +83,21 @@ impl EcdsaKey {
     ///
     /// # Errors
     /// [`CryptoError::InvalidKey`] if it is zero, or not below the order of the curve.
-    pub fn from_scalar(curve: EcCurve, number: &[u8]) -> Result<Self, CryptoError> {
+    pub fn from_scalar(curve: NistCurve, number: &[u8]) -> Result<Self, CryptoError> {
         let invalid = CryptoError::InvalidKey;
-        let digits = without_zeros(number);
+        let digits = trim_leading_zeros(number);
         let pad = curve.field_len().checked_sub(digits.len()).ok_or(invalid)?;
         let mut scalar = Secret::new(vec![0; curve.field_len()]);
         if let Some(place) = scalar.expose_mut().get_mut(pad..) {
             place.copy_from_slice(digits);
         }
-        let point = agreement::PrivateKey::from_private_key(curve.agreeing(), scalar.expose())
-            .map_err(|_| invalid)?
-            .compute_public_key()
-            .map_err(|_| invalid)?;
+        let point =
+            agreement::PrivateKey::from_private_key(curve.agreement_algorithm(), scalar.expose())
+                .map_err(|_| invalid)?
+                .compute_public_key()
+                .map_err(|_| invalid)?;
         let pair = lc::EcdsaKeyPair::from_private_key_and_public_key(
-            curve.signing(),
+            curve.signing_algorithm(),
             scalar.expose(),
             point.as_ref(),
         )
@@ -115,12 +116,12 @@ impl EcdsaKey {
     /// # Errors
     /// [`CryptoError::InvalidKey`] if `chance` returns no valid number in 64 attempts, which a random
     /// source does not do.
-    pub fn generate(curve: EcCurve, chance: &mut dyn Entropy) -> Result<Self, CryptoError> {
+    pub fn generate(curve: NistCurve, chance: &mut dyn Entropy) -> Result<Self, CryptoError> {
         let mut number = Secret::new(vec![0; curve.field_len()]);
         for _ in 0..64 {
             chance.fill(number.expose_mut());
             // The order of P-521 has 521 of 528 bits.
-            if let (EcCurve::P521, Some(first)) = (curve, number.expose_mut().first_mut()) {
+            if let (NistCurve::P521, Some(first)) = (curve, number.expose_mut().first_mut()) {
                 *first &= 1;
             }
             if let Ok(key) = Self::from_scalar(curve, number.expose()) {
@@ -132,7 +133,7 @@ impl EcdsaKey {
 
     /// Returns the curve.
     #[must_use]
-    pub const fn curve(&self) -> EcCurve {
+    pub const fn curve(&self) -> NistCurve {
         self.curve
     }
 
@@ -142,20 +143,20 @@ impl EcdsaKey {
         &self.point
     }
 
-    /// Returns the private number, [`EcCurve::field_len`] bytes, for writing it to a file.
+    /// Returns the private number, [`NistCurve::field_len`] bytes, for writing it to a file.
     #[must_use]
     pub const fn scalar(&self) -> &Secret<Vec<u8>> {
         &self.scalar
     }
 
-    /// Signs `message`; returns r and s, [`EcCurve::field_len`] bytes each.
+    /// Signs `message`; returns r and s, [`NistCurve::field_len`] bytes each.
     ///
     /// # Errors
     /// [`CryptoError::Provider`] if the provider's generator fails.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, CryptoError> {
         let signature = self
             .pair
-            .sign_digest(&self.curve.hash(message))
+            .sign_digest(&self.curve.digest(message))
             .map_err(|_| CryptoError::Provider)?;
         Ok(signature.as_ref().to_vec())
     }
@@ -169,13 +170,13 @@ impl fmt::Debug for EcdsaKey {
     }
 }
 
-/// Verifies a signature (r and s, [`EcCurve::field_len`] bytes each) under an uncompressed point.
+/// Verifies a signature (r and s, [`NistCurve::field_len`] bytes each) under an uncompressed point.
 ///
 /// # Errors
 /// [`CryptoError::InvalidKey`] for a point of another form; [`CryptoError::Unauthentic`] if the point is
 /// not on the curve or the signature does not match `message`.
 pub fn ecdsa_verify(
-    curve: EcCurve,
+    curve: NistCurve,
     point: &[u8],
     message: &[u8],
     signature: &[u8],
@@ -183,7 +184,7 @@ pub fn ecdsa_verify(
     if point.len() != curve.point_len() || point.first() != Some(&4) {
         return Err(CryptoError::InvalidKey);
     }
-    lc::UnparsedPublicKey::new(curve.verifying(), point)
+    lc::UnparsedPublicKey::new(curve.verification_algorithm(), point)
         .verify(message, signature)
         .map_err(|_| CryptoError::Unauthentic)
 }
@@ -195,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_signed_is_verified() {
-        for curve in [EcCurve::P256, EcCurve::P384, EcCurve::P521] {
+        for curve in [NistCurve::P256, NistCurve::P384, NistCurve::P521] {
             let mut chance = FixedEntropy::new([0x5a; 400]);
             let key = EcdsaKey::generate(curve, &mut chance).unwrap();
             let signature = key.sign(b"message").unwrap();
@@ -220,7 +221,7 @@ mod tests {
 
     #[test]
     fn numbers_outside_the_order_are_no_keys() {
-        for curve in [EcCurve::P256, EcCurve::P384, EcCurve::P521] {
+        for curve in [NistCurve::P256, NistCurve::P384, NistCurve::P521] {
             let all = vec![0xff; curve.field_len()];
             assert!(EcdsaKey::from_scalar(curve, &all).is_err());
             assert!(EcdsaKey::from_scalar(curve, &[0; 32]).is_err());

@@ -25,7 +25,7 @@ impl Ed25519Key {
 
     /// Returns the public key.
     #[must_use]
-    pub fn public(&self) -> [u8; 32] {
+    pub fn public_key(&self) -> [u8; 32] {
         let mut out = [0; 32];
         out.copy_from_slice(self.pair.public_key().as_ref());
         out
@@ -78,12 +78,12 @@ mod tests {
         let key = Ed25519Key::from_seed(Secret::new(seed.try_into().unwrap())).unwrap();
         let public =
             hex(&"fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025".into());
-        assert_eq!(key.public(), *public);
+        assert_eq!(key.public_key(), *public);
         let signature = key.sign(&[0xaf, 0x82]);
         assert_eq!(signature[..4], [0x62, 0x91, 0xd6, 0x57]);
-        ed25519_verify(&key.public(), &[0xaf, 0x82], &signature).unwrap();
-        assert!(ed25519_verify(&key.public(), &[0xaf, 0x83], &signature).is_err());
-        assert!(ed25519_verify(&key.public(), &[0xaf, 0x82], &signature[..63]).is_err());
+        ed25519_verify(&key.public_key(), &[0xaf, 0x82], &signature).unwrap();
+        assert!(ed25519_verify(&key.public_key(), &[0xaf, 0x83], &signature).is_err());
+        assert!(ed25519_verify(&key.public_key(), &[0xaf, 0x82], &signature[..63]).is_err());
         assert_eq!(format!("{key:?}"), "Ed25519Key(***)");
     }
 }

@@ -3,11 +3,11 @@
 //! Keys and signatures are the plain numbers of their standards (big-endian, fixed length); each protocol
 //! adds its own encoding. AWS-LC signs; ECDSA's nonces and the blinding use AWS-LC's own generator.
 
+mod bignum;
 mod ecdsa;
 mod ed25519;
 mod rsa;
-mod wide;
 
-pub use ecdsa::{EcCurve, EcdsaKey, ecdsa_verify};
+pub use ecdsa::{EcdsaKey, NistCurve, ecdsa_verify};
 pub use ed25519::{Ed25519Key, ed25519_verify};
-pub use rsa::{RsaHash, RsaKey, RsaParts, RsaPublic, rsa_generate};
+pub use rsa::{RsaHash, RsaKey, RsaParts, RsaPublic, generate_rsa_pkcs8};

@@ -2,13 +2,13 @@
 
 use core::fmt;
 
-use adit_wire::without_zeros;
+use adit_wire::trim_leading_zeros;
 use aws_lc_rs::digest;
 use aws_lc_rs::encoding::AsDer;
 use aws_lc_rs::rsa::{KeyPair, KeyPairComponents, KeySize, PublicKeyComponents};
 use aws_lc_rs::signature as lc;
 
-use super::wide;
+use super::bignum;
 use crate::{CryptoError, Secret, ct_eq};
 
 /// The hash function of a signature.
@@ -21,7 +21,7 @@ pub enum RsaHash {
 }
 
 impl RsaHash {
-    fn hash(self, message: &[u8]) -> digest::Digest {
+    fn digest(self, message: &[u8]) -> digest::Digest {
         let algorithm = match self {
             Self::Sha256 => &digest::SHA256,
             Self::Sha512 => &digest::SHA512,
@@ -37,7 +37,7 @@ impl RsaHash {
         };
         let mut out = vec![0x30, 17 + len, 0x30, 13, 6, 9];
         out.extend([0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, kind, 5, 0, 4, len]);
-        out.extend(self.hash(message).as_ref());
+        out.extend(self.digest(message).as_ref());
         out
     }
 }
@@ -60,7 +60,7 @@ impl RsaPublic {
     /// the exponent is even or not in 3..=2³²+1.
     pub fn new(n: &[u8], e: &[u8]) -> Result<Self, CryptoError> {
         let invalid = CryptoError::InvalidKey;
-        let (n, e) = (without_zeros(n), without_zeros(e));
+        let (n, e) = (trim_leading_zeros(n), trim_leading_zeros(e));
         if e.len() > 8 {
             return Err(invalid);
         }
@@ -74,7 +74,7 @@ impl RsaPublic {
     /// Returns the length of the modulus, in bits.
     #[must_use]
     pub fn bits(&self) -> usize {
-        bits(&self.n)
+        bit_len(&self.n)
     }
 
     /// Returns the modulus, without leading zeros.
@@ -112,7 +112,7 @@ impl RsaPublic {
         let exponent = self.e.to_be_bytes();
         let key = PublicKeyComponents {
             n: &*self.n,
-            e: without_zeros(&exponent),
+            e: trim_leading_zeros(&exponent),
         };
         let parameters = match hash {
             RsaHash::Sha256 => &lc::RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY,
@@ -130,7 +130,7 @@ impl RsaPublic {
         signature: &[u8],
     ) -> Result<(), CryptoError> {
         let wrong = CryptoError::Unauthentic;
-        let found = wide::public_power(signature, self.e, &self.n).ok_or(wrong)?;
+        let found = bignum::public_power(signature, self.e, &self.n).ok_or(wrong)?;
         let info = hash.digest_info(message);
         let fill = self.n.len().checked_sub(info.len() + 3).ok_or(wrong)?;
         let mut expected = vec![0, 1];
@@ -183,7 +183,7 @@ impl RsaKey {
     pub fn from_parts(parts: &RsaParts<'_>) -> Result<Self, CryptoError> {
         let public = RsaPublic::new(parts.n, parts.e)?;
         // Numbers longer than the modulus are invalid, and checking them would only cost time.
-        let private = [parts.d, parts.p, parts.q, parts.q_inverse].map(without_zeros);
+        let private = [parts.d, parts.p, parts.q, parts.q_inverse].map(trim_leading_zeros);
         let [d, p, q, q_inverse] = private;
         if !(2048..=8192).contains(&public.bits())
             || private
@@ -192,13 +192,13 @@ impl RsaKey {
         {
             return Err(CryptoError::InvalidKey);
         }
-        let d_p = Secret::new(wide::remainder(d, less_one(p)?.expose()));
-        let d_q = Secret::new(wide::remainder(d, less_one(q)?.expose()));
+        let d_p = Secret::new(bignum::reduce_modulo(d, subtract_one(p)?.expose()));
+        let d_q = Secret::new(bignum::reduce_modulo(d, subtract_one(q)?.expose()));
         let exponent = public.e.to_be_bytes();
         let pair = KeyPair::from_components(&KeyPairComponents {
             public_key: PublicKeyComponents {
                 n: &*public.n,
-                e: without_zeros(&exponent),
+                e: trim_leading_zeros(&exponent),
             },
             d,
             p,
@@ -220,13 +220,13 @@ impl RsaKey {
 
     /// Returns the public key.
     #[must_use]
-    pub const fn public(&self) -> &RsaPublic {
+    pub const fn public_key(&self) -> &RsaPublic {
         &self.public
     }
 
     /// Returns d, p, q and 1/q modulo p, for writing them to a file.
     #[must_use]
-    pub const fn secrets(&self) -> [&Secret<Vec<u8>>; 4] {
+    pub const fn secret_parts(&self) -> [&Secret<Vec<u8>>; 4] {
         [&self.d, &self.p, &self.q, &self.q_inverse]
     }
 
@@ -241,7 +241,7 @@ impl RsaKey {
         };
         let mut signature = vec![0; self.pair.public_modulus_len()];
         self.pair
-            .sign_digest(encoding, &hash.hash(message), &mut signature)
+            .sign_digest(encoding, &hash.digest(message), &mut signature)
             .map_err(|_| CryptoError::Provider)?;
         Ok(signature)
     }
@@ -260,7 +260,7 @@ impl fmt::Debug for RsaKey {
 ///
 /// # Errors
 /// [`CryptoError::InvalidKey`] for other sizes, [`CryptoError::Provider`] if the provider fails.
-pub fn rsa_generate(bits: usize) -> Result<Secret<Vec<u8>>, CryptoError> {
+pub fn generate_rsa_pkcs8(bits: usize) -> Result<Secret<Vec<u8>>, CryptoError> {
     let size = match bits {
         2048 => KeySize::Rsa2048,
         3072 => KeySize::Rsa3072,
@@ -274,13 +274,13 @@ pub fn rsa_generate(bits: usize) -> Result<Secret<Vec<u8>>, CryptoError> {
     Ok(Secret::new(document.as_ref().to_vec()))
 }
 
-fn bits(number: &[u8]) -> usize {
+fn bit_len(number: &[u8]) -> usize {
     let first = number.first().map_or(8, |b| b.leading_zeros() as usize);
     (8 * number.len()).saturating_sub(first)
 }
 
 /// Returns `prime - 1`: a prime is odd, so one bit changes.
-fn less_one(prime: &[u8]) -> Result<Secret<Vec<u8>>, CryptoError> {
+fn subtract_one(prime: &[u8]) -> Result<Secret<Vec<u8>>, CryptoError> {
     let mut out = Secret::new(prime.to_vec());
     match out.expose_mut().last_mut() {
         Some(last) if *last & 1 == 1 => *last ^= 1,
@@ -313,7 +313,7 @@ mod tests {
             (RsaHash::Sha512, &lc::RSA_PKCS1_SHA512),
         ] {
             let mut signature = vec![0; 256];
-            pair.sign_digest(encoding, &hash.hash(b"m"), &mut signature)
+            pair.sign_digest(encoding, &hash.digest(b"m"), &mut signature)
                 .unwrap();
             public.verify(hash, b"m", &signature).unwrap();
             public.verify_wide(hash, b"m", &signature).unwrap();
@@ -358,6 +358,6 @@ mod tests {
             assert_eq!(RsaPublic::new(&n, e).is_ok(), fine, "{} {e:?}", n.len());
         }
         assert_eq!(RsaPublic::new(&odd(2048), &[3]).unwrap().bits(), 2048);
-        assert!(rsa_generate(1024).is_err());
+        assert!(generate_rsa_pkcs8(1024).is_err());
     }
 }

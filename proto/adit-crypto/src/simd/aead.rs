@@ -2,7 +2,7 @@
 
 use subtle::ConstantTimeEq;
 
-use super::{Form, Kernel, Path, Rounds, Task, wipe};
+use super::{ChaChaRounds, CpuPath, Kernel, TagInput, Task, wipe_stack};
 use crate::{Secret, chacha};
 
 /// Keystream computed at the start of a short message, in bytes: block 0 and three blocks of data.
@@ -15,12 +15,12 @@ pub(super) const BLOCK: usize = 64;
 /// A ChaCha-Poly1305 key, its number of rounds and its path; cleared on drop.
 pub(crate) struct ChaChaKey {
     secret: Secret<[u8; 32]>,
-    rounds: Rounds,
-    path: Path,
+    rounds: ChaChaRounds,
+    path: CpuPath,
 }
 
 impl ChaChaKey {
-    pub(crate) const fn new(secret: Secret<[u8; 32]>, rounds: Rounds, path: Path) -> Self {
+    pub(crate) const fn new(secret: Secret<[u8; 32]>, rounds: ChaChaRounds, path: CpuPath) -> Self {
         Self {
             secret,
             rounds,
@@ -29,7 +29,7 @@ impl ChaChaKey {
     }
 
     /// Returns the path that it runs on.
-    pub(crate) const fn path(&self) -> Path {
+    pub(crate) const fn path(&self) -> CpuPath {
         self.path
     }
 
@@ -40,25 +40,25 @@ impl ChaChaKey {
 
     /// Returns the key and the nonce of a 24-byte XChaCha nonce. Nothing is allocated.
     #[inline]
-    pub(crate) fn extend(&self, nonce: &[u8; 24]) -> (Self, [u8; 12]) {
-        let (secret, short) = chacha::extend(self.rounds, self.secret.expose(), nonce);
+    pub(crate) fn derive_for_xnonce(&self, nonce: &[u8; 24]) -> (Self, [u8; 12]) {
+        let (secret, short) = chacha::derive_xchacha(self.rounds, self.secret.expose(), nonce);
         (Self::new(secret, self.rounds, self.path), short)
     }
 
     /// Encrypts `buf` in place and returns the tag.
     #[inline]
     pub(crate) fn seal(&self, nonce: &[u8; 12], buf: &mut [u8]) -> [u8; 16] {
-        self.path.run(Seal(self.message(nonce, buf)))
+        self.path.run_task(Seal(self.new_message(nonce, buf)))
     }
 
     /// Verifies `tag`, then decrypts `buf` in place. If it returns false, `buf` is unchanged.
     #[inline]
     #[must_use]
     pub(crate) fn open(&self, nonce: &[u8; 12], buf: &mut [u8], tag: &[u8; 16]) -> bool {
-        self.path.run(Open(self.message(nonce, buf), tag))
+        self.path.run_task(Open(self.new_message(nonce, buf), tag))
     }
 
-    const fn message<'a>(&'a self, nonce: &'a [u8; 12], buf: &'a mut [u8]) -> Message<'a> {
+    const fn new_message<'a>(&'a self, nonce: &'a [u8; 12], buf: &'a mut [u8]) -> Message<'a> {
         Message {
             key: &self.secret,
             nonce,
@@ -71,7 +71,7 @@ impl ChaChaKey {
 struct Message<'a> {
     key: &'a Secret<[u8; 32]>,
     nonce: &'a [u8; 12],
-    rounds: Rounds,
+    rounds: ChaChaRounds,
     buf: &'a mut [u8],
 }
 
@@ -81,11 +81,11 @@ impl Task for Seal<'_> {
     type Output = [u8; 16];
 
     #[inline(always)]
-    fn run<K: Kernel>(self, kernel: K) -> [u8; 16] {
+    fn run_on<K: Kernel>(self, kernel: K) -> [u8; 16] {
         if self.0.buf.len() <= SHORT_HEAD - BLOCK {
-            self.0.seal::<K, SHORT_HEAD>(kernel)
+            self.0.seal_message::<K, SHORT_HEAD>(kernel)
         } else {
-            self.0.seal::<K, LONG_HEAD>(kernel)
+            self.0.seal_message::<K, LONG_HEAD>(kernel)
         }
     }
 }
@@ -96,29 +96,31 @@ impl Task for Open<'_> {
     type Output = bool;
 
     #[inline(always)]
-    fn run<K: Kernel>(self, kernel: K) -> bool {
+    fn run_on<K: Kernel>(self, kernel: K) -> bool {
         if self.0.buf.len() <= SHORT_HEAD - BLOCK {
-            self.0.open::<K, SHORT_HEAD>(kernel, self.1)
+            self.0.open_message::<K, SHORT_HEAD>(kernel, self.1)
         } else {
-            self.0.open::<K, LONG_HEAD>(kernel, self.1)
+            self.0.open_message::<K, LONG_HEAD>(kernel, self.1)
         }
     }
 }
 
 impl Message<'_> {
     #[inline(always)]
-    fn seal<K: Kernel, const HEAD: usize>(self, kernel: K) -> [u8; 16] {
+    fn seal_message<K: Kernel, const HEAD: usize>(self, kernel: K) -> [u8; 16] {
         let len = self.buf.len();
-        let mut start = Start::<HEAD>::new(kernel, self.rounds, self.key.expose(), self.nonce, len);
+        let mut start =
+            MessageStart::<HEAD>::new(kernel, self.rounds, self.key.expose(), self.nonce, len);
         start.decrypt(kernel, self.rounds, self.buf);
-        kernel.tag(start.mac_key(), self.buf, Form::Aead)
+        kernel.poly1305_tag(start.mac_key(), self.buf, TagInput::Aead)
     }
 
     #[inline(always)]
-    fn open<K: Kernel, const HEAD: usize>(self, kernel: K, tag: &[u8; 16]) -> bool {
+    fn open_message<K: Kernel, const HEAD: usize>(self, kernel: K, tag: &[u8; 16]) -> bool {
         let len = self.buf.len();
-        let mut start = Start::<HEAD>::new(kernel, self.rounds, self.key.expose(), self.nonce, len);
-        let found = kernel.tag(start.mac_key(), self.buf, Form::Aead);
+        let mut start =
+            MessageStart::<HEAD>::new(kernel, self.rounds, self.key.expose(), self.nonce, len);
+        let found = kernel.poly1305_tag(start.mac_key(), self.buf, TagInput::Aead);
         let authentic = bool::from(found.ct_eq(tag));
         if authentic {
             start.decrypt(kernel, self.rounds, self.buf);
@@ -128,30 +130,30 @@ impl Message<'_> {
 }
 
 /// The state of one message of `len` bytes, and its first `HEAD` bytes of keystream.
-pub(super) struct Start<const HEAD: usize> {
+pub(super) struct MessageStart<const HEAD: usize> {
     state: [u32; 16],
-    keystream: Aligned<HEAD>,
+    keystream: CacheAligned<HEAD>,
 }
 
 /// Aligned to a cache line, so that no vector crosses one.
 #[repr(align(64))]
-struct Aligned<const N: usize>([u8; N]);
+struct CacheAligned<const N: usize>([u8; N]);
 
-impl<const HEAD: usize> Start<HEAD> {
+impl<const HEAD: usize> MessageStart<HEAD> {
     #[inline(always)]
     pub(super) fn new<K: Kernel>(
         kernel: K,
-        rounds: Rounds,
+        rounds: ChaChaRounds,
         key: &[u8; 32],
         nonce: &[u8; 12],
         len: usize,
     ) -> Self {
         let mut new = Self {
-            state: chacha::state(key, nonce),
-            keystream: Aligned([0; HEAD]),
+            state: chacha::initial_state(key, nonce),
+            keystream: CacheAligned([0; HEAD]),
         };
         let used = HEAD.min(BLOCK + len);
-        kernel.xor(&new.state, rounds, &mut new.keystream.0[..used]);
+        kernel.xor_chacha(&new.state, rounds, &mut new.keystream.0[..used]);
         new
     }
 
@@ -167,22 +169,22 @@ impl<const HEAD: usize> Start<HEAD> {
 
     /// Adds the keystream from block 1 on.
     #[inline(always)]
-    pub(super) fn decrypt<K: Kernel>(&mut self, kernel: K, rounds: Rounds, buf: &mut [u8]) {
+    pub(super) fn decrypt<K: Kernel>(&mut self, kernel: K, rounds: ChaChaRounds, buf: &mut [u8]) {
         let (front, rest) = buf.split_at_mut(buf.len().min(HEAD - BLOCK));
         for (byte, key) in front.iter_mut().zip(&self.keystream.0[BLOCK..]) {
             *byte ^= key;
         }
         if !rest.is_empty() {
             self.state[12] = const { (HEAD / BLOCK) as u32 };
-            kernel.xor(&self.state, rounds, rest);
+            kernel.xor_chacha(&self.state, rounds, rest);
         }
     }
 }
 
-impl<const HEAD: usize> Drop for Start<HEAD> {
+impl<const HEAD: usize> Drop for MessageStart<HEAD> {
     #[inline(always)]
     fn drop(&mut self) {
-        wipe(&mut self.state);
-        wipe(&mut self.keystream.0);
+        wipe_stack(&mut self.state);
+        wipe_stack(&mut self.keystream.0);
     }
 }

@@ -8,12 +8,12 @@ use core::arch::x86_64::*;
 
 use zeroize::Zeroize;
 
-use super::Path;
+use super::CpuPath;
 use super::avx2::Y;
 use super::avx512::Z;
 use super::clmul256::Clmul256;
 use super::keystream::Words;
-use super::lanes::Wide;
+use super::poly1305_lanes::Wide;
 use super::vaes::Vaes;
 
 /// Size of a block, in bytes.
@@ -53,7 +53,7 @@ impl<P: Aes, const N: usize> Keys<P, N> {
     fn new<const L: usize>(proof: P, key: &[u8; L]) -> Self {
         const { assert!(L == 4 * (N - 7) && matches!(N, 11 | 13 | 15)) };
         // SAFETY: `proof` shows that the CPU has AES.
-        let rounds = unsafe { expand(key) };
+        let rounds = unsafe { expand_key(key) };
         Self { proof, rounds }
     }
 
@@ -119,12 +119,12 @@ pub(super) enum AesKey {
 impl AesKey {
     /// Expands a key of 16, 24 or 32 bytes. Returns `None` for other lengths, and on paths without such
     /// registers.
-    pub(super) fn new(path: Path, key: &[u8]) -> Option<Self> {
+    pub(super) fn new(path: CpuPath, key: &[u8]) -> Option<Self> {
         let wide = match path {
-            Path::Portable | Path::Avx2(_) => return None,
-            Path::Avx2Vaes(proof) => return AnyKeys::new(proof, key).map(Self::Half),
-            Path::Avx512(kernel) => kernel,
-            Path::Ifma(kernel) => kernel.without(),
+            CpuPath::Portable | CpuPath::Avx2(_) => return None,
+            CpuPath::Avx2Vaes(proof) => return AnyKeys::new(proof, key).map(Self::Half),
+            CpuPath::Avx512(kernel) => kernel,
+            CpuPath::Ifma(kernel) => kernel.without_ifma(),
         };
         AnyKeys::new(Vaes::detect(wide)?, key).map(Self::Wide)
     }
@@ -142,7 +142,7 @@ impl AesKey {
 
 /// Expands a key (FIPS 197 section 5.2), on words whose first byte is the lowest.
 #[target_feature(enable = "aes")]
-fn expand<const N: usize, const L: usize>(key: &[u8; L]) -> [u128; N] {
+fn expand_key<const N: usize, const L: usize>(key: &[u8; L]) -> [u128; N] {
     let mut rounds = [0; N];
     let mut words = [0u32; 60];
     for (word, octets) in words.iter_mut().zip(key.as_chunks().0) {
@@ -152,10 +152,10 @@ fn expand<const N: usize, const L: usize>(key: &[u8; L]) -> [u128; N] {
     for n in length..4 * N {
         let mut word = words[n - 1];
         if n % length == 0 {
-            word = substituted(word).rotate_right(8) ^ u32::from(constant);
+            word = sub_word(word).rotate_right(8) ^ u32::from(constant);
             constant = (constant << 1) ^ ((constant >> 7) * 0x1b);
         } else if length > 6 && n % length == 4 {
-            word = substituted(word);
+            word = sub_word(word);
         }
         words[n] = words[n - length] ^ word;
     }
@@ -171,7 +171,7 @@ fn expand<const N: usize, const L: usize>(key: &[u8; L]) -> [u128; N] {
 /// Applies the S-box to each byte, in constant time.
 #[inline]
 #[target_feature(enable = "aes")]
-fn substituted(word: u32) -> u32 {
+fn sub_word(word: u32) -> u32 {
     let all = _mm_set1_epi32(word.cast_signed());
     _mm_cvtsi128_si32(_mm_aeskeygenassist_si128::<0>(all)).cast_unsigned()
 }
@@ -190,26 +190,31 @@ pub(super) fn add<P: Aes, const N: usize>(
 ) {
     let blocks = data.len().div_ceil(BLOCK) as u64;
     if (*next as u64).checked_add(blocks).is_some() {
-        run(proof, rounds, *next, data);
+        add_without_carry(proof, rounds, *next, data);
         *next += u128::from(blocks);
         return;
     }
     // The lower half of the counter wraps, once in 2⁶⁴ blocks: lanes do not carry.
     for block in data.chunks_mut(BLOCK) {
-        run(proof, rounds, *next, block);
+        add_without_carry(proof, rounds, *next, block);
         *next = next.wrapping_add(1);
     }
 }
 
 /// Like [`add`], for blocks that share the upper half of the counter.
 #[inline(always)]
-fn run<P: Aes, const N: usize>(proof: P, rounds: &[u128; N], next: u128, data: &mut [u8]) {
+fn add_without_carry<P: Aes, const N: usize>(
+    proof: P,
+    rounds: &[u128; N],
+    next: u128,
+    data: &mut [u8],
+) {
     let width = <P::Register as Words>::BYTES;
     let mut keys = [proof.everywhere(0); N];
     for (key, round) in keys.iter_mut().zip(rounds) {
         *key = proof.everywhere(*round);
     }
-    let mut counter = Counter {
+    let mut counter = CounterLanes {
         proof,
         lanes: proof.everywhere(next).add64(proof.numbers()),
         step: proof.everywhere((width / BLOCK) as u128),
@@ -230,13 +235,13 @@ fn run<P: Aes, const N: usize>(proof: P, rounds: &[u128; N], next: u128, data: &
 }
 
 /// The counters of the next blocks, each as a number in its lane.
-struct Counter<P: Aes> {
+struct CounterLanes<P: Aes> {
     proof: P,
     lanes: P::Register,
     step: P::Register,
 }
 
-impl<P: Aes> Counter<P> {
+impl<P: Aes> CounterLanes<P> {
     /// Adds the keystream of the next `M` registers to at most that many bytes.
     #[inline(always)]
     fn add_to<const M: usize, const N: usize>(

@@ -3,12 +3,12 @@
 use core::arch::x86_64::*;
 
 use super::{
-    Form, Kernel, Pieces, Rounds, Task,
+    ChaChaRounds, Kernel, SalsaBlocks, TagInput, Task,
     avx512::Avx512,
     keystream::{self, Words},
-    lanes::{self, Wide},
     limbs26::Limbs26,
-    wipe,
+    poly1305_lanes::{self, Wide},
+    wipe_stack,
 };
 
 /// The proof that this CPU has AVX2.
@@ -25,7 +25,7 @@ impl Avx2 {
     }
 
     /// Returns the proof for a CPU with AVX-512, which also has AVX2.
-    pub(super) const fn implied_by(_: Avx512) -> Self {
+    pub(super) const fn from_avx512(_: Avx512) -> Self {
         Self(())
     }
 }
@@ -34,70 +34,70 @@ impl Kernel for Avx2 {
     #[inline(always)]
     fn enter<T: Task>(self, task: T) -> T::Output {
         // SAFETY: `self` shows that the feature is there.
-        unsafe { enter(self, task) }
+        unsafe { run_with_avx2(self, task) }
     }
 
     #[inline(always)]
-    fn xor(self, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]) {
+    fn xor_chacha(self, state: &[u32; 16], rounds: ChaChaRounds, buf: &mut [u8]) {
         // SAFETY: `self` shows that the feature is there.
-        unsafe { xor(self, state, rounds, buf) }
+        unsafe { xor_chacha(self, state, rounds, buf) }
     }
 
     #[inline(always)]
-    fn salsa(self, state: &[u32; 16], buf: &mut [u8]) {
+    fn xor_salsa(self, state: &[u32; 16], buf: &mut [u8]) {
         // SAFETY: `self` shows that the feature is there.
-        unsafe { salsa(self, state, buf) }
+        unsafe { xor_salsa(self, state, buf) }
     }
 
     #[inline(always)]
-    fn salsa_pieces(self, state: &[u32; 16], pieces: Pieces<'_, '_>) {
+    fn xor_salsa_blocks(self, state: &[u32; 16], pieces: SalsaBlocks<'_, '_>) {
         // SAFETY: `self` shows that the feature is there.
-        unsafe { salsa_pieces(self, state, pieces) }
+        unsafe { xor_salsa_blocks(self, state, pieces) }
     }
 
     #[inline(always)]
-    fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
+    fn poly1305_tag(self, key: &[u8; 32], data: &[u8], form: TagInput) -> [u8; 16] {
         // SAFETY: `self` shows that the feature is there.
-        unsafe { tag(self, key, data, form) }
+        unsafe { poly1305_tag(self, key, data, form) }
     }
 }
 
 #[target_feature(enable = "avx2")]
-fn enter<T: Task>(proof: Avx2, task: T) -> T::Output {
-    task.run(proof)
-}
-
-#[target_feature(enable = "avx2")]
-#[inline(never)]
-fn xor(proof: Avx2, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]) {
-    keystream::xor::<Y>(proof, state, rounds, buf);
+fn run_with_avx2<T: Task>(proof: Avx2, task: T) -> T::Output {
+    task.run_on(proof)
 }
 
 #[target_feature(enable = "avx2")]
 #[inline(never)]
-fn salsa(proof: Avx2, state: &[u32; 16], buf: &mut [u8]) {
-    keystream::salsa::<Y>(proof, state, buf);
+fn xor_chacha(proof: Avx2, state: &[u32; 16], rounds: ChaChaRounds, buf: &mut [u8]) {
+    keystream::xor_chacha::<Y>(proof, state, rounds, buf);
 }
 
 #[target_feature(enable = "avx2")]
 #[inline(never)]
-fn salsa_pieces(proof: Avx2, state: &[u32; 16], pieces: Pieces<'_, '_>) {
+fn xor_salsa(proof: Avx2, state: &[u32; 16], buf: &mut [u8]) {
+    keystream::xor_salsa::<Y>(proof, state, buf);
+}
+
+#[target_feature(enable = "avx2")]
+#[inline(never)]
+fn xor_salsa_blocks(proof: Avx2, state: &[u32; 16], pieces: SalsaBlocks<'_, '_>) {
     const HALF: usize = Y::BYTES / 4;
-    let Pieces { words, bytes } = pieces;
+    let SalsaBlocks { words, bytes } = pieces;
     let (bytes, more) = bytes.split_at_mut(bytes.len().min(HALF));
-    keystream::salsa_pieces::<Y>(proof, state, Pieces { words, bytes });
+    keystream::xor_salsa_blocks::<Y>(proof, state, SalsaBlocks { words, bytes });
     if !more.is_empty() {
         let mut behind = *words;
         behind.iter_mut().for_each(|words| words.rotate_left(HALF));
         let (words, bytes) = (&behind, more);
-        keystream::salsa_pieces::<Y>(proof, state, Pieces { words, bytes });
+        keystream::xor_salsa_blocks::<Y>(proof, state, SalsaBlocks { words, bytes });
     }
 }
 
 #[target_feature(enable = "avx2")]
 #[inline(never)]
-fn tag(proof: Avx2, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
-    lanes::tag::<Limbs26<Y>>(proof, SHORTEST, key, data, form)
+fn poly1305_tag(proof: Avx2, key: &[u8; 32], data: &[u8], form: TagInput) -> [u8; 16] {
+    poly1305_lanes::tag_in_lanes::<Limbs26<Y>>(proof, SHORTEST, key, data, form)
 }
 
 /// A register. Creating one requires the proof, so its operations may rely on the CPU.
@@ -263,7 +263,7 @@ impl Words for Y {
             for (byte, key) in rest.iter_mut().zip(last) {
                 *byte ^= key;
             }
-            wipe(&mut keystream);
+            wipe_stack(&mut keystream);
         }
     }
 }

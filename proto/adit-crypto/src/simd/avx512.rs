@@ -2,14 +2,14 @@
 
 use core::arch::x86_64::*;
 
-use adit_wire::narrow;
+use adit_wire::narrow_int;
 
 use super::{
-    Form, Kernel, Pieces, Rounds, Task,
+    ChaChaRounds, Kernel, SalsaBlocks, TagInput, Task,
     avx2::{Avx2, Y},
     keystream::{self, SALSA_COUNTER, Words},
-    lanes::{self, Wide},
     limbs26::Limbs26,
+    poly1305_lanes::{self, Wide},
 };
 
 /// The proof that this CPU has AVX-512 F, BW, DQ and VL.
@@ -35,75 +35,75 @@ impl Kernel for Avx512 {
     #[inline(always)]
     fn enter<T: Task>(self, task: T) -> T::Output {
         // SAFETY: `self` shows that the features are there.
-        unsafe { enter(self, task) }
+        unsafe { run_with_avx512(self, task) }
     }
 
     #[inline(always)]
-    fn xor(self, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]) {
+    fn xor_chacha(self, state: &[u32; 16], rounds: ChaChaRounds, buf: &mut [u8]) {
         // SAFETY: `self` shows that the features are there.
-        unsafe { xor(self, state, rounds, buf) }
+        unsafe { xor_chacha(self, state, rounds, buf) }
     }
 
     #[inline(always)]
-    fn salsa(self, state: &[u32; 16], buf: &mut [u8]) {
+    fn xor_salsa(self, state: &[u32; 16], buf: &mut [u8]) {
         // SAFETY: `self` shows that the features are there.
-        unsafe { salsa(self, state, buf) }
+        unsafe { xor_salsa(self, state, buf) }
     }
 
     #[inline(always)]
-    fn salsa_pieces(self, state: &[u32; 16], pieces: Pieces<'_, '_>) {
+    fn xor_salsa_blocks(self, state: &[u32; 16], pieces: SalsaBlocks<'_, '_>) {
         // SAFETY: `self` shows that the features are there.
-        unsafe { salsa_pieces(self, state, pieces) }
+        unsafe { xor_salsa_blocks(self, state, pieces) }
     }
 
     #[inline(always)]
-    fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
+    fn poly1305_tag(self, key: &[u8; 32], data: &[u8], form: TagInput) -> [u8; 16] {
         // SAFETY: `self` shows that the features are there.
-        unsafe { tag(self, key, data, form) }
+        unsafe { poly1305_tag(self, key, data, form) }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn enter<T: Task>(proof: Avx512, task: T) -> T::Output {
-    task.run(proof)
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-#[inline(never)]
-fn xor(proof: Avx512, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]) {
-    keystream::xor::<Z>(proof, state, rounds, buf);
+fn run_with_avx512<T: Task>(proof: Avx512, task: T) -> T::Output {
+    task.run_on(proof)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[inline(never)]
-fn salsa(proof: Avx512, state: &[u32; 16], buf: &mut [u8]) {
+fn xor_chacha(proof: Avx512, state: &[u32; 16], rounds: ChaChaRounds, buf: &mut [u8]) {
+    keystream::xor_chacha::<Z>(proof, state, rounds, buf);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[inline(never)]
+fn xor_salsa(proof: Avx512, state: &[u32; 16], buf: &mut [u8]) {
     const WHOLE: usize = 16 * <Z as Words>::BYTES;
     let (whole, rest) = buf.split_at_mut(buf.len() - buf.len() % WHOLE);
     // The end of a datagram is usually less than half of what the wide registers take, and the narrow ones
     // have more units.
     if rest.len() <= WHOLE / 2 {
-        keystream::salsa::<Z>(proof, state, whole);
+        keystream::xor_salsa::<Z>(proof, state, whole);
         let mut state = *state;
-        let blocks = narrow(whole.len() / 64);
+        let blocks = narrow_int(whole.len() / 64);
         state[SALSA_COUNTER] = state[SALSA_COUNTER].wrapping_add(blocks);
-        return keystream::salsa::<Y>(Avx2::implied_by(proof), &state, rest);
+        return keystream::xor_salsa::<Y>(Avx2::from_avx512(proof), &state, rest);
     }
-    keystream::salsa::<Z>(proof, state, buf);
+    keystream::xor_salsa::<Z>(proof, state, buf);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[inline(never)]
-fn salsa_pieces(proof: Avx512, state: &[u32; 16], pieces: Pieces<'_, '_>) {
+fn xor_salsa_blocks(proof: Avx512, state: &[u32; 16], pieces: SalsaBlocks<'_, '_>) {
     if pieces.bytes.len() <= const { Y::BYTES / 4 } {
-        return keystream::salsa_pieces::<Y>(Avx2::implied_by(proof), state, pieces);
+        return keystream::xor_salsa_blocks::<Y>(Avx2::from_avx512(proof), state, pieces);
     }
-    keystream::salsa_pieces::<Z>(proof, state, pieces);
+    keystream::xor_salsa_blocks::<Z>(proof, state, pieces);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[inline(never)]
-fn tag(proof: Avx512, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
-    lanes::tag::<Limbs26<Z>>(proof, SHORTEST, key, data, form)
+fn poly1305_tag(proof: Avx512, key: &[u8; 32], data: &[u8], form: TagInput) -> [u8; 16] {
+    poly1305_lanes::tag_in_lanes::<Limbs26<Z>>(proof, SHORTEST, key, data, form)
 }
 
 /// A register. Creating one requires the proof, so its operations may rely on the CPU.

@@ -3,16 +3,16 @@
 //!
 //! A CFB chain waits for each of its blocks, so only blocks of different packets can be processed together.
 //! These are not adjacent in memory: they are inserted into a vector and extracted from it one by one. That
-//! pays from [`LEAST`] packets on. CPUs with `VAES` on 256 bits alone use two blocks per vector, and eight
+//! pays from [`MIN_CHAINS`] packets on. CPUs with `VAES` on 256 bits alone use two blocks per vector, and eight
 //! vectors in step ([`half`]). For CPUs without `VAES`, and for fewer packets, the crate `aes` is used.
 
-use super::Path;
+use super::CpuPath;
 #[cfg(target_arch = "x86_64")]
 use super::aes::AesKey;
 
 /// Maximum and minimum number of packets in step.
-pub(crate) const MOST: usize = 16;
-const LEAST: usize = 12;
+pub(crate) const MAX_CHAINS: usize = 16;
+const MIN_CHAINS: usize = 12;
 
 /// A block of AES.
 pub(crate) type Block = [u8; 16];
@@ -23,43 +23,43 @@ pub(crate) struct Chains(#[cfg(target_arch = "x86_64")] AesKey);
 impl Chains {
     /// Creates chains for a key of 16, 24 or 32 bytes, if this path is faster than the crate.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) fn new(path: Path, key: &[u8]) -> Option<Self> {
+    pub(crate) fn new(path: CpuPath, key: &[u8]) -> Option<Self> {
         AesKey::new(path, key).map(Self)
     }
 
     /// Returns `None`: this architecture has no such chains.
     #[cfg(not(target_arch = "x86_64"))]
-    pub(crate) const fn new(_: Path, _: &[u8]) -> Option<Self> {
+    pub(crate) const fn new(_: CpuPath, _: &[u8]) -> Option<Self> {
         None
     }
 
-    /// Returns how many of `count` packets, at most [`MOST`], are better processed in step.
+    /// Returns how many of `count` packets, at most [`MAX_CHAINS`], are better processed in step.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) const fn of(&self, count: usize) -> usize {
+    pub(crate) const fn parallel_count(&self, count: usize) -> usize {
         match &self.0 {
-            _ if count >= MOST => MOST,
-            AesKey::Wide(_) if count >= LEAST => LEAST,
+            _ if count >= MAX_CHAINS => MAX_CHAINS,
+            AesKey::Wide(_) if count >= MIN_CHAINS => MIN_CHAINS,
             AesKey::Wide(_) | AesKey::Half(_) => 0,
         }
     }
 
     /// Returns 0.
     #[cfg(not(target_arch = "x86_64"))]
-    pub(crate) const fn of(&self, _: usize) -> usize {
+    pub(crate) const fn parallel_count(&self, _: usize) -> usize {
         0
     }
 
-    /// Encrypts the first blocks of [`LEAST`] to [`MOST`] packets, as many whole blocks as all of them
+    /// Encrypts the first blocks of [`MIN_CHAINS`] to [`MAX_CHAINS`] packets, as many whole blocks as all of them
     /// have, and returns the number of blocks. `registers` are initially the encrypted IVs, and afterwards
     /// the keystream of the next block.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn encrypt(
         &self,
         packets: &mut [&mut [u8]],
-        registers: &mut [Block; MOST],
+        registers: &mut [Block; MAX_CHAINS],
     ) -> usize {
         match &self.0 {
-            AesKey::Wide(keys) if packets.len() >= MOST => {
+            AesKey::Wide(keys) if packets.len() >= MAX_CHAINS => {
                 wide::in_step::<4>(keys, packets, registers)
             }
             AesKey::Wide(keys) => wide::in_step::<3>(keys, packets, registers),
@@ -69,7 +69,7 @@ impl Chains {
 
     /// Never called: returns 0.
     #[cfg(not(target_arch = "x86_64"))]
-    pub(crate) const fn encrypt(&self, _: &mut [&mut [u8]], _: &mut [Block; MOST]) -> usize {
+    pub(crate) const fn encrypt(&self, _: &mut [&mut [u8]], _: &mut [Block; MAX_CHAINS]) -> usize {
         0
     }
 }
@@ -81,7 +81,7 @@ mod half;
 mod wide {
     use core::arch::x86_64::*;
 
-    use super::{Block, MOST};
+    use super::{Block, MAX_CHAINS};
     use crate::simd::aes::{Aes, AnyKeys, Keys};
     use crate::simd::avx512::Z;
     use crate::simd::vaes::Vaes;
@@ -90,7 +90,7 @@ mod wide {
     pub(super) fn in_step<const Q: usize>(
         keys: &AnyKeys<Vaes>,
         packets: &mut [&mut [u8]],
-        registers: &mut [Block; MOST],
+        registers: &mut [Block; MAX_CHAINS],
     ) -> usize {
         let mut lanes: [[&mut [Block]; 4]; Q] = core::array::from_fn(|_| Default::default());
         let mut steps = usize::MAX;
@@ -106,21 +106,21 @@ mod wide {
         }
         match keys {
             // SAFETY: expanded keys show that the features are there.
-            AnyKeys::Aes128(keys) => unsafe { chains(keys, lanes, registers, steps) },
+            AnyKeys::Aes128(keys) => unsafe { encrypt_chains(keys, lanes, registers, steps) },
             // SAFETY: expanded keys show that the features are there.
-            AnyKeys::Aes192(keys) => unsafe { chains(keys, lanes, registers, steps) },
+            AnyKeys::Aes192(keys) => unsafe { encrypt_chains(keys, lanes, registers, steps) },
             // SAFETY: expanded keys show that the features are there.
-            AnyKeys::Aes256(keys) => unsafe { chains(keys, lanes, registers, steps) },
+            AnyKeys::Aes256(keys) => unsafe { encrypt_chains(keys, lanes, registers, steps) },
         }
         steps
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,aes,vaes")]
     #[inline(never)]
-    fn chains<const Q: usize, const RK: usize>(
+    fn encrypt_chains<const Q: usize, const RK: usize>(
         keys: &Keys<Vaes, RK>,
         mut lanes: [[&mut [Block]; 4]; Q],
-        registers: &mut [Block; MOST],
+        registers: &mut [Block; MAX_CHAINS],
         steps: usize,
     ) {
         let mut round = [_mm512_setzero_si512(); RK];
@@ -130,7 +130,7 @@ mod wide {
         let (registers, _) = registers.as_chunks_mut::<4>();
         let mut states = [_mm512_setzero_si512(); Q];
         for q in 0..Q {
-            states[q] = gathered(registers[q].each_ref());
+            states[q] = gather(registers[q].each_ref());
         }
         for step in 0..steps {
             for q in 0..Q {
@@ -139,8 +139,8 @@ mod wide {
                 else {
                     return;
                 };
-                states[q] = _mm512_xor_si512(states[q], gathered([&*a, &*b, &*c, &*d]));
-                scatter(states[q], [a, b, c, d]);
+                states[q] = _mm512_xor_si512(states[q], gather([&*a, &*b, &*c, &*d]));
+                scatter_blocks(states[q], [a, b, c, d]);
                 states[q] = _mm512_xor_si512(states[q], round[0]);
             }
             for key in &round[1..RK - 1] {
@@ -153,40 +153,40 @@ mod wide {
             }
         }
         for q in 0..Q {
-            scatter(states[q], registers[q].each_mut());
+            scatter_blocks(states[q], registers[q].each_mut());
         }
     }
 
     /// Gathers four blocks into a vector.
     #[target_feature(enable = "avx512f,avx512dq")]
     #[inline]
-    fn gathered([a, b, c, d]: [&Block; 4]) -> __m512i {
-        let four = _mm512_castsi128_si512(load(a));
-        let four = _mm512_inserti32x4::<1>(four, load(b));
-        let four = _mm512_inserti32x4::<2>(four, load(c));
-        _mm512_inserti32x4::<3>(four, load(d))
+    fn gather([a, b, c, d]: [&Block; 4]) -> __m512i {
+        let four = _mm512_castsi128_si512(load_block(a));
+        let four = _mm512_inserti32x4::<1>(four, load_block(b));
+        let four = _mm512_inserti32x4::<2>(four, load_block(c));
+        _mm512_inserti32x4::<3>(four, load_block(d))
     }
 
     /// Scatters the four blocks of a vector to their places.
     #[target_feature(enable = "avx512f,avx512dq")]
     #[inline]
-    fn scatter(four: __m512i, [a, b, c, d]: [&mut Block; 4]) {
-        store(a, _mm512_castsi512_si128(four));
-        store(b, _mm512_extracti32x4_epi32::<1>(four));
-        store(c, _mm512_extracti32x4_epi32::<2>(four));
-        store(d, _mm512_extracti32x4_epi32::<3>(four));
+    fn scatter_blocks(four: __m512i, [a, b, c, d]: [&mut Block; 4]) {
+        store_block(a, _mm512_castsi512_si128(four));
+        store_block(b, _mm512_extracti32x4_epi32::<1>(four));
+        store_block(c, _mm512_extracti32x4_epi32::<2>(four));
+        store_block(d, _mm512_extracti32x4_epi32::<3>(four));
     }
 
     #[target_feature(enable = "avx512f")]
     #[inline]
-    fn load(block: &Block) -> __m128i {
+    fn load_block(block: &Block) -> __m128i {
         // SAFETY: 16 bytes are read from a reference to as many, aligned or not.
         unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
     }
 
     #[target_feature(enable = "avx512f")]
     #[inline]
-    fn store(block: &mut Block, bytes: __m128i) {
+    fn store_block(block: &mut Block, bytes: __m128i) {
         // SAFETY: 16 bytes are written to a reference to as many, aligned or not.
         unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), bytes) }
     }

@@ -1,10 +1,10 @@
 //! CRC-32 on 256-bit vectors, for CPUs with `VPCLMULQDQ` and without AVX-512: four registers of 32 bytes
-//! per step, with the method of [`super::crc32`].
+//! per step, with the method of [`super::fold_steps`].
 
 use core::arch::x86_64::*;
 
 use super::avx2::Avx2;
-use super::crc32::{factors, reduced_128};
+use super::crc32::{reduce_128, shift_factors};
 
 /// Size of a register, in bytes.
 const BLOCK: usize = 32;
@@ -38,7 +38,7 @@ impl Clmul256 {
             return crc32fast::hash(data);
         }
         // SAFETY: `self` shows that the features are there.
-        let front = unsafe { crc32(steps) };
+        let front = unsafe { fold_steps(steps) };
         if rest.is_empty() {
             return front;
         }
@@ -49,24 +49,24 @@ impl Clmul256 {
 }
 
 #[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq")]
-fn crc32(steps: &[[u8; STEP]]) -> u32 {
+fn fold_steps(steps: &[[u8; STEP]]) -> u32 {
     let Some((first, steps)) = steps.split_first() else {
         return 0;
     };
-    let mut sums = loaded(first);
+    let mut sums = load_step(first);
     // The initial value of a checksum, added to the first four bytes.
     sums[0] = _mm256_xor_si256(sums[0], _mm256_setr_epi32(-1, 0, 0, 0, 0, 0, 0, 0));
-    let far = spread(const { factors(8 * STEP as u32) });
+    let far = broadcast_factors(const { shift_factors(8 * STEP as u32) });
     for step in steps {
-        for (sum, block) in sums.iter_mut().zip(loaded(step)) {
-            *sum = moved(*sum, far, block);
+        for (sum, block) in sums.iter_mut().zip(load_step(step)) {
+            *sum = fold(*sum, far, block);
         }
     }
-    let near = spread(const { factors(8 * BLOCK as u32) });
+    let near = broadcast_factors(const { shift_factors(8 * BLOCK as u32) });
     let [a, b, c, d] = sums;
-    let sum = moved(moved(moved(a, near, b), near, c), near, d);
+    let sum = fold(fold(fold(a, near, b), near, c), near, d);
     // Fold the first half onto the second.
-    let [front, back] = const { factors(128) };
+    let [front, back] = const { shift_factors(128) };
     let by = _mm_set_epi64x(back, front);
     let (low, high) = (
         _mm256_castsi256_si128(sum),
@@ -76,13 +76,13 @@ fn crc32(steps: &[[u8; STEP]]) -> u32 {
         _mm_clmulepi64_si128::<0x00>(low, by),
         _mm_clmulepi64_si128::<0x11>(low, by),
     );
-    !reduced_128(_mm_xor_si128(low, high))
+    !reduce_128(_mm_xor_si128(low, high))
 }
 
 /// Returns `sum` shifted by the bits of the factors, plus `block`.
 #[target_feature(enable = "avx2,vpclmulqdq")]
 #[inline]
-fn moved(sum: __m256i, factors: __m256i, block: __m256i) -> __m256i {
+fn fold(sum: __m256i, factors: __m256i, block: __m256i) -> __m256i {
     let front = _mm256_clmulepi64_epi128::<0x00>(sum, factors);
     let back = _mm256_clmulepi64_epi128::<0x11>(sum, factors);
     _mm256_xor_si256(_mm256_xor_si256(front, back), block)
@@ -91,13 +91,13 @@ fn moved(sum: __m256i, factors: __m256i, block: __m256i) -> __m256i {
 /// Returns factors for both halves of a register.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn spread([front, back]: [i64; 2]) -> __m256i {
+fn broadcast_factors([front, back]: [i64; 2]) -> __m256i {
     _mm256_setr_epi64x(front, back, front, back)
 }
 
 #[target_feature(enable = "avx2")]
 #[inline]
-fn loaded(step: &[u8; STEP]) -> [__m256i; 4] {
+fn load_step(step: &[u8; STEP]) -> [__m256i; 4] {
     let (blocks, _) = step.as_chunks::<BLOCK>();
     let mut registers = [_mm256_setzero_si256(); 4];
     for (register, block) in registers.iter_mut().zip(blocks) {

@@ -3,15 +3,15 @@
 //!
 //! Bits are in the reflected order of the wire, so that the first byte of a message has the highest powers.
 //! To shift a register by n bits it is multiplied by xⁿ modulo the polynomial, its two halves by separate
-//! constants ([`factor`]); then the data at that position is added. At the end 128 bits are left, which are
+//! constants ([`shift_factor`]); then the data at that position is added. At the end 128 bits are left, which are
 //! reduced with Barrett's method. Shorter messages, and CPUs without `VPCLMULQDQ`, use the crate
 //! `crc32fast`.
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use wide::{factors, reduced_128};
+pub(super) use wide::{reduce_128, shift_factors};
 
 #[cfg(target_arch = "x86_64")]
-use super::{Path, clmul256::Clmul256};
+use super::{CpuPath, clmul256::Clmul256};
 
 /// The check with the code for this CPU.
 #[derive(Clone, Copy, Debug)]
@@ -29,25 +29,25 @@ pub(crate) enum Crc32 {
 impl Crc32 {
     /// Returns the fastest code on this path.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) fn on(path: Path) -> Self {
+    pub(crate) fn new(path: CpuPath) -> Self {
         let proof = match path {
-            Path::Portable | Path::Avx2(_) => None,
-            Path::Avx2Vaes(proof) => return Self::Half(proof),
-            Path::Avx512(proof) => wide::Clmul512::detect(proof),
-            Path::Ifma(proof) => wide::Clmul512::detect(proof.without()),
+            CpuPath::Portable | CpuPath::Avx2(_) => None,
+            CpuPath::Avx2Vaes(proof) => return Self::Half(proof),
+            CpuPath::Avx512(proof) => wide::Clmul512::detect(proof),
+            CpuPath::Ifma(proof) => wide::Clmul512::detect(proof.without_ifma()),
         };
         proof.map_or(Self::Library, Self::Wide)
     }
 
     /// Returns the fastest code on this path.
     #[cfg(not(target_arch = "x86_64"))]
-    pub(crate) const fn on(_: super::Path) -> Self {
+    pub(crate) const fn new(_: super::CpuPath) -> Self {
         Self::Library
     }
 
     /// Returns the checksum of `data`.
     #[inline]
-    pub(crate) fn of(self, data: &[u8]) -> u32 {
+    pub(crate) fn checksum(self, data: &[u8]) -> u32 {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Wide(proof) if data.len() >= wide::SHORTEST => proof.crc32(data),
@@ -89,7 +89,7 @@ mod wide {
 
     /// Returns xⁿ modulo the polynomial, reflected, and shifted by one bit: a carry-less product of
     /// reflected numbers is one bit too low.
-    const fn factor(n: u32) -> i64 {
+    const fn shift_factor(n: u32) -> i64 {
         let (mut power, mut at) = (1u32 << 31, 0);
         while at < n {
             let carry = if power & 1 != 0 { POLYNOMIAL } else { 0 };
@@ -102,8 +102,8 @@ mod wide {
 
     /// Returns the factors that shift both halves of 128 bits by `n` bits: the first half precedes the
     /// second.
-    pub(in crate::simd) const fn factors(n: u32) -> [i64; 2] {
-        [factor(n + 32), factor(n - 32)]
+    pub(in crate::simd) const fn shift_factors(n: u32) -> [i64; 2] {
+        [shift_factor(n + 32), shift_factor(n - 32)]
     }
 
     /// The proof that this CPU has AVX-512 F, BW, DQ and VL, and `VPCLMULQDQ`.
@@ -134,39 +134,39 @@ mod wide {
         };
         let (head, rest) = data.split_at(odd);
         let (start, beyond) = START.split_at(odd);
-        let first = _mm512_xor_si512(at_end(head), at_end(start));
+        let first = _mm512_xor_si512(load_at_end(head), load_at_end(start));
         let (blocks, _) = rest.as_chunks::<BLOCK>();
         let Some((second, blocks)) = blocks.split_first() else {
             return crc32fast::hash(data);
         };
         // After a head of less than four bytes the initial value continues.
         let beyond = beyond.first_chunk().unwrap_or(&[0; BLOCK]);
-        let second = _mm512_xor_si512(load(second), load(beyond));
-        let near = spread(const { factors(512) });
+        let second = _mm512_xor_si512(load_register(second), load_register(beyond));
+        let near = broadcast_factors(const { shift_factors(512) });
         let (mut sum, rest) = if let [third, fourth, blocks @ ..] = blocks {
-            let far = spread(const { factors(2048) });
-            let mut sums = [first, second, load(third), load(fourth)];
+            let far = broadcast_factors(const { shift_factors(2048) });
+            let mut sums = [first, second, load_register(third), load_register(fourth)];
             let (fours, rest) = blocks.as_chunks::<4>();
             for four in fours {
                 for (sum, block) in sums.iter_mut().zip(four) {
-                    *sum = moved(*sum, far, load(block));
+                    *sum = fold(*sum, far, load_register(block));
                 }
             }
             let [a, b, c, d] = sums;
-            (moved(moved(moved(a, near, b), near, c), near, d), rest)
+            (fold(fold(fold(a, near, b), near, c), near, d), rest)
         } else {
-            (moved(first, near, second), blocks)
+            (fold(first, near, second), blocks)
         };
         for block in rest {
-            sum = moved(sum, near, load(block));
+            sum = fold(sum, near, load_register(block));
         }
-        !reduced(sum)
+        !reduce(sum)
     }
 
     /// Returns `sum` shifted by the bits of the factors, plus `block`.
     #[target_feature(enable = "avx512f,vpclmulqdq")]
     #[inline]
-    fn moved(sum: __m512i, factors: __m512i, block: __m512i) -> __m512i {
+    fn fold(sum: __m512i, factors: __m512i, block: __m512i) -> __m512i {
         let front = _mm512_clmulepi64_epi128::<0x00>(sum, factors);
         let back = _mm512_clmulepi64_epi128::<0x11>(sum, factors);
         // 0x96 is the exclusive or of all three.
@@ -176,13 +176,13 @@ mod wide {
     /// Returns the register modulo the polynomial.
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,vpclmulqdq,pclmulqdq")]
     #[inline]
-    fn reduced(sum: __m512i) -> u32 {
+    fn reduce(sum: __m512i) -> u32 {
         // Fold the four quarters onto the last.
-        let [a, b] = const { factors(384) };
-        let [c, d] = const { factors(256) };
-        let [e, f] = const { factors(128) };
+        let [a, b] = const { shift_factors(384) };
+        let [c, d] = const { shift_factors(256) };
+        let [e, f] = const { shift_factors(128) };
         let last = _mm512_maskz_mov_epi64(0b1100_0000, sum);
-        let sum = moved(sum, _mm512_setr_epi64(a, b, c, d, e, f, 0, 0), last);
+        let sum = fold(sum, _mm512_setr_epi64(a, b, c, d, e, f, 0, 0), last);
         let (low, high) = (
             _mm512_castsi512_si256(sum),
             _mm512_extracti64x4_epi64::<1>(sum),
@@ -192,16 +192,16 @@ mod wide {
             _mm256_castsi256_si128(half),
             _mm256_extracti128_si256::<1>(half),
         );
-        reduced_128(_mm_xor_si128(low, high))
+        reduce_128(_mm_xor_si128(low, high))
     }
 
     /// Returns the remaining 128 bits modulo the polynomial.
     #[target_feature(enable = "sse4.1,pclmulqdq")]
     #[inline]
-    pub(in crate::simd) fn reduced_128(sum: __m128i) -> u32 {
+    pub(in crate::simd) fn reduce_128(sum: __m128i) -> u32 {
         // 128 bits to 96 and to 64, with the 32 of the checksum still to come.
         let word = _mm_setr_epi32(-1, 0, 0, 0);
-        let by = _mm_set_epi64x(const { factor(64) }, const { factor(96) });
+        let by = _mm_set_epi64x(const { shift_factor(64) }, const { shift_factor(96) });
         let sum = _mm_xor_si128(
             _mm_clmulepi64_si128::<0x00>(sum, by),
             _mm_srli_si128::<8>(sum),
@@ -220,13 +220,13 @@ mod wide {
     /// Returns factors for every quarter of a register.
     #[target_feature(enable = "avx512f")]
     #[inline]
-    fn spread([front, back]: [i64; 2]) -> __m512i {
+    fn broadcast_factors([front, back]: [i64; 2]) -> __m512i {
         _mm512_setr_epi64(front, back, front, back, front, back, front, back)
     }
 
     #[target_feature(enable = "avx512f")]
     #[inline]
-    fn load(bytes: &[u8; BLOCK]) -> __m512i {
+    fn load_register(bytes: &[u8; BLOCK]) -> __m512i {
         // SAFETY: 64 bytes are read from a reference to as many, aligned or not.
         unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
     }
@@ -234,9 +234,9 @@ mod wide {
     /// Loads at most 64 bytes to the end of a register of zeros.
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
-    fn at_end(bytes: &[u8]) -> __m512i {
+    fn load_at_end(bytes: &[u8]) -> __m512i {
         let before = BLOCK - bytes.len().min(BLOCK);
-        let mask = u64::MAX.checked_shl(adit_wire::narrow(before));
+        let mask = u64::MAX.checked_shl(adit_wire::narrow_int(before));
         let from = bytes.as_ptr().wrapping_sub(before);
         // SAFETY: of the 64 bytes from there on only those in the mask are read: the last ones, which are
         // the slice. The others may belong to other objects and are not touched.
@@ -250,27 +250,27 @@ mod wide {
         /// The factors published for the polynomial.
         #[test]
         fn known_factors() {
-            assert_eq!(factors(512), [0x1_5444_2bd4, 0x1_c6e4_1596]);
-            assert_eq!(factors(128), [0x1_7519_97d0, 0x0_ccaa_009e]);
-            assert_eq!(factor(64), 0x1_63cd_6124);
+            assert_eq!(shift_factors(512), [0x1_5444_2bd4, 0x1_c6e4_1596]);
+            assert_eq!(shift_factors(128), [0x1_7519_97d0, 0x0_ccaa_009e]);
+            assert_eq!(shift_factor(64), 0x1_63cd_6124);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Path;
+    use super::super::CpuPath;
     use super::*;
 
     #[test]
     fn every_length_and_place() {
         let bytes: Vec<u8> = (0..3000u32).map(|n| ((n * n) >> 3) as u8 ^ 0x5a).collect();
-        for path in Path::available() {
-            let crc = Crc32::on(path);
-            assert_eq!(crc.of(b"123456789"), 0xcbf4_3926);
+        for path in CpuPath::available() {
+            let crc = Crc32::new(path);
+            assert_eq!(crc.checksum(b"123456789"), 0xcbf4_3926);
             for len in 0..bytes.len() {
                 let data = &bytes[len % 67..][..len.min(bytes.len() - 67)];
-                assert_eq!(crc.of(data), crc32fast::hash(data), "{crc:?}, {len}");
+                assert_eq!(crc.checksum(data), crc32fast::hash(data), "{crc:?}, {len}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! AES in counter mode on CPUs with vectors for it; the `aes` crate is used otherwise.
 
-use super::Path;
+use super::CpuPath;
 
 /// An expanded key of one of the three lengths; cleared on drop.
 #[cfg(target_arch = "x86_64")]
@@ -13,7 +13,7 @@ pub(crate) struct CtrKey(core::convert::Infallible);
 impl CtrKey {
     /// Expands a key of 16, 24 or 32 bytes. Returns `None` for other lengths, and on paths without such
     /// vectors.
-    pub(crate) fn new(path: Path, key: &[u8]) -> Option<Self> {
+    pub(crate) fn new(path: CpuPath, key: &[u8]) -> Option<Self> {
         super::aes::AesKey::new(path, key).map(Self)
     }
 
@@ -28,7 +28,7 @@ impl CtrKey {
 #[cfg(not(target_arch = "x86_64"))]
 impl CtrKey {
     /// Returns `None`.
-    pub(crate) const fn new(_: Path, _: &[u8]) -> Option<Self> {
+    pub(crate) const fn new(_: CpuPath, _: &[u8]) -> Option<Self> {
         None
     }
 

@@ -3,10 +3,10 @@
 use core::arch::x86_64::*;
 
 use super::{
-    Form, Kernel, Pieces, Rounds, Task,
+    ChaChaRounds, Kernel, SalsaBlocks, TagInput, Task,
     avx512::{Avx512, Z},
-    lanes::{self, Accumulator, Wide},
     poly1305::Limbs,
+    poly1305_lanes::{self, Accumulator, Wide},
 };
 
 const LOW44: u64 = (1 << 44) - 1;
@@ -28,7 +28,7 @@ impl Ifma {
     }
 
     /// Returns the proof without IFMA.
-    pub(super) const fn without(self) -> Avx512 {
+    pub(super) const fn without_ifma(self) -> Avx512 {
         self.0
     }
 }
@@ -37,40 +37,40 @@ impl Kernel for Ifma {
     #[inline(always)]
     fn enter<T: Task>(self, task: T) -> T::Output {
         // SAFETY: `self` shows that the features are there.
-        unsafe { enter(self, task) }
+        unsafe { run_with_ifma(self, task) }
     }
 
     #[inline(always)]
-    fn xor(self, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]) {
-        self.0.xor(state, rounds, buf);
+    fn xor_chacha(self, state: &[u32; 16], rounds: ChaChaRounds, buf: &mut [u8]) {
+        self.0.xor_chacha(state, rounds, buf);
     }
 
     #[inline(always)]
-    fn salsa(self, state: &[u32; 16], buf: &mut [u8]) {
-        self.0.salsa(state, buf);
+    fn xor_salsa(self, state: &[u32; 16], buf: &mut [u8]) {
+        self.0.xor_salsa(state, buf);
     }
 
     #[inline(always)]
-    fn salsa_pieces(self, state: &[u32; 16], pieces: Pieces<'_, '_>) {
-        self.0.salsa_pieces(state, pieces);
+    fn xor_salsa_blocks(self, state: &[u32; 16], pieces: SalsaBlocks<'_, '_>) {
+        self.0.xor_salsa_blocks(state, pieces);
     }
 
     #[inline(always)]
-    fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
+    fn poly1305_tag(self, key: &[u8; 32], data: &[u8], form: TagInput) -> [u8; 16] {
         // SAFETY: `self` shows that the features are there.
-        unsafe { tag(self, key, data, form) }
+        unsafe { poly1305_tag(self, key, data, form) }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma")]
-fn enter<T: Task>(proof: Ifma, task: T) -> T::Output {
-    task.run(proof)
+fn run_with_ifma<T: Task>(proof: Ifma, task: T) -> T::Output {
+    task.run_on(proof)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma")]
 #[inline(never)]
-fn tag(proof: Ifma, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
-    lanes::tag::<Limbs44>(proof, SHORTEST, key, data, form)
+fn poly1305_tag(proof: Ifma, key: &[u8; 32], data: &[u8], form: TagInput) -> [u8; 16] {
+    poly1305_lanes::tag_in_lanes::<Limbs44>(proof, SHORTEST, key, data, form)
 }
 
 /// A number in each lane, with limbs of 44, 44 and 42 bits and a few more.
@@ -91,7 +91,7 @@ struct Factor44 {
 impl Ifma {
     /// Returns `sum` plus the low 52 bits of a · b. Only the low 52 bits of the factors are used.
     #[inline(always)]
-    fn low(self, sum: Z, a: Z, b: Z) -> Z {
+    fn add_low_product(self, sum: Z, a: Z, b: Z) -> Z {
         // SAFETY: `self` shows that the feature is there.
         Z::from_raw(self.0, unsafe {
             _mm512_madd52lo_epu64(sum.raw(), a.raw(), b.raw())
@@ -100,7 +100,7 @@ impl Ifma {
 
     /// Returns `sum` plus the bits of a · b above the low 52.
     #[inline(always)]
-    fn high(self, sum: Z, a: Z, b: Z) -> Z {
+    fn add_high_product(self, sum: Z, a: Z, b: Z) -> Z {
         // SAFETY: `self` shows that the feature is there.
         Z::from_raw(self.0, unsafe {
             _mm512_madd52hi_epu64(sum.raw(), a.raw(), b.raw())
@@ -109,11 +109,14 @@ impl Ifma {
 
     /// Returns the sums of the low and of the high halves of three products.
     #[inline(always)]
-    fn dot(self, h: [Z; 3], by: [Z; 3]) -> (Z, Z) {
+    fn dot_product(self, h: [Z; 3], by: [Z; 3]) -> (Z, Z) {
         let zero = Z::splat64(self.0, 0);
-        let low = self.low(self.low(zero, h[0], by[0]), h[1], by[1]);
-        let high = self.high(self.high(zero, h[0], by[0]), h[1], by[1]);
-        (self.low(low, h[2], by[2]), self.high(high, h[2], by[2]))
+        let low = self.add_low_product(self.add_low_product(zero, h[0], by[0]), h[1], by[1]);
+        let high = self.add_high_product(self.add_high_product(zero, h[0], by[0]), h[1], by[1]);
+        (
+            self.add_low_product(low, h[2], by[2]),
+            self.add_high_product(high, h[2], by[2]),
+        )
     }
 }
 
@@ -161,9 +164,9 @@ impl Accumulator for Limbs44 {
     fn mul(self, Factor44 { r, s1, s2 }: Factor44) -> Self {
         let Self { limbs: h, proof } = self;
         let (mask44, mask42) = (Z::splat64(proof.0, LOW44), Z::splat64(proof.0, LOW42));
-        let (l0, g0) = proof.dot(h, [r[0], s2, s1]);
-        let (l1, g1) = proof.dot(h, [r[1], r[0], s2]);
-        let (l2, g2) = proof.dot(h, [r[2], r[1], r[0]]);
+        let (l0, g0) = proof.dot_product(h, [r[0], s2, s1]);
+        let (l1, g1) = proof.dot_product(h, [r[1], r[0], s2]);
+        let (l2, g2) = proof.dot_product(h, [r[2], r[1], r[0]]);
         // A high half has the weight 2^52: 2^8 of the next limb of 44 bits, and above the last limb 2^(88 +
         // 52) = 2^10 · 2^130 = 2^10 · 5.
         let d1 = l1.add64(g0.shl(8)).add64(l0.shr(44));

@@ -5,7 +5,7 @@
 //! as they have 128-bit lanes; for the rest at the end of a message. Salsa20, whose rows are diagonal, only
 //! has columns, but these may be blocks of several messages.
 //!
-//! Do not use closures over vectors here or in [`super::lanes`]: they need not be inlined, and outside the
+//! Do not use closures over vectors here or in [`super::poly1305_lanes`]: they need not be inlined, and outside the
 //! functions compiled for a feature each operation would become a call.
 
 #![allow(
@@ -13,7 +13,7 @@
     reason = "constant indices keep the vectors in registers"
 )]
 
-use super::{Pieces, Rounds};
+use super::{ChaChaRounds, SalsaBlocks};
 
 /// A vector of 32-bit words, in lanes of four.
 pub(super) trait Words: Copy {
@@ -66,19 +66,24 @@ pub(super) trait Words: Copy {
 
 /// Adds the keystream from block `state[12]` on to `buf`.
 #[inline(always)]
-pub(super) fn xor<W: Words>(proof: W::Proof, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]) {
+pub(super) fn xor_chacha<W: Words>(
+    proof: W::Proof,
+    state: &[u32; 16],
+    rounds: ChaChaRounds,
+    buf: &mut [u8],
+) {
     let mut counter = state[12];
     let (chunks, rest) = buf.split_at_mut(buf.len() - buf.len() % (16 * W::BYTES));
     for chunk in chunks.chunks_exact_mut(16 * W::BYTES) {
-        columns::<W, ChaCha>(proof, state, counter, rounds, chunk);
+        xor_columns::<W, ChaCha>(proof, state, counter, rounds, chunk);
         counter = counter.wrapping_add(const { W::BYTES as u32 / 4 });
     }
     match rest.len().div_ceil(4 * W::BYTES) {
         0 => {}
-        1 => rows::<W, 1>(proof, state, counter, rounds, rest),
-        2 => rows::<W, 2>(proof, state, counter, rounds, rest),
-        3 => rows::<W, 3>(proof, state, counter, rounds, rest),
-        _ => rows::<W, 4>(proof, state, counter, rounds, rest),
+        1 => xor_rows::<W, 1>(proof, state, counter, rounds, rest),
+        2 => xor_rows::<W, 2>(proof, state, counter, rounds, rest),
+        3 => xor_rows::<W, 3>(proof, state, counter, rounds, rest),
+        _ => xor_rows::<W, 4>(proof, state, counter, rounds, rest),
     }
 }
 
@@ -87,25 +92,29 @@ pub(super) const SALSA_COUNTER: usize = Salsa::COUNTER;
 
 /// Adds the keystream of Salsa20 from block `state[8]` on to `buf`.
 #[inline(always)]
-pub(super) fn salsa<W: Words>(proof: W::Proof, state: &[u32; 16], buf: &mut [u8]) {
-    const ROUNDS: Rounds = Rounds::TWENTY;
+pub(super) fn xor_salsa<W: Words>(proof: W::Proof, state: &[u32; 16], buf: &mut [u8]) {
+    const ROUNDS: ChaChaRounds = ChaChaRounds::TWENTY;
     let mut counter = state[Salsa::COUNTER];
     let (chunks, rest) = buf.split_at_mut(buf.len() - buf.len() % (16 * W::BYTES));
     for chunk in chunks.chunks_exact_mut(16 * W::BYTES) {
-        columns::<W, Salsa>(proof, state, counter, ROUNDS, chunk);
+        xor_columns::<W, Salsa>(proof, state, counter, ROUNDS, chunk);
         counter = counter.wrapping_add(const { W::BYTES as u32 / 4 });
     }
     if !rest.is_empty() {
         // No other method is much faster for the rest.
-        columns::<W, Salsa>(proof, state, counter, ROUNDS, rest);
+        xor_columns::<W, Salsa>(proof, state, counter, ROUNDS, rest);
     }
 }
 
 /// Adds the keystream of Salsa20 to blocks of any streams, at most as many as a vector has words; nonce and
 /// counter of `state` are ignored.
 #[inline(always)]
-pub(super) fn salsa_pieces<W: Words>(proof: W::Proof, state: &[u32; 16], pieces: Pieces<'_, '_>) {
-    let Pieces { words, bytes } = pieces;
+pub(super) fn xor_salsa_blocks<W: Words>(
+    proof: W::Proof,
+    state: &[u32; 16],
+    pieces: SalsaBlocks<'_, '_>,
+) {
+    let SalsaBlocks { words, bytes } = pieces;
     assert!(bytes.len() <= W::BYTES / 4);
     let mut start = [W::splat(proof, 0); 16];
     for i in 0..16 {
@@ -115,14 +124,14 @@ pub(super) fn salsa_pieces<W: Words>(proof: W::Proof, state: &[u32; 16], pieces:
         start[Salsa::NONCE + i] = W::load(proof, &words[i]);
     }
     let mut v = start;
-    for _ in 0..Rounds::TWENTY.doubled() {
-        Salsa::stir(&mut v);
+    for _ in 0..ChaChaRounds::TWENTY.double_rounds() {
+        Salsa::double_round(&mut v);
     }
     for i in 0..16 {
         v[i] = v[i].add(start[i]);
     }
     let per_block = 64 / W::BYTES;
-    let quads = quads(v);
+    let quads = transpose_quads(v);
     for k in 0..4 {
         let dealt = W::deal([quads[0][k], quads[1][k], quads[2][k], quads[3][k]]);
         for i in 0..4 {
@@ -140,7 +149,7 @@ pub(super) fn salsa_pieces<W: Words>(proof: W::Proof, state: &[u32; 16], pieces:
 
 /// Returns `quads[g][k]`, whose lane l has words 4g to 4g + 3 of block 4l + k.
 #[inline(always)]
-fn quads<W: Words>(v: [W; 16]) -> [[W; 4]; 4] {
+fn transpose_quads<W: Words>(v: [W; 16]) -> [[W; 4]; 4] {
     [
         W::transpose([v[0], v[1], v[2], v[3]]),
         W::transpose([v[4], v[5], v[6], v[7]]),
@@ -150,20 +159,20 @@ fn quads<W: Words>(v: [W; 16]) -> [[W; 4]; 4] {
 }
 
 /// The rounds of one cipher on columns.
-trait Core {
+trait ColumnCipher {
     /// Index of the word that counts blocks.
     const COUNTER: usize;
     /// Performs two rounds.
-    fn stir<W: Words>(v: &mut [W; 16]);
+    fn double_round<W: Words>(v: &mut [W; 16]);
 }
 
 /// Adds at most 16 vectors of keystream.
 #[inline(always)]
-fn columns<W: Words, C: Core>(
+fn xor_columns<W: Words, C: ColumnCipher>(
     proof: W::Proof,
     state: &[u32; 16],
     counter: u32,
-    rounds: Rounds,
+    rounds: ChaChaRounds,
     buf: &mut [u8],
 ) {
     assert!(buf.len() <= 16 * W::BYTES);
@@ -176,15 +185,15 @@ fn columns<W: Words, C: Core>(
         v[i] = W::splat(proof, state[i]);
     }
     v[C::COUNTER] = W::splat(proof, counter).add(count);
-    for _ in 0..rounds.doubled() {
-        C::stir(&mut v);
+    for _ in 0..rounds.double_rounds() {
+        C::double_round(&mut v);
     }
     v[C::COUNTER] = v[C::COUNTER].add(count);
     for i in 0..16 {
         let word = if i == C::COUNTER { counter } else { state[i] };
         v[i] = v[i].add(W::splat(proof, word));
     }
-    let quads = quads(v);
+    let quads = transpose_quads(v);
     let per_block = 64 / W::BYTES;
     let whole = buf.len() == 16 * W::BYTES;
     for k in 0..4 {
@@ -203,11 +212,11 @@ fn columns<W: Words, C: Core>(
 
 struct ChaCha;
 
-impl Core for ChaCha {
+impl ColumnCipher for ChaCha {
     const COUNTER: usize = 12;
 
     #[inline(always)]
-    fn stir<W: Words>(v: &mut [W; 16]) {
+    fn double_round<W: Words>(v: &mut [W; 16]) {
         // Written out: a loop over the indices leaves `v` in memory.
         Self::quarter(v, 0, 4, 8, 12);
         Self::quarter(v, 1, 5, 9, 13);
@@ -236,11 +245,11 @@ impl ChaCha {
 
 struct Salsa;
 
-impl Core for Salsa {
+impl ColumnCipher for Salsa {
     const COUNTER: usize = 8;
 
     #[inline(always)]
-    fn stir<W: Words>(v: &mut [W; 16]) {
+    fn double_round<W: Words>(v: &mut [W; 16]) {
         Self::quarter(v, 0, 4, 8, 12);
         Self::quarter(v, 5, 9, 13, 1);
         Self::quarter(v, 10, 14, 2, 6);
@@ -267,11 +276,11 @@ impl Salsa {
 
 /// Adds at most 4 · `SETS` vectors of keystream.
 #[inline(always)]
-fn rows<W: Words, const SETS: usize>(
+fn xor_rows<W: Words, const SETS: usize>(
     proof: W::Proof,
     state: &[u32; 16],
     counter: u32,
-    rounds: Rounds,
+    rounds: ChaChaRounds,
     buf: &mut [u8],
 ) {
     let a = W::repeat(proof, &[state[0], state[1], state[2], state[3]]);
@@ -285,12 +294,12 @@ fn rows<W: Words, const SETS: usize>(
         let on = W::repeat(proof, &[set as u32 * skip, 0, 0, 0]);
         sets[set][3] = d.add(on);
     }
-    for _ in 0..rounds.doubled() {
-        half::<W, SETS>(&mut sets);
+    for _ in 0..rounds.double_rounds() {
+        quarter_rounds::<W, SETS>(&mut sets);
         for [_, b, c, d] in &mut sets {
             (*b, *c, *d) = (b.turn1(), c.turn2(), d.turn3());
         }
-        half::<W, SETS>(&mut sets);
+        quarter_rounds::<W, SETS>(&mut sets);
         for [_, b, c, d] in &mut sets {
             (*b, *c, *d) = (b.turn3(), c.turn2(), d.turn1());
         }
@@ -313,7 +322,7 @@ fn rows<W: Words, const SETS: usize>(
 /// Performs a quarter round on each column of every set, interleaving the sets so that they hide each
 /// other's latency.
 #[inline(always)]
-fn half<W: Words, const SETS: usize>(sets: &mut [[W; 4]; SETS]) {
+fn quarter_rounds<W: Words, const SETS: usize>(sets: &mut [[W; 4]; SETS]) {
     for [a, b, _, d] in &mut *sets {
         *a = a.add(*b);
         *d = d.xor(*a).rotl16();

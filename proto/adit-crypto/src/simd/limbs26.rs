@@ -1,8 +1,8 @@
 //! Five limbs of 26 bits per lane, for 32-by-32-bit multipliers; safe code.
 
 use super::{
-    lanes::{Accumulator, Wide},
     poly1305::Limbs,
+    poly1305_lanes::{Accumulator, Wide},
 };
 
 const LOW26: u64 = (1 << 26) - 1;
@@ -88,20 +88,20 @@ impl<W: Wide> Accumulator for Limbs26<W> {
         let h = self.limbs;
         // Limb i · limb j belongs to limb i + j, or five times to i + j - 5.
         let mut d = [
-            dot(h, [r[0], s[4], s[3], s[2], s[1]]),
-            dot(h, [r[1], r[0], s[4], s[3], s[2]]),
-            dot(h, [r[2], r[1], r[0], s[4], s[3]]),
-            dot(h, [r[3], r[2], r[1], r[0], s[4]]),
-            dot(h, [r[4], r[3], r[2], r[1], r[0]]),
+            dot_product(h, [r[0], s[4], s[3], s[2], s[1]]),
+            dot_product(h, [r[1], r[0], s[4], s[3], s[2]]),
+            dot_product(h, [r[2], r[1], r[0], s[4], s[3]]),
+            dot_product(h, [r[3], r[2], r[1], r[0], s[4]]),
+            dot_product(h, [r[4], r[3], r[2], r[1], r[0]]),
         ];
         // Two independent chains of carries, from limb 0 and from limb 3.
-        self.pass::<0>(&mut d);
-        self.pass::<3>(&mut d);
-        self.pass::<1>(&mut d);
-        self.pass::<4>(&mut d);
-        self.pass::<2>(&mut d);
-        self.pass::<0>(&mut d);
-        self.pass::<3>(&mut d);
+        self.carry_from::<0>(&mut d);
+        self.carry_from::<3>(&mut d);
+        self.carry_from::<1>(&mut d);
+        self.carry_from::<4>(&mut d);
+        self.carry_from::<2>(&mut d);
+        self.carry_from::<0>(&mut d);
+        self.carry_from::<3>(&mut d);
         Self {
             limbs: d,
             mask: self.mask,
@@ -110,7 +110,7 @@ impl<W: Wide> Accumulator for Limbs26<W> {
 
     #[inline(always)]
     fn total(self) -> Limbs {
-        let [l0, l1, l2, l3, l4] = self.sums();
+        let [l0, l1, l2, l3, l4] = self.lane_sums();
         const LOW44: u128 = (1 << 44) - 1;
         let low = l0 + (l1 << 26) + (l2 << 52);
         let high = (low >> 44) + (l3 << 34) + (l4 << 60);
@@ -126,7 +126,7 @@ impl<W: Wide> Accumulator for Limbs26<W> {
 impl<W: Wide> Limbs26<W> {
     /// Carries from a limb to the next.
     #[inline(always)]
-    fn pass<const FROM: usize>(self, d: &mut [W; 5]) {
+    fn carry_from<const FROM: usize>(self, d: &mut [W; 5]) {
         let over = d[FROM].shr(26);
         d[FROM] = d[FROM].and(self.mask);
         if FROM == 4 {
@@ -137,7 +137,7 @@ impl<W: Wide> Limbs26<W> {
     }
 
     #[inline(always)]
-    fn sums(self) -> [u128; 5] {
+    fn lane_sums(self) -> [u128; 5] {
         let l = self.limbs;
         let sums = [l[0].sum(), l[1].sum(), l[2].sum(), l[3].sum(), l[4].sum()];
         sums.map(u128::from)
@@ -145,7 +145,7 @@ impl<W: Wide> Limbs26<W> {
 }
 
 #[inline(always)]
-fn dot<W: Wide>(h: [W; 5], by: [W; 5]) -> W {
+fn dot_product<W: Wide>(h: [W; 5], by: [W; 5]) -> W {
     h[0].mul32(by[0])
         .add64(h[1].mul32(by[1]))
         .add64(h[2].mul32(by[2]))

@@ -3,8 +3,8 @@
 //! widest vectors that this CPU has; also plain loops of other modules, compiled for the same vectors.
 //!
 //! This is not a public API: [`crate::AeadKey`] decides which messages are processed here,
-//! [`crate::stream`] counts the blocks of its streams, and [`crate::packet`] supplies its loops. Start with
-//! [`Path`], the choice made once per process, and [`aead`], the construction written once for all paths.
+//! [`crate::stream`] counts the blocks of its streams, and [`crate::new_packet`] supplies its loops. Start with
+//! [`CpuPath`], the choice made once per process, and [`aead`], the construction written once for all paths.
 //!
 //! This module has almost all `unsafe` of the crate. It is confined to three places per vector width:
 //! entering a function compiled for a CPU feature, the operations on one register type, and its loads and
@@ -17,7 +17,7 @@
 
 mod aead;
 mod cfb;
-mod cpu;
+mod cpu_path;
 mod crc32;
 mod ctr;
 mod highway;
@@ -25,8 +25,8 @@ mod kernel;
 mod poly1305;
 mod portable;
 mod ssh;
-mod wide;
-mod xor;
+mod stream_xor;
+mod vector_loop;
 
 #[cfg(target_arch = "x86_64")]
 mod aes;
@@ -41,26 +41,26 @@ mod ifma;
 #[cfg(target_arch = "x86_64")]
 mod keystream;
 #[cfg(target_arch = "x86_64")]
-mod lanes;
-#[cfg(target_arch = "x86_64")]
 mod limbs26;
+#[cfg(target_arch = "x86_64")]
+mod poly1305_lanes;
 #[cfg(target_arch = "x86_64")]
 mod vaes;
 
 #[cfg(test)]
 mod tests;
 
-pub use cpu::{CpuLevel, cpu_level, limit_cpu};
+pub use cpu_path::{CpuLevel, cpu_level, limit_cpu};
 
 pub(crate) use aead::ChaChaKey;
-pub(crate) use cfb::{Chains, MOST as MOST_CHAINS};
-pub(crate) use cpu::Path;
+pub(crate) use cfb::{Chains, MAX_CHAINS as MOST_CHAINS};
+pub(crate) use cpu_path::CpuPath;
 pub(crate) use crc32::Crc32;
 pub(crate) use ctr::CtrKey;
 pub(crate) use highway::highway64;
-pub(crate) use kernel::Rounds;
+pub(crate) use kernel::ChaChaRounds;
 pub(crate) use ssh::SshKeys;
-pub(crate) use wide::{Loop, Vectors, in_vectors, widest};
-pub(crate) use xor::{xor_chacha20, xor_salsa20, xor_salsa20_all};
+pub(crate) use stream_xor::{xor_chacha20, xor_salsa20, xor_salsa20_all};
+pub(crate) use vector_loop::{MinimumLevel, VectorLoop, run_in_vectors, run_widest};
 
-use kernel::{Form, Kernel, PIECES, Pieces, Task, wipe};
+use kernel::{Kernel, MAX_BLOCKS, SalsaBlocks, TagInput, Task, wipe_stack};

@@ -5,9 +5,9 @@
 //! libraries.
 
 use super::{
-    Form, Kernel, Pieces, Rounds, Task,
-    poly1305::{Ending, Poly1305},
-    wipe,
+    ChaChaRounds, Kernel, SalsaBlocks, TagInput, Task,
+    poly1305::{MessageEnding, Poly1305},
+    wipe_stack,
 };
 
 /// Number of blocks in parallel.
@@ -25,34 +25,34 @@ impl Kernel for Portable {
     const TOGETHER: bool = false;
 
     fn enter<T: Task>(self, task: T) -> T::Output {
-        task.run(self)
+        task.run_on(self)
     }
 
-    fn xor(self, state: &[u32; 16], rounds: Rounds, buf: &mut [u8]) {
-        xor::<12>(state, rounds, chacha, buf);
+    fn xor_chacha(self, state: &[u32; 16], rounds: ChaChaRounds, buf: &mut [u8]) {
+        xor_keystream::<12>(state, rounds, chacha_double_round, buf);
     }
 
-    fn salsa(self, state: &[u32; 16], buf: &mut [u8]) {
-        xor::<8>(state, Rounds::TWENTY, salsa, buf);
+    fn xor_salsa(self, state: &[u32; 16], buf: &mut [u8]) {
+        xor_keystream::<8>(state, ChaChaRounds::TWENTY, salsa_double_round, buf);
     }
 
-    fn salsa_pieces(self, state: &[u32; 16], pieces: Pieces<'_, '_>) {
+    fn xor_salsa_blocks(self, state: &[u32; 16], pieces: SalsaBlocks<'_, '_>) {
         let [first, second, counters] = pieces.words;
         let words = first.iter().zip(second).zip(counters);
         for (bytes, ((first, second), counter)) in pieces.bytes.iter_mut().zip(words) {
             let mut state = *state;
             [state[6], state[7], state[8]] = [*first, *second, *counter];
-            self.salsa(&state, bytes);
+            self.xor_salsa(&state, bytes);
         }
     }
 
-    fn tag(self, key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
-        let (whole, ending) = Ending::split(data, form);
+    fn poly1305_tag(self, key: &[u8; 32], data: &[u8], form: TagInput) -> [u8; 16] {
+        let (whole, ending) = MessageEnding::split(data, form);
         let mut poly = Poly1305::new(key);
         poly.absorb(whole);
         poly.absorb(ending.as_bytes());
-        if let Some(block) = ending.broken() {
-            poly.absorb_broken(block);
+        if let Some(block) = ending.partial_block() {
+            poly.absorb_partial(block);
         }
         poly.finish()
     }
@@ -60,50 +60,50 @@ impl Kernel for Portable {
 
 /// Adds the keystream of the cipher with the double round `stir` and the block counter at index `COUNTER`.
 #[inline(always)]
-fn xor<const COUNTER: usize>(
+fn xor_keystream<const COUNTER: usize>(
     state: &[u32; 16],
-    rounds: Rounds,
+    rounds: ChaChaRounds,
     stir: impl Fn(&mut [Column; 16]),
     buf: &mut [u8],
 ) {
     let mut counter = state[COUNTER];
     let mut keystream = [0; SIDE * BLOCK];
     for chunk in buf.chunks_mut(SIDE * BLOCK) {
-        blocks::<COUNTER>(state, counter, rounds, &stir, &mut keystream);
+        keystream_blocks::<COUNTER>(state, counter, rounds, &stir, &mut keystream);
         for (byte, key) in chunk.iter_mut().zip(&keystream) {
             *byte ^= key;
         }
         counter = counter.wrapping_add(const { SIDE as u32 });
     }
-    wipe(&mut keystream);
+    wipe_stack(&mut keystream);
 }
 
 #[inline(always)]
-fn blocks<const COUNTER: usize>(
+fn keystream_blocks<const COUNTER: usize>(
     state: &[u32; 16],
     counter: u32,
-    rounds: Rounds,
+    rounds: ChaChaRounds,
     stir: impl Fn(&mut [Column; 16]),
     out: &mut [u8; SIDE * BLOCK],
 ) {
     let mut start: [Column; 16] = state.map(|word| [word; SIDE]);
     start[COUNTER] = [0, 1, 2, 3].map(|block| counter.wrapping_add(block));
     let mut v = start;
-    for _ in 0..rounds.doubled() {
+    for _ in 0..rounds.double_rounds() {
         stir(&mut v);
     }
     for (i, (v, start)) in v.iter().zip(&start).enumerate() {
-        for (block, word) in add(*v, *start).into_iter().enumerate() {
+        for (block, word) in add_columns(*v, *start).into_iter().enumerate() {
             let at = block * BLOCK + i * 4;
             out[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }
     }
-    wipe(v.as_flattened_mut());
-    wipe(start.as_flattened_mut());
+    wipe_stack(v.as_flattened_mut());
+    wipe_stack(start.as_flattened_mut());
 }
 
 #[inline(always)]
-fn chacha(v: &mut [Column; 16]) {
+fn chacha_double_round(v: &mut [Column; 16]) {
     chacha_quarter(v, [0, 4, 8, 12]);
     chacha_quarter(v, [1, 5, 9, 13]);
     chacha_quarter(v, [2, 6, 10, 14]);
@@ -116,18 +116,18 @@ fn chacha(v: &mut [Column; 16]) {
 
 #[inline(always)]
 fn chacha_quarter(v: &mut [Column; 16], [a, b, c, d]: [usize; 4]) {
-    v[a] = add(v[a], v[b]);
-    v[d] = turn::<16>(xored(v[d], v[a]));
-    v[c] = add(v[c], v[d]);
-    v[b] = turn::<12>(xored(v[b], v[c]));
-    v[a] = add(v[a], v[b]);
-    v[d] = turn::<8>(xored(v[d], v[a]));
-    v[c] = add(v[c], v[d]);
-    v[b] = turn::<7>(xored(v[b], v[c]));
+    v[a] = add_columns(v[a], v[b]);
+    v[d] = rotate_columns::<16>(xor_columns(v[d], v[a]));
+    v[c] = add_columns(v[c], v[d]);
+    v[b] = rotate_columns::<12>(xor_columns(v[b], v[c]));
+    v[a] = add_columns(v[a], v[b]);
+    v[d] = rotate_columns::<8>(xor_columns(v[d], v[a]));
+    v[c] = add_columns(v[c], v[d]);
+    v[b] = rotate_columns::<7>(xor_columns(v[b], v[c]));
 }
 
 #[inline(always)]
-fn salsa(v: &mut [Column; 16]) {
+fn salsa_double_round(v: &mut [Column; 16]) {
     salsa_quarter(v, [0, 4, 8, 12]);
     salsa_quarter(v, [5, 9, 13, 1]);
     salsa_quarter(v, [10, 14, 2, 6]);
@@ -140,23 +140,23 @@ fn salsa(v: &mut [Column; 16]) {
 
 #[inline(always)]
 fn salsa_quarter(v: &mut [Column; 16], [a, b, c, d]: [usize; 4]) {
-    v[b] = xored(v[b], turn::<7>(add(v[a], v[d])));
-    v[c] = xored(v[c], turn::<9>(add(v[b], v[a])));
-    v[d] = xored(v[d], turn::<13>(add(v[c], v[b])));
-    v[a] = xored(v[a], turn::<18>(add(v[d], v[c])));
+    v[b] = xor_columns(v[b], rotate_columns::<7>(add_columns(v[a], v[d])));
+    v[c] = xor_columns(v[c], rotate_columns::<9>(add_columns(v[b], v[a])));
+    v[d] = xor_columns(v[d], rotate_columns::<13>(add_columns(v[c], v[b])));
+    v[a] = xor_columns(v[a], rotate_columns::<18>(add_columns(v[d], v[c])));
 }
 
 #[inline(always)]
-fn add(a: Column, b: Column) -> Column {
+fn add_columns(a: Column, b: Column) -> Column {
     core::array::from_fn(|i| a[i].wrapping_add(b[i]))
 }
 
 #[inline(always)]
-fn xored(a: Column, b: Column) -> Column {
+fn xor_columns(a: Column, b: Column) -> Column {
     core::array::from_fn(|i| a[i] ^ b[i])
 }
 
 #[inline(always)]
-fn turn<const BITS: u32>(a: Column) -> Column {
+fn rotate_columns<const BITS: u32>(a: Column) -> Column {
     a.map(|word| word.rotate_left(BITS))
 }

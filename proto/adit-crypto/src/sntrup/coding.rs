@@ -3,7 +3,7 @@
 //!
 //! Encoding takes constant time. Decoding uses division: its input is public.
 
-use adit_wire::held;
+use adit_wire::subslice;
 use zeroize::Zeroizing;
 
 use super::ring::{P, Poly, Q};
@@ -16,14 +16,14 @@ pub(super) const Q_LEN: usize = 1158;
 pub(super) const ROUNDED_LEN: usize = 1007;
 
 /// Radices from this on are reduced by a byte.
-const LIMIT: u32 = 1 << 14;
+const RADIX_LIMIT: u32 = 1 << 14;
 
 /// Encodes coefficients of -1, 0 and 1 with two bits each.
 pub(super) fn encode_small(a: &[i32; P]) -> Zeroizing<[u8; SMALL_LEN]> {
     let mut out = Zeroizing::new([0u8; SMALL_LEN]);
     for (octet, four) in out.iter_mut().zip(a.chunks(4)) {
         for (x, shift) in four.iter().zip([0, 2, 4, 6]) {
-            *octet |= low_octet((x + 1).cast_unsigned()) << shift;
+            *octet |= low_byte((x + 1).cast_unsigned()) << shift;
         }
     }
     out
@@ -33,13 +33,13 @@ pub(super) fn encode_small(a: &[i32; P]) -> Zeroizing<[u8; SMALL_LEN]> {
 pub(super) fn encode_q(a: &[i32; P]) -> Vec<u8> {
     let digits = a.map(|x| (x + (Q - 1) / 2).cast_unsigned());
     let mut out = Vec::with_capacity(Q_LEN);
-    encode(&digits, &[Q.cast_unsigned(); P], &mut out);
+    encode_radix(&digits, &[Q.cast_unsigned(); P], &mut out);
     out
 }
 
 /// Decodes the output of [`encode_q`]; numbers that are too large are reduced.
 pub(super) fn decode_q(octets: &[u8; Q_LEN]) -> Poly {
-    centred(octets, Q.cast_unsigned(), 1)
+    decode_centred(octets, Q.cast_unsigned(), 1)
 }
 
 /// Encodes coefficients that are multiples of 3.
@@ -47,17 +47,17 @@ pub(super) fn encode_rounded(a: &[i32; P]) -> Vec<u8> {
     // Division by three, as a multiplication.
     let digits = a.map(|x| (((x + (Q - 1) / 2) * 10_923) >> 15).cast_unsigned());
     let mut out = Vec::with_capacity(ROUNDED_LEN);
-    encode(&digits, &[Q.cast_unsigned().div_ceil(3); P], &mut out);
+    encode_radix(&digits, &[Q.cast_unsigned().div_ceil(3); P], &mut out);
     out
 }
 
 /// Decodes the output of [`encode_rounded`].
 pub(super) fn decode_rounded(octets: &[u8; ROUNDED_LEN]) -> Poly {
-    centred(octets, Q.cast_unsigned().div_ceil(3), 3)
+    decode_centred(octets, Q.cast_unsigned().div_ceil(3), 3)
 }
 
-fn centred(octets: &[u8], modulus: u32, step: i32) -> Poly {
-    let digits = decode(octets, &[modulus; P]);
+fn decode_centred(octets: &[u8], modulus: u32, step: i32) -> Poly {
+    let digits = decode_radix(octets, &[modulus; P]);
     let mut out = Zeroizing::new([0; P]);
     for (to, digit) in out.iter_mut().zip(digits) {
         *to = digit.cast_signed() * step - (Q - 1) / 2;
@@ -65,13 +65,13 @@ fn centred(octets: &[u8], modulus: u32, step: i32) -> Poly {
     out
 }
 
-/// Combines pairs of digits into one of a larger radix and writes out the low bytes of radices of [`LIMIT`]
+/// Combines pairs of digits into one of a larger radix and writes out the low bytes of radices of [`RADIX_LIMIT`]
 /// or more, until one digit is left.
-fn encode(digits: &[u32], radices: &[u32], out: &mut Vec<u8>) {
+fn encode_radix(digits: &[u32], radices: &[u32], out: &mut Vec<u8>) {
     if let ([digit], [radix]) = (digits, radices) {
         let (mut digit, mut radix) = (*digit, *radix);
         while radix > 1 {
-            out.push(low_octet(digit));
+            out.push(low_byte(digit));
             digit >>= 8;
             radix = (radix + 255) >> 8;
         }
@@ -83,8 +83,8 @@ fn encode(digits: &[u32], radices: &[u32], out: &mut Vec<u8>) {
         match (r, m) {
             ([r0, r1], [m0, m1]) => {
                 let (mut digit, mut radix) = (r0 + r1 * m0, m0 * m1);
-                while radix >= LIMIT {
-                    out.push(low_octet(digit));
+                while radix >= RADIX_LIMIT {
+                    out.push(low_byte(digit));
                     digit >>= 8;
                     radix = (radix + 255) >> 8;
                 }
@@ -97,11 +97,11 @@ fn encode(digits: &[u32], radices: &[u32], out: &mut Vec<u8>) {
             }
         }
     }
-    encode(&digits2, &radices2, out);
+    encode_radix(&digits2, &radices2, out);
 }
 
-/// Inverts [`encode`]. `octets` has the length of its output: the lengths are those of the types above.
-fn decode(octets: &[u8], radices: &[u32]) -> Vec<u32> {
+/// Inverts [`encode_radix`]. `octets` has the length of its output: the lengths are those of the types above.
+fn decode_radix(octets: &[u8], radices: &[u32]) -> Vec<u32> {
     let octet = |at: usize| {
         debug_assert!(at < octets.len(), "the encoding is too short");
         octets.get(at).copied().map_or(0, u32::from)
@@ -121,7 +121,7 @@ fn decode(octets: &[u8], radices: &[u32]) -> Vec<u32> {
     for pair in radices.chunks(2) {
         let mut radix: u32 = pair.iter().product();
         let (mut low, mut shift) = (0, 0);
-        while pair.len() == 2 && radix >= LIMIT {
+        while pair.len() == 2 && radix >= RADIX_LIMIT {
             low |= octet(at) << shift;
             at += 1;
             shift += 8;
@@ -130,7 +130,7 @@ fn decode(octets: &[u8], radices: &[u32]) -> Vec<u32> {
         cut.push((low, shift));
         radices2.push(radix);
     }
-    let rest = decode(held(octets, at..), &radices2);
+    let rest = decode_radix(subslice(octets, at..), &radices2);
     let mut out = Vec::with_capacity(radices.len());
     for ((pair, digit), (low, shift)) in radices.chunks(2).zip(rest).zip(cut) {
         let value = low + (digit << shift);
@@ -142,7 +142,7 @@ fn decode(octets: &[u8], radices: &[u32]) -> Vec<u32> {
     out
 }
 
-fn low_octet(x: u32) -> u8 {
+fn low_byte(x: u32) -> u8 {
     let [octet, ..] = x.to_le_bytes();
     octet
 }

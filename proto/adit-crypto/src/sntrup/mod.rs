@@ -6,20 +6,22 @@
 //! do not influence branches or indices, and are cleared on drop.
 
 mod coding;
+mod random_polynomial;
 mod ring;
-mod short;
 
 use core::fmt;
 
-use adit_wire::{Entropy, narrow};
+use adit_wire::{Entropy, narrow_int};
 use zeroize::Zeroizing;
 
 use crate::{CryptoError, Secret, Sha2};
 use coding::{
     Q_LEN, ROUNDED_LEN, SMALL_LEN, decode_q, decode_rounded, encode_q, encode_rounded, encode_small,
 };
-use ring::{Mod3, ModQ, Modulus, P, Poly, multiply, reciprocal, scale};
-use short::{WEIGHT, random_short, random_small};
+use random_polynomial::{WEIGHT, random_short, random_small};
+use ring::{
+    Mod3, ModQ, Modulus, P, Poly, invert_polynomial, multiply_polynomials, scale_polynomial,
+};
 
 /// Length of a public key, in bytes.
 pub const SNTRUP_PUBLIC_LEN: usize = Q_LEN;
@@ -51,14 +53,14 @@ impl SntrupKey {
     pub fn generate(entropy: &mut dyn Entropy) -> Result<Self, CryptoError> {
         let drawn = (0..MAX_DRAWS).find_map(|_| {
             let g = random_small(entropy);
-            let (inverse, exists) = reciprocal::<Mod3>(&g, 1);
+            let (inverse, exists) = invert_polynomial::<Mod3>(&g, 1);
             exists.then_some((g, inverse))
         });
         let (g, g_inverse) = drawn.ok_or(CryptoError::Provider)?;
         let f = random_short(entropy);
         // Every short polynomial has an inverse: the ring modulo q is a field.
-        let (third, _) = reciprocal::<ModQ>(&f, 3);
-        let public = encode_q(&multiply::<ModQ>(&third, &g));
+        let (third, _) = invert_polynomial::<ModQ>(&f, 3);
+        let public = encode_q(&multiply_polynomials::<ModQ>(&third, &g));
         let mut decoy = Zeroizing::new([0; SMALL_LEN]);
         entropy.fill(&mut *decoy);
         Ok(Self {
@@ -71,7 +73,7 @@ impl SntrupKey {
 
     /// Returns the public key to send to the peer, [`SNTRUP_PUBLIC_LEN`] bytes.
     #[must_use]
-    pub fn public(&self) -> &[u8] {
+    pub fn public_key(&self) -> &[u8] {
         &self.public
     }
 
@@ -84,10 +86,10 @@ impl SntrupKey {
         let whole: &[u8; SNTRUP_CIPHERTEXT_LEN] =
             ciphertext.try_into().map_err(|_| CryptoError::InvalidKey)?;
         let (c, _) = whole.split_first_chunk().ok_or(CryptoError::InvalidKey)?;
-        let r = self.decrypt(&decode_rounded(c));
+        let r = self.decrypt_polynomial(&decode_rounded(c));
         let message = encode_small(&r);
         let public = decode_public(&self.public)?;
-        let again = hide(&r, &message, &public, &self.public);
+        let again = encapsulate_polynomial(&r, &message, &public, &self.public);
         // All ones if the peer's ciphertext is not the one of its message.
         let differ = again.iter().zip(whole).fold(0, |sum, (a, b)| sum | a ^ b);
         let wrong = 0u8.wrapping_sub(u8::from(core::hint::black_box(differ) != 0));
@@ -95,17 +97,17 @@ impl SntrupKey {
         for (m, d) in taken.iter_mut().zip(self.decoy.iter()) {
             *m ^= wrong & (*m ^ d);
         }
-        Ok(session(1 & !wrong, &taken, whole))
+        Ok(session_key(1 & !wrong, &taken, whole))
     }
 
-    fn decrypt(&self, c: &[i32; P]) -> Poly {
-        let mut e = scale::<ModQ>(&multiply::<ModQ>(c, &self.f), 3);
+    fn decrypt_polynomial(&self, c: &[i32; P]) -> Poly {
+        let mut e = scale_polynomial::<ModQ>(&multiply_polynomials::<ModQ>(c, &self.f), 3);
         for x in e.iter_mut() {
             *x = Mod3::reduce(*x);
         }
-        let mut r = multiply::<Mod3>(&e, &self.g_inverse);
+        let mut r = multiply_polynomials::<Mod3>(&e, &self.g_inverse);
         let weight: i32 = r.iter().map(|x| x & 1).sum();
-        let off = weight - narrow::<i32>(WEIGHT);
+        let off = weight - narrow_int::<i32>(WEIGHT);
         // A polynomial of another weight is replaced by a fixed one of the right weight.
         let wrong = (off | -off) >> 31;
         for (at, x) in r.iter_mut().enumerate() {
@@ -133,8 +135,8 @@ pub fn sntrup_encapsulate(
     let h = decode_public(public)?;
     let r = random_short(entropy);
     let message = encode_small(&r);
-    let ciphertext = hide(&r, &message, &h, public);
-    let secret = session(1, &message, &ciphertext);
+    let ciphertext = encapsulate_polynomial(&r, &message, &h, public);
+    let secret = session_key(1, &message, &ciphertext);
     Ok((ciphertext, secret))
 }
 
@@ -144,23 +146,34 @@ fn decode_public(public: &[u8]) -> Result<Poly, CryptoError> {
 }
 
 /// Returns the ciphertext of `r`: h·r rounded to multiples of 3, and a hash that confirms it.
-fn hide(r: &[i32; P], message: &[u8; SMALL_LEN], h: &[i32; P], public: &[u8]) -> Vec<u8> {
-    let mut product = multiply::<ModQ>(h, r);
+fn encapsulate_polynomial(
+    r: &[i32; P],
+    message: &[u8; SMALL_LEN],
+    h: &[i32; P],
+    public: &[u8],
+) -> Vec<u8> {
+    let mut product = multiply_polynomials::<ModQ>(h, r);
     for x in product.iter_mut() {
         *x -= Mod3::reduce(*x);
     }
     let mut out = encode_rounded(&product);
-    out.extend_from_slice(&*hash(2, &[&*hash(3, &[message]), &*hash(4, &[public])]));
+    out.extend_from_slice(&*tagged_hash(
+        2,
+        &[&*tagged_hash(3, &[message]), &*tagged_hash(4, &[public])],
+    ));
     out
 }
 
-fn session(tag: u8, message: &[u8; SMALL_LEN], ciphertext: &[u8]) -> Secret<[u8; 32]> {
-    Secret::new(*hash(tag, &[&*hash(3, &[message]), ciphertext]))
+fn session_key(tag: u8, message: &[u8; SMALL_LEN], ciphertext: &[u8]) -> Secret<[u8; 32]> {
+    Secret::new(*tagged_hash(
+        tag,
+        &[&*tagged_hash(3, &[message]), ciphertext],
+    ))
 }
 
 /// Returns the first half of SHA-512 over a tag and the parts.
-fn hash(tag: u8, parts: &[&[u8]]) -> Zeroizing<[u8; HASH_LEN]> {
-    let mut hasher = Sha2::Sha512.start();
+fn tagged_hash(tag: u8, parts: &[&[u8]]) -> Zeroizing<[u8; HASH_LEN]> {
+    let mut hasher = Sha2::Sha512.new_hasher();
     hasher.update(&[tag]);
     for part in parts {
         hasher.update(part);
@@ -184,7 +197,7 @@ mod tests {
         let mut bytes = Vec::new();
         let mut block = vec![seed; 64];
         while bytes.len() < len {
-            block = Sha2::Sha512.hash(&[&block]).expose().clone();
+            block = Sha2::Sha512.hash_parts(&[&block]).expose().clone();
             bytes.extend_from_slice(&block);
         }
         FixedEntropy::new(bytes)
@@ -193,8 +206,8 @@ mod tests {
     #[test]
     fn both_sides_get_the_same() {
         let key = SntrupKey::generate(&mut noise(1, 200_000)).unwrap();
-        let (ciphertext, ours) = sntrup_encapsulate(key.public(), &mut noise(2, 4000)).unwrap();
-        assert_eq!(key.public().len(), SNTRUP_PUBLIC_LEN);
+        let (ciphertext, ours) = sntrup_encapsulate(key.public_key(), &mut noise(2, 4000)).unwrap();
+        assert_eq!(key.public_key().len(), SNTRUP_PUBLIC_LEN);
         assert_eq!(ciphertext.len(), SNTRUP_CIPHERTEXT_LEN);
         assert!(key.decapsulate(&ciphertext).unwrap() == ours);
         // Altered anywhere: another secret, the same one each time.
@@ -205,7 +218,7 @@ mod tests {
             assert!(other != ours && other == key.decapsulate(&bad).unwrap());
         }
         assert!(key.decapsulate(&ciphertext[1..]).is_err());
-        assert!(sntrup_encapsulate(&key.public()[1..], &mut noise(3, 4000)).is_err());
+        assert!(sntrup_encapsulate(&key.public_key()[1..], &mut noise(3, 4000)).is_err());
     }
 
     #[test]
@@ -263,10 +276,13 @@ mod tests {
             let secret = key.decapsulate(&ciphertext).unwrap();
             assert_eq!(secret.expose()[..], answer);
             // The public key follows from the private one.
-            let (g, _) = reciprocal::<Mod3>(&key.g_inverse, 1);
-            let (third, _) = reciprocal::<ModQ>(&key.f, 3);
-            assert_eq!(encode_q(&multiply::<ModQ>(&third, &g)), key.public);
-            assert_eq!(*hash(4, &[&key.public]), stored[tail + SMALL_LEN..]);
+            let (g, _) = invert_polynomial::<Mod3>(&key.g_inverse, 1);
+            let (third, _) = invert_polynomial::<ModQ>(&key.f, 3);
+            assert_eq!(
+                encode_q(&multiply_polynomials::<ModQ>(&third, &g)),
+                key.public
+            );
+            assert_eq!(*tagged_hash(4, &[&key.public]), stored[tail + SMALL_LEN..]);
         }
     }
 }

@@ -48,7 +48,7 @@ impl Modulus for Mod3 {
 
 /// Returns `a` times `b`. The sums must be in the range that the modulus reduces: one of the factors has
 /// coefficients of -1, 0 and 1 only.
-pub(super) fn multiply<M: Modulus>(a: &[i32; P], b: &[i32; P]) -> Poly {
+pub(super) fn multiply_polynomials<M: Modulus>(a: &[i32; P], b: &[i32; P]) -> Poly {
     let mut wide = Zeroizing::new([0i32; 2 * P]);
     for (at, factor) in b.iter().enumerate() {
         for (sum, term) in wide.iter_mut().skip(at).zip(a) {
@@ -67,7 +67,7 @@ pub(super) fn multiply<M: Modulus>(a: &[i32; P], b: &[i32; P]) -> Poly {
 }
 
 /// Returns every coefficient times `factor`.
-pub(super) fn scale<M: Modulus>(a: &[i32; P], factor: i32) -> Poly {
+pub(super) fn scale_polynomial<M: Modulus>(a: &[i32; P], factor: i32) -> Poly {
     let mut out = Zeroizing::new(*a);
     for x in out.iter_mut() {
         *x = M::reduce(*x * factor);
@@ -76,7 +76,7 @@ pub(super) fn scale<M: Modulus>(a: &[i32; P], factor: i32) -> Poly {
 }
 
 /// Returns the inverse modulo the prime, by Fermat's little theorem.
-fn invert<M: Modulus>(a: i32) -> i32 {
+fn invert_scalar<M: Modulus>(a: i32) -> i32 {
     let mut power = a;
     for _ in 0..M::PRIME - 3 {
         power = M::reduce(power * a);
@@ -86,7 +86,7 @@ fn invert<M: Modulus>(a: i32) -> i32 {
 
 /// Returns 1 / (`divisor` · `a`), and true if `a` has an inverse, by the "divsteps" of Bernstein and Yang
 /// (2019): a fixed number of steps of Euclid's algorithm on the reversed polynomials.
-pub(super) fn reciprocal<M: Modulus>(a: &[i32; P], divisor: i32) -> (Poly, bool) {
+pub(super) fn invert_polynomial<M: Modulus>(a: &[i32; P], divisor: i32) -> (Poly, bool) {
     let mut f = Zeroizing::new([0i32; P + 1]);
     let mut g = Zeroizing::new([0i32; P + 1]);
     let mut v = Zeroizing::new([0i32; P + 1]);
@@ -100,7 +100,7 @@ pub(super) fn reciprocal<M: Modulus>(a: &[i32; P], divisor: i32) -> (Poly, bool)
     r[0] = if divisor == 1 {
         1
     } else {
-        invert::<M>(divisor)
+        invert_scalar::<M>(divisor)
     };
     let mut delta = 1i32;
     for _ in 0..2 * P - 1 {
@@ -110,8 +110,8 @@ pub(super) fn reciprocal<M: Modulus>(a: &[i32; P], divisor: i32) -> (Poly, bool)
         let swap = ((-delta) >> 31) & ((g[0] | -g[0]) >> 31);
         delta ^= swap & (delta ^ -delta);
         delta += 1;
-        exchange(&mut *f, &mut *g, swap);
-        exchange(&mut *v, &mut *r, swap);
+        swap_masked(&mut *f, &mut *g, swap);
+        swap_masked(&mut *v, &mut *r, swap);
         let (f0, g0) = (f[0], g[0]);
         for (g, f) in g.iter_mut().zip(f.iter()) {
             *g = M::reduce(f0 * *g - g0 * f);
@@ -122,7 +122,7 @@ pub(super) fn reciprocal<M: Modulus>(a: &[i32; P], divisor: i32) -> (Poly, bool)
         g.rotate_left(1);
         g[P] = 0;
     }
-    let factor = invert::<M>(f[0]);
+    let factor = invert_scalar::<M>(f[0]);
     let mut out = Zeroizing::new([0; P]);
     for (to, from) in out.iter_mut().zip(v.iter().take(P).rev()) {
         *to = M::reduce(factor * from);
@@ -131,7 +131,7 @@ pub(super) fn reciprocal<M: Modulus>(a: &[i32; P], divisor: i32) -> (Poly, bool)
 }
 
 /// Swaps `a` and `b` if `mask` is all ones; leaves them if it is zero.
-fn exchange(a: &mut [i32], b: &mut [i32], mask: i32) {
+fn swap_masked(a: &mut [i32], b: &mut [i32], mask: i32) {
     for (a, b) in a.iter_mut().zip(b) {
         let t = mask & (*a ^ *b);
         *a ^= t;
@@ -161,14 +161,14 @@ mod tests {
         for (i, x) in small.iter_mut().enumerate() {
             *x = (i32::try_from(i * i % 17).unwrap() % 3) - 1;
         }
-        let (third, ok) = reciprocal::<ModQ>(&small, 3);
+        let (third, ok) = invert_polynomial::<ModQ>(&small, 3);
         assert!(ok);
-        let one = scale::<ModQ>(&multiply::<ModQ>(&third, &small), 3);
+        let one = scale_polynomial::<ModQ>(&multiply_polynomials::<ModQ>(&third, &small), 3);
         assert_eq!((one[0], one[1..].iter().any(|x| *x != 0)), (1, false));
-        let (inverse, ok) = reciprocal::<Mod3>(&small, 1);
+        let (inverse, ok) = invert_polynomial::<Mod3>(&small, 1);
         assert!(ok);
-        let one = multiply::<Mod3>(&inverse, &small);
+        let one = multiply_polynomials::<Mod3>(&inverse, &small);
         assert_eq!((one[0], one[1..].iter().any(|x| *x != 0)), (1, false));
-        assert!(!reciprocal::<Mod3>(&[0; P], 1).1);
+        assert!(!invert_polynomial::<Mod3>(&[0; P], 1).1);
     }
 }

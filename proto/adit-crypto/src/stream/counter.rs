@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use adit_wire::held_mut;
+use adit_wire::subslice_mut;
 use aes::cipher::{
     Block, BlockCipherEncBackend, BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser,
     ParBlocks, array::Array, consts::U16, typenum::Unsigned,
 };
 use zeroize::Zeroize;
 
-use super::feedback::xor;
+use super::feedback::xor_block;
 use crate::simd::CtrKey;
 
 const BLOCK: usize = 16;
@@ -18,31 +18,31 @@ const BLOCK: usize = 16;
 /// A generator of keystream from counters.
 pub(super) trait Keystream {
     /// Adds the keystream from block `next` on to whole blocks, and advances `next`.
-    fn add(&self, next: &mut u128, blocks: &mut [u8]);
+    fn add_keystream(&self, next: &mut u128, blocks: &mut [u8]);
 
     /// Returns block `next` of the keystream, and advances `next`.
-    fn block(&self, next: &mut u128) -> [u8; BLOCK];
+    fn next_block(&self, next: &mut u128) -> [u8; BLOCK];
 }
 
 impl<C: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>> Keystream for C {
-    fn add(&self, next: &mut u128, blocks: &mut [u8]) {
+    fn add_keystream(&self, next: &mut u128, blocks: &mut [u8]) {
         let (blocks, _) = Array::slice_as_chunks_mut(blocks);
-        self.encrypt_with_backend(Whole { next, blocks });
+        self.encrypt_with_backend(WholeBlocks { next, blocks });
     }
 
-    fn block(&self, next: &mut u128) -> [u8; BLOCK] {
-        let mut block = step(next);
+    fn next_block(&self, next: &mut u128) -> [u8; BLOCK] {
+        let mut block = next_counter(next);
         self.encrypt_block(&mut block);
         block.into()
     }
 }
 
 impl Keystream for CtrKey {
-    fn add(&self, next: &mut u128, blocks: &mut [u8]) {
+    fn add_keystream(&self, next: &mut u128, blocks: &mut [u8]) {
         Self::add(self, next, blocks);
     }
 
-    fn block(&self, next: &mut u128) -> [u8; BLOCK] {
+    fn next_block(&self, next: &mut u128) -> [u8; BLOCK] {
         let mut block = [0; BLOCK];
         Self::add(self, next, &mut block);
         block
@@ -50,7 +50,7 @@ impl Keystream for CtrKey {
 }
 
 /// The state of a stream; the same for both directions.
-pub(super) struct Counter<C> {
+pub(super) struct CounterMode<C> {
     cipher: Arc<C>,
     /// The next block to encrypt.
     next: u128,
@@ -59,7 +59,7 @@ pub(super) struct Counter<C> {
     used: usize,
 }
 
-impl<C: Keystream> Counter<C> {
+impl<C: Keystream> CounterMode<C> {
     pub(super) const fn new(cipher: Arc<C>, iv: [u8; BLOCK]) -> Self {
         Self {
             cipher,
@@ -72,19 +72,19 @@ impl<C: Keystream> Counter<C> {
     pub(super) fn apply(&mut self, data: &mut [u8]) {
         let open = if self.used == 0 { 0 } else { BLOCK - self.used };
         let (head, rest) = data.split_at_mut(open.min(data.len()));
-        self.part(head);
+        self.apply_partial(head);
         let (blocks, tail) = rest.split_at_mut(rest.len() - rest.len() % BLOCK);
         if !blocks.is_empty() {
-            self.cipher.add(&mut self.next, blocks);
+            self.cipher.add_keystream(&mut self.next, blocks);
         }
         if !tail.is_empty() {
-            self.keystream = self.cipher.block(&mut self.next);
-            self.part(tail);
+            self.keystream = self.cipher.next_block(&mut self.next);
+            self.apply_partial(tail);
         }
     }
 
     /// Processes data up to the end of the current block.
-    fn part(&mut self, data: &mut [u8]) {
+    fn apply_partial(&mut self, data: &mut [u8]) {
         for (byte, key) in data.iter_mut().zip(self.keystream.iter().skip(self.used)) {
             *byte ^= key;
         }
@@ -92,36 +92,36 @@ impl<C: Keystream> Counter<C> {
     }
 }
 
-impl<C> Drop for Counter<C> {
+impl<C> Drop for CounterMode<C> {
     fn drop(&mut self) {
         self.keystream.zeroize();
     }
 }
 
 /// Whole blocks, in code that is compiled for the cipher's CPU features as one loop.
-struct Whole<'a> {
+struct WholeBlocks<'a> {
     next: &'a mut u128,
     blocks: &'a mut [Array<u8, U16>],
 }
 
-impl BlockSizeUser for Whole<'_> {
+impl BlockSizeUser for WholeBlocks<'_> {
     type BlockSize = U16;
 }
 
-impl BlockCipherEncClosure for Whole<'_> {
+impl BlockCipherEncClosure for WholeBlocks<'_> {
     #[inline(always)]
     fn call<B: BlockCipherEncBackend<BlockSize = U16>>(self, backend: &B) {
         let mut next = *self.next;
         let mut keys = ParBlocks::<B>::default();
         for set in self.blocks.chunks_mut(B::ParBlocksSize::USIZE) {
-            fill(held_mut(&mut keys, ..set.len()), &mut next);
+            fill_counters(subslice_mut(&mut keys, ..set.len()), &mut next);
             if set.len() == B::ParBlocksSize::USIZE {
                 backend.encrypt_par_blocks_inplace(&mut keys);
             } else if let Some(keys) = keys.get_mut(..set.len()) {
                 backend.encrypt_tail_blocks_inplace(keys);
             }
             for (block, key) in set.iter_mut().zip(&keys) {
-                xor(block, key);
+                xor_block(block, key);
             }
         }
         *self.next = next;
@@ -131,7 +131,7 @@ impl BlockCipherEncClosure for Whole<'_> {
 /// Writes the next counters. Almost all sets share the upper half: one addition per counter instead of two,
 /// and no carry.
 #[inline(always)]
-fn fill(keys: &mut [Block<Whole<'static>>], next: &mut u128) {
+fn fill_counters(keys: &mut [Block<WholeBlocks<'static>>], next: &mut u128) {
     let bytes = next.to_be_bytes();
     let (Some(high), Some(low)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) else {
         return;
@@ -140,7 +140,7 @@ fn fill(keys: &mut [Block<Whole<'static>>], next: &mut u128) {
     let count = keys.len() as u64;
     if low.checked_add(count).is_none() {
         for key in keys {
-            *key = step(next);
+            *key = next_counter(next);
         }
         return;
     }
@@ -153,7 +153,7 @@ fn fill(keys: &mut [Block<Whole<'static>>], next: &mut u128) {
 }
 
 #[inline(always)]
-fn step(next: &mut u128) -> Block<Whole<'static>> {
+fn next_counter(next: &mut u128) -> Block<WholeBlocks<'static>> {
     let block = next.to_be_bytes().into();
     *next = next.wrapping_add(1);
     block
@@ -162,7 +162,7 @@ fn step(next: &mut u128) -> Block<Whole<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simd::Path;
+    use crate::simd::CpuPath;
     use aes::cipher::KeyInit;
     use aes::{Aes128Enc, Aes192Enc, Aes256Enc};
 
@@ -177,8 +177,8 @@ mod tests {
         }
         for iv in ivs {
             let (mut whole, mut bytes) = (vec![0; 4000], vec![0; 4000]);
-            Counter::new(cipher.clone(), iv).apply(&mut whole);
-            let mut counter = Counter::new(cipher.clone(), iv);
+            CounterMode::new(cipher.clone(), iv).apply(&mut whole);
+            let mut counter = CounterMode::new(cipher.clone(), iv);
             for byte in bytes.chunks_mut(1) {
                 counter.apply(byte);
             }
@@ -192,7 +192,7 @@ mod tests {
     fn vectors_make_the_same_keystream() {
         let key: [u8; 32] = core::array::from_fn(|n| (n * 73 + 5) as u8);
         let starts = [0, 1 << 64, u128::MAX - 3, (7 << 64) - 9, u128::MAX >> 3];
-        for path in Path::available() {
+        for path in CpuPath::available() {
             for length in [16, 24, 32] {
                 let key = &key[..length];
                 let Some(wide) = CtrKey::new(path, key).map(Arc::new) else {
@@ -206,7 +206,7 @@ mod tests {
                     let (mut ours, mut theirs) = (data.clone(), data);
                     let cut = len / 3;
                     let iv = u128::to_be_bytes(start);
-                    let mut counter = Counter::new(wide.clone(), iv);
+                    let mut counter = CounterMode::new(wide.clone(), iv);
                     counter.apply(&mut ours[..cut]);
                     counter.apply(&mut ours[cut..]);
                     match length {
@@ -218,11 +218,11 @@ mod tests {
                 }
             }
         }
-        assert!(CtrKey::new(Path::chosen(), &key[..31]).is_none());
-        assert!(CtrKey::new(Path::Portable, &key).is_none());
+        assert!(CtrKey::new(CpuPath::of_process(), &key[..31]).is_none());
+        assert!(CtrKey::new(CpuPath::Portable, &key).is_none());
     }
 
     fn whole(cipher: impl Keystream, iv: [u8; BLOCK], data: &mut [u8]) {
-        Counter::new(Arc::new(cipher), iv).apply(data);
+        CounterMode::new(Arc::new(cipher), iv).apply(data);
     }
 }

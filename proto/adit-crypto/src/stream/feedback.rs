@@ -21,7 +21,7 @@ pub(crate) enum Feed {
     /// CFB, decrypting: the input
     Input,
     /// OFB: the register itself
-    Itself,
+    Register,
 }
 
 /// The state of one direction. The cipher is shared with all streams of the same key.
@@ -51,16 +51,16 @@ impl<C: BlockCipherEncrypt> Feedback<C> {
             C::BlockSize::USIZE - self.used
         };
         let (head, rest) = data.split_at_mut(open.min(data.len()));
-        self.part(head);
+        self.apply_partial(head);
         let (blocks, tail) = Array::slice_as_chunks_mut(rest);
         if !blocks.is_empty() {
-            feed(&*self.cipher, self.feed, &mut self.register, blocks);
+            apply_feedback(&*self.cipher, self.feed, &mut self.register, blocks);
         }
-        self.part(tail);
+        self.apply_partial(tail);
     }
 
     /// Processes data up to the end of the register.
-    fn part(&mut self, data: &mut [u8]) {
+    fn apply_partial(&mut self, data: &mut [u8]) {
         let register = self.register.iter_mut().skip(self.used);
         match self.feed {
             Feed::Output => {
@@ -76,7 +76,7 @@ impl<C: BlockCipherEncrypt> Feedback<C> {
                     *register = input;
                 }
             }
-            Feed::Itself => {
+            Feed::Register => {
                 for (byte, register) in data.iter_mut().zip(register) {
                     *byte ^= *register;
                 }
@@ -99,13 +99,13 @@ impl<C: BlockCipherEncrypt> Drop for Feedback<C> {
 /// Encrypts or decrypts whole blocks. `register` is the keystream of the first of them, and afterwards that
 /// of the block after the last.
 #[inline]
-pub(crate) fn feed<C: BlockCipherEncrypt>(
+pub(crate) fn apply_feedback<C: BlockCipherEncrypt>(
     cipher: &C,
     feed: Feed,
     register: &mut Block<C>,
     blocks: &mut [Block<C>],
 ) {
-    cipher.encrypt_with_backend(Whole {
+    cipher.encrypt_with_backend(WholeBlocks {
         feed,
         register,
         blocks,
@@ -113,32 +113,32 @@ pub(crate) fn feed<C: BlockCipherEncrypt>(
 }
 
 /// Whole blocks, in code that is compiled for the cipher's CPU features as one loop.
-struct Whole<'a, N: ArraySize> {
+struct WholeBlocks<'a, N: ArraySize> {
     feed: Feed,
     register: &'a mut Array<u8, N>,
     blocks: &'a mut [Array<u8, N>],
 }
 
-impl<N: ArraySize> BlockSizeUser for Whole<'_, N> {
+impl<N: ArraySize> BlockSizeUser for WholeBlocks<'_, N> {
     type BlockSize = N;
 }
 
-impl<N: ArraySize> BlockCipherEncClosure for Whole<'_, N> {
+impl<N: ArraySize> BlockCipherEncClosure for WholeBlocks<'_, N> {
     #[inline(always)]
     fn call<B: BlockCipherEncBackend<BlockSize = N>>(self, backend: &B) {
         let mut register = self.register.clone();
         match self.feed {
             Feed::Output => {
                 for block in self.blocks {
-                    xor(&mut register, block);
+                    xor_block(&mut register, block);
                     block.clone_from(&register);
                     backend.encrypt_block_inplace(&mut register);
                 }
             }
-            Feed::Input => decrypt(backend, &mut register, self.blocks),
-            Feed::Itself => {
+            Feed::Input => decrypt_cfb(backend, &mut register, self.blocks),
+            Feed::Register => {
                 for block in self.blocks {
-                    xor(block, &register);
+                    xor_block(block, &register);
                     backend.encrypt_block_inplace(&mut register);
                 }
             }
@@ -150,7 +150,7 @@ impl<N: ArraySize> BlockCipherEncClosure for Whole<'_, N> {
 /// Decrypts CFB, as many blocks at a time as the cipher encrypts in parallel: all inputs of the registers
 /// are known in advance.
 #[inline(always)]
-fn decrypt<B: BlockCipherEncBackend>(
+fn decrypt_cfb<B: BlockCipherEncBackend>(
     backend: &B,
     register: &mut Block<B>,
     blocks: &mut [Block<B>],
@@ -159,31 +159,31 @@ fn decrypt<B: BlockCipherEncBackend>(
     let (sets, rest) = Array::<Block<B>, B::ParBlocksSize>::slice_as_chunks_mut(blocks);
     for set in sets {
         backend.encrypt_par_blocks((&*set, &mut keys).into());
-        shift(register, set, &keys);
+        xor_registers(register, set, &keys);
     }
     if let Some(keys) = keys.get_mut(..rest.len())
         && let Ok(pairs) = InOutBuf::new(rest, keys)
     {
         backend.encrypt_tail_blocks(pairs);
-        shift(register, rest, keys);
+        xor_registers(register, rest, keys);
     }
 }
 
 /// Combines each block with the register before it; the following registers are `keys`.
 #[inline(always)]
-fn shift<N: ArraySize>(
+fn xor_registers<N: ArraySize>(
     register: &mut Array<u8, N>,
     blocks: &mut [Array<u8, N>],
     keys: &[Array<u8, N>],
 ) {
     for (block, key) in blocks.iter_mut().zip(keys) {
-        xor(block, register);
+        xor_block(block, register);
         register.clone_from(key);
     }
 }
 
 #[inline(always)]
-pub(crate) fn xor<N: ArraySize>(data: &mut Array<u8, N>, key: &Array<u8, N>) {
+pub(crate) fn xor_block<N: ArraySize>(data: &mut Array<u8, N>, key: &Array<u8, N>) {
     for (byte, key) in data.iter_mut().zip(key) {
         *byte ^= key;
     }

@@ -109,11 +109,11 @@ pub enum StreamKind {
 }
 
 /// Kind, name, lengths of key and IV in bytes, cipher.
-type Row = (StreamKind, &'static str, usize, usize, Cipher);
+type KindRow = (StreamKind, &'static str, usize, usize, Cipher);
 
 /// The rows, in the order of the enum, which a test checks.
 #[rustfmt::skip]
-const ROWS: [Row; 47] = {
+const ROWS: [KindRow; 47] = {
     use StreamKind as K;
     use Cipher as C;
     use Mode::{Cfb, Cfb1, Cfb8, Ctr, Ofb};
@@ -180,14 +180,14 @@ impl StreamKind {
         all
     };
 
-    const fn row(self) -> &'static Row {
+    const fn table_row(self) -> &'static KindRow {
         &ROWS[self as usize]
     }
 
     /// Returns the name used in configurations, in lower case.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        self.row().1
+        self.table_row().1
     }
 
     /// Returns the length of the key in bytes: 16 also for [`Self::None`] and [`Self::Table`], since the
@@ -195,13 +195,13 @@ impl StreamKind {
     /// see [`Self::key_from_password`].
     #[must_use]
     pub const fn key_len(self) -> usize {
-        self.row().2
+        self.table_row().2
     }
 
     /// Returns the length of the IV in bytes; 0 if the cipher has none.
     #[must_use]
     pub const fn iv_len(self) -> usize {
-        self.row().3
+        self.table_row().3
     }
 
     /// Returns the key of a password, as [`crate::StreamKey::new`] expects it: the password's own bytes for
@@ -217,7 +217,7 @@ impl StreamKind {
     }
 
     pub(super) const fn cipher(self) -> Cipher {
-        self.row().4
+        self.table_row().4
     }
 }
 

@@ -9,17 +9,17 @@
 //! and run as one loop inside the cipher's code for this CPU. ChaCha20, Salsa20 and, on wide CPUs, AES in
 //! counter mode use the keystream of [`crate::simd`].
 
-mod blocks;
+mod block_modes;
 mod counter;
 pub(crate) mod feedback;
 mod kind;
 mod rc4;
 mod seed;
-mod short;
+mod short_cfb;
 mod table;
 #[cfg(test)]
 mod tests;
-mod words;
+mod word_cipher;
 
 use core::fmt;
 use std::sync::Arc;
@@ -34,9 +34,10 @@ use idea::Idea;
 use rc2::Rc2;
 
 use self::{
-    blocks::Blocks, counter::Counter, feedback::Feedback, seed::Seed, table::Table, words::Words,
+    block_modes::Blocks, counter::CounterMode, feedback::Feedback, seed::Seed,
+    table::SubstitutionTable, word_cipher::WordCipher,
 };
-use crate::simd::{CtrKey, Path};
+use crate::simd::{CpuPath, CtrKey};
 use crate::{CryptoError, Secret};
 
 pub use kind::StreamKind;
@@ -56,12 +57,12 @@ pub enum Direction {
 /// An expanded key, shared by all streams under it; cleared with the last of them.
 pub struct StreamKey {
     kind: StreamKind,
-    inner: Expanded,
+    inner: ExpandedKey,
 }
 
-enum Expanded {
+enum ExpandedKey {
     None,
-    Table(Arc<Table>),
+    Table(Arc<SubstitutionTable>),
     Rc4(Secret<[u8; 16]>),
     Rc4Md5(Secret<[u8; 16]>),
     Aes128(Arc<Aes128Enc>, Mode),
@@ -95,36 +96,36 @@ impl StreamKey {
         }
         let vectors = match kind.cipher() {
             Cipher::Aes128(Mode::Ctr) | Cipher::Aes192(Mode::Ctr) | Cipher::Aes256(Mode::Ctr) => {
-                CtrKey::new(Path::chosen(), key)
+                CtrKey::new(CpuPath::of_process(), key)
             }
             _ => None,
         };
         if let Some(key) = vectors {
-            let inner = Expanded::AesCtr(Arc::new(key));
+            let inner = ExpandedKey::AesCtr(Arc::new(key));
             return Ok(Self { kind, inner });
         }
         let inner = match kind.cipher() {
-            Cipher::None => Expanded::None,
-            Cipher::Table => Expanded::Table(Arc::new(Table::new(key))),
-            Cipher::Rc4 => Expanded::Rc4(copied(key)?),
-            Cipher::Rc4Md5 => Expanded::Rc4Md5(copied(key)?),
-            Cipher::Aes128(mode) => Expanded::Aes128(expanded(key)?, mode),
-            Cipher::Aes192(mode) => Expanded::Aes192(expanded(key)?, mode),
-            Cipher::Aes256(mode) => Expanded::Aes256(expanded(key)?, mode),
-            Cipher::Camellia128(mode) => Expanded::Camellia128(expanded(key)?, mode),
-            Cipher::Camellia192(mode) => Expanded::Camellia192(expanded(key)?, mode),
-            Cipher::Camellia256(mode) => Expanded::Camellia256(expanded(key)?, mode),
-            Cipher::Blowfish => Expanded::Blowfish(expanded(key)?),
-            Cipher::Cast5 => Expanded::Cast5(expanded(key)?),
-            Cipher::Des => Expanded::Des(expanded(key)?),
-            Cipher::Idea => Expanded::Idea(expanded(key)?),
-            Cipher::Rc2 => Expanded::Rc2(expanded(key)?),
-            Cipher::Seed => Expanded::Seed(expanded(key)?),
+            Cipher::None => ExpandedKey::None,
+            Cipher::Table => ExpandedKey::Table(Arc::new(SubstitutionTable::new(key))),
+            Cipher::Rc4 => ExpandedKey::Rc4(copy_key(key)?),
+            Cipher::Rc4Md5 => ExpandedKey::Rc4Md5(copy_key(key)?),
+            Cipher::Aes128(mode) => ExpandedKey::Aes128(expand_key(key)?, mode),
+            Cipher::Aes192(mode) => ExpandedKey::Aes192(expand_key(key)?, mode),
+            Cipher::Aes256(mode) => ExpandedKey::Aes256(expand_key(key)?, mode),
+            Cipher::Camellia128(mode) => ExpandedKey::Camellia128(expand_key(key)?, mode),
+            Cipher::Camellia192(mode) => ExpandedKey::Camellia192(expand_key(key)?, mode),
+            Cipher::Camellia256(mode) => ExpandedKey::Camellia256(expand_key(key)?, mode),
+            Cipher::Blowfish => ExpandedKey::Blowfish(expand_key(key)?),
+            Cipher::Cast5 => ExpandedKey::Cast5(expand_key(key)?),
+            Cipher::Des => ExpandedKey::Des(expand_key(key)?),
+            Cipher::Idea => ExpandedKey::Idea(expand_key(key)?),
+            Cipher::Rc2 => ExpandedKey::Rc2(expand_key(key)?),
+            Cipher::Seed => ExpandedKey::Seed(expand_key(key)?),
             cipher @ (Cipher::Salsa20
             | Cipher::XSalsa20
             | Cipher::ChaCha20
             | Cipher::ChaCha20Ietf
-            | Cipher::XChaCha20) => Expanded::Words(cipher, copied(key)?),
+            | Cipher::XChaCha20) => ExpandedKey::Words(cipher, copy_key(key)?),
         };
         Ok(Self { kind, inner })
     }
@@ -137,7 +138,11 @@ impl StreamKey {
 
     /// Starts a stream with an IV of [`StreamKind::iv_len`] bytes, which must not be used twice with the
     /// same key. Nothing is allocated.
-    pub fn start(&self, iv: &[u8], direction: Direction) -> Result<StreamCipher, CryptoError> {
+    pub fn start_stream(
+        &self,
+        iv: &[u8],
+        direction: Direction,
+    ) -> Result<StreamCipher, CryptoError> {
         let wrong = CryptoError::NonceLength {
             expected: self.kind.iv_len(),
             found: iv.len(),
@@ -159,31 +164,31 @@ impl StreamKey {
             };
         }
         let inner = match &self.inner {
-            Expanded::None => Inner::None,
-            Expanded::Table(table) => Inner::Table(Arc::clone(table), direction),
-            Expanded::Rc4(key) => Inner::Rc4(Rc4::new(key.expose())?),
-            Expanded::Rc4Md5(key) => {
+            ExpandedKey::None => Inner::None,
+            ExpandedKey::Table(table) => Inner::Table(Arc::clone(table), direction),
+            ExpandedKey::Rc4(key) => Inner::Rc4(Rc4::new(key.expose())?),
+            ExpandedKey::Rc4Md5(key) => {
                 let key = Secret::new(crate::md5(&[key.expose(), iv]));
                 Inner::Rc4(Rc4::new(key.expose())?)
             }
-            Expanded::Aes128(cipher, mode) => blocks!(Aes128, cipher, mode),
-            Expanded::Aes192(cipher, mode) => blocks!(Aes192, cipher, mode),
-            Expanded::Aes256(cipher, mode) => blocks!(Aes256, cipher, mode),
-            Expanded::AesCtr(key) => {
+            ExpandedKey::Aes128(cipher, mode) => blocks!(Aes128, cipher, mode),
+            ExpandedKey::Aes192(cipher, mode) => blocks!(Aes192, cipher, mode),
+            ExpandedKey::Aes256(cipher, mode) => blocks!(Aes256, cipher, mode),
+            ExpandedKey::AesCtr(key) => {
                 let iv = iv.try_into().map_err(|_| wrong)?;
-                Inner::AesCtr(Counter::new(Arc::clone(key), iv))
+                Inner::AesCtr(CounterMode::new(Arc::clone(key), iv))
             }
-            Expanded::Camellia128(cipher, mode) => blocks!(Camellia128, cipher, mode),
-            Expanded::Camellia192(cipher, mode) => blocks!(Camellia192, cipher, mode),
-            Expanded::Camellia256(cipher, mode) => blocks!(Camellia256, cipher, mode),
-            Expanded::Blowfish(cipher) => cfb!(Blowfish, cipher),
-            Expanded::Cast5(cipher) => cfb!(Cast5, cipher),
-            Expanded::Des(cipher) => cfb!(Des, cipher),
-            Expanded::Idea(cipher) => cfb!(Idea, cipher),
-            Expanded::Rc2(cipher) => cfb!(Rc2, cipher),
-            Expanded::Seed(cipher) => cfb!(Seed, cipher),
-            Expanded::Words(cipher, key) => {
-                Inner::Words(Words::new(*cipher, key.expose(), iv).ok_or(wrong)?)
+            ExpandedKey::Camellia128(cipher, mode) => blocks!(Camellia128, cipher, mode),
+            ExpandedKey::Camellia192(cipher, mode) => blocks!(Camellia192, cipher, mode),
+            ExpandedKey::Camellia256(cipher, mode) => blocks!(Camellia256, cipher, mode),
+            ExpandedKey::Blowfish(cipher) => cfb!(Blowfish, cipher),
+            ExpandedKey::Cast5(cipher) => cfb!(Cast5, cipher),
+            ExpandedKey::Des(cipher) => cfb!(Des, cipher),
+            ExpandedKey::Idea(cipher) => cfb!(Idea, cipher),
+            ExpandedKey::Rc2(cipher) => cfb!(Rc2, cipher),
+            ExpandedKey::Seed(cipher) => cfb!(Seed, cipher),
+            ExpandedKey::Words(cipher, key) => {
+                Inner::Words(WordCipher::new(*cipher, key.expose(), iv).ok_or(wrong)?)
             }
         };
         Ok(StreamCipher {
@@ -199,7 +204,7 @@ impl fmt::Debug for StreamKey {
     }
 }
 
-fn copied<const N: usize>(key: &[u8]) -> Result<Secret<[u8; N]>, CryptoError> {
+fn copy_key<const N: usize>(key: &[u8]) -> Result<Secret<[u8; N]>, CryptoError> {
     key.try_into()
         .map(Secret::new)
         .map_err(|_| CryptoError::KeyLength {
@@ -208,7 +213,7 @@ fn copied<const N: usize>(key: &[u8]) -> Result<Secret<[u8; N]>, CryptoError> {
         })
 }
 
-fn expanded<C: KeyInit>(key: &[u8]) -> Result<Arc<C>, CryptoError> {
+fn expand_key<C: KeyInit>(key: &[u8]) -> Result<Arc<C>, CryptoError> {
     // RC2 and Blowfish accept keys of many lengths, including this one.
     let cipher = C::new_from_slice(key).map_err(|_| CryptoError::KeyLength {
         expected: C::key_size(),
@@ -245,12 +250,12 @@ pub struct StreamCipher {
 )]
 enum Inner {
     None,
-    Table(Arc<Table>, Direction),
+    Table(Arc<SubstitutionTable>, Direction),
     Rc4(Rc4),
     Aes128(Blocks<Aes128Enc>),
     Aes192(Blocks<Aes192Enc>),
     Aes256(Blocks<Aes256Enc>),
-    AesCtr(Counter<CtrKey>),
+    AesCtr(CounterMode<CtrKey>),
     Camellia128(Blocks<Camellia128>),
     Camellia192(Blocks<Camellia192>),
     Camellia256(Blocks<Camellia256>),
@@ -260,19 +265,19 @@ enum Inner {
     Idea(Feedback<Idea>),
     Rc2(Feedback<Rc2>),
     Seed(Feedback<Seed>),
-    Words(Words),
+    Words(WordCipher),
 }
 
 impl StreamCipher {
     /// Creates a cipher with a key for one stream only: [`StreamKey::new`] followed by
-    /// [`StreamKey::start`].
+    /// [`StreamKey::start_stream`].
     pub fn new(
         kind: StreamKind,
         key: &[u8],
         iv: &[u8],
         direction: Direction,
     ) -> Result<Self, CryptoError> {
-        StreamKey::new(kind, key)?.start(iv, direction)
+        StreamKey::new(kind, key)?.start_stream(iv, direction)
     }
 
     /// Returns the cipher of this stream.
@@ -307,9 +312,9 @@ impl StreamCipher {
 
     /// Moves to another block of a word-based cipher.
     #[cfg(test)]
-    fn seek(&mut self, block: u64) {
+    fn seek_block(&mut self, block: u64) {
         match &mut self.inner {
-            Inner::Words(words) => words.seek(block),
+            Inner::Words(words) => words.seek_block(block),
             _ => panic!("{} has no blocks", self.kind),
         }
     }

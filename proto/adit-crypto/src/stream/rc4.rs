@@ -30,16 +30,16 @@ impl Rc4 {
                 found: key.len(),
             });
         }
-        Ok(Self::start(key))
+        Ok(Self::schedule_key(key))
     }
 
     /// Starts the keystream of a key that is a hash.
     #[must_use]
-    pub fn of_hash(key: &[u8; 16]) -> Self {
-        Self::start(key)
+    pub fn from_hash(key: &[u8; 16]) -> Self {
+        Self::schedule_key(key)
     }
 
-    fn start(key: &[u8]) -> Self {
+    fn schedule_key(key: &[u8]) -> Self {
         let mut state: [u16; 256] = core::array::from_fn(|i| i as u16);
         let mut j = 0;
         for (i, key) in (0..256).zip(key.iter().cycle()) {
@@ -56,7 +56,7 @@ impl Rc4 {
         let mut a = state[usize::from(i.wrapping_add(1))];
         let mut step = || {
             i = i.wrapping_add(1);
-            j = j.wrapping_add(low(a));
+            j = j.wrapping_add(low_byte(a));
             // Load the next entry before the swap: a load after stores to unknown addresses would wait for
             // them. If the swap changes the entry, its value is in `a`.
             let next = i.wrapping_add(1);
@@ -64,7 +64,7 @@ impl Rc4 {
             let b = state[usize::from(j)];
             state[usize::from(i)] = b;
             state[usize::from(j)] = a;
-            let out = low(state[usize::from(low(a.wrapping_add(b)))]);
+            let out = low_byte(state[usize::from(low_byte(a.wrapping_add(b)))]);
             a = if next == j { a } else { loaded };
             out
         };
@@ -82,7 +82,7 @@ impl Rc4 {
 }
 
 /// Returns the byte of an entry, or the sum of two modulo 256.
-const fn low(entry: u16) -> u8 {
+const fn low_byte(entry: u16) -> u8 {
     entry.to_le_bytes()[0]
 }
 

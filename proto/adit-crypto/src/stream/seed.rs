@@ -27,13 +27,13 @@ impl ParBlocksSizeUser for Seed {
 impl KeyInit for Seed {
     /// Expands a key (RFC 4269 section 2.3).
     fn new(key: &Key<Self>) -> Self {
-        let [mut a, mut b, mut c, mut d] = words(key);
+        let [mut a, mut b, mut c, mut d] = to_words(key);
         let mut constant = 0x9e37_79b9_u32;
         let mut turn_left = false;
         Self([(); ROUNDS].map(|()| {
             let round = [
-                g(a.wrapping_add(c).wrapping_sub(constant)),
-                g(b.wrapping_sub(d).wrapping_add(constant)),
+                g_function(a.wrapping_add(c).wrapping_sub(constant)),
+                g_function(b.wrapping_sub(d).wrapping_add(constant)),
             ];
             if turn_left {
                 (c, d) = (c << 8 | d >> 24, d << 8 | c >> 24);
@@ -57,12 +57,12 @@ impl BlockCipherEncBackend for Seed {
     /// Encrypts a block (RFC 4269 section 2.1): a Feistel network of two 64-bit halves.
     #[inline]
     fn encrypt_block(&self, mut block: InOut<'_, '_, Block<Self>>) {
-        let [mut l0, mut l1, mut r0, mut r1] = words(block.get_in());
+        let [mut l0, mut l1, mut r0, mut r1] = to_words(block.get_in());
         for [k0, k1] in self.0 {
             let a = r0 ^ k0;
-            let b = g(a ^ r1 ^ k1);
-            let a = g(b.wrapping_add(a));
-            let b = g(b.wrapping_add(a));
+            let b = g_function(a ^ r1 ^ k1);
+            let a = g_function(b.wrapping_add(a));
+            let b = g_function(b.wrapping_add(a));
             let a = a.wrapping_add(b);
             (l0, l1, r0, r1) = (r0, r1, l0 ^ a, l1 ^ b);
         }
@@ -80,7 +80,7 @@ impl Drop for Seed {
     }
 }
 
-fn words(block: &Block<Seed>) -> [u32; 4] {
+fn to_words(block: &Block<Seed>) -> [u32; 4] {
     let mut words = [0; 4];
     for (word, bytes) in words.iter_mut().zip(block.as_chunks().0) {
         *word = u32::from_be_bytes(*bytes);
@@ -90,7 +90,7 @@ fn words(block: &Block<Seed>) -> [u32; 4] {
 
 /// Computes the function G (RFC 4269 section 2.2).
 #[inline]
-fn g(x: u32) -> u32 {
+fn g_function(x: u32) -> u32 {
     let [x3, x2, x1, x0] = x.to_be_bytes().map(usize::from);
     BOXES[0][x0] ^ BOXES[1][x1] ^ BOXES[2][x2] ^ BOXES[3][x3]
 }

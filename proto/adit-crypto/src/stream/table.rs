@@ -4,12 +4,12 @@
 use zeroize::Zeroize;
 
 /// Both directions of the table of a seed. Cleared on drop.
-pub(super) struct Table {
+pub(super) struct SubstitutionTable {
     encrypt: [u8; 256],
     decrypt: [u8; 256],
 }
 
-impl Table {
+impl SubstitutionTable {
     /// Sorts the identity 1,023 times: this takes some milliseconds, so do it once per key.
     pub(super) fn new(seed: &[u8]) -> Self {
         let digest = crate::md5(&[seed]);
@@ -40,22 +40,22 @@ impl Table {
     }
 
     pub(super) fn encrypt(&self, data: &mut [u8]) {
-        substitute(&self.encrypt, data);
+        substitute_bytes(&self.encrypt, data);
     }
 
     pub(super) fn decrypt(&self, data: &mut [u8]) {
-        substitute(&self.decrypt, data);
+        substitute_bytes(&self.decrypt, data);
     }
 }
 
-impl Drop for Table {
+impl Drop for SubstitutionTable {
     fn drop(&mut self) {
         self.encrypt.zeroize();
         self.decrypt.zeroize();
     }
 }
 
-fn substitute(table: &[u8; 256], data: &mut [u8]) {
+fn substitute_bytes(table: &[u8; 256], data: &mut [u8]) {
     for byte in data {
         *byte = table[usize::from(*byte)];
     }
@@ -70,7 +70,7 @@ mod tests {
     fn golden_tables() {
         let all = vectors("ciphers");
         for case in all["table"].as_array().unwrap() {
-            let table = Table::new(&hex(&case["table_seed"]));
+            let table = SubstitutionTable::new(&hex(&case["table_seed"]));
             assert_eq!(table.encrypt[..], hex(&case["table"]));
             let mut bytes: Vec<u8> = (0..=255).collect();
             table.encrypt(&mut bytes);

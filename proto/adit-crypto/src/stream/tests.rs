@@ -39,7 +39,7 @@ fn golden_vectors() {
             (Direction::Encrypt, &plain, &cipher),
             (Direction::Decrypt, &cipher, &plain),
         ] {
-            let mut as_written = shared.start(&iv, direction).unwrap();
+            let mut as_written = shared.start_stream(&iv, direction).unwrap();
             for (from, to) in from.iter().zip(to) {
                 let mut data = from.clone();
                 as_written.apply(&mut data);
@@ -121,7 +121,7 @@ proptest! {
             let ours = |kind: StreamKind| {
                 let iv = &iv[..kind.iv_len()];
                 let mut stream = StreamCipher::new(kind, &key, iv, Direction::Encrypt).unwrap();
-                stream.seek(block);
+                stream.seek_block(block);
                 let mut data = vec![0; skip + len];
                 let (front, back) = data.split_at_mut(skip);
                 stream.apply(front);
@@ -172,7 +172,7 @@ fn theirs<C: KeyIvInit + chacha20::cipher::StreamCipher + StreamCipherSeek>(
 #[test]
 fn the_ietf_counter_wraps() {
     let mut end = start(StreamKind::ChaCha20Ietf, 1, Direction::Encrypt);
-    end.seek((1 << 32) - 2);
+    end.seek_block((1 << 32) - 2);
     let mut data = [0; 300];
     let (front, back) = data.split_at_mut(3);
     end.apply(front);
@@ -198,12 +198,14 @@ fn lengths_of_keys_and_ivs_are_checked() {
         let key = StreamKey::new(kind, &vec![1; k]).unwrap();
         assert_eq!(key.kind(), kind);
         assert_eq!(
-            key.start(&vec![2; v], Direction::Encrypt).unwrap().kind(),
+            key.start_stream(&vec![2; v], Direction::Encrypt)
+                .unwrap()
+                .kind(),
             kind
         );
         for found in (0..v).chain([v + 1]) {
             let wrong = CryptoError::NonceLength { expected: v, found };
-            let stream = key.start(&vec![2; found], Direction::Decrypt);
+            let stream = key.start_stream(&vec![2; found], Direction::Decrypt);
             assert_eq!(stream.err(), Some(wrong), "{kind}");
         }
     }
@@ -213,7 +215,7 @@ fn lengths_of_keys_and_ivs_are_checked() {
 fn debug_prints_the_kind_alone() {
     let key = StreamKey::new(StreamKind::Rc4Md5, &[0x41; 16]).unwrap();
     assert_eq!(format!("{key:?}"), "StreamKey(rc4-md5)");
-    let stream = key.start(&[0x42; 16], Direction::Encrypt).unwrap();
+    let stream = key.start_stream(&[0x42; 16], Direction::Encrypt).unwrap();
     assert_eq!(format!("{stream:?}"), "StreamCipher(rc4-md5)");
     assert_eq!(format!("{:?}", Rc4::new(b"key").unwrap()), "Rc4(***)");
 }
@@ -226,15 +228,15 @@ fn streams_of_one_key_are_apart() {
         evp_bytes_to_key(b"barfoo!", &mut key);
         let key = StreamKey::new(kind, &key).unwrap();
         let iv = vec![9; kind.iv_len()];
-        let mut one = key.start(&iv, Direction::Encrypt).unwrap();
+        let mut one = key.start_stream(&iv, Direction::Encrypt).unwrap();
         let (mut first, mut second) = ([0; 40], [0; 40]);
         one.apply(&mut first);
         one.apply(&mut [0; 100]);
-        key.start(&iv, Direction::Encrypt)
+        key.start_stream(&iv, Direction::Encrypt)
             .unwrap()
             .apply(&mut second);
         assert_eq!(first, second, "{kind}");
-        let mut back = key.start(&iv, Direction::Decrypt).unwrap();
+        let mut back = key.start_stream(&iv, Direction::Decrypt).unwrap();
         back.apply(&mut first);
         assert_eq!(first, [0; 40], "{kind}");
     }

@@ -2,16 +2,16 @@
 
 use std::sync::OnceLock;
 
-use super::{Factors, portable};
+use super::{FactorRows, portable};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, avx512::Avx512, gfni::Gfni256, gfni::Gfni512, ssse3::Ssse3};
 
-static CHOSEN: OnceLock<Path> = OnceLock::new();
+static CHOSEN: OnceLock<KernelPath> = OnceLock::new();
 
 /// The CPU features that kernels may use, the slowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Level {
+pub enum FecLevel {
     /// Plain Rust, two table look-ups per byte
     Portable,
     /// 128-bit vectors of any 64-bit ARM
@@ -28,7 +28,7 @@ pub enum Level {
     Avx512Gfni,
 }
 
-impl Level {
+impl FecLevel {
     /// All levels, the slowest first.
     pub const ALL: [Self; 7] = [
         Self::Portable,
@@ -62,7 +62,7 @@ impl Level {
 
     /// Returns the levels that this CPU supports, the slowest first.
     pub fn available() -> impl Iterator<Item = Self> {
-        Path::available().map(Path::level)
+        KernelPath::available().map(KernelPath::level)
     }
 }
 
@@ -70,19 +70,21 @@ impl Level {
 ///
 /// Call this before the first code is created. The first call, or the first code, decides for the lifetime
 /// of the process; later calls only report.
-pub fn limit(level: Level) -> Level {
-    CHOSEN.get_or_init(|| Path::best(level)).level()
+pub fn limit_level(level: FecLevel) -> FecLevel {
+    CHOSEN
+        .get_or_init(|| KernelPath::best_within(level))
+        .level()
 }
 
-/// Returns the level in effect: the best that this CPU supports, unless [`limit`] was called first.
+/// Returns the level in effect: the best that this CPU supports, unless [`limit_level`] was called first.
 #[must_use]
-pub fn level() -> Level {
-    limit(Level::Avx512Gfni)
+pub fn effective_level() -> FecLevel {
+    limit_level(FecLevel::Avx512Gfni)
 }
 
 /// The kernel in use. A variant with CPU features proves that they are available.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Path {
+pub(crate) enum KernelPath {
     /// Any CPU
     Portable,
     /// SSSE3
@@ -105,10 +107,10 @@ pub(crate) enum Path {
     Neon(super::neon::Neon),
 }
 
-impl Path {
+impl KernelPath {
     /// Returns the path of this process.
-    pub(crate) fn chosen() -> Self {
-        *CHOSEN.get_or_init(|| Self::best(Level::Avx512Gfni))
+    pub(crate) fn of_process() -> Self {
+        *CHOSEN.get_or_init(|| Self::best_within(FecLevel::Avx512Gfni))
     }
 
     /// Returns the paths that this CPU supports, the slowest first.
@@ -129,7 +131,7 @@ impl Path {
     }
 
     /// Returns the fastest path that is not above `limit`.
-    pub(crate) fn best(limit: Level) -> Self {
+    pub(crate) fn best_within(limit: FecLevel) -> Self {
         Self::available()
             .filter(|path| path.level() <= limit)
             .last()
@@ -137,66 +139,75 @@ impl Path {
     }
 
     /// Returns the level of this path.
-    pub(crate) const fn level(self) -> Level {
+    pub(crate) const fn level(self) -> FecLevel {
         match self {
-            Self::Portable => Level::Portable,
+            Self::Portable => FecLevel::Portable,
             #[cfg(target_arch = "x86_64")]
-            Self::Ssse3(_) => Level::Ssse3,
+            Self::Ssse3(_) => FecLevel::Ssse3,
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(_) => Level::Avx2,
+            Self::Avx2(_) => FecLevel::Avx2,
             #[cfg(target_arch = "x86_64")]
-            Self::Gfni256(_) => Level::Avx2Gfni,
+            Self::Gfni256(_) => FecLevel::Avx2Gfni,
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(_) => Level::Avx512,
+            Self::Avx512(_) => FecLevel::Avx512,
             #[cfg(target_arch = "x86_64")]
-            Self::Gfni512(_) => Level::Avx512Gfni,
+            Self::Gfni512(_) => FecLevel::Avx512Gfni,
             #[cfg(target_arch = "aarch64")]
-            Self::Neon(_) => Level::Neon,
+            Self::Neon(_) => FecLevel::Neon,
         }
     }
 
     /// Sets each output to the sum of all inputs times the factors of its row.
     ///
     /// All slices have the same length. Lengths below one register are passed to the next narrower kernel.
-    pub(crate) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+    pub(crate) fn sum_products(
+        self,
+        factors: FactorRows<'_>,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+    ) {
         let len = outputs.first().map_or(0, |output| output.len());
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Gfni512(kernel) if len >= 64 => kernel.combine(factors, inputs, outputs),
+            Self::Gfni512(kernel) if len >= 64 => kernel.sum_products(factors, inputs, outputs),
             #[cfg(target_arch = "x86_64")]
-            Self::Gfni512(kernel) if len >= 32 => kernel.narrow().combine(factors, inputs, outputs),
+            Self::Gfni512(kernel) if len >= 32 => kernel
+                .narrower_kernel()
+                .sum_products(factors, inputs, outputs),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(kernel) if len >= 64 => kernel.combine(factors, inputs, outputs),
+            Self::Avx512(kernel) if len >= 64 => kernel.sum_products(factors, inputs, outputs),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(kernel) if len >= 32 => kernel.narrow().combine(factors, inputs, outputs),
+            Self::Avx512(kernel) if len >= 32 => kernel
+                .narrower_kernel()
+                .sum_products(factors, inputs, outputs),
             #[cfg(target_arch = "x86_64")]
-            Self::Gfni256(kernel) if len >= 32 => kernel.combine(factors, inputs, outputs),
+            Self::Gfni256(kernel) if len >= 32 => kernel.sum_products(factors, inputs, outputs),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(kernel) if len >= 32 => kernel.combine(factors, inputs, outputs),
+            Self::Avx2(kernel) if len >= 32 => kernel.sum_products(factors, inputs, outputs),
             #[cfg(target_arch = "x86_64")]
-            Self::Ssse3(kernel) if len >= 16 => kernel.combine(factors, inputs, outputs),
+            Self::Ssse3(kernel) if len >= 16 => kernel.sum_products(factors, inputs, outputs),
             #[cfg(target_arch = "aarch64")]
             Self::Neon(kernel) if len >= 16 => kernel.combine(factors, inputs, outputs),
-            _ => portable::combine(factors, inputs, outputs),
+            _ => portable::sum_products(factors, inputs, outputs),
         }
     }
 
     /// Adds to each output the product of `input` and the output's factor.
     ///
     /// All slices have the same length, a multiple of 64, the widest register.
-    pub(crate) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    pub(crate) fn add_products(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
         match self {
-            Self::Portable => portable::add(factors, input, outputs),
+            Self::Portable => portable::add_products(factors, input, outputs),
             #[cfg(target_arch = "x86_64")]
-            Self::Ssse3(kernel) => kernel.add(factors, input, outputs),
+            Self::Ssse3(kernel) => kernel.add_products(factors, input, outputs),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(kernel) => kernel.add(factors, input, outputs),
+            Self::Avx2(kernel) => kernel.add_products(factors, input, outputs),
             #[cfg(target_arch = "x86_64")]
-            Self::Gfni256(kernel) => kernel.add(factors, input, outputs),
+            Self::Gfni256(kernel) => kernel.add_products(factors, input, outputs),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(kernel) => kernel.add(factors, input, outputs),
+            Self::Avx512(kernel) => kernel.add_products(factors, input, outputs),
             #[cfg(target_arch = "x86_64")]
-            Self::Gfni512(kernel) => kernel.add(factors, input, outputs),
+            Self::Gfni512(kernel) => kernel.add_products(factors, input, outputs),
             #[cfg(target_arch = "aarch64")]
             Self::Neon(kernel) => kernel.add(factors, input, outputs),
         }
@@ -209,24 +220,27 @@ mod tests {
 
     #[test]
     fn levels_have_names() {
-        for level in Level::ALL {
-            assert_eq!(Level::from_name(level.name()), Some(level));
+        for level in FecLevel::ALL {
+            assert_eq!(FecLevel::from_name(level.name()), Some(level));
         }
-        assert_eq!(Level::from_name("AVX2"), None);
+        assert_eq!(FecLevel::from_name("AVX2"), None);
     }
 
     #[test]
     fn a_limit_is_never_exceeded() {
-        for limit in Level::ALL {
-            assert!(Path::best(limit).level() <= limit);
+        for limit in FecLevel::ALL {
+            assert!(KernelPath::best_within(limit).level() <= limit);
         }
-        assert_eq!(Path::best(Level::Portable).level(), Level::Portable);
+        assert_eq!(
+            KernelPath::best_within(FecLevel::Portable).level(),
+            FecLevel::Portable
+        );
     }
 
     #[test]
     fn the_first_choice_stays() {
-        let chosen = level();
-        assert_eq!(limit(Level::Portable), chosen);
-        assert_eq!(Path::chosen().level(), chosen);
+        let chosen = effective_level();
+        assert_eq!(limit_level(FecLevel::Portable), chosen);
+        assert_eq!(KernelPath::of_process().level(), chosen);
     }
 }

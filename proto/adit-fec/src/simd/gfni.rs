@@ -5,8 +5,8 @@
 
 use core::arch::x86_64::*;
 
-use super::{Factors, Vector, avx2::Avx2, avx512::Avx512};
-use crate::field::MATRICES;
+use super::{FactorRows, Vector, avx2::Avx2, avx512::Avx512};
+use crate::gf256::MATRICES;
 
 /// The proof that this CPU has AVX2 and GFNI.
 #[derive(Clone, Copy, Debug)]
@@ -20,15 +20,20 @@ impl Gfni256 {
     }
 
     /// Computes the sums of products. All slices have the same length, 32 or more.
-    pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+    pub(super) fn sum_products(
+        self,
+        factors: FactorRows<'_>,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+    ) {
         // SAFETY: `self` shows that the features are there.
-        unsafe { combine256(self, factors, inputs, outputs) }
+        unsafe { sum_with_gfni256(self, factors, inputs, outputs) }
     }
 
     /// Adds products to the outputs. All slices have the same length, a multiple of 32.
-    pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    pub(super) fn add_products(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the features are there.
-        unsafe { add256(self, factors, input, outputs) }
+        unsafe { add_with_gfni256(self, factors, input, outputs) }
     }
 }
 
@@ -44,41 +49,56 @@ impl Gfni512 {
     }
 
     /// Returns the kernel for lengths below one register.
-    pub(super) const fn narrow(self) -> Gfni256 {
+    pub(super) const fn narrower_kernel(self) -> Gfni256 {
         self.0
     }
 
     /// Computes the sums of products. All slices have the same length, 64 or more.
-    pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+    pub(super) fn sum_products(
+        self,
+        factors: FactorRows<'_>,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+    ) {
         // SAFETY: `self` shows that the features are there.
-        unsafe { combine512(self, factors, inputs, outputs) }
+        unsafe { sum_with_gfni512(self, factors, inputs, outputs) }
     }
 
     /// Adds products to the outputs. All slices have the same length, a multiple of 64.
-    pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    pub(super) fn add_products(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the features are there.
-        unsafe { add512(self, factors, input, outputs) }
+        unsafe { add_with_gfni512(self, factors, input, outputs) }
     }
 }
 
 #[target_feature(enable = "avx2,gfni")]
-fn combine256(proof: Gfni256, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
-    super::combine::<Y, 32, 2>(proof, factors, inputs, outputs);
+fn sum_with_gfni256(
+    proof: Gfni256,
+    factors: FactorRows<'_>,
+    inputs: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+) {
+    super::sum_products::<Y, 32, 2>(proof, factors, inputs, outputs);
 }
 
 #[target_feature(enable = "avx2,gfni")]
-fn add256(proof: Gfni256, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
-    super::add::<Y, 32, 2>(proof, factors, input, outputs);
+fn add_with_gfni256(proof: Gfni256, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    super::add_products::<Y, 32, 2>(proof, factors, input, outputs);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
-fn combine512(proof: Gfni512, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
-    super::combine::<Z, 64, 4>(proof, factors, inputs, outputs);
+fn sum_with_gfni512(
+    proof: Gfni512,
+    factors: FactorRows<'_>,
+    inputs: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+) {
+    super::sum_products::<Z, 64, 4>(proof, factors, inputs, outputs);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
-fn add512(proof: Gfni512, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
-    super::add::<Z, 64, 4>(proof, factors, input, outputs);
+fn add_with_gfni512(proof: Gfni512, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    super::add_products::<Z, 64, 4>(proof, factors, input, outputs);
 }
 
 /// A register. Creating one requires the proof, so its operations may rely on the CPU.
@@ -93,37 +113,37 @@ impl Vector<32> for Y {
     const WIDE: usize = 2;
 
     #[inline(always)]
-    fn zero(_: Gfni256) -> Self {
+    fn zeroed(_: Gfni256) -> Self {
         // SAFETY: the proof.
         Self(unsafe { _mm256_setzero_si256() })
     }
 
     #[inline(always)]
-    fn fetch(_: Gfni256, bytes: &[u8; 32]) -> Self {
+    fn load_sum(_: Gfni256, bytes: &[u8; 32]) -> Self {
         // SAFETY: the proof; 32 bytes are read from a reference to 32, aligned or not.
         Self(unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) })
     }
 
     #[inline(always)]
-    fn load(_: Gfni256, bytes: &[u8; 32]) -> __m256i {
+    fn load_input(_: Gfni256, bytes: &[u8; 32]) -> __m256i {
         // SAFETY: the proof; 32 bytes are read from a reference to 32, aligned or not.
         unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
     }
 
     #[inline(always)]
-    fn factor(_: Gfni256, factor: u8) -> __m256i {
+    fn prepare_factor(_: Gfni256, factor: u8) -> __m256i {
         // SAFETY: the proof.
         unsafe { _mm256_set1_epi64x(MATRICES[usize::from(factor)].cast_signed()) }
     }
 
     #[inline(always)]
-    fn add(self, input: __m256i, factor: __m256i) -> Self {
+    fn add_product(self, input: __m256i, factor: __m256i) -> Self {
         // SAFETY: a `Y` is created with the proof that the CPU has AVX2 and GFNI.
         Self(unsafe { _mm256_xor_si256(self.0, _mm256_gf2p8affine_epi64_epi8::<0>(input, factor)) })
     }
 
     #[inline(always)]
-    fn store(self, bytes: &mut [u8; 32]) {
+    fn store_sum(self, bytes: &mut [u8; 32]) {
         // SAFETY: a `Y` is created with the proof; 32 bytes are written to a reference to 32.
         unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), self.0) }
     }
@@ -141,37 +161,37 @@ impl Vector<64> for Z {
     const WIDE: usize = 4;
 
     #[inline(always)]
-    fn zero(_: Gfni512) -> Self {
+    fn zeroed(_: Gfni512) -> Self {
         // SAFETY: the proof.
         Self(unsafe { _mm512_setzero_si512() })
     }
 
     #[inline(always)]
-    fn fetch(_: Gfni512, bytes: &[u8; 64]) -> Self {
+    fn load_sum(_: Gfni512, bytes: &[u8; 64]) -> Self {
         // SAFETY: the proof; 64 bytes are read from a reference to 64, aligned or not.
         Self(unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) })
     }
 
     #[inline(always)]
-    fn load(_: Gfni512, bytes: &[u8; 64]) -> __m512i {
+    fn load_input(_: Gfni512, bytes: &[u8; 64]) -> __m512i {
         // SAFETY: the proof; 64 bytes are read from a reference to 64, aligned or not.
         unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
     }
 
     #[inline(always)]
-    fn factor(_: Gfni512, factor: u8) -> __m512i {
+    fn prepare_factor(_: Gfni512, factor: u8) -> __m512i {
         // SAFETY: the proof.
         unsafe { _mm512_set1_epi64(MATRICES[usize::from(factor)].cast_signed()) }
     }
 
     #[inline(always)]
-    fn add(self, input: __m512i, factor: __m512i) -> Self {
+    fn add_product(self, input: __m512i, factor: __m512i) -> Self {
         // SAFETY: a `Z` is created with the proof that the CPU has AVX-512 F and BW, and GFNI.
         Self(unsafe { _mm512_xor_si512(self.0, _mm512_gf2p8affine_epi64_epi8::<0>(input, factor)) })
     }
 
     #[inline(always)]
-    fn store(self, bytes: &mut [u8; 64]) {
+    fn store_sum(self, bytes: &mut [u8; 64]) {
         // SAFETY: a `Z` is created with the proof; 64 bytes are written to a reference to 64.
         unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), self.0) }
     }

@@ -8,7 +8,7 @@
 //! accessed through slices alone; `unsafe` states no more than that the CPU has an instruction, and a value
 //! of the kernel's proof type, which only detection creates, shows that.
 
-use adit_wire::held;
+use adit_wire::subslice;
 
 mod cpu;
 mod portable;
@@ -27,26 +27,26 @@ mod ssse3;
 #[cfg(test)]
 mod tests;
 
-pub use cpu::{Level, level, limit};
+pub use cpu::{FecLevel, effective_level, limit_level};
 
-pub(crate) use cpu::Path;
+pub(crate) use cpu::KernelPath;
 
 /// Factors in rows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Factors<'a> {
+pub(crate) struct FactorRows<'a> {
     rows: &'a [u8],
     columns: usize,
 }
 
-impl<'a> Factors<'a> {
+impl<'a> FactorRows<'a> {
     /// Creates factors from whole rows of `columns` factors, at least one.
     pub(crate) const fn new(rows: &'a [u8], columns: usize) -> Self {
         Self { rows, columns }
     }
 
-    fn row(self, row: usize) -> &'a [u8] {
+    fn row_factors(self, row: usize) -> &'a [u8] {
         let start = row * self.columns;
-        held(self.rows, start..start + self.columns)
+        subslice(self.rows, start..start + self.columns)
     }
 }
 
@@ -64,22 +64,22 @@ trait Vector<const N: usize>: Copy {
     /// Number of registers per row in one round: as many as fit with four rows.
     const WIDE: usize;
 
-    fn zero(proof: Self::Proof) -> Self;
+    fn zeroed(proof: Self::Proof) -> Self;
     /// Loads a sum to continue with.
-    fn fetch(proof: Self::Proof, bytes: &[u8; N]) -> Self;
-    fn load(proof: Self::Proof, bytes: &[u8; N]) -> Self::Input;
-    fn factor(proof: Self::Proof, factor: u8) -> Self::Factor;
+    fn load_sum(proof: Self::Proof, bytes: &[u8; N]) -> Self;
+    fn load_input(proof: Self::Proof, bytes: &[u8; N]) -> Self::Input;
+    fn prepare_factor(proof: Self::Proof, factor: u8) -> Self::Factor;
     /// Adds the product.
-    fn add(self, input: Self::Input, factor: Self::Factor) -> Self;
-    fn store(self, bytes: &mut [u8; N]);
+    fn add_product(self, input: Self::Input, factor: Self::Factor) -> Self;
+    fn store_sum(self, bytes: &mut [u8; N]);
 }
 
 /// Computes up to four outputs at a time. All slices have the same length, `N` or more.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
-fn combine<V: Vector<N>, const N: usize, const WIDE: usize>(
+fn sum_products<V: Vector<N>, const N: usize, const WIDE: usize>(
     proof: V::Proof,
-    factors: Factors<'_>,
+    factors: FactorRows<'_>,
     inputs: &[&[u8]],
     outputs: &mut [&mut [u8]],
 ) {
@@ -87,15 +87,15 @@ fn combine<V: Vector<N>, const N: usize, const WIDE: usize>(
     let mut row = 0;
     let (fours, rest) = outputs.as_chunks_mut::<4>();
     for four in fours {
-        rows::<V, N, 4, WIDE>(proof, factors, row, inputs, four);
+        sum_rows::<V, N, 4, WIDE>(proof, factors, row, inputs, four);
         row += 4;
     }
     if let Ok(three) = <&mut [_; 3]>::try_from(&mut *rest) {
-        rows::<V, N, 3, WIDE>(proof, factors, row, inputs, three);
+        sum_rows::<V, N, 3, WIDE>(proof, factors, row, inputs, three);
     } else if let Ok(two) = <&mut [_; 2]>::try_from(&mut *rest) {
-        rows::<V, N, 2, WIDE>(proof, factors, row, inputs, two);
+        sum_rows::<V, N, 2, WIDE>(proof, factors, row, inputs, two);
     } else if let Ok(one) = <&mut [_; 1]>::try_from(rest) {
-        rows::<V, N, 1, WIDE>(proof, factors, row, inputs, one);
+        sum_rows::<V, N, 1, WIDE>(proof, factors, row, inputs, one);
     }
 }
 
@@ -104,9 +104,9 @@ fn combine<V: Vector<N>, const N: usize, const WIDE: usize>(
 /// are different memory.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
-fn rows<V: Vector<N>, const N: usize, const R: usize, const WIDE: usize>(
+fn sum_rows<V: Vector<N>, const N: usize, const R: usize, const WIDE: usize>(
     proof: V::Proof,
-    factors: Factors<'_>,
+    factors: FactorRows<'_>,
     first: usize,
     inputs: &[&[u8]],
     outputs: &mut [&mut [u8]; R],
@@ -114,19 +114,19 @@ fn rows<V: Vector<N>, const N: usize, const R: usize, const WIDE: usize>(
     let len = outputs.first().map_or(0, |output| output.len());
     let mut chosen = [&[] as &[u8]; R];
     for (row, factors_of_row) in chosen.iter_mut().enumerate() {
-        *factors_of_row = factors.row(first + row);
+        *factors_of_row = factors.row_factors(first + row);
     }
     let mut at = 0;
     while len - at >= WIDE * N {
-        block::<V, N, R, WIDE>(proof, &chosen, inputs, outputs, at, false);
+        sum_block::<V, N, R, WIDE>(proof, &chosen, inputs, outputs, at, false);
         at += WIDE * N;
     }
     while len - at >= N {
-        block::<V, N, R, 1>(proof, &chosen, inputs, outputs, at, false);
+        sum_block::<V, N, R, 1>(proof, &chosen, inputs, outputs, at, false);
         at += N;
     }
     if at < len && len >= N {
-        block::<V, N, R, 1>(proof, &chosen, inputs, outputs, len - N, false);
+        sum_block::<V, N, R, 1>(proof, &chosen, inputs, outputs, len - N, false);
     }
 }
 
@@ -134,7 +134,7 @@ fn rows<V: Vector<N>, const N: usize, const R: usize, const WIDE: usize>(
 /// multiple of `N`.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
-fn add<V: Vector<N>, const N: usize, const WIDE: usize>(
+fn add_products<V: Vector<N>, const N: usize, const WIDE: usize>(
     proof: V::Proof,
     factors: &[u8],
     input: &[u8],
@@ -144,21 +144,21 @@ fn add<V: Vector<N>, const N: usize, const WIDE: usize>(
     let mut factors = factors.chunks(1);
     let (fours, rest) = outputs.as_chunks_mut::<4>();
     for four in fours {
-        onto::<V, N, 4, WIDE>(proof, &mut factors, input, four);
+        add_to_rows::<V, N, 4, WIDE>(proof, &mut factors, input, four);
     }
     if let Ok(three) = <&mut [_; 3]>::try_from(&mut *rest) {
-        onto::<V, N, 3, WIDE>(proof, &mut factors, input, three);
+        add_to_rows::<V, N, 3, WIDE>(proof, &mut factors, input, three);
     } else if let Ok(two) = <&mut [_; 2]>::try_from(&mut *rest) {
-        onto::<V, N, 2, WIDE>(proof, &mut factors, input, two);
+        add_to_rows::<V, N, 2, WIDE>(proof, &mut factors, input, two);
     } else if let Ok(one) = <&mut [_; 1]>::try_from(rest) {
-        onto::<V, N, 1, WIDE>(proof, &mut factors, input, one);
+        add_to_rows::<V, N, 1, WIDE>(proof, &mut factors, input, one);
     }
 }
 
 /// Adds the products of one input to `R` outputs, with the next factors.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
-fn onto<'f, V: Vector<N>, const N: usize, const R: usize, const WIDE: usize>(
+fn add_to_rows<'f, V: Vector<N>, const N: usize, const R: usize, const WIDE: usize>(
     proof: V::Proof,
     factors: &mut impl Iterator<Item = &'f [u8]>,
     input: &[u8],
@@ -170,11 +170,11 @@ fn onto<'f, V: Vector<N>, const N: usize, const R: usize, const WIDE: usize>(
     }
     let mut at = 0;
     while input.len() - at >= WIDE * N {
-        block::<V, N, R, WIDE>(proof, &chosen, &[input], outputs, at, true);
+        sum_block::<V, N, R, WIDE>(proof, &chosen, &[input], outputs, at, true);
         at += WIDE * N;
     }
     while input.len() - at >= N {
-        block::<V, N, R, 1>(proof, &chosen, &[input], outputs, at, true);
+        sum_block::<V, N, R, 1>(proof, &chosen, &[input], outputs, at, true);
         at += N;
     }
 }
@@ -182,7 +182,7 @@ fn onto<'f, V: Vector<N>, const N: usize, const R: usize, const WIDE: usize>(
 /// Computes `W` registers of `R` outputs at `at`; with `more` they are added to the content of the outputs.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
-fn block<V: Vector<N>, const N: usize, const R: usize, const W: usize>(
+fn sum_block<V: Vector<N>, const N: usize, const R: usize, const W: usize>(
     proof: V::Proof,
     factors: &[&[u8]; R],
     inputs: &[&[u8]],
@@ -190,7 +190,7 @@ fn block<V: Vector<N>, const N: usize, const R: usize, const W: usize>(
     at: usize,
     more: bool,
 ) {
-    let mut sums = [[V::zero(proof); W]; R];
+    let mut sums = [[V::zeroed(proof); W]; R];
     if more {
         let mut r = 0;
         while r < R {
@@ -200,7 +200,7 @@ fn block<V: Vector<N>, const N: usize, const R: usize, const W: usize>(
             let (chunks, _) = bytes.as_chunks::<N>();
             let mut w = 0;
             while w < W {
-                sums[r][w] = V::fetch(proof, &chunks[w]);
+                sums[r][w] = V::load_sum(proof, &chunks[w]);
                 w += 1;
             }
             r += 1;
@@ -211,10 +211,10 @@ fn block<V: Vector<N>, const N: usize, const R: usize, const W: usize>(
             return;
         };
         let (chunks, _) = bytes.as_chunks::<N>();
-        let mut loaded = [V::load(proof, &chunks[0]); W];
+        let mut loaded = [V::load_input(proof, &chunks[0]); W];
         let mut w = 1;
         while w < W {
-            loaded[w] = V::load(proof, &chunks[w]);
+            loaded[w] = V::load_input(proof, &chunks[w]);
             w += 1;
         }
         let mut r = 0;
@@ -223,10 +223,10 @@ fn block<V: Vector<N>, const N: usize, const R: usize, const W: usize>(
                 column < factors[r].len(),
                 "there must be a factor for each input"
             );
-            let factor = V::factor(proof, factors[r].get(column).copied().unwrap_or(0));
+            let factor = V::prepare_factor(proof, factors[r].get(column).copied().unwrap_or(0));
             let mut w = 0;
             while w < W {
-                sums[r][w] = sums[r][w].add(loaded[w], factor);
+                sums[r][w] = sums[r][w].add_product(loaded[w], factor);
                 w += 1;
             }
             r += 1;
@@ -240,7 +240,7 @@ fn block<V: Vector<N>, const N: usize, const R: usize, const W: usize>(
         let (chunks, _) = bytes.as_chunks_mut::<N>();
         let mut w = 0;
         while w < W {
-            sums[r][w].store(&mut chunks[w]);
+            sums[r][w].store_sum(&mut chunks[w]);
             w += 1;
         }
         r += 1;

@@ -2,8 +2,8 @@
 
 use core::arch::aarch64::*;
 
-use super::{Factors, Vector};
-use crate::field::NIBBLES;
+use super::{FactorRows, Vector};
+use crate::gf256::NIBBLES;
 
 /// The proof that this CPU has NEON.
 #[derive(Clone, Copy, Debug)]
@@ -16,26 +16,36 @@ impl Neon {
     }
 
     /// Computes the sums of products. All slices have the same length, 16 or more.
-    pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+    pub(super) fn sum_products(
+        self,
+        factors: FactorRows<'_>,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+    ) {
         // SAFETY: `self` shows that the feature is there.
-        unsafe { combine(self, factors, inputs, outputs) }
+        unsafe { sum_with_neon(self, factors, inputs, outputs) }
     }
 
     /// Adds products to the outputs. All slices have the same length, a multiple of 16.
-    pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    pub(super) fn add_products(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the feature is there.
-        unsafe { add(self, factors, input, outputs) }
+        unsafe { add_with_neon(self, factors, input, outputs) }
     }
 }
 
 #[target_feature(enable = "neon")]
-fn combine(proof: Neon, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
-    super::combine::<Q, 16, 4>(proof, factors, inputs, outputs);
+fn sum_with_neon(
+    proof: Neon,
+    factors: FactorRows<'_>,
+    inputs: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+) {
+    super::sum_products::<Q, 16, 4>(proof, factors, inputs, outputs);
 }
 
 #[target_feature(enable = "neon")]
-fn add(proof: Neon, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
-    super::add::<Q, 16, 4>(proof, factors, input, outputs);
+fn add_with_neon(proof: Neon, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    super::add_products::<Q, 16, 4>(proof, factors, input, outputs);
 }
 
 /// A register. Creating one requires the proof, so its operations may rely on the CPU.
@@ -44,45 +54,45 @@ struct Q(uint8x16_t);
 
 /// The low and the high nibbles of the bytes of a register, or the tables of their products.
 #[derive(Clone, Copy)]
-struct Halves(uint8x16_t, uint8x16_t);
+struct Nibbles(uint8x16_t, uint8x16_t);
 
 impl Vector<16> for Q {
     type Proof = Neon;
-    type Input = Halves;
-    type Factor = Halves;
+    type Input = Nibbles;
+    type Factor = Nibbles;
     // Sixteen sums, eight halves, two tables and a few products, of 32 registers.
     const WIDE: usize = 4;
 
     #[inline(always)]
-    fn zero(_: Neon) -> Self {
+    fn zeroed(_: Neon) -> Self {
         // SAFETY: the proof.
         Self(unsafe { vdupq_n_u8(0) })
     }
 
     #[inline(always)]
-    fn fetch(_: Neon, bytes: &[u8; 16]) -> Self {
+    fn load_sum(_: Neon, bytes: &[u8; 16]) -> Self {
         // SAFETY: the proof; 16 bytes are read from a reference to 16, aligned or not.
         Self(unsafe { vld1q_u8(bytes.as_ptr()) })
     }
 
     #[inline(always)]
-    fn load(_: Neon, bytes: &[u8; 16]) -> Halves {
+    fn load_input(_: Neon, bytes: &[u8; 16]) -> Nibbles {
         // SAFETY: the proof; 16 bytes are read from a reference to 16, aligned or not.
         unsafe {
             let whole = vld1q_u8(bytes.as_ptr());
-            Halves(vandq_u8(whole, vdupq_n_u8(15)), vshrq_n_u8::<4>(whole))
+            Nibbles(vandq_u8(whole, vdupq_n_u8(15)), vshrq_n_u8::<4>(whole))
         }
     }
 
     #[inline(always)]
-    fn factor(_: Neon, factor: u8) -> Halves {
+    fn prepare_factor(_: Neon, factor: u8) -> Nibbles {
         let (tables, _) = NIBBLES[usize::from(factor)].as_chunks::<16>();
         // SAFETY: the proof; 16 bytes are read from references to 16, aligned or not.
-        unsafe { Halves(vld1q_u8(tables[0].as_ptr()), vld1q_u8(tables[1].as_ptr())) }
+        unsafe { Nibbles(vld1q_u8(tables[0].as_ptr()), vld1q_u8(tables[1].as_ptr())) }
     }
 
     #[inline(always)]
-    fn add(self, input: Halves, factor: Halves) -> Self {
+    fn add_product(self, input: Nibbles, factor: Nibbles) -> Self {
         // SAFETY: a `Q` is created with the proof that the CPU has NEON.
         Self(unsafe {
             let low = vqtbl1q_u8(factor.0, input.0);
@@ -92,7 +102,7 @@ impl Vector<16> for Q {
     }
 
     #[inline(always)]
-    fn store(self, bytes: &mut [u8; 16]) {
+    fn store_sum(self, bytes: &mut [u8; 16]) {
         // SAFETY: a `Q` is created with the proof; 16 bytes are written to a reference to 16.
         unsafe { vst1q_u8(bytes.as_mut_ptr(), self.0) }
     }

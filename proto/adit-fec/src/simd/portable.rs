@@ -8,8 +8,8 @@
 //! The other kernels are tested against it, and it is tested against the definition and the published
 //! vectors.
 
-use super::Factors;
-use crate::field::mul;
+use super::FactorRows;
+use crate::gf256::gf_mul;
 
 /// Number of words in a full round.
 const WORDS: usize = 16;
@@ -17,34 +17,34 @@ const WORD: usize = 8;
 /// Number of bytes whose products are added at a time.
 const PIECE: usize = 64;
 
-pub(super) fn combine(factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+pub(super) fn sum_products(factors: FactorRows<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
     for (row, output) in outputs.iter_mut().enumerate() {
-        let factors = factors.row(row);
+        let factors = factors.row_factors(row);
         let (mut at, len) = (0, output.len());
         while len - at >= WORDS * WORD {
-            block::<WORDS>(factors, inputs, output, at);
+            sum_words::<WORDS>(factors, inputs, output, at);
             at += WORDS * WORD;
         }
         while len - at >= WORD {
-            block::<1>(factors, inputs, output, at);
+            sum_words::<1>(factors, inputs, output, at);
             at += WORD;
         }
         for (place, sum) in output.iter_mut().enumerate().skip(at) {
             let bytes = inputs.iter().filter_map(|input| input.get(place));
-            let products = factors.iter().zip(bytes).map(|(f, byte)| mul(*f, *byte));
+            let products = factors.iter().zip(bytes).map(|(f, byte)| gf_mul(*f, *byte));
             *sum = products.fold(0, |sum, product| sum ^ product);
         }
     }
 }
 
 /// Adds the products of one input to the outputs.
-pub(super) fn add(factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+pub(super) fn add_products(factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
     for (factor, output) in factors.chunks(1).zip(outputs) {
         let (sums, _) = output.as_chunks_mut::<PIECE>();
         let (pieces, _) = input.as_chunks::<PIECE>();
         for (sum, piece) in sums.iter_mut().zip(pieces) {
             let mut product = [0; PIECE];
-            combine(Factors::new(factor, 1), &[piece], &mut [&mut product]);
+            sum_products(FactorRows::new(factor, 1), &[piece], &mut [&mut product]);
             for (sum, product) in sum.iter_mut().zip(product) {
                 *sum ^= product;
             }
@@ -53,11 +53,11 @@ pub(super) fn add(factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
 }
 
 /// Computes `W` words of an output at `at`.
-fn block<const W: usize>(factors: &[u8], inputs: &[&[u8]], output: &mut [u8], at: usize) {
+fn sum_words<const W: usize>(factors: &[u8], inputs: &[&[u8]], output: &mut [u8], at: usize) {
     let place = at..at + W * WORD;
     let mut sum = [0; W];
     for bit in (0..8).rev() {
-        sum.iter_mut().for_each(|word| *word = double(*word));
+        sum.iter_mut().for_each(|word| *word = double_bytes(*word));
         for (factor, input) in factors.iter().zip(inputs) {
             if factor >> bit & 1 == 0 {
                 continue;
@@ -78,7 +78,7 @@ fn block<const W: usize>(factors: &[u8], inputs: &[&[u8]], output: &mut [u8], at
 }
 
 /// Returns 2 · a for each byte.
-const fn double(word: u64) -> u64 {
+const fn double_bytes(word: u64) -> u64 {
     let high = word & 0x8080_8080_8080_8080;
     // 0x7f in the bytes that overflow, which has all bits of the polynomial.
     let over = high - (high >> 7);

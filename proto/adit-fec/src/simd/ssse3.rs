@@ -2,8 +2,8 @@
 
 use core::arch::x86_64::*;
 
-use super::{Factors, Vector};
-use crate::field::NIBBLES;
+use super::{FactorRows, Vector};
+use crate::gf256::NIBBLES;
 
 /// The proof that this CPU has SSSE3.
 #[derive(Clone, Copy, Debug)]
@@ -16,26 +16,36 @@ impl Ssse3 {
     }
 
     /// Computes the sums of products. All slices have the same length, 16 or more.
-    pub(super) fn combine(self, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
+    pub(super) fn sum_products(
+        self,
+        factors: FactorRows<'_>,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+    ) {
         // SAFETY: `self` shows that the feature is there.
-        unsafe { combine(self, factors, inputs, outputs) }
+        unsafe { sum_with_ssse3(self, factors, inputs, outputs) }
     }
 
     /// Adds products to the outputs. All slices have the same length, a multiple of 16.
-    pub(super) fn add(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    pub(super) fn add_products(self, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
         // SAFETY: `self` shows that the feature is there.
-        unsafe { add(self, factors, input, outputs) }
+        unsafe { add_with_ssse3(self, factors, input, outputs) }
     }
 }
 
 #[target_feature(enable = "ssse3")]
-fn combine(proof: Ssse3, factors: Factors<'_>, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) {
-    super::combine::<X, 16, 1>(proof, factors, inputs, outputs);
+fn sum_with_ssse3(
+    proof: Ssse3,
+    factors: FactorRows<'_>,
+    inputs: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+) {
+    super::sum_products::<X, 16, 1>(proof, factors, inputs, outputs);
 }
 
 #[target_feature(enable = "ssse3")]
-fn add(proof: Ssse3, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
-    super::add::<X, 16, 1>(proof, factors, input, outputs);
+fn add_with_ssse3(proof: Ssse3, factors: &[u8], input: &[u8], outputs: &mut [&mut [u8]]) {
+    super::add_products::<X, 16, 1>(proof, factors, input, outputs);
 }
 
 /// A register. Creating one requires the proof, so its operations may rely on the CPU.
@@ -44,44 +54,44 @@ struct X(__m128i);
 
 /// The low and the high nibbles of the bytes of a register, or the tables of their products.
 #[derive(Clone, Copy)]
-struct Halves(__m128i, __m128i);
+struct Nibbles(__m128i, __m128i);
 
 impl Vector<16> for X {
     type Proof = Ssse3;
-    type Input = Halves;
-    type Factor = Halves;
+    type Input = Nibbles;
+    type Factor = Nibbles;
     // Four sums of one register, the halves and two tables: more would not fit into 16 registers.
     const WIDE: usize = 1;
 
     #[inline(always)]
-    fn zero(_: Ssse3) -> Self {
+    fn zeroed(_: Ssse3) -> Self {
         // SAFETY: the proof.
         Self(unsafe { _mm_setzero_si128() })
     }
 
     #[inline(always)]
-    fn fetch(_: Ssse3, bytes: &[u8; 16]) -> Self {
+    fn load_sum(_: Ssse3, bytes: &[u8; 16]) -> Self {
         // SAFETY: the proof; 16 bytes are read from a reference to 16, aligned or not.
         Self(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
     }
 
     #[inline(always)]
-    fn load(_: Ssse3, bytes: &[u8; 16]) -> Halves {
+    fn load_input(_: Ssse3, bytes: &[u8; 16]) -> Nibbles {
         // SAFETY: the proof; 16 bytes are read from a reference to 16, aligned or not.
         unsafe {
             let whole = _mm_loadu_si128(bytes.as_ptr().cast());
             let mask = _mm_set1_epi8(15);
             let high = _mm_and_si128(_mm_srli_epi64::<4>(whole), mask);
-            Halves(_mm_and_si128(whole, mask), high)
+            Nibbles(_mm_and_si128(whole, mask), high)
         }
     }
 
     #[inline(always)]
-    fn factor(_: Ssse3, factor: u8) -> Halves {
+    fn prepare_factor(_: Ssse3, factor: u8) -> Nibbles {
         let (tables, _) = NIBBLES[usize::from(factor)].as_chunks::<16>();
         // SAFETY: the proof; 16 bytes are read from references to 16, aligned or not.
         unsafe {
-            Halves(
+            Nibbles(
                 _mm_loadu_si128(tables[0].as_ptr().cast()),
                 _mm_loadu_si128(tables[1].as_ptr().cast()),
             )
@@ -89,7 +99,7 @@ impl Vector<16> for X {
     }
 
     #[inline(always)]
-    fn add(self, input: Halves, factor: Halves) -> Self {
+    fn add_product(self, input: Nibbles, factor: Nibbles) -> Self {
         // SAFETY: an `X` is created with the proof that the CPU has SSSE3.
         Self(unsafe {
             let low = _mm_shuffle_epi8(factor.0, input.0);
@@ -99,7 +109,7 @@ impl Vector<16> for X {
     }
 
     #[inline(always)]
-    fn store(self, bytes: &mut [u8; 16]) {
+    fn store_sum(self, bytes: &mut [u8; 16]) {
         // SAFETY: an `X` is created with the proof; 16 bytes are written to a reference to 16.
         unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), self.0) }
     }

@@ -1,13 +1,13 @@
 //! Tests of every kernel of this CPU against the portable one, and of that against the definition.
 
-use super::{Factors, Path, portable};
-use crate::field::mul;
+use super::{FactorRows, KernelPath, portable};
+use crate::gf256::gf_mul;
 
 /// A small generator (SplitMix64), so that failures are reproducible.
-struct Dice(u64);
+struct TestRng(u64);
 
-impl Dice {
-    fn roll(&mut self) -> u64 {
+impl TestRng {
+    fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -15,11 +15,11 @@ impl Dice {
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.roll() % bound as u64).unwrap()
+        usize::try_from(self.next_u64() % bound as u64).unwrap()
     }
 
     fn bytes(&mut self, len: usize) -> Vec<u8> {
-        let words = (0..len.div_ceil(8)).flat_map(|_| self.roll().to_le_bytes());
+        let words = (0..len.div_ceil(8)).flat_map(|_| self.next_u64().to_le_bytes());
         words.take(len).collect()
     }
 }
@@ -34,7 +34,7 @@ struct Case {
 }
 
 impl Case {
-    fn roll(dice: &mut Dice, columns: usize, rows: usize, len: usize, shift: usize) -> Self {
+    fn roll(dice: &mut TestRng, columns: usize, rows: usize, len: usize, shift: usize) -> Self {
         Self {
             factors: dice.bytes(columns * rows),
             inputs: (0..columns).map(|_| dice.bytes(shift + len + 3)).collect(),
@@ -45,7 +45,7 @@ impl Case {
     }
 
     /// Returns the outputs in their buffers, with the bytes around them.
-    fn run(&self, combine: impl Fn(Factors<'_>, &[&[u8]], &mut [&mut [u8]])) -> Vec<Vec<u8>> {
+    fn run(&self, combine: impl Fn(FactorRows<'_>, &[&[u8]], &mut [&mut [u8]])) -> Vec<Vec<u8>> {
         let place = self.shift..self.shift + self.len;
         let inputs: Vec<&[u8]> = self.inputs.iter().map(|i| &i[place.clone()]).collect();
         let mut buffers = vec![vec![0x5a; self.shift + self.len + 5]; self.rows];
@@ -54,7 +54,7 @@ impl Case {
             .map(|buffer| &mut buffer[place.clone()])
             .collect();
         combine(
-            Factors::new(&self.factors, inputs.len()),
+            FactorRows::new(&self.factors, inputs.len()),
             &inputs,
             &mut outputs,
         );
@@ -62,9 +62,9 @@ impl Case {
     }
 
     fn check(&self) {
-        let expected = self.run(portable::combine);
-        for path in Path::available() {
-            let found = self.run(|f, i, o| path.combine(f, i, o));
+        let expected = self.run(portable::sum_products);
+        for path in KernelPath::available() {
+            let found = self.run(|f, i, o| path.sum_products(f, i, o));
             assert!(
                 found == expected,
                 "{path:?}: {} rows of {} columns, {} bytes at {}",
@@ -79,15 +79,15 @@ impl Case {
 
 #[test]
 fn the_portable_twin_is_the_definition() {
-    let mut dice = Dice(5);
+    let mut dice = TestRng(5);
     for len in 0..300 {
         let case = Case::roll(&mut dice, 1 + len % 11, 1 + len % 4, len, len % 8);
-        let found = case.run(portable::combine);
+        let found = case.run(portable::sum_products);
         for (row, found) in found.iter().enumerate() {
             for at in case.shift..case.shift + len {
                 let inputs = case.inputs.iter().enumerate();
                 let products = inputs.map(|(column, input)| {
-                    mul(case.factors[row * case.inputs.len() + column], input[at])
+                    gf_mul(case.factors[row * case.inputs.len() + column], input[at])
                 });
                 assert_eq!(found[at], products.fold(0, |sum, product| sum ^ product));
             }
@@ -97,7 +97,7 @@ fn the_portable_twin_is_the_definition() {
 
 #[test]
 fn every_length() {
-    let mut dice = Dice(1);
+    let mut dice = TestRng(1);
     for len in 0..=2000 {
         let (columns, rows, shift) = (1 + dice.below(4), 1 + dice.below(5), dice.below(64));
         Case::roll(&mut dice, columns, rows, len, shift).check();
@@ -106,7 +106,7 @@ fn every_length() {
 
 #[test]
 fn every_alignment() {
-    let mut dice = Dice(2);
+    let mut dice = TestRng(2);
     for shift in 0..64 {
         for len in [15, 16, 17, 63, 64, 65, 127, 130, 191, 257, 300] {
             Case::roll(&mut dice, 3, 3, len, shift).check();
@@ -116,7 +116,7 @@ fn every_alignment() {
 
 #[test]
 fn every_number_of_rows() {
-    let mut dice = Dice(3);
+    let mut dice = TestRng(3);
     for rows in 0..=17 {
         Case::roll(&mut dice, 7, rows, 333, 1).check();
     }
@@ -133,14 +133,14 @@ fn every_factor_times_every_byte() {
             shift: 0,
         };
         case.check();
-        let products: Vec<u8> = (0..=255).map(|byte| mul(factor, byte)).collect();
-        assert_eq!(case.run(portable::combine)[0][..256], products);
+        let products: Vec<u8> = (0..=255).map(|byte| gf_mul(factor, byte)).collect();
+        assert_eq!(case.run(portable::sum_products)[0][..256], products);
     }
 }
 
 #[test]
 fn random_cases() {
-    let mut dice = Dice(4);
+    let mut dice = TestRng(4);
     for _ in 0..500 {
         let (columns, rows) = (1 + dice.below(20), 1 + dice.below(8));
         let (len, shift) = (dice.below(500), dice.below(64));
@@ -150,17 +150,19 @@ fn random_cases() {
 
 #[test]
 fn what_is_added_comes_to_what_was_there() {
-    let mut dice = Dice(6);
+    let mut dice = TestRng(6);
     for (rows, len) in (1..=9).zip([64, 128, 192, 256, 320, 448, 512, 832, 1408]) {
         let (factors, input) = (dice.bytes(rows), dice.bytes(len));
         let before: Vec<Vec<u8>> = (0..rows).map(|_| dice.bytes(len)).collect();
-        for path in Path::available() {
+        for path in KernelPath::available() {
             let mut found = before.clone();
             let mut outputs: Vec<&mut [u8]> = found.iter_mut().map(|row| &mut row[..]).collect();
-            path.add(&factors, &input, &mut outputs);
+            path.add_products(&factors, &input, &mut outputs);
             for ((found, before), factor) in found.iter().zip(&before).zip(&factors) {
                 let sums = before.iter().zip(&input);
-                let sums: Vec<u8> = sums.map(|(sum, byte)| sum ^ mul(*factor, *byte)).collect();
+                let sums: Vec<u8> = sums
+                    .map(|(sum, byte)| sum ^ gf_mul(*factor, *byte))
+                    .collect();
                 assert!(*found == sums, "{path:?}: {rows} rows of {len} bytes");
             }
         }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Dice, decoder, drain, encoder, groups, recovered, seal};
-use crate::{Code, Decoder, Encoder, HEADER, Matrix, Packet};
+use crate::{CodeMatrix, Decoder, Encoder, ErasureCode, HEADER, Packet};
 use adit_wire::Time;
 
 #[test]
@@ -109,19 +109,19 @@ fn a_pause_within_a_group_costs_its_parity() {
 
 #[test]
 fn shard_numbers_are_measured() {
-    for matrix in [Matrix::Vandermonde, Matrix::Cauchy] {
+    for matrix in [CodeMatrix::Vandermonde, CodeMatrix::Cauchy] {
         for (data, parity) in [(10, 3), (3, 1), (1, 1), (20, 5)] {
-            let code = Code::new(matrix, data, parity).unwrap();
+            let code = ErasureCode::new(matrix, data, parity).unwrap();
             let mut sender = Encoder::new(code, 1400).unwrap();
-            let told = Decoder::new(Code::new(matrix, 7, 2).unwrap(), 1400);
-            for mut receiver in [Decoder::unknown(matrix, 1400), told] {
+            let told = Decoder::new(ErasureCode::new(matrix, 7, 2).unwrap(), 1400);
+            for mut receiver in [Decoder::with_unknown_shards(matrix, 1400), told] {
                 let (packets, _) = groups(&mut sender, &mut Dice(1), data, 9);
                 let mut restored = 0;
                 for packet in &packets {
                     restored += recovered(&mut receiver, packet).len();
                 }
                 assert_eq!(restored, 0, "nothing was lost");
-                assert_eq!(receiver.shards(), Some((data, parity)));
+                assert_eq!(receiver.known_shards(), Some((data, parity)));
                 let (packets, datagrams) = groups(&mut sender, &mut Dice(2), data, 1);
                 let restored: Vec<_> = packets[1..]
                     .iter()
@@ -144,7 +144,7 @@ fn one_wrong_kind_does_not_lose_what_was_known() {
     let mut wrong = packets[131].clone();
     wrong[4] = 0xf2;
     recovered(&mut receiver, &wrong);
-    assert_eq!(receiver.shards(), Some((10, 3)));
+    assert_eq!(receiver.known_shards(), Some((10, 3)));
     let restored: Vec<_> = packets[131..143]
         .iter()
         .flat_map(|p| recovered(&mut receiver, p))
@@ -218,7 +218,7 @@ fn memory_is_bounded_and_reused() {
         }
         assert!(receiver.buffers() <= 4 * 9);
     }
-    receiver.trim();
+    receiver.release_memory();
     assert_eq!(receiver.buffers(), 0);
 }
 
@@ -245,7 +245,7 @@ proptest! {
 
 #[test]
 fn an_encoder_goes_on_where_another_stood() {
-    let code = Code::vandermonde(3, 2).unwrap();
+    let code = ErasureCode::vandermonde(3, 2).unwrap();
     let mut numbers = Vec::new();
     let mut parity = 0;
     let mut encoder = Encoder::new(code.clone(), 100).unwrap();

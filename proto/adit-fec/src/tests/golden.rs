@@ -4,7 +4,7 @@ use adit_wire::Time;
 use serde_json::Value;
 
 use super::{decoder, drain, encoder, hex, recovered, seal};
-use crate::{Code, HEADER, Level, Matrix, Packet, packet::Numbers, put_oob};
+use crate::{CodeMatrix, ErasureCode, FecLevel, HEADER, Packet, encode_oob, packet::ShardNumbers};
 
 fn vectors(section: &str) -> Value {
     let text = include_str!("../../vectors/kcp-go.json");
@@ -31,26 +31,34 @@ fn rows_and_parity_of_both_codes() {
         let inputs = shards(data, len);
         let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
         for (name, matrix) in [
-            ("vandermonde", Matrix::Vandermonde),
-            ("cauchy", Matrix::Cauchy),
+            ("vandermonde", CodeMatrix::Vandermonde),
+            ("cauchy", CodeMatrix::Cauchy),
         ] {
-            let code = Code::new(matrix, data, parity).unwrap();
+            let code = ErasureCode::new(matrix, data, parity).unwrap();
             let rows = &case[format!("{name}_matrix_rows")];
             for (i, row) in rows.as_array().into_iter().flatten().enumerate() {
-                assert_eq!(code.row(i).unwrap(), hex(row), "{name} {data}+{parity}");
+                assert_eq!(
+                    code.parity_row(i).unwrap(),
+                    hex(row),
+                    "{name} {data}+{parity}"
+                );
             }
             for (key, i) in [("row0", 0), ("row29", 29)] {
                 let row = &case[format!("{name}_matrix_{key}")];
                 if row.is_string() {
-                    assert_eq!(code.row(i).unwrap(), hex(row), "{name} {data}+{parity}");
+                    assert_eq!(
+                        code.parity_row(i).unwrap(),
+                        hex(row),
+                        "{name} {data}+{parity}"
+                    );
                 }
             }
-            for level in Level::available() {
-                let code = code.clone().limited(level);
+            for level in FecLevel::available() {
+                let code = code.clone().with_level(level);
                 let mut outputs = vec![vec![0; len]; parity];
                 let mut slices: Vec<&mut [u8]> =
                     outputs.iter_mut().map(Vec::as_mut_slice).collect();
-                code.encode(&inputs, &mut slices).unwrap();
+                code.encode_parity(&inputs, &mut slices).unwrap();
                 let parity_bytes = &case[format!("{name}_parity")];
                 for (i, row) in parity_bytes.as_array().into_iter().flatten().enumerate() {
                     assert_eq!(outputs[i], hex(row), "{name} {data}+{parity} {level:?}");
@@ -90,7 +98,7 @@ fn packets_of_one_group() {
 fn numbers_begin_again_where_kcp_go_does() {
     let case = vectors("fec_packets");
     for (key, shards) in [("paws_10_3", 13), ("paws_3_2", 5), ("paws_70_30", 100)] {
-        let end = Numbers::new(shards).unwrap().end();
+        let end = ShardNumbers::new(shards).unwrap().end_number();
         assert_eq!(u64::from(end), case[key].as_u64().unwrap());
     }
     let start = u32::try_from(number(&case["wrap_start"])).unwrap();
@@ -119,7 +127,7 @@ fn numbers_begin_again_where_kcp_go_does() {
 fn out_of_band_packets() {
     let expected = hex(&vectors("fec_packets")["oob_conv_0x11223344_payload_hello"]);
     let mut out = [0; 64];
-    let len = put_oob(0x1122_3344, b"hello", &mut out).unwrap();
+    let len = encode_oob(0x1122_3344, b"hello", &mut out).unwrap();
     assert_eq!(out[..len], expected);
     assert_eq!(
         Packet::parse(&expected),
@@ -128,9 +136,9 @@ fn out_of_band_packets() {
             payload: b"hello"
         })
     );
-    assert_eq!(put_oob(1, b"hello", &mut out[..16]), None);
-    assert_eq!(put_oob(1, &[0; 65_530], &mut vec![0; 70_000]), None);
-    assert!(put_oob(1, &[0; 65_529], &mut vec![0; 70_000]).is_some());
+    assert_eq!(encode_oob(1, b"hello", &mut out[..16]), None);
+    assert_eq!(encode_oob(1, &[0; 65_530], &mut vec![0; 70_000]), None);
+    assert!(encode_oob(1, &[0; 65_529], &mut vec![0; 70_000]).is_some());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::Dice;
-use crate::{Code, CodeError, Level, Matrix};
+use crate::{CodeError, CodeMatrix, ErasureCode, FecLevel};
 
 struct Shards {
     all: Vec<Vec<u8>>,
@@ -11,12 +11,12 @@ struct Shards {
 }
 
 impl Shards {
-    fn roll(code: &Code, dice: &mut Dice, len: usize) -> Self {
-        let data: Vec<Vec<u8>> = (0..code.data()).map(|_| dice.bytes(len)).collect();
-        let mut parity = vec![vec![0; len]; code.parity()];
+    fn roll(code: &ErasureCode, dice: &mut Dice, len: usize) -> Self {
+        let data: Vec<Vec<u8>> = (0..code.data_shards()).map(|_| dice.bytes(len)).collect();
+        let mut parity = vec![vec![0; len]; code.parity_shards()];
         let inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
         let mut outputs: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
-        code.encode(&inputs, &mut outputs).unwrap();
+        code.encode_parity(&inputs, &mut outputs).unwrap();
         Self {
             data: data.len(),
             all: data.into_iter().chain(parity).collect(),
@@ -24,7 +24,7 @@ impl Shards {
     }
 
     /// Removes `lost`, restores them, and compares.
-    fn lose(&self, code: &mut Code, lost: &[usize]) -> Result<(), CodeError> {
+    fn lose(&self, code: &mut ErasureCode, lost: &[usize]) -> Result<(), CodeError> {
         let at_hand: Vec<Option<&[u8]>> = self
             .all
             .iter()
@@ -54,9 +54,9 @@ fn some(dice: &mut Dice, bound: usize, count: usize) -> Vec<usize> {
 
 #[test]
 fn every_loss_of_small_codes() {
-    for matrix in [Matrix::Vandermonde, Matrix::Cauchy] {
+    for matrix in [CodeMatrix::Vandermonde, CodeMatrix::Cauchy] {
         for (data, parity) in [(1, 1), (1, 3), (3, 1), (4, 4), (10, 3)] {
-            let mut code = Code::new(matrix, data, parity).unwrap();
+            let mut code = ErasureCode::new(matrix, data, parity).unwrap();
             let shards = Shards::roll(&code, &mut Dice(1), 20);
             for pattern in 0u32..1 << (data + parity) {
                 let lost: Vec<usize> = (0..data + parity)
@@ -76,9 +76,9 @@ fn every_loss_of_small_codes() {
 
 #[test]
 fn the_largest_codes() {
-    for matrix in [Matrix::Vandermonde, Matrix::Cauchy] {
+    for matrix in [CodeMatrix::Vandermonde, CodeMatrix::Cauchy] {
         for (data, parity) in [(255, 1), (1, 255), (128, 128), (200, 56)] {
-            let mut code = Code::new(matrix, data, parity).unwrap();
+            let mut code = ErasureCode::new(matrix, data, parity).unwrap();
             let mut dice = Dice(7);
             let shards = Shards::roll(&code, &mut dice, 33);
             for _ in 0..3 {
@@ -93,23 +93,26 @@ fn the_largest_codes() {
 fn calls_that_make_no_sense_are_refused() {
     for (data, parity) in [(0, 1), (1, 0), (255, 2), (usize::MAX, 1)] {
         assert!(matches!(
-            Code::vandermonde(data, parity),
+            ErasureCode::vandermonde(data, parity),
             Err(CodeError::Count { .. })
         ));
     }
-    let mut code = Code::cauchy(2, 1).unwrap();
+    let mut code = ErasureCode::cauchy(2, 1).unwrap();
     let (a, b) = ([1; 4], [2; 4]);
     assert_eq!(
-        code.encode(&[&a], &mut [&mut [0; 4]]),
+        code.encode_parity(&[&a], &mut [&mut [0; 4]]),
         Err(CodeError::Shards)
     );
-    assert_eq!(code.encode(&[&a, &b], &mut []), Err(CodeError::Shards));
     assert_eq!(
-        code.encode(&[&a, &b], &mut [&mut [0; 3]]),
+        code.encode_parity(&[&a, &b], &mut []),
+        Err(CodeError::Shards)
+    );
+    assert_eq!(
+        code.encode_parity(&[&a, &b], &mut [&mut [0; 3]]),
         Err(CodeError::Length)
     );
     assert_eq!(
-        code.encode(&[&a, &b[1..]], &mut [&mut [0; 4]]),
+        code.encode_parity(&[&a, &b[1..]], &mut [&mut [0; 4]]),
         Err(CodeError::Length)
     );
     assert_eq!(
@@ -138,8 +141,8 @@ proptest! {
         len in 0usize..300, cauchy in any::<bool>(), level in 0usize..7,
     ) {
         let mut dice = Dice(seed);
-        let matrix = if cauchy { Matrix::Cauchy } else { Matrix::Vandermonde };
-        let mut code = Code::new(matrix, data, parity).unwrap().limited(Level::ALL[level]);
+        let matrix = if cauchy { CodeMatrix::Cauchy } else { CodeMatrix::Vandermonde };
+        let mut code = ErasureCode::new(matrix, data, parity).unwrap().with_level(FecLevel::ALL[level]);
         let shards = Shards::roll(&code, &mut dice, len);
         // More patterns than are cached, so that plans are evicted and computed again.
         for _ in 0..70 {

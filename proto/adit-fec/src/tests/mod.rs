@@ -7,7 +7,7 @@ mod sparse;
 
 use adit_wire::Time;
 
-use crate::{Code, Decoder, Encoder, HEADER};
+use crate::{Decoder, Encoder, ErasureCode, HEADER};
 
 fn hex(text: &serde_json::Value) -> Vec<u8> {
     let text = text.as_str().unwrap();
@@ -39,11 +39,11 @@ impl Dice {
 }
 
 fn encoder(data: usize, parity: usize) -> Encoder {
-    Encoder::new(Code::vandermonde(data, parity).unwrap(), 1400).unwrap()
+    Encoder::new(ErasureCode::vandermonde(data, parity).unwrap(), 1400).unwrap()
 }
 
 fn decoder(data: usize, parity: usize) -> Decoder {
-    Decoder::new(Code::vandermonde(data, parity).unwrap(), 1400)
+    Decoder::new(ErasureCode::vandermonde(data, parity).unwrap(), 1400)
 }
 
 fn seal(encoder: &mut Encoder, now: u64, datagram: &[u8]) -> Vec<u8> {

@@ -154,7 +154,7 @@ fn output_that_nobody_took_is_dropped_with_its_group() {
 fn a_group_whose_copies_were_given_up_has_no_parity() {
     for mut sender in [encoder(3, 2), early(3, 2)] {
         seal(&mut sender, 0, b"one");
-        sender.trim();
+        sender.release_memory();
         assert_eq!(sender.poll_timeout(), None);
         seal(&mut sender, 1, b"two");
         seal(&mut sender, 2, b"three");
@@ -175,7 +175,7 @@ fn a_group_whose_copies_were_given_up_has_no_parity() {
         found.sort();
         assert_eq!(found, [&b"five"[..], b"six"]);
         // Between two groups this loses nothing.
-        sender.trim();
+        sender.release_memory();
         for (now, text) in [(6, &b"a"[..]), (7, b"b"), (8, b"c")] {
             seal(&mut sender, now, text);
         }

@@ -2,7 +2,7 @@
 //!
 //! Stricter than the RFC: no blanks around the size, at most 16 digits, lines end in CRLF.
 
-use adit_wire::{Broken, held, u64_from};
+use adit_wire::{ProtocolError, subslice, u64_from};
 
 use crate::head::{is_text, is_token_byte};
 
@@ -48,7 +48,7 @@ impl Default for Chunks {
 
 impl Chunks {
     /// How many of `bytes` belong to the body; fewer than all only when it has ended.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
         let mut rest = bytes;
         loop {
             match (self.at, rest) {
@@ -60,7 +60,7 @@ impl Chunks {
                         0 => At::DataCr,
                         _ => At::Data { left },
                     };
-                    rest = held(rest, n..);
+                    rest = subslice(rest, n..);
                 }
                 (at, [byte, after @ ..]) => {
                     self.at = self.step(at, *byte)?;
@@ -75,7 +75,7 @@ impl Chunks {
     }
 
     /// One byte of the framing.
-    fn step(&mut self, at: At, byte: u8) -> Result<At, Broken> {
+    fn step(&mut self, at: At, byte: u8) -> Result<At, ProtocolError> {
         self.line += 1;
         let limit = match at {
             At::Size { .. } | At::Extension { .. } | At::SizeLf { .. } => MAX_SIZE_LINE,
@@ -83,7 +83,7 @@ impl Chunks {
         };
         if self.line > limit {
             let what = "chunk-size line or trailer section";
-            return Err(Broken::TooLong { what, limit });
+            return Err(ProtocolError::TooLong { what, limit });
         }
         let next = match (at, byte) {
             (At::Size { size }, _) if byte.is_ascii_hexdigit() && self.line <= MAX_DIGITS => {
@@ -116,7 +116,7 @@ impl Chunks {
             (At::TrailerValue, _) if is_text(byte) => at,
             (At::TrailerLf, b'\n') => At::TrailerStart,
             (At::LastLf, b'\n') => At::End,
-            _ => return Err(Broken::Malformed("chunked body")),
+            _ => return Err(ProtocolError::Malformed("chunked body")),
         };
         Ok(next)
     }

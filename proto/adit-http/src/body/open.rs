@@ -1,6 +1,6 @@
 //! The request's body, as it comes from the client.
 
-use adit_wire::{Broken, Open, Opened};
+use adit_wire::{Open, Opened, ProtocolError};
 
 use super::ends::Ends;
 use super::progress::Progress;
@@ -50,7 +50,7 @@ impl BodyOpen {
 }
 
 impl Open for BodyOpen {
-    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         let more = Opened::NeedMore {
             total: wire.len() + 1,
         };
@@ -68,7 +68,7 @@ impl Open for BodyOpen {
                 // A client speaks the new protocol only after the 101.
                 Turn::Waiting if wire.len() < MAX_HEAD => return Ok(more),
                 Turn::Waiting => {
-                    return Err(Broken::TooLong {
+                    return Err(ProtocolError::TooLong {
                         what: "data before the upgrade",
                         limit: MAX_HEAD,
                     });
@@ -84,7 +84,7 @@ impl Open for BodyOpen {
         })
     }
 
-    fn at_boundary(&self, unread: usize) -> bool {
+    fn is_at_boundary(&self, unread: usize) -> bool {
         match &self.source {
             Source::Body(progress) => progress.may_close(),
             Source::Upgrade(switch) => switch.turn() == Turn::Declined || unread == 0,

@@ -1,6 +1,6 @@
 //! How much of a framed body has passed.
 
-use adit_wire::{Broken, u64_from};
+use adit_wire::{ProtocolError, u64_from};
 
 use super::chunks::Chunks;
 use crate::Framing;
@@ -24,7 +24,7 @@ impl Progress {
     }
 
     /// How many of `bytes` belong to the body.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
         match self {
             Self::Left(left) => {
                 // What does not fit a usize is more than there is.

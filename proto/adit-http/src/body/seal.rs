@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use adit_wire::{Broken, Room, Seal, held};
+use adit_wire::{Overhead, ProtocolError, Seal, subslice};
 
 use super::ends::Ends;
 use super::progress::Progress;
@@ -36,7 +36,7 @@ pub struct ResponseSeal {
     ends: Option<Ends>,
     /// The client has been told that it stays.
     keeps: bool,
-    fault: Option<Broken>,
+    fault: Option<ProtocolError>,
 }
 
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl ResponseSeal {
 
     /// Why the client got a 502 instead of the origin's response.
     #[must_use]
-    pub const fn fault(&self) -> Option<Broken> {
+    pub const fn fault(&self) -> Option<ProtocolError> {
         self.fault
     }
 
@@ -123,11 +123,11 @@ impl ResponseSeal {
     fn take_heads(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> usize {
         let mut taken = 0;
         while let State::Head(head) = &mut self.state {
-            let rest = held(bytes, taken..);
+            let rest = subslice(bytes, taken..);
             let held = head.bytes.len();
             // Of a body behind the head there is no need to see more.
             let room = MAX_RESPONSE_HEAD.saturating_sub(held).min(rest.len());
-            head.bytes.extend_from_slice(adit_wire::held(rest, ..room));
+            head.bytes.extend_from_slice(subslice(rest, ..room));
             let found = head.scan.advance(&head.bytes).map_err(broken);
             let end = match found {
                 Ok(Some(end)) => end,
@@ -146,14 +146,14 @@ impl ResponseSeal {
             unfold(&mut whole);
             match self.rewrite(&whole, out) {
                 Ok(Next::AnotherHead) if too_many => {
-                    self.fail(Broken::Malformed("number of 1xx responses"), out);
+                    self.fail(ProtocolError::Malformed("number of 1xx responses"), out);
                 }
                 Ok(Next::AnotherHead) => {}
                 Ok(Next::Body { framing, keeps }) => {
                     self.state = State::Body(Progress::new(framing));
                     self.keeps = keeps;
                 }
-                Err(what) => self.fail(Broken::Malformed(what), out),
+                Err(what) => self.fail(ProtocolError::Malformed(what), out),
             }
         }
         taken
@@ -210,7 +210,7 @@ impl ResponseSeal {
     }
 
     /// Answers for an origin that cannot be understood.
-    fn fail(&mut self, why: Broken, out: &mut Vec<u8>) {
+    fn fail(&mut self, why: ProtocolError, out: &mut Vec<u8>) {
         if let Some(switch) = &self.switch {
             switch.decline();
         }
@@ -220,10 +220,10 @@ impl ResponseSeal {
     }
 }
 
-const fn broken(why: HeadError) -> Broken {
+const fn broken(why: HeadError) -> ProtocolError {
     match why {
-        HeadError::Malformed(what) => Broken::Malformed(what),
-        HeadError::TooLarge(what) => Broken::TooLong {
+        HeadError::Malformed(what) => ProtocolError::Malformed(what),
+        HeadError::TooLarge(what) => ProtocolError::TooLong {
             what,
             limit: MAX_RESPONSE_HEAD,
         },
@@ -231,25 +231,29 @@ const fn broken(why: HeadError) -> Broken {
 }
 
 impl Seal for ResponseSeal {
-    fn room(&self) -> Room {
+    fn overhead(&self) -> Overhead {
         let head = match &self.state {
             // The bytes of the head that are in the payload make room for themselves.
             State::Head(head) => head.bytes.len() + GROWTH,
             State::Body(_) => 0,
         };
-        Room {
+        Overhead {
             head,
             tail: 0,
-            max: MAX_PAYLOAD,
+            max_payload: MAX_PAYLOAD,
         }
     }
 
-    fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
-        let no_room = Broken::NoRoom("the response");
+    fn seal(
+        &mut self,
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, ProtocolError> {
+        let no_room = ProtocolError::NoRoom("the response");
         let bytes = record.get(payload.clone()).ok_or(no_room)?;
         let mut heads = Vec::new();
         let taken = self.take_heads(bytes, &mut heads);
-        let rest = held(bytes, taken..);
+        let rest = subslice(bytes, taken..);
         let passed = match &mut self.state {
             State::Head(_) => 0,
             State::Body(progress) => {
@@ -272,7 +276,7 @@ impl Seal for ResponseSeal {
         Ok(start..body + passed)
     }
 
-    fn ended(&self) -> bool {
+    fn is_finished(&self) -> bool {
         matches!(&self.state, State::Body(progress) if progress.ended())
     }
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use adit_wire::{Handshake, Rx, Step, Tx, held_mut};
+use adit_wire::{Handshake, Rx, Step, Tx, subslice_mut};
 use zeroize::Zeroize;
 
 use super::forward::{self, Origin};
@@ -145,11 +145,11 @@ impl Handshake for Head<'_> {
                     return Ok(Step::NeedMore { total });
                 }
                 Ok(Some(len)) => {
-                    let head = held_mut(rx.bytes_mut(), ..len);
+                    let head = subslice_mut(rx.bytes_mut(), ..len);
                     let verdict = self.judge(head);
                     // The driver's buffer lives longer than the password need.
                     head.zeroize();
-                    rx.eat(len);
+                    rx.consume(len);
                     verdict
                 }
                 Err(why) => Err(why.into()),
@@ -157,12 +157,12 @@ impl Handshake for Head<'_> {
             match verdict {
                 Ok(Verdict::Serve(request)) => return Ok(Step::Done(request)),
                 Ok(Verdict::Ask) => {
-                    tx.put(ASK);
+                    tx.extend_from_slice(ASK);
                     self.asked = true;
                     self.scan = Scan::request();
                 }
                 Err(why) => {
-                    tx.put(&failure(why.status(), None));
+                    tx.extend_from_slice(&failure(why.status(), None));
                     return Err(why);
                 }
             }

@@ -1,6 +1,6 @@
 //! Refusals and how they are said.
 
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 
 use crate::MAX_HEAD;
 use crate::head::{HeadError, is_token};
@@ -55,7 +55,7 @@ impl From<HeadError> for Refusal {
     }
 }
 
-impl From<Refusal> for Broken {
+impl From<Refusal> for ProtocolError {
     fn from(why: Refusal) -> Self {
         match why {
             Refusal::Malformed(what) => Self::Malformed(what),

@@ -2,12 +2,12 @@
 
 use adit_http::Framing;
 use adit_http::body::{BodyOpen, exchange};
-use adit_wire::law::{open_all, seal_all};
-use adit_wire::{Broken, Open, Opened};
+use adit_wire::codec_laws::{open_all, seal_all};
+use adit_wire::{Open, Opened, ProtocolError};
 use proptest::prelude::*;
 
 /// What passed and what was left over; both the same in every split.
-fn pass(framing: Framing, wire: &[u8]) -> Result<(Vec<u8>, usize), Broken> {
+fn pass(framing: Framing, wire: &[u8]) -> Result<(Vec<u8>, usize), ProtocolError> {
     let whole = open_all(&mut BodyOpen::new(framing), wire, &[wire.len()]);
     for pieces in [&[1][..], &[2, 3], &[7, 1, 1]] {
         let other = open_all(&mut BodyOpen::new(framing), wire, pieces);
@@ -20,7 +20,7 @@ fn pass(framing: Framing, wire: &[u8]) -> Result<(Vec<u8>, usize), Broken> {
 fn a_body_without_bytes_ends_before_the_first_one() {
     for framing in [Framing::None, Framing::Length(0)] {
         let mut body = BodyOpen::new(framing);
-        assert!(body.at_boundary(9));
+        assert!(body.is_at_boundary(9));
         assert_eq!(body.open(&mut []), Ok(Opened::End));
         assert_eq!(body.open(&mut [1, 2]), Ok(Opened::End));
     }
@@ -33,7 +33,7 @@ fn a_length_is_kept_to_the_byte() {
         Ok((b"hello".to_vec(), 4))
     );
     let mut body = BodyOpen::new(Framing::Length(5));
-    assert!(!body.at_boundary(0));
+    assert!(!body.is_at_boundary(0));
     assert_eq!(body.open(&mut []), Ok(Opened::NeedMore { total: 1 }));
     let mut huge = BodyOpen::new(Framing::Length(u64::MAX));
     assert!(matches!(
@@ -41,7 +41,7 @@ fn a_length_is_kept_to_the_byte() {
         Ok(Opened::Record { consumed: 9, .. })
     ));
     assert_eq!(pass(Framing::UntilClose, b"abc"), Ok((b"abc".to_vec(), 0)));
-    assert!(BodyOpen::new(Framing::UntilClose).at_boundary(0));
+    assert!(BodyOpen::new(Framing::UntilClose).is_at_boundary(0));
 }
 
 const CHUNKED: &[u8] =
@@ -55,7 +55,7 @@ fn chunks_pass_unchanged_and_end() {
         let mut body = BodyOpen::new(Framing::Chunked);
         let got = open_all(&mut body, &CHUNKED[..cut], &[cut.max(1)]).unwrap();
         assert_eq!(got, (CHUNKED[..cut].to_vec(), 0));
-        assert!(!body.at_boundary(0), "cut at {cut}");
+        assert!(!body.is_at_boundary(0), "cut at {cut}");
     }
 }
 
@@ -90,7 +90,7 @@ fn chunks_are_strict() {
         "00000000000000001\r\n",
     ] {
         let got = pass_error(wire.as_bytes());
-        assert_eq!(got, Broken::Malformed("chunked body"), "{wire:?}");
+        assert_eq!(got, ProtocolError::Malformed("chunked body"), "{wire:?}");
     }
     for (wire, limit) in [
         (format!("5;{}\r\n", "x".repeat(1 << 10)), 1 << 10),
@@ -98,14 +98,14 @@ fn chunks_are_strict() {
         (format!("0\r\n{}", "X:y\r\n".repeat(2 << 10)), 8 << 10),
     ] {
         let got = pass_error(wire.as_bytes());
-        assert!(matches!(got, Broken::TooLong { limit: l, .. } if l == limit));
+        assert!(matches!(got, ProtocolError::TooLong { limit: l, .. } if l == limit));
     }
     // The largest size there is.
     let most = b"ffffffffffffffff\r\nabc";
     assert_eq!(pass(Framing::Chunked, most), Ok((most.to_vec(), 0)));
 }
 
-fn pass_error(wire: &[u8]) -> Broken {
+fn pass_error(wire: &[u8]) -> ProtocolError {
     pass(Framing::Chunked, wire).expect_err("must be refused")
 }
 
@@ -176,7 +176,7 @@ proptest! {
         }
         let mut body = BodyOpen::new(Framing::Chunked);
         let got = open_all(&mut body, &wire, &[5, 1, 17]);
-        let ended = got.is_ok() && body.at_boundary(0);
+        let ended = got.is_ok() && body.is_at_boundary(0);
         match reference(&wire) {
             Some(len) => {
                 prop_assert!(ended, "{:?}", got);
@@ -200,7 +200,7 @@ fn bytes_behind_an_upgrade_wait_for_the_origin() {
     let early = &mut b"frame"[..].to_vec();
     let (mut open, mut seal) = exchange(Framing::None, true, false);
     assert_eq!(open.open(early), Ok(Opened::NeedMore { total: 6 }));
-    assert!(!open.at_boundary(5) && open.at_boundary(0));
+    assert!(!open.is_at_boundary(5) && open.is_at_boundary(0));
     let head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n";
     seal_all(&mut seal, head, 1000).unwrap();
     assert!(matches!(
@@ -216,7 +216,7 @@ fn bytes_behind_an_upgrade_wait_for_the_origin() {
     )
     .unwrap();
     assert_eq!(open.open(early), Ok(Opened::End));
-    assert!(open.at_boundary(5));
+    assert!(open.is_at_boundary(5));
 
     let (mut open, _seal) = exchange(Framing::None, true, false);
     assert!(open.open(&mut vec![0; 16 << 10]).is_err());

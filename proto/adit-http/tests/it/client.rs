@@ -3,8 +3,8 @@
 use adit_http::MAX_HEAD;
 use adit_http::client::{ClientError, Connect};
 use adit_http::server::{ESTABLISHED, Head, Request, failure};
-use adit_wire::law::converse;
-use adit_wire::{Broken, Host, Step, Target};
+use adit_wire::codec_laws::run_handshake;
+use adit_wire::{Host, ProtocolError, Step, Target};
 use proptest::prelude::*;
 
 use crate::server::User;
@@ -56,8 +56,8 @@ fn any_2xx_is_success_and_nothing_else() {
         let why = answer(head.as_bytes()).unwrap_err().0;
         assert_eq!(why, ClientError::Status(status));
     }
-    let broken = Broken::from(ClientError::Status(407));
-    assert!(matches!(broken, Broken::Refused(text) if text.contains("password")));
+    let broken = ProtocolError::from(ClientError::Status(407));
+    assert!(matches!(broken, ProtocolError::Refused(text) if text.contains("password")));
     for other in [
         "SSH-2.0-x\r\n",
         "HTTP/2",
@@ -79,7 +79,7 @@ fn the_head_has_a_limit() {
         head
     };
     for pieces in [1, 7, 1 << 20] {
-        let run = |head: &[u8]| converse(&mut plain(), head, &[pieces]);
+        let run = |head: &[u8]| run_handshake(&mut plain(), head, &[pieces]);
         assert!(matches!(run(&padded(MAX_HEAD)), Ok((Step::Done(()), ..))));
         for head in [padded(MAX_HEAD + 1), padded(9 * MAX_HEAD)] {
             assert_eq!(run(&head).unwrap_err().0, ClientError::TooLarge);
@@ -107,8 +107,8 @@ fn refuses_what_cannot_be_written() {
 #[test]
 fn our_client_and_our_server_agree() {
     for to in ["example.test:443", "192.0.2.1:1", "[2001:db8::1]:65535"] {
-        let (_, request, _) = converse(&mut with_auth(to), b"", &[1]).unwrap();
-        let (step, sent, _) = converse(&mut Head::new(&User), &request, &[1]).unwrap();
+        let (_, request, _) = run_handshake(&mut with_auth(to), b"", &[1]).unwrap();
+        let (step, sent, _) = run_handshake(&mut Head::new(&User), &request, &[1]).unwrap();
         let want = Request::Connect {
             target: to.parse().unwrap(),
             user: Some(b"u".to_vec()),

@@ -3,7 +3,7 @@
 use adit_http::Framing;
 use adit_http::server::{Head, Refusal, Request, failure};
 use adit_wire::Step;
-use adit_wire::law::converse;
+use adit_wire::codec_laws::run_handshake;
 use proptest::prelude::*;
 
 use crate::server::{Open, User, talk};
@@ -191,7 +191,7 @@ proptest! {
     /// What we accept, another parser reads in the same way; what we forward is clean.
     #[test]
     fn accepts_no_more_than_another_parser(head in mutated()) {
-        let Ok((Step::Done(request), _, left)) = converse(&mut Head::new(&Open), &head, &[64]) else {
+        let Ok((Step::Done(request), _, left)) = run_handshake(&mut Head::new(&Open), &head, &[64]) else {
             return Ok(());
         };
         let mut space = [httparse::EMPTY_HEADER; 130];

@@ -3,8 +3,8 @@
 use adit_http::Framing;
 use adit_http::body::{ResponseSeal, exchange, kept};
 use adit_http::server::failure;
-use adit_wire::law::seal_all;
-use adit_wire::{Broken, Open, Opened, Seal};
+use adit_wire::codec_laws::seal_all;
+use adit_wire::{Open, Opened, ProtocolError, Seal};
 use proptest::prelude::*;
 
 /// What the client gets, the same in pieces of every size.
@@ -18,7 +18,7 @@ fn pass(new: impl Fn() -> ResponseSeal, input: &[u8]) -> (String, ResponseSeal) 
     for piece in 1..input.len().min(60) {
         let other = run(piece);
         assert_eq!(whole.0, other.0, "pieces of {piece}");
-        assert_eq!(whole.1.ended(), other.1.ended());
+        assert_eq!(whole.1.is_finished(), other.1.is_finished());
         assert_eq!(whole.1.fault(), other.1.fault());
     }
     whole
@@ -39,8 +39,8 @@ fn the_head_is_rewritten_and_the_body_passes() {
         got,
         "HTTP/1.1 200 OK\r\nServer:x\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
     );
-    assert!(seal.ended() && seal.at_boundary() && seal.fault().is_none());
-    assert_eq!(seal.room().head, 0);
+    assert!(seal.is_finished() && seal.at_boundary() && seal.fault().is_none());
+    assert_eq!(seal.overhead().head, 0);
 }
 
 #[test]
@@ -78,12 +78,12 @@ fn framing_by_the_rules_in_their_order() {
         let (got, seal) = get(&format!("HTTP/1.1 {status} x\r\n{fields}\r\n{body}"));
         let want = format!("HTTP/1.1 {status} x\r\n{fields}Connection: close\r\n\r\n{passed}");
         assert_eq!(got, want);
-        assert_eq!(seal.ended(), ended, "{want}");
+        assert_eq!(seal.is_finished(), ended, "{want}");
         assert_eq!(seal.at_boundary(), body != "cut");
     }
     let head = b"HTTP/1.1 200 x\r\nContent-Length: 4\r\n\r\nmore";
     let (got, seal) = pass(|| ResponseSeal::new(true), head);
-    assert!(got.ends_with("\r\n\r\n") && seal.ended());
+    assert!(got.ends_with("\r\n\r\n") && seal.is_finished());
 }
 
 /// What browsers take of an origin, and a proxy has to make unambiguous.
@@ -111,7 +111,7 @@ fn folded_lines_and_equal_lengths_become_one() {
     ] {
         let (got, seal) = get(&format!("HTTP/1.1 200 OK\r\n{fields}\r\nhello and more"));
         assert_eq!(got, format!("HTTP/1.1 200 OK\r\n{passed}{end}"));
-        assert!(seal.ended() && seal.fault().is_none());
+        assert!(seal.is_finished() && seal.fault().is_none());
     }
     let many = "A: b\r\n".repeat(1000);
     let (got, seal) = get(&format!("HTTP/1.1 200 OK\r\n{many}\r\n"));
@@ -170,7 +170,7 @@ fn interim_responses_pass() {
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 \r\nLink:x\r\n\r\n\
         HTTP/1.1 200 \r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"
     );
-    assert!(seal.ended());
+    assert!(seal.is_finished());
     // The room suffices when each head grows as much as it can.
     let many = "HTTP/1.1 103\r\nA:b\r\n\r\n".repeat(32) + "HTTP/1.1 200\r\n\r\n";
     let (got, _) = get(&many);
@@ -179,7 +179,7 @@ fn interim_responses_pass() {
     assert!(got.contains("HTTP/1.1 502 "));
     assert_eq!(
         seal.fault(),
-        Some(Broken::Malformed("number of 1xx responses"))
+        Some(ProtocolError::Malformed("number of 1xx responses"))
     );
 }
 
@@ -210,7 +210,7 @@ fn an_origin_that_cannot_be_understood_becomes_a_502() {
     ] {
         let (got, seal) = get(&format!("{head}body"));
         assert_eq!(got.as_bytes(), failure(502, None), "{head:?}");
-        assert!(seal.ended() && seal.fault().is_some());
+        assert!(seal.is_finished() && seal.fault().is_some());
     }
 }
 
@@ -224,9 +224,9 @@ fn an_upgrade_makes_the_stream_raw() {
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: a\r\n\
         Connection: Upgrade\r\n\r\n"
     ));
-    assert!(got.ends_with("hi anything") && !seal.ended() && seal.at_boundary());
+    assert!(got.ends_with("hi anything") && !seal.is_finished() && seal.at_boundary());
     let (got, seal) = pass(new, b"HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nnomore");
-    assert!(got.ends_with("Connection: close\r\n\r\nno") && seal.ended());
+    assert!(got.ends_with("Connection: close\r\n\r\nno") && seal.is_finished());
 }
 
 #[test]
@@ -236,14 +236,14 @@ fn a_broken_body_is_an_error_and_small_room_too() {
     seal_all(&mut seal, head, 1000).unwrap();
     assert_eq!(
         seal_all(&mut seal, b"zz", 1000),
-        Err(Broken::Malformed("chunked body"))
+        Err(ProtocolError::Malformed("chunked body"))
     );
     let mut seal = ResponseSeal::new(false);
     let mut record = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
     let all = 0..record.len();
     assert_eq!(
         seal.seal(&mut record, all),
-        Err(Broken::NoRoom("the response"))
+        Err(ProtocolError::NoRoom("the response"))
     );
     assert!(ResponseSeal::new(false).seal(&mut record, 5..99).is_err());
 }

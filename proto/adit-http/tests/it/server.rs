@@ -2,8 +2,8 @@
 
 use adit_http::server::{BasicAuth, Head, Refusal, Request, failure};
 use adit_http::{MAX_FIELDS, MAX_HEAD, MAX_START_LINE};
-use adit_wire::law::converse;
-use adit_wire::{Broken, Step};
+use adit_wire::codec_laws::run_handshake;
+use adit_wire::{ProtocolError, Step};
 
 use crate::split::{Outcome, every_split};
 
@@ -72,7 +72,7 @@ fn asks_once_for_a_password() {
     let (why, sent) = talk(&User, &[BARE, wrong].concat()).unwrap_err();
     assert_eq!(why, Refusal::BadCredentials { user: "u".into() });
     assert_eq!(sent, [ASK, &failure(407, None)].concat());
-    assert_eq!(Broken::from(why), Broken::Unauthentic);
+    assert_eq!(ProtocolError::from(why), ProtocolError::Unauthentic);
     let waits = talk(&User, wrong).unwrap();
     assert!(matches!(waits.0, Step::NeedMore { total: 1 }));
     assert_eq!(waits.1, ASK);
@@ -141,7 +141,7 @@ fn limits_of_the_head() {
         head.extend_from_slice(b"\r\n\r\n");
         head
     };
-    let run = |head: &[u8]| converse(&mut Head::new(&Open), head, &[1000]);
+    let run = |head: &[u8]| run_handshake(&mut Head::new(&Open), head, &[1000]);
     assert!(matches!(run(&padded(MAX_HEAD)), Ok((Step::Done(_), ..))));
     for head in [padded(MAX_HEAD + 1), padded(3 * MAX_HEAD)] {
         let (why, sent) = run(&head).unwrap_err();
@@ -170,7 +170,7 @@ fn limits_of_the_head() {
         Ok((Step::Done(_), ..))
     ));
     for pieces in [1, 100_000] {
-        let got = converse(&mut Head::new(&Open), &line(MAX_START_LINE + 1), &[pieces]);
+        let got = run_handshake(&mut Head::new(&Open), &line(MAX_START_LINE + 1), &[pieces]);
         assert!(matches!(got, Err((Refusal::TooLarge("start line"), _))));
     }
 }
@@ -180,7 +180,7 @@ fn early_data_is_left_alone() {
     let early: Vec<u8> = (0..16 << 10).map(|i| i as u8).collect();
     let input = [CURL, &early].concat();
     for pieces in [&[input.len()][..], &[1], &[50, 600]] {
-        let (step, _, left) = converse(&mut Head::new(&User), &input, pieces).unwrap();
+        let (step, _, left) = run_handshake(&mut Head::new(&User), &input, pieces).unwrap();
         assert_eq!(step, tunnel("example.test:443", Some("u")));
         assert!(left == early, "{pieces:?}");
     }

@@ -123,7 +123,7 @@ fn talk_is_not_paced_down_by_its_own_silence() {
         while world.ends[1].consume(64) == 0 {
             assert!(world.step(Time(u64::MAX)));
         }
-        assert_eq!(world.now.since(began).as_millis(), 20);
+        assert_eq!(world.now.duration_since(began).as_millis(), 20);
         while world.step(Time(began.0 + 100_000)) {}
     }
     // And what comes after all the small talk goes at once.
@@ -135,8 +135,8 @@ fn talk_is_not_paced_down_by_its_own_silence() {
         read += world.ends[1].consume(20_000);
     }
     assert!(
-        world.now.since(began).as_millis() < 150,
+        world.now.duration_since(began).as_millis() < 150,
         "{:?}",
-        world.now.since(began)
+        world.now.duration_since(began)
     );
 }

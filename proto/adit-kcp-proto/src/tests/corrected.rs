@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use adit_fec::{Code, Decoder, Encoder, HEADER, Packet};
+use adit_fec::{Decoder, Encoder, ErasureCode, HEADER, Packet};
 
 use super::link::Dice;
 use super::*;
@@ -25,7 +25,7 @@ struct End {
 
 impl End {
     fn new(corrected: bool) -> Self {
-        let code = || Code::vandermonde(10, 3).unwrap();
+        let code = || ErasureCode::vandermonde(10, 3).unwrap();
         let correction = corrected.then(|| {
             let encoder = Encoder::new(code(), 1400).unwrap();
             (encoder, Decoder::new(code(), 1400))
@@ -95,7 +95,7 @@ fn echoes(corrected: bool, count: usize, seed: u64) -> Vec<u64> {
         }
         if ends[0].kcp.readable() >= SAID {
             ends[0].kcp.consume(SAID);
-            times.push(now.since(began).as_millis() as u64);
+            times.push(now.duration_since(began).as_millis() as u64);
             began = now;
             ends[0].kcp.send(&[7; SAID]).unwrap();
         }

@@ -1,6 +1,6 @@
 //! Whatever a peer sends: no panic, no growth beyond the windows, no claim believed that cannot be.
 
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 use proptest::prelude::*;
 
 use super::*;
@@ -33,7 +33,7 @@ fn session() -> Kcp {
     Kcp::new(CONV, Config::fast3(), Time(0))
 }
 
-fn input(kcp: &mut Kcp, bytes: &[u8]) -> Result<(), Broken> {
+fn input(kcp: &mut Kcp, bytes: &[u8]) -> Result<(), ProtocolError> {
     kcp.handle_input(Time(1000), bytes, false)
 }
 
@@ -45,18 +45,18 @@ fn what_is_no_segment_of_ours_is_refused() {
     foreign[0] ^= 1;
     assert_eq!(
         input(&mut kcp, &foreign),
-        Err(Broken::Malformed("conversation id"))
+        Err(ProtocolError::Malformed("conversation id"))
     );
     for cut in 0..good.len() {
         assert!(matches!(
             input(&mut kcp, &good[..cut]),
-            Err(Broken::Truncated(_))
+            Err(ProtocolError::Truncated(_))
         ));
     }
     let long = datagram(header(Cmd::Push, 0), &[0; 1477]);
     assert!(matches!(
         input(&mut kcp, &long),
-        Err(Broken::TooLong { limit: 1476, .. })
+        Err(ProtocolError::TooLong { limit: 1476, .. })
     ));
     assert_eq!(kcp.stats().errors_in, 2 + good.len() as u64);
     assert_eq!((kcp.front(), kcp.poll_timeout()), (None, None));
@@ -80,7 +80,7 @@ fn nobody_acknowledges_what_was_not_sent() {
         };
         assert_eq!(
             input(&mut kcp, &claim.bytes()),
-            Err(Broken::Malformed("KCP una"))
+            Err(ProtocolError::Malformed("KCP una"))
         );
     }
     for sn in [1, 2, 3, 1 << 31, u32::MAX] {

@@ -318,7 +318,7 @@ fn a_peer_that_began_anew_is_noticed() {
         assert_eq!(world.ends[0].state(), State::Dead, "{compat:?}");
         assert!(world.ends[0].is_forgotten());
         assert_eq!(world.ends[0].send(b"x"), Err(crate::SendError::Dead));
-        let took = world.now.since(now);
+        let took = world.now.duration_since(now);
         assert!(took.as_secs() < 5, "at its first answer: {took:?}");
     }
 }

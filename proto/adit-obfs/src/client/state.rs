@@ -4,7 +4,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use adit_crypto::{Secret, hmac_sha256};
-use adit_wire::{Entropy, Target, Unix};
+use adit_wire::{Entropy, Target, UnixTime};
 
 use super::{ClientHandshake, Wait};
 use crate::http::{Requests, Verb};
@@ -95,7 +95,7 @@ impl ClientState {
     }
 
     /// The handshake of a connection that begins `now`.
-    pub fn handshake(&self, now: Unix, entropy: &mut dyn Entropy) -> ClientHandshake {
+    pub fn handshake(&self, now: UnixTime, entropy: &mut dyn Entropy) -> ClientHandshake {
         let nothing = Wait::Nothing;
         let (hello, wait) = match &*self.inner {
             Inner::Plain => (Vec::new(), nothing(Codecs::raw())),
@@ -183,7 +183,7 @@ fn tls(settings: &ClientSettings<'_>, entropy: &mut dyn Entropy) -> Inner {
 fn pick<'a>(hosts: &'a [(Box<str>, Vec<u8>)], entropy: &mut dyn Entropy) -> (&'a str, &'a [u8]) {
     let at = match u16::try_from(hosts.len().saturating_sub(1)) {
         Ok(0) | Err(_) => 0,
-        Ok(last) => entropy.between(0, last),
+        Ok(last) => entropy.in_range(0, last),
     };
     let host = hosts.get(usize::from(at));
     host.map_or(("", &[]), |(name, ticket)| (name, ticket))
@@ -219,14 +219,14 @@ impl Tickets {
     fn draw(entropy: &mut dyn Entropy) -> Self {
         let mut seed = [0; 32];
         entropy.fill(&mut seed);
-        let phase = u64::from(entropy.between(0, 3599));
+        let phase = u64::from(entropy.in_range(0, 3599));
         Self {
             seed: seed.into(),
             phase,
         }
     }
 
-    fn at(&self, now: Unix) -> [u8; TICKET] {
+    fn at(&self, now: UnixTime) -> [u8; TICKET] {
         let turn = (now.0.saturating_add(self.phase) / TICKET_LIFE).to_be_bytes();
         let mut ticket = [0; TICKET];
         for (i, block) in (0u8..).zip(ticket.chunks_mut(32)) {
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn tickets_last_for_an_hour() {
         let tickets = Tickets::draw(&mut FixedEntropy::default());
-        let at = |now| tickets.at(Unix(now));
+        let at = |now| tickets.at(UnixTime(now));
         assert_eq!(at(7200), at(7200 + 3599));
         assert_ne!(at(7200), at(7199));
         assert_ne!(at(7200)[..32], at(7200)[32..64]);

@@ -2,7 +2,7 @@
 
 use core::ops::{Range, RangeInclusive};
 
-use adit_wire::{Broken, Entropy, Host, Target};
+use adit_wire::{Entropy, Host, ProtocolError, Target};
 
 use crate::ObfsParam;
 
@@ -68,7 +68,7 @@ impl Requests {
             Verb::Post if self.headers.is_none() => Some(boundary(entropy)),
             _ => None,
         };
-        let (least, more) = (self.url_bytes, entropy.between(0, SPREAD));
+        let (least, more) = (self.url_bytes, entropy.in_range(0, SPREAD));
         Request {
             verb: self.verb,
             fields: self.fields(host, boundary.as_deref()).into_bytes(),
@@ -120,7 +120,7 @@ fn pick<'a, T>(of: &'a [T], entropy: &mut dyn Entropy) -> Option<&'a T> {
     // A single choice draws nothing.
     match last {
         0 => of.first(),
-        last => of.get(usize::from(entropy.between(0, last))),
+        last => of.get(usize::from(entropy.in_range(0, last))),
     }
 }
 
@@ -169,8 +169,8 @@ impl Request {
         &self,
         record: &mut [u8],
         payload: Range<usize>,
-    ) -> Result<Range<usize>, Broken> {
-        let no_room = Broken::NoRoom("a request head");
+    ) -> Result<Range<usize>, ProtocolError> {
+        let no_room = ProtocolError::NoRoom("a request head");
         let body = payload.start + self.hidden(payload.len());
         let hidden = record.get(payload.start..body).ok_or(no_room)?;
         let mut head = Vec::with_capacity(self.room() + hidden.len());

@@ -1,11 +1,11 @@
 //! A server's response head, and a client's way past it.
 
-use adit_wire::{Broken, Opened, Unix, narrow};
+use adit_wire::{Opened, ProtocolError, UnixTime, narrow_int};
 
 use super::{MAX_HEAD, head_end};
 
 /// The head in front of a server's first bytes.
-pub(crate) fn response_head(now: Unix) -> Vec<u8> {
+pub(crate) fn response_head(now: UnixTime) -> Vec<u8> {
     format!(
         "HTTP/1.1 200 OK\r\n\
          Connection: keep-alive\r\n\
@@ -21,7 +21,7 @@ pub(crate) fn response_head(now: Unix) -> Vec<u8> {
 }
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
-fn date(now: Unix) -> String {
+fn date(now: UnixTime) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -37,8 +37,8 @@ fn date(now: Unix) -> String {
     let year = 400 * era + year + u64::from(month >= 10);
     format!(
         "{}, {day:02} {} {year} {:02}:{:02}:{:02} GMT",
-        DAYS[narrow::<usize>(days % 7)],
-        MONTHS[narrow::<usize>((month + 2) % 12)],
+        DAYS[narrow_int::<usize>(days % 7)],
+        MONTHS[narrow_int::<usize>((month + 2) % 12)],
         second / 3600,
         second / 60 % 60,
         second % 60
@@ -58,7 +58,7 @@ impl Skip {
     }
 
     /// Drops what can be dropped of the front of `wire`; true when that was the end of the head.
-    pub(crate) fn open(&mut self, wire: &[u8]) -> Result<(Opened, bool), Broken> {
+    pub(crate) fn open(&mut self, wire: &[u8]) -> Result<(Opened, bool), ProtocolError> {
         let end = head_end(wire, 0);
         // The last three bytes may begin the blank line.
         let consumed = end.unwrap_or_else(|| wire.len().saturating_sub(3));
@@ -66,7 +66,7 @@ impl Skip {
         if self.dropped > MAX_HEAD {
             let what = "http: the head";
             let limit = MAX_HEAD;
-            return Err(Broken::TooLong { what, limit });
+            return Err(ProtocolError::TooLong { what, limit });
         }
         if consumed == 0 {
             let total = wire.len() + 1;
@@ -91,9 +91,9 @@ mod tests {
             (1_735_689_599, "Tue, 31 Dec 2024 23:59:59 GMT"),
             (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"),
         ] {
-            assert_eq!(date(Unix(now)), text);
+            assert_eq!(date(UnixTime(now)), text);
         }
-        assert!(date(Unix(u64::MAX)).ends_with("GMT"));
+        assert!(date(UnixTime(u64::MAX)).ends_with("GMT"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A server's reading of a request head.
 
-use adit_wire::{Broken, Rx, Step, held};
+use adit_wire::{ProtocolError, Rx, Step, subslice};
 
 use super::{MAX_HEAD, head_end};
 
@@ -19,16 +19,20 @@ pub(crate) struct RequestReader {
 impl RequestReader {
     /// Takes the head away: what is left in `rx` are the bytes of the URL and all that follows.
     /// Until then, and on an error, `rx` is as it was. Only `hosts` are accepted, if there are any.
-    pub(crate) fn read(&mut self, rx: &mut Rx<'_>, hosts: &[Box<str>]) -> Result<Step<()>, Broken> {
+    pub(crate) fn read(
+        &mut self,
+        rx: &mut Rx<'_>,
+        hosts: &[Box<str>],
+    ) -> Result<Step<()>, ProtocolError> {
         let bytes = rx.bytes();
         if !may_begin(bytes, b"GET ") && !may_begin(bytes, b"POST ") {
-            return Err(Broken::Malformed("http: not GET or POST"));
+            return Err(ProtocolError::Malformed("http: not GET or POST"));
         }
         let end = head_end(bytes, self.scanned);
         if end.unwrap_or(bytes.len()) > MAX_HEAD {
             let what = "http: the head";
             let limit = MAX_HEAD;
-            return Err(Broken::TooLong { what, limit });
+            return Err(ProtocolError::TooLong { what, limit });
         }
         let Some(end) = end else {
             self.scanned = bytes.len().saturating_sub(3);
@@ -36,13 +40,13 @@ impl RequestReader {
             return Ok(Step::NeedMore { total });
         };
         self.scanned = end - 4;
-        let head = held(bytes, ..end);
+        let head = subslice(bytes, ..end);
         let hidden = hidden_bytes(head);
         if hidden.len() < LEAST_HIDDEN {
-            return Err(Broken::Malformed("http: no data in the URL"));
+            return Err(ProtocolError::Malformed("http: no data in the URL"));
         }
         if !hosts.is_empty() && !host_of(head).is_some_and(|host| is_one_of(host, hosts)) {
-            return Err(Broken::Malformed("http: another host"));
+            return Err(ProtocolError::Malformed("http: another host"));
         }
         let total = end + LEAST.saturating_sub(hidden.len());
         if bytes.len() < total {
@@ -53,7 +57,7 @@ impl RequestReader {
         if let Some(place) = rx.bytes_mut().get_mut(start..end) {
             place.copy_from_slice(&hidden);
         }
-        rx.eat(start);
+        rx.consume(start);
         Ok(Step::Done(()))
     }
 }
@@ -118,12 +122,12 @@ fn is_one_of(host: &[u8], hosts: &[Box<str>]) -> bool {
 mod tests {
     use super::*;
 
-    fn read(wire: &[u8], hosts: &[&str]) -> Result<(Step<()>, Vec<u8>), Broken> {
+    fn read(wire: &[u8], hosts: &[&str]) -> Result<(Step<()>, Vec<u8>), ProtocolError> {
         let hosts: Vec<Box<str>> = hosts.iter().map(|h| (*h).into()).collect();
         let mut wire = wire.to_vec();
         let mut rx = Rx::new(&mut wire);
         let step = RequestReader::default().read(&mut rx, &hosts);
-        let (left, eaten) = (rx.bytes().to_vec(), rx.eaten());
+        let (left, eaten) = (rx.bytes().to_vec(), rx.consumed());
         if !matches!(step, Ok(Step::Done(()))) {
             assert_eq!(eaten, 0);
         }
@@ -137,9 +141,9 @@ mod tests {
         let plain = b"\x01\x02\x03\xff123456789".to_vec();
         assert_eq!(read(WIRE, &[]), Ok((Step::Done(()), plain.clone())));
         assert_eq!(read(WIRE, &["b.com", "a.com"]), Ok((Step::Done(()), plain)));
-        let why = Broken::Malformed("http: another host");
+        let why = ProtocolError::Malformed("http: another host");
         assert_eq!(read(WIRE, &["com"]), Err(why));
-        let why = Broken::Malformed("http: not GET or POST");
+        let why = ProtocolError::Malformed("http: not GET or POST");
         assert_eq!(read(b"PUT /%01", &[]), Err(why));
         assert_eq!(read(b"\x01", &[]), Err(why));
     }
@@ -167,7 +171,7 @@ mod tests {
         ] {
             assert_eq!(hidden_bytes(line.as_bytes()), hidden.as_bytes(), "{line}");
         }
-        let why = Broken::Malformed("http: no data in the URL");
+        let why = ProtocolError::Malformed("http: no data in the URL");
         assert_eq!(read(b"GET /%41%42%43 HTTP/1.1\r\n\r\n", &[]), Err(why));
     }
 
@@ -189,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_head_is_bounded_whole_and_in_pieces() {
-        let why = Broken::TooLong {
+        let why = ProtocolError::TooLong {
             what: "http: the head",
             limit: MAX_HEAD,
         };

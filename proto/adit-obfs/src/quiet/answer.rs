@@ -1,6 +1,6 @@
 //! What follows a hello: a server's three records and a client's two.
 
-use adit_wire::{Broken, Entropy, Step, held};
+use adit_wire::{Entropy, ProtocolError, Step, subslice};
 
 use crate::tls::{CHANGE_CIPHER_SPEC, RECORD_HEAD, head_of};
 
@@ -57,8 +57,8 @@ impl Answer {
 ///
 /// The format checks nothing here. We do, since a server that does not know our key shows a real
 /// web server in its place, and its records must not be taken for an answer.
-pub(crate) fn read_answer(wire: &[u8], session: &[u8; 32]) -> Result<Step<usize>, Broken> {
-    let other = Broken::Refused("a web server answered: wrong key or clock");
+pub(crate) fn read_answer(wire: &[u8], session: &[u8; 32]) -> Result<Step<usize>, ProtocolError> {
+    let other = ProtocolError::Refused("a web server answered: wrong key or clock");
     if wire.iter().zip(HELLO).any(|(a, b)| *a != b) {
         return Err(other);
     }
@@ -70,7 +70,7 @@ pub(crate) fn read_answer(wire: &[u8], session: &[u8; 32]) -> Result<Step<usize>
     }
     let mut at = HELLO_LEN;
     for kind in [[0x14, 3, 3], [0x16, 3, 3]] {
-        let Some((head, len)) = head_of(held(wire, at..)) else {
+        let Some((head, len)) = head_of(subslice(wire, at..)) else {
             let total = at + RECORD_HEAD;
             return Ok(Step::NeedMore { total });
         };

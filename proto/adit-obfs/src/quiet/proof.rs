@@ -1,7 +1,7 @@
 //! The proof of the key in a hello's random field, good for one period of twelve hours.
 
 use adit_crypto::{CryptoError, HeaderCipher, Secret, ct_eq, sha256};
-use adit_wire::{Broken, Unix, front};
+use adit_wire::{ProtocolError, UnixTime, array_prefix};
 
 /// Seconds of a period.
 const PERIOD: u64 = 12 * 3600;
@@ -29,7 +29,7 @@ impl ProofKey {
 
     /// The random field for `now`: `iv ‖ AES-256-CFB(iv, SHA-256(period ‖ key))`, which is one
     /// block.
-    pub(crate) fn prove(&self, iv: [u8; 16], now: Unix) -> [u8; 32] {
+    pub(crate) fn prove(&self, iv: [u8; 16], now: UnixTime) -> [u8; 32] {
         self.field(iv, now.0 / PERIOD)
     }
 
@@ -38,7 +38,7 @@ impl ProofKey {
         let goal = Secret::new([period.as_bytes(), self.text.expose()].concat());
         let goal = sha256(goal.expose());
         let mut block = iv;
-        self.cipher.encrypt(&mut block);
+        self.cipher.encrypt_block(&mut block);
         let mut field = [0; 32];
         let (front, back) = field.split_at_mut(16);
         front.copy_from_slice(&iv);
@@ -49,8 +49,8 @@ impl ProofKey {
     }
 
     /// Checks the random field of a hello that came at `now`.
-    pub(crate) fn check(&self, random: &[u8; 32], now: Unix) -> Result<(), Broken> {
-        let iv = front(random);
+    pub(crate) fn check(&self, random: &[u8; 32], now: UnixTime) -> Result<(), ProtocolError> {
+        let iv = array_prefix(random);
         let periods = [
             now.0,
             now.0.saturating_sub(GRACE),
@@ -61,7 +61,7 @@ impl ProofKey {
         if good.contains(&true) {
             Ok(())
         } else {
-            Err(Broken::Unauthentic)
+            Err(ProtocolError::Unauthentic)
         }
     }
 }
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn periods_have_some_grace() {
         let key = ProofKey::new(b"pass").unwrap();
-        let field = key.prove([7; 16], Unix(10 * PERIOD));
+        let field = key.prove([7; 16], UnixTime(10 * PERIOD));
         for (now, good) in [
             (10 * PERIOD - 301, false),
             (10 * PERIOD - 300, true),
@@ -81,24 +81,24 @@ mod tests {
             (11 * PERIOD + 299, true),
             (11 * PERIOD + 300, false),
         ] {
-            assert_eq!(key.check(&field, Unix(now)).is_ok(), good, "{now}");
+            assert_eq!(key.check(&field, UnixTime(now)).is_ok(), good, "{now}");
         }
         let other = ProofKey::new(b"past").unwrap();
         assert_eq!(
-            other.check(&field, Unix(10 * PERIOD)),
-            Err(Broken::Unauthentic)
+            other.check(&field, UnixTime(10 * PERIOD)),
+            Err(ProtocolError::Unauthentic)
         );
-        assert!(key.check(&[0; 32], Unix(u64::MAX)).is_err());
+        assert!(key.check(&[0; 32], UnixTime(u64::MAX)).is_err());
     }
 
     #[test]
     fn every_bit_counts() {
         let key = ProofKey::new(b"pass").unwrap();
-        let field = key.prove([7; 16], Unix(1));
+        let field = key.prove([7; 16], UnixTime(1));
         for bit in 0..256 {
             let mut bad = field;
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert!(key.check(&bad, Unix(1)).is_err());
+            assert!(key.check(&bad, UnixTime(1)).is_err());
         }
     }
 }

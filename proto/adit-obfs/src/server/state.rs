@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use adit_crypto::Secret;
-use adit_wire::{Clock, Entropy, Unix};
+use adit_wire::{Clock, Entropy, UnixTime};
 
 use super::{ServerHandshake, State};
 use crate::http::RequestReader;
@@ -32,7 +32,7 @@ pub struct ServerSettings<'a> {
     /// Judges the times of hellos and dates the answers.
     pub clock: Arc<dyn Clock>,
     /// When the process started: what was seen before that cannot be known.
-    pub started: Unix,
+    pub started: UnixTime,
 }
 
 /// Shared by the connections of one listener; clones are the same state.

@@ -1,6 +1,6 @@
 //! The client's end of the handshake: ChangeCipherSpec, Finished.
 
-use adit_wire::{Broken, Step, held};
+use adit_wire::{ProtocolError, Step, subslice};
 
 use super::record::{CHANGE_CIPHER_SPEC, RECORD_HEAD, head_of};
 use super::tag::{TAG, Tagger};
@@ -25,8 +25,8 @@ impl ClientEnd {
 }
 
 /// Finds the end of ChangeCipherSpec and a Finished at the front of `wire`.
-pub(crate) fn parse_end(wire: &[u8]) -> Result<Step<usize>, Broken> {
-    let malformed = Broken::Malformed("TLS: the client's end of the handshake");
+pub(crate) fn parse_end(wire: &[u8]) -> Result<Step<usize>, ProtocolError> {
+    let malformed = ProtocolError::Malformed("TLS: the client's end of the handshake");
     let front = CHANGE_CIPHER_SPEC.iter().chain(&[0x16, 3, 3]);
     if wire.iter().zip(front).any(|(a, b)| a != b) {
         return Err(malformed);
@@ -47,10 +47,10 @@ pub(crate) fn parse_end(wire: &[u8]) -> Result<Step<usize>, Broken> {
 }
 
 /// Reads and checks the end at the front of `wire`; gives its length.
-pub(crate) fn read_end(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, Broken> {
+pub(crate) fn read_end(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, ProtocolError> {
     let step = parse_end(wire)?;
     if let Step::Done(len) = step {
-        tagger.check(held(wire, ..len))?;
+        tagger.check(subslice(wire, ..len))?;
     }
     Ok(step)
 }

@@ -1,6 +1,6 @@
 //! The server's flight: ServerHello, perhaps a ticket, ChangeCipherSpec, Finished.
 
-use adit_wire::{Broken, Entropy, Step, Unix, held};
+use adit_wire::{Entropy, ProtocolError, Step, UnixTime, subslice};
 
 use super::be16;
 use super::hello::stamped;
@@ -24,12 +24,12 @@ impl Flight {
     pub(crate) fn draw(entropy: &mut dyn Entropy) -> Self {
         let mut salt = [0; 18];
         entropy.fill(&mut salt);
-        let ticket = (entropy.between(0, 8) == 0).then(|| {
-            let mut ticket = vec![0; 64 + 2 * usize::from(entropy.between(0, 163))];
+        let ticket = (entropy.in_range(0, 8) == 0).then(|| {
+            let mut ticket = vec![0; 64 + 2 * usize::from(entropy.in_range(0, 163))];
             entropy.fill(&mut ticket);
             ticket
         });
-        let mut finished = vec![0; 22 + 8 * usize::from(entropy.between(0, 1))];
+        let mut finished = vec![0; 22 + 8 * usize::from(entropy.in_range(0, 1))];
         entropy.fill(&mut finished);
         Self {
             salt,
@@ -39,7 +39,7 @@ impl Flight {
     }
 
     /// The whole flight.
-    pub(crate) fn encode(&self, tagger: &Tagger, now: Unix) -> Vec<u8> {
+    pub(crate) fn encode(&self, tagger: &Tagger, now: UnixTime) -> Vec<u8> {
         let mut out = vec![0x16, 3, 3, 0, 0x51, 2, 0, 0, 0x4d, 3, 3];
         out.extend_from_slice(&stamped(tagger, now, &self.salt));
         out.push(0x20);
@@ -63,10 +63,10 @@ impl Flight {
 }
 
 /// Reads and checks the flight at the front of `wire`; gives its length.
-pub(crate) fn read_flight(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, Broken> {
+pub(crate) fn read_flight(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, ProtocolError> {
     let (mut at, mut changed) = (0, false);
     loop {
-        let rest = held(wire, at..);
+        let rest = subslice(wire, at..);
         let Some((head, len)) = head_of(rest) else {
             let total = at + RECORD_HEAD;
             return Ok(Step::NeedMore { total });
@@ -74,26 +74,26 @@ pub(crate) fn read_flight(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, B
         match head {
             [0x16, 3, 3] => {}
             [0x14, 3, 3] if at > 0 => changed = true,
-            [0x15, 3, _] => return Err(Broken::Refused("a TLS alert")),
-            _ => return Err(Broken::Malformed("TLS: not a server's handshake")),
+            [0x15, 3, _] => return Err(ProtocolError::Refused("a TLS alert")),
+            _ => return Err(ProtocolError::Malformed("TLS: not a server's handshake")),
         }
         let end = at + RECORD_HEAD + len;
         if end > MAX_FLIGHT {
             let what = "the TLS handshake";
             let limit = MAX_FLIGHT;
-            return Err(Broken::TooLong { what, limit });
+            return Err(ProtocolError::TooLong { what, limit });
         }
         if wire.len() < end {
             return Ok(Step::NeedMore { total: end });
         }
-        let body = held(wire, at + RECORD_HEAD..end);
+        let body = subslice(wire, at + RECORD_HEAD..end);
         if at == 0 {
             check_hello(body, tagger)?;
         } else if changed && head == [0x16, 3, 3] {
             if len < TAG {
-                return Err(Broken::Malformed("TLS Finished"));
+                return Err(ProtocolError::Malformed("TLS Finished"));
             }
-            tagger.check(held(wire, ..end))?;
+            tagger.check(subslice(wire, ..end))?;
             return Ok(Step::Done(end));
         }
         at = end;
@@ -101,11 +101,11 @@ pub(crate) fn read_flight(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, B
 }
 
 /// A real server's hello has no tag: then the key is wrong, or nobody of ours listens there.
-fn check_hello(body: &[u8], tagger: &Tagger) -> Result<(), Broken> {
+fn check_hello(body: &[u8], tagger: &Tagger) -> Result<(), ProtocolError> {
     let start = [2, 0];
     let field = body.get(HELLO_LEAST - CLIENT_ID..HELLO_LEAST);
     match field {
         Some(field) if body.starts_with(&start) => tagger.check(field),
-        _ => Err(Broken::Malformed("ServerHello")),
+        _ => Err(ProtocolError::Malformed("ServerHello")),
     }
 }

@@ -1,6 +1,6 @@
 //! The client's first message, and a server's judgement of it.
 
-use adit_wire::{Broken, Entropy, Host, Step, Unix, held, narrow};
+use adit_wire::{Entropy, Host, ProtocolError, Step, UnixTime, narrow_int, subslice};
 
 use super::be16;
 use super::parse::{ClientHello, parse_client_hello};
@@ -30,9 +30,9 @@ const LAST_EXTENSIONS: [u8; 59] = [
 ];
 
 /// The random field of either side's hello: time, random bytes, tag of both.
-pub(super) fn stamped(tagger: &Tagger, time: Unix, salt: &[u8; 18]) -> [u8; 32] {
+pub(super) fn stamped(tagger: &Tagger, time: UnixTime, salt: &[u8; 18]) -> [u8; 32] {
     let mut field = [0; 32];
-    let time = narrow::<u32>(time.0 & 0xffff_ffff);
+    let time = narrow_int::<u32>(time.0 & 0xffff_ffff);
     let (text, tag) = field.split_at_mut(STAMPED);
     let (stamp, rest) = text.split_at_mut(4);
     stamp.copy_from_slice(&time.to_be_bytes());
@@ -64,7 +64,7 @@ pub(crate) fn sni(host: &str) -> &str {
 
 /// A client's first message.
 pub(crate) struct Hello<'a> {
-    pub(crate) time: Unix,
+    pub(crate) time: UnixTime,
     pub(crate) salt: [u8; 18],
     pub(crate) name: &'a str,
     pub(crate) ticket: &'a [u8],
@@ -103,22 +103,22 @@ pub(crate) struct Window {
     /// Seconds in either direction; 0 accepts all.
     pub(crate) span: u32,
     /// When the server started: what it has seen before that it cannot know.
-    pub(crate) started: Unix,
+    pub(crate) started: UnixTime,
 }
 
 impl Window {
     /// A day, if nothing else is asked for.
     pub(crate) const DAY: u32 = 86_400;
 
-    fn check(self, stamp: u32, now: Unix) -> Result<(), Broken> {
+    fn check(self, stamp: u32, now: UnixTime) -> Result<(), ProtocolError> {
         let since = |moment: u64| {
-            let moment = narrow::<u32>(moment & 0xffff_ffff);
+            let moment = narrow_int::<u32>(moment & 0xffff_ffff);
             i64::from(stamp.wrapping_sub(moment).cast_signed())
         };
         let (skew, span) = (since(now.0), i64::from(self.span));
         let early = since(self.started.0.saturating_sub(EARLIER)) < -span / 2;
         if span > 0 && (skew.abs() > span || early) {
-            return Err(Broken::Clock { skew });
+            return Err(ProtocolError::Clock { skew });
         }
         Ok(())
     }
@@ -132,8 +132,8 @@ pub(crate) fn read_hello(
     key: &[u8],
     window: Window,
     seen: &Seen,
-    now: Unix,
-) -> Result<Step<(usize, Tagger)>, Broken> {
+    now: UnixTime,
+) -> Result<Step<(usize, Tagger)>, ProtocolError> {
     let hello = match parse_client_hello(wire)? {
         Step::NeedMore { total } => return Ok(Step::NeedMore { total }),
         Step::Done(hello) => hello,
@@ -147,13 +147,13 @@ pub(crate) fn read_hello(
     tagger.check(&random)?;
     let [a, b, c, d, ..] = random;
     window.check(u32::from_be_bytes([a, b, c, d]), now)?;
-    seen.insert(held(&random, ..STAMPED), now)?;
+    seen.insert(subslice(&random, ..STAMPED), now)?;
     Ok(Step::Done((len, tagger)))
 }
 
 /// A session ticket, kept for each host: 128 to 384 random bytes in steps of 16.
 pub(crate) fn ticket(entropy: &mut dyn Entropy) -> Vec<u8> {
-    let mut ticket = vec![0; 16 * usize::from(entropy.between(8, 24))];
+    let mut ticket = vec![0; 16 * usize::from(entropy.in_range(8, 24))];
     entropy.fill(&mut ticket);
     ticket
 }
@@ -180,13 +180,13 @@ mod tests {
 
     #[test]
     fn times_are_within_the_window() {
-        let started = Unix(1_700_000_000);
+        let started = UnixTime(1_700_000_000);
         let window = Window {
             span: 86_400,
             started,
         };
         let check = |window: Window, stamp: u64, now: u64| {
-            window.check(u32::try_from(stamp & 0xffff_ffff).unwrap(), Unix(now))
+            window.check(u32::try_from(stamp & 0xffff_ffff).unwrap(), UnixTime(now))
         };
         let now = started.0 + 1_000_000;
         for (stamp, good) in [
@@ -199,7 +199,7 @@ mod tests {
         }
         assert_eq!(
             check(window, now - 90_000, now),
-            Err(Broken::Clock { skew: -90_000 })
+            Err(ProtocolError::Clock { skew: -90_000 })
         );
         // Right after the start: half a window and half an hour back.
         let now = started.0;
@@ -216,7 +216,7 @@ mod tests {
             check(
                 Window {
                     span: 60,
-                    started: Unix(0)
+                    started: UnixTime(0)
                 },
                 1 << 32,
                 (1 << 32) + 59
@@ -227,7 +227,7 @@ mod tests {
             check(
                 Window {
                     span: 60,
-                    started: Unix((1 << 32) - 5)
+                    started: UnixTime((1 << 32) - 5)
                 },
                 (1 << 32) + 5,
                 (1 << 32) - 1

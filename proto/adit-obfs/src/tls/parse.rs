@@ -1,6 +1,6 @@
 //! What a server needs of a ClientHello (RFC 5246, section 7.4.1.2).
 
-use adit_wire::{Broken, Reader, Short, Step};
+use adit_wire::{EndOfInput, ProtocolError, Reader, Step};
 
 use super::record::{RECORD_HEAD, head_of};
 
@@ -22,10 +22,10 @@ pub(crate) struct ClientHello {
 
 /// Reads the ClientHello at the front of `wire`. It must be alone in its record; what stands
 /// behind the session id is not looked at.
-pub(crate) fn parse_client_hello(wire: &[u8]) -> Result<Step<ClientHello>, Broken> {
+pub(crate) fn parse_client_hello(wire: &[u8]) -> Result<Step<ClientHello>, ProtocolError> {
     let start = [0x16, 3, 1];
     if wire.iter().zip(start).any(|(a, b)| *a != b) {
-        return Err(Broken::Malformed("TLS: not a handshake"));
+        return Err(ProtocolError::Malformed("TLS: not a handshake"));
     }
     let Some((_, body)) = head_of(wire) else {
         let total = RECORD_HEAD;
@@ -35,9 +35,9 @@ pub(crate) fn parse_client_hello(wire: &[u8]) -> Result<Step<ClientHello>, Broke
     if len > MAX_HELLO {
         let what = "the ClientHello";
         let limit = MAX_HELLO;
-        return Err(Broken::TooLong { what, limit });
+        return Err(ProtocolError::TooLong { what, limit });
     }
-    let malformed = Broken::Malformed("ClientHello");
+    let malformed = ProtocolError::Malformed("ClientHello");
     if len < LEAST {
         return Err(malformed);
     }
@@ -46,12 +46,12 @@ pub(crate) fn parse_client_hello(wire: &[u8]) -> Result<Step<ClientHello>, Broke
     };
     match fields(record) {
         Ok(Some(hello)) => Ok(Step::Done(hello)),
-        Ok(None) | Err(Short) => Err(malformed),
+        Ok(None) | Err(EndOfInput) => Err(malformed),
     }
 }
 
 /// `None` if a field has another value than it must have.
-fn fields(record: &[u8]) -> Result<Option<ClientHello>, Short> {
+fn fields(record: &[u8]) -> Result<Option<ClientHello>, EndOfInput> {
     let mut reader = Reader::new(record);
     reader.take(RECORD_HEAD)?;
     let [kind, high, mid, low] = reader.array()?;

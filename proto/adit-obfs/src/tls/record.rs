@@ -1,6 +1,6 @@
 //! Records: five bytes in front of up to 65,535 bytes of anything.
 
-use adit_wire::{Broken, Opened, held};
+use adit_wire::{Opened, ProtocolError, subslice};
 
 use super::be16;
 
@@ -43,7 +43,7 @@ impl Records {
         self.joined = true;
     }
 
-    pub(crate) fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+    pub(crate) fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         let mut start = 0;
         if self.left == 0 {
             let Some((kind, len)) = head_of(wire) else {
@@ -51,7 +51,9 @@ impl Records {
                 return Ok(Opened::NeedMore { total });
             };
             if kind != DATA {
-                return Err(Broken::Malformed("TLS record: it is not application data"));
+                return Err(ProtocolError::Malformed(
+                    "TLS record: it is not application data",
+                ));
             }
             start = RECORD_HEAD;
             if len > 0 && wire.len() == start {
@@ -67,7 +69,7 @@ impl Records {
         let mut payload = start..consumed;
         while self.joined && self.left == 0 {
             // What is not data is for the next call to refuse.
-            let rest = held(wire, consumed..);
+            let rest = subslice(wire, consumed..);
             let Some((DATA, len)) = head_of(rest) else {
                 break;
             };

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use adit_crypto::{Secret, ct_eq, hmac_sha1};
-use adit_wire::{Broken, front};
+use adit_wire::{ProtocolError, array_prefix};
 
 /// Bytes of a tag.
 pub(crate) const TAG: usize = 10;
@@ -31,18 +31,18 @@ impl Tagger {
 
     /// The tag of the concatenated `parts`.
     pub(crate) fn tag(&self, parts: &[&[u8]]) -> [u8; TAG] {
-        front(&hmac_sha1(self.key.expose(), parts))
+        array_prefix(&hmac_sha1(self.key.expose(), parts))
     }
 
     /// Checks that `message` ends in the tag of what stands before it.
-    pub(crate) fn check(&self, message: &[u8]) -> Result<(), Broken> {
+    pub(crate) fn check(&self, message: &[u8]) -> Result<(), ProtocolError> {
         let (text, tag) = message
             .split_last_chunk::<TAG>()
-            .ok_or(Broken::Truncated("a tagged message"))?;
+            .ok_or(ProtocolError::Truncated("a tagged message"))?;
         if ct_eq(&self.tag(&[text]), tag) {
             Ok(())
         } else {
-            Err(Broken::Unauthentic)
+            Err(ProtocolError::Unauthentic)
         }
     }
 }

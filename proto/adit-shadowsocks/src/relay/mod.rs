@@ -20,7 +20,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use adit_crypto::HeaderCipher;
-use adit_wire::{Broken, usize_from};
+use adit_wire::{ProtocolError, usize_from};
 
 use crate::identity::{Directory, IdentityHash};
 use crate::{Key, Method};
@@ -130,10 +130,13 @@ impl RelayTable {
     }
 
     /// The hop that a header names; nobody's is no different from a wrong key.
-    fn find(&self, hash: IdentityHash) -> Result<usize, Broken> {
+    fn find(&self, hash: IdentityHash) -> Result<usize, ProtocolError> {
         let is = |place| hop(&self.next, place) == Some(&hash);
-        let place = self.named.find(hash, is).ok_or(Broken::Unauthentic)?;
-        usize::try_from(place).map_err(|_| Broken::Unauthentic)
+        let place = self
+            .named
+            .find(hash, is)
+            .ok_or(ProtocolError::Unauthentic)?;
+        usize::try_from(place).map_err(|_| ProtocolError::Unauthentic)
     }
 }
 
@@ -144,9 +147,10 @@ fn hop(hops: &[(IdentityHash, Key)], place: u32) -> Option<&IdentityHash> {
 }
 
 /// The header cipher of a key of this table, all of which have one.
-fn headers(key: &Key) -> Result<&HeaderCipher, Broken> {
-    key.headers()
-        .ok_or(Broken::Malformed("method: it has no identity headers"))
+fn headers(key: &Key) -> Result<&HeaderCipher, ProtocolError> {
+    key.headers().ok_or(ProtocolError::Malformed(
+        "method: it has no identity headers",
+    ))
 }
 
 impl fmt::Debug for RelayTable {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_wire::{Broken, Handshake, Rx, Step, Tx};
+use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
 
 use super::RelayTable;
 use crate::identity::{IDENTITY_LEN, IdentityHash};
@@ -37,7 +37,7 @@ impl TcpRelay {
         }
     }
 
-    fn read(&self, rx: &mut Rx<'_>) -> Result<Step<Relayed>, Broken> {
+    fn read(&self, rx: &mut Rx<'_>) -> Result<Step<Relayed>, ProtocolError> {
         let method = self.table.method();
         // The fixed header is not ours to open. It is waited for, since whoever counts the bytes
         // before the reaction must not find another number here than at a server.
@@ -45,12 +45,12 @@ impl TcpRelay {
         if rx.bytes().len() < total {
             return Ok(Step::NeedMore { total });
         }
-        let short = Broken::Truncated("the identity header");
+        let short = ProtocolError::Truncated("the identity header");
         let salt = Salt::read(method, rx.bytes()).ok_or(short)?;
         let header = rx.bytes().get(salt.len()..).and_then(|h| h.first_chunk());
         let hash = IdentityHash::open_stream(&self.table.identity, &salt, *header.ok_or(short)?)?;
         let next = self.table.find(hash)?;
-        rx.eat(salt.len() + IDENTITY_LEN);
+        rx.consume(salt.len() + IDENTITY_LEN);
         Ok(Step::Done(Relayed {
             next,
             head: salt.to_vec(),
@@ -60,11 +60,11 @@ impl TcpRelay {
 
 impl Handshake for TcpRelay {
     type Output = Relayed;
-    type Error = Broken;
+    type Error = ProtocolError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, _tx: &mut Tx<'_>) -> Result<Step<Relayed>, Broken> {
+    fn step(&mut self, rx: &mut Rx<'_>, _tx: &mut Tx<'_>) -> Result<Step<Relayed>, ProtocolError> {
         if self.done {
-            return Err(Broken::Malformed("handshake: it is over"));
+            return Err(ProtocolError::Malformed("handshake: it is over"));
         }
         let step = self.read(rx);
         self.done = !matches!(step, Ok(Step::NeedMore { .. }));

@@ -1,6 +1,6 @@
 //! The vectors of a relay, and what it refuses.
 
-use adit_wire::law::converse;
+use adit_wire::codec_laws::run_handshake;
 use adit_wire::{Handshake, Rx, Step, Tx};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -17,8 +17,12 @@ fn table(case: &Value, next: &Value) -> Arc<RelayTable> {
     RelayTable::new(&key(case, &case["relay_ipsk"]), next.into_iter().skip(from)).unwrap()
 }
 
-fn relay(table: &Arc<RelayTable>, stream: &[u8], pieces: &[usize]) -> Result<Vec<u8>, Broken> {
-    match converse(&mut TcpRelay::new(table), stream, pieces) {
+fn relay(
+    table: &Arc<RelayTable>,
+    stream: &[u8],
+    pieces: &[usize],
+) -> Result<Vec<u8>, ProtocolError> {
+    match run_handshake(&mut TcpRelay::new(table), stream, pieces) {
         Ok((Step::Done(relayed), sent, rest)) => {
             assert!(sent.is_empty());
             assert_eq!(relayed.next, table.len() - 1);
@@ -26,7 +30,7 @@ fn relay(table: &Arc<RelayTable>, stream: &[u8], pieces: &[usize]) -> Result<Vec
         }
         Ok((Step::NeedMore { .. }, _, rest)) => {
             assert_eq!(rest, stream, "a wait changes nothing");
-            Err(Broken::Truncated("the test"))
+            Err(ProtocolError::Truncated("the test"))
         }
         Err((why, sent)) => {
             assert!(sent.is_empty());
@@ -47,7 +51,7 @@ fn sip023_streams() {
         }
         for cut in 0..total {
             let waits = relay(&table, &stream[..cut], ALL_AT_ONCE);
-            assert_eq!(waits, Err(Broken::Truncated("the test")));
+            assert_eq!(waits, Err(ProtocolError::Truncated("the test")));
         }
         // Salt and header decide; what comes behind is not looked at.
         for bit in 0..total * 8 {
@@ -55,7 +59,7 @@ fn sip023_streams() {
             bad[bit / 8] ^= 1 << (bit % 8);
             let relayed = relay(&table, &bad, ALL_AT_ONCE);
             if bit / 8 < method(&case).key_len() + 16 {
-                assert_eq!(relayed, Err(Broken::Unauthentic), "{bit}");
+                assert_eq!(relayed, Err(ProtocolError::Unauthentic), "{bit}");
             } else {
                 assert!(relayed.is_ok());
             }
@@ -77,13 +81,17 @@ fn sip023_packets() {
             for cut in 0..43 + 16 {
                 let mut short = wire[..cut.min(wire.len())].to_vec();
                 let refused = packet(&table, &mut short);
-                assert_eq!(refused, Err(Broken::Truncated("a packet")), "{cut}");
+                assert_eq!(refused, Err(ProtocolError::Truncated("a packet")), "{cut}");
             }
             for bit in 0..32 * 8 {
                 let mut bad = wire.clone();
                 bad[bit / 8] ^= 1 << (bit % 8);
                 let before = bad.clone();
-                assert_eq!(packet(&table, &mut bad), Err(Broken::Unauthentic), "{bit}");
+                assert_eq!(
+                    packet(&table, &mut bad),
+                    Err(ProtocolError::Unauthentic),
+                    "{bit}"
+                );
                 assert_eq!(bad, before);
             }
         }
@@ -105,7 +113,7 @@ fn a_session_keeps_its_number() {
         for _ in 0..3 {
             let mut buf = [0; HEAD_ROOM + TAIL_ROOM];
             let to = "192.0.2.1:53".parse().unwrap();
-            let now = adit_wire::Unix(9);
+            let now = adit_wire::UnixTime(9);
             let range = client.seal(&mut buf, HEAD_ROOM..HEAD_ROOM, &to, now, &mut entropy);
             numbers.push(packet(&table, &mut buf[range.unwrap()]).unwrap().session);
         }

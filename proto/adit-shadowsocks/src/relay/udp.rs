@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use adit_wire::{Broken, Reader, Short};
+use adit_wire::{EndOfInput, ProtocolError, Reader};
 
 use super::{RelayTable, headers};
 use crate::identity::{IDENTITY_LEN, IdentityHash};
@@ -21,22 +21,24 @@ pub struct Forwarded {
 
 /// Rewrites a client's packet in place for the hop it is meant for. After an error the packet is
 /// as it was, and is dropped without an answer.
-pub fn packet(table: &RelayTable, packet: &mut [u8]) -> Result<Forwarded, Broken> {
-    let short = |Short| Broken::Truncated("a packet");
+pub fn packet(table: &RelayTable, packet: &mut [u8]) -> Result<Forwarded, ProtocolError> {
+    let short = |EndOfInput| ProtocolError::Truncated("a packet");
     let mut r = Reader::new(packet);
     let mut ids: [u8; IDS_LEN] = r.array().map_err(short)?;
     let header: [u8; IDENTITY_LEN] = r.array().map_err(short)?;
     if r.rest().len() < BODY_MIN {
-        return Err(Broken::Truncated("a packet"));
+        return Err(ProtocolError::Truncated("a packet"));
     }
     let own = headers(&table.identity)?;
-    own.decrypt(&mut ids);
+    own.decrypt_block(&mut ids);
     let next = table.find(IdentityHash::open_packet(own, &ids, header))?;
     let session = Reader::new(&ids).u64().map_err(short)?;
-    let (_, key) = table.next.get(next).ok_or(Broken::Unauthentic)?;
-    headers(key)?.encrypt(&mut ids);
+    let (_, key) = table.next.get(next).ok_or(ProtocolError::Unauthentic)?;
+    headers(key)?.encrypt_block(&mut ids);
     let place = packet.get_mut(IDENTITY_LEN..IDENTITY_LEN + IDS_LEN);
-    place.ok_or(Broken::Unauthentic)?.copy_from_slice(&ids);
+    place
+        .ok_or(ProtocolError::Unauthentic)?
+        .copy_from_slice(&ids);
     Ok(Forwarded {
         session,
         next,

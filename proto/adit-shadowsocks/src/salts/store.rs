@@ -9,7 +9,7 @@
 use std::sync::{MutexGuard, PoisonError};
 
 use adit_crypto::{Secret, SipKey, ct_eq};
-use adit_wire::{Reader, Short, held, narrow};
+use adit_wire::{EndOfInput, Reader, narrow_int, subslice};
 
 use super::{SHARDS, SaltPool, lock, shard_of};
 
@@ -56,11 +56,11 @@ impl SaltPool {
         out.push(VERSION);
         out.extend_from_slice(self.seed.expose());
         // A pool holds two million at most.
-        out.extend_from_slice(&narrow::<u32>(count).to_be_bytes());
+        out.extend_from_slice(&narrow_int::<u32>(count).to_be_bytes());
         for digest in older.iter().chain(&newer) {
             out.extend_from_slice(&digest.to_be_bytes());
         }
-        let check = self.sip.hash(&out);
+        let check = self.sip.hash_bytes(&out);
         out.extend_from_slice(&check.to_be_bytes());
         Secret::new(out)
     }
@@ -106,7 +106,7 @@ struct Stored<'a> {
 
 impl<'a> Stored<'a> {
     fn read(bytes: &'a [u8]) -> Result<Self, SaltsError> {
-        let damaged = |Short| SaltsError::Damaged;
+        let damaged = |EndOfInput| SaltsError::Damaged;
         let mut r = Reader::new(bytes);
         if r.array() != Ok(*MAGIC) {
             return Err(SaltsError::Foreign);
@@ -120,9 +120,11 @@ impl<'a> Stored<'a> {
         let len = usize::try_from(count).ok();
         let len = len.and_then(|count| count.checked_mul(DIGEST_LEN));
         let digests = r.take(len.ok_or(SaltsError::Damaged)?).map_err(damaged)?;
-        let checked = held(bytes, ..r.consumed());
+        let checked = subslice(bytes, ..r.consumed());
         let check: [u8; CHECK_LEN] = r.array().map_err(damaged)?;
-        let expected = SipKey::new(*seed.expose()).hash(checked).to_be_bytes();
+        let expected = SipKey::new(*seed.expose())
+            .hash_bytes(checked)
+            .to_be_bytes();
         if !r.rest().is_empty() || !ct_eq(&check, &expected) {
             return Err(SaltsError::Damaged);
         }

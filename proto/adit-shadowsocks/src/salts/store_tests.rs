@@ -2,13 +2,13 @@
 
 use super::*;
 
-const NOW: Unix = Unix(1_700_000_000);
+const NOW: UnixTime = UnixTime(1_700_000_000);
 
 fn pool(seed: u8) -> SaltPool {
     SaltPool::with_capacity([seed; 16], NOW, Restart::Strict, 1800)
 }
 
-fn insert(pool: &SaltPool, n: u32) -> Result<(), Broken> {
+fn insert(pool: &SaltPool, n: u32) -> Result<(), ProtocolError> {
     let mut salt = [0xcc; 32];
     salt[..4].copy_from_slice(&n.to_le_bytes());
     pool.insert(&salt, None, NOW)
@@ -81,7 +81,7 @@ fn what_is_damaged_leaves_the_pool_as_it_was() {
     // As before: empty, and with its own seed.
     assert_eq!(fresh.export().expose(), pool(2).export().expose());
     assert_eq!(insert(&fresh, 7), Ok(()));
-    assert_eq!(insert(&fresh, 7), Err(Broken::Replayed));
+    assert_eq!(insert(&fresh, 7), Err(ProtocolError::Replayed));
 }
 
 /// A right check over more digests than a pool has room for.
@@ -98,11 +98,14 @@ fn more_than_a_pool_holds_is_damaged() {
 #[test]
 fn a_pool_in_use_takes_nothing() {
     let export = filled(10).export();
-    for stamp in [None, Some(Unix(NOW.0 + 1))] {
+    for stamp in [None, Some(UnixTime(NOW.0 + 1))] {
         let mut used = pool(2);
         used.insert(&[9; 16], stamp, NOW).unwrap();
         assert_eq!(used.restore(export.expose()), Err(SaltsError::InUse));
-        assert_eq!(used.insert(&[9; 16], stamp, NOW), Err(Broken::Replayed));
+        assert_eq!(
+            used.insert(&[9; 16], stamp, NOW),
+            Err(ProtocolError::Replayed)
+        );
     }
     assert_eq!(format!("{export:?}"), "***");
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 const START: u64 = 1_700_000_000;
 
 fn pool(restart: Restart) -> SaltPool {
-    SaltPool::new([7; 16], Unix(START), restart)
+    SaltPool::new([7; 16], UnixTime(START), restart)
 }
 
 fn salt(n: u32) -> [u8; 32] {
@@ -22,16 +22,16 @@ fn salt(n: u32) -> [u8; 32] {
 fn sec_r2_a_salt_lives_for_sixty_seconds_at_least() {
     for offset in 0..120 {
         let pool = pool(Restart::Lenient);
-        pool.insert(&salt(0), Some(Unix(START)), Unix(START))
+        pool.insert(&salt(0), Some(UnixTime(START)), UnixTime(START))
             .unwrap();
         let first = START + offset;
-        pool.insert(&salt(1), Some(Unix(first + 30)), Unix(first))
+        pool.insert(&salt(1), Some(UnixTime(first + 30)), UnixTime(first))
             .unwrap();
         for now in first..=first + 60 {
-            let again = pool.insert(&salt(1), Some(Unix(first + 30)), Unix(now));
-            assert_eq!(again, Err(Broken::Replayed), "{offset} {now}");
+            let again = pool.insert(&salt(1), Some(UnixTime(first + 30)), UnixTime(now));
+            assert_eq!(again, Err(ProtocolError::Replayed), "{offset} {now}");
         }
-        let later = Unix(first + 121);
+        let later = UnixTime(first + 121);
         assert_eq!(pool.insert(&salt(1), Some(later), later), Ok(()));
     }
 }
@@ -39,19 +39,25 @@ fn sec_r2_a_salt_lives_for_sixty_seconds_at_least() {
 #[test]
 fn sec_r3_strict_refuses_what_may_be_older_than_the_process() {
     let at = |restart, stamp: u64, now: u64| {
-        pool(restart).insert(&salt(1), Some(Unix(stamp)), Unix(now))
+        pool(restart).insert(&salt(1), Some(UnixTime(stamp)), UnixTime(now))
     };
     assert_eq!(at(Restart::Strict, START + 1, START), Ok(()));
     // Stamps have whole seconds: this one may be from before the start.
-    assert_eq!(at(Restart::Strict, START, START), Err(Broken::Replayed));
+    assert_eq!(
+        at(Restart::Strict, START, START),
+        Err(ProtocolError::Replayed)
+    );
     assert_eq!(
         at(Restart::Strict, START, START + 30),
-        Err(Broken::Replayed)
+        Err(ProtocolError::Replayed)
     );
-    assert_eq!(at(Restart::Strict, START - 2, START), Err(Broken::Replayed));
+    assert_eq!(
+        at(Restart::Strict, START - 2, START),
+        Err(ProtocolError::Replayed)
+    );
     assert_eq!(
         at(Restart::Strict, START - 2, START + 28),
-        Err(Broken::Replayed)
+        Err(ProtocolError::Replayed)
     );
     assert_eq!(at(Restart::Lenient, START - 2, START), Ok(()));
     assert_eq!(at(Restart::Strict, START + 1, START + 31), Ok(()));
@@ -59,22 +65,22 @@ fn sec_r3_strict_refuses_what_may_be_older_than_the_process() {
     assert_eq!(at(Restart::Strict, START - 3600, START - 3600), Ok(()));
     // The AEAD edition has no stamp.
     assert_eq!(
-        pool(Restart::Strict).insert(&salt(1), None, Unix(START)),
+        pool(Restart::Strict).insert(&salt(1), None, UnixTime(START)),
         Ok(())
     );
 }
 
 #[test]
 fn sec_r2_a_full_pool_refuses_and_recovers() {
-    let pool = SaltPool::with_capacity([1; 16], Unix(START), Restart::Lenient, 1800);
-    let now = Unix(START);
+    let pool = SaltPool::with_capacity([1; 16], UnixTime(START), Restart::Lenient, 1800);
+    let now = UnixTime(START);
     let fits = (0..4000).filter(|n| pool.insert(&salt(*n), Some(now), now).is_ok());
     assert_eq!(fits.count(), 1800);
     assert_eq!(
         pool.insert(&salt(5000), Some(now), now),
-        Err(Broken::Exhausted("the replay filter"))
+        Err(ProtocolError::Exhausted("the replay filter"))
     );
-    let later = Unix(START + 120);
+    let later = UnixTime(START + 120);
     assert_eq!(pool.insert(&salt(5000), Some(later), later), Ok(()));
 }
 
@@ -100,7 +106,7 @@ fn a_million_salts_take_64_mib_at_most() {
         let mut kept = 0;
         // The shards do not fill evenly, and a full one refuses.
         for n in 0..1_100_000 {
-            let now = Unix(START + if n < before { 0 } else { GENERATION });
+            let now = UnixTime(START + if n < before { 0 } else { GENERATION });
             kept += usize::from(pool.insert(&salt(n), Some(now), now).is_ok());
         }
         assert!(kept > 990_000, "{before}: {kept} salts");
@@ -108,7 +114,7 @@ fn a_million_salts_take_64_mib_at_most() {
     }
     let pool = pool(Restart::Lenient);
     for n in 0..3_000_000 {
-        pool.insert(&salt(n), None, Unix(START)).unwrap();
+        pool.insert(&salt(n), None, UnixTime(START)).unwrap();
     }
     assert!(memory(&pool) <= MOST, "digests: {} bytes", memory(&pool));
 }
@@ -118,31 +124,31 @@ fn the_clock_may_jump_to_both_ends() {
     let pool = pool(Restart::Strict);
     for now in [u64::MAX, 0, START, u64::MAX - 1, 5, u64::MAX] {
         let fresh = salt(u32::try_from(now % 1_000_003).unwrap());
-        let _ = pool.insert(&fresh, Some(Unix(now)), Unix(now));
+        let _ = pool.insert(&fresh, Some(UnixTime(now)), UnixTime(now));
     }
-    let now = Unix(10);
+    let now = UnixTime(10);
     assert_eq!(pool.insert(&salt(1), Some(now), now), Ok(()));
-    let stuck = pool.insert(&salt(1), Some(Unix(9)), Unix(9));
+    let stuck = pool.insert(&salt(1), Some(UnixTime(9)), UnixTime(9));
     assert_eq!(
         stuck,
-        Err(Broken::Replayed),
+        Err(ProtocolError::Replayed),
         "a clock that goes back forgets nothing"
     );
-    let later = Unix(9 + 120);
+    let later = UnixTime(9 + 120);
     assert_eq!(pool.insert(&salt(1), Some(later), later), Ok(()));
 }
 
 #[test]
 fn sec_r4_digests_last_until_as_many_newer_came() {
-    let pool = SaltPool::with_capacity([1; 16], Unix(START), Restart::Strict, 1800);
-    let insert = |n: u32| pool.insert(&salt(n), None, Unix(START));
+    let pool = SaltPool::with_capacity([1; 16], UnixTime(START), Restart::Strict, 1800);
+    let insert = |n: u32| pool.insert(&salt(n), None, UnixTime(START));
     for n in 0..20_000u32 {
         assert_eq!(insert(n), Ok(()), "{n}");
-        assert_eq!(insert(n), Err(Broken::Replayed), "{n}");
+        assert_eq!(insert(n), Err(ProtocolError::Replayed), "{n}");
     }
     // A generation is 100 digests per shard; the last 1,000 salts fit one with certainty here.
     for n in 19_000..20_000u32 {
-        assert_eq!(insert(n), Err(Broken::Replayed), "{n}");
+        assert_eq!(insert(n), Err(ProtocolError::Replayed), "{n}");
     }
     assert_eq!(insert(0), Ok(()), "long ago");
 }
@@ -152,7 +158,7 @@ fn one_of_many_threads_wins() {
     let pool = pool(Restart::Lenient);
     let won: usize = std::thread::scope(|scope| {
         let race = || {
-            let now = Unix(START);
+            let now = UnixTime(START);
             (0..500)
                 .filter(|n| pool.insert(&salt(*n), Some(now), now).is_ok())
                 .count()
@@ -165,7 +171,7 @@ fn one_of_many_threads_wins() {
 
 #[test]
 fn longer_than_any_salt_is_an_error() {
-    let now = Unix(START);
+    let now = UnixTime(START);
     assert!(
         pool(Restart::Lenient)
             .insert(&[0; 33], Some(now), now)
@@ -185,7 +191,7 @@ proptest! {
         let mut now = START;
         for (n, wait) in steps {
             now += wait;
-            let accepted = pool.insert(&salt(n), Some(Unix(now)), Unix(now)).is_ok();
+            let accepted = pool.insert(&salt(n), Some(UnixTime(now)), UnixTime(now)).is_ok();
             let age = model.get(&n).map(|seen| now - seen);
             match age {
                 None => prop_assert!(accepted, "a new salt was refused"),

@@ -4,7 +4,7 @@
 use core::ops::Range;
 
 use adit_crypto::StreamCipher;
-use adit_wire::{Broken, Opened, Room};
+use adit_wire::{Opened, Overhead, ProtocolError};
 
 use super::chunk::{ChunkOpen, ChunkSeal};
 use super::{MAX_RAW, max_chunk};
@@ -20,13 +20,13 @@ pub(super) enum BodySeal {
 }
 
 impl BodySeal {
-    pub(super) const fn room(&self, method: Method) -> Room {
+    pub(super) const fn room(&self, method: Method) -> Overhead {
         match self {
             Self::Chunks(_) => ChunkSeal::room(max_chunk(method)),
-            Self::Stream(_) | Self::Raw => Room {
+            Self::Stream(_) | Self::Raw => Overhead {
                 head: 0,
                 tail: 0,
-                max: MAX_RAW,
+                max_payload: MAX_RAW,
             },
         }
     }
@@ -37,13 +37,13 @@ impl BodySeal {
         &mut self,
         record: &mut [u8],
         payload: Range<usize>,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         match self {
             _ if payload.is_empty() => Ok(payload),
             Self::Chunks(chunks) => chunks.chunk(record, payload),
             Self::Stream(cipher) => {
                 let data = record.get_mut(payload.clone());
-                cipher.apply(data.ok_or(Broken::NoRoom("a payload"))?);
+                cipher.apply(data.ok_or(ProtocolError::NoRoom("a payload"))?);
                 Ok(payload)
             }
             Self::Raw => Ok(payload),
@@ -64,14 +64,14 @@ pub(super) enum BodyOpen {
 }
 
 impl BodyOpen {
-    pub(super) fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+    pub(super) fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         let start = match self {
             Self::Chunks(chunks) => return chunks.open(wire),
             _ if wire.is_empty() => return Ok(Opened::NeedMore { total: 1 }),
             Self::Stream { cipher, iv } => {
                 let start = core::mem::take(iv);
                 let data = wire.get_mut(start..);
-                cipher.apply(data.ok_or(Broken::Truncated("an IV"))?);
+                cipher.apply(data.ok_or(ProtocolError::Truncated("an IV"))?);
                 start
             }
             Self::Raw => 0,

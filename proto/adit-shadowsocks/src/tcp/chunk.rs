@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use adit_crypto::{AeadKey, NonceCounter, TAG_LEN};
-use adit_wire::{Broken, Opened, Room};
+use adit_wire::{Opened, Overhead, ProtocolError};
 
 /// How many empty chunks may stand in a row. They are work without payload, so there is an end to
 /// them; a server of UDP over TCP sends one for each empty datagram.
@@ -13,11 +13,15 @@ pub(super) const MAX_EMPTY: usize = 64;
 pub(super) const LENGTH_LEN: usize = 2 + TAG_LEN;
 
 /// Checks that `record` has the room that was asked for, before a nonce is spent.
-pub(super) fn check_room(room: Room, record: &[u8], payload: &Range<usize>) -> Result<(), Broken> {
-    if payload.len() > room.max {
-        return Err(Broken::TooLong {
+pub(super) fn check_room(
+    room: Overhead,
+    record: &[u8],
+    payload: &Range<usize>,
+) -> Result<(), ProtocolError> {
+    if payload.len() > room.max_payload {
+        return Err(ProtocolError::TooLong {
             what: "a record's payload",
-            limit: room.max,
+            limit: room.max_payload,
         });
     }
     let behind = record.len().checked_sub(payload.end);
@@ -25,7 +29,7 @@ pub(super) fn check_room(room: Room, record: &[u8], payload: &Range<usize>) -> R
         || payload.start > payload.end
         || behind.is_none_or(|b| b < room.tail)
     {
-        return Err(Broken::NoRoom("a record's header and tag"));
+        return Err(ProtocolError::NoRoom("a record's header and tag"));
     }
     Ok(())
 }
@@ -42,23 +46,23 @@ impl ChunkSeal {
         Self { key, nonce }
     }
 
-    pub(super) const fn room(max: usize) -> Room {
-        Room {
+    pub(super) const fn room(max: usize) -> Overhead {
+        Overhead {
             head: LENGTH_LEN,
             tail: TAG_LEN,
-            max,
+            max_payload: max,
         }
     }
 
     /// Seals `buf[at]` and puts the tag behind it.
-    pub(super) fn block(&mut self, buf: &mut [u8], at: Range<usize>) -> Result<(), Broken> {
+    pub(super) fn block(&mut self, buf: &mut [u8], at: Range<usize>) -> Result<(), ProtocolError> {
         let len = at.len();
         let both = at.end.checked_add(TAG_LEN).map(|end| at.start..end);
         let both = both.and_then(|range| buf.get_mut(range));
         let (plain, tag) = both
             .and_then(|b| b.split_at_mut_checked(len))
-            .ok_or(Broken::NoRoom("a tag"))?;
-        let nonce = self.nonce.advance()?;
+            .ok_or(ProtocolError::NoRoom("a tag"))?;
+        let nonce = self.nonce.next_nonce()?;
         tag.copy_from_slice(&self.key.seal_in_place(&nonce, plain)?);
         Ok(())
     }
@@ -69,8 +73,8 @@ impl ChunkSeal {
         &mut self,
         record: &mut [u8],
         payload: Range<usize>,
-    ) -> Result<Range<usize>, Broken> {
-        let no_room = Broken::NoRoom("a length");
+    ) -> Result<Range<usize>, ProtocolError> {
+        let no_room = ProtocolError::NoRoom("a length");
         let start = payload.start.checked_sub(LENGTH_LEN).ok_or(no_room)?;
         let len = u16::try_from(payload.len()).map_err(|_| no_room)?;
         let field = record.get_mut(start..start + 2).ok_or(no_room)?;
@@ -105,19 +109,19 @@ impl ChunkOpen {
     }
 
     /// Opens `wire[at]`, whose tag stands behind it.
-    pub(super) fn block(&mut self, wire: &mut [u8], at: Range<usize>) -> Result<(), Broken> {
+    pub(super) fn block(&mut self, wire: &mut [u8], at: Range<usize>) -> Result<(), ProtocolError> {
         let len = at.len();
         let both = at.end.checked_add(TAG_LEN).map(|end| at.start..end);
         let both = both.and_then(|range| wire.get_mut(range));
         let (ct, tag) = both
             .and_then(|b| b.split_at_mut_checked(len))
-            .ok_or(Broken::Truncated("a sealed block"))?;
-        let nonce = self.nonce.advance()?;
+            .ok_or(ProtocolError::Truncated("a sealed block"))?;
+        let nonce = self.nonce.next_nonce()?;
         Ok(self.key.open_in_place(&nonce, ct, tag)?)
     }
 
     /// Opens the length at `wire[at..]`; its payload follows.
-    pub(super) fn length(&mut self, wire: &mut [u8], at: usize) -> Result<(), Broken> {
+    pub(super) fn length(&mut self, wire: &mut [u8], at: usize) -> Result<(), ProtocolError> {
         self.block(wire, at..at + 2)?;
         let field = wire.get(at..).and_then(|f| f.first_chunk());
         let len = field.map_or(0, |f| u16::from_be_bytes(*f));
@@ -129,14 +133,16 @@ impl ChunkOpen {
     /// its application is silent for 100 ms, and the servers of mihomo and sing-box do for empty
     /// datagrams in a stream. SIP022 forbids it, and shadowsocks-go and shadowsocks-libev fail
     /// there; shadowsocks-rust, sing-box and Xray skip it in both editions, and so does this.
-    pub(super) fn expect(&mut self, at: usize, len: u16) -> Result<(), Broken> {
+    pub(super) fn expect(&mut self, at: usize, len: u16) -> Result<(), ProtocolError> {
         let len = usize::from(len);
         self.empty = if len == 0 { self.empty + 1 } else { 0 };
         if self.empty > MAX_EMPTY {
-            return Err(Broken::Malformed("chunk: the 65th empty one in a row"));
+            return Err(ProtocolError::Malformed(
+                "chunk: the 65th empty one in a row",
+            ));
         }
         if len > self.max {
-            return Err(Broken::TooLong {
+            return Err(ProtocolError::TooLong {
                 what: "a chunk",
                 limit: self.max,
             });
@@ -146,7 +152,7 @@ impl ChunkOpen {
     }
 
     /// Opens the chunk at the front of `wire`; its payload may be empty.
-    pub(super) fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+    pub(super) fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         let payload = match self.payload.clone() {
             Some(payload) => payload,
             None if wire.len() < LENGTH_LEN => return Ok(Opened::NeedMore { total: LENGTH_LEN }),
@@ -196,7 +202,10 @@ mod tests {
         let mut wire = chunk(&mut seal, &[0; 0x4000]);
         let limit = 0x3fff;
         let what = "a chunk";
-        assert_eq!(open.open(&mut wire), Err(Broken::TooLong { what, limit }));
+        assert_eq!(
+            open.open(&mut wire),
+            Err(ProtocolError::TooLong { what, limit })
+        );
         let (mut seal, mut open) = pair(0x3fff);
         let mut wire = chunk(&mut seal, &[0; 0x3fff]);
         assert!(matches!(open.open(&mut wire), Ok(Opened::Record { .. })));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use adit_crypto::{Direction, TAG_LEN, ct_eq};
 use adit_wire::{
-    Broken, Clock, Entropy, Open, Opened, Reader, Room, Seal, Short, Target, Unix, held, narrow,
-    put_addr, u64_from,
+    Clock, EndOfInput, Entropy, Open, Opened, Overhead, ProtocolError, Reader, Seal, Target,
+    UnixTime, encode_addr, narrow_int, subslice, u64_from,
 };
 
 use super::body::{BodyOpen, BodySeal};
@@ -21,7 +21,7 @@ static ZEROS: [u8; MAX_PADDING] = [0; MAX_PADDING];
 /// The codecs of one connection to `target`.
 ///
 /// The request header goes out with the first payload sealed, or with an empty one:
-/// [`Seal::owes_head`] is true until then. An identity header stands in it for each identity key of
+/// [`Seal::must_send_head`] is true until then. An identity header stands in it for each identity key of
 /// the `chain`; the data and the answers have its own key. `clock` gives the header its time and judges the
 /// response's; all randomness is drawn here.
 pub fn client(
@@ -29,11 +29,11 @@ pub fn client(
     target: &Target,
     clock: Arc<dyn Clock>,
     entropy: &mut dyn Entropy,
-) -> Result<(ClientSeal, ClientOpen), Broken> {
+) -> Result<(ClientSeal, ClientOpen), ProtocolError> {
     let key = chain.key();
     let method = key.method();
     let mut address = Vec::with_capacity(target.addr_len());
-    put_addr(target, &mut address);
+    encode_addr(target, &mut address);
     let salt = Salt::draw(method, entropy);
     let mut chance = [0; 8];
     entropy.fill(&mut chance);
@@ -88,10 +88,10 @@ struct Head {
 }
 
 impl Head {
-    fn room(&self, edition: Edition) -> Room {
+    fn room(&self, edition: Edition) -> Overhead {
         let address = self.address.len();
         match edition {
-            Edition::Aead2022 => Room {
+            Edition::Aead2022 => Overhead {
                 head: self.salt.len()
                     + self.identities.len()
                     + FIXED_SEALED
@@ -99,17 +99,17 @@ impl Head {
                     + 2
                     + MAX_PADDING,
                 tail: TAG_LEN,
-                max: MAX_2022 - address - 2,
+                max_payload: MAX_2022 - address - 2,
             },
-            Edition::Aead => Room {
+            Edition::Aead => Overhead {
                 head: self.salt.len() + LENGTH_LEN + address,
                 tail: TAG_LEN,
-                max: MAX_AEAD - address,
+                max_payload: MAX_AEAD - address,
             },
-            Edition::None | Edition::Stream => Room {
+            Edition::None | Edition::Stream => Overhead {
                 head: self.salt.len() + address,
                 tail: 0,
-                max: MAX_RAW,
+                max_payload: MAX_RAW,
             },
         }
     }
@@ -122,7 +122,7 @@ impl Head {
             0 => 1 + self.chance % room,
             _ => self.chance % (room + 1),
         };
-        held(&ZEROS, ..narrow::<usize>(len))
+        subslice(&ZEROS, ..narrow_int::<usize>(len))
     }
 }
 
@@ -134,9 +134,9 @@ impl ClientSeal {
         padding: &[u8],
         record: &mut [u8],
         payload: Range<usize>,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let address = &head.address[..];
-        let no_room = Broken::NoRoom("an address");
+        let no_room = ProtocolError::NoRoom("an address");
         let plain = payload.start.checked_sub(address.len()).ok_or(no_room)?;
         let BodySeal::Chunks(chunks) = &mut self.body else {
             put(record, plain, address)?;
@@ -146,7 +146,7 @@ impl ClientSeal {
             let head = RequestHead {
                 salt: &head.salt,
                 identities: &head.identities,
-                stamp: head.clock.unix(),
+                stamp: head.clock.unix_time(),
                 address,
                 padding,
             };
@@ -163,33 +163,37 @@ pub(super) fn seal_behind(
     salt: &[u8],
     record: &mut [u8],
     payload: Range<usize>,
-) -> Result<Range<usize>, Broken> {
+) -> Result<Range<usize>, ProtocolError> {
     let wire = body.seal(record, payload)?;
     let start = wire.start.checked_sub(salt.len());
-    let start = start.ok_or(Broken::NoRoom("a salt"))?;
+    let start = start.ok_or(ProtocolError::NoRoom("a salt"))?;
     put(record, start, salt)?;
     Ok(start..wire.end)
 }
 
-fn put(record: &mut [u8], at: usize, bytes: &[u8]) -> Result<(), Broken> {
+fn put(record: &mut [u8], at: usize, bytes: &[u8]) -> Result<(), ProtocolError> {
     crate::writer::Writer::new(record, at..at.saturating_add(bytes.len()))?.put(bytes)
 }
 
 impl Seal for ClientSeal {
     /// The first record has the larger head.
-    fn steady(&self) -> bool {
+    fn has_steady_overhead(&self) -> bool {
         true
     }
 
-    fn room(&self) -> Room {
+    fn overhead(&self) -> Overhead {
         match &self.head {
             Some(head) => head.room(self.method.edition()),
             None => self.body.room(self.method),
         }
     }
 
-    fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
-        check_room(self.room(), record, &payload)?;
+    fn seal(
+        &mut self,
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, ProtocolError> {
+        check_room(self.overhead(), record, &payload)?;
         if let Some(head) = self.head.take() {
             let padding = head.padding(payload.len());
             return self.seal_first(&head, padding, record, payload);
@@ -197,7 +201,7 @@ impl Seal for ClientSeal {
         self.body.seal(record, payload)
     }
 
-    fn owes_head(&self) -> bool {
+    fn must_send_head(&self) -> bool {
         self.head.is_some()
     }
 }
@@ -241,7 +245,7 @@ impl ClientOpen {
 }
 
 impl Open for ClientOpen {
-    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         if let State::Waiting(waiting) = &self.state {
             let total = waiting.head_len();
             if wire.len() < total {
@@ -251,11 +255,11 @@ impl Open for ClientOpen {
         }
         match &mut self.state {
             State::Open(body) => body.open(wire),
-            State::Waiting(_) => Err(Broken::Malformed("response header")),
+            State::Waiting(_) => Err(ProtocolError::Malformed("response header")),
         }
     }
 
-    fn at_boundary(&self, unread: usize) -> bool {
+    fn is_at_boundary(&self, unread: usize) -> bool {
         match &self.state {
             State::Open(body) => body.at_boundary(unread),
             // A target that says nothing and closes: its server has no head to send either, since
@@ -278,18 +282,18 @@ impl Waiting {
     }
 
     /// Opens the head; what follows knows where the first payload lies.
-    fn open(&self, wire: &mut [u8], progress: &Progress) -> Result<BodyOpen, Broken> {
+    fn open(&self, wire: &mut [u8], progress: &Progress) -> Result<BodyOpen, ProtocolError> {
         let method = self.key.method();
         if method.edition() == Edition::None {
             progress.set_authenticated();
             return Ok(BodyOpen::Raw);
         }
-        let short = Broken::Truncated("the response header");
+        let short = ProtocolError::Truncated("the response header");
         let salt = Salt::read(method, wire).ok_or(short)?;
         if method.is_legacy() {
             // SEC-R6, as far as there is an IV to tell by.
             if !salt.is_empty() && salt == self.request_salt {
-                return Err(Broken::Replayed);
+                return Err(ProtocolError::Replayed);
             }
             let cipher = Box::new(self.key.start(&salt, Direction::Decrypt)?);
             progress.set_authenticated();
@@ -301,7 +305,7 @@ impl Waiting {
             chunks.length(wire, salt.len())?;
             // SEC-R6: our own stream sent back to us has our key.
             if salt == self.request_salt {
-                return Err(Broken::Replayed);
+                return Err(ProtocolError::Replayed);
             }
             progress.set_authenticated();
             return Ok(BodyOpen::Chunks(chunks));
@@ -312,34 +316,38 @@ impl Waiting {
         let n = self.check(header, progress)?;
         if n == 0 {
             // A head goes out with the first payload: every peer's server has one then.
-            return Err(Broken::Malformed("response: its first payload is empty"));
+            return Err(ProtocolError::Malformed(
+                "response: its first payload is empty",
+            ));
         }
         chunks.expect(self.head_len(), n)?;
         Ok(BodyOpen::Chunks(chunks))
     }
 
     /// Checks the opened response header of the 2022 edition; gives the first payload's length.
-    fn check(&self, header: &[u8], progress: &Progress) -> Result<u16, Broken> {
+    fn check(&self, header: &[u8], progress: &Progress) -> Result<u16, ProtocolError> {
         let mut r = Reader::new(header);
         let mut fields = || {
             Ok((
                 r.u8()?,
-                Unix(r.u64()?),
+                UnixTime(r.u64()?),
                 r.take(self.request_salt.len())?,
                 r.u16()?,
             ))
         };
         let (kind, stamp, request_salt, n) =
-            fields().map_err(|Short| Broken::Malformed("response header"))?;
+            fields().map_err(|EndOfInput| ProtocolError::Malformed("response header"))?;
         if kind != RESPONSE {
-            return Err(Broken::Malformed("response type"));
+            return Err(ProtocolError::Malformed("response type"));
         }
         progress.set_authenticated();
-        let now = self.clock.unix();
+        let now = self.clock.unix_time();
         progress.set_skew(stamp.skew_from(now));
         stamp::check(stamp, now)?;
         if !ct_eq(request_salt, &self.request_salt) {
-            return Err(Broken::Malformed("response: it answers another request"));
+            return Err(ProtocolError::Malformed(
+                "response: it answers another request",
+            ));
         }
         Ok(n)
     }
@@ -353,8 +361,8 @@ impl ClientSeal {
         padding: &[u8],
         record: &mut [u8],
         payload: Range<usize>,
-    ) -> Result<Range<usize>, Broken> {
-        check_room(self.room(), record, &payload)?;
+    ) -> Result<Range<usize>, ProtocolError> {
+        check_room(self.overhead(), record, &payload)?;
         let head = self.head.take().unwrap();
         self.seal_first(&head, padding, record, payload)
     }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use adit_crypto::TAG_LEN;
-use adit_wire::law::{converse, open_all};
-use adit_wire::{Broken, FixedEntropy, Open, Seal, Step, Target, Unix, put_addr};
+use adit_wire::codec_laws::{open_all, run_handshake};
+use adit_wire::{FixedEntropy, Open, ProtocolError, Seal, Step, Target, UnixTime, encode_addr};
 
 use super::chunk::{ChunkSeal, LENGTH_LEN, MAX_EMPTY};
 use super::{Accepted, ClientOpen, ClientSeal, ServerHandshake, client};
 use crate::{Edition, Key, KeyChain, Method, Restart, SaltPool, Users};
 
-const NOW: Unix = Unix(1_700_000_000);
-const TOO_MANY: Broken = Broken::Malformed("chunk: the 65th empty one in a row");
+const NOW: UnixTime = UnixTime(1_700_000_000);
+const TOO_MANY: ProtocolError = ProtocolError::Malformed("chunk: the 65th empty one in a row");
 const METHODS: [Method; 4] = [
     Method::Aes128Gcm,
     Method::ChaCha20IetfPoly1305,
@@ -34,7 +34,7 @@ fn ends(key: &Key) -> (ClientSeal, ClientOpen) {
 }
 
 fn sealed(seal: &mut dyn Seal, payload: &[u8]) -> Vec<u8> {
-    adit_wire::law::seal_all(seal, payload, usize::MAX).unwrap()
+    adit_wire::codec_laws::seal_all(seal, payload, usize::MAX).unwrap()
 }
 
 fn chunk(seal: &mut ChunkSeal, payload: &[u8]) -> Vec<u8> {
@@ -59,17 +59,17 @@ fn start(key: &Key, wire: &[u8]) -> ChunkSeal {
 }
 
 /// What a server makes of a request: the target and all plaintext.
-fn served(key: &Key, wire: &[u8], pieces: &[usize]) -> Result<(Accepted, Vec<u8>), Broken> {
+fn served(key: &Key, wire: &[u8], pieces: &[usize]) -> Result<(Accepted, Vec<u8>), ProtocolError> {
     let users = Users::single(key.clone());
-    let salts = Arc::new(SaltPool::new([3; 16], Unix(0), Restart::Strict));
+    let salts = Arc::new(SaltPool::new([3; 16], UnixTime(0), Restart::Strict));
     let mut entropy = FixedEntropy::new(vec![2; 64]);
     let mut server = ServerHandshake::new(&users, Arc::new(NOW), salts, &mut entropy);
-    let (step, _, rest) = converse(&mut server, wire, pieces).map_err(|(why, _)| why)?;
+    let (step, _, rest) = run_handshake(&mut server, wire, pieces).map_err(|(why, _)| why)?;
     let Step::Done(mut accepted) = step else {
         panic!("the server waits");
     };
     let (more, unread) = open_all(&mut accepted.open, &rest, pieces)?;
-    assert!(accepted.open.at_boundary(unread) && accepted.target == target());
+    assert!(accepted.open.is_at_boundary(unread) && accepted.target == target());
     let plain = [&accepted.first[..], &more].concat();
     Ok((accepted, plain))
 }
@@ -112,7 +112,7 @@ fn they_are_skipped_in_both_directions_however_they_are_split() {
                 let (_, mut open) = ends(&key);
                 let opened = open_all(&mut open, &down, &pieces);
                 assert_eq!(opened, Ok((b"answer,moreend".to_vec(), 0)), "{method}");
-                assert!(open.authenticated() && open.at_boundary(0));
+                assert!(open.authenticated() && open.is_at_boundary(0));
             }
         }
     }
@@ -162,7 +162,7 @@ fn at_the_very_front() {
         let key = key(method);
         let salt = vec![6; method.salt_len()];
         let mut address = Vec::new();
-        put_addr(&target(), &mut address);
+        encode_addr(&target(), &mut address);
         for (count, fine) in [(1, true), (MAX_EMPTY, true), (MAX_EMPTY + 1, false)] {
             let (mut seal, mut wire) = (start(&key, &salt), salt.clone());
             for _ in 0..count {

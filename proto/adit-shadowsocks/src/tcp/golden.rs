@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adit_crypto::sha256;
-use adit_wire::law::{converse, open_all};
-use adit_wire::{Broken, FixedEntropy, Open, Seal, Step, Target, Unix};
+use adit_wire::codec_laws::{open_all, run_handshake};
+use adit_wire::{FixedEntropy, Open, ProtocolError, Seal, Step, Target, UnixTime};
 use serde_json::Value;
 
 use super::{Accepted, ClientSeal, ServerHandshake, client};
@@ -17,7 +17,7 @@ use crate::{KeyChain, Restart, SaltPool, Users};
 const ALL_AT_ONCE: &[usize] = &[usize::MAX];
 
 fn pool() -> Arc<SaltPool> {
-    Arc::new(SaltPool::new([3; 16], Unix(0), Restart::Strict))
+    Arc::new(SaltPool::new([3; 16], UnixTime(0), Restart::Strict))
 }
 
 /// Seals one record; `how` is the codec's `seal` or one with a vector's padding.
@@ -28,9 +28,9 @@ fn record(
         &mut ClientSeal,
         &mut [u8],
         core::ops::Range<usize>,
-    ) -> Result<core::ops::Range<usize>, Broken>,
+    ) -> Result<core::ops::Range<usize>, ProtocolError>,
 ) -> Vec<u8> {
-    let room = seal.room();
+    let room = seal.overhead();
     let mut buf = vec![0xee; room.head];
     buf.extend_from_slice(payload);
     buf.resize(buf.len() + room.tail, 0xee);
@@ -40,7 +40,7 @@ fn record(
 
 fn records(seal: &mut dyn Seal, payloads: &[Vec<u8>]) -> Vec<u8> {
     let seal_one = |p: &Vec<u8>| {
-        let room = seal.room();
+        let room = seal.overhead();
         let mut buf = [&vec![0xee; room.head][..], p, &vec![0xee; room.tail]].concat();
         let range = seal.seal(&mut buf, room.head..room.head + p.len()).unwrap();
         buf[range].to_vec()
@@ -54,14 +54,14 @@ fn chunks(value: &Value) -> Vec<Vec<u8>> {
 
 fn accept(
     users: &Arc<Users>,
-    now: Unix,
+    now: UnixTime,
     salts: &Arc<SaltPool>,
     salt: &[u8],
     stream: &[u8],
-) -> Result<(Step<Accepted>, Vec<u8>), Broken> {
+) -> Result<(Step<Accepted>, Vec<u8>), ProtocolError> {
     let mut entropy = FixedEntropy::new(salt);
     let mut server = ServerHandshake::new(users, Arc::new(now), salts.clone(), &mut entropy);
-    match converse(&mut server, stream, ALL_AT_ONCE) {
+    match run_handshake(&mut server, stream, ALL_AT_ONCE) {
         Ok((step, sent, rest)) => {
             assert!(
                 sent.is_empty(),
@@ -78,7 +78,7 @@ fn accept(
 
 fn accepted(
     users: &Arc<Users>,
-    now: Unix,
+    now: UnixTime,
     salt: &[u8],
     stream: &[u8],
     expected: &Target,
@@ -88,7 +88,7 @@ fn accepted(
             assert_eq!(&accepted.target, expected);
             let (more, unread) = open_all(&mut accepted.open, &rest, ALL_AT_ONCE).unwrap();
             assert_eq!(unread, 0);
-            assert!(accepted.open.at_boundary(0));
+            assert!(accepted.open.is_at_boundary(0));
             let plain = [&accepted.first[..], &more].concat();
             (accepted, plain)
         }
@@ -105,7 +105,7 @@ fn sip022_streams() {
         let (request, response) = (&case["request"], &case["response"]);
         let (keys, users) = (chain(&case), users(&case));
         let to = target(&case["target"]);
-        let stamp = Unix(number(&request["timestamp"]));
+        let stamp = UnixTime(number(&request["timestamp"]));
         let salt = hex(&request["salt"]);
         let mut entropy = FixedEntropy::new(salt.clone());
         let (mut seal, mut open) = client(&keys, &to, Arc::new(stamp), &mut entropy).unwrap();
@@ -121,11 +121,11 @@ fn sip022_streams() {
         let stream = hex(&request["stream"]);
         assert_eq!(wire, stream, "{name}");
 
-        let answered = Unix(number(&response["timestamp"]));
+        let answered = UnixTime(number(&response["timestamp"]));
         let own = hex(&response["salt"]);
         let at_server = relays(&case).iter().fold(stream, |stream, table| {
             let mut relay = TcpRelay::new(table);
-            match converse(&mut relay, &stream, ALL_AT_ONCE) {
+            match run_handshake(&mut relay, &stream, ALL_AT_ONCE) {
                 Ok((Step::Done(relayed), sent, rest)) => {
                     assert_eq!((relayed.next, sent.len()), (1, 0), "{name}");
                     [relayed.head, rest].concat()
@@ -145,10 +145,10 @@ fn sip022_streams() {
         let stream = hex(&response["stream"]);
         assert_eq!(wire, stream, "{name}");
         assert!(!open.authenticated() && open.skew().is_none());
-        assert!(open.at_boundary(0) && !open.at_boundary(1));
+        assert!(open.is_at_boundary(0) && !open.is_at_boundary(1));
         let (plain, unread) = open_all(&mut open, &stream, ALL_AT_ONCE).unwrap();
         assert_eq!((plain, unread), (answers.concat(), 0), "{name}");
-        assert!(open.authenticated() && open.at_boundary(0));
+        assert!(open.authenticated() && open.is_at_boundary(0));
         assert_eq!(open.skew(), Some(answered.skew_from(stamp)));
         identified += usize::from(accepted.user.is_some());
     }
@@ -161,7 +161,7 @@ fn sip022_longest_chunks() {
         let key = key_of_psk(&case);
         let (keys, users) = (KeyChain::from(key.clone()), Users::single(key));
         let to = target(&case["target"]);
-        let now = Unix(number(&case["now"]));
+        let now = UnixTime(number(&case["now"]));
         let mut entropy = FixedEntropy::new(hex(&case["salt"]));
         let (mut seal, _) = client(&keys, &to, Arc::new(now), &mut entropy).unwrap();
         let first = pattern(65_535 - to.addr_len() - 2, 0);
@@ -180,7 +180,7 @@ fn check_digest(case: &Value, wire: &[u8]) {
 
 #[test]
 fn sip004_streams() {
-    let now = Unix(1_700_000_000);
+    let now = UnixTime(1_700_000_000);
     for case in vectors("aead") {
         let (keys, users) = (chain(&case), users(&case));
         let (request, response) = (&case["tcp"]["request"], &case["tcp"]["response"]);
@@ -215,7 +215,7 @@ fn sip004_streams() {
 
 #[test]
 fn method_none_and_stream_ciphers() {
-    let now = Unix(0);
+    let now = UnixTime(0);
     for case in vectors("none").into_iter().chain(vectors("stream")) {
         let name = text(&case["method"]);
         let (keys, users) = (chain(&case), users(&case));
@@ -244,7 +244,7 @@ fn sip022_accepts_and_rejects() {
     let mut seen = 0;
     for case in vectors("negative2022") {
         let (name, kind) = (text(&case["name"]), text(&case["kind"]));
-        let (key, now) = (key_of_psk(&case), Unix(number(&case["now"])));
+        let (key, now) = (key_of_psk(&case), UnixTime(number(&case["now"])));
         let (keys, users) = (KeyChain::from(key.clone()), Users::single(key));
         let verdict = match kind {
             "tcp_request" => {

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use adit_crypto::TAG_LEN;
-use adit_wire::{Broken, Reader, Short, Target, Unix, held, parse_addr};
+use adit_wire::{EndOfInput, ProtocolError, Reader, Target, UnixTime, parse_addr, subslice};
 
 use super::chunk::ChunkSeal;
 use super::{FIXED_LEN, REQUEST};
@@ -17,7 +17,7 @@ pub(super) struct RequestHead<'a> {
     pub(super) salt: &'a [u8],
     /// The identity headers, sealed.
     pub(super) identities: &'a [u8],
-    pub(super) stamp: Unix,
+    pub(super) stamp: UnixTime,
     pub(super) address: &'a [u8],
     pub(super) padding: &'a [u8],
 }
@@ -38,8 +38,8 @@ impl RequestHead<'_> {
         chunks: &mut ChunkSeal,
         record: &mut [u8],
         payload: Range<usize>,
-    ) -> Result<Range<usize>, Broken> {
-        let no_room = Broken::NoRoom("a request header");
+    ) -> Result<Range<usize>, ProtocolError> {
+        let no_room = ProtocolError::NoRoom("a request header");
         let start = payload.start.checked_sub(self.len()).ok_or(no_room)?;
         let fixed = start + self.salt.len() + self.identities.len();
         let variable = fixed + FIXED_SEALED;
@@ -60,27 +60,30 @@ impl RequestHead<'_> {
 }
 
 /// Reads the opened fixed header: the time and the length of the variable header.
-pub(super) fn parse_fixed(header: &[u8]) -> Result<(Unix, usize), Broken> {
+pub(super) fn parse_fixed(header: &[u8]) -> Result<(UnixTime, usize), ProtocolError> {
     let mut r = Reader::new(header);
-    let fields = |r: &mut Reader<'_>| Ok((r.u8()?, Unix(r.u64()?), usize::from(r.u16()?)));
-    let (kind, stamp, n) = fields(&mut r).map_err(|Short| Broken::Malformed("request header"))?;
+    let fields = |r: &mut Reader<'_>| Ok((r.u8()?, UnixTime(r.u64()?), usize::from(r.u16()?)));
+    let (kind, stamp, n) =
+        fields(&mut r).map_err(|EndOfInput| ProtocolError::Malformed("request header"))?;
     if kind != REQUEST {
-        return Err(Broken::Malformed("request type"));
+        return Err(ProtocolError::Malformed("request type"));
     }
     Ok((stamp, n))
 }
 
 /// Reads the opened variable header: the target and where the first payload lies.
-pub(super) fn parse_variable(header: &[u8]) -> Result<(Target, Range<usize>), Broken> {
-    let (target, used) = parse_addr(header).map_err(|_| Broken::Malformed("address"))?;
-    let short = |Short| Broken::Malformed("padding length");
-    let mut r = Reader::new(held(header, used..));
+pub(super) fn parse_variable(header: &[u8]) -> Result<(Target, Range<usize>), ProtocolError> {
+    let (target, used) = parse_addr(header).map_err(|_| ProtocolError::Malformed("address"))?;
+    let short = |EndOfInput| ProtocolError::Malformed("padding length");
+    let mut r = Reader::new(subslice(header, used..));
     let padding = usize::from(r.u16().map_err(short)?);
     r.take(padding).map_err(short)?;
     let start = used + r.consumed();
     // SIP022 section 3.1.3: "The request header MUST carry initial payload or padding".
     if padding == 0 && start == header.len() {
-        return Err(Broken::Malformed("request: neither payload nor padding"));
+        return Err(ProtocolError::Malformed(
+            "request: neither payload nor padding",
+        ));
     }
     Ok((target, start..header.len()))
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use adit_crypto::TAG_LEN;
 use adit_wire::{
-    AddrError, Broken, Clock, Entropy, Handshake, Open, Opened, Rx, Step, Target, Tx, held,
-    parse_addr,
+    AddrError, Clock, Entropy, Handshake, Open, Opened, ProtocolError, Rx, Step, Target, Tx,
+    parse_addr, subslice,
 };
 
 use self::stream::StreamRequest;
@@ -115,7 +115,7 @@ impl ServerHandshake {
     }
 
     /// Reads as far as `rx` goes; `None` once the state has moved on.
-    fn advance(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<Accepted>>, Broken> {
+    fn advance(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<Accepted>>, ProtocolError> {
         match &mut self.state {
             State::Head => match self.users.method().edition() {
                 Edition::None => self.raw(rx).map(Some),
@@ -133,20 +133,20 @@ impl ServerHandshake {
                     return Ok(Some(Step::NeedMore { total }));
                 }
                 known.chunks.block(rx.bytes_mut(), 0..n)?;
-                let header = held(rx.bytes(), ..n);
+                let header = subslice(rx.bytes(), ..n);
                 let (target, payload) = parse_variable(header)?;
-                let first = held(header, payload).to_vec();
-                rx.eat(total);
+                let first = subslice(header, payload).to_vec();
+                rx.consume(total);
                 self.accept(target, first).map(Some)
             }
             State::Address { known, plain } => {
                 match known.chunks.open(rx.bytes_mut())? {
                     Opened::NeedMore { total } => return Ok(Some(Step::NeedMore { total })),
                     Opened::Record { consumed, payload } => {
-                        plain.extend_from_slice(held(rx.bytes(), payload));
-                        rx.eat(consumed);
+                        plain.extend_from_slice(subslice(rx.bytes(), payload));
+                        rx.consume(consumed);
                     }
-                    Opened::End => return Err(Broken::Truncated("the request")),
+                    Opened::End => return Err(ProtocolError::Truncated("the request")),
                 }
                 match parse_addr(plain) {
                     Ok((target, used)) => {
@@ -155,17 +155,17 @@ impl ServerHandshake {
                         self.accept(target, first).map(Some)
                     }
                     // At most 259 bytes and one chunk are ever held.
-                    Err(AddrError::Short { .. }) => Ok(None),
-                    Err(_) => Err(Broken::Malformed("address")),
+                    Err(AddrError::Incomplete { .. }) => Ok(None),
+                    Err(_) => Err(ProtocolError::Malformed("address")),
                 }
             }
-            State::Done => Err(Broken::Malformed("handshake: it is over")),
+            State::Done => Err(ProtocolError::Malformed("handshake: it is over")),
         }
     }
 
     /// Authenticates the first block, then its time, then its salt: in this order, so that only
     /// holders of a key can fill the pool (SEC-R1).
-    fn head(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<Accepted>>, Broken> {
+    fn head(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<Accepted>>, ProtocolError> {
         let method = self.users.method();
         let is_2022 = method.edition() == Edition::Aead2022;
         let block = if is_2022 { FIXED_SEALED } else { LENGTH_LEN };
@@ -174,17 +174,17 @@ impl ServerHandshake {
         if rx.bytes().len() < total {
             return Ok(Some(Step::NeedMore { total }));
         }
-        let short = Broken::Truncated("the request header");
+        let short = ProtocolError::Truncated("the request header");
         let request_salt = Salt::read(method, rx.bytes()).ok_or(short)?;
-        rx.eat(request_salt.len());
-        let now = self.clock.unix();
+        rx.consume(request_salt.len());
+        let now = self.clock.unix_time();
         self.state = if is_2022 {
             let mut known = self.identify(rx, request_salt)?;
             known.chunks.block(rx.bytes_mut(), 0..FIXED_LEN)?;
             let (stamp, n) = parse_fixed(rx.bytes().get(..FIXED_LEN).ok_or(short)?)?;
             stamp::check(stamp, now)?;
             self.salts.insert(&request_salt, Some(stamp), now)?;
-            rx.eat(FIXED_SEALED);
+            rx.consume(FIXED_SEALED);
             State::Variable { known, n }
         } else {
             let length = rx.bytes().first_chunk().ok_or(short)?;
@@ -197,34 +197,38 @@ impl ServerHandshake {
     }
 
     /// 2022: the only key, or the one that the identity header names.
-    fn identify(&self, rx: &mut Rx<'_>, request_salt: Salt) -> Result<Known, Broken> {
+    fn identify(&self, rx: &mut Rx<'_>, request_salt: Salt) -> Result<Known, ProtocolError> {
         let mut place = 0;
         if let Some(identity) = self.users.identity() {
             let header = rx.bytes().first_chunk();
-            let header = header.ok_or(Broken::Truncated("the identity header"))?;
+            let header = header.ok_or(ProtocolError::Truncated("the identity header"))?;
             let hash = IdentityHash::open_stream(identity, &request_salt, *header)?;
             // Nobody's: no different from a wrong key.
-            place = self.users.find(hash).ok_or(Broken::Unauthentic)?;
-            rx.eat(IDENTITY_LEN);
+            place = self.users.find(hash).ok_or(ProtocolError::Unauthentic)?;
+            rx.consume(IDENTITY_LEN);
         }
         self.known(place, request_salt)
     }
 
     /// AEAD: whose key opens the first length. Each is tried once, the hinted one first.
-    fn try_all(&self, sealed: &[u8; LENGTH_LEN], request_salt: Salt) -> Result<Known, Broken> {
+    fn try_all(
+        &self,
+        sealed: &[u8; LENGTH_LEN],
+        request_salt: Salt,
+    ) -> Result<Known, ProtocolError> {
         for place in self.users.candidates(self.hint) {
             let mut known = self.known(place, request_salt)?;
             // A wrong key destroys what it opens. A right one remembers the length.
             match known.chunks.length(&mut sealed.clone(), 0) {
                 Ok(()) => return Ok(known),
-                Err(Broken::Unauthentic) => {}
+                Err(ProtocolError::Unauthentic) => {}
                 Err(why) => return Err(why),
             }
         }
-        Err(Broken::Unauthentic)
+        Err(ProtocolError::Unauthentic)
     }
 
-    fn known(&self, place: usize, request_salt: Salt) -> Result<Known, Broken> {
+    fn known(&self, place: usize, request_salt: Salt) -> Result<Known, ProtocolError> {
         let material = self.users.material(place)?;
         let chunks = ChunkOpen::new(
             material.session(&request_salt)?,
@@ -238,13 +242,13 @@ impl ServerHandshake {
     }
 
     /// Method `none`: an address, then data that stays in `rx`.
-    fn raw(&mut self, rx: &mut Rx<'_>) -> Result<Step<Accepted>, Broken> {
+    fn raw(&mut self, rx: &mut Rx<'_>) -> Result<Step<Accepted>, ProtocolError> {
         let (target, used) = match parse_addr(rx.bytes()) {
             Ok(found) => found,
-            Err(AddrError::Short { total }) => return Ok(Step::NeedMore { total }),
-            Err(_) => return Err(Broken::Malformed("address")),
+            Err(AddrError::Incomplete { total }) => return Ok(Step::NeedMore { total }),
+            Err(_) => return Err(ProtocolError::Malformed("address")),
         };
-        rx.eat(used);
+        rx.consume(used);
         self.state = State::Done;
         Ok(Step::Done(Accepted {
             user: None,
@@ -255,16 +259,16 @@ impl ServerHandshake {
         }))
     }
 
-    fn accept(&mut self, target: Target, first: Vec<u8>) -> Result<Step<Accepted>, Broken> {
+    fn accept(&mut self, target: Target, first: Vec<u8>) -> Result<Step<Accepted>, ProtocolError> {
         let (State::Variable { known, .. } | State::Address { known, .. }) =
             core::mem::replace(&mut self.state, State::Done)
         else {
-            return Err(Broken::Malformed("handshake: it is over"));
+            return Err(ProtocolError::Malformed("handshake: it is over"));
         };
         let material = self.users.material(known.place)?;
         if material.method().edition() == Edition::Aead {
             // SEC-R6: our answer, sent back to us, would open: there is no type byte.
-            let now = self.clock.unix();
+            let now = self.clock.unix_time();
             self.salts.insert(&self.response_salt, None, now)?;
         }
         Ok(Step::Done(Accepted {
@@ -285,9 +289,9 @@ impl ServerHandshake {
 
 impl Handshake for ServerHandshake {
     type Output = Accepted;
-    type Error = Broken;
+    type Error = ProtocolError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, _tx: &mut Tx<'_>) -> Result<Step<Accepted>, Broken> {
+    fn step(&mut self, rx: &mut Rx<'_>, _tx: &mut Tx<'_>) -> Result<Step<Accepted>, ProtocolError> {
         loop {
             match self.advance(rx) {
                 Ok(Some(step)) => return Ok(step),
@@ -305,11 +309,11 @@ impl Handshake for ServerHandshake {
 pub struct ServerOpen(BodyOpen);
 
 impl Open for ServerOpen {
-    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         self.0.open(wire)
     }
 
-    fn at_boundary(&self, unread: usize) -> bool {
+    fn is_at_boundary(&self, unread: usize) -> bool {
         self.0.at_boundary(unread)
     }
 }

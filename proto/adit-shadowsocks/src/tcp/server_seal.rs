@@ -4,7 +4,7 @@ use core::ops::Range;
 use std::sync::Arc;
 
 use adit_crypto::TAG_LEN;
-use adit_wire::{Broken, Clock, Room, Seal};
+use adit_wire::{Clock, Overhead, ProtocolError, Seal};
 
 use super::body::BodySeal;
 use super::chunk::{LENGTH_LEN, check_room};
@@ -45,17 +45,17 @@ impl Head {
         body: &mut BodySeal,
         record: &mut [u8],
         payload: Range<usize>,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let chunks = match body {
             BodySeal::Chunks(chunks) if edition == Edition::Aead2022 => chunks,
             _ => return seal_behind(body, &self.salt, record, payload),
         };
         let start = payload.start.checked_sub(self.len(edition));
-        let start = start.ok_or(Broken::NoRoom("a response header"))?;
+        let start = start.ok_or(ProtocolError::NoRoom("a response header"))?;
         let mut w = Writer::new(record, start..payload.start)?;
         w.put(&self.salt)?;
         w.put(&[RESPONSE])?;
-        w.put(&self.clock.unix().0.to_be_bytes())?;
+        w.put(&self.clock.unix_time().0.to_be_bytes())?;
         w.put(&self.request_salt)?;
         w.put_len(payload.len())?;
         let header = start + self.salt.len();
@@ -97,11 +97,11 @@ impl ServerSeal {
 
 impl Seal for ServerSeal {
     /// The first record has the larger head.
-    fn steady(&self) -> bool {
+    fn has_steady_overhead(&self) -> bool {
         true
     }
 
-    fn room(&self) -> Room {
+    fn overhead(&self) -> Overhead {
         let mut room = self.body.room(self.method);
         if let Some(head) = &self.head {
             room.head = head.len(self.method.edition());
@@ -109,8 +109,12 @@ impl Seal for ServerSeal {
         room
     }
 
-    fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
-        check_room(self.room(), record, &payload)?;
+    fn seal(
+        &mut self,
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, ProtocolError> {
+        check_room(self.overhead(), record, &payload)?;
         if payload.is_empty() {
             return Ok(payload);
         }

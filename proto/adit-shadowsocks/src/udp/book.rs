@@ -8,7 +8,7 @@ use core::fmt;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use adit_wire::{Broken, Unix};
+use adit_wire::{ProtocolError, UnixTime};
 
 use crate::Start;
 use crate::generations::Generations;
@@ -57,27 +57,27 @@ impl SessionBook {
         session: Name,
         opener: u64,
         packet: u64,
-        stamp: Unix,
-        now: Unix,
-    ) -> Result<Option<u64>, Broken> {
+        stamp: UnixTime,
+        now: UnixTime,
+    ) -> Result<Option<u64>, ProtocolError> {
         self.start.check(stamp, now)?;
         let mut state = self.lock();
         state.closed.turn(now);
         if state.open.get(&session).is_some_and(|at| *at != opener) {
-            return Err(Broken::Replayed);
+            return Err(ProtocolError::Replayed);
         }
         let before = state.closed.current.get(&session);
         let before = before.or_else(|| state.closed.previous.get(&session));
         let before = before.copied();
         if before.is_some_and(|highest| packet <= highest) {
-            return Err(Broken::Replayed);
+            return Err(ProtocolError::Replayed);
         }
         state.open.insert(session, opener);
         Ok(before)
     }
 
     /// A session ends whose highest packet was `highest`.
-    pub(super) fn close(&self, session: Name, highest: u64, now: Unix) {
+    pub(super) fn close(&self, session: Name, highest: u64, now: UnixTime) {
         let mut state = self.lock();
         state.closed.turn(now);
         if state.closed.current.len() >= CLOSED {

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ops::Range;
 
-use adit_wire::{Broken, Entropy, SlidingWindow, Target, Unix};
+use adit_wire::{Entropy, ProtocolError, SlidingWindow, Target, UnixTime};
 
 use super::packet::{BodyKey, open_body, unveil};
 use super::sender::Sender;
@@ -26,7 +26,7 @@ struct Servers {
     current: Option<Box<Server>>,
     previous: Option<Box<Server>>,
     /// When `current` replaced `previous`.
-    changed: Option<Unix>,
+    changed: Option<UnixTime>,
 }
 
 struct Server {
@@ -52,14 +52,18 @@ impl ClientSession {
         packet: &mut [u8],
         payload: Range<usize>,
         target: &Target,
-        now: Unix,
+        now: UnixTime,
         entropy: &mut dyn Entropy,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         self.sender.seal(packet, payload, target, now, entropy)
     }
 
     /// Opens a packet from the server in place; gives where it came from and where its data lies.
-    pub fn open(&mut self, packet: &mut [u8], now: Unix) -> Result<(Target, Range<usize>), Broken> {
+    pub fn open(
+        &mut self,
+        packet: &mut [u8],
+        now: UnixTime,
+    ) -> Result<(Target, Range<usize>), ProtocolError> {
         let key = self.sender.key();
         let answers = self.sender.session();
         if answers.is_none() {
@@ -67,11 +71,11 @@ impl ClientSession {
         }
         let ids = unveil(key, packet)?;
         if let Some(server) = self.servers.known(ids.session) {
-            if !server.window.check(ids.packet) {
-                return Err(Broken::Replayed);
+            if !server.window.would_accept(ids.packet) {
+                return Err(ProtocolError::Replayed);
             }
             let body = open_body(key, &server.body_key, packet, 0, answers, now)?;
-            server.window.mark(ids.packet);
+            server.window.accept(ids.packet);
             return Ok((body.target, body.payload));
         }
         let mut server = Server {
@@ -80,7 +84,7 @@ impl ClientSession {
             window: SlidingWindow::default(),
         };
         let body = open_body(key, &server.body_key, packet, 0, answers, now)?;
-        server.window.mark(ids.packet);
+        server.window.accept(ids.packet);
         self.servers.adopt(server, now)?;
         Ok((body.target, body.payload))
     }
@@ -96,11 +100,13 @@ impl Servers {
     /// Takes a new server session, and keeps the one before it for packets still on their way.
     ///
     /// Not twice within 60 s: a window that is dropped too early would accept its packets again.
-    fn adopt(&mut self, server: Server, now: Unix) -> Result<(), Broken> {
+    fn adopt(&mut self, server: Server, now: UnixTime) -> Result<(), ProtocolError> {
         if self.current.is_some() {
             let age = self.changed.map(|at| now.0.abs_diff(at.0));
             if age.is_some_and(|age| age <= SERVER_CHANGE) {
-                return Err(Broken::Malformed("server session: it changed too often"));
+                return Err(ProtocolError::Malformed(
+                    "server session: it changed too often",
+                ));
             }
             self.changed = Some(now);
             self.previous = self.current.take();

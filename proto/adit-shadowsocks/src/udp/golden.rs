@@ -1,6 +1,6 @@
 //! Every UDP vector, byte for byte, in both directions and both roles.
 
-use adit_wire::{Broken, FixedEntropy, Unix};
+use adit_wire::{FixedEntropy, ProtocolError, UnixTime};
 use serde_json::Value;
 
 use super::sender::Sender;
@@ -24,7 +24,7 @@ fn reproduce(sender: &mut Sender, case: &Value, peer: &Value) {
     let mut packet = buffer(&payload);
     sender.set_next(number(&case["packet_id"]));
     let at = ROOM..ROOM + payload.len();
-    let stamp = Unix(number(&case["timestamp"]));
+    let stamp = UnixTime(number(&case["timestamp"]));
     let range = sender.seal_as(&mut packet, at, &target(peer), stamp, (&padding, nonce));
     assert_eq!(packet[range.unwrap()], hex(&case["packet"]));
 }
@@ -33,7 +33,7 @@ fn reproduce(sender: &mut Sender, case: &Value, peer: &Value) {
 fn sip022_packets() {
     for case in vectors("udp2022") {
         let (keys, users) = (chain(&case), users(&case));
-        let now = Unix(number(&case["now"]));
+        let now = UnixTime(number(&case["now"]));
         let ids = |name: &str| FixedEntropy::new(hex(&case[name]));
         let mut client = ClientSession::new(&keys, &mut ids("client_session_id"));
         let mut server = ServerOpener::new(&users);
@@ -66,7 +66,7 @@ fn sip022_packets() {
             assert_eq!(packet[incoming.payload], hex(&sent["payload"]));
             session = incoming.session;
             let again = server.open(&mut again.clone(), now);
-            assert_eq!(again, Err(Broken::Replayed));
+            assert_eq!(again, Err(ProtocolError::Replayed));
         }
         assert_eq!(server.sessions(), 1);
         let mut sealer = server
@@ -79,7 +79,7 @@ fn sip022_packets() {
             assert_eq!(source, target(&sent["source"]));
             assert_eq!(packet[payload], hex(&sent["payload"]));
             let again = client.open(&mut hex(&sent["packet"]), now);
-            assert_eq!(again, Err(Broken::Replayed));
+            assert_eq!(again, Err(ProtocolError::Replayed));
         }
     }
 }
@@ -92,7 +92,7 @@ fn packets_without_sessions() {
             continue;
         }
         let (keys, users) = (chain(&case), users(&case));
-        let now = Unix(0);
+        let now = UnixTime(0);
         let (request, response) = (&case["udp"]["request"], &case["udp"]["response"]);
         let salt = |v: &Value| v.get("salt").or_else(|| v.get("iv")).map(hex);
         let salt = |v: &Value| FixedEntropy::new(salt(v).unwrap_or_default());
@@ -137,7 +137,7 @@ fn packets_without_sessions() {
 fn sip022_accepts_and_rejects() {
     let mut seen = 0;
     for case in vectors("negative2022") {
-        let now = Unix(number(&case["now"]));
+        let now = UnixTime(number(&case["now"]));
         let mut server = ServerOpener::new(&Users::single(key_of_psk(&case)));
         let packets = match text(&case["kind"]) {
             "udp_c2s" => vec![case.clone()],
@@ -162,9 +162,9 @@ fn the_packet_counter_ends_instead_of_wrapping() {
     let mut seal = || {
         let to = "192.0.2.7:80".parse().unwrap();
         let entropy = &mut FixedEntropy::default();
-        client.seal(&mut buffer(b"x"), ROOM..ROOM + 1, &to, Unix(0), entropy)
+        client.seal(&mut buffer(b"x"), ROOM..ROOM + 1, &to, UnixTime(0), entropy)
     };
     assert!(seal().is_ok());
-    assert_eq!(seal(), Err(Broken::Exhausted("the packet counter")));
-    assert_eq!(seal(), Err(Broken::Exhausted("the packet counter")));
+    assert_eq!(seal(), Err(ProtocolError::Exhausted("the packet counter")));
+    assert_eq!(seal(), Err(ProtocolError::Exhausted("the packet counter")));
 }

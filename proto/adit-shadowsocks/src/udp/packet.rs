@@ -3,7 +3,9 @@
 use core::ops::Range;
 
 use adit_crypto::{AeadKey, TAG_LEN};
-use adit_wire::{Broken, Reader, Short, Target, Unix, narrow, parse_addr, put_addr};
+use adit_wire::{
+    EndOfInput, ProtocolError, Reader, Target, UnixTime, encode_addr, narrow_int, parse_addr,
+};
 
 use crate::chain::Link;
 use crate::identity::{IDENTITY_LEN, IdentityHash};
@@ -103,7 +105,7 @@ pub(super) struct Outgoing<'a> {
 pub(super) fn put_head(
     out: &mut Vec<u8>,
     answers: Option<u64>,
-    stamp: Unix,
+    stamp: UnixTime,
     padding: &[u8],
     peer: &Target,
 ) {
@@ -113,10 +115,10 @@ pub(super) fn put_head(
         out.extend_from_slice(&session.to_be_bytes());
     }
     // A sender pads by 900 bytes at most.
-    let len = narrow::<u16>(padding.len());
+    let len = narrow_int::<u16>(padding.len());
     out.extend_from_slice(&len.to_be_bytes());
     out.extend_from_slice(padding);
-    put_addr(peer, out);
+    encode_addr(peer, out);
 }
 
 /// Bytes in front of the head of a body.
@@ -136,14 +138,14 @@ impl Outgoing<'_> {
         body_key: &BodyKey,
         packet: &mut [u8],
         payload: Range<usize>,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let (key, links) = (chain.key(), chain.links());
-        let no_room = Broken::NoRoom("a packet's header");
+        let no_room = ProtocolError::NoRoom("a packet's header");
         let len = outside_len(chain) + self.head.len();
         let start = payload.start.checked_sub(len).ok_or(no_room)?;
         let end = payload.end.checked_add(TAG_LEN).ok_or(no_room)?;
         if packet.len() < end || payload.start > payload.end {
-            return Err(Broken::NoRoom("a packet's tag"));
+            return Err(ProtocolError::NoRoom("a packet's tag"));
         }
         let ids = self.ids.to_bytes();
         let mut w = Writer::new(packet, start..payload.start)?;
@@ -164,7 +166,7 @@ impl Outgoing<'_> {
                 let body = rest.get_mut(links.len() * IDENTITY_LEN..).ok_or(no_room)?;
                 seal_all_but_tag(body_key, nonce_of(&ids), body)?;
                 let first = links.first().and_then(|link| link.identity.headers());
-                first.unwrap_or(header).encrypt(ids_field);
+                first.unwrap_or(header).encrypt_block(ids_field);
             }
             (PacketCipher::ChaCha(aead), _) => {
                 let body = sealed.get_mut(NONCE_LEN..).ok_or(no_room)?;
@@ -176,7 +178,7 @@ impl Outgoing<'_> {
     }
 }
 
-const WRONG_EDITION: Broken = Broken::Malformed("method: it has no sessions");
+const WRONG_EDITION: ProtocolError = ProtocolError::Malformed("method: it has no sessions");
 
 /// Bytes 4 to 15 of the separate header.
 fn nonce_of(ids: &[u8; IDS_LEN]) -> &[u8] {
@@ -184,37 +186,37 @@ fn nonce_of(ids: &[u8; IDS_LEN]) -> &[u8] {
     nonce
 }
 
-fn seal_all_but_tag(aead: &AeadKey, nonce: &[u8], buf: &mut [u8]) -> Result<(), Broken> {
+fn seal_all_but_tag(aead: &AeadKey, nonce: &[u8], buf: &mut [u8]) -> Result<(), ProtocolError> {
     let len = buf.len().checked_sub(TAG_LEN);
     let (plain, tag) = len
         .and_then(|len| buf.split_at_mut_checked(len))
-        .ok_or(Broken::NoRoom("a packet's tag"))?;
+        .ok_or(ProtocolError::NoRoom("a packet's tag"))?;
     tag.copy_from_slice(&aead.seal_in_place(nonce, plain)?);
     Ok(())
 }
 
-fn open_all_but_tag(aead: &AeadKey, nonce: &[u8], buf: &mut [u8]) -> Result<(), Broken> {
+fn open_all_but_tag(aead: &AeadKey, nonce: &[u8], buf: &mut [u8]) -> Result<(), ProtocolError> {
     let len = buf.len().checked_sub(TAG_LEN);
     let (ct, tag) = len
         .and_then(|len| buf.split_at_mut_checked(len))
-        .ok_or(Broken::Truncated("a packet"))?;
+        .ok_or(ProtocolError::Truncated("a packet"))?;
     Ok(aead.open_in_place(nonce, ct, tag)?)
 }
 
 /// Reads the ids of a packet: the separate header of the AES methods, which has no tag, is
 /// decrypted in place; a packet of the ChaCha methods is opened as a whole.
-pub(super) fn unveil(key: &Key, packet: &mut [u8]) -> Result<Ids, Broken> {
-    let short = |Short| Broken::Truncated("a packet");
+pub(super) fn unveil(key: &Key, packet: &mut [u8]) -> Result<Ids, ProtocolError> {
+    let short = |EndOfInput| ProtocolError::Truncated("a packet");
     let mut r = match key.packets() {
         PacketCipher::Aes(header) => {
-            let block = packet.first_chunk_mut().ok_or(Short).map_err(short)?;
-            header.decrypt(block);
+            let block = packet.first_chunk_mut().ok_or(EndOfInput).map_err(short)?;
+            header.decrypt_block(block);
             Reader::new(block)
         }
         PacketCipher::ChaCha(aead) => {
             let (nonce, sealed) = packet
                 .split_first_chunk_mut::<NONCE_LEN>()
-                .ok_or(Short)
+                .ok_or(EndOfInput)
                 .map_err(short)?;
             open_all_but_tag(aead, nonce, sealed)?;
             Reader::new(sealed)
@@ -228,9 +230,12 @@ pub(super) fn unveil(key: &Key, packet: &mut [u8]) -> Result<Ids, Broken> {
 }
 
 /// Reads the identity header of a packet that was [`unveil`]ed with the same key.
-pub(super) fn unveil_identity(identity: &Key, packet: &[u8]) -> Result<IdentityHash, Broken> {
+pub(super) fn unveil_identity(
+    identity: &Key,
+    packet: &[u8],
+) -> Result<IdentityHash, ProtocolError> {
     let cipher = identity.headers().ok_or(WRONG_EDITION)?;
-    let short = |Short| Broken::Truncated("a packet");
+    let short = |EndOfInput| ProtocolError::Truncated("a packet");
     let mut r = Reader::new(packet);
     let ids = r.array().map_err(short)?;
     let header = r.array().map_err(short)?;
@@ -239,7 +244,7 @@ pub(super) fn unveil_identity(identity: &Key, packet: &[u8]) -> Result<IdentityH
 
 /// What a body says, all of it checked.
 pub(super) struct Body {
-    pub(super) stamp: Unix,
+    pub(super) stamp: UnixTime,
     pub(super) target: Target,
     pub(super) payload: Range<usize>,
 }
@@ -253,11 +258,11 @@ pub(super) fn open_body(
     packet: &mut [u8],
     identities: usize,
     answers: Option<u64>,
-    now: Unix,
-) -> Result<Body, Broken> {
+    now: UnixTime,
+) -> Result<Body, ProtocolError> {
     let start = match (key.packets(), body_key) {
         (PacketCipher::Aes(_), BodyKey::Session(body_key)) => {
-            let short = Broken::Truncated("a packet");
+            let short = ProtocolError::Truncated("a packet");
             let (ids, rest) = packet.split_first_chunk_mut().ok_or(short)?;
             let body = rest.get_mut(identities..).ok_or(short)?;
             open_all_but_tag(body_key, nonce_of(ids), body)?;
@@ -269,7 +274,7 @@ pub(super) fn open_body(
     let end = packet.len().saturating_sub(TAG_LEN);
     let body = packet
         .get(start..end)
-        .ok_or(Broken::Truncated("a packet"))?;
+        .ok_or(ProtocolError::Truncated("a packet"))?;
     let (stamp, target, used) = parse_body(body, answers, now)?;
     Ok(Body {
         stamp,
@@ -282,23 +287,25 @@ pub(super) fn open_body(
 fn parse_body(
     body: &[u8],
     answers: Option<u64>,
-    now: Unix,
-) -> Result<(Unix, Target, usize), Broken> {
-    let short = |Short| Broken::Malformed("packet header");
+    now: UnixTime,
+) -> Result<(UnixTime, Target, usize), ProtocolError> {
+    let short = |EndOfInput| ProtocolError::Malformed("packet header");
     let mut r = Reader::new(body);
     let kind = r.u8().map_err(short)?;
     if kind != answers.map_or(REQUEST, |_| RESPONSE) {
-        return Err(Broken::Malformed("packet type"));
+        return Err(ProtocolError::Malformed("packet type"));
     }
-    let stamp = Unix(r.u64().map_err(short)?);
+    let stamp = UnixTime(r.u64().map_err(short)?);
     stamp::check(stamp, now)?;
     if let Some(session) = answers
         && r.u64().map_err(short)? != session
     {
-        return Err(Broken::Malformed("packet: it answers another session"));
+        return Err(ProtocolError::Malformed(
+            "packet: it answers another session",
+        ));
     }
     let padding = usize::from(r.u16().map_err(short)?);
     r.take(padding).map_err(short)?;
-    let (target, used) = parse_addr(r.rest()).map_err(|_| Broken::Malformed("address"))?;
+    let (target, used) = parse_addr(r.rest()).map_err(|_| ProtocolError::Malformed("address"))?;
     Ok((stamp, target, r.consumed() + used))
 }

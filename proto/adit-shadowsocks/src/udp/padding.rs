@@ -1,6 +1,6 @@
 //! The padding rule `plain-dns`: datagrams of port 53 are padded, no others.
 
-use adit_wire::{Entropy, held, narrow};
+use adit_wire::{Entropy, narrow_int, subslice};
 
 /// The longest payload and padding together of a datagram that gets padding: the sum stays far
 /// below any path's MTU.
@@ -22,9 +22,9 @@ pub(super) fn draw(
     if port != DNS || most == 0 {
         return &[];
     }
-    let most = narrow(most);
-    let len = usize::from(entropy.between(1, most));
-    held(&ZEROS, ..len)
+    let most = narrow_int(most);
+    let len = usize::from(entropy.in_range(1, most));
+    subslice(&ZEROS, ..len)
 }
 
 #[cfg(test)]

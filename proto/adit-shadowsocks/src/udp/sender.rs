@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use adit_wire::{Broken, Entropy, Target, Unix, put_addr};
+use adit_wire::{Entropy, ProtocolError, Target, UnixTime, encode_addr};
 
 use super::packet::{BodyKey, Ids, NONCE_LEN, Outgoing, SessionKey, outside_len, put_head};
 use super::{padding, single};
@@ -17,7 +17,7 @@ pub(super) struct Sender {
     /// What stands before the data: the head of a body, or an address alone.
     head: Vec<u8>,
     /// What `head` says, if it says nothing else: most packets repeat it.
-    says: Option<(Target, Unix)>,
+    says: Option<(Target, UnixTime)>,
 }
 
 struct Session {
@@ -66,12 +66,12 @@ impl Sender {
         packet: &mut [u8],
         payload: Range<usize>,
         peer: &Target,
-        now: Unix,
+        now: UnixTime,
         entropy: &mut dyn Entropy,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let Some(session) = &mut self.session else {
             self.head.clear();
-            put_addr(peer, &mut self.head);
+            encode_addr(peer, &mut self.head);
             let key = self.chain.key();
             return single::seal(key, &self.head, packet, payload, entropy);
         };
@@ -101,11 +101,11 @@ impl Sender {
 
 impl Session {
     /// The next packet's header. The last id is never used, so that the counter cannot wrap.
-    fn outgoing<'a>(&mut self, head: &'a [u8]) -> Result<Outgoing<'a>, Broken> {
+    fn outgoing<'a>(&mut self, head: &'a [u8]) -> Result<Outgoing<'a>, ProtocolError> {
         let packet = self.next;
         self.next = packet
             .checked_add(1)
-            .ok_or(Broken::Exhausted("the packet counter"))?;
+            .ok_or(ProtocolError::Exhausted("the packet counter"))?;
         Ok(Outgoing {
             ids: Ids {
                 session: self.id,
@@ -130,9 +130,9 @@ impl Sender {
         packet: &mut [u8],
         payload: Range<usize>,
         peer: &Target,
-        stamp: Unix,
+        stamp: UnixTime,
         (padding, nonce): (&[u8], [u8; NONCE_LEN]),
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let session = self.session.as_mut().unwrap();
         self.head.clear();
         self.says = None;

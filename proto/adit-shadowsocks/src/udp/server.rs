@@ -5,7 +5,7 @@ use core::ops::Range;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use adit_wire::{Broken, Entropy, SlidingWindow, Target, Unix};
+use adit_wire::{Entropy, ProtocolError, SlidingWindow, Target, UnixTime};
 
 use super::SessionBook;
 use super::packet::{BodyKey, SessionKey, open_body, unveil, unveil_identity};
@@ -27,7 +27,7 @@ pub struct ServerOpener {
     /// What the book calls this opener.
     number: u64,
     /// The latest time that was seen.
-    latest: Unix,
+    latest: UnixTime,
     sessions: BTreeMap<u64, Box<Session>>,
     /// A packet as it came, while keys are tried on it; kept for its memory.
     sealed: Vec<u8>,
@@ -62,7 +62,7 @@ impl ServerOpener {
     /// No sessions yet, and no other opener for the same key.
     #[must_use]
     pub fn new(users: &Arc<Users>) -> Self {
-        let start = Start::new(Unix::default(), Restart::Lenient);
+        let start = Start::new(UnixTime::default(), Restart::Lenient);
         Self::with_book(users, Arc::new(SessionBook::new(start)))
     }
 
@@ -74,7 +74,7 @@ impl ServerOpener {
             users: users.clone(),
             number: book.opener(),
             book,
-            latest: Unix::default(),
+            latest: UnixTime::default(),
             sessions: BTreeMap::new(),
             sealed: Vec::new(),
         }
@@ -109,7 +109,7 @@ impl ServerOpener {
 
     /// Opens a packet in place. State changes only after everything in it was found right, so
     /// forged packets cost no memory; set a session's return address only after a success.
-    pub fn open(&mut self, packet: &mut [u8], now: Unix) -> Result<Incoming, Broken> {
+    pub fn open(&mut self, packet: &mut [u8], now: UnixTime) -> Result<Incoming, ProtocolError> {
         self.open_hinted(packet, None, now)
     }
 
@@ -119,8 +119,8 @@ impl ServerOpener {
         &mut self,
         packet: &mut [u8],
         hint: Option<UserId>,
-        now: Unix,
-    ) -> Result<Incoming, Broken> {
+        now: UnixTime,
+    ) -> Result<Incoming, ProtocolError> {
         match self.users.method().edition() {
             Edition::Aead2022 => self.open_session(packet, now),
             Edition::Stream => self.open_stream(packet),
@@ -134,8 +134,8 @@ impl ServerOpener {
         &mut self,
         packet: &mut [u8],
         user: Option<UserId>,
-        now: Unix,
-    ) -> Result<Incoming, Broken> {
+        now: UnixTime,
+    ) -> Result<Incoming, ProtocolError> {
         match self.users.method().edition() {
             Edition::Aead if self.users.len() > 1 => {
                 self.try_all(packet, user, usize::from(user.is_some()))
@@ -145,10 +145,14 @@ impl ServerOpener {
     }
 
     /// 2022: the session's key, or that of the user whom the identity header names.
-    fn open_session(&mut self, packet: &mut [u8], now: Unix) -> Result<Incoming, Broken> {
+    fn open_session(
+        &mut self,
+        packet: &mut [u8],
+        now: UnixTime,
+    ) -> Result<Incoming, ProtocolError> {
         self.latest = now;
         let users = &*self.users;
-        let outer = users.outer().ok_or(Broken::Unauthentic)?;
+        let outer = users.outer().ok_or(ProtocolError::Unauthentic)?;
         let ids = unveil(outer, packet)?;
         let (named, skip) = match users.identity() {
             Some(identity) => (Some(unveil_identity(identity, packet)?), IDENTITY_LEN),
@@ -158,34 +162,39 @@ impl ServerOpener {
         let new = known.is_none();
         let (body, owner) = if let Some(session) = known {
             if session.named != named {
-                return Err(Broken::Malformed("packet: its session is another user's"));
+                return Err(ProtocolError::Malformed(
+                    "packet: its session is another user's",
+                ));
             }
-            if !session.window.check(ids.packet) {
-                return Err(Broken::Replayed);
+            if !session.window.would_accept(ids.packet) {
+                return Err(ProtocolError::Replayed);
             }
-            let place = users.place(session.owner).ok_or(Broken::Unauthentic)?;
+            let place = users
+                .place(session.owner)
+                .ok_or(ProtocolError::Unauthentic)?;
             let open = |key: &BodyKey| open_body(outer, key, packet, skip, None, now);
             let key = &mut session.body_key;
             let body = key.with(users.material(place)?, ids.session, open)?;
-            session.window.mark(ids.packet);
+            session.window.accept(ids.packet);
             (body, session.owner)
         } else {
             let place = named.map_or(Some(0), |named| users.find(named));
             // Nobody's: no different from a wrong key.
-            let place = place.ok_or(Broken::Unauthentic)?;
-            let owner = users.id_at(place).ok_or(Broken::Unauthentic)?;
+            let place = place.ok_or(ProtocolError::Unauthentic)?;
+            let owner = users.id_at(place).ok_or(ProtocolError::Unauthentic)?;
             let mut body_key = SessionKey::default();
             let open = |key: &BodyKey| open_body(outer, key, packet, skip, None, now);
             let body = body_key.with(users.material(place)?, ids.session, open)?;
             if self.sessions.len() >= MAX_SESSIONS {
-                return Err(Broken::Exhausted("the table of UDP sessions"));
+                return Err(ProtocolError::Exhausted("the table of UDP sessions"));
             }
             let (name, packet) = ((ids.session, whose(named)), ids.packet);
             let before = self
                 .book
                 .begin(name, self.number, packet, body.stamp, now)?;
-            let mut window = before.map_or_else(SlidingWindow::default, SlidingWindow::after);
-            window.mark(packet);
+            let mut window =
+                before.map_or_else(SlidingWindow::default, SlidingWindow::starting_after);
+            window.accept(packet);
             let session = Session {
                 owner,
                 named,
@@ -205,8 +214,8 @@ impl ServerOpener {
     }
 
     /// Legacy: what has an address is a packet, since nothing more can be known.
-    fn open_stream(&self, packet: &mut [u8]) -> Result<Incoming, Broken> {
-        let key = self.users.outer().ok_or(Broken::Unauthentic)?;
+    fn open_stream(&self, packet: &mut [u8]) -> Result<Incoming, ProtocolError> {
+        let key = self.users.outer().ok_or(ProtocolError::Unauthentic)?;
         let (target, payload) = single::open(key, packet)?;
         Ok(Incoming {
             session: None,
@@ -224,7 +233,7 @@ impl ServerOpener {
         packet: &mut [u8],
         hint: Option<UserId>,
         most: usize,
-    ) -> Result<Incoming, Broken> {
+    ) -> Result<Incoming, ProtocolError> {
         let users = &*self.users;
         let several = users.len() > 1;
         if several {
@@ -247,11 +256,11 @@ impl ServerOpener {
                         payload,
                     });
                 }
-                Err(Broken::Unauthentic) => {}
+                Err(ProtocolError::Unauthentic) => {}
                 Err(why) => return Err(why),
             }
         }
-        Err(Broken::Unauthentic)
+        Err(ProtocolError::Unauthentic)
     }
 
     /// The sealing side of a session, with a server session id and a counter of its own. Call it
@@ -289,7 +298,7 @@ impl ServerOpener {
 
     /// Drops a session and its replay window at `now`. Its [`ServerSealer`] goes on working. If the
     /// client goes on, the session begins anew behind its highest packet.
-    pub fn forget(&mut self, session: u64, now: Unix) {
+    pub fn forget(&mut self, session: u64, now: UnixTime) {
         if let Some(dropped) = self.sessions.remove(&session) {
             self.book.close(
                 (session, whose(dropped.named)),
@@ -343,9 +352,9 @@ impl ServerSealer {
         packet: &mut [u8],
         payload: Range<usize>,
         source: &Target,
-        now: Unix,
+        now: UnixTime,
         entropy: &mut dyn Entropy,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         self.0.seal(packet, payload, source, now, entropy)
     }
 }

@@ -4,7 +4,7 @@
 use core::ops::Range;
 
 use adit_crypto::{Direction, TAG_LEN};
-use adit_wire::{Broken, Entropy, Target, held, parse_addr};
+use adit_wire::{Entropy, ProtocolError, Target, parse_addr, subslice};
 
 use crate::material::Material;
 use crate::salt::Salt;
@@ -21,8 +21,8 @@ pub(super) fn seal(
     packet: &mut [u8],
     payload: Range<usize>,
     entropy: &mut dyn Entropy,
-) -> Result<Range<usize>, Broken> {
-    let no_room = Broken::NoRoom("a packet's header");
+) -> Result<Range<usize>, ProtocolError> {
+    let no_room = ProtocolError::NoRoom("a packet's header");
     let plain = payload.start.checked_sub(address.len()).ok_or(no_room)?;
     if payload.start > payload.end || packet.len() < payload.end {
         return Err(no_room);
@@ -45,19 +45,19 @@ pub(super) fn seal(
     let (body, tag) = packet
         .get_mut(plain..end)
         .and_then(|b| b.split_at_mut_checked(len))
-        .ok_or(Broken::NoRoom("a packet's tag"))?;
+        .ok_or(ProtocolError::NoRoom("a packet's tag"))?;
     let aead = key.material().session(&salt)?;
-    let nonce = held(&ZERO_NONCE, ..aead.kind().nonce_len());
+    let nonce = subslice(&ZERO_NONCE, ..aead.kind().nonce_len());
     tag.copy_from_slice(&aead.seal_in_place(nonce, body)?);
     Ok(start..end)
 }
 
 /// Opens `packet`; gives its address and where the data lies.
-pub(super) fn open(key: &Key, packet: &mut [u8]) -> Result<(Target, Range<usize>), Broken> {
+pub(super) fn open(key: &Key, packet: &mut [u8]) -> Result<(Target, Range<usize>), ProtocolError> {
     if key.method().edition() != Edition::Stream {
         return open_material(key.material(), packet);
     }
-    let short = Broken::Truncated("a packet");
+    let short = ProtocolError::Truncated("a packet");
     let iv = Salt::read(key.method(), packet).ok_or(short)?;
     let data = packet.get_mut(iv.len()..).ok_or(short)?;
     key.start(&iv, Direction::Decrypt)?.apply(data);
@@ -68,7 +68,7 @@ pub(super) fn open(key: &Key, packet: &mut [u8]) -> Result<(Target, Range<usize>
 pub(super) fn open_material(
     key: &Material,
     packet: &mut [u8],
-) -> Result<(Target, Range<usize>), Broken> {
+) -> Result<(Target, Range<usize>), ProtocolError> {
     let plain = match key.method().edition() {
         Edition::None => 0..packet.len(),
         _ => decrypt(key, packet)?,
@@ -76,14 +76,14 @@ pub(super) fn open_material(
     addressed(packet, plain)
 }
 
-fn addressed(packet: &[u8], plain: Range<usize>) -> Result<(Target, Range<usize>), Broken> {
-    let bytes = held(packet, plain.clone());
-    let (target, used) = parse_addr(bytes).map_err(|_| Broken::Malformed("address"))?;
+fn addressed(packet: &[u8], plain: Range<usize>) -> Result<(Target, Range<usize>), ProtocolError> {
+    let bytes = subslice(packet, plain.clone());
+    let (target, used) = parse_addr(bytes).map_err(|_| ProtocolError::Malformed("address"))?;
     Ok((target, plain.start + used..plain.end))
 }
 
-fn decrypt(key: &Material, packet: &mut [u8]) -> Result<Range<usize>, Broken> {
-    let short = Broken::Truncated("a packet");
+fn decrypt(key: &Material, packet: &mut [u8]) -> Result<Range<usize>, ProtocolError> {
+    let short = ProtocolError::Truncated("a packet");
     let salt = Salt::read(key.method(), packet).ok_or(short)?;
     let end = packet.len().checked_sub(TAG_LEN).ok_or(short)?;
     let len = end.checked_sub(salt.len()).ok_or(short)?;
@@ -92,7 +92,7 @@ fn decrypt(key: &Material, packet: &mut [u8]) -> Result<Range<usize>, Broken> {
         .and_then(|b| b.split_at_mut_checked(len))
         .ok_or(short)?;
     let aead = key.session(&salt)?;
-    let nonce = held(&ZERO_NONCE, ..aead.kind().nonce_len());
+    let nonce = subslice(&ZERO_NONCE, ..aead.kind().nonce_len());
     aead.open_in_place(nonce, ct, tag)?;
     Ok(salt.len()..end)
 }

@@ -232,7 +232,7 @@ impl Entries {
         // The length of a key is the method's, so that nothing is ambiguous.
         let method = self.method.name().as_bytes();
         let mut id = [0; 8];
-        USER_ID.derive(&[method, &[0], material.bytes(), name.as_bytes()], &mut id);
+        USER_ID.derive_key(&[method, &[0], material.bytes(), name.as_bytes()], &mut id);
         let id = UserId(u64::from_be_bytes(id));
         self.list.push(Entry {
             hash: material.hash(),

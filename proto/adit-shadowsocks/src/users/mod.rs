@@ -9,7 +9,7 @@ mod build;
 use core::fmt;
 use std::sync::Arc;
 
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 use hashbrown::HashTable;
 
 use adit_crypto::Secret;
@@ -199,8 +199,8 @@ impl Users {
         self.entries.get(place).map(|entry| entry.user.id())
     }
 
-    pub(crate) fn material(&self, place: usize) -> Result<&Material, Broken> {
-        let entry = self.entries.get(place).ok_or(Broken::Unauthentic)?;
+    pub(crate) fn material(&self, place: usize) -> Result<&Material, ProtocolError> {
+        let entry = self.entries.get(place).ok_or(ProtocolError::Unauthentic)?;
         Ok(&entry.material)
     }
 

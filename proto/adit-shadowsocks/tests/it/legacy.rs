@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adit_shadowsocks::{Method, SaltPool, Users, UsersError};
-use adit_wire::law::{open_all, seal_all};
-use adit_wire::{Broken, Open, put_addr};
+use adit_wire::codec_laws::{open_all, seal_all};
+use adit_wire::{Open, ProtocolError, encode_addr};
 
 use crate::support::{
     ALL_AT_ONCE, NOW, Outcome, key, new_client, new_opener, new_server, pool, serve, target,
@@ -42,7 +42,7 @@ fn a_replayed_request_is_refused_by_its_iv() {
         ));
         let again = answer(method, &salts, 3, &wire);
         match again {
-            Outcome::Refused(Broken::Replayed) => assert!(method.salt_len() > 0, "{method}"),
+            Outcome::Refused(ProtocolError::Replayed) => assert!(method.salt_len() > 0, "{method}"),
             Outcome::Open { .. } => assert_eq!(method.salt_len(), 0, "{method}"),
             other => panic!("{method}: {other:?}"),
         }
@@ -63,11 +63,11 @@ fn reflections_are_refused_by_their_iv() {
         let down = seal_all(&mut accepted.seal, b"\x01\x7f\0\0\x01\0\x50 hello", 100).unwrap();
         let back = answer(method, &salts, 3, &down);
         assert!(
-            matches!(back, Outcome::Refused(Broken::Replayed)),
+            matches!(back, Outcome::Refused(ProtocolError::Replayed)),
             "{method}"
         );
         let back = open_all(&mut open, &up, ALL_AT_ONCE);
-        assert_eq!(back, Err(Broken::Replayed), "{method}");
+        assert_eq!(back, Err(ProtocolError::Replayed), "{method}");
     }
 }
 
@@ -75,7 +75,7 @@ fn reflections_are_refused_by_their_iv() {
 #[test]
 fn only_an_address_is_a_request() {
     let mut fine = Vec::new();
-    put_addr(&target(), &mut fine);
+    encode_addr(&target(), &mut fine);
     fine.extend_from_slice(b"data");
     for method in legacy() {
         let salts = pool();
@@ -88,7 +88,9 @@ fn only_an_address_is_a_request() {
             b"\x03\x02a\0\0\x50",
         ] {
             match answer(method, &salts, 3, &stream(method, bad)) {
-                Outcome::Refused(why) => assert_eq!(why, Broken::Malformed("address"), "{method}"),
+                Outcome::Refused(why) => {
+                    assert_eq!(why, ProtocolError::Malformed("address"), "{method}");
+                }
                 other => panic!("{method} {bad:?}: {other:?}"),
             }
         }
@@ -115,13 +117,13 @@ fn an_answer_may_be_an_iv_alone() {
         let iv = &wire[..method.salt_len()];
         let (_, mut open) = new_client(&key(method), 9);
         assert_eq!(open_all(&mut open, iv, &[1]), Ok((Vec::new(), 0)));
-        assert!(open.at_boundary(0), "{method}");
+        assert!(open.is_at_boundary(0), "{method}");
         let rest = &wire[method.salt_len()..];
         assert_eq!(open_all(&mut open, rest, &[2]), Ok((b"answer".into(), 0)));
         let (_, mut open) = new_client(&key(method), 9);
         let cut = open_all(&mut open, &iv[1..], ALL_AT_ONCE);
         assert_eq!(cut, Ok((Vec::new(), iv.len() - 1)), "{method}");
-        assert!(!open.at_boundary(iv.len() - 1), "{method}");
+        assert!(!open.is_at_boundary(iv.len() - 1), "{method}");
     }
 }
 
@@ -143,7 +145,7 @@ fn garbage_is_refused_waits_or_is_a_target() {
         for seed in 0..200_u64 {
             let bytes: Vec<u8> = (0..200_u64).map(|i| (i * i + seed * 77) as u8).collect();
             match answer(method, &pool(), seed, &bytes) {
-                Outcome::Waiting | Outcome::Refused(Broken::Malformed("address")) => {}
+                Outcome::Waiting | Outcome::Refused(ProtocolError::Malformed("address")) => {}
                 Outcome::Open { .. } => accepted += 1,
                 other => panic!("{method}: {other:?}"),
             }

@@ -6,10 +6,10 @@ use std::sync::{Arc, LazyLock};
 use adit_shadowsocks::tcp::{Accepted, ClientOpen, ClientSeal, ServerHandshake, client};
 use adit_shadowsocks::udp::{ClientSession, ServerOpener};
 use adit_shadowsocks::{Edition, Key, Method, Restart, SaltPool, Users};
-use adit_wire::law::{converse, open_all};
-use adit_wire::{Broken, Entropy, Open, Step, Target, Unix};
+use adit_wire::codec_laws::{open_all, run_handshake};
+use adit_wire::{Entropy, Open, ProtocolError, Step, Target, UnixTime};
 
-pub(crate) const NOW: Unix = Unix(1_700_000_000);
+pub(crate) const NOW: UnixTime = UnixTime(1_700_000_000);
 pub(crate) const ALL_AT_ONCE: &[usize] = &[usize::MAX];
 
 /// Bytes that look random and are the same in every run.
@@ -64,7 +64,7 @@ pub(crate) fn target() -> Target {
 }
 
 pub(crate) fn pool() -> Arc<SaltPool> {
-    Arc::new(SaltPool::new([5; 16], Unix(0), Restart::Strict))
+    Arc::new(SaltPool::new([5; 16], UnixTime(0), Restart::Strict))
 }
 
 pub(crate) fn new_client(key: &Key, seed: u64) -> (ClientSeal, ClientOpen) {
@@ -80,7 +80,7 @@ pub(crate) fn new_client(key: &Key, seed: u64) -> (ClientSeal, ClientOpen) {
 pub(crate) fn new_server(
     key: &Key,
     salts: &Arc<SaltPool>,
-    now: Unix,
+    now: UnixTime,
     seed: u64,
 ) -> ServerHandshake {
     let users = Users::single(key.clone());
@@ -110,12 +110,12 @@ pub(crate) enum Outcome {
     /// Accepted, then broken behind the request.
     Late(Target),
     /// Refused.
-    Refused(Broken),
+    Refused(ProtocolError),
 }
 
 /// Lets a server read `wire` in pieces of the given sizes.
 pub(crate) fn serve(mut server: ServerHandshake, wire: &[u8], pieces: &[usize]) -> Outcome {
-    let (step, sent, rest) = match converse(&mut server, wire, pieces) {
+    let (step, sent, rest) = match run_handshake(&mut server, wire, pieces) {
         Ok(dialogue) => dialogue,
         Err((why, sent)) => {
             assert!(sent.is_empty());
@@ -131,7 +131,7 @@ pub(crate) fn serve(mut server: ServerHandshake, wire: &[u8], pieces: &[usize]) 
         Ok((more, unread)) => {
             let plain = [&accepted.first[..], &more].concat();
             Outcome::Open {
-                clean: accepted.open.at_boundary(unread),
+                clean: accepted.open.is_at_boundary(unread),
                 accepted: Box::new(accepted),
                 plain,
                 unread,

@@ -2,7 +2,7 @@
 
 use adit_shadowsocks::tcp::HEADER_MAX;
 use adit_shadowsocks::{Edition, Method};
-use adit_wire::law::{open_all, seal_all};
+use adit_wire::codec_laws::{open_all, seal_all};
 use adit_wire::{FixedEntropy, Handshake, Open, Rx, Seal, Step, Tx};
 use proptest::prelude::*;
 
@@ -59,7 +59,7 @@ fn every_split_gives_the_same() {
             let (_, mut open) = new_client(&key(method), 1);
             let opened = open_all(&mut open, &response, &pieces);
             assert_eq!(opened, Ok((MESSAGE.to_vec(), 0)), "{method} {pieces:?}");
-            assert!(open.authenticated() && open.at_boundary(0));
+            assert!(open.authenticated() && open.is_at_boundary(0));
             assert_eq!(open.skew().is_some(), method.edition() == Edition::Aead2022);
         }
     }
@@ -125,7 +125,7 @@ fn every_cut_waits_and_is_no_clean_end_inside_a_record() {
             if authentic(method) {
                 let silent = cut == 0;
                 let clean = unread == 0 && (silent || plain.len() == 15);
-                assert_eq!(open.at_boundary(unread), clean);
+                assert_eq!(open.is_at_boundary(unread), clean);
             }
         }
     }
@@ -143,7 +143,7 @@ fn header_max_bounds_every_wait() {
         loop {
             let mut rx = Rx::new(&mut held);
             let step = server.step(&mut rx, &mut Tx::new(&mut Vec::new())).unwrap();
-            let eaten = rx.eaten();
+            let eaten = rx.consumed();
             held.drain(..eaten);
             let Step::NeedMore { total } = step else {
                 break;
@@ -164,9 +164,9 @@ fn sealing_obeys_its_room() {
     for method in some() {
         let (mut seal, _) = new_client(&key(method), 1);
         for _ in 0..2 {
-            let room = seal.room();
-            let mut record = vec![1; room.head + room.max + 1 + room.tail];
-            let too_long = room.head..room.head + room.max + 1;
+            let room = seal.overhead();
+            let mut record = vec![1; room.head + room.max_payload + 1 + room.tail];
+            let too_long = room.head..room.head + room.max_payload + 1;
             assert!(seal.seal(&mut record, too_long).is_err());
             if room.head > 0 {
                 assert!(seal.seal(&mut record, room.head - 1..room.head).is_err());
@@ -179,12 +179,12 @@ fn sealing_obeys_its_room() {
                 );
             }
             let range = seal
-                .seal(&mut record, room.head..room.head + room.max)
+                .seal(&mut record, room.head..room.head + room.max_payload)
                 .unwrap();
-            assert!(range.start <= room.head && range.end >= room.head + room.max);
+            assert!(range.start <= room.head && range.end >= room.head + room.max_payload);
             assert!(range.end <= record.len());
         }
-        assert!(!seal.owes_head());
+        assert!(!seal.must_send_head());
         let empty = seal.seal(&mut [0; 40], 18..18).unwrap();
         assert!(empty.is_empty(), "an empty chunk is never sent");
     }
@@ -209,9 +209,9 @@ proptest! {
     ) {
         let key = key(method);
         let (mut seal, mut open) = new_client(&key, seed);
-        prop_assert!(seal.owes_head());
+        prop_assert!(seal.must_send_head());
         let wire = seal_all(&mut seal, &up, piece).unwrap();
-        prop_assert!(!seal.owes_head());
+        prop_assert!(!seal.must_send_head());
         let server = new_server(&key, &pool(), NOW, !seed);
         match serve(server, &wire, &pieces) {
             Outcome::Open { mut accepted, plain, unread: 0, clean: true } => {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use adit_shadowsocks::tcp::client;
 use adit_shadowsocks::{Edition, Method, Restart, SaltPool};
-use adit_wire::law::{open_all, seal_all};
-use adit_wire::{Broken, Open, Seal, Unix};
+use adit_wire::codec_laws::{open_all, seal_all};
+use adit_wire::{Open, ProtocolError, Seal, UnixTime};
 
 use crate::support::{
     ALL_AT_ONCE, NOW, Outcome, Seeded, key, keyed, new_client, new_server, pool, serve, target,
 };
 
-fn refusal(outcome: Outcome) -> Broken {
+fn refusal(outcome: Outcome) -> ProtocolError {
     match outcome {
         Outcome::Refused(why) => why,
         other => panic!("not refused: {other:?}"),
@@ -29,7 +29,7 @@ fn a_replayed_request_is_refused() {
         let first = serve(new_server(&key, &salts, NOW, 2), &wire, ALL_AT_ONCE);
         assert!(matches!(first, Outcome::Open { .. }), "{method}");
         let again = serve(new_server(&key, &salts, NOW, 3), &wire, ALL_AT_ONCE);
-        assert_eq!(refusal(again), Broken::Replayed, "{method}");
+        assert_eq!(refusal(again), ProtocolError::Replayed, "{method}");
         let front = method.key_len()
             + if method.edition() == Edition::Aead {
                 18
@@ -41,7 +41,7 @@ fn a_replayed_request_is_refused() {
             &wire[..front],
             ALL_AT_ONCE,
         );
-        assert_eq!(refusal(again), Broken::Replayed, "{method}");
+        assert_eq!(refusal(again), ProtocolError::Replayed, "{method}");
         let (mut other, _) = new_client(&key, 9);
         let wire = seal_all(&mut other, b"hello", 100).unwrap();
         let fresh = serve(new_server(&key, &salts, NOW, 5), &wire, ALL_AT_ONCE);
@@ -60,7 +60,7 @@ fn a_forged_request_does_not_burn_the_salt() {
         let mut forged = wire.clone();
         forged[method.key_len()] ^= 1;
         let refused = serve(new_server(&key, &salts, NOW, 2), &forged, ALL_AT_ONCE);
-        assert_eq!(refusal(refused), Broken::Unauthentic);
+        assert_eq!(refusal(refused), ProtocolError::Unauthentic);
         let real = serve(new_server(&key, &salts, NOW, 3), &wire, ALL_AT_ONCE);
         assert!(matches!(real, Outcome::Open { .. }), "{method}");
     }
@@ -88,13 +88,13 @@ fn reflections_are_refused() {
 
 #[test]
 fn both_sides_judge_the_clock() {
-    let at = |base: Unix, skew: i64| Unix(base.0.saturating_add_signed(skew));
+    let at = |base: UnixTime, skew: i64| UnixTime(base.0.saturating_add_signed(skew));
     for method in Method::ALL
         .into_iter()
         .filter(|m| m.edition() == Edition::Aead2022)
     {
         let key = key(method);
-        for base in [NOW, Unix(100), Unix(u64::MAX - 100)] {
+        for base in [NOW, UnixTime(100), UnixTime(u64::MAX - 100)] {
             for (skew, ok) in [
                 (0, true),
                 (30, true),
@@ -107,7 +107,7 @@ fn both_sides_judge_the_clock() {
                     client(&key.clone().into(), &target(), clock, &mut Seeded(1)).unwrap();
                 let up = seal_all(&mut seal, b"x", 9).unwrap();
                 // The request is `skew` ahead of the server's clock.
-                let salts = Arc::new(SaltPool::new([1; 16], Unix(0), Restart::Lenient));
+                let salts = Arc::new(SaltPool::new([1; 16], UnixTime(0), Restart::Lenient));
                 let server = new_server(&key, &salts, at(base, -skew), 2);
                 match serve(server, &up, ALL_AT_ONCE) {
                     Outcome::Open { mut accepted, .. } if ok => {
@@ -115,7 +115,7 @@ fn both_sides_judge_the_clock() {
                         assert!(open_all(&mut open, &down, ALL_AT_ONCE).is_ok());
                         assert_eq!(open.skew(), Some(-skew));
                     }
-                    Outcome::Refused(why) if !ok => assert_eq!(why, Broken::Clock { skew }),
+                    Outcome::Refused(why) if !ok => assert_eq!(why, ProtocolError::Clock { skew }),
                     other => panic!("{method} {base:?} {skew}: {other:?}"),
                 }
             }
@@ -147,7 +147,7 @@ fn the_skew_is_known_even_when_it_is_too_much() {
         .0
         .store(NOW.0 + 40, std::sync::atomic::Ordering::Relaxed);
     let late = open_all(&mut open, &down, ALL_AT_ONCE);
-    assert_eq!(late, Err(Broken::Clock { skew: -40 }));
+    assert_eq!(late, Err(ProtocolError::Clock { skew: -40 }));
     assert_eq!(
         (progress.skew(), progress.authenticated()),
         (Some(-40), true)
@@ -157,8 +157,8 @@ fn the_skew_is_known_even_when_it_is_too_much() {
 struct Moving(std::sync::atomic::AtomicU64);
 
 impl adit_wire::Clock for Moving {
-    fn unix(&self) -> Unix {
-        Unix(self.0.load(std::sync::atomic::Ordering::Relaxed))
+    fn unix_time(&self) -> UnixTime {
+        UnixTime(self.0.load(std::sync::atomic::Ordering::Relaxed))
     }
 }
 
@@ -169,7 +169,7 @@ fn another_key_or_method_is_unauthentic() {
         let wire = seal_all(&mut seal, &[0; 200], 300).unwrap();
         let (other, _) = adit_shadowsocks::Key::generate(method, &mut Seeded(77));
         let refused = serve(new_server(&other, &pool(), NOW, 2), &wire, ALL_AT_ONCE);
-        assert_eq!(refusal(refused), Broken::Unauthentic, "{method}");
+        assert_eq!(refusal(refused), ProtocolError::Unauthentic, "{method}");
         for server in keyed().filter(|m| *m != method) {
             let refused = serve(
                 new_server(&key(server), &pool(), NOW, 2),
@@ -178,7 +178,7 @@ fn another_key_or_method_is_unauthentic() {
             );
             assert_eq!(
                 refusal(refused),
-                Broken::Unauthentic,
+                ProtocolError::Unauthentic,
                 "{method} to {server}"
             );
         }
@@ -201,7 +201,7 @@ fn an_address_in_pieces() {
             panic!("{method}");
         };
         let mut plain = Vec::new();
-        adit_wire::put_addr(&target(), &mut plain);
+        adit_wire::encode_addr(&target(), &mut plain);
         plain.extend_from_slice(b"rest");
         let chopped = seal_all(&mut accepted.seal, &plain, 1).unwrap();
         assert_eq!(open_all(&mut open, &chopped, &[5]), Ok((plain, 0)));
@@ -241,10 +241,10 @@ fn a_handshake_is_over_after_its_end() {
 fn method_none_waits_for_nothing() {
     let key = key(Method::None);
     let (seal, open) = new_client(&key, 1);
-    assert!(seal.owes_head() && open.at_boundary(0) && !open.at_boundary(1));
+    assert!(seal.must_send_head() && open.is_at_boundary(0) && !open.is_at_boundary(1));
     let server = new_server(&key, &pool(), NOW, 2);
     assert!(matches!(
         serve(server, b"\x05\x01\x00", ALL_AT_ONCE),
-        Outcome::Refused(Broken::Malformed("address"))
+        Outcome::Refused(ProtocolError::Malformed("address"))
     ));
 }

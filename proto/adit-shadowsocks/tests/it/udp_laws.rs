@@ -2,7 +2,7 @@
 
 use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, PADDING_MAX, ServerOpener, TAIL_ROOM};
 use adit_shadowsocks::{Edition, Method};
-use adit_wire::{Broken, Target};
+use adit_wire::{ProtocolError, Target};
 use proptest::prelude::*;
 
 use crate::support::{NOW, Seeded, authentic, key, keyed, new_opener, new_session, some, target};
@@ -158,7 +158,7 @@ proptest! {
         let client = new_session(&key, &mut Seeded(1)).open(&mut bytes.clone(), NOW);
         if authentic(method) {
             prop_assert!(server.is_err() && client.is_err());
-            prop_assert!(!matches!(server, Err(Broken::Replayed)));
+            prop_assert!(!matches!(server, Err(ProtocolError::Replayed)));
         }
     }
 }

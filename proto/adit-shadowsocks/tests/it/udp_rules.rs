@@ -4,7 +4,7 @@ use adit_shadowsocks::udp::{
     ClientSession, HEAD_ROOM, MAX_SESSIONS, ServerOpener, ServerSealer, TAIL_ROOM,
 };
 use adit_shadowsocks::{Edition, Key, Method};
-use adit_wire::{Broken, FixedEntropy, Unix};
+use adit_wire::{FixedEntropy, ProtocolError, UnixTime};
 
 use crate::support::{NOW, Seeded, key, new_opener, new_session, target};
 
@@ -14,7 +14,7 @@ fn methods_2022() -> impl Iterator<Item = Method> {
         .filter(|m| m.edition() == Edition::Aead2022)
 }
 
-fn request(client: &mut ClientSession, now: Unix) -> Vec<u8> {
+fn request(client: &mut ClientSession, now: UnixTime) -> Vec<u8> {
     let mut buf = [0; HEAD_ROOM + 4 + TAIL_ROOM];
     let at = HEAD_ROOM..HEAD_ROOM + 4;
     let range = client
@@ -23,7 +23,7 @@ fn request(client: &mut ClientSession, now: Unix) -> Vec<u8> {
     buf[range].to_vec()
 }
 
-fn answer(sealer: &mut ServerSealer, now: Unix) -> Vec<u8> {
+fn answer(sealer: &mut ServerSealer, now: UnixTime) -> Vec<u8> {
     let mut buf = [0; HEAD_ROOM + 4 + TAIL_ROOM];
     let at = HEAD_ROOM..HEAD_ROOM + 4;
     let range = sealer
@@ -32,7 +32,7 @@ fn answer(sealer: &mut ServerSealer, now: Unix) -> Vec<u8> {
     buf[range].to_vec()
 }
 
-fn open(server: &mut ServerOpener, packet: &[u8], now: Unix) -> Result<bool, Broken> {
+fn open(server: &mut ServerOpener, packet: &[u8], now: UnixTime) -> Result<bool, ProtocolError> {
     server
         .open(&mut packet.to_vec(), now)
         .map(|incoming| incoming.new)
@@ -46,16 +46,16 @@ fn each_packet_once_in_any_order() {
         let mut client = new_session(&key, &mut Seeded(1));
         let mut server = new_opener(&key);
         let packets: Vec<_> = (0..40).map(|_| request(&mut client, NOW)).collect();
-        let late = Unix(NOW.0 + 31);
+        let late = UnixTime(NOW.0 + 31);
         assert_eq!(
             open(&mut server, &packets[39], late),
-            Err(Broken::Clock { skew: -31 })
+            Err(ProtocolError::Clock { skew: -31 })
         );
         assert_eq!(server.sessions(), 0);
         assert_eq!(open(&mut server, &packets[39], NOW), Ok(true));
         assert_eq!(
             open(&mut server, &packets[20], late),
-            Err(Broken::Clock { skew: -31 })
+            Err(ProtocolError::Clock { skew: -31 })
         );
         for packet in &packets[..39] {
             assert_eq!(open(&mut server, packet, NOW), Ok(false), "{method}");
@@ -63,7 +63,7 @@ fn each_packet_once_in_any_order() {
         for packet in &packets {
             assert_eq!(
                 open(&mut server, packet, NOW),
-                Err(Broken::Replayed),
+                Err(ProtocolError::Replayed),
                 "{method}"
             );
         }
@@ -75,7 +75,7 @@ fn each_packet_once_in_any_order() {
 fn both_sides_judge_the_clock() {
     for method in methods_2022() {
         let key = key(method);
-        for base in [NOW, Unix(100), Unix(u64::MAX - 100)] {
+        for base in [NOW, UnixTime(100), UnixTime(u64::MAX - 100)] {
             for (ahead, ok) in [
                 (0, true),
                 (30, true),
@@ -83,7 +83,7 @@ fn both_sides_judge_the_clock() {
                 (31, false),
                 (-31, false),
             ] {
-                let now = Unix(base.0.saturating_add_signed(-ahead));
+                let now = UnixTime(base.0.saturating_add_signed(-ahead));
                 let mut client = new_session(&key, &mut Seeded(1));
                 let mut server = new_opener(&key);
                 let packet = request(&mut client, base);
@@ -102,7 +102,7 @@ fn both_sides_judge_the_clock() {
 }
 
 /// Opens the client's session on a server that has just started; gives its sealer.
-fn restarted(key: &Key, client: &mut ClientSession, seed: u64, now: Unix) -> ServerSealer {
+fn restarted(key: &Key, client: &mut ClientSession, seed: u64, now: UnixTime) -> ServerSealer {
     let mut server = new_opener(key);
     let session = server.open(&mut request(client, now), now).unwrap().session;
     server.sealer(session, &mut Seeded(seed)).unwrap()
@@ -127,11 +127,17 @@ fn a_client_follows_a_restarted_server_once_a_minute() {
             client.open(&mut answer(&mut one, NOW), NOW).is_ok(),
             "the one before"
         );
-        assert_eq!(client.open(&mut early.clone(), NOW), Err(Broken::Replayed));
-        let at = |s: u64| Unix(NOW.0 + s);
+        assert_eq!(
+            client.open(&mut early.clone(), NOW),
+            Err(ProtocolError::Replayed)
+        );
+        let at = |s: u64| UnixTime(NOW.0 + s);
         for s in [0, 30, 60] {
             let refused = client.open(&mut answer(&mut three, at(s)), at(s));
-            assert!(matches!(refused, Err(Broken::Malformed(_))), "{method} {s}");
+            assert!(
+                matches!(refused, Err(ProtocolError::Malformed(_))),
+                "{method} {s}"
+            );
         }
         assert!(client.open(&mut answer(&mut three, at(61)), at(61)).is_ok());
         assert!(client.open(&mut answer(&mut two, at(61)), at(61)).is_ok());
@@ -151,7 +157,9 @@ fn answers_to_another_session_are_refused() {
         let refused = me.open(&mut packet.clone(), NOW);
         assert_eq!(
             refused,
-            Err(Broken::Malformed("packet: it answers another session"))
+            Err(ProtocolError::Malformed(
+                "packet: it answers another session"
+            ))
         );
         assert!(other.open(&mut packet.clone(), NOW).is_ok());
     }
@@ -165,12 +173,20 @@ fn reflections_are_refused() {
         let mut client = new_session(&key, &mut Seeded(1));
         let packet = request(&mut client, NOW);
         let back = client.open(&mut packet.clone(), NOW);
-        assert_eq!(back, Err(Broken::Malformed("packet type")), "{method}");
+        assert_eq!(
+            back,
+            Err(ProtocolError::Malformed("packet type")),
+            "{method}"
+        );
         let mut server = new_opener(&key);
         let session = server.open(&mut packet.clone(), NOW).unwrap().session;
         let mut sealer = server.sealer(session, &mut Seeded(2)).unwrap();
         let back = server.open(&mut answer(&mut sealer, NOW), NOW);
-        assert_eq!(back, Err(Broken::Malformed("packet type")), "{method}");
+        assert_eq!(
+            back,
+            Err(ProtocolError::Malformed("packet type")),
+            "{method}"
+        );
     }
 }
 
@@ -246,7 +262,10 @@ fn the_table_of_sessions_is_bounded() {
         if seed < MAX_SESSIONS as u64 {
             assert_eq!(opened, Ok(true));
         } else {
-            assert_eq!(opened, Err(Broken::Exhausted("the table of UDP sessions")));
+            assert_eq!(
+                opened,
+                Err(ProtocolError::Exhausted("the table of UDP sessions"))
+            );
         }
         first.get_or_insert(client);
     }

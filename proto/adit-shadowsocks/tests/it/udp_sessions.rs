@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, ServerOpener, SessionBook, TAIL_ROOM};
 use adit_shadowsocks::{Key, Method, Restart, Start, Users};
-use adit_wire::{Broken, Unix};
+use adit_wire::{ProtocolError, UnixTime};
 
 use crate::support::{NOW, Seeded, key, new_opener, new_session, target};
 
-fn request(client: &mut ClientSession, now: Unix) -> Vec<u8> {
+fn request(client: &mut ClientSession, now: UnixTime) -> Vec<u8> {
     let mut buf = [0; HEAD_ROOM + 4 + TAIL_ROOM];
     let at = HEAD_ROOM..HEAD_ROOM + 4;
     let to = target();
@@ -17,7 +17,7 @@ fn request(client: &mut ClientSession, now: Unix) -> Vec<u8> {
 }
 
 /// Whether a packet is of a new session.
-fn open(server: &mut ServerOpener, packet: &[u8], now: Unix) -> Result<bool, Broken> {
+fn open(server: &mut ServerOpener, packet: &[u8], now: UnixTime) -> Result<bool, ProtocolError> {
     let opened = server.open(&mut packet.to_vec(), now);
     opened.map(|incoming| incoming.new)
 }
@@ -39,18 +39,24 @@ fn a_forgotten_session_goes_on_behind_its_highest_packet() {
         let session = server.open(&mut packets[19].clone(), NOW).unwrap().session;
         server.forget(session.unwrap(), NOW);
         for packet in &packets[..20] {
-            assert_eq!(open(&mut server, packet, NOW), Err(Broken::Replayed));
+            assert_eq!(open(&mut server, packet, NOW), Err(ProtocolError::Replayed));
         }
         assert_eq!(open(&mut server, &packets[25], NOW), Ok(true));
         assert_eq!(open(&mut server, &packets[22], NOW), Ok(false));
-        assert_eq!(open(&mut server, &packets[19], NOW), Err(Broken::Replayed));
-        assert_eq!(open(&mut server, &packets[22], NOW), Err(Broken::Replayed));
+        assert_eq!(
+            open(&mut server, &packets[19], NOW),
+            Err(ProtocolError::Replayed)
+        );
+        assert_eq!(
+            open(&mut server, &packets[22], NOW),
+            Err(ProtocolError::Replayed)
+        );
         // As long as one of its packets may be valid: made 30 s ahead, and come 30 s late.
         server.forget(session.unwrap(), NOW);
-        let ahead = Unix(NOW.0 + 29);
+        let ahead = UnixTime(NOW.0 + 29);
         let last = request(&mut new_session(&key, &mut Seeded(1)), ahead);
-        for at in [NOW, Unix(NOW.0 + 30), Unix(NOW.0 + 59)] {
-            assert_eq!(open(&mut server, &last, at), Err(Broken::Replayed));
+        for at in [NOW, UnixTime(NOW.0 + 30), UnixTime(NOW.0 + 59)] {
+            assert_eq!(open(&mut server, &last, at), Err(ProtocolError::Replayed));
         }
     }
 }
@@ -64,12 +70,15 @@ fn a_session_is_at_one_listener_of_its_key() {
     let packets: Vec<_> = (0..4).map(|_| request(&mut client, NOW)).collect();
     assert_eq!(open(&mut one, &packets[1], NOW), Ok(true));
     for packet in &packets {
-        assert_eq!(open(&mut two, packet, NOW), Err(Broken::Replayed));
+        assert_eq!(open(&mut two, packet, NOW), Err(ProtocolError::Replayed));
     }
     assert_eq!(open(&mut one, &packets[0], NOW), Ok(false));
     // A listener that ends leaves what it knows.
     drop(one);
-    assert_eq!(open(&mut two, &packets[1], NOW), Err(Broken::Replayed));
+    assert_eq!(
+        open(&mut two, &packets[1], NOW),
+        Err(ProtocolError::Replayed)
+    );
     assert_eq!(open(&mut two, &packets[2], NOW), Ok(true));
 }
 
@@ -78,13 +87,17 @@ fn sec_r3_no_session_begins_with_what_is_older_than_the_process() {
     let key = key(Method::Blake3Aes128Gcm);
     for (restart, refused) in [(Restart::Strict, true), (Restart::Lenient, false)] {
         for (stamp, now) in [(0, 0), (0, 30), (-20, 5)] {
-            let at = |seconds: i64| Unix(NOW.0.checked_add_signed(seconds).unwrap());
+            let at = |seconds: i64| UnixTime(NOW.0.checked_add_signed(seconds).unwrap());
             let book = Arc::new(SessionBook::new(Start::new(NOW, restart)));
             let mut server = sharing(&key, &book);
             let mut client = new_session(&key, &mut Seeded(1));
             let old = request(&mut client, at(stamp));
             let opened = open(&mut server, &old, at(now));
-            assert_eq!(opened == Err(Broken::Replayed), refused, "{stamp} {now}");
+            assert_eq!(
+                opened == Err(ProtocolError::Replayed),
+                refused,
+                "{stamp} {now}"
+            );
             let fresh = request(&mut client, at(now + 1));
             assert_eq!(open(&mut server, &fresh, at(now)), Ok(refused));
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use adit_shadowsocks::relay::{RelayTable, TcpRelay};
 use adit_shadowsocks::tcp::{ServerHandshake, client};
 use adit_shadowsocks::{Edition, Key, KeyChain, MAX_IDENTITIES, Method, SaltPool, UserId, Users};
-use adit_wire::law::{converse, open_all, seal_all};
-use adit_wire::{Broken, Handshake, Open, Rx, Step, Tx};
+use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
+use adit_wire::{Handshake, Open, ProtocolError, Rx, Step, Tx};
 
 use crate::support::{ALL_AT_ONCE, NOW, Outcome, Seeded, key, pool, serve, target};
 
@@ -63,7 +63,7 @@ fn request(chain: &KeyChain, seed: u64) -> (Vec<u8>, impl Open + use<>) {
     (seal_all(&mut seal, MESSAGE, 15).unwrap(), open)
 }
 
-fn refusal(outcome: Outcome) -> Broken {
+fn refusal(outcome: Outcome) -> ProtocolError {
     match outcome {
         Outcome::Refused(why) => why,
         other => panic!("not refused: {other:?}"),
@@ -94,7 +94,7 @@ fn everyone_is_known_and_answered_with_the_own_key() {
             assert_eq!(open_all(&mut open, &down, &[7]), Ok((MESSAGE.to_vec(), 0)));
             let (_, mut other) = request(&chains[(n + 1) % 3], n as u64);
             let stolen = open_all(&mut other, &down, ALL_AT_ONCE);
-            assert_eq!(stolen, Err(Broken::Unauthentic), "{method}");
+            assert_eq!(stolen, Err(ProtocolError::Unauthentic), "{method}");
         }
     }
 }
@@ -164,7 +164,7 @@ fn the_first_wait_is_for_all_that_is_judged() {
         // And with that many there is a verdict.
         let all = vec![7; expected];
         let outcome = serve(server(&users, &pool(), 1), &all, ALL_AT_ONCE);
-        assert_eq!(refusal(outcome), Broken::Unauthentic, "{method}");
+        assert_eq!(refusal(outcome), ProtocolError::Unauthentic, "{method}");
     }
 }
 
@@ -189,19 +189,19 @@ fn strangers_are_unauthentic_and_burn_no_salt() {
         for chain in &strange {
             let (wire, _) = request(chain, 1);
             let refused = serve(server(&users, &salts, 2), &wire, ALL_AT_ONCE);
-            assert_eq!(refusal(refused), Broken::Unauthentic, "{method}");
+            assert_eq!(refusal(refused), ProtocolError::Unauthentic, "{method}");
         }
         let (wire, _) = request(&chains[0], 1);
         let good = serve(server(&users, &salts, 3), &wire, ALL_AT_ONCE);
         assert!(matches!(good, Outcome::Open { .. }), "{method}");
         let again = serve(server(&users, &salts, 4), &wire, ALL_AT_ONCE);
-        assert_eq!(refusal(again), Broken::Replayed, "{method}");
+        assert_eq!(refusal(again), ProtocolError::Replayed, "{method}");
         let nobody = match method.edition() {
             Edition::Aead => Users::trial(method, [("", ""); 0]),
             _ => Users::identified(&key(method), [("", ""); 0]),
         };
         let refused = serve(server(&nobody.unwrap(), &pool(), 5), &wire, ALL_AT_ONCE);
-        assert_eq!(refusal(refused), Broken::Unauthentic, "{method}");
+        assert_eq!(refusal(refused), ProtocolError::Unauthentic, "{method}");
     }
 }
 
@@ -259,7 +259,7 @@ fn the_longest_chain() {
         let (mut wire, mut open) = request(&chain, 1);
         for pair in hops.windows(2) {
             let table = RelayTable::new(&pair[0], [pair[1].clone()]).unwrap();
-            let relayed = converse(&mut TcpRelay::new(&table), &wire, &[5]).unwrap();
+            let relayed = run_handshake(&mut TcpRelay::new(&table), &wire, &[5]).unwrap();
             let (Step::Done(relayed), _, rest) = relayed else {
                 panic!("{method}: not relayed");
             };

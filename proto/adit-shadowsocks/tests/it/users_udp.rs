@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adit_shadowsocks::relay::{RelayTable, packet};
 use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, Incoming, ServerOpener, TAIL_ROOM};
 use adit_shadowsocks::{Edition, Key, KeyChain, MAX_IDENTITIES, Method, Users};
-use adit_wire::{Broken, FixedEntropy, Target};
+use adit_wire::{FixedEntropy, ProtocolError, Target};
 
 use crate::support::{NOW, Seeded, key, target};
 use crate::users_tcp::{identified, many, secret, trial};
@@ -23,7 +23,7 @@ fn request(client: &mut ClientSession, to: &Target) -> Vec<u8> {
     buf[range].to_vec()
 }
 
-fn open(server: &mut ServerOpener, wire: &[u8]) -> Result<Incoming, Broken> {
+fn open(server: &mut ServerOpener, wire: &[u8]) -> Result<Incoming, ProtocolError> {
     let mut wire = wire.to_vec();
     let incoming = server.open(&mut wire, NOW)?;
     assert_eq!(&wire[incoming.payload.clone()], b"data");
@@ -80,7 +80,11 @@ fn every_flipped_bit_and_every_cut_is_refused() {
             let mut bad = wire.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
             let refused = server.open(&mut bad, NOW);
-            assert_eq!(refused, Err(Broken::Unauthentic), "{method} bit {bit}");
+            assert_eq!(
+                refused,
+                Err(ProtocolError::Unauthentic),
+                "{method} bit {bit}"
+            );
         }
         for cut in 0..wire.len() {
             let mut short = wire[..cut].to_vec();
@@ -103,7 +107,7 @@ fn a_session_belongs_to_who_opened_it() {
         assert_eq!(opened.session, Some(42));
         for _ in 0..3 {
             let refused = open(&mut server, &request(&mut bob, &target()));
-            let why = Broken::Malformed("packet: its session is another user's");
+            let why = ProtocolError::Malformed("packet: its session is another user's");
             assert_eq!(refused, Err(why));
         }
         // The packet ids that bob used are alice's still.
@@ -143,7 +147,7 @@ fn users_come_and_go() {
     assert_eq!(gone, [8, 9]);
     assert_eq!(
         open(&mut server, &first[0]),
-        Err(Broken::Replayed),
+        Err(ProtocolError::Replayed),
         "her window stays"
     );
     let incoming = open(&mut server, &request(&mut clients[0], &target())).unwrap();
@@ -153,7 +157,7 @@ fn users_come_and_go() {
     );
     for client in &mut clients[1..] {
         let refused = open(&mut server, &request(client, &target()));
-        assert_eq!(refused, Err(Broken::Unauthentic));
+        assert_eq!(refused, Err(ProtocolError::Unauthentic));
     }
     let own = Key::parse(method, &secret(method, 4)).unwrap();
     let chain = KeyChain::new(vec![key(method)], own).unwrap();

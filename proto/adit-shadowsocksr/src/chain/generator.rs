@@ -1,6 +1,6 @@
 //! xorshift128+, from which both sides draw the same numbers.
 
-use adit_wire::{narrow, u64_from};
+use adit_wire::{narrow_int, u64_from};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Generator {
@@ -22,7 +22,7 @@ impl Generator {
         let [_, _, rest @ ..] = bytes;
         let mut seed = [0; 16];
         // A frame's data has fewer than 65,536 bytes.
-        let len = narrow::<u16>(len).to_le_bytes();
+        let len = narrow_int::<u16>(len).to_le_bytes();
         for (place, byte) in seed.iter_mut().zip(len.iter().chain(rest)) {
             *place = *byte;
         }
@@ -45,13 +45,13 @@ impl Generator {
     /// A number below `limit`; 0 if that is 0.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         let limit = u64_from(limit).max(1);
-        narrow(self.next() % limit)
+        narrow_int(self.next() % limit)
     }
 
     /// A place in a padding of `pad` bytes.
     pub(crate) fn start(&mut self, pad: usize) -> usize {
         let drawn = self.next() % 8_589_934_609;
         let pad = u64_from(pad).max(1);
-        narrow(drawn % pad)
+        narrow_int(drawn % pad)
     }
 }

@@ -5,7 +5,7 @@ use core::ops::Range;
 use std::sync::Arc;
 
 use adit_crypto::Secret;
-use adit_wire::{Broken, Room, Seal};
+use adit_wire::{Overhead, ProtocolError, Seal};
 
 use crate::field::{around, check_room, put};
 use crate::frame::{AdlerKind, FrameSeal};
@@ -18,7 +18,7 @@ use crate::user::UserKey;
 
 /// Seals what a client sends.
 ///
-/// The first message goes out with the first payload; [`Seal::owes_head`] is true until then, where
+/// The first message goes out with the first payload; [`Seal::must_send_head`] is true until then, where
 /// the protocol has one. That payload must begin with the whole target header.
 pub struct ClientSeal {
     /// Until the first message is out.
@@ -48,17 +48,17 @@ pub(super) enum Head {
 
 impl Head {
     /// The room of the first record, `frames` being that of the others.
-    fn room(&self, frames: Room) -> Room {
+    fn room(&self, frames: Overhead) -> Overhead {
         let (head, tail) = match self {
             Self::Simple(_) => (simple::room(), frames.tail),
             Self::Sha1 { .. } => sha1::ROOM,
             Self::Aes { .. } => aes::ROOM,
             Self::Chain(message) => (message.len() + frames.head, frames.tail),
         };
-        Room {
+        Overhead {
             head,
             tail,
-            max: FIRST_DATA,
+            max_payload: FIRST_DATA,
         }
     }
 
@@ -68,7 +68,7 @@ impl Head {
         payload: Range<usize>,
         frames: &mut FrameSeal,
         noise: &mut Noise,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let len = payload.len();
         match self {
             Self::Simple(hello) => simple::seal(hello, record, payload, noise),
@@ -123,11 +123,11 @@ impl ClientSeal {
 
 impl Seal for ClientSeal {
     /// The first record has the larger head and tail.
-    fn steady(&self) -> bool {
+    fn has_steady_overhead(&self) -> bool {
         true
     }
 
-    fn room(&self) -> Room {
+    fn overhead(&self) -> Overhead {
         let frames = self.frames.room();
         match &self.head {
             Some(head) => head.room(frames),
@@ -136,9 +136,13 @@ impl Seal for ClientSeal {
     }
 
     /// An empty payload gives an empty range, except while a head is owed.
-    fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
-        check_room(self.room(), record, &payload)?;
-        if payload.is_empty() && !self.owes_head() {
+    fn seal(
+        &mut self,
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, ProtocolError> {
+        check_room(self.overhead(), record, &payload)?;
+        if payload.is_empty() && !self.must_send_head() {
             return Ok(payload);
         }
         match self.head.take() {
@@ -147,7 +151,7 @@ impl Seal for ClientSeal {
         }
     }
 
-    fn looks_ahead(&self) -> bool {
+    fn wants_seal_ahead(&self) -> bool {
         self.head.is_none() && self.frames.looks_ahead()
     }
 
@@ -155,7 +159,7 @@ impl Seal for ClientSeal {
         self.frames.seal_ahead(slot, payloads);
     }
 
-    fn owes_head(&self) -> bool {
+    fn must_send_head(&self) -> bool {
         self.head.is_some() || matches!(&self.frames, FrameSeal::OneTime(f) if f.owes_head())
     }
 }
@@ -163,7 +167,7 @@ impl Seal for ClientSeal {
 impl fmt::Debug for ClientSeal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientSeal")
-            .field("owes_head", &self.owes_head())
+            .field("owes_head", &self.must_send_head())
             .finish_non_exhaustive()
     }
 }

@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 
-use adit_wire::{Broken, Entropy, Room};
+use adit_wire::{Entropy, Overhead, ProtocolError};
 
 use super::bounds::{FRAME_LIMIT, Frame, MAX_DATA, MAX_NOISE};
 use super::crc::behind_pad;
@@ -36,15 +36,15 @@ impl AdlerKind {
         }
     }
 
-    pub(super) const fn room(self) -> Room {
+    pub(super) const fn room(self) -> Overhead {
         let (pad, max) = match self {
             Self::V1 => (16, 8000),
             _ => (Pad::longest(MAX_NOISE), MAX_DATA),
         };
-        Room {
+        Overhead {
             head: self.head() + pad,
             tail: SUM,
-            max,
+            max_payload: max,
         }
     }
 
@@ -55,7 +55,7 @@ impl AdlerKind {
         payload: Range<usize>,
         pad: Pad,
         chance: &mut dyn Entropy,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let range = around(record, &payload, self.head() + pad.len(), SUM)?;
         let frame = part(record, range.clone())?;
         let len = len_16(frame.len())?.to_be_bytes();
@@ -71,14 +71,14 @@ impl AdlerKind {
     }
 
     /// Opens the frame at the front.
-    pub(super) fn open(self, plain: &[u8]) -> Result<Frame, Broken> {
+    pub(super) fn open(self, plain: &[u8]) -> Result<Frame, ProtocolError> {
         let head = self.head();
         let Some(fields) = plain.get(..head) else {
             return Ok(Frame::NeedMore { total: head });
         };
         let len: [u8; 2] = get(fields, 0)?;
         if self == Self::V4 && get(fields, 2)? != check(len) {
-            return Err(Broken::Unauthentic);
+            return Err(ProtocolError::Unauthentic);
         }
         let total = frame_len(u16::from_be_bytes(len), head + 1 + SUM, FRAME_LIMIT)?;
         let Some(frame) = plain.get(..total) else {
@@ -87,7 +87,7 @@ impl AdlerKind {
         let end = total - SUM;
         let sum = simd_adler32::adler32(&view(frame, 0..end)?);
         if get(frame, end)? != sum.to_le_bytes() {
-            return Err(Broken::Unauthentic);
+            return Err(ProtocolError::Unauthentic);
         }
         let payload = behind_pad(frame, head, SUM, self.style())?;
         Ok(Frame::Plain {

@@ -5,7 +5,7 @@ use core::ops::Range;
 use std::sync::Arc;
 
 use adit_crypto::{Rc4, ct_eq, hmac_md5};
-use adit_wire::{Broken, Entropy, Room};
+use adit_wire::{Entropy, Overhead, ProtocolError};
 
 use super::bounds::Frame;
 use super::tagged::NumberedKey;
@@ -72,17 +72,17 @@ impl Chained {
         }
     }
 
-    pub(super) const fn room(&self) -> Room {
+    pub(super) const fn room(&self) -> Overhead {
         let mss = if matches!(self.mss, Mss::Send(_)) {
             MSS
         } else {
             0
         };
         // In front there is never padding: padded data is short, and is moved to its place.
-        Room {
+        Overhead {
             head: LENGTH + mss,
             tail: TAG + PAD_MAX + SPLIT,
-            max: LIMIT - 1 - mss,
+            max_payload: LIMIT - 1 - mss,
         }
     }
 
@@ -93,7 +93,7 @@ impl Chained {
         record: &mut [u8],
         payload: Range<usize>,
         chance: &mut dyn Entropy,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let mut payload = payload;
         if let Mss::Send(mss) = self.mss {
             payload.start = around(record, &payload, MSS, 0)?.start;
@@ -118,11 +118,11 @@ impl Chained {
         record: &mut [u8],
         payload: Range<usize>,
         chance: &mut dyn Entropy,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let len = payload.len();
         let Layout { pad, start } = self.sizes.layout(&self.hash, len);
         if len + pad >= LIMIT {
-            return Err(Broken::TooLong {
+            return Err(ProtocolError::TooLong {
                 what: "a frame's data",
                 limit: LIMIT - 1,
             });
@@ -147,13 +147,13 @@ impl Chained {
     }
 
     /// Opens the frame at the front.
-    pub(super) fn open(&mut self, plain: &mut [u8]) -> Result<Frame, Broken> {
+    pub(super) fn open(&mut self, plain: &mut [u8]) -> Result<Frame, ProtocolError> {
         let Ok(field) = get(plain, 0) else {
             return Ok(Frame::NeedMore { total: LENGTH });
         };
         // The wrong key gives any length: it is bounded before anything is waited for.
         let len = usize::from(u16::from_le_bytes(masked(field, &self.hash)));
-        let too_long = Broken::TooLong {
+        let too_long = ProtocolError::TooLong {
             what: "a frame's data",
             limit: LIMIT - 1,
         };
@@ -172,7 +172,7 @@ impl Chained {
         let hash = hmac_md5(self.key.get(), &[view(plain, 0..end)?]);
         let [a, b, ..] = hash;
         if !ct_eq(&[a, b], &get::<TAG>(plain, end)?) {
-            return Err(Broken::Unauthentic);
+            return Err(ProtocolError::Unauthentic);
         }
         let mut payload = LENGTH + start..LENGTH + start + len;
         self.rc4.apply(part(plain, payload.clone())?);
@@ -180,7 +180,7 @@ impl Chained {
         self.key.advance();
         if matches!(self.mss, Mss::Expect) {
             if len < MSS {
-                return Err(Broken::Malformed("first frame: no segment size"));
+                return Err(ProtocolError::Malformed("first frame: no segment size"));
             }
             self.mss = Mss::Known(u16::from_le_bytes(get(plain, payload.start)?));
             payload.start += MSS;

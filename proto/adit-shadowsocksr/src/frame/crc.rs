@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 
-use adit_wire::{Broken, Entropy, Room};
+use adit_wire::{Entropy, Overhead, ProtocolError};
 
 use super::bounds::{FRAME_LIMIT, Frame, MAX_DATA};
 use super::pad::{Pad, Style};
@@ -13,11 +13,11 @@ const LENGTH: usize = 2;
 const SUM: usize = 4;
 const WHOLE: u32 = 0xffff_ffff;
 
-pub(crate) const fn room() -> Room {
-    Room {
+pub(crate) const fn room() -> Overhead {
+    Overhead {
         head: LENGTH + 16,
         tail: SUM,
-        max: MAX_DATA,
+        max_payload: MAX_DATA,
     }
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn pack(
     payload: Range<usize>,
     pad: Pad,
     chance: &mut dyn Entropy,
-) -> Result<Range<usize>, Broken> {
+) -> Result<Range<usize>, ProtocolError> {
     let range = around(record, &payload, LENGTH + pad.len(), SUM)?;
     let frame = part(record, range.clone())?;
     let len = len_16(frame.len())?;
@@ -40,7 +40,7 @@ pub(crate) fn pack(
 }
 
 /// Opens the frame at the front.
-pub(crate) fn open(plain: &[u8]) -> Result<Frame, Broken> {
+pub(crate) fn open(plain: &[u8]) -> Result<Frame, ProtocolError> {
     let Ok(len) = get(plain, 0) else {
         return Ok(Frame::NeedMore { total: LENGTH });
     };
@@ -49,7 +49,7 @@ pub(crate) fn open(plain: &[u8]) -> Result<Frame, Broken> {
         return Ok(Frame::NeedMore { total });
     };
     if crc32fast::hash(frame) != WHOLE {
-        return Err(Broken::Unauthentic);
+        return Err(ProtocolError::Unauthentic);
     }
     let payload = behind_pad(frame, LENGTH, SUM, Style::Byte)?;
     Ok(Frame::Plain {
@@ -64,11 +64,13 @@ pub(super) fn behind_pad(
     at: usize,
     tail: usize,
     style: Style,
-) -> Result<Range<usize>, Broken> {
+) -> Result<Range<usize>, ProtocolError> {
     let end = frame.len().saturating_sub(tail);
     let start = at + Pad::read(view(frame, at..end)?, style)?;
     if start > end {
-        return Err(Broken::Malformed("padding: it is longer than its frame"));
+        return Err(ProtocolError::Malformed(
+            "padding: it is longer than its frame",
+        ));
     }
     Ok(start..end)
 }

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use adit_wire::{Broken, Room, held};
+use adit_wire::{Overhead, ProtocolError, subslice};
 use miniz_oxide::DataFormat;
 use miniz_oxide::deflate::core::{CompressorOxide, TDEFLFlush, TDEFLStatus, compress};
 use miniz_oxide::inflate::TINFLStatus;
@@ -36,10 +36,10 @@ pub(crate) struct Deflater {
 }
 
 impl Deflater {
-    pub(super) const ROOM: Room = Room {
+    pub(super) const ROOM: Overhead = Overhead {
         head: LENGTH + STORED,
         tail: SUM,
-        max: MAX,
+        max_payload: MAX,
     };
 
     pub(crate) fn new() -> Box<Self> {
@@ -55,7 +55,7 @@ impl Deflater {
         &mut self,
         record: &mut [u8],
         payload: Range<usize>,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let data = view(record, payload.clone())?;
         let sum = simd_adler32::adler32(&data).to_be_bytes();
         let limit = data.len().min(self.out.len());
@@ -78,7 +78,7 @@ impl Deflater {
 }
 
 /// Puts length and checksum around the compressed data.
-fn finish(record: &mut [u8], z: Range<usize>, sum: [u8; 4]) -> Result<Range<usize>, Broken> {
+fn finish(record: &mut [u8], z: Range<usize>, sum: [u8; 4]) -> Result<Range<usize>, ProtocolError> {
     let range = around(record, &z, LENGTH, SUM)?;
     let len = len_16(range.len())?;
     put(record, range.start, &len.to_be_bytes())?;
@@ -103,10 +103,10 @@ impl Inflater {
     }
 
     pub(super) fn data(&self) -> &[u8] {
-        held(&self.out, ..self.len)
+        subslice(&self.out, ..self.len)
     }
 
-    pub(super) fn open(&mut self, plain: &[u8]) -> Result<Frame, Broken> {
+    pub(super) fn open(&mut self, plain: &[u8]) -> Result<Frame, ProtocolError> {
         let Ok(len) = get(plain, 0) else {
             return Ok(Frame::NeedMore { total: LENGTH });
         };
@@ -123,16 +123,16 @@ impl Inflater {
         match status {
             TINFLStatus::Done if used == z.len() => {}
             TINFLStatus::HasMoreOutput => {
-                return Err(Broken::TooLong {
+                return Err(ProtocolError::TooLong {
                     what: "a frame's data",
                     limit: INFLATED_MAX,
                 });
             }
-            _ => return Err(Broken::Malformed("compressed data")),
+            _ => return Err(ProtocolError::Malformed("compressed data")),
         }
         let sum = simd_adler32::adler32(&view(&self.out, 0..written)?);
         if get(plain, end)? != sum.to_be_bytes() {
-            return Err(Broken::Unauthentic);
+            return Err(ProtocolError::Unauthentic);
         }
         self.len = written;
         Ok(Frame::Inflated { consumed: total })
@@ -145,7 +145,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn seal(data: &[u8]) -> Vec<u8> {
-        let Room { head, tail, .. } = Deflater::ROOM;
+        let Overhead { head, tail, .. } = Deflater::ROOM;
         let mut record = vec![0; head];
         record.extend_from_slice(data);
         record.resize(head + data.len() + tail, 0);
@@ -186,7 +186,10 @@ mod tests {
         let limit = INFLATED_MAX;
         let what = "a frame's data";
         let mut inflater = Inflater::new();
-        assert_eq!(inflater.open(&wire), Err(Broken::TooLong { what, limit }));
+        assert_eq!(
+            inflater.open(&wire),
+            Err(ProtocolError::TooLong { what, limit })
+        );
         assert!(inflater.data().is_empty());
     }
 

@@ -6,7 +6,7 @@
 use core::ops::Range;
 
 use adit_crypto::{Secret, ct_eq, hmac_sha1};
-use adit_wire::{Broken, Room, Step};
+use adit_wire::{Overhead, ProtocolError, Step};
 
 use super::bounds::{Frame, MAX_DATA};
 use crate::field::{around, get, len_16, part, put, view};
@@ -60,16 +60,16 @@ impl OneTimeSeal {
         }
     }
 
-    pub(super) const fn room(&self) -> Room {
+    pub(super) const fn room(&self) -> Overhead {
         let head = if self.head.is_some() {
             TAG + HEAD
         } else {
             HEAD
         };
-        Room {
+        Overhead {
             head,
             tail: 0,
-            max: MAX_DATA,
+            max_payload: MAX_DATA,
         }
     }
 
@@ -81,13 +81,13 @@ impl OneTimeSeal {
         &mut self,
         record: &mut [u8],
         payload: Range<usize>,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let Some(key) = self.head.take() else {
             return self.frame(record, payload);
         };
         let target = view(record, payload.clone())?;
         let size = head_size(target).filter(|size| *size <= target.len());
-        let size = size.ok_or(Broken::Malformed("target header"))?;
+        let size = size.ok_or(ProtocolError::Malformed("target header"))?;
         let body = payload.start + size..payload.end;
         // The header moves to the left: its HMAC and the first frame's fields come in between.
         let shift = if body.is_empty() { TAG } else { TAG + HEAD };
@@ -105,7 +105,11 @@ impl OneTimeSeal {
         Ok(start..payload.end)
     }
 
-    fn frame(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
+    fn frame(
+        &mut self,
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, ProtocolError> {
         let range = around(record, &payload, HEAD, 0)?;
         let frame = part(record, range.clone())?;
         let len = len_16(payload.len())?;
@@ -125,7 +129,7 @@ impl OneTimeOpen {
         Self(Numbered::new(iv))
     }
 
-    pub(super) fn open(&mut self, plain: &[u8]) -> Result<Frame, Broken> {
+    pub(super) fn open(&mut self, plain: &[u8]) -> Result<Frame, ProtocolError> {
         let Ok(len) = get(plain, 0) else {
             return Ok(Frame::NeedMore { total: HEAD });
         };
@@ -134,7 +138,7 @@ impl OneTimeOpen {
             return Ok(Frame::NeedMore { total });
         };
         if !ct_eq(&self.0.tag(data), &get::<TAG>(plain, 2)?) {
-            return Err(Broken::Unauthentic);
+            return Err(ProtocolError::Unauthentic);
         }
         self.0.advance();
         Ok(Frame::Plain {
@@ -160,24 +164,27 @@ fn head_size(bytes: &[u8]) -> Option<usize> {
 
 /// Checks the first message of a client; gives where its target header lies, with the bit cleared.
 /// The message ends the tag's bytes behind it.
-pub(crate) fn open_head(plain: &mut [u8], iv_key: &[u8]) -> Result<Step<Range<usize>>, Broken> {
+pub(crate) fn open_head(
+    plain: &mut [u8],
+    iv_key: &[u8],
+) -> Result<Step<Range<usize>>, ProtocolError> {
     let need = |total| Ok(Step::NeedMore { total });
     let Some(first) = plain.first() else {
         return need(2);
     };
     if first & FLAG == 0 {
-        return Err(Broken::Unauthentic);
+        return Err(ProtocolError::Unauthentic);
     }
     if plain.len() < 2 {
         return need(2);
     }
-    let size = head_size(plain).ok_or(Broken::Malformed("target header"))?;
+    let size = head_size(plain).ok_or(ProtocolError::Malformed("target header"))?;
     if plain.len() < size + TAG {
         return need(size + TAG);
     }
     let tag: [u8; TAG] = cut(hmac_sha1(iv_key, &[view(plain, 0..size)?]));
     if !ct_eq(&tag, &get::<TAG>(plain, size)?) {
-        return Err(Broken::Unauthentic);
+        return Err(ProtocolError::Unauthentic);
     }
     if let Some(first) = plain.first_mut() {
         *first &= !FLAG;

@@ -1,6 +1,6 @@
 //! The padding block in front of a frame's data: its own length, then random bytes.
 
-use adit_wire::{Broken, Entropy};
+use adit_wire::{Entropy, ProtocolError};
 
 use crate::field::{len_16, part, put};
 
@@ -63,7 +63,7 @@ impl Pad {
         at: usize,
         style: Style,
         chance: &mut dyn Entropy,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ProtocolError> {
         let whole = len_16(self.len)?;
         let head = if self.long {
             put(frame, at, &[LONG])?;
@@ -74,7 +74,7 @@ impl Pad {
             put(frame, at + 1, &field)?;
             3
         } else {
-            let short = u8::try_from(whole).map_err(|_| Broken::Malformed("padding"))?;
+            let short = u8::try_from(whole).map_err(|_| ProtocolError::Malformed("padding"))?;
             put(frame, at, &[short])?;
             1
         };
@@ -85,17 +85,19 @@ impl Pad {
     }
 
     /// The length of the block at the front of `bytes`, which may be more than there is.
-    pub(crate) fn read(bytes: &[u8], style: Style) -> Result<usize, Broken> {
+    pub(crate) fn read(bytes: &[u8], style: Style) -> Result<usize, ProtocolError> {
         let (len, low) = match (bytes, style) {
             ([LONG, a, b, ..], Style::Big) => (u16::from_be_bytes([*a, *b]), 3),
             ([LONG, a, b, ..], Style::Little) => (u16::from_le_bytes([*a, *b]), 3),
             ([LONG, ..], Style::Big | Style::Little) | ([], _) => {
-                return Err(Broken::Malformed("padding: it is cut short"));
+                return Err(ProtocolError::Malformed("padding: it is cut short"));
             }
             ([len, ..], _) => (u16::from(*len), 1),
         };
         if len < low {
-            return Err(Broken::Malformed("padding: it is shorter than its length"));
+            return Err(ProtocolError::Malformed(
+                "padding: it is shorter than its length",
+            ));
         }
         Ok(usize::from(len))
     }

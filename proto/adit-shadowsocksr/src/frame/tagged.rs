@@ -8,7 +8,7 @@
 use core::ops::Range;
 
 use adit_crypto::{MAC_LANES, Secret, ct_eq};
-use adit_wire::{Broken, Entropy, Room, held};
+use adit_wire::{Entropy, Overhead, ProtocolError, subslice};
 use zeroize::Zeroizing;
 
 use super::bounds::{BULK, FRAME_LIMIT, Frame, MAX_DATA, MAX_NOISE};
@@ -36,10 +36,10 @@ pub(crate) struct Tagged {
 }
 
 impl Tagged {
-    pub(super) const ROOM: Room = Room {
+    pub(super) const ROOM: Overhead = Overhead {
         head: HEAD + Pad::longest(MAX_NOISE),
         tail: TAG,
-        max: MAX_DATA,
+        max_payload: MAX_DATA,
     };
 
     pub(crate) fn new(kind: MacKind, user_key: &[u8]) -> Self {
@@ -73,7 +73,7 @@ impl Tagged {
         if self.least_batch().is_none_or(|least| count < least) {
             return;
         }
-        let payloads = held(payloads, ..count);
+        let payloads = subslice(payloads, ..count);
         if self.write_ahead(slot, payloads, len).is_ok() {
             self.ahead = count;
         }
@@ -84,7 +84,7 @@ impl Tagged {
         slot: &mut [u8],
         payloads: &[Range<usize>],
         len: usize,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ProtocolError> {
         let total = HEAD + Pad::NONE.len() + len + TAG;
         let field = len_16(total)?.to_le_bytes();
         let macs = self.batch()?;
@@ -110,7 +110,7 @@ impl Tagged {
     }
 
     /// The keys of the next frames.
-    fn batch(&self) -> Result<MacBatch, Broken> {
+    fn batch(&self) -> Result<MacBatch, ProtocolError> {
         let mut places = Zeroizing::new([[0; LONGEST_KEY]; MAC_LANES]);
         let mut ahead = 0;
         let keys = places.each_mut().map(|place| {
@@ -118,7 +118,7 @@ impl Tagged {
             ahead += 1;
             key
         });
-        MacBatch::new(self.kind, keys).ok_or(Broken::NoRoom("a batch"))
+        MacBatch::new(self.kind, keys).ok_or(ProtocolError::NoRoom("a batch"))
     }
 
     /// Checks the MACs of all frames from the front on that are there whole and have one length.
@@ -145,7 +145,7 @@ impl Tagged {
         };
         let frame = |lane: usize| {
             let lane = if lane < count { lane } else { 0 };
-            held(plain, lane * total..(lane + 1) * total)
+            subslice(plain, lane * total..(lane + 1) * total)
         };
         let frames = core::array::from_fn::<_, MAC_LANES, _>(frame);
         let lengths = macs.tags([field; MAC_LANES]);
@@ -153,8 +153,8 @@ impl Tagged {
         let shown = frames.iter().zip(&lengths).zip(&tags).take(count);
         // All of them, or each is looked at by itself.
         let good = shown.fold(true, |good, ((frame, length), tag)| {
-            let head = ct_eq(&length[..2], held(frame, 2..HEAD));
-            good & head & ct_eq(tag, held(frame, total - TAG..))
+            let head = ct_eq(&length[..2], subslice(frame, 2..HEAD));
+            good & head & ct_eq(tag, subslice(frame, total - TAG..))
         });
         if good {
             self.ahead = count;
@@ -168,7 +168,7 @@ impl Tagged {
         payload: Range<usize>,
         pad: Pad,
         chance: &mut dyn Entropy,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let range = around(record, &payload, HEAD + pad.len(), TAG)?;
         if let Some(left) = self.ahead.checked_sub(1) {
             debug_assert!(pad == Pad::NONE, "it was written without noise");
@@ -190,7 +190,7 @@ impl Tagged {
     }
 
     /// Opens the frame at the front.
-    pub(super) fn open(&mut self, plain: &[u8]) -> Result<Frame, Broken> {
+    pub(super) fn open(&mut self, plain: &[u8]) -> Result<Frame, ProtocolError> {
         let Some(fields) = plain.get(..HEAD) else {
             return Ok(Frame::NeedMore { total: HEAD });
         };
@@ -208,7 +208,7 @@ impl Tagged {
         } else {
             let len: [u8; 2] = get(fields, 0)?;
             if !ct_eq(&mac.tag::<2>(&len), &get::<2>(fields, 2)?) {
-                return Err(Broken::Unauthentic);
+                return Err(ProtocolError::Unauthentic);
             }
             let total = frame_len(u16::from_le_bytes(len), HEAD + 1 + TAG, FRAME_LIMIT)?;
             self.waiting = Some(total);
@@ -220,14 +220,14 @@ impl Tagged {
         let end = total - TAG;
         let tag = mac.tag::<TAG>(view(frame, 0..end)?);
         if !ct_eq(&tag, &get::<TAG>(frame, end)?) {
-            return Err(Broken::Unauthentic);
+            return Err(ProtocolError::Unauthentic);
         }
         self.waiting = None;
         self.opened(frame)
     }
 
     /// A frame whose MACs are right.
-    fn opened(&mut self, frame: &[u8]) -> Result<Frame, Broken> {
+    fn opened(&mut self, frame: &[u8]) -> Result<Frame, ProtocolError> {
         let payload = behind_pad(frame, HEAD, TAG, STYLE)?;
         self.key.advance();
         Ok(Frame::Plain {
@@ -317,7 +317,7 @@ mod tests {
         wire
     }
 
-    fn open_all(open: &mut Tagged, mut wire: &[u8]) -> (Vec<Vec<u8>>, Option<Broken>) {
+    fn open_all(open: &mut Tagged, mut wire: &[u8]) -> (Vec<Vec<u8>>, Option<ProtocolError>) {
         let mut payloads = Vec::new();
         loop {
             match open.open(wire) {
@@ -371,7 +371,11 @@ mod tests {
                 let [_, mut open] = pair(kind);
                 let (payloads, fault) = open_all(&mut open, &wire);
                 assert_eq!(payloads, whole[..5], "{kind:?}, byte {at}");
-                assert_eq!(fault, Some(Broken::Unauthentic), "{kind:?}, byte {at}");
+                assert_eq!(
+                    fault,
+                    Some(ProtocolError::Unauthentic),
+                    "{kind:?}, byte {at}"
+                );
             }
         }
     }

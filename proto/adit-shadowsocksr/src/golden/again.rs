@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use adit_wire::{Broken, FixedEntropy, Step};
+use adit_wire::{FixedEntropy, ProtocolError, Step};
 
 use super::{Exchange, Write, wires};
 use crate::Frame;
@@ -18,7 +18,7 @@ const ROOM: usize = 4000;
 /// Puts `data` into a record, lets `pack` work on it and gives the result.
 fn packed(
     data: &[u8],
-    pack: impl FnOnce(&mut [u8], Range<usize>) -> Result<Range<usize>, Broken>,
+    pack: impl FnOnce(&mut [u8], Range<usize>) -> Result<Range<usize>, ProtocolError>,
 ) -> Vec<u8> {
     let mut record = vec![0x5a; ROOM];
     record.extend_from_slice(data);
@@ -200,7 +200,7 @@ fn one_time(case: &Exchange) {
         .unwrap();
     for Write { plain, wire } in &case.requests {
         // Writes of the reference are cut as ours must be.
-        let again = adit_wire::law::seal_all(&mut seal, plain, usize::MAX).unwrap();
+        let again = adit_wire::codec_laws::seal_all(&mut seal, plain, usize::MAX).unwrap();
         assert!(again == *wire, "a write of {}", plain.len());
     }
 }

@@ -1,6 +1,6 @@
 //! Every packet of the reference is opened, and written again.
 
-use adit_wire::{FixedEntropy, Unix};
+use adit_wire::{FixedEntropy, UnixTime};
 
 use super::{hex, text, vectors};
 use crate::kind::Family;
@@ -14,7 +14,7 @@ fn packets() {
         let param = ClientParam::parse(kind, text(&case["client_protocol_param"])).unwrap();
         let client = Client::new(kind, &key, param, 0);
         let param = ServerParam::parse(kind, text(&case["server_protocol_param"])).unwrap();
-        let replays = ReplayStore::new([7; 16], Unix(0)).into();
+        let replays = ReplayStore::new([7; 16], UnixTime(0)).into();
         let server = Server::new(kind.into(), &key, &param, 0, replays);
 
         let (plain, wire) = (hex(&case["c2s_plain"]), hex(&case["c2s_wire"]));

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use adit_crypto::ct_eq;
-use adit_wire::{Broken, Entropy, Step};
+use adit_wire::{Entropy, ProtocolError, Step};
 
 use super::{FORGED, Found};
 use crate::field::{around, get, len_16, part, put, view};
@@ -51,7 +51,7 @@ impl AesHead<'_> {
         payload: Range<usize>,
         n: usize,
         chance: &mut dyn Entropy,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let range = around(record, &payload, HEAD + n, TAG)?;
         let message = part(record, range.clone())?;
         let mac = Mac::new(self.kind, self.iv_key);
@@ -63,7 +63,7 @@ impl AesHead<'_> {
         put(&mut block, 0, &hello.bytes())?;
         put(&mut block, HELLO, &len_16(message.len())?.to_le_bytes())?;
         put(&mut block, HELLO + 2, &len_16(n)?.to_le_bytes())?;
-        user.block()?.encrypt(&mut block);
+        user.block()?.encrypt_block(&mut block);
         put(message, BLOCK.start, &block)?;
         let tag = mac.tag::<TAG>(view(message, UID.start..BLOCK.end)?);
         put(message, BLOCK.end, &tag)?;
@@ -83,7 +83,7 @@ impl AesHead<'_> {
         plain: &[u8],
         find: impl Fn(u32) -> Option<&'u UserKey>,
         timely: impl Fn(u32) -> bool,
-    ) -> Result<Step<(Found, u32)>, Broken> {
+    ) -> Result<Step<(Found, u32)>, ProtocolError> {
         let need = |total| Ok(Step::NeedMore { total });
         if plain.len() < CHECK {
             return need(CHECK);
@@ -102,7 +102,7 @@ impl AesHead<'_> {
         let uid = u32::from_le_bytes(get(plain, UID.start)?);
         let user = find(uid).ok_or(FORGED)?;
         let mut block: [u8; 16] = get(plain, BLOCK.start)?;
-        user.block()?.decrypt(&mut block);
+        user.block()?.decrypt_block(&mut block);
         let total = usize::from(u16::from_le_bytes(get(&block, HELLO)?));
         let start = HEAD + usize::from(u16::from_le_bytes(get(&block, HELLO + 2)?));
         // Without the user's key the block decrypts to anything: neither is a lie to be believed,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adit_crypto::{ct_eq, hmac_md5};
-use adit_wire::{Broken, Entropy, Step};
+use adit_wire::{Entropy, ProtocolError, Step};
 
 use super::{FORGED, Found};
 use crate::chain::Sizes;
@@ -48,7 +48,7 @@ pub(crate) fn pack(
     hello: &Hello,
     overhead: u16,
     chance: &mut dyn Entropy,
-) -> Result<([u8; HEAD], Start), Broken> {
+) -> Result<([u8; HEAD], Start), ProtocolError> {
     let mut message = [0; HEAD];
     let mut c = [0; 4];
     chance.fill(&mut c);
@@ -58,7 +58,7 @@ pub(crate) fn pack(
     let mut block = [0; 16];
     put(&mut block, 0, &hello.bytes())?;
     put(&mut block, HELLO, &overhead.to_le_bytes())?;
-    user.block()?.encrypt(&mut block);
+    user.block()?.encrypt_block(&mut block);
     put(&mut message, UID, &masked(uid, &client)?)?;
     put(&mut message, BLOCK, &block)?;
     let server = hmac_md5(user.key(), &[view(&message, UID..SECOND)?]);
@@ -71,7 +71,7 @@ pub(crate) fn read<'u>(
     iv_key: &[u8],
     plain: &[u8],
     find: impl Fn(u32) -> Option<&'u UserKey>,
-) -> Result<Step<(Found, u32, Start)>, Broken> {
+) -> Result<Step<(Found, u32, Start)>, ProtocolError> {
     let need = |total| Ok(Step::NeedMore { total });
     if plain.len() < CHECK {
         return need(CHECK);
@@ -90,7 +90,7 @@ pub(crate) fn read<'u>(
         return Err(FORGED);
     }
     let mut block: [u8; 16] = get(plain, BLOCK)?;
-    user.block()?.decrypt(&mut block);
+    user.block()?.decrypt_block(&mut block);
     let found = Found {
         hello: Hello::read(&block)?,
         consumed: HEAD,
@@ -100,7 +100,7 @@ pub(crate) fn read<'u>(
     Ok(Step::Done((found, uid, Start { client, server })))
 }
 
-fn masked(uid: [u8; 4], hash: &[u8; 16]) -> Result<[u8; 4], Broken> {
+fn masked(uid: [u8; 4], hash: &[u8; 16]) -> Result<[u8; 4], ProtocolError> {
     let mask = u32::from_ne_bytes(get(hash, 8)?);
     Ok((u32::from_ne_bytes(uid) ^ mask).to_ne_bytes())
 }

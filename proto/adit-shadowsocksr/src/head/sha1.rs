@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use adit_crypto::{ct_eq, hmac_sha1};
-use adit_wire::{Broken, Entropy, Step};
+use adit_wire::{Entropy, ProtocolError, Step};
 
 use super::{FORGED, Found};
 use crate::field::{around, frame_len, get, len_16, part, put, view};
@@ -53,7 +53,7 @@ impl Sha1Head<'_> {
         payload: Range<usize>,
         pad: Pad,
         chance: &mut dyn Entropy,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let range = around(record, &payload, HEAD + pad.len() + HELLO, TAG)?;
         let message = part(record, range.clone())?;
         let len = len_16(message.len())?.to_be_bytes();
@@ -78,7 +78,7 @@ impl Sha1Head<'_> {
         Ok(range)
     }
 
-    pub(crate) fn read(&self, plain: &[u8]) -> Result<Step<Found>, Broken> {
+    pub(crate) fn read(&self, plain: &[u8]) -> Result<Step<Found>, ProtocolError> {
         if plain.len() < ENOUGH {
             return Ok(Step::NeedMore { total: ENOUGH });
         }
@@ -110,7 +110,7 @@ impl Sha1Head<'_> {
         let at = HEAD + Pad::read(view(message, HEAD..end)?, self.kind.style())?;
         let start = at + HELLO;
         if start > end {
-            return Err(Broken::Malformed("first message: it has no ids"));
+            return Err(ProtocolError::Malformed("first message: it has no ids"));
         }
         let fields = view(message, at..start)?;
         let hello = if self.kind == AdlerKind::V2 {

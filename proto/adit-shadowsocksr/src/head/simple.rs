@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use adit_wire::{Broken, Open, Opened, Step};
+use adit_wire::{Open, Opened, ProtocolError, Step};
 
 use super::Found;
 use crate::field::{around, put, view};
@@ -21,19 +21,19 @@ pub(crate) fn seal(
     record: &mut [u8],
     payload: Range<usize>,
     noise: &mut Noise,
-) -> Result<Range<usize>, Broken> {
+) -> Result<Range<usize>, ProtocolError> {
     let data = around(record, &payload, HELLO, 0)?;
     put(record, data.start, &hello.bytes())?;
     let pad = Pad::random(noise.up_to(15));
     pack_crc(record, data, pad, noise)
 }
 
-pub(crate) fn read(plain: &mut [u8]) -> Result<Step<Found>, Broken> {
+pub(crate) fn read(plain: &mut [u8]) -> Result<Step<Found>, ProtocolError> {
     match FrameOpen(Opener::Crc).open(plain)? {
         Opened::Record { consumed, payload } => {
             let start = payload.start + HELLO;
             if start > payload.end {
-                return Err(Broken::Malformed("first frame: it has no ids"));
+                return Err(ProtocolError::Malformed("first frame: it has no ids"));
             }
             let proof = payload.start..start;
             Ok(Step::Done(Found {
@@ -44,6 +44,6 @@ pub(crate) fn read(plain: &mut [u8]) -> Result<Step<Found>, Broken> {
             }))
         }
         Opened::NeedMore { total } => Ok(Step::NeedMore { total }),
-        Opened::End => Err(Broken::Truncated("the first frame")),
+        Opened::End => Err(ProtocolError::Truncated("the first frame")),
     }
 }

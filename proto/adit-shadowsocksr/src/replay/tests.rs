@@ -2,7 +2,7 @@
 
 use super::*;
 
-const NOW: Unix = Unix(1_700_000_000);
+const NOW: UnixTime = UnixTime(1_700_000_000);
 
 fn store(tags: usize, windows: usize) -> ReplayStore {
     let mut store = ReplayStore::new([1; 16], NOW);
@@ -21,7 +21,8 @@ fn arrival(uid: u32, client: u8, connection: u32, proof: &[u8]) -> Arrival<'_> {
     }
 }
 
-const FULL: Result<(), Broken> = Err(Broken::Exhausted("the number of a user's clients"));
+const FULL: Result<(), ProtocolError> =
+    Err(ProtocolError::Exhausted("the number of a user's clients"));
 
 #[test]
 fn ids_and_tags_are_taken_once() {
@@ -35,7 +36,7 @@ fn ids_and_tags_are_taken_once() {
     for arrival in again {
         assert_eq!(
             store.admit(&arrival, NOW),
-            Err(Broken::Replayed),
+            Err(ProtocolError::Replayed),
             "{arrival:?}"
         );
     }
@@ -57,7 +58,7 @@ fn a_refused_message_leaves_no_trace() {
 #[test]
 fn a_users_clients_are_bounded() {
     let store = store(100, 100);
-    let later = |s| Unix(NOW.0 + s);
+    let later = |s| UnixTime(NOW.0 + s);
     assert_eq!(store.admit(&arrival(1, 1, 5, b"a"), NOW), Ok(()));
     assert_eq!(store.admit(&arrival(1, 2, 5, b"b"), later(100)), Ok(()));
     assert_eq!(store.admit(&arrival(1, 3, 5, b"c"), later(179)), FULL);
@@ -66,7 +67,7 @@ fn a_users_clients_are_bounded() {
     // The first client was dropped for the third: its window is gone, its tag is not.
     assert_eq!(
         store.admit(&arrival(1, 1, 5, b"a"), later(500)),
-        Err(Broken::Replayed)
+        Err(ProtocolError::Replayed)
     );
 }
 
@@ -76,9 +77,9 @@ fn all_clients_are_bounded() {
     for (uid, proof) in [(1, b"a"), (2, b"b"), (3, b"c")] {
         assert_eq!(store.admit(&arrival(uid, 1, 5, proof), NOW), Ok(()));
     }
-    let full = Err(Broken::Exhausted("the replay store"));
+    let full = Err(ProtocolError::Exhausted("the replay store"));
     assert_eq!(store.admit(&arrival(4, 1, 5, b"d"), NOW), full);
-    let later = Unix(NOW.0 + 180);
+    let later = UnixTime(NOW.0 + 180);
     assert_eq!(store.admit(&arrival(4, 1, 5, b"d"), later), Ok(()));
 }
 
@@ -99,5 +100,5 @@ fn tags_turn_over_by_number() {
 fn a_clock_that_goes_back_locks_no_one_out() {
     let store = store(10, 10);
     assert_eq!(store.admit(&arrival(1, 1, 5, b"a"), NOW), Ok(()));
-    assert_eq!(store.admit(&arrival(1, 1, 6, b"b"), Unix(0)), Ok(()));
+    assert_eq!(store.admit(&arrival(1, 1, 6, b"b"), UnixTime(0)), Ok(()));
 }

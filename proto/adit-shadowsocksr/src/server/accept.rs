@@ -1,7 +1,7 @@
 //! From a first message to codecs: the MACs, then the time, then the replay store, in this order,
 //! so that only holders of a key can fill the store.
 
-use adit_wire::{Broken, Step, Unix};
+use adit_wire::{ProtocolError, Step, UnixTime};
 
 use super::{Accepted, ServerHandshake, ServerSeal};
 use crate::field::view;
@@ -24,7 +24,11 @@ const IDLE_CHAIN: u64 = 600;
 type Codecs = (FrameSeal, Opener);
 
 impl ServerHandshake {
-    pub(super) fn read(&mut self, plain: &mut [u8], now: Unix) -> Result<Step<Accepted>, Broken> {
+    pub(super) fn read(
+        &mut self,
+        plain: &mut [u8],
+        now: UnixTime,
+    ) -> Result<Step<Accepted>, ProtocolError> {
         let iv_key = self.iv_key.expose();
         let server = &self.server;
         match server.port().kind.family() {
@@ -98,17 +102,17 @@ impl ServerHandshake {
     }
 
     /// Goes on as `origin`, with every byte that came.
-    pub(super) fn fall_back(&mut self) -> Result<Step<Accepted>, Broken> {
+    pub(super) fn fall_back(&mut self) -> Result<Step<Accepted>, ProtocolError> {
         let mut accepted = self.codecs((FrameSeal::Raw, Opener::Raw), false)?;
         accepted.fell_back = true;
         Ok(Step::Done(accepted))
     }
 
-    fn user(&self, uid: u32) -> Result<&UserKey, Broken> {
-        self.server.find(uid).ok_or(Broken::Unauthentic)
+    fn user(&self, uid: u32) -> Result<&UserKey, ProtocolError> {
+        self.server.find(uid).ok_or(ProtocolError::Unauthentic)
     }
 
-    fn check_time(&self, time: u32, now: Unix) -> Result<(), Broken> {
+    fn check_time(&self, time: u32, now: UnixTime) -> Result<(), ProtocolError> {
         match stamp::window(self.server.port().kind.family()) {
             Some(window) => window.check(time, now, self.server.replays.started()),
             None => Ok(()),
@@ -121,8 +125,8 @@ impl ServerHandshake {
         found: &Found,
         uid: Option<u32>,
         plain: &[u8],
-        now: Unix,
-    ) -> Result<(), Broken> {
+        now: UnixTime,
+    ) -> Result<(), ProtocolError> {
         let server = &self.server;
         let family = server.port().kind.family();
         self.check_time(found.hello.time, now)?;
@@ -141,7 +145,7 @@ impl ServerHandshake {
     }
 
     /// The codecs of a protocol without a first message.
-    fn begin(&mut self, codecs: Codecs) -> Result<Step<Accepted>, Broken> {
+    fn begin(&mut self, codecs: Codecs) -> Result<Step<Accepted>, ProtocolError> {
         Ok(Step::Done(self.codecs(codecs, false)?))
     }
 
@@ -150,7 +154,7 @@ impl ServerHandshake {
         found: &Found,
         uid: Option<u32>,
         codecs: Codecs,
-    ) -> Result<Step<Accepted>, Broken> {
+    ) -> Result<Step<Accepted>, ProtocolError> {
         let owes = !matches!(
             self.server.port().kind.family(),
             Family::Crc { .. } | Family::Adler(AdlerKind::V1)
@@ -164,8 +168,8 @@ impl ServerHandshake {
         }))
     }
 
-    fn codecs(&mut self, (frames, open): Codecs, owes: bool) -> Result<Accepted, Broken> {
-        let over = Broken::Malformed("handshake: it is over");
+    fn codecs(&mut self, (frames, open): Codecs, owes: bool) -> Result<Accepted, ProtocolError> {
+        let over = ProtocolError::Malformed("handshake: it is over");
         let noise = self.noise.take().ok_or(over)?;
         Ok(Accepted {
             consumed: 0,
@@ -183,10 +187,10 @@ impl ServerHandshake {
 }
 
 /// A message's time with its upper bits: those that bring it nearest to ours.
-fn whole(hello: &Hello, now: Unix) -> Unix {
+fn whole(hello: &Hello, now: UnixTime) -> UnixTime {
     let skew = hello
         .time
         .wrapping_sub(crate::hello::seconds(now))
         .cast_signed();
-    Unix(now.0.saturating_add_signed(skew.into()))
+    UnixTime(now.0.saturating_add_signed(skew.into()))
 }

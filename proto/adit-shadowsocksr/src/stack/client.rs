@@ -4,7 +4,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use adit_crypto::{CryptoError, Direction, StreamKey, StreamKind};
-use adit_wire::{Broken, Entropy, Target, Unix, put_addr};
+use adit_wire::{Entropy, ProtocolError, Target, UnixTime, encode_addr};
 
 use super::{PacketClient, StackOpen, StackSeal, cipher_fault, header};
 use crate::{Client, ClientParam, ClientSeal, ProtocolKind};
@@ -42,16 +42,16 @@ impl ClientStack {
         self.client.kind()
     }
 
-    /// The codecs of one connection to `target`. The header is owed ([`adit_wire::Seal::owes_head`])
+    /// The codecs of one connection to `target`. The header is owed ([`adit_wire::Seal::must_send_head`])
     /// and goes out with the first payload.
     pub fn connect(
         &self,
         target: &Target,
-        now: Unix,
+        now: UnixTime,
         entropy: &mut dyn Entropy,
-    ) -> Result<StackClient, Broken> {
+    ) -> Result<StackClient, ProtocolError> {
         let mut header = Vec::with_capacity(target.addr_len());
-        put_addr(target, &mut header);
+        encode_addr(target, &mut header);
         self.open(header, now, entropy)
     }
 
@@ -59,22 +59,22 @@ impl ClientStack {
     /// ([`parse_datagram`](crate::parse_datagram)). The header is owed.
     pub fn connect_datagrams(
         &self,
-        now: Unix,
+        now: UnixTime,
         entropy: &mut dyn Entropy,
-    ) -> Result<StackClient, Broken> {
+    ) -> Result<StackClient, ProtocolError> {
         self.open(header::FOR_DATAGRAMS.to_vec(), now, entropy)
     }
 
     fn open(
         &self,
         header: Vec<u8>,
-        now: Unix,
+        now: UnixTime,
         entropy: &mut dyn Entropy,
-    ) -> Result<StackClient, Broken> {
+    ) -> Result<StackClient, ProtocolError> {
         let mut iv = vec![0; self.cipher.kind().iv_len()];
         entropy.fill(&mut iv);
         let (frames, open) = self.client.connect(&iv, now, entropy)?;
-        let cipher = self.cipher.start(&iv, Direction::Encrypt);
+        let cipher = self.cipher.start_stream(&iv, Direction::Encrypt);
         let cipher = cipher.map_err(cipher_fault)?;
         Ok((
             StackSeal::new(frames, cipher, iv, header),

@@ -1,6 +1,6 @@
 //! The target header of a request: an address of RFC 1928 with flags in its type.
 
-use adit_wire::{AddrError, Broken, Step, Target, parse_addr};
+use adit_wire::{AddrError, ProtocolError, Step, Target, parse_addr};
 
 /// What follows are datagrams, not a stream.
 const DATAGRAMS: u8 = 0x08;
@@ -19,7 +19,7 @@ pub(super) const FOR_DATAGRAMS: [u8; 7] = [1 | DATAGRAMS, 0, 0, 0, 0, 0, 0];
 
 /// Reads the header at the front of `plain`, and its length. The flag of `verify_sha1` is allowed
 /// where `one_time` is.
-pub(super) fn read(plain: &[u8], one_time: bool) -> Result<Step<(Header, usize)>, Broken> {
+pub(super) fn read(plain: &[u8], one_time: bool) -> Result<Step<(Header, usize)>, ProtocolError> {
     let Some((first, rest)) = plain.split_first() else {
         return Ok(Step::NeedMore { total: 1 });
     };
@@ -40,12 +40,12 @@ pub(super) fn read(plain: &[u8], one_time: bool) -> Result<Step<(Header, usize)>
     })
 }
 
-fn parsed(plain: &[u8]) -> Result<Step<(Target, usize)>, Broken> {
+fn parsed(plain: &[u8]) -> Result<Step<(Target, usize)>, ProtocolError> {
     match parse_addr(plain) {
         Ok(found) => Ok(Step::Done(found)),
-        Err(AddrError::Short { total }) => Ok(Step::NeedMore { total }),
-        Err(AddrError::Type(_)) => Err(Broken::Malformed("target header: address type")),
-        Err(AddrError::Name) => Err(Broken::Malformed("target header: host name")),
+        Err(AddrError::Incomplete { total }) => Ok(Step::NeedMore { total }),
+        Err(AddrError::Type(_)) => Err(ProtocolError::Malformed("target header: address type")),
+        Err(AddrError::Name) => Err(ProtocolError::Malformed("target header: host name")),
     }
 }
 

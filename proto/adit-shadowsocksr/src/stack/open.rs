@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use adit_crypto::{Direction, StreamCipher, StreamKey};
-use adit_wire::{Broken, Open, Opened, held_mut};
+use adit_wire::{Open, Opened, ProtocolError, subslice_mut};
 
 use super::cipher_fault;
 use crate::frame::{Frame, FrameOpen};
@@ -77,7 +77,7 @@ impl StackOpen {
 
     /// Opens the frame at the front of `wire`, under the contract of [`Open::open`]: the next call
     /// begins with what this one has left.
-    pub fn open_frame(&mut self, wire: &mut [u8]) -> Result<Frame, Broken> {
+    pub fn open_frame(&mut self, wire: &mut [u8]) -> Result<Frame, ProtocolError> {
         let cipher = match &mut self.cipher {
             Cipher::Running(cipher) => cipher,
             Cipher::Awaiting(key) => {
@@ -85,7 +85,9 @@ impl StackOpen {
                 let Some(iv) = wire.get(..total) else {
                     return Ok(Frame::NeedMore { total });
                 };
-                let cipher = key.start(iv, Direction::Decrypt).map_err(cipher_fault)?;
+                let cipher = key
+                    .start_stream(iv, Direction::Decrypt)
+                    .map_err(cipher_fault)?;
                 self.cipher = Cipher::Running(cipher);
                 if total > 0 {
                     let payload = total..total;
@@ -119,7 +121,7 @@ impl StackOpen {
                 return Ok(Frame::NeedMore { total });
             }
             let goal = self.clear.saturating_add(stride).max(total).min(wire.len());
-            cipher.apply(held_mut(wire, self.clear..goal));
+            cipher.apply(subslice_mut(wire, self.clear..goal));
             self.clear = goal;
         }
     }
@@ -133,11 +135,11 @@ impl StackOpen {
 
 impl Open for StackOpen {
     /// As [`open_frame`](StackOpen::open_frame); data that was inflated is an error.
-    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
+    fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         match self.open_frame(wire)? {
             Frame::NeedMore { total } => Ok(Opened::NeedMore { total }),
             Frame::Plain { consumed, payload } => Ok(Opened::Record { consumed, payload }),
-            Frame::Inflated { .. } => Err(Broken::NoRoom("inflated data")),
+            Frame::Inflated { .. } => Err(ProtocolError::NoRoom("inflated data")),
         }
     }
 }

@@ -5,7 +5,7 @@ use core::ops::Range;
 use std::sync::Arc;
 
 use adit_crypto::{Direction, StreamKey};
-use adit_wire::{Broken, Entropy, Step, Target, held, put_addr};
+use adit_wire::{Entropy, ProtocolError, Step, Target, encode_addr, subslice};
 
 use super::{ServerStack, cipher_fault, header};
 use crate::Association;
@@ -42,14 +42,14 @@ impl PacketClient {
         payload: Range<usize>,
         target: &Target,
         entropy: &mut dyn Entropy,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let plain = put_target(packet, &payload, target, &mut self.header)?;
         let inner = self.association.seal(packet, plain, entropy)?;
         encipher(&self.cipher, packet, &inner, entropy)
     }
 
     /// Opens a server's packet; gives who sent its data, and where that lies.
-    pub fn open(&self, packet: &mut [u8]) -> Result<(Target, Range<usize>), Broken> {
+    pub fn open(&self, packet: &mut [u8]) -> Result<(Target, Range<usize>), ProtocolError> {
         let start = decipher(&self.cipher, packet)?;
         let inner = part(packet, start..packet.len())?;
         let data = self.association.open(inner)?;
@@ -72,7 +72,7 @@ impl ServerStack {
     pub fn open_packet(
         &self,
         packet: &mut [u8],
-    ) -> Result<(Option<u32>, Target, Range<usize>), Broken> {
+    ) -> Result<(Option<u32>, Target, Range<usize>), ProtocolError> {
         let start = decipher(&self.cipher, packet)?;
         let inner = part(packet, start..packet.len())?;
         let (uid, data) = self.server.open_packet(inner)?;
@@ -99,7 +99,7 @@ impl PacketServer {
         payload: Range<usize>,
         source: &Target,
         entropy: &mut dyn Entropy,
-    ) -> Result<Range<usize>, Broken> {
+    ) -> Result<Range<usize>, ProtocolError> {
         let plain = put_target(packet, &payload, source, &mut self.header)?;
         let ServerStack { cipher, server } = &*self.stack;
         let inner = server.seal_packet(self.uid, packet, plain, entropy)?;
@@ -121,9 +121,9 @@ fn put_target(
     payload: &Range<usize>,
     target: &Target,
     header: &mut Vec<u8>,
-) -> Result<Range<usize>, Broken> {
+) -> Result<Range<usize>, ProtocolError> {
     header.clear();
-    put_addr(target, header);
+    encode_addr(target, header);
     let range = around(packet, payload, header.len(), 0)?;
     put(packet, range.start, header)?;
     Ok(range)
@@ -134,16 +134,16 @@ fn take_target(
     inner: &[u8],
     data: Range<usize>,
     start: usize,
-) -> Result<(Target, Range<usize>), Broken> {
-    let plain = held(inner, data.clone());
+) -> Result<(Target, Range<usize>), ProtocolError> {
+    let plain = subslice(inner, data.clone());
     match header::read(plain, false)? {
-        Step::Done((header, _)) if header.datagrams => {
-            Err(Broken::Malformed("target header: datagrams in a datagram"))
-        }
+        Step::Done((header, _)) if header.datagrams => Err(ProtocolError::Malformed(
+            "target header: datagrams in a datagram",
+        )),
         Step::Done((header, len)) => {
             Ok((header.target, start + data.start + len..start + data.end))
         }
-        Step::NeedMore { .. } => Err(Broken::Truncated("a packet's target header")),
+        Step::NeedMore { .. } => Err(ProtocolError::Truncated("a packet's target header")),
     }
 }
 
@@ -153,21 +153,25 @@ fn encipher(
     packet: &mut [u8],
     inner: &Range<usize>,
     entropy: &mut dyn Entropy,
-) -> Result<Range<usize>, Broken> {
+) -> Result<Range<usize>, ProtocolError> {
     let range = around(packet, inner, key.kind().iv_len(), 0)?;
     let place = part(packet, range.start..inner.start)?;
     entropy.fill(place);
-    let mut cipher = key.start(place, Direction::Encrypt).map_err(cipher_fault)?;
+    let mut cipher = key
+        .start_stream(place, Direction::Encrypt)
+        .map_err(cipher_fault)?;
     cipher.apply(part(packet, inner.clone())?);
     Ok(range)
 }
 
 /// Deciphers what stands behind the IV; gives where that begins.
-fn decipher(key: &StreamKey, packet: &mut [u8]) -> Result<usize, Broken> {
+fn decipher(key: &StreamKey, packet: &mut [u8]) -> Result<usize, ProtocolError> {
     let start = key.kind().iv_len();
-    let short = Broken::Truncated("a packet");
+    let short = ProtocolError::Truncated("a packet");
     let (iv, inner) = packet.split_at_mut_checked(start).ok_or(short)?;
-    let mut cipher = key.start(iv, Direction::Decrypt).map_err(cipher_fault)?;
+    let mut cipher = key
+        .start_stream(iv, Direction::Decrypt)
+        .map_err(cipher_fault)?;
     cipher.apply(inner);
     Ok(start)
 }

@@ -4,7 +4,7 @@ use core::fmt;
 use core::ops::Range;
 
 use adit_crypto::StreamCipher;
-use adit_wire::{Broken, Room, Seal};
+use adit_wire::{Overhead, ProtocolError, Seal};
 
 use crate::field::{around, check_room, part, put};
 
@@ -33,35 +33,39 @@ impl<S: Seal> StackSeal<S> {
         }
     }
 
-    fn encipher(&mut self, record: &mut [u8], frame: &Range<usize>) -> Result<(), Broken> {
+    fn encipher(&mut self, record: &mut [u8], frame: &Range<usize>) -> Result<(), ProtocolError> {
         self.cipher.apply(part(record, frame.clone())?);
         Ok(())
     }
 }
 
 impl<S: Seal> Seal for StackSeal<S> {
-    fn room(&self) -> Room {
-        let room = self.frames.room();
+    fn overhead(&self) -> Overhead {
+        let room = self.frames.overhead();
         match &self.first {
             None => room,
-            Some(first) => Room {
+            Some(first) => Overhead {
                 head: room.head + first.iv.len() + first.header.len(),
                 tail: room.tail,
-                max: room.max.saturating_sub(first.header.len()),
+                max_payload: room.max_payload.saturating_sub(first.header.len()),
             },
         }
     }
 
-    fn steady(&self) -> bool {
-        self.frames.steady()
+    fn has_steady_overhead(&self) -> bool {
+        self.frames.has_steady_overhead()
     }
 
     /// An empty payload gives an empty range, except while a head is owed.
-    fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
-        if payload.is_empty() && !self.owes_head() {
+    fn seal(
+        &mut self,
+        record: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, ProtocolError> {
+        if payload.is_empty() && !self.must_send_head() {
             return Ok(payload);
         }
-        check_room(self.room(), record, &payload)?;
+        check_room(self.overhead(), record, &payload)?;
         let Some(first) = &self.first else {
             let frame = self.frames.seal(record, payload)?;
             self.encipher(record, &frame)?;
@@ -77,17 +81,17 @@ impl<S: Seal> Seal for StackSeal<S> {
         Ok(wire)
     }
 
-    fn looks_ahead(&self) -> bool {
-        self.first.is_none() && self.frames.looks_ahead()
+    fn wants_seal_ahead(&self) -> bool {
+        self.first.is_none() && self.frames.wants_seal_ahead()
     }
 
     fn seal_ahead(&mut self, slot: &mut [u8], payloads: &[Range<usize>]) {
         self.frames.seal_ahead(slot, payloads);
     }
 
-    fn owes_head(&self) -> bool {
+    fn must_send_head(&self) -> bool {
         let header = self.first.as_ref().is_some_and(|f| !f.header.is_empty());
-        header || self.frames.owes_head()
+        header || self.frames.must_send_head()
     }
 }
 

@@ -4,7 +4,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use adit_crypto::{CryptoError, Direction, StreamCipher, StreamKey, StreamKind};
-use adit_wire::{Broken, Clock, Entropy, Handshake, Rx, Step, Target, Tx, held};
+use adit_wire::{Clock, Entropy, Handshake, ProtocolError, Rx, Step, Target, Tx, subslice};
 
 use super::{StackOpen, StackSeal, cipher_fault, header};
 use crate::noise::Noise;
@@ -131,9 +131,9 @@ pub struct StackAccepted {
 
 impl StackHandshake {
     /// Goes one state further; gives the request, or how much more is needed.
-    fn advance(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<StackAccepted>>, Broken> {
+    fn advance(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<StackAccepted>>, ProtocolError> {
         let more = |total| Ok(Some(Step::NeedMore { total }));
-        let over = Broken::Malformed("handshake: it is over");
+        let over = ProtocolError::Malformed("handshake: it is over");
         self.state = match core::mem::replace(&mut self.state, State::Over) {
             State::Over => return Err(over),
             State::Iv { mss, noise } => {
@@ -143,9 +143,11 @@ impl StackHandshake {
                     self.state = State::Iv { mss, noise };
                     return more(total);
                 };
-                let cipher = key.start(iv, Direction::Decrypt).map_err(cipher_fault)?;
+                let cipher = key
+                    .start_stream(iv, Direction::Decrypt)
+                    .map_err(cipher_fault)?;
                 let handshake = self.stack.server.accept_with(iv, mss, noise);
-                rx.eat(total);
+                rx.consume(total);
                 State::Message { cipher, handshake }
             }
             State::Message {
@@ -155,7 +157,7 @@ impl StackHandshake {
                 let fresh = rx.bytes_mut().get_mut(self.clear..);
                 cipher.apply(fresh.unwrap_or_default());
                 self.clear = rx.bytes().len();
-                let now = self.clock.unix();
+                let now = self.clock.unix_time();
                 let accepted = match handshake.step(rx.bytes_mut(), now)? {
                     Step::Done(accepted) => accepted,
                     Step::NeedMore { total } => {
@@ -171,9 +173,9 @@ impl StackHandshake {
                     open,
                     seal,
                 } = accepted;
-                let data = held(rx.bytes(), payload);
+                let data = subslice(rx.bytes(), payload);
                 self.plain.extend_from_slice(data);
-                rx.eat(consumed);
+                rx.consume(consumed);
                 self.clear = self.clear.saturating_sub(consumed);
                 State::Header {
                     open: StackOpen::running(cipher, self.clear, open),
@@ -211,13 +213,13 @@ impl StackHandshake {
                             return more(total);
                         }
                         Frame::Plain { consumed, payload } => {
-                            let data = held(rx.bytes(), payload);
+                            let data = subslice(rx.bytes(), payload);
                             self.plain.extend_from_slice(data);
-                            rx.eat(consumed);
+                            rx.consume(consumed);
                         }
                         Frame::Inflated { consumed } => {
                             self.plain.extend_from_slice(open.inflated());
-                            rx.eat(consumed);
+                            rx.consume(consumed);
                         }
                     }
                     State::Header {
@@ -232,9 +234,9 @@ impl StackHandshake {
         Ok(None)
     }
 
-    fn seal(&mut self, frames: ServerSeal) -> Result<StackSeal<ServerSeal>, Broken> {
+    fn seal(&mut self, frames: ServerSeal) -> Result<StackSeal<ServerSeal>, ProtocolError> {
         let iv = core::mem::take(&mut self.iv);
-        let cipher = self.stack.cipher.start(&iv, Direction::Encrypt);
+        let cipher = self.stack.cipher.start_stream(&iv, Direction::Encrypt);
         let cipher = cipher.map_err(cipher_fault)?;
         Ok(StackSeal::new(frames, cipher, iv, Vec::new()))
     }
@@ -242,9 +244,13 @@ impl StackHandshake {
 
 impl Handshake for StackHandshake {
     type Output = StackAccepted;
-    type Error = Broken;
+    type Error = ProtocolError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, _: &mut Tx<'_>) -> Result<Step<StackAccepted>, Broken> {
+    fn step(
+        &mut self,
+        rx: &mut Rx<'_>,
+        _: &mut Tx<'_>,
+    ) -> Result<Step<StackAccepted>, ProtocolError> {
         loop {
             if let Some(step) = self.advance(rx)? {
                 return Ok(step);

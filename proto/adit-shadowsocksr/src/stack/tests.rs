@@ -5,8 +5,8 @@ mod golden;
 use std::sync::Arc;
 
 use adit_crypto::{StreamKey, StreamKind};
-use adit_wire::law::{converse, seal_all};
-use adit_wire::{Broken, Seal, Step, Target};
+use adit_wire::codec_laws::{run_handshake, seal_all};
+use adit_wire::{ProtocolError, Seal, Step, Target};
 use proptest::prelude::*;
 
 use super::{ClientStack, ServerStack, StackAccepted, StackOpen};
@@ -65,16 +65,16 @@ fn serve(
     server: &Arc<ServerStack>,
     wire: &[u8],
     piece: usize,
-) -> Result<(StackAccepted, Vec<u8>), Broken> {
+) -> Result<(StackAccepted, Vec<u8>), ProtocolError> {
     let mut handshake = server.handshake(1460, Arc::new(NOW), &mut Chance(77));
     let (step, sent, mut held) =
-        converse(&mut handshake, wire, &[piece]).map_err(|(why, _)| why)?;
+        run_handshake(&mut handshake, wire, &[piece]).map_err(|(why, _)| why)?;
     assert!(
         sent.is_empty(),
         "nothing is said before the request is read"
     );
     let Step::Done(mut accepted) = step else {
-        return Err(Broken::Truncated("the request"));
+        return Err(ProtocolError::Truncated("the request"));
     };
     let mut plain = core::mem::take(&mut accepted.first);
     plain.extend(open_all(&mut accepted.open, &mut held, &[], 1));
@@ -116,9 +116,9 @@ proptest! {
         let (client, server) = pair(method, kind);
         let target: Target = format!("{host}:443").parse().unwrap();
         let (mut seal, mut open) = client.connect(&target, NOW, &mut Chance(seed)).unwrap();
-        prop_assert!(seal.owes_head());
+        prop_assert!(seal.must_send_head());
         let wire = seal_all(&mut seal, &data(up), usize::MAX).unwrap();
-        prop_assert!(!seal.owes_head());
+        prop_assert!(!seal.must_send_head());
         let (mut accepted, plain) = serve(&server, &wire, piece).unwrap();
         prop_assert_eq!(&accepted.target, &target);
         prop_assert_eq!(accepted.uid, kind.has_users().then_some(42));
@@ -182,7 +182,7 @@ proptest! {
 /// A server over bytes that need not be a request.
 fn serve_some(server: &Arc<ServerStack>, wire: &[u8], piece: usize) -> Option<Target> {
     let mut handshake = server.handshake(1460, Arc::new(NOW), &mut Chance(3));
-    match converse(&mut handshake, wire, &[piece]) {
+    match run_handshake(&mut handshake, wire, &[piece]) {
         Ok((Step::Done(accepted), ..)) => Some(accepted.target),
         _ => None,
     }
@@ -231,10 +231,10 @@ fn a_seal_without_room_changes_nothing() {
     let (client, server) = pair(StreamKind::Aes128Ctr, ProtocolKind::AuthSha1V4);
     let target: Target = "a.example:80".parse().unwrap();
     let (mut seal, _) = client.connect(&target, NOW, &mut Chance(6)).unwrap();
-    let room = seal.room();
+    let room = seal.overhead();
     let mut short = vec![0; room.head + 10];
     assert!(seal.seal(&mut short, 3..10).is_err());
-    assert!(seal.owes_head());
+    assert!(seal.must_send_head());
     let wire = seal_all(&mut seal, b"hello", 99).unwrap();
     assert_eq!(serve(&server, &wire, 50).unwrap().1, b"hello");
     let mut record = vec![0; 99];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_wire::{Broken, Step, Unix};
+use adit_wire::{ProtocolError, Step, UnixTime};
 use proptest::prelude::*;
 
 use super::{Chance, NOW, open_some, pair, serve, write};
@@ -15,12 +15,12 @@ fn authenticated() -> impl Iterator<Item = ProtocolKind> {
     all.filter(|kind| kind.authenticates() && *kind != ProtocolKind::VerifySha1)
 }
 
-fn request(client: &Client, now: Unix) -> Vec<u8> {
+fn request(client: &Client, now: UnixTime) -> Vec<u8> {
     let (mut seal, _) = client.connect(&[9; 16], now, &mut Chance(1)).unwrap();
     write(&mut seal, &[50, 300, 2000]).1
 }
 
-fn judge(server: &Arc<Server>, wire: &[u8], now: Unix) -> Result<Accepted, Broken> {
+fn judge(server: &Arc<Server>, wire: &[u8], now: UnixTime) -> Result<Accepted, ProtocolError> {
     let mut handshake = server.accept(&[9; 16], 1460, &mut Chance(2));
     serve(&mut handshake, wire, 1 << 20, now).map(|(_, accepted)| accepted)
 }
@@ -31,9 +31,15 @@ fn replays_are_refused() {
         let (client, server) = pair(kind, true);
         let wire = request(&client, NOW);
         assert!(judge(&server, &wire, NOW).is_ok(), "{kind}");
-        assert_eq!(judge(&server, &wire, NOW).unwrap_err(), Broken::Replayed);
-        let later = Unix(NOW.0 + 299);
-        assert_eq!(judge(&server, &wire, later).unwrap_err(), Broken::Replayed);
+        assert_eq!(
+            judge(&server, &wire, NOW).unwrap_err(),
+            ProtocolError::Replayed
+        );
+        let later = UnixTime(NOW.0 + 299);
+        assert_eq!(
+            judge(&server, &wire, later).unwrap_err(),
+            ProtocolError::Replayed
+        );
         assert!(
             judge(&server, &request(&client, NOW), NOW).is_ok(),
             "{kind}"
@@ -46,12 +52,15 @@ fn a_clock_that_is_a_day_off_is_refused() {
     for kind in authenticated() {
         let (client, server) = pair(kind, false);
         for day in [NOW.0 - 86_401, NOW.0 + 86_401] {
-            let refused = judge(&server, &request(&client, Unix(day)), NOW);
+            let refused = judge(&server, &request(&client, UnixTime(day)), NOW);
             // The second form of auth_sha1 has no time.
             if kind == ProtocolKind::AuthSha1V2 {
                 assert!(refused.is_ok());
             } else {
-                assert!(matches!(refused, Err(Broken::Clock { .. })), "{kind}");
+                assert!(
+                    matches!(refused, Err(ProtocolError::Clock { .. })),
+                    "{kind}"
+                );
             }
         }
     }
@@ -71,7 +80,7 @@ fn the_wrong_key_and_the_wrong_user_are_refused() {
                 let param = ClientParam::parse(kind, param).unwrap();
                 let wrong = Client::new(kind, &[3; 32], param, 0);
                 let why = judge(&server, &request(&wrong, NOW), NOW).unwrap_err();
-                assert_eq!(why, Broken::Unauthentic, "{kind}");
+                assert_eq!(why, ProtocolError::Unauthentic, "{kind}");
             }
         }
     }
@@ -88,7 +97,7 @@ fn flipped_bits_of_frames() {
             let mut chance = Chance(3);
             let (mut seal, _) = client.connect(&[9; 16], NOW, &mut chance).unwrap();
             let first = write(&mut seal, &[40]).1;
-            let second = adit_wire::law::seal_all(&mut seal, &[0x77; 300], 300).unwrap();
+            let second = adit_wire::codec_laws::seal_all(&mut seal, &[0x77; 300], 300).unwrap();
             (judge(&server, &first, NOW).unwrap(), second)
         };
         let (_, second) = accepted();

@@ -1,6 +1,6 @@
 //! Packets of every protocol, with and without users.
 
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 use proptest::prelude::*;
 
 use super::{Chance, pair};
@@ -67,7 +67,10 @@ fn strangers_and_altered_packets_are_dropped() {
             packet[range].to_vec()
         };
         let mut packet = sealed(&stranger, &mut chance);
-        assert_eq!(server.open_packet(&mut packet), Err(Broken::Unauthentic));
+        assert_eq!(
+            server.open_packet(&mut packet),
+            Err(ProtocolError::Unauthentic)
+        );
         let packet = sealed(&client, &mut chance);
         let (mut flipped, mut missed) = (0, 0);
         for bit in 0..packet.len() * 8 {

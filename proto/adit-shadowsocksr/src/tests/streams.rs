@@ -34,7 +34,7 @@ proptest! {
         let mut chance = Chance(seed);
         let (mut seal, mut open) = client.connect(&iv, NOW, &mut chance).unwrap();
         let (sent, wire) = write(&mut seal, &requests);
-        prop_assert!(!seal.owes_head());
+        prop_assert!(!seal.must_send_head());
         let mut handshake = server.accept(&iv, 1460, &mut chance);
         let (plain, mut accepted) = serve(&mut handshake, &wire, piece, NOW).unwrap();
         prop_assert!(plain == sent, "{} up", kind);
@@ -68,15 +68,15 @@ fn a_server_answers_at_once_where_clients_wait() {
         let mut handshake = server.accept(&[], 536, &mut chance);
         let (_, mut accepted) = serve(&mut handshake, &wire, 9000, NOW).unwrap();
         let owes = kind >= ProtocolKind::AuthSha1V2;
-        assert_eq!(accepted.seal.owes_head(), owes, "{kind}");
-        let wire = adit_wire::law::seal_all(&mut accepted.seal, &[], 1).unwrap();
+        assert_eq!(accepted.seal.must_send_head(), owes, "{kind}");
+        let wire = adit_wire::codec_laws::seal_all(&mut accepted.seal, &[], 1).unwrap();
         assert_eq!(wire.is_empty(), !owes, "{kind}");
-        assert!(!accepted.seal.owes_head());
+        assert!(!accepted.seal.must_send_head());
         assert_eq!(open_all(&mut open, &wire, 1), Ok(Vec::new()));
         let mss = (kind >= ProtocolKind::AuthChainA).then_some(536);
         assert_eq!(open.mss(), mss, "{kind}");
         // Nothing is owed: an empty payload is no frame.
-        let room = accepted.seal.room();
+        let room = accepted.seal.overhead();
         let mut record = vec![0; room.head + room.tail];
         let range = accepted.seal.seal(&mut record, room.head..room.head);
         assert_eq!(range.map(|r| r.len()), Ok(0));
@@ -91,8 +91,8 @@ fn data_may_be_as_long_as_the_room_says() {
         let (mut seal, _) = client.connect(&[], NOW, &mut chance).unwrap();
         let mut wire = Vec::new();
         for step in 0..3 {
-            let room = seal.room();
-            let max = room.max.min(50_000);
+            let room = seal.overhead();
+            let max = room.max_payload.min(50_000);
             let mut record = vec![0x33; room.head + max + room.tail];
             if step == 0 {
                 record[room.head] = 1;
@@ -100,9 +100,9 @@ fn data_may_be_as_long_as_the_room_says() {
             let range = seal.seal(&mut record, room.head..room.head + max).unwrap();
             wire.extend_from_slice(&record[range]);
             // One more is refused, and changes nothing.
-            let room = seal.room();
-            let mut record = vec![0; room.head + room.max + 1 + room.tail];
-            let all = room.head..room.head + room.max + 1;
+            let room = seal.overhead();
+            let mut record = vec![0; room.head + room.max_payload + 1 + room.tail];
+            let all = room.head..room.head + room.max_payload + 1;
             assert!(seal.seal(&mut record, all).is_err(), "{kind}");
         }
         let mut handshake = server.accept(&[], 1460, &mut chance);
@@ -123,7 +123,8 @@ fn a_length_that_peers_misread_is_never_sent() {
         // In the first answer the segment size counts too.
         for size in [1438, 1440] {
             let data = vec![1; size];
-            let mut wire = adit_wire::law::seal_all(&mut accepted.seal, &data, size).unwrap();
+            let mut wire =
+                adit_wire::codec_laws::seal_all(&mut accepted.seal, &data, size).unwrap();
             let mut lengths = Vec::new();
             while let Ok(Frame::Plain { consumed, payload }) = open.open_frame(&mut wire) {
                 lengths.push(payload.len());

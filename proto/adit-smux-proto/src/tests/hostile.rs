@@ -1,6 +1,6 @@
 //! Peers that break the rules, or use them to do harm.
 
-use adit_wire::{Broken, Time};
+use adit_wire::{ProtocolError, Time};
 use proptest::prelude::*;
 
 use super::{START, events, frame, output, session};
@@ -23,12 +23,12 @@ fn a_protocol_error_ends_the_session() {
         let mut server = server(|_| {});
         assert_eq!(
             server.handle_input(START, &bytes),
-            Err(Broken::Malformed(what))
+            Err(ProtocolError::Malformed(what))
         );
         let good = frame(2, 3, 0, &[]);
         assert_eq!(
             server.handle_input(START, &good),
-            Err(Broken::Malformed(what))
+            Err(ProtocolError::Malformed(what))
         );
         assert_eq!(server.open(), Err(OpenError::Broken));
     }
@@ -139,7 +139,7 @@ fn frames_without_effect_are_counted() {
         }
         assert!(matches!(
             server.handle_input(START, &useless),
-            Err(Broken::Exhausted(_))
+            Err(ProtocolError::Exhausted(_))
         ));
     }
 }

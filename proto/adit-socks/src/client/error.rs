@@ -1,6 +1,6 @@
 //! Why an upstream SOCKS proxy could not be used.
 
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 
 use crate::Reply;
 
@@ -34,7 +34,7 @@ pub enum ClientError {
     UnknownReply(u8),
 }
 
-impl From<ClientError> for Broken {
+impl From<ClientError> for ProtocolError {
     fn from(why: ClientError) -> Self {
         match why {
             ClientError::Malformed(what) => Self::Malformed(what),

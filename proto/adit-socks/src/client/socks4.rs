@@ -49,15 +49,15 @@ impl Connect4a {
             Host::Ip(IpAddr::V6(_)) => return Err(ClientError::NotInSocks4("IPv6")),
             Host::Name(name) => ([0, 0, 0, 1], Some(name)),
         };
-        tx.put(&[0x04, self.command.byte()]);
-        tx.put(&self.target.port.to_be_bytes());
-        tx.put(&ip);
-        tx.put(self.user.as_bytes());
-        tx.put(&[0]);
+        tx.extend_from_slice(&[0x04, self.command.byte()]);
+        tx.extend_from_slice(&self.target.port.to_be_bytes());
+        tx.extend_from_slice(&ip);
+        tx.extend_from_slice(self.user.as_bytes());
+        tx.extend_from_slice(&[0]);
         if let Some(name) = name {
             // A `Name` holds no control character, hence no NUL.
-            tx.put(name.as_str().as_bytes());
-            tx.put(&[0]);
+            tx.extend_from_slice(name.as_str().as_bytes());
+            tx.extend_from_slice(&[0]);
         }
         Ok(())
     }

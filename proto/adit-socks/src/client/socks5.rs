@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use adit_wire::{Handshake, Rx, Step, Target, Tx, narrow, put_addr};
+use adit_wire::{Handshake, Rx, Step, Target, Tx, encode_addr, narrow_int};
 use zeroize::Zeroizing;
 
 use super::{ClientError, read_reply};
@@ -79,10 +79,10 @@ impl Connect {
                 return Err(ClientError::CredentialsForm);
             }
             Some(_) if self.optional && !self.pipelined => {
-                tx.put(&[VERSION, 2, NO_AUTH, PASSWORD]);
+                tx.extend_from_slice(&[VERSION, 2, NO_AUTH, PASSWORD]);
             }
-            Some(_) => tx.put(&[VERSION, 1, PASSWORD]),
-            None => tx.put(&[VERSION, 1, NO_AUTH]),
+            Some(_) => tx.extend_from_slice(&[VERSION, 1, PASSWORD]),
+            None => tx.extend_from_slice(&[VERSION, 1, NO_AUTH]),
         }
         if self.pipelined {
             self.put_login(tx);
@@ -93,17 +93,17 @@ impl Connect {
 
     fn put_login(&self, tx: &mut Tx<'_>) {
         let Some(login) = &self.auth else { return };
-        tx.put(&[0x01]);
+        tx.extend_from_slice(&[0x01]);
         for text in [&login.user, &login.password] {
             // `open` has checked both lengths.
-            tx.put(&[narrow(text.len())]);
-            tx.put(text.as_bytes());
+            tx.extend_from_slice(&[narrow_int(text.len())]);
+            tx.extend_from_slice(text.as_bytes());
         }
     }
 
     fn put_request(&self, tx: &mut Tx<'_>) {
-        tx.put(&[VERSION, self.command.byte(), 0x00]);
-        put_addr(&self.target, tx.buf());
+        tx.extend_from_slice(&[VERSION, self.command.byte(), 0x00]);
+        encode_addr(&self.target, tx.as_vec_mut());
     }
 
     /// What follows the proxy's choice of a method.
@@ -141,14 +141,14 @@ impl Handshake for Connect {
                 }
                 (State::Method, [VERSION, method, ..]) => {
                     let next = self.chosen(*method, tx)?;
-                    rx.eat(2);
+                    rx.consume(2);
                     next
                 }
                 (State::Method, [] | [VERSION]) => return Ok(Step::NeedMore { total: 2 }),
                 (State::Method, _) => return Err(ClientError::Malformed("SOCKS version")),
                 // The version of this answer is 01, but some servers write 05: not looked at.
                 (State::LoggingIn, [_, 0x00, ..]) => {
-                    rx.eat(2);
+                    rx.consume(2);
                     self.auth = None;
                     if !self.pipelined {
                         self.put_request(tx);

@@ -1,6 +1,6 @@
 //! Why a client was turned away before its request was complete.
 
-use adit_wire::Broken;
+use adit_wire::ProtocolError;
 
 /// Why the dialogue ended without a request.
 ///
@@ -34,7 +34,7 @@ pub enum Refusal {
     TooLong(&'static str),
 }
 
-impl From<Refusal> for Broken {
+impl From<Refusal> for ProtocolError {
     fn from(why: Refusal) -> Self {
         match why {
             Refusal::Malformed(what) => Self::Malformed(what),

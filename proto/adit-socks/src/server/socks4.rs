@@ -5,7 +5,7 @@
 
 use core::net::{IpAddr, Ipv4Addr};
 
-use adit_wire::{Handshake, Host, Reader, Rx, Short, Step, Target, Tx};
+use adit_wire::{EndOfInput, Handshake, Host, Reader, Rx, Step, Target, Tx};
 
 use super::{Refusal, reply};
 use crate::{Command, Reply, Request, Version};
@@ -41,13 +41,13 @@ impl Handshake for Socks4 {
         let refusal = match parse(rx.bytes()) {
             Ok(Step::NeedMore { total }) => return Ok(Step::NeedMore { total }),
             Ok(Step::Done((request, len))) if self.allowed => {
-                rx.eat(len);
+                rx.consume(len);
                 return Ok(Step::Done(request));
             }
             Ok(Step::Done(_)) => Refusal::NotAllowed,
             Err(why) => why,
         };
-        tx.put(&reply(Version::V4, Reply::GeneralFailure, None));
+        tx.extend_from_slice(&reply(Version::V4, Reply::GeneralFailure, None));
         Err(refusal)
     }
 }
@@ -94,7 +94,7 @@ fn parse(bytes: &[u8]) -> Result<Step<(Request, usize)>, Refusal> {
     Ok(Step::Done((request, r.consumed())))
 }
 
-fn fixed(r: &mut Reader<'_>) -> Result<(u8, u16, [u8; 4]), Short> {
+fn fixed(r: &mut Reader<'_>) -> Result<(u8, u16, [u8; 4]), EndOfInput> {
     let [_version, command] = r.array()?;
     Ok((command, r.u16()?, r.array()?))
 }

@@ -81,22 +81,22 @@ impl<'c> Socks5<'c> {
             return Ok(Step::NeedMore { total });
         };
         let Some(next) = self.choose(offered) else {
-            tx.put(&[VERSION, NONE_ACCEPTABLE]);
+            tx.extend_from_slice(&[VERSION, NONE_ACCEPTABLE]);
             return Err(Refusal::NoMethod);
         };
         let method = match next {
             State::Login => PASSWORD,
             State::Greeting | State::Request => NO_AUTH,
         };
-        tx.put(&[VERSION, method]);
-        rx.eat(total);
+        tx.extend_from_slice(&[VERSION, method]);
+        rx.consume(total);
         self.state = next;
         Ok(Step::Done(()))
     }
 
     fn login(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<()>, Refusal> {
         if rx.bytes().first().is_some_and(|v| *v != LOGIN_VERSION) {
-            tx.put(&[LOGIN_VERSION, 0x01]);
+            tx.extend_from_slice(&[LOGIN_VERSION, 0x01]);
             return Err(Refusal::Malformed("version of the login"));
         }
         let login = match Login::parse(rx.bytes()) {
@@ -110,13 +110,13 @@ impl<'c> Socks5<'c> {
         if let Some(spent) = rx.bytes_mut().get_mut(..len) {
             spent.zeroize();
         }
-        rx.eat(len);
+        rx.consume(len);
         if self.must_log_in() && !self.verified {
-            tx.put(&[LOGIN_VERSION, 0x01]);
+            tx.extend_from_slice(&[LOGIN_VERSION, 0x01]);
             let user = user.escape_ascii().to_string().into();
             return Err(Refusal::BadCredentials { user });
         }
-        tx.put(&[LOGIN_VERSION, 0x00]);
+        tx.extend_from_slice(&[LOGIN_VERSION, 0x00]);
         self.user = Some(user);
         self.state = State::Request;
         Ok(Step::Done(()))
@@ -132,11 +132,11 @@ impl<'c> Socks5<'c> {
                     Refusal::AddressType(_) => Reply::AddressTypeNotSupported,
                     _ => Reply::GeneralFailure,
                 };
-                tx.put(&reply(Version::V5, code, None));
+                tx.extend_from_slice(&reply(Version::V5, code, None));
                 return Err(why);
             }
         };
-        rx.eat(fields.len);
+        rx.consume(fields.len);
         Ok(Step::Done(Request {
             version: Version::V5,
             command: fields.command,
@@ -180,7 +180,7 @@ impl Fields {
         };
         let (target, len) = match parse_addr(addr) {
             Ok(found) => found,
-            Err(AddrError::Short { total }) => return Ok(Step::NeedMore { total: 3 + total }),
+            Err(AddrError::Incomplete { total }) => return Ok(Step::NeedMore { total: 3 + total }),
             Err(AddrError::Type(byte)) => return Err(Refusal::AddressType(byte)),
             Err(AddrError::Name) => return Err(Refusal::Malformed("host name")),
         };

@@ -3,7 +3,9 @@
 use core::net::IpAddr;
 use core::ops::Range;
 
-use adit_wire::{AddrError, Broken, Host, MAX_ADDR_LEN, Target, narrow, parse_addr, unmap};
+use adit_wire::{
+    AddrError, Host, MAX_ADDR_LEN, ProtocolError, Target, narrow_int, parse_addr, unmap_ipv4,
+};
 
 /// RSV and FRAG.
 const FIXED: usize = 3;
@@ -25,18 +27,18 @@ pub struct Header {
 /// Reads the header of `packet`.
 ///
 /// # Errors
-/// [`Broken`] for a short packet, RSV other than 0, an unknown address type or a bad name: such
+/// [`ProtocolError`] for a short packet, RSV other than 0, an unknown address type or a bad name: such
 /// a datagram is dropped without an answer.
-pub fn parse(packet: &[u8]) -> Result<Header, Broken> {
+pub fn parse(packet: &[u8]) -> Result<Header, ProtocolError> {
     let (frag, addr) = match packet {
         [0, 0, frag, addr @ ..] => (*frag, addr),
-        [_, _, _, ..] => return Err(Broken::Malformed("RSV of a SOCKS datagram")),
-        _ => return Err(Broken::Truncated("the SOCKS datagram header")),
+        [_, _, _, ..] => return Err(ProtocolError::Malformed("RSV of a SOCKS datagram")),
+        _ => return Err(ProtocolError::Truncated("the SOCKS datagram header")),
     };
     let (target, len) = parse_addr(addr).map_err(|why| match why {
-        AddrError::Short { .. } => Broken::Truncated("the SOCKS datagram header"),
-        AddrError::Type(_) => Broken::Malformed("address type of a SOCKS datagram"),
-        AddrError::Name => Broken::Malformed("host name of a SOCKS datagram"),
+        AddrError::Incomplete { .. } => ProtocolError::Truncated("the SOCKS datagram header"),
+        AddrError::Type(_) => ProtocolError::Malformed("address type of a SOCKS datagram"),
+        AddrError::Name => ProtocolError::Malformed("host name of a SOCKS datagram"),
     })?;
     Ok(Header {
         frag,
@@ -49,7 +51,7 @@ pub fn parse(packet: &[u8]) -> Result<Header, Broken> {
 #[must_use]
 pub fn header_len(target: &Target) -> usize {
     match target.host {
-        Host::Ip(ip) if unmap(ip).is_ipv4() => FIXED + 7,
+        Host::Ip(ip) if unmap_ipv4(ip).is_ipv4() => FIXED + 7,
         _ => FIXED + target.addr_len(),
     }
 }
@@ -67,13 +69,13 @@ pub fn put(target: &Target, out: &mut Vec<u8>) {
 /// `payload_start`, and gives the new start of the packet.
 ///
 /// # Errors
-/// [`Broken::NoRoom`] when there are fewer than [`header_len`] bytes in front of the payload.
+/// [`ProtocolError::NoRoom`] when there are fewer than [`header_len`] bytes in front of the payload.
 pub fn write_in_place(
     packet: &mut [u8],
     payload_start: usize,
     target: &Target,
-) -> Result<usize, Broken> {
-    let no_room = Broken::NoRoom("the SOCKS datagram header");
+) -> Result<usize, ProtocolError> {
+    let no_room = ProtocolError::NoRoom("the SOCKS datagram header");
     let start = payload_start
         .checked_sub(header_len(target))
         .ok_or(no_room)?;
@@ -86,14 +88,14 @@ pub fn write_in_place(
 fn write(target: &Target, header: &mut [u8]) {
     let port = target.port.to_be_bytes();
     match &target.host {
-        Host::Ip(ip) => match unmap(*ip) {
+        Host::Ip(ip) => match unmap_ipv4(*ip) {
             IpAddr::V4(ip) => fill(header, &[&[0, 0, 0, 1], &ip.octets(), &port]),
             IpAddr::V6(ip) => fill(header, &[&[0, 0, 0, 4], &ip.octets(), &port]),
         },
         Host::Name(name) => {
             let name = name.as_str().as_bytes();
             // A `Name` has at most 255 bytes by construction.
-            let len = narrow(name.len());
+            let len = narrow_int(name.len());
             fill(header, &[&[0, 0, 0, 3, len], name, &port]);
         }
     }

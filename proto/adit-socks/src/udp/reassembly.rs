@@ -6,7 +6,7 @@
 use core::time::Duration;
 use std::borrow::Cow;
 
-use adit_wire::{Target, Time, held};
+use adit_wire::{Target, Time, subslice};
 
 use super::Header;
 
@@ -58,7 +58,7 @@ impl Reassembly {
         packet: &'a [u8],
     ) -> Reassembled<'a> {
         self.handle_timeout(now);
-        let data = held(packet, header.payload.clone());
+        let data = subslice(packet, header.payload.clone());
         let queue = self.queue.take();
         match (header.frag & !LAST, header.frag & LAST != 0, queue) {
             (0, false, _) => Reassembled::Datagram(Cow::Borrowed(data)),

@@ -3,7 +3,7 @@
 use adit_socks::client::{ClientError, Connect, Connect4a, second_reply};
 use adit_socks::server::{Socks4, Socks5, reply};
 use adit_socks::{Command, Reply, Version};
-use adit_wire::{Broken, Handshake, Rx, Step, Target, Tx};
+use adit_wire::{Handshake, ProtocolError, Rx, Step, Target, Tx};
 use proptest::prelude::*;
 
 use crate::server5::{Open, User};
@@ -101,8 +101,8 @@ fn keeps_the_code_of_a_refusal_even_if_it_is_cut_short() {
         }
     }
     assert_eq!(
-        Broken::from(ClientError::Replied(Reply::TtlExpired)),
-        Broken::Refused("timed out")
+        ProtocolError::from(ClientError::Replied(Reply::TtlExpired)),
+        ProtocolError::Refused("timed out")
     );
 }
 
@@ -210,7 +210,7 @@ where
         if let Step::Done(bound) = client.step(&mut rx, &mut Tx::new(&mut sent)).unwrap() {
             return (bound, request.unwrap());
         }
-        let eaten = rx.eaten();
+        let eaten = rx.consumed();
         down.drain(..eaten);
         up.extend(sent);
         if request.is_some() {
@@ -222,7 +222,7 @@ where
             down.extend(reply(done.version, Reply::Succeeded, bound));
             request = Some(done);
         }
-        let eaten = rx.eaten();
+        let eaten = rx.consumed();
         up.drain(..eaten);
     }
     panic!("no end");

@@ -2,7 +2,7 @@
 
 use adit_socks::ProxyHeader;
 use adit_wire::Step;
-use adit_wire::law::converse;
+use adit_wire::codec_laws::run_handshake;
 
 fn header(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
     let len = u16::try_from(rest.len()).unwrap().to_be_bytes();
@@ -18,7 +18,7 @@ fn header(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
 /// What comes of it, and how many bytes are left, in pieces of any size.
 fn read(bytes: &[u8]) -> Result<(Step<Option<String>>, usize), String> {
     let one = |pieces: &[usize]| {
-        converse(&mut ProxyHeader, bytes, pieces)
+        run_handshake(&mut ProxyHeader, bytes, pieces)
             .map(|(step, sent, rest)| {
                 assert!(sent.is_empty());
                 let step = match step {

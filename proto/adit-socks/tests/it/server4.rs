@@ -3,7 +3,7 @@
 use adit_socks::server::{Refusal, Socks4, reply};
 use adit_socks::{Command, Reply, Request, Version};
 use adit_wire::Step;
-use adit_wire::law::converse;
+use adit_wire::codec_laws::run_handshake;
 use proptest::prelude::*;
 
 use crate::split::{Outcome, every_split, hex};
@@ -110,7 +110,7 @@ fn early_data_is_left_alone() {
     let early = vec![0x16; 16 << 10];
     let input = [hex("04 01 0051 01020304 75696400"), early.clone()].concat();
     for pieces in [&[input.len()][..], &[1], &[7, 600]] {
-        let (step, _, left) = converse(&mut Socks4::new(true), &input, pieces).unwrap();
+        let (step, _, left) = run_handshake(&mut Socks4::new(true), &input, pieces).unwrap();
         assert!(matches!(step, Step::Done(_)) && left == early);
     }
 }

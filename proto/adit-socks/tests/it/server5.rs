@@ -2,8 +2,8 @@
 
 use adit_socks::server::{Credentials, Refusal, Socks5, reply};
 use adit_socks::{Command, Reply, Request, Version};
-use adit_wire::law::converse;
-use adit_wire::{Broken, Step};
+use adit_wire::codec_laws::run_handshake;
+use adit_wire::{ProtocolError, Step};
 use proptest::prelude::*;
 
 use crate::split::{Outcome, every_split, hex};
@@ -243,7 +243,7 @@ fn early_data_is_left_alone() {
         let mut input = hex(&format!("0503000102 {LOGIN} {TO_NAME}"));
         input.extend(&early);
         for pieces in [&[input.len()][..], &[1], &[7, 600]] {
-            let (step, _, left) = converse(&mut Socks5::new(&User), &input, pieces).unwrap();
+            let (step, _, left) = run_handshake(&mut Socks5::new(&User), &input, pieces).unwrap();
             assert!(matches!(step, Step::Done(_)));
             assert!(left == early, "{len} {pieces:?}");
         }
@@ -263,14 +263,14 @@ fn the_password_is_wiped_from_the_buffer() {
 #[test]
 fn refusals_become_broken() {
     for (why, broken) in [
-        (Refusal::NoMethod, Broken::Unauthentic),
+        (Refusal::NoMethod, ProtocolError::Unauthentic),
         (
             Refusal::AddressType(9),
-            Broken::Malformed("SOCKS address type"),
+            ProtocolError::Malformed("SOCKS address type"),
         ),
-        (Refusal::Malformed("port"), Broken::Malformed("port")),
+        (Refusal::Malformed("port"), ProtocolError::Malformed("port")),
     ] {
-        assert_eq!(Broken::from(why), broken);
+        assert_eq!(ProtocolError::from(why), broken);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use adit_wire::law::converse;
+use adit_wire::codec_laws::run_handshake;
 use adit_wire::{Handshake, Step};
 
 /// Hexadecimal, blanks ignored.
@@ -25,11 +25,11 @@ pub(crate) fn every_split<H>(new: impl Fn() -> H, input: &[u8]) -> Outcome<H::Ou
 where
     H: Handshake<Output: PartialEq + Debug, Error: PartialEq + Debug>,
 {
-    let whole = converse(&mut new(), input, &[input.len()]);
+    let whole = run_handshake(&mut new(), input, &[input.len()]);
     let mut splits = vec![vec![1], vec![2, 3]];
     splits.extend((1..input.len()).map(|cut| vec![cut, input.len() - cut]));
     for pieces in splits {
-        let other = converse(&mut new(), input, &pieces);
+        let other = run_handshake(&mut new(), input, &pieces);
         match (&whole, &other) {
             (Ok((Step::NeedMore { .. }, a, b)), Ok((Step::NeedMore { .. }, c, d))) => {
                 assert_eq!((a, b), (c, d), "{pieces:?}");

@@ -1,7 +1,7 @@
 //! The datagram header.
 
 use adit_socks::udp::{MAX_HEADER, header_len, parse, put, write_in_place};
-use adit_wire::{Broken, Host, Target};
+use adit_wire::{Host, ProtocolError, Target};
 use proptest::prelude::*;
 
 use crate::split::hex;
@@ -45,7 +45,7 @@ fn both_writers_and_the_parser_agree() {
         for cut in 1..out.len() {
             assert_eq!(
                 parse(&out[1..cut]),
-                Err(Broken::Truncated("the SOCKS datagram header"))
+                Err(ProtocolError::Truncated("the SOCKS datagram header"))
             );
         }
         let room = header_len(&target);

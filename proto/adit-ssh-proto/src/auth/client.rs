@@ -1,7 +1,7 @@
 //! The client's machine: tries the methods one after the other.
 
 use adit_crypto::Secret;
-use adit_wire::narrow;
+use adit_wire::narrow_int;
 
 use super::config::ClientConfig;
 use super::message::{Method, Prompt, put_key, put_request, service, to_be_signed};
@@ -220,7 +220,7 @@ impl ClientAuth {
             {
                 let mut payload = self.room(&responses.iter().collect::<Vec<_>>());
                 payload.put_u8(msg::USERAUTH_INFO_RESPONSE);
-                payload.put_u32(narrow(count));
+                payload.put_u32(narrow_int(count));
                 for response in &responses {
                     payload.put_string(response.expose().as_bytes());
                 }

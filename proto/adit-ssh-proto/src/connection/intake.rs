@@ -72,7 +72,7 @@ impl Intake {
 
     /// Whether the window holds the sender back. Asked after each [`Intake::consume`].
     pub(super) fn is_tight(&mut self, now: Time, rtt: Duration) -> bool {
-        let quick = now.since(self.since) <= rtt.saturating_add(rtt / 2);
+        let quick = now.duration_since(self.since) <= rtt.saturating_add(rtt / 2);
         if quick && self.taken < self.target {
             return false;
         }

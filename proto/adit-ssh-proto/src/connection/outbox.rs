@@ -1,6 +1,6 @@
 //! Control messages that wait to be sent, in one buffer.
 
-use adit_wire::held;
+use adit_wire::subslice;
 
 use crate::wire::{Put, Reader};
 
@@ -23,7 +23,7 @@ impl Outbox {
 
     /// Appends the oldest message to `out`; false if there is none.
     pub(super) fn pop(&mut self, out: &mut Vec<u8>) -> bool {
-        let rest = held(&self.bytes, self.head..);
+        let rest = subslice(&self.bytes, self.head..);
         let Ok(message) = Reader::new(rest, "message of our own").string() else {
             return false;
         };

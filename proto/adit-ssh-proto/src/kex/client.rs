@@ -1,8 +1,8 @@
 //! The client's side of each method.
 
 use adit_crypto::{
-    Curve, DhGroup, DhKey, EcdhKey, ML_KEM_CIPHERTEXT_LEN, MlKemKey, Modp, SNTRUP_CIPHERTEXT_LEN,
-    Sha2, SntrupKey,
+    AgreementCurve, DhGroup, DhKey, EcdhKey, ML_KEM_CIPHERTEXT_LEN, MlKemKey, ModpSize,
+    SNTRUP_CIPHERTEXT_LEN, Sha2, SntrupKey,
 };
 use adit_wire::Entropy;
 
@@ -53,22 +53,22 @@ impl ClientKex {
         let state = match kex {
             Kex::MlKem768X25519 => {
                 let key = MlKemKey::generate().map_err(fault)?;
-                State::MlKem(key, ecdh_key(Curve::X25519, entropy)?)
+                State::MlKem(key, ecdh_key(AgreementCurve::X25519, entropy)?)
             }
             Kex::Sntrup761X25519 | Kex::Sntrup761X25519OpenSsh => {
                 let key = SntrupKey::generate(entropy).map_err(fault)?;
-                State::Sntrup(Box::new(key), ecdh_key(Curve::X25519, entropy)?)
+                State::Sntrup(Box::new(key), ecdh_key(AgreementCurve::X25519, entropy)?)
             }
             Kex::GroupExchange => State::AwaitGroup,
-            Kex::Group14 => State::Group(dh_key(group(Modp::Bits2048)?, entropy)?),
-            Kex::Group16 => State::Group(dh_key(group(Modp::Bits4096)?, entropy)?),
-            Kex::Group18 => State::Group(dh_key(group(Modp::Bits8192)?, entropy)?),
+            Kex::Group14 => State::Group(dh_key(group(ModpSize::Bits2048)?, entropy)?),
+            Kex::Group16 => State::Group(dh_key(group(ModpSize::Bits4096)?, entropy)?),
+            Kex::Group18 => State::Group(dh_key(group(ModpSize::Bits8192)?, entropy)?),
             Kex::Curve25519
             | Kex::Curve25519LibSsh
             | Kex::EcdhP256
             | Kex::EcdhP384
             | Kex::EcdhP521 => {
-                let curve = curve_of(kex).unwrap_or(Curve::X25519);
+                let curve = curve_of(kex).unwrap_or(AgreementCurve::X25519);
                 State::Curve(ecdh_key(curve, entropy)?)
             }
         };
@@ -77,7 +77,7 @@ impl ClientKex {
             _ => msg::KEX_INIT,
         });
         match &state {
-            State::Group(key) => out.put_mpint(key.public()),
+            State::Group(key) => out.put_mpint(key.public_value()),
             State::AwaitGroup => SIZES.iter().for_each(|size| out.put_u32(*size)),
             other => out.put_string(&other.public()),
         }
@@ -110,7 +110,7 @@ impl ClientKex {
         if let State::AwaitGroup = state {
             let key = group(r, entropy)?;
             out.put_u8(msg::KEX_GEX_INIT);
-            out.put_mpint(key.public());
+            out.put_mpint(key.public_value());
             self.0 = State::Exchange(key);
             return Ok(None);
         }
@@ -130,9 +130,9 @@ impl State {
     /// The public value of the methods where it is a string.
     fn public(&self) -> Vec<u8> {
         match self {
-            Self::Curve(key) => key.public().to_vec(),
-            Self::MlKem(key, x25519) => [key.public(), x25519.public()].concat(),
-            Self::Sntrup(key, x25519) => [key.public(), x25519.public()].concat(),
+            Self::Curve(key) => key.public_key().to_vec(),
+            Self::MlKem(key, x25519) => [key.public_key(), x25519.public_key()].concat(),
+            Self::Sntrup(key, x25519) => [key.public_key(), x25519.public_key()].concat(),
             Self::Group(_) | Self::AwaitGroup | Self::Exchange(_) | Self::Done => Vec::new(),
         }
     }
@@ -143,13 +143,13 @@ impl State {
         match self {
             Self::Curve(key) => {
                 let theirs = r.string()?;
-                let secret = key.agree(theirs).map_err(fault)?;
+                let secret = key.derive_secret(theirs).map_err(fault)?;
                 Ok(Agreed::of_strings(&ours, theirs, number(&secret)))
             }
             Self::MlKem(key, x25519) => {
                 let theirs = r.string()?;
                 let (ciphertext, point) = halves(theirs, ML_KEM_CIPHERTEXT_LEN)?;
-                let classical = x25519.agree(point).map_err(fault)?;
+                let classical = x25519.derive_secret(point).map_err(fault)?;
                 let inner = key.decapsulate(ciphertext).map_err(fault)?;
                 let secret = hybrid(Sha2::Sha256, inner.expose(), &classical);
                 Ok(Agreed::of_strings(&ours, theirs, secret))
@@ -157,7 +157,7 @@ impl State {
             Self::Sntrup(key, x25519) => {
                 let theirs = r.string()?;
                 let (ciphertext, point) = halves(theirs, SNTRUP_CIPHERTEXT_LEN)?;
-                let classical = x25519.agree(point).map_err(fault)?;
+                let classical = x25519.derive_secret(point).map_err(fault)?;
                 let inner = key.decapsulate(ciphertext).map_err(fault)?;
                 let secret = hybrid(Sha2::Sha512, inner.expose(), &classical);
                 Ok(Agreed::of_strings(&ours, theirs, secret))
@@ -175,7 +175,10 @@ impl State {
     }
 }
 
-pub(super) fn ecdh_key(curve: Curve, entropy: &mut dyn Entropy) -> Result<EcdhKey, SshError> {
+pub(super) fn ecdh_key(
+    curve: AgreementCurve,
+    entropy: &mut dyn Entropy,
+) -> Result<EcdhKey, SshError> {
     EcdhKey::generate(curve, entropy).map_err(fault)
 }
 
@@ -193,8 +196,8 @@ fn group(mut r: Reader<'_>, entropy: &mut dyn Entropy) -> Result<DhKey, SshError
 }
 
 fn dh_agreed(key: &DhKey, mut transcript: Vec<u8>, theirs: &[u8]) -> Result<Agreed, SshError> {
-    let secret = number(&key.agree(theirs).map_err(fault)?);
-    transcript.put_mpint(key.public());
+    let secret = number(&key.derive_secret(theirs).map_err(fault)?);
+    transcript.put_mpint(key.public_value());
     transcript.put_mpint(theirs);
     Ok(Agreed { transcript, secret })
 }
@@ -203,7 +206,9 @@ fn dh_agreed(key: &DhKey, mut transcript: Vec<u8>, theirs: &[u8]) -> Result<Agre
 pub(super) fn halves(value: &[u8], first: usize) -> Result<(&[u8], &[u8]), SshError> {
     let wrong = SshError::Kex("the peer's public value has the wrong length");
     match value.split_at_checked(first) {
-        Some((lattice, point)) if point.len() == Curve::X25519.public_len() => Ok((lattice, point)),
+        Some((lattice, point)) if point.len() == AgreementCurve::X25519.public_len() => {
+            Ok((lattice, point))
+        }
         _ => Err(wrong),
     }
 }

@@ -34,7 +34,7 @@ impl HashInput<'_> {
         said.put_string(self.server_kexinit);
         said.put_string(self.host_key);
         said.put_raw(&agreed.transcript);
-        let mut hasher = hash_of(kex).start();
+        let mut hasher = hash_of(kex).new_hasher();
         hasher.update(&said);
         hasher.update(agreed.secret.expose());
         // Not a secret: it is signed, and the session identifier is told to agents.
@@ -105,7 +105,7 @@ impl KeySource<'_> {
     /// of K, H and all so far.
     fn derive(&self, letter: u8, len: usize) -> Secret<Vec<u8>> {
         let hash = hash_of(self.kex);
-        let mut start = hash.start();
+        let mut start = hash.new_hasher();
         start.update(self.agreed.secret.expose());
         start.update(self.exchange_hash);
         let mut first = start.clone();

@@ -1,6 +1,6 @@
 //! The shared secret in the form in which it is hashed, and how each method's parts become it.
 
-use adit_crypto::{CryptoError, Curve, Secret, Sha2};
+use adit_crypto::{AgreementCurve, CryptoError, Secret, Sha2};
 
 use crate::algorithm::Kex;
 use crate::error::SshError;
@@ -38,19 +38,19 @@ pub(super) fn hybrid(
     post_quantum: &[u8],
     classical: &Secret<Vec<u8>>,
 ) -> Secret<Vec<u8>> {
-    let digest = hash.hash(&[post_quantum, classical.expose()]);
+    let digest = hash.hash_parts(&[post_quantum, classical.expose()]);
     let mut out = Secret::new(Vec::with_capacity(digest.expose().len() + 4));
     out.expose_mut().put_string(digest.expose());
     out
 }
 
 /// The curve of a method that has no more than one.
-pub(super) const fn curve_of(kex: Kex) -> Option<Curve> {
+pub(super) const fn curve_of(kex: Kex) -> Option<AgreementCurve> {
     match kex {
-        Kex::Curve25519 | Kex::Curve25519LibSsh => Some(Curve::X25519),
-        Kex::EcdhP256 => Some(Curve::P256),
-        Kex::EcdhP384 => Some(Curve::P384),
-        Kex::EcdhP521 => Some(Curve::P521),
+        Kex::Curve25519 | Kex::Curve25519LibSsh => Some(AgreementCurve::X25519),
+        Kex::EcdhP256 => Some(AgreementCurve::P256),
+        Kex::EcdhP384 => Some(AgreementCurve::P384),
+        Kex::EcdhP521 => Some(AgreementCurve::P521),
         _ => None,
     }
 }

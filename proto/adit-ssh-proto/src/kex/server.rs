@@ -1,8 +1,8 @@
 //! The server's side of each method.
 
 use adit_crypto::{
-    Curve, DhGroup, DhKey, ML_KEM_PUBLIC_LEN, Modp, SNTRUP_PUBLIC_LEN, Sha2, ml_kem_encapsulate,
-    sntrup_encapsulate,
+    AgreementCurve, DhGroup, DhKey, ML_KEM_PUBLIC_LEN, ModpSize, SNTRUP_PUBLIC_LEN, Sha2,
+    ml_kem_encapsulate, sntrup_encapsulate,
 };
 use adit_wire::Entropy;
 
@@ -114,9 +114,9 @@ impl ServerKex {
 
 fn answer(kex: Kex, mut r: Reader<'_>, entropy: &mut dyn Entropy) -> Result<Answer, SshError> {
     let modp = match kex {
-        Kex::Group14 => Some(Modp::Bits2048),
-        Kex::Group16 => Some(Modp::Bits4096),
-        Kex::Group18 => Some(Modp::Bits8192),
+        Kex::Group14 => Some(ModpSize::Bits2048),
+        Kex::Group16 => Some(ModpSize::Bits4096),
+        Kex::Group18 => Some(ModpSize::Bits8192),
         _ => None,
     };
     if let Some(which) = modp {
@@ -130,8 +130,8 @@ fn answer(kex: Kex, mut r: Reader<'_>, entropy: &mut dyn Entropy) -> Result<Answ
     r.end()?;
     let (ours, secret) = if let Some(curve) = curve_of(kex) {
         let key = ecdh_key(curve, entropy)?;
-        let secret = number(&key.agree(theirs).map_err(fault)?);
-        (key.public().to_vec(), secret)
+        let secret = number(&key.derive_secret(theirs).map_err(fault)?);
+        (key.public_key().to_vec(), secret)
     } else {
         let sntrup = kex != Kex::MlKem768X25519;
         let len = if sntrup {
@@ -140,8 +140,8 @@ fn answer(kex: Kex, mut r: Reader<'_>, entropy: &mut dyn Entropy) -> Result<Answ
             ML_KEM_PUBLIC_LEN
         };
         let (lattice, point) = halves(theirs, len)?;
-        let key = ecdh_key(Curve::X25519, entropy)?;
-        let classical = key.agree(point).map_err(fault)?;
+        let key = ecdh_key(AgreementCurve::X25519, entropy)?;
+        let classical = key.derive_secret(point).map_err(fault)?;
         let (mut ours, secret) = if sntrup {
             let (ours, inner) = sntrup_encapsulate(lattice, entropy).map_err(fault)?;
             (ours, hybrid(Sha2::Sha512, inner.expose(), &classical))
@@ -149,7 +149,7 @@ fn answer(kex: Kex, mut r: Reader<'_>, entropy: &mut dyn Entropy) -> Result<Answ
             let (ours, inner) = ml_kem_encapsulate(lattice).map_err(fault)?;
             (ours, hybrid(Sha2::Sha256, inner.expose(), &classical))
         };
-        ours.extend_from_slice(key.public());
+        ours.extend_from_slice(key.public_key());
         (ours, secret)
     };
     let mut value = Vec::with_capacity(ours.len() + 4);
@@ -169,11 +169,11 @@ fn dh_answer(
     mut transcript: Vec<u8>,
     theirs: &[u8],
 ) -> Result<Answer, SshError> {
-    let secret = number(&key.agree(theirs).map_err(fault)?);
+    let secret = number(&key.derive_secret(theirs).map_err(fault)?);
     transcript.put_mpint(theirs);
-    transcript.put_mpint(key.public());
+    transcript.put_mpint(key.public_value());
     let mut value = Vec::new();
-    value.put_mpint(key.public());
+    value.put_mpint(key.public_value());
     Ok(Answer {
         reply: AnswerValue {
             number: number_of_message,
@@ -185,16 +185,16 @@ fn dh_answer(
 
 /// The group for the sizes that a client asks for (RFC 4419 section 3): the smallest of RFC 3526's
 /// that is not below what it wants, otherwise the largest that it takes.
-fn choose([least, wanted, most]: [u32; 3]) -> Result<Modp, SshError> {
+fn choose([least, wanted, most]: [u32; 3]) -> Result<ModpSize, SshError> {
     if least > wanted || wanted > most {
         return Err(SshError::Malformed("sizes of a group exchange"));
     }
     let groups = [
-        (2048, Modp::Bits2048),
-        (4096, Modp::Bits4096),
-        (8192, Modp::Bits8192),
+        (2048, ModpSize::Bits2048),
+        (4096, ModpSize::Bits4096),
+        (8192, ModpSize::Bits8192),
     ];
-    let fits = |(bits, _): &&(u32, Modp)| (least..=most).contains(bits);
+    let fits = |(bits, _): &&(u32, ModpSize)| (least..=most).contains(bits);
     let enough = groups.iter().filter(fits).find(|(bits, _)| *bits >= wanted);
     let chosen = enough.or_else(|| groups.iter().rev().find(fits));
     let (_, group) = chosen.ok_or(SshError::Kex("no group of the sizes that are asked for"))?;
@@ -208,12 +208,12 @@ mod tests {
     #[test]
     fn groups_for_sizes() {
         for (sizes, group) in [
-            ([2048, 3072, 8192], Modp::Bits4096),
-            ([1024, 1024, 8192], Modp::Bits2048),
-            ([2048, 7680, 8192], Modp::Bits8192),
-            ([2048, 3072, 4000], Modp::Bits2048),
-            ([8192, 8192, u32::MAX], Modp::Bits8192),
-            ([2048, 16384, 16384], Modp::Bits8192),
+            ([2048, 3072, 8192], ModpSize::Bits4096),
+            ([1024, 1024, 8192], ModpSize::Bits2048),
+            ([2048, 7680, 8192], ModpSize::Bits8192),
+            ([2048, 3072, 4000], ModpSize::Bits2048),
+            ([8192, 8192, u32::MAX], ModpSize::Bits8192),
+            ([2048, 16384, 16384], ModpSize::Bits8192),
         ] {
             assert_eq!(choose(sizes), Ok(group), "{sizes:?}");
         }

@@ -366,7 +366,7 @@ fn long_keys_go_on() {
         compression: Compression::None,
     };
     let keys = source.client_to_server(with);
-    let sha = |parts: &[&[u8]]| adit_crypto::Sha2::Sha256.hash(parts).expose().clone();
+    let sha = |parts: &[&[u8]]| adit_crypto::Sha2::Sha256.hash_parts(parts).expose().clone();
     let first = sha(&[&secret, b"H", b"C", b"S"]);
     let more = sha(&[&secret, b"H", &first]);
     assert_eq!(*keys.key.expose(), [first, more].concat());

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use adit_wire::Unix;
+use adit_wire::UnixTime;
 
 use super::any::AnyKey;
 use super::certificate::{CertCheck, CertError};
@@ -34,7 +34,7 @@ pub struct Offer<'a> {
     /// The name of that address, if it is known and was checked.
     pub from_name: Option<&'a str>,
     /// The time.
-    pub now: Unix,
+    pub now: UnixTime,
 }
 
 /// Why a key does not let in.

@@ -6,7 +6,7 @@
 
 use core::net::IpAddr;
 
-use adit_wire::{Unix, held};
+use adit_wire::{UnixTime, subslice};
 
 use super::error::KeyError;
 use super::grant::Grant;
@@ -40,8 +40,8 @@ pub struct Certificate {
     kind: CertKind,
     id: String,
     principals: Vec<String>,
-    valid_after: Unix,
-    valid_before: Unix,
+    valid_after: UnixTime,
+    valid_before: UnixTime,
     critical: Vec<(String, Vec<u8>)>,
     extensions: Vec<(String, Vec<u8>)>,
 }
@@ -54,7 +54,7 @@ pub struct CertCheck<'a> {
     /// The user or the host, or what stands for them: one of these is enough.
     pub principals: &'a [&'a str],
     /// The time.
-    pub now: Unix,
+    pub now: UnixTime,
     /// Where the user comes from; unknown counts as elsewhere.
     pub from: Option<IpAddr>,
     /// Bits of the shortest RSA modulus; [`RSA_MIN_BITS`] unless told otherwise.
@@ -64,7 +64,7 @@ pub struct CertCheck<'a> {
 impl<'a> CertCheck<'a> {
     /// Of a host.
     #[must_use]
-    pub const fn host(principals: &'a [&'a str], now: Unix) -> Self {
+    pub const fn host(principals: &'a [&'a str], now: UnixTime) -> Self {
         Self {
             kind: CertKind::Host,
             principals,
@@ -76,7 +76,7 @@ impl<'a> CertCheck<'a> {
 
     /// Of a user.
     #[must_use]
-    pub const fn user(principals: &'a [&'a str], now: Unix, from: Option<IpAddr>) -> Self {
+    pub const fn user(principals: &'a [&'a str], now: UnixTime, from: Option<IpAddr>) -> Self {
         Self {
             kind: CertKind::User,
             principals,
@@ -142,7 +142,7 @@ impl Certificate {
         };
         let id = r.text()?.to_owned();
         let principals = principals(r.string()?)?;
-        let (valid_after, valid_before) = (Unix(r.u64()?), Unix(r.u64()?));
+        let (valid_after, valid_before) = (UnixTime(r.u64()?), UnixTime(r.u64()?));
         let (critical, extensions) = (options(r.string()?)?, options(r.string()?)?);
         r.string()?;
         let authority = PublicKey::parse(r.string()?)?;
@@ -226,7 +226,7 @@ impl Certificate {
         let name = r.text().map_err(KeyError::from)?;
         let algorithm = KeyAlgorithm::by_name(name).filter(|a| !a.is_certificate());
         let algorithm = algorithm.ok_or(KeyError::WrongAlgorithm)?;
-        let signed = held(&self.blob, ..self.signed);
+        let signed = subslice(&self.blob, ..self.signed);
         self.authority
             .verify_with(check.rsa_min_bits, algorithm, signed, &self.signature)?;
         Ok(grant)
@@ -316,7 +316,7 @@ impl Certificate {
 
     /// From when on, and until before when, it is valid.
     #[must_use]
-    pub const fn validity(&self) -> (Unix, Unix) {
+    pub const fn validity(&self) -> (UnixTime, UnixTime) {
         (self.valid_after, self.valid_before)
     }
 

@@ -1,6 +1,6 @@
 //! The DER of private keys: PKCS#1 (RFC 8017 appendix A.1.2), SEC 1 (RFC 5915), PKCS#8 (RFC 5958).
 
-use adit_crypto::{EcCurve, EcdsaKey, Ed25519Key, RsaKey, RsaParts, Secret};
+use adit_crypto::{EcdsaKey, Ed25519Key, NistCurve, RsaKey, RsaParts, Secret};
 
 use super::error::KeyError;
 use super::private::Inner;
@@ -46,7 +46,7 @@ pub(super) fn pkcs1(document: &[u8]) -> Result<Inner, KeyError> {
 }
 
 /// `ECPrivateKey`; `curve` is what stands around it, which may be all that names the curve.
-pub(super) fn sec1(document: &[u8], curve: Option<EcCurve>) -> Result<Inner, KeyError> {
+pub(super) fn sec1(document: &[u8], curve: Option<NistCurve>) -> Result<Inner, KeyError> {
     let mut whole = Der(document);
     let mut s = Der(whole.value(SEQUENCE)?);
     if s.value(INTEGER)? != [1] {
@@ -84,11 +84,11 @@ pub(super) fn pkcs8(document: &[u8]) -> Result<Inner, KeyError> {
     }
 }
 
-fn curve_of(oid: &[u8]) -> Result<EcCurve, KeyError> {
+fn curve_of(oid: &[u8]) -> Result<NistCurve, KeyError> {
     match oid {
-        P256 => Ok(EcCurve::P256),
-        P384 => Ok(EcCurve::P384),
-        P521 => Ok(EcCurve::P521),
+        P256 => Ok(NistCurve::P256),
+        P384 => Ok(NistCurve::P384),
+        P521 => Ok(NistCurve::P521),
         _ => Err(KeyError::Unsupported("this curve")),
     }
 }

@@ -137,7 +137,7 @@ fn read_fields(r: &mut Reader<'_>) -> Result<Inner, KeyError> {
             let (public, pair) = (r.string()?, r.string()?);
             let (seed, twin) = pair.split_first_chunk().ok_or(malformed)?;
             let key = Ed25519Key::from_seed(Secret::new(*seed))?;
-            if public != key.public() || twin != key.public() {
+            if public != key.public_key() || twin != key.public_key() {
                 return Err(malformed);
             }
             Ok(Inner::Ed25519(key))
@@ -231,7 +231,7 @@ fn write_fields(inner: &Inner, out: &mut Vec<u8>) {
     out.put_string(public.type_name().as_bytes());
     match inner {
         Inner::Ed25519(key) => {
-            let public = key.public();
+            let public = key.public_key();
             out.put_string(&public);
             out.put_nested(|out| {
                 out.put_raw(key.seed().expose());
@@ -243,9 +243,9 @@ fn write_fields(inner: &Inner, out: &mut Vec<u8>) {
             out.put_mpint(key.scalar().expose());
         }
         Inner::Rsa(key) => {
-            let [d, p, q, q_inverse] = key.secrets();
-            out.put_mpint(key.public().modulus());
-            out.put_mpint(&key.public().exponent().to_be_bytes());
+            let [d, p, q, q_inverse] = key.secret_parts();
+            out.put_mpint(key.public_key().modulus());
+            out.put_mpint(&key.public_key().exponent().to_be_bytes());
             for number in [d, q_inverse, p, q] {
                 out.put_mpint(number.expose());
             }

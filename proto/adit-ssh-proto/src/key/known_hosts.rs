@@ -1,7 +1,7 @@
 //! `known_hosts`: which host has which key (OpenSSH's `sshd(8)`, SSH_KNOWN_HOSTS FILE FORMAT).
 
 use adit_crypto::{ct_eq, hmac_sha1};
-use adit_wire::Unix;
+use adit_wire::UnixTime;
 
 use super::any::AnyKey;
 use super::base64;
@@ -160,7 +160,7 @@ impl KnownHosts {
     /// What the files say of `key` at `host`. A certificate counts if an authority of the host
     /// vouches for it; else its key is looked up as any other.
     #[must_use]
-    pub fn check(&self, host: &HostName, key: &AnyKey, now: Unix) -> Verdict {
+    pub fn check(&self, host: &HostName, key: &AnyKey, now: UnixTime) -> Verdict {
         let entries: Vec<_> = self.of(host).collect();
         let authority = key.certificate().map(|c| c.authority());
         let revoked = |e: &&&Entry| {
@@ -205,7 +205,7 @@ impl KnownHosts {
         host: &HostName,
         address: &HostName,
         key: &AnyKey,
-        now: Unix,
+        now: UnixTime,
     ) -> Verdict {
         match (self.check(host, key, now), self.check(address, key, now)) {
             (_, found @ Verdict::Revoked(_)) => found,

@@ -1,7 +1,7 @@
 //! The options in front of a key in `authorized_keys` (OpenSSH's `sshd(8)`, AUTHORIZED_KEYS FILE
 //! FORMAT).
 
-use adit_wire::Unix;
+use adit_wire::UnixTime;
 
 use super::grant::{Forward, Grant};
 use super::pattern::SourceList;
@@ -18,7 +18,7 @@ pub(super) struct LineOptions {
     pub(super) authority: bool,
     pub(super) principals: Option<Vec<String>>,
     pub(super) from: Option<SourceList>,
-    pub(super) expires: Option<Unix>,
+    pub(super) expires: Option<UnixTime>,
 }
 
 impl LineOptions {
@@ -167,7 +167,7 @@ fn unquote(text: &str) -> Option<(String, &str)> {
 }
 
 /// `YYYYMMDD[HHMM[SS]][Z]`, in UTC with and without `Z`.
-fn time(text: &str) -> Option<Unix> {
+fn time(text: &str) -> Option<UnixTime> {
     let digits = text.strip_suffix(['Z', 'z']).unwrap_or(text);
     if !digits.bytes().all(|b| b.is_ascii_digit()) || ![8, 12, 14].contains(&digits.len()) {
         return None;
@@ -204,7 +204,7 @@ fn time(text: &str) -> Option<Unix> {
     let last = year - 1;
     let leaps = last / 4 - last / 100 + last / 400 - 477;
     let days = (year - 1970) * 365 + leaps + months.iter().take(before).sum::<u64>() + day - 1;
-    Some(Unix(((days * 24 + hour) * 60 + minute) * 60 + second))
+    Some(UnixTime(((days * 24 + hour) * 60 + minute) * 60 + second))
 }
 
 #[cfg(test)]
@@ -222,7 +222,7 @@ mod tests {
             ("20380119031408Z", 2_147_483_648),
             ("21000301", 4_107_542_400),
         ] {
-            assert_eq!(time(text), Some(Unix(seconds)), "{text}");
+            assert_eq!(time(text), Some(UnixTime(seconds)), "{text}");
         }
         for bad in [
             "",

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use adit_wire::unmap;
+use adit_wire::unmap_ipv4;
 
 /// Whether `text` is of the pattern, in which `*` is any characters and `?` one; ASCII letters
 /// are equal in both cases. Takes as long as the two lengths multiplied at most.
@@ -94,7 +94,7 @@ impl Cidr {
     /// Whether the address is one of these. An IPv4 address inside an IPv6 one counts as IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        let differ = match (self.address, unmap(address)) {
+        let differ = match (self.address, unmap_ipv4(address)) {
             (IpAddr::V4(a), IpAddr::V4(b)) => {
                 { (a.to_bits() ^ b.to_bits()).checked_shr(32 - self.bits.min(32)) }.map(u128::from)
             }
@@ -139,7 +139,7 @@ impl SourceList {
     /// neither of the two excluded.
     #[must_use]
     pub fn includes(&self, address: IpAddr, name: Option<&str>) -> bool {
-        let text = unmap(address).to_string();
+        let text = unmap_ipv4(address).to_string();
         let mut included = false;
         for (excludes, source) in &self.0 {
             let hit = match source {

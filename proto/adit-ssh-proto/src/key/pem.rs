@@ -1,7 +1,7 @@
 //! The text around a private key (RFC 7468), and the encryption of its old form (RFC 1421).
 
 use adit_crypto::{Secret, aes128_cbc_decrypt, md5};
-use adit_wire::held;
+use adit_wire::subslice;
 
 use super::{base64, error::KeyError};
 
@@ -74,7 +74,7 @@ impl<'a> Pem<'a> {
         let pad = data.last().copied().unwrap_or(0);
         let len = data.len().checked_sub(usize::from(pad));
         let len = len.ok_or(KeyError::WrongPassphrase)?;
-        let padding = held(data, len..);
+        let padding = subslice(data, len..);
         if !(1..=16).contains(&pad) || padding.iter().any(|b| *b != pad) {
             return Err(KeyError::WrongPassphrase);
         }

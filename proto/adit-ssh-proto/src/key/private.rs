@@ -1,6 +1,6 @@
 //! Private keys: made, read from files, written to files, signing.
 
-use adit_crypto::{EcCurve, EcdsaKey, Ed25519Key, RsaKey, Secret, rsa_generate};
+use adit_crypto::{EcdsaKey, Ed25519Key, NistCurve, RsaKey, Secret, generate_rsa_pkcs8};
 use adit_wire::Entropy;
 
 use super::error::KeyError;
@@ -19,7 +19,7 @@ pub enum KeyKind {
     /// Ed25519.
     Ed25519,
     /// ECDSA.
-    Ecdsa(EcCurve),
+    Ecdsa(NistCurve),
     /// RSA of 2048, 3072, 4096 or 8192 bits.
     Rsa {
         /// Bits of the modulus.
@@ -46,12 +46,12 @@ pub(super) enum Inner {
 impl Inner {
     pub(super) fn public(&self) -> PublicKey {
         match self {
-            Self::Ed25519(key) => PublicKey::Ed25519(key.public()),
+            Self::Ed25519(key) => PublicKey::Ed25519(key.public_key()),
             Self::Ecdsa(key) => PublicKey::Ecdsa {
                 curve: key.curve(),
                 point: key.point().to_vec(),
             },
-            Self::Rsa(key) => PublicKey::Rsa(key.public().clone()),
+            Self::Rsa(key) => PublicKey::Rsa(key.public_key().clone()),
         }
     }
 }
@@ -77,7 +77,7 @@ impl PrivateKey {
                 Inner::Ed25519(Ed25519Key::from_seed(seed)?)
             }
             KeyKind::Ecdsa(curve) => Inner::Ecdsa(EcdsaKey::generate(curve, chance)?),
-            KeyKind::Rsa { bits } => der::pkcs8(rsa_generate(bits)?.expose())?,
+            KeyKind::Rsa { bits } => der::pkcs8(generate_rsa_pkcs8(bits)?.expose())?,
         };
         Ok(Self::new(inner, String::new()))
     }

@@ -1,6 +1,6 @@
 //! Public keys: the blob of the wire, the line of a file, the fingerprint for people.
 
-use adit_crypto::{EcCurve, RsaPublic, sha256};
+use adit_crypto::{NistCurve, RsaPublic, sha256};
 
 use super::{base64, error::KeyError};
 use crate::algorithm::KeyAlgorithm;
@@ -20,7 +20,7 @@ pub enum PublicKey {
     /// ECDSA.
     Ecdsa {
         /// The curve.
-        curve: EcCurve,
+        curve: NistCurve,
         /// The uncompressed point.
         point: Vec<u8>,
     },
@@ -73,7 +73,7 @@ impl PublicKey {
                 application: application(r)?,
             },
             "sk-ecdsa-sha2-nistp256@openssh.com" => Self::SkEcdsaP256 {
-                point: point(EcCurve::P256, r)?,
+                point: point(NistCurve::P256, r)?,
                 application: application(r)?,
             },
             _ => {
@@ -102,7 +102,7 @@ impl PublicKey {
                 out.put_string(application.as_bytes());
             }
             Self::SkEcdsaP256 { point, application } => {
-                out.put_string(curve_name(EcCurve::P256).as_bytes());
+                out.put_string(curve_name(NistCurve::P256).as_bytes());
                 out.put_string(point);
                 out.put_string(application.as_bytes());
             }
@@ -124,9 +124,9 @@ impl PublicKey {
         match self {
             Self::Ed25519(_) => "ssh-ed25519",
             Self::Ecdsa { curve, .. } => match curve {
-                EcCurve::P256 => "ecdsa-sha2-nistp256",
-                EcCurve::P384 => "ecdsa-sha2-nistp384",
-                EcCurve::P521 => "ecdsa-sha2-nistp521",
+                NistCurve::P256 => "ecdsa-sha2-nistp256",
+                NistCurve::P384 => "ecdsa-sha2-nistp384",
+                NistCurve::P521 => "ecdsa-sha2-nistp521",
             },
             Self::Rsa(_) => "ssh-rsa",
             Self::SkEd25519 { .. } => "sk-ssh-ed25519@openssh.com",
@@ -140,9 +140,9 @@ impl PublicKey {
         match self {
             Self::Ed25519(_) => &[KeyAlgorithm::Ed25519],
             Self::Ecdsa { curve, .. } => match curve {
-                EcCurve::P256 => &[KeyAlgorithm::EcdsaP256],
-                EcCurve::P384 => &[KeyAlgorithm::EcdsaP384],
-                EcCurve::P521 => &[KeyAlgorithm::EcdsaP521],
+                NistCurve::P256 => &[KeyAlgorithm::EcdsaP256],
+                NistCurve::P384 => &[KeyAlgorithm::EcdsaP384],
+                NistCurve::P521 => &[KeyAlgorithm::EcdsaP521],
             },
             Self::Rsa(_) => &[KeyAlgorithm::RsaSha512, KeyAlgorithm::RsaSha256],
             Self::SkEd25519 { .. } => &[KeyAlgorithm::SkEd25519],
@@ -197,21 +197,21 @@ pub(super) fn split_line(line: &str) -> Result<(&str, Vec<u8>, &str), KeyError> 
     Ok((name, blob, comment.trim_start()))
 }
 
-pub(super) fn curve_of(name: &str) -> Option<EcCurve> {
+pub(super) fn curve_of(name: &str) -> Option<NistCurve> {
     match name {
-        "ecdsa-sha2-nistp256" => Some(EcCurve::P256),
-        "ecdsa-sha2-nistp384" => Some(EcCurve::P384),
-        "ecdsa-sha2-nistp521" => Some(EcCurve::P521),
+        "ecdsa-sha2-nistp256" => Some(NistCurve::P256),
+        "ecdsa-sha2-nistp384" => Some(NistCurve::P384),
+        "ecdsa-sha2-nistp521" => Some(NistCurve::P521),
         _ => None,
     }
 }
 
 /// The curve's own name (RFC 5656 section 10.1).
-const fn curve_name(curve: EcCurve) -> &'static str {
+const fn curve_name(curve: NistCurve) -> &'static str {
     match curve {
-        EcCurve::P256 => "nistp256",
-        EcCurve::P384 => "nistp384",
-        EcCurve::P521 => "nistp521",
+        NistCurve::P256 => "nistp256",
+        NistCurve::P384 => "nistp384",
+        NistCurve::P521 => "nistp521",
     }
 }
 
@@ -220,7 +220,7 @@ fn ed25519(r: &mut Reader<'_>) -> Result<[u8; 32], KeyError> {
     r.string()?.try_into().map_err(wrong)
 }
 
-fn point(curve: EcCurve, r: &mut Reader<'_>) -> Result<Vec<u8>, KeyError> {
+fn point(curve: NistCurve, r: &mut Reader<'_>) -> Result<Vec<u8>, KeyError> {
     let (name, point) = (r.string()?, r.string()?);
     let uncompressed = point.first() == Some(&4) && point.len() == curve.point_len();
     if name != curve_name(curve).as_bytes() || !uncompressed {

@@ -1,7 +1,7 @@
 //! Verifying the signatures of the wire (RFC 8709, RFC 5656 section 3.1.2, RFC 8332, OpenSSH's
 //! `PROTOCOL.u2f`).
 
-use adit_crypto::{EcCurve, RsaHash, ecdsa_verify, ed25519_verify, sha256};
+use adit_crypto::{NistCurve, RsaHash, ecdsa_verify, ed25519_verify, sha256};
 
 use super::{error::KeyError, public::PublicKey};
 use crate::algorithm::KeyAlgorithm;
@@ -79,8 +79,8 @@ impl PublicKey {
             }
             Self::SkEcdsaP256 { point, application } => {
                 let data = of_token(application, presence, data);
-                let body = fixed(EcCurve::P256, body)?;
-                ecdsa_verify(EcCurve::P256, point, &data, &body)?;
+                let body = fixed(NistCurve::P256, body)?;
+                ecdsa_verify(NistCurve::P256, point, &data, &body)?;
             }
         }
         Ok(presence.map(|(flags, counter)| Presence {
@@ -101,7 +101,7 @@ pub(super) const fn rsa_hash(algorithm: KeyAlgorithm) -> Option<RsaHash> {
 }
 
 /// r and s as mpints to r and s of fixed length.
-fn fixed(curve: EcCurve, body: &[u8]) -> Result<Vec<u8>, KeyError> {
+fn fixed(curve: NistCurve, body: &[u8]) -> Result<Vec<u8>, KeyError> {
     let mut r = Reader::new(body, "ECDSA signature");
     let halves = [r.mpint()?, r.mpint()?];
     r.end()?;
@@ -145,7 +145,7 @@ mod tests {
     fn tokens_of_both_kinds() {
         let soft = Ed25519Key::from_seed(Secret::new([7; 32])).unwrap();
         let key = PublicKey::SkEd25519 {
-            key: soft.public(),
+            key: soft.public_key(),
             application: "ssh:".into(),
         };
         let algorithm = KeyAlgorithm::SkEd25519;
@@ -166,12 +166,12 @@ mod tests {
             assert_eq!(got, Err(KeyError::BadSignature));
         }
         let other = PublicKey::SkEd25519 {
-            key: soft.public(),
+            key: soft.public_key(),
             application: "ssh:x".into(),
         };
         assert!(other.verify(algorithm, b"data", &signature).is_err());
 
-        let soft = EcdsaKey::generate(EcCurve::P256, &mut FixedEntropy::new([3; 64])).unwrap();
+        let soft = EcdsaKey::generate(NistCurve::P256, &mut FixedEntropy::new([3; 64])).unwrap();
         let key = PublicKey::SkEcdsaP256 {
             point: soft.point().to_vec(),
             application: "ssh:".into(),

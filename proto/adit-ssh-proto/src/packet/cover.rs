@@ -9,7 +9,7 @@
 //! | CTR and MAC (RFC 4253) | in the first block of ciphertext | length, plaintext |
 
 use adit_crypto::{Direction, SshChaCha, SshGcm, StreamCipher, StreamKind};
-use adit_wire::held;
+use adit_wire::subslice;
 
 use super::{DirectionKeys, LENGTH_LEN, mac::MacKey};
 use crate::SshError;
@@ -146,7 +146,7 @@ impl Cover {
             }
         };
         let made = made.map_err(|_| SshError::Crypto("sealing a packet"))?;
-        tag.copy_from_slice(held(&made, ..tag.len()));
+        tag.copy_from_slice(subslice(&made, ..tag.len()));
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Compression: one stream of zlib (RFC 1950) per direction, flushed at the end of each packet.
 
-use adit_wire::{held, held_mut};
+use adit_wire::{subslice, subslice_mut};
 use miniz_oxide::deflate::core::{CompressorOxide, create_comp_flags_from_zip_params};
 use miniz_oxide::deflate::stream::deflate;
 use miniz_oxide::inflate::stream::{InflateState, inflate};
@@ -73,12 +73,12 @@ impl Deflater {
     /// Compresses the payload that begins at `start` and goes to the end of `packet`, in its
     /// place.
     pub(super) fn replace(&mut self, packet: &mut Vec<u8>, start: usize) -> Result<(), SshError> {
-        let mut rest = held(packet, start..);
+        let mut rest = subslice(packet, start..);
         let mut filled = 0;
         loop {
-            let room = held_mut(&mut self.out, filled..);
+            let room = subslice_mut(&mut self.out, filled..);
             let result = deflate(&mut self.state, rest, room, MZFlush::Sync);
-            rest = held(rest, result.bytes_consumed..);
+            rest = subslice(rest, result.bytes_consumed..);
             filled += result.bytes_written;
             if result.status != Ok(MZStatus::Ok) {
                 return Err(SshError::Crypto("compression"));
@@ -89,7 +89,7 @@ impl Deflater {
             grow(&mut self.out, filled)?;
         }
         packet.truncate(start);
-        packet.extend_from_slice(held(&self.out, ..filled));
+        packet.extend_from_slice(subslice(&self.out, ..filled));
         Ok(())
     }
 }
@@ -115,9 +115,9 @@ impl Inflater {
     pub(super) fn inflate(&mut self, mut packet: &[u8]) -> Result<(), SshError> {
         self.filled = 0;
         loop {
-            let room = held_mut(&mut self.out, self.filled..);
+            let room = subslice_mut(&mut self.out, self.filled..);
             let result = inflate(&mut self.state, packet, room, MZFlush::None);
-            packet = held(packet, result.bytes_consumed..);
+            packet = subslice(packet, result.bytes_consumed..);
             self.filled += result.bytes_written;
             match result.status {
                 Ok(MZStatus::Ok) => {}
@@ -140,7 +140,7 @@ impl Inflater {
 
     /// The payload of the last packet.
     pub(super) fn payload(&self) -> &[u8] {
-        held(&self.out, ..self.filled)
+        subslice(&self.out, ..self.filled)
     }
 }
 

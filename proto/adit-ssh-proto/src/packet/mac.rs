@@ -6,7 +6,7 @@
 
 use adit_crypto::{HmacKey, HmacKind, HmacTag, StreamCipher, ct_eq};
 use adit_umac::{Nonce, Session, Tag};
-use adit_wire::{held, held_mut};
+use adit_wire::{subslice, subslice_mut};
 
 use super::LENGTH_LEN;
 use super::cover::AES_BLOCK;
@@ -82,7 +82,7 @@ impl MacKey {
             Self::Umac64(umac) => copy(encrypt(umac, cipher, nonce, packet).as_ref(), tag),
             Self::Umac128(umac) => copy(encrypt(umac, cipher, nonce, packet).as_ref(), tag),
             Self::Hmac(..) => {
-                cipher.apply(held_mut(packet, LENGTH_LEN..));
+                cipher.apply(subslice_mut(packet, LENGTH_LEN..));
                 self.write(sequence, packet, tag)
             }
         }
@@ -104,7 +104,7 @@ impl MacKey {
             Self::Hmac(..) => {
                 let fits = self.fits(sequence, packet, tag);
                 if fits {
-                    cipher.apply(held_mut(packet, LENGTH_LEN..));
+                    cipher.apply(subslice_mut(packet, LENGTH_LEN..));
                 }
                 fits
             }
@@ -134,7 +134,7 @@ fn encrypt<const TAG: usize>(
     packet: &mut [u8],
 ) -> Tag<TAG> {
     if packet.len() <= STRIDE {
-        cipher.apply(held_mut(packet, LENGTH_LEN..));
+        cipher.apply(subslice_mut(packet, LENGTH_LEN..));
         return umac.tag(nonce, packet);
     }
     let mut hasher = umac.hasher();
@@ -142,9 +142,9 @@ fn encrypt<const TAG: usize>(
     while hashed < packet.len() {
         // The cipher is ahead of the hash, by whole blocks: it stops in the middle of none.
         let to = packet.len().min(from + STRIDE);
-        cipher.apply(held_mut(packet, from..to));
+        cipher.apply(subslice_mut(packet, from..to));
         let end = packet.len().min(hashed + STRIDE);
-        hasher.update(held(packet, hashed..end));
+        hasher.update(subslice(packet, hashed..end));
         (from, hashed) = (to, end);
     }
     hasher.finish(nonce)
@@ -159,20 +159,20 @@ fn decrypt<const TAG: usize>(
 ) -> Tag<TAG> {
     if packet.len() <= STRIDE {
         let tag = umac.tag(nonce, packet);
-        cipher.apply(held_mut(packet, LENGTH_LEN..));
+        cipher.apply(subslice_mut(packet, LENGTH_LEN..));
         return tag;
     }
     let mut hasher = umac.hasher();
     let (mut from, mut hashed) = (LENGTH_LEN, 0);
     while hashed < packet.len() {
         let end = packet.len().min(hashed + STRIDE);
-        hasher.update(held(packet, hashed..end));
+        hasher.update(subslice(packet, hashed..end));
         // The cipher is behind the hash: the block that it has not seen whole waits.
         let to = match end < packet.len() {
             true => end - (AES_BLOCK - LENGTH_LEN),
             false => end,
         };
-        cipher.apply(held_mut(packet, from..to));
+        cipher.apply(subslice_mut(packet, from..to));
         (from, hashed) = (to, end);
     }
     hasher.finish(nonce)
@@ -180,7 +180,7 @@ fn decrypt<const TAG: usize>(
 
 /// As much of a tag as its MAC has.
 fn cut(tag: &HmacTag, len: usize) -> &[u8] {
-    held(tag.as_ref(), ..len)
+    subslice(tag.as_ref(), ..len)
 }
 
 fn copy(from: &[u8], to: &mut [u8]) -> Result<(), SshError> {

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ops::Range;
 
-use adit_wire::{held, usize_from};
+use adit_wire::{subslice, usize_from};
 
 use super::count::Count;
 use super::cover::{AES_BLOCK, Cover};
@@ -160,7 +160,7 @@ impl Opener {
         let payload = match &mut self.inflater {
             None => Payload::Wire(payload),
             Some(inflater) => {
-                inflater.inflate(held(packet, payload))?;
+                inflater.inflate(subslice(packet, payload))?;
                 Payload::Inflated
             }
         };
@@ -177,7 +177,7 @@ impl Opener {
         };
         let length = match &mut self.cover {
             Cover::Clear | Cover::Gcm(_) | Cover::Etm(_) => length,
-            Cover::ChaCha(chacha) => chacha.length(self.count.sequence, length),
+            Cover::ChaCha(chacha) => chacha.decrypt_length(self.count.sequence, length),
             Cover::Plain(counter) => {
                 let Some(&first) = wire.first_chunk() else {
                     return Ok(None);
@@ -220,7 +220,7 @@ impl Opener {
             return Ok(Opened::NeedMore { total });
         };
         if let (Pending::Bad { checked }, Cover::Plain(counter)) = (self.pending, &mut self.cover) {
-            let rest = held(all, checked..);
+            let rest = subslice(all, checked..);
             let _ = counter.mac.fits(self.count.sequence, rest, &[]);
         }
         Err(SshError::BadTag)
@@ -230,7 +230,7 @@ impl Opener {
     #[must_use]
     pub fn payload<'a>(&'a self, wire: &'a [u8], payload: &Payload) -> &'a [u8] {
         match payload {
-            Payload::Wire(range) => held(wire, range.clone()),
+            Payload::Wire(range) => subslice(wire, range.clone()),
             Payload::Inflated => self
                 .inflater
                 .as_ref()

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use adit_wire::{held_mut, narrow};
+use adit_wire::{narrow_int, subslice_mut};
 
 use super::count::Count;
 use super::cover::Cover;
@@ -111,11 +111,11 @@ impl Sealer {
         out.reserve(padding + self.cover.tag_len());
         self.padding.append(padding, out);
         out.resize(out.len() + self.cover.tag_len(), 0);
-        let packet = held_mut(out, start..);
+        let packet = subslice_mut(out, start..);
         let (packet, tag) = packet.split_at_mut(LENGTH_LEN + length);
         if let [a, b, c, d, e, ..] = packet {
-            [*a, *b, *c, *d] = narrow::<u32>(length).to_be_bytes();
-            *e = narrow(padding);
+            [*a, *b, *c, *d] = narrow_int::<u32>(length).to_be_bytes();
+            *e = narrow_int(padding);
         }
         self.cover.seal(self.count.sequence, packet, tag)?;
         self.count.packet(packet.len() + tag.len());

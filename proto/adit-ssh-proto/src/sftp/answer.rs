@@ -1,6 +1,6 @@
 //! The answers of a server, each to the one request it belongs to.
 
-use adit_wire::narrow;
+use adit_wire::narrow_int;
 
 use super::attrs::Attrs;
 use super::data::put_filled;
@@ -169,7 +169,7 @@ impl Drop for NamesAnswer<'_> {
                 Ticket(self.id).status(Status::Eof, self.out);
             }
             count => {
-                let len = narrow(self.out.len() - self.start - 4);
+                let len = narrow_int(self.out.len() - self.start - 4);
                 for (at, value) in [(self.start, len), (self.start + 9, count)] {
                     if let Some(place) = self.out.get_mut(at..at + 4) {
                         place.copy_from_slice(&value.to_be_bytes());

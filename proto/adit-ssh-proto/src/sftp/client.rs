@@ -1,6 +1,6 @@
 //! The client's end: requests out, replies in, each matched with its request.
 
-use adit_wire::narrow;
+use adit_wire::narrow_int;
 
 use super::data::put_filled;
 use super::extended::Extended;
@@ -244,7 +244,7 @@ impl<T> Client<T> {
                 limit: MAX_IN_FLIGHT,
             });
         }
-        let id = narrow(self.slots.len());
+        let id = narrow_int(self.slots.len());
         self.slots.push(Slot { id, pending });
         Ok(RequestId(id))
     }

@@ -1,6 +1,6 @@
 //! Frames that end in a `string` which is written where it lies: DATA and WRITE.
 
-use adit_wire::{narrow, usize_from};
+use adit_wire::{narrow_int, usize_from};
 
 use crate::wire::Put;
 
@@ -32,12 +32,12 @@ pub(super) fn put_filled<E>(
     }
     out.truncate(body + len);
     for (from, to) in [(start, start + 4), (body - 4, body)] {
-        let value = narrow::<u32>(out.len() - to);
+        let value = narrow_int::<u32>(out.len() - to);
         if let Some(place) = out.get_mut(from..to) {
             place.copy_from_slice(&value.to_be_bytes());
         }
     }
-    Ok(narrow(len))
+    Ok(narrow_int(len))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The server's end: requests in, each to be executed and answered by the caller, one by one.
 
-use adit_wire::narrow;
+use adit_wire::narrow_int;
 
 use super::answer::Ticket;
 use super::extended::Extended;
@@ -123,7 +123,7 @@ impl<H> Server<H> {
         };
         slot.turn = slot.turn.wrapping_add(1);
         slot.open = Some(open);
-        let place = narrow::<u32>(place);
+        let place = narrow_int::<u32>(place);
         let mut handle = [0; 8];
         let (front, back) = handle.split_at_mut(4);
         front.copy_from_slice(&place.to_be_bytes());

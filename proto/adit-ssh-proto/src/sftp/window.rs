@@ -67,7 +67,7 @@ impl Window {
         if self.answered < self.round_end {
             return;
         }
-        let span = u64::try_from(now.since(self.round_start).as_micros())
+        let span = u64::try_from(now.duration_since(self.round_start).as_micros())
             .unwrap_or(u64::MAX)
             .max(1);
         let rate = self.round_octets.saturating_mul(1_000_000) / span;

@@ -1,6 +1,6 @@
 //! EXT_INFO: what the peer can do beyond the protocol's first version (RFC 8308).
 
-use adit_wire::narrow;
+use adit_wire::narrow_int;
 
 use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
@@ -79,7 +79,7 @@ pub(super) fn write_client(out: &mut Vec<u8>) {
 
 fn write(extensions: &[(&str, &str)], out: &mut Vec<u8>) {
     out.put_u8(msg::EXT_INFO);
-    out.put_u32(narrow(extensions.len()));
+    out.put_u32(narrow_int(extensions.len()));
     for (name, value) in extensions {
         out.put_string(name.as_bytes());
         out.put_string(value.as_bytes());

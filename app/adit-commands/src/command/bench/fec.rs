@@ -8,8 +8,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use adit_cli::{Code as Exit, Done, Failure};
-use adit_fec::{Code, CodeError, Decoder, Encoder, HEADER, Matrix};
-use adit_wire::{Time, held, usize_from};
+use adit_fec::{CodeError, CodeMatrix, Decoder, Encoder, ErasureCode, HEADER};
+use adit_wire::{Time, subslice, usize_from};
 
 use super::rows::{Rows, nanoseconds, nanoseconds_apart};
 use crate::args;
@@ -17,9 +17,9 @@ use crate::args;
 /// Bytes of a datagram.
 const LEN: u32 = 1400;
 
-const MATRICES: [(Matrix, &str); 2] = [
-    (Matrix::Vandermonde, "vandermonde"),
-    (Matrix::Cauchy, "cauchy"),
+const MATRICES: [(CodeMatrix, &str); 2] = [
+    (CodeMatrix::Vandermonde, "vandermonde"),
+    (CodeMatrix::Cauchy, "cauchy"),
 ];
 
 /// Data and parity shards: kcptun's usual ones, small ones for sparse traffic, many.
@@ -30,7 +30,7 @@ const LOSSES: [u32; 2] = [1, 3];
 
 pub(super) fn fec(typed: &args::BenchSpan) -> Done {
     if !typed.json {
-        println!("kernels: {}", adit_fec::level().name());
+        println!("kernels: {}", adit_fec::effective_level().name());
     }
     let rows = Rows::new(typed);
     for (matrix, kind) in MATRICES {
@@ -57,7 +57,7 @@ pub(super) fn fec(typed: &args::BenchSpan) -> Done {
 
 /// A group of shards in memory.
 struct Group {
-    code: Code,
+    code: ErasureCode,
     /// Data shards.
     count: u32,
     /// All shards, data first.
@@ -65,8 +65,8 @@ struct Group {
 }
 
 impl Group {
-    fn new(matrix: Matrix, data: u32, parity: u32) -> Result<Self, CodeError> {
-        let code = Code::new(matrix, usize_from(data), usize_from(parity))?;
+    fn new(matrix: CodeMatrix, data: u32, parity: u32) -> Result<Self, CodeError> {
+        let code = ErasureCode::new(matrix, usize_from(data), usize_from(parity))?;
         let mut state = 7u32;
         let mut byte = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -77,7 +77,7 @@ impl Group {
         let mut made = vec![vec![0; usize_from(LEN)]; usize_from(parity)];
         let inputs: Vec<&[u8]> = shards.iter().map(Vec::as_slice).collect();
         let mut outputs: Vec<&mut [u8]> = made.iter_mut().map(Vec::as_mut_slice).collect();
-        code.encode(&inputs, &mut outputs)?;
+        code.encode_parity(&inputs, &mut outputs)?;
         shards.append(&mut made);
         Ok(Self {
             code,
@@ -92,12 +92,12 @@ impl Group {
 
     /// Parity of a whole group.
     fn encode(&mut self, spend: Duration) -> f64 {
-        let (data, parity) = self.shards.split_at_mut(self.code.data());
+        let (data, parity) = self.shards.split_at_mut(self.code.data_shards());
         let inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
         let mut outputs: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
         let code = &self.code;
         let whole = nanoseconds(spend, || {
-            let made = code.encode(black_box(&inputs), black_box(&mut outputs));
+            let made = code.encode_parity(black_box(&inputs), black_box(&mut outputs));
             debug_assert_eq!(made, Ok(()));
         });
         self.each(whole)
@@ -162,7 +162,7 @@ impl Group {
                             packets.push(packet);
                         }
                         while let Some(len) = encoder.poll_output(&mut out) {
-                            packets.push(held(&out, ..len).to_vec());
+                            packets.push(subslice(&out, ..len).to_vec());
                         }
                     }
                 }
@@ -197,8 +197,8 @@ mod tests {
 
     #[test]
     fn more_parity_takes_longer_and_what_was_lost_comes_back() {
-        let mut small = Group::new(Matrix::Cauchy, 10, 1).unwrap();
-        let mut large = Group::new(Matrix::Cauchy, 10, 10).unwrap();
+        let mut small = Group::new(CodeMatrix::Cauchy, 10, 1).unwrap();
+        let mut large = Group::new(CodeMatrix::Cauchy, 10, 10).unwrap();
         assert!(small.encode(SHORT) * 2.0 < large.encode(SHORT));
         for (matrix, _) in MATRICES {
             let mut group = Group::new(matrix, 10, 3).unwrap();

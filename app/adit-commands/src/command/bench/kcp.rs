@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adit_cli::Done;
 use adit_kcp_proto::{Cmd, Config, HEADER_LEN, Header, Kcp};
-use adit_wire::{Time, narrow};
+use adit_wire::{Time, narrow_int};
 
 use super::packet;
 use super::rows::{Rows, nanoseconds, nanoseconds_apart};
@@ -19,7 +19,7 @@ const IN_FLIGHT: u32 = 1023;
 
 pub(super) fn kcp(typed: &args::BenchSpan) -> Done {
     let rows = Rows::new(typed);
-    let mss = narrow(config().mtu - HEADER_LEN);
+    let mss = narrow_int(config().mtu - HEADER_LEN);
     rows.row("flush-1023-in-flight", 0, flush(rows.spend()));
     rows.row("input-ack", 24, input_ack(rows.spend()));
     rows.row("input-data", mss, input_data(rows.spend()));
@@ -44,7 +44,7 @@ fn segment(cmd: Cmd, sn: u32, una: u32, data: &[u8]) -> Vec<u8> {
         ts: 0,
         sn,
         una,
-        len: narrow(data.len()),
+        len: narrow_int(data.len()),
     };
     [&header.bytes(), data].concat()
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use adit_cli::{Code, Done, Failure};
 use adit_crypto::CryptoError;
 use adit_crypto::packet::session::{PacketSession, Role, SessionCipher, SessionKey};
-use adit_crypto::packet::{Check, PacketKey, PacketKind};
-use adit_net::ambient::Chance;
-use adit_wire::{Broken, Entropy, usize_from};
+use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
+use adit_net::system::ThreadRng;
+use adit_wire::{Entropy, ProtocolError, usize_from};
 
 use super::rows::{Rows, nanoseconds, nanoseconds_apart};
 
@@ -33,8 +33,8 @@ const NONCE: u32 = 16;
 pub(super) fn table(rows: &Rows) -> Done {
     let failed = |why: CryptoError| Failure::new(Code::Failure, why.to_string());
     let kcp9 = [PacketKind::Aes, PacketKind::Aes128, PacketKind::Salsa20];
-    let kcp9 = kcp9.map(|kind| (kind, Check::HighwayHash, "-kcp9"));
-    let plain = PacketKind::ALL.map(|kind| (kind, Check::Crc32, ""));
+    let kcp9 = kcp9.map(|kind| (kind, PacketCheck::HighwayHash, "-kcp9"));
+    let plain = PacketKind::ALL.map(|kind| (kind, PacketCheck::Crc32, ""));
     for (kind, check, suffix) in plain.into_iter().chain(kcp9) {
         let key = PacketKey::from_key(kind, check, &KEY).map_err(failed)?;
         for (what, measure) in OF_PACKETS {
@@ -50,7 +50,10 @@ pub(super) fn table(rows: &Rows) -> Done {
         rows.row(&format!("seal-{name}"), LEN, seal);
         rows.row(&format!("open-{name}"), LEN, open);
     }
-    for (check, name) in [(Check::Crc32, "crc32"), (Check::HighwayHash, "highwayhash")] {
+    for (check, name) in [
+        (PacketCheck::Crc32, "crc32"),
+        (PacketCheck::HighwayHash, "highwayhash"),
+    ] {
         let key = PacketKey::from_key(PacketKind::None, check, &KEY).map_err(failed)?;
         let (mut packet, mut other) = ([7; SIZE], [7; SIZE]);
         let two = nanoseconds(rows.spend(), || {
@@ -61,7 +64,7 @@ pub(super) fn table(rows: &Rows) -> Done {
         rows.row(&format!("{name}-one"), LEN, one);
     }
     let mut nonce = [0; 16];
-    let ns = nanoseconds(rows.spend(), || Chance.fill(black_box(&mut nonce)));
+    let ns = nanoseconds(rows.spend(), || ThreadRng.fill(black_box(&mut nonce)));
     rows.row("nonce", NONCE, ns);
     Ok(())
 }
@@ -83,7 +86,7 @@ const SESSIONS: [(SessionCipher, &str); 2] = [
 fn seal_batch(key: &PacketKey, spend: Duration) -> f64 {
     let mut packets = vec![[7; SIZE]; usize_from(BATCH)];
     let all = nanoseconds(spend, || {
-        let sealed = key.seal_batch(black_box(&mut packets), &mut Chance);
+        let sealed = key.seal_batch(black_box(&mut packets), &mut ThreadRng);
         debug_assert_eq!(sealed, Ok(()));
     });
     all / f64::from(BATCH)
@@ -92,7 +95,7 @@ fn seal_batch(key: &PacketKey, spend: Duration) -> f64 {
 fn seal(key: &PacketKey, spend: Duration) -> f64 {
     let mut packet = [7; SIZE];
     nanoseconds(spend, || {
-        let sealed = key.seal(black_box(&mut packet), &mut Chance);
+        let sealed = key.seal(black_box(&mut packet), &mut ThreadRng);
         debug_assert_eq!(sealed, Ok(()));
     })
 }
@@ -120,7 +123,7 @@ fn open(key: &PacketKey, spend: Duration) -> f64 {
 fn opening(key: &PacketKey, spend: Duration, open: impl FnMut(&mut [[u8; SIZE]])) -> f64 {
     let mut packets = vec![[7; SIZE]; usize_from(MANY)];
     let seal = |packets: &mut [[u8; SIZE]]| {
-        let sealed = key.seal_batch(packets, &mut Chance);
+        let sealed = key.seal_batch(packets, &mut ThreadRng);
         debug_assert_eq!(sealed, Ok(()));
     };
     nanoseconds_apart(spend, MANY, &mut packets[..], seal, open)
@@ -135,7 +138,7 @@ struct Sessions {
 /// From a client to a server that knows each other.
 fn sessions(cipher: SessionCipher, spend: Duration) -> Result<Sessions, CryptoError> {
     let key = SessionKey::new(&KEY)?;
-    let mut client = key.connect(cipher, &mut Chance)?;
+    let mut client = key.connect(cipher, &mut ThreadRng)?;
     let mut server = meet(&key, &mut client).map_err(|_| CryptoError::Unauthentic)?;
     let mut packet = [7; SIZE];
     let seal = nanoseconds(spend, || {
@@ -155,7 +158,7 @@ fn sessions(cipher: SessionCipher, spend: Duration) -> Result<Sessions, CryptoEr
         },
         |packets| {
             for packet in packets {
-                let head = key.head(Role::Client, black_box(packet));
+                let head = key.decrypt_header(Role::Client, black_box(packet));
                 let opened = head.map(|head| server.open(head, packet));
                 debug_assert!(matches!(opened, Some(Ok(_))), "{opened:?}");
             }
@@ -165,13 +168,17 @@ fn sessions(cipher: SessionCipher, spend: Duration) -> Result<Sessions, CryptoEr
 }
 
 /// The server's end, after a packet each way.
-fn meet(key: &SessionKey, client: &mut PacketSession) -> Result<PacketSession, Broken> {
+fn meet(key: &SessionKey, client: &mut PacketSession) -> Result<PacketSession, ProtocolError> {
     let mut packet = [7; SIZE];
     client.seal(&mut packet)?;
-    let head = key.head(Role::Client, &packet).ok_or(Broken::Unauthentic)?;
-    let (mut server, _) = key.accept(head, &mut packet, &mut Chance)?;
+    let head = key
+        .decrypt_header(Role::Client, &packet)
+        .ok_or(ProtocolError::Unauthentic)?;
+    let (mut server, _) = key.accept(head, &mut packet, &mut ThreadRng)?;
     server.seal(&mut packet)?;
-    let head = key.head(Role::Server, &packet).ok_or(Broken::Unauthentic)?;
+    let head = key
+        .decrypt_header(Role::Server, &packet)
+        .ok_or(ProtocolError::Unauthentic)?;
     client.open(head, &mut packet)?;
     Ok(server)
 }
@@ -186,7 +193,7 @@ mod tests {
     #[test]
     fn ciphers_cost_more_than_none() {
         let ns = |kind| {
-            let key = PacketKey::from_key(kind, Check::Crc32, &KEY).unwrap();
+            let key = PacketKey::from_key(kind, PacketCheck::Crc32, &KEY).unwrap();
             [seal_batch, seal, open].map(|measure: Measure| measure(&key, SHORT))
         };
         let none = ns(PacketKind::None);

@@ -8,10 +8,10 @@ use adit_cli::{Code, Done, Failure};
 use adit_crypto::{
     AeadKey, AeadKind, CryptoError, HeaderCipher, KdfContext, NonceCounter, hkdf_sha1_subkey,
 };
-use adit_net::ambient::Chance;
+use adit_net::system::ThreadRng;
 use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, ServerOpener, TAIL_ROOM};
 use adit_shadowsocks::{Key, Method, Users};
-use adit_wire::{Entropy, Target, Unix, usize_from};
+use adit_wire::{Entropy, Target, UnixTime, usize_from};
 
 use super::rows::{Rows, nanoseconds, nanoseconds_apart};
 use crate::args;
@@ -26,7 +26,7 @@ const RECORD: u32 = 16 * 1024;
 const MANY: u32 = 64;
 
 /// A time for headers of the 2022 edition; both ends have the same.
-const NOW: Unix = Unix(1_700_000_000);
+const NOW: UnixTime = UnixTime(1_700_000_000);
 
 /// Every cipher of the two editions that are current.
 const CIPHERS: [(AeadKind, &str); 6] = [
@@ -56,7 +56,7 @@ pub(super) fn ss(typed: &args::BenchSpan) -> Done {
             let mut nonces = NonceCounter::new(kind);
             let mut message = vec![7; usize_from(bytes)];
             let ns = nanoseconds(rows.spend(), || {
-                let sealed = nonces.advance().and_then(|nonce| {
+                let sealed = nonces.next_nonce().and_then(|nonce| {
                     let message = black_box(&mut message);
                     key.seal_in_place(&nonce, message)
                 });
@@ -73,7 +73,7 @@ fn keys(rows: &Rows, len: u32) -> Result<(), CryptoError> {
     let size = usize_from(len);
     let key = KEY.get(..size).unwrap_or(&KEY);
     let (mut salt, mut out) = (vec![0; size], vec![0; size]);
-    let ns = nanoseconds(rows.spend(), || Chance.fill(black_box(&mut salt)));
+    let ns = nanoseconds(rows.spend(), || ThreadRng.fill(black_box(&mut salt)));
     rows.row("salt", len, ns);
     let ns = nanoseconds(rows.spend(), || {
         let derived = hkdf_sha1_subkey(key, black_box(&salt), &mut out);
@@ -82,7 +82,7 @@ fn keys(rows: &Rows, len: u32) -> Result<(), CryptoError> {
     rows.row("subkey-hkdf-sha1", len, ns);
     let context = KdfContext::new("shadowsocks 2022 session subkey");
     let ns = nanoseconds(rows.spend(), || {
-        context.derive(&[key, black_box(&salt)], black_box(&mut out));
+        context.derive_key(&[key, black_box(&salt)], black_box(&mut out));
     });
     rows.row("subkey-blake3", len, ns);
     let cipher = HeaderCipher::new(key)?;
@@ -90,7 +90,7 @@ fn keys(rows: &Rows, len: u32) -> Result<(), CryptoError> {
     let bits = len * 8;
     let ns = nanoseconds(rows.spend(), || {
         let mut block = *black_box(&block);
-        cipher.encrypt(&mut block);
+        cipher.encrypt_block(&mut block);
         black_box(block);
     });
     rows.row(&format!("header-aes-{bits}"), 16, ns);
@@ -111,7 +111,9 @@ impl Ends {
     fn seal(&mut self, target: &Target) {
         for (packet, sealed) in self.arena.chunks_exact_mut(SLOT).zip(&mut self.sealed) {
             let payload = HEAD_ROOM..SLOT - TAIL_ROOM;
-            let done = self.client.seal(packet, payload, target, NOW, &mut Chance);
+            let done = self
+                .client
+                .seal(packet, payload, target, NOW, &mut ThreadRng);
             debug_assert!(done.is_ok(), "{done:?}");
             *sealed = done.unwrap_or_default();
         }
@@ -131,10 +133,10 @@ fn packets(rows: &Rows, method: Method) -> Done {
     let target: Target = "192.0.2.1:443"
         .parse()
         .map_err(|why| Failure::new(Code::Failure, format!("{why}")))?;
-    let (key, _) = Key::generate(method, &mut Chance);
+    let (key, _) = Key::generate(method, &mut ThreadRng);
     let count = usize_from(MANY);
     let mut ends = Ends {
-        client: ClientSession::new(&key.clone().into(), &mut Chance),
+        client: ClientSession::new(&key.clone().into(), &mut ThreadRng),
         server: ServerOpener::new(&Users::single(key)),
         arena: vec![0; SLOT * count],
         sealed: vec![0..0; count],

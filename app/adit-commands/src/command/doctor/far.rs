@@ -1,8 +1,8 @@
 //! Servers with a target of their own: `kcptun://`, `tcp+kcp://` and `udp+fec://`.
 
 use adit_cli::{Code, Done, Failure};
-use adit_config::{Carried, Plan, ServerHop};
-use adit_engine::probe::{self, Heard};
+use adit_config::{CarrierSettings, Plan, ServerHop};
+use adit_engine::probe::{self, ProbeResult};
 
 use super::step::{Chart, State, Step};
 use super::words::{self, Site};
@@ -23,17 +23,17 @@ pub(super) fn plan(url: &str) -> Result<Plan, Failure> {
 
 /// Speaks with the far end, and listens to what stands behind it.
 pub(super) async fn examine(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop) -> Done {
-    match &hop.carried {
-        Some(Carried::Fec(_)) => lane(chart, hop).await,
+    match &hop.carrier {
+        Some(CarrierSettings::Fec(_)) => lane(chart, hop).await,
         _ => tunnel(chart, typed, hop).await,
     }
 }
 
 async fn tunnel(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop) -> Done {
-    let way = probe::connector(hop).await?;
-    let heard = probe::far(&*way, &hop.server, PATIENCE).await;
+    let way = probe::build_hop_connector(hop).await?;
+    let heard = probe::probe_carrier_target(&*way, &hop.server, PATIENCE).await;
     let (what, advice, code) = match heard {
-        Heard::Answer { bytes, .. } => {
+        ProbeResult::Answer { bytes, .. } => {
             let behind = match bytes.len() {
                 0 => "what stands behind it waits for us to speak".to_owned(),
                 n => format!("what stands behind it said {n} bytes"),
@@ -45,19 +45,19 @@ async fn tunnel(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop) -> Don
                 None => Ok(()),
             };
         }
-        Heard::Failed(why) => (
-            format!("no session with the server: {}", why.why),
+        ProbeResult::Failed(why) => (
+            format!("no session with the server: {}", why.source_error),
             "is it running, does UDP get through on that port, and are password, `crypt`, `smuxver` \
              and `nocomp` the same there?",
             Code::Network,
         ),
-        Heard::Closed => (
+        ProbeResult::Closed => (
             "the server takes our packets and closes the stream".to_owned(),
             "is the target of the server there, and does it take connections? If so, compare \
              `smuxver` and `nocomp`",
             Code::Network,
         ),
-        Heard::Garbled | Heard::Silent => (
+        ProbeResult::Undecodable | ProbeResult::Silent => (
             "the server is silent".to_owned(),
             "compare password and `crypt`",
             Code::Key,
@@ -70,14 +70,14 @@ async fn tunnel(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop) -> Don
 
 async fn lane(chart: &mut Chart, hop: &ServerHop) -> Done {
     let query = words::dns_query(0xad17);
-    match probe::lane(hop, &query, PATIENCE).await {
+    match probe::probe_fec_channel(hop, &query, PATIENCE).await {
         Ok(took) => {
             let what = "the far end of the lane answers";
             chart.add(Step::new("dialogue", State::Ok, what).took("ms", took));
             Ok(())
         }
         Err(why) => {
-            let what = format!("nothing comes back from the far end: {}", why.why);
+            let what = format!("nothing comes back from the far end: {}", why.source_error);
             let advice = "is it running, does UDP get through on that port, and are `key` and \
                           `crypt` the same there? With a cipher of kcptun it answers only if its \
                           target does";

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_config::{HopKind, Secret, ServerHop, SsrHop, UdpWay};
+use adit_config::{HopKind, Secret, ServerHop, SsrHop, UdpTransport};
 use adit_crypto::StreamKind;
-use adit_engine::probe::{self, Heard, Question};
+use adit_engine::probe::{self, ProbeRequest, ProbeResult};
 use adit_obfs::ObfsKind;
 use adit_shadowsocks::{Edition, Method};
 use adit_shadowsocksr::ProtocolKind;
@@ -113,7 +113,7 @@ impl Neighbour {
             ) => HopKind::Shadowsocks {
                 method: *method,
                 secret: Secret::from(secret.expose()),
-                udp: UdpWay::Off,
+                udp: UdpTransport::Off,
                 first_wait: *first_wait,
                 fast_open: *fast_open,
                 plugin: None,
@@ -124,7 +124,7 @@ impl Neighbour {
             server: given.server.clone(),
             kind,
             dial: PATIENCE,
-            carried: None,
+            carrier: None,
         })
     }
 }
@@ -218,9 +218,9 @@ pub(super) async fn search(
         let attempt = async move {
             // Nobody closes the gate.
             let _pass = gate.acquire().await.ok()?;
-            let way = probe::connector(&hop).await.ok()?;
+            let way = probe::build_hop_connector(&hop).await.ok()?;
             let heard = understood(&*way, &hop.kind, site.as_ref(), PATIENCE).await;
-            matches!(heard, Heard::Answer { .. }).then_some(one)
+            matches!(heard, ProbeResult::Answer { .. }).then_some(one)
         };
         // A server that does not answer is what is looked for here, and no news.
         running.spawn(attempt.with_subscriber(NoSubscriber::default()));
@@ -243,15 +243,15 @@ pub(super) async fn understood(
     kind: &HopKind,
     site: Option<&Site>,
     patience: Duration,
-) -> Heard {
-    let Some(name) = Question::name() else {
-        return Heard::Silent;
+) -> ProbeResult {
+    let Some(name) = ProbeRequest::for_check_name() else {
+        return ProbeResult::Silent;
     };
     let first = probe::ask_for(way, kind, &name, patience).await;
     match (&first, site) {
-        (Heard::Closed | Heard::Garbled | Heard::Silent, Some(site)) => {
+        (ProbeResult::Closed | ProbeResult::Undecodable | ProbeResult::Silent, Some(site)) => {
             match probe::ask_for(way, kind, &site.question(), patience).await {
-                answer @ Heard::Answer { .. } => answer,
+                answer @ ProbeResult::Answer { .. } => answer,
                 _ => first,
             }
         }
@@ -267,9 +267,9 @@ mod tests {
     fn kind(url: &str) -> HopKind {
         let words = ["socks5://127.0.0.1:1", url].map(str::to_owned);
         let mut plan = Plan::from_words(&words).unwrap();
-        let hop = plan.routes.remove(0).via.hops.remove(0);
+        let hop = plan.routes.remove(0).via.stages.remove(0);
         match hop {
-            adit_config::Stage::One(Hop::Server(hop)) => hop.kind,
+            adit_config::Stage::Single(Hop::Server(hop)) => hop.kind,
             other => panic!("{other:?}"),
         }
     }

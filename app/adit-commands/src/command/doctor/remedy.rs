@@ -3,8 +3,8 @@
 use std::io;
 
 use adit_config::HopKind;
-use adit_engine::probe::Heard;
-use adit_engine::{Cause, DialError, Stage};
+use adit_engine::probe::ProbeResult;
+use adit_engine::{DialError, DialStage, FailureCause};
 use adit_shadowsocks::Edition;
 
 use super::super::run::key_id;
@@ -30,7 +30,7 @@ pub(super) fn ours(kind: &HopKind) -> String {
             hop.method, hop.protocol, hop.obfs
         ),
         HopKind::Ssh(hop) => format!("SSH as {}", hop.user),
-        HopKind::Far => "its carrier alone".to_owned(),
+        HopKind::RemoteTarget => "its carrier alone".to_owned(),
     }
 }
 
@@ -40,33 +40,33 @@ fn with_login(name: &str, login: bool) -> String {
 }
 
 /// Whether the server has understood us. A proxy that has not found a name has.
-pub(super) fn is_fine(kind: &HopKind, heard: &Heard) -> bool {
+pub(super) fn is_fine(kind: &HopKind, heard: &ProbeResult) -> bool {
     let plain = matches!(
         kind,
         HopKind::Socks5 { .. } | HopKind::Socks4a { .. } | HopKind::Http { .. } | HopKind::Ssh(_)
     );
     match heard {
-        Heard::Answer { .. } => true,
-        Heard::Failed(why) => {
+        ProbeResult::Answer { .. } => true,
+        ProbeResult::Failed(why) => {
             let replied = matches!(
                 why.cause,
-                Cause::HostUnreachable
-                    | Cause::UnknownName
-                    | Cause::NetworkUnreachable
-                    | Cause::ConnectionRefused
-                    | Cause::FailedAtServer
+                FailureCause::HostUnreachable
+                    | FailureCause::UnknownName
+                    | FailureCause::NetworkUnreachable
+                    | FailureCause::ConnectionRefused
+                    | FailureCause::FailedAtServer
             );
-            plain && replied && matches!(why.stage, Stage::Dialect { .. })
+            plain && replied && matches!(why.stage, DialStage::Dialect { .. })
         }
         // The way was open, whatever the proxy did with a name that nobody has.
-        Heard::Closed => plain,
-        Heard::Garbled | Heard::Silent => false,
+        ProbeResult::Closed => plain,
+        ProbeResult::Undecodable | ProbeResult::Silent => false,
     }
 }
 
 /// Whether it is the way to the server that failed.
 pub(super) const fn is_network(why: &DialError) -> bool {
-    !matches!(why.stage, Stage::Dialect { .. })
+    !matches!(why.stage, DialStage::Dialect { .. })
 }
 
 /// What no connection means.
@@ -85,36 +85,36 @@ pub(super) fn unreachable(why: &io::Error) -> &'static str {
 }
 
 /// What is wrong in words, and what to do. `site` tells whether a target was asked for too.
-pub(super) fn told(kind: &HopKind, heard: &Heard, site: bool) -> (String, String) {
+pub(super) fn told(kind: &HopKind, heard: &ProbeResult, site: bool) -> (String, String) {
     let ours = ours(kind);
     let what = match heard {
-        Heard::Failed(why) if is_network(why) => format!("no way to the server: {why}"),
-        Heard::Failed(why) => match kind {
+        ProbeResult::Failed(why) if is_network(why) => format!("no way to the server: {why}"),
+        ProbeResult::Failed(why) => match kind {
             HopKind::ShadowsocksR(hop) => {
                 format!(
                     "the server does not answer in the obfs {}: {}",
-                    hop.obfs, why.why
+                    hop.obfs, why.source_error
                 )
             }
-            _ => format!("the server refuses {ours}: {}", why.why),
+            _ => format!("the server refuses {ours}: {}", why.source_error),
         },
-        Heard::Garbled => format!("the server answers in something else than {ours}"),
-        Heard::Closed => format!("the server closes without an answer to {ours}"),
-        Heard::Silent | Heard::Answer { .. } => {
+        ProbeResult::Undecodable => format!("the server answers in something else than {ours}"),
+        ProbeResult::Closed => format!("the server closes without an answer to {ours}"),
+        ProbeResult::Silent | ProbeResult::Answer { .. } => {
             format!("the server takes connections and is silent to {ours}")
         }
     };
     (what, advice(kind, heard, site))
 }
 
-fn advice(kind: &HopKind, heard: &Heard, site: bool) -> String {
+fn advice(kind: &HopKind, heard: &ProbeResult, site: bool) -> String {
     let other = if site {
         ""
     } else {
         "; or a server that is not adit, which `--to HOST:PORT` (a web server) finds out"
     };
     match kind {
-        HopKind::ShadowsocksR(_) if matches!(heard, Heard::Failed(_)) => {
+        HopKind::ShadowsocksR(_) if matches!(heard, ProbeResult::Failed(_)) => {
             "compare `obfs` and `obfs_param` with the server's; with tls1.2_* and go_quiet the \
              password and the clocks too"
                 .to_owned()

@@ -1,6 +1,6 @@
 //! What is said to targets: a web server, a name server; and what its answer tells.
 
-use adit_engine::probe::Question;
+use adit_engine::probe::ProbeRequest;
 use adit_wire::{Host, Target};
 
 /// A web server that is asked for its head.
@@ -20,8 +20,8 @@ impl Site {
         Self { target, request }
     }
 
-    pub(super) fn question(&self) -> Question<'_> {
-        Question::target(self.target.clone(), self.request.as_bytes(), b"HTTP/")
+    pub(super) fn question(&self) -> ProbeRequest<'_> {
+        ProbeRequest::for_target(self.target.clone(), self.request.as_bytes(), b"HTTP/")
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adit_cli::{Code, Failure};
 use adit_config::text::escape;
-use adit_config::{Plan, Problem, WarningKind, nearest};
+use adit_config::{Plan, Problem, WarningKind, nearest_word};
 use adit_kcp_proto::Config;
 use anyhow::Context;
 use serde::de::DeserializeOwned;
@@ -81,7 +81,7 @@ impl Url {
         }
         let environment = || std::env::var("KCPTUN_KEY").ok();
         let key = options.key.clone().or_else(environment);
-        let secret = key.map_or_else(String::new, |key| format!("{}@", escape::part(&key)));
+        let secret = key.map_or_else(String::new, |key| format!("{}@", escape::encode_part(&key)));
         let keys = String::new();
         let mut url = Self { secret, keys };
         url.text("crypt", options.crypt.as_deref());
@@ -128,7 +128,7 @@ impl Url {
     fn text(&mut self, key: &str, value: Option<&str>) {
         if let Some(value) = value {
             let mark = if self.keys.is_empty() { '?' } else { '&' };
-            self.keys += &format!("{mark}{key}={}", escape::value(value));
+            self.keys += &format!("{mark}{key}={}", escape::encode_value(value));
         }
     }
 
@@ -209,8 +209,8 @@ fn in_words(problem: &Problem) -> String {
 /// The option that stands at a place of a URL.
 fn option(place: &adit_config::Place) -> Option<String> {
     let (at, _) = place.caret;
-    let before: String = place.quoted.chars().take(at).collect();
-    let behind: String = place.quoted.chars().skip(at).collect();
+    let before: String = place.snippet.chars().take(at).collect();
+    let behind: String = place.snippet.chars().skip(at).collect();
     let (_, front) = before.rsplit_once(['?', '&'])?;
     let pair = format!("{front}{}", behind.split('&').next().unwrap_or_default());
     let (key, value) = pair.split_once('=')?;
@@ -248,7 +248,7 @@ fn read<Own: DeserializeOwned>(text: &str, names: &[&str]) -> Result<(Own, Both)
     for name in found.keys() {
         // Field names have an underscore where the file has a dash.
         if !known().any(|known| known.replace('_', "-") == *name) {
-            let near = nearest(name, known());
+            let near = nearest_word(name, known());
             let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             return Err(format!("unknown name `{name}`{hint}"));
         }
@@ -283,7 +283,7 @@ fn without_effect(options: &Both) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use adit_config::{Carried, Hop, Kcp, Stage};
+    use adit_config::{CarrierSettings, Hop, KcpSettings, Stage};
     use adit_kcp_proto::Congestion;
 
     use super::*;
@@ -314,16 +314,16 @@ mod tests {
     }
 
     /// The carrier of a tunnel's end.
-    fn carrier(tunnel: &Tunnel) -> &Kcp {
+    fn carrier(tunnel: &Tunnel) -> &KcpSettings {
         let route = &tunnel.plan.routes[0];
-        let hops = route.via.hops.iter().flat_map(Stage::hops);
+        let hops = route.via.stages.iter().flat_map(Stage::hops);
         let hops = hops.filter_map(|hop| match hop {
-            Hop::Server(hop) => hop.carried.as_ref(),
+            Hop::Server(hop) => hop.carrier.as_ref(),
             _ => None,
         });
-        let listeners = route.listen.iter().filter_map(|l| l.carried.as_ref());
+        let listeners = route.listen.iter().filter_map(|l| l.carrier.as_ref());
         match hops.chain(listeners).next() {
-            Some(Carried::Kcp(kcp)) => kcp,
+            Some(CarrierSettings::Kcp(kcp)) => kcp,
             other => panic!("{other:?}"),
         }
     }
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!((kcp.arq.interval_ms, kcp.arq.send_window), (10, 2048));
         assert_eq!(kcp.fec, None);
         assert!(!kcp.compress && kcp.smux.version.number() == 1);
-        assert!(!kcp.learns.smux && !kcp.learns.comp);
+        assert!(!kcp.adopts.smux && !kcp.adopts.comp);
         assert_eq!(tunnel.warnings.len(), 2, "{:?}", tunnel.warnings);
     }
 
@@ -389,7 +389,7 @@ mod tests {
             );
             assert_eq!((kcp.mtu, kcp.compress), (1350, true));
             assert_eq!(kcp.fec.map(|fec| (fec.data, fec.parity)), Some((10, 3)));
-            let learns = kcp.learns;
+            let learns = kcp.adopts;
             assert!(learns.smux && learns.comp && learns.fec);
             assert_eq!(kcp.smux.stream_buffer, 2 << 20);
             let limits = &tunnel.plan.routes[0].listen[0].limits;

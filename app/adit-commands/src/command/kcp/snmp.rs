@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use adit_engine::Engine;
 use adit_kcp::Counts;
-use adit_net::ambient;
-use adit_wire::Unix;
+use adit_net::system;
+use adit_wire::UnixTime;
 
 /// Writes a row every period, for ever.
 pub(super) async fn log(path: PathBuf, period: Duration, engine: Arc<Engine>) {
     let mut ticks = tokio::time::interval(period);
     loop {
         ticks.tick().await;
-        if let Err(why) = row(&path, ambient::unix(), &engine.kcp_counts()) {
+        if let Err(why) = row(&path, system::unix_now(), &engine.kcp_counts()) {
             tracing::warn!(
                 "the counters cannot be written to {}: {why}",
                 path.display()
@@ -46,7 +46,7 @@ pub(super) async fn tell(_: Arc<Engine>) {
     std::future::pending().await
 }
 
-fn row(path: &Path, now: Unix, counts: &Counts) -> io::Result<()> {
+fn row(path: &Path, now: UnixTime, counts: &Counts) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .create(true)
         .append(true)
@@ -67,7 +67,7 @@ fn row(path: &Path, now: Unix, counts: &Counts) -> io::Result<()> {
 }
 
 /// The path with Go's reference time in its last part replaced by now's.
-fn dated(path: &Path, now: Unix) -> PathBuf {
+fn dated(path: &Path, now: UnixTime) -> PathBuf {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return path.to_owned();
     };
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn names_carry_the_date() {
         let at = |text: &str, seconds| {
-            let path = dated(Path::new(text), Unix(seconds));
+            let path = dated(Path::new(text), UnixTime(seconds));
             path.to_str().unwrap().to_owned()
         };
         // 2024-02-29 23:59:58 and 2000-03-01 00:00:00, both UTC.

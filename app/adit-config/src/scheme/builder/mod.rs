@@ -1,28 +1,30 @@
 //! Builds typed values from an endpoint: reads keys and addresses, and reports errors.
 
-pub(crate) mod fetch;
+pub(crate) mod secret_files;
 
 use core::time::Duration;
 
 use adit_wire::Target;
 
-use crate::grammar::{Endpoint, Pair};
-use crate::schema::{EndpointRole, Key, Typed};
-use crate::scheme::definition::{Carrier, Scheme, Written};
-use crate::scheme::keyring::{Entry, Next};
-use crate::scheme::keys;
-use crate::scheme::typed::{Limits, ListenAddr, Plugin, UdpWay};
-use crate::text::{Diagnostics, Excerpt, Flaw, Lookup, Problem, Span, WarningKind, write_duration};
+use crate::grammar::{Endpoint, QueryPair};
+use crate::schema::{EndpointRole, ParamKey, Typed};
+use crate::scheme::definition::{Carrier, Scheme, SchemeWithCarrier};
+use crate::scheme::endpoint_types::{ListenAddr, ListenerLimits, Plugin, UdpTransport};
+use crate::scheme::key_files::{KeyEntry, NextServer};
+use crate::scheme::shared_keys;
+use crate::text::{
+    ConfigError, Diagnostics, Problem, SecretLookup, Span, UrlSnippet, WarningKind, format_duration,
+};
 
 /// An endpoint with its role, and the diagnostics for its errors.
 pub(crate) struct EndpointBuilder<'d, 'e> {
     diagnostics: &'d mut Diagnostics,
-    lookup: Lookup<'e>,
+    lookup: SecretLookup<'e>,
     endpoint: &'e Endpoint,
     /// The position of the endpoint in its document.
-    excerpt: Excerpt<'e>,
+    excerpt: UrlSnippet<'e>,
     /// Scheme and carrier.
-    written: Written,
+    written: SchemeWithCarrier,
     role: EndpointRole,
     /// Keys beside the URL.
     table: Option<KeyTable>,
@@ -32,28 +34,28 @@ pub(crate) struct EndpointBuilder<'d, 'e> {
 #[derive(Debug)]
 pub(crate) struct KeyTable {
     /// The keys.
-    pub(crate) holders: TableOf,
+    pub(crate) entries: KeyTableEntries,
     /// The position of the table's name.
     pub(crate) at: Span,
 }
 
 /// The content of a table of keys.
 #[derive(Debug)]
-pub(crate) enum TableOf {
+pub(crate) enum KeyTableEntries {
     /// Users.
-    Users(Vec<Entry>),
+    Users(Vec<KeyEntry>),
     /// Next servers of a relay.
-    Relay(Vec<Next>),
+    Relay(Vec<NextServer>),
 }
 
 impl<'d, 'e> EndpointBuilder<'d, 'e> {
     /// Creates a builder for an endpoint whose scheme has this role.
     pub(crate) const fn new(
         diagnostics: &'d mut Diagnostics,
-        lookup: Lookup<'e>,
+        lookup: SecretLookup<'e>,
         endpoint: &'e Endpoint,
-        excerpt: Excerpt<'e>,
-        written: Written,
+        excerpt: UrlSnippet<'e>,
+        written: SchemeWithCarrier,
         role: EndpointRole,
     ) -> Self {
         Self {
@@ -79,7 +81,7 @@ impl<'d, 'e> EndpointBuilder<'d, 'e> {
     }
 
     /// Returns scheme and carrier.
-    pub(crate) const fn written(&self) -> Written {
+    pub(crate) const fn written(&self) -> SchemeWithCarrier {
         self.written
     }
 
@@ -99,8 +101,8 @@ impl<'d, 'e> EndpointBuilder<'d, 'e> {
     }
 
     /// Returns the form of the scheme in this role.
-    pub(crate) fn form(&self) -> String {
-        self.written.form(self.role)
+    pub(crate) fn url_form(&self) -> String {
+        self.written.url_form(self.role)
     }
 
     /// Returns the endpoint.
@@ -109,32 +111,33 @@ impl<'d, 'e> EndpointBuilder<'d, 'e> {
     }
 
     /// Reports an error in the URL.
-    pub(crate) fn problem(&mut self, flaw: Flaw) {
-        self.diagnostics.flaw(&self.excerpt, flaw);
+    pub(crate) fn report_error(&mut self, flaw: ConfigError) {
+        self.diagnostics.add_url_error(&self.excerpt, flaw);
     }
 
     /// Reports an error whose span counts from the start of the whole document.
-    pub(crate) fn problem_in_document(&mut self, flaw: Flaw) {
+    pub(crate) fn report_document_error(&mut self, flaw: ConfigError) {
         let place = self.excerpt.place_in_document(flaw.span);
-        self.diagnostics.problem(flaw.at(place));
+        self.diagnostics.add_problem(flaw.into_problem(place));
     }
 
     /// Reports problems of another document.
-    pub(crate) fn problems(&mut self, problems: Vec<Problem>) {
+    pub(crate) fn report_problems(&mut self, problems: Vec<Problem>) {
         for problem in problems {
-            self.diagnostics.problem(problem);
+            self.diagnostics.add_problem(problem);
         }
     }
 
     /// Adds a warning about the URL.
-    pub(crate) fn warn(&mut self, kind: WarningKind, flaw: Flaw) {
-        self.diagnostics.warning(kind, self.excerpt.problem(flaw));
+    pub(crate) fn add_warning(&mut self, kind: WarningKind, flaw: ConfigError) {
+        self.diagnostics
+            .add_warning(kind, self.excerpt.locate_error(flaw));
     }
 
     /// Returns the value of a key, or its default if it is not written, not in the table of this scheme
     /// and role, or wrong (which is reported).
-    pub(crate) fn get<T: Typed>(&mut self, key: &Key<T>) -> T {
-        let Some(pair) = self.pair(key) else {
+    pub(crate) fn get<T: Typed>(&mut self, key: &ParamKey<T>) -> T {
+        let Some(pair) = self.pair_in_role(key) else {
             return key.default.clone();
         };
         match T::read(&pair.value.value) {
@@ -145,27 +148,27 @@ impl<'d, 'e> EndpointBuilder<'d, 'e> {
                 } else {
                     pair.value.span
                 };
-                self.problem(bad_value(&pair.key.value, span, expected));
+                self.report_error(bad_value_error(&pair.key.value, span, expected));
                 key.default.clone()
             }
         }
     }
 
     /// Returns the pair of a key, in either spelling.
-    pub(crate) fn param<T>(&self, key: &Key<T>) -> Option<&'e Pair> {
+    pub(crate) fn param<T>(&self, key: &ParamKey<T>) -> Option<&'e QueryPair> {
         let endpoint = self.endpoint;
         let also = || key.alias.and_then(|alias| endpoint.param(alias));
         endpoint.param(key.name).or_else(also)
     }
 
     /// Returns the position of a key's value, or of the address if the key is not written.
-    pub(crate) fn value_span<T>(&self, key: &Key<T>) -> Span {
+    pub(crate) fn value_span<T>(&self, key: &ParamKey<T>) -> Span {
         let pair = self.param(key);
         pair.map_or(self.endpoint.address, |pair| pair.value.span)
     }
 
     /// Returns the position of a key, or of the address if it is not written.
-    pub(crate) fn key_span<T>(&self, key: &Key<T>) -> Span {
+    pub(crate) fn key_span<T>(&self, key: &ParamKey<T>) -> Span {
         let pair = self.param(key);
         pair.map_or(self.endpoint.address, |pair| pair.key.span)
     }
@@ -177,46 +180,51 @@ impl<'d, 'e> EndpointBuilder<'d, 'e> {
     }
 
     /// Reports a target, for schemes without one.
-    pub(crate) fn no_target(&mut self) {
+    pub(crate) fn check_no_target(&mut self) {
         if let Some(target) = &self.endpoint.target {
             let title = format!("`{}://` has no target", self.written);
-            let flaw = Flaw::new(target.span, title).help(format!("write `{}`", self.form()));
-            self.problem(flaw);
+            let flaw = ConfigError::new(target.span, title)
+                .with_help(format!("write `{}`", self.url_form()));
+            self.report_error(flaw);
         }
     }
 
     /// Reports a user, for schemes without one.
-    pub(crate) fn no_user(&mut self) {
+    pub(crate) fn check_no_user(&mut self) {
         if let Some(user) = &self.endpoint.user {
             let title = format!("`{}://` has no users", self.written);
-            self.problem(Flaw::new(user.span, title));
+            self.report_error(ConfigError::new(user.span, title));
         }
     }
 
     /// Returns host and port of a server, which are both required.
     pub(crate) fn server(&mut self) -> Option<Target> {
-        self.server_or(None)
+        self.server_with_default_port(None)
     }
 
     /// Returns host and port of a server. `usual` is the default port.
-    pub(crate) fn server_or(&mut self, usual: Option<u16>) -> Option<Target> {
+    pub(crate) fn server_with_default_port(&mut self, usual: Option<u16>) -> Option<Target> {
         let endpoint = self.endpoint;
-        let form = format!("write `{}`", self.form());
+        let form = format!("write `{}`", self.url_form());
         let Some(host) = &endpoint.host else {
-            let flaw = Flaw::new(endpoint.address, "the host is missing").help(form);
-            self.problem(flaw);
+            let flaw = ConfigError::new(endpoint.address, "the host is missing").with_help(form);
+            self.report_error(flaw);
             return None;
         };
         let written = endpoint.port.as_ref().map(|port| port.value);
         match (&endpoint.port, written.or(usual)) {
             (_, Some(port)) if port != 0 => Some(Target::new(host.value.clone(), port)),
             (Some(port), _) => {
-                self.problem(Flaw::new(port.span, "the port of a server cannot be 0"));
+                self.report_error(ConfigError::new(
+                    port.span,
+                    "the port of a server cannot be 0",
+                ));
                 None
             }
             (None, _) => {
-                let flaw = Flaw::new(endpoint.address, "the port is missing").help(form);
-                self.problem(flaw);
+                let flaw =
+                    ConfigError::new(endpoint.address, "the port is missing").with_help(form);
+                self.report_error(flaw);
                 None
             }
         }
@@ -238,10 +246,10 @@ impl<'d, 'e> EndpointBuilder<'d, 'e> {
     pub(crate) fn listen_addr(&mut self) -> Option<ListenAddr> {
         let endpoint = self.endpoint;
         let Some(port) = &endpoint.port else {
-            let flaw = Flaw::new(endpoint.address, "the port is missing")
-                .help(format!("write `{}`", self.form()))
-                .help("port 0 means any free port");
-            self.problem(flaw);
+            let flaw = ConfigError::new(endpoint.address, "the port is missing")
+                .with_help(format!("write `{}`", self.url_form()))
+                .with_help("port 0 means any free port");
+            self.report_error(flaw);
             return None;
         };
         Some(ListenAddr {
@@ -251,86 +259,90 @@ impl<'d, 'e> EndpointBuilder<'d, 'e> {
     }
 
     /// Returns the limits of a listener.
-    pub(crate) fn limits(&mut self) -> Limits {
-        Limits {
-            handshake: self.get(&keys::HANDSHAKE),
-            dial: self.get(&keys::DIAL),
-            idle: self.get(&keys::IDLE),
-            half_close_idle: self.get(&keys::HALF_CLOSE_IDLE),
-            udp_idle: self.get(&keys::UDP_IDLE),
-            max_connections: self.get(&keys::MAX_CONNECTIONS).map(|count| count.0),
+    pub(crate) fn read_limits(&mut self) -> ListenerLimits {
+        ListenerLimits {
+            handshake: self.get(&shared_keys::HANDSHAKE),
+            dial: self.get(&shared_keys::DIAL),
+            idle: self.get(&shared_keys::IDLE),
+            half_close_idle: self.get(&shared_keys::HALF_CLOSE_IDLE),
+            udp_idle: self.get(&shared_keys::UDP_IDLE),
+            max_connections: self.get(&shared_keys::MAX_CONNECTIONS).map(|count| count.0),
         }
     }
 
     /// Returns the maximum wait for first bytes that can be sent with the request.
-    pub(crate) fn first_wait(&mut self) -> Duration {
-        let wait = self.get(&keys::FIRST_WAIT).0;
-        let dial = self.get(&keys::DIAL);
+    pub(crate) fn read_first_wait(&mut self) -> Duration {
+        let wait = self.get(&shared_keys::FIRST_WAIT).0;
+        let dial = self.get(&shared_keys::DIAL);
         if wait > dial {
-            let span = self.value_span(&keys::FIRST_WAIT);
-            let flaw = Flaw::new(span, "`first_wait` is longer than the time to dial");
-            self.problem(flaw.label(format!("`dial` is {}", write_duration(dial))));
+            let span = self.value_span(&shared_keys::FIRST_WAIT);
+            let flaw = ConfigError::new(span, "`first_wait` is longer than the time to dial");
+            self.report_error(flaw.with_label(format!("`dial` is {}", format_duration(dial))));
         }
         wait
     }
 
     /// Returns the transports of a keyed listener, TCP and UDP, and its plugin. UDP in streams is always
     /// served and needs no separate socket.
-    pub(crate) fn served(&mut self) -> (bool, bool, Option<Plugin>) {
-        let tcp = self.get(&keys::TCP);
-        let udp = self.get(&keys::SS_UDP) == UdpWay::Native;
+    pub(crate) fn served_transports(&mut self) -> (bool, bool, Option<Plugin>) {
+        let tcp = self.get(&shared_keys::TCP);
+        let udp = self.get(&shared_keys::SS_UDP) == UdpTransport::Native;
         if !tcp && !udp {
-            let span = self.value_span(&keys::SS_UDP);
-            self.problem(Flaw::new(span, "both TCP and UDP are off"));
+            let span = self.value_span(&shared_keys::SS_UDP);
+            self.report_error(ConfigError::new(span, "both TCP and UDP are off"));
         }
-        (tcp, udp, self.plugin(tcp, udp))
+        (tcp, udp, self.read_plugin(tcp, udp))
     }
 
     /// True if connections come from a proxy on this machine, to `addr` or through a plugin there. Other
     /// machines must not reach the listener: they could claim any client address.
-    pub(crate) fn proxy_protocol(&mut self, addr: Option<&ListenAddr>, plugin: bool) -> bool {
-        if !self.get(&keys::PROXY_PROTOCOL) {
+    pub(crate) fn read_proxy_protocol(&mut self, addr: Option<&ListenAddr>, plugin: bool) -> bool {
+        if !self.get(&shared_keys::PROXY_PROTOCOL) {
             return false;
         }
-        let span = self.value_span(&keys::PROXY_PROTOCOL);
+        let span = self.value_span(&shared_keys::PROXY_PROTOCOL);
         if self.carrier().is_some() {
-            self.problem(Flaw::new(span, "the PROXY protocol is for TCP connections"));
+            self.report_error(ConfigError::new(
+                span,
+                "the PROXY protocol is for TCP connections",
+            ));
         } else if !plugin && addr.is_some_and(|addr| !addr.is_loopback()) {
-            let flaw = Flaw::new(span, "the PROXY protocol is for a proxy on this machine")
-                .label("other machines can reach this listener, too")
-                .help("listen on 127.0.0.1, and let the proxy connect there");
-            self.problem(flaw);
+            let flaw = ConfigError::new(span, "the PROXY protocol is for a proxy on this machine")
+                .with_label("other machines can reach this listener, too")
+                .with_help("listen on 127.0.0.1, and let the proxy connect there");
+            self.report_error(flaw);
         }
         true
     }
 
     /// Returns the pair of a key that this scheme has in this role.
-    fn pair<T>(&self, key: &Key<T>) -> Option<&'e Pair> {
+    fn pair_in_role<T>(&self, key: &ParamKey<T>) -> Option<&'e QueryPair> {
         let mut params = self.written.params();
-        let has =
-            params.any(|param| param.setting.name() == key.name && param.roles.has(self.role));
+        let has = params
+            .any(|param| param.setting.name() == key.name && param.roles.includes_role(self.role));
         self.param(key).filter(|_| has)
     }
 
     /// Returns the plugin, which must carry at least one of the transports.
-    pub(crate) fn plugin(&mut self, tcp: bool, udp: bool) -> Option<Plugin> {
-        let mode = self.get(&keys::PLUGIN_MODE);
-        let Some(written) = self.get(&keys::PLUGIN) else {
+    pub(crate) fn read_plugin(&mut self, tcp: bool, udp: bool) -> Option<Plugin> {
+        let mode = self.get(&shared_keys::PLUGIN_MODE);
+        let Some(written) = self.get(&shared_keys::PLUGIN) else {
             let endpoint = self.endpoint();
-            if let Some(pair) = endpoint.param(keys::PLUGIN_MODE.name)
-                && endpoint.param(keys::PLUGIN.name).is_none()
+            if let Some(pair) = endpoint.param(shared_keys::PLUGIN_MODE.name)
+                && endpoint.param(shared_keys::PLUGIN.name).is_none()
             {
-                let about =
-                    Flaw::new(pair.key.span, "`plugin_mode` without a plugin").label("ignored");
-                self.warn(WarningKind::IgnoredKey, about);
+                let about = ConfigError::new(pair.key.span, "`plugin_mode` without a plugin")
+                    .with_label("ignored");
+                self.add_warning(WarningKind::IgnoredKey, about);
             }
             return None;
         };
         if !(tcp && mode.tcp() || udp && mode.udp()) {
-            let span = self.value_span(&keys::PLUGIN_MODE);
-            let flaw = Flaw::new(span, "no transport goes through the plugin")
-                .help("`plugin_mode` selects its transports, `tcp` and `udp` turn them on or off");
-            self.problem(flaw);
+            let span = self.value_span(&shared_keys::PLUGIN_MODE);
+            let flaw = ConfigError::new(span, "no transport goes through the plugin").with_help(
+                "`plugin_mode` selects its transports, `tcp` and `udp` turn them on or off",
+            );
+            self.report_error(flaw);
         }
         Some(Plugin {
             program: written.program,
@@ -341,6 +353,6 @@ impl<'d, 'e> EndpointBuilder<'d, 'e> {
 }
 
 /// Returns the error of a wrong value.
-pub(crate) fn bad_value(key: &str, span: Span, expected: String) -> Flaw {
-    Flaw::new(span, format!("bad value for `{key}`")).label(expected)
+pub(crate) fn bad_value_error(key: &str, span: Span, expected: String) -> ConfigError {
+    ConfigError::new(span, format!("bad value for `{key}`")).with_label(expected)
 }

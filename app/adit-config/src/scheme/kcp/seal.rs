@@ -1,13 +1,13 @@
 //! Encryption of the datagrams of KCP and `+fec`, with warnings about weak choices.
 
-use adit_crypto::packet::{Check, PacketKind};
+use adit_crypto::packet::{PacketCheck, PacketKind};
 
 use super::DEFAULTS;
 use super::keys::{CRYPT, KCP9, KEY};
 use super::text::Crypt;
 use crate::scheme::builder::EndpointBuilder;
-use crate::scheme::typed::PacketSeal;
-use crate::text::{Flaw, Secret, WarningKind};
+use crate::scheme::endpoint_types::PacketSeal;
+use crate::text::{ConfigError, Secret, WarningKind};
 
 /// True if a dialect over KCP accepts only datagrams made with the key.
 pub(crate) fn is_keyed(builder: &mut EndpointBuilder<'_, '_>) -> bool {
@@ -25,7 +25,7 @@ const fn needs_key(crypt: Crypt, kcp9: bool) -> bool {
 }
 
 /// Reads the encryption of datagrams. Without `key`, the secret of the dialect (`own`) is used.
-pub(crate) fn seal(
+pub(crate) fn read_seal(
     builder: &mut EndpointBuilder<'_, '_>,
     usual: Crypt,
     own: Option<Secret>,
@@ -33,43 +33,47 @@ pub(crate) fn seal(
     let crypt = builder.get(&CRYPT).unwrap_or(usual);
     let kcp9 = builder.get(&KCP9);
     if kcp9 && crypt == Crypt::Packets(PacketKind::Null) {
-        let flaw = Flaw::new(
+        let flaw = ConfigError::new(
             builder.key_span(&KCP9),
             "`kcp9` needs a cipher, and `null` is not one",
         )
-        .help("choose a cipher (`crypt=aes`), or remove `kcp9`");
-        builder.problem(flaw);
+        .with_help("choose a cipher (`crypt=aes`), or remove `kcp9`");
+        builder.report_error(flaw);
         return None;
     }
     let password = match builder.get(&KEY) {
-        Some(written) => Some(builder.written_secret(&written, builder.value_span(&KEY))?),
+        Some(written) => Some(builder.read_query_secret(&written, builder.value_span(&KEY))?),
         None => own.filter(|own| !own.expose().is_empty()),
     };
     if password.is_none() && needs_key(crypt, kcp9) {
-        let flaw = Flaw::new(
+        let flaw = ConfigError::new(
             builder.endpoint().address,
             "the key of the datagrams is missing",
         )
-        .help("write `?key=SECRET`, `?key=@FILE` or `?key=$NAME`, the same at both ends")
-        .help("`crypt=null` needs no key, but everyone can read and change the traffic");
-        builder.problem(flaw);
+        .with_help("write `?key=SECRET`, `?key=@FILE` or `?key=$NAME`, the same at both ends")
+        .with_help("`crypt=null` needs no key, but everyone can read and change the traffic");
+        builder.report_error(flaw);
         return None;
     }
     let password = password.unwrap_or_default();
     Some(match crypt {
         Crypt::Aead => {
             if kcp9 {
-                let about = Flaw::new(builder.key_span(&KCP9), "`kcp9` is for ciphers of kcptun");
-                builder.warn(WarningKind::IgnoredKey, about.label("ignored with `aead`"));
+                let about =
+                    ConfigError::new(builder.key_span(&KCP9), "`kcp9` is for ciphers of kcptun");
+                builder.add_warning(
+                    WarningKind::IgnoredKey,
+                    about.with_label("ignored with `aead`"),
+                );
             }
             PacketSeal::Session(password)
         }
         Crypt::Packets(kind) => PacketSeal::Packets {
             kind,
             check: if kcp9 {
-                Check::HighwayHash
+                PacketCheck::HighwayHash
             } else {
-                Check::Crc32
+                PacketCheck::Crc32
             },
             password,
         },
@@ -77,27 +81,27 @@ pub(crate) fn seal(
 }
 
 /// Warns about the well-known password of kcptun.
-pub(super) fn well_known(builder: &mut EndpointBuilder<'_, '_>) {
+pub(super) fn warn_default_key(builder: &mut EndpointBuilder<'_, '_>) {
     let secret = builder.endpoint().secret.as_ref();
     let span = secret.map_or_else(|| builder.value_span(&KEY), |secret| secret.span);
-    let about = Flaw::new(span, "the key is kcptun's default, which is public")
-        .label("everyone on the path can read and change the traffic")
-        .help("write `?key=@FILE` or `?key=$NAME`, the same at both ends");
-    builder.warn(WarningKind::NoEncryption, about);
+    let about = ConfigError::new(span, "the key is kcptun's default, which is public")
+        .with_label("everyone on the path can read and change the traffic")
+        .with_help("write `?key=@FILE` or `?key=$NAME`, the same at both ends");
+    builder.add_warning(WarningKind::NoEncryption, about);
 }
 
 /// Warns if the encryption does not protect the content, which has no other protection.
-pub(crate) fn clear(builder: &mut EndpointBuilder<'_, '_>, seal: &PacketSeal) {
+pub(crate) fn warn_unprotected(builder: &mut EndpointBuilder<'_, '_>, seal: &PacketSeal) {
     let span = builder.value_span(&CRYPT);
     let name = seal.name();
-    if !seal.hides() {
-        let about = Flaw::new(span, format!("`{name}` does not encrypt"))
-            .label("everyone on the path can read and change the traffic");
-        builder.warn(WarningKind::NoEncryption, about);
-    } else if !seal.authenticates() {
-        let about = Flaw::new(span, format!("`{name}` does not authenticate"))
-            .label("an attacker on the path who knows the content can change it")
-            .help("`aead` does, between two adits; `aes-128-gcm` does if kcptun supports it");
-        builder.warn(WarningKind::LegacyCipher, about);
+    if !seal.is_confidential() {
+        let about = ConfigError::new(span, format!("`{name}` does not encrypt"))
+            .with_label("everyone on the path can read and change the traffic");
+        builder.add_warning(WarningKind::NoEncryption, about);
+    } else if !seal.is_authenticated() {
+        let about = ConfigError::new(span, format!("`{name}` does not authenticate"))
+            .with_label("an attacker on the path who knows the content can change it")
+            .with_help("`aead` does, between two adits; `aes-128-gcm` does if kcptun supports it");
+        builder.add_warning(WarningKind::LegacyCipher, about);
     }
 }

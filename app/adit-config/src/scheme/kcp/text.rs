@@ -4,7 +4,7 @@ use adit_crypto::packet::PacketKind;
 use adit_kcp_proto::{Config, Congestion};
 
 use crate::schema::{Typed, words};
-use crate::text::nearest;
+use crate::text::nearest_word;
 
 /// The value of `crypt`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Typed for Crypt {
             return Ok(Self::Packets(kind));
         }
         let names = || PacketKind::ALL.into_iter().map(PacketKind::name);
-        Err(match nearest(text, names().chain([AEAD])) {
+        Err(match nearest_word(text, names().chain([AEAD])) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!(
                 "expected `aead` or one of {}",
@@ -78,7 +78,7 @@ words!(
 
 impl Mode {
     /// Returns the settings of the ARQ, or `None` for `manual`.
-    pub(crate) const fn config(self) -> Option<Config> {
+    pub(crate) const fn arq_config(self) -> Option<Config> {
         match self {
             Self::Normal => Some(Config::normal()),
             Self::Fast => Some(Config::fast()),
@@ -89,12 +89,12 @@ impl Mode {
     }
 
     /// Returns the mode with these settings.
-    pub(crate) fn of(config: &Config) -> Self {
+    pub(crate) fn of_config(config: &Config) -> Self {
         let numbers = |c: &Config| (c.nodelay, c.interval_ms, c.resend);
         let mut named = [Self::Normal, Self::Fast, Self::Fast2, Self::Fast3].into_iter();
         let found = named.find(|mode| {
             let same = |other: Config| numbers(&other) == numbers(config);
-            mode.config().is_some_and(same)
+            mode.arq_config().is_some_and(same)
         });
         found.unwrap_or(Self::Manual)
     }
@@ -114,8 +114,8 @@ mod tests {
             Mode::Manual,
         ] {
             assert_eq!(Mode::read(&mode.write()), Ok(mode));
-            if let Some(config) = mode.config() {
-                assert_eq!(Mode::of(&config), mode);
+            if let Some(config) = mode.arq_config() {
+                assert_eq!(Mode::of_config(&config), mode);
             }
         }
         for name in ["auto", "off", "reno", "bbr"] {

@@ -4,47 +4,49 @@ use std::path::PathBuf;
 
 use adit_shadowsocks::{Edition, Method};
 
-use crate::scheme::builder::{EndpointBuilder, KeyTable, TableOf};
-use crate::scheme::keyring::check::{self, Holders};
-use crate::scheme::keyring::{self, AtMost, Entry, MAX_USERS_FILE};
-use crate::scheme::keys;
-use crate::scheme::typed::{RelayNext, SsRole, SsUser};
-use crate::text::{Flaw, Secret, Span, nearest};
+use crate::scheme::builder::{EndpointBuilder, KeyTable, KeyTableEntries};
+use crate::scheme::endpoint_types::{RelayTarget, SsRole, SsUser};
+use crate::scheme::key_files::check::{self, KeyHolders};
+use crate::scheme::key_files::{self, FirstItems, KeyEntry, MAX_USERS_FILE};
+use crate::scheme::shared_keys;
+use crate::text::{ConfigError, Secret, Span, nearest_word};
 
 /// Reads the method of a hop and its keys, unchanged.
-pub(super) fn hop(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, Secret)> {
+pub(super) fn read_hop_keys(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, Secret)> {
     let (method, secret) = method_and_secret(builder)?;
     let secret = secret.unwrap_or_default();
-    accept(
+    report_error(
         builder,
-        check::joined_keys(method, secret.expose(), secret_span(builder)),
+        check::check_joined_keys(method, secret.expose(), secret_span(builder)),
     )?;
     Some((method, secret))
 }
 
 /// Reads the method and the role of a listener.
-pub(super) fn role(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, SsRole)> {
+pub(super) fn read_listener_role(
+    builder: &mut EndpointBuilder<'_, '_>,
+) -> Option<(Method, SsRole)> {
     // The keys first, so that errors in them and in the secret are reported together.
-    let holders = holders(builder);
+    let holders = key_source(builder);
     let (method, secret) = method_and_secret(builder)?;
     let role = match holders? {
         None => {
             let secret = secret.unwrap_or_default();
-            accept(builder, own_key(builder, method, &secret))?;
+            report_error(builder, check_listener_key(builder, method, &secret))?;
             SsRole::Single(secret)
         }
-        Some(Held::Users(source)) => {
-            let identity = identity_of_users(builder, method, secret)?;
-            let (users, file) = users(builder, method, identity.as_ref(), source)?;
+        Some(KeySource::Users(source)) => {
+            let identity = users_identity(builder, method, secret)?;
+            let (users, file) = load_users(builder, method, identity.as_ref(), source)?;
             SsRole::Users {
                 identity,
                 users,
                 file,
             }
         }
-        Some(Held::Relay(source)) => {
-            let identity = identity(builder, method, secret, "a relay")?;
-            let next = relay(builder, method, &identity, source)?;
+        Some(KeySource::Relay(source)) => {
+            let identity = listener_identity(builder, method, secret, "a relay")?;
+            let next = load_relay(builder, method, &identity, source)?;
             SsRole::Relay { identity, next }
         }
     };
@@ -52,15 +54,15 @@ pub(super) fn role(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, SsR
 }
 
 /// The source of keys of a listener.
-enum Held {
+enum KeySource {
     /// Keys of users.
-    Users(Source<Entry>),
+    Users(FileOrTable<KeyEntry>),
     /// Keys of next servers.
-    Relay(Source<keyring::Next>),
+    Relay(FileOrTable<key_files::NextServer>),
 }
 
 /// A place that contains keys.
-enum Source<T> {
+enum FileOrTable<T> {
     /// `@path` of the URL.
     File(String),
     /// A table of the configuration file.
@@ -68,136 +70,143 @@ enum Source<T> {
 }
 
 /// Returns the only source of keys: `None` if there are several, `Some(None)` if there is none.
-fn holders(builder: &mut EndpointBuilder<'_, '_>) -> Option<Option<Held>> {
-    let users = builder.get(&keys::SS_USERS);
-    let relay = builder.get(&keys::RELAY);
+fn key_source(builder: &mut EndpointBuilder<'_, '_>) -> Option<Option<KeySource>> {
+    let users = builder.get(&shared_keys::SS_USERS);
+    let relay = builder.get(&shared_keys::RELAY);
     let table = builder.take_table();
     if users.is_some() && relay.is_some() {
-        let flaw = Flaw::new(
-            builder.key_span(&keys::RELAY),
+        let flaw = ConfigError::new(
+            builder.key_span(&shared_keys::RELAY),
             "a listener has users or relays, not both",
         );
-        builder.problem(flaw);
+        builder.report_error(flaw);
         return None;
     }
     let written = users
-        .map(|path| Held::Users(Source::File(path.0)))
-        .or_else(|| relay.map(|path| Held::Relay(Source::File(path.0))));
-    let Some(KeyTable { holders, at }) = table else {
+        .map(|path| KeySource::Users(FileOrTable::File(path.0)))
+        .or_else(|| relay.map(|path| KeySource::Relay(FileOrTable::File(path.0))));
+    let Some(KeyTable {
+        entries: holders,
+        at,
+    }) = table
+    else {
         return Some(written);
     };
     if written.is_some() {
-        let flaw = Flaw::new(at, "the URL of the listener also names a file of keys");
-        builder.problem_in_document(flaw.help("keep either the file or the table"));
+        let flaw = ConfigError::new(at, "the URL of the listener also names a file of keys");
+        builder.report_document_error(flaw.with_help("keep either the file or the table"));
         return None;
     }
     Some(Some(match holders {
-        TableOf::Users(entries) => Held::Users(Source::Table(entries)),
-        TableOf::Relay(next) => Held::Relay(Source::Table(next)),
+        KeyTableEntries::Users(entries) => KeySource::Users(FileOrTable::Table(entries)),
+        KeyTableEntries::Relay(next) => KeySource::Relay(FileOrTable::Table(next)),
     }))
 }
 
 /// Reads and checks the users, and returns them with the path of their file.
-fn users(
+fn load_users(
     builder: &mut EndpointBuilder<'_, '_>,
     method: Method,
     identity: Option<&Secret>,
-    source: Source<Entry>,
+    source: FileOrTable<KeyEntry>,
 ) -> Option<(Vec<SsUser>, Option<PathBuf>)> {
     match source {
-        Source::File(path) => {
-            let span = builder.value_span(&keys::SS_USERS);
-            let file = builder.long_file(&path, span, MAX_USERS_FILE)?;
-            match keyring::users_file(method, identity, &path, &file.text) {
-                Ok(users) => Some((users, Some(builder.resolve(&path)))),
+        FileOrTable::File(path) => {
+            let span = builder.value_span(&shared_keys::SS_USERS);
+            let file = builder.read_long_file(&path, span, MAX_USERS_FILE)?;
+            match key_files::parse_users_file(method, identity, &path, &file.text) {
+                Ok(users) => Some((users, Some(builder.resolve_path(&path)))),
                 Err(problems) => {
-                    builder.problems(problems);
+                    builder.report_problems(problems);
                     None
                 }
             }
         }
-        Source::Table(entries) => {
-            let flaws = check::all(Holders::Users, method, identity, &entries);
-            in_table(builder, flaws)?;
-            let users = entries.into_iter().map(Entry::into_user).collect();
+        FileOrTable::Table(entries) => {
+            let flaws = check::check_entries(KeyHolders::Users, method, identity, &entries);
+            report_table_errors(builder, flaws)?;
+            let users = entries.into_iter().map(KeyEntry::into_user).collect();
             Some((users, None))
         }
     }
 }
 
 /// Reads and checks the next servers of a relay.
-fn relay(
+fn load_relay(
     builder: &mut EndpointBuilder<'_, '_>,
     method: Method,
     identity: &Secret,
-    source: Source<keyring::Next>,
-) -> Option<Vec<RelayNext>> {
+    source: FileOrTable<key_files::NextServer>,
+) -> Option<Vec<RelayTarget>> {
     match source {
-        Source::File(path) => {
-            let span = builder.value_span(&keys::RELAY);
-            let file = builder.long_file(&path, span, MAX_USERS_FILE)?;
-            match keyring::relay_file(method, identity, &path, &file.text) {
+        FileOrTable::File(path) => {
+            let span = builder.value_span(&shared_keys::RELAY);
+            let file = builder.read_long_file(&path, span, MAX_USERS_FILE)?;
+            match key_files::parse_relay_file(method, identity, &path, &file.text) {
                 Ok(next) => Some(next),
                 Err(problems) => {
-                    builder.problems(problems);
+                    builder.report_problems(problems);
                     None
                 }
             }
         }
-        Source::Table(next) => {
-            let (flaws, next) = keyring::relay(method, identity, next);
-            in_table(builder, flaws)?;
+        FileOrTable::Table(next) => {
+            let (flaws, next) = key_files::check_relay(method, identity, next);
+            report_table_errors(builder, flaws)?;
             Some(next)
         }
     }
 }
 
 /// Reports errors in a table of the configuration file. Returns `None` if there are any.
-fn in_table(builder: &mut EndpointBuilder<'_, '_>, flaws: AtMost<Flaw>) -> Option<()> {
+fn report_table_errors(
+    builder: &mut EndpointBuilder<'_, '_>,
+    flaws: FirstItems<ConfigError>,
+) -> Option<()> {
     let (flaws, more) = flaws.into_parts();
     let last = flaws.len();
     for (i, flaw) in flaws.into_iter().enumerate() {
         let flaw = if more > 0 && i + 1 == last {
-            flaw.help(format!("{more} more like these"))
+            flaw.with_help(format!("{more} more like these"))
         } else {
             flaw
         };
-        builder.problem_in_document(flaw);
+        builder.report_document_error(flaw);
     }
     (last == 0).then_some(())
 }
 
 /// Returns the server's own key, if users are identified by identity headers: `None` if it is wrong.
-fn identity_of_users(
+fn users_identity(
     builder: &mut EndpointBuilder<'_, '_>,
     method: Method,
     secret: Option<Secret>,
 ) -> Option<Option<Secret>> {
     if method.edition() == Edition::Aead2022 {
-        return identity(builder, method, secret, "a server with users").map(Some);
+        return listener_identity(builder, method, secret, "a server with users").map(Some);
     }
     let span = secret_span(builder);
     let flaw = if method.edition() == Edition::None {
-        Flaw::new(
+        ConfigError::new(
             span,
             format!("method `{method}` has no keys, and so no users"),
         )
     } else if method.is_legacy() {
-        Flaw::new(span, format!("`{method}` cannot distinguish users"))
-            .label("decryption with a wrong password does not fail")
+        ConfigError::new(span, format!("`{method}` cannot distinguish users"))
+            .with_label("decryption with a wrong password does not fail")
     } else if secret.is_some() {
-        Flaw::new(span, "a server with users has no password of its own").help(format!(
+        ConfigError::new(span, "a server with users has no password of its own").with_help(format!(
             "write `ss://{method}@HOST:PORT`, and put every password into the file of users"
         ))
     } else {
         return Some(None);
     };
-    builder.problem(flaw);
+    builder.report_error(flaw);
     None
 }
 
 /// Returns the own key of a listener with identity headers, or reports why there is none.
-fn identity(
+fn listener_identity(
     builder: &mut EndpointBuilder<'_, '_>,
     method: Method,
     secret: Option<Secret>,
@@ -205,37 +214,48 @@ fn identity(
 ) -> Option<Secret> {
     let span = secret_span(builder);
     let checked = if !check::has_identity_headers(method) {
-        Err(check::no_identity_headers(method, builder.user_span()))
+        Err(check::no_identity_headers_error(
+            method,
+            builder.user_span(),
+        ))
     } else {
         match &secret {
-            Some(secret) => own_key(builder, method, secret),
-            None => Err(Flaw::new(
+            Some(secret) => check_listener_key(builder, method, secret),
+            None => Err(ConfigError::new(
                 span,
                 format!("{who} needs a key of its own, which is missing"),
             )
-            .help(format!("write `ss://{method}:KEY@HOST:PORT`"))
-            .help(check::keygen(method))),
+            .with_help(format!("write `ss://{method}:KEY@HOST:PORT`"))
+            .with_help(check::keygen_hint(method))),
         }
     };
-    accept(builder, checked)?;
+    report_error(builder, checked)?;
     secret
 }
 
 /// Checks the key of a listener: only one, while a hop can have several.
-fn own_key(builder: &EndpointBuilder<'_, '_>, method: Method, secret: &Secret) -> Result<(), Flaw> {
+fn check_listener_key(
+    builder: &EndpointBuilder<'_, '_>,
+    method: Method,
+    secret: &Secret,
+) -> Result<(), ConfigError> {
     let span = secret_span(builder);
     if method.edition() == Edition::Aead2022 && secret.expose().contains(':') {
         return Err(
-            Flaw::new(span, "a listener has one key, not several joined by `:`")
-                .help("keep the first, the server's own; put users into a file: `?users=@FILE`"),
+            ConfigError::new(span, "a listener has one key, not several joined by `:`").with_help(
+                "keep the first, the server's own; put users into a file: `?users=@FILE`",
+            ),
         );
     }
-    check::one_key(method, secret.expose(), span)
+    check::check_key(method, secret.expose(), span)
 }
 
 /// Reports the error of a check.
-fn accept(builder: &mut EndpointBuilder<'_, '_>, checked: Result<(), Flaw>) -> Option<()> {
-    checked.map_err(|flaw| builder.problem(flaw)).ok()
+fn report_error(
+    builder: &mut EndpointBuilder<'_, '_>,
+    checked: Result<(), ConfigError>,
+) -> Option<()> {
+    checked.map_err(|flaw| builder.report_error(flaw)).ok()
 }
 
 /// Returns the position of the secret, or of the user if there is none.
@@ -248,35 +268,35 @@ fn secret_span(builder: &EndpointBuilder<'_, '_>) -> Span {
 fn method_and_secret(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, Option<Secret>)> {
     let endpoint = builder.endpoint();
     let Some(name) = &endpoint.user else {
-        let flaw = Flaw::new(endpoint.address, "method and key are missing")
-            .help("write `ss://METHOD:KEY@HOST:PORT`")
-            .help("`adit keygen METHOD` makes a key");
-        builder.problem(flaw);
+        let flaw = ConfigError::new(endpoint.address, "method and key are missing")
+            .with_help("write `ss://METHOD:KEY@HOST:PORT`")
+            .with_help("`adit keygen METHOD` makes a key");
+        builder.report_error(flaw);
         return None;
     };
     let method = match name.value.parse::<Method>() {
         Ok(method) => Some(method),
         Err(_) => {
-            builder.problem(unknown_method(&name.value, name.span));
+            builder.report_error(unknown_method_error(&name.value, name.span));
             None
         }
     };
     let secret = match &endpoint.secret {
-        Some(written) => Some(builder.secret(&written.value, written.span)?),
+        Some(written) => Some(builder.read_secret(&written.value, written.span)?),
         None => None,
     };
     Some((method?, secret.filter(|secret| !secret.expose().is_empty())))
 }
 
 /// Returns the error of an unknown method.
-fn unknown_method(name: &str, span: Span) -> Flaw {
+fn unknown_method_error(name: &str, span: Span) -> ConfigError {
     let names = || Method::ALL.into_iter().map(Method::name);
-    let flaw = Flaw::new(span, format!("unknown method `{name}`"));
-    let flaw = match nearest(name, names()) {
-        Some(meant) => flaw.label(format!("did you mean `{meant}`?")),
+    let flaw = ConfigError::new(span, format!("unknown method `{name}`"));
+    let flaw = match nearest_word(name, names()) {
+        Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
         None => flaw,
     };
     let (methods, legacy) = super::method_names();
-    flaw.help(format!("methods: {methods}"))
-        .help(format!("legacy: {legacy}"))
+    flaw.with_help(format!("methods: {methods}"))
+        .with_help(format!("legacy: {legacy}"))
 }

@@ -3,7 +3,7 @@
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
 use crate::schema::Typed;
-use crate::text::nearest;
+use crate::text::nearest_word;
 
 /// An algorithm with a name on the wire.
 pub(crate) trait Named: Copy + PartialEq + Sync + 'static {
@@ -35,21 +35,21 @@ named!(Mac, "MACs");
 
 /// A list of algorithms, the preferred one first. Empty means the default for this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Algorithms<T>(pub(crate) Vec<T>);
+pub(crate) struct AlgorithmList<T>(pub(crate) Vec<T>);
 
-impl<T: Named> Algorithms<T> {
+impl<T: Named> AlgorithmList<T> {
     /// Returns the algorithm with this name, with or without its `@domain`: an `@` in a URL would have
     /// to be escaped.
     fn find(text: &str) -> Option<T> {
         let mut all = T::EACH.iter().copied();
         all.clone()
             .find(|one| one.wire_name() == text)
-            .or_else(|| all.find(|one| short(*one) == text))
+            .or_else(|| all.find(|one| short_name(*one) == text))
     }
 }
 
 /// Returns the name without its `@domain`, if that is unambiguous.
-fn short<T: Named>(one: T) -> &'static str {
+fn short_name<T: Named>(one: T) -> &'static str {
     let name = one.wire_name();
     let bare = name.split('@').next().unwrap_or(name);
     let taken = T::EACH.iter().any(|other| other.wire_name() == bare);
@@ -57,22 +57,24 @@ fn short<T: Named>(one: T) -> &'static str {
 }
 
 /// Returns the names of all algorithms, separated by commas.
-pub(crate) fn names<T: Named>() -> String {
-    let names = T::EACH.iter().map(|one| short(*one));
+pub(crate) fn all_names<T: Named>() -> String {
+    let names = T::EACH.iter().map(|one| short_name(*one));
     names.collect::<Vec<_>>().join(", ")
 }
 
-impl<T: Named + Clone> Typed for Algorithms<T> {
+impl<T: Named + Clone> Typed for AlgorithmList<T> {
     const NAME: &'static str = T::LIST;
 
     fn read(text: &str) -> Result<Self, String> {
         let mut list = Vec::new();
         for name in text.split(',') {
             let Some(one) = Self::find(name) else {
-                return Err(match nearest(name, T::EACH.iter().map(|one| short(*one))) {
-                    Some(meant) => format!("did you mean `{meant}`?"),
-                    None => format!("expected some of {}", names::<T>()),
-                });
+                return Err(
+                    match nearest_word(name, T::EACH.iter().map(|one| short_name(*one))) {
+                        Some(meant) => format!("did you mean `{meant}`?"),
+                        None => format!("expected some of {}", all_names::<T>()),
+                    },
+                );
             };
             if !list.contains(&one) {
                 list.push(one);
@@ -82,7 +84,7 @@ impl<T: Named + Clone> Typed for Algorithms<T> {
     }
 
     fn write(&self) -> String {
-        let names = self.0.iter().map(|one| short(*one));
+        let names = self.0.iter().map(|one| short_name(*one));
         names.collect::<Vec<_>>().join(",")
     }
 }
@@ -91,7 +93,7 @@ impl<T: Named + Clone> Typed for Algorithms<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HostKeys {
     /// The key is not configured.
-    Unwritten,
+    NotConfigured,
     /// `@FILE` of a private key.
     File(String),
     /// Fingerprints.
@@ -124,7 +126,7 @@ impl Typed for HostKeys {
 
     fn write(&self) -> String {
         match self {
-            Self::Unwritten => String::new(),
+            Self::NotConfigured => String::new(),
             Self::File(path) => format!("@{path}"),
             Self::Pinned(pins) => pins.join(","),
         }
@@ -133,14 +135,14 @@ impl Typed for HostKeys {
 
 /// The treatment of an unknown host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Strict {
+pub(crate) enum UnknownHostPolicy {
     /// Refuses it.
     Yes,
     /// Accepts and stores its key.
     AcceptNew,
 }
 
-impl Typed for Strict {
+impl Typed for UnknownHostPolicy {
     const NAME: &'static str = "yes|accept-new";
 
     fn read(text: &str) -> Result<Self, String> {
@@ -168,17 +170,17 @@ mod tests {
     fn every_algorithm_has_a_name_of_its_own() {
         fn check<T: Named + Clone + core::fmt::Debug>() {
             for one in T::EACH {
-                for text in [one.wire_name(), short(*one)] {
-                    let read = Algorithms::<T>::read(text).unwrap();
+                for text in [one.wire_name(), short_name(*one)] {
+                    let read = AlgorithmList::<T>::read(text).unwrap();
                     assert_eq!(read.0, [*one], "{text}");
-                    assert_eq!(read.write(), short(*one));
+                    assert_eq!(read.write(), short_name(*one));
                 }
             }
         }
         check::<Kex>();
         check::<Cipher>();
         check::<Mac>();
-        let why = Algorithms::<Cipher>::read("aes128-cgm").unwrap_err();
+        let why = AlgorithmList::<Cipher>::read("aes128-cgm").unwrap_err();
         assert_eq!(why, "did you mean `aes128-gcm`?");
     }
 

@@ -8,14 +8,14 @@
 use adit_wire::Host;
 use zeroize::Zeroizing;
 
-use crate::grammar::{Endpoint, LinkForm, Pair, Unfolded, bare_host};
-use crate::text::{Flaw, Secret, SecretText, Span, Spanned, base64, escape};
+use crate::grammar::{Endpoint, LinkForm, ParsedLink, QueryPair, parse_bare_host};
+use crate::text::{ConfigError, Secret, SecretText, Span, Spanned, base64, escape};
 
 /// The form of the links.
-pub(crate) const FORM: LinkForm = LinkForm {
-    is: is_folded,
-    unfold,
-    fold: Some(fold),
+pub(crate) const LINK_FORM: LinkForm = LinkForm {
+    matches: is_link,
+    parse: parse_link,
+    write: Some(write_link),
     with_carrier: false,
 };
 
@@ -23,22 +23,23 @@ pub(crate) const FORM: LinkForm = LinkForm {
 const OVER_TCP: &str = "over-tcp";
 
 /// The hint for wrong links.
-const FORMS: &str = "write `ssr://METHOD:PASSWORD@HOST:PORT?protocol=…&obfs=…`, or a share link";
+const FORM_HINT: &str =
+    "write `ssr://METHOD:PASSWORD@HOST:PORT?protocol=…&obfs=…`, or a share link";
 
 /// Keys of the URL, each with its name in links.
-const NAMES: [(&str, &str); 2] = [
+const LINK_NAMES: [(&str, &str); 2] = [
     ("obfs_param", "obfsparam"),
     ("protocol_param", "protoparam"),
 ];
 
 /// Parses the part after `ssr://`.
-fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
-    let wrong = |what: &str| Flaw::new(span, what).help(FORMS);
+fn parse_link(raw: &str, span: Span) -> Result<ParsedLink, ConfigError> {
+    let wrong = |what: &str| ConfigError::new(span, what).with_help(FORM_HINT);
     let unreadable = || wrong("neither `METHOD:PASSWORD@HOST:PORT` nor a share link");
     // `/` is a base64 digit, but some programs write it after the text.
-    let text = base64::link(raw)
+    let text = base64::decode_link(raw)
         .filter(|text| text.contains(':'))
-        .or_else(|| base64::link(raw.strip_suffix('/')?))
+        .or_else(|| base64::decode_link(raw.strip_suffix('/')?))
         .ok_or_else(unreadable)?;
     let (main, query) = text.split_once('?').unwrap_or((&text, ""));
     let main = main.strip_suffix('/').unwrap_or(main);
@@ -47,18 +48,18 @@ fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
     let mut part = || parts.next().ok_or_else(unreadable);
     let (password, obfs, method, protocol, port, host) =
         (part()?, part()?, part()?, part()?, part()?, part()?);
-    let password = base64::link(password)
+    let password = base64::decode_link(password)
         .ok_or_else(|| wrong("the link's password is not base64 of a text"))?;
     let port = port
         .parse()
         .map_err(|_| wrong("the link's port is not a number"))?;
-    let host = bare_host(host, span)?;
+    let host = parse_bare_host(host, span)?;
     let at = |value: String| Spanned::new(value, span);
-    let pair = |key: &str, value: &str| Pair {
+    let pair = |key: &str, value: &str| QueryPair {
         key: at(key.to_owned()),
         value: at(value.to_owned()),
     };
-    let mut unfolded = Unfolded {
+    let mut unfolded = ParsedLink {
         method: at(method.to_owned()),
         secret: Spanned::new(SecretText::Literal(Secret::from(&**password)), span),
         host: Some(Spanned::new(host, span)),
@@ -73,8 +74,8 @@ fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
     }
     for item in query.split('&').filter(|item| !item.is_empty()) {
         let (key, value) = item.split_once('=').unwrap_or((item, ""));
-        let text = || base64::link(value).unwrap_or_default();
-        let written = NAMES.iter().find(|(_, theirs)| *theirs == key);
+        let text = || base64::decode_link(value).unwrap_or_default();
+        let written = LINK_NAMES.iter().find(|(_, theirs)| *theirs == key);
         match (key, written) {
             _ if value.is_empty() => {}
             // An `@` would name a file on this machine.
@@ -111,9 +112,10 @@ fn unfold(raw: &str, span: Span) -> Result<Unfolded, Flaw> {
 }
 
 /// Returns the share link of a server, with the settings that clients of other programs support.
-fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
-    let missing =
-        |what: &str| Flaw::new(endpoint.address, what).help("a share link names a server");
+fn write_link(endpoint: &Endpoint) -> Result<String, ConfigError> {
+    let missing = |what: &str| {
+        ConfigError::new(endpoint.address, what).with_help("a share link names a server")
+    };
     let host = endpoint
         .host
         .as_ref()
@@ -134,8 +136,10 @@ fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
         None => "",
         Some((SecretText::Literal(secret), _)) => secret.expose(),
         Some((_, span)) => {
-            return Err(Flaw::new(span, "a share link contains the password itself")
-                .help("write the password instead of the file or variable"));
+            return Err(
+                ConfigError::new(span, "a share link contains the password itself")
+                    .with_help("write the password instead of the file or variable"),
+            );
         }
     };
     let value = |key: &str| {
@@ -148,9 +152,9 @@ fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
         .filter(|pair| !pair.value.value.is_empty())
     {
         return Err(
-            Flaw::new(pair.key.span, "a share link cannot contain a plugin")
-                .label("without it the traffic would be sent undisguised")
-                .help("pass on the URL unchanged"),
+            ConfigError::new(pair.key.span, "a share link cannot contain a plugin")
+                .with_label("without it the traffic would be sent undisguised")
+                .with_help("pass on the URL unchanged"),
         );
     }
     let or = |text: &'static str, default: &'static str| -> String {
@@ -171,24 +175,24 @@ fn fold(endpoint: &Endpoint) -> Result<String, Flaw> {
         or("protocol", "origin"),
         method.value,
         or("obfs", "plain"),
-        base64::write_link(password),
+        base64::encode_link(password),
     ));
     let name = endpoint.name.as_ref().map_or("", |name| &name.value);
-    let shown = NAMES.map(|(ours, theirs)| (theirs, value(ours)));
+    let shown = LINK_NAMES.map(|(ours, theirs)| (theirs, value(ours)));
     let pairs = shown.into_iter().chain([("remarks", name)]);
     let mut mark = "/?";
     for (key, value) in pairs.filter(|(_, value)| !value.is_empty()) {
-        text.push_str(&format!("{mark}{key}={}", base64::write_link(value)));
+        text.push_str(&format!("{mark}{key}={}", base64::encode_link(value)));
         mark = "&";
     }
     if value("udp") == OVER_TCP {
         text.push_str(&format!("{mark}uot=1"));
     }
-    Ok(format!("ssr://{}", base64::write_link(&text)))
+    Ok(format!("ssr://{}", base64::encode_link(&text)))
 }
 
 /// True if this is the part after `ssr://` of a share link.
-fn is_folded(raw: &str) -> bool {
+fn is_link(raw: &str) -> bool {
     let plain = escape::decode(raw).unwrap_or_default();
     !matches!(raw, "" | "/") && !plain.contains(['@', ':'])
 }

@@ -6,18 +6,18 @@ use adit_obfs::{ObfsKind, ObfsParam, Redirect, Strangers};
 use adit_shadowsocksr::{Protocol, ProtocolKind, UnknownProtocol};
 
 use crate::schema::Typed;
-use crate::text::nearest;
+use crate::text::nearest_word;
 
 /// The value of `obfs`, in the spelling of servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Obfs {
+pub(crate) struct ServerObfs {
     /// The obfs.
     pub(crate) kind: ObfsKind,
     /// The treatment of clients without it.
     pub(crate) strangers: Strangers,
 }
 
-impl Obfs {
+impl ServerObfs {
     /// No obfs.
     pub(crate) const PLAIN: Self = Self {
         kind: ObfsKind::Plain,
@@ -27,19 +27,19 @@ impl Obfs {
 
 /// The value of `protocol_param`, which can contain passwords.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct UserText(pub(crate) String);
+pub(crate) struct ProtocolParamText(pub(crate) String);
 
 /// The value of `obfs_param`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ObfsText(pub(crate) String);
+pub(crate) struct ObfsParamText(pub(crate) String);
 
 /// The value of `redirect`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RedirectText(String);
 
-impl ObfsText {
+impl ObfsParamText {
     /// Returns the parsed parameter; the text was checked before.
-    pub(crate) fn param(&self) -> ObfsParam {
+    pub(crate) fn parse_param(&self) -> ObfsParam {
         ObfsParam::parse(&self.0).unwrap_or_default()
     }
 }
@@ -49,8 +49,8 @@ impl RedirectText {
     pub(crate) const NONE: Self = Self(String::new());
 
     /// Returns the parsed rules; the text was checked before.
-    pub(crate) fn rules(&self) -> Vec<Redirect> {
-        rules(&self.0).filter_map(Result::ok).collect()
+    pub(crate) fn parse_rules(&self) -> Vec<Redirect> {
+        parse_each_rule(&self.0).filter_map(Result::ok).collect()
     }
 }
 
@@ -65,7 +65,7 @@ impl Typed for Protocol {
             UnknownProtocol::Name => {
                 let bare = text.strip_suffix(COMPATIBLE).unwrap_or(text);
                 let all = ProtocolKind::ALL.map(ProtocolKind::name);
-                meant(bare, &all, "`adit help ssr` lists the protocols")
+                name_suggestion(bare, &all, "`adit help ssr` lists the protocols")
             }
             UnknownProtocol::Compatible => why.to_string(),
         })
@@ -76,7 +76,7 @@ impl Typed for Protocol {
     }
 }
 
-impl Typed for Obfs {
+impl Typed for ServerObfs {
     const NAME: &'static str = "name";
 
     fn read(text: &str) -> Result<Self, String> {
@@ -91,7 +91,7 @@ impl Typed for Obfs {
                 if all.contains(&bare) {
                     return Err(format!("`{bare}` has no `{COMPATIBLE}` form"));
                 }
-                Err(meant(bare, &all, "`adit help ssr` lists them"))
+                Err(name_suggestion(bare, &all, "`adit help ssr` lists them"))
             }
         }
     }
@@ -106,14 +106,14 @@ impl Typed for Obfs {
 }
 
 /// Returns a suggestion for an unknown name.
-fn meant(text: &str, all: &[&'static str], otherwise: &str) -> String {
-    match nearest(text, all.iter().copied()) {
+fn name_suggestion(text: &str, all: &[&'static str], otherwise: &str) -> String {
+    match nearest_word(text, all.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
         None => format!("no such name; {otherwise}"),
     }
 }
 
-impl Typed for UserText {
+impl Typed for ProtocolParamText {
     const NAME: &'static str = "users";
     const HIDDEN: bool = true;
 
@@ -126,7 +126,7 @@ impl Typed for UserText {
     }
 }
 
-impl Typed for ObfsText {
+impl Typed for ObfsParamText {
     const NAME: &'static str = "text";
 
     fn read(text: &str) -> Result<Self, String> {
@@ -140,7 +140,7 @@ impl Typed for ObfsText {
 }
 
 /// Parses the rules of a text.
-fn rules(text: &str) -> impl Iterator<Item = Result<Redirect, String>> {
+fn parse_each_rule(text: &str) -> impl Iterator<Item = Result<Redirect, String>> {
     let each = text.split(',').filter(|rule| !rule.is_empty());
     each.map(|rule| Redirect::parse(rule).map_err(|why| why.to_string()))
 }
@@ -149,7 +149,7 @@ impl Typed for RedirectText {
     const NAME: &'static str = "rules";
 
     fn read(text: &str) -> Result<Self, String> {
-        rules(text).collect::<Result<Vec<_>, _>>()?;
+        parse_each_rule(text).collect::<Result<Vec<_>, _>>()?;
         Ok(Self(text.to_owned()))
     }
 
@@ -176,7 +176,7 @@ mod tests {
             ("http_simple_compatible", "http_simple_compatible"),
             ("", "plain"),
         ] {
-            assert_eq!(Obfs::read(text).unwrap().write(), written);
+            assert_eq!(ServerObfs::read(text).unwrap().write(), written);
         }
     }
 
@@ -195,11 +195,11 @@ mod tests {
             ("go_quiet_compatible", "no `_compatible` form"),
             ("tls", "`adit help ssr` lists"),
         ] {
-            let why = Obfs::read(text).unwrap_err();
+            let why = ServerObfs::read(text).unwrap_err();
             assert!(why.contains(told), "{why}");
         }
         assert!(RedirectText::read("a.com#b.com:80,*#c.com").is_ok());
         assert!(RedirectText::read("a*#b.com").is_err());
-        assert!(ObfsText::read("a b").is_err());
+        assert!(ObfsParamText::read("a b").is_err());
     }
 }

@@ -1,8 +1,8 @@
 //! `+kcp` before a hop, and `kcptun://`: a few sessions, on which each connection opens a stream.
-//! [`check`] checks that a session works, by [`trial`] sessions with other settings where it does not.
+//! [`check`] checks that a session works, by [`session_trial`] sessions with other settings where it does not.
 
-mod check;
-mod trial;
+mod session_check;
+mod session_trial;
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use adit_config::Kcp as Plan;
+use adit_config::KcpSettings as Plan;
 use adit_kcp::{Contact, Counters, KcpStream, Probe};
-use adit_net::ambient::Chance;
 use adit_net::dial::{self, Family};
+use adit_net::system::ThreadRng;
 use adit_smux::{End, Mux, SmuxStream, Watch};
 use adit_stream::put;
 use adit_wire::{Entropy, Host, Target};
@@ -21,67 +21,67 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tracing::{debug, warn};
 
-use self::check::{ANSWER, Check, Known};
-use super::settings::{self, SealError, Terms};
-use crate::connector::{Connected, Connector};
-use crate::error::Stage;
-use crate::udp::BoxDatagrams;
+use self::session_check::{ANSWER_TIMEOUT, ServerKnowledge, SessionCheck};
+use super::settings::{self, CarrierError, SessionSettings};
+use crate::connector::{ConnectedStream, Connector};
+use crate::error::DialStage;
+use crate::udp::BoxDatagramPath;
 use crate::{BoxFuture, DialError};
 
 /// Time without an acknowledgement after which a session gets no new streams.
-const DOUBT: Duration = Duration::from_secs(1);
+const MAX_SILENCE: Duration = Duration::from_secs(1);
 /// Interval at which a new session is checked for received data.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Maximum number of new sessions for one stream, if each ends as soon as it starts: a server whose settings
 /// differ ends them until the settings match.
-const TRIES: u32 = 5;
+const MAX_TRIES: u32 = 5;
 /// Number of those without a pause: the end of the first one may have revealed the right settings.
 const QUICK_TRIES: u32 = 3;
 /// Pause between two attempts to resolve a name or reach a route.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Streams to one server over KCP. The requested target is ignored: all streams lead to that server.
 pub struct KcpCarrier {
-    far: Arc<Far>,
+    remote: Arc<KcpServerState>,
     /// Age at which a session gets no new streams; `linger` is how long it may continue then.
     expire: Option<Duration>,
     linger: Duration,
     deadline: Duration,
-    lines: Vec<Mutex<Option<Line>>>,
-    turn: AtomicUsize,
+    lines: Vec<Mutex<Option<SessionSlot>>>,
+    next_line: AtomicUsize,
 }
 
 /// The server, and the state of the knowledge about it.
-struct Far {
+struct KcpServerState {
     server: Target,
     /// The last port of its range.
     last_port: u16,
     name: String,
-    terms: Terms,
-    known: Known,
+    terms: SessionSettings,
+    known: ServerKnowledge,
 }
 
 /// A session with its state and its start time.
-struct Line {
+struct SessionSlot {
     mux: Mux,
     probe: Probe,
-    born: Instant,
+    started: Instant,
     /// Receives true when it is known if the session works; `None` if it is not checked.
     checked: Option<watch::Receiver<bool>>,
 }
 
-impl Line {
+impl SessionSlot {
     /// Returns true if the session may get another stream: it is open, and its server answers.
     fn is_usable(&self) -> bool {
         let waited = self.probe.unanswered();
-        self.mux.end().is_none() && waited.is_none_or(|waited| waited < DOUBT)
+        self.mux.end().is_none() && waited.is_none_or(|waited| waited < MAX_SILENCE)
     }
 }
 
 impl Drop for KcpCarrier {
     fn drop(&mut self) {
         // Wakes the task of `begin`, which ends with the carrier.
-        self.far.known.learnt.notify_one();
+        self.remote.known.settings_changed.notify_one();
     }
 }
 
@@ -91,19 +91,19 @@ impl KcpCarrier {
     ///
     /// # Errors
     ///
-    /// Returns a [`SealError`] if the plan's key or parameters are invalid.
+    /// Returns a [`CarrierError`] if the plan's key or parameters are invalid.
     pub fn new(
         server: Target,
         name: String,
         deadline: Duration,
         plan: &Plan,
         counters: Arc<Counters>,
-    ) -> Result<Self, SealError> {
-        let terms = settings::streams(plan, counters)?;
-        let known = Known::new(terms.streams.clone());
+    ) -> Result<Self, CarrierError> {
+        let terms = settings::session_settings(plan, counters)?;
+        let known = ServerKnowledge::new(terms.streams.clone());
         let last_port = plan.last_port.max(server.port);
         Ok(Self {
-            far: Arc::new(Far {
+            remote: Arc::new(KcpServerState {
                 server,
                 last_port,
                 name,
@@ -116,52 +116,52 @@ impl KcpCarrier {
             lines: (0..plan.sessions.max(1))
                 .map(|_| Mutex::default())
                 .collect(),
-            turn: AtomicUsize::new(0),
+            next_line: AtomicUsize::new(0),
         })
     }
 
     /// Starts all sessions immediately, so that mismatches are reported before the first stream, and restarts
     /// those that ended because of a mismatch.
-    pub(crate) fn begin(self: &Arc<Self>) {
-        let (carrier, far) = (Arc::downgrade(self), self.far.clone());
+    pub(crate) fn start_sessions(self: &Arc<Self>) {
+        let (carrier, far) = (Arc::downgrade(self), self.remote.clone());
         tokio::spawn(async move {
             loop {
                 let Some(me) = carrier.upgrade() else {
                     return;
                 };
-                let failed = me.fill().await.err();
+                let failed = me.open_all_sessions().await.err();
                 drop(me);
                 match failed {
-                    None => far.known.learnt.notified().await,
+                    None => far.known.settings_changed.notified().await,
                     Some(why) => {
                         warn!("{why}; retrying");
-                        sleep(AGAIN).await;
+                        sleep(RETRY_PAUSE).await;
                     }
                 }
             }
         });
     }
 
-    async fn fill(&self) -> Result<(), DialError> {
+    async fn open_all_sessions(&self) -> Result<(), DialError> {
         for place in &self.lines {
             let mut line = place.lock().await;
             if line.as_ref().is_none_or(|one| one.mux.end().is_some()) {
-                *line = Some(self.far.line().await?);
+                *line = Some(self.remote.open_session().await?);
             }
         }
         Ok(())
     }
 
     /// Opens a stream, once it is known that the server understands the session.
-    async fn open(&self) -> Result<SmuxStream, DialError> {
-        let far = &self.far;
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+    async fn open_stream(&self) -> Result<SmuxStream, DialError> {
+        let far = &self.remote;
+        let turn = self.next_line.fetch_add(1, Ordering::Relaxed);
         let Some(place) = self.lines.get(turn % self.lines.len().max(1)) else {
-            return Err(far.failed(io::ErrorKind::NotConnected.into()));
+            return Err(far.dial_error(io::ErrorKind::NotConnected.into()));
         };
         let mut line = place.lock().await;
-        self.let_expire(&mut line);
-        if !line.as_ref().is_some_and(Line::is_usable) && line.take().is_some() {
+        self.expire_session(&mut line);
+        if !line.as_ref().is_some_and(SessionSlot::is_usable) && line.take().is_some() {
             debug!(
                 "{}: replacing a session that is silent or has ended",
                 far.name
@@ -171,65 +171,67 @@ impl KcpCarrier {
         loop {
             let young = line.is_none();
             if young {
-                *line = Some(far.line().await?);
+                *line = Some(far.open_session().await?);
             }
             // The session stays in its slot: a caller that gives up leaves it to others.
             let Some(one) = line.as_mut() else { continue };
             if far.known.is_uncertain()
                 && let Some(checked) = &mut one.checked
             {
-                let _ = timeout(ANSWER, checked.wait_for(|checked| *checked)).await;
+                let _ = timeout(ANSWER_TIMEOUT, checked.wait_for(|checked| *checked)).await;
             }
             match one.mux.open() {
                 Ok(stream) => {
-                    let (probe, watch, born) = (one.probe.clone(), one.mux.watch(), one.born);
+                    let (probe, watch, born) = (one.probe.clone(), one.mux.watch(), one.started);
                     let checked = one.checked.is_some();
                     drop(line);
-                    far.answered(&probe, &watch, born).await?;
+                    far.wait_for_answer(&probe, &watch, born).await?;
                     if young && !checked {
-                        tokio::spawn(tell_mismatch(far.name.clone(), watch));
+                        tokio::spawn(report_mismatch(far.name.clone(), watch));
                     }
                     return Ok(stream);
                 }
                 // The end of a session that has just started may have revealed the settings for the next one.
-                Err(why) if young && (tried >= TRIES || !far.terms.streams.learn()) => {
-                    return Err(far.failed(io::Error::other(why)));
+                Err(why) if young && (tried >= MAX_TRIES || !far.terms.streams.may_adapt()) => {
+                    return Err(far.dial_error(io::Error::other(why)));
                 }
                 // The session is full or has no stream IDs left; its open streams continue.
                 Err(why) => debug!("{}: a new session is needed: {why}", far.name),
             }
             *line = None;
             if tried >= QUICK_TRIES {
-                sleep(AGAIN).await;
+                sleep(RETRY_PAUSE).await;
             }
             tried += 1;
         }
     }
 
-    fn let_expire(&self, line: &mut Option<Line>) {
-        let old = |one: &Line| self.expire.is_some_and(|age| one.born.elapsed() >= age);
+    fn expire_session(&self, line: &mut Option<SessionSlot>) {
+        let old = |one: &SessionSlot| self.expire.is_some_and(|age| one.started.elapsed() >= age);
         if line.as_ref().is_some_and(old)
             && let Some(one) = line.take()
         {
-            debug!("{}: a session has expired", self.far.name);
-            tokio::spawn(scavenge(one.mux, self.linger));
+            debug!("{}: a session has expired", self.remote.name);
+            tokio::spawn(close_when_idle(one.mux, self.linger));
         }
     }
 }
 
-impl Far {
-    async fn line(self: &Arc<Self>) -> Result<Line, DialError> {
+impl KcpServerState {
+    async fn open_session(self: &Arc<Self>) -> Result<SessionSlot, DialError> {
         let server = Target {
-            port: Chance.between(self.server.port, self.last_port),
+            port: ThreadRng.in_range(self.server.port, self.last_port),
             ..self.server.clone()
         };
-        let addr = address(&server).await.map_err(|why| self.failed(why))?;
+        let addr = resolve_server(&server)
+            .await
+            .map_err(|why| self.dial_error(why))?;
         let session = KcpStream::connect(addr, self.terms.kcp.clone());
-        let session = session.map_err(|why| self.failed(why))?;
+        let session = session.map_err(|why| self.dial_error(why))?;
         let probe = session.probe();
-        let smux = self.known.smux();
+        let smux = self.known.smux_settings();
         let mux = Mux::new(Box::new(session), smux.clone());
-        let mux = mux.map_err(|why| self.failed(io::Error::other(why)))?;
+        let mux = mux.map_err(|why| self.dial_error(io::Error::other(why)))?;
         debug!("{}: a session with {addr} begins", self.name);
         let mut checked = None;
         if self.terms.packets.is_some() {
@@ -237,7 +239,7 @@ impl Far {
             checked = Some(receiver);
             let (far, probe, session) = (self.clone(), probe.clone(), mux.watch());
             tokio::spawn(async move {
-                let check = Check {
+                let check = SessionCheck {
                     terms: &far.terms,
                     known: &far.known,
                     server: &server,
@@ -246,19 +248,19 @@ impl Far {
                     session: &session,
                     smux: &smux,
                 };
-                check.run(done).await;
+                check.follow_session(done).await;
             });
         }
-        Ok(Line {
+        Ok(SessionSlot {
             mux,
             probe,
-            born: Instant::now(),
+            started: Instant::now(),
             checked,
         })
     }
 
     /// Waits for a first answer of the server; returns an error with likely causes if there is none.
-    async fn answered(
+    async fn wait_for_answer(
         &self,
         probe: &Probe,
         session: &Watch,
@@ -266,14 +268,14 @@ impl Far {
     ) -> Result<(), DialError> {
         let heard = async {
             while probe.contact() != Contact::Heard {
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
         };
         tokio::select! {
             biased;
-            end = session.ended() => Err(self.failed(told(&end))),
-            heard = timeout_at(born + ANSWER, heard) => heard.map_err(|_| {
-                let secs = ANSWER.as_secs();
+            end = session.ended() => Err(self.dial_error(end_error(&end))),
+            heard = timeout_at(born + ANSWER_TIMEOUT, heard) => heard.map_err(|_| {
+                let secs = ANSWER_TIMEOUT.as_secs();
                 let text = match probe.contact() {
                     Contact::Foreign(count) => format!(
                         "{count} datagrams cannot be opened: `key` or `crypt` differs there"
@@ -283,14 +285,14 @@ impl Far {
                          there"
                     ),
                 };
-                self.failed(io::Error::new(io::ErrorKind::TimedOut, text))
+                self.dial_error(io::Error::new(io::ErrorKind::TimedOut, text))
             }),
         }
     }
 
-    fn failed(&self, why: io::Error) -> DialError {
+    fn dial_error(&self, why: io::Error) -> DialError {
         let hop = self.name.clone();
-        DialError::new(Stage::Dial { hop }, why)
+        DialError::new(DialStage::Dial { hop }, why)
     }
 }
 
@@ -299,29 +301,29 @@ impl Connector for KcpCarrier {
         &'a self,
         _to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<Connected, DialError>> {
+    ) -> BoxFuture<'a, Result<ConnectedStream, DialError>> {
         Box::pin(async move {
             let open = async {
-                let mut io = self.open().await?;
+                let mut io = self.open_stream().await?;
                 put(&mut io, first)
                     .await
-                    .map_err(|why| self.far.failed(why))?;
-                Ok(Connected::within(Box::new(io)))
+                    .map_err(|why| self.remote.dial_error(why))?;
+                Ok(ConnectedStream::in_session(Box::new(io)))
             };
-            let late = || self.far.failed(io::ErrorKind::TimedOut.into());
+            let late = || self.remote.dial_error(io::ErrorKind::TimedOut.into());
             timeout(self.deadline, open)
                 .await
                 .unwrap_or_else(|_| Err(late()))
         })
     }
 
-    fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
+    fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
         Box::pin(async { Err(DialError::unsupported("KCP carries only streams")) })
     }
 }
 
 /// Resolves the address of a server.
-pub(super) async fn address(server: &Target) -> io::Result<SocketAddr> {
+pub(super) async fn resolve_server(server: &Target) -> io::Result<SocketAddr> {
     match &server.host {
         Host::Ip(ip) => Ok(SocketAddr::new(*ip, server.port)),
         Host::Name(name) => dial::resolve(name.as_str(), server.port, Family::Any)
@@ -333,7 +335,7 @@ pub(super) async fn address(server: &Target) -> io::Result<SocketAddr> {
 }
 
 /// Returns the error of a session that ended at its start, with the change that helps if it is known.
-fn told(end: &End) -> io::Error {
+fn end_error(end: &End) -> io::Error {
     let hint = match end {
         End::Version { theirs, .. } => format!("; use `smux={theirs}` (kcptun: `smuxver`)"),
         End::Compression { theirs: true } => "; use `comp=true` (kcptun: remove `nocomp`)".into(),
@@ -346,15 +348,15 @@ fn told(end: &End) -> io::Error {
 
 /// Reports a mismatch that ends a session. A server acknowledges data before it detects the mismatch, so
 /// that streams may have started by then.
-async fn tell_mismatch(name: String, session: Watch) {
+async fn report_mismatch(name: String, session: Watch) {
     let end = session.ended().await;
     if let End::Version { .. } | End::Compression { .. } = end {
-        warn!("{name}: {}", told(&end));
+        warn!("{name}: {}", end_error(&end));
     }
 }
 
 /// Closes an expired session, if it does not end earlier.
-async fn scavenge(mux: Mux, after: Duration) {
+async fn close_when_idle(mux: Mux, after: Duration) {
     let session = mux.watch();
     let idle = async {
         while mux.streams() > 0 {

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::RejectPolicy;
-use adit_engine::acceptor::{Acceptor, Inbound, Keyed, Rejects, RelayAcceptor};
-use adit_engine::{Peer, Place, Roster};
-use adit_net::ambient::{self, Chance, SystemClock};
+use adit_engine::acceptor::{
+    InboundRequest, RejectHandler, RelayAcceptor, RequestAcceptor, ShadowsocksAcceptor,
+};
+use adit_engine::{ConnectionAddrs, HandshakeSlot, UserTable};
+use adit_net::system::{self, SystemClock, ThreadRng};
 use adit_shadowsocks::relay::RelayTable;
 use adit_shadowsocks::{Key, KeyChain, Method, Restart, SaltPool, Users, tcp};
-use adit_wire::{Clock, Entropy, Seal, Target, Unix};
+use adit_wire::{Clock, Entropy, Seal, Target, UnixTime};
 
 use super::scripted::{Act, Script, Scripted, Seen};
 
@@ -35,7 +37,7 @@ pub(crate) struct Kind {
     unknown: &'static [&'static str],
     /// True if only the name of the next server is read of the first bytes.
     relays: bool,
-    open: fn(Arc<Rejects>) -> Box<dyn Acceptor>,
+    open: fn(Arc<RejectHandler>) -> Box<dyn RequestAcceptor>,
 }
 
 /// All kinds.
@@ -111,12 +113,12 @@ fn target() -> Target {
 }
 
 fn salts() -> SaltPool {
-    SaltPool::new([7; 16], ambient::unix(), Restart::Lenient)
+    SaltPool::new([7; 16], system::unix_now(), Restart::Lenient)
 }
 
-fn keyed(users: Arc<Users>, rejects: Arc<Rejects>) -> Box<dyn Acceptor> {
-    Box::new(Keyed {
-        roster: Arc::new(Roster::new(users, None)),
+fn keyed(users: Arc<Users>, rejects: Arc<RejectHandler>) -> Box<dyn RequestAcceptor> {
+    Box::new(ShadowsocksAcceptor {
+        roster: Arc::new(UserTable::new(users, None)),
         salts: Arc::new(salts()),
         rejects,
         deadline: DEADLINE,
@@ -127,8 +129,8 @@ fn keyed(users: Arc<Users>, rejects: Arc<Rejects>) -> Box<dyn Acceptor> {
 struct Wrong(i64);
 
 impl Clock for Wrong {
-    fn unix(&self) -> Unix {
-        Unix(SystemClock.unix().0.saturating_add_signed(self.0))
+    fn unix_time(&self) -> UnixTime {
+        UnixTime(SystemClock.unix_time().0.saturating_add_signed(self.0))
     }
 }
 
@@ -137,8 +139,8 @@ impl Kind {
     fn flight(&self, keys: &[&str], clock: i64) -> Vec<u8> {
         let chain = KeyChain::parse(self.method, &keys.join(":")).unwrap();
         let clock = Arc::new(Wrong(clock));
-        let (mut seal, _) = tcp::client(&chain, &target(), clock, &mut Chance).unwrap();
-        let room = seal.room();
+        let (mut seal, _) = tcp::client(&chain, &target(), clock, &mut ThreadRng).unwrap();
+        let room = seal.overhead();
         let mut record = vec![0; room.head + 200 + room.tail];
         let wire = seal.seal(&mut record, room.head..room.head + 200).unwrap();
         record[wire].to_vec()
@@ -147,7 +149,7 @@ impl Kind {
     /// Opens a listener with this policy, accepts a client, and records its first flight.
     pub(crate) async fn open(&'static self, policy: RejectPolicy) -> Arc<Door> {
         let door = Arc::new(Door {
-            acceptor: (self.open)(Arc::new(Rejects::new(policy))),
+            acceptor: (self.open)(Arc::new(RejectHandler::new(policy))),
             kind: self,
             genuine: self.flight(self.good, 0),
         });
@@ -161,7 +163,7 @@ impl Kind {
 
 /// A running listener.
 pub(crate) struct Door {
-    acceptor: Box<dyn Acceptor>,
+    acceptor: Box<dyn RequestAcceptor>,
     kind: &'static Kind,
     /// The first flight of a client.
     genuine: Vec<u8>,
@@ -172,16 +174,16 @@ impl Door {
     pub(crate) async fn meet(&self, script: Script) -> Option<Seen> {
         let at = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let (stream, seen) = Scripted::new(script);
-        let peer = Peer {
+        let peer = ConnectionAddrs {
             remote: at,
             local: at,
         };
         match self
             .acceptor
-            .accept(Box::new(stream), peer, Place::default())
+            .accept_request(Box::new(stream), peer, HandshakeSlot::default())
             .await
         {
-            Ok(Inbound::Rejected(rejection)) => rejection.carry_out().await,
+            Ok(InboundRequest::Rejected(rejection)) => rejection.apply_policy().await,
             Ok(_) => return None,
             Err(why) => panic!("{}: {why}", self.kind.name),
         }
@@ -192,7 +194,7 @@ impl Door {
     /// Random bytes.
     pub(crate) fn garbage(len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
-        Chance.fill(&mut bytes);
+        ThreadRng.fill(&mut bytes);
         bytes
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::ssh_config::{SshFiles, SshJump, SshLogLevel, SshQuestion, SshSettings};
 use adit_cli::{Code, Failure};
-use adit_config::Machine;
+use adit_config::SystemSources;
 use nix::unistd::{Uid, User};
 use tracing::debug;
 
@@ -107,7 +107,7 @@ impl Asked {
                 .to_string_lossy()
                 .into_owned(),
         };
-        let settings = SshSettings::resolve(&question, &Machine)?;
+        let settings = SshSettings::resolve(&question, &SystemSources)?;
         for warning in &settings.warnings {
             // OpenSSH's own files are full of what has no meaning here.
             debug!("{warning}");

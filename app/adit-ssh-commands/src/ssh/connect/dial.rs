@@ -87,7 +87,7 @@ async fn direct(settings: &SshSettings) -> Result<BoxStream, Failure> {
     })?;
     let limit = settings.connect_timeout.unwrap_or(PATIENCE);
     let connected = match &settings.bind_address {
-        None => dial::race(&found, limit).await,
+        None => dial::connect_first(&found, limit).await,
         Some(from) => {
             let from = address(from, family).await?;
             tokio::time::timeout(limit, from_address(from, &found))
@@ -136,7 +136,7 @@ async fn from_address(from: IpAddr, found: &[SocketAddr]) -> io::Result<TcpStrea
         socket.bind(SocketAddr::new(from, 0))?;
         match socket.connect(*to).await {
             Ok(stream) => {
-                tcp::tune(&stream);
+                tcp::set_stream_options(&stream);
                 return Ok(stream);
             }
             Err(why) => last = why,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::ssh_config::SshBind;
-use adit_net::accept::{Acceptor, Turn};
+use adit_net::accept::{AcceptOutcome, TcpAcceptor};
 use adit_net::dial::{self, Family};
 use adit_net::tcp;
 use adit_stream::Buffered;
@@ -20,7 +20,7 @@ use super::way::Way;
 
 /// What is listened on here.
 pub(super) enum Door {
-    Port(Acceptor),
+    Port(TcpAcceptor),
     Socket(UnixListener, PathBuf),
 }
 
@@ -61,7 +61,7 @@ pub(super) async fn open(at: &SshBind, gateway: bool) -> io::Result<Vec<Door>> {
             listener => listener,
         };
         match listener {
-            Ok(listener) => doors.push(Door::Port(Acceptor::new(listener))),
+            Ok(listener) => doors.push(Door::Port(TcpAcceptor::new(listener))),
             Err(why) if why.kind() == io::ErrorKind::AddrInUse => return Err(why),
             Err(why) => failed = failed.or(Some(why)),
         }
@@ -89,8 +89,8 @@ pub(super) async fn serve(mut door: Door, way: Arc<Way>, shared: Arc<Shared>) {
     loop {
         let (near, from): (BoxStream, SocketAddr) = match &mut door {
             Door::Port(acceptor) => match acceptor.next().await {
-                Turn::Connection(stream, from) => (Box::new(Tcp::new(stream)), from),
-                Turn::Exhausted(why) => {
+                AcceptOutcome::Connection(stream, from) => (Box::new(Tcp::new(stream)), from),
+                AcceptOutcome::Exhausted(why) => {
                     shared.say(&format!("warning: a connection was not accepted: {why}"));
                     continue;
                 }

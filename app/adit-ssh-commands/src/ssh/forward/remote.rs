@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ssh_config::{SshBind, SshDestination, SshForward};
-use adit_engine::access::Access;
-use adit_engine::connector::{Connector, Direct};
-use adit_engine::serve::Worker;
-use adit_engine::udp::Filter;
-use adit_engine::{DialError, Peer};
+use adit_engine::access::AccessRule;
+use adit_engine::connector::{Connector, DirectConnector};
+use adit_engine::serve::ConnectionHandler;
+use adit_engine::udp::SenderFilter;
+use adit_engine::{ConnectionAddrs, DialError};
 use adit_net::dial::Family;
 use adit_net::tcp::FastOpen;
 use adit_ssh::client::Forwarded;
@@ -60,11 +60,11 @@ pub(super) async fn open(
 }
 
 async fn serve(mut forwarded: Forwarded, to: SshDestination, shared: Arc<Shared>) {
-    let direct = Arc::new(Direct {
-        access: Access::FREE,
+    let direct = Arc::new(DirectConnector {
+        access: AccessRule::UNRESTRICTED,
         family: Family::Any,
         deadline: DIAL,
-        filter: Filter::Contacted,
+        filter: SenderFilter::Contacted,
         fast_open: FastOpen::Off,
     });
     let worker = Arc::new(socks(direct.clone()));
@@ -82,7 +82,7 @@ async fn serve(mut forwarded: Forwarded, to: SshDestination, shared: Arc<Shared>
     }
 }
 
-async fn by_socks(opening: Opening, worker: &Arc<Worker>) {
+async fn by_socks(opening: Opening, worker: &Arc<ConnectionHandler>) {
     let remote = opening.originator().and_then(|(address, port)| {
         Some(SocketAddr::new(
             address.parse().ok()?,
@@ -92,15 +92,20 @@ async fn by_socks(opening: Opening, worker: &Arc<Worker>) {
     let remote = remote.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     // Without a session there is nobody to be told.
     if let Ok(channel) = opening.accept() {
-        let peer = Peer {
+        let peer = ConnectionAddrs {
             remote,
             local: remote,
         };
-        worker.serve(Box::new(channel), peer).await;
+        worker.serve_connection(Box::new(channel), peer).await;
     }
 }
 
-async fn by_place(opening: Opening, to: &SshDestination, direct: &Direct, shared: &Shared) {
+async fn by_place(
+    opening: Opening,
+    to: &SshDestination,
+    direct: &DirectConnector,
+    shared: &Shared,
+) {
     match reach(to, direct).await {
         Ok(mut near) => {
             if let Ok(mut channel) = opening.accept() {
@@ -114,7 +119,7 @@ async fn by_place(opening: Opening, to: &SshDestination, direct: &Direct, shared
     }
 }
 
-async fn reach(to: &SshDestination, direct: &Direct) -> anyhow::Result<BoxStream> {
+async fn reach(to: &SshDestination, direct: &DirectConnector) -> anyhow::Result<BoxStream> {
     match to {
         SshDestination::Socket(path) => {
             Ok(Box::new(Buffered::over(UnixStream::connect(path).await?)))
@@ -122,7 +127,7 @@ async fn reach(to: &SshDestination, direct: &Direct) -> anyhow::Result<BoxStream
         SshDestination::Port { host, port } => {
             let target = Target::new(Host::parse(host)?, *port);
             let connected = direct.connect(&target, b"").await;
-            Ok(connected.map_err(|why: DialError| why.why)?.io)
+            Ok(connected.map_err(|why: DialError| why.source_error)?.io)
         }
         SshDestination::Socks => anyhow::bail!("no place"),
     }

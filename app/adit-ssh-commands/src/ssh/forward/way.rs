@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ssh_config::SshDestination;
-use adit_engine::acceptor::Proxy;
-use adit_engine::connector::{Connected, Connector};
-use adit_engine::serve::Worker;
-use adit_engine::udp::BoxDatagrams;
-use adit_engine::{BoxFuture, DialError, Peer, Stage};
+use adit_engine::acceptor::ProxyAcceptor;
+use adit_engine::connector::{ConnectedStream, Connector};
+use adit_engine::serve::ConnectionHandler;
+use adit_engine::udp::BoxDatagramPath;
+use adit_engine::{BoxFuture, ConnectionAddrs, DialError, DialStage};
 use adit_ssh::client::Session;
 use adit_stream::{BoxStream, put};
 use adit_wire::Target;
@@ -25,7 +25,7 @@ pub(super) enum Way {
     /// To one place, as the host reaches it.
     Fixed(SshDestination),
     /// Wherever each says.
-    Socks(Arc<Worker>),
+    Socks(Arc<ConnectionHandler>),
 }
 
 impl Way {
@@ -40,11 +40,11 @@ impl Way {
     pub(super) async fn serve(&self, mut near: BoxStream, from: SocketAddr, shared: &Shared) {
         match self {
             Self::Socks(worker) => {
-                let peer = Peer {
+                let peer = ConnectionAddrs {
                     remote: from,
                     local: from,
                 };
-                worker.serve(near, peer).await;
+                worker.serve_connection(near, peer).await;
             }
             Self::Fixed(to) => match open_channel(&shared.session, to).await {
                 Ok(mut channel) => carry(&mut *near, &mut channel, &there(to)).await,
@@ -66,8 +66,8 @@ impl Shared {
 }
 
 /// A SOCKS server whose connections are opened by `way`.
-pub(super) fn socks(way: Arc<dyn Connector>) -> Arc<Worker> {
-    Worker::alone(Box::new(Proxy::socks(REQUEST)), way)
+pub(super) fn socks(way: Arc<dyn Connector>) -> Arc<ConnectionHandler> {
+    ConnectionHandler::standalone(Box::new(ProxyAcceptor::socks_only(REQUEST)), way)
 }
 
 /// Opens streams at the host.
@@ -78,21 +78,21 @@ impl Connector for Through {
         &'a self,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<Connected, DialError>> {
+    ) -> BoxFuture<'a, Result<ConnectedStream, DialError>> {
         Box::pin(async move {
             let place = SshDestination::Port {
                 host: to.host.to_string(),
                 port: to.port,
             };
-            let failed = |why| DialError::new(Stage::Connect, why);
+            let failed = |why| DialError::new(DialStage::Connect, why);
             let opened = open_channel(&self.0, &place).await;
             let mut channel = opened.map_err(|why| failed(why.into_io()))?;
             put(&mut channel, first).await.map_err(failed)?;
-            Ok(Connected::within(Box::new(channel)))
+            Ok(ConnectedStream::in_session(Box::new(channel)))
         })
     }
 
-    fn associate(&self) -> BoxFuture<'_, Result<BoxDatagrams, DialError>> {
+    fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
         Box::pin(async { Err(DialError::unsupported("SSH carries no datagrams")) })
     }
 }

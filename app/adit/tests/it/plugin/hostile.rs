@@ -4,7 +4,7 @@ use std::env;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use adit_engine::plugin::{Host, Side};
+use adit_engine::plugin::{PluginHost, PluginSide};
 use adit_interop::origin::Origin;
 use adit_interop::plugin::{patiently, runs};
 use adit_interop::traffic::{self, Ends};
@@ -53,11 +53,11 @@ fn a_plugin_that_hangs_is_given_up_after_10_s() {
 }
 
 /// It carries bytes while it does what it should not, and nothing of it is left 5 s after the end.
-fn hostile(text: &str, processes: usize, end: impl FnOnce(Host)) {
+fn hostile(text: &str, processes: usize, end: impl FnOnce(PluginHost)) {
     let script = script(text);
     let origin = Origin::start().unwrap();
     let host = client(spec(script.path().display(), ""), origin.addr()).unwrap();
-    traffic::streams(Ends::Each, || traffic::dial(host.local())).unwrap();
+    traffic::streams(Ends::Each, || traffic::dial(host.local_addr())).unwrap();
     let pids = script.noted(processes).unwrap();
     assert!(pids.iter().all(|pid| runs(*pid)));
     end(host);
@@ -107,7 +107,10 @@ fn the_end_of_the_runtime_is_the_end_of_the_plugin() {
     let script = script("note $$; trap '' TERM; \"$ADIT\" & note $!\nwhile :; do sleep 1; done\n");
     let runtime = Runtime::new().unwrap();
     let remote = target(loopback(9));
-    let start = Host::start(spec(script.path().display(), ""), Side::Client { remote });
+    let start = PluginHost::start_plugin(
+        spec(script.path().display(), ""),
+        PluginSide::Client { remote },
+    );
     let host = runtime.block_on(start).unwrap();
     runtime.shutdown_background();
     script.gone(2, NO_ORPHAN).unwrap();
@@ -120,11 +123,11 @@ fn a_plugin_that_dies_is_started_again() {
     let origin = Origin::start().unwrap();
     let host = client(spec(script.path().display(), ""), origin.addr()).unwrap();
     for life in 1..=2 {
-        traffic::one_byte(traffic::dial(host.local()).unwrap()).unwrap();
+        traffic::one_byte(traffic::dial(host.local_addr()).unwrap()).unwrap();
         kill(*script.noted(life).unwrap().last().unwrap());
         // The back-off is below 1 s, then below 2 s.
         script.noted(life + 1).unwrap();
-        patiently(|| traffic::one_byte(traffic::dial(host.local())?)).unwrap();
+        patiently(|| traffic::one_byte(traffic::dial(host.local_addr())?)).unwrap();
     }
     stop(host);
     script.gone(3, NO_ORPHAN).unwrap();

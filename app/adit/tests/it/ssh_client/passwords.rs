@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adit_crypto::Secret;
 use adit_interop::Folder;
-use adit_net::ambient::Chance;
+use adit_net::system::ThreadRng;
 use adit_ssh::BoxFuture;
 use adit_ssh::server::{AuthPolicy, Incoming, Server, ServerConfig};
 use adit_ssh_proto::auth::{Method, Prompt, ServerAnswer};
@@ -77,7 +77,7 @@ impl AuthPolicy for Both {
 
 /// A server that lets in who knows both; every program is well at once.
 async fn serve(listener: TcpListener) {
-    let host = PrivateKey::generate(KeyKind::Ed25519, &mut Chance).unwrap();
+    let host = PrivateKey::generate(KeyKind::Ed25519, &mut ThreadRng).unwrap();
     let mut config = ServerConfig::new(Arc::new(KeySet::from(vec![host])));
     config.auth.methods = vec![Method::Password, Method::KeyboardInteractive];
     config.auth.require = vec![vec![Method::Password, Method::KeyboardInteractive]];

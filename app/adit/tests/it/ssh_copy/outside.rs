@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_interop::{Folder, openssh};
-use adit_net::ambient::Chance;
+use adit_net::system::ThreadRng;
 use adit_ssh::server::{AuthPolicy, Incoming, Proof, Server, ServerConfig};
 use adit_ssh::{BoxFuture, Channel};
 use adit_ssh_proto::auth::Method;
@@ -74,7 +74,7 @@ impl AuthPolicy for Anybody {
 
 /// A server whose paths have these real ones, and whose folders lead everywhere.
 async fn serve(listener: TcpListener, real: &'static [u8]) {
-    let host = PrivateKey::generate(KeyKind::Ed25519, &mut Chance).unwrap();
+    let host = PrivateKey::generate(KeyKind::Ed25519, &mut ThreadRng).unwrap();
     let mut config = ServerConfig::new(Arc::new(KeySet::from(vec![host])));
     config.auth.methods = vec![Method::PublicKey];
     while let Ok((socket, _)) = listener.accept().await {

@@ -257,7 +257,7 @@ fn new_keys_in_bulk() {
         for turn in 0..PIECES {
             // Without a pattern that zlib would find.
             let mut piece = vec![0; PIECE];
-            adit_wire::Entropy::fill(&mut adit_net::ambient::Chance, &mut piece);
+            adit_wire::Entropy::fill(&mut adit_net::system::ThreadRng, &mut piece);
             sent.extend_from_slice(&piece);
             let mut payload = vec![msg::CHANNEL_DATA];
             payload.put_u32(0);

@@ -18,7 +18,7 @@ impl SessionCipher {
     /// Returns AES if the CPU has instructions for it and for GCM's multiplication, otherwise
     /// ChaCha20-Poly1305.
     #[must_use]
-    pub fn of_this_cpu() -> Self {
+    pub fn preferred() -> Self {
         #[cfg(target_arch = "x86_64")]
         let aes = is_x86_feature_detected!("aes") && is_x86_feature_detected!("pclmulqdq");
         #[cfg(target_arch = "aarch64")]
@@ -33,14 +33,14 @@ impl SessionCipher {
         }
     }
 
-    pub(super) const fn kind(self) -> AeadKind {
+    pub(super) const fn aead_kind(self) -> AeadKind {
         match self {
             Self::Aes128Gcm => AeadKind::Aes128Gcm,
             Self::ChaCha20Poly1305 => AeadKind::ChaCha20Poly1305,
         }
     }
 
-    pub(super) const fn bit(self) -> u64 {
+    pub(super) const fn flag_bit(self) -> u64 {
         match self {
             Self::Aes128Gcm => 0,
             Self::ChaCha20Poly1305 => CHACHA,
@@ -53,7 +53,7 @@ impl SessionCipher {
 pub struct SessionId(pub(super) [u8; 8]);
 
 impl SessionId {
-    pub(super) fn draw(chance: &mut dyn Entropy) -> Self {
+    pub(super) fn random(chance: &mut dyn Entropy) -> Self {
         let mut id = [0; 8];
         chance.fill(&mut id);
         Self(id)
@@ -62,12 +62,12 @@ impl SessionId {
 
 /// A decrypted packet header. It is authentic only once the packet has been opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub struct SessionHeader {
     pub(super) id: SessionId,
     pub(super) number: u64,
 }
 
-impl Head {
+impl SessionHeader {
     /// Returns the sender's identifier of the session.
     #[must_use]
     pub const fn id(&self) -> SessionId {

@@ -43,13 +43,13 @@ mod key;
 use core::fmt;
 use core::ops::Range;
 
-use adit_wire::{Broken, Room, SlidingWindow};
+use adit_wire::{Overhead, ProtocolError, SlidingWindow};
 
-use self::key::PacketsKey;
+use self::key::DirectionKey;
 use crate::{CryptoError, TAG_LEN};
 
 pub use adit_wire::Role;
-pub use head::{Head, SessionCipher, SessionId};
+pub use head::{SessionCipher, SessionHeader, SessionId};
 pub use key::SessionKey;
 
 const HEADER: usize = 16;
@@ -57,13 +57,13 @@ const COUNTER_BITS: u32 = 56;
 const BOUND: u64 = 1 << COUNTER_BITS;
 const CHACHA: u64 = 1 << 57;
 /// Maximum number of packets of one end of a session: far below where GCM's limits matter.
-const PACKETS: u64 = 1 << 40;
+const MAX_PACKETS: u64 = 1 << 40;
 
 /// The space around a payload.
-pub const ROOM: Room = Room {
+pub const SESSION_OVERHEAD: Overhead = Overhead {
     head: HEADER,
     tail: TAG_LEN,
-    max: usize::MAX,
+    max_payload: usize::MAX,
 };
 
 /// One end of a session, both directions.
@@ -74,11 +74,11 @@ pub struct PacketSession {
     own: SessionId,
     /// Unknown to a client until it has opened a packet.
     peer: Option<SessionId>,
-    sealing: PacketsKey,
+    sealing: DirectionKey,
     sent: u64,
     /// The key of a client's first packets.
-    early: Option<PacketsKey>,
-    bound: Option<PacketsKey>,
+    early: Option<DirectionKey>,
+    bound: Option<DirectionKey>,
     window: SlidingWindow,
     confirmed: bool,
 }
@@ -90,7 +90,7 @@ impl PacketSession {
         self.own
     }
 
-    /// Returns the peer's identifier of the session: on a server, the result of [`Head::id`] for all its
+    /// Returns the peer's identifier of the session: on a server, the result of [`SessionHeader::id`] for all its
     /// packets.
     #[must_use]
     pub const fn peer_id(&self) -> Option<SessionId> {
@@ -104,7 +104,7 @@ impl PacketSession {
     }
 
     /// Seals `packet` in place; all of it is the datagram afterwards. The payload is between 16 bytes at
-    /// the front and 16 at the end, which are overwritten ([`ROOM`]).
+    /// the front and 16 at the end, which are overwritten ([`SESSION_OVERHEAD`]).
     ///
     /// # Errors
     /// [`CryptoError::Exhausted`] after 2⁴⁰ packets: the session has to be replaced.
@@ -116,45 +116,57 @@ impl PacketSession {
         let (payload, tag) = rest
             .split_last_chunk_mut::<TAG_LEN>()
             .ok_or(CryptoError::NoRoom)?;
-        if self.sent >= PACKETS {
+        if self.sent >= MAX_PACKETS {
             return Err(CryptoError::Exhausted);
         }
         let number = self.sent | self.sealing.flags;
         self.sent += 1;
-        *tag = self.sealing.seal(number, payload)?;
+        *tag = self.sealing.seal_payload(number, payload)?;
         let (id, place) = header.split_at_mut(self.own.0.len());
         id.copy_from_slice(&self.own.0);
         place.copy_from_slice(&number.to_le_bytes());
-        self.shared.0.of(self.role).header.encrypt(header);
+        self.shared
+            .0
+            .contexts_of(self.role)
+            .header
+            .encrypt_block(header);
         Ok(())
     }
 
-    /// Opens a packet whose header was decrypted by [`SessionKey::head`], and returns the range of its
+    /// Opens a packet whose header was decrypted by [`SessionKey::decrypt_header`], and returns the range of its
     /// payload.
     ///
     /// # Errors
-    /// [`Broken::Replayed`] if it was opened before or is too far behind the newest packet
-    /// ([`SlidingWindow`]), [`Broken::Unauthentic`] if it does not belong to this session or is damaged.
+    /// [`ProtocolError::Replayed`] if it was opened before or is too far behind the newest packet
+    /// ([`SlidingWindow`]), [`ProtocolError::Unauthentic`] if it does not belong to this session or is damaged.
     /// Neither changes the session.
-    pub fn open(&mut self, head: Head, packet: &mut [u8]) -> Result<Range<usize>, Broken> {
+    pub fn open(
+        &mut self,
+        head: SessionHeader,
+        packet: &mut [u8],
+    ) -> Result<Range<usize>, ProtocolError> {
         if head.cipher() != Some(self.cipher) || self.peer.is_some_and(|peer| peer != head.id) {
-            return Err(Broken::Unauthentic);
+            return Err(ProtocolError::Unauthentic);
         }
-        if !self.window.check(head.counter()) {
-            return Err(Broken::Replayed);
+        if !self.window.would_accept(head.counter()) {
+            return Err(ProtocolError::Replayed);
         }
         let payload = match (head.is_bound(), &self.bound, &self.early) {
             (true, Some(key), _) | (false, _, Some(key)) => key.open(head, packet)?,
             (true, None, _) => self.open_answer(head, packet)?,
-            (false, _, None) => return Err(Broken::Unauthentic),
+            (false, _, None) => return Err(ProtocolError::Unauthentic),
         };
-        self.window.mark(head.counter());
+        self.window.accept(head.counter());
         self.confirmed |= head.is_bound();
         Ok(payload)
     }
 
     /// Opens the first packet from the server, whose id is known from now on.
-    fn open_answer(&mut self, head: Head, packet: &mut [u8]) -> Result<Range<usize>, Broken> {
+    fn open_answer(
+        &mut self,
+        head: SessionHeader,
+        packet: &mut [u8],
+    ) -> Result<Range<usize>, ProtocolError> {
         let keys = &self.shared.0;
         let from = self.role.peer();
         let bound = keys.packet_key(from, self.cipher, head.id, Some(self.own))?;

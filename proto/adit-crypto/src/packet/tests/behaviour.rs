@@ -8,16 +8,16 @@ use super::*;
 fn every_length_comes_back() {
     for (kind, check) in all() {
         let key = PacketKey::from_key(kind, check, &KEY).unwrap();
-        assert_eq!(key.overhead(), kind.overhead(check));
+        assert_eq!(key.overhead_len(), kind.overhead_len(check));
         let mut chance = Counting(1);
-        let longest = (1500 - key.overhead()).min(key.room().max);
+        let longest = (1500 - key.overhead_len()).min(key.overhead_layout().max_payload);
         let text = payload(longest);
         let mut memory = vec![0; 1500 + 2];
         for len in 0..=longest {
-            let at = 1 + key.room().head;
+            let at = 1 + key.overhead_layout().head;
             memory.fill(0x5a);
             memory[at..at + len].copy_from_slice(&text[..len]);
-            let end = 1 + len + key.overhead();
+            let end = 1 + len + key.overhead_len();
             let packet = &mut memory[1..end];
             key.seal(packet, &mut chance).unwrap();
             let long = kind != PacketKind::Null && kind != PacketKind::None && len >= 16;
@@ -42,8 +42,8 @@ fn paths_agree() {
         PacketKind::Xtea,
         PacketKind::Xor,
     ] {
-        let on = |path| PacketKey::on_path(path, kind, Check::Crc32, &KEY).unwrap();
-        let paths: Vec<PacketKey> = Path::available().map(on).collect();
+        let on = |path| PacketKey::new_on_path(path, kind, PacketCheck::Crc32, &KEY).unwrap();
+        let paths: Vec<PacketKey> = CpuPath::available().map(on).collect();
         for len in (0..200).chain([511, 1024, 1470]) {
             let [expected, others @ ..] = &paths[..] else {
                 panic!("no path")
@@ -72,8 +72,8 @@ fn damage_and_wrong_keys_are_found() {
         }
         // Neither the cipher nor the CRC covers the whole nonce.
         let covered = match (kind, check) {
-            (PacketKind::Aes128Gcm, _) | (_, Check::HighwayHash) => 0..packet.len(),
-            (_, Check::Crc32) => 16..packet.len(),
+            (PacketKind::Aes128Gcm, _) | (_, PacketCheck::HighwayHash) => 0..packet.len(),
+            (_, PacketCheck::Crc32) => 16..packet.len(),
         };
         for bit in covered.start * 8..covered.end * 8 {
             let mut bad = packet.clone();
@@ -92,7 +92,7 @@ fn damage_and_wrong_keys_are_found() {
             );
         }
         let wrong = other(kind, check, &[7; 32]).unwrap();
-        if kind != PacketKind::None || check == Check::HighwayHash {
+        if kind != PacketKind::None || check == PacketCheck::HighwayHash {
             assert_eq!(
                 opened(&wrong, &packet),
                 Err(CryptoError::Unauthentic),
@@ -107,7 +107,7 @@ fn packets_without_room_stay_as_they_are() {
     for (kind, check) in all() {
         let key = PacketKey::from_key(kind, check, &KEY).unwrap();
         let mut chance = Counting(3);
-        for len in 0..key.overhead() {
+        for len in 0..key.overhead_len() {
             let mut packet = vec![9; len];
             assert_eq!(key.seal(&mut packet, &mut chance), Err(CryptoError::NoRoom));
             assert_eq!(packet, vec![9; len]);
@@ -119,7 +119,7 @@ fn packets_without_room_stay_as_they_are() {
             assert_eq!(batch[0], [9; 100]);
         }
     }
-    let key = PacketKey::from_key(PacketKind::Xor, Check::Crc32, &KEY).unwrap();
+    let key = PacketKey::from_key(PacketKind::Xor, PacketCheck::Crc32, &KEY).unwrap();
     assert!(key.seal(&mut [1; 1500], &mut Counting(3)).is_ok());
     assert_eq!(
         key.seal(&mut [1; 1501], &mut Counting(3)),
@@ -130,10 +130,10 @@ fn packets_without_room_stay_as_they_are() {
 
 #[test]
 fn chains_in_step_equal_each_alone() {
-    for (path, kind) in Path::available().flat_map(|path| {
+    for (path, kind) in CpuPath::available().flat_map(|path| {
         [PacketKind::Aes128, PacketKind::Aes192, PacketKind::Aes].map(|kind| (path, kind))
     }) {
-        let key = PacketKey::on_path(path, kind, Check::Crc32, &KEY).unwrap();
+        let key = PacketKey::new_on_path(path, kind, PacketCheck::Crc32, &KEY).unwrap();
         for count in 0..=33 {
             for length in [|_: usize| 1372, |at| 40 + at * 7 % 90, |at| at % 3] {
                 let texts: Vec<Vec<u8>> = (0..count).map(length).map(payload).collect();
@@ -158,7 +158,7 @@ proptest! {
         kind in prop::sample::select(&PacketKind::ALL[..]), highway in any::<bool>(),
         lengths in proptest::collection::vec(0..700usize, 0..30), seed in any::<u8>(),
     ) {
-        let check = if highway { Check::HighwayHash } else { Check::Crc32 };
+        let check = if highway { PacketCheck::HighwayHash } else { PacketCheck::Crc32 };
         let key = PacketKey::from_key(kind, check, &[seed; 32]).unwrap();
         let texts: Vec<Vec<u8>> = lengths.into_iter().map(payload).collect();
         let mut chance = Counting(seed);
@@ -195,7 +195,7 @@ proptest! {
         kind in prop::sample::select(&PacketKind::ALL[..]), highway in any::<bool>(),
         mut noise in proptest::collection::vec(any::<u8>(), 0..200),
     ) {
-        let check = if highway { Check::HighwayHash } else { Check::Crc32 };
+        let check = if highway { PacketCheck::HighwayHash } else { PacketCheck::Crc32 };
         let key = PacketKey::from_key(kind, check, &KEY).unwrap();
         let len = noise.len();
         let opened = key.open(&mut noise);
@@ -209,7 +209,7 @@ proptest! {
 
 #[test]
 fn debug_prints_the_kind_alone() {
-    let key = PacketKey::from_key(PacketKind::TripleDes, Check::Crc32, &KEY).unwrap();
+    let key = PacketKey::from_key(PacketKind::TripleDes, PacketCheck::Crc32, &KEY).unwrap();
     assert_eq!(format!("{key:?}"), "PacketKey(3des)");
     assert_eq!(key.kind(), PacketKind::TripleDes);
 }

@@ -31,7 +31,7 @@ fn payload(len: usize) -> Vec<u8> {
 
 /// A payload with space around it.
 fn roomy(key: &PacketKey, payload: &[u8]) -> Vec<u8> {
-    let Room { head, tail, .. } = key.room();
+    let Overhead { head, tail, .. } = key.overhead_layout();
     [&vec![0xee; head], payload, &vec![0xdd; tail]].concat()
 }
 
@@ -49,8 +49,8 @@ fn opened(key: &PacketKey, packet: &[u8]) -> Result<Vec<u8>, CryptoError> {
 }
 
 /// All combinations of kind and check.
-fn all() -> impl Iterator<Item = (PacketKind, Check)> {
-    let checks = [Check::Crc32, Check::HighwayHash];
+fn all() -> impl Iterator<Item = (PacketKind, PacketCheck)> {
+    let checks = [PacketCheck::Crc32, PacketCheck::HighwayHash];
     PacketKind::ALL
         .into_iter()
         .flat_map(move |kind| checks.map(|check| (kind, check)))

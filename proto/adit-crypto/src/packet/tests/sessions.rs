@@ -1,15 +1,20 @@
 //! Tests of sessions: both ends, replays, reflections, recordings.
 
-use adit_wire::{Broken, SlidingWindow};
+use adit_wire::{ProtocolError, SlidingWindow};
 use proptest::prelude::*;
 
 use super::*;
-use crate::packet::session::{PacketSession, ROOM, Role, SessionCipher, SessionKey};
+use crate::packet::session::{PacketSession, Role, SESSION_OVERHEAD, SessionCipher, SessionKey};
 
 const CIPHERS: [SessionCipher; 2] = [SessionCipher::Aes128Gcm, SessionCipher::ChaCha20Poly1305];
 
 fn sealed(session: &mut PacketSession, text: &[u8]) -> Vec<u8> {
-    let mut packet = [&[0; ROOM.head][..], text, &[0; ROOM.tail]].concat();
+    let mut packet = [
+        &[0; SESSION_OVERHEAD.head][..],
+        text,
+        &[0; SESSION_OVERHEAD.tail],
+    ]
+    .concat();
     session.seal(&mut packet).unwrap();
     packet
 }
@@ -20,15 +25,23 @@ fn opened(
     to: &mut PacketSession,
     from: Role,
     packet: &[u8],
-) -> Result<Vec<u8>, Broken> {
-    let head = key.head(from, packet).ok_or(Broken::Unauthentic)?;
+) -> Result<Vec<u8>, ProtocolError> {
+    let head = key
+        .decrypt_header(from, packet)
+        .ok_or(ProtocolError::Unauthentic)?;
     let mut packet = packet.to_vec();
     let range = to.open(head, &mut packet)?;
     Ok(packet[range].to_vec())
 }
 
-fn accepted(key: &SessionKey, packet: &[u8], seed: u8) -> Result<(PacketSession, Vec<u8>), Broken> {
-    let head = key.head(Role::Client, packet).ok_or(Broken::Unauthentic)?;
+fn accepted(
+    key: &SessionKey,
+    packet: &[u8],
+    seed: u8,
+) -> Result<(PacketSession, Vec<u8>), ProtocolError> {
+    let head = key
+        .decrypt_header(Role::Client, packet)
+        .ok_or(ProtocolError::Unauthentic)?;
     let mut packet = packet.to_vec();
     let (session, range) = key.accept(head, &mut packet, &mut Counting(seed))?;
     assert_eq!(session.peer_id(), Some(head.id()));
@@ -95,7 +108,7 @@ fn bytes_on_the_wire() {
     let mut head: [u8; 16] = packet[..16].try_into().unwrap();
     crate::HeaderCipher::new(&header)
         .unwrap()
-        .decrypt(&mut head);
+        .decrypt_block(&mut head);
     assert_eq!(head, *b"clientid\x01\0\0\0\0\0\0\x02");
     let context = "adit packet session v1 packets, from the client";
     let early = derive(context, &[&KEY, &[2], b"clientid", &[0; 8]]);
@@ -104,7 +117,7 @@ fn bytes_on_the_wire() {
     let tag = aead.seal_in_place(&nonce, &mut text).unwrap();
     assert_eq!(packet[16..], [&text[..], &tag].concat());
 
-    let head = key.head(Role::Client, &packet).unwrap();
+    let head = key.decrypt_header(Role::Client, &packet).unwrap();
     let mut chance = FixedEntropy::new(*b"serverid");
     let (mut server, _) = key.accept(head, &mut packet.clone(), &mut chance).unwrap();
     let answer = sealed(&mut server, b"text");
@@ -126,11 +139,11 @@ fn each_packet_opens_once() {
     let mut open = |at: usize| opened(&key, &mut server, Role::Client, &packets[at]);
     for at in [5, 3, 4] {
         assert!(open(at).is_ok());
-        assert_eq!(open(at), Err(Broken::Replayed));
+        assert_eq!(open(at), Err(ProtocolError::Replayed));
     }
     assert!(open(width + 3).is_ok());
-    assert_eq!(open(2), Err(Broken::Replayed), "too old");
-    assert_eq!(open(5), Err(Broken::Replayed));
+    assert_eq!(open(2), Err(ProtocolError::Replayed), "too old");
+    assert_eq!(open(5), Err(ProtocolError::Replayed));
     assert!(open(6).is_ok());
 }
 
@@ -138,14 +151,14 @@ fn each_packet_opens_once() {
 fn early_packets_may_come_late() {
     let key = SessionKey::new(&KEY).unwrap();
     let mut client = key
-        .connect(SessionCipher::of_this_cpu(), &mut Counting(1))
+        .connect(SessionCipher::preferred(), &mut Counting(1))
         .unwrap();
     let [first, second, third] = [b"1", b"2", b"3"].map(|text| sealed(&mut client, text));
     let (mut server, text) = accepted(&key, &second, 2).unwrap();
     assert_eq!(text, b"2");
     assert_eq!(
         opened(&key, &mut server, Role::Client, &second),
-        Err(Broken::Replayed)
+        Err(ProtocolError::Replayed)
     );
     assert_eq!(
         opened(&key, &mut server, Role::Client, &third).unwrap(),
@@ -180,17 +193,20 @@ fn a_recording_does_not_go_on() {
     let (mut again, _) = accepted(&key, &first, 77).unwrap();
     assert_eq!(
         opened(&key, &mut again, Role::Client, &bound),
-        Err(Broken::Unauthentic)
+        Err(ProtocolError::Unauthentic)
     );
     assert!(!again.is_confirmed());
-    assert_eq!(accepted(&key, &bound, 77).unwrap_err(), Broken::Unauthentic);
+    assert_eq!(
+        accepted(&key, &bound, 77).unwrap_err(),
+        ProtocolError::Unauthentic
+    );
     // A client does not accept an old answer either.
     let mut fresh = key
         .connect(SessionCipher::Aes128Gcm, &mut Counting(9))
         .unwrap();
     assert_eq!(
         opened(&key, &mut fresh, Role::Server, &answer),
-        Err(Broken::Unauthentic)
+        Err(ProtocolError::Unauthentic)
     );
     assert!(!fresh.is_confirmed());
 }
@@ -203,11 +219,11 @@ fn nothing_is_reflected_or_crosses_sessions() {
     for from in [Role::Client, Role::Server] {
         assert_eq!(
             opened(&key, &mut client, from, &up),
-            Err(Broken::Unauthentic)
+            Err(ProtocolError::Unauthentic)
         );
         assert_eq!(
             opened(&key, &mut server, from, &down),
-            Err(Broken::Unauthentic)
+            Err(ProtocolError::Unauthentic)
         );
     }
     let mut other = key
@@ -216,12 +232,12 @@ fn nothing_is_reflected_or_crosses_sessions() {
     let stray = sealed(&mut other, b"stray");
     assert_eq!(
         opened(&key, &mut server, Role::Client, &stray),
-        Err(Broken::Unauthentic)
+        Err(ProtocolError::Unauthentic)
     );
     let wrong = SessionKey::new(&[1; 32]).unwrap();
     assert_eq!(
         accepted(&wrong, &stray, 3).unwrap_err(),
-        Broken::Unauthentic
+        ProtocolError::Unauthentic
     );
     assert!(accepted(&key, &stray, 3).is_ok());
 }
@@ -237,12 +253,15 @@ fn every_flipped_bit_is_refused_and_changes_nothing() {
             let mut bad = bound.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
             let why = opened(&key, &mut server, Role::Client, &bad).unwrap_err();
-            assert_eq!(why, Broken::Unauthentic, "{bit}");
+            assert_eq!(why, ProtocolError::Unauthentic, "{bit}");
         }
         for bit in 0..first.len() * 8 {
             let mut bad = first.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(accepted(&key, &bad, 3).unwrap_err(), Broken::Unauthentic);
+            assert_eq!(
+                accepted(&key, &bad, 3).unwrap_err(),
+                ProtocolError::Unauthentic
+            );
         }
         for len in 0..bound.len() {
             assert!(opened(&key, &mut server, Role::Client, &bound[..len]).is_err());

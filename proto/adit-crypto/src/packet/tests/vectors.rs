@@ -22,7 +22,7 @@ fn packets_of_kcp_go() {
     for (name, cipher) in all["ciphers"].as_object().unwrap() {
         let kind: PacketKind = name.parse().unwrap();
         missing.retain(|left| *left != kind);
-        let key = PacketKey::new(kind, Check::Crc32, password.as_bytes()).unwrap();
+        let key = PacketKey::new(kind, PacketCheck::Crc32, password.as_bytes()).unwrap();
         for case in cipher["cases"].as_array().unwrap() {
             let payload = payload(case["payload_len"].as_u64().unwrap() as usize);
             let packet = sealed(&key, &payload, &nonce);
@@ -45,7 +45,7 @@ fn packets_of_kcp_go() {
 #[test]
 fn pad_of_kcp_go() {
     let all = &vectors("kcpcrypt")["xor_table"];
-    let key = PacketKey::from_key(PacketKind::Xor, Check::Crc32, &KEY).unwrap();
+    let key = PacketKey::from_key(PacketKind::Xor, PacketCheck::Crc32, &KEY).unwrap();
     let mut pad = [0; 1500];
     key.apply_cipher(Direction::Encrypt, &mut pad);
     assert_eq!(pad[..64], hex(&all["first64"]));
@@ -62,7 +62,7 @@ fn packets_of_kcp9() {
         (PacketKind::Aes, "aes_packet"),
         (PacketKind::Salsa20, "salsa20_packet"),
     ] {
-        let key = PacketKey::from_key(kind, Check::HighwayHash, &KEY).unwrap();
+        let key = PacketKey::from_key(kind, PacketCheck::HighwayHash, &KEY).unwrap();
         let packet = sealed(&key, &payload, &nonce);
         assert_eq!(packet, hex(&all[name]), "{kind}");
         assert_eq!(opened(&key, &packet).as_ref(), Ok(&payload));

@@ -9,16 +9,16 @@ use chacha20poly1305::{
 };
 use poly1305::{Poly1305, universal_hash::UniversalHash};
 
-use super::{ALL_ROUNDS, ChaCha, Dice, Form, Mac, key, wider};
+use super::{ALL_ROUNDS, ChaCha, Dice, Mac, TagInput, key, wider};
 use crate::{
     AeadKey, AeadKind, CryptoError, chacha,
-    simd::{Path, Rounds},
+    simd::{ChaChaRounds, CpuPath},
 };
 
 /// All lengths in 0..LENGTHS.
 const LENGTHS: usize = 4201;
 
-fn by_crate(rounds: Rounds, key: &[u8; 32], nonce: &[u8; 12], buf: &mut [u8]) -> [u8; 16] {
+fn by_crate(rounds: ChaChaRounds, key: &[u8; 32], nonce: &[u8; 12], buf: &mut [u8]) -> [u8; 16] {
     fn seal<A: AeadInOut + KeyInit>(key: &[u8; 32], nonce: &[u8; 12], buf: &mut [u8]) -> [u8; 16] {
         A::new_from_slice(key)
             .unwrap()
@@ -28,8 +28,8 @@ fn by_crate(rounds: Rounds, key: &[u8; 32], nonce: &[u8; 12], buf: &mut [u8]) ->
             .unwrap()
     }
     match rounds {
-        Rounds::EIGHT => seal::<ChaCha8Poly1305>(key, nonce, buf),
-        Rounds::TWELVE => seal::<ChaCha12Poly1305>(key, nonce, buf),
+        ChaChaRounds::EIGHT => seal::<ChaCha8Poly1305>(key, nonce, buf),
+        ChaChaRounds::TWELVE => seal::<ChaCha12Poly1305>(key, nonce, buf),
         _ => seal::<ChaCha20Poly1305>(key, nonce, buf),
     }
 }
@@ -42,11 +42,11 @@ fn every_length_equals_the_crate_on_every_path() {
     for rounds in ALL_ROUNDS {
         let (secret, nonce) = (dice.bytes(), dice.bytes());
         // Without optimisation: every length with 8 rounds, and a selection with the others.
-        let fast = !cfg!(debug_assertions) || rounds == Rounds::EIGHT;
+        let fast = !cfg!(debug_assertions) || rounds == ChaChaRounds::EIGHT;
         for len in (0..LENGTHS).step_by(if fast { 1 } else { 13 }) {
             let mut expected = plain[..len].to_vec();
             let tag = by_crate(rounds, &secret, &nonce, &mut expected);
-            for path in Path::available() {
+            for path in CpuPath::available() {
                 let key = key(path, rounds, &secret);
                 let mut buf = plain[..len].to_vec();
                 let context = || format!("{path:?}, {rounds:?}, {len} bytes");
@@ -68,11 +68,11 @@ fn every_kind_is_the_same_on_every_path() {
     let mut dice = Dice(7);
     let (secret, nonce) = (dice.bytes::<32>(), dice.bytes::<24>());
     for kind in AeadKind::ALL {
-        let on = |path| AeadKey::on_path(path, kind, &secret[..kind.key_len()]).unwrap();
+        let on = |path| AeadKey::new_on_path(path, kind, &secret[..kind.key_len()]).unwrap();
         let nonce = &nonce[..kind.nonce_len()];
         for len in [0, 100, 1023, 1024, 1025, 4095, 4096, 4097] {
             let mut expected = vec![1; len];
-            let portable = on(Path::Portable);
+            let portable = on(CpuPath::Portable);
             let tag = portable.seal_in_place(nonce, &mut expected).unwrap();
             for path in wider() {
                 let mut buf = vec![1; len];
@@ -96,9 +96,9 @@ fn every_alignment_and_nothing_outside() {
     let (secret, nonce) = (dice.bytes(), dice.bytes());
     for len in [0, 1, 63, 64, 200, 333, 1400, 2085] {
         let mut expected = vec![0; len];
-        let tag = by_crate(Rounds::EIGHT, &secret, &nonce, &mut expected);
-        for path in Path::available() {
-            let key = key(path, Rounds::EIGHT, &secret);
+        let tag = by_crate(ChaChaRounds::EIGHT, &secret, &nonce, &mut expected);
+        for path in CpuPath::available() {
+            let key = key(path, ChaChaRounds::EIGHT, &secret);
             let mut memory = vec![0; len + 256];
             let base = memory.as_ptr().align_offset(64);
             for at in base..base + 64 {
@@ -130,34 +130,34 @@ fn counters_up_to_the_end_and_around_it() {
     for rounds in ALL_ROUNDS {
         let (secret, nonce) = (dice.bytes(), dice.bytes());
         for back in [1, 2, 3, 4, 5, 15, 16, 17, 31, 33, 40, 1 << 31, u32::MAX] {
-            let mut state = chacha::state(&secret, &nonce);
+            let mut state = chacha::initial_state(&secret, &nonce);
             state[12] = 0u32.wrapping_sub(back);
             // Up to the end all libraries agree. The crate keeps the last block back.
             let before = (back as usize - 1).min(48) * 64;
             let mut expected = vec![0; before];
             let by_crate = match rounds {
-                Rounds::EIGHT => keystream::<ChaCha8>,
-                Rounds::TWELVE => keystream::<ChaCha12>,
+                ChaChaRounds::EIGHT => keystream::<ChaCha8>,
+                ChaChaRounds::TWELVE => keystream::<ChaCha12>,
                 _ => keystream::<ChaCha20>,
             };
             by_crate(&secret, &nonce, state[12], &mut expected);
             // Block 0 of the same nonce follows, without a carry into it.
             let mut portable = vec![0; 50 * 64 + 9];
-            Path::Portable.run(ChaCha(&state, rounds, &mut portable));
+            CpuPath::Portable.run_task(ChaCha(&state, rounds, &mut portable));
             assert!(
                 portable[..before] == expected,
                 "{back} blocks before the end"
             );
             if let Some(wrapped) = portable.get(back as usize * 64..) {
                 let mut from_zero = vec![0; wrapped.len()];
-                let start = chacha::state(&secret, &nonce);
-                Path::Portable.run(ChaCha(&start, rounds, &mut from_zero));
+                let start = chacha::initial_state(&secret, &nonce);
+                CpuPath::Portable.run_task(ChaCha(&start, rounds, &mut from_zero));
                 assert!(wrapped == from_zero);
             }
             for path in wider() {
                 for len in [portable.len(), 40 * 64, 17 * 64, 700, 300, 100, 1] {
                     let mut buf = vec![0; len];
-                    path.run(ChaCha(&state, rounds, &mut buf));
+                    path.run_task(ChaCha(&state, rounds, &mut buf));
                     assert!(
                         buf == portable[..len],
                         "{path:?}: {back} before, {len} bytes"
@@ -169,9 +169,9 @@ fn counters_up_to_the_end_and_around_it() {
 }
 
 /// Computes the tag with the crate.
-fn tag_by_crate(key: &[u8; 32], data: &[u8], form: Form) -> [u8; 16] {
+fn tag_by_crate(key: &[u8; 32], data: &[u8], form: TagInput) -> [u8; 16] {
     let mut reference = Poly1305::new(key.into());
-    if form == Form::Bare {
+    if form == TagInput::Bare {
         return reference.compute_unpadded(data).into();
     }
     reference.update_padded(data);
@@ -203,10 +203,10 @@ fn the_authenticator_at_its_edges() {
         for fill in &fills {
             for len in (0..600).step_by(4).chain([1023, 1024, 1025, 4096]) {
                 let data: Vec<u8> = fill.iter().copied().cycle().take(len).collect();
-                for form in [Form::Aead, Form::Bare] {
+                for form in [TagInput::Aead, TagInput::Bare] {
                     let expected = tag_by_crate(secret, &data, form);
-                    for path in Path::available() {
-                        let found = path.run(Mac(secret, &data, form));
+                    for path in CpuPath::available() {
+                        let found = path.run_task(Mac(secret, &data, form));
                         let context = || format!("{path:?}, {form:?}, {len} bytes of {fill:x?}");
                         assert_eq!(found, expected, "{}", context());
                     }
@@ -233,9 +233,9 @@ fn sums_around_the_modulus() {
             let at = data.len() - 16;
             data[at..].copy_from_slice(&0u128.wrapping_sub(rest).to_le_bytes());
             for secret in &pads {
-                let expected = tag_by_crate(secret, &data, Form::Aead);
-                for path in Path::available() {
-                    let found = path.run(Mac(secret, &data, Form::Aead));
+                let expected = tag_by_crate(secret, &data, TagInput::Aead);
+                for path in CpuPath::available() {
+                    let found = path.run_task(Mac(secret, &data, TagInput::Aead));
                     assert_eq!(found, expected, "{path:?}, {q}, {short} below 2^130");
                 }
             }
@@ -247,8 +247,8 @@ fn sums_around_the_modulus() {
 fn tampering_is_refused_and_leaves_the_ciphertext() {
     let mut dice = Dice(5);
     let (secret, nonce) = (dice.bytes(), dice.bytes());
-    for path in Path::available() {
-        let key = key(path, Rounds::EIGHT, &secret);
+    for path in CpuPath::available() {
+        let key = key(path, ChaChaRounds::EIGHT, &secret);
         for len in [0, 1, 100, 500, 1400] {
             let mut buf = vec![7; len];
             let tag = key.seal(&nonce, &mut buf);
@@ -284,7 +284,7 @@ fn a_million_random_messages_equal_the_portable_twin() {
         let bound = if dice.below(32) == 0 { 2200 } else { 90 };
         let (at, len) = (dice.below(64), dice.below(bound));
         let range = at..at + len;
-        let tag = key(Path::Portable, rounds, &secret).seal(&nonce, &mut twin[range.clone()]);
+        let tag = key(CpuPath::Portable, rounds, &secret).seal(&nonce, &mut twin[range.clone()]);
         for path in wider() {
             let key = key(path, rounds, &secret);
             let context = || format!("{path:?}, round {round}, {len} bytes at {at}");

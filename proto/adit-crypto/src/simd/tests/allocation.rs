@@ -11,8 +11,8 @@ use adit_wire::FixedEntropy;
 use crate::{
     AeadKey, AeadKind, Direction, HmacKey, HmacKind, SshChaCha, SshGcm, StreamKey, StreamKind,
     packet::session::{Role, SessionCipher, SessionKey},
-    packet::{Check, PacketKey, PacketKind},
-    simd::Path,
+    packet::{PacketCheck, PacketKey, PacketKind},
+    simd::CpuPath,
 };
 
 thread_local! {
@@ -43,9 +43,9 @@ fn messages_allocate_nothing() {
     let before = ALLOCATIONS.get();
     drop(Box::new([7u8; 99]));
     assert!(ALLOCATIONS.get() > before, "the count does not count");
-    for path in Path::available() {
+    for path in CpuPath::available() {
         for kind in AeadKind::ALL {
-            let key = AeadKey::on_path(path, kind, &vec![1; kind.key_len()]).unwrap();
+            let key = AeadKey::new_on_path(path, kind, &vec![1; kind.key_len()]).unwrap();
             let mut buf = vec![0; 65536];
             // AWS-LC initializes itself at the first call.
             key.seal_in_place(&[0; 24][..kind.nonce_len()], &mut buf)
@@ -68,7 +68,9 @@ fn streams_allocate_nothing() {
         let key = StreamKey::new(kind, &vec![1; kind.key_len()]).unwrap();
         for direction in [Direction::Encrypt, Direction::Decrypt] {
             let before = ALLOCATIONS.get();
-            let mut stream = key.start(&[2; 24][..kind.iv_len()], direction).unwrap();
+            let mut stream = key
+                .start_stream(&[2; 24][..kind.iv_len()], direction)
+                .unwrap();
             buf.chunks_mut(333).for_each(|piece| stream.apply(piece));
             drop(stream);
             assert_eq!(ALLOCATIONS.get(), before, "{kind}, {direction:?}");
@@ -81,7 +83,7 @@ fn packets_allocate_nothing() {
     let mut packets = vec![[7; 1400]; 20];
     let mut chance = FixedEntropy::default();
     for kind in PacketKind::ALL {
-        for check in [Check::Crc32, Check::HighwayHash] {
+        for check in [PacketCheck::Crc32, PacketCheck::HighwayHash] {
             let key = PacketKey::from_key(kind, check, &[1; 32]).unwrap();
             // AWS-LC initializes itself at the first call.
             key.seal(&mut packets[0], &mut chance).unwrap();
@@ -105,12 +107,12 @@ fn sessions_allocate_nothing() {
     for cipher in [SessionCipher::Aes128Gcm, SessionCipher::ChaCha20Poly1305] {
         let mut client = key.connect(cipher, &mut chance).unwrap();
         client.seal(&mut packet).unwrap();
-        let head = key.head(Role::Client, &packet).unwrap();
+        let head = key.decrypt_header(Role::Client, &packet).unwrap();
         let (mut server, _) = key.accept(head, &mut packet, &mut chance).unwrap();
         let before = ALLOCATIONS.get();
         for _ in 0..3 {
             client.seal(&mut packet).unwrap();
-            let head = key.head(Role::Client, &packet).unwrap();
+            let head = key.decrypt_header(Role::Client, &packet).unwrap();
             server.open(head, &mut packet).unwrap();
             server.seal(&mut packet).unwrap();
         }

@@ -3,7 +3,7 @@
 use highway::{HighwayHash, Key, PortableHash};
 
 use super::Dice;
-use crate::simd::{Path, highway64};
+use crate::simd::{CpuPath, highway64};
 
 fn by_crate(key: &[u64; 4], head: &[u8], rest: &[u8]) -> u64 {
     let mut hash = PortableHash::new(Key(*key));
@@ -24,7 +24,7 @@ fn every_length_equals_the_crate_on_every_path() {
             let other = dice.below(568);
             let messages = [(head, &rest[..len]), (head, &rest[..other])];
             let expected = messages.map(|(head, rest)| by_crate(&key, head, rest));
-            for path in Path::available() {
+            for path in CpuPath::available() {
                 let context = || format!("{path:?}, {} + {len} and {other}", head.len());
                 assert_eq!(highway64(path, &key, messages), expected, "{}", context());
                 assert_eq!(

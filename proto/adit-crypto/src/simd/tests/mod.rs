@@ -6,29 +6,33 @@ mod highway;
 mod salsa;
 mod vectors;
 
-use super::{ChaChaKey, Form, Kernel, Path, Rounds, Task, xor::ChaCha};
+use super::{ChaChaKey, ChaChaRounds, CpuPath, Kernel, TagInput, Task, stream_xor::ChaCha};
 use crate::Secret;
 
-const ALL_ROUNDS: [Rounds; 3] = [Rounds::EIGHT, Rounds::TWELVE, Rounds::TWENTY];
+const ALL_ROUNDS: [ChaChaRounds; 3] = [
+    ChaChaRounds::EIGHT,
+    ChaChaRounds::TWELVE,
+    ChaChaRounds::TWENTY,
+];
 
 /// Returns the paths of this CPU except the portable one.
-fn wider() -> impl Iterator<Item = Path> {
-    Path::available().skip(1)
+fn wider() -> impl Iterator<Item = CpuPath> {
+    CpuPath::available().skip(1)
 }
 
-fn key(path: Path, rounds: Rounds, key: &[u8; 32]) -> ChaChaKey {
+fn key(path: CpuPath, rounds: ChaChaRounds, key: &[u8; 32]) -> ChaChaKey {
     ChaChaKey::new(Secret::new(*key), rounds, path)
 }
 
 /// Computes the authenticator alone.
-struct Mac<'a>(&'a [u8; 32], &'a [u8], Form);
+struct Mac<'a>(&'a [u8; 32], &'a [u8], TagInput);
 
 impl Task for Mac<'_> {
     type Output = [u8; 16];
 
     #[inline(always)]
-    fn run<K: Kernel>(self, kernel: K) -> [u8; 16] {
-        kernel.tag(self.0, self.1, self.2)
+    fn run_on<K: Kernel>(self, kernel: K) -> [u8; 16] {
+        kernel.poly1305_tag(self.0, self.1, self.2)
     }
 }
 

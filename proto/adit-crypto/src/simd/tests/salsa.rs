@@ -8,7 +8,7 @@ use salsa20::{
 use super::Dice;
 use crate::{
     salsa,
-    simd::{Path, xor_salsa20, xor_salsa20_all},
+    simd::{CpuPath, xor_salsa20, xor_salsa20_all},
 };
 
 fn by_crate(key: &[u8; 32], nonce: &[u8; 8], block: u32, len: usize) -> Vec<u8> {
@@ -23,9 +23,9 @@ fn by_crate(key: &[u8; 32], nonce: &[u8; 8], block: u32, len: usize) -> Vec<u8> 
 fn every_length_equals_the_crate_on_every_path() {
     let mut dice = Dice(11);
     let (key, nonce) = (dice.bytes(), dice.bytes());
-    let state = salsa::state(&key, &nonce);
+    let state = salsa::initial_state(&key, &nonce);
     let expected = by_crate(&key, &nonce, 0, 2400);
-    for path in Path::available() {
+    for path in CpuPath::available() {
         let mut memory = vec![0; 2600];
         for len in 0..2400 {
             let at = len % 67;
@@ -43,13 +43,13 @@ fn counters_up_to_the_end_and_around_it() {
     let mut dice = Dice(12);
     let (key, nonce) = (dice.bytes(), dice.bytes());
     for back in [1, 2, 4, 7, 15, 16, 17, 33, 1 << 31] {
-        let mut state = salsa::state(&key, &nonce);
+        let mut state = salsa::initial_state(&key, &nonce);
         state[8] = 0u32.wrapping_sub(back);
         let mut expected = by_crate(&key, &nonce, state[8], (back as usize).min(40) * 64);
         // Block 0 follows the last block: the caller handles the upper half.
         expected.extend(by_crate(&key, &nonce, 0, 2700));
         expected.truncate(2700);
-        for path in Path::available() {
+        for path in CpuPath::available() {
             for len in [1, 100, 300, 700, 1024, 1400, 2048, 2700] {
                 if back > 40 && len > 40 * 64 {
                     continue;
@@ -66,7 +66,7 @@ fn counters_up_to_the_end_and_around_it() {
 fn messages_side_by_side_are_as_each_alone() {
     let mut dice = Dice(13);
     let key = dice.bytes();
-    let base = salsa::state(&key, &[0; 8]);
+    let base = salsa::initial_state(&key, &[0; 8]);
     for count in 0..20 {
         let mut messages: Vec<([u8; 8], Vec<u8>)> = (0..count)
             .map(|at| (dice.bytes(), vec![at; dice.below(3500)]))
@@ -80,11 +80,15 @@ fn messages_side_by_side_are_as_each_alone() {
             .iter()
             .map(|(nonce, bytes)| {
                 let mut bytes = bytes.clone();
-                xor_salsa20(Path::Portable, &salsa::state(&key, nonce), &mut bytes);
+                xor_salsa20(
+                    CpuPath::Portable,
+                    &salsa::initial_state(&key, nonce),
+                    &mut bytes,
+                );
                 bytes
             })
             .collect();
-        for path in Path::available() {
+        for path in CpuPath::available() {
             let mut found = messages.clone();
             let all = found
                 .iter_mut()

@@ -1,6 +1,6 @@
 //! The vectors of RFC 8439 and the golden ones, on every path.
 
-use super::{ChaCha, Path, Rounds, key};
+use super::{ChaCha, ChaChaRounds, CpuPath, key};
 use crate::{
     chacha,
     tests::{hex, vectors},
@@ -22,16 +22,16 @@ fn counting_from<const N: usize>(first: u8) -> [u8; N] {
 fn rfc_8439_block() {
     let mut nonce = [0; 12];
     (nonce[3], nonce[7]) = (9, 0x4a);
-    let mut state = chacha::state(&counting_from(0), &nonce);
+    let mut state = chacha::initial_state(&counting_from(0), &nonce);
     state[12] = 1;
     let expected = bytes(
         "10 f1 e7 e4 d1 3b 59 15 50 0f dd 1f a3 20 71 c4 c7 d1 f4 c7 33 c0 68 03 04 22 aa 9a c3 d4
          6c 4e d2 82 64 46 07 9f aa 09 14 c2 d7 05 d9 8b 02 a2 b5 12 9c d1 de 16 4e b9 cb d0 83 e8
          a2 50 3c 4e",
     );
-    for path in Path::available() {
+    for path in CpuPath::available() {
         let mut block = [0; 64];
-        path.run(ChaCha(&state, Rounds::TWENTY, &mut block));
+        path.run_task(ChaCha(&state, ChaChaRounds::TWENTY, &mut block));
         assert_eq!(block[..], expected, "{path:?}");
     }
 }
@@ -41,7 +41,7 @@ fn rfc_8439_block() {
 fn rfc_8439_encryption() {
     let mut nonce = [0; 12];
     nonce[7] = 0x4a;
-    let mut state = chacha::state(&counting_from(0), &nonce);
+    let mut state = chacha::initial_state(&counting_from(0), &nonce);
     state[12] = 1;
     let expected = bytes(
         "6e 2e 35 9a 25 68 f9 80 41 ba 07 28 dd 0d 69 81 e9 7e 7a ec 1d 43 60 c2 0a 27 af cc fd 9f
@@ -49,9 +49,9 @@ fn rfc_8439_encryption() {
          9f 08 61 d8 07 ca 0d bf 50 0d 6a 61 56 a3 8e 08 8a 22 b6 5e 52 bc 51 4d 16 cc f8 06 81 8c
          e9 1a b7 79 37 36 5a f9 0b bf 74 a3 5b e6 b4 0b 8e ed f2 78 5e 42 87 4d",
     );
-    for path in Path::available() {
+    for path in CpuPath::available() {
         let mut buf = SUNSCREEN.to_vec();
-        path.run(ChaCha(&state, Rounds::TWENTY, &mut buf));
+        path.run_task(ChaCha(&state, ChaChaRounds::TWENTY, &mut buf));
         assert_eq!(buf, expected, "{path:?}");
     }
 }
@@ -72,14 +72,14 @@ fn rfc_8439_aead_without_its_data() {
         "7b ac 2b 25 2d b4 47 af 09 b6 7a 55 a4 e9 55 84 0a e1 d6 73 10 75 d9 eb 2a 93 75 78 3e d5
          53 ff",
     );
-    for path in Path::available() {
+    for path in CpuPath::available() {
         let mut buf = SUNSCREEN.to_vec();
-        key(path, Rounds::TWENTY, &secret).seal(&nonce, &mut buf);
+        key(path, ChaChaRounds::TWENTY, &secret).seal(&nonce, &mut buf);
         assert_eq!(buf, expected, "{path:?}");
         let mut block = [0; 32];
-        path.run(ChaCha(
-            &chacha::state(&secret, &nonce),
-            Rounds::TWENTY,
+        path.run_task(ChaCha(
+            &chacha::initial_state(&secret, &nonce),
+            ChaChaRounds::TWENTY,
             &mut block,
         ));
         assert_eq!(block[..], one_time, "{path:?}");
@@ -94,18 +94,19 @@ fn golden_vectors_on_every_path() {
     for list in ["chacha_poly1305", "xchacha_poly1305"] {
         for case in all[list].as_array().unwrap() {
             let rounds = match case["rounds"].as_u64().unwrap() {
-                8 => Rounds::EIGHT,
-                12 => Rounds::TWELVE,
-                _ => Rounds::TWENTY,
+                8 => ChaChaRounds::EIGHT,
+                12 => ChaChaRounds::TWELVE,
+                _ => ChaChaRounds::TWENTY,
             };
             let of = |name: &str| hex(&case[name]);
             let (secret, nonce) = (of("key").try_into().unwrap(), of("nonce"));
-            for path in Path::available() {
+            for path in CpuPath::available() {
                 let mut used = key(path, rounds, &secret);
                 let short = match nonce[..].try_into() {
                     Ok(short) => short,
                     Err(_) => {
-                        let (derived, short) = used.extend(nonce[..].try_into().unwrap());
+                        let (derived, short) =
+                            used.derive_for_xnonce(nonce[..].try_into().unwrap());
                         used = derived;
                         short
                     }

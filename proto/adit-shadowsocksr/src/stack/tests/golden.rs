@@ -6,8 +6,8 @@ use adit_obfs::{
     Browser, ClientSettings, ClientState, ObfsKind, ObfsParam, ServerSettings, ServerState,
     Strangers,
 };
-use adit_wire::law::{converse, open_all as law_open_all};
-use adit_wire::{FixedEntropy, Handshake, Rx, Step, Tx, Unix};
+use adit_wire::codec_laws::{open_all as law_open_all, run_handshake};
+use adit_wire::{FixedEntropy, Handshake, Rx, Step, Tx, UnixTime};
 use serde_json::Value;
 
 use super::{ClientStack, ServerStack, StackOpen, open_all};
@@ -27,7 +27,7 @@ struct Case {
     key: Vec<u8>,
     param: String,
     overhead: u16,
-    now: Unix,
+    now: UnixTime,
     steps: Vec<Value>,
 }
 
@@ -41,7 +41,7 @@ fn cases() -> Vec<Case> {
             key: hex(&case["key"]),
             param: text(&case["client_protocol_param"]).to_owned(),
             overhead: u16::try_from(obfs.overhead()).unwrap(),
-            now: Unix(case["time"].as_u64().unwrap()),
+            now: UnixTime(case["time"].as_u64().unwrap()),
             steps: case["steps"].as_array().unwrap().clone(),
             obfs,
         }
@@ -85,7 +85,7 @@ impl Case {
         let state = ServerState::new(&settings, &mut Chance(1)).unwrap();
         let mut handshake = state.handshake(&mut Chance(2));
         let wire = self.all("c2s", "wire");
-        let (step, _, held) = converse(&mut handshake, &wire, &[piece]).unwrap();
+        let (step, _, held) = run_handshake(&mut handshake, &wire, &[piece]).unwrap();
         let Step::Done(mut codecs) = step else {
             panic!("the obfs of the request is whole");
         };
@@ -138,7 +138,9 @@ impl Case {
         let (iv, message) = requests.split_at(self.method.iv_len());
         let key = adit_crypto::StreamKey::new(self.method, &self.key).unwrap();
         let mut message = message.to_vec();
-        let mut cipher = key.start(iv, adit_crypto::Direction::Decrypt).unwrap();
+        let mut cipher = key
+            .start_stream(iv, adit_crypto::Direction::Decrypt)
+            .unwrap();
         cipher.apply(&mut message);
         let user = UserKey::of_port(self.kind, &self.key);
         let iv_key = [iv, &self.key].concat();
@@ -161,7 +163,7 @@ fn requests_of_the_reference_are_served() {
             let wire = case.requests(piece);
             let server = case.server();
             let mut handshake = server.handshake(1460, Arc::new(case.now), &mut Chance(5));
-            let (step, _, mut held) = converse(&mut handshake, &wire, &[piece]).unwrap();
+            let (step, _, mut held) = run_handshake(&mut handshake, &wire, &[piece]).unwrap();
             let Step::Done(mut accepted) = step else {
                 panic!("the request is whole");
             };
@@ -182,7 +184,7 @@ fn requests_of_the_reference_are_served() {
 
 fn header_of(target: &adit_wire::Target) -> Vec<u8> {
     let mut header = Vec::new();
-    adit_wire::put_addr(target, &mut header);
+    adit_wire::encode_addr(target, &mut header);
     header
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::key::{AuthorizedKeys, Certificate, CertifiedKey, Denied, Offer, Signer};
-use adit_wire::Unix;
+use adit_wire::UnixTime;
 
 /// A user with keys, a password and a code.
 struct User<'a> {
@@ -119,7 +119,7 @@ impl Host {
             presence,
             from: "192.0.2.1".parse().unwrap(),
             from_name: None,
-            now: Unix(1_705_000_000),
+            now: UnixTime(1_705_000_000),
         })
     }
 }

@@ -1,10 +1,10 @@
 //! Certificates made by `ssh-keygen -s`.
 
 use super::*;
-use adit_wire::Unix;
+use adit_wire::UnixTime;
 
 /// In 2024, January.
-const NOW: Unix = Unix(1_705_000_000);
+const NOW: UnixTime = UnixTime(1_705_000_000);
 
 fn certificate(line: &str) -> Certificate {
     Certificate::from_line(line).unwrap().0
@@ -33,7 +33,7 @@ fn what_it_says() {
         (7, CertKind::User, "user")
     );
     assert_eq!(user.principals(), ["alice", "bob"]);
-    assert_eq!(user.validity(), (Unix(0), Unix(u64::MAX)));
+    assert_eq!(user.validity(), (UnixTime(0), UnixTime(u64::MAX)));
     assert_eq!(*user.key(), public(vector!("ed25519.pub")));
     assert_eq!(*user.authority(), public(vector!("ca.pub")));
     let any = AnyKey::parse(user.blob()).unwrap();
@@ -102,7 +102,10 @@ fn times() {
     );
     let line = vector!("window-cert.pub");
     let (after, before) = certificate(line).validity();
-    assert_eq!((after, before), (Unix(1_704_067_200), Unix(1_706_745_600)));
+    assert_eq!(
+        (after, before),
+        (UnixTime(1_704_067_200), UnixTime(1_706_745_600))
+    );
     for (now, fine) in [
         (after.0 - 1, false),
         (after.0, true),
@@ -112,7 +115,7 @@ fn times() {
         let got = check(
             line,
             vector!("ca.pub"),
-            &CertCheck::user(&["alice"], Unix(now), None),
+            &CertCheck::user(&["alice"], UnixTime(now), None),
         );
         assert_eq!(got.is_ok(), fine, "{now}");
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::algorithm::KeyAlgorithm;
 use crate::wire::Reader;
-use adit_crypto::EcCurve;
+use adit_crypto::NistCurve;
 use adit_wire::{Entropy, FixedEntropy};
 use proptest::prelude::*;
 
@@ -179,9 +179,9 @@ fn files_that_lie() {
 fn generated_keys_sign() {
     for kind in [
         KeyKind::Ed25519,
-        KeyKind::Ecdsa(EcCurve::P256),
-        KeyKind::Ecdsa(EcCurve::P384),
-        KeyKind::Ecdsa(EcCurve::P521),
+        KeyKind::Ecdsa(NistCurve::P256),
+        KeyKind::Ecdsa(NistCurve::P384),
+        KeyKind::Ecdsa(NistCurve::P521),
         KeyKind::Rsa { bits: 2048 },
     ] {
         let key = PrivateKey::generate(kind, &mut Steps(3)).unwrap();

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::algorithm::KeyAlgorithm;
-use adit_wire::Unix;
+use adit_wire::UnixTime;
 use proptest::prelude::*;
 
-const NOW: Unix = Unix(1_705_000_000);
+const NOW: UnixTime = UnixTime(1_705_000_000);
 
 fn host(name: &str, port: u16) -> HostName {
     HostName::new(name, port).unwrap()

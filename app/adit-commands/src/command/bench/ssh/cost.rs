@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use adit_crypto::Secret;
 use adit_ssh_proto::algorithm::{Cipher, Compression, Mac};
 use adit_ssh_proto::packet::{DirectionKeys, Opened, Opener, Sealer};
-use adit_wire::held_mut;
+use adit_wire::subslice_mut;
 
 /// Octets of data in a packet, as channels send them.
 const DATA: usize = 32 * 1024;
@@ -100,7 +100,7 @@ fn processor_time() -> Duration {
 fn open_all(opener: &mut Opener, mut wire: &mut [u8]) {
     while let Ok(Opened::Packet { consumed, payload }) = opener.open(wire) {
         black_box(opener.payload(wire, &payload));
-        wire = held_mut(wire, consumed..);
+        wire = subslice_mut(wire, consumed..);
     }
 }
 

@@ -6,7 +6,7 @@ use adit_ssh_proto::packet::{Opened, Opener, Sealer};
 use adit_ssh_proto::version::{Version, VersionReader, VersionStep};
 use adit_ssh_proto::wire::{NameList, Put, Reader, printable};
 use adit_ssh_proto::{Disconnect, Role, SshError, msg};
-use adit_wire::{Entropy, held};
+use adit_wire::{Entropy, subslice};
 
 /// Packets that may come before the lists.
 const MAX_BEFORE: u32 = 16;
@@ -127,7 +127,7 @@ impl Looker {
                 None => match self.lines.step(wire)? {
                     VersionStep::NeedMore => return Ok(None),
                     VersionStep::Skipped { consumed } => {
-                        let line = held(wire, ..consumed);
+                        let line = subslice(wire, ..consumed);
                         let line = printable(line.trim_ascii_end(), MAX_SAID);
                         self.said.get_or_insert(line);
                         consumed

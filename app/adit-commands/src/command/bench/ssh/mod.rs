@@ -9,8 +9,8 @@ mod show;
 use std::time::Duration;
 
 use adit_cli::{Code, Done, Failure};
-use adit_net::ambient::Chance;
 use adit_net::dial::{self, Family};
+use adit_net::system::ThreadRng;
 use adit_ssh_proto::algorithm::{Cipher, Mac};
 use adit_wire::{Host, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -98,7 +98,7 @@ async fn look(target: &Target) -> Result<Offer, Failure> {
             .await
             .map_err(unreachable)?,
     };
-    let mut tcp = dial::race(&candidates, PATIENCE)
+    let mut tcp = dial::connect_first(&candidates, PATIENCE)
         .await
         .map_err(unreachable)?;
     let mut looker = Looker::default();
@@ -112,7 +112,7 @@ async fn look(target: &Target) -> Result<Offer, Failure> {
 
 async fn hear(tcp: &mut tokio::net::TcpStream, looker: &mut Looker) -> Result<Offer, String> {
     let text = |why: std::io::Error| why.to_string();
-    let hello = look::hello(&mut Chance).map_err(|why| why.to_string())?;
+    let hello = look::hello(&mut ThreadRng).map_err(|why| why.to_string())?;
     tcp.write_all(&hello).await.map_err(text)?;
     let mut wire = Vec::new();
     loop {

@@ -1,0 +1,116 @@
+//! Routes before the checks between endpoints.
+
+use crate::grammar::Endpoint;
+use crate::plan::{Condition, Stage};
+use crate::scheme::builder::KeyTable;
+use crate::scheme::endpoint_types::{Hop, ListenerConfig};
+use crate::scheme::{self, shared_keys};
+use crate::text::{Diagnostics, Place, SecretLookup, UrlSnippet};
+
+/// A listener, with the places for errors between endpoints.
+pub(super) struct UncheckedListener {
+    /// The listener.
+    pub(super) listen: ListenerConfig,
+    /// The place of its address.
+    pub(super) place: Place,
+    /// The place of `udp`, if it is written.
+    pub(super) udp_written: Option<Place>,
+}
+
+/// A stage of a chain with its place.
+pub(super) struct UncheckedStage {
+    /// The stage.
+    pub(super) stage: Stage,
+    /// The place of its first hop.
+    pub(super) place: Place,
+}
+
+/// A rule with its place.
+pub(super) struct UncheckedRule {
+    /// The conditions.
+    pub(super) matches: Vec<Condition>,
+    /// True if names are resolved.
+    pub(super) resolve: bool,
+    /// The chain.
+    pub(super) via: Vec<UncheckedStage>,
+    /// The place of the rule.
+    pub(super) place: Place,
+}
+
+/// A route before it is checked.
+pub(super) struct UncheckedRoute {
+    /// The name.
+    pub(super) name: String,
+    /// The listeners.
+    pub(super) listen: Vec<UncheckedListener>,
+    /// The chain for requests that no rule matches.
+    pub(super) via: Vec<UncheckedStage>,
+    /// The rules.
+    pub(super) rules: Vec<UncheckedRule>,
+}
+
+/// True if logs and metrics can contain the name unchanged.
+pub(super) fn is_route_name(name: &str) -> bool {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=64).contains(&name.len()) && name.chars().all(good)
+}
+
+impl UncheckedRoute {
+    /// Creates an empty route.
+    pub(super) const fn new(name: String) -> Self {
+        Self {
+            name,
+            listen: Vec::new(),
+            via: Vec::new(),
+            rules: Vec::new(),
+        }
+    }
+}
+
+/// Parses a listener and its `#name`. `table` contains keys that a file has beside the URL.
+pub(super) fn parse_listener(
+    diagnostics: &mut Diagnostics,
+    lookup: SecretLookup<'_>,
+    excerpt: UrlSnippet<'_>,
+    text: &str,
+    table: Option<KeyTable>,
+) -> Option<(UncheckedListener, Option<String>)> {
+    let endpoint = parse_endpoint(diagnostics, excerpt, text)?;
+    let listen = scheme::build_listener(diagnostics, lookup, &endpoint, excerpt, table)?;
+    let udp_written = endpoint
+        .param(shared_keys::UDP.name)
+        .map(|pair| excerpt.place_of(pair.key.span.join(pair.value.span)));
+    let draft = UncheckedListener {
+        listen,
+        place: excerpt.place_of(endpoint.address),
+        udp_written,
+    };
+    Some((draft, endpoint.name.map(|name| name.value)))
+}
+
+/// Parses a hop, and returns it with its place.
+pub(super) fn parse_hop(
+    diagnostics: &mut Diagnostics,
+    lookup: SecretLookup<'_>,
+    excerpt: UrlSnippet<'_>,
+    text: &str,
+) -> Option<(Hop, Place)> {
+    let endpoint = parse_endpoint(diagnostics, excerpt, text)?;
+    let hop = scheme::build_hop(diagnostics, lookup, &endpoint, excerpt)?;
+    Some((hop, excerpt.place_of(endpoint.scheme.span)))
+}
+
+/// Parses a URL, and reports its error.
+fn parse_endpoint(
+    diagnostics: &mut Diagnostics,
+    excerpt: UrlSnippet<'_>,
+    text: &str,
+) -> Option<Endpoint> {
+    match Endpoint::parse(text) {
+        Ok(endpoint) => Some(endpoint),
+        Err(flaw) => {
+            diagnostics.add_url_error(&excerpt, flaw);
+            None
+        }
+    }
+}

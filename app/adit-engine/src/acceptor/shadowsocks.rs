@@ -1,0 +1,121 @@
+//! The acceptor of Shadowsocks clients.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_net::system::{SystemClock, ThreadRng};
+use adit_shadowsocks::SaltPool;
+use adit_shadowsocks::tcp::{Accepted, ServerHandshake};
+use adit_stream::{BoxStream, Layered};
+use adit_wire::{Host, Target};
+
+use super::closing_reply::close_with_reply;
+use super::{InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, RequestReply, header};
+use crate::{
+    AcceptError, BoxFuture, ConnectionAddrs, DialError, HandshakeSlot, Request, UserTable,
+};
+
+/// A name that adit servers answer themselves, so that clients can check their key and clock. It ends in
+/// `.invalid` (RFC 6761), so that it does not resolve at other servers.
+pub const CHECK_NAME: &str = "adit-check.invalid";
+
+/// The answer to a request for [`CHECK_NAME`].
+pub(super) const CHECK_ANSWER: &[u8] = concat!("adit ", env!("CARGO_PKG_VERSION"), "\n").as_bytes();
+
+/// Reads Shadowsocks request headers. Everything else is passed to [`RejectHandler`].
+pub struct ShadowsocksAcceptor {
+    /// The users of the listener.
+    pub roster: Arc<UserTable>,
+    /// The salts seen so far.
+    pub salts: Arc<SaltPool>,
+    /// Handles everything that is not a valid request.
+    pub rejects: Arc<RejectHandler>,
+    /// Time limit for a complete header.
+    pub deadline: Duration,
+}
+
+impl RequestAcceptor for ShadowsocksAcceptor {
+    fn accept_request(
+        &self,
+        io: BoxStream,
+        peer: ConnectionAddrs,
+        place: HandshakeSlot,
+    ) -> BoxFuture<'_, Result<InboundRequest, AcceptError>> {
+        Box::pin(async move {
+            let users = self.roster.users();
+            self.rejects.set_trial_count(users.trials());
+            let ip = peer.remote.ip();
+            let hint = users
+                .by_trial()
+                .then(|| self.roster.last_user_at(ip))
+                .flatten();
+            let salts = self.salts.clone();
+            let core = ServerHandshake::new(&users, Arc::new(SystemClock), salts, &mut ThreadRng);
+            let core = core.hint(hint);
+            let read = header::read_header(io, core, self.deadline, place, &self.rejects).await;
+            let (io, accepted, _) = match read {
+                Ok(read) => read,
+                Err(verdict) => return verdict,
+            };
+            let Accepted {
+                user,
+                target,
+                first,
+                open,
+                seal,
+            } = accepted;
+            if let Some(user) = user.as_ref().filter(|_| users.by_trial())
+                && hint != Some(user.id())
+            {
+                self.roster.record_user_at(ip, user.id());
+            }
+            let mut io: BoxStream = Box::new(Layered::new(io, seal, open));
+            if is_self_check(&target) {
+                close_with_reply(&mut io, CHECK_ANSWER).await;
+                return Ok(InboundRequest::Answered);
+            }
+            let request = Request {
+                target,
+                first_bytes: first,
+                account: Some(self.roster.account_of(user.as_ref())),
+                user: user.map(|user| user.name().escape_debug().to_string()),
+            };
+            Ok(InboundRequest::Stream(PendingRequest::new(
+                request,
+                SilentReply { io },
+            )))
+        })
+    }
+}
+
+/// Returns true if the request is for the server itself.
+pub(super) fn is_self_check(target: &Target) -> bool {
+    matches!(&target.host, Host::Name(name) if name.as_str() == CHECK_NAME)
+}
+
+/// A reply without words: the protocol has none, so that refused clients, which have the key, are closed.
+pub(super) struct SilentReply {
+    pub(super) io: BoxStream,
+}
+
+impl RequestReply for SilentReply {
+    fn client_stream(&mut self) -> Option<&mut BoxStream> {
+        Some(&mut self.io)
+    }
+
+    fn reply_success(
+        self: Box<Self>,
+        _: Option<SocketAddr>,
+    ) -> BoxFuture<'static, io::Result<BoxStream>> {
+        Box::pin(async { Ok(self.io) })
+    }
+
+    fn reply_failure<'a>(mut self: Box<Self>, _: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
+        Box::pin(async move {
+            close_with_reply(&mut self.io, &[]).await;
+            Ok(())
+        })
+    }
+}

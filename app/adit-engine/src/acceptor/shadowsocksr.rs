@@ -1,0 +1,173 @@
+//! ShadowsocksR clients.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_net::system::{SystemClock, ThreadRng};
+use adit_net::tcp;
+use adit_obfs::ServerState;
+use adit_shadowsocksr::{ServerStack, StackAccepted};
+use adit_stream::{BoxStream, Layered, Stream, flush};
+use adit_wire::ProtocolError;
+
+use super::closing_reply::close_with_reply;
+use super::header::{ConnectionProgress, drive_handshake, run_in_time};
+use super::obfs_handshake::accept_obfs;
+use super::shadowsocks::{CHECK_ANSWER, SilentReply, is_self_check};
+use super::{InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, UdpOverTcpRequest};
+use crate::inflated_stream::InflatedStream;
+use crate::udp::UdpOverTcp;
+use crate::user_account::UserAccount;
+use crate::{AcceptError, BoxFuture, ConnectionAddrs, HandshakeSlot, Request};
+
+/// Maximum segment size in bytes where the system does not report it.
+const DEFAULT_MSS: u16 = 1460;
+
+/// Reads the obfs handshake and requests of ShadowsocksR. Everything else is passed to [`RejectHandler`].
+pub struct ShadowsocksRAcceptor {
+    /// Cipher, protocol and users.
+    pub stack: Arc<ServerStack>,
+    /// The obfs, and the hellos it has seen.
+    pub obfs: ServerState,
+    /// The accounts of the users.
+    pub accounts: Arc<SsrAccounts>,
+    /// Handles everything that is not a valid request.
+    pub rejects: Arc<RejectHandler>,
+    /// Time limit for a complete request.
+    pub deadline: Duration,
+}
+
+/// The accounts of the users of a ShadowsocksR port.
+#[derive(Debug, Default)]
+pub struct SsrAccounts {
+    users: BTreeMap<u32, Arc<UserAccount>>,
+    /// The account of all clients where there are no users.
+    shared_account: Arc<UserAccount>,
+}
+
+impl SsrAccounts {
+    /// Creates an account for each user ID in `users`.
+    #[must_use]
+    pub fn new(users: impl Iterator<Item = u32>) -> Self {
+        Self {
+            users: users
+                .map(|uid| (uid, Arc::new(UserAccount::for_one_user())))
+                .collect(),
+            shared_account: Arc::default(),
+        }
+    }
+
+    /// Returns the account of a user; that of all clients if `uid` is `None` or unknown.
+    pub(crate) fn account_of(&self, uid: Option<u32>) -> Arc<UserAccount> {
+        let user = uid.and_then(|uid| self.users.get(&uid));
+        user.unwrap_or(&self.shared_account).clone()
+    }
+}
+
+impl RequestAcceptor for ShadowsocksRAcceptor {
+    fn accept_request(
+        &self,
+        io: BoxStream,
+        peer: ConnectionAddrs,
+        place: HandshakeSlot,
+    ) -> BoxFuture<'_, Result<InboundRequest, AcceptError>> {
+        Box::pin(async move {
+            let mut io = io;
+            let port = peer.local.port();
+            let mss = io
+                .bare()
+                .and_then(|tcp| tcp::max_segment_size(tcp.socket().ok()?));
+            let mut seen = ConnectionProgress::new(self.deadline, place.clone(), &self.rejects);
+            let until = seen.deadline();
+            let undressed = accept_obfs(&self.obfs, &mut io, &mut seen);
+            let codecs = match run_in_time(until, &place, undressed).await {
+                Ok(codecs) => codecs.joined(),
+                Err(why) => return seen.reject_connection(io, why, &self.rejects, port),
+            };
+            let mss = mss.unwrap_or(DEFAULT_MSS);
+            let mut core = self
+                .stack
+                .handshake(mss, Arc::new(SystemClock), &mut ThreadRng);
+            // If bytes arrive unchanged, the codecs are added later: a decoy then needs no translation.
+            let read = if codecs.open.is_raw() {
+                let read = drive_handshake(&mut io, &mut core, &mut seen);
+                match run_in_time(until, &place, read).await {
+                    Err(why) => Err((io, why)),
+                    Ok(accepted) if codecs.seal.is_raw() => Ok((io, accepted)),
+                    Ok(accepted) => {
+                        let io = Layered::new(io, codecs.seal, codecs.open);
+                        Ok((Box::new(io) as BoxStream, accepted))
+                    }
+                }
+            } else {
+                let mut layered = Layered::new(io, codecs.seal, codecs.open);
+                let read = drive_handshake(&mut layered, &mut core, &mut seen);
+                match run_in_time(until, &place, read).await {
+                    // The bytes are still read and discarded, which must not fail on invalid records.
+                    Err(why) => Err((layered.into_below(), why)),
+                    Ok(accepted) => Ok((Box::new(layered) as BoxStream, accepted)),
+                }
+            };
+            match read {
+                Ok((io, accepted)) => self.build_request(io, accepted).await,
+                Err((io, AcceptError::Io(e))) if is_decode_error(&e) => {
+                    let why = AcceptError::Rejected(ProtocolError::Malformed("the obfs's records"));
+                    seen.reject_connection(io, why, &self.rejects, port)
+                }
+                Err((io, why)) => seen.reject_connection(io, why, &self.rejects, port),
+            }
+        })
+    }
+}
+
+/// Returns true if a layer could not decode the input: an error of the peer, not of the connection.
+fn is_decode_error(e: &std::io::Error) -> bool {
+    e.kind() == std::io::ErrorKind::InvalidData
+}
+
+impl ShadowsocksRAcceptor {
+    async fn build_request(
+        &self,
+        io: BoxStream,
+        accepted: StackAccepted,
+    ) -> Result<InboundRequest, AcceptError> {
+        let StackAccepted {
+            target,
+            datagrams,
+            uid,
+            first,
+            open,
+            seal,
+        } = accepted;
+        let mut io: BoxStream = if self.stack.kind().in_place() {
+            Box::new(Layered::new(io, seal, open))
+        } else {
+            Box::new(InflatedStream::new(io, seal, open))
+        };
+        if !datagrams && is_self_check(&target) {
+            close_with_reply(&mut io, CHECK_ANSWER).await;
+            return Ok(InboundRequest::Answered);
+        }
+        // Clients wait for a first frame, even if the target sends nothing.
+        if io.owes_head() {
+            flush(&mut io).await?;
+        }
+        if datagrams {
+            return Ok(InboundRequest::UdpOverTcp(UdpOverTcpRequest {
+                datagrams: UdpOverTcp::new_ssr_server(io, first),
+                account: Some(self.accounts.account_of(uid)),
+            }));
+        }
+        let request = Request {
+            target,
+            first_bytes: first,
+            account: Some(self.accounts.account_of(uid)),
+            user: uid.map(|uid| uid.to_string()),
+        };
+        Ok(InboundRequest::Stream(PendingRequest::new(
+            request,
+            SilentReply { io },
+        )))
+    }
+}

@@ -1,0 +1,216 @@
+//! Carriers of listeners: KCP sessions yield streams, FEC channels yield datagrams.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_config::{CarrierSettings, ListenAddr, ListenerConfig, ListenerKind};
+use adit_kcp::fec::{FecListener, Lane};
+use adit_kcp::{Counters, KcpListener, KcpStream};
+use adit_net::system;
+use adit_smux::{End, Manner, Mux};
+use adit_stream::{BoxStream, Count, Meter};
+use adit_wire::Target;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, info, warn};
+
+use super::fec::FecPath;
+use super::settings::{self, StreamSettings};
+use crate::listen_port;
+use crate::listener::{ListenerState, OpenSockets, box_task, listen_error};
+use crate::serve::ConnectionHandler;
+use crate::udp::{AssociationSlot, AssociationTtl, exchange_datagrams};
+use crate::user_account::CountedSession;
+use crate::{ConnectionAddrs, Router, StartError};
+
+/// Pause after an error of a socket.
+const ERROR_PAUSE: Duration = Duration::from_millis(100);
+
+/// Binds the address of a listener for its carrier. Its KCP sessions add to `counters`; `worker` serves
+/// streams.
+pub(crate) async fn open_carrier(
+    listen: &ListenerConfig,
+    carried: &CarrierSettings,
+    worker: Option<ConnectionHandler>,
+    common: &ListenerState,
+    counters: &Arc<Counters>,
+) -> Result<OpenSockets, StartError> {
+    let failed = |why| listen_error(&listen.addr, why);
+    match carried {
+        CarrierSettings::Kcp(plan) => {
+            let terms = settings::session_settings(plan, counters.clone())?;
+            let bind = |addr| KcpListener::bind(addr, terms.kcp.clone());
+            let bound = bind_listen_addr(&listen.addr, bind, KcpListener::local_addr).await;
+            let (addr, listener) = bound.map_err(failed)?;
+            debug_assert!(worker.is_some(), "KCP carries streams, which need a worker");
+            Ok(OpenSockets {
+                addr,
+                transports: "kcp",
+                buffers: listener.buffers(),
+                tasks: worker
+                    .map(|worker| serve_sessions(listener, terms.streams, Arc::new(worker), addr))
+                    .map(box_task)
+                    .into_iter()
+                    .collect(),
+            })
+        }
+        CarrierSettings::Fec(plan) => {
+            let settings = settings::fec_settings(plan)?;
+            let target = match &listen.kind {
+                ListenerKind::Forward(forward) => forward.target.clone(),
+                _ => None,
+            };
+            let target = target.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+            let bind = |addr| FecListener::bind(addr, settings.clone());
+            let bound = bind_listen_addr(&listen.addr, bind, FecListener::local_addr).await;
+            let (addr, listener) = bound.map_err(failed)?;
+            Ok(OpenSockets {
+                addr,
+                transports: "fec",
+                buffers: Some(listener.buffers()),
+                tasks: vec![box_task(serve_channels(listener, target, common.clone()))],
+            })
+        }
+    }
+}
+
+/// Binds a socket at a configured address. Also returns that address with the port that the system
+/// chose.
+async fn bind_listen_addr<L>(
+    addr: &ListenAddr,
+    bind: impl Fn(SocketAddr) -> io::Result<L>,
+    local: impl Fn(&L) -> io::Result<SocketAddr>,
+) -> io::Result<(SocketAddr, L)> {
+    let open = |at: SocketAddr| {
+        let listener = bind(at)?;
+        let port = local(&listener)?.port();
+        Ok((SocketAddr::new(at.ip(), port), listener))
+    };
+    listen_port::bind_port_with(&addr.host, addr.port, open).await
+}
+
+/// Serves the streams of all sessions. When it ends, open streams continue, and sessions accept no new
+/// ones.
+async fn serve_sessions(
+    mut listener: KcpListener,
+    manner: StreamSettings,
+    worker: Arc<ConnectionHandler>,
+    local: SocketAddr,
+) {
+    let mut open = JoinSet::new();
+    while let Ok((session, remote)) = listener.accept().await {
+        while open.try_join_next().is_some() {}
+        let peer = ConnectionAddrs { remote, local };
+        open.spawn(serve_streams(session, manner.clone(), worker.clone(), peer));
+    }
+}
+
+async fn serve_streams(
+    session: KcpStream,
+    ours: StreamSettings,
+    worker: Arc<ConnectionHandler>,
+    peer: ConnectionAddrs,
+) {
+    let mut below: BoxStream = Box::new(session);
+    let smux = if ours.may_adapt() {
+        match timeout(ours.smux.config.timeout, Manner::of(&mut below)).await {
+            Ok(Ok(manner)) => ours.adapted_to(manner),
+            Ok(Err(why)) => return info!(client = %peer.remote, "{why}"),
+            Err(_) => return debug!(client = %peer.remote, "a session without a stream timed out"),
+        }
+    } else {
+        ours.smux
+    };
+    let (version, compress) = (smux.config.version.number(), smux.compress);
+    let mux = match Mux::new(below, smux) {
+        Ok(mux) => mux,
+        Err(why) => return warn!("cannot run a KCP session: {why}"),
+    };
+    debug!(
+        client = %peer.remote,
+        "a session starts, smux {version}, compression {compress}"
+    );
+    let end = loop {
+        match mux.accept().await {
+            Ok(stream) => {
+                if !worker.try_serve(Box::new(stream), peer) {
+                    debug!(client = %peer.remote, "too many connections: a stream is closed");
+                }
+            }
+            Err(end) => break end,
+        }
+    };
+    match end {
+        End::Version { .. } | End::Compression { .. } => info!(client = %peer.remote, "{end}"),
+        _ => debug!(client = %peer.remote, "the session ends: {end}"),
+    }
+}
+
+/// Serves the datagrams of all channels.
+async fn serve_channels(mut listener: FecListener, target: Target, common: ListenerState) {
+    let ListenerState {
+        router,
+        meter,
+        share,
+        ttl,
+    } = common;
+    let mut open = JoinSet::new();
+    loop {
+        while open.try_join_next().is_some() {}
+        match listener.accept().await {
+            Ok(lane) => {
+                // The channel shares the listener's socket: only its outgoing path takes a descriptor.
+                let Some(place) = share.reserve_slot(None, lane.peer_addr().ip(), 1) else {
+                    debug!(client = %lane.peer_addr(), "the limit of FEC channels is reached");
+                    continue;
+                };
+                let (router, meter, target) = (router.clone(), meter.clone(), target.clone());
+                open.spawn(async move {
+                    let carried = relay_channel(lane, target, router, meter, ttl, &place);
+                    if place.run_until_evicted(carried).await.is_none() {
+                        debug!("an FEC channel ends: its slot is needed");
+                    }
+                });
+            }
+            Err(why) => {
+                warn!("cannot receive datagrams: {why}");
+                sleep(ERROR_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Relays the datagrams of one client until it is idle.
+async fn relay_channel(
+    lane: Lane,
+    target: Target,
+    router: Arc<Router>,
+    meter: Arc<Meter>,
+    ttl: AssociationTtl,
+    place: &AssociationSlot,
+) {
+    let peer = lane.peer_addr();
+    let far = match router.select_connector(&target).open_datagrams().await {
+        Ok(far) => far,
+        Err(why) => {
+            return debug!(client = %peer, "cannot open a path for datagrams to {target}: {why}");
+        }
+    };
+    debug!(client = %peer, %target, "an FEC channel starts");
+    let near = FecPath { lane, target };
+    let counting = meter.clone();
+    let _open = CountedSession::new(&counting);
+    let passed = |n: Option<usize>, up| {
+        place.record_activity(system::monotonic_now());
+        match n {
+            Some(n) if up => meter.add_up(n),
+            Some(n) => meter.add_down(n),
+            None if up => meter.lose(),
+            None => {}
+        }
+    };
+    let end = exchange_datagrams(&near, &*far, ttl, &passed).await;
+    debug!(client = %peer, "an FEC channel ends: {end:?}");
+}

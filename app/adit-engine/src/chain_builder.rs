@@ -1,0 +1,298 @@
+//! Conversion of a plan's hops to connectors.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_config::{
+    AddressPreference, CarrierSettings, Chain, Condition, Hop as HopPlan, HopKind, ListenerConfig,
+    ListenerKind, Plugin, PluginMode, Route, ServerHop, SsRole, Stage,
+};
+use adit_kcp::Counters;
+use adit_net::dial::Family;
+use adit_net::tcp::FastOpen;
+use adit_shadowsocks::{Edition, KeyChain};
+use adit_wire::Target;
+use ipnet::IpNet;
+
+use crate::access::AccessRule;
+use crate::carrier::{FecHop, KcpCarrier};
+use crate::connector::{Connector, ConnectorGroup, DirectConnector, FilteredChain, Hop, RejectAll};
+use crate::dialect::{HttpConnect, ShadowsocksDialect, Socks4a, Socks5, SsrDialect};
+use crate::plugin::{PluginHost, PluginSide, PluginSpec, PluginTransports};
+use crate::probe::Check;
+use crate::router::RoutingRule;
+use crate::ssh::SshHop;
+use crate::udp::SenderFilter;
+use crate::{Router, ServerHealth, StartError};
+
+/// Creates the router of one listener, whose access rule applies to its targets.
+/// `kcp` counts for hops over KCP.
+pub(crate) async fn build_router(
+    route: &Route,
+    listen: &ListenerConfig,
+    kcp: &Arc<Counters>,
+) -> Result<Router, StartError> {
+    let family = match listen.prefer {
+        AddressPreference::Auto => Family::Any,
+        AddressPreference::V4 => Family::V4First,
+        AddressPreference::V6 => Family::V6First,
+        AddressPreference::V4Only => Family::V4Only,
+        AddressPreference::V6Only => Family::V6Only,
+    };
+    let filter = match &listen.kind {
+        ListenerKind::Proxy(proxy) if !proxy.full_cone => SenderFilter::Contacted,
+        ListenerKind::Transparent(transparent) if !transparent.full_cone => SenderFilter::Contacted,
+        _ => SenderFilter::Anyone,
+    };
+    let deadline = listen.limits.dial;
+    let public = !listen.addr.is_loopback();
+    let access = AccessRule::new(listen.access.private.clone(), public)
+        .denying_networks(rejected_networks(route));
+    let guarded: Arc<dyn Connector> = Arc::new(DirectConnector {
+        access: access.clone(),
+        family,
+        deadline,
+        filter,
+        fast_open: FastOpen::Off,
+    });
+    let relays = matches!(&listen.kind, ListenerKind::Shadowsocks(server)
+        if matches!(server.role, SsRole::Relay { .. }));
+    // The operator of a relay configures the servers behind it, so they may be anywhere.
+    let end = if relays {
+        unrestricted_connector()
+    } else {
+        guarded
+    };
+    let judged = |chain: Arc<dyn Connector>, plan: &Chain| -> Arc<dyn Connector> {
+        // Without hops the resolved addresses are checked.
+        if relays || access.is_unrestricted() || plan.stages.is_empty() {
+            return chain;
+        }
+        let access = access.clone();
+        Arc::new(FilteredChain { access, chain })
+    };
+    let is_straight = |via: &Chain| via.stages.is_empty() || is_reject(via);
+    let mut ways = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
+    let straight = !relays && ways.all(is_straight);
+    let mut rules = Vec::with_capacity(route.rules.len());
+    for rule in &route.rules {
+        let way = build_chain(&rule.via, &end, kcp).await?;
+        let way = judged(way, &rule.via);
+        rules.push(RoutingRule {
+            matches: rule.matches.clone(),
+            // Targets that are connected to from here are checked then, see `denied`.
+            resolve: rule.resolve && !(straight && is_reject(&rule.via)),
+            connector: way,
+        });
+    }
+    let otherwise = build_chain(&route.via, &end, kcp).await?;
+    let otherwise = judged(otherwise, &route.via);
+    Ok(Router::new(rules, otherwise, family))
+}
+
+fn is_reject(via: &Chain) -> bool {
+    via.stages == [Stage::Single(HopPlan::Reject)]
+}
+
+/// Returns the networks that the first rules of a route reject, names included. They are checked when an
+/// address is connected or sent to, so that neither a name with changing addresses nor a later datagram of
+/// an association reaches them.
+fn rejected_networks(route: &Route) -> Vec<IpNet> {
+    let rules = route.rules.iter().take_while(|rule| is_reject(&rule.via));
+    let matches = rules.filter(|rule| rule.resolve).flat_map(|r| &r.matches);
+    let nets = matches.filter_map(|m| match m {
+        Condition::Cidr(net) => Some(*net),
+        _ => None,
+    });
+    nets.collect()
+}
+
+/// Creates a chain by folding: each hop reaches its server through the connector before it.
+async fn build_chain(
+    plan: &Chain,
+    end: &Arc<dyn Connector>,
+    kcp: &Arc<Counters>,
+) -> Result<Arc<dyn Connector>, StartError> {
+    if plan.stages.is_empty() {
+        return Ok(end.clone());
+    }
+    let mut via = unrestricted_connector();
+    for (place, stage) in plan.stages.iter().enumerate() {
+        let mut members = Vec::new();
+        for hop in stage.hops() {
+            members.push(match hop {
+                HopPlan::Direct => end.clone(),
+                HopPlan::Reject => Arc::new(RejectAll),
+                HopPlan::Server(plan) => build_hop(plan, &via, place == 0, kcp).await?,
+            });
+        }
+        via = match (members.pop(), members.is_empty()) {
+            (Some(only), true) => only,
+            (last, _) => {
+                members.extend(last);
+                Arc::new(ConnectorGroup::new(members))
+            }
+        };
+    }
+    Ok(via)
+}
+
+/// Returns a direct connector without restrictions, for servers that the configuration names.
+#[must_use]
+pub(crate) fn unrestricted_connector() -> Arc<dyn Connector> {
+    direct_connector(FastOpen::Off)
+}
+
+fn direct_connector(fast_open: FastOpen) -> Arc<dyn Connector> {
+    Arc::new(DirectConnector {
+        access: AccessRule::UNRESTRICTED,
+        family: Family::Any,
+        deadline: Duration::from_secs(10),
+        filter: SenderFilter::Anyone,
+        fast_open,
+    })
+}
+
+/// Creates the carrier that leads to a hop's server instead of TCP.
+pub(crate) fn build_carrier(
+    plan: &ServerHop,
+    carried: &adit_config::KcpSettings,
+    kcp: Arc<Counters>,
+) -> Result<Arc<KcpCarrier>, StartError> {
+    let (server, name) = (plan.server.clone(), plan.display_name());
+    let carrier = KcpCarrier::new(server, name, plan.dial, carried, kcp)?;
+    Ok(Arc::new(carrier))
+}
+
+/// Creates a hop over `via`; `first` is true if there is no hop before it.
+pub(crate) async fn build_hop(
+    plan: &ServerHop,
+    via: &Arc<dyn Connector>,
+    first: bool,
+    kcp: &Arc<Counters>,
+) -> Result<Arc<dyn Connector>, StartError> {
+    let via = &match &plan.carrier {
+        None => via.clone(),
+        Some(CarrierSettings::Fec(fec)) => {
+            return Ok(Arc::new(FecHop::new(
+                plan.server.clone(),
+                plan.display_name(),
+                fec,
+            )?));
+        }
+        Some(CarrierSettings::Kcp(carried)) => {
+            let carrier = build_carrier(plan, carried, kcp.clone())?;
+            // As in kcptun, mismatches are reported before the first connection.
+            if carried.kcptun {
+                carrier.start_sessions();
+            }
+            carrier
+        }
+    };
+    let plugin = match plan.kind.plugin() {
+        None => None,
+        Some(_) if !first => return Err(StartError::PluginBehind(plan.server.clone())),
+        Some(plugin) => Some(Arc::new(start_plugin(plugin, &plan.server).await?)),
+    };
+    // The hop before this one, or its carrier, opens connections differently.
+    let begun = |fast_open: bool| match fast_open && first && plan.carrier.is_none() {
+        true => direct_connector(FastOpen::On),
+        false => via.clone(),
+    };
+    let login = |l: &Option<adit_config::UserPassword>| {
+        l.as_ref()
+            .map(|l| (l.user.clone(), l.password.expose().to_owned()))
+    };
+    Ok(match &plan.kind {
+        HopKind::Socks5 { login: l, udp } => wrap_dialect(
+            Socks5 {
+                login: login(l),
+                udp: *udp,
+            },
+            plan,
+            via,
+            None,
+        ),
+        HopKind::Socks4a { user } => {
+            let user = (!user.is_empty()).then(|| user.clone());
+            wrap_dialect(Socks4a { user }, plan, via, None)
+        }
+        HopKind::Http { login: l } => {
+            wrap_dialect(HttpConnect { login: login(l) }, plan, via, None)
+        }
+        HopKind::Shadowsocks {
+            method,
+            secret,
+            udp,
+            first_wait,
+            fast_open,
+            plugin: _,
+        } => {
+            let keys = KeyChain::parse(*method, secret.expose())?;
+            let name = plan.display_name();
+            let dated = crate::probe::has_time_stamps(&keys);
+            let health = Arc::new(ServerHealth::new(name, keys.key().id().to_string(), dated));
+            // A legacy cipher decrypts any bytes, and the method `none` has no key.
+            if matches!(method.edition(), Edition::Aead | Edition::Aead2022) {
+                health.set_check(Check {
+                    via: via.clone(),
+                    server: plan.server.clone(),
+                    plugin: plugin.clone(),
+                    keys: keys.clone(),
+                });
+            }
+            let dialect = ShadowsocksDialect {
+                keys,
+                udp: *udp,
+                first_wait: *first_wait,
+                health,
+            };
+            wrap_dialect(dialect, plan, &begun(*fast_open), plugin)
+        }
+        HopKind::ShadowsocksR(ssr) => {
+            let dialect = SsrDialect::new(ssr, &plan.server)?;
+            wrap_dialect(dialect, plan, &begun(ssr.fast_open), plugin)
+        }
+        HopKind::Ssh(ssh) => Arc::new(SshHop::new(plan, ssh, via.clone())?),
+        // The remote end of the carrier chooses the target.
+        HopKind::RemoteTarget => via.clone(),
+    })
+}
+
+async fn start_plugin(plugin: &Plugin, server: &Target) -> Result<PluginHost, StartError> {
+    let remote = server.clone();
+    Ok(PluginHost::start_plugin(plugin_spec(plugin), PluginSide::Client { remote }).await?)
+}
+
+/// Returns the plugin's configuration for its host.
+pub(crate) fn plugin_spec(plugin: &Plugin) -> PluginSpec {
+    PluginSpec {
+        program: plugin.program.clone(),
+        options: plugin.options.clone(),
+        mode: match plugin.mode {
+            PluginMode::TcpOnly => PluginTransports::Tcp,
+            PluginMode::UdpOnly => PluginTransports::Udp,
+            PluginMode::TcpAndUdp => PluginTransports::TcpAndUdp,
+        },
+    }
+}
+
+fn wrap_dialect<D: crate::dialect::HopDialect + 'static>(
+    dialect: D,
+    plan: &ServerHop,
+    via: &Arc<dyn Connector>,
+    plugin: Option<Arc<PluginHost>>,
+) -> Arc<dyn Connector> {
+    let server: Target = plan.server.clone();
+    let name = plan.display_name();
+    let health = dialect.server_health().cloned();
+    Arc::new(Hop {
+        health: health.unwrap_or_else(|| Arc::new(ServerHealth::without_key(&name))),
+        dialect,
+        server,
+        name,
+        deadline: plan.dial,
+        via: via.clone(),
+        plugin,
+    })
+}

@@ -1,0 +1,133 @@
+//! Replay state for each key. All listeners of the process with the same key share it, because a recording
+//! of a request to one of them is valid at the others too.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use adit_crypto::{Secret, SipKey};
+use adit_net::system::{self, SystemRng};
+use adit_shadowsocks::udp::SessionBook;
+use adit_shadowsocks::{Method, Restart, SaltPool, Start};
+use adit_wire::{Entropy, Time, UnixTime};
+
+use super::salts_file::SaltsFile;
+
+/// Time that the state outlives the last listener using it. A time stamp can be valid for one minute.
+const UNUSED_TTL: Duration = Duration::from_secs(120);
+
+/// The replay states of a process.
+#[derive(Debug)]
+pub(crate) struct ReplayRegistry {
+    /// Hash keys: states are stored under a keyed hash of their name, so that no key is stored.
+    hash_keys: [SipKey; 2],
+    known: Mutex<HashMap<[u64; 2], RegistryEntry>>,
+}
+
+#[derive(Debug)]
+struct RegistryEntry {
+    state: ReplayState,
+    /// Time at which a listener was last known to use the state.
+    last_used: Time,
+}
+
+/// The replay state of one key.
+#[derive(Debug, Clone)]
+pub(crate) struct ReplayState {
+    /// Salts of connections.
+    pub(super) salts: Arc<SaltPool>,
+    /// Salts of packets, in the AEAD edition. They are kept separately: a flood of packets must not evict
+    /// the salts of connections.
+    pub(super) packets: Arc<SaltPool>,
+    /// Sessions of packets, in the 2022 edition.
+    pub(super) sessions: Arc<SessionBook>,
+    /// The file that keeps the salts of connections.
+    pub(super) file: Option<Arc<SaltsFile>>,
+}
+
+/// The properties that listeners must have in common to share a replay state.
+pub(super) struct ReplayStateName<'a> {
+    pub(super) method: Method,
+    /// The key that all clients use; `None` if there is no such key.
+    pub(super) key: Option<&'a str>,
+    pub(super) restart: Restart,
+    /// True if requests are passed on to servers, which see the same salts again.
+    pub(super) relay: bool,
+    pub(super) state: Option<&'a Path>,
+}
+
+impl Default for ReplayRegistry {
+    fn default() -> Self {
+        let hash = [random_seed(), random_seed()].map(SipKey::new);
+        let known = Mutex::default();
+        Self {
+            hash_keys: hash,
+            known,
+        }
+    }
+}
+
+impl ReplayRegistry {
+    /// Returns the state with this name, which any listener may have created; `started` is the start time
+    /// of the process.
+    pub(super) fn state_for(&self, name: &ReplayStateName<'_>, started: UnixTime) -> ReplayState {
+        let text = format!(
+            "{:?} {:?} {:?} {:?} {:?}",
+            name.method, name.restart, name.relay, name.state, name.key
+        );
+        let text = Secret::new(text.into_bytes());
+        let place = self
+            .hash_keys
+            .each_ref()
+            .map(|key| key.hash_bytes(text.expose()));
+        let now = system::monotonic_now();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, known| {
+            if known.state.is_used() {
+                known.last_used = now;
+            }
+            now.duration_since(known.last_used) < UNUSED_TTL
+        });
+        let known = known.entry(place).or_insert_with(|| RegistryEntry {
+            state: ReplayState::new(name, started),
+            last_used: now,
+        });
+        known.last_used = now;
+        known.state.clone()
+    }
+}
+
+impl ReplayState {
+    fn new(name: &ReplayStateName<'_>, started: UnixTime) -> Self {
+        let salts = SaltPool::new(random_seed(), started, name.restart);
+        let (salts, file) = match name.state {
+            Some(path) => {
+                let file = Arc::new(SaltsFile::open(PathBuf::from(path), salts));
+                (file.salts(), Some(file))
+            }
+            None => (Arc::new(salts), None),
+        };
+        Self {
+            salts,
+            packets: Arc::new(SaltPool::new(random_seed(), started, Restart::Lenient)),
+            sessions: Arc::new(SessionBook::new(Start::new(started, name.restart))),
+            file,
+        }
+    }
+
+    /// Returns true if a listener uses any part of it.
+    fn is_used(&self) -> bool {
+        // The salts file has a reference too.
+        let own = 1 + usize::from(self.file.is_some());
+        Arc::strong_count(&self.salts) > own
+            || Arc::strong_count(&self.packets) > 1
+            || Arc::strong_count(&self.sessions) > 1
+    }
+}
+
+fn random_seed() -> [u8; 16] {
+    let mut seed = [0; 16];
+    SystemRng.fill(&mut seed);
+    seed
+}

@@ -1,0 +1,284 @@
+//! Limits on open connections and associations, and the accept loop that enforces them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use adit_net::accept::{self, AcceptOutcome};
+use adit_net::memory;
+use adit_stream::Tcp;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
+use tracing::warn;
+
+use super::ConnectionHandler;
+use crate::ConnectionAddrs;
+use crate::loop_detection;
+
+/// Minimum interval between warnings about exhaustion.
+const WARN_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Number of simultaneous connections after which it is worth returning memory to the system.
+const TRIM_THRESHOLD: usize = 1024;
+/// Delay of that after most of them have ended.
+const TRIM_DELAY: Duration = Duration::from_secs(1);
+
+/// Descriptors of a connection: its own, and that of its outgoing side.
+const DESCRIPTORS_PER_CONNECTION: usize = 2;
+
+/// The descriptors of a process, shared by connections and associations. Either may take more than the
+/// other, but not all: half is reserved for connections, an eighth for associations.
+#[derive(Debug)]
+pub(crate) struct DescriptorPool {
+    total: usize,
+    connections: AtomicUsize,
+    associations: AtomicUsize,
+}
+
+impl DescriptorPool {
+    /// Creates a pool of `total` descriptors.
+    pub(crate) const fn new(total: usize) -> Self {
+        Self {
+            total,
+            connections: AtomicUsize::new(0),
+            associations: AtomicUsize::new(0),
+        }
+    }
+
+    /// Returns the total number.
+    pub(crate) const fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Takes the descriptors of a connection; returns false if there are too few.
+    fn take_for_connection(&self) -> bool {
+        let connections = self
+            .connections
+            .fetch_add(DESCRIPTORS_PER_CONNECTION, Ordering::SeqCst);
+        let associations = self.associations.load(Ordering::SeqCst);
+        let fits = self.total.saturating_sub(associations.max(self.total / 8));
+        if connections + DESCRIPTORS_PER_CONNECTION <= fits {
+            return true;
+        }
+        self.return_of_connection();
+        false
+    }
+
+    fn return_of_connection(&self) {
+        self.connections
+            .fetch_sub(DESCRIPTORS_PER_CONNECTION, Ordering::SeqCst);
+    }
+
+    /// Takes the descriptors of an association; returns false if there are too few.
+    pub(crate) fn take_for_association(&self, count: usize) -> bool {
+        let associations = self.associations.fetch_add(count, Ordering::SeqCst);
+        let connections = self.connections.load(Ordering::SeqCst);
+        let fits = self.total.saturating_sub(connections.max(self.total / 2));
+        if associations + count <= fits {
+            return true;
+        }
+        self.return_of_association(count);
+        false
+    }
+
+    /// Returns the descriptors of an association.
+    pub(crate) fn return_of_association(&self, count: usize) {
+        self.associations.fetch_sub(count, Ordering::SeqCst);
+    }
+}
+
+/// Counts connections and refuses those beyond the limit.
+#[derive(Debug)]
+pub struct ConnectionLimiter {
+    open: AtomicUsize,
+    /// Maximum number of open connections since memory was last returned.
+    high_water_mark: AtomicUsize,
+    max: usize,
+    /// The descriptors of the process, if this is its limiter.
+    descriptors: Option<Arc<DescriptorPool>>,
+    /// The limiter of the process, if this is that of a listener.
+    process_limiter: Option<Arc<Self>>,
+}
+
+impl ConnectionLimiter {
+    /// Creates a limiter for `max` connections, which also obeys `outer`.
+    #[must_use]
+    pub const fn new(max: usize, process_limiter: Option<Arc<Self>>) -> Self {
+        Self {
+            open: AtomicUsize::new(0),
+            high_water_mark: AtomicUsize::new(0),
+            max,
+            descriptors: None,
+            process_limiter,
+        }
+    }
+
+    /// Creates the limiter of a process: the descriptors are its limit.
+    pub(crate) fn for_process(descriptors: Arc<DescriptorPool>) -> Self {
+        Self {
+            open: AtomicUsize::new(0),
+            high_water_mark: AtomicUsize::new(0),
+            max: descriptors.total / DESCRIPTORS_PER_CONNECTION,
+            descriptors: Some(descriptors),
+            process_limiter: None,
+        }
+    }
+
+    /// Returns the number of open connections.
+    #[must_use]
+    pub fn open_count(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// Returns the lowest limit that applies.
+    pub(crate) fn limit(&self) -> usize {
+        let outer = self
+            .process_limiter
+            .as_ref()
+            .map_or(usize::MAX, |outer| outer.limit());
+        self.max.min(outer)
+    }
+
+    /// Returns the reason why a connection is refused.
+    fn refusal_reason(&self) -> String {
+        match &self.process_limiter {
+            Some(outer) if self.open_count() < self.max => outer.refusal_reason(),
+            _ => format!(
+                "{} connections are open: closing new ones",
+                self.open_count()
+            ),
+        }
+    }
+
+    pub(super) fn try_acquire(self: &Arc<Self>) -> Option<ConnectionPermit> {
+        let outer = match &self.process_limiter {
+            Some(outer) => Some(Box::new(outer.try_acquire()?)),
+            None => None,
+        };
+        if self
+            .descriptors
+            .as_ref()
+            .is_some_and(|d| !d.take_for_connection())
+        {
+            return None;
+        }
+        let ticket = ConnectionPermit {
+            gate: self.clone(),
+            _outer: outer,
+        };
+        let others = self.open.fetch_add(1, Ordering::Relaxed);
+        if self.process_limiter.is_none() && others >= TRIM_THRESHOLD {
+            self.high_water_mark.fetch_max(others, Ordering::Relaxed);
+        }
+        (others < self.max).then_some(ticket)
+    }
+}
+
+/// The slot of one connection; freed when dropped, even by a panic.
+pub(super) struct ConnectionPermit {
+    gate: Arc<ConnectionLimiter>,
+    _outer: Option<Box<Self>>,
+}
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        if let Some(descriptors) = &self.gate.descriptors {
+            descriptors.return_of_connection();
+        }
+        let open = self.gate.open.fetch_sub(1, Ordering::Relaxed) - 1;
+        if open < self.gate.high_water_mark.load(Ordering::Relaxed) / 8
+            && self.gate.high_water_mark.swap(0, Ordering::Relaxed) > 0
+        {
+            trim_memory_later();
+        }
+    }
+}
+
+/// Returns memory to the system, once the connections that have just ended are gone.
+fn trim_memory_later() {
+    // Without a runtime the process is about to end.
+    if let Ok(runtime) = Handle::try_current() {
+        runtime.spawn(async {
+            sleep(TRIM_DELAY).await;
+            let _ = spawn_blocking(memory::release_free_pages).await;
+        });
+    }
+}
+
+/// Accepts connections forever; each is served in a task of its own.
+pub async fn accept_loop(mut socket: accept::TcpAcceptor, worker: Arc<ConnectionHandler>) {
+    let mut complained: Option<Instant> = None;
+    if let Ok(address) = socket.local_addr() {
+        loop_detection::register_port(address.port());
+    }
+    loop {
+        let complaint = match socket.next().await {
+            AcceptOutcome::Connection(stream, remote) => {
+                let local = socket.local_addr_of(&stream).unwrap_or(remote);
+                let peer = ConnectionAddrs { remote, local };
+                let io = Box::new(Tcp::new(stream));
+                // Further clients wait in the kernel's backlog meanwhile.
+                if worker.serve_or_wait(io, peer).await {
+                    continue;
+                }
+                worker.connection_limiter.refusal_reason()
+            }
+            AcceptOutcome::Exhausted(e) => format!("cannot accept connections: {e}"),
+        };
+        if complained.is_none_or(|at| at.elapsed() >= WARN_INTERVAL) {
+            complained = Some(Instant::now());
+            warn!(
+                "{complaint} (reported once in {} s)",
+                WARN_INTERVAL.as_secs()
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_connections_nor_associations_take_the_last_descriptors() {
+        let count = |mut open: Box<dyn FnMut() -> bool>| (0..1000).take_while(|_| open()).count();
+        let all = || Arc::new(DescriptorPool::new(80));
+        let connections = |of: &Arc<DescriptorPool>| {
+            let of = of.clone();
+            count(Box::new(move || of.take_for_connection()))
+        };
+        let associations = |of: &Arc<DescriptorPool>| {
+            let of = of.clone();
+            count(Box::new(move || of.take_for_association(1)))
+        };
+        let first = all();
+        assert_eq!((connections(&first), associations(&first)), (35, 10));
+        let first = all();
+        assert_eq!((associations(&first), connections(&first)), (40, 20));
+        first.return_of_association(15);
+        assert_eq!((connections(&first), associations(&first)), (7, 1));
+    }
+
+    #[test]
+    fn a_gate_within_a_gate() {
+        let outer = Arc::new(ConnectionLimiter::new(3, None));
+        let (a, b) = [2, 9]
+            .map(|max| Arc::new(ConnectionLimiter::new(max, Some(outer.clone()))))
+            .into();
+        let (one, two) = (a.try_acquire(), a.try_acquire());
+        assert!(
+            one.is_some() && two.is_some() && a.try_acquire().is_none(),
+            "two of its own"
+        );
+        assert_eq!(
+            (a.open_count(), outer.open_count()),
+            (2, 2),
+            "a refusal leaves no trace"
+        );
+        let three = b.try_acquire();
+        assert!(three.is_some() && b.try_acquire().is_none(), "three in all");
+        drop((one, three));
+        assert!(b.try_acquire().is_some());
+    }
+}

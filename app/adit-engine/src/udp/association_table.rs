@@ -1,0 +1,579 @@
+//! The table of associations of one UDP socket.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use adit_net::{BatchUdpSocket, PacketBuf, system};
+use adit_stream::slice::give_way;
+use adit_stream::{Count, Meter};
+use adit_wire::{Target, Time};
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+use tokio::task::{AbortHandle, yield_now};
+use tokio::time::{Instant, Sleep, sleep};
+use tracing::{debug, trace, warn};
+
+use super::backlog::Backlog;
+use super::client_side::{ClientReceiver, ClientSender, ClientSide};
+use super::transparent::{ContactedAddrs, InterceptedDatagrams};
+use super::ttl::AssociationTtl;
+use super::{AssociationKey, AssociationSlot, BoxDatagramPath, ListenerQuota, PacketCodec};
+use crate::user_account::{UserAccount, client_lookup_owner};
+use crate::{DialError, Router};
+
+/// Minimum interval between warnings about lost datagrams.
+const WARN_INTERVAL: Duration = Duration::from_secs(60);
+/// Maximum number of batches moved in one go before other tasks run.
+const MAX_BATCHES: usize = 8;
+/// Number of descriptors of an association: its outgoing socket.
+const DESCRIPTORS_PER_ASSOCIATION: u8 = 1;
+
+/// Receives on one socket for all associations of a listener.
+pub struct UdpListener {
+    near: ClientSide,
+    common: Arc<TableState>,
+    room: SlotSource,
+    table: HashMap<AssociationKey, TableEntry>,
+    /// True if an association had to be refused.
+    is_full: bool,
+}
+
+/// An association and its task.
+struct TableEntry {
+    entry: Arc<AssociationState>,
+    task: AbortHandle,
+}
+
+impl Drop for UdpListener {
+    fn drop(&mut self) {
+        self.table.values().for_each(|known| known.task.abort());
+    }
+}
+
+/// State that all associations of a table share.
+struct TableState {
+    router: Arc<Router>,
+    meter: Arc<Meter>,
+    ttl: AssociationTtl,
+    /// Time of the last warning about lost datagrams.
+    last_warning: Mutex<Option<Time>>,
+    /// Associations that have ended but are still in the table; each is listed once.
+    ended: Mutex<Vec<AssociationKey>>,
+    some_ended: Notify,
+}
+
+/// The slots of associations.
+enum SlotSource {
+    /// Each association takes a slot of the listener's quota.
+    Shared(Arc<ListenerQuota>),
+    /// The listener exists for one association and ends with it; its creator owns the slot.
+    Single(Arc<AssociationSlot>),
+}
+
+/// State shared by the receiving side and the association's own task.
+struct AssociationState {
+    path: OnceLock<BoxDatagramPath>,
+    /// Datagrams that wait for the path; `None` once it is open.
+    waiting: Mutex<Option<Box<Backlog<Target>>>>,
+    /// The account of the association's user.
+    account: Option<Arc<UserAccount>>,
+    place: SlotHold,
+    /// Destination of replies: the source of the last authentic packet.
+    reply_addr: Mutex<SocketAddr>,
+    dns_only: AtomicBool,
+    /// The addresses that the client has sent to, where these decide which replies are accepted.
+    contacts: Option<Arc<ContactedAddrs>>,
+}
+
+/// The slot of an association.
+enum SlotHold {
+    Own(AssociationSlot),
+    Lent(Arc<AssociationSlot>),
+}
+
+impl Deref for SlotHold {
+    type Target = AssociationSlot;
+
+    fn deref(&self) -> &AssociationSlot {
+        match self {
+            Self::Own(place) => place,
+            Self::Lent(place) => place,
+        }
+    }
+}
+
+impl AssociationState {
+    fn lock_ignoring_poison<'a, T>(mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records a packet from `from`, which replies are sent to from now on.
+    fn record_packet(&self, from: SocketAddr, target: &Target, now: Time) {
+        let mut back = Self::lock_ignoring_poison(&self.reply_addr);
+        if *back != from {
+            debug!("the client of an association moved from {back} to {from}");
+            *back = from;
+        }
+        drop(back);
+        self.place.record_activity(now);
+        if target.port != 53 && self.dns_only.load(Ordering::Relaxed) {
+            self.dns_only.store(false, Ordering::Relaxed);
+        }
+        if let Some(contacts) = &self.contacts {
+            contacts.record_contact(target);
+        }
+    }
+
+    /// Sends a packet, or keeps it until the path is open.
+    fn send_or_queue(&self, packet: &mut PacketBuf, target: &Target) -> io::Result<()> {
+        if let Some(way) = self.path.get() {
+            return way.send(packet, target);
+        }
+        let mut waiting = Self::lock_ignoring_poison(&self.waiting);
+        // The path may have opened between the first check and the lock.
+        if let Some(way) = self.path.get() {
+            return way.send(packet, target);
+        }
+        let waiting = waiting.get_or_insert_default();
+        let taken = waiting.push(target.clone(), packet.payload());
+        let full = "too many datagrams wait for their path to open";
+        let full = || io::Error::new(io::ErrorKind::QuotaExceeded, full);
+        taken.then_some(()).ok_or_else(full)
+    }
+
+    fn flush_path(&self) {
+        if let Some(Err(e)) = self.path.get().map(|way| way.flush()) {
+            trace!("datagrams were lost: {e}");
+        }
+    }
+
+    fn set_path(&self, way: BoxDatagramPath, lost: impl Fn(&io::Error)) {
+        let mut waiting = Self::lock_ignoring_poison(&self.waiting);
+        // Only the association's own task opens its path, and does so once.
+        let _ = self.path.set(way);
+        let (Some(way), Some(mut backlog)) = (self.path.get(), waiting.take()) else {
+            return;
+        };
+        SCRATCH.with_borrow_mut(|packet| {
+            for (target, payload) in backlog.take_all() {
+                if !packet.copy_from(&payload) {
+                    continue;
+                }
+                if let Err(e) = way.send(packet, &target) {
+                    lost(&e);
+                }
+            }
+        });
+        drop(waiting);
+        self.flush_path();
+    }
+}
+
+impl TableState {
+    /// Marks an association as ended.
+    fn mark_ended(&self, key: AssociationKey) {
+        AssociationState::lock_ignoring_poison(&self.ended).push(key);
+        self.some_ended.notify_one();
+    }
+
+    /// Reports the loss of a client's datagram.
+    fn report_loss(&self, why: &io::Error) {
+        trace!("a datagram was lost: {why}");
+        self.meter.lose();
+        // Denials by a rule are expected, and network failures are not in our control.
+        if !matches!(
+            why.kind(),
+            io::ErrorKind::QuotaExceeded | io::ErrorKind::WouldBlock
+        ) {
+            return;
+        }
+        let now = system::monotonic_now();
+        let mut complained = AssociationState::lock_ignoring_poison(&self.last_warning);
+        if complained.is_none_or(|at| now.duration_since(at) >= WARN_INTERVAL) {
+            *complained = Some(now);
+            warn!(
+                "datagrams were lost: {why} (reported once in {} s)",
+                WARN_INTERVAL.as_secs()
+            );
+        }
+    }
+}
+
+impl UdpListener {
+    /// Creates an empty table.
+    #[must_use]
+    pub fn new(
+        socket: Arc<BatchUdpSocket>,
+        codec: Box<dyn PacketCodec>,
+        router: Arc<Router>,
+        meter: Arc<Meter>,
+        ttl: AssociationTtl,
+        share: Arc<ListenerQuota>,
+    ) -> Self {
+        let near = ClientSide::Protocol(socket, codec);
+        Self::build(near, router, meter, ttl, SlotSource::Shared(share))
+    }
+
+    /// Creates a table for one association that has its slot already, and ends with it.
+    pub(crate) fn for_association(
+        socket: Arc<BatchUdpSocket>,
+        codec: Box<dyn PacketCodec>,
+        router: Arc<Router>,
+        meter: Arc<Meter>,
+        ttl: AssociationTtl,
+        place: Arc<AssociationSlot>,
+    ) -> Self {
+        let near = ClientSide::Protocol(socket, codec);
+        Self::build(near, router, meter, ttl, SlotSource::Single(place))
+    }
+
+    /// Creates a table for intercepted datagrams.
+    #[must_use]
+    pub fn transparent(
+        interception: InterceptedDatagrams,
+        router: Arc<Router>,
+        meter: Arc<Meter>,
+        ttl: AssociationTtl,
+        share: Arc<ListenerQuota>,
+    ) -> Self {
+        let near = ClientSide::Intercepted(Arc::new(interception.with_quota(share.clone())));
+        Self::build(near, router, meter, ttl, SlotSource::Shared(share))
+    }
+
+    fn build(
+        near: ClientSide,
+        router: Arc<Router>,
+        meter: Arc<Meter>,
+        ttl: AssociationTtl,
+        room: SlotSource,
+    ) -> Self {
+        let common = Arc::new(TableState {
+            router,
+            meter,
+            ttl,
+            last_warning: Mutex::default(),
+            ended: Mutex::default(),
+            some_ended: Notify::new(),
+        });
+        Self {
+            near,
+            common,
+            room,
+            table: HashMap::new(),
+            is_full: false,
+        }
+    }
+
+    /// Receives forever, or until its only association ends. When dropped, all associations end.
+    pub async fn run(mut self) {
+        let common = self.common.clone();
+        let ear = self.near.receiver();
+        let single = matches!(self.room, SlotSource::Single(_));
+        let idle = self.common.ttl.idle;
+        loop {
+            tokio::select! {
+                biased;
+                () = common.some_ended.notified() => {
+                    let ended = std::mem::take(&mut *AssociationState::lock_ignoring_poison(&common.ended));
+                    for key in &ended {
+                        self.table.remove(key);
+                        self.near.forget_association(*key);
+                    }
+                    if single && !ended.is_empty() {
+                        return;
+                    }
+                }
+                () = sleep(idle), if single && self.table.is_empty() => return,
+                ready = ear.wait_readable() => {
+                    let received = ready.and_then(|()| self.receive_batches(&ear));
+                    if std::mem::take(&mut self.is_full) {
+                        // Lets associations that were asked to end do so.
+                        yield_now().await;
+                    }
+                    if let Err(e) = received {
+                        warn!("cannot receive datagrams: {e}");
+                        sleep(Duration::from_millis(50)).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Receives what is available, up to [`MAX_BATCHES`].
+    fn receive_batches(&mut self, ear: &ClientReceiver) -> io::Result<()> {
+        SCRATCH.with_borrow_mut(|packet| {
+            for _ in 0..MAX_BATCHES {
+                let now = system::monotonic_now();
+                // Consecutive packets of one association are flushed together.
+                let mut last: Option<(AssociationKey, Arc<AssociationState>)> = None;
+                let received = ear.try_recv_batch(packet, |packet, from, to| {
+                    let (key, target) = match self.near.open_packet(packet, from, to) {
+                        Ok(opened) => opened,
+                        Err(why) => return trace!("datagram from {from} dropped: {why}"),
+                    };
+                    if last.as_ref().is_none_or(|(known, _)| *known != key) {
+                        if let Some((_, entry)) = last.take() {
+                            entry.flush_path();
+                        }
+                        last = self.association_for(key, from, &target).map(|e| (key, e));
+                    }
+                    if let Some((_, entry)) = &last {
+                        self.common.meter.add_up(packet.payload().len());
+                        if let Some(account) = &entry.account {
+                            account.count_packet_up(packet.payload().len());
+                        }
+                        entry.record_packet(from, &target, now);
+                        if let Err(e) = entry.send_or_queue(packet, &target) {
+                            self.common.report_loss(&e);
+                        }
+                    }
+                });
+                if let Some((_, entry)) = last {
+                    entry.flush_path();
+                }
+                match received {
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                    received => received?,
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the association of a packet, which is created if there is none and a slot is free.
+    fn association_for(
+        &mut self,
+        key: AssociationKey,
+        from: SocketAddr,
+        target: &Target,
+    ) -> Option<Arc<AssociationState>> {
+        if let Some(known) = self.table.get(&key) {
+            return Some(known.entry.clone());
+        }
+        let account = self.near.account_of(key);
+        let place = match &self.room {
+            SlotSource::Shared(share) => share
+                .reserve_slot(account.as_ref(), from.ip(), DESCRIPTORS_PER_ASSOCIATION)
+                .map(SlotHold::Own),
+            SlotSource::Single(place) => Some(SlotHold::Lent(place.clone())),
+        };
+        let Some(place) = place else {
+            self.is_full = true;
+            self.near.forget_association(key);
+            let why = "the limit of associations is reached";
+            let why = io::Error::new(io::ErrorKind::QuotaExceeded, why);
+            self.common.report_loss(&why);
+            return None;
+        };
+        let connector = self.common.router.select_connector(target);
+        let asker = client_lookup_owner(account.as_ref(), from.ip());
+        let associate = async move { connector.open_datagrams().await };
+        let mut opening: OpeningPath = Box::pin(asker.scope(associate));
+        // Most paths open without waiting.
+        let way = match opening
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
+            Poll::Ready(Ok(way)) => OnceLock::from(way),
+            Poll::Ready(Err(why)) => {
+                // Treated as an association that started and ended.
+                self.common.mark_ended(key);
+                debug!("cannot open a path for datagrams to {target}: {why}");
+                return None;
+            }
+            Poll::Pending => OnceLock::new(),
+        };
+        let stage = match way.get() {
+            Some(_) => AssociationStage::Open(Box::pin(sleep(self.common.ttl.dns))),
+            None => AssociationStage::Opening(opening),
+        };
+        let mouth = self.near.sender_for(key)?;
+        debug!("association from {from} starts with {target}");
+        let mut removed = None;
+        if let Some(account) = &account {
+            if account.is_one_user() {
+                let Some(leaves) = account.removal_notice() else {
+                    self.common.mark_ended(key);
+                    return None;
+                };
+                removed = Some(leaves);
+            }
+            account.count_udp_session();
+        }
+        let entry = Arc::new(AssociationState {
+            account,
+            place,
+            path: way,
+            waiting: Mutex::default(),
+            reply_addr: Mutex::new(from),
+            dns_only: AtomicBool::new(true),
+            contacts: mouth.contacts(),
+        });
+        self.common.meter.open();
+        let task = tokio::spawn(AssociationTask {
+            entry: entry.clone(),
+            mouth,
+            common: self.common.clone(),
+            stage,
+            removed,
+            key,
+        });
+        let task = task.abort_handle();
+        let known = TableEntry {
+            entry: entry.clone(),
+            task,
+        };
+        self.table.insert(key, known);
+        Some(entry)
+    }
+}
+
+/// A path that is being opened.
+type OpeningPath = Pin<Box<dyn Future<Output = Result<BoxDatagramPath, DialError>> + Send>>;
+
+/// The task of one association, which returns its replies. Kept small because there are many.
+struct AssociationTask {
+    entry: Arc<AssociationState>,
+    mouth: ClientSender,
+    common: Arc<TableState>,
+    stage: AssociationStage,
+    /// Completes when the user is removed. The end of all users is the end of the table.
+    removed: Option<Pin<Box<OwnedNotified>>>,
+    key: AssociationKey,
+}
+
+enum AssociationStage {
+    Opening(OpeningPath),
+    /// With the timer of the next check for idleness.
+    Open(Pin<Box<Sleep>>),
+}
+
+impl Drop for AssociationTask {
+    fn drop(&mut self) {
+        self.common.meter.close();
+        self.common.mark_ended(self.key);
+    }
+}
+
+thread_local! {
+    /// One buffer for all associations of a thread, so that idle ones need none.
+    static SCRATCH: RefCell<PacketBuf> = RefCell::new(PacketBuf::default());
+}
+
+impl Future for AssociationTask {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        // A borrowed slot is managed by its owner.
+        if let SlotHold::Own(place) = &this.entry.place
+            && place.is_needed(cx)
+        {
+            debug!("an association ends: its slot is needed");
+            return Poll::Ready(());
+        }
+        if let Some(removed) = &mut this.removed
+            && removed.as_mut().poll(cx).is_ready()
+        {
+            debug!("an association ends: the user was removed");
+            return Poll::Ready(());
+        }
+        if let AssociationStage::Opening(opening) = &mut this.stage {
+            match ready!(opening.as_mut().poll(cx)) {
+                Ok(way) => {
+                    let common = &this.common;
+                    this.entry.set_path(way, |why| common.report_loss(why));
+                    this.stage = AssociationStage::Open(Box::pin(sleep(this.idle_timeout())));
+                }
+                Err(why) => {
+                    debug!("cannot open a path for datagrams: {why}");
+                    return Poll::Ready(());
+                }
+            }
+        }
+        if this.poll_replies(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        this.poll_idle(cx)
+    }
+}
+
+impl AssociationTask {
+    /// Completes when the association has been idle for its timeout.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let idle = self.idle_timeout();
+        let AssociationStage::Open(timer) = &mut self.stage else {
+            return Poll::Pending;
+        };
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            let quiet = system::monotonic_now().duration_since(self.entry.place.last_activity());
+            match idle.checked_sub(quiet) {
+                Some(left) if !left.is_zero() => timer.as_mut().reset(Instant::now() + left),
+                _ => return Poll::Ready(()),
+            }
+        }
+    }
+
+    fn idle_timeout(&self) -> Duration {
+        let ttl = &self.common.ttl;
+        if self.entry.dns_only.load(Ordering::Relaxed) {
+            ttl.dns
+        } else {
+            ttl.idle
+        }
+    }
+
+    /// Returns the replies that have arrived; completes when the path has failed.
+    fn poll_replies(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Self {
+            entry,
+            mouth,
+            common,
+            ..
+        } = self;
+        let Some(way) = entry.path.get() else {
+            return Poll::Ready(());
+        };
+        SCRATCH.with_borrow_mut(|packet| {
+            for _ in 0..MAX_BATCHES {
+                let back = *AssociationState::lock_ignoring_poison(&entry.reply_addr);
+                let mut came = false;
+                let received = way.poll_recv(cx, packet, &mut |packet, source| {
+                    came = true;
+                    common.meter.add_down(packet.payload().len());
+                    if let Some(account) = &entry.account {
+                        account.count_packet_down(packet.payload().len());
+                    }
+                    if let Err(e) = mouth.queue_reply(packet, source, back) {
+                        trace!("datagram to {back} was lost: {e}");
+                    }
+                });
+                if came {
+                    entry.place.record_activity(system::monotonic_now());
+                }
+                if let Err(e) = mouth.flush_replies() {
+                    trace!("datagrams to {back} were lost: {e}");
+                }
+                match received {
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(e)) => {
+                        debug!("association ends: {e}");
+                        return Poll::Ready(());
+                    }
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            give_way(cx);
+            Poll::Pending
+        })
+    }
+}

@@ -1,0 +1,248 @@
+//! The state of one user: counters, and the means to end open sessions.
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use adit_net::names::LookupOrigin;
+use adit_stream::{Count, Meter};
+use adit_wire::source_network;
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+
+/// A user of a keyed listener. All of a user's sessions share one account, which is created with the
+/// first of them: a user who never connects takes no memory.
+#[derive(Debug, Default)]
+pub struct UserAccount {
+    up: AtomicU64,
+    down: AtomicU64,
+    packets_up: AtomicU64,
+    packets_down: AtomicU64,
+    tcp: AtomicU64,
+    udp: AtomicU64,
+    removed: AtomicBool,
+    removal: Arc<Notify>,
+    /// True for the account of one user; false for that of all clients with the same key.
+    one_user: bool,
+}
+
+/// Usage of a user since the start, or since the counters were last cleared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Payload bytes from the client.
+    pub up: u64,
+    /// Payload bytes to the client.
+    pub down: u64,
+    /// Datagrams from the client.
+    pub packets_up: u64,
+    /// Datagrams to the client.
+    pub packets_down: u64,
+    /// Number of TCP sessions started.
+    pub tcp_sessions: u64,
+    /// Number of UDP sessions started.
+    pub udp_sessions: u64,
+}
+
+impl Usage {
+    /// Returns the sum of two usages.
+    #[must_use]
+    pub const fn combined_with(self, other: Self) -> Self {
+        Self {
+            up: self.up.wrapping_add(other.up),
+            down: self.down.wrapping_add(other.down),
+            packets_up: self.packets_up.wrapping_add(other.packets_up),
+            packets_down: self.packets_down.wrapping_add(other.packets_down),
+            tcp_sessions: self.tcp_sessions.wrapping_add(other.tcp_sessions),
+            udp_sessions: self.udp_sessions.wrapping_add(other.udp_sessions),
+        }
+    }
+}
+
+impl UserAccount {
+    /// Creates the account of one user, who has a quota of their own.
+    pub(crate) fn for_one_user() -> Self {
+        Self {
+            one_user: true,
+            ..Self::default()
+        }
+    }
+
+    /// True for the account of one user; false for that of all clients with the same key.
+    pub(crate) const fn is_one_user(&self) -> bool {
+        self.one_user
+    }
+
+    /// Returns the usage so far. If `clear` is set, the counters start again from zero; nothing is counted
+    /// twice or lost.
+    #[must_use]
+    pub fn read_usage(&self, clear: bool) -> Usage {
+        let read = |counter: &AtomicU64| {
+            if clear {
+                counter.swap(0, Ordering::Relaxed)
+            } else {
+                counter.load(Ordering::Relaxed)
+            }
+        };
+        Usage {
+            up: read(&self.up),
+            down: read(&self.down),
+            packets_up: read(&self.packets_up),
+            packets_down: read(&self.packets_down),
+            tcp_sessions: read(&self.tcp),
+            udp_sessions: read(&self.udp),
+        }
+    }
+
+    /// Counts a new TCP session.
+    pub(crate) fn count_tcp_session(&self) {
+        self.tcp.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a new UDP session.
+    pub(crate) fn count_udp_session(&self) {
+        self.udp.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a datagram from the client with `n` bytes of payload.
+    pub(crate) fn count_packet_up(&self, n: usize) {
+        self.packets_up.fetch_add(1, Ordering::Relaxed);
+        self.up.fetch_add(n as u64, Ordering::Relaxed);
+    }
+
+    /// Counts a datagram to the client with `n` bytes of payload.
+    pub(crate) fn count_packet_down(&self, n: usize) {
+        self.packets_down.fetch_add(1, Ordering::Relaxed);
+        self.down.fetch_add(n as u64, Ordering::Relaxed);
+    }
+
+    /// Ends all sessions of the user, and those that start later.
+    pub(crate) fn end_sessions(&self) {
+        self.removed.store(true, Ordering::Release);
+        self.removal.notify_waiters();
+    }
+
+    /// Returns a future that completes when the user is removed; `None` if the user was removed already.
+    pub(crate) fn removal_notice(&self) -> Option<Pin<Box<OwnedNotified>>> {
+        let mut leave = Box::pin(self.removal.clone().notified_owned());
+        leave.as_mut().enable();
+        let gone = self.removed.load(Ordering::Acquire);
+        (!gone).then_some(leave)
+    }
+
+    /// Runs `work` until it completes or the user is removed; returns `None` in the latter case.
+    pub(crate) async fn run_until_removed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut leave = std::pin::pin!(self.removal.notified());
+        // Subscribe before reading the flag, so that a removal in between is noticed.
+        leave.as_mut().enable();
+        if self.removed.load(Ordering::Acquire) {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            () = leave => None,
+            done = work => Some(done),
+        }
+    }
+}
+
+/// Runs `work` until it completes or the user, if there is one, is removed.
+pub(crate) async fn run_until_removed<T>(
+    account: Option<&UserAccount>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    match account {
+        Some(account) => account.run_until_removed(work).await,
+        None => Some(work.await),
+    }
+}
+
+/// Returns the owner that a client's lookups are counted against: the user together with the network of
+/// the source address, since many clients can share one key.
+pub(crate) fn client_lookup_owner(
+    account: Option<&Arc<UserAccount>>,
+    from: IpAddr,
+) -> LookupOrigin {
+    LookupOrigin::Client {
+        // The address of the account is unique while a session of the user is open.
+        user: account.map_or(0, |account| Arc::as_ptr(account).addr() as u64),
+        source: source_network(from),
+    }
+}
+
+/// An open session. It is counted as closed when dropped, however it ends.
+pub(crate) struct CountedSession<'a>(&'a Meter);
+
+impl<'a> CountedSession<'a> {
+    pub(crate) fn new(meter: &'a Meter) -> Self {
+        meter.open();
+        Self(meter)
+    }
+}
+
+impl Drop for CountedSession<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// A counter that adds to those of a listener and of a user.
+pub(crate) struct DualCounter<'a> {
+    pub(crate) meter: &'a Meter,
+    pub(crate) account: Option<&'a Arc<UserAccount>>,
+}
+
+impl Count for DualCounter<'_> {
+    fn add_up(&self, n: usize) {
+        self.meter.add_up(n);
+        if let Some(account) = self.account {
+            account.up.fetch_add(n as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn add_down(&self, n: usize) {
+        self.meter.add_down(n);
+        if let Some(account) = self.account {
+            account.down.fetch_add(n as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::pending;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn an_end_reaches_sessions_before_and_after() {
+        let account = Arc::new(UserAccount::default());
+        let other = account.clone();
+        let session = tokio::spawn(async move { other.run_until_removed(pending::<()>()).await });
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert!(!session.is_finished());
+        account.end_sessions();
+        assert_eq!(session.await.unwrap(), None);
+        assert_eq!(account.run_until_removed(async { 1 }).await, None);
+    }
+
+    #[test]
+    fn clearing_counts_everything_once() {
+        let (meter, account) = (Meter::default(), Arc::new(UserAccount::default()));
+        let both = DualCounter {
+            meter: &meter,
+            account: Some(&account),
+        };
+        both.add_up(5);
+        both.add_down(7);
+        account.count_packet_up(1);
+        let first = account.read_usage(true);
+        assert_eq!((first.up, first.down, first.packets_up), (6, 7, 1));
+        both.add_up(2);
+        let rest = account.read_usage(false);
+        assert_eq!(first.combined_with(rest).up, 8);
+        assert_eq!(rest.down, 0);
+        assert_eq!(meter.counts().up, 7);
+    }
+}
