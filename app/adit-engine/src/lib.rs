@@ -19,6 +19,25 @@
 //! * [`plugin`]: SIP003 plugins: adit as their host, and adit as a plugin.
 //!
 //! Start with [`Engine::start`].
+//!
+//! # Examples
+//!
+//! ```
+//! use adit_config::Plan;
+//! use adit_engine::Engine;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! // A SOCKS5 and HTTP proxy on a free port, without hops.
+//! let plan = Plan::from_words(&["mixed://127.0.0.1:0".to_owned()]).map_err(|all| format!("{all:?}"))?;
+//! let engine = Engine::start(&plan).await?;
+//! for listener in engine.listeners() {
+//!     println!("listening on {}", listener.addr);
+//! }
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Runtime::new()?.block_on(example())?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

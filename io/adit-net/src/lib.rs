@@ -16,6 +16,21 @@
 //!   outlive it (`persistent_file`).
 //!
 //! It implements no protocol.
+//!
+//! # Examples
+//!
+//! ```no_run
+//! use adit_net::dial::{self, Family};
+//! use std::time::Duration;
+//!
+//! # async fn example() -> std::io::Result<()> {
+//! // All addresses of a name, raced as RFC 8305 describes.
+//! let addresses = dial::resolve("example.test", 443, Family::Any).await?;
+//! let stream = dial::connect_first(&addresses, Duration::from_secs(10)).await?;
+//! println!("connected to {}", stream.peer_addr()?);
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod accept;
 #[cfg(unix)]

@@ -20,6 +20,22 @@
 //! Handles and the task meet in two places: `mail` has what is to be done, a `pipe` the bytes of
 //! one channel. The task waits for no channel: a reader that lags holds back its own window, and
 //! what the peer has sent within it waits in its pipe.
+//!
+//! # Examples
+//!
+//! ```no_run
+//! use adit_ssh::client::{Client, ClientConfig, KnownHostsOnly, Login};
+//! use adit_ssh_proto::key::PrivateKey;
+//! use std::path::Path;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! let key = PrivateKey::read(&std::fs::read_to_string("id_ed25519")?, None)?;
+//! let known = KnownHostsOnly::read("example.test", 22, &[Path::new("known_hosts")])?;
+//! let config = ClientConfig::known(known, Login::new("alice").with_key(key));
+//! let session = Client::dial("example.test", 22, config).await?;
+//! # Ok(())
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -14,6 +14,27 @@
 //! Data passes through like this: `relay` asks the destination for a slot, the source reads into
 //! it (or lends what its codec opened in place), the destination seals in place, one write sends
 //! all records.
+//!
+//! # Examples
+//!
+//! ```no_run
+//! use adit_stream::{Limits, Meter, Tcp, relay};
+//! use std::time::Duration;
+//! use tokio::net::TcpStream;
+//!
+//! /// Connects a client to a target until both directions have ended.
+//! async fn forward(client: TcpStream, target: &str) -> std::io::Result<()> {
+//!     let target = TcpStream::connect(target).await?;
+//!     let meter = Meter::default();
+//!     let limits = Limits {
+//!         idle: Duration::from_secs(300),
+//!         half_close_idle: Duration::from_secs(15),
+//!     };
+//!     relay(&mut Tcp::new(client), &mut Tcp::new(target), &limits, &meter).await;
+//!     println!("{:?}", meter.counts());
+//!     Ok(())
+//! }
+//! ```
 
 #![forbid(unsafe_code)]
 

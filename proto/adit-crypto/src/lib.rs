@@ -7,6 +7,20 @@
 //! Start with [`AeadKey`] (records and packets), [`StreamKey`] (the stream ciphers of legacy Shadowsocks),
 //! `new_packet` (KCP's datagrams) and [`Secret`] (everything that must not be printed). Keys and digests are
 //! cleared on drop and compared in constant time.
+//!
+//! # Examples
+//!
+//! ```
+//! use adit_crypto::{AeadKey, AeadKind};
+//!
+//! let key = AeadKey::new(AeadKind::ChaCha20Poly1305, &[7; 32])?;
+//! let nonce = [0; 12]; // a counter in practice: never the same one twice
+//! let mut message = *b"in place";
+//! let tag = key.seal_in_place(&nonce, &mut message)?;
+//! key.open_in_place(&nonce, &mut message, &tag)?;
+//! assert_eq!(&message, b"in place");
+//! # Ok::<(), adit_crypto::CryptoError>(())
+//! ```
 
 #![deny(unsafe_code)]
 

@@ -14,6 +14,21 @@
 //! Not here: HTTP/2 and HTTP/3, TLS, caching, connecting, access rules, deadlines.
 //!
 //! Sources: RFC 9110 (semantics), RFC 9112 (HTTP/1.1), RFC 7617 (Basic).
+//!
+//! # Examples
+//!
+//! ```
+//! use adit_http::client::Connect;
+//! use adit_wire::{Handshake, Rx, Step, Tx};
+//!
+//! let mut connect = Connect::new("example.test:443".parse().unwrap(), None);
+//! let mut answer = *b"HTTP/1.1 200 Connection established\r\n\r\n";
+//! let mut sent = Vec::new();
+//! let step = connect.step(&mut Rx::new(&mut answer), &mut Tx::new(&mut sent))?;
+//! assert_eq!(step, Step::Done(()));
+//! assert!(sent.starts_with(b"CONNECT example.test:443 HTTP/1.1\r\n"));
+//! # Ok::<(), adit_http::client::ClientError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

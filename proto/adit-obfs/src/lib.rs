@@ -26,6 +26,18 @@
 //! | `tls1.2_ticket_auth` | ClientHello; when answered, Finished | ServerHello to Finished | records |
 //! | `tls1.2_ticket_fastauth` | ClientHello, Finished | ServerHello to Finished | records |
 //! | `go_quiet` | a browser's ClientHello; when answered, Finished | ServerHello to Finished | records |
+//!
+//! # Examples
+//!
+//! ```
+//! use adit_obfs::{ObfsKind, ObfsParam};
+//!
+//! let kind: ObfsKind = "tls1.2_ticket_auth".parse().unwrap();
+//! let param = ObfsParam::parse("cdn.example.test,www.example.test")?;
+//! assert_eq!(kind.to_string(), "tls1.2_ticket_auth");
+//! assert_eq!(param.hosts().len(), 2);
+//! # Ok::<(), adit_obfs::ParamError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -11,6 +11,27 @@
 //! ([`server::Credentials`] is its interface).
 //!
 //! Sources: RFC 1928 (SOCKS5), RFC 1929 (user name and password), the SOCKS4 and SOCKS4a memos.
+//!
+//! # Examples
+//!
+//! ```
+//! use adit_socks::Command;
+//! use adit_socks::client::Connect;
+//! use adit_wire::{Handshake, Rx, Step, Tx};
+//!
+//! let mut connect = Connect::new(Command::Connect, "example.test:80".parse().unwrap(), None);
+//! let mut sent = Vec::new();
+//!
+//! // The greeting: SOCKS5, one method, no authentication.
+//! let step = connect.step(&mut Rx::new(&mut []), &mut Tx::new(&mut sent))?;
+//! assert_eq!((step, &sent[..]), (Step::NeedMore { total: 2 }, &[5, 1, 0][..]));
+//!
+//! // The proxy agrees to the method, and accepts the request.
+//! let mut answer = *b"\x05\x00\x05\x00\x00\x01\xc0\x00\x02\x01\x1f\x90";
+//! let step = connect.step(&mut Rx::new(&mut answer), &mut Tx::new(&mut sent))?;
+//! assert_eq!(step, Step::Done("192.0.2.1:8080".parse().unwrap()));
+//! # Ok::<(), adit_socks::client::ClientError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

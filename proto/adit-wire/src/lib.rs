@@ -9,6 +9,21 @@
 //! * A datagram codec is a pair of functions over a slice with space around the payload ([`Overhead`]).
 //!
 //! Start with [`Target`] (the destination of a client) and [`Handshake`].
+//!
+//! # Examples
+//!
+//! ```
+//! use adit_wire::{Host, Target, encode_addr, parse_addr};
+//!
+//! let target: Target = "example.test:443".parse()?;
+//! assert!(matches!(&target.host, Host::Name(name) if name.as_str() == "example.test"));
+//!
+//! // The address of a Shadowsocks or SOCKS5 request, as on the wire.
+//! let mut bytes = Vec::new();
+//! encode_addr(&target, &mut bytes);
+//! assert_eq!(parse_addr(&bytes), Ok((target, bytes.len())));
+//! # Ok::<(), adit_wire::TargetError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -32,7 +32,7 @@ pub(crate) fn parse_users_file(
     let document = KeyFile { file, text, method };
     let entries = document.parse_users::<MAX_USERS>()?;
     let flaws = check::check_entries(KeyHolders::Users, method, identity, &entries);
-    document.into_problems(flaws, &entries)?;
+    document.report_flaws(flaws, &entries)?;
     Ok(entries.into_iter().map(KeyEntry::into_user).collect())
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn parse_relay_file(
     let document = KeyFile { file, text, method };
     let next = document.parse_relay::<MAX_USERS>()?;
     let (flaws, next) = key_files::check_relay(method, identity, next);
-    document.into_problems(flaws, &[])?;
+    document.report_flaws(flaws, &[])?;
     Ok(next)
 }
 
@@ -115,7 +115,7 @@ impl<'a> KeyFile<'a> {
                 }
             }
         }
-        self.into_problems(flaws, &[])?;
+        self.report_flaws(flaws, &[])?;
         Ok(entries)
     }
 
@@ -141,7 +141,7 @@ impl<'a> KeyFile<'a> {
                 ),
             }
         }
-        self.into_problems(flaws, &entries)?;
+        self.report_flaws(flaws, &entries)?;
         Ok(entries)
     }
 
@@ -161,7 +161,7 @@ impl<'a> KeyFile<'a> {
                 Err(flaw) => flaws.push(flaw),
             }
         }
-        self.into_problems(flaws, &[])?;
+        self.report_flaws(flaws, &[])?;
         Ok(all)
     }
 
@@ -287,7 +287,7 @@ impl<'a> KeyFile<'a> {
     }
 
     /// Returns the errors as problems, if there are any.
-    fn into_problems(
+    fn report_flaws(
         &self,
         flaws: FirstItems<ConfigError>,
         entries: &[KeyEntry],
