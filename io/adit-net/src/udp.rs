@@ -287,7 +287,7 @@ mod tests {
         let out = BatchUdpSocket::bind_ephemeral().unwrap();
         let here = BatchUdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let to = here.local_addr().unwrap();
-        let in_beat = || format!("{:?}", here.socket).contains("InBeat");
+        let in_beat = || format!("{:?}", here.socket).contains("Timer(");
         // Simulates polls that find many datagrams one by one, and then hardly any.
         for (looks, datagrams, beats) in [(512, 1, !portable_io()), (300, 0, false)] {
             (0..looks).for_each(|_| here.socket.record_poll(datagrams));

@@ -105,7 +105,7 @@ fn a_protocol_error_before_the_dial_ended_is_named() {
         )
         .unwrap();
     assert!(
-        lines[0].contains("broke its protocol: authentication failed"),
+        lines[0].contains("violated its protocol: authentication failed"),
         "{lines:?}"
     );
     front.stop().unwrap();

@@ -83,7 +83,7 @@ fn a_dead_server_is_named_once_and_greeted_again() {
     says(&mut front, &format!("ss://{at} is healthy again"));
     works(&front, &origin);
     let log = front.process().log();
-    assert_eq!(log.matches("well again").count(), 1, "{log}");
+    assert_eq!(log.matches("healthy again").count(), 1, "{log}");
     front.stop().unwrap();
     back.stop().unwrap();
 }

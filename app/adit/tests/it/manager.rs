@@ -402,7 +402,7 @@ fn a_server_of_shadowsocksr() {
     assert_eq!(client.ask(&add(port, "aes-128-ctr", "p@s#", more)), "ok");
     assert!(client.ask("list").contains(r#""method":"aes-128-ctr""#));
     let log = adit.process().log();
-    let warning = format!("the server on port {port}: protocol `auth_aes128_md5` rests on old");
+    let warning = format!("the server on port {port}: protocol `auth_aes128_md5` relies on old");
     assert!(log.contains(&warning), "{log}");
     // Said again it changes nothing.
     assert_eq!(client.ask(&add(port, "aes-128-ctr", "p@s#", more)), "ok");

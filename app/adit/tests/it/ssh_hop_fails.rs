@@ -289,5 +289,5 @@ fn what_is_known_of_a_server_is_neither_overlooked_nor_added_to() {
         "{url}&known_hosts=@{}&strict=accept-new",
         folder.path().display()
     );
-    fails(&hop, "cannot be read");
+    fails(&hop, "cannot read known hosts");
 }

@@ -312,7 +312,7 @@ fn a_client_is_told_what_may_be_wrong() {
                 password: "x",
                 ..plain
             },
-            "silent",
+            "has not answered",
         ),
         (
             plain,
@@ -320,7 +320,7 @@ fn a_client_is_told_what_may_be_wrong() {
                 protocol: "auth_aes128_md5",
                 ..plain
             },
-            "silent",
+            "has not answered",
         ),
         (
             plain,
@@ -328,7 +328,7 @@ fn a_client_is_told_what_may_be_wrong() {
                 method: "aes-128-cfb",
                 ..plain
             },
-            "silent",
+            "has not answered",
         ),
     ] {
         let back = server(&at_server, "");

@@ -388,7 +388,7 @@ fn a_port_that_another_program_holds_is_complained_about() {
         .process()
         .wait_lines(" WARN ", 1, Duration::from_secs(10));
     let line = line.unwrap().remove(0);
-    assert!(line.contains("in the name of 9.9.9.9:7000"), "{line}");
+    assert!(line.contains("from the address 9.9.9.9:7000"), "{line}");
     drop(resolver);
     udp_passes(&origin);
     adit.stop().unwrap();
