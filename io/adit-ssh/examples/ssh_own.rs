@@ -119,7 +119,7 @@ pub(crate) async fn handle(session: &Session) -> Fallible<()> {
 pub(crate) async fn serve(mut connection: Connection) -> Fallible<()> {
     while let Some(incoming) = connection.accept().await {
         match incoming {
-            // `NewChannel.ChannelType`, `ExtraData`, `Accept` and `RejectAll`
+            // `NewChannel.ChannelType`, `ExtraData`, `Accept` and `Reject`
             Incoming::OwnChannel(opening) => match opening.name() {
                 "shout@example.com" => drop(tokio::spawn(loudly(opening))),
                 _ => opening.refuse(OpenFailure::UnknownType, "no such type"),
