@@ -1,4 +1,4 @@
-//! `Condition`: the conditions of a block.
+//! `Match`: the conditions of a block.
 
 use super::pattern;
 

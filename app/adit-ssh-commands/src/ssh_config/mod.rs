@@ -3,7 +3,7 @@
 //! A question, "how is this host reached", goes through the options of the command line, the
 //! user's file and the system's, in this order; the first value of each keyword counts
 //! ([`SshSettings::resolve`]). Line by line: `words` splits, `reader` decides whether the
-//! block is meant (`Host`, `Condition`, `Include`), `table` knows the keywords, `collected` holds what
+//! block is meant (`Host`, `Match`, `Include`), `table` knows the keywords, `collected` holds what
 //! was said, and in the end `~` and `%h` are replaced (`expand`).
 //!
 //! What is not known, or known and of no effect here, becomes a warning; a value that cannot be
