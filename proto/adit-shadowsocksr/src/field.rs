@@ -1,10 +1,10 @@
-//! Fields at known places of a frame, without over-reading or over-writing.
+//! Access to fields at fixed offsets of a frame, with bounds checks.
 
 use core::ops::Range;
 
 use adit_wire::{Overhead, ProtocolError};
 
-/// The `N` bytes at `at`.
+/// Returns the `N` bytes at `at`.
 pub(crate) fn get<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], ProtocolError> {
     let rest = bytes.get(at..).and_then(|rest| rest.first_chunk());
     rest.copied().ok_or(ProtocolError::Truncated("a field"))
@@ -16,17 +16,17 @@ pub(crate) fn put(bytes: &mut [u8], at: usize, field: &[u8]) -> Result<(), Proto
     Ok(())
 }
 
-/// `bytes[range]`, to be written.
+/// Returns `bytes[range]` for writing.
 pub(crate) fn part(bytes: &mut [u8], range: Range<usize>) -> Result<&mut [u8], ProtocolError> {
     bytes.get_mut(range).ok_or(ProtocolError::NoRoom("a field"))
 }
 
-/// `bytes[range]`, to be read.
+/// Returns `bytes[range]` for reading.
 pub(crate) fn view(bytes: &[u8], range: Range<usize>) -> Result<&[u8], ProtocolError> {
     bytes.get(range).ok_or(ProtocolError::Truncated("a field"))
 }
 
-/// A length as the 16 bits that carry it.
+/// Converts a length to the 16 bits of its field.
 pub(crate) fn len_16(len: usize) -> Result<u16, ProtocolError> {
     let limit = usize::from(u16::MAX);
     u16::try_from(len).map_err(|_| ProtocolError::TooLong {
@@ -35,7 +35,7 @@ pub(crate) fn len_16(len: usize) -> Result<u16, ProtocolError> {
     })
 }
 
-/// A received frame length that must be in `low..limit`.
+/// Checks that a received frame length is in `low..limit`.
 pub(crate) fn frame_len(len: u16, low: usize, limit: usize) -> Result<usize, ProtocolError> {
     let len = usize::from(len);
     if len < low {
@@ -52,7 +52,8 @@ pub(crate) fn frame_len(len: u16, low: usize, limit: usize) -> Result<usize, Pro
     Ok(len)
 }
 
-/// The frame around `payload`: its range in `record` with `head` bytes in front and `tail` behind.
+/// Returns the range of the frame around `payload`, with `head` bytes in front and `tail` bytes
+/// after it.
 pub(crate) fn around(
     record: &[u8],
     payload: &Range<usize>,
@@ -69,7 +70,7 @@ pub(crate) fn around(
     }
 }
 
-/// Checks that a caller gave the room that was asked for, before any state changes.
+/// Checks that `record` has the required overhead around `payload`, before any state changes.
 pub(crate) fn check_room(
     room: Overhead,
     record: &[u8],

@@ -1,10 +1,10 @@
-//! Which test guards against which past failure of programs like this one.
+//! Past failures of similar programs, and the tests that guard against them.
 //!
-//! Every class of failure that was made public in implementations of SSH, with the tests that would
-//! fail if it were ours. The table is data so that it cannot go stale: a test that is renamed or
-//! removed breaks this one.
+//! Lists every class of published failures of SSH implementations, with the tests that would fail
+//! if adit had the same. The table is data so that it cannot become outdated: renaming or removing
+//! one of its tests breaks this one.
 
-/// A class of failures, where it was, and the tests against it.
+/// A class of failures, where it occurred, and the tests against it.
 struct Class {
     what: &'static str,
     tests: &'static [(&'static str, &'static str)],
@@ -265,7 +265,7 @@ fn every_class_has_its_tests() {
     }
 }
 
-/// Whether a function of this name stands below an attribute that makes it a test.
+/// True if a function of this name follows an attribute that makes it a test.
 fn is_test(source: &str, name: &str) -> bool {
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
     let head = [format!("fn {name}("), format!("async fn {name}(")];

@@ -1,5 +1,5 @@
-//! From a first message to codecs: the MACs, then the time, then the replay store, in this order,
-//! so that only holders of a key can fill the store.
+//! From a first message to codecs: checks the MACs, then the time, then the replay store, in this
+//! order, so that only owners of a key can fill the store.
 
 use adit_wire::{ProtocolError, Step, UnixTime};
 
@@ -15,7 +15,7 @@ use crate::replay::Arrival;
 use crate::stamp;
 use crate::user::UserKey;
 
-/// Seconds after which a client counts as gone.
+/// Number of seconds after which a client counts as gone.
 const IDLE: u64 = 180;
 
 /// The same for `auth_chain`.
@@ -101,7 +101,7 @@ impl ServerHandshake {
         }
     }
 
-    /// Goes on as `origin`, with every byte that came.
+    /// Continues as `origin`, with all received bytes.
     pub(super) fn fall_back(&mut self) -> Result<Step<Accepted>, ProtocolError> {
         let mut accepted = self.codecs((FrameSeal::Raw, Opener::Raw), false)?;
         accepted.fell_back = true;
@@ -119,7 +119,7 @@ impl ServerHandshake {
         }
     }
 
-    /// Judges time and ids.
+    /// Checks time and ids.
     fn admit(
         &self,
         found: &Found,
@@ -144,7 +144,7 @@ impl ServerHandshake {
         server.replays.admit(&arrival, now)
     }
 
-    /// The codecs of a protocol without a first message.
+    /// Returns the codecs of a protocol without a first message.
     fn begin(&mut self, codecs: Codecs) -> Result<Step<Accepted>, ProtocolError> {
         Ok(Step::Done(self.codecs(codecs, false)?))
     }
@@ -186,7 +186,7 @@ impl ServerHandshake {
     }
 }
 
-/// A message's time with its upper bits: those that bring it nearest to ours.
+/// Returns a message's time with upper bits, chosen so that it is closest to our time.
 fn whole(hello: &Hello, now: UnixTime) -> UnixTime {
     let skew = hello
         .time

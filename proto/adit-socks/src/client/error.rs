@@ -1,17 +1,17 @@
-//! Why an upstream SOCKS proxy could not be used.
+//! Errors of an upstream SOCKS proxy.
 
 use adit_wire::ProtocolError;
 
 use crate::Reply;
 
-/// Why the dialogue with the proxy failed.
+/// The reason a handshake with the proxy failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The proxy's bytes are not SOCKS.
     #[error("malformed {0}")]
     Malformed(&'static str),
-    /// The proxy accepts none of the methods that we can offer.
+    /// The proxy accepts none of the methods that the client can offer.
     #[error("the proxy accepts no authentication method that we offer")]
     NoMethod,
     /// The proxy chose a method that was not offered.
@@ -29,7 +29,7 @@ pub enum ClientError {
     /// The proxy answered the request with a failure.
     #[error("the proxy replied: {0}")]
     Replied(Reply),
-    /// The proxy answered the request with a code that is not assigned.
+    /// The proxy answered the request with an unassigned code.
     #[error("the proxy replied with the unknown code {0:#04x}")]
     UnknownReply(u8),
 }

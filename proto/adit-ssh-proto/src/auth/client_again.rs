@@ -1,21 +1,22 @@
-//! The client's machine: further tries in the same connection, by whoever decides one at a time.
+//! Client: further attempts in the same connection, for callers that decide on one at a time.
 
 use super::client::{ClientAuth, ClientStep, State};
 use super::config::ClientConfig;
 use crate::error::SshError;
 
 impl ClientAuth {
-    /// Whether the server took the last try as one part of a success.
+    /// True if the server accepted the last attempt as one of several required methods.
     #[must_use]
     pub const fn was_partial(&self) -> bool {
         self.partial
     }
 
-    /// Goes on after [`ClientStep::Failed`] with other methods, identities, or another user. Each
-    /// of the methods is tried, whatever the server said would go on: another user may do.
+    /// Continues after [`ClientStep::Failed`] with other methods, identities, or another user. Each
+    /// of the methods is tried, regardless of the list that the server sent: it may differ for
+    /// another user.
     ///
     /// # Errors
-    /// [`SshError::Policy`] before that, and once the user is in.
+    /// [`SshError::Policy`] if no attempt has failed yet, or if the user is authenticated.
     pub fn again(&mut self, config: ClientConfig) -> Result<ClientStep, SshError> {
         if self.state != State::Failed {
             return Err(SshError::Policy("another try is still under way"));
@@ -79,7 +80,7 @@ mod tests {
         assert!(matches!(step, ClientStep::Failed { .. }));
         while auth.poll_output().is_some() {}
 
-        // Another user, and a method that nobody has announced for him.
+        // Another user, and a method that no server has listed for that user.
         let step = auth.again(config("b", &[Method::Password])).unwrap();
         password(step, &mut auth);
         let sent = auth.poll_output().unwrap();
@@ -91,7 +92,7 @@ mod tests {
         password(step, &mut auth);
         let step = auth.handle_input(&failure(true)).unwrap();
         assert!(auth.was_partial());
-        // The password is asked for again as a second part; there is none.
+        // The password is asked for again as a second step; there is none.
         assert!(matches!(
             step,
             ClientStep::Ask(ClientAsk::Password { failed: 0 })

@@ -1,4 +1,5 @@
-//! The DER of private keys: PKCS#1 (RFC 8017 appendix A.1.2), SEC 1 (RFC 5915), PKCS#8 (RFC 5958).
+//! DER formats of private keys: PKCS#1 (RFC 8017 appendix A.1.2), SEC 1 (RFC 5915), PKCS#8 (RFC
+//! 5958).
 
 use adit_crypto::{EcdsaKey, Ed25519Key, NistCurve, RsaKey, RsaParts, Secret};
 
@@ -21,7 +22,7 @@ const P521: &[u8] = &[0x2b, 0x81, 4, 0, 35];
 
 const MALFORMED: KeyError = KeyError::Malformed("DER of a private key");
 
-/// `RSAPrivateKey`.
+/// Parses an `RSAPrivateKey`.
 pub(super) fn pkcs1(document: &[u8]) -> Result<Inner, KeyError> {
     let mut whole = Der(document);
     let mut s = Der(whole.value(SEQUENCE)?);
@@ -30,7 +31,7 @@ pub(super) fn pkcs1(document: &[u8]) -> Result<Inner, KeyError> {
     }
     let (n, e, d) = (s.value(INTEGER)?, s.value(INTEGER)?, s.value(INTEGER)?);
     let (p, q) = (s.value(INTEGER)?, s.value(INTEGER)?);
-    // d modulo p − 1 and q − 1 are computed again.
+    // d modulo p − 1 and q − 1 are recomputed.
     s.value(INTEGER)?;
     s.value(INTEGER)?;
     let q_inverse = s.value(INTEGER)?;
@@ -45,7 +46,8 @@ pub(super) fn pkcs1(document: &[u8]) -> Result<Inner, KeyError> {
     Ok(Inner::Rsa(Box::new(RsaKey::from_parts(&parts)?)))
 }
 
-/// `ECPrivateKey`; `curve` is what stands around it, which may be all that names the curve.
+/// Parses an `ECPrivateKey`; `curve` is from the enclosing structure, which may be the only one to
+/// specify it.
 pub(super) fn sec1(document: &[u8], curve: Option<NistCurve>) -> Result<Inner, KeyError> {
     let mut whole = Der(document);
     let mut s = Der(whole.value(SEQUENCE)?);
@@ -64,7 +66,7 @@ pub(super) fn sec1(document: &[u8], curve: Option<NistCurve>) -> Result<Inner, K
     Ok(Inner::Ecdsa(EcdsaKey::from_scalar(curve, scalar)?))
 }
 
-/// `PrivateKeyInfo`, not encrypted.
+/// Parses an unencrypted `PrivateKeyInfo`.
 pub(super) fn pkcs8(document: &[u8]) -> Result<Inner, KeyError> {
     let mut whole = Der(document);
     let mut s = Der(whole.value(SEQUENCE)?);
@@ -93,11 +95,12 @@ fn curve_of(oid: &[u8]) -> Result<NistCurve, KeyError> {
     }
 }
 
-/// Takes values off the front.
+/// Reads values from the front.
 struct Der<'a>(&'a [u8]);
 
 impl<'a> Der<'a> {
-    /// The content of the next value, which has this tag; nothing is taken if it has not.
+    /// Returns the content of the next value, which must have this tag; otherwise, nothing is
+    /// consumed.
     fn value(&mut self, tag: u8) -> Result<&'a [u8], KeyError> {
         let (head, rest) = self.0.split_at_checked(2).ok_or(MALFORMED)?;
         let (len, rest) = match head {

@@ -1,4 +1,4 @@
-//! What is wrong with a key, a signature, or a line of a file.
+//! Errors of keys, signatures and lines of key files.
 
 use std::sync::Arc;
 
@@ -6,45 +6,45 @@ use adit_crypto::CryptoError;
 
 use crate::error::SshError;
 
-/// Why a key cannot be read, does not sign, or a signature is not taken.
+/// Error of reading a key, signing, or verifying a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// Bytes that are not what they should be.
+    /// The bytes do not have the required form.
     #[error("malformed {0}")]
     Malformed(&'static str),
-    /// A key or a file of a kind that is not known here.
+    /// The type of the key or file is not supported.
     #[error("{0} is not supported")]
     Unsupported(&'static str),
-    /// A count or a length above its bound.
+    /// A count or a length exceeds its limit.
     #[error("{what} is above {limit}")]
     TooMuch {
-        /// What was too much.
+        /// Name of the quantity.
         what: &'static str,
-        /// Its bound.
+        /// Its limit.
         limit: usize,
     },
-    /// The file needs a passphrase, and none was given.
+    /// The file requires a passphrase, and none was passed.
     #[error("the key file is encrypted: a passphrase is needed")]
     Encrypted,
-    /// The passphrase does not open the file.
+    /// The passphrase does not decrypt the file.
     #[error("the passphrase is wrong")]
     WrongPassphrase,
-    /// The key cannot sign with this algorithm, or the signature names another.
+    /// The key does not support this algorithm, or the signature was made with another one.
     #[error("the algorithm is not one of this key")]
     WrongAlgorithm,
-    /// The modulus of an RSA key is shorter than the policy wants.
+    /// The modulus of an RSA key is shorter than the policy requires.
     #[error("an RSA key of {bits} bits, where at least {least} are wanted")]
     ShortRsa {
-        /// Bits of the modulus.
+        /// Size of the modulus, in bits.
         bits: usize,
-        /// What the policy wants.
+        /// Required size, in bits.
         least: usize,
     },
-    /// The signature is not the key's.
+    /// The signature was not made by the key.
     #[error("the signature is wrong")]
     BadSignature,
-    /// The algorithm's provider failed.
+    /// The cryptography provider failed.
     #[error("cryptography failed")]
     Crypto,
 }
@@ -89,9 +89,9 @@ impl From<KeyError> for SshError {
 /// A line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The file, as the caller named it.
+    /// File name, as passed by the caller.
     pub file: Arc<str>,
-    /// The line, from 1.
+    /// Line number, starting at 1.
     pub line: usize,
 }
 
@@ -101,12 +101,12 @@ impl core::fmt::Display for Place {
     }
 }
 
-/// A line that was left out, and why.
+/// A line that was skipped, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
+    /// Position of the line.
     pub place: Place,
-    /// Why.
+    /// Reason.
     pub why: &'static str,
 }
 

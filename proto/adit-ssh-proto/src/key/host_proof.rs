@@ -1,5 +1,5 @@
-//! How a host proves keys beside the one of the key exchange (OpenSSH's `PROTOCOL`, 2.5): with
-//! `hostkeys-prove-00@openssh.com` a client names some, and gets a signature by each.
+//! Proof of host keys other than the one of the key exchange (OpenSSH's `PROTOCOL`, 2.5): with
+//! `hostkeys-prove-00@openssh.com`, a client lists some of them and receives a signature by each.
 
 use super::public::PublicKey;
 use super::signer::Signer;
@@ -9,7 +9,7 @@ use crate::wire::{Put, Reader};
 
 const PURPOSE: &[u8] = b"hostkeys-prove-00@openssh.com";
 
-/// What a host signs for the key of `blob` in this session.
+/// Returns the data that a host signs for the key of `blob` in this session.
 fn signed(session_id: &[u8], blob: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(PURPOSE.len() + session_id.len() + blob.len() + 12);
     out.put_string(PURPOSE);
@@ -18,11 +18,11 @@ fn signed(session_id: &[u8], blob: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The answer's data: a signature by each key of `blobs`, in their order. RSA keys sign with
-/// `agreed`, the algorithm of the key exchange, if it is one of theirs.
+/// Returns the data of the answer: a signature by each key of `blobs`, in order. RSA keys sign with
+/// `agreed`, the algorithm of the key exchange, if they support it.
 ///
 /// # Errors
-/// [`SshError::Policy`] for a key that the host has not, or is asked for twice.
+/// [`SshError::Policy`] if the host does not have a key, or a key is listed twice.
 pub fn prove(
     signer: &dyn Signer,
     agreed: KeyAlgorithm,
@@ -49,11 +49,11 @@ pub fn prove(
     Ok(out)
 }
 
-/// Checks an answer's data: that the host has all of `keys`. The least modulus is in bits.
+/// Verifies the data of an answer: the host has all of `keys`. `rsa_min_bits` is in bits.
 ///
 /// # Errors
-/// [`SshError::Malformed`] for another number of signatures, [`SshError::Kex`] for one that is not
-/// by its key over this session.
+/// [`SshError::Malformed`] if the number of signatures is wrong, [`SshError::Kex`] if one is not by
+/// its key and over this session.
 pub fn check_proof(
     rsa_min_bits: usize,
     session_id: &[u8],
@@ -86,7 +86,7 @@ mod tests {
         PrivateKey::generate(KeyKind::Ed25519, &mut chance).unwrap()
     }
 
-    /// Two keys of one kind, and RSA.
+    /// Two keys of one type, and RSA.
     fn host() -> KeySet {
         let rsa = include_str!("../../vectors/ssh/keys/rsa2048");
         let rsa = PrivateKey::read(rsa, None).unwrap();

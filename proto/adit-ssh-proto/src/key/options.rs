@@ -1,17 +1,16 @@
-//! The options in front of a key in `authorized_keys` (OpenSSH's `sshd(8)`, AUTHORIZED_KEYS FILE
-//! FORMAT).
+//! Options before a key in `authorized_keys` (OpenSSH's `sshd(8)`, AUTHORIZED_KEYS FILE FORMAT).
 
 use adit_wire::UnixTime;
 
 use super::grant::{Forward, Grant};
 use super::pattern::SourceList;
 
-/// Entries of a list, and variables, that a line may have.
+/// Maximum number of entries of a list, and of variables, in a line.
 const MAX_ENTRIES: usize = 64;
-/// The longest value of a variable, octets.
+/// Maximum length of a variable's value, in bytes.
 const MAX_VALUE: usize = 4096;
 
-/// What the options of a line say.
+/// Options of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LineOptions {
     pub(super) grant: Grant,
@@ -22,7 +21,7 @@ pub(super) struct LineOptions {
 }
 
 impl LineOptions {
-    /// Without options.
+    /// Returns the defaults of a line without options.
     pub(super) const fn none() -> Self {
         Self {
             grant: Grant::all(),
@@ -33,7 +32,7 @@ impl LineOptions {
         }
     }
 
-    /// Reads the options at the start of `line` and gives what stands behind them.
+    /// Parses the options at the start of `line`, and returns them with the rest of the line.
     pub(super) fn parse(line: &str) -> Result<(Self, &str), &'static str> {
         let mut options = Self::none();
         let mut rest = line;
@@ -106,7 +105,7 @@ impl LineOptions {
             }
             "expiry-time" => {
                 let time = time(&value).ok_or("a wrong time")?;
-                // The earliest counts.
+                // The earliest one applies.
                 self.expires = Some(self.expires.map_or(time, |other| other.min(time)));
             }
             "permitopen" => {
@@ -128,7 +127,8 @@ impl LineOptions {
                 let pair = (name.to_owned(), value.to_owned());
                 add(&mut self.grant.environment, pair)?;
             }
-            // The number of a tunnel device: there are none here, so that there is nothing to hold to.
+            // The number of a tunnel device. Tunnels are not supported, so there is nothing to
+            // enforce.
             "tunnel" if value.bytes().all(|b| b.is_ascii_alphanumeric()) => {}
             _ => return Err("an unknown option"),
         }
@@ -151,7 +151,7 @@ fn add<T>(list: &mut Vec<T>, value: T) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The text between quotes at the start, in which `\"` is a quote; and what stands behind.
+/// Returns the quoted text at the start, in which `\"` is a quote, and the rest after it.
 fn unquote(text: &str) -> Option<(String, &str)> {
     let inside = text.strip_prefix('"')?;
     let mut value = String::new();
@@ -166,7 +166,7 @@ fn unquote(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// `YYYYMMDD[HHMM[SS]][Z]`, in UTC with and without `Z`.
+/// Parses `YYYYMMDD[HHMM[SS]][Z]`, which is UTC with and without `Z`.
 fn time(text: &str) -> Option<UnixTime> {
     let digits = text.strip_suffix(['Z', 'z']).unwrap_or(text);
     if !digits.bytes().all(|b| b.is_ascii_digit()) || ![8, 12, 14].contains(&digits.len()) {
@@ -200,7 +200,7 @@ fn time(text: &str) -> Option<UnixTime> {
     if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    // Leap years before this one since year 0, less those before 1970.
+    // Leap years before this one since year 0, minus those before 1970.
     let last = year - 1;
     let leaps = last / 4 - last / 100 + last / 400 - 477;
     let days = (year - 1970) * 365 + leaps + months.iter().take(before).sum::<u64>() + day - 1;
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn times() {
-        // As `date -u -d … +%s` gives them.
+        // As printed by `date -u -d … +%s`.
         for (text, seconds) in [
             ("19700101", 0),
             ("20000229Z", 951_782_400),

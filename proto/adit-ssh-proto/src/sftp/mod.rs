@@ -1,12 +1,12 @@
 //! SFTP version 3 (draft-ietf-secsh-filexfer-02) with the extensions of OpenSSH, sans-IO.
 //!
-//! Data of the channel goes through [`Frames`], which lends one message at a time. A client gives
-//! each to [`Client::handle_input`], which matches replies with requests; [`Download`] and
-//! [`Upload`] keep many requests of one file in flight. A server gives each to
-//! [`Server::handle_input`], executes the [`Request`] that comes out and answers its [`Ticket`].
-//! All of them append whole frames to a vector of the caller's, which is the data to be sent.
+//! Channel data goes through [`Frames`], which lends one message at a time. A client passes each
+//! message to [`Client::handle_input`], which matches replies with requests; [`Download`] and
+//! [`Upload`] keep many requests of one file in flight. A server passes each message to
+//! [`Server::handle_input`], executes the resulting [`Request`] and answers its [`Ticket`]. All of
+//! them append whole frames to the caller's vector, which is the data to send.
 //!
-//! Names of files are octets: version 3 says nothing of their encoding.
+//! File names are bytes: version 3 does not specify their encoding.
 
 mod answer;
 mod attrs;
@@ -43,20 +43,20 @@ pub use server::{HandleId, Server, Step};
 pub use status::{Refused, Status, TransferError};
 pub use upload::Upload;
 
-/// The version that is spoken.
+/// Supported protocol version.
 pub const VERSION: u32 = 3;
 
-/// The longest message, in octets behind its length field (as in OpenSSH).
+/// Maximum length of a message without its length field, in bytes (as in OpenSSH).
 pub const MAX_MESSAGE: usize = 256 * 1024;
 
-/// The most octets of one READ or WRITE: what a message holds beside 1 KiB for its head.
+/// Maximum number of bytes of one READ or WRITE: the maximum message without 1 KiB for its header.
 pub const MAX_DATA: u32 = 255 * 1024;
 
-/// Octets of one READ or WRITE that every server takes.
+/// Number of bytes of one READ or WRITE that every server accepts.
 pub const USUAL_DATA: u32 = 32 * 1024;
 
-/// Files and folders that one client may have open.
+/// Maximum number of files and directories that one client may have open.
 pub const MAX_HANDLES: usize = 256;
 
-/// Octets of a handle at most (draft section 3).
+/// Maximum length of a handle, in bytes (draft section 3).
 pub const MAX_HANDLE_LEN: usize = 256;
