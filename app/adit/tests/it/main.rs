@@ -22,6 +22,8 @@ mod convert;
 mod crowd;
 mod curl;
 mod doctor;
+#[cfg(unix)]
+mod documented;
 mod empty_chunks;
 #[cfg(target_os = "linux")]
 mod fast_open;
