@@ -99,21 +99,63 @@ fn every_example_is_prepared_checked_and_started() {
 
 #[test]
 fn every_file_of_the_reference_is_checked_and_started() {
-    let page = fs::read_to_string(docs().join("reference/config.md")).unwrap();
-    let [prepare] = &blocks(&page, "sh")[..] else {
-        panic!("one block of commands prepares all files of the page");
-    };
+    let page = reference();
     let files = blocks(&page, "toml");
     assert!(files.len() >= 10, "{} files", files.len());
-    let files: Vec<Documented> = (1..)
-        .zip(files)
-        .map(|(number, text)| Documented {
-            name: format!("block-{number}.toml"),
-            text,
-            prepare: prepare.clone(),
-        })
-        .collect();
-    all_work(&files);
+    all_work(&beside_keys("block", &page, files));
+}
+
+#[test]
+fn every_file_of_the_help_is_checked_and_started() {
+    for (args, least) in [
+        (["help", "config"], 1),
+        (["help", "rules"], 1),
+        (["help", "groups"], 2),
+        (["help", "users"], 3),
+    ] {
+        let files = indented_files(&ended(&args).success().unwrap());
+        assert!(files.len() >= least, "{args:?}: {} files", files.len());
+        all_work(&beside_keys(args[1], &reference(), files));
+    }
+}
+
+fn reference() -> String {
+    fs::read_to_string(docs().join("reference/config.md")).unwrap()
+}
+
+/// Files that refer to the keys which the one block of commands of the reference makes.
+fn beside_keys(name: &str, page: &str, files: Vec<String>) -> Vec<Documented> {
+    let [prepare] = &blocks(page, "sh")[..] else {
+        panic!("one block of commands prepares all files of the page");
+    };
+    let numbered = (1..).zip(files);
+    let file = |(number, text)| Documented {
+        name: format!("{name}-{number}.toml"),
+        text,
+        prepare: prepare.clone(),
+    };
+    numbered.map(file).collect()
+}
+
+/// The configuration files in a plain text: indented, and beginning with a route.
+fn indented_files(text: &str) -> Vec<String> {
+    let mut files: Vec<String> = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        match line.strip_prefix("    ") {
+            Some(line) if inside => {
+                let file = files.last_mut().unwrap();
+                file.push_str(line);
+                file.push('\n');
+            }
+            Some(line) if line.starts_with("[route.") => {
+                files.push(format!("{line}\n"));
+                inside = true;
+            }
+            _ => inside = false,
+        }
+    }
+    files
 }
 
 /// The fenced blocks of a page that are in this language.

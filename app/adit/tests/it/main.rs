@@ -31,6 +31,7 @@ mod forward;
 #[cfg(target_os = "linux")]
 mod group;
 mod health;
+mod help_pages;
 mod hostile;
 mod http_proxy;
 mod kcp;
