@@ -6,7 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 use std::{fs, thread};
 
-use adit_interop::{Adit, Folder, tool};
+use adit_interop::tool::{self, Ended};
+use adit_interop::{Adit, Folder};
 
 use crate::setup::{bin, ended};
 
@@ -47,11 +48,7 @@ impl Documented {
     }
 
     fn prepare_in(&self, folder: &Path) {
-        let script = format!("adit() {{ \"$ADIT\" \"$@\"; }}\nset -e\n{}", self.prepare);
-        let mut shell = Command::new("sh");
-        shell.arg("-c").arg(script);
-        shell.current_dir(folder).env("ADIT", bin());
-        let done = tool::run(shell, Duration::from_secs(30)).unwrap();
+        let done = typed(folder, &format!("set -e\n{}", self.prepare));
         assert_eq!(done.code, Some(0), "{}: {}", self.name, done.output);
     }
 
@@ -63,6 +60,15 @@ impl Documented {
         let warned = done.output.contains("warning:");
         assert_eq!(warned, announced, "{}:\n{}", self.name, done.output);
     }
+}
+
+/// Runs lines as they are typed into a shell, with `adit` being the binary under test.
+fn typed(folder: &Path, lines: &str) -> Ended {
+    let mut shell = Command::new("sh");
+    let adit = "adit() { \"$ADIT\" \"$@\"; }";
+    shell.arg("-c").arg(format!("{adit}\n{lines}"));
+    shell.current_dir(folder).env("ADIT", bin());
+    tool::run(shell, Duration::from_secs(30)).unwrap()
 }
 
 /// Checks all at the same time: most of it is waiting.
@@ -81,8 +87,8 @@ fn every_example_is_prepared_checked_and_started() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|end| end == "toml") {
             let text = fs::read_to_string(&path).unwrap();
-            let typed = text.lines().filter_map(|line| line.strip_prefix(TYPED));
-            let prepare: Vec<&str> = typed.collect();
+            let lines = text.lines().filter_map(|line| line.strip_prefix(TYPED));
+            let prepare: Vec<&str> = lines.collect();
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
             let check = format!("adit check -c {name}");
             assert_eq!(prepare.last(), Some(&check.as_str()), "{name}");
@@ -103,6 +109,20 @@ fn every_file_of_the_reference_is_checked_and_started() {
     let files = blocks(&page, "toml");
     assert!(files.len() >= 10, "{} files", files.len());
     all_work(&beside_keys("block", &page, files));
+}
+
+/// The dialogue of the page: what is typed, and what a wrong key says.
+#[test]
+fn a_wrong_key_says_what_the_reference_shows() {
+    let folder = Folder::new("documented").unwrap();
+    for dialogue in blocks(&reference(), "console") {
+        let (commands, printed): (Vec<&str>, Vec<&str>) =
+            dialogue.lines().partition(|line| line.starts_with("$ "));
+        let script: Vec<&str> = commands.iter().map(|line| &line[2..]).collect();
+        let done = typed(folder.path(), &script.join("\n"));
+        assert_eq!(done.code, Some(3), "{}", done.output);
+        assert_eq!(done.output.trim_end(), printed.join("\n"));
+    }
 }
 
 #[test]
