@@ -137,11 +137,12 @@ pub(crate) enum Command {
     /// Started by one of these names it takes the options of shadowsocks-libev and
     /// shadowsocksr-libev. A file of the name that is something else stays as it is.
     InstallAliases(InstallAliases),
-    /// Help on a command, on a scheme (ss, socks5, mixed …) or on URLS
+    /// Help on a command, on a scheme (ss, socks5, mixed …), on URLS, or on the configuration file:
+    /// config, rules, groups, users
     Help(Help),
     /// Print shell completions
     Completion(Completion),
-    /// Print the manual page, or write all pages into a folder
+    /// Print a manual page, or write all pages into a folder
     Man(Man),
 }
 
@@ -431,7 +432,7 @@ pub(crate) struct Doctor {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Help {
-    /// A command, a scheme, or URLS
+    /// A command, a scheme, URLS, config, rules, groups or users
     pub(crate) topic: Option<String>,
 }
 
@@ -443,6 +444,9 @@ pub(crate) struct Completion {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Man {
+    /// The page: adit (the default), a command, adit.toml or adit-urls
+    #[arg(conflicts_with = "dir")]
+    pub(crate) page: Option<String>,
     /// Write a page for every command into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,

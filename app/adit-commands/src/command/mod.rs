@@ -13,6 +13,7 @@ mod run;
 mod server;
 mod subscribe;
 mod tools;
+mod topic;
 mod up;
 
 use adit_cli::Done;

@@ -22,6 +22,8 @@ mod convert;
 mod crowd;
 mod curl;
 mod doctor;
+#[cfg(unix)]
+mod documented;
 mod empty_chunks;
 #[cfg(target_os = "linux")]
 mod fast_open;
@@ -29,6 +31,7 @@ mod forward;
 #[cfg(target_os = "linux")]
 mod group;
 mod health;
+mod help_pages;
 mod hostile;
 mod http_proxy;
 mod kcp;

@@ -1,0 +1,129 @@
+//! Help on the configuration file, and the manual pages that are not about a command.
+
+mod roff;
+
+use std::fmt::Write;
+
+/// Topics of `adit help`, and what each prints.
+const TOPICS: [(&str, &str); 4] = [
+    ("config", include_str!("config.txt")),
+    ("rules", include_str!("rules.txt")),
+    ("groups", include_str!("groups.txt")),
+    ("users", include_str!("users.txt")),
+];
+
+/// A manual page that is not about a command.
+pub(super) struct Page {
+    /// Its name, without the section.
+    pub(super) name: &'static str,
+    section: char,
+    text: fn() -> String,
+}
+
+/// All of them.
+pub(super) const PAGES: [Page; 2] = [
+    Page {
+        name: "adit.toml",
+        section: '5',
+        text: file,
+    },
+    Page {
+        name: "adit-urls",
+        section: '7',
+        text: urls,
+    },
+];
+
+/// The text on a topic. The case of letters does not matter.
+pub(super) fn text(topic: &str) -> Option<&'static str> {
+    let found = TOPICS
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(topic));
+    found.map(|(_, text)| *text)
+}
+
+/// The names of all topics.
+pub(super) fn names() -> impl Iterator<Item = String> {
+    TOPICS.iter().map(|(name, _)| (*name).to_owned())
+}
+
+impl Page {
+    /// The page with this name, or with this name and its section: `adit.toml`, `adit.toml.5`.
+    pub(super) fn find(name: &str) -> Option<&'static Self> {
+        PAGES
+            .iter()
+            .find(|page| page.name == name || page.file_name() == name)
+    }
+
+    /// The name of its file.
+    pub(super) fn file_name(&self) -> String {
+        format!("{}.{}", self.name, self.section)
+    }
+
+    /// The page in the language of `man`.
+    pub(super) fn roff(&self) -> String {
+        roff::page(self.name, self.section, &(self.text)())
+    }
+}
+
+/// `adit.toml(5)`: the topics between a head and a tail.
+fn file() -> String {
+    let mut text = include_str!("file_head.txt").to_owned();
+    for (_, topic) in TOPICS {
+        let _ = write!(text, "\n{topic}");
+    }
+    let _ = write!(text, "\n{}", include_str!("file_tail.txt"));
+    text
+}
+
+/// `adit-urls(7)`: every scheme with its keys.
+fn urls() -> String {
+    let mut text = include_str!("urls_head.txt").to_owned();
+    let schemes = adit_config::schemes().iter().map(|scheme| scheme.name);
+    // One dialect of each carrier shows the carrier's keys.
+    for name in schemes.chain(["tcp+kcp", "udp+fec"]) {
+        let help = adit_config::help(name).unwrap_or_default();
+        let _ = writeln!(text, "SCHEME {}\n", name.to_uppercase());
+        for line in help.lines() {
+            let indent = if line.is_empty() { "" } else { "    " };
+            let _ = writeln!(text, "{indent}{line}");
+        }
+        text.push('\n');
+    }
+    text.push_str(include_str!("urls_tail.txt"));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_have_one_shape() {
+        for text in TOPICS
+            .map(|(_, text)| text.to_owned())
+            .iter()
+            .chain([&file()])
+        {
+            for line in text.lines() {
+                assert!(line.chars().count() <= 80, "too long: {line}");
+                let heading = !line.starts_with(' ') && line == line.to_uppercase();
+                assert!(heading || line.starts_with("  "), "{line}");
+            }
+            assert_eq!(text.matches('`').count() % 2, 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn topics_and_pages_are_found() {
+        assert!(text("Config").is_some() && text("nothing").is_none());
+        for page in &PAGES {
+            assert!(Page::find(page.name).is_some() && Page::find(&page.file_name()).is_some());
+        }
+        let urls = urls();
+        for scheme in adit_config::schemes() {
+            let heading = format!("SCHEME {}\n", scheme.name.to_uppercase());
+            assert!(urls.contains(&heading), "{heading}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Plain text to the language of `man`.
+//!
+//! A line without an indent is a heading, two blanks are a paragraph, four and more are printed as
+//! they are. `` `words` `` of a paragraph are bold.
+
+use std::fmt::Write;
+
+/// Blanks before lines that are printed as they are.
+const VERBATIM: &str = "    ";
+
+#[derive(PartialEq, Eq)]
+enum Block {
+    None,
+    Paragraph,
+    Verbatim,
+}
+
+/// A page.
+pub(super) fn page(name: &str, section: char, text: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut page = format!(".TH {} {section} \"\" \"adit {version}\"\n", escape(name));
+    let mut block = Block::None;
+    let mut blank = false;
+    let mut bold = false;
+    for line in text.lines() {
+        if line.is_empty() {
+            blank = true;
+            continue;
+        }
+        let next = match line {
+            _ if line.starts_with(VERBATIM) => Block::Verbatim,
+            _ if line.starts_with(' ') => Block::Paragraph,
+            _ => Block::None,
+        };
+        if block == Block::Verbatim && next != Block::Verbatim {
+            page.push_str(".fi\n.RE\n");
+        }
+        match next {
+            Block::None => {
+                let _ = writeln!(page, ".SH {}", escape(line));
+            }
+            Block::Paragraph => {
+                if block != Block::Paragraph || blank {
+                    // `whatis` expects the name of a page right below its heading.
+                    if block != Block::None {
+                        page.push_str(".PP\n");
+                    }
+                    bold = false;
+                }
+                page.push_str(&paragraph(line.trim(), &mut bold));
+            }
+            Block::Verbatim => {
+                if block != Block::Verbatim {
+                    page.push_str(".PP\n.RS 4\n.nf\n");
+                } else if blank {
+                    page.push('\n');
+                }
+                let line = line.strip_prefix(VERBATIM).unwrap_or(line);
+                let _ = writeln!(page, "{}", escape(line));
+            }
+        }
+        block = next;
+        blank = false;
+    }
+    if block == Block::Verbatim {
+        page.push_str(".fi\n.RE\n");
+    }
+    page
+}
+
+/// A line of a paragraph. Bold words may go on in the next one.
+fn paragraph(line: &str, bold: &mut bool) -> String {
+    let mut text = String::new();
+    for (i, part) in line.split('`').enumerate() {
+        if i > 0 {
+            *bold = !*bold;
+            text.push_str(if *bold { "\\fB" } else { "\\fR" });
+        }
+        text.push_str(&escape(part));
+    }
+    text.push('\n');
+    text
+}
+
+/// Text in which nothing is a command.
+fn escape(text: &str) -> String {
+    let mut escaped = String::new();
+    if text.starts_with(['.', '\'']) {
+        escaped.push_str("\\&");
+    }
+    for c in text.chars() {
+        match c {
+            '\\' => escaped.push_str("\\e"),
+            '-' => escaped.push_str("\\-"),
+            '\'' => escaped.push_str("\\(aq"),
+            '`' => escaped.push_str("\\(ga"),
+            '^' => escaped.push_str("\\(ha"),
+            '~' => escaped.push_str("\\(ti"),
+            c if c.is_ascii() => escaped.push(c),
+            c => {
+                let _ = write!(escaped, "\\[u{:04X}]", u32::from(c));
+            }
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_becomes_a_page() {
+        let text = "NAME\n\n  a - b\n\n  one `two\n  three` four\n\n    'x' \\\n\n    .y…\n\nEND\n\n    z\n";
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(
+            page("a", '5', text),
+            format!(
+                ".TH a 5 \"\" \"adit {version}\"\n.SH NAME\na \\- b\n.PP\none \\fBtwo\nthree\\fR four\n\
+                 .PP\n.RS 4\n.nf\n\\&\\(aqx\\(aq \\e\n\n\\&.y\\[u2026]\n.fi\n.RE\n\
+                 .SH END\n.PP\n.RS 4\n.nf\nz\n.fi\n.RE\n"
+            )
+        );
+    }
+}
