@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 const SHARDS: usize = 16;
 
-/// Bytes and sessions of whatever it is given to: a listener, a user.
+/// Byte and session counters of a listener or a user.
 ///
-/// Each thread adds to its own cache line; a reader sums. No lock, no channel.
+/// Each thread adds to its own cache line; a reader sums them up. There is no lock and no channel.
 #[derive(Debug, Default)]
 pub struct Meter {
     shards: [Shard; SHARDS],
@@ -23,7 +23,7 @@ struct Shard {
     lost: AtomicU64,
 }
 
-/// Whatever counts the payload of a session.
+/// A counter for the payload bytes of a session.
 pub trait Count: Sync {
     /// Adds payload bytes from the client.
     fn add_up(&self, n: usize);
@@ -41,23 +41,23 @@ impl Count for Meter {
     }
 }
 
-/// The sums of a [`Meter`].
+/// A snapshot of a [`Meter`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Payload bytes from the client.
     pub up: u64,
     /// Payload bytes to the client.
     pub down: u64,
-    /// Sessions begun.
+    /// Sessions opened.
     pub opened: u64,
-    /// Sessions ended.
+    /// Sessions closed.
     pub closed: u64,
-    /// Datagrams from clients that could not be passed on.
+    /// Datagrams from clients that could not be forwarded.
     pub lost: u64,
 }
 
 impl Meter {
-    /// Counts a session that begins.
+    /// Counts a session that starts.
     pub fn open(&self) {
         self.shard().opened.fetch_add(1, Ordering::Relaxed);
     }
@@ -67,12 +67,12 @@ impl Meter {
         self.shard().closed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a datagram that could not be passed on.
+    /// Counts a datagram that could not be forwarded.
     pub fn lose(&self) {
         self.shard().lost.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The sums now.
+    /// Returns the current sums.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.shards
@@ -96,7 +96,7 @@ impl Meter {
             static MINE: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS);
         }
         let mine = MINE.try_with(Cell::get).unwrap_or(0);
-        // `mine` is below SHARDS.
+        // `mine` is less than SHARDS.
         &self.shards[mine % SHARDS]
     }
 }

@@ -1,4 +1,4 @@
-//! How busy a task is, and in which lane that puts it.
+//! The load of a task, and the lane that follows from it.
 
 use std::time::{Duration, Instant};
 
@@ -8,17 +8,17 @@ use super::RelayLane;
 use super::can_change;
 use super::threads::{OwnLane, SessionLane, bulk_lane};
 
-/// The time over which a task's work is looked at.
+/// Duration of a measurement window.
 const WINDOW: Duration = Duration::from_millis(20);
-/// Work in a window that makes a task bulk: a tenth. A flow of 60 MB/s through a Shadowsocks
-/// server has 3 % on a processor of 2024.
+/// Work in a window that makes a task bulk: a tenth. A flow of 60 MB/s through a Shadowsocks server
+/// has 3 % on a processor of 2024.
 const BULK: Duration = Duration::from_millis(2);
-/// The time over which a task has to be quiet before it comes back.
+/// Duration for which a task has to be quiet before it moves back.
 const QUIET_WINDOW: Duration = Duration::from_millis(100);
-/// Work in that time, or less, which is quiet: a fiftieth.
+/// Maximum work in that time that counts as quiet: a fiftieth.
 const QUIET: Duration = Duration::from_millis(2);
 
-/// How busy a relay or a session is, and where it runs. Nothing is kept of a small relay.
+/// The load of a relay or a session, and its lane. Allocates nothing for a small relay.
 #[derive(Debug, Default)]
 pub struct Load(Option<Box<Busy>>);
 
@@ -31,7 +31,7 @@ struct Busy {
 
 #[derive(Debug, Default)]
 enum Place {
-    /// Where its task began.
+    /// In the lane where its task started.
     #[default]
     Home,
     /// In the bulk lane.
@@ -40,21 +40,21 @@ enum Place {
     Session { home: Handle, number: usize },
 }
 
-/// What a window has shown.
+/// Result of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// Nothing that would move it.
+    /// No reason to move.
     Nothing,
-    /// It is bulk where there is none.
+    /// The task is bulk, outside the bulk lane.
     Bulk,
-    /// It is quiet where bulk is.
+    /// The task is quiet, in the bulk lane.
     Quiet,
 }
 
 impl Load {
-    /// A relay has worked for `worked` in one poll, as far as it is measured, on streams that want
-    /// it to run in `wanted`. Returns the lane to [change](super::change) to, if it is not in the
-    /// right one.
+    /// Adds `worked`, the measured time that a relay has worked in one poll, on streams that
+    /// require the lane `wanted`. Returns the lane to [change](super::change) to, if the relay is
+    /// not in the right one.
     pub fn lane_after(&mut self, worked: Duration, wanted: RelayLane) -> Option<Handle> {
         let session = match wanted {
             RelayLane::Session(lane) => Some(lane),
@@ -74,7 +74,7 @@ impl Load {
                 busy.place = Place::Session { home, number };
                 Some(handle)
             }
-            // From there it may go on.
+            // From there it may move on.
             (Place::Bulk { .. }, Some(_)) | (Place::Session { .. }, _) => busy.goes_home(),
             (Place::Bulk { .. }, None) if seen == Seen::Quiet => busy.goes_home(),
             (Place::Home, None) if seen == Seen::Bulk => {
@@ -87,9 +87,9 @@ impl Load {
         }
     }
 
-    /// The task of a session has worked for `worked` in one poll; `shared` says whether several
-    /// channels wait for it. Returns the lane to [change](super::change) to, if it is not in the
-    /// right one; `own` is the lane that it has while it is bulk.
+    /// Adds `worked`, the time that the task of a session has worked in one poll. `shared` is true
+    /// if several channels wait for it, and `own` is the lane that it has while it is bulk. Returns
+    /// the lane to [change](super::change) to, if the session is not in the right one.
     pub fn session_lane_after(
         &mut self,
         worked: Duration,
@@ -141,7 +141,7 @@ impl Busy {
             _ if self.worked <= QUIET => Seen::Quiet,
             _ => Seen::Nothing,
         };
-        // Another window begins, in either lane.
+        // The next window starts, in either lane.
         (self.since, self.worked) = (now, Duration::ZERO);
         seen
     }
@@ -162,7 +162,7 @@ mod tests {
     use super::super::tests::runtime;
     use super::*;
 
-    /// What `work` returns in a task that can change lanes.
+    /// Returns the result of `work` in a task that can change lanes.
     fn in_a_task<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
         runtime().block_on(async {
             let (tell, told) = oneshot::channel();
@@ -201,7 +201,7 @@ mod tests {
             seen.push(goes(&mut load, BULK / 4));
             seen.push(goes(&mut load, BULK / 2));
             seen.push(goes(&mut load, BULK / 2));
-            // There.
+            // In the bulk lane.
             seen.push(goes(&mut load, BULK));
             age(&mut load, QUIET_WINDOW);
             seen.push(goes(&mut load, QUIET));
@@ -242,7 +242,7 @@ mod tests {
             );
             assert!(small.lane_after(Duration::ZERO, at.clone()).is_some());
             assert!(small.lane_after(Duration::ZERO, at.clone()).is_none());
-            // By way of the lane in which it began.
+            // By way of the lane in which it started.
             assert!(bulk.lane_after(Duration::ZERO, at.clone()).is_some());
             assert!(matches!(bulk.busy().place, Place::Home));
             assert!(bulk.lane_after(Duration::ZERO, at.clone()).is_some());
