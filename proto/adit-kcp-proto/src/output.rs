@@ -1,8 +1,8 @@
-//! Datagrams to the peer.
+//! Output of datagrams.
 //!
-//! A flush lets queued segments into the window and collects what is due; the datagrams are then
-//! written one by one, as the driver asks for them: acknowledgements, questions about windows,
-//! data in the order of numbers.
+//! A flush moves queued segments into the window and collects those that are due. The datagrams are
+//! then written one by one when the driver polls: acknowledgements, window probes, and data in the
+//! order of numbers.
 
 use adit_wire::{Time, narrow};
 
@@ -11,25 +11,26 @@ use crate::segment::{Cmd, HEADER_LEN, Header};
 use crate::seq::Sn;
 use crate::{Compat, Kcp};
 
-/// The flush under way.
+/// The current flush.
 #[derive(Debug, Default)]
 pub(crate) struct Flush {
     /// Acknowledgements are being written.
     pub(crate) acks: bool,
-    /// Then the rest.
+    /// Everything else is being written.
     pub(crate) data: bool,
     /// An overtaken segment has been sent again.
     fast: bool,
     /// A segment that timed out has been sent again.
     lost: bool,
-    /// A segment that timed out, of which a copy follows in a datagram of its own.
+    /// A segment that timed out, of which a copy follows in a separate datagram.
     copy: Option<Sn>,
-    /// The window it began with.
+    /// The window at the start of the flush.
     window: u32,
 }
 
-/// Segments in flight up to which one that times out is sent twice: so little is talk, which waits
-/// for every answer, and a second loss would cost more than twice the time of the first.
+/// Maximum number of segments in flight with which a segment that times out is sent twice. So few
+/// are a dialogue, which waits for every answer, and a second loss would cost more than twice the
+/// time of the first.
 const TALK: u32 = 4;
 
 /// The caller's buffer, up to the MTU.
@@ -56,15 +57,15 @@ impl Datagram<'_> {
 }
 
 impl Kcp {
-    /// Writes the next datagram to the front of `out` and gives its length; `None` when there is
-    /// nothing to send now. `out` must have room for [`Config::mtu`](crate::Config::mtu) bytes,
-    /// else nothing is sent.
+    /// Writes the next datagram to the front of `out` and returns its length; `None` when there is
+    /// nothing to send now. Nothing is sent if `out` is shorter than
+    /// [`Config::mtu`](crate::Config::mtu).
     pub fn poll_output(&mut self, now: Time, out: &mut [u8]) -> Option<usize> {
         self.poll_output_within(now, out, usize::MAX)
     }
 
-    /// As [`poll_output`](Self::poll_output), with at most `limit` bytes. What does not fit
-    /// goes on waiting; [`poll_timeout`](Self::poll_timeout) then says a time that has passed.
+    /// Like [`poll_output`](Self::poll_output), with at most `limit` bytes. Segments that do not
+    /// fit keep waiting; then [`poll_timeout`](Self::poll_timeout) returns a time that has passed.
     pub fn poll_output_within(&mut self, now: Time, out: &mut [u8], limit: usize) -> Option<usize> {
         let room = out.get_mut(..self.config.mtu)?;
         let longest = room.len().min(limit);
@@ -152,7 +153,7 @@ impl Kcp {
         self.end_flush();
     }
 
-    /// Once more what has timed out, if that is wished for.
+    /// Writes the copy of a segment that timed out, if one is wanted.
     fn fill_copy(&mut self, datagram: &mut Datagram<'_>) {
         let Some(sn) = self.flush.copy.take() else {
             return;
@@ -173,7 +174,7 @@ impl Kcp {
         }
     }
 
-    /// Whether all the data is out.
+    /// Writes data. Returns true if all data was written.
     fn fill_data(&mut self, datagram: &mut Datagram<'_>) -> bool {
         let (now, ts) = (self.ms(), self.wire_clock());
         while let Some((sn, why)) = self.send.next(now) {
@@ -209,7 +210,7 @@ impl Kcp {
         }
         let attempts = self.send.sent(sn, why, now, self.rtt.rto());
         let limit = self.config.dead_link;
-        // On a path that drops most of a full window so many attempts say nothing yet.
+        // On a path that drops most of a full window, the number of attempts alone proves nothing.
         let silent = now.saturating_sub(self.heard) >= u64::from(self.config.silence_ms);
         self.dead = limit > 0 && attempts >= limit && silent;
         match why {
@@ -247,8 +248,8 @@ impl Kcp {
             .flushed(fast, lost, self.send.span(), window, self.config.resend);
         if let Some(bbr) = &mut self.bbr {
             let out = self.send.flight().live();
-            // Nothing to send, or a window held up by holes while the path runs dry: what is
-            // delivered then is no measure of the path. A window full of segments is.
+            // With nothing to send, or with a window blocked by holes while the path runs dry, the
+            // delivery rate says nothing about the path. With a window full of segments it does.
             let starved = self.send.queued() == 0 && self.send.room() > 0 && out < bbr.limit();
             let held_up = self.send.span() >= window && bbr.runs_dry(out);
             if starved || held_up {
