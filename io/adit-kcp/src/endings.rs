@@ -1,4 +1,4 @@
-//! How sessions end: told, cut, forgotten.
+//! Tests of the end of sessions: closed, interrupted, lost.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn plain() -> Settings {
     Settings::new(Config::fast3())
 }
 
-/// Every kind of datagram: bare, corrected, encrypted, with keys of each session.
+/// All kinds of datagrams: plain, with FEC, encrypted, with session keys.
 fn modes() -> [Settings; 4] {
     let fec = Some(Fec {
         data: 3,
@@ -140,7 +140,7 @@ async fn a_silent_peer_is_given_up_and_a_quiet_one_is_not() {
     let short = Settings { idle, ..plain() };
     let mut listener = KcpListener::bind(any(), short).unwrap();
     let relay = Lossy::start(listener.local_addr().unwrap(), Faults::default(), 1).unwrap();
-    // Its own limit is far away: it speaks only when asked.
+    // Its own limit is far away: it only answers.
     let mut client = KcpStream::connect(relay.addr(), plain()).unwrap();
     client.write_all(b"x").await.unwrap();
     let (mut stream, _) = listener.accept().await.unwrap();
@@ -174,7 +174,7 @@ async fn one_source_has_so_many_sessions_and_no_more() {
     let more = timeout(Duration::from_millis(400), listener.accept()).await;
     assert!(more.is_err(), "a fourth session of one source");
     held.pop();
-    // Its first data come again and again.
+    // Its first data is sent again and again.
     let (_, from) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
     assert_eq!(from.port(), client.local_addr().unwrap().port());
 }

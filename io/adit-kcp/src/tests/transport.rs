@@ -1,4 +1,4 @@
-//! Sessions over sockets and transports of the program's own.
+//! Sessions over user-provided sockets and transports.
 
 use std::io::{self, ErrorKind};
 use std::sync::Mutex;
@@ -124,11 +124,11 @@ async fn the_end_of_a_transport_ends_its_sessions() {
     assert_eq!(wrote.unwrap_err().kind(), ErrorKind::BrokenPipe);
     let accepted = timeout(PATIENCE, listener.accept()).await.unwrap();
     assert_eq!(accepted.unwrap_err().kind(), ErrorKind::NotConnected);
-    // The other end knows nothing of it.
+    // The other end does not notice it.
     near.write_all(b"x").await.unwrap();
 }
 
-/// What goes beside the stream of one session, as the transport of another.
+/// The out-of-band datagrams of one session, as the transport of another.
 struct Beside {
     outer: KcpStream,
     inbound: Mutex<OobReceiver>,
