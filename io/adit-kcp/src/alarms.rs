@@ -77,7 +77,10 @@ mod tests {
     fn only_an_earlier_alarm_wakes_a_sleeper() {
         let mut alarms = Alarms::default();
         let waker = Waker::noop();
-        assert!(alarms.set(1, None, Time(50)).is_none(), "nobody sleeps");
+        assert!(
+            alarms.set(1, None, Time(50)).is_none(),
+            "the driver is awake"
+        );
         assert_eq!(alarms.sleep(waker), Some(Time(50)));
         assert!(alarms.set(2, None, Time(60)).is_none());
         assert!(alarms.set(2, Some(Time(60)), Time(40)).is_some());
@@ -95,7 +98,7 @@ mod tests {
         alarms.sleep(waker);
         assert!(
             alarms.set(4, None, Time(1 << 60)).is_some(),
-            "no alarm at all"
+            "no timer at all"
         );
     }
 }

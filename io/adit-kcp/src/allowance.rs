@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(allowance.room(24), 99);
         allowance.goes(99);
         assert_eq!(allowance.room(24), 0);
-        assert!(allowance.may_ask(24, Time(0)), "its room was kept");
+        assert!(allowance.may_ask(24, Time(0)), "its space was reserved");
         allowance.asks(24, Time(0));
         assert_eq!(allowance.ask_at(24), None);
         allowance.came(2, 20);

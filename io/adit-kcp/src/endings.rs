@@ -53,7 +53,7 @@ fn modes() -> [Settings; 4] {
 async fn read_all(stream: &mut KcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     let read = timeout(PATIENCE, stream.read_to_end(&mut all)).await;
-    read.expect("the end comes").unwrap();
+    read.expect("the end must arrive").unwrap();
     all
 }
 
@@ -115,7 +115,11 @@ async fn sessions_of_clients_that_are_gone_go_too() {
             }
         };
         let left = timeout(PATIENCE, none).await;
-        assert!(left.is_ok(), "{} stay", counters.counts().curr_estab);
+        assert!(
+            left.is_ok(),
+            "{} sessions remain",
+            counters.counts().curr_estab
+        );
     }
 }
 
@@ -130,7 +134,7 @@ async fn an_aborted_session_is_no_whole_one() {
     client.abort();
     let mut all = Vec::new();
     let read = timeout(PATIENCE, stream.read_to_end(&mut all)).await;
-    let why = read.expect("it is told").unwrap_err();
+    let why = read.expect("the abort must be reported").unwrap_err();
     assert_eq!(why.kind(), std::io::ErrorKind::ConnectionReset);
 }
 
@@ -147,10 +151,10 @@ async fn a_silent_peer_is_given_up_and_a_quiet_one_is_not() {
     stream.read_exact(&mut [0]).await.unwrap();
     let mut byte = [0];
     let quiet = timeout(idle * 4, stream.read(&mut byte)).await;
-    assert!(quiet.is_err(), "the client is there: {quiet:?}");
+    assert!(quiet.is_err(), "the client must not time out: {quiet:?}");
     relay.cut();
     let read = timeout(PATIENCE, stream.read(&mut byte)).await;
-    let why = read.expect("it is found out").unwrap_err();
+    let why = read.expect("the silence must be detected").unwrap_err();
     assert_eq!(why.kind(), std::io::ErrorKind::TimedOut);
 }
 

@@ -189,7 +189,7 @@ mod tests {
             at.waiting
                 .values()
                 .all(|one| one.since >= Time(MOST as u64)),
-            "the oldest left"
+            "the oldest were removed"
         );
         let stranger = SessionKey::new(&[8; 32]).unwrap();
         let packet = says(&mut client(&stranger), b"x");

@@ -190,8 +190,8 @@ async fn a_session_that_is_moved_brings_three_times_as_much_at_most() {
             }
         }
     });
-    let held = held.await.expect("an honest client goes on");
-    assert!(!reader.is_finished(), "the server has more to say");
+    let held = held.await.expect("an honest client continues");
+    assert!(!reader.is_finished(), "the server has more to send");
     let (packets, bytes) = reflected(server, std::slice::from_ref(&held)).await;
     assert!(packets > 0, "the session has moved");
     assert!(
@@ -217,7 +217,7 @@ async fn who_writes_first_begins_although_the_other_has_said_little() {
         client.write_all(b"x").await.unwrap();
         let mut all = vec![0; 40_000];
         let read = timeout(Duration::from_secs(5), client.read_exact(&mut all)).await;
-        read.expect("before the client says more").unwrap();
+        read.expect("before the client sends more").unwrap();
     }
 }
 

@@ -236,7 +236,7 @@ mod tests {
             "a session of a recording"
         );
         let moved = stream.peer_addr() == stranger.local_addr().unwrap();
-        assert!(!moved, "a recording moves nobody");
+        assert!(!moved, "a recording must not move the session");
     }
 
     #[tokio::test]

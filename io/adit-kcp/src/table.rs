@@ -197,7 +197,7 @@ impl Table {
         now: Time,
         tally: &mut Tally,
     ) {
-        debug_assert!(packets.len() <= BATCH, "more would be passed over");
+        debug_assert!(packets.len() <= BATCH, "more than BATCH would be ignored");
         packets.iter().for_each(|packet| tally.count(packet));
         if socket.settings.session.is_some() {
             for packet in packets {

@@ -71,7 +71,7 @@ async fn echo(mut near: KcpStream, mut far: KcpStream, len: usize, seed: u64) {
     let mut got = vec![0; len];
     timeout(PATIENCE, reader.read_exact(&mut got))
         .await
-        .expect("the bytes come back in time")
+        .expect("the bytes must return in time")
         .unwrap();
     assert!(got == bytes, "the bytes are the same");
     send.await.unwrap();
@@ -98,7 +98,7 @@ async fn through(
 async fn met(listener: &mut KcpListener, mut near: KcpStream) -> (KcpStream, KcpStream) {
     near.write_all(b"!").await.unwrap();
     let accepted = timeout(PATIENCE, listener.accept()).await;
-    let (mut far, _) = accepted.expect("a session begins").unwrap();
+    let (mut far, _) = accepted.expect("a session must start").unwrap();
     assert_eq!(far.conv(), near.conv());
     let mut first = [0];
     far.read_exact(&mut first).await.unwrap();
@@ -284,7 +284,7 @@ async fn a_foreign_conversation_never_ends_a_live_one() {
     send(&push(7, 1, Cmd::Push));
     let mut both = [0; 2];
     let read = timeout(PATIENCE, first.read_exact(&mut both)).await;
-    read.expect("the old one lives").unwrap();
+    read.expect("the old session must continue").unwrap();
     let more = timeout(Duration::from_millis(100), listener.accept()).await;
     assert!(more.is_err(), "{more:?}");
 }
@@ -416,11 +416,11 @@ async fn a_peer_that_is_gone_ends_reads_and_writes() {
     relay.cut();
     near.write_all(b"lost").await.unwrap();
     sleep(Duration::from_millis(100)).await;
-    let waited = probe.unanswered().expect("nothing has come since");
+    let waited = probe.unanswered().expect("nothing was received since");
     assert!(waited >= Duration::from_millis(100), "{waited:?}");
     let mut buf = [0; 8];
     let read = timeout(Duration::from_secs(60), near.read(&mut buf)).await;
-    let why = read.expect("the end is found").unwrap_err();
+    let why = read.expect("the end must be detected").unwrap_err();
     assert_eq!(why.kind(), std::io::ErrorKind::TimedOut);
     assert!(near.write(b"more").await.is_err());
 }

@@ -67,7 +67,7 @@ async fn there_and_back(stream: SmuxStream, len: usize, seed: u64) {
     });
     let mut got = Vec::new();
     let read = timeout(PATIENCE, reader.read_to_end(&mut got)).await;
-    read.expect("the bytes come back in time").unwrap();
+    read.expect("the bytes must return in time").unwrap();
     assert!(got == bytes, "the bytes are the same");
     send.await.unwrap();
 }
@@ -184,13 +184,13 @@ async fn ends_that_differ_find_out_and_say_how() {
     let cases: [(Ends, &str, &str); 4] = [
         (
             ((V2, false), (V1, false)),
-            "the peer speaks smux version 1, this end version 2",
-            "the peer speaks smux version 2, this end version 1",
+            "the peer uses smux version 1, this end version 2",
+            "the peer uses smux version 2, this end version 1",
         ),
         (
             ((V1, true), (V2, true)),
-            "the peer speaks smux version 2, this end version 1",
-            "the peer speaks smux version 1, this end version 2",
+            "the peer uses smux version 2, this end version 1",
+            "the peer uses smux version 1, this end version 2",
         ),
         (
             ((V2, true), (V2, false)),

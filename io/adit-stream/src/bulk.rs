@@ -157,7 +157,7 @@ mod tests {
             );
             assert!(
                 !bulk.poll_pause(cx, &mut source, 0, OPENED),
-                "a window begins"
+                "a window starts"
             );
             assert!(
                 !bulk.poll_pause(cx, &mut source, WINDOW, OPENED),
@@ -172,7 +172,7 @@ mod tests {
             Duration::from_micros(500),
             source.socket().unwrap().readable(),
         );
-        assert!(early.await.is_err(), "the mark holds it back");
+        assert!(early.await.is_err(), "the mark delays it");
         poll_fn(
             |cx| match bulk.poll_pause(cx, &mut source, WINDOW, OPENED) {
                 true => Poll::Ready(()),
@@ -182,7 +182,9 @@ mod tests {
         .await;
         assert!(bulk.marked.is_none());
         let came = timeout(Duration::from_secs(5), source.socket().unwrap().readable());
-        came.await.expect("what is there is announced").unwrap();
+        came.await
+            .expect("the waiting bytes are announced")
+            .unwrap();
     }
 
     #[cfg(target_os = "linux")]
@@ -209,8 +211,8 @@ mod tests {
     #[test]
     fn a_glance_tells_a_fast_flow() {
         let mut rate = Rate::default();
-        assert!(!rate.is_fast(37), "a window begins");
-        assert!(!rate.is_fast(1 << 20), "a window goes on");
+        assert!(!rate.is_fast(37), "a window starts");
+        assert!(!rate.is_fast(1 << 20), "a window continues");
         assert!(rate.is_fast((1 << 20) + 37));
         assert!(!rate.is_fast(2 << 20));
         rate.since = rate.since.map(|(moved, at)| (moved, at - GLANCE.1));

@@ -306,7 +306,7 @@ mod tests {
             .min()
             .unwrap();
         assert_eq!(flight.earliest(), least);
-        flight.time_out(least - 1, |_| panic!("nothing has come"));
+        flight.time_out(least - 1, |_| panic!("no deadline has passed"));
         flight.time_out(1100, at);
         for n in 0..200 {
             let sn = first.plus(n);

@@ -216,7 +216,7 @@ async fn each_datagram_is_sent_as_often_as_is_wished() {
         let mut got = vec![0; 30_000];
         for copies in [0, 2, 3, 0] {
             near.set_copies(copies).unwrap();
-            assert!(near.set_copies(4).is_err(), "that is too many");
+            assert!(near.set_copies(4).is_err(), "more than 3 copies must fail");
             let (packets, before) = (counters.counts().out_pkts, net.sent_to(1).len());
             near.write_all(&got.clone()).await.unwrap();
             timeout(PATIENCE, far.read_exact(&mut got))

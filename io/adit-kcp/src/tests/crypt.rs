@@ -48,7 +48,7 @@ impl PacketCrypt for Xor {
     }
 
     fn open(&self, packet: &mut [u8]) -> Result<(), CryptoError> {
-        assert!(packet.len() >= 12, "shorter ones are dropped before");
+        assert!(packet.len() >= 12, "shorter ones must be dropped before");
         let (nonce, rest) = packet.split_first_chunk_mut().unwrap();
         self.apply(u64::from_le_bytes(*nonce), rest);
         let (payload, sum) = rest.split_last_chunk_mut().unwrap();
@@ -95,7 +95,7 @@ async fn a_cipher_of_the_program_seals_both_ways() {
         "it fills the MTU"
     );
     let plain = |datagram: &Vec<u8>| datagram.windows(20).any(|bytes| bytes == &text[..20]);
-    assert!(!sent.iter().any(plain), "nothing leaves as it was");
+    assert!(!sent.iter().any(plain), "nothing may be sent in plaintext");
     // Datagrams shorter than nonce and sum never reach the cipher.
     (0..12).for_each(|len| net.forge(2, 1, &vec![1; len]));
     near.write_all(b"!").await.unwrap();

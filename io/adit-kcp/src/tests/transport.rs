@@ -30,7 +30,7 @@ async fn sockets_of_the_program_carry_sessions() {
     let (near, far) = met(&mut listener, near).await;
     assert_eq!(far.peer_addr(), from);
     near.set_dscp(46).unwrap();
-    assert_eq!(kept.ttl().unwrap(), 33, "it is the program's socket");
+    assert_eq!(kept.ttl().unwrap(), 33, "it must be the given socket");
     echo(near, far, 200_000, 1).await;
 }
 
@@ -108,7 +108,7 @@ async fn a_listener_over_a_transport_serves_many() {
     drop(listener);
     let deadline = Instant::now() + PATIENCE;
     while watched.strong_count() > 0 {
-        assert!(Instant::now() < deadline, "the transport is kept");
+        assert!(Instant::now() < deadline, "the transport was not dropped");
         sleep(Duration::from_millis(20)).await;
     }
 }

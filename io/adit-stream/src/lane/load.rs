@@ -194,7 +194,7 @@ mod tests {
             let goes =
                 |load: &mut Load, worked| load.lane_after(worked, RelayLane::ByLoad).is_some();
             let mut seen = vec![goes(&mut load, Duration::ZERO)];
-            assert!(load.0.is_none(), "nothing is kept of little");
+            assert!(load.0.is_none(), "no state is kept for a small load");
             seen.push(goes(&mut load, BULK / 2));
             // A window later it has done too little.
             age(&mut load, WINDOW);
@@ -218,7 +218,7 @@ mod tests {
         in_a_task(|| {
             let mut load = Load::default();
             assert!(load.lane_after(BULK, RelayLane::Home).is_none());
-            assert!(load.0.is_none(), "nothing is kept of it");
+            assert!(load.0.is_none(), "no state is kept for it");
             assert!(load.lane_after(BULK, RelayLane::ByLoad).is_some());
             assert!(load.lane_after(BULK, RelayLane::Home).is_some());
             assert!(load.lane_after(BULK, RelayLane::Home).is_none());
@@ -230,7 +230,7 @@ mod tests {
         in_a_task(|| {
             let (mut session, mut own) = (Load::default(), None);
             let alone = session.session_lane_after(BULK, false, &mut own);
-            assert!(alone.is_none() && own.is_none(), "nobody shares it");
+            assert!(alone.is_none() && own.is_none(), "it is not shared");
             let lane = session.session_lane_after(BULK, true, &mut own);
             assert!(lane.is_some());
             let at = RelayLane::Session(own.as_ref().unwrap().own().clone());

@@ -264,6 +264,6 @@ pub(crate) mod tests {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        panic!("it goes on");
+        panic!("the task still runs");
     }
 }

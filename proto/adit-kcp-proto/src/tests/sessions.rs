@@ -319,7 +319,7 @@ fn a_peer_that_began_anew_is_noticed() {
         assert!(world.ends[0].is_forgotten());
         assert_eq!(world.ends[0].send(b"x"), Err(crate::SendError::Dead));
         let took = world.now.since(now);
-        assert!(took.as_secs() < 5, "at its first answer: {took:?}");
+        assert!(took.as_secs() < 5, "with its first answer: {took:?}");
     }
 }
 
@@ -429,7 +429,7 @@ fn recovered_datagrams_move_neither_window_nor_clock() {
     let len = there.poll_output(Time(0), &mut out).unwrap();
     here.handle_input(Time(9_000_000), &out[..len], true)
         .unwrap();
-    assert!(here.is_drained(), "what it acknowledges counts");
+    assert!(here.is_drained(), "its acknowledgements count");
     assert_eq!((here.stats().rtt_ms, here.stats().peer_window), (0, 32));
 }
 
@@ -504,7 +504,7 @@ fn talk_that_times_out_goes_twice() {
     while let Some(len) = here.poll_output(late, &mut out) {
         copies.push(out[..len].to_vec());
     }
-    assert_eq!(copies.len(), 2, "each in a datagram of its own");
+    assert_eq!(copies.len(), 2, "each in a separate datagram");
     assert_eq!(copies[0], copies[1]);
     // The second one is sufficient, and the first adds nothing.
     for copy in copies.iter().rev() {
@@ -548,7 +548,7 @@ fn a_farewell_comes_behind_all_data_however_bad_the_path() {
             while let Some(n) = world.ends[1].recv(&mut out) {
                 got.extend_from_slice(&out[..n]);
             }
-            assert!(world.step(Time(HOUR)), "the end never came");
+            assert!(world.step(Time(HOUR)), "the end never arrived");
         }
         assert!(got == data, "nothing is missing before the end");
         // The other direction is open.

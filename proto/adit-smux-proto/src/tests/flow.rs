@@ -54,7 +54,7 @@ fn a_sender_stops_at_the_window_of_version_2() {
     assert_eq!(
         sent,
         262_144 + 10_000,
-        "the first window, and what waits here"
+        "the first window, and the queued bytes"
     );
     assert_eq!(server.held, 262_144);
     events(&mut client);
@@ -268,7 +268,7 @@ fn writers_are_told_when_there_is_room() {
     assert_eq!(client.write(id, &[0; 500]), Ok(0));
     assert_eq!(events(&mut client), []);
     client.poll_output(&mut [0; 400]);
-    assert_eq!(events(&mut client), [], "not for a little room");
+    assert_eq!(events(&mut client), [], "not for a little space");
     output(&mut client);
     assert_eq!(events(&mut client), [Event::Writable(id)]);
 }

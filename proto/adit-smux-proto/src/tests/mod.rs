@@ -38,7 +38,7 @@ fn talk(a: &mut Session, b: &mut Session) {
         assert_eq!(b.handle_input(START, &to_b), Ok(to_b.len()));
         assert_eq!(a.handle_input(START, &to_a), Ok(to_a.len()));
     }
-    panic!("they never end");
+    panic!("the ends never become quiet");
 }
 
 fn events(session: &mut Session) -> Vec<Event> {
