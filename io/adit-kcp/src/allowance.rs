@@ -77,6 +77,7 @@ impl Allowance {
         self.packets_out < self.packets_in + EXTRA && self.left() >= question
     }
 
+    /// Returns the number of bytes that may still be sent.
     const fn left(&self) -> usize {
         let most = self.bytes_in.saturating_mul(FACTOR);
         most.saturating_sub(self.bytes_out)

@@ -83,6 +83,10 @@ impl KcpListener {
     }
 
     /// Returns the address of the socket.
+    ///
+    /// # Errors
+    ///
+    /// An error of the system, or of the [`DatagramTransport`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.transport.local_addr()
     }

@@ -43,6 +43,7 @@ pub(super) struct Session {
     state: Mutex<State>,
 }
 
+/// State behind the lock.
 #[derive(Debug)]
 struct State {
     kcp: Kcp,
@@ -513,6 +514,7 @@ fn keep(place: &mut Option<Waker>, cx: &Context<'_>) {
     }
 }
 
+/// Returns the error of a session that has failed.
 fn dead(state: &State) -> io::Error {
     let kcp = &state.kcp;
     if state.cut {

@@ -155,6 +155,10 @@ impl KcpStream {
     }
 
     /// Returns the address of the socket, which a listener's sessions share.
+    ///
+    /// # Errors
+    ///
+    /// An error of the system, or of the [`DatagramTransport`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.session().socket.transport.local_addr()
     }

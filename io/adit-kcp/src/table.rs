@@ -331,6 +331,7 @@ impl Table {
         ended.any(|(_, peer, conv)| (*peer, *conv) == (from, opening.conv))
     }
 
+    /// Takes one session from the budget for unauthenticated ones. Returns false if it is used up.
     fn may_be_born(&mut self, now: Time) -> bool {
         let (rate, burst) = BIRTHS;
         let full = self.births.max(now).0.saturating_add(1_000_000 / rate);
@@ -341,6 +342,7 @@ impl Table {
         fits
     }
 
+    /// Runs `what` on a session, and removes the session if it has ended.
     fn look(&mut self, slot: usize, now: Time, what: fn(&Session, Time) -> Settled) {
         let session = self.slots.get(slot).and_then(Option::as_ref);
         if session.is_some_and(|session| what(session, now) == Settled::Gone) {
@@ -348,6 +350,7 @@ impl Table {
         }
     }
 
+    /// Removes a session, and remembers that it has ended.
     fn forget(&mut self, slot: usize, now: Time) {
         let Some(session) = self.slots.get_mut(slot).and_then(Option::take) else {
             return;

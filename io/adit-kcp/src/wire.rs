@@ -162,6 +162,7 @@ impl Wire {
         Some(again.map_or(end, |at| at.min(end)))
     }
 
+    /// Sends a probe.
     fn put_question(
         &mut self,
         socket: &Socket,
@@ -254,6 +255,7 @@ impl Wire {
         (at > now).then_some(at)
     }
 
+    /// Charges sent bytes to the rate.
     fn spend(&mut self, socket: &Socket, bytes: usize, now: Time) {
         let rate = self.rate(socket);
         let bytes = bytes as u64 * self.times();
@@ -262,6 +264,7 @@ impl Wire {
         }
     }
 
+    /// Fills the batch with datagrams of `kcp` and of the encoder.
     fn fill(&mut self, batch: &mut Batch, socket: &Socket, kcp: &mut Kcp, now: Time) {
         let layout = socket.layout;
         let limited = self.rate(socket) > 0;

@@ -73,6 +73,7 @@ impl Manner {
 /// Maximum number of bytes before the first frame of a peer.
 const MOST: usize = 4096;
 
+/// Result of a detection.
 enum Seen {
     Manner(Manner),
     /// The total number of bytes needed.

@@ -102,6 +102,7 @@ impl Bulk {
         self.marked.take().is_some() && source.set_mark(1).is_ok()
     }
 
+    /// Measures the rate, and sets a mark if the flow is fast.
     fn measure(&mut self, cx: &mut Context<'_>, source: &mut Tcp, moved: u64, most: u64) -> bool {
         let window = self.rate.window(WINDOW, moved);
         let mark = window.and_then(|(bytes, time)| mark_of(bytes, time, most));

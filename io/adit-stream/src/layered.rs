@@ -158,6 +158,7 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
         Poll::Ready(Ok(()))
     }
 
+    /// Returns the number of readable bytes.
     fn readable(&self) -> usize {
         self.runs.iter().map(Range::len).sum()
     }

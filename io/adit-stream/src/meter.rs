@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+/// Number of cache lines over which the threads are spread.
 const SHARDS: usize = 16;
 
 /// Byte and session counters of a listener or a user.
@@ -13,6 +14,7 @@ pub struct Meter {
     shards: [Shard; SHARDS],
 }
 
+/// Counters of some threads, in their own cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {
@@ -90,6 +92,7 @@ impl Meter {
             })
     }
 
+    /// Returns the shard of the current thread.
     fn shard(&self) -> &Shard {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         thread_local! {

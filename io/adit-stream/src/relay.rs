@@ -67,7 +67,7 @@ pub enum End {
 ///
 /// # Cancel safety
 ///
-/// Not cancel safe: bytes that were read and not yet written are lost.
+/// Not cancel safe: bytes that are in a pipe between two sockets are lost.
 pub async fn relay(
     near: &mut dyn Stream,
     far: &mut dyn Stream,
@@ -165,6 +165,7 @@ struct Quiet {
 }
 
 impl Quiet {
+    /// Checks the counters when the timer fires. Ready with [`End::Idle`] after too much silence.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -192,6 +193,7 @@ impl Quiet {
     }
 }
 
+/// State of one direction of a session.
 #[derive(Default)]
 struct Direction {
     phase: Phase,
@@ -218,6 +220,7 @@ enum Splice {
     Never,
 }
 
+/// Phase of a direction.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     #[default]
@@ -258,6 +261,7 @@ impl Direction {
         done
     }
 
+    /// Moves bytes until the source is empty, the destination full, or the slice used up.
     fn go_on(
         &mut self,
         cx: &mut Context<'_>,

@@ -147,16 +147,28 @@ impl<S: Stream + ?Sized> Stream for Box<S> {
 
 /// Waits until `want` bytes are readable. Returns the number of readable bytes, which is smaller at
 /// the end of the stream.
+///
+/// # Errors
+///
+/// The error of the stream.
 pub async fn fill(io: &mut dyn Stream, want: usize) -> io::Result<usize> {
     poll_fn(|cx| io.poll_fill(cx, want)).await
 }
 
 /// Sends all committed bytes.
+///
+/// # Errors
+///
+/// The error of the stream.
 pub async fn flush(io: &mut dyn Stream) -> io::Result<()> {
     poll_fn(|cx| io.poll_flush(cx)).await
 }
 
 /// Sends all committed bytes, then closes the write direction.
+///
+/// # Errors
+///
+/// The error of the stream.
 pub async fn finish(io: &mut dyn Stream) -> io::Result<()> {
     poll_fn(|cx| io.poll_finish(cx)).await
 }

@@ -155,6 +155,10 @@ impl Tcp {
     }
 
     /// Returns the socket, watched always from now on.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be registered with the runtime, or was lost by an earlier failure.
     pub fn socket(&mut self) -> io::Result<&mut TcpStream> {
         if let Socket::Asked(_) = &self.socket
             && let Socket::Asked(asked) = std::mem::replace(&mut self.socket, Socket::Lost)
@@ -179,6 +183,10 @@ impl Tcp {
     /// Has the socket watched for received bytes only while a task waits for them, until a task
     /// waits for another event. Wakes the task, since it has to poll again. For the source of a
     /// fast flow.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be registered with the runtime.
     pub fn watch_when_asked(&mut self, cx: &Context<'_>) -> io::Result<()> {
         if let Socket::Watched(_) = &self.socket
             && Asked::is_possible()
@@ -191,6 +199,10 @@ impl Tcp {
     }
 
     /// Has the current runtime watch the socket. Tasks that waited for it have to poll again.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be registered with the runtime.
     pub fn watch_from_here(&mut self) -> io::Result<()> {
         self.socket = match std::mem::replace(&mut self.socket, Socket::Lost) {
             Socket::Watched(socket) => Socket::Watched(TcpStream::from_std(socket.into_std()?)?),
@@ -302,6 +314,10 @@ impl Tcp {
 
     /// Makes this socket readable only with `mark` bytes; 1 restores the default. The caller of a
     /// greater mark has to look for a flow that stays below it.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses the option, or the socket was lost by an earlier failure.
     pub fn set_mark(&mut self, mark: u32) -> io::Result<()> {
         match &self.socket {
             Socket::Watched(socket) => adit_net::lowat::set_receive_mark(socket, mark),
@@ -312,6 +328,10 @@ impl Tcp {
 
     /// Limits the number of bytes that wait in the system to be sent; 0 is the system's own limit.
     /// See [`adit_net::lowat::set_unsent_limit`].
+    ///
+    /// # Errors
+    ///
+    /// The system refuses the option, or the socket was lost by an earlier failure.
     pub fn set_unsent_limit(&mut self, bytes: u32) -> io::Result<()> {
         match &self.socket {
             Socket::Watched(socket) => adit_net::lowat::set_unsent_limit(socket, bytes),

@@ -12,6 +12,7 @@ use adit_wire::u64_from;
 use crate::meters::{Loss, Lumps, Overrun};
 use crate::seq::{Sn, SnRing};
 
+/// Number of rounds whose best delivery rates are kept.
 const ROUNDS: usize = 10;
 /// Time for which a shortest round trip is valid, in microseconds.
 const RTT_AGE: u64 = 10_000_000;
@@ -44,6 +45,7 @@ struct Sent {
     again: bool,
 }
 
+/// Phase of the model, as in BBR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Startup,
@@ -300,6 +302,7 @@ impl Bbr {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
+    /// Takes the delivery rate since `sent`, if the sample is valid.
     fn take_rate(&mut self, now: u64, sent: &Sent) {
         let acking = now.saturating_sub(sent.delivered_at);
         let sending = sent.at.saturating_sub(sent.flight_at);
@@ -321,6 +324,7 @@ impl Bbr {
         }
     }
 
+    /// Evaluates the loss of a round: the path is overrun, or congested.
     fn judge_loss(&mut self) {
         if self.mode == Mode::Watching {
             if let Some(overrun) = self.loss.overrun(self.rtt) {
@@ -358,6 +362,7 @@ impl Bbr {
         }
     }
 
+    /// Advances the phase.
     fn step(&mut self, now: u64, in_flight: u32) {
         let cruise = Phase::Cruise {
             step: 2,

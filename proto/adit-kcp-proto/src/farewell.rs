@@ -36,6 +36,7 @@ pub(crate) enum Word {
     Abort = 0xe3,
 }
 
+/// `frg` of an answer.
 const HEARD: u8 = 0xe4;
 
 /// The closing messages of both ends.
@@ -50,6 +51,7 @@ pub(crate) struct Farewell {
     answer: Option<Sn>,
 }
 
+/// The closing message of this end.
 #[derive(Debug)]
 struct Said {
     word: Word,
@@ -107,6 +109,7 @@ impl Kcp {
         self.send.is_empty() && answered && told
     }
 
+    /// Queues a closing message, unless an equal or stronger one was queued.
     fn say(&mut self, word: Word, now: Time) {
         self.see(now);
         if self.dead || self.farewell.said.as_ref().is_some_and(|s| s.word >= word) {

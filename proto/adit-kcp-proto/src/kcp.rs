@@ -99,6 +99,7 @@ impl Kcp {
         Self::starting_at(conv, config, now, 0)
     }
 
+    /// Creates a session whose first sequence number is `first`.
     pub(crate) fn starting_at(conv: u32, config: Config, now: Time, first: u32) -> Self {
         let config = config.bounded();
         Self {
@@ -220,6 +221,7 @@ impl Kcp {
         read
     }
 
+    /// Counts bytes read, and reports the window to the peer if it was full before.
     fn has_read(&mut self, read: usize, was_full: bool) {
         self.stats.bytes_received += u64_from(read);
         if was_full && self.recv.free() > 0 {
@@ -316,6 +318,7 @@ impl Kcp {
         }
     }
 
+    /// True if a queued segment may be sent now.
     pub(crate) fn can_number(&self) -> bool {
         self.most() > 0 && self.send.can_number(self.window())
     }

@@ -33,6 +33,7 @@ struct Tally {
 }
 
 impl Tally {
+    /// Returns the share of retransmissions in 1024ths.
     fn share(&self) -> u64 {
         (self.again * WHOLE).checked_div(self.sent).unwrap_or(0)
     }

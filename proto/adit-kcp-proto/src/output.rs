@@ -89,6 +89,7 @@ impl Kcp {
         Some(datagram.used)
     }
 
+    /// Starts a flush: admits queued segments, and collects those to send again.
     pub(crate) fn begin_flush(&mut self) {
         self.flush_begins();
         let now = self.ms();
@@ -101,6 +102,7 @@ impl Kcp {
         self.flush.window = window;
     }
 
+    /// Fills the datagram with everything due that fits.
     fn fill(&mut self, datagram: &mut Datagram<'_>) {
         if self.flush.acks {
             while let Some((sn, ts)) = self.acks.next(self.config.compat, self.recv.next()) {
@@ -201,6 +203,7 @@ impl Kcp {
         true
     }
 
+    /// Records a transmission of a segment.
     fn sent(&mut self, sn: Sn, why: Why, len: usize, now: u64) {
         if let Some(bbr) = &mut self.bbr {
             let held = self.send.span() + self.send.queued();
@@ -235,6 +238,7 @@ impl Kcp {
         self.stats.retransmitted += 1;
     }
 
+    /// Ends a flush, and updates congestion control.
     fn end_flush(&mut self) {
         let Flush {
             fast,
@@ -259,6 +263,7 @@ impl Kcp {
         self.schedule();
     }
 
+    /// Appends a segment without data.
     fn put(&mut self, datagram: &mut Datagram<'_>, header: &Header) {
         datagram.put(header, [&[], &[]]);
         self.stats.segments_out += 1;

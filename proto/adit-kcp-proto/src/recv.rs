@@ -219,6 +219,7 @@ impl RecvWindow {
         }
     }
 
+    /// Returns the number of segments that are in order and not read.
     const fn ordered(&self) -> u32 {
         self.next.distance(self.front)
     }
@@ -271,6 +272,7 @@ impl RecvWindow {
         self.message == 0
     }
 
+    /// Removes the front segment, and releases the bytes before the oldest remaining one.
     fn drop_front(&mut self) {
         if let Some(slot) = self.slots.get_mut(self.front) {
             self.ready -= slot.len - self.offset;

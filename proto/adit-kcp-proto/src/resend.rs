@@ -224,6 +224,7 @@ impl Rules {
         seg.xmit
     }
 
+    /// True if the segment was overtaken as often as configured.
     const fn often(&self, seg: &Seg) -> bool {
         self.resend > 0 && seg.overtaken >= self.resend
     }

@@ -111,6 +111,7 @@ impl Kcp {
         }
     }
 
+    /// Advances the session's clock to `now`.
     pub(crate) fn see(&mut self, now: Time) {
         self.clock = self.clock.max(now);
     }
@@ -125,6 +126,7 @@ impl Kcp {
         low32(self.ms()).wrapping_add(self.send.origin())
     }
 
+    /// Returns the time of a millisecond of this end's clock.
     fn moment(&self, ms: u64) -> Time {
         self.start + Duration::from_millis(ms)
     }

@@ -5,6 +5,7 @@
 
 use adit_wire::{Broken, Time};
 
+/// Maximum number of frames in a burst.
 const AT_ONCE: u64 = 1000;
 /// Microseconds per frame.
 const EVERY: u64 = 10_000;

@@ -55,6 +55,7 @@ pub(crate) enum Wish {
     Direct,
 }
 
+/// The state of a stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
     /// Received and not read.

@@ -34,6 +34,7 @@ pub(super) struct Shared {
     inner: Mutex<Inner>,
 }
 
+/// State behind the lock.
 struct Inner {
     state: State,
     inbox: VecDeque<Vec<u8>>,
@@ -243,6 +244,7 @@ impl Shared {
         self.take(&mut self.lock(), payload, now);
     }
 
+    /// Queues the datagrams of a packet for the reader, and wakes it.
     fn take(&self, inner: &mut Inner, payload: &[u8], now: Time) {
         let Inner { state, inbox, .. } = inner;
         state.handle_input(&self.socket, payload, now, &mut |datagram| {

@@ -101,6 +101,7 @@ impl FecListener {
         }
     }
 
+    /// Handles a packet sealed with session keys.
     fn sealed(&mut self, packet: &mut [u8], from: SocketAddr, now: Time) {
         let key = self.socket.settings.session.as_ref();
         let Some(head) = key.and_then(|key| key.head(Role::Client, packet)) else {
@@ -129,6 +130,7 @@ impl FecListener {
         }
     }
 
+    /// Handles a packet that is not sealed with session keys.
     fn plain(&mut self, packet: &mut [u8], from: SocketAddr, now: Time) {
         let payload: &[u8] = match &self.socket.settings.key {
             Some(key) => match key.open(packet) {

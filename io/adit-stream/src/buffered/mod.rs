@@ -83,6 +83,7 @@ impl<R: Raw> Buffered<R> {
         &self.raw
     }
 
+    /// Sends the bytes of the write buffer.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.tx.is_empty() {
             let n = ready!(self.raw.poll_write(cx, self.tx.bytes()))?;

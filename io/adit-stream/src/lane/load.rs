@@ -22,6 +22,7 @@ const QUIET: Duration = Duration::from_millis(2);
 #[derive(Debug, Default)]
 pub struct Load(Option<Box<Busy>>);
 
+/// The state of a task that has worked measurably.
 #[derive(Debug)]
 struct Busy {
     since: Instant,
@@ -29,6 +30,7 @@ struct Busy {
     place: Place,
 }
 
+/// The current lane of a task.
 #[derive(Debug, Default)]
 enum Place {
     /// In the lane where its task started.
@@ -129,6 +131,7 @@ impl Load {
 }
 
 impl Busy {
+    /// Adds work, and evaluates the window once it has ended.
     fn look(&mut self, worked: Duration) -> Seen {
         self.worked += worked;
         let now = Instant::now();
@@ -146,6 +149,7 @@ impl Busy {
         seen
     }
 
+    /// Marks the task as being in its first lane. Returns that lane if it was in another.
     fn goes_home(&mut self) -> Option<Handle> {
         match std::mem::take(&mut self.place) {
             Place::Home => None,

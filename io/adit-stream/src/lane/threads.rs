@@ -13,8 +13,10 @@ static THREADS: Mutex<Threads> = Mutex::new(Threads {
     is_closed: false,
 });
 
+/// Name of the threads of the bulk lane.
 const BULK: &str = "bulk";
 
+/// The lanes of the process.
 struct Threads {
     bulk: Option<Runtime>,
     sessions: Vec<Thread>,
