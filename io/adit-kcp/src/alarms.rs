@@ -1,20 +1,21 @@
-//! When which session wants to be looked at: exactly one entry each, the earliest wakes the driver.
+//! Timers of the sessions: exactly one entry for each, the earliest of which wakes the driver.
 
 use std::collections::BTreeSet;
 use std::task::Waker;
 
 use adit_wire::Time;
 
-/// The alarms of all sessions of a socket, by time and slot.
+/// The timers of all sessions of a socket, by time and slot.
 #[derive(Debug, Default)]
 pub(super) struct Alarms {
     set: BTreeSet<(Time, usize)>,
-    /// The driver, and until when it sleeps; it is awake while there is no waker.
+    /// The waker of the driver, and the time until which it sleeps; it is awake while there is no
+    /// waker.
     sleeper: Option<(Waker, Option<Time>)>,
 }
 
 impl Alarms {
-    /// Moves a session's alarm; gives the driver's waker if that comes earlier than it sleeps.
+    /// Moves a session's timer. Returns the driver's waker if the driver would sleep beyond it.
     pub(super) fn set(&mut self, slot: usize, old: Option<Time>, new: Time) -> Option<Waker> {
         if let Some(old) = old {
             self.set.remove(&(old, slot));
@@ -27,14 +28,14 @@ impl Alarms {
         None
     }
 
-    /// Removes a session's alarm.
+    /// Removes a session's timer.
     pub(super) fn clear(&mut self, slot: usize, old: Option<Time>) {
         if let Some(old) = old {
             self.set.remove(&(old, slot));
         }
     }
 
-    /// Takes the next alarm that is due.
+    /// Removes the next timer that is due and returns its slot.
     pub(super) fn pop(&mut self, now: Time) -> Option<usize> {
         let (at, slot) = *self.set.first()?;
         if at > now {
@@ -44,7 +45,7 @@ impl Alarms {
         Some(slot)
     }
 
-    /// The driver goes to sleep; gives the time of the first alarm.
+    /// Registers the driver as asleep. Returns the time of the first timer.
     pub(super) fn sleep(&mut self, waker: &Waker) -> Option<Time> {
         let until = self.set.first().map(|(at, _)| *at);
         match &mut self.sleeper {
@@ -54,14 +55,14 @@ impl Alarms {
         until
     }
 
-    /// Gives the waker of a sleeping driver.
+    /// Returns the waker of a sleeping driver.
     pub(super) fn wake(&mut self) -> Option<Waker> {
         self.sleeper.take().map(|(waker, _)| waker)
     }
 
-    /// The driver is awake by itself.
+    /// Registers that the driver was woken otherwise.
     pub(super) fn awake(&mut self) {
-        // The waker stays to be compared with; an alarm in the past wakes nobody.
+        // The waker is kept for comparison; a timer in the past wakes no task.
         if let Some((_, until)) = &mut self.sleeper {
             *until = Some(Time(0));
         }
@@ -76,7 +77,10 @@ mod tests {
     fn only_an_earlier_alarm_wakes_a_sleeper() {
         let mut alarms = Alarms::default();
         let waker = Waker::noop();
-        assert!(alarms.set(1, None, Time(50)).is_none(), "nobody sleeps");
+        assert!(
+            alarms.set(1, None, Time(50)).is_none(),
+            "the driver is awake"
+        );
         assert_eq!(alarms.sleep(waker), Some(Time(50)));
         assert!(alarms.set(2, None, Time(60)).is_none());
         assert!(alarms.set(2, Some(Time(60)), Time(40)).is_some());
@@ -94,7 +98,7 @@ mod tests {
         alarms.sleep(waker);
         assert!(
             alarms.set(4, None, Time(1 << 60)).is_some(),
-            "no alarm at all"
+            "no timer at all"
         );
     }
 }

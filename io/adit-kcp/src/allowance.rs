@@ -1,53 +1,54 @@
-//! How much may go to an address before it has shown that it receives.
+//! The limit of data sent to an address that has not yet shown that it receives.
 //!
 //! The source of a datagram can be forged, and a recording can be sent again from anywhere. An
-//! address that has acknowledged nothing yet is sent at most three times the bytes that came from
-//! it, in at most two datagrams more than came, retransmissions included: a listener is then of no
-//! use to those who want to flood somebody else. RFC 9000, section 8, has the same factor.
+//! address that has acknowledged nothing yet is sent at most three times the bytes that were
+//! received from it, in at most two datagrams more than were received, retransmissions included.
+//! This makes a listener useless for flooding a third party. RFC 9000, section 8, has the same
+//! factor.
 //!
-//! When something waits for more than that, the peer is asked with a datagram of 24 bytes
-//! ([`adit_kcp_proto::Kcp::question`]), for which there is always room kept.
+//! When more data waits, the peer is sent a probe of 24 bytes ([`adit_kcp_proto::Kcp::question`]),
+//! for which the limit always leaves space.
 
 use std::time::Duration;
 
 use adit_wire::Time;
 
-/// What may be sent for each byte that came.
+/// Bytes that may be sent for each byte received.
 const FACTOR: usize = 3;
-/// Datagrams that may be sent beyond as many as came.
+/// Datagrams that may be sent beyond the number received.
 const EXTRA: usize = 2;
-/// How long an answer to the first question is waited for; twice as long each time.
+/// Time to wait for an answer to the first probe; doubled each time.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// What came from an address and went to it.
+/// Data received from an address and sent to it.
 #[derive(Debug, Default)]
 pub(super) struct Allowance {
     bytes_in: usize,
     bytes_out: usize,
     packets_in: usize,
     packets_out: usize,
-    /// Since when something waits for more.
+    /// Time since which data waits for a higher limit.
     pub(super) blocked: Option<Time>,
-    /// Questions asked.
+    /// Number of probes sent.
     asked: u32,
-    /// When the next one may be.
+    /// Earliest time of the next probe.
     ask_at: Time,
 }
 
 impl Allowance {
-    /// Datagrams came, so many bytes in all.
+    /// Adds received datagrams and their bytes.
     pub(super) const fn came(&mut self, packets: usize, bytes: usize) {
         self.packets_in = self.packets_in.saturating_add(packets);
         self.bytes_in = self.bytes_in.saturating_add(bytes);
     }
 
-    /// A datagram goes out.
+    /// Adds a sent datagram.
     pub(super) const fn goes(&mut self, bytes: usize) {
         self.packets_out += 1;
         self.bytes_out += bytes;
     }
 
-    /// Bytes that a datagram may have, where a question has `question` bytes and stays possible.
+    /// Returns the maximum size of a datagram that leaves space for a probe of `question` bytes.
     pub(super) const fn room(&self, question: usize) -> usize {
         if self.packets_out + 1 >= self.packets_in + EXTRA {
             return 0;
@@ -55,19 +56,19 @@ impl Allowance {
         self.left().saturating_sub(question)
     }
 
-    /// Whether a question may be asked now.
+    /// True if a probe may be sent now.
     pub(super) fn may_ask(&self, question: usize, now: Time) -> bool {
         self.can_ask(question) && self.ask_at <= now
     }
 
-    /// A question goes out.
+    /// Adds a sent probe.
     pub(super) fn asks(&mut self, bytes: usize, now: Time) {
         self.goes(bytes);
         self.ask_at = now + PATIENCE * (1 << self.asked.min(8));
         self.asked += 1;
     }
 
-    /// When the next question may be asked, if something more need not come first.
+    /// Returns the time of the next probe, unless more data has to be received first.
     pub(super) fn ask_at(&self, question: usize) -> Option<Time> {
         self.can_ask(question).then_some(self.ask_at)
     }
@@ -76,6 +77,7 @@ impl Allowance {
         self.packets_out < self.packets_in + EXTRA && self.left() >= question
     }
 
+    /// Returns the number of bytes that may still be sent.
     const fn left(&self) -> usize {
         let most = self.bytes_in.saturating_mul(FACTOR);
         most.saturating_sub(self.bytes_out)
@@ -94,7 +96,7 @@ mod tests {
         assert_eq!(allowance.room(24), 99);
         allowance.goes(99);
         assert_eq!(allowance.room(24), 0);
-        assert!(allowance.may_ask(24, Time(0)), "its room was kept");
+        assert!(allowance.may_ask(24, Time(0)), "its space was reserved");
         allowance.asks(24, Time(0));
         assert_eq!(allowance.ask_at(24), None);
         allowance.came(2, 20);

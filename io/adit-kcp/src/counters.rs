@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($(#[doc = $help:literal] $kind:ident $field:ident $name:literal,)+) => {
-        /// What was counted, as kcp-go's `Snmp`: the columns of kcptun's log.
+        /// A snapshot of [`Counters`], as kcp-go's `Snmp`: the columns of kcptun's log.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         pub struct Counts {
             $(#[doc = $help] pub $field: u64,)+
@@ -14,13 +14,13 @@ macro_rules! counters {
             /// The names, in the order of the columns.
             pub const NAMES: [&'static str; 30] = [$($name),+];
 
-            /// The values, in the order of the columns.
+            /// Returns the values, in the order of the columns.
             #[must_use]
             pub const fn values(&self) -> [u64; 30] {
                 [$(self.$field),+]
             }
 
-            /// Everything that is known of each, in the order of the columns.
+            /// Returns the metadata and the value of each counter, in the order of the columns.
             #[must_use]
             pub const fn all(&self) -> [Count; 30] {
                 [$(Count {
@@ -32,14 +32,14 @@ macro_rules! counters {
             }
         }
 
-        /// Counters that all sockets they are given to add to.
+        /// Counters of all sockets that share them.
         #[derive(Debug, Default)]
         pub struct Counters {
             $(pub(super) $field: AtomicU64,)+
         }
 
         impl Counters {
-            /// The counts now.
+            /// Returns the current values.
             #[must_use]
             pub fn counts(&self) -> Counts {
                 Counts {
@@ -50,16 +50,16 @@ macro_rules! counters {
     };
 }
 
-/// One of [`Counts`], for those who publish them.
+/// One value of [`Counts`] with its metadata, for a metrics exporter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
-    /// In the way of Prometheus: `bytes_sent`
+    /// Name in the style of Prometheus: `bytes_sent`.
     pub key: &'static str,
-    /// What it counts, in a sentence
+    /// Description, one sentence.
     pub help: &'static str,
-    /// `counter`, or `gauge` for what may become less
+    /// `counter`, or `gauge` for a value that may decrease.
     pub kind: &'static str,
-    /// How many
+    /// The value.
     pub value: u64,
 }
 
@@ -68,65 +68,65 @@ counters! {
     counter bytes_sent "BytesSent",
     /// Bytes to the application.
     counter bytes_received "BytesReceived",
-    /// Most sessions at a time.
+    /// Maximum number of sessions at a time.
     gauge max_conn "MaxConn",
-    /// Sessions begun here.
+    /// Sessions opened by this end.
     counter active_opens "ActiveOpens",
-    /// Sessions begun by peers.
+    /// Sessions opened by peers.
     counter passive_opens "PassiveOpens",
-    /// Sessions now.
+    /// Current sessions.
     gauge curr_estab "CurrEstab",
-    /// Failures of the socket.
+    /// Errors of the socket.
     counter in_errs "InErrs",
     /// Datagrams that did not pass the check: another key, or damaged.
     counter in_csum_errors "InCsumErrors",
-    /// Datagrams that were not, or not to their end, KCP.
+    /// Datagrams that were not KCP, or not to their end.
     counter kcp_in_errors "KCPInErrors",
-    /// Datagrams that came.
+    /// Datagrams received.
     counter in_pkts "InPkts",
-    /// Datagrams that were sent.
+    /// Datagrams sent.
     counter out_pkts "OutPkts",
-    /// Segments that came.
+    /// Segments received.
     counter in_segs "InSegs",
-    /// Segments that were sent.
+    /// Segments sent.
     counter out_segs "OutSegs",
-    /// Bytes of the datagrams that came.
+    /// Bytes of the datagrams received.
     counter in_bytes "InBytes",
-    /// Bytes of the datagrams that were sent.
+    /// Bytes of the datagrams sent.
     counter out_bytes "OutBytes",
     /// Segments sent again.
     counter retrans_segs "RetransSegs",
-    /// Of these, since later ones had arrived.
+    /// Segments sent again because later ones had arrived.
     counter fast_retrans_segs "FastRetransSegs",
-    /// Of these, since there was nothing else to send.
+    /// Segments sent again because there was nothing else to send.
     counter early_retrans_segs "EarlyRetransSegs",
-    /// Of these, after a time-out.
+    /// Segments sent again after a time-out.
     counter lost_segs "LostSegs",
-    /// Segments that came twice.
+    /// Segments received twice.
     counter repeat_segs "RepeatSegs",
-    /// Groups of which all data came.
+    /// Groups of which all data was received.
     counter fec_full_shards "FECFullShards",
-    /// Parity that came.
+    /// Parity shards received.
     counter fec_parity_shards "FECParityShards",
-    /// Shards and groups that make no sense.
+    /// Invalid shards and groups.
     counter fec_errs "FECErrs",
-    /// Datagrams that correction restored.
+    /// Datagrams restored by forward error correction.
     counter fec_recovered "FECRecovered",
-    /// Groups of which shards wait for others, of the session that received last.
+    /// Incomplete groups of the session that received last.
     gauge fec_shard_set "FECShardSet",
-    /// The number of the newest group, of the session that received last.
+    /// Number of the newest group of the session that received last.
     gauge fec_shard_min "FECShardMin",
-    /// Segments that wait for a window, of the session that sent last.
+    /// Segments waiting for the window, of the session that sent last.
     gauge ring_snd_queue "RingBufferSndQueue",
-    /// Bytes that wait for the application, of the session that received last.
+    /// Bytes waiting for the application, of the session that received last.
     gauge ring_rcv_queue "RingBufferRcvQueue",
     /// Segments in flight, of the session that sent last.
     gauge ring_snd_buffer "RingBufferSndBuffer",
-    /// Datagrams beside the stream that came.
+    /// Out-of-band datagrams received.
     counter oob_packets "OOBPackets",
 }
 
-/// Adds, and leaves the line of cache alone where there is nothing to add.
+/// Adds `n`. Does not touch the cache line if there is nothing to add.
 pub(super) fn add(counter: &AtomicU64, n: u64) {
     if n > 0 {
         counter.fetch_add(n, Ordering::Relaxed);

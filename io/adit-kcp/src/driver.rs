@@ -14,16 +14,16 @@ use super::table::Table;
 
 /// Batches before other tasks have their turn.
 const ROUNDS: usize = 8;
-/// How long a socket that fails is left alone.
+/// Pause after an error of the socket.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Receives for all sessions of a socket, and wakes for the earliest of their timers.
 ///
-/// Ends when no session is left and none can come.
+/// Ends when there is no session and none can start.
 pub(super) struct Driver {
     table: Table,
     sleep: Pin<Box<Sleep>>,
-    /// When `sleep` wakes us.
+    /// Time for which `sleep` is set.
     until: Time,
 }
 
@@ -36,7 +36,7 @@ impl Driver {
         });
     }
 
-    /// Sleeps until `at`, or longer than that if a wake-up before it is set already.
+    /// Sleeps until `at`. An earlier wake-up that is already set stays and may be spurious.
     fn poll_sleep(&mut self, cx: &mut Context<'_>, now: Time, at: Time) -> Poll<()> {
         if self.until <= now || at < self.until {
             self.until = at;

@@ -1,4 +1,4 @@
-//! How sessions end: told, cut, forgotten.
+//! Tests of the end of sessions: closed, interrupted, lost.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn plain() -> Settings {
     Settings::new(Config::fast3())
 }
 
-/// Every kind of datagram: bare, corrected, encrypted, with keys of each session.
+/// All kinds of datagrams: plain, with FEC, encrypted, with session keys.
 fn modes() -> [Settings; 4] {
     let fec = Some(Fec {
         data: 3,
@@ -53,7 +53,7 @@ fn modes() -> [Settings; 4] {
 async fn read_all(stream: &mut KcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     let read = timeout(PATIENCE, stream.read_to_end(&mut all)).await;
-    read.expect("the end comes").unwrap();
+    read.expect("the end must arrive").unwrap();
     all
 }
 
@@ -115,7 +115,11 @@ async fn sessions_of_clients_that_are_gone_go_too() {
             }
         };
         let left = timeout(PATIENCE, none).await;
-        assert!(left.is_ok(), "{} stay", counters.counts().curr_estab);
+        assert!(
+            left.is_ok(),
+            "{} sessions remain",
+            counters.counts().curr_estab
+        );
     }
 }
 
@@ -130,7 +134,7 @@ async fn an_aborted_session_is_no_whole_one() {
     client.abort();
     let mut all = Vec::new();
     let read = timeout(PATIENCE, stream.read_to_end(&mut all)).await;
-    let why = read.expect("it is told").unwrap_err();
+    let why = read.expect("the abort must be reported").unwrap_err();
     assert_eq!(why.kind(), std::io::ErrorKind::ConnectionReset);
 }
 
@@ -140,17 +144,17 @@ async fn a_silent_peer_is_given_up_and_a_quiet_one_is_not() {
     let short = Settings { idle, ..plain() };
     let mut listener = KcpListener::bind(any(), short).unwrap();
     let relay = Lossy::start(listener.local_addr().unwrap(), Faults::default(), 1).unwrap();
-    // Its own limit is far away: it speaks only when asked.
+    // Its own limit is far away: it only answers.
     let mut client = KcpStream::connect(relay.addr(), plain()).unwrap();
     client.write_all(b"x").await.unwrap();
     let (mut stream, _) = listener.accept().await.unwrap();
     stream.read_exact(&mut [0]).await.unwrap();
     let mut byte = [0];
     let quiet = timeout(idle * 4, stream.read(&mut byte)).await;
-    assert!(quiet.is_err(), "the client is there: {quiet:?}");
+    assert!(quiet.is_err(), "the client must not time out: {quiet:?}");
     relay.cut();
     let read = timeout(PATIENCE, stream.read(&mut byte)).await;
-    let why = read.expect("it is found out").unwrap_err();
+    let why = read.expect("the silence must be detected").unwrap_err();
     assert_eq!(why.kind(), std::io::ErrorKind::TimedOut);
 }
 
@@ -174,7 +178,7 @@ async fn one_source_has_so_many_sessions_and_no_more() {
     let more = timeout(Duration::from_millis(400), listener.accept()).await;
     assert!(more.is_err(), "a fourth session of one source");
     held.pop();
-    // Its first data come again and again.
+    // Its first data is sent again and again.
     let (_, from) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
     assert_eq!(from.port(), client.local_addr().unwrap().port());
 }

@@ -1,38 +1,40 @@
-//! KCP over UDP, as kcp-go and kcptun speak it.
+//! KCP over UDP, compatible with kcp-go and kcptun.
 //!
-//! [`KcpListener::bind`] and [`KcpStream::connect`] are the two ends;
-//! [`Settings`] say what both must agree on. A [`KcpStream`] is a byte stream, or with
-//! [`adit_kcp_proto::Config::stream`] switched off a sequence of messages, one for each write and read.
+//! [`KcpListener::bind`] and [`KcpStream::connect`] are the two ends; [`Settings`] contains what
+//! both must agree on. A [`KcpStream`] is a byte stream, or with [`adit_kcp_proto::Config::stream`]
+//! switched off a sequence of messages, one for each write and read.
 //!
-//! [`KcpListener::from_socket`] and [`KcpStream::from_socket`] take over
-//! a socket of the program's own, and a [`DatagramTransport`] carries sessions where there is none.
+//! [`KcpListener::from_socket`] and [`KcpStream::from_socket`] use a socket that you have opened,
+//! and a [`DatagramTransport`] carries sessions without a UDP socket.
 //!
-//! One task drives each socket: it receives in batches, finds the sessions of what came by
-//! address and conversation, and sleeps until the earliest of their timers. What is written goes
-//! out at once in the task that writes. An idle session costs its memory and no wake-up.
+//! One task drives each socket: it receives in batches, finds the sessions of the datagrams by
+//! address and conversation, and sleeps until the earliest of their timers. Written data is sent
+//! immediately, in the task that writes. An idle session costs its memory and no wake-up.
 //!
-//! The protocol has no handshake and no end. Between two adits there is an end nevertheless, a
-//! segment that other implementations take for news of a window:
+//! The protocol has no handshake and no close. Between two adits there is a close nevertheless, a
+//! segment that other implementations take for a window report:
 //!
-//! | this end | what a peer that is adit sees | kcp-go, KCP in C and others |
+//! | this end | a peer that is adit sees | kcp-go, KCP in C and others |
 //! |---|---|---|
-//! | `shutdown` | reads all the data, then the end of the stream; may go on writing | nothing |
+//! | `shutdown` | all the data, then the end of the stream; may continue to write | nothing |
 //! | drops the stream | the same, and writing fails with `BrokenPipe` | nothing |
 //! | aborts it | `ConnectionReset` | nothing |
-//! | is itself gone | `TimedOut` after [`Settings::idle`], or sooner when it writes | what its program finds out |
+//! | disappears | `TimedOut` after [`Settings::idle`], or sooner when it writes | what its
+//! application detects |
 //!
-//! From a peer that is not adit no end ever comes: there only [`Settings::idle`] ends a session of a
-//! peer that is gone. If you need more, put smux over it (the crate `adit-smux`). The end is as authentic as the
-//! data: with [`Settings::session`] and `aes-128-gcm` nobody else can make one, nor send a recorded
-//! one into another session; under the other ciphers, and without one, whoever can forge data can.
+//! A peer that is not adit never closes: there only [`Settings::idle`] ends the session of a peer
+//! that is gone. If you need more, put smux over it (the crate `adit-smux`). The close is as
+//! authentic as the data. With [`Settings::session`] and `aes-128-gcm` only the holder of the key
+//! can produce one, and no recording works in another session; under the other ciphers, and without
+//! one, everyone who can forge data can forge a close.
 //!
-//! A stream that is dropped is kept until the peer has acknowledged everything, five seconds at most.
-//! A session of which nothing is heard for half a minute while segments are sent in vain
-//! ([`adit_kcp_proto::Config::silence_ms`]) fails with `TimedOut`, and one that the peer has shown to have
-//! lost, by confirming less than before, with `ConnectionReset`.
+//! A stream that is dropped is kept until the peer has acknowledged everything, five seconds at
+//! most. A session fails with `TimedOut` if the peer is silent for half a minute while segments are
+//! sent without an answer ([`adit_kcp_proto::Config::silence_ms`]), and with `ConnectionReset` if
+//! the peer shows that it has lost the session, by confirming less than before.
 //!
 //! A listener sends to an address that has not acknowledged anything new at most three times the
-//! bytes that came from it, in at most two datagrams more than came.
+//! bytes that were received from it, in at most two datagrams more than were received.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -72,7 +74,7 @@ mod table;
 mod transport;
 mod wire;
 
-/// The programs of the guide are compiled as they stand there.
+/// Compiles the examples of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guides/kcp-library.md")]
 mod guide {}

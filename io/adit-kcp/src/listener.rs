@@ -1,4 +1,4 @@
-//! The end that waits.
+//! The listening end.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,53 +16,59 @@ use super::transport::{DatagramTransport, Transport};
 
 /// Accepts sessions on one UDP socket, or over a [`DatagramTransport`].
 ///
-/// A session begins with the first data of a conversation, if they pass the check and come from an
-/// address that has fewer than four sessions. It never resets another: a conversation that is new to an address stands
-/// beside those that are there. Where packets cannot be authenticated, births are limited to 256 a
-/// second.
+/// A session starts with the first data of a conversation, if it passes the check and comes from an
+/// address that has fewer than four sessions. It never resets another: a conversation that is new
+/// to an address exists beside the others. Where packets cannot be authenticated, at most 256
+/// sessions a second are started.
 ///
-/// When it is dropped the sessions that were accepted go on.
+/// When the listener is dropped, the accepted sessions continue.
 #[derive(Debug)]
 pub struct KcpListener {
     socket: Arc<Socket>,
-    /// Emptied before the driver is told.
+    /// Emptied before the driver is woken.
     queue: Option<mpsc::Receiver<KcpStream>>,
 }
 
 impl KcpListener {
-    /// Listens.
+    /// Listens on `addr`.
     ///
     /// # Errors
-    /// [`Settings`] that make no session, and what the system refuses.
+    ///
+    /// Invalid [`Settings`], or an error of the system.
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    ///
+    /// Panics outside of a tokio runtime.
     pub fn bind(addr: SocketAddr, settings: Settings) -> io::Result<Self> {
         Self::on(settings, || BatchUdpSocket::bind(addr).map(Transport::Udp))
     }
 
-    /// Listens on a socket of the program's own, which is bound already: kcp-go's `ServeConn`. It no
-    /// longer blocks, receives in batches (on Linux `UDP_GRO`) and does not fragment, which goes for
-    /// its clones too; its other options stay as they are. Nobody else may read from it.
+    /// Listens on a bound socket that you have opened: kcp-go's `ServeConn`. The socket becomes
+    /// non-blocking, receives in batches (`UDP_GRO` on Linux) and does not fragment, which also
+    /// affects its clones; its other options stay unchanged. Nothing else may read from it.
     ///
     /// # Errors
-    /// As [`bind`](Self::bind), and `InvalidInput` for a socket that is connected.
+    ///
+    /// As [`bind`](Self::bind), and `InvalidInput` for a connected socket.
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    ///
+    /// Panics outside of a tokio runtime.
     pub fn from_socket(socket: std::net::UdpSocket, settings: Settings) -> io::Result<Self> {
         Self::on(settings, || {
             BatchUdpSocket::from_std(socket).map(Transport::Udp)
         })
     }
 
-    /// Listens over a transport, which is dropped when nobody needs it any more.
+    /// Listens over a transport, which is dropped when it is not needed any more.
     ///
     /// # Errors
-    /// [`Settings`] that make no session.
+    ///
+    /// Invalid [`Settings`].
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    ///
+    /// Panics outside of a tokio runtime.
     pub fn over(transport: impl DatagramTransport, settings: Settings) -> io::Result<Self> {
         Self::on(settings, || Ok(Transport::Own(Box::new(transport))))
     }
@@ -78,12 +84,16 @@ impl KcpListener {
         })
     }
 
-    /// The address it listens on.
+    /// Returns the address of the socket.
+    ///
+    /// # Errors
+    ///
+    /// An error of the system, or of the [`DatagramTransport`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.transport.local_addr()
     }
 
-    /// What the system gave its socket for datagrams that wait; none over a [`DatagramTransport`].
+    /// Returns the sizes of the socket's kernel buffers; `None` over a [`DatagramTransport`].
     #[must_use]
     pub fn buffers(&self) -> Option<BufferSizes> {
         self.socket
@@ -92,10 +102,15 @@ impl KcpListener {
             .map(BatchUdpSocket::buffer_sizes)
     }
 
-    /// Waits for the next session. Cancel-safe.
+    /// Waits for the next session.
     ///
     /// # Errors
-    /// The runtime is ending, or the transport has come to its end.
+    ///
+    /// The runtime is shutting down, or the transport has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
     pub async fn accept(&mut self) -> io::Result<(KcpStream, SocketAddr)> {
         let stream = match &mut self.queue {
             Some(queue) => queue.recv().await,

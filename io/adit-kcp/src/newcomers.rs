@@ -1,8 +1,8 @@
-//! Clients of sealed sessions that have not shown yet that they are no recording.
+//! Clients of sealed sessions that have not yet shown that they are not a recording.
 //!
-//! The first packets of a client can be sealed for any server that has its key, so whoever has
-//! recorded them can send them again. A newcomer gets an empty answer under keys that are new; what
-//! it says is kept until something comes back that is sealed with these.
+//! The first packets of a client can be sealed for any server that has its key, so anyone who has
+//! recorded them can send them again. A new client gets an empty answer under new keys; its packets
+//! are kept until it sends one that is sealed with these keys.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,40 +14,40 @@ use adit_crypto::packet::session::{
 use adit_net::system::ThreadRng;
 use adit_wire::{Time, subslice};
 
-/// Newcomers at a time; the oldest make room.
+/// Maximum number of new clients at a time; the oldest are removed.
 const MOST: usize = 256;
-/// Packets of one that are kept.
+/// Maximum number of packets kept for each.
 const EARLY: usize = 4;
-/// How long one may take.
+/// Maximum time until a client has answered.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A packet that says nothing: an answer, or the answer to one.
+/// A packet without payload: an answer, or the answer to one.
 pub(crate) type Nothing = [u8; SESSION_OVERHEAD.head + SESSION_OVERHEAD.tail];
 
-/// Those who wait.
+/// The new clients.
 #[derive(Debug)]
 pub(crate) struct Newcomers {
     key: SessionKey,
     waiting: HashMap<SessionId, Newcomer>,
 }
 
-/// One of them.
+/// A new client.
 #[derive(Debug)]
 pub(crate) struct Newcomer {
     pub(crate) session: Box<PacketSession>,
-    /// What it said until now, opened.
+    /// Its packets until now, opened.
     pub(crate) early: Vec<Vec<u8>>,
     since: Time,
 }
 
-/// What a packet of an unknown session turned out to be.
+/// Classification of a packet of an unknown session.
 #[derive(Debug)]
 pub(crate) enum Met {
     /// Not sealed with our key, or a repetition.
     Foreign,
-    /// The beginning of a session: this is to be sent back.
+    /// The start of a session: this answer is to be sent.
     Answer(Box<Nothing>),
-    /// A client that has had our answer, and where the payload of its packet lies.
+    /// A client that has received our answer, and the position of the payload of its packet.
     Fresh(Newcomer, Range<usize>),
 }
 
@@ -59,7 +59,7 @@ impl Newcomers {
         }
     }
 
-    /// Takes in a packet of a session that is not known otherwise.
+    /// Handles a packet of a session that is not known otherwise.
     pub(crate) fn meet(&mut self, head: SessionHeader, packet: &mut [u8], now: Time) -> Met {
         let id = head.id();
         let Some(one) = self.waiting.get_mut(&id) else {
@@ -79,7 +79,7 @@ impl Newcomers {
         nothing(&mut one.session).map_or(Met::Foreign, Met::Answer)
     }
 
-    /// Puts one back that cannot be served yet.
+    /// Puts back a client that cannot be served yet.
     pub(crate) fn restore(&mut self, id: SessionId, one: Newcomer) {
         self.waiting.insert(id, one);
     }
@@ -114,7 +114,7 @@ impl Newcomers {
     }
 }
 
-/// A sealed packet without payload; none once the session has no numbers left.
+/// Returns a sealed packet without payload, or `None` once the session has used up its numbers.
 pub(crate) fn nothing(session: &mut PacketSession) -> Option<Box<Nothing>> {
     let mut packet = Box::new([0; SESSION_OVERHEAD.head + SESSION_OVERHEAD.tail]);
     session.seal(&mut packet[..]).ok()?;
@@ -153,7 +153,7 @@ mod tests {
         let (Met::Answer(mut answer), _) = meet(&mut at, &key, &first, 0) else {
             panic!("no answer");
         };
-        // The same packet once more says nothing new.
+        // The same packet again adds nothing.
         assert!(matches!(meet(&mut at, &key, &first, 1).0, Met::Foreign));
         let head = key.decrypt_header(Role::Server, &answer[..]).unwrap();
         assert_eq!(ann.open(head, &mut answer[..]).unwrap(), 16..16);
@@ -165,7 +165,7 @@ mod tests {
             (&packet[range], &one.early[..]),
             (&b"it is me"[..], &[b"hello".to_vec()][..])
         );
-        // A recording of the beginning begins anew, and gets no further.
+        // A recording of the start starts anew, and gets no further.
         for text in [&first, &says(&mut ann, b"later")] {
             let met = meet(&mut at, &key, text, 3).0;
             assert!(matches!(met, Met::Answer(_) | Met::Foreign), "{met:?}");
@@ -192,7 +192,7 @@ mod tests {
             at.waiting
                 .values()
                 .all(|one| one.since >= Time(MOST as u64)),
-            "the oldest left"
+            "the oldest were removed"
         );
         let stranger = SessionKey::new(&[8; 32]).unwrap();
         let packet = says(&mut client(&stranger), b"x");

@@ -1,64 +1,67 @@
-//! Datagrams beside the stream, as kcp-go has them: under the header of a shard, without correction
-//! and repetition.
+//! Out-of-band datagrams beside the stream, as in kcp-go: under the header of a shard, without
+//! correction and retransmission.
 
 use std::task::{Context, Poll};
 
 use adit_fec::{HEADER, OOB_HEADER};
 use tokio::sync::mpsc;
 
-/// Datagrams that wait for the program; what comes while there are so many is lost.
+/// Maximum number of datagrams that wait for the application; more are lost.
 const QUEUE: usize = 64;
 
-/// Why a datagram beside the stream was not sent.
+/// Error of an out-of-band datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OobError {
-    /// The session has no [correction](super::Settings::fec), under whose header they go.
-    #[error("datagrams beside the stream need forward error correction")]
+    /// The session has no [correction](super::Settings::fec), whose header these datagrams use.
+    #[error("out-of-band datagrams need forward error correction")]
     NoCorrection,
-    /// More than one datagram holds.
-    #[error("a datagram beside the stream has at most {limit} bytes")]
+    /// The datagram is too long.
+    #[error("an out-of-band datagram must not be longer than {limit} bytes")]
     TooLong {
-        /// Bytes of the longest.
+        /// Maximum length in bytes.
         limit: usize,
     },
     /// The session has failed, or the peer has closed it.
-    #[error("the KCP session has come to its end")]
+    #[error("the KCP session has ended")]
     Ended,
 }
 
-/// Receives what the peer sends beside the stream, by
-/// [`KcpStream::oob`](crate::KcpStream::oob).
+/// Receives the peer's out-of-band datagrams; created by [`KcpStream::oob`](crate::KcpStream::oob).
 ///
-/// 64 datagrams wait here at most, each of less than 1,500 bytes; what comes while there are so many
-/// is lost. Does not keep the session open.
+/// At most 64 datagrams wait here, each of less than 1,500 bytes; more are lost. Does not keep the
+/// session open.
 #[derive(Debug)]
 pub struct OobReceiver(mpsc::Receiver<Box<[u8]>>);
 
 impl OobReceiver {
-    /// Waits for the next datagram and returns it; `None` once no more can come: the session has come
-    /// to its end, or a later receiver has taken the place of this one. Cancel-safe.
+    /// Waits for the next datagram. Returns `None` once no more can arrive: the session has ended,
+    /// or a later receiver has replaced this one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
     pub async fn recv(&mut self) -> Option<Box<[u8]>> {
         self.0.recv().await
     }
 
-    /// As [`recv`](Self::recv), for tasks that poll.
+    /// Polls for the next datagram, like [`recv`](Self::recv).
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<Box<[u8]>>> {
         self.0.poll_recv(cx)
     }
 
-    /// Returns a datagram if one waits.
+    /// Returns a datagram if one is available.
     pub fn try_recv(&mut self) -> Option<Box<[u8]>> {
         self.0.try_recv().ok()
     }
 }
 
-/// The other end of that.
+/// The sending end of an [`OobReceiver`].
 #[derive(Debug)]
 pub(super) struct OobSender(mpsc::Sender<Box<[u8]>>);
 
 impl OobSender {
-    /// Puts a datagram there, or loses it.
+    /// Queues a datagram, or drops it if the queue is full.
     pub(super) fn put(&self, payload: &[u8]) {
         if let Ok(place) = self.0.try_reserve() {
             place.send(payload.into());
@@ -71,8 +74,8 @@ pub(super) fn queue() -> (OobSender, OobReceiver) {
     (OobSender(sender), OobReceiver(receiver))
 }
 
-/// Bytes of the longest datagram beside a stream with KCP datagrams of `mtu` bytes: the headers differ
-/// by the conversation, which KCP has in its own.
+/// Returns the maximum length of an out-of-band datagram for KCP datagrams of `mtu` bytes: the
+/// headers differ by the conversation, which KCP has in its own.
 pub(super) fn limit(mtu: usize) -> usize {
     mtu.saturating_sub(OOB_HEADER - HEADER)
 }

@@ -1,21 +1,21 @@
-//! The bytes of several buffers, piece by piece.
+//! The bytes of several buffers, part by part.
 
 use std::io::IoSlice;
 
 use adit_wire::subslice;
 
-/// So many bytes of buffers that follow each other.
+/// A range of the concatenated bytes of several buffers.
 #[derive(Debug, Clone)]
 pub(super) struct Parts<'a> {
     bufs: &'a [IoSlice<'a>],
-    /// Bytes of the first buffer that are passed.
+    /// Number of consumed bytes of the first buffer.
     passed: usize,
-    /// Bytes at most.
+    /// Maximum number of bytes.
     most: usize,
 }
 
 impl<'a> Parts<'a> {
-    /// All bytes of `bufs`.
+    /// Creates a range of all bytes of `bufs`.
     pub(super) const fn of(bufs: &'a [IoSlice<'a>]) -> Self {
         Self {
             bufs,
@@ -24,7 +24,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Takes the first `most` bytes away, or all if there are fewer.
+    /// Splits off the first `most` bytes, or all if there are fewer.
     pub(super) fn split_front(&mut self, most: usize) -> Self {
         let front = Self {
             most: most.min(self.most),
@@ -42,7 +42,7 @@ impl<'a> Parts<'a> {
         front
     }
 
-    /// What is left of the first buffer.
+    /// Returns the rest of the first buffer.
     fn first(&self) -> Option<&'a [u8]> {
         let first: &'a [u8] = self.bufs.first()?;
         first.get(self.passed..)
@@ -57,7 +57,7 @@ impl<'a> Parts<'a> {
 impl<'a> Iterator for Parts<'a> {
     type Item = &'a [u8];
 
-    /// The next bytes; none of the parts is empty.
+    /// Returns the next bytes; no part is empty.
     fn next(&mut self) -> Option<&'a [u8]> {
         while self.most > 0 {
             let part = self.first()?;

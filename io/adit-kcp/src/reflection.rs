@@ -1,4 +1,4 @@
-//! Attackers who send a little and never answer: what comes back to them.
+//! Tests of amplification: attackers who send a little and never answer.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,14 +14,14 @@ use tokio::time::{sleep, timeout};
 use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(15);
-/// What a server has to say.
+/// Bytes that a server sends.
 const MUCH: usize = 400_000;
 
 fn any() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// A server that says much to each session, unasked, and how many sessions there were.
+/// Starts a server that sends much to each session without a request.
 fn talker(settings: Settings) -> SocketAddr {
     let mut listener = KcpListener::bind(any(), settings).unwrap();
     let addr = listener.local_addr().unwrap();
@@ -36,7 +36,7 @@ fn talker(settings: Settings) -> SocketAddr {
     addr
 }
 
-/// What comes back to a socket that has sent these datagrams: their number and bytes.
+/// Returns the number and bytes of the datagrams that a socket receives after it has sent these.
 async fn reflected(server: SocketAddr, datagrams: &[Vec<u8>]) -> (usize, usize) {
     let attacker = tokio::net::UdpSocket::bind(any()).await.unwrap();
     for datagram in datagrams {
@@ -63,7 +63,7 @@ fn bytes_of(datagrams: &[Vec<u8>]) -> usize {
     datagrams.iter().map(Vec::len).sum()
 }
 
-/// A box before the server that keeps what the client sends, and passes on the first `most` of it.
+/// A middlebox that records the client's packets, and forwards the first `most` of them.
 async fn recorder(
     server: SocketAddr,
     most: Option<usize>,
@@ -151,7 +151,7 @@ async fn a_recording_brings_three_times_as_much_at_most() {
     let mut all = vec![0; MUCH];
     let read = timeout(PATIENCE, client.read_exact(&mut all)).await;
     read.expect("an honest client gets everything").unwrap();
-    // On a busy machine a few acknowledgements are enough for everything.
+    // On a busy machine a few acknowledgements may cover everything.
     for _ in 0..100 {
         if kept.lock().unwrap().len() >= 8 {
             break;
@@ -190,8 +190,8 @@ async fn a_session_that_is_moved_brings_three_times_as_much_at_most() {
             }
         }
     });
-    let held = held.await.expect("an honest client goes on");
-    assert!(!reader.is_finished(), "the server has more to say");
+    let held = held.await.expect("an honest client continues");
+    assert!(!reader.is_finished(), "the server has more to send");
     let (packets, bytes) = reflected(server, std::slice::from_ref(&held)).await;
     assert!(packets > 0, "the session has moved");
     assert!(
@@ -217,11 +217,11 @@ async fn who_writes_first_begins_although_the_other_has_said_little() {
         client.write_all(b"x").await.unwrap();
         let mut all = vec![0; 40_000];
         let read = timeout(Duration::from_secs(5), client.read_exact(&mut all)).await;
-        read.expect("before the client says more").unwrap();
+        read.expect("before the client sends more").unwrap();
     }
 }
 
-/// As [`talker`], in messages.
+/// Like [`talker`], in messages.
 fn talker_of_messages(settings: Settings) -> SocketAddr {
     let mut listener = KcpListener::bind(any(), settings).unwrap();
     let addr = listener.local_addr().unwrap();

@@ -1,27 +1,27 @@
-//! What a listener learns from a datagram before it knows whose it is.
+//! Classification of a datagram before its session is known.
 
 use adit_fec::Packet;
 use adit_kcp_proto::{Cmd, HEADER_LEN, Header};
 
-/// A datagram, decrypted, by its outermost header.
+/// A decrypted datagram, by its outermost header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Route<'a> {
     /// KCP without correction.
     Bare(&'a [u8], Opening),
     /// A data shard, and the KCP datagram in it.
     Data(&'a [u8], Option<Opening>),
-    /// Parity, which names no conversation.
+    /// Parity, which has no conversation number.
     Parity,
-    /// Beside the stream: the conversation, and what was sent.
+    /// Out of band: the conversation number, and the payload.
     Oob(u32, &'a [u8]),
-    /// Nothing that anybody sends.
+    /// Not a valid datagram.
     Unknown,
 }
 
-/// What the first segment of a KCP datagram says.
+/// The first segment of a KCP datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Opening {
-    /// The conversation.
+    /// The conversation number.
     pub(super) conv: u32,
     /// The number of the segment, if it has data.
     pub(super) data: Option<u32>,
@@ -51,8 +51,9 @@ impl Opening {
         })
     }
 
-    /// Whether it may begin a session: it is the first data. Anything else belongs to a session
-    /// that is no more, whose peer is to notice that; or the first data were lost, and come again.
+    /// True if the segment may start a session: it is the first data. Any other belongs to a
+    /// session that has ended, which its peer will notice; or the first data was lost, and will be
+    /// sent again.
     pub(super) fn begins(&self) -> bool {
         self.data == Some(0)
     }

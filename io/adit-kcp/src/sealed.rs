@@ -1,4 +1,4 @@
-//! Sessions with keys of their own: found by name, wherever their packets come from.
+//! Sessions with session keys: found by their id, from any address.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::table::{Table, Tally};
 use crate::newcomers::{Met, Newcomer};
 
 impl Table {
-    /// Takes in a packet that is sealed with the keys of a session.
+    /// Handles a packet that is sealed with session keys.
     pub(super) fn sealed(
         &mut self,
         packet: &mut [u8],
@@ -39,7 +39,7 @@ impl Table {
         if let Some(session) = session {
             return match session.open(head, packet, from, now) {
                 Ok(range) => self.opened(&session, packet.get(range), now, tally),
-                // A network may double.
+                // The network may duplicate packets.
                 Err(ProtocolError::Replayed) => {}
                 Err(_) => {
                     tally.refused += 1;
@@ -55,7 +55,7 @@ impl Table {
         match newcomers.meet(head, packet, now) {
             Met::Foreign => tally.refused += 1,
             Met::Answer(answer) => {
-                // Lost like any other: the client asks again.
+                // Lost like any other: the client sends again.
                 let _ = self.socket.transport.try_send(&answer[..], from);
             }
             Met::Fresh(one, range) => {
@@ -65,7 +65,7 @@ impl Table {
         }
     }
 
-    /// Hands a packet that has been opened to its session.
+    /// Passes an opened packet to its session.
     fn opened(
         &mut self,
         session: &Arc<Session>,
@@ -85,7 +85,7 @@ impl Table {
         }
     }
 
-    /// A client that is no recording begins a session, with what it has said until now.
+    /// Starts the session of a client that is not a recording, with its packets until now.
     fn born(
         &mut self,
         id: SessionId,
@@ -101,7 +101,7 @@ impl Table {
             _ => None,
         });
         let Some(conv) = conv else {
-            // What names the conversation was lost, and comes again.
+            // The packet with the conversation number was lost, and will be sent again.
             one.early.pop();
             if let Some(newcomers) = &mut self.newcomers {
                 newcomers.restore(id, one);
@@ -148,8 +148,8 @@ mod tests {
         }
     }
 
-    /// A box before the client that gives it a new address for every `life` packets, and keeps the
-    /// first of them.
+    /// A middlebox that changes the client's address every `life` packets, and keeps its first
+    /// packets.
     async fn moving(server: SocketAddr, life: usize) -> (SocketAddr, Arc<Mutex<Vec<Vec<u8>>>>) {
         let near = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let at = near.local_addr().unwrap();
@@ -215,7 +215,7 @@ mod tests {
         let both = async { tokio::join!(serve, send) };
         let (stream, back) = timeout(Duration::from_secs(20), both).await.unwrap();
         assert_eq!(&back, b"done");
-        // All of it once more, from a stranger, to a server that knows the session and to one that
+        // All of it again, from a third party, to a server that has the session and to one that
         // does not.
         let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let recorded = kept.lock().unwrap().clone();
@@ -236,7 +236,7 @@ mod tests {
             "a session of a recording"
         );
         let moved = stream.peer_addr() == stranger.local_addr().unwrap();
-        assert!(!moved, "a recording moves nobody");
+        assert!(!moved, "a recording must not move the session");
     }
 
     #[tokio::test]

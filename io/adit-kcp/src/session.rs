@@ -1,4 +1,4 @@
-//! One conversation, shared by its stream and the driver of its socket.
+//! A KCP session, shared by its stream and the driver of its socket.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -23,70 +23,71 @@ use super::wire::{Rest, Wire};
 mod beside;
 mod state;
 
-/// How long what was written may go on being sent when the stream is gone.
+/// Maximum time for which written data is still sent after the stream was dropped.
 const LINGER: Duration = Duration::from_secs(5);
-/// Room for which a waiting writer is woken, in bytes; less if the window is small.
+/// Free space in bytes at which a waiting writer is woken; less if the window is small.
 const WORTH_WAKING: usize = 32 << 10;
-/// Segments of a long write that are sent before more of it is taken: as many as are still in the
-/// nearest cache when they are put into datagrams.
+/// Segments of a long write that are sent before more of it is queued: as many as are still in the
+/// first-level cache when they are put into datagrams.
 const SLICE: usize = 16;
 
-/// A conversation.
+/// A KCP session.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) socket: Arc<Socket>,
-    /// Where it began; see [`Self::peer`].
+    /// The address at which it started; see [`Self::peer`].
     pub(super) born_at: SocketAddr,
     pub(super) conv: u32,
-    /// Its place in the driver's table.
+    /// Its index in the driver's table.
     pub(super) slot: usize,
     state: Mutex<State>,
 }
 
+/// State behind the lock.
 #[derive(Debug)]
 struct State {
     kcp: Kcp,
     wire: Wire,
-    /// Keys of its own, if the socket's sessions have such.
+    /// Session keys, if the socket's sessions have them.
     crypt: Option<Box<PacketSession>>,
-    /// Where the peer is.
+    /// The address of the peer.
     peer: SocketAddr,
-    /// Where it has last shown that it receives.
+    /// The address at which the peer has last shown that it receives.
     reached: Option<SocketAddr>,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// Room for which the writer is woken.
+    /// Free space at which the writer is woken.
     worth: usize,
-    /// Its entry among the socket's alarms.
+    /// Its entry among the socket's timers.
     alarm: Option<Time>,
-    /// Something came since the driver last settled it.
+    /// Data has arrived since the driver last settled the session.
     touched: bool,
-    /// Since when something waits for an acknowledgement and nothing has come.
+    /// Time since which data waits for an acknowledgement and nothing was received.
     unanswered: Option<Time>,
-    /// When something last came.
+    /// Time at which data was last received.
     heard_at: Time,
-    /// The peer was asked since whether it is there.
+    /// The peer was sent a probe since then.
     asked: bool,
-    /// The stream is gone: until when the session may linger.
+    /// Set after the stream was dropped: the time until which the session may linger.
     leaving: Option<Time>,
-    /// The driver has forgotten it.
+    /// The driver has removed the session.
     gone: bool,
-    /// The transport has come to its end.
+    /// The transport has ended.
     cut: bool,
-    /// What was told of the session's counters.
+    /// The part of the session's counters that was already reported.
     told: Stats,
 }
 
-/// What the driver has to do with a session it has settled.
+/// The driver's action for a session that it has settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
-    /// Nothing
+    /// None.
     Goes,
-    /// Forget it
+    /// Remove it.
     Gone,
 }
 
-/// Room for which a writer of this session is woken.
+/// Returns the free space at which a writer of this session is woken.
 fn worth(kcp: &Kcp) -> usize {
     match kcp.config().stream {
         true => (kcp.send_room() / 2).clamp(1, WORTH_WAKING),
@@ -148,7 +149,7 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A decrypted packet has come; true if it is the first since the session was settled.
+    /// Handles a decrypted packet. Returns true if it is the first since the session was settled.
     pub(super) fn handle_input(&self, packet: &[u8], now: Time) -> bool {
         let mut state = self.lock();
         let State { wire, kcp, .. } = &mut *state;
@@ -157,8 +158,8 @@ impl Session {
         !std::mem::replace(&mut state.touched, true)
     }
 
-    /// As [`handle_input`](Self::handle_input), for the packets at the front that are this
-    /// session's: how many those are, and whether the first of them is the first since the session
+    /// Like [`handle_input`](Self::handle_input), for the packets at the front that belong to this
+    /// session. Returns their number, and true if the first of them is the first since the session
     /// was settled.
     pub(super) fn handle_run(&self, packets: &[&[u8]], now: Time) -> (usize, bool) {
         let mut state = self.lock();
@@ -176,8 +177,8 @@ impl Session {
         (taken, !std::mem::replace(&mut state.touched, true))
     }
 
-    /// Opens a packet with the keys of the session. A peer that writes from elsewhere is answered
-    /// there from now on.
+    /// Opens a packet with the session keys. A peer that sends from a new address is answered there
+    /// from now on.
     pub(super) fn open(
         &self,
         head: SessionHeader,
@@ -193,7 +194,8 @@ impl Session {
             state.moved(from, now);
         }
         let crypt = state.crypt.as_mut().ok_or(ProtocolError::Unauthentic)?;
-        // The server waits for a sign that we are no recording, and there may be nothing to send.
+        // The server waits for evidence that we are not a recording, and there may be no data to
+        // send.
         if unknown && let Some(sign) = nothing(crypt) {
             let sent = self.socket.transport.try_send(&sign[..], from);
             add(&self.socket.settings.counters.in_errs, sent.is_err().into());
@@ -201,17 +203,17 @@ impl Session {
         Ok(range)
     }
 
-    /// Where the peer is.
+    /// Returns the address of the peer.
     pub(super) fn peer(&self) -> SocketAddr {
         self.lock().peer
     }
 
-    /// The peer's name for the session, if it has keys of its own.
+    /// Returns the peer's id of the session, if it has session keys.
     pub(super) fn peer_id(&self) -> Option<SessionId> {
         self.lock().crypt.as_ref()?.peer_id()
     }
 
-    /// The driver answers what came, and wakes whom it concerns.
+    /// Sends answers to received data, and wakes the tasks that wait for it.
     pub(super) fn settle(&self, now: Time) -> Settled {
         let mut state = self.lock();
         state.touched = false;
@@ -221,7 +223,7 @@ impl Session {
         settled
     }
 
-    /// The driver has taken the session's alarm out.
+    /// Handles the session's timer, which the driver has removed.
     pub(super) fn ring(&self, now: Time) -> Settled {
         let mut state = self.lock();
         state.alarm = None;
@@ -258,7 +260,7 @@ impl Session {
         (reader.flatten(), writer.flatten(), Settled::Goes)
     }
 
-    /// Sends what is due, and sets the alarm for what will be.
+    /// Sends everything that is due, and sets the timer for the rest.
     fn advance(&self, state: &mut State, now: Time) {
         let watch = state.watch(self.socket.settings.idle, now);
         if !state.kcp.is_drained() {
@@ -290,7 +292,7 @@ impl Session {
         }
     }
 
-    /// Sends what is due; what waits in an unfinished batch too.
+    /// Sends everything that is due, including the data of an unfinished batch.
     fn send(&self, state: &mut State, now: Time, rest: Rest) {
         let State {
             wire,
@@ -302,10 +304,10 @@ impl Session {
         wire.transmit(&self.socket, *peer, crypt.as_deref_mut(), kcp, now, rest);
     }
 
-    /// The transport has come to its end, and the session with it.
+    /// Fails the session after the end of the transport.
     pub(super) fn cut(&self) {
         let mut state = self.lock();
-        // What has failed before keeps its own reason.
+        // A session that has failed before keeps its own reason.
         if state.kcp.state() != Life::Dead {
             state.cut = true;
             state.kcp.give_up();
@@ -316,7 +318,7 @@ impl Session {
         woken.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// The driver forgets the session.
+    /// Releases the session after the driver has removed it.
     pub(super) fn forget(&self) {
         let mut state = self.lock();
         state.gone = true;
@@ -326,12 +328,12 @@ impl Session {
         self.socket.settings.counters.closed();
     }
 
-    /// Reads; an error once the peer is gone and everything was read.
+    /// Reads data. Fails once the peer is gone and everything was read.
     pub(super) fn poll_read(&self, cx: &Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut state = self.lock();
         loop {
             match state.kcp.recv(out) {
-                // A message of C's may be empty; to a reader that would be the end.
+                // KCP in C can send empty messages; a reader would take one for the end.
                 Some(0) => {}
                 Some(n) => {
                     self.advance(&mut state, system::monotonic_now());
@@ -342,7 +344,8 @@ impl Session {
                     return Poll::Ready(Err(dead(&state)));
                 }
                 None => {
-                    // What was read since the driver looked would be told with the next datagram.
+                    // Otherwise the bytes read since the driver's last turn would only be reported
+                    // with the next datagram.
                     state.report(&self.socket);
                     keep(&mut state.reader, cx);
                     return Poll::Pending;
@@ -351,8 +354,8 @@ impl Session {
         }
     }
 
-    /// Queues as much as there is room for of the bytes of `bufs`, or all of them as one message, and
-    /// sends what may go.
+    /// Queues as many bytes of `bufs` as fit, or all of them as one message, and sends the segments
+    /// that are allowed.
     pub(super) fn poll_write(
         &self,
         cx: &Context<'_>,
@@ -399,12 +402,12 @@ impl Session {
         }
     }
 
-    /// The settings of the ARQ.
+    /// Returns the settings of the ARQ.
     pub(super) fn config(&self) -> Config {
         *self.lock().kcp.config()
     }
 
-    /// Changes them; the MTU within what the datagrams of the socket have room for.
+    /// Changes the settings of the ARQ. The MTU is limited to the datagrams of the socket.
     pub(super) fn change(&self, config: Config) -> Result<(), ChangeError> {
         let now = system::monotonic_now();
         let mut state = self.lock();
@@ -415,21 +418,21 @@ impl Session {
         state.kcp.change(now, config)?;
         state.worth = worth(&state.kcp);
         self.advance(&mut state, now);
-        // There may be more room than before.
+        // There may be more space than before.
         let writer = (state.kcp.send_room() >= state.worth).then(|| state.writer.take());
         drop(state);
         writer.flatten().into_iter().for_each(Waker::wake);
         Ok(())
     }
 
-    /// Bytes a second that it may send from now on.
+    /// Limits the rate from now on, in bytes per second.
     pub(super) fn set_rate(&self, rate: u32) {
         let mut state = self.lock();
         state.wire.rate = Some(rate);
         self.advance(&mut state, system::monotonic_now());
     }
 
-    /// Nothing more is written; the peer learns it behind all data, if it is adit.
+    /// Ends the write direction. A peer that is adit is informed after all data.
     pub(super) fn finish(&self) {
         let now = system::monotonic_now();
         let mut state = self.lock();
@@ -437,7 +440,8 @@ impl Session {
         self.advance(&mut state, now);
     }
 
-    /// The stream is gone. What was written is still sent, unless `at_once` is wished for.
+    /// Closes the session after the stream was dropped. Written data is still sent, unless
+    /// `at_once` is set.
     pub(super) fn close(&self, at_once: bool) {
         let now = system::monotonic_now();
         let mut state = self.lock();
@@ -452,24 +456,25 @@ impl Session {
         let until = now + LINGER;
         state.leaving = Some(state.leaving.map_or(until, |earlier| earlier.min(until)));
         (state.reader, state.writer) = (None, None);
-        // The driver looks at once: there may be nothing to linger for.
+        // The driver checks immediately: there may be nothing to linger for.
         if state.alarm.is_none_or(|alarm| now < alarm) {
             self.socket.set_alarm(self.slot, state.alarm, now);
             state.alarm = Some(now);
         }
     }
 
-    /// Whether an authentic datagram came.
+    /// True if an authentic datagram was received.
     pub(super) fn heard(&self) -> bool {
         self.lock().kcp.stats().datagrams_in > 0
     }
 
-    /// Whether everything sent has been acknowledged.
+    /// True if all sent data has been acknowledged.
     pub(super) fn is_drained(&self) -> bool {
         self.lock().kcp.is_drained()
     }
 
-    /// How long something has waited for an acknowledgement while nothing came.
+    /// Returns the time for which data has waited for an acknowledgement while nothing was
+    /// received.
     pub(super) fn unanswered(&self) -> Option<Duration> {
         let since = self.lock().unanswered?;
         Some(system::monotonic_now().duration_since(since))
@@ -494,7 +499,7 @@ impl Session {
         self.lock().kcp.memory()
     }
 
-    /// Whether it wakes nobody within a minute.
+    /// True if it wakes no task within a minute.
     #[cfg(test)]
     pub(super) fn rests(&self) -> bool {
         let minute = system::monotonic_now() + Duration::from_secs(60);
@@ -502,29 +507,30 @@ impl Session {
     }
 }
 
-/// Remembers whom to wake.
+/// Stores the waker of the current task.
 fn keep(place: &mut Option<Waker>, cx: &Context<'_>) {
     if !place.as_ref().is_some_and(|old| old.will_wake(cx.waker())) {
         *place = Some(cx.waker().clone());
     }
 }
 
+/// Returns the error of a session that has failed.
 fn dead(state: &State) -> io::Error {
     let kcp = &state.kcp;
     if state.cut {
-        let what = "the transport of the KCP session has come to its end";
+        let what = "the transport of the KCP session has ended";
         return io::Error::new(io::ErrorKind::BrokenPipe, what);
     }
     if kcp.is_forgotten() {
-        let what = "the KCP peer knows nothing of this session any more";
+        let what = "the KCP peer has lost this session (it was restarted or has closed it)";
         return io::Error::new(io::ErrorKind::ConnectionReset, what);
     }
     if kcp.is_aborted() {
-        let what = "the KCP peer has ended the session";
+        let what = "the KCP peer has aborted the session";
         return io::Error::new(io::ErrorKind::ConnectionReset, what);
     }
     io::Error::new(
         io::ErrorKind::TimedOut,
-        "nothing has come from the KCP peer, and nothing sent to it was acknowledged",
+        "the KCP peer is silent and has not acknowledged the data sent to it",
     )
 }

@@ -1,4 +1,4 @@
-//! What both ends must agree on, what each decides for itself, and how a datagram is laid out.
+//! Settings of a socket, and the layout of a datagram.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,84 +11,85 @@ use adit_kcp_proto::{Config, ConfigError};
 
 use super::crypt::PacketCrypt;
 
-/// The longest datagram, in bytes of UDP payload: the buffers of kcp-go have no more.
+/// Maximum size of a datagram, in bytes of UDP payload: kcp-go's buffers have no more.
 pub(super) const LONGEST: usize = 1500;
-/// The shortest KCP datagram that is worth sending.
+/// Minimum MTU of KCP that is worth sending.
 const SHORTEST: usize = 50;
 
-/// Twice as long as the NATs on the way keep a flow at rest (RFC 4787: five minutes and less).
+/// Twice as long as NATs keep an idle flow (RFC 4787: five minutes or less).
 const IDLE: Duration = Duration::from_secs(600);
 
 /// The settings of a socket and its sessions.
 #[derive(Clone)]
 pub struct Settings {
-    /// The ARQ. Its `mtu` bounds what a datagram has of KCP, besides [`Self::mtu`].
+    /// The ARQ. Its `mtu` limits the KCP part of a datagram, in addition to [`Self::mtu`].
     pub kcp: Config,
-    /// Bytes of the largest datagram, encryption and correction included; at most 1500. Need not be
-    /// the peer's.
+    /// Maximum size of a datagram in bytes, including encryption and correction; at most 1500. May
+    /// differ from the peer's.
     pub mtu: usize,
-    /// Forward error correction of what is sent. What comes is corrected whatever is set here.
+    /// Forward error correction of sent datagrams. Received datagrams are corrected in any case.
     pub fec: Option<Fec>,
-    /// Sends without correction to a peer that does so itself. kcp-go of 2021 without correction
-    /// takes parity for data until it has found out the peer's shards, and breaks sessions by that.
+    /// True to send without correction to a peer that does so itself. kcp-go of 2021 without
+    /// correction takes parity for data until it has detected the peer's shards, which breaks
+    /// sessions.
     pub fec_follows: bool,
     /// Encryption; `None` is kcptun's `null`.
     pub key: Option<Arc<PacketKey>>,
-    /// Encryption of the program's own in place of [`Self::key`].
+    /// Custom encryption instead of [`Self::key`].
     pub crypt: Option<Arc<dyn PacketCrypt>>,
-    /// adit's own encryption in place of [`Self::key`] and [`Self::crypt`]: keys of each session, a replay window, and
-    /// clients whose address may change.
+    /// adit's own encryption instead of [`Self::key`] and [`Self::crypt`]: session keys, a replay
+    /// window, and clients whose address may change.
     pub session: Option<SessionKey>,
-    /// The number of the conversation of sessions that begin here; `None` is a random one for each.
-    /// A number that strangers can guess lets them forge packets of the session, unless those are
+    /// Conversation number of the sessions that start here; `None` is a random one for each. A
+    /// number that can be guessed lets third parties forge packets of the session, unless they are
     /// sealed.
     pub conv: Option<u32>,
-    /// Sessions that wait to be accepted; more are not begun.
+    /// Maximum number of sessions that wait to be accepted; no more are started.
     pub backlog: usize,
-    /// Sessions of a listener at most.
+    /// Maximum number of sessions of a listener.
     pub sessions: usize,
-    /// Sessions that a listener has at most of one source: an IPv4 address, or 64 bits of an IPv6
-    /// address. Of one address with its port there are never more than four.
+    /// Maximum number of sessions of a listener for one source: an IPv4 address, or 64 bits of an
+    /// IPv6 address. For one address with its port the maximum is always four.
     pub per_source: usize,
-    /// How long nothing may come from the peer before the session fails with `TimedOut`. After half
-    /// of it the peer is asked for its window, which every implementation answers: a peer that is
-    /// there is never given up. 0 is no limit.
+    /// Maximum silence of the peer before the session fails with `TimedOut`; 0 is no limit. After
+    /// half of it the peer is asked for its window, which every implementation answers: a peer that
+    /// is there never times out.
     pub idle: Duration,
-    /// Bytes a second that a session may send, headers included; 0 is no limit.
+    /// Maximum rate of a session in bytes per second, headers included; 0 is no limit.
     pub rate: u32,
-    /// Where is counted what happens. May be shared by several sockets.
+    /// Counters of all events. Several sockets may share them.
     pub counters: Arc<super::Counters>,
 }
 
 /// Forward error correction: each group of `data` datagrams is followed by `parity` more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fec {
-    /// Datagrams of a group.
+    /// Number of data shards in a group.
     pub data: usize,
-    /// Of all datagrams of a group so many may be lost.
+    /// Number of parity shards in a group, and of the datagrams of a group that may be lost.
     pub parity: usize,
-    /// [`CodeMatrix::Vandermonde`] for every peer but adit in its mode `kcp9`.
+    /// [`CodeMatrix::Vandermonde`] for all peers except adit in mode `kcp9`.
     pub matrix: CodeMatrix,
 }
 
-/// Why settings make no session.
+/// Error of invalid settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// Shards that make no code.
+    /// An invalid number of shards.
     #[error("forward error correction: {0}")]
     Fec(CodeError),
-    /// An MTU out of its bounds.
-    #[error("the MTU must lie between {least} and 1500")]
+    /// An MTU out of bounds.
+    #[error("the MTU must be between {least} and 1500")]
     Mtu {
-        /// The least with this encryption and correction.
+        /// The minimum with this encryption and correction.
         least: usize,
     },
-    /// Numbers of the ARQ out of their bounds.
+    /// A value of the ARQ out of bounds.
     #[error("KCP: {0}")]
     Kcp(ConfigError),
-    /// No session could be accepted.
-    #[error("backlog, sessions and sessions of a source must not be 0")]
+    /// A limit of 0, with which no session could be accepted.
+    #[error("`backlog`, `sessions` and `per_source` must not be 0")]
     Zero,
 }
 
@@ -99,7 +100,7 @@ impl From<CodeError> for SettingsError {
 }
 
 impl Settings {
-    /// With this ARQ: datagrams of 1400 bytes, no encryption, no correction.
+    /// Creates settings with this ARQ: datagrams of 1400 bytes, no encryption, no correction.
     #[must_use]
     pub fn new(kcp: Config) -> Self {
         Self {
@@ -120,16 +121,17 @@ impl Settings {
         }
     }
 
-    /// Whether they make a session.
+    /// Checks the settings.
     ///
     /// # Errors
+    ///
     /// See [`SettingsError`].
     pub fn check(&self) -> Result<(), SettingsError> {
         self.layout().map(drop)
     }
 
-    /// Whether a stranger cannot make packets that pass the check. CRC-32 under a cipher is no
-    /// authentication.
+    /// True if only holders of the key can make packets that pass the check. CRC-32 under a cipher
+    /// is not an authentication.
     pub(super) fn authenticates(&self) -> bool {
         if self.session.is_some() {
             return true;
@@ -145,7 +147,7 @@ impl Settings {
         })
     }
 
-    /// Puts everything within its bounds and measures the rooms of a datagram.
+    /// Checks the settings and computes the layout of a datagram.
     pub(super) fn layout(&self) -> Result<Layout, SettingsError> {
         if let Some(Fec {
             data,
@@ -190,16 +192,16 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Where the parts of a datagram lie.
+/// The layout of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Bytes of encryption in front.
+    /// Bytes of encryption before the payload.
     pub(super) head: usize,
-    /// Bytes of the header of a shard, or none.
+    /// Bytes of the header of a shard, or 0.
     pub(super) fec: usize,
-    /// Bytes of encryption behind.
+    /// Bytes of encryption after the payload.
     pub(super) tail: usize,
-    /// Bytes of the largest KCP datagram.
+    /// Maximum size of a KCP datagram in bytes.
     pub(super) kcp_mtu: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What all sessions of a socket share.
+//! The state that all sessions of a socket share.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,13 +12,13 @@ use super::alarms::Alarms;
 use super::settings::{Layout, Settings};
 use super::transport::Transport;
 
-/// A socket, its settings, and the alarms of its sessions.
+/// A socket, its settings, and the timers of its sessions.
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) transport: Transport,
     pub(super) settings: Settings,
     pub(super) layout: Layout,
-    /// The code of what is sent, made once.
+    /// The code of sent datagrams, created once.
     pub(super) code: Option<ErasureCode>,
     alarms: Mutex<Alarms>,
     /// Datagrams from the address of a session that did not pass the check.
@@ -26,7 +26,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// With what `open` opens if the settings make a session.
+    /// Opens a socket with `open` if the settings are valid.
     pub(super) fn new(
         settings: Settings,
         open: impl FnOnce() -> io::Result<Transport>,
@@ -50,13 +50,13 @@ impl Socket {
         self.alarms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Moves a session's alarm, and wakes the driver if it sleeps longer.
+    /// Moves a session's timer, and wakes the driver if it sleeps longer.
     pub(super) fn set_alarm(&self, slot: usize, old: Option<Time>, new: Time) {
         let waker = self.alarms().set(slot, old, new);
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Has the driver look whether it is still needed.
+    /// Wakes the driver to check if it is still needed.
     pub(super) fn wake_driver(&self) {
         let waker = self.alarms().wake();
         waker.into_iter().for_each(Waker::wake);

@@ -1,4 +1,4 @@
-//! One end of a conversation, as a stream.
+//! One end of a session, as a stream.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -23,19 +23,19 @@ use super::table::Table;
 use super::transport::{DatagramTransport, Transport};
 use adit_stream::{Buffered, Raw};
 
-/// How many more times a datagram may be sent.
+/// Maximum number of additional copies of a datagram.
 const MOST_COPIES: u8 = 3;
 
 adit_stream::session_stream! {
     raw: Link;
     /// A KCP session as an [`adit_stream::Stream`], and as tokio's `AsyncRead` and `AsyncWrite`.
     ///
-    /// In message mode each write through tokio's trait sends one message, and each read returns one,
-    /// or what is left of one that was longer than the room.
+    /// In message mode each write through tokio's trait sends one message, and each read returns
+    /// one, or the rest of one that did not fit before.
     KcpStream;
-    /// The reading half of a [`KcpStream`].
+    /// The read half of a [`KcpStream`].
     KcpReadHalf;
-    /// The writing half of a [`KcpStream`].
+    /// The write half of a [`KcpStream`].
     KcpWriteHalf;
 }
 
@@ -64,14 +64,16 @@ impl KcpStream {
         &self.0.raw().0.session
     }
 
-    /// Begins a session of a random conversation with `peer`, on a socket of its own. Nothing is
-    /// sent yet, so nothing is known of the peer; see [`Probe::contact`].
+    /// Starts a session of a random conversation with `peer`, on a new socket. Nothing is sent yet,
+    /// so nothing is known about the peer; see [`Probe::contact`].
     ///
     /// # Errors
-    /// [`Settings`] that make no session, and what the system refuses.
+    ///
+    /// Invalid [`Settings`], or an error of the system.
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    ///
+    /// Panics outside of a tokio runtime.
     pub fn connect(peer: SocketAddr, settings: Settings) -> io::Result<Self> {
         let any = match peer.ip() {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -81,37 +83,41 @@ impl KcpStream {
         Self::begin(Socket::new(settings, open)?, peer)
     }
 
-    /// As [`connect`](Self::connect), on a socket of the program's own, which is bound already:
-    /// kcp-go's `NewConn`. It no longer blocks, receives in batches (on Linux `UDP_GRO`) and does not
-    /// fragment, which goes for its clones too; its other options stay as they are. Nobody else may
+    /// Like [`connect`](Self::connect), on a bound socket that you have opened: kcp-go's `NewConn`.
+    /// The socket becomes non-blocking, receives in batches (`UDP_GRO` on Linux) and does not
+    /// fragment, which also affects its clones; its other options stay unchanged. Nothing else may
     /// read from it.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and `InvalidInput` for a socket that is connected or is not of
-    /// the family of `peer`.
+    ///
+    /// As [`connect`](Self::connect), and `InvalidInput` for a socket that is connected or is not
+    /// of the family of `peer`.
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    ///
+    /// Panics outside of a tokio runtime.
     pub fn from_socket(
         socket: std::net::UdpSocket,
         peer: SocketAddr,
         settings: Settings,
     ) -> io::Result<Self> {
         if peer.is_ipv6() && socket.local_addr()?.is_ipv4() {
-            let what = "a socket for IPv4 and a peer with an IPv6 address";
+            let what = "cannot reach an IPv6 peer from an IPv4 socket";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let open = || BatchUdpSocket::from_std(socket).map(Transport::Udp);
         Self::begin(Socket::new(settings, open)?, peer)
     }
 
-    /// As [`connect`](Self::connect), over a transport, which is dropped with the session.
+    /// Like [`connect`](Self::connect), over a transport, which is dropped with the session.
     ///
     /// # Errors
-    /// [`Settings`] that make no session.
+    ///
+    /// Invalid [`Settings`].
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    ///
+    /// Panics outside of a tokio runtime.
     pub fn connect_over(
         transport: impl DatagramTransport,
         peer: SocketAddr,
@@ -142,82 +148,90 @@ impl KcpStream {
         Ok(stream)
     }
 
-    /// The peer's address; with [`Settings::session`] where it was last heard.
+    /// Returns the peer's address; with [`Settings::session`] the one from which it was last heard.
     #[must_use]
     pub fn peer_addr(&self) -> SocketAddr {
         self.session().peer()
     }
 
-    /// The address of the socket, which a listener's sessions share.
+    /// Returns the address of the socket, which a listener's sessions share.
+    ///
+    /// # Errors
+    ///
+    /// An error of the system, or of the [`DatagramTransport`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.session().socket.transport.local_addr()
     }
 
-    /// The conversation's number.
+    /// Returns the conversation number.
     #[must_use]
     pub fn conv(&self) -> u32 {
         self.session().conv
     }
 
-    /// The settings of the ARQ.
+    /// Returns the settings of the ARQ.
     #[must_use]
     pub fn config(&self) -> Config {
         self.session().config()
     }
 
-    /// Changes the settings of the ARQ from here on, also of a session that was accepted: kcp-go's
-    /// `SetNoDelay`, `SetWindowSize`, `SetMtu`, `SetACKNoDelay`, `SetWriteDelay` and `SetStreamMode`.
-    /// An MTU greater than what the datagrams of the socket have room for becomes that.
+    /// Changes the settings of the ARQ, also of an accepted session: kcp-go's `SetNoDelay`,
+    /// `SetWindowSize`, `SetMtu`, `SetACKNoDelay`, `SetWriteDelay` and `SetStreamMode`. An MTU that
+    /// is too large for the datagrams of the socket is reduced.
     ///
     /// # Errors
-    /// A value out of its bounds, or one that data under way was cut by; nothing is changed then.
+    ///
+    /// A value is out of bounds, or cannot change while data is in transit; then nothing is
+    /// changed.
     pub fn set_config(&self, config: Config) -> Result<(), ChangeError> {
         self.session().change(config)
     }
 
-    /// Limits what this session sends to `rate` bytes a second, headers included; 0 is no limit.
+    /// Limits the rate of this session to `rate` bytes per second, headers included; 0 is no limit.
     /// kcp-go's `SetRateLimit`.
     pub fn set_rate(&self, rate: u32) {
         self.session().set_rate(rate);
     }
 
-    /// Sends each datagram of this session `copies` more times from here on, parity included, once it
-    /// is known that the peer receives. What comes twice is passed over by every peer. 0 is what a
-    /// session begins with. The rate counts copies too. kcp-go's `SetDUP`, which leaves parity out.
+    /// Sends each datagram of this session, parity included, `copies` more times, once it is known
+    /// that the peer receives. All implementations ignore duplicates. The default is 0. The rate
+    /// limit includes copies. Like kcp-go's `SetDUP`, which does not copy parity.
     ///
     /// # Errors
-    /// `InvalidInput` above 3; nothing is changed then.
+    ///
+    /// `InvalidInput` above 3; then nothing is changed.
     pub fn set_copies(&self, copies: u8) -> io::Result<()> {
         if copies > MOST_COPIES {
-            let what = "a datagram is sent 3 more times at most";
+            let what = "a datagram can have at most 3 additional copies";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         self.session().set_copies(copies);
         Ok(())
     }
 
-    /// Sends a datagram beside the stream at once: it may be lost, come twice and overtake others and
-    /// the stream, and nothing corrects or repeats it. It may be empty. It never waits: a datagram for
-    /// which the socket, the [rate](Self::set_rate) or a peer that has not answered yet has no room is
-    /// lost. kcp-go's `SendOOB`.
+    /// Sends an out-of-band datagram immediately. It may be lost, duplicated and reordered with
+    /// others and the stream, and nothing corrects or repeats it. It may be empty. This never
+    /// waits: the datagram is lost if the socket's buffer is full, or if the [rate](Self::set_rate)
+    /// or the limit of a peer that has not answered yet does not permit it. kcp-go's `SendOOB`.
     ///
-    /// The peer has to be adit or a kcp-go that has `SendOOB`; others pass over it.
+    /// The peer has to be adit or a kcp-go that has `SendOOB`; others ignore it.
     ///
     /// # Errors
+    ///
     /// See [`OobError`].
     pub fn send_oob(&self, data: &[u8]) -> Result<(), OobError> {
         self.session().send_oob(data)
     }
 
-    /// Bytes of the longest datagram beside the stream, by the MTU of now; 0 without
-    /// [`Settings::fec`]. kcp-go's `GetOOBMaxSize`.
+    /// Returns the maximum length of an out-of-band datagram in bytes with the current MTU; 0
+    /// without [`Settings::fec`]. kcp-go's `GetOOBMaxSize`.
     #[must_use]
     pub fn oob_max_size(&self) -> usize {
         self.session().oob_max_size()
     }
 
-    /// From now on what the peer sends beside the stream comes to this receiver, and no longer to the
-    /// one before it; datagrams that came before any are lost. In place of kcp-go's `SetOOBHandler`.
+    /// Creates a receiver for the peer's out-of-band datagrams, which replaces the previous one.
+    /// Datagrams that arrived before the first are lost. Replaces kcp-go's `SetOOBHandler`.
     #[must_use]
     pub fn oob(&self) -> OobReceiver {
         self.session().take_oob()
@@ -227,14 +241,15 @@ impl KcpStream {
     /// differentiated services (RFC 2474), from 0 to 63. kcp-go's `SetDSCP`.
     ///
     /// # Errors
-    /// What the system refuses, `InvalidInput` above 63, and `Unsupported` over a
+    ///
+    /// An error of the system, `InvalidInput` above 63, and `Unsupported` over a
     /// [`DatagramTransport`].
     pub fn set_dscp(&self, dscp: u8) -> io::Result<()> {
         let udp = self.session().socket.transport.udp();
         udp.ok_or(io::ErrorKind::Unsupported)?.set_dscp(dscp)
     }
 
-    /// A way to ask about the session without holding it.
+    /// Returns a handle to query the session that does not keep it open.
     #[must_use]
     pub fn probe(&self) -> Probe {
         Probe(Arc::clone(self.session()))
@@ -242,9 +257,10 @@ impl KcpStream {
 }
 
 impl KcpWriteHalf {
-    /// As that of the [whole stream](KcpStream::send_oob).
+    /// Sends an out-of-band datagram, like [`KcpStream::send_oob`].
     ///
     /// # Errors
+    ///
     /// See [`OobError`].
     pub fn send_oob(&self, data: &[u8]) -> Result<(), OobError> {
         self.0.raw().0.session.send_oob(data)
@@ -295,23 +311,24 @@ impl fmt::Debug for Link {
     }
 }
 
-/// What is known of a session. Does not keep it open.
+/// A handle to query a session. Does not keep it open.
 #[derive(Debug, Clone)]
 pub struct Probe(Arc<Session>);
 
-/// What has come from the peer.
+/// Data received from the peer until now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contact {
-    /// Nothing at all
+    /// Nothing was received.
     Silent,
-    /// So many datagrams, of which none passed the check: it uses another key or cipher
+    /// This number of datagrams was received, none of which passed the check: the peer uses another
+    /// key or cipher.
     Foreign(u64),
-    /// Datagrams of this session
+    /// Datagrams of this session were received.
     Heard,
 }
 
 impl Probe {
-    /// What has come from the peer until now.
+    /// Returns the kind of data received from the peer until now.
     #[must_use]
     pub fn contact(&self) -> Contact {
         match (self.0.heard(), self.0.socket.refused()) {
@@ -321,33 +338,34 @@ impl Probe {
         }
     }
 
-    /// Whether everything sent was acknowledged.
+    /// True if all sent data was acknowledged.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.0.is_drained()
     }
 
-    /// How long something has waited for an acknowledgement while nothing at all came; none if
-    /// nothing waits. The protocol has no other sign of a peer that is gone.
+    /// Returns the time for which data has waited for an acknowledgement while nothing was
+    /// received; `None` if no data waits. The protocol has no other sign of a peer that is gone.
     #[must_use]
     pub fn unanswered(&self) -> Option<Duration> {
         self.0.unanswered()
     }
 
-    /// Whether the peer's datagrams have the header of forward error correction; none before one
-    /// has come.
+    /// True if the peer's datagrams have the header of forward error correction; `None` before one
+    /// was received.
     #[must_use]
     pub fn peer_corrects(&self) -> Option<bool> {
         self.0.peer_corrects()
     }
 
-    /// Data and parity shards of the peer's correction, once parity has come.
+    /// Returns the numbers of data and parity shards of the peer's correction, once parity was
+    /// received.
     #[must_use]
     pub fn peer_shards(&self) -> Option<(usize, usize)> {
         self.0.peer_shards()
     }
 
-    /// Counters and gauges of the session.
+    /// Returns counters and gauges of the session.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.0.stats()

@@ -1,4 +1,4 @@
-//! All sessions of a socket, and the rules by which new ones begin.
+//! All sessions of a socket, and the rules for new ones.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -19,12 +19,13 @@ use super::stream::{KcpStream, Link};
 use super::transport::{self, Transport};
 use crate::newcomers::Newcomers;
 
-/// Sessions of one address: a client that began anew, or several behind one port.
+/// Maximum number of sessions of one address: a client that was restarted, or several behind one
+/// port.
 const PER_PEER: usize = 4;
-/// Sessions a second that unauthenticated packets may begin, and how many at once.
+/// Sessions that unauthenticated packets may start: per second, and in a burst.
 const BIRTHS: (u64, u64) = (256, 512);
-/// How many ended sessions are remembered, and for how long: what a peer sends behind its end
-/// begins nothing.
+/// Number of ended sessions that are remembered, and the time for which they are: packets that a
+/// peer sends after the end start no new session.
 const REMEMBERED: (usize, Duration) = (256, Duration::from_secs(60));
 
 /// The sessions of a socket.
@@ -35,28 +36,29 @@ pub(super) struct Table {
     pub(super) free: Vec<usize>,
     /// The slots of each address, the newest session last.
     peers: HashMap<SocketAddr, Vec<usize>>,
-    /// Sessions of each source.
+    /// Number of sessions of each source.
     sources: HashMap<IpAddr, usize>,
-    /// Whose the last datagram was.
+    /// The session of the last datagram.
     last: Option<(SocketAddr, Arc<Session>)>,
-    /// Slots of sessions for which something came.
+    /// Slots of the sessions that have received data.
     pub(super) touched: Vec<usize>,
     pub(super) accept: Option<mpsc::Sender<KcpStream>>,
-    /// When the budget for unauthenticated births is full again.
+    /// Time at which the budget for unauthenticated sessions is full again.
     births: Time,
     ended: VecDeque<(Time, SocketAddr, u32)>,
-    /// The slots of sessions with keys of their own, by their clients' names for them.
+    /// The slots of sessions with session keys, by their clients' ids.
     pub(super) ids: HashMap<SessionId, usize>,
-    /// Where such sessions begin, if they can.
+    /// New clients of such sessions, if they can start here.
     pub(super) newcomers: Option<Newcomers>,
-    /// The transport has come to its end.
+    /// The transport has ended.
     cut: bool,
 }
 
-/// Datagrams that are opened together: as many as are still in the nearest cache when they are read.
+/// Maximum number of datagrams that are opened together: as many as are still in the first-level
+/// cache when they are read.
 const BATCH: usize = transport::BATCH;
 
-/// What one batch brought.
+/// Counts of one batch.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     packets: u64,
@@ -93,13 +95,13 @@ impl Table {
         }
     }
 
-    /// Whether nobody can come to need this socket any more.
+    /// True if the socket is not needed any more.
     pub(super) fn is_finished(&self) -> bool {
         let open = self.accept.as_ref().is_some_and(|to| !to.is_closed());
         !open && self.peers.is_empty()
     }
 
-    /// Takes in what the socket has.
+    /// Handles the datagrams that the socket has received.
     pub(super) fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -149,7 +151,7 @@ impl Table {
         done
     }
 
-    /// Answers what came, and does what is due.
+    /// Sends answers, and handles timers that are due.
     pub(super) fn settle(&mut self, now: Time) {
         let mut touched = std::mem::take(&mut self.touched);
         for slot in touched.drain(..) {
@@ -163,7 +165,7 @@ impl Table {
         }
     }
 
-    /// A session that begins here, or at a peer.
+    /// Adds a session that starts here or at a peer.
     pub(super) fn insert(
         &mut self,
         peer: SocketAddr,
@@ -186,7 +188,7 @@ impl Table {
         Link::stream(session)
     }
 
-    /// Takes in at most [`BATCH`] datagrams of one peer.
+    /// Handles at most [`BATCH`] datagrams of one peer.
     fn datagrams(
         &mut self,
         socket: &Socket,
@@ -195,7 +197,7 @@ impl Table {
         now: Time,
         tally: &mut Tally,
     ) {
-        debug_assert!(packets.len() <= BATCH, "more would be passed over");
+        debug_assert!(packets.len() <= BATCH, "more than BATCH would be ignored");
         packets.iter().for_each(|packet| tally.count(packet));
         if socket.settings.session.is_some() {
             for packet in packets {
@@ -232,7 +234,7 @@ impl Table {
         }
         let mut rest = subslice(&payloads, ..count);
         while let Some((first, others)) = rest.split_first() {
-            // Mostly they are all of the session that the last one was of.
+            // In most cases all belong to the session of the previous one.
             if let Some((_, session)) = self.last.as_ref().filter(|(peer, _)| *peer == from) {
                 let (taken, fresh) = session.handle_run(rest, now);
                 if fresh {
@@ -248,7 +250,7 @@ impl Table {
         }
     }
 
-    /// Takes in a packet that is not of the session that the last one was of.
+    /// Handles a packet that does not belong to the session of the previous one.
     fn payload(&mut self, payload: &[u8], from: SocketAddr, now: Time, tally: &mut Tally) {
         let route = Route::of(payload);
         let conv = match route {
@@ -273,7 +275,8 @@ impl Table {
         self.last = Some((from, session));
     }
 
-    /// The session a packet is for: of its conversation, or where it names none the newest.
+    /// Returns the session of a packet: that of its conversation, or the newest if the packet has
+    /// no conversation number.
     fn find(&self, from: SocketAddr, conv: Option<u32>) -> Option<Arc<Session>> {
         let slots = self.peers.get(&from)?.iter().rev();
         let mut sessions = slots.filter_map(|slot| self.slots.get(*slot)?.as_ref());
@@ -281,7 +284,7 @@ impl Table {
         found.map(Arc::clone)
     }
 
-    /// A new session, where a peer may begin one. A live one is never touched by that.
+    /// Starts a new session, if the peer may start one. Never affects an existing one.
     fn begin(&mut self, from: SocketAddr, route: Route<'_>, now: Time) -> Option<Arc<Session>> {
         let (Route::Bare(_, opening) | Route::Data(_, Some(opening))) = route else {
             return None;
@@ -303,7 +306,7 @@ impl Table {
         Some(session)
     }
 
-    /// Whether one more session of that address is within the limits.
+    /// True if one more session of that address is within the limits.
     pub(super) fn has_room(&self, from: SocketAddr) -> bool {
         let settings = &self.socket.settings;
         let of_source = self
@@ -328,6 +331,7 @@ impl Table {
         ended.any(|(_, peer, conv)| (*peer, *conv) == (from, opening.conv))
     }
 
+    /// Takes one session from the budget for unauthenticated ones. Returns false if it is used up.
     fn may_be_born(&mut self, now: Time) -> bool {
         let (rate, burst) = BIRTHS;
         let full = self.births.max(now).0.saturating_add(1_000_000 / rate);
@@ -338,6 +342,7 @@ impl Table {
         fits
     }
 
+    /// Runs `what` on a session, and removes the session if it has ended.
     fn look(&mut self, slot: usize, now: Time, what: fn(&Session, Time) -> Settled) {
         let session = self.slots.get(slot).and_then(Option::as_ref);
         if session.is_some_and(|session| what(session, now) == Settled::Gone) {
@@ -345,6 +350,7 @@ impl Table {
         }
     }
 
+    /// Removes a session, and remembers that it has ended.
     fn forget(&mut self, slot: usize, now: Time) {
         let Some(session) = self.slots.get_mut(slot).and_then(Option::take) else {
             return;

@@ -45,7 +45,7 @@ fn plain() -> Settings {
     Settings::new(Config::fast3())
 }
 
-/// Sends `len` bytes one way and back again, and compares.
+/// Sends `len` bytes in one direction and back again, and compares.
 async fn echo(mut near: KcpStream, mut far: KcpStream, len: usize, seed: u64) {
     let bytes = Pattern::new(seed).take(len);
     let back = tokio::spawn(async move {
@@ -59,7 +59,7 @@ async fn echo(mut near: KcpStream, mut far: KcpStream, len: usize, seed: u64) {
         far
     });
     let (mut reader, mut writer) = {
-        // One byte first, so that the halves begin with an open session.
+        // One byte first, so that the halves start with an open session.
         near.write_all(&bytes[..1]).await.unwrap();
         near.into_split()
     };
@@ -71,7 +71,7 @@ async fn echo(mut near: KcpStream, mut far: KcpStream, len: usize, seed: u64) {
     let mut got = vec![0; len];
     timeout(PATIENCE, reader.read_exact(&mut got))
         .await
-        .expect("the bytes come back in time")
+        .expect("the bytes must return in time")
         .unwrap();
     assert!(got == bytes, "the bytes are the same");
     send.await.unwrap();
@@ -85,7 +85,7 @@ async fn pair(server: Settings, client: Settings) -> (KcpListener, KcpStream, Kc
     (listener, near, far)
 }
 
-/// A session whose first byte has come through.
+/// Returns a session whose first byte was received.
 async fn through(
     listener: &mut KcpListener,
     addr: SocketAddr,
@@ -94,11 +94,11 @@ async fn through(
     met(listener, KcpStream::connect(addr, client).unwrap()).await
 }
 
-/// A session of `near` whose first byte has come through.
+/// Returns a session of `near` whose first byte was received.
 async fn met(listener: &mut KcpListener, mut near: KcpStream) -> (KcpStream, KcpStream) {
     near.write_all(b"!").await.unwrap();
     let accepted = timeout(PATIENCE, listener.accept()).await;
-    let (mut far, _) = accepted.expect("a session begins").unwrap();
+    let (mut far, _) = accepted.expect("a session must start").unwrap();
     assert_eq!(far.conv(), near.conv());
     let mut first = [0];
     far.read_exact(&mut first).await.unwrap();
@@ -139,7 +139,7 @@ async fn correction_follows_the_peer_where_that_is_wished() {
         let (near_probe, far_probe) = (near.probe(), far.probe());
         echo(near, far, 200_000, 5).await;
         assert_eq!(near_probe.peer_corrects(), Some(corrects));
-        // The first data of a client left before it had heard anything.
+        // The client's first data was sent before it had received anything.
         assert_eq!(far_probe.peer_corrects(), Some(at_once));
     }
 }
@@ -217,7 +217,7 @@ async fn messages_keep_their_boundaries() {
 async fn what_was_written_arrives_though_the_stream_is_dropped() {
     let (_listener, mut near, mut far) = pair(plain(), plain()).await;
     let bytes = Pattern::new(3).take(100_000);
-    // More than goes out at once, less than the window holds.
+    // More than is sent at once, less than the window.
     near.write_all(&bytes).await.unwrap();
     drop(near);
     let mut got = vec![0; bytes.len()];
@@ -247,7 +247,7 @@ async fn a_socket_is_free_again_when_nobody_needs_it() {
     assert_eq!((counts.curr_estab, counts.passive_opens), (0, 1));
 }
 
-/// A datagram as any client would send it.
+/// Returns a datagram as any client would send it.
 fn push(conv: u32, sn: u32, cmd: Cmd) -> Vec<u8> {
     let header = Header {
         conv,
@@ -270,11 +270,11 @@ async fn a_foreign_conversation_never_ends_a_live_one() {
     let send = |bytes: &[u8]| assert_eq!(client.send_to(bytes, addr).unwrap(), bytes.len());
     send(&push(7, 0, Cmd::Push));
     let (mut first, _) = listener.accept().await.unwrap();
-    // Not the first data, or no conversation at all: nothing begins.
+    // Not the first data, or no conversation at all: no session starts.
     send(&push(8, 1, Cmd::Push));
     send(&push(8, 0, Cmd::Ack));
     send(&[9; 100]);
-    // A new one at the same address stands beside the old one; a fifth does not.
+    // A new one at the same address exists beside the old one; a fifth does not.
     for conv in 8..20 {
         send(&push(conv, 0, Cmd::Push));
     }
@@ -284,7 +284,7 @@ async fn a_foreign_conversation_never_ends_a_live_one() {
     send(&push(7, 1, Cmd::Push));
     let mut both = [0; 2];
     let read = timeout(PATIENCE, first.read_exact(&mut both)).await;
-    read.expect("the old one lives").unwrap();
+    read.expect("the old session must continue").unwrap();
     let more = timeout(Duration::from_millis(100), listener.accept()).await;
     assert!(more.is_err(), "{more:?}");
 }
@@ -390,7 +390,7 @@ async fn a_wrong_key_is_told_from_silence() {
     assert_eq!(lost.probe().contact(), Contact::Silent);
     let mut buf = [0; 2000];
     let (len, from) = silent.recv_from(&mut buf).unwrap();
-    // What the client sent, damaged, comes back to it.
+    // The client's own packets, damaged, are sent back to it.
     buf[len - 1] ^= 1;
     silent.send_to(&buf[..len], from).unwrap();
     sleep(Duration::from_millis(50)).await;
@@ -416,11 +416,11 @@ async fn a_peer_that_is_gone_ends_reads_and_writes() {
     relay.cut();
     near.write_all(b"lost").await.unwrap();
     sleep(Duration::from_millis(100)).await;
-    let waited = probe.unanswered().expect("nothing has come since");
+    let waited = probe.unanswered().expect("nothing was received since");
     assert!(waited >= Duration::from_millis(100), "{waited:?}");
     let mut buf = [0; 8];
     let read = timeout(Duration::from_secs(60), near.read(&mut buf)).await;
-    let why = read.expect("the end is found").unwrap_err();
+    let why = read.expect("the end must be detected").unwrap_err();
     assert_eq!(why.kind(), std::io::ErrorKind::TimedOut);
     assert!(near.write(b"more").await.is_err());
 }
@@ -471,7 +471,7 @@ async fn relays_lend_and_reserve() {
         left = later;
     }
     adit_stream::finish(&mut near).await.unwrap();
-    // Contiguous, beyond any segment's border.
+    // Contiguous, across segment boundaries.
     let n = adit_stream::fill(&mut far, 50_000).await.unwrap();
     assert_eq!(n, 50_000);
     assert!(far.filled() == bytes);
@@ -479,7 +479,7 @@ async fn relays_lend_and_reserve() {
     near.abort();
 }
 
-/// kcp-go's setters, on both ends of a session that is used already.
+/// kcp-go's setters, on both ends of a session that was already used.
 #[tokio::test]
 async fn settings_change_while_a_session_lives() {
     let mut listener = KcpListener::bind(any(), plain()).unwrap();
@@ -508,7 +508,7 @@ async fn settings_change_while_a_session_lives() {
     .unwrap();
     near.set_dscp(46).unwrap();
     assert!(near.set_dscp(64).is_err());
-    // A tenth of a second's worth and what a burst has, then a second of waiting.
+    // A tenth of a second's rate and the burst, then a second of waiting.
     near.set_rate(200_000);
     let begun = Instant::now();
     let (mut far, bytes) = (far, vec![7; 300_000]);

@@ -1,4 +1,4 @@
-//! What carries the datagrams of sessions: a UDP socket, or a transport of the program's own.
+//! The carrier of a session's datagrams: a UDP socket, or a custom transport.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -12,19 +12,19 @@ use adit_wire::subslice;
 
 use super::settings::LONGEST;
 
-/// Datagrams that are received before the sessions answer.
+/// Maximum number of datagrams received before the sessions answer.
 pub(super) const BATCH: usize = 16;
 
-/// Carries datagrams for sessions that have no UDP socket: over a tunnel, a serial line, shared
-/// memory, or a socket that the program reads for more than KCP.
+/// A carrier of datagrams for sessions without a UDP socket: a tunnel, a serial line, shared
+/// memory, or a socket that you read for other purposes too.
 ///
-/// As with UDP, datagrams may be lost, doubled and reordered; no datagram is split or joined, and
-/// none has more than 1,500 bytes. A transport whose peers have no IP addresses makes some up: they
-/// only tell peers apart, and a listener counts sessions by them
+/// As with UDP, datagrams may be lost, duplicated and reordered; they must not be split or joined,
+/// and they have at most 1,500 bytes. A transport whose peers have no IP addresses invents some:
+/// they only distinguish peers, and a listener counts sessions by them
 /// ([`Settings::per_source`](super::Settings::per_source)).
 ///
-/// Nothing here waits for room to send. A datagram that finds none is lost, and KCP sends its data
-/// again.
+/// No method waits for space to send. A datagram for which there is no space is lost, and KCP sends
+/// its data again.
 ///
 /// ```
 /// use adit_kcp::DatagramTransport;
@@ -68,44 +68,48 @@ pub(super) const BATCH: usize = 16;
 /// }
 /// ```
 pub trait DatagramTransport: Send + Sync + 'static {
-    /// Receives one datagram to the front of `out`, which has 1,500 bytes; what is longer may be
-    /// cut. Returns its length in bytes and where it came from. One task asks, again and again until
-    /// there is nothing, and waits then: the waker of its last call is woken when a datagram comes.
+    /// Receives one datagram to the front of `out`, which has 1,500 bytes; a longer datagram may be
+    /// truncated. Returns its length in bytes and its source. One task calls this until there are
+    /// no more datagrams, then waits: wake the waker of its last call when a datagram arrives.
     ///
     /// # Errors
-    /// `BrokenPipe` is the end of the transport: all its sessions fail with it, and no session
-    /// begins any more. After any other error the transport is asked again in 100 ms.
+    ///
+    /// `BrokenPipe` is the end of the transport: all its sessions fail with it, and no new session
+    /// starts. After any other error the transport is polled again in 100 ms.
     fn poll_recv_from(
         &self,
         cx: &mut Context<'_>,
         out: &mut [u8],
     ) -> Poll<io::Result<(usize, SocketAddr)>>;
 
-    /// Sends a datagram now, or loses it. Several tasks may call this at the same time, each with its
-    /// session locked: it must not wait, nor use a stream over this transport.
+    /// Sends a datagram immediately, or drops it. Several tasks may call this at the same time,
+    /// each with its session locked: it must not block, nor use a stream over this transport.
     ///
     /// # Errors
-    /// Are counted ([`Counters`](super::Counters)), and the datagram is lost. `WouldBlock` says that
-    /// there was no room.
+    ///
+    /// Errors are counted ([`Counters`](super::Counters)), and the datagram is lost. `WouldBlock`
+    /// means that there was no space.
     fn try_send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()>;
 
-    /// Sends the datagrams of a batch as [`try_send_to`](Self::try_send_to) does: they lie in `bytes`
-    /// one behind the other, `segment` bytes each, of which the last may have fewer. Transports that
-    /// send several by one call have one of their own.
+    /// Sends the datagrams of a batch like [`try_send_to`](Self::try_send_to): `bytes` contains
+    /// them back to back, `segment` bytes each; the last may be shorter. Override this if the
+    /// transport can send several with one call.
     ///
     /// # Errors
-    /// The first of those of [`try_send_to`](Self::try_send_to); the other datagrams are sent all the
-    /// same.
+    ///
+    /// The first error of [`try_send_to`](Self::try_send_to); the other datagrams are sent
+    /// nevertheless.
     fn try_send_run(&self, bytes: &[u8], segment: usize, to: SocketAddr) -> io::Result<()> {
         let datagrams = bytes.chunks(segment.max(1));
         let sent = datagrams.map(|datagram| self.try_send_to(datagram, to));
         sent.fold(Ok(()), io::Result::and)
     }
 
-    /// The address of this end.
+    /// Returns the address of this end.
     ///
     /// # Errors
-    /// There is none.
+    ///
+    /// The transport has no address.
     fn local_addr(&self) -> io::Result<SocketAddr>;
 }
 
@@ -131,7 +135,7 @@ impl<T: DatagramTransport + ?Sized> DatagramTransport for Arc<T> {
     }
 }
 
-/// Either kind.
+/// A UDP socket or a custom transport.
 #[allow(clippy::large_enum_variant, reason = "there is one for each socket")]
 pub(super) enum Transport {
     Udp(BatchUdpSocket),
@@ -146,7 +150,7 @@ impl Transport {
         }
     }
 
-    /// The UDP socket, if it is one.
+    /// Returns the UDP socket, if it is one.
     pub(super) const fn udp(&self) -> Option<&BatchUdpSocket> {
         match self {
             Self::Udp(udp) => Some(udp),
@@ -161,7 +165,7 @@ impl Transport {
         }
     }
 
-    /// Sends datagrams of `segment` bytes each, the last of which may be shorter.
+    /// Sends datagrams of `segment` bytes each; the last may be shorter.
     pub(super) fn send_all(&self, bytes: &[u8], segment: usize, to: SocketAddr) -> io::Result<()> {
         match self {
             Self::Udp(udp) => udp.send_all(bytes, segment, to),
@@ -179,14 +183,14 @@ impl fmt::Debug for Transport {
     }
 }
 
-/// Receives what `own` has, at most [`BATCH`] datagrams, and hands those that came from one address
-/// behind each other to `each` together.
+/// Receives at most [`BATCH`] datagrams from `own`, and passes consecutive ones from the same
+/// address to `each` together.
 pub(super) fn poll_receive(
     own: &dyn DatagramTransport,
     cx: &mut Context<'_>,
     each: &mut dyn FnMut(&mut [&mut [u8]], SocketAddr),
 ) -> Poll<io::Result<()>> {
-    // Taken out while it is in use: the transport is code of the program, which may come back here.
+    // Taken out while it is in use: the transport is foreign code, which may call back.
     let mut bytes = ROOM.take();
     bytes.resize(BATCH * LONGEST, 0);
     let received = receive(&mut bytes, own, cx, each);
@@ -206,13 +210,13 @@ fn receive(
     for (at, ((room, packet), sender)) in places.zip(&mut senders).enumerate() {
         match own.poll_recv_from(cx, room) {
             Poll::Ready(Ok((len, from))) => {
-                // A length beyond the room is the transport's mistake, and no datagram.
+                // A length beyond the buffer is an error of the transport; there is no datagram.
                 *packet = room.get_mut(..len).unwrap_or_default();
                 *sender = Some(from);
             }
             Poll::Ready(Err(why)) if at == 0 => return Poll::Ready(Err(why)),
             Poll::Pending if at == 0 => return Poll::Pending,
-            // What came before is no error; it is asked again.
+            // The datagrams before it are valid; the next call returns the error again.
             _ => break,
         }
     }
@@ -229,6 +233,6 @@ fn receive(
 }
 
 thread_local! {
-    /// Where datagrams are received: one for all transports of a thread.
+    /// The receive buffer: one for all transports of a thread.
     static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }

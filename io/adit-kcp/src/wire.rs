@@ -1,4 +1,4 @@
-//! The way of a session's datagrams: correction and encryption, several at a time.
+//! Output and input of a session's datagrams: correction and encryption, in batches.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -17,61 +17,61 @@ use super::route::Route;
 use super::settings::{LONGEST, Layout, Settings};
 use super::socket::Socket;
 
-/// Datagrams that are handed to the system at once: as many full ones as its largest packet holds.
+/// Datagrams that are passed to the system at once: as many full ones as its largest packet holds.
 const BATCH: usize = 44;
-/// Datagrams that are sealed together, for the chains of CFB to run side by side: as many as are
-/// still in the nearest cache then.
+/// Datagrams that are sealed together, so that the CFB chains run in parallel: as many as are still
+/// in the first-level cache then.
 const SEALED: usize = 16;
-/// What a send may exceed its rate by, in bytes.
+/// Bytes by which sending may exceed the rate.
 const BURST: u64 = 64 * 1500;
 
-/// The stages between a session's [`Kcp`] and its socket. Both ends of the correction are made when
-/// they are needed, and given up while the session rests.
+/// The stages between a session's [`Kcp`] and its socket. The encoder and the decoder are created
+/// when they are needed, and freed while the session is idle.
 #[derive(Debug, Default)]
 pub(super) struct Wire {
     encoder: Option<Box<Encoder>>,
     decoder: Option<Box<Decoder>>,
     /// The number of the next shard, while there is no encoder.
     next: u32,
-    /// The peer sends without correction, and this end does as it does.
+    /// The peer sends without correction, and this end follows.
     plain: bool,
-    /// Something of what the peer sends was part of a group.
+    /// The peer has sent a datagram that was part of a group.
     corrects: bool,
-    /// What was known of its groups when the decoder was given up.
+    /// The peer's shards, as known when the decoder was freed.
     shards: Option<(usize, usize)>,
-    /// What was told of the decoder's counters.
+    /// The part of the decoder's counters that was already reported.
     told: adit_fec::FecCounters,
-    /// Until when what was sent has used up the rate.
+    /// Time until which the sent data uses up the rate.
     spent: Time,
-    /// The session's own rate in bytes a second, if it is not the socket's; 0 is no limit.
+    /// The session's own rate in bytes per second, if it is not the socket's; 0 is no limit.
     pub(super) rate: Option<u32>,
-    /// What may go to the peer, while it is not known whether it receives.
+    /// The limit of data for the peer, while it is not known to receive.
     pub(super) allowance: Option<Box<Allowance>>,
-    /// How many more times each datagram is sent.
+    /// Number of additional copies of each datagram.
     pub(super) copies: u8,
-    /// Where datagrams beside the stream go, if somebody takes them.
+    /// Destination of out-of-band datagrams, if there is a receiver.
     pub(super) oob: Option<OobSender>,
 }
 
-/// What to do with a batch that is not full when all that is due is in it.
+/// Handling of a batch that is not full when all due data is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// Send it
+    /// Send it.
     Goes,
-    /// Nothing: the same thread goes on with it at once
+    /// Keep it: the same thread continues with it immediately.
     Waits,
 }
 
-/// Datagrams of a batch, one behind the other.
+/// Datagrams of a batch, back to back.
 struct Batch {
     bytes: Vec<u8>,
     lens: [usize; BATCH],
     count: usize,
-    /// Bytes of all of them.
+    /// Total length in bytes.
     used: usize,
-    /// How many are sealed, and their bytes.
+    /// Number of sealed datagrams, and their bytes.
     sealed: (usize, usize),
-    /// It is there for the next call too.
+    /// The batch persists for the next call.
     stays: bool,
 }
 
@@ -82,7 +82,7 @@ thread_local! {
 fn with_batch<R>(work: impl FnOnce(&mut Batch) -> R) -> R {
     PLACES.with(|places| match places.try_borrow_mut() {
         Ok(mut batch) => work(&mut batch),
-        // The transport of one session may be another, which sends in the midst of it.
+        // The transport of one session may be another session, which sends in the middle of it.
         Err(_) => work(&mut Batch {
             stays: false,
             ..Batch::EMPTY
@@ -91,8 +91,8 @@ fn with_batch<R>(work: impl FnOnce(&mut Batch) -> R) -> R {
 }
 
 impl Wire {
-    /// Sends what `kcp` has to send, as far as the rate allows.
-    /// With `session` sealed by it, else by the key of the socket.
+    /// Sends the output of `kcp`, as far as the rate allows, sealed with `session` if given,
+    /// otherwise with the key of the socket.
     pub(super) fn transmit(
         &mut self,
         socket: &Socket,
@@ -131,8 +131,8 @@ impl Wire {
         });
     }
 
-    /// Asks the peer whether it receives, if something waits for that and there is room to ask.
-    /// Says when to look again: to ask once more, or to give the session up.
+    /// Probes the peer if data waits for proof that it receives, and if the limit allows a probe.
+    /// Returns the time of the next check: to send another probe, or to give up the session.
     pub(super) fn ask(
         &mut self,
         socket: &Socket,
@@ -162,6 +162,7 @@ impl Wire {
         Some(again.map_or(end, |at| at.min(end)))
     }
 
+    /// Sends a probe.
     fn put_question(
         &mut self,
         socket: &Socket,
@@ -194,8 +195,8 @@ impl Wire {
         });
     }
 
-    /// Sends a datagram beside the stream, of a conversation; or loses it, if the rate is used up or
-    /// the peer may not have it yet. The caller knows that it fits.
+    /// Sends an out-of-band datagram of a conversation, or drops it if the rate is used up or the
+    /// limit for the peer does not allow it. The datagram must fit.
     pub(super) fn put_oob(
         &mut self,
         socket: &Socket,
@@ -207,14 +208,14 @@ impl Wire {
         let Layout { head, tail, .. } = socket.layout;
         let whole = head + OOB_HEADER + payload.len() + tail;
         let allowed = self.allowance.as_ref().is_none_or(|allowance| {
-            // A question must stay possible.
+            // A probe must stay possible.
             whole <= allowance.room(head + HEADER + HEADER_LEN + tail)
         });
         if !allowed || self.held_until(socket, now).is_some() {
             return;
         }
         with_batch(|batch| {
-            debug_assert_eq!(batch.count, 0, "a batch waits within one call alone");
+            debug_assert_eq!(batch.count, 0, "a batch must not wait beyond one call");
             let place = batch.place(BATCH).and_then(|place| place.get_mut(head..));
             let Some(len) = place.and_then(|place| encode_oob(conv, payload, place)) else {
                 return;
@@ -233,7 +234,8 @@ impl Wire {
         self.spend(socket, whole, now);
     }
 
-    /// How many times each datagram is sent. Once, while it is not known whether the peer receives.
+    /// Returns the number of transmissions of each datagram: one while it is not known that the
+    /// peer receives.
     fn times(&self) -> u64 {
         match self.allowance {
             Some(_) => 1,
@@ -245,7 +247,7 @@ impl Wire {
         self.rate.unwrap_or(socket.settings.rate).into()
     }
 
-    /// When the rate allows more, if it does not now.
+    /// Returns the time at which the rate allows more, if it does not now.
     pub(super) fn held_until(&self, socket: &Socket, now: Time) -> Option<Time> {
         let rate = self.rate(socket);
         let ahead = (BURST * 1_000_000).checked_div(rate)?;
@@ -253,6 +255,7 @@ impl Wire {
         (at > now).then_some(at)
     }
 
+    /// Charges sent bytes to the rate.
     fn spend(&mut self, socket: &Socket, bytes: usize, now: Time) {
         let rate = self.rate(socket);
         let bytes = bytes as u64 * self.times();
@@ -261,6 +264,7 @@ impl Wire {
         }
     }
 
+    /// Fills the batch with datagrams of `kcp` and of the encoder.
     fn fill(&mut self, batch: &mut Batch, socket: &Socket, kcp: &mut Kcp, now: Time) {
         let layout = socket.layout;
         let limited = self.rate(socket) > 0;
@@ -272,7 +276,7 @@ impl Wire {
             let (_, rest) = place.split_at_mut(layout.head);
             let mut parity = self.encoder.as_mut().and_then(|e| e.poll_output(rest));
             let limit = match &self.allowance {
-                // Parity for a peer that may not be there is left out.
+                // No parity for a peer that may not exist.
                 Some(_) if parity.take().is_some() => continue,
                 Some(allowance) => allowance.room(frame + HEADER_LEN).saturating_sub(frame),
                 None => usize::MAX,
@@ -288,7 +292,7 @@ impl Wire {
                     let len = header + len;
                     if let (Some(encoder), Some(shard)) =
                         (self.encoder(socket), rest.get_mut(..len))
-                        // Never too long: both were made for the same MTU.
+                        // Never too long: both were created for the same MTU.
                         && encoder.seal(now, shard).is_err()
                     {
                         continue;
@@ -316,8 +320,8 @@ impl Wire {
         self.encoder.as_deref_mut()
     }
 
-    /// Takes in those decrypted packets at the front that are for this session, and gives how many
-    /// those are.
+    /// Handles the decrypted packets at the front that belong to this session. Returns their
+    /// number.
     pub(super) fn handle_input(
         &mut self,
         socket: &Socket,
@@ -340,7 +344,7 @@ impl Wire {
                     if socket.settings.fec_follows && !self.corrects {
                         (self.plain, self.encoder) = (true, None);
                     }
-                    // What was wrong is counted by the session itself; it goes on.
+                    // The session itself counts errors, and continues.
                     let _ = kcp.handle_input(now, datagram, false);
                     taken += 1;
                 }
@@ -357,7 +361,7 @@ impl Wire {
         taken
     }
 
-    /// As [`handle_input`](Self::handle_input), as far as they are shards; the first one is.
+    /// Like [`handle_input`](Self::handle_input), for consecutive shards; the first packet is one.
     fn shards(
         &mut self,
         socket: &Socket,
@@ -394,12 +398,12 @@ impl Wire {
         packets.len()
     }
 
-    /// Whether anything of what the peer sends was part of a group.
+    /// True if the peer has sent any datagram that was part of a group.
     pub(super) const fn peer_corrects(&self) -> bool {
         self.corrects
     }
 
-    /// Data and parity shards of what the peer sends, once they are known.
+    /// Returns the numbers of data and parity shards of the peer, once they are known.
     pub(super) fn peer_shards(&self) -> Option<(usize, usize)> {
         let Some(decoder) = &self.decoder else {
             return self.shards;
@@ -410,7 +414,7 @@ impl Wire {
         self.shards
     }
 
-    /// Gives memory back: nothing has come or gone for a while.
+    /// Frees memory after a time without traffic.
     pub(super) fn trim(&mut self, socket: &Socket) {
         self.report(socket);
         if let Some(encoder) = self.encoder.take() {
@@ -424,12 +428,12 @@ impl Wire {
         if decoder.known_shards() == settings {
             (self.decoder, self.told) = (None, adit_fec::FecCounters::default());
         } else {
-            // What it has found out would have to be found out again.
+            // Otherwise it would have to detect the shards again.
             decoder.release_memory();
         }
     }
 
-    /// Adds what the correction has counted since the last time.
+    /// Adds the decoder's changes since the last report to the counters.
     pub(super) fn report(&mut self, socket: &Socket) {
         let Some(decoder) = &self.decoder else { return };
         let (now, told) = (decoder.counters(), self.told);
@@ -460,7 +464,7 @@ impl Batch {
         stays: true,
     };
 
-    /// Where the next datagram is put together; `None` when there are `end`.
+    /// Returns the space for the next datagram, or `None` when there are `end`.
     fn place(&mut self, end: usize) -> Option<&mut [u8]> {
         if self.bytes.is_empty() {
             self.bytes.resize(BATCH * LONGEST, 0);
@@ -471,7 +475,7 @@ impl Batch {
         self.bytes.get_mut(self.used..self.used + LONGEST)
     }
 
-    /// The datagram in that place is complete but for its encryption.
+    /// Completes the datagram in that space, except for its encryption.
     fn push(&mut self, len: usize) {
         if let Some(place) = self.lens.get_mut(self.count) {
             *place = len;
@@ -480,7 +484,7 @@ impl Batch {
         }
     }
 
-    /// Seals those that are not yet, at most [`SEALED`].
+    /// Seals those that are not sealed yet, at most [`SEALED`].
     fn seal(&mut self, socket: &Socket, session: Option<&mut PacketSession>) {
         let (done, start) = self.sealed;
         let lens = subslice(&self.lens, done..self.count);
@@ -502,19 +506,19 @@ impl Batch {
             (None, None, None) => Ok(()),
         };
         if sealed.is_err() {
-            // Every place has the room of the layout: the session has used all its numbers, and
-            // will count as dead, or the program's own cipher has refused. Nothing leaves that is not sealed.
+            // The layout leaves enough space: either the session has used up its numbers, and will
+            // count as dead, or the custom cipher has failed. Nothing is sent unsealed.
             (self.count, self.used) = self.sealed;
         }
         self.sealed = (self.count, self.used);
     }
 
-    /// Hands all to the socket, so many `times`; returns their bytes. A datagram that the socket does
-    /// not take is lost, and sent again like any other.
+    /// Passes all datagrams to the socket, `times` times, and returns their bytes. A datagram that
+    /// the socket does not accept is lost, and sent again like any other.
     fn send(&mut self, socket: &Socket, peer: SocketAddr, times: u64) -> u64 {
         let (count, used) = std::mem::take(&mut self.sealed);
         (self.count, self.used) = (0, 0);
-        // Copies go behind the whole batch: what loses the one seldom loses the other too then.
+        // Copies follow the whole batch: an event that loses one rarely loses the other as well.
         for _ in 0..times {
             let mut rest = subslice(&self.bytes, ..used);
             for run in runs(subslice(&self.lens, ..count)) {
@@ -529,7 +533,7 @@ impl Batch {
     }
 }
 
-/// Runs of equal lengths, the last of each of which may be shorter.
+/// Splits into runs of equal lengths; the last of each run may be shorter.
 fn runs(mut lens: &[usize]) -> impl Iterator<Item = &[usize]> {
     std::iter::from_fn(move || {
         let first = *lens.first()?;

@@ -1,4 +1,4 @@
-//! A thousand sessions at rest: what they hold, what they cost, and how many tasks there are.
+//! A thousand idle sessions: their memory, CPU time and number of tasks.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
@@ -19,14 +19,14 @@ use tokio::time::sleep;
 
 const SESSIONS: usize = 1000;
 
-/// Bytes this process has in memory.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> usize {
     let status = fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = status.split(' ').nth(1).unwrap().parse().unwrap();
     pages * 4096
 }
 
-/// CPU time of this process, in ticks of 10 ms.
+/// Returns the CPU time of this process, in ticks of 10 ms.
 fn ticks() -> u64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let fields = stat.rsplit(')').next().unwrap().split(' ');
@@ -39,13 +39,13 @@ fn ticks() -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_at_rest_cost_little() {
-    // One after the other: both count what the process has.
+    // One after the other: both measure the whole process.
     at_rest((0, 0), 6 << 10).await;
     at_rest((10, 3), 12 << 10).await;
 }
 
-/// So many bytes for each at most, with what they held while they were young: an allocator keeps
-/// that for the next ones.
+/// Maximum number of bytes per session, including the peak of its start: an allocator keeps that
+/// memory for the next ones.
 async fn at_rest((data, parity): (usize, usize), most: usize) {
     let key = PacketKey::new(PacketKind::Aes128Gcm, PacketCheck::Crc32, b"idle").unwrap();
     let settings = Settings {
@@ -71,7 +71,7 @@ async fn at_rest((data, parity): (usize, usize), most: usize) {
         let (mut stream, _) = listener.accept().await.unwrap();
         assert_eq!(stream.read_u8().await.unwrap(), 1);
         streams.push(stream);
-        // The first ones warm pools and tables up.
+        // The first ones warm up pools and tables.
         if n == SESSIONS / 10 {
             (before, tasks) = (resident(), Handle::current().metrics().num_alive_tasks());
         }
@@ -90,7 +90,7 @@ async fn at_rest((data, parity): (usize, usize), most: usize) {
     assert!(spent <= 3, "{spent} ticks in three seconds");
     assert_eq!(Handle::current().metrics().num_alive_tasks(), tasks);
     drop((streams, listener));
-    // Each says farewell a few times, which kcp-go does not answer.
+    // Each sends its closing message a few times, which kcp-go does not answer.
     for _ in 0..100 {
         if Handle::current().metrics().num_alive_tasks() == 0 {
             break;

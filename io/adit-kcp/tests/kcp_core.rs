@@ -1,5 +1,5 @@
-//! Bare sessions with tokio_kcp and with KCP's own core in C, both ways round, in either manner of
-//! ours, over good and bad paths. `cargo xtask install` brings both.
+//! Plain sessions with tokio_kcp and with KCP's own core in C, in both directions, in both of our
+//! compatibility families, over good and bad paths. `cargo xtask install` installs both.
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
@@ -54,7 +54,7 @@ async fn ours_serves(core: Core, compat: Compat, faults: Option<Faults>) {
     }
 }
 
-/// Our client and their server. Messages come back as they were sent.
+/// Our client and their server. Messages are returned as they were sent.
 async fn theirs_serves(core: Core, compat: Compat, faults: Option<Faults>) {
     let what = format!("{core:?}, {compat:?}");
     let server = core.echo().unwrap();

@@ -1,5 +1,5 @@
-//! Sessions with kcp-go, both ways round: every cipher, with and without correction, streams and
-//! messages, over good and bad paths. The peer is a program, which `cargo xtask install` builds.
+//! Sessions with kcp-go, in both directions: every cipher, with and without correction, streams and
+//! messages, over good and bad paths. The peer is a program that `cargo xtask install` builds.
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
@@ -76,7 +76,7 @@ impl Case {
     }
 }
 
-/// Their client and our server; `faults` on the way.
+/// Their client and our server, with `faults` on the path.
 async fn ours_serves(case: Case, len: usize, faults: Option<Faults>) {
     let mut listener = KcpListener::bind(loopback(0), case.settings()).unwrap();
     let addr = listener.local_addr().unwrap();
@@ -116,7 +116,7 @@ async fn theirs_serves(case: Case, len: usize, faults: Option<Faults>) {
         let read = timeout(LIMIT, reader.read_exact(&mut got));
         let write = async {
             writer.write_all(&pattern).await?;
-            // kcp-go takes our farewell for news of a window, and goes on.
+            // kcp-go takes our closing message for a window report, and continues.
             writer.shutdown().await
         };
         let (wrote, read) = tokio::join!(write, read);
@@ -132,8 +132,8 @@ async fn theirs_serves(case: Case, len: usize, faults: Option<Faults>) {
         };
         rest = later;
         assert_eq!(stream.write(message).await.unwrap(), len);
-        // kcp-go makes a message of each segment that it writes, but reads whole ones: each that
-        // we sent comes back in full pieces and one that is less.
+        // kcp-go makes a message of each segment that it writes, but reads whole ones: each that we
+        // sent is returned in full parts and a shorter one.
         for piece in message.chunks(case.segment()) {
             let n = timeout(LIMIT, stream.read(&mut buf)).await;
             let n = n.unwrap_or_else(|_| panic!("{case:?}: late")).unwrap();

@@ -1,4 +1,4 @@
-//! The task of a session: bytes between the core and the stream below, timers, and who is woken.
+//! The task of a session: moves bytes between the core and the stream below, and handles timers.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,12 +19,12 @@ use super::shared::Shared;
 /// Turns before other tasks have theirs.
 const ROUNDS: usize = 16;
 
-/// Moves the bytes of a session until it is over.
+/// Moves the bytes of a session until its end.
 pub(super) struct Driver {
     shared: Arc<Shared>,
     below: BoxStream,
     framing: Framing,
-    /// How far this session's clock is ahead of the system's.
+    /// Offset of this session's clock from the system's.
     ahead: Duration,
     sleep: Pin<Box<Sleep>>,
     until: Option<Time>,
@@ -48,7 +48,7 @@ impl Driver {
         system::monotonic_now() + self.ahead
     }
 
-    /// Takes in what came, as long as the core takes it.
+    /// Handles received bytes, as long as the core accepts them.
     fn poll_input(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         match self.framing.poll_fill(cx, &mut self.below) {
             Poll::Ready(Ok(())) => {}
@@ -69,7 +69,7 @@ impl Driver {
         }
     }
 
-    /// Gives out what is to be sent, as long as the stream below takes it.
+    /// Writes output, as long as the stream below accepts it.
     fn output(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         loop {
             if !self.shared.lock().core.wants_output() {
@@ -93,12 +93,12 @@ impl Driver {
         }
     }
 
-    /// One turn; ready when the session has come to its end by itself.
+    /// Does one turn. Ready when the session has ended.
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         let now = self.now();
         let silent = self.shared.lock().core.handle_timeout(now);
         silent.map_err(|silent| End::Silent(silent.0))?;
-        // The greeting leaves before anything can be wrong with what came.
+        // The greeting is sent before received bytes can cause an error.
         self.output(cx)?;
         for round in 0..ROUNDS {
             match self.poll_input(cx) {
@@ -121,7 +121,7 @@ impl Driver {
         Poll::Pending
     }
 
-    /// Sleeps, unless there is something to do already.
+    /// Sleeps, unless there is already something to do.
     fn rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let until = {
             let mut state = self.shared.lock();
@@ -161,7 +161,7 @@ impl Future for Driver {
             me.wake_all();
             if let Poll::Ready(done) = turned {
                 let why = done.err().unwrap_or(End::Closed);
-                // Whatever leaves, leaves: the peer may learn from it what is wrong.
+                // Send as much as possible: it may show the peer the reason.
                 let _ = me.below.poll_flush(cx);
                 me.shared.lock().end(why, &mut me.wake);
                 me.wake_all();

@@ -1,4 +1,4 @@
-//! Why a session is over.
+//! Reasons for the end of a session.
 
 use std::io;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use adit_wire::ProtocolError;
 
 use super::SnappyError;
 
-/// Why a session is over, as far as this end can tell.
+/// The reason for the end of a session, as far as this end can tell.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum End {
-    /// It was closed here.
+    /// It was closed at this end.
     #[error("the session was closed")]
     Closed,
     /// The stream below ended.
-    #[error("the peer ended the connection")]
+    #[error("the peer closed the connection")]
     Ended,
     /// The stream below failed.
     #[error("{0}")]
     Below(Arc<io::Error>),
-    /// The peer speaks another version of smux.
-    #[error("the peer speaks smux version {theirs}, this end version {ours}")]
+    /// The peer uses another version of smux.
+    #[error("the peer uses smux version {theirs}, this end version {ours}")]
     Version {
         /// The version of this end.
         ours: u8,
@@ -36,17 +36,17 @@ pub enum End {
         if *.theirs { "does not" } else { "does" }
     )]
     Compression {
-        /// Whether it is the peer.
+        /// True if it is the peer.
         theirs: bool,
     },
-    /// What came cannot be decompressed.
+    /// The received bytes cannot be decompressed.
     #[error(transparent)]
     Snappy(#[from] SnappyError),
-    /// What came is no smux.
+    /// The received bytes are not smux.
     #[error("not smux: {0}")]
     Protocol(ProtocolError),
-    /// The peer is taken for dead.
-    #[error("nothing came from the peer for {} s", .0.as_secs())]
+    /// The peer counts as dead.
+    #[error("the peer was silent for {} s", .0.as_secs())]
     Silent(Duration),
 }
 
@@ -63,7 +63,7 @@ impl From<io::Error> for End {
 }
 
 impl End {
-    /// As the error of a stream that was cut off by it.
+    /// Returns the error of the streams that were interrupted by it.
     pub(super) fn error(&self) -> io::Error {
         let kind = match self {
             Self::Below(why) => why.kind(),

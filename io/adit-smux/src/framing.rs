@@ -1,4 +1,4 @@
-//! Between the core of smux and the stream below: bytes as they are, or in Snappy's blocks.
+//! The layer between the smux core and the stream below: plain bytes, or Snappy blocks.
 
 use std::task::{Context, Poll, ready};
 
@@ -12,17 +12,17 @@ use super::snappy::{BLOCK, Decoder, Encoder, Front, STREAM};
 use super::{End, SnappyError};
 use adit_stream::Buffer;
 
-/// Plaintext of a block at most: four frames of kcptun.
+/// Maximum plaintext of a block, in bytes: four frames of kcptun.
 const PIECE: usize = BLOCK / 2;
 
-/// Whether the peer is known to speak as we do.
+/// State of the detection of the peer's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Peer {
     Unknown,
     Known,
 }
 
-/// How bytes stand on the stream below.
+/// The format of bytes on the stream below.
 pub(super) struct Framing {
     version: u8,
     peer: Peer,
@@ -32,7 +32,7 @@ pub(super) struct Framing {
 struct Snappy {
     encoder: Encoder,
     decoder: Decoder,
-    /// Decompressed and not taken in yet.
+    /// Decompressed and not handled yet.
     plain: Buffer,
 }
 
@@ -52,7 +52,7 @@ impl Framing {
         }
     }
 
-    /// Makes bytes of the peer's frames ready for [`take_in`](Self::take_in).
+    /// Makes bytes of the peer's frames available to [`take_in`](Self::take_in).
     pub(super) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -74,7 +74,7 @@ impl Framing {
                 return Poll::Ready(Err(End::Ended));
             }
             let wire = below.filled();
-            // A frame's first byte is a version.
+            // The first byte of a frame is a version.
             if !snappy.decoder.has_begun() && matches!(wire.first(), Some(1 | 2)) {
                 return Poll::Ready(Err(End::Compression { theirs: false }));
             }
@@ -99,7 +99,7 @@ impl Framing {
         Poll::Ready(Ok(()))
     }
 
-    /// Gives the core what is ready; true if it took all.
+    /// Passes the available bytes to the core. Returns true if it accepted all.
     pub(super) fn take_in(
         &mut self,
         below: &mut BoxStream,
@@ -128,7 +128,7 @@ impl Framing {
         Ok(used == len)
     }
 
-    /// Room in the stream below that [`give_out`](Self::give_out) needs.
+    /// Returns the space in the stream below that [`give_out`](Self::give_out) needs, in bytes.
     pub(super) fn room(&self) -> usize {
         match &self.snappy {
             Some(_) => Encoder::room(PIECE),
@@ -136,7 +136,7 @@ impl Framing {
         }
     }
 
-    /// Moves frames of the core into the slot of the stream below, which has been made ready;
+    /// Moves frames of the core into the slot of the stream below, which has been reserved. Returns
     /// false if there were none.
     pub(super) fn give_out(
         &mut self,

@@ -1,8 +1,8 @@
-//! smux over any stream, with the compression of kcptun where that is wanted.
+//! smux over any stream, optionally with kcptun's compression.
 //!
-//! [`Mux`] is one end: [`Mux::open`] and [`Mux::accept`] give [`SmuxStream`]s, a task of its own
-//! moves bytes between them and the stream below. An end says at once that it is there, so that
-//! two which do not understand each other find out before anything is sent: [`End`] tells why.
+//! [`Mux`] is one end: [`Mux::open`] and [`Mux::accept`] return [`SmuxStream`]s, and a separate
+//! task moves bytes between them and the stream below. Each end immediately sends a keep-alive, so
+//! that incompatible ends find out before any data is sent: [`End`] is the reason.
 //!
 //! ```no_run
 //! # async fn example(below: adit_stream::BoxStream) -> Result<(), Box<dyn std::error::Error>> {

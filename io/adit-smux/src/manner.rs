@@ -1,4 +1,4 @@
-//! How a peer speaks, from the first bytes that it sends.
+//! Detection of a peer's format from the first bytes that it sends.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -10,21 +10,22 @@ use adit_wire::subslice;
 use super::snappy::{Decoder, Front, STREAM};
 use super::{End, SnappyError};
 
-/// What smux itself does not negotiate.
+/// The parameters that smux does not negotiate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Manner {
     /// The version of smux.
     pub version: Version,
-    /// Whether all frames are within Snappy's blocks.
+    /// True if all frames are in Snappy blocks.
     pub compress: bool,
 }
 
 impl Manner {
-    /// Looks at the first bytes of a peer that speaks first, and leaves them where they are: an end
-    /// that accepts can so be like whoever comes.
+    /// Detects the format from the first bytes of a peer that sends first, and leaves them in the
+    /// stream: an accepting end can follow any peer.
     ///
     /// # Errors
-    /// The stream fails or ends, or what comes is neither smux nor Snappy.
+    ///
+    /// The stream fails or ends, or the bytes are neither smux nor Snappy.
     pub async fn of(below: &mut BoxStream) -> Result<Self, End> {
         poll_fn(|cx| Self::poll(below, cx)).await
     }
@@ -69,17 +70,18 @@ impl Manner {
     }
 }
 
-/// Bytes within which a peer has said something.
+/// Maximum number of bytes before the first frame of a peer.
 const MOST: usize = 4096;
 
+/// Result of a detection.
 enum Seen {
     Manner(Manner),
-    /// So many bytes are needed.
+    /// The total number of bytes needed.
     NeedMore(usize),
 }
 
 impl Seen {
-    /// From the first byte of a frame; none if there is no byte.
+    /// Detects the format from the first byte of a frame. Returns `None` if there is no byte.
     fn first_of(plain: &[u8], compress: bool) -> Result<Option<Self>, End> {
         let version = match plain.first() {
             None => return Ok(None),
@@ -117,7 +119,7 @@ mod tests {
             let mut packed = vec![0; Encoder::room(frame.len())];
             let len = Encoder::new().encode(&frame, &mut packed).unwrap();
             assert_eq!(read(&packed[..len]), Ok(manner(true)));
-            // Whatever is asked for is more than there is, and no more than will come.
+            // The requested total is more than there is, and not more than will arrive.
             for cut in 1..len {
                 let total = read(&packed[..cut]).unwrap_err().unwrap();
                 assert!(total > cut && total <= len, "{cut}: {total}");
@@ -130,7 +132,7 @@ mod tests {
         for wire in [&[0][..], &[3], b"GET / HTTP/1.1", &[0xff, 1, 2, 3, 4, 5, 6]] {
             assert_eq!(read(wire), Err(None), "{wire:?}");
         }
-        // Nothing but chunks that are skipped.
+        // Only chunks that are skipped.
         let skipped = [&STREAM[..], &[0x80, 0, 16, 0], &[0; 4096]].concat();
         assert_eq!(read(&skipped), Err(None));
     }

@@ -1,4 +1,4 @@
-//! A session as its owner sees it.
+//! The application's interface to a session.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use super::framing::Framing;
 use super::shared::Shared;
 use super::stream::{Link, SmuxStream};
 
-/// What both ends must agree on, and what each decides for itself.
+/// Settings of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// smux; the version must be the peer's.
+    /// Settings of smux; the version must be equal at both ends.
     pub config: Config,
-    /// Snappy around all frames. Must be as the peer has it.
+    /// True for Snappy around all frames. Must be equal at both ends.
     pub compress: bool,
-    /// kcptun's QPP over what each stream carries. Must be as the peer has it.
+    /// kcptun's QPP over the data of each stream. Must be equal at both ends.
     pub pads: Option<Arc<PermutationPads>>,
 }
 
 /// One end of a connection with many streams.
 ///
-/// Clones are handles to the same session. When the last one is dropped, the session ends with its
+/// Clones are handles to the same session. After the last one is dropped, the session ends with its
 /// last stream.
 #[derive(Debug)]
 pub struct Mux {
@@ -37,20 +37,22 @@ pub struct Mux {
 }
 
 impl Mux {
-    /// Begins a session over a fresh connection, and tells the peer at once that it is there.
+    /// Starts a session over a new connection, and immediately sends a keep-alive to the peer.
     ///
     /// # Errors
-    /// Settings that make no session.
+    ///
+    /// See [`ConfigError`].
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    ///
+    /// Panics outside of a tokio runtime.
     pub fn new(below: BoxStream, settings: Settings) -> Result<Self, ConfigError> {
         let Settings {
             config,
             compress,
             pads,
         } = settings;
-        // Born one interval ago, the session owes its first sign of life now.
+        // With a start one interval ago, the session's first keep-alive is due now.
         let ahead = config.keepalive.unwrap_or(Duration::ZERO);
         let framing = Framing::new(config.version.number(), compress);
         let shared = Arc::new(Shared::new(
@@ -61,10 +63,12 @@ impl Mux {
         Ok(Self { shared })
     }
 
-    /// Opens a stream. It can be written to at once.
+    /// Opens a stream. You can write to it immediately.
     ///
     /// # Errors
-    /// The session has as many streams as it may, has used all numbers, or is over.
+    ///
+    /// The session has reached its maximum number of streams, has used all stream numbers, or is
+    /// over.
     pub fn open(&self) -> Result<SmuxStream, OpenError> {
         let mut state = self.shared.lock();
         if state.end.is_some() {
@@ -78,10 +82,15 @@ impl Mux {
         Ok(stream)
     }
 
-    /// Waits for the next stream that the peer opens. For one task at a time; cancel-safe.
+    /// Waits for the next stream that the peer opens. Only for one task at a time.
     ///
     /// # Errors
+    ///
     /// The session is over.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
     pub async fn accept(&self) -> Result<SmuxStream, End> {
         poll_fn(|cx| {
             let mut state = self.shared.lock();
@@ -101,13 +110,13 @@ impl Mux {
         .await
     }
 
-    /// Streams that are open, or have something to send yet.
+    /// Returns the number of streams that are open, or that still have something to send.
     #[must_use]
     pub fn streams(&self) -> usize {
         self.shared.lock().core.streams()
     }
 
-    /// Ends the session now; its streams fail. The peer is not told.
+    /// Ends the session now; its streams fail. The peer is not informed.
     pub fn close(&self) {
         let mut state = self.shared.lock();
         state.end.get_or_insert(End::Closed);
@@ -116,36 +125,36 @@ impl Mux {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Why the session is over, if it is.
+    /// Returns the reason for the end of the session, if it is over.
     #[must_use]
     pub fn end(&self) -> Option<End> {
         self.shared.lock().end.clone()
     }
 
-    /// Waits for the session's end.
+    /// Waits for the end of the session.
     pub async fn ended(&self) -> End {
         self.watch().ended().await
     }
 
-    /// A way to hear of the session's end without holding it.
+    /// Returns a handle to wait for the session's end that does not keep it open.
     #[must_use]
     pub fn watch(&self) -> Watch {
         Watch(Arc::clone(&self.shared))
     }
 }
 
-/// Hears of a session's end. Does not keep it alive.
+/// A handle to wait for a session's end. Does not keep the session open.
 #[derive(Debug, Clone)]
 pub struct Watch(Arc<Shared>);
 
 impl Watch {
-    /// Whether the peer has sent something that was understood.
+    /// True if the peer has sent a valid frame.
     #[must_use]
     pub fn is_understood(&self) -> bool {
         self.0.lock().understood
     }
 
-    /// Sends a sign of life, of which a peer that understands it takes no notice.
+    /// Sends a keep-alive, which the peer ignores.
     pub fn greet(&self) {
         let mut state = self.0.lock();
         state.core.greet();
@@ -154,10 +163,10 @@ impl Watch {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Waits for the session's end.
+    /// Waits for the end of the session.
     pub async fn ended(&self) -> End {
         loop {
-            // Made before the look, so that no end is missed between the two.
+            // Created before the check, so that an end between the two is not missed.
             let over = self.0.over.notified();
             if let Some(end) = &self.0.lock().end {
                 return end.clone();

@@ -1,4 +1,4 @@
-//! QPP over a stream: kcptun has it between a stream of smux and the application.
+//! QPP over a stream: kcptun applies it between a smux stream and the application.
 
 use std::cell::RefCell;
 use std::io;
@@ -8,15 +8,15 @@ use std::task::Poll;
 use adit_crypto::packet::qpp::{PadPosition, PermutationPads};
 use adit_wire::subslice_mut;
 
-/// Bytes that are encrypted at once: two frames of kcptun.
+/// Maximum number of bytes encrypted together: two frames of kcptun.
 const PIECE: usize = 16 << 10;
 
 thread_local! {
-    /// What is being written: the bytes of a writer are not ours to change.
+    /// A copy of the bytes to write: those of the writer must not be changed.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Where both directions of a stream are.
+/// The positions of both directions of a stream.
 #[derive(Debug)]
 pub(super) struct Padded {
     pads: Arc<PermutationPads>,
@@ -33,7 +33,7 @@ impl Padded {
         }
     }
 
-    /// Reads into `out` by `below`, and decrypts what came.
+    /// Reads into `out` with `below`, and decrypts the bytes.
     pub(super) fn read(
         &self,
         out: &mut [u8],
@@ -47,7 +47,7 @@ impl Padded {
         done
     }
 
-    /// Writes `bytes` encrypted by `below`, as much of it as is taken.
+    /// Encrypts `bytes` and writes them with `below`, as far as it accepts them.
     pub(super) fn write(
         &self,
         bytes: &[u8],

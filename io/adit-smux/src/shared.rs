@@ -1,4 +1,4 @@
-//! What the handles, the streams and the task of a session share.
+//! The state that the handles, the streams and the task of a session share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,39 +14,39 @@ use super::End;
 #[derive(Debug)]
 pub(super) struct Shared {
     state: Mutex<State>,
-    /// What every stream goes through besides.
+    /// The pads that all streams use, if any.
     pub(super) pads: Option<Arc<PermutationPads>>,
-    /// Told when the session is over.
+    /// Notified when the session is over.
     pub(super) over: Notify,
 }
 
-/// What is behind the lock.
+/// The state behind the lock.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) core: Session,
     waiters: HashMap<StreamId, Waiters>,
     acceptor: Option<Waker>,
-    /// The task, while it sleeps.
+    /// The waker of the task, while it sleeps.
     pub(super) driver: Option<Waker>,
-    /// The core took less in than there was.
+    /// The core did not accept all input.
     pub(super) blocked: bool,
-    /// The stream below takes nothing more.
+    /// The stream below does not accept more output.
     pub(super) stuck: bool,
     pub(super) end: Option<End>,
-    /// The peer has sent something that was understood.
+    /// The peer has sent a valid frame.
     pub(super) understood: bool,
-    /// Handles to the session.
+    /// Number of handles to the session.
     pub(super) handles: usize,
 }
 
-/// Who waits for a stream.
+/// The wakers of the tasks that wait for a stream.
 #[derive(Debug, Default)]
 struct Waiters {
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
 
-/// Which side of a stream.
+/// A direction of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Reader,
@@ -78,19 +78,19 @@ impl Shared {
 }
 
 impl State {
-    /// Whether the task could do something if it were awake.
+    /// True if the task had something to do.
     pub(super) fn wants_driver(&self) -> bool {
         let over = self.end.is_some() || self.is_deserted();
         let input = self.blocked && self.core.wants_input();
         over || input || (!self.stuck && self.core.wants_output())
     }
 
-    /// Nobody can open or accept a stream, and none is left.
+    /// True if there is no handle to open or accept a stream, and no stream.
     pub(super) fn is_deserted(&self) -> bool {
         self.handles == 0 && self.core.streams() == 0
     }
 
-    /// The task's waker, if it sleeps and should not.
+    /// Returns the task's waker, if the task sleeps and should not.
     pub(super) fn driver_to_wake(&mut self) -> Option<Waker> {
         if self.driver.is_some() && self.wants_driver() {
             self.driver.take()
@@ -107,7 +107,7 @@ impl State {
         self.waiters.remove(&id);
     }
 
-    /// Remembers who waits.
+    /// Stores the waker of a waiting task.
     pub(super) fn wait(&mut self, id: StreamId, side: Side, cx: &Context<'_>) {
         if let Some(waiters) = self.waiters.get_mut(&id) {
             match side {
@@ -121,7 +121,7 @@ impl State {
         keep(&mut self.acceptor, cx);
     }
 
-    /// Collects those whom the core's events concern.
+    /// Collects the wakers for the core's events.
     pub(super) fn collect(&mut self, wake: &mut Vec<Waker>) {
         while let Some(event) = self.core.poll_event() {
             let mut of = |id, reader: bool, writer: bool| {
@@ -140,7 +140,7 @@ impl State {
         }
     }
 
-    /// Ends the session; collects everybody.
+    /// Ends the session, and collects all wakers.
     pub(super) fn end(&mut self, why: End, wake: &mut Vec<Waker>) {
         self.end.get_or_insert(why);
         wake.extend(self.acceptor.take());

@@ -1,43 +1,43 @@
 //! The framing format of Snappy: blocks of at most 64 KiB, each with a checksum.
 //!
-//! `type u8 | length u24 | body`, little-endian. A stream begins with `ff 06 00 00 sNaPpY`; type 0
-//! is a compressed block, 1 a stored one, each behind its masked CRC-32C; 0x80..=0xfe are skipped.
+//! `type u8 | length u24 | body`, little-endian. A stream starts with `ff 06 00 00 sNaPpY`; type 0
+//! is a compressed block, 1 a stored one, each after its masked CRC-32C; 0x80..=0xfe are skipped.
 //! (google/snappy, framing_format.txt.)
 
 use core::ops::Range;
 
-/// What a stream begins with.
+/// The identifier at the start of a stream.
 pub(super) const STREAM: [u8; 10] = *b"\xff\x06\x00\x00sNaPpY";
-/// The most bytes of plaintext in a block.
+/// Maximum plaintext of a block in bytes.
 pub(super) const BLOCK: usize = 64 << 10;
 
 const HEADER: usize = 4;
 const CHECKSUM: usize = 4;
-/// The longest body: a block that its compression has made longer.
+/// Maximum length of a body: a block that became longer by compression.
 const BODY: usize = CHECKSUM + 32 + BLOCK + BLOCK / 6;
 
-/// Why bytes are no Snappy stream.
+/// Error of a Snappy stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnappyError {
-    /// They do not begin as one.
-    #[error("the bytes do not begin as a Snappy stream")]
+    /// The stream identifier is missing.
+    #[error("not a Snappy stream: the stream identifier is missing")]
     Stream,
-    /// A type that may not be skipped.
-    #[error("unknown Snappy chunk {0:#04x}")]
+    /// A chunk type that must not be skipped.
+    #[error("unknown Snappy chunk type {0:#04x}")]
     Chunk(u8),
-    /// A length that no such chunk has.
-    #[error("a Snappy chunk of impossible length")]
+    /// An invalid length for the chunk type.
+    #[error("invalid length of a Snappy chunk")]
     Length,
     /// A block that cannot be decompressed.
-    #[error("a Snappy block that makes no sense")]
+    #[error("corrupt Snappy block")]
     Block,
-    /// A block whose checksum is that of other bytes.
-    #[error("a Snappy block with a wrong checksum")]
+    /// A block with a wrong checksum.
+    #[error("wrong checksum of a Snappy block")]
     Checksum,
 }
 
-/// Makes blocks.
+/// Writes blocks.
 pub(super) struct Encoder {
     snap: snap::raw::Encoder,
     begun: bool,
@@ -51,13 +51,13 @@ impl Encoder {
         }
     }
 
-    /// Room that so many bytes may need.
+    /// Returns the maximum length of the output for `len` bytes of plaintext.
     pub(super) fn room(len: usize) -> usize {
         STREAM.len() + HEADER + CHECKSUM + snap::raw::max_compress_len(len)
     }
 
-    /// Writes one block of at most [`BLOCK`] bytes to the front of `out`, which has the
-    /// [room](Self::room) for it; gives its length.
+    /// Writes one block of at most [`BLOCK`] bytes to the front of `out`, which needs
+    /// [space](Self::room) for it. Returns its length.
     pub(super) fn encode(&mut self, plain: &[u8], out: &mut [u8]) -> Option<usize> {
         let start = if self.begun { 0 } else { STREAM.len() };
         let (front, out) = out.split_at_mut_checked(start)?;
@@ -65,7 +65,7 @@ impl Encoder {
         let (header, body) = out.split_first_chunk_mut::<HEADER>()?;
         let (checksum, block) = body.split_first_chunk_mut::<CHECKSUM>()?;
         let packed = self.snap.compress(plain, block).ok()?;
-        // Less than an eighth is not worth the other end's while.
+        // Saving less than an eighth is not worth the peer's work.
         let (kind, len) = if packed < plain.len() - plain.len() / 8 {
             (0, packed)
         } else {
@@ -80,18 +80,18 @@ impl Encoder {
     }
 }
 
-/// What stands at the front of a Snappy stream.
+/// The front of a Snappy stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Front {
-    /// Not a whole chunk: so many bytes are needed.
+    /// An incomplete chunk: this total number of bytes is needed.
     NeedMore(usize),
-    /// A chunk of so many bytes without plaintext.
+    /// A chunk of this length without plaintext.
     Skip(usize),
-    /// A chunk of so many bytes with a block.
+    /// A chunk of this length with a block.
     Block(usize, Block),
 }
 
-/// Where a block lies, and its plaintext's length.
+/// The position of a block, and the length of its plaintext.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Block {
     packed: bool,
@@ -107,12 +107,12 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// Whether the stream is known to be one of Snappy.
+    /// True if the stream identifier was received.
     pub(super) const fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Looks at the front of what came.
+    /// Parses the front of the received bytes.
     pub(super) fn front(&mut self, wire: &[u8]) -> Result<Front, SnappyError> {
         let Some(([kind, l0, l1, l2], rest)) = wire.split_first_chunk::<HEADER>() else {
             return Ok(Front::NeedMore(HEADER));
@@ -160,8 +160,8 @@ impl Decoder {
         }
     }
 
-    /// Puts the plaintext of a block that stands at the front of `wire` to the front of `out`,
-    /// which has [`Block::len`] bytes at least.
+    /// Decompresses a block at the front of `wire` to the front of `out`, which needs at least
+    /// [`Block::len`] bytes.
     pub(super) fn open(block: &Block, wire: &[u8], out: &mut [u8]) -> Result<(), SnappyError> {
         let body = wire.get(block.body.clone()).ok_or(SnappyError::Length)?;
         let out = out.get_mut(..block.len).ok_or(SnappyError::Length)?;
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// As golang/snappy writes them, one flush for each write.
+    /// As golang/snappy writes them, with one flush for each write.
     #[test]
     fn golden_streams() {
         let text = include_str!("../vectors/kcptun.json");

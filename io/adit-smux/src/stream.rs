@@ -1,4 +1,4 @@
-//! One stream of a session.
+//! A stream of a session.
 
 use std::fmt;
 use std::io;
@@ -14,13 +14,13 @@ use adit_stream::{Buffered, Raw};
 
 adit_stream::session_stream! {
     raw: Link;
-    /// A stream of smux as an [`adit_stream::Stream`], and as tokio's `AsyncRead` and `AsyncWrite`.
+    /// A smux stream as an [`adit_stream::Stream`], and as tokio's `AsyncRead` and `AsyncWrite`.
     ///
-    /// Each direction ends by itself. What was written when it is dropped is still sent.
+    /// Each direction ends separately. Bytes written before it is dropped are still sent.
     SmuxStream;
-    /// The reading half of a [`SmuxStream`].
+    /// The read half of a [`SmuxStream`].
     SmuxReadHalf;
-    /// The writing half of a [`SmuxStream`].
+    /// The write half of a [`SmuxStream`].
     SmuxWriteHalf;
 }
 
@@ -44,7 +44,7 @@ impl Drop for Handle {
 }
 
 impl Handle {
-    /// Does something with the session; wakes its task if there is something to do for it then.
+    /// Runs `work` on the session, and wakes its task if it has something to do afterwards.
     fn with<T>(&self, work: impl FnOnce(&mut State, StreamId) -> T) -> T {
         let mut state = self.shared.lock();
         let done = work(&mut state, self.id);
@@ -56,7 +56,7 @@ impl Handle {
 }
 
 impl Link {
-    /// The stream `id`, which has just begun.
+    /// Creates the handle of the new stream `id`.
     pub(super) fn stream(shared: &Arc<Shared>, state: &mut State, id: StreamId) -> SmuxStream {
         state.add_stream(id);
         let shared = Arc::clone(shared);
@@ -66,7 +66,7 @@ impl Link {
 }
 
 impl SmuxStream {
-    /// The stream's number.
+    /// Returns the number of the stream.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.0.raw().0.id.get()
@@ -122,7 +122,7 @@ impl Raw for Link {
         Poll::Ready(done.map_err(broken))
     }
 
-    /// The peer cannot tell it from an ordinary end: the protocol has no other.
+    /// The peer sees an ordinary end: the protocol has no other.
     fn abort(&mut self) {
         self.0.with(|state, id| state.core.abort(id));
     }

@@ -67,7 +67,7 @@ async fn there_and_back(stream: SmuxStream, len: usize, seed: u64) {
     });
     let mut got = Vec::new();
     let read = timeout(PATIENCE, reader.read_to_end(&mut got)).await;
-    read.expect("the bytes come back in time").unwrap();
+    read.expect("the bytes must return in time").unwrap();
     assert!(got == bytes, "the bytes are the same");
     send.await.unwrap();
 }
@@ -103,7 +103,7 @@ async fn more_than_every_buffer_goes_over_kcp() {
     let mut listener = KcpListener::bind("127.0.0.1:0".parse().unwrap(), plain()).unwrap();
     let near = KcpStream::connect(listener.local_addr().unwrap(), plain()).unwrap();
     assert!(matches!(near.lane(), RelayLane::Home));
-    // The greeting alone makes the session known to the listener.
+    // The greeting alone makes the listener aware of the session.
     let near = Mux::new(Box::new(near), settings(Version::V2, Role::Client, true)).unwrap();
     let (far, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
     let far = Mux::new(Box::new(far), settings(Version::V2, Role::Server, true)).unwrap();
@@ -184,13 +184,13 @@ async fn ends_that_differ_find_out_and_say_how() {
     let cases: [(Ends, &str, &str); 4] = [
         (
             ((V2, false), (V1, false)),
-            "the peer speaks smux version 1, this end version 2",
-            "the peer speaks smux version 2, this end version 1",
+            "the peer uses smux version 1, this end version 2",
+            "the peer uses smux version 2, this end version 1",
         ),
         (
             ((V1, true), (V2, true)),
-            "the peer speaks smux version 2, this end version 1",
-            "the peer speaks smux version 1, this end version 2",
+            "the peer uses smux version 2, this end version 1",
+            "the peer uses smux version 1, this end version 2",
         ),
         (
             ((V2, true), (V2, false)),
@@ -247,7 +247,7 @@ async fn a_peer_that_says_nothing_is_found() {
     let end = timeout(PATIENCE, near.ended()).await.unwrap();
     assert!(matches!(end, End::Silent(_)), "{end}");
     drop(far);
-    // One that lives says so.
+    // A peer that is alive sends keep-alives.
     let (near, far) = connection().await;
     let near = Mux::new(near, hasty.clone()).unwrap();
     hasty.config.role = Role::Server;

@@ -1,9 +1,9 @@
-//! Finds a flow that is fast enough to be worth waking for less often.
+//! Detection of flows that are fast enough to be worth waking for less often.
 //!
 //! A socket that is drained as fast as it fills wakes its reader for every few segments. Once a
-//! direction has moved `WINDOW` bytes fast enough, its source announces only so much at once as it
-//! brings in `FILL`. The tail of such a flow stays below the mark: [`Bulk::poll_pause`] takes the
-//! mark away when nothing has moved for `TAIL`.
+//! direction has moved `WINDOW` bytes fast enough, its source is given a low-water mark: it becomes
+//! readable only with the number of bytes that arrive in `FILL`. The tail of such a flow stays
+//! below the mark, so [`Bulk::poll_pause`] removes the mark when nothing has moved for `TAIL`.
 
 use std::pin::Pin;
 use std::task::Context;
@@ -13,33 +13,35 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::Tcp;
 
-/// How much is looked at together.
+/// Size of a measurement window, in bytes.
 const WINDOW: u64 = 8 << 20;
-/// The longest time for that much: 0.4 Gbit/s. Slower flows are left alone.
+/// Maximum duration of a window, 0.4 Gbit/s. Slower flows are left unchanged.
 const FAST: Duration = Duration::from_millis(160);
-/// The same for a flow that is only watched in another way, by which a slower one loses little.
+/// Size and maximum duration of a window for flows that only change how they are watched, which
+/// costs a slower flow little.
 const GLANCE: (u64, Duration) = (1 << 20, Duration::from_millis(10));
-/// The time a flow has to fill its mark.
+/// Time in which a flow is expected to reach its mark.
 const FILL: Duration = Duration::from_micros(1500);
-/// What is announced at once, at least.
+/// Minimum low-water mark, in bytes.
 const MARK: u64 = 64 << 10;
-/// The same at most, where the bytes are opened or sealed: more would leave the cache before.
+/// Maximum mark where the bytes are opened or sealed, in bytes. With more, the first would have
+/// left the cache.
 pub const OPENED: u64 = 512 << 10;
-/// And where they only pass through the kernel.
+/// Maximum mark where the bytes only pass through the kernel, in bytes.
 pub const PASSED: u64 = 1 << 20;
-/// The longest time that the tail of a flow waits, to the timer's granularity.
+/// Maximum time that the tail of a flow waits, to the timer's granularity.
 const TAIL: Duration = Duration::from_millis(2);
 
-/// How fast a direction is.
+/// Measures the rate of a direction.
 #[derive(Debug, Default)]
 pub(crate) struct Rate {
-    /// Where the present window began: bytes and time.
+    /// Start of the current window: bytes and time.
     since: Option<(u64, Instant)>,
 }
 
 impl Rate {
-    /// What a window of `len` has brought, and in what time, if one ends after `moved` bytes in
-    /// all. No clock is read in between.
+    /// Returns the bytes and the duration of a window of `len` bytes, if one ends with `moved`
+    /// bytes in total. Reads no clock in between.
     fn window(&mut self, len: u64, moved: u64) -> Option<(u64, Duration)> {
         let ended = match self.since {
             Some((start, _)) if moved - start < len => return None,
@@ -49,7 +51,7 @@ impl Rate {
         ended
     }
 
-    /// Whether a fast one has just ended.
+    /// True if a fast window has just ended.
     pub(crate) fn is_fast(&mut self, moved: u64) -> bool {
         let (len, fast) = GLANCE;
         let ended = self.window(len, moved);
@@ -57,18 +59,21 @@ impl Rate {
     }
 }
 
-/// What is known of one direction.
+/// Rate and mark of one direction.
 #[derive(Debug, Default)]
 pub struct Bulk {
     rate: Rate,
-    /// Set while the source has a mark: when to look for a tail, and what had moved before.
+    /// Set while the source has a mark: the timer that looks for a tail, and the bytes that had
+    /// been moved before.
     marked: Option<(Pin<Box<Sleep>>, u64)>,
 }
 
 impl Bulk {
-    /// The source has nothing to give after `moved` bytes in all; true if it has to be asked
-    /// again. To be called whenever the source makes its reader wait, with the same task. It
-    /// announces `most` bytes at once at most: [`OPENED`] or [`PASSED`].
+    /// Handles a source that is empty after `moved` bytes in total. Returns true if the source has
+    /// to be polled again.
+    ///
+    /// Call this every time the source returns pending, from the same task. The mark is at most
+    /// `most` bytes: [`OPENED`] or [`PASSED`].
     pub fn poll_pause(
         &mut self,
         cx: &mut Context<'_>,
@@ -86,23 +91,24 @@ impl Bulk {
         if timer.as_mut().poll(cx).is_pending() {
             return false;
         }
-        // What waits below the mark is announced by this call itself.
+        // This call announces the bytes that wait below the mark.
         self.end(source)
     }
 
-    /// Takes the mark away: from now on everything is announced at once. Returns whether there was
-    /// one, and the source has to be asked again.
+    /// Removes the mark, so that all bytes are announced immediately. Returns true if there was a
+    /// mark; then the source has to be polled again.
     pub fn end(&mut self, source: &mut Tcp) -> bool {
         self.rate = Rate::default();
         self.marked.take().is_some() && source.set_mark(1).is_ok()
     }
 
+    /// Measures the rate, and sets a mark if the flow is fast.
     fn measure(&mut self, cx: &mut Context<'_>, source: &mut Tcp, moved: u64, most: u64) -> bool {
         let window = self.rate.window(WINDOW, moved);
         let mark = window.and_then(|(bytes, time)| mark_of(bytes, time, most));
         if mark.is_some_and(|mark| source.set_mark(mark).is_ok()) {
             let mut timer = Box::pin(sleep(TAIL));
-            // Pending: it has just been made. The poll is what arms it.
+            // Pending, since it is new. The poll arms it.
             let _ = timer.as_mut().poll(cx);
             self.marked = Some((timer, moved));
         }
@@ -110,7 +116,7 @@ impl Bulk {
     }
 }
 
-/// The mark for a flow of `bytes` in `time`; none for a slow one.
+/// Returns the mark for a flow of `bytes` in `time`, or `None` for a slow one.
 fn mark_of(bytes: u64, time: Duration, most: u64) -> Option<u32> {
     if time > FAST {
         return None;
@@ -152,7 +158,7 @@ mod tests {
             );
             assert!(
                 !bulk.poll_pause(cx, &mut source, 0, OPENED),
-                "a window begins"
+                "a window starts"
             );
             assert!(
                 !bulk.poll_pause(cx, &mut source, WINDOW, OPENED),
@@ -167,7 +173,7 @@ mod tests {
             Duration::from_micros(500),
             source.socket().unwrap().readable(),
         );
-        assert!(early.await.is_err(), "the mark holds it back");
+        assert!(early.await.is_err(), "the mark delays it");
         poll_fn(
             |cx| match bulk.poll_pause(cx, &mut source, WINDOW, OPENED) {
                 true => Poll::Ready(()),
@@ -177,7 +183,9 @@ mod tests {
         .await;
         assert!(bulk.marked.is_none());
         let came = timeout(Duration::from_secs(5), source.socket().unwrap().readable());
-        came.await.expect("what is there is announced").unwrap();
+        came.await
+            .expect("the waiting bytes are announced")
+            .unwrap();
     }
 
     #[cfg(target_os = "linux")]
@@ -204,8 +212,8 @@ mod tests {
     #[test]
     fn a_glance_tells_a_fast_flow() {
         let mut rate = Rate::default();
-        assert!(!rate.is_fast(37), "a window begins");
-        assert!(!rate.is_fast(1 << 20), "a window goes on");
+        assert!(!rate.is_fast(37), "a window starts");
+        assert!(!rate.is_fast(1 << 20), "a window continues");
         assert!(rate.is_fast((1 << 20) + 37));
         assert!(!rate.is_fast(2 << 20));
         rate.since = rate.since.map(|(moved, at)| (moved, at - GLANCE.1));

@@ -1,4 +1,4 @@
-//! Drives a handshake core over a stream.
+//! Runs a handshake core over a stream.
 
 use std::io;
 
@@ -7,18 +7,18 @@ use adit_wire::{Handshake, Rx, Step, Tx};
 use crate::Stream;
 use crate::stream::{fill, flush};
 
-/// Why a handshake did not come to its end.
+/// Error of a handshake that did not complete.
 #[derive(Debug)]
 pub enum RunError<E> {
-    /// The core refused the peer's bytes. What it wants to be sent before the close is left to
-    /// the caller, who may have to wait first (or must not answer at all).
+    /// The core refused the peer's bytes. The caller sends the reply, since it may have to wait
+    /// first or must not answer at all.
     Core {
-        /// The core's reason.
+        /// The error of the core.
         error: E,
-        /// The refusal to be sent, may be empty.
+        /// The reply to send before the close. May be empty.
         unsent: Vec<u8>,
     },
-    /// The peer closed in the middle.
+    /// The peer closed the stream during the handshake.
     Eof,
     /// The stream failed.
     Io(io::Error),
@@ -30,7 +30,11 @@ impl<E> From<io::Error> for RunError<E> {
     }
 }
 
-/// Runs `core` until it is done. Bytes behind the dialogue stay readable in `io`.
+/// Runs `core` until it is done. Bytes that follow the handshake stay readable in `io`.
+///
+/// # Errors
+///
+/// See [`RunError`]. The end of the stream before the handshake is complete is [`RunError::Eof`].
 pub async fn run<H: Handshake>(
     io: &mut dyn Stream,
     core: &mut H,
@@ -63,12 +67,22 @@ pub async fn run<H: Handshake>(
 }
 
 /// Writes `bytes` and flushes.
+///
+/// # Errors
+///
+/// As [`put`].
 pub async fn send(io: &mut dyn Stream, bytes: &[u8]) -> io::Result<()> {
     put(io, bytes).await?;
     flush(io).await
 }
 
-/// Puts `bytes` into the stream; they leave with the next flush, or when a buffer is full.
+/// Writes `bytes` to the stream without a flush: they are sent with the next flush, or when a
+/// buffer is full.
+///
+/// # Errors
+///
+/// Fails with [`WriteZero`](io::ErrorKind::WriteZero) if the write direction is complete, or with
+/// the error of the stream.
 pub async fn put(io: &mut dyn Stream, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let size = std::future::poll_fn(|cx| io.poll_slot(cx, 1)).await?;

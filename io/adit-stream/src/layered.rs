@@ -10,50 +10,50 @@ use adit_wire::{Open, Opened, Overhead, ProtocolError, Seal, subslice, subslice_
 use crate::lane::RelayLane;
 use crate::{Stream, Tcp};
 
-/// A further slot smaller than this is not worth a record of its own.
+/// Minimum size of a further slot, in bytes. A smaller one is not worth its own record.
 const MIN_PAYLOAD: usize = 4096;
 
-/// The only adapter between codecs and streams.
+/// The adapter that puts record codecs over a stream.
 ///
-/// Records are opened in the receive buffer of the stream below and sealed in its slot: a stack
-/// of layers shares the two buffers of its socket. All complete records that were received are
-/// opened before any is lent, so that one gathered write can pass them on.
+/// Records are opened in the receive buffer of the stream below and sealed in its slot, so all
+/// layers share the two buffers of the socket. All complete records that were received are opened
+/// before any is lent, so that one gathered write can pass them on.
 pub struct Layered<S, Se, Op> {
     below: S,
     seal: Se,
     open: Op,
     /// Plaintext in `below.filled()`, in order.
     runs: VecDeque<Range<usize>>,
-    /// Bytes of `below.filled()` that hold opened records.
+    /// Bytes of `below.filled()` that belong to opened records.
     opened: usize,
     ended: bool,
-    /// The codec has said that nothing more belongs to this direction.
+    /// The codec has reported the end of this direction.
     complete: bool,
-    /// Our own direction is finished.
+    /// The write direction is finished.
     finished: bool,
-    /// A failure to be told once the good bytes before it are used.
+    /// An error to return once the valid bytes before it are consumed.
     fault: Option<io::Error>,
-    /// The room around the slot that is reserved now.
+    /// The overhead around the slot that is currently reserved, and the size of the slot.
     reserved: Option<(Overhead, usize)>,
 }
 
-/// The most records that a codec is told of before they are sealed.
+/// Maximum number of records that a codec learns about before they are sealed.
 const TOGETHER: usize = 8;
 
-/// Where the payloads of a slot are: all full but the last.
+/// Iterator over the payload ranges of a slot: all full except the last.
 #[derive(Clone)]
 struct Records {
     room: Overhead,
     slot: usize,
-    /// Bytes that are not in a record yet; `None` behind the last record.
+    /// Bytes that are not in a record yet; `None` after the last record.
     rest: Option<usize>,
-    /// What the next record takes.
+    /// Maximum payload of the next record.
     size: usize,
     at: usize,
 }
 
 impl Records {
-    /// The first of them, and how many these are.
+    /// Returns the first ranges, and their number.
     #[inline(never)]
     fn together(self) -> ([Range<usize>; TOGETHER], usize) {
         let mut all = [const { 0..0 }; TOGETHER];
@@ -76,14 +76,14 @@ impl Iterator for Records {
         self.at = payload.end + self.room.tail;
         let rest = rest - payload.len();
         self.size = self.room.max_payload_in(self.slot.saturating_sub(self.at));
-        // An empty record may be a head that is owed; behind one there is nothing.
+        // An empty record may be a head that is owed; nothing can follow it.
         self.rest = (rest > 0 && self.size > 0).then_some(rest);
         Some(payload)
     }
 }
 
 impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
-    /// Puts a pair of codecs over `below`.
+    /// Creates a layer with a pair of codecs over `below`.
     pub const fn new(below: S, seal: Se, open: Op) -> Self {
         Self {
             below,
@@ -99,15 +99,15 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
         }
     }
 
-    /// Takes the codecs off again. What was opened and not consumed is lost.
+    /// Removes the codecs. Bytes that were opened and not consumed are lost.
     pub fn into_below(self) -> S {
         self.below
     }
 
-    /// Opens every complete record there is; gives how many bytes the next one wants.
+    /// Opens all complete records. Returns the number of bytes that the next one needs.
     fn open_all(&mut self) -> io::Result<usize> {
         loop {
-            // Also without a byte: a codec may know already that none will come.
+            // Even without a byte: a codec may already know that none will arrive.
             let wire = subslice_mut(self.below.filled(), self.opened..);
             match self.open.open(wire).map_err(broken)? {
                 Opened::NeedMore { total } => return Ok(total.max(wire.len() + 1)),
@@ -127,7 +127,7 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
         }
     }
 
-    /// Gives bytes in front of the first run back to the stream below.
+    /// Consumes the bytes of the stream below that precede the first run.
     fn drop_spent(&mut self) {
         let spent = self.runs.front().map_or(self.opened, |run| run.start);
         if spent > 0 {
@@ -139,8 +139,8 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
         }
     }
 
-    /// The direction is complete but the exchange is not: ends with the answer, or when the peer
-    /// leaves. What else it sends belongs to nobody.
+    /// Waits for the end of the exchange after the read direction is complete: until the answer is
+    /// complete or the peer closes. Other bytes of the peer are discarded.
     fn poll_after_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.finished && !self.seal.is_finished() {
             let n = ready!(self.below.poll_fill(cx, self.opened + 1))?;
@@ -158,6 +158,7 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
         Poll::Ready(Ok(()))
     }
 
+    /// Returns the number of readable bytes.
     fn readable(&self) -> usize {
         self.runs.iter().map(Range::len).sum()
     }
@@ -166,7 +167,7 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
     fn join(&mut self, want: usize) {
         while self.runs.len() > 1 && self.runs.front().is_some_and(|run| run.len() < want) {
             if let (Some(first), Some(second)) = (self.runs.pop_front(), self.runs.pop_front()) {
-                // The first piece moves right, up to the second: usually the shorter way.
+                // The first run moves right, up to the second: usually the shorter copy.
                 let start = second.start - first.len();
                 self.below.filled().copy_within(first, start);
                 self.runs.push_front(start..second.end);
@@ -204,7 +205,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
             }
             let next = match self.open_all() {
                 Ok(next) => next,
-                // What was opened before the fault is still good.
+                // Bytes that were opened before the error are still valid.
                 Err(e) if self.readable() >= want => {
                     self.fault = Some(e);
                     continue;
@@ -274,7 +275,8 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
                     "a record in the layer below",
                 ))));
             }
-            // A first record may be small: the head goes alone, and the next has room.
+            // A first record may be small: the head is sent alone, and the next slot is large
+            // enough.
             ready!(self.below.poll_flush(cx))?;
         }
     }
@@ -293,7 +295,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
         let mut rest: &'a mut [u8] = self.below.slot();
         let mut count = 0;
         for slice in out {
-            // Each record where it would stand if all before it were full.
+            // Each record starts where it would if all before it were full.
             let size = if count == 0 {
                 size
             } else {

@@ -1,19 +1,21 @@
-//! Streams that lend their bytes, and the pump between two of them.
+//! Zero-copy byte streams, and the relay between two of them.
 //!
-//! * [`Stream`]: borrow to read, reserve to write. [`Tcp`] is the bare one.
+//! * [`Stream`]: borrow to read, reserve to write. [`Tcp`] is the plain socket.
 //! * [`Layered`]: a record codec over a stream, in place; layers nest and share one buffer.
-//! * [`run`]: drives a [`adit_wire::Handshake`] over a stream.
-//! * [`relay`]: pumps between two streams until both directions are done, feeding a [`Meter`].
-//! * [`Buffered`]: what copies bytes in and out, a session behind a lock or any of tokio's streams, as
-//!   such a stream; [`session_stream!`] declares one of a crate's own.
-//! * [`pool`]: buffers on loan, so that an idle stream owns none.
+//! * [`run`]: drives an [`adit_wire::Handshake`] over a stream.
+//! * [`relay`]: copies between two streams until both directions have ended, and counts with a
+//!   [`Meter`].
+//! * [`Buffered`]: a [`Stream`] over anything that copies bytes in and out: a session behind a
+//!   lock, or any of tokio's streams. [`session_stream!`] declares such a type in another crate.
+//! * [`pool`]: pooled buffers, so that an idle stream owns none.
 //! * [`bulk`]: fast flows wake their reader less often.
-//! * [`lane`]: relays that keep a processor busy have threads of their own.
-//! * [`mod@slice`]: a task gives way after a while, so that small requests do not wait behind bulk.
+//! * [`lane`]: relays that keep a processor busy have their own threads.
+//! * [`mod@slice`]: a task yields after a while, so that small requests do not wait behind bulk
+//!   traffic.
 //!
-//! Data passes through like this: `relay` asks the destination for a slot, the source reads into
-//! it (or lends what its codec opened in place), the destination seals in place, one write sends
-//! all records.
+//! Data takes this path: `relay` asks the destination for a slot, the source reads into it (or
+//! lends the bytes that its codec opened in place), the destination seals in place, and one write
+//! sends all records.
 //!
 //! # Examples
 //!

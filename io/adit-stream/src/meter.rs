@@ -3,16 +3,18 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+/// Number of cache lines over which the threads are spread.
 const SHARDS: usize = 16;
 
-/// Bytes and sessions of whatever it is given to: a listener, a user.
+/// Byte and session counters of a listener or a user.
 ///
-/// Each thread adds to its own cache line; a reader sums. No lock, no channel.
+/// Each thread adds to its own cache line; a reader sums them up. There is no lock and no channel.
 #[derive(Debug, Default)]
 pub struct Meter {
     shards: [Shard; SHARDS],
 }
 
+/// Counters of some threads, in their own cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {
@@ -23,7 +25,7 @@ struct Shard {
     lost: AtomicU64,
 }
 
-/// Whatever counts the payload of a session.
+/// A counter for the payload bytes of a session.
 pub trait Count: Sync {
     /// Adds payload bytes from the client.
     fn add_up(&self, n: usize);
@@ -41,23 +43,23 @@ impl Count for Meter {
     }
 }
 
-/// The sums of a [`Meter`].
+/// A snapshot of a [`Meter`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Payload bytes from the client.
     pub up: u64,
     /// Payload bytes to the client.
     pub down: u64,
-    /// Sessions begun.
+    /// Sessions opened.
     pub opened: u64,
-    /// Sessions ended.
+    /// Sessions closed.
     pub closed: u64,
-    /// Datagrams from clients that could not be passed on.
+    /// Datagrams from clients that could not be forwarded.
     pub lost: u64,
 }
 
 impl Meter {
-    /// Counts a session that begins.
+    /// Counts a session that starts.
     pub fn open(&self) {
         self.shard().opened.fetch_add(1, Ordering::Relaxed);
     }
@@ -67,12 +69,12 @@ impl Meter {
         self.shard().closed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a datagram that could not be passed on.
+    /// Counts a datagram that could not be forwarded.
     pub fn lose(&self) {
         self.shard().lost.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The sums now.
+    /// Returns the current sums.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.shards
@@ -90,13 +92,14 @@ impl Meter {
             })
     }
 
+    /// Returns the shard of the current thread.
     fn shard(&self) -> &Shard {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         thread_local! {
             static MINE: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS);
         }
         let mine = MINE.try_with(Cell::get).unwrap_or(0);
-        // `mine` is below SHARDS.
+        // `mine` is less than SHARDS.
         &self.shards[mine % SHARDS]
     }
 }

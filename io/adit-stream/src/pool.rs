@@ -1,43 +1,43 @@
-//! Buffers on loan.
+//! A pool of buffers.
 //!
-//! A stream takes a buffer when its socket is ready and gives it back when it is drained. Each
-//! thread keeps a few of each size; a lease may be given back on another thread.
+//! A stream takes a buffer when its socket is ready and returns it when the buffer is empty. Each
+//! thread keeps a few buffers of each size; a buffer may be returned on another thread.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
 /// The sizes of buffers, in bytes.
 ///
-/// The largest takes four full records of the widest codec (65,535 bytes and their tags); a bulk
-/// read or write beyond that gained nothing when measured.
+/// The largest takes four full records of the widest codec (65,535 bytes and their tags). Larger
+/// reads and writes brought no measurable gain.
 pub const SIZES: [usize; 3] = [16 << 10, 72 << 10, 288 << 10];
 
-/// Free buffers of each size that a thread keeps: at most about 2.8 MiB.
+/// Maximum number of free buffers of each size that a thread keeps: about 2.8 MiB in total.
 const KEEP: [usize; 3] = [64, 8, 4];
 
-/// An index into [`SIZES`].
+/// A size class: an index into [`SIZES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Class(u8);
 
 impl Class {
-    /// The smallest buffer.
+    /// The smallest size.
     pub const SMALL: Self = Self(0);
-    /// The largest buffer of the pool.
+    /// The largest size of the pool.
     pub const LARGE: Self = Self(SIZES.len() as u8 - 1);
 
-    /// The next larger size, or this one if there is none.
+    /// Returns the next larger size, or this one if it is the largest.
     #[must_use]
     pub fn grown(self) -> Self {
         Self(self.0 + 1).min(Self::LARGE)
     }
 
-    /// The next smaller size, or this one if there is none.
+    /// Returns the next smaller size, or this one if it is the smallest.
     #[must_use]
     pub const fn shrunk(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
 
-    /// The smallest size of at least `bytes`, and not below `self`.
+    /// Returns the smallest size of at least `bytes` that is not below `self`.
     #[must_use]
     pub fn at_least(self, bytes: usize) -> Self {
         let mut class = self;
@@ -47,10 +47,10 @@ impl Class {
         class
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn bytes(self) -> usize {
-        debug_assert!(self <= Self::LARGE, "there is none above");
+        debug_assert!(self <= Self::LARGE, "no class above LARGE");
         SIZES.get(usize::from(self.0)).copied().unwrap_or(0)
     }
 }
@@ -59,14 +59,15 @@ thread_local! {
     static FREE: RefCell<[Vec<Box<[u8]>>; 3]> = const { RefCell::new([const { Vec::new() }; 3]) };
 }
 
-/// A buffer on loan, or none (of length 0) after [`Lease::release`].
+/// A buffer from the pool, or an empty one after [`Lease::release`].
 #[derive(Debug, Default)]
 pub struct Lease {
     bytes: Box<[u8]>,
 }
 
 impl Lease {
-    /// Takes a buffer of at least `class`, and at least `min` bytes even beyond the pool's sizes.
+    /// Takes a buffer of at least `class` and at least `min` bytes. A `min` beyond the sizes of the
+    /// pool allocates a buffer outside the pool.
     #[must_use]
     pub fn take(class: Class, min: usize) -> Self {
         let class = class.at_least(min);
@@ -82,19 +83,19 @@ impl Lease {
         }
     }
 
-    /// Whether there is no buffer.
+    /// True if there is no buffer.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Gives the buffer back.
+    /// Returns the buffer to the pool.
     pub fn release(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         let Some(index) = SIZES.iter().position(|size| *size == bytes.len()) else {
             return;
         };
-        // A thread that is ending has no pool any more; then the buffer is simply freed.
+        // The pool of a thread that is ending is gone; then the buffer is freed.
         let _ = FREE.try_with(|free| {
             let mut free = free.borrow_mut();
             if let (Some(list), Some(keep)) = (free.get_mut(index), KEEP.get(index))

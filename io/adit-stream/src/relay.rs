@@ -1,4 +1,4 @@
-//! The pump.
+//! The relay between two streams.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -15,55 +15,59 @@ use crate::lane::{self, Load};
 use crate::slice::{TimeSlice, give_way};
 use crate::{Count, Short, Stream, Tcp};
 
-/// Below this nobody asks how fast a direction is.
+/// Bytes below which the rate of a direction is not measured.
 const LARGE: u64 = 1 << 20;
-/// Slots filled by one read.
+/// Maximum number of slots filled by one read.
 const SCATTER: usize = 8;
-/// Runs gathered in one write.
+/// Maximum number of runs gathered in one write.
 const GATHER: usize = 16;
-/// Quiet parts of a deadline that make it pass: a deadline is met to a quarter of itself, and no
-/// clock is read per chunk.
+/// Number of consecutive quiet parts after which a deadline has passed. A deadline is met to a
+/// quarter of itself, and the clock is not read per chunk.
 const PARTS: u32 = 4;
 
 /// Deadlines of a relayed session. Zero means never.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Longest silence in both directions.
+    /// Maximum silence in both directions.
     pub idle: Duration,
-    /// Longest silence once one direction has ended.
+    /// Maximum silence once one direction has ended.
     pub half_close_idle: Duration,
 }
 
-/// How a session went.
+/// Result of a relayed session.
 #[derive(Debug)]
 pub struct Outcome {
     /// Payload bytes from near to far.
     pub up: u64,
     /// Payload bytes from far to near.
     pub down: u64,
-    /// Why it ended.
+    /// The reason for the end.
     pub end: End,
-    /// Whether the target was the first to end its direction.
+    /// True if the target ended its direction first.
     pub far_first: bool,
 }
 
-/// Why a session ended.
+/// Reason for the end of a session.
 #[derive(Debug)]
 pub enum End {
-    /// Both directions came to their end.
+    /// Both directions have ended.
     Finished,
-    /// Nobody said anything for too long.
+    /// Both directions were silent for too long.
     Idle,
-    /// The client's side failed.
+    /// The client's stream failed.
     Near(io::Error),
-    /// The target's side failed.
+    /// The target's stream failed.
     Far(io::Error),
 }
 
-/// Pumps between `near` (the client) and `far` (the target) until both directions have ended.
+/// Relays between `near` (the client) and `far` (the target) until both directions have ended.
 ///
-/// The end of one direction is passed on as a half close; the other goes on. A failure of one
-/// side becomes a reset of the other, so that a cut transfer never looks complete.
+/// The end of one direction is passed on as a half close; the other direction continues. A failure
+/// of one stream becomes a reset of the other, so that a cut transfer never looks complete.
+///
+/// # Cancel safety
+///
+/// Not cancel safe: bytes that are in a pipe between two sockets are lost.
 pub async fn relay(
     near: &mut dyn Stream,
     far: &mut dyn Stream,
@@ -80,7 +84,7 @@ pub async fn relay(
         let mut a = up.poll(cx, near, far, &mut worked, |n| meter.add_up(n));
         let b = down.poll(cx, far, near, &mut worked, |n| meter.add_down(n));
         if b.is_ready() && a.is_pending() {
-            // The end of an answer may be the end of the request's direction as well.
+            // The end of the answer may also end the direction of the request.
             a = up.poll(cx, near, far, &mut worked, |n| meter.add_up(n));
         }
         if first.is_none() && (a.is_ready() || b.is_ready()) {
@@ -125,8 +129,8 @@ pub async fn relay(
     }
 }
 
-/// Has the runtime that is entered watch both sockets. Out of the way of the rest, which is all that
-/// a short connection runs through: that is more code already than the cache of instructions holds.
+/// Has the current runtime watch both sockets. Out of line, because a short connection runs through
+/// the rest alone, which is already more code than the instruction cache holds.
 #[cold]
 fn move_sources(
     up: &mut Direction,
@@ -138,7 +142,7 @@ fn move_sources(
     down.move_source(far).map_err(End::Far)
 }
 
-/// The time after which the counters are looked at again.
+/// Returns the time between two looks at the counters.
 fn part_of(limits: &Limits, half: bool) -> Duration {
     let limit = if half {
         limits.half_close_idle
@@ -152,7 +156,7 @@ fn part_of(limits: &Limits, half: bool) -> Duration {
     }
 }
 
-/// Finds silence by looking at the counters now and then.
+/// Detects silence by comparing the counters at intervals.
 #[derive(Default)]
 struct Quiet {
     moved: u64,
@@ -161,6 +165,7 @@ struct Quiet {
 }
 
 impl Quiet {
+    /// Checks the counters when the timer fires. Ready with [`End::Idle`] after too much silence.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -188,32 +193,34 @@ impl Quiet {
     }
 }
 
+/// State of one direction of a session.
 #[derive(Default)]
 struct Direction {
     phase: Phase,
     moved: u64,
     splice: Splice,
-    /// Once it has moved enough to be told from a small one.
+    /// Present once the direction has moved enough bytes.
     large: Option<Box<Large>>,
 }
 
-/// What is known of a direction that has moved more than `LARGE` bytes.
+/// Rates of a direction that has moved more than `LARGE` bytes.
 #[derive(Default)]
 struct Large {
     glance: Rate,
     bulk: Bulk,
 }
 
-/// Whether bytes may stay in the kernel, and the pipe they are in.
+/// State of splicing, and the pipe that holds bytes.
 #[derive(Default)]
 enum Splice {
     #[default]
     Idle,
     Flowing(Pipe),
-    /// The system does not splice these two.
+    /// The system cannot splice these two sockets.
     Never,
 }
 
+/// Phase of a direction.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     #[default]
@@ -222,24 +229,24 @@ enum Phase {
     Done,
 }
 
-/// Which side of a direction failed.
+/// The failed side of a direction.
 enum Fault {
     From(io::Error),
     To(io::Error),
 }
 
-/// What one step of a direction did.
+/// Result of one step of a direction.
 enum Moved {
     Bytes(usize),
-    /// The source has nothing now; what was committed has to leave.
+    /// The source is empty; committed bytes have to be sent.
     SourceEmpty,
-    /// The destination takes nothing now; it has been asked to tell when it does.
+    /// The destination is full; the task is woken when it accepts more.
     TargetFull,
     End,
 }
 
 impl Direction {
-    /// Moves what can be moved; adds the time that it took to `worked`.
+    /// Moves as many bytes as possible; adds the time that this took to `worked`.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -254,6 +261,7 @@ impl Direction {
         done
     }
 
+    /// Moves bytes until the source is empty, the destination full, or the slice used up.
     fn go_on(
         &mut self,
         cx: &mut Context<'_>,
@@ -276,7 +284,8 @@ impl Direction {
                     }
                     Moved::SourceEmpty => {
                         if to.complete() {
-                            // A source that keeps its connection would never end it.
+                            // A source that keeps its connection open would never end the
+                            // direction.
                             self.phase = Phase::Finish;
                             continue;
                         }
@@ -300,21 +309,21 @@ impl Direction {
 }
 
 impl Direction {
-    /// Has the runtime that is entered watch the socket of the source from now on. What else a
-    /// source waits for, the task of a session or a timer, wakes across runtimes.
+    /// Has the current runtime watch the socket of the source. Other events that a source waits
+    /// for, the task of a session or a timer, wake across runtimes.
     fn move_source(&mut self, source: &mut dyn Stream) -> io::Result<()> {
         let Some(source) = source.bottom() else {
             return Ok(());
         };
         if let Some(large) = &mut self.large {
-            // Its timer is of the other runtime.
+            // Its timer belongs to the previous runtime.
             large.bulk.end(source);
         }
         source.watch_from_here()
     }
 
-    /// Has a fast source that is empty now announce itself less often; true if it has to be asked
-    /// again.
+    /// Makes a fast source that is empty now wake its reader less often. Returns true if the source
+    /// has to be polled again.
     fn wake_less(
         &mut self,
         cx: &mut Context<'_>,
@@ -338,7 +347,7 @@ impl Direction {
         Ok(large.bulk.poll_pause(cx, source, self.moved, most))
     }
 
-    /// Moves some bytes in the cheapest way the two streams allow.
+    /// Moves some bytes in the cheapest way that the two streams allow.
     fn step(
         &mut self,
         cx: &mut Context<'_>,
@@ -349,7 +358,7 @@ impl Direction {
             && from.buffered() == 0
             && !matches!(self.splice, Splice::Never)
         {
-            // What was read with the handshake leaves first: nothing else is copied behind it.
+            // Bytes read with the handshake are sent first: nothing else may be copied behind them.
             match to.poll_flush(cx) {
                 Poll::Ready(done) => done.map_err(Fault::To)?,
                 Poll::Pending => return Ok(Moved::TargetFull),
@@ -361,7 +370,7 @@ impl Direction {
         copy_step(cx, from, to)
     }
 
-    /// From socket to socket through a pipe; nothing if it has to be copied.
+    /// Splices from socket to socket through a pipe. Returns `None` if the bytes have to be copied.
     fn splice_step(
         &mut self,
         cx: &mut Context<'_>,
@@ -369,7 +378,7 @@ impl Direction {
         to: &mut Tcp,
     ) -> Result<Option<Moved>, Fault> {
         if matches!(self.splice, Splice::Idle) {
-            // Readiness first, so that nobody waits with a pipe in hand.
+            // Readiness first, so that no task holds a pipe while it waits.
             match from.poll_readable(cx) {
                 Poll::Ready(done) => done.map_err(Fault::From)?,
                 Poll::Pending => return Ok(Some(Moved::SourceEmpty)),
@@ -408,7 +417,7 @@ impl Direction {
     }
 }
 
-/// Through memory: read into the slot, or written from where it was opened.
+/// Moves bytes through memory: read into the slot, or written from where they were opened.
 fn copy_step(
     cx: &mut Context<'_>,
     from: &mut dyn Stream,
@@ -417,8 +426,8 @@ fn copy_step(
     if let Some(socket) = from.bare()
         && socket.buffered() == 0
     {
-        // From the socket straight into the place where the destination seals it. Readiness
-        // first, so that nobody waits with a buffer in hand.
+        // From the socket straight into the place where the destination seals. Readiness first, so
+        // that no task holds a buffer while it waits.
         match socket.poll_readable(cx) {
             Poll::Ready(done) => done.map_err(Fault::From)?,
             Poll::Pending => return Ok(Moved::SourceEmpty),
@@ -444,7 +453,7 @@ fn copy_step(
         Poll::Pending => return Ok(Moved::SourceEmpty),
     }
     if let Some(socket) = to.bare() {
-        // From where the source opened it straight to the socket, all records in one write.
+        // From where the source opened the bytes straight to the socket, all records in one write.
         let mut runs: [IoSlice<'_>; GATHER] = std::array::from_fn(|_| IoSlice::new(&[]));
         let count = from.runs(&mut runs);
         return match socket.poll_write_from(cx, subslice(&runs, ..count)) {

@@ -1,9 +1,8 @@
-//! How long a task may work before others have their turn.
+//! Time limits for tasks that would otherwise keep a thread busy.
 //!
-//! A task that always finds more to do would keep its thread to itself: the small requests of
-//! others, and the events that announce them, wait behind it. A [`TimeSlice`] bounds that by time
-//! rather than by bytes, since a megabyte costs 50 µs where it is spliced and 2 ms where it is
-//! sealed on a slow processor.
+//! The small requests of other tasks, and the events that announce them, wait behind a task that
+//! always finds more to do. A [`TimeSlice`] limits it by time rather than by bytes, since a
+//! megabyte costs 50 µs where it is spliced and 2 ms where it is sealed on a slow processor.
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,22 +11,22 @@ use std::time::{Duration, Instant};
 
 use crate::lane;
 
-/// The longest a task works on one direction while others wait, to the nearest step.
+/// Maximum time that a task works on one direction while others wait, to the nearest step.
 ///
-/// With four bulk flows beside it, an echo then waits 1 to 2 ms at most. Each end of a slice is
-/// one `epoll_wait`; at 300 µs these cost 0.2 % of a relay's time, at 100 µs already 1 %.
+/// With four bulk flows on the same thread, an echo then waits 1 to 2 ms at most. Each end of a
+/// slice costs one `epoll_wait`: 0.2 % of a relay's time at 300 µs, and already 1 % at 100 µs.
 const LONGEST: Duration = Duration::from_micros(300);
-/// The longest in the bulk lane, where only other bulk waits. With eight spliced flows, slices of
-/// 300 µs, half a megabyte each, cost 10 to 14 % more processor time than none, and those of 2 ms
-/// nothing; the echo at home waits no longer for it.
+/// Maximum time in the bulk lane, where only other bulk flows wait. With eight spliced flows,
+/// slices of 300 µs, half a megabyte each, cost 10 to 14 % more processor time than none, and those
+/// of 2 ms nothing; an echo in the interactive lane waits no longer because of it.
 const LONGEST_BULK: Duration = Duration::from_millis(2);
-/// The longest where another worker of the runtime waits for events: that one takes what comes
-/// meanwhile, and only tasks that were woken by this one wait behind it. Giving way would wake the
+/// Maximum time while another worker of the runtime waits for events. That worker handles new
+/// events, and only tasks that this worker woke wait behind the slice. Yielding would wake the
 /// other worker, which would look for tasks and find none: some 30 µs on each processor, which at
-/// 300 µs was a tenth of all that a Shadowsocks server does.
+/// 300 µs was a tenth of the total work of a Shadowsocks server.
 const LONGEST_WATCHED: Duration = Duration::from_millis(5);
-/// How often in a row no worker may be seen to wait: one that has just looked at an event is about
-/// to wait again.
+/// Number of consecutive checks that may find no parked worker. A worker that has just handled an
+/// event is about to wait again.
 const UNWATCHED: u8 = 2;
 /// Bytes that are moved before the clock is read: small messages never read it.
 const UNTIMED: usize = 128 << 10;
@@ -41,13 +40,13 @@ pub struct TimeSlice {
 }
 
 impl TimeSlice {
-    /// Counts `n` bytes that were moved; returns whether the slice is used up.
+    /// Adds `n` moved bytes. Returns true if the slice is used up.
     pub fn is_over(&mut self, n: usize) -> bool {
         self.worked(n) >= LONGEST
     }
 
-    /// Like [`is_over`](Self::is_over), for a task that wakes few others: it may go on for longer
-    /// while another worker waits for events.
+    /// Like [`is_over`](Self::is_over), for a task that wakes few others: it may continue for
+    /// longer while another worker waits for events.
     pub fn is_over_for_all(&mut self, n: usize) -> bool {
         let worked = self.worked(n);
         if worked.is_zero() {
@@ -65,12 +64,12 @@ impl TimeSlice {
         self.unwatched >= UNWATCHED || worked >= LONGEST_WATCHED
     }
 
-    /// How long the task has worked; zero for little.
+    /// Returns the time that the task has worked, or zero if it moved too little to be timed.
     pub(crate) fn spent(&self) -> Duration {
         self.began.map_or(Duration::ZERO, |began| began.elapsed())
     }
 
-    /// The time since the slice began, as far as it is measured.
+    /// Adds `n` moved bytes and returns the time since the clock was started.
     fn worked(&mut self, n: usize) -> Duration {
         self.moved = self.moved.saturating_add(n);
         if self.moved < UNTIMED {
@@ -80,30 +79,30 @@ impl TimeSlice {
     }
 }
 
-/// Whether another worker of this runtime is parked. The first that parks waits for events.
+/// True if another worker of this runtime is parked. The first that parks waits for events.
 #[cfg(target_has_atomic = "64")]
 fn is_watched() -> bool {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return false;
     };
     let metrics = runtime.metrics();
-    // Odd while it is parked. This worker is not, since it runs this.
+    // Odd while it is parked. This worker is not parked, since it runs this code.
     (0..metrics.num_workers()).any(|worker| metrics.worker_park_unpark_count(worker) % 2 == 1)
 }
 
-/// Unknown: tokio counts this only where 64 bits are atomic.
+/// Always false: tokio counts parks only where 64-bit atomics exist.
 #[cfg(not(target_has_atomic = "64"))]
 fn is_watched() -> bool {
     false
 }
 
-/// Lets everyone else go first: the task is polled again once its thread has run out of other
-/// tasks and has looked for events.
+/// Yields to all other tasks: the task is polled again once its thread has run out of other tasks
+/// and has looked for events.
 ///
-/// Waking the task at once would not do that: it would go to the end of its thread's queue, but
-/// the thread looks for events only once in 61 tasks.
+/// Waking the task immediately would not do that: the task would be appended to its thread's queue,
+/// but the thread looks for events only once every 61 tasks.
 pub fn give_way(cx: &mut Context<'_>) {
-    // The first poll hands the waker to the runtime; what is left of the future does nothing.
+    // The first poll passes the waker to the runtime; the rest of the future does nothing.
     let _ = pin!(tokio::task::yield_now()).poll(cx);
 }
 
@@ -121,7 +120,7 @@ mod tests {
         assert!(slice.is_over(1));
     }
 
-    /// Whether a slice that has lasted for `worked` would end, asked as often as it has to be.
+    /// True if a slice that has lasted for `worked` would end, after as many checks as are needed.
     fn ends_after(worked: Duration) -> bool {
         let mut slice = TimeSlice::default();
         slice.worked(UNTIMED);

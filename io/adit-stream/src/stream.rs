@@ -1,4 +1,4 @@
-//! The trait every layer has.
+//! The trait that all layers implement.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -7,39 +7,40 @@ use std::task::{Context, Poll};
 use crate::Tcp;
 use crate::lane::RelayLane;
 
-/// Two directions of bytes. Borrow to read, reserve to write.
+/// A bidirectional byte stream. Borrow to read, reserve to write.
 ///
-/// Reading: [`poll_fill`](Self::poll_fill) until there is something, look at it with
-/// [`filled`](Self::filled) or [`runs`](Self::runs), [`consume`](Self::consume) what was used.
-/// Writing: [`poll_slot`](Self::poll_slot), put bytes into [`slot`](Self::slot),
-/// [`commit`](Self::commit) them, [`poll_flush`](Self::poll_flush) in the end.
+/// To read, call [`poll_fill`](Self::poll_fill) until there are bytes, look at them with
+/// [`filled`](Self::filled) or [`runs`](Self::runs), and [`consume`](Self::consume) those you used.
+/// To write, call [`poll_slot`](Self::poll_slot), put bytes into [`slot`](Self::slot),
+/// [`commit`](Self::commit) them, and call [`poll_flush`](Self::poll_flush) at the end.
 ///
 /// The slot of a layer lies inside the slot of the layer below, so that nested records are sealed
-/// in one buffer; likewise [`filled`](Self::filled) lies inside the receive buffer of the socket.
+/// in one buffer. Likewise, [`filled`](Self::filled) lies inside the receive buffer of the socket.
 pub trait Stream: Send {
-    /// Makes at least `want` contiguous bytes readable; gives all that is readable.
-    /// Fewer than `want` mean that the stream has ended.
+    /// Makes at least `want` contiguous bytes readable and returns the number of all readable
+    /// bytes. Fewer than `want` mean that the stream has ended.
     fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>>;
 
-    /// The first contiguous readable bytes. May be altered in place before they are consumed.
+    /// Returns the first contiguous readable bytes. You may change them in place before you consume
+    /// them.
     fn filled(&mut self) -> &mut [u8];
 
-    /// Puts the readable runs into `out`, in order; gives how many. For gathered writes.
+    /// Puts the readable runs into `out`, in order, and returns their number. For gathered writes.
     fn runs<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> usize;
 
     /// Marks `n` readable bytes as used.
     fn consume(&mut self, n: usize);
 
-    /// Reserves room for at least `min` more bytes; gives how many [`slot`](Self::slot) has.
-    /// 0 (with `min` > 0) means that the direction is complete and takes no more.
-    /// The same slot stays reserved until [`commit`](Self::commit).
+    /// Reserves space for at least `min` more bytes and returns the size of [`slot`](Self::slot). 0
+    /// (with `min` > 0) means that the direction is complete and accepts no more bytes. The same
+    /// slot stays reserved until [`commit`](Self::commit).
     fn poll_slot(&mut self, cx: &mut Context<'_>, min: usize) -> Poll<io::Result<usize>>;
 
-    /// The room reserved by [`poll_slot`](Self::poll_slot).
+    /// Returns the space reserved by [`poll_slot`](Self::poll_slot).
     fn slot(&mut self) -> &mut [u8];
 
-    /// Puts the slot, and those that follow it in the same buffer, into `out`; gives how many.
-    /// For scattered reads: what fills them is committed at once.
+    /// Puts the slot, and those that follow it in the same buffer, into `out`, and returns their
+    /// number. For scattered reads: commit them together.
     fn slots<'a>(&'a mut self, out: &mut [IoSliceMut<'a>]) -> usize {
         match out.first_mut() {
             Some(first) => {
@@ -50,11 +51,11 @@ pub trait Stream: Send {
         }
     }
 
-    /// Takes the first `n` bytes of the slot, or of [`slots`](Self::slots), as written; seals
+    /// Marks the first `n` bytes of the slot, or of [`slots`](Self::slots), as written, and seals
     /// them.
     fn commit(&mut self, n: usize) -> io::Result<()>;
 
-    /// Sends everything committed, and a head that is owed.
+    /// Sends all committed bytes, and a head that is owed.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
     /// Flushes, then closes the write direction (half close).
@@ -63,34 +64,34 @@ pub trait Stream: Send {
     /// Makes the close a visible failure for the peer (TCP reset).
     fn abort(&mut self);
 
-    /// Whether a head is owed that may take a first payload with it.
+    /// True if a head is owed that may carry a first payload.
     fn owes_head(&self) -> bool {
         false
     }
 
-    /// Whether what is written is complete by the protocol's own means and takes no more, so that
-    /// nobody need wait for the other side's end.
+    /// True if the protocol has marked the written bytes as complete and accepts no more, so that
+    /// there is no need to wait for the end of the other direction.
     fn complete(&self) -> bool {
         false
     }
 
-    /// The socket itself, if this stream is bare: no codec stands above it.
+    /// Returns the socket itself, if no codec is above it.
     fn bare(&mut self) -> Option<&mut Tcp> {
         None
     }
 
-    /// The socket below all codecs, if this stream comes from one alone.
+    /// Returns the socket below all codecs, if this stream uses a single socket.
     fn bottom(&mut self) -> Option<&mut Tcp> {
         self.bare()
     }
 
-    /// Where a relay runs that works on this stream, or on one that is above it.
+    /// Returns the lane for a relay that works on this stream, or on one above it.
     fn lane(&self) -> RelayLane {
         RelayLane::ByLoad
     }
 }
 
-/// A stream of any kind: one virtual call per chunk.
+/// A boxed stream: one virtual call per chunk.
 pub type BoxStream = Box<dyn Stream>;
 
 impl<S: Stream + ?Sized> Stream for Box<S> {
@@ -144,17 +145,30 @@ impl<S: Stream + ?Sized> Stream for Box<S> {
     }
 }
 
-/// Waits until `want` bytes are readable; gives how many are, fewer at the end.
+/// Waits until `want` bytes are readable. Returns the number of readable bytes, which is smaller at
+/// the end of the stream.
+///
+/// # Errors
+///
+/// The error of the stream.
 pub async fn fill(io: &mut dyn Stream, want: usize) -> io::Result<usize> {
     poll_fn(|cx| io.poll_fill(cx, want)).await
 }
 
-/// Sends everything committed.
+/// Sends all committed bytes.
+///
+/// # Errors
+///
+/// The error of the stream.
 pub async fn flush(io: &mut dyn Stream) -> io::Result<()> {
     poll_fn(|cx| io.poll_flush(cx)).await
 }
 
-/// Closes the write direction after everything committed was sent.
+/// Sends all committed bytes, then closes the write direction.
+///
+/// # Errors
+///
+/// The error of the stream.
 pub async fn finish(io: &mut dyn Stream) -> io::Result<()> {
     poll_fn(|cx| io.poll_finish(cx)).await
 }

@@ -1,4 +1,4 @@
-//! The bare stream: a TCP socket with buffers on loan.
+//! A TCP socket with pooled buffers.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::pin::Pin;
@@ -14,40 +14,41 @@ use tokio::net::TcpStream;
 use crate::Stream;
 use crate::pool::{Class, Lease};
 
-/// A slot smaller than this is not worth a record; the buffer is flushed first.
+/// Minimum size of a slot, in bytes. A smaller one is not worth a record; the buffer is flushed
+/// first.
 const MIN_SLOT: usize = 4096;
 
 /// A TCP socket as a [`Stream`].
 ///
-/// Each direction takes a buffer when it has bytes and gives it back when it is drained. The
-/// size follows the traffic: it grows when reads or writes fill it and shrinks when they do not.
+/// Each direction takes a buffer when it has bytes and returns it when it is empty. The size
+/// follows the traffic: it grows when reads or writes fill it and shrinks when they do not.
 #[derive(Debug)]
 pub struct Tcp {
     socket: Socket,
     rx: Side,
     tx: Side,
     ended: bool,
-    /// Somebody has waited for what arrives, and nothing was taken since.
+    /// A task has waited for received bytes, and none were taken since.
     waited: bool,
 }
 
-/// What a read says that gave less than it could.
+/// The meaning of a read that returns less than the space offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Short {
-    /// Nothing is left until more is announced. For records, which know no urgent data.
+    /// The socket is empty until it is readable again. For records, which do not use urgent data.
     Empty,
-    /// The same, unless urgent data stopped it. For what programs say.
+    /// As [`Empty`](Self::Empty), unless urgent data stopped the read. For arbitrary applications.
     Ask,
 }
 
-/// How the runtime watches the socket.
+/// The socket, by how the runtime watches it.
 #[derive(Debug)]
 enum Socket {
-    /// Always, both ways.
+    /// Always, for both directions.
     Watched(TcpStream),
-    /// For what arrives, while somebody waits.
+    /// Only for received bytes, while a task waits for them.
     Asked(OnDemandTcp),
-    /// It could not be watched again.
+    /// Registering it with the runtime failed.
     Lost,
 }
 
@@ -80,7 +81,7 @@ impl Side {
         }
     }
 
-    /// Gives the buffer back if nothing is in it.
+    /// Returns the buffer to the pool if it is empty.
     fn rest(&mut self) {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -88,7 +89,7 @@ impl Side {
         }
     }
 
-    /// Makes room for `total` bytes counted from `start`.
+    /// Makes space for `total` bytes counted from `start`.
     fn make_room(&mut self, total: usize) {
         if self.buf.len() - self.start >= total && !self.buf.is_none() {
             return;
@@ -106,7 +107,7 @@ impl Side {
         (self.start, self.end) = (0, self.len());
     }
 
-    /// Learns from a transfer of `n` bytes where `offered` were possible.
+    /// Adapts the buffer size to a transfer of `n` bytes where `offered` were possible.
     fn learn(&mut self, n: usize, offered: usize) {
         if n == offered {
             self.hint = self.hint.grown();
@@ -117,8 +118,8 @@ impl Side {
 }
 
 impl Socket {
-    /// For handshakes and records, which know no urgent data: after a short read nothing is
-    /// expected until more is announced.
+    /// Reads for handshakes and records, which do not use urgent data: after a short read the
+    /// socket is taken as empty until it is readable again.
     fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             Self::Watched(socket) => {
@@ -131,7 +132,7 @@ impl Socket {
         }
     }
 
-    /// For a socket that is watched.
+    /// Writes to a socket that is always watched.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Self::Watched(socket) => Pin::new(socket).poll_write(cx, bytes),
@@ -153,7 +154,11 @@ impl Tcp {
         }
     }
 
-    /// The socket, watched always.
+    /// Returns the socket, watched always from now on.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be registered with the runtime, or was lost by an earlier failure.
     pub fn socket(&mut self) -> io::Result<&mut TcpStream> {
         if let Socket::Asked(_) = &self.socket
             && let Socket::Asked(asked) = std::mem::replace(&mut self.socket, Socket::Lost)
@@ -166,7 +171,8 @@ impl Tcp {
         }
     }
 
-    /// The same for who is about to wait for it; whoever else does is woken to look again.
+    /// Like [`socket`](Self::socket), for a task that is about to wait for it. A task that already
+    /// waits is woken to poll again.
     fn watched(&mut self, cx: &Context<'_>) -> io::Result<&mut TcpStream> {
         if let Socket::Asked(_) = &self.socket {
             cx.waker().wake_by_ref();
@@ -174,9 +180,13 @@ impl Tcp {
         self.socket()
     }
 
-    /// From now on the socket is watched for what arrives only while somebody waits for that,
-    /// until somebody waits for something else. Wakes the task, since whoever waits has to look
-    /// again. For a fast flow that comes from here.
+    /// Has the socket watched for received bytes only while a task waits for them, until a task
+    /// waits for another event. Wakes the task, since it has to poll again. For the source of a
+    /// fast flow.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be registered with the runtime.
     pub fn watch_when_asked(&mut self, cx: &Context<'_>) -> io::Result<()> {
         if let Socket::Watched(_) = &self.socket
             && OnDemandTcp::is_supported()
@@ -188,8 +198,11 @@ impl Tcp {
         Ok(())
     }
 
-    /// Has the runtime that is entered watch the socket from now on. Whoever waited for it has to
-    /// look again.
+    /// Has the current runtime watch the socket. Tasks that waited for it have to poll again.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be registered with the runtime.
     pub fn watch_from_here(&mut self) -> io::Result<()> {
         self.socket = match std::mem::replace(&mut self.socket, Socket::Lost) {
             Socket::Watched(socket) => Socket::Watched(TcpStream::from_std(socket.into_std()?)?),
@@ -199,19 +212,19 @@ impl Tcp {
         Ok(())
     }
 
-    /// Bytes received and not consumed.
+    /// Returns the number of bytes received and not consumed.
     #[must_use]
     pub fn buffered(&self) -> usize {
         self.rx.len()
     }
 
-    /// Bytes committed and not sent.
+    /// Returns the number of bytes committed and not sent.
     #[must_use]
     pub fn unsent(&self) -> usize {
         self.tx.len()
     }
 
-    /// Waits until a read would give something. Takes no buffer.
+    /// Waits until a read would return bytes or the end. Takes no buffer.
     pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.rx.len() > 0 || self.ended {
             return Poll::Ready(Ok(()));
@@ -224,8 +237,8 @@ impl Tcp {
         ready
     }
 
-    /// Reads straight into the caller's memory, past our own buffer. Only while that is empty.
-    /// 0 means the end.
+    /// Reads straight into the caller's memory, past the receive buffer, which has to be empty.
+    /// Returns 0 at the end.
     pub fn poll_read_into(
         &mut self,
         cx: &mut Context<'_>,
@@ -249,7 +262,7 @@ impl Tcp {
         Poll::Ready(Ok(n))
     }
 
-    /// Writes straight from the caller's memory. Only while nothing of ours is unsent.
+    /// Writes straight from the caller's memory, after the bytes that are still unsent.
     pub fn poll_write_from(
         &mut self,
         cx: &mut Context<'_>,
@@ -269,8 +282,8 @@ impl Tcp {
         }
     }
 
-    /// Moves what has arrived into an empty pipe. Only while nothing is buffered. 0 is the end; with
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) it has to be read instead.
+    /// Moves received bytes into an empty pipe, past the receive buffer, which has to be empty.
+    /// Returns 0 at the end. After [`InvalidInput`](io::ErrorKind::InvalidInput) use reads instead.
     pub fn poll_fill_pipe(
         &mut self,
         cx: &mut Context<'_>,
@@ -280,7 +293,7 @@ impl Tcp {
             return Poll::Ready(Ok(0));
         }
         if let Socket::Asked(asked) = &mut self.socket {
-            // It is announced each time somebody asks: once more without a byte is urgent data.
+            // The event is raised once for each wait: once more without a byte means urgent data.
             let told = std::mem::take(&mut self.waited);
             let taken = asked.poll_read_with(cx, |socket| match told {
                 true => pipe.fill_or_copy(socket),
@@ -299,8 +312,12 @@ impl Tcp {
         Poll::Ready(Ok(n))
     }
 
-    /// Has this socket announce bytes only when `mark` of them have come, or at once again with
-    /// 1. Who sets a mark has to look for a flow that stays below it.
+    /// Makes this socket readable only with `mark` bytes; 1 restores the default. The caller of a
+    /// greater mark has to look for a flow that stays below it.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses the option, or the socket was lost by an earlier failure.
     pub fn set_mark(&mut self, mark: u32) -> io::Result<()> {
         match &self.socket {
             Socket::Watched(socket) => adit_net::watermark::set_receive_mark(socket, mark),
@@ -309,8 +326,12 @@ impl Tcp {
         }
     }
 
-    /// Limits how many bytes wait in the system to be sent; 0 is its own limit. See
-    /// `adit_net::lowat::set_unsent_limit`.
+    /// Limits the number of bytes that wait in the system to be sent; 0 is the system's own limit.
+    /// See `adit_net::lowat::set_unsent_limit`.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses the option, or the socket was lost by an earlier failure.
     pub fn set_unsent_limit(&mut self, bytes: u32) -> io::Result<()> {
         match &self.socket {
             Socket::Watched(socket) => adit_net::watermark::set_unsent_limit(socket, bytes),
@@ -319,7 +340,7 @@ impl Tcp {
         }
     }
 
-    /// Moves what is in a pipe out. Only while nothing is unsent.
+    /// Writes the bytes of a pipe to the socket. There must be no unsent bytes.
     pub fn poll_drain_pipe(
         &mut self,
         cx: &mut Context<'_>,
@@ -342,8 +363,8 @@ impl Tcp {
     }
 }
 
-/// Takes what has arrived by `take`. If that gives less than `room` bytes the socket is empty, and
-/// need not be asked again, unless urgent data stopped it; `short` says whether it may have.
+/// Reads received bytes with `take`. If that returns less than `room` bytes the socket is empty and
+/// need not be read again, unless urgent data stopped the read; `short` says if it may have.
 fn poll_take(
     cx: &mut Context<'_>,
     socket: &TcpStream,
@@ -357,7 +378,7 @@ fn poll_take(
         let done = socket.try_io(Interest::READABLE, || {
             let n = *got.insert(take()?);
             if n < room && (n == 0 || short == Short::Empty || !urgent::is_urgent_next(socket)) {
-                // Forgets that something was there, but not that it is the end.
+                // Clears the readiness, but not that of the end.
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             Ok(())
@@ -379,7 +400,7 @@ impl Stream for Tcp {
                     _ => self.watched(cx)?.poll_read_ready(cx),
                 })?;
             }
-            // A first read takes what the last ones suggest; it is not held to `want`.
+            // The first read takes the size that the last ones suggest; `want` does not limit it.
             self.rx.make_room(want);
             let space = self.rx.space();
             let offered = space.len();

@@ -1,4 +1,5 @@
-//! Prints what a session costs: a flush with nothing due, a segment sent and acknowledged, memory.
+//! Prints the costs of a session: a flush with nothing due, a segment sent and acknowledged,
+//! memory.
 //!
 //! `cargo run --release -p adit-kcp-proto --example flush`
 //!
@@ -38,7 +39,7 @@ fn main() {
     memory(config);
 }
 
-/// A session that knows its peer's window is open, at 1 ms.
+/// A session at 1 ms whose peer's window is known to be open.
 fn open(config: Config) -> Kcp {
     let mut kcp = Kcp::new(CONV, config, Time(0));
     let wins = header(Cmd::Wins, 0, 0, 0);
@@ -143,7 +144,7 @@ fn memory(config: Config) {
     );
 }
 
-/// Nanoseconds of CPU per turn in the best batch.
+/// Nanoseconds of CPU time per turn in the best batch.
 fn best(turns: u32, mut turn: impl FnMut(u32)) -> f64 {
     let batches = (0..BATCHES).map(|_| {
         let start = cpu();

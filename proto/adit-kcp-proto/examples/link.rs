@@ -1,4 +1,4 @@
-//! Prints what sessions carry over simulated links, in virtual time.
+//! Prints the throughput of sessions over simulated links, in virtual time.
 //!
 //! `cargo run --release -p adit-kcp-proto --example link`
 

@@ -1,16 +1,17 @@
-//! What is owed to the peer: one acknowledgement for each data segment, also for repeated ones.
+//! Acknowledgements owed to the peer: one for each data segment, including repeated ones.
 
 use crate::Compat;
 use crate::seq::Sn;
 
-/// More than any window fills between two flushes. What is dropped beyond is sent again.
+/// Maximum number of pending acknowledgements, more than any window fills between two flushes. The
+/// peer sends the segments again whose acknowledgements were dropped.
 const MOST: usize = 8192;
 
-/// Data segments to be acknowledged, with the peer's time stamps.
+/// Data segments to acknowledge, with the peer's time stamps.
 #[derive(Debug)]
 pub(crate) struct Acks {
     list: Vec<(Sn, u32)>,
-    /// The first one not written yet.
+    /// Index of the first one that is not written yet.
     at: usize,
 }
 
@@ -32,7 +33,8 @@ impl Acks {
         }
     }
 
-    /// The next one to write. kcp-go leaves out what `received` already tells, all but the last.
+    /// Returns the next one to write. kcp-go omits those that `received` already implies, except
+    /// the last.
     pub(crate) fn next(&mut self, compat: Compat, received: Sn) -> Option<(Sn, u32)> {
         let last = self.list.len().saturating_sub(1);
         while let Some((sn, ts)) = self.list.get(self.at) {
@@ -45,7 +47,7 @@ impl Acks {
         None
     }
 
-    /// The next one has been written.
+    /// Removes the next one after it has been written.
     pub(crate) fn pop(&mut self) {
         self.at += 1;
         if self.at >= self.list.len() {
@@ -58,7 +60,7 @@ impl Acks {
         self.list.capacity() * size_of::<(Sn, u32)>()
     }
 
-    /// Gives the memory of an empty list back.
+    /// Frees the memory of an empty list.
     pub(crate) fn release(&mut self) {
         if self.list.is_empty() {
             self.list = Vec::new();

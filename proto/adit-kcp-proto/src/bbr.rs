@@ -1,5 +1,5 @@
 //! A pace measured from acknowledgements, after the idea of BBR: send at the rate at which the
-//! bottleneck delivers, and no more in flight than the path holds.
+//! bottleneck delivers, with no more in flight than the path holds.
 //!
 //! ```text
 //!   acknowledgements ──▶ delivery rate, best of 10 rounds ─┐
@@ -12,38 +12,40 @@ use adit_wire::u64_from;
 use crate::meters::{Loss, Lumps, Overrun};
 use crate::seq::{Sn, SnRing};
 
+/// Number of rounds whose best delivery rates are kept.
 const ROUNDS: usize = 10;
-/// How long a shortest round trip is believed, microseconds.
+/// Time for which a shortest round trip is valid, in microseconds.
 const RTT_AGE: u64 = 10_000_000;
-/// How long the path is drained to measure it again, at least.
+/// Minimum time for which the path is drained to measure it again, in microseconds.
 const PROBE_RTT: u64 = 200_000;
-/// The least time between two wake-ups.
+/// Minimum time between two wake-ups, in microseconds.
 const QUANTUM: u64 = 1_000;
-/// How much of what it did not send in time a late sender may send at once, at the most.
+/// Maximum time that a late sender may catch up at once, in microseconds.
 const CATCH_UP: u64 = 20_000;
-/// How long the peer may hold acknowledgements back while nothing is known of that.
+/// Assumed delay of the peer's acknowledgements before it is measured, in microseconds.
 const ACK_DELAY: u64 = 40_000;
-/// Segments in flight before anything is known, and at the least.
+/// Segments in flight before the first measurement, and the minimum.
 const FIRST_FLIGHT: u32 = 32;
 const LEAST_FLIGHT: u32 = 4;
-/// Gains in hundredths.
+/// Gains in percent.
 const STARTUP: u64 = 289;
 const DRAIN: u64 = 35;
 const CYCLE: [u64; 8] = [125, 75, 100, 100, 100, 100, 100, 100];
 
-/// What was known when a segment was sent.
+/// State of the model when a segment was sent.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sent {
     at: u64,
-    /// Bytes delivered by then, and since when.
+    /// Bytes delivered by then, and the time of the last delivery.
     delivered: u64,
     delivered_at: u64,
-    /// When the flight it belongs to began.
+    /// Start of the flight to which it belongs.
     flight_at: u64,
     idle: bool,
     again: bool,
 }
 
+/// Phase of the model, as in BBR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Startup,
@@ -52,16 +54,17 @@ enum Phase {
     ProbeRtt { until: u64 },
 }
 
-/// Whether the model holds the sender back.
+/// Effect of the model on the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Not yet: it learns while everything goes out, and begins when the path is overrun.
+    /// None yet: it learns while all segments are sent immediately, and takes effect when the path
+    /// is overrun.
     Watching,
-    /// It does.
+    /// It limits the sender.
     Holding,
 }
 
-/// The model of the path. All times are microseconds, rates bytes per second.
+/// The model of the path. All times are in microseconds, rates in bytes per second.
 #[derive(Debug)]
 pub(crate) struct Bbr {
     mss: u64,
@@ -72,24 +75,24 @@ pub(crate) struct Bbr {
     round: usize,
     /// No rate has been taken since the round began.
     untaken: bool,
-    /// The round ends when what was sent after this many bytes is delivered.
+    /// The round ends when the segments sent after this many bytes are delivered.
     round_end: u64,
     delivered: u64,
     delivered_at: u64,
     flight_at: u64,
-    /// Up to here deliveries say nothing about the path: the application had no more to send.
+    /// Up to this count deliveries say nothing about the path: the application had no more to send.
     idle_until: Option<u64>,
-    /// Shortest round trip, and when it was seen.
+    /// Shortest round trip, and the time of its measurement.
     rtt: u64,
     rtt_at: u64,
     /// Shortest round trip while the path is drained to measure it.
     probed: u64,
-    /// Best rate when it last grew, and rounds without growth since.
+    /// Best rate when it last grew, and rounds without growth since then.
     plateau: (u64, u8),
     loss: Loss,
     lumps: Lumps,
     newest: Option<Sent>,
-    /// Bytes the datagram under way has acknowledged.
+    /// Bytes acknowledged by the current datagram.
     fresh: u64,
     next_send: u64,
     sent: SnRing<Sent>,
@@ -122,7 +125,8 @@ impl Bbr {
         }
     }
 
-    /// The pace in bytes per second; 0 while nothing is known or nothing is held back.
+    /// Returns the pace in bytes per second; 0 before the first measurement or while the model does
+    /// not limit the sender.
     pub(crate) fn pace(&self) -> u64 {
         if self.mode == Mode::Watching {
             return 0;
@@ -136,7 +140,7 @@ impl Bbr {
         self.path_rate().saturating_mul(gain) / 100
     }
 
-    /// Segments in flight at most.
+    /// Returns the maximum number of segments in flight.
     pub(crate) fn limit(&self) -> u32 {
         match self.mode {
             Mode::Watching => u32::MAX,
@@ -144,7 +148,7 @@ impl Bbr {
         }
     }
 
-    /// Segments that the path and what is held back of acknowledgements have room for.
+    /// Returns the number of segments that fit into the path and into held back acknowledgements.
     fn room(&self) -> u32 {
         let gain = match self.phase {
             Phase::Startup => STARTUP,
@@ -163,12 +167,13 @@ impl Bbr {
         segments.max(LEAST_FLIGHT)
     }
 
-    /// When the next segment may go, if not now. Waits are no shorter than a quantum.
+    /// Returns the time at which the next segment may be sent, if not now. Waits are not shorter
+    /// than a quantum.
     pub(crate) fn blocked(&self, now: u64) -> Option<u64> {
         (self.next_send > now).then(|| self.next_send + QUANTUM)
     }
 
-    /// A segment goes out while `in_flight` others are.
+    /// Records that a segment is sent while `in_flight` others are in flight.
     pub(crate) fn transmit(&mut self, sn: Sn, len: usize, now: u64, in_flight: u32, again: bool) {
         if in_flight == 0 {
             self.flight_at = now;
@@ -186,8 +191,8 @@ impl Bbr {
             };
         }
         if let Some(time) = (u64_from(len) * 1_000_000).checked_div(self.pace()) {
-            // Whoever was late may catch up: what a busy machine holds back is no measure of the
-            // path, and would slow the pace more with every round.
+            // A late sender may catch up: the delay of a busy machine says nothing about the path,
+            // and would slow the pace more with every round.
             let credit = match self.rtt {
                 u64::MAX => 2 * QUANTUM,
                 rtt => (rtt / 4).clamp(2 * QUANTUM, CATCH_UP),
@@ -202,7 +207,7 @@ impl Bbr {
         self.sent.grow(size, first, count);
     }
 
-    /// A segment is acknowledged for the first time.
+    /// Records the first acknowledgement of a segment.
     pub(crate) fn acked(&mut self, sn: Sn, len: usize, now: u64) {
         let Some(sent) = self.sent.get(sn).copied() else {
             return;
@@ -219,15 +224,15 @@ impl Bbr {
                 self.rtt_at = now;
             }
         }
-        // Too soon for the repetition: what was sent first has arrived, or was restored. When that
-        // left is not known any more.
+        // Too soon for the retransmission: the original has arrived, or was restored by FEC. The
+        // time of the original is not stored any more.
         let too_soon = sent.again && now.saturating_sub(sent.at) < self.rtt;
         if !too_soon && self.newest.is_none_or(|newest| newest.at <= sent.at) {
             self.newest = Some(sent);
         }
     }
 
-    /// The datagram with the acknowledgements is at its end.
+    /// Updates the model at the end of a datagram with acknowledgements.
     pub(crate) fn update(&mut self, now: u64, in_flight: u32) {
         let Some(sent) = self.newest.take() else {
             return;
@@ -251,18 +256,18 @@ impl Bbr {
         }
     }
 
-    /// Whether so few segments in flight are less than half of what the path holds.
+    /// True if `in_flight` segments are less than half of what the path holds.
     pub(crate) fn runs_dry(&self, in_flight: u32) -> bool {
         self.phase != Phase::Startup && in_flight < self.room() / 4
     }
 
-    /// The application has nothing more to send while `in_flight` segments are out.
+    /// Records that the application has no more to send while `in_flight` segments are in flight.
     pub(crate) fn idle(&mut self, in_flight: u32) {
         let out = u64::from(in_flight) * self.mss;
         self.idle_until = Some(self.delivered + out);
     }
 
-    /// Bytes that [`release`](Self::release) gives back.
+    /// Returns the bytes of memory that [`release`](Self::release) frees.
     pub(crate) const fn spare(&self) -> usize {
         self.sent.heap()
     }
@@ -271,13 +276,13 @@ impl Bbr {
         self.sent.release();
     }
 
-    /// Best delivery rate of the last rounds.
+    /// Returns the best delivery rate of the last rounds.
     fn rate(&self) -> u64 {
         self.rates.iter().copied().max().unwrap_or(0)
     }
 
-    /// What the path carries, the share included that it loses at any rate; never less than the
-    /// least flight for each round trip, nor than the first one while the path is being explored.
+    /// Returns the rate of the path, including the share that it loses at any rate; at least the
+    /// minimum flight per round trip, and during startup the first flight.
     fn path_rate(&self) -> u64 {
         let measured = self.loss.compensate(self.rate());
         if measured == 0 {
@@ -291,17 +296,18 @@ impl Bbr {
         measured.max(floor)
     }
 
-    /// Bytes the path holds in so many microseconds.
+    /// Returns the bytes that the path holds in `time` microseconds.
     fn held(&self, time: u64) -> u64 {
         let bytes = u128::from(self.path_rate()) * u128::from(time) / 1_000_000;
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
+    /// Takes the delivery rate since `sent`, if the sample is valid.
     fn take_rate(&mut self, now: u64, sent: &Sent) {
         let acking = now.saturating_sub(sent.delivered_at);
         let sending = sent.at.saturating_sub(sent.flight_at);
         let time = acking.max(sending);
-        // Shorter than a round trip: a repetition credited with what its original brought.
+        // Shorter than a round trip: a retransmission credited with what its original delivered.
         if time == 0 || time < self.rtt {
             return;
         }
@@ -310,7 +316,7 @@ impl Bbr {
         if sent.idle && rate < self.rate() {
             return;
         }
-        // An old rate is forgotten for a new one, not for silence.
+        // An old rate is replaced by a new one, not by silence.
         let first = core::mem::take(&mut self.untaken);
         self.round = (self.round + usize::from(first)) % ROUNDS;
         if let Some(best) = self.rates.get_mut(self.round) {
@@ -318,18 +324,19 @@ impl Bbr {
         }
     }
 
+    /// Evaluates the loss of a round: the path is overrun, or congested.
     fn judge_loss(&mut self) {
         if self.mode == Mode::Watching {
             if let Some(overrun) = self.loss.overrun(self.rtt) {
                 self.mode = Mode::Holding;
                 self.phase = match overrun {
                     Overrun::Queue => Phase::Drain,
-                    // What was delivered in bursts is far from what the path can do.
+                    // The delivery rate of bursts is far below that of the path.
                     Overrun::Bursts => Phase::Startup,
                 };
             }
         } else if self.loss.is_congestion(self.rtt) {
-            // What was measured while looking for the limit is no estimate that was too high.
+            // Rates measured while looking for the limit were not too high.
             if self.phase != Phase::Startup {
                 for rate in &mut self.rates {
                     *rate -= *rate * 15 / 100;
@@ -340,7 +347,7 @@ impl Bbr {
         self.loss.take_sample();
     }
 
-    /// Startup ends when three rounds have not brought a quarter more.
+    /// Ends startup when three rounds have not brought a quarter more.
     fn look_for_plateau(&mut self, sent: &Sent) {
         if self.phase != Phase::Startup || self.mode == Mode::Watching || sent.idle {
             return;
@@ -355,6 +362,7 @@ impl Bbr {
         }
     }
 
+    /// Advances the phase.
     fn step(&mut self, now: u64, in_flight: u32) {
         let cruise = Phase::Cruise {
             step: 2,
@@ -373,7 +381,7 @@ impl Bbr {
                 self.phase = Phase::Cruise { step, since: now };
             }
             Phase::ProbeRtt { until } if now >= until => {
-                // What was measured meanwhile replaces it, longer or not.
+                // The new measurement replaces the old one, even if it is longer.
                 if self.probed != u64::MAX {
                     self.rtt = self.probed;
                 }

@@ -1,17 +1,17 @@
 //! Payload bytes of a window in one growing ring.
 //!
-//! What is pushed keeps its position until the ring is released past it, however often the ring
-//! grows, so that a window remembers a segment by position and length alone.
+//! Bytes keep their position until the ring is released past it, however often the ring grows, so
+//! that a window stores a segment by position and length alone.
 
 use adit_wire::subslice;
 
-/// The ring a first push makes.
+/// Size of the ring after the first push, in bytes.
 const SMALLEST: usize = 256;
 
-/// A ring of bytes; positions count all bytes ever pushed since the ring was last empty.
+/// A ring of bytes. Positions count all bytes pushed since the ring was last empty.
 #[derive(Debug)]
 pub(crate) struct ByteRing {
-    /// As long as a power of two, or empty.
+    /// A power of two of bytes, or empty.
     buf: Box<[u8]>,
     head: usize,
     tail: usize,
@@ -30,17 +30,17 @@ impl ByteRing {
         self.tail.wrapping_sub(self.head)
     }
 
-    /// Where the next push goes.
+    /// Returns the position of the next push.
     pub(crate) fn tail(&mut self) -> usize {
         if self.len() == 0 {
-            // An empty ring starts over: the same lines of cache serve a small flow for ever.
+            // An empty ring starts over, so that a small flow always uses the same cache lines.
             self.head = 0;
             self.tail = 0;
         }
         self.tail
     }
 
-    /// Appends; the caller bounds what lives in the ring.
+    /// Appends bytes. The caller limits the size of the ring.
     pub(crate) fn push(&mut self, data: &[u8]) {
         let at = self.tail();
         let wanted = self.len() + data.len();
@@ -51,28 +51,28 @@ impl ByteRing {
         self.tail = at.wrapping_add(data.len());
     }
 
-    /// The bytes from `pos` on, in two pieces where they pass the end of the ring.
+    /// Returns the bytes from `pos` on, in two parts if they wrap around the end of the ring.
     pub(crate) fn parts(&self, pos: usize, len: usize) -> (&[u8], &[u8]) {
-        debug_assert!(len <= self.buf.len(), "no more than the ring holds");
+        debug_assert!(len <= self.buf.len(), "the length exceeds the ring");
         let start = pos & self.buf.len().wrapping_sub(1);
         let first = len.min(self.buf.len().saturating_sub(start));
-        // Of an empty ring any place is outside.
+        // In an empty ring all positions are out of range.
         let head = self.buf.get(start..start + first).unwrap_or_default();
         let tail = subslice(&self.buf, ..len - first);
         (head, tail)
     }
 
-    /// Forgets what lies before `pos`.
+    /// Discards the bytes before `pos`.
     pub(crate) const fn release_to(&mut self, pos: usize) {
         self.head = pos;
     }
 
-    /// Forgets everything.
+    /// Discards all bytes.
     pub(crate) const fn clear(&mut self) {
         self.head = self.tail;
     }
 
-    /// Gives the memory of an empty ring back.
+    /// Frees the memory of an empty ring.
     pub(crate) fn release(&mut self) {
         *self = Self::new();
     }
@@ -82,7 +82,7 @@ impl ByteRing {
     }
 
     fn write(&mut self, pos: usize, data: &[u8]) {
-        debug_assert!(data.len() <= self.buf.len(), "the ring has grown before");
+        debug_assert!(data.len() <= self.buf.len(), "the ring was not grown");
         let start = pos & self.buf.len().wrapping_sub(1);
         let first = data.len().min(self.buf.len().saturating_sub(start));
         let (head, tail) = data.split_at(first);
@@ -123,7 +123,8 @@ mod tests {
             let pos = ring.tail();
             ring.push(&data);
             kept.push((pos, data));
-            // One in, one out for a while; then only in, so that the ring grows when it is wrapped.
+            // One in, one out for a while; then only in, so that the ring grows while it is
+            // wrapped.
             if n < 100 && kept.len() > 5 {
                 kept.remove(0);
                 ring.release_to(kept[0].0);

@@ -1,4 +1,4 @@
-//! Settings that change while a session lives.
+//! Changes of the settings during a session.
 
 use adit_wire::Time;
 
@@ -7,31 +7,32 @@ use crate::config::{Config, ConfigError, Congestion};
 use crate::kcp::Kcp;
 use crate::reno::Reno;
 
-/// Why a session keeps the settings that it has.
+/// Error of [`Kcp::change`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeError {
-    /// A value out of its bounds.
+    /// A value is out of bounds.
     #[error("{0}")]
     Config(ConfigError),
-    /// [`Config::compat`] is another one.
-    #[error("whose ways a session has is decided at its start")]
+    /// [`Config::compat`] differs.
+    #[error("the compatibility family cannot change during a session")]
     Compat,
-    /// [`Config::mtu`], [`Config::stream`] or [`Config::congestion`] is another one while data is
-    /// under way, which was cut and counted by the old one.
+    /// [`Config::mtu`], [`Config::stream`] or [`Config::congestion`] differs while there is data
+    /// that was split and counted by the old value.
     #[error(
-        "the MTU, the stream mode and the congestion control change only while nothing is under way"
+        "the MTU, the stream mode and congestion control can change only while no data is in transit"
     )]
     Busy,
 }
 
 impl Kcp {
-    /// Changes the settings from here on: what kcp-go has as `SetNoDelay`, `SetWindowSize`, `SetMtu`,
-    /// `SetACKNoDelay`, `SetWriteDelay` and `SetStreamMode`. A window that becomes smaller than what
-    /// it holds lets nothing new in until there is room.
+    /// Changes the settings of a running session, like `SetNoDelay`, `SetWindowSize`, `SetMtu`,
+    /// `SetACKNoDelay`, `SetWriteDelay` and `SetStreamMode` of kcp-go. A window that becomes
+    /// smaller than its content accepts nothing until there is space.
     ///
     /// # Errors
-    /// See [`ChangeError`]; nothing is changed then.
+    ///
+    /// See [`ChangeError`]. On an error nothing is changed.
     pub fn change(&mut self, now: Time, config: Config) -> Result<(), ChangeError> {
         config.check().map_err(ChangeError::Config)?;
         let old = self.config;
@@ -61,7 +62,7 @@ impl Kcp {
 }
 
 impl Bbr {
-    /// The one that the settings ask for.
+    /// Returns the model for the configured congestion control, if it needs one.
     pub(crate) fn for_config(config: &Config) -> Option<Self> {
         match config.congestion {
             Congestion::Off | Congestion::Reno => None,

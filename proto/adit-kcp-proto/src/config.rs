@@ -2,69 +2,73 @@
 
 use crate::segment::HEADER_LEN;
 
-/// Whose ways the session has where the two families of implementations differ.
+/// The family of implementations whose behavior a session follows.
 ///
-/// A session of one speaks with a peer of the other; what differs is the estimator, the pace of
-/// flushes, the back-off, a few limits, and which acknowledgements are left out as needless.
+/// Sessions of different families can talk to each other. They differ in the round-trip estimator,
+/// the timing of flushes, the back-off, a few limits, and the acknowledgements that are omitted as
+/// redundant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compat {
-    /// KCP in C: everything goes out at ticks of [`Config::interval_ms`] from the session's start.
+    /// KCP in C: all output happens at ticks of [`Config::interval_ms`] from the session's start.
     C,
-    /// kcp-go and kcptun: writes and acknowledged data are answered at once, the interval bounds
-    /// only how late an acknowledgement may be.
+    /// kcp-go and kcptun: writes and acknowledged data cause output immediately; the interval only
+    /// limits the delay of acknowledgements.
     #[default]
     Go,
 }
 
-/// What limits the sender besides the two windows.
+/// Limit of the sender besides the two windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Congestion {
-    /// Nothing, as in every named mode.
+    /// No limit, as in all named modes.
     #[default]
     Off,
-    /// KCP's window: slow start, one step per round trip, halved by each loss.
+    /// KCP's congestion window: slow start, one step per round trip, halved by each loss.
     Reno,
     /// A pace measured from acknowledgements: the bottleneck's rate and the shortest round trip.
     /// Loss alone does not slow it down; loss together with a growing delay does.
     Bbr,
-    /// Nothing, until the sender is seen to overrun the path: much of what it sends is lost while
-    /// the round trip has grown, or most of it. From then on as [`Self::Bbr`].
+    /// No limit until the sender overruns the path: much of its data is lost while the round trip
+    /// has grown, or most of its data. From then on as [`Self::Bbr`].
     Auto,
 }
 
 /// The settings of a session. Both ends may differ in all of them except `stream`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// 0: patient (time-outs of 100 ms and more, doubled); 1: hasty (30 ms, half as much again);
-    /// 2: as 1 with a back-off of a half of the estimate, not of the last time-out.
+    /// 0: patient (time-outs of at least 100 ms, doubled); 1: hasty (30 ms, increased by half);
+    /// 2: as 1, with a back-off of half the estimate instead of half the last time-out.
     pub nodelay: u8,
-    /// Pace of flushes in milliseconds, held in 10..=5000.
+    /// Interval of flushes in milliseconds, limited to 10..=5000.
     pub interval_ms: u32,
-    /// Later segments acknowledged before a missing one is sent again; 0 waits for its time-out.
+    /// Number of later segments acknowledged before a missing one is sent again; 0 waits for its
+    /// time-out.
     pub resend: u16,
-    /// What limits the sender.
+    /// Congestion control.
     pub congestion: Congestion,
-    /// Segments in flight at most, and in stream mode also queued; held in 1..=65535.
+    /// Maximum number of segments in flight, in stream mode including queued ones; limited to
+    /// 1..=65535.
     pub send_window: u32,
-    /// Segments received and not read at most; held in 1..=65535, with [`Compat::C`] in
-    /// 128..=65535 as its fragments need.
+    /// Maximum number of segments received and not read; limited to 1..=65535, and with
+    /// [`Compat::C`] to 128..=65535, as its fragments need.
     pub recv_window: u32,
-    /// Bytes of the largest datagram, what FEC, encryption and UDP add left out; held in
-    /// 50..=65507.
+    /// Maximum size of a datagram in bytes, without the overhead of FEC, encryption and UDP;
+    /// limited to 50..=65507.
     pub mtu: usize,
-    /// Bytes without boundaries instead of messages. Must be equal at both ends.
+    /// True for a byte stream, false for messages. Must be equal at both ends.
     pub stream: bool,
-    /// Transmissions of one segment after which the peer counts as gone, if it has been silent for
-    /// [`Self::silence_ms`]; 0 never gives up.
+    /// Number of transmissions of one segment after which the peer counts as gone, if it has also
+    /// been silent for [`Self::silence_ms`]; 0 means never.
     pub dead_link: u16,
-    /// Milliseconds of silence that belong to it: hasty modes send a segment often within the few
-    /// seconds for which a path may be down. By default as long as kcptun's smux waits.
+    /// Required silence in milliseconds. Hasty modes send a segment many times within the few
+    /// seconds for which a path may be down. The default is the keep-alive time-out of kcptun's
+    /// smux.
     pub silence_ms: u32,
-    /// Sends acknowledgements as soon as data arrives.
+    /// True to send acknowledgements as soon as data arrives.
     pub ack_nodelay: bool,
-    /// With [`Compat::Go`]: lets written data wait for the interval, to fill segments.
+    /// With [`Compat::Go`]: true to let written data wait for the interval, to fill segments.
     pub write_delay: bool,
-    /// Whose ways the session has.
+    /// The family of implementations to follow.
     pub compat: Compat,
 }
 
@@ -111,11 +115,12 @@ impl Config {
         }
     }
 
-    /// Whether every value is within its bounds. [`Kcp::new`](crate::Kcp::new) brings those that
-    /// are not to the nearest that is.
+    /// Checks that every value is within its bounds. [`Kcp::new`](crate::Kcp::new) sets the others
+    /// to the nearest bound.
     ///
     /// # Errors
-    /// The first that is not.
+    ///
+    /// The first value that is out of bounds.
     pub fn check(&self) -> Result<(), ConfigError> {
         let held = self.bounded();
         if self.nodelay != held.nodelay {
@@ -141,7 +146,7 @@ impl Config {
         }
     }
 
-    /// Every value brought to its bounds.
+    /// Returns the settings with every value limited to its bounds.
     #[must_use]
     pub fn bounded(mut self) -> Self {
         let least = self.least_window();
@@ -153,52 +158,53 @@ impl Config {
         self
     }
 
-    /// Data bytes of a full segment, with an MTU brought to its bounds.
+    /// Returns the payload of a full segment in bytes, with the MTU limited to its bounds.
     #[must_use]
     pub fn mss(&self) -> usize {
         self.mtu.clamp(MTU.0, MTU.1) - HEADER_LEN
     }
 
-    /// The longest data of a segment that is taken. The peer's MTU need not be ours; that of a
-    /// kcp-go peer is 1500 at most, and more than ours is agreed on by whoever sets it.
+    /// Returns the maximum payload of a received segment in bytes. The peer's MTU need not be ours:
+    /// that of a kcp-go peer is 1500 at most, and a larger one is configured at both ends.
     pub(crate) fn data_max(&self) -> usize {
         self.mtu.max(1500) - HEADER_LEN
     }
 }
 
-/// Why settings make no session.
+/// Error of settings that are out of bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// No such patience.
+    /// An unknown value of [`Config::nodelay`].
     #[error("nodelay must be 0, 1 or 2, not {0}")]
     Nodelay(u8),
-    /// A pace of flushes, in milliseconds, out of its bounds.
-    #[error("the interval must lie between 10 and 5000 ms, not {0}")]
+    /// A flush interval out of bounds, in milliseconds.
+    #[error("the interval must be between 10 and 5000 ms, not {0}")]
     Interval(u32),
-    /// A send window, in segments, out of its bounds.
-    #[error("the send window must lie between 1 and 65535 segments, not {0}")]
+    /// A send window out of bounds, in segments.
+    #[error("the send window must be between 1 and 65535 segments, not {0}")]
     SendWindow(u32),
-    /// A receive window, in segments, out of its bounds.
-    #[error("the receive window must lie between {least} and 65535 segments, not {given}")]
+    /// A receive window out of bounds, in segments.
+    #[error("the receive window must be between {least} and 65535 segments, not {given}")]
     RecvWindow {
-        /// What was set.
+        /// The configured value.
         given: u32,
-        /// The least with this [`Compat`].
+        /// The minimum with this [`Compat`].
         least: u32,
     },
-    /// An MTU, in bytes, out of its bounds.
-    #[error("the MTU of KCP must lie between 50 and 65507 bytes, not {0}")]
+    /// An MTU out of bounds, in bytes.
+    #[error("the MTU of KCP must be between 50 and 65507 bytes, not {0}")]
     Mtu(usize),
 }
 
-/// Bytes of a datagram: two segments of nearly nothing, and the most that UDP carries.
+/// Bounds of a datagram in bytes: two nearly empty segments, and the maximum of UDP.
 const MTU: (usize, usize) = (50, 65_507);
-/// The field for the window has 16 bits.
+/// The window field has 16 bits.
 const WINDOW_MAX: u32 = 65_535;
 
 impl Compat {
-    /// The receive window an end has by default, and takes the peer's to be until it hears of it.
+    /// Returns the default receive window, which is also assumed of a peer that has not sent its
+    /// own.
     pub(crate) const fn recv_window(self) -> u32 {
         match self {
             Self::C => 128,
@@ -206,7 +212,7 @@ impl Compat {
         }
     }
 
-    /// Milliseconds a closed window is waited for before the first question.
+    /// Returns the milliseconds between the closing of a window and the first probe.
     pub(crate) const fn probe_wait(self) -> u64 {
         match self {
             Self::C => 5000,
@@ -214,7 +220,7 @@ impl Compat {
         }
     }
 
-    /// Segments of a message at most.
+    /// Returns the maximum number of segments in a message.
     pub(crate) const fn fragments(self) -> usize {
         match self {
             Self::C => 127,

@@ -1,9 +1,9 @@
-//! Whether the peer still has the session, or another in its place.
+//! Detection of a peer that has lost the session, or has another in its place.
 //!
-//! The protocol has no reset. But a peer never takes back what it has confirmed, and so an
-//! acknowledgement of what was sent *after* a confirmation came cannot confirm less: whoever sends
-//! that began anew in between. Order and duplication on the way do not matter, since the time stamp
-//! that is echoed is our own.
+//! The protocol has no reset. But a peer never takes back a confirmation, so an acknowledgement of
+//! data that was sent *after* a confirmation arrived cannot confirm less: such a peer has started
+//! anew in between. Reordering and duplication do not matter, since the echoed time stamp is our
+//! own.
 
 use crate::segment::{Cmd, Header};
 use crate::seq::{Sn, elapsed};
@@ -12,7 +12,7 @@ use crate::seq::{Sn, elapsed};
 #[derive(Debug)]
 pub(crate) struct Confirmed {
     una: Sn,
-    /// The millisecond of the wire's clock in which that was heard.
+    /// The wire's clock when that arrived, in milliseconds.
     at: u32,
     /// The peer has lost the session.
     pub(crate) lost: bool,
@@ -27,7 +27,7 @@ impl Confirmed {
         }
     }
 
-    /// Takes a segment of which `una` makes sense; true if it shows that the peer began anew.
+    /// Handles a segment with a valid `una`. Returns true if it shows that the peer started anew.
     pub(crate) fn take(&mut self, header: &Header, now: u32) -> bool {
         let una = Sn(header.una);
         if self.una.before(una) {
@@ -61,10 +61,10 @@ mod tests {
     fn only_what_was_sent_later_tells() {
         let mut confirmed = Confirmed::new(Sn(0));
         assert!(!confirmed.take(&ack(3, 10), 50));
-        // Overtaken on its way, or of what was sent in the same millisecond.
+        // Reordered, or an acknowledgement of data sent in the same millisecond.
         assert!(!confirmed.take(&ack(2, 40), 60));
         assert!(!confirmed.take(&ack(0, 50), 60));
-        // Of the future: nonsense.
+        // From the future: invalid.
         assert!(!confirmed.take(&ack(0, 61), 60));
         assert!(!confirmed.take(&ack(3, 55), 70));
         assert!(confirmed.take(&ack(0, 51), 70));

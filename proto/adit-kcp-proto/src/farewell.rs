@@ -1,17 +1,17 @@
-//! Saying that nothing more comes, which KCP has no word for.
+//! Closing messages, which KCP itself does not have.
 //!
-//! A farewell is a segment that tells the window (`cmd` 84), which all implementations take and
-//! nobody answers; its `frg`, which they send as 0 and never read there, says what it means, its
-//! `sn` the number behind the last data, and its `ts` the clock. KCP in C and kcp-go take it for
-//! what it looks like. It is not sent again by the ARQ but a few times by itself, until the peer
-//! has answered by another such segment.
+//! A closing message is a segment that reports the window (`cmd` 84), which all implementations
+//! accept and none answers. Its `frg`, which they send as 0 and never read there, is the kind, its
+//! `sn` the number after the last data, and its `ts` the clock. KCP in C and kcp-go treat it as a
+//! window report. The ARQ does not repeat it; it is sent up to four times, until the peer has
+//! answered with another such segment.
 //!
-//! | `frg` | means |
+//! | `frg` | meaning |
 //! |---|---|
-//! | 0xe1 | no data come at `sn` or behind it |
-//! | 0xe2 | the same, and nothing that is sent will be read |
+//! | 0xe1 | no data follows at `sn` or after it |
+//! | 0xe2 | the same, and no data will be read |
 //! | 0xe3 | the session is over, data may be missing |
-//! | 0xe4 | a farewell with this `sn` has come |
+//! | 0xe4 | a closing message with this `sn` has arrived |
 
 use adit_wire::Time;
 
@@ -19,85 +19,89 @@ use crate::Kcp;
 use crate::segment::{Cmd, Header};
 use crate::seq::Sn;
 
-/// How often a farewell is said to a peer that does not answer it.
+/// Maximum number of transmissions to a peer that does not answer.
 const TIMES: u32 = 4;
-/// Milliseconds to the second of them; twice as long each time.
+/// Milliseconds until the second transmission; doubled each time.
 const PAUSE: u64 = 200;
 
-/// What an end has to say, the weakest first.
+/// Kind of a closing message, the weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Word {
-    /// No more data
+    /// No more data.
     End = 0xe1,
-    /// Nor will any be read
+    /// No more data, and none will be read.
     Leave = 0xe2,
-    /// All is over
+    /// The session is over.
     Abort = 0xe3,
 }
 
+/// `frg` of an answer.
 const HEARD: u8 = 0xe4;
 
-/// What was said by both ends.
+/// The closing messages of both ends.
 #[derive(Debug, Default)]
 pub(crate) struct Farewell {
     said: Option<Said>,
-    /// The number behind the peer's last data.
+    /// The number after the peer's last data.
     end: Option<Sn>,
     left: bool,
     aborted: bool,
-    /// An answer is owed, with this number.
+    /// The number of an answer that is owed.
     answer: Option<Sn>,
 }
 
+/// The closing message of this end.
 #[derive(Debug)]
 struct Said {
     word: Word,
     times: u32,
-    /// Milliseconds: when it is said next.
+    /// Time of the next transmission, in milliseconds.
     at: u64,
     heard: bool,
 }
 
 impl Kcp {
-    /// No more is sent: [`send`](Self::send) fails from now on. A peer that is adit learns it
-    /// behind all the data, any other never does.
+    /// Ends this direction: [`send`](Self::send) fails from now on. A peer that is adit is informed
+    /// after all the data; other implementations are not.
     pub fn finish(&mut self, now: Time) {
         self.say(Word::End, now);
     }
 
-    /// The application is gone: what was sent arrives, what comes is not read.
+    /// Closes the session after the application has gone: queued data is still delivered, received
+    /// data is not read.
     pub fn leave(&mut self, now: Time) {
         self.say(Word::Leave, now);
     }
 
-    /// The session ends without what was not acknowledged yet. It stays for the farewell alone.
+    /// Ends the session without the data that is not acknowledged yet. The session only remains for
+    /// the closing message.
     pub fn abort(&mut self, now: Time) {
         self.send.abandon();
         self.say(Word::Abort, now);
     }
 
-    /// Whether the peer has finished, and all its data were read.
+    /// True if the peer has finished its direction and all its data was read.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.farewell.end == Some(self.recv.next()) && self.recv.readable() == 0
     }
 
-    /// Whether the peer reads no more.
+    /// True if the peer reads no more.
     #[must_use]
     pub const fn peer_left(&self) -> bool {
         self.farewell.left
     }
 
-    /// Whether the peer has ended the session without all its data: the state is
+    /// True if the peer has ended the session without all its data. The state is
     /// [`State::Dead`](crate::State::Dead).
     #[must_use]
     pub const fn is_aborted(&self) -> bool {
         self.farewell.aborted
     }
 
-    /// Whether nothing of this session is left to do once its application is gone: everything was
-    /// acknowledged, and the farewell heard or said often enough.
+    /// True if a session without an application has no more to do: all data was acknowledged, and
+    /// the closing message was answered or sent often enough.
     #[must_use]
     pub fn has_parted(&self) -> bool {
         let answered = self.acks.len() == 0 && !self.flush.acks && self.farewell.answer.is_none();
@@ -105,12 +109,13 @@ impl Kcp {
         self.send.is_empty() && answered && told
     }
 
+    /// Queues a closing message, unless an equal or stronger one was queued.
     fn say(&mut self, word: Word, now: Time) {
         self.see(now);
         if self.dead || self.farewell.said.as_ref().is_some_and(|s| s.word >= word) {
             return;
         }
-        // A peer to which nothing was ever said knows of no session.
+        // A peer that was never sent anything does not know the session.
         let unknown = self.stats.datagrams_in == 0 && self.stats.bytes_sent == 0;
         self.farewell.said = Some(Said {
             word,
@@ -121,18 +126,19 @@ impl Kcp {
         self.schedule();
     }
 
-    /// Whether the application has said that it sends no more.
+    /// True if the application has ended this direction.
     pub(crate) const fn is_ending(&self) -> bool {
         self.farewell.said.is_some()
     }
 
-    /// What is still to be said, unless everything is.
+    /// Returns the closing message that has to be sent, if any.
     fn says(&self) -> Option<&Said> {
         let said = self.farewell.said.as_ref()?;
         (!said.heard && said.times < TIMES).then_some(said)
     }
 
-    /// In which millisecond the farewell is due: not before the last data have gone out once.
+    /// Returns the millisecond in which the closing message is due: not before the last data was
+    /// sent once.
     pub(crate) fn farewell_at(&self) -> Option<u64> {
         let said = self.says()?;
         let out = self.send.queued() == 0 && self.send.unsent() == 0;
@@ -143,7 +149,7 @@ impl Kcp {
         self.farewell.answer.is_some()
     }
 
-    /// The segment of an answer that is owed.
+    /// Returns the segment of an owed answer.
     pub(crate) fn answer(&self) -> Option<Header> {
         let sn = self.farewell.answer?;
         let frg = HEARD;
@@ -155,7 +161,7 @@ impl Kcp {
         self.farewell.answer = None;
     }
 
-    /// The segment of the farewell, if it is due.
+    /// Returns the segment of the closing message, if it is due.
     pub(crate) fn farewell(&self) -> Option<Header> {
         self.farewell_at().filter(|at| *at <= self.ms())?;
         let frg = self.says()?.word as u8;
@@ -163,17 +169,17 @@ impl Kcp {
         Some(Header { frg, ..header })
     }
 
-    /// It has been written.
+    /// Records that the closing message was written.
     pub(crate) fn farewell_said(&mut self) {
         let (now, drained) = (self.ms(), self.send.is_empty());
         if let Some(said) = &mut self.farewell.said {
             said.at = now + (PAUSE << said.times.min(4));
-            // While data are on their way the peer is there, or found to be gone by these.
+            // While data is in flight, the peer either answers it or is found to be gone.
             said.times += u32::from(drained);
         }
     }
 
-    /// Takes a segment that tells a window: most are no more than that.
+    /// Handles a segment that reports a window. Most are only that.
     pub(crate) fn take_farewell(&mut self, header: &Header) {
         let sn = Sn(header.sn);
         let word = match header.frg {
@@ -189,7 +195,7 @@ impl Kcp {
                 .find(|word| *word as u8 == frg),
         };
         let Some(word) = word else { return };
-        // No window is wide enough for an end further away, and none lies behind.
+        // An end beyond any window or before the data that was received is invalid.
         let ahead = sn.distance(self.recv.next());
         if ahead > u32::from(u16::MAX) || self.farewell.end.is_some_and(|end| end != sn) {
             return;

@@ -1,25 +1,25 @@
-//! Who is in flight, who is due, and who has been overtaken: bits, 64 segments to a group.
+//! Bit sets of the segments that are in flight, due or overtaken, in groups of 64.
 //!
-//! A flush asks for the earliest time-out of the window, which is one comparison, and looks into a
-//! group only when that group's own earliest has come. Acknowledging clears bits.
+//! A flush compares the time with the earliest time-out of the window, and looks into a group only
+//! when that group's own earliest time-out has passed. An acknowledgement clears bits.
 
 use crate::seq::Sn;
 
 /// No time-out is armed.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// The states of 64 neighbours in the ring.
+/// The states of 64 adjacent slots of the ring.
 #[derive(Debug, Clone, Copy)]
 struct Group {
     /// Sent and not acknowledged.
     live: u64,
-    /// To be sent again by the flush under way or the next.
+    /// To be sent again by the current flush or the next.
     due: u64,
-    /// Live and to be counted when a later one is acknowledged.
+    /// Live, and to be counted when a later one is acknowledged.
     watched: u64,
     /// Overtaken, but not often enough: due only when a flush has nothing new.
     hinted: u64,
-    /// Not after the first time-out among the live ones, milliseconds.
+    /// A lower bound of the time-outs of the live ones, in milliseconds.
     earliest: u64,
 }
 
@@ -37,7 +37,7 @@ impl Group {
 #[derive(Debug)]
 pub(crate) struct Flight {
     groups: Vec<Group>,
-    /// Slots in the ring, a power of two or 0.
+    /// Number of slots in the ring, a power of two or 0.
     size: usize,
     live: u32,
     due: u32,
@@ -45,7 +45,7 @@ pub(crate) struct Flight {
     earliest: u64,
 }
 
-/// Which of the states to look for.
+/// A state to search for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// Sent and not acknowledged.
@@ -68,22 +68,22 @@ impl Flight {
         }
     }
 
-    /// Segments sent and not acknowledged.
+    /// Returns the number of segments sent and not acknowledged.
     pub(crate) const fn live(&self) -> u32 {
         self.live
     }
 
-    /// Segments to be sent again.
+    /// Returns the number of segments to be sent again.
     pub(crate) const fn due(&self) -> u32 {
         self.due
     }
 
-    /// Segments that a flush with nothing new sends again.
+    /// Returns the number of segments that a flush with nothing new sends again.
     pub(crate) const fn hinted(&self) -> u32 {
         self.hinted
     }
 
-    /// Not after the first time-out, in milliseconds; [`NEVER`] when nothing is in flight.
+    /// Returns a lower bound of all time-outs, in milliseconds; [`NEVER`] if nothing is in flight.
     pub(crate) const fn earliest(&self) -> u64 {
         self.earliest
     }
@@ -92,7 +92,7 @@ impl Flight {
         self.groups.capacity() * size_of::<Group>()
     }
 
-    /// Follows the ring of segments to a new size, keeping the states of `first..first + count`.
+    /// Grows with the ring of segments, keeping the states of `first..first + count`.
     pub(crate) fn grow(&mut self, size: usize, first: Sn, count: u32) {
         if size <= self.size {
             return;
@@ -120,7 +120,7 @@ impl Flight {
         *self = wider;
     }
 
-    /// Gives the memory back; nothing may be in flight.
+    /// Frees the memory. Nothing may be in flight.
     pub(crate) fn release(&mut self) {
         *self = Self::new();
     }
@@ -130,7 +130,7 @@ impl Flight {
             .is_some_and(|(group, bit)| group.live & bit != 0)
     }
 
-    /// The segment has been sent and times out at `deadline`.
+    /// Records that the segment was sent and times out at `deadline`.
     pub(crate) fn sent(&mut self, sn: Sn, deadline: u64) {
         let Some((group, bit)) = self.group_mut(sn) else {
             return;
@@ -144,7 +144,7 @@ impl Flight {
         self.settle(sn);
     }
 
-    /// The segment is acknowledged; false if it was not in flight.
+    /// Records an acknowledgement. Returns false if the segment was not in flight.
     pub(crate) fn acked(&mut self, sn: Sn) -> bool {
         if !self.is_live(sn) {
             return false;
@@ -164,7 +164,7 @@ impl Flight {
         true
     }
 
-    /// The segment is sent again by the next flush.
+    /// Has the next flush send the segment again.
     pub(crate) fn make_due(&mut self, sn: Sn) {
         if let Some((group, bit)) = self.group_mut(sn) {
             let fresh = group.due & bit == 0;
@@ -173,7 +173,7 @@ impl Flight {
         }
     }
 
-    /// The segment was due for nothing; it waits for its time-out.
+    /// Makes a segment wait for its time-out that was due without need.
     pub(crate) fn wait(&mut self, sn: Sn, deadline: u64) {
         self.settle(sn);
         if let Some((group, _)) = self.group_mut(sn) {
@@ -182,7 +182,7 @@ impl Flight {
         }
     }
 
-    /// The segment was overtaken, and is due as soon as nothing new is.
+    /// Makes an overtaken segment due as soon as nothing new is.
     pub(crate) fn hint(&mut self, sn: Sn) {
         if let Some((group, bit)) = self.group_mut(sn) {
             let fresh = group.hinted & bit == 0;
@@ -191,14 +191,14 @@ impl Flight {
         }
     }
 
-    /// No more counting for this segment until it is sent again.
+    /// Stops counting for this segment until it is sent again.
     pub(crate) fn unwatch(&mut self, sn: Sn) {
         if let Some((group, bit)) = self.group_mut(sn) {
             group.watched &= !bit;
         }
     }
 
-    /// Every hinted segment becomes due.
+    /// Makes every hinted segment due.
     pub(crate) fn hinted_are_due(&mut self) {
         if self.hinted == 0 {
             return;
@@ -211,7 +211,7 @@ impl Flight {
         self.hinted = 0;
     }
 
-    /// Makes every segment due whose time-out has come. `deadline` tells that of a ring slot.
+    /// Makes every segment due whose time-out has passed. `deadline` returns that of a ring slot.
     pub(crate) fn time_out(&mut self, now: u64, deadline: impl Fn(usize) -> u64) {
         if now < self.earliest {
             return;
@@ -237,7 +237,7 @@ impl Flight {
         }
     }
 
-    /// The first segment in `from..to` that bears the mark.
+    /// Returns the first segment in `from..to` with the mark.
     pub(crate) fn find(&self, mark: Mark, from: Sn, to: Sn) -> Option<Sn> {
         let mut at = from;
         while at.before(to) {
@@ -258,7 +258,7 @@ impl Flight {
         None
     }
 
-    /// Takes the segment off the lists of those to be sent.
+    /// Removes the segment from those to be sent.
     fn settle(&mut self, sn: Sn) {
         if let Some((group, bit)) = self.group_mut(sn) {
             let due = u32::from(group.due & bit != 0);
@@ -306,7 +306,7 @@ mod tests {
             .min()
             .unwrap();
         assert_eq!(flight.earliest(), least);
-        flight.time_out(least - 1, |_| panic!("nothing has come"));
+        flight.time_out(least - 1, |_| panic!("no deadline has passed"));
         flight.time_out(1100, at);
         for n in 0..200 {
             let sn = first.plus(n);

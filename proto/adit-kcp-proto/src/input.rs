@@ -1,4 +1,4 @@
-//! A datagram from the peer.
+//! Handling of received datagrams.
 
 use adit_wire::{ProtocolError, Time};
 
@@ -9,29 +9,30 @@ use crate::send::EXAMINED_MAX;
 use crate::seq::{Sn, elapsed, low32};
 use crate::{Compat, Congestion, Kcp};
 
-/// What a datagram has brought so far.
+/// State gathered from a datagram.
 struct Gathered {
-    /// From forward error correction: late by nature, so it says nothing of now.
+    /// Restored by forward error correction: late by nature, so it says nothing about the present.
     recovered: bool,
-    /// The clock of the wire.
+    /// The wire's clock.
     now: u32,
     /// The time stamp of the last acknowledgement.
     echoed: Option<u32>,
-    /// C: the highest number acknowledged, with what follows from it.
+    /// C: the highest number acknowledged, with the evidence that follows from it.
     highest: Option<(Sn, Evidence)>,
-    /// Something was overtaken often enough.
+    /// A segment was overtaken often enough.
     overtaken: bool,
-    /// Holes that may still be examined.
+    /// Number of holes that may still be examined.
     budget: u32,
 }
 
 impl Kcp {
-    /// Takes a datagram from the peer. `recovered`: rebuilt by forward error correction, so that
-    /// its window and time stamps are of the past.
+    /// Handles a datagram from the peer. `recovered` is true if forward error correction has
+    /// rebuilt it, so that its window and time stamps are outdated.
     ///
     /// # Errors
-    /// The datagram, or its rest from some segment on, was not this conversation's or not KCP;
-    /// what came before stays in effect, and the session goes on.
+    ///
+    /// The datagram, or its rest from some segment on, does not belong to this conversation or is
+    /// not KCP. The segments before it stay in effect, and the session continues.
     pub fn handle_input(
         &mut self,
         now: Time,
@@ -108,7 +109,7 @@ impl Kcp {
         if !sane {
             return Err(ProtocolError::Malformed("KCP una"));
         }
-        // A datagram overtaken on its way tells an old window.
+        // A reordered datagram reports an old window.
         if !old && !gathered.recovered {
             self.peer_window = header.wnd.into();
         }
@@ -123,7 +124,7 @@ impl Kcp {
     ) -> Result<(), ProtocolError> {
         let window = self.config.recv_window;
         if !self.config.stream && u32::from(header.frg) >= window {
-            // It could never become whole, and would hold the window for ever.
+            // It could never become complete, and would block the window forever.
             return Err(ProtocolError::TooLong {
                 what: "a KCP message",
                 limit: window as usize * self.config.data_max(),
@@ -143,11 +144,11 @@ impl Kcp {
         Ok(())
     }
 
-    /// The time to tell in answer to data that was sent at `ts`.
+    /// Returns the time stamp to echo for data that was sent at `ts`.
     ///
-    /// What correction brings was lost long ago: echoing its time would tell the peer of a round
-    /// trip as long as its group took to fill. The time on the peer's clock when it would have sent
-    /// what came by itself just now is as sure a sign of what has arrived.
+    /// A datagram restored by FEC was lost long ago: with its own time stamp the peer would measure
+    /// a round trip as long as its group took to fill. The peer's clock at which data that arrives
+    /// directly now would have been sent is equally valid as evidence of arrival.
     fn echo(&mut self, ts: u32, recovered: bool) -> u32 {
         let ms = self.ms();
         let Some((newest, came)) = self.peer_ts else {
@@ -172,7 +173,7 @@ impl Kcp {
             self.sample(ts, gathered);
         }
         gathered.echoed = Some(ts);
-        // An acknowledgement seen before is no sign that yet another segment has arrived.
+        // A repeated acknowledgement does not prove that another segment has arrived.
         let Some((len, evidence)) = self.send.acked(sn, ts, self.ms()) else {
             return;
         };
@@ -196,7 +197,7 @@ impl Kcp {
         }
     }
 
-    /// Draws the conclusions of a whole datagram, and decides when to answer.
+    /// Evaluates a whole datagram, and decides when to answer.
     fn conclude(&mut self, una: Sn, gathered: &mut Gathered) {
         if let (Compat::Go, Some(ts)) = (self.config.compat, gathered.echoed) {
             self.sample(ts, gathered);

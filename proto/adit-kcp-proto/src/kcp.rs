@@ -1,4 +1,4 @@
-//! The session: what the application calls, and how much may be out.
+//! The session: the application's calls, and the limits of the data in flight.
 
 use adit_wire::{Time, u64_from};
 
@@ -15,16 +15,16 @@ use crate::seq::Sn;
 use crate::timers::Probe;
 use crate::{Compat, Config, Congestion, Stats};
 
-/// One end of a conversation.
+/// One end of a KCP session.
 #[derive(Debug)]
 pub struct Kcp {
     pub(crate) conv: u32,
     pub(crate) config: Config,
     /// Millisecond 0 of this end.
     pub(crate) start: Time,
-    /// The latest time heard of.
+    /// The latest time passed by the driver.
     pub(crate) clock: Time,
-    /// When a datagram last came in or went out.
+    /// Time at which a datagram was last received or sent.
     pub(crate) active: Time,
     /// The millisecond in which the peer was last heard.
     pub(crate) heard: u64,
@@ -35,69 +35,71 @@ pub struct Kcp {
     pub(crate) reno: Reno,
     pub(crate) bbr: Option<Box<Bbr>>,
     pub(crate) peer_window: u32,
-    /// The newest time stamp of data that came by itself, and the millisecond in which it came.
+    /// The newest time stamp of data that arrived directly, and the millisecond of its arrival.
     pub(crate) peer_ts: Option<(u32, u64)>,
     pub(crate) probe: Probe,
     pub(crate) flush: Flush,
-    /// When there is something to flush.
+    /// Time of the next flush, if there is something to flush.
     pub(crate) flush_at: Option<Time>,
     pub(crate) flushed: Option<Time>,
     pub(crate) dead: bool,
-    /// The wire's clock from which on an echo proves that the peer receives; none: it has.
+    /// The wire's clock from which on an echo proves that the peer receives; `None` if it is
+    /// proven.
     pub(crate) unproven_since: Option<u32>,
-    /// What the peer has confirmed.
+    /// The data that the peer has confirmed.
     pub(crate) confirmed: Confirmed,
     pub(crate) farewell: Farewell,
     pub(crate) stats: Stats,
 }
 
-/// Whether the session can still do its work.
+/// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It can.
+    /// The session is usable.
     Open,
-    /// A segment was sent [`Config::dead_link`] times in vain and nothing was heard for
-    /// [`Config::silence_ms`], or the peer has [forgotten](Kcp::is_forgotten) the session or
-    /// [aborted](Kcp::is_aborted) it, or it was [given up](Kcp::give_up). Nothing
-    /// more goes out; what was received can still be read.
+    /// The session has failed. A segment was sent [`Config::dead_link`] times without an
+    /// acknowledgement and the peer was silent for [`Config::silence_ms`]; or the peer has
+    /// [lost](Kcp::is_forgotten) the session or [aborted](Kcp::is_aborted) it; or the caller has
+    /// [given it up](Kcp::give_up). No more datagrams are sent; received data can still be read.
     Dead,
 }
 
-/// Why data was not taken.
+/// Error of [`Kcp::send`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The window is full of messages; try again when some are acknowledged.
+    /// The window is full of messages; try again after some are acknowledged.
     #[error("the send window is full")]
     Full,
-    /// A message needs more segments than the peer's implementation takes.
-    #[error("a message is longer than {limit} bytes")]
+    /// The message needs more segments than the peer's implementation accepts.
+    #[error("the message is longer than {limit} bytes")]
     TooLong {
-        /// Bytes of the longest message.
+        /// Maximum length of a message, in bytes.
         limit: usize,
     },
     /// kcp-go has no empty messages.
-    #[error("a message is empty")]
+    #[error("the message is empty")]
     Empty,
-    /// The peer is gone.
+    /// The session is [dead](State::Dead).
     #[error("the session is dead")]
     Dead,
-    /// This end has finished.
-    #[error("this end has said that it sends no more")]
+    /// This end has [finished](Kcp::finish) its direction.
+    #[error("this end has already finished sending")]
     Finished,
-    /// The peer has said that it reads no more.
-    #[error("the peer reads no more")]
+    /// The peer has announced that it reads no more.
+    #[error("the peer does not read any more")]
     Unread,
 }
 
 impl Kcp {
-    /// A session of conversation `conv`, which both ends must know. Values of `config` out of
-    /// their bounds are brought to them.
+    /// Creates a session of conversation `conv`, which both ends must know. Values of `config` that
+    /// are out of bounds are set to the nearest bound.
     #[must_use]
     pub fn new(conv: u32, config: Config, now: Time) -> Self {
         Self::starting_at(conv, config, now, 0)
     }
 
+    /// Creates a session whose first sequence number is `first`.
     pub(crate) fn starting_at(conv: u32, config: Config, now: Time, first: u32) -> Self {
         let config = config.bounded();
         Self {
@@ -127,33 +129,36 @@ impl Kcp {
         }
     }
 
-    /// The conversation's number.
+    /// Returns the conversation number.
     #[must_use]
     pub const fn conv(&self) -> u32 {
         self.conv
     }
 
-    /// The settings, within their bounds.
+    /// Returns the settings, within their bounds.
     #[must_use]
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Queues data: of a stream as much as there is room for, a message whole or not at all.
-    /// Gives the bytes taken.
+    /// Queues data: in stream mode as much as fits, in message mode the whole message or nothing.
+    /// Returns the number of bytes queued.
     ///
     /// # Errors
-    /// See [`SendError`]; in stream mode nothing is too long, and the window never full.
+    ///
+    /// See [`SendError`]. Stream mode never fails with [`TooLong`](SendError::TooLong) or
+    /// [`Full`](SendError::Full).
     pub fn send(&mut self, data: &[u8]) -> Result<usize, SendError> {
         self.send_vectored(core::iter::once(data))
     }
 
-    /// Queues the bytes of all `parts`, one behind the other, as [`send`](Self::send) does those of
-    /// one: in message mode they are one message. They are copied to where they are sent from and
-    /// nowhere else. Returns the bytes taken.
+    /// Queues the concatenated bytes of all `parts`, as [`send`](Self::send) does those of one
+    /// slice: in message mode they are one message. The bytes are copied once, to the send buffer.
+    /// Returns the number of bytes queued.
     ///
     /// # Errors
-    /// See [`SendError`]; in stream mode nothing is too long, and the window never full.
+    ///
+    /// As [`send`](Self::send).
     pub fn send_vectored<'p>(
         &mut self,
         parts: impl Iterator<Item = &'p [u8]> + Clone,
@@ -177,14 +182,15 @@ impl Kcp {
         Ok(taken)
     }
 
-    /// Bytes [`send`](Self::send) would take now; in message mode the longest message.
+    /// Returns the number of bytes that [`send`](Self::send) would accept now; in message mode the
+    /// maximum length of a message.
     #[must_use]
     pub fn send_room(&self) -> usize {
         self.send.room()
     }
 
-    /// Reads into `out`: of a stream as much as fits, else of one message, whose rest stays for
-    /// the next call. `None`: nothing to read yet.
+    /// Reads into `out`: in stream mode as much as fits, in message mode from one message, whose
+    /// rest stays for the next call. Returns `None` if there is nothing to read yet.
     pub fn recv(&mut self, out: &mut [u8]) -> Option<usize> {
         let full = self.recv.free() == 0;
         let read = self.recv.read(out)?;
@@ -192,21 +198,22 @@ impl Kcp {
         Some(read)
     }
 
-    /// Bytes to read now: of a stream all in order, else what is left of the front message, which
-    /// may be empty while there is one.
+    /// Returns the number of readable bytes: in stream mode all that are in order, in message mode
+    /// the rest of the front message. 0 may also mean an empty message.
     #[must_use]
     pub fn readable(&self) -> usize {
         self.recv.readable()
     }
 
-    /// The next bytes where they lie: at most one segment's. `None`: nothing to read yet.
+    /// Returns the next bytes without a copy, at most one segment's. Returns `None` if there is
+    /// nothing to read yet.
     #[must_use]
     pub fn front(&self) -> Option<&[u8]> {
         self.recv.front()
     }
 
-    /// Passes over bytes that were read through [`front`](Self::front); in message mode not
-    /// further than the message's end. Gives how many were passed.
+    /// Consumes bytes that were read through [`front`](Self::front); in message mode not beyond the
+    /// end of the message. Returns the number of bytes consumed.
     pub fn consume(&mut self, n: usize) -> usize {
         let full = self.recv.free() == 0;
         let read = self.recv.consume(n);
@@ -214,6 +221,7 @@ impl Kcp {
         read
     }
 
+    /// Counts bytes read, and reports the window to the peer if it was full before.
     fn has_read(&mut self, read: usize, was_full: bool) {
         self.stats.bytes_received += u64_from(read);
         if was_full && self.recv.free() > 0 {
@@ -225,27 +233,29 @@ impl Kcp {
         }
     }
 
-    /// Whether the peer is still thought to be there.
+    /// Returns the state of the session.
     #[must_use]
     pub const fn state(&self) -> State {
         if self.dead { State::Dead } else { State::Open }
     }
 
-    /// Whether the peer has shown that it has lost this session: it has confirmed data, and later
-    /// confirmed what was sent after that as if there had been none. Its program has begun anew, or
-    /// has closed the session; the state is [`State::Dead`], since nothing can be repaired.
+    /// True if the peer has lost this session.
+    ///
+    /// It has confirmed data, and later confirmed data that was sent after that as if there had
+    /// been none. So the peer's process was restarted or has closed the session. The state is
+    /// [`State::Dead`], since this cannot be repaired.
     #[must_use]
     pub const fn is_forgotten(&self) -> bool {
         self.confirmed.lost
     }
 
-    /// Whether everything sent has been acknowledged.
+    /// True if all sent data has been acknowledged.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.send.is_empty()
     }
 
-    /// Counters and gauges.
+    /// Returns counters and gauges.
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {
@@ -265,7 +275,7 @@ impl Kcp {
         }
     }
 
-    /// Bytes this session holds, itself included.
+    /// Returns the memory of this session in bytes, including the struct itself.
     #[must_use]
     pub fn memory(&self) -> usize {
         size_of::<Self>() + self.heap()
@@ -275,13 +285,13 @@ impl Kcp {
         self.spare() + self.bbr.as_ref().map_or(0, |_| size_of::<Bbr>())
     }
 
-    /// Bytes of it that an idle session can give back.
+    /// Returns the bytes of memory that an idle session can free.
     pub(crate) fn spare(&self) -> usize {
         let bbr = self.bbr.as_ref().map_or(0, |bbr| bbr.spare());
         self.send.heap() + self.recv.heap() + self.acks.heap() + bbr
     }
 
-    /// Lets out at once whatever the windows allow, without waiting for the interval.
+    /// Sends all that the windows allow, without waiting for the interval.
     pub fn flush_now(&mut self, now: Time) {
         self.see(now);
         if !self.dead {
@@ -289,7 +299,8 @@ impl Kcp {
         }
     }
 
-    /// Numbers from the oldest not acknowledged that may be out.
+    /// Returns the maximum range of numbers in flight, counted from the oldest that is not
+    /// acknowledged.
     pub(crate) fn window(&self) -> u32 {
         let window = self.config.send_window.min(self.peer_window);
         match self.config.congestion {
@@ -298,7 +309,7 @@ impl Kcp {
         }
     }
 
-    /// Segments that may join those in flight.
+    /// Returns the number of segments that may join those in flight.
     pub(crate) fn most(&self) -> u32 {
         let out = self.send.flight().live() + self.send.unsent();
         match &self.bbr {
@@ -307,6 +318,7 @@ impl Kcp {
         }
     }
 
+    /// True if a queued segment may be sent now.
     pub(crate) fn can_number(&self) -> bool {
         self.most() > 0 && self.send.can_number(self.window())
     }

@@ -1,5 +1,5 @@
 //! The ARQ of KCP, sans-IO: an ordered, reliable stream (or messages) over datagrams that may be
-//! lost, doubled and reordered. Wire-compatible with KCP (C) and with kcp-go.
+//! lost, duplicated and reordered. Wire-compatible with KCP (C) and with kcp-go.
 //!
 //! ```text
 //!        send ──▶ SendWindow ────▶ flush ───▶ poll_output ──▶ datagram ──▶ FEC, encryption, UDP
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Start with [`Kcp`]. A driver passes datagrams to [`handle_input`](Kcp::handle_input) with the
-//! time, and asks two questions after every call: [`poll_output`](Kcp::poll_output) for datagrams
-//! until there are none, and [`poll_timeout`](Kcp::poll_timeout) for when to ask again.
+//! time. After every call it calls [`poll_output`](Kcp::poll_output) until there are no more
+//! datagrams, and [`poll_timeout`](Kcp::poll_timeout) for the time of the next call.
 //!
 //! ```
 //! use adit_kcp_proto::{Config, Kcp};
@@ -29,10 +29,10 @@
 //! assert_eq!(there.front(), Some(&b"hello"[..]));
 //! ```
 //!
-//! What is absent: a handshake, which the protocol does not have, nor a close, but for a farewell
-//! that only adit understands ([`Kcp::finish`], [`Kcp::leave`]); forward error
-//! correction and encryption, which wrap whole datagrams; the choice of `conv`, which must be
-//! random where strangers can send.
+//! Not included: a handshake, which the protocol does not have; a close, except for a closing
+//! message that only adit understands ([`Kcp::finish`], [`Kcp::leave`]); forward error correction
+//! and encryption, which wrap whole datagrams; the choice of `conv`, which must be random where
+//! unauthenticated peers can send.
 
 #![forbid(unsafe_code)]
 

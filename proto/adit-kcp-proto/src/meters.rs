@@ -1,31 +1,31 @@
-//! What the pace takes into account besides the delivery rate: loss, and lumps.
+//! Corrections of the pace besides the delivery rate: loss, and held back acknowledgements.
 //!
-//! A path that loses a share at every rate delivers less than is sent, so the pace is above the
-//! delivery rate. Of the share `s` that is sent again about half had arrived, and only their
-//! acknowledgements were lost, which nobody repeats; so the path loses `p = 1 - √(1 - s)` and the pace is the
-//! delivery rate divided by `1 - p`. That root also makes it safe: a sender that is `g` times too
-//! fast sees `s = 1 - 1/g` and comes to `√g`, so it calms down. Loss well above the usual together
-//! with a grown round trip is congestion, and takes 15 % off.
+//! A path that loses a share at every rate delivers less than is sent, so the pace has to be above
+//! the delivery rate. Of the share `s` that is sent again about half had arrived, and only their
+//! acknowledgements, which nothing repeats, were lost. So the path loses `p = 1 - √(1 - s)`, and
+//! the pace is the delivery rate divided by `1 - p`. The root also makes this stable: a sender that
+//! is `g` times too fast sees `s = 1 - 1/g` and arrives at `√g`, so it slows down. Loss well above
+//! the usual together with a grown round trip is congestion, and reduces the rate by 15 %.
 
-/// Shares of loss are in 1024ths.
+/// Unit of loss shares: 1024ths.
 const WHOLE: u64 = 1024;
-/// Transmissions that make a sample of loss, and those that are remembered.
+/// Transmissions in a sample of loss, and the number of those remembered.
 const SAMPLE: u64 = 64;
 const REMEMBERED: u64 = 1024;
-/// What probing at 125 % may lose by itself: a fifth, in one of eight round trips, and more.
+/// Share that probing at 125 % may lose: a fifth, in one of eight round trips, and some more.
 const PROBING: u64 = WHOLE / 24;
-/// With this share the pace is twice the delivery rate.
+/// Maximum share: with it the pace is twice the delivery rate.
 const LOSS_MAX: u64 = WHOLE * 3 / 4;
 
-/// With this share sent again while the round trip has grown, the path is overrun.
+/// Share sent again above which the path is overrun, if the round trip has grown too.
 const OVERRUN: u64 = WHOLE * 3 / 20;
 
-/// What a round trip of at least so many microseconds is not beyond without a queue.
+/// Returns the maximum round trip without a queue on a path whose minimum is `least` microseconds.
 const fn grown(least: u64) -> u64 {
     least.saturating_add(least / 4).saturating_add(5_000)
 }
 
-/// Transmissions, and those of them that were repetitions.
+/// Number of transmissions, and of the retransmissions among them.
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
     sent: u64,
@@ -33,61 +33,62 @@ struct Tally {
 }
 
 impl Tally {
+    /// Returns the share of retransmissions in 1024ths.
     fn share(&self) -> u64 {
         (self.again * WHOLE).checked_div(self.sent).unwrap_or(0)
     }
 }
 
-/// How a path shows that it is overrun.
+/// Sign of an overrun path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overrun {
     /// Its queue is full.
     Queue,
-    /// It has hardly a queue: bursts are lost.
+    /// It has hardly any queue: bursts are lost.
     Bursts,
 }
 
-/// How much is lost.
+/// Measures the loss of a path.
 #[derive(Debug, Default)]
 pub(crate) struct Loss {
     usual: Tally,
     sample: Tally,
     /// Shortest round trip of the sample.
     rtt: Option<u64>,
-    /// All round trips of the sample added up, and how many.
+    /// Sum and number of all round trips of the sample.
     rtts: (u64, u64),
 }
 
 impl Loss {
-    /// A segment goes out, perhaps not for the first time.
+    /// Counts a transmission; `again` is true for a retransmission.
     pub(crate) fn sent(&mut self, again: bool) {
         self.sample.sent += 1;
         self.sample.again += u64::from(again);
     }
 
-    /// A round trip was measured.
+    /// Adds a measured round trip.
     pub(crate) fn round_trip(&mut self, rtt: u64) {
         self.rtt = Some(self.rtt.map_or(rtt, |least| least.min(rtt)));
         let (sum, count) = self.rtts;
         self.rtts = (sum.saturating_add(rtt), count + 1);
     }
 
-    /// The rate at which to send for so much to be delivered.
+    /// Returns the rate at which to send to have `delivered` arrive.
     pub(crate) fn compensate(&self, delivered: u64) -> u64 {
         let arriving = ((WHOLE - self.usual()) * WHOLE).isqrt().max(1);
         delivered.saturating_mul(WHOLE) / arriving
     }
 
-    /// Whether more than usual is lost while the round trip is well above its `least`.
+    /// True if more than usual is lost while the round trip is well above its `least`.
     pub(crate) fn is_congestion(&self, least: u64) -> bool {
         let grown = self.rtt.is_some_and(|rtt| rtt > grown(least));
         let beyond = self.sample.share() > self.usual() + WHOLE / 20;
         self.sample.sent >= SAMPLE && grown && beyond
     }
 
-    /// Whether a sender that nothing holds back sends more than the path takes: much is sent again
-    /// while the usual round trip is well above its `least`, or, where the path has no queue to
-    /// speak of, most of what is sent at all.
+    /// Detects that an unlimited sender exceeds the path: a large share is sent again while the
+    /// usual round trip is well above its `least`, or, on a path with hardly any queue, most of all
+    /// segments.
     pub(crate) fn overrun(&self, least: u64) -> Option<Overrun> {
         let (sum, count) = self.rtts;
         let usual = sum.checked_div(count);
@@ -101,7 +102,7 @@ impl Loss {
         }
     }
 
-    /// At the end of a round: what was counted becomes part of the usual, if it is enough.
+    /// Ends a round: the sample becomes part of the usual loss if it is large enough.
     pub(crate) fn take_sample(&mut self) {
         if self.sample.sent < SAMPLE {
             return;
@@ -116,31 +117,31 @@ impl Loss {
         (self.rtt, self.rtts) = (None, (0, 0));
     }
 
-    /// The share that the path loses at any rate: what looking for more costs is not counted.
+    /// Returns the share that the path loses at any rate, without the cost of probing.
     fn usual(&self) -> u64 {
         let share = self.usual.share().min(LOSS_MAX);
         share.saturating_sub(PROBING)
     }
 }
 
-/// How far acknowledgements run ahead of the rate when they come in lumps: the peer holds them
-/// back, and as much more must be in flight for the path not to fall dry.
+/// Measures how far acknowledgements run ahead of the rate when they arrive in batches: the peer
+/// holds them back, and as many more bytes must be in flight to keep the path busy.
 #[derive(Debug, Default)]
 pub(crate) struct Lumps {
     since: u64,
     bytes: u64,
     rounds: u8,
-    /// The most of the rounds under way and of those before.
+    /// The maxima of the current rounds and of those before.
     most: [u64; 2],
 }
 
 impl Lumps {
-    /// Bytes by which they ran ahead at the most.
+    /// Returns the maximum number of bytes by which they ran ahead.
     pub(crate) fn most(&self) -> u64 {
         self.most.iter().copied().max().unwrap_or(0)
     }
 
-    /// So many bytes are acknowledged at `now`, in microseconds.
+    /// Adds `bytes` acknowledged at `now`, in microseconds.
     pub(crate) fn take(&mut self, rate: u64, bytes: u64, now: u64, new_round: bool) {
         if new_round {
             self.rounds += 1;
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn too_fast_a_sender_calms_down() {
-        // A path of 1,000 bytes/s without any loss of its own, overrun at first.
+        // A path of 1,000 bytes/s without loss of its own, overrun at first.
         let mut pace = 8_000;
         for _ in 0..12 {
             let mut loss = loss(100 - 100_000 / pace.max(1_000), 50_000);
@@ -202,7 +203,7 @@ mod tests {
         for (share, rtt, wanted) in [(20, 80_000, true), (20, 60_000, false), (5, 80_000, false)] {
             assert_eq!(loss(share, rtt).is_congestion(least), wanted);
         }
-        // What is usual is no sign.
+        // The usual loss is no sign of congestion.
         let mut used = loss(20, 60_000);
         used.take_sample();
         for n in 0..1000 {
@@ -223,7 +224,7 @@ mod tests {
         ] {
             assert_eq!(loss(share, rtt).overrun(least), wanted, "{share} {rtt}");
         }
-        // Once it is known to be no accident.
+        // Once it is known to be persistent.
         let mut loss = loss(80, 50_000);
         loss.take_sample();
         assert_eq!(loss.overrun(least), Some(Overrun::Bursts));
@@ -241,7 +242,7 @@ mod tests {
             "{}",
             lumps.most()
         );
-        // Then evenly: the lumps are forgotten.
+        // Then evenly: the batches are forgotten.
         for n in 4_000..8_000 {
             lumps.take(1_000_000, 1_000, n * 1_000, n % 50 == 0);
         }

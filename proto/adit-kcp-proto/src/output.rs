@@ -1,8 +1,8 @@
-//! Datagrams to the peer.
+//! Output of datagrams.
 //!
-//! A flush lets queued segments into the window and collects what is due; the datagrams are then
-//! written one by one, as the driver asks for them: acknowledgements, questions about windows,
-//! data in the order of numbers.
+//! A flush moves queued segments into the window and collects those that are due. The datagrams are
+//! then written one by one when the driver polls: acknowledgements, window probes, and data in the
+//! order of numbers.
 
 use adit_wire::{Time, narrow_int};
 
@@ -11,25 +11,26 @@ use crate::segment::{Cmd, HEADER_LEN, Header};
 use crate::seq::Sn;
 use crate::{Compat, Kcp};
 
-/// The flush under way.
+/// The current flush.
 #[derive(Debug, Default)]
 pub(crate) struct Flush {
     /// Acknowledgements are being written.
     pub(crate) acks: bool,
-    /// Then the rest.
+    /// Everything else is being written.
     pub(crate) data: bool,
     /// An overtaken segment has been sent again.
     fast: bool,
     /// A segment that timed out has been sent again.
     lost: bool,
-    /// A segment that timed out, of which a copy follows in a datagram of its own.
+    /// A segment that timed out, of which a copy follows in a separate datagram.
     copy: Option<Sn>,
-    /// The window it began with.
+    /// The window at the start of the flush.
     window: u32,
 }
 
-/// Segments in flight up to which one that times out is sent twice: so little is talk, which waits
-/// for every answer, and a second loss would cost more than twice the time of the first.
+/// Maximum number of segments in flight with which a segment that times out is sent twice. So few
+/// are a dialogue, which waits for every answer, and a second loss would cost more than twice the
+/// time of the first.
 const TALK: u32 = 4;
 
 /// The caller's buffer, up to the MTU.
@@ -56,15 +57,15 @@ impl Datagram<'_> {
 }
 
 impl Kcp {
-    /// Writes the next datagram to the front of `out` and gives its length; `None` when there is
-    /// nothing to send now. `out` must have room for [`Config::mtu`](crate::Config::mtu) bytes,
-    /// else nothing is sent.
+    /// Writes the next datagram to the front of `out` and returns its length; `None` when there is
+    /// nothing to send now. Nothing is sent if `out` is shorter than
+    /// [`Config::mtu`](crate::Config::mtu).
     pub fn poll_output(&mut self, now: Time, out: &mut [u8]) -> Option<usize> {
         self.poll_output_within(now, out, usize::MAX)
     }
 
-    /// As [`poll_output`](Self::poll_output), with at most `limit` bytes. What does not fit
-    /// goes on waiting; [`poll_timeout`](Self::poll_timeout) then says a time that has passed.
+    /// Like [`poll_output`](Self::poll_output), with at most `limit` bytes. Segments that do not
+    /// fit keep waiting; then [`poll_timeout`](Self::poll_timeout) returns a time that has passed.
     pub fn poll_output_within(&mut self, now: Time, out: &mut [u8], limit: usize) -> Option<usize> {
         let room = out.get_mut(..self.config.mtu)?;
         let longest = room.len().min(limit);
@@ -88,6 +89,7 @@ impl Kcp {
         Some(datagram.used)
     }
 
+    /// Starts a flush: admits queued segments, and collects those to send again.
     pub(crate) fn begin_flush(&mut self) {
         self.flush_begins();
         let now = self.ms();
@@ -100,6 +102,7 @@ impl Kcp {
         self.flush.window = window;
     }
 
+    /// Fills the datagram with everything due that fits.
     fn fill(&mut self, datagram: &mut Datagram<'_>) {
         if self.flush.acks {
             while let Some((sn, ts)) = self.acks.next(self.config.compat, self.recv.next()) {
@@ -152,7 +155,7 @@ impl Kcp {
         self.end_flush();
     }
 
-    /// Once more what has timed out, if that is wished for.
+    /// Writes the copy of a segment that timed out, if one is wanted.
     fn fill_copy(&mut self, datagram: &mut Datagram<'_>) {
         let Some(sn) = self.flush.copy.take() else {
             return;
@@ -173,7 +176,7 @@ impl Kcp {
         }
     }
 
-    /// Whether all the data is out.
+    /// Writes data. Returns true if all data was written.
     fn fill_data(&mut self, datagram: &mut Datagram<'_>) -> bool {
         let (now, ts) = (self.ms(), self.wire_clock());
         while let Some((sn, why)) = self.send.next(now) {
@@ -200,6 +203,7 @@ impl Kcp {
         true
     }
 
+    /// Records a transmission of a segment.
     fn sent(&mut self, sn: Sn, why: Why, len: usize, now: u64) {
         if let Some(bbr) = &mut self.bbr {
             let held = self.send.span() + self.send.queued();
@@ -209,7 +213,7 @@ impl Kcp {
         }
         let attempts = self.send.sent(sn, why, now, self.rtt.rto());
         let limit = self.config.dead_link;
-        // On a path that drops most of a full window so many attempts say nothing yet.
+        // On a path that drops most of a full window, the number of attempts alone proves nothing.
         let silent = now.saturating_sub(self.heard) >= u64::from(self.config.silence_ms);
         self.dead = limit > 0 && attempts >= limit && silent;
         match why {
@@ -234,6 +238,7 @@ impl Kcp {
         self.stats.retransmitted += 1;
     }
 
+    /// Ends a flush, and updates congestion control.
     fn end_flush(&mut self) {
         let Flush {
             fast,
@@ -247,8 +252,8 @@ impl Kcp {
             .flushed(fast, lost, self.send.span(), window, self.config.resend);
         if let Some(bbr) = &mut self.bbr {
             let out = self.send.flight().live();
-            // Nothing to send, or a window held up by holes while the path runs dry: what is
-            // delivered then is no measure of the path. A window full of segments is.
+            // With nothing to send, or with a window blocked by holes while the path runs dry, the
+            // delivery rate says nothing about the path. With a window full of segments it does.
             let starved = self.send.queued() == 0 && self.send.room() > 0 && out < bbr.limit();
             let held_up = self.send.span() >= window && bbr.runs_dry(out);
             if starved || held_up {
@@ -258,6 +263,7 @@ impl Kcp {
         self.schedule();
     }
 
+    /// Appends a segment without data.
     fn put(&mut self, datagram: &mut Datagram<'_>, header: &Header) {
         datagram.put(header, [&[], &[]]);
         self.stats.segments_out += 1;

@@ -1,7 +1,7 @@
-//! Whether what is sent reaches the peer, or an address that never asked for it.
+//! Proof that the peer receives what is sent to it, rather than an address that never asked for it.
 //!
 //! An acknowledgement echoes the time stamp of the data. Where the clock of the wire starts at a
-//! random number, only an end that has received the data knows it: neither a forger nor a
+//! random number, only an end that has received the data knows it: neither a forger nor a replayed
 //! recording of an earlier session does.
 
 use adit_wire::Time;
@@ -11,35 +11,38 @@ use crate::segment::{Cmd, HEADER_LEN, Header};
 use crate::seq::{Sn, elapsed};
 
 impl Kcp {
-    /// Counts the milliseconds of the wire from `origin`, which should be random where strangers
-    /// can send; see [`demand_proof`](Self::demand_proof). Only before anything was sent.
+    /// Starts the milliseconds of the wire at `origin`, which should be random where
+    /// unauthenticated peers can send; see [`demand_proof`](Self::demand_proof). Call this before
+    /// anything is sent.
     pub fn set_origin(&mut self, origin: u32) {
         self.send.set_origin(origin);
     }
 
-    /// From now on the peer is [unproven](Self::is_proven) until it acknowledges something that is
-    /// sent after this call, as when its address has changed.
+    /// Makes the peer [unproven](Self::is_proven) until it acknowledges data that is sent after
+    /// this call, as after a change of its address.
     pub fn demand_proof(&mut self, now: Time) {
         self.see(now);
-        // What was sent in this millisecond must not count.
+        // Data sent in this millisecond must not count.
         self.send.set_origin(self.send.origin().wrapping_add(1));
         self.unproven_since = Some(self.wire_clock());
     }
 
-    /// Takes the peer for proven: it has shown it elsewhere.
+    /// Takes the peer as proven, because it was proven by other means.
     pub const fn waive_proof(&mut self) {
         self.unproven_since = None;
     }
 
-    /// Whether the peer has acknowledged something since proof was last demanded, or none was.
+    /// True if the peer has acknowledged data since proof was last demanded, or if none was
+    /// demanded.
     #[must_use]
     pub const fn is_proven(&self) -> bool {
         self.unproven_since.is_none()
     }
 
-    /// Writes a question to the front of `out` that every implementation answers with an
-    /// acknowledgement: an empty segment with the number before the first unacknowledged one,
-    /// which the peer takes for a repetition. `None` if there is no room or the session is dead.
+    /// Writes a segment to the front of `out` that every implementation acknowledges, and returns
+    /// its length: an empty data segment with the number before the first unacknowledged one, which
+    /// the peer takes for a repetition. Returns `None` if `out` is too short or the session is
+    /// dead.
     pub fn question(&mut self, now: Time, out: &mut [u8]) -> Option<usize> {
         self.see(now);
         if self.dead {
@@ -54,12 +57,12 @@ impl Kcp {
         Some(HEADER_LEN)
     }
 
-    /// Gives the session up: its state is [`State::Dead`](crate::State::Dead).
+    /// Gives up the session: its state becomes [`State::Dead`](crate::State::Dead).
     pub const fn give_up(&mut self) {
         self.dead = true;
     }
 
-    /// Looks whether an acknowledgement is the proof.
+    /// Checks an acknowledgement for the proof.
     pub(crate) fn take_proof(&mut self, ack: &Header, now: u32) {
         let Some(since) = self.unproven_since else {
             return;

@@ -5,8 +5,8 @@
 //!   read ──────┤  ordered, unread   ├──  out of order  ──────┤ dropped
 //! ```
 //!
-//! Payloads lie in one byte ring in the order of their arrival. Reading is in the order of
-//! numbers, so the head of the ring moves up whenever its oldest arrival has been read.
+//! Payloads lie in one byte ring in the order of their arrival. Reading follows the order of
+//! numbers, so the head of the ring moves up when its oldest arrival has been read.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use adit_wire::{narrow_int, subslice_mut};
 use crate::bytes::ByteRing;
 use crate::seq::{Sn, SnRing};
 
-/// A received segment; `full` tells a slot in use.
+/// A received segment; `full` is true if the slot is in use.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     pos: usize,
@@ -24,14 +24,14 @@ struct Slot {
     full: bool,
 }
 
-/// What became of a data segment.
+/// Result of receiving a data segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// Kept.
+    /// Stored.
     New,
-    /// Seen before; its acknowledgement may have been lost.
+    /// Received before; its acknowledgement may have been lost.
     Repeated,
-    /// Beyond the window: neither kept nor acknowledged.
+    /// Beyond the window: neither stored nor acknowledged.
     Overrun,
 }
 
@@ -40,13 +40,13 @@ pub(crate) enum Pushed {
 pub(crate) struct RecvWindow {
     slots: SnRing<Slot>,
     bytes: ByteRing,
-    /// Numbers with data in the order of arrival, the oldest one not read first.
+    /// Numbers with data in the order of arrival; the first is the oldest that is not read.
     arrivals: VecDeque<Sn>,
     window: u32,
     stream: bool,
-    /// The first segment not read to its end.
+    /// The first segment that is not read completely.
     front: Sn,
-    /// Everything before it has been received.
+    /// All segments before it have been received.
     next: Sn,
     /// One past the highest number received.
     end: Sn,
@@ -75,22 +75,23 @@ impl RecvWindow {
         }
     }
 
-    /// Other settings from here on.
+    /// Changes the settings.
     pub(crate) const fn change(&mut self, window: u32, stream: bool) {
         (self.window, self.stream) = (window, stream);
     }
 
-    /// Everything before this number has been received.
+    /// Returns the number before which everything has been received.
     pub(crate) const fn next(&self) -> Sn {
         self.next
     }
 
-    /// Free segments, as told to the peer: those out of order do not count.
+    /// Returns the number of free segments that is reported to the peer. Segments out of order do
+    /// not count.
     pub(crate) fn free(&self) -> u16 {
         narrow_int(self.window.saturating_sub(self.ordered()))
     }
 
-    /// Takes a data segment.
+    /// Adds a data segment.
     pub(crate) fn push(&mut self, sn: Sn, frg: u8, data: &[u8]) -> Pushed {
         if !sn.before(self.next.plus(self.window)) {
             return Pushed::Overrun;
@@ -111,7 +112,7 @@ impl RecvWindow {
                 full: true,
             };
         }
-        // No data has no place: the ring starts over when it is empty, and forgets positions.
+        // Empty data has no position: the ring starts over when it is empty, and forgets positions.
         if !data.is_empty() {
             self.bytes.push(data);
             self.arrivals.push_back(sn);
@@ -123,7 +124,8 @@ impl RecvWindow {
         Pushed::New
     }
 
-    /// Bytes that can be read: all in order in stream mode, else the rest of the front message.
+    /// Returns the number of readable bytes: in stream mode all in order, otherwise the rest of the
+    /// front message.
     pub(crate) fn readable(&self) -> usize {
         if self.stream {
             return self.ready;
@@ -133,7 +135,7 @@ impl RecvWindow {
         whole - self.offset.min(whole)
     }
 
-    /// The next bytes as they lie, up to the end of the front segment or of the ring.
+    /// Returns the next bytes in place, up to the end of the front segment or of the ring.
     pub(crate) fn front(&self) -> Option<&[u8]> {
         if self.front_message() == 0 {
             return None;
@@ -143,8 +145,8 @@ impl RecvWindow {
         Some(if first.is_empty() { second } else { first })
     }
 
-    /// Passes over `n` bytes, and over the boundary of a message at its end; gives how many there
-    /// were to pass.
+    /// Consumes up to `n` bytes, including the boundary of a message at its end. Returns the number
+    /// of bytes consumed.
     pub(crate) fn consume(&mut self, n: usize) -> usize {
         let mut left = n;
         while self.front_message() > 0 {
@@ -164,7 +166,8 @@ impl RecvWindow {
         n - left
     }
 
-    /// Copies the next bytes, in message mode of one message at most. `None`: nothing to read yet.
+    /// Copies the next bytes, in message mode of one message at most. Returns `None` if there is
+    /// nothing to read yet.
     pub(crate) fn read(&mut self, out: &mut [u8]) -> Option<usize> {
         if self.front_message() == 0 {
             return None;
@@ -198,7 +201,7 @@ impl RecvWindow {
         Some(filled)
     }
 
-    /// Whether nothing is held.
+    /// True if the window is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.front == self.end
     }
@@ -207,7 +210,7 @@ impl RecvWindow {
         self.slots.heap() + self.bytes.heap() + self.arrivals.capacity() * size_of::<Sn>()
     }
 
-    /// Gives the memory of an empty window back.
+    /// Frees the memory of an empty window.
     pub(crate) fn release(&mut self) {
         if self.is_empty() {
             self.slots.release();
@@ -216,18 +219,20 @@ impl RecvWindow {
         }
     }
 
+    /// Returns the number of segments that are in order and not read.
     const fn ordered(&self) -> u32 {
         self.next.distance(self.front)
     }
 
-    /// The front segment, which has come.
+    /// Returns the front segment, which has arrived.
     fn front_slot(&self) -> Slot {
         let slot = self.slots.get(self.front).copied();
-        debug_assert!(slot.is_some(), "the front is in the ring");
+        debug_assert!(slot.is_some(), "the front is not in the ring");
         slot.unwrap_or_default()
     }
 
-    /// Segments of the front message if it is complete; in stream mode every segment is.
+    /// Returns the number of segments of the front message if it is complete; in stream mode every
+    /// segment is a message.
     fn front_message(&self) -> u32 {
         let ordered = self.ordered();
         if ordered == 0 || self.message > 0 {
@@ -241,24 +246,24 @@ impl RecvWindow {
         }
     }
 
-    /// Remembers how far the message goes of which a first part is taken.
+    /// Stores the number of segments of a message of which the first part is taken.
     fn begin(&mut self) {
         self.message = self.front_message();
     }
 
-    /// What is left of the front segment.
+    /// Returns the rest of the front segment.
     fn rest(&self, slot: &Slot) -> (&[u8], &[u8]) {
         self.bytes
             .parts(slot.pos.wrapping_add(self.offset), slot.len - self.offset)
     }
 
-    /// The segment of that number, if it has come and is not passed.
+    /// Returns the segment with that number, if it has arrived and is not consumed.
     fn held(&self, sn: Sn) -> Option<&Slot> {
         let slot = self.slots.get(sn).filter(|slot| slot.full)?;
         sn.before(self.end).then_some(slot)
     }
 
-    /// Leaves the front segment behind; whether a message ended with it.
+    /// Consumes the front segment. Returns true if a message ended with it.
     fn pass(&mut self) -> bool {
         self.begin();
         self.message = self.message.saturating_sub(1);
@@ -267,6 +272,7 @@ impl RecvWindow {
         self.message == 0
     }
 
+    /// Removes the front segment, and releases the bytes before the oldest remaining one.
     fn drop_front(&mut self) {
         if let Some(slot) = self.slots.get_mut(self.front) {
             self.ready -= slot.len - self.offset;
@@ -287,7 +293,7 @@ impl RecvWindow {
         }
     }
 
-    /// Moves what has come into order, as far as the reader leaves room.
+    /// Extends the ordered part with segments that have arrived, within the window.
     fn order(&mut self) {
         loop {
             while self.ordered() < self.window {
@@ -365,14 +371,14 @@ mod tests {
             w.push(Sn(n), 0, b"z");
         }
         assert_eq!(w.free(), 0);
-        // Still within next + window: kept, but not yet in order.
+        // Still within next + window: stored, but not yet in order.
         assert_eq!(w.push(Sn(2), 0, b"z"), Pushed::New);
         assert_eq!((w.next(), w.readable()), (Sn(2), 2));
         assert_eq!(w.consume(1), 1);
         assert_eq!((w.next(), w.readable()), (Sn(3), 2));
     }
 
-    /// An empty segment remembers a place of bytes that are gone when its turn comes.
+    /// An empty segment stores a position of bytes that are gone when its turn comes.
     #[test]
     fn empty_segments_hold_no_place_in_the_ring() {
         for stream in [true, false] {

@@ -36,7 +36,7 @@ impl Reno {
         self.ssthresh
     }
 
-    /// A datagram acknowledged something in order.
+    /// Grows the window after a datagram that acknowledged data in order.
     pub(crate) fn progress(&mut self, peer_window: u32) {
         if self.cwnd >= peer_window {
             return;
@@ -57,8 +57,8 @@ impl Reno {
         }
     }
 
-    /// A flush has ended that sent overtaken segments again (`fast`) or such as had timed out
-    /// (`lost`), with `span` numbers in flight, under an `effective` window.
+    /// Adapts the window after a flush that sent overtaken segments again (`fast`), or segments
+    /// that had timed out (`lost`), with `span` numbers in flight under an `effective` window.
     pub(crate) fn flushed(
         &mut self,
         fast: bool,

@@ -1,4 +1,4 @@
-//! When a segment goes out again, and how long it waits after that.
+//! Rules for retransmissions and time-outs.
 
 use crate::rtt::RTO_MAX;
 use crate::seq::{elapsed, low32};
@@ -10,14 +10,14 @@ const FAST_LIMIT: u16 = 5;
 /// A segment that is queued or in flight.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Seg {
-    /// Where its bytes begin.
+    /// Position of its bytes.
     pub(crate) pos: usize,
     pub(crate) len: usize,
-    /// When it times out, milliseconds.
+    /// Time of its time-out, in milliseconds.
     resend_at: u64,
-    /// The clock at its last transmission, as on the wire.
+    /// The wire's clock at its last transmission.
     ts: u32,
-    /// Which of all transmissions that was.
+    /// Sequence number of that transmission among all.
     turn: u32,
     rto: u32,
     /// Transmissions so far.
@@ -28,7 +28,7 @@ pub(crate) struct Seg {
 }
 
 impl Seg {
-    /// A segment not sent yet, its bytes at `pos`.
+    /// Creates a segment that is not sent yet, with its bytes at `pos`.
     pub(crate) fn new(pos: usize, len: usize, frg: u8) -> Self {
         Self {
             pos,
@@ -42,21 +42,21 @@ impl Seg {
 /// An acknowledgement as evidence against segments that should have arrived before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Evidence {
-    /// When the acknowledged segment was sent, as echoed.
+    /// The echoed time stamp of the acknowledged segment.
     pub(crate) ts: u32,
-    /// In which turn, if it is certain which transmission is meant.
+    /// Its transmission number, if it is certain which transmission is meant.
     turn: Option<u32>,
 }
 
 impl Evidence {
-    /// The peer acknowledges `seg` as sent at `ts`.
+    /// Creates the evidence of an acknowledgement of `seg` as sent at `ts`.
     pub(crate) fn new(seg: &Seg, ts: u32) -> Self {
         let turn = (seg.ts == ts).then_some(seg.turn);
         Self { ts, turn }
     }
 
-    /// Whether what was acknowledged was sent after `hole` was. A millisecond is too coarse to
-    /// tell: many segments leave within one, and some of them before a repetition.
+    /// True if the acknowledged segment was sent after `hole`. A millisecond is too coarse to
+    /// decide this: many segments are sent within one, some of them before a retransmission.
     fn later_than(&self, hole: &Seg) -> bool {
         match self.turn {
             Some(turn) => elapsed(turn, hole.turn) > 0,
@@ -65,36 +65,37 @@ impl Evidence {
     }
 }
 
-/// Why a segment goes out.
+/// Reason for a transmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// For the first time.
+    /// The first transmission.
     New,
-    /// Its time-out has passed.
+    /// The time-out has passed.
     Timeout,
-    /// Overtaken as often as is set.
+    /// Overtaken as often as configured.
     Fast,
-    /// Overtaken, and nothing new was to be sent.
+    /// Overtaken, and there was nothing new to send.
     Early,
 }
 
-/// What one more acknowledgement of a later segment means.
+/// Effect of one more acknowledgement of a later segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overtaken {
-    /// Nothing: this one was sent after it.
+    /// None: that one was sent before this segment.
     No,
-    /// To be sent again if there is nothing new; `last`: counting on changes nothing.
+    /// To be sent again if there is nothing new; `last` is true if more counting changes nothing.
     Hint { last: bool },
     /// To be sent again.
     Due,
-    /// It has been sent again too often for that.
+    /// It has been sent again too often for this rule.
     InVain,
 }
 
-/// The rules of a session.
+/// The retransmission rules of a session.
 ///
-/// kcp-go sends an overtaken segment again only once before its time-out. Here it may be each time
-/// that segments sent after it arrive first, as in C, and in both it needs fresh evidence then.
+/// kcp-go sends an overtaken segment again only once before its time-out. Here it may be sent each
+/// time that segments sent after it arrive first, as in C, and both families need new evidence
+/// then.
 #[derive(Debug)]
 pub(crate) struct Rules {
     compat: Compat,
@@ -102,11 +103,11 @@ pub(crate) struct Rules {
     resend: u16,
     /// The wire's clock at millisecond 0.
     pub(crate) origin: u32,
-    /// Transmissions so far.
+    /// Number of transmissions so far.
     turn: u32,
-    /// The latest of them known to have arrived.
+    /// The latest transmission that is known to have arrived.
     arrived: u32,
-    /// When something was last acknowledged, milliseconds.
+    /// Time of the last acknowledgement, in milliseconds.
     progress_at: u64,
 }
 
@@ -123,18 +124,18 @@ impl Rules {
         }
     }
 
-    /// Other settings from here on.
+    /// Changes the settings.
     pub(crate) const fn change(&mut self, config: &Config) {
         self.nodelay = config.nodelay;
         self.resend = config.resend;
     }
 
-    /// Whether overtaking means anything.
+    /// True if overtaking has an effect.
     pub(crate) fn count(&self) -> bool {
         self.resend > 0 || self.compat == Compat::Go
     }
 
-    /// A segment has been acknowledged at `now`; `ts` is what was echoed, if anything.
+    /// Records the acknowledgement of a segment at `now`; `ts` is the echoed time stamp, if any.
     pub(crate) fn arrived(&mut self, seg: &Seg, ts: Option<u32>, now: u64) {
         self.progress_at = now;
         let certain = seg.xmit == 1 || ts == Some(seg.ts);
@@ -143,11 +144,11 @@ impl Rules {
         }
     }
 
-    /// When the segment times out, milliseconds.
+    /// Returns the time-out of the segment, in milliseconds.
     ///
-    /// While older transmissions are still coming in, a younger one is not late but queued: its
-    /// time begins anew with each of them. kcp-go counts from the transmission alone, and floods a
-    /// path whose queue fills faster than its estimator learns.
+    /// While older transmissions are still arriving, a younger one is not late but queued: its time
+    /// starts again with each of them. kcp-go counts from the transmission alone, and floods a path
+    /// whose queue fills faster than its estimator learns.
     pub(crate) fn deadline(&self, seg: &Seg) -> u64 {
         let queued = elapsed(seg.turn, self.arrived) > 0;
         match self.compat {
@@ -156,7 +157,7 @@ impl Rules {
         }
     }
 
-    /// A segment of a higher number has been acknowledged.
+    /// Counts the acknowledgement of a segment with a higher number.
     pub(crate) fn overtake(&self, seg: &mut Seg, by: &Evidence) -> Overtaken {
         if !by.later_than(seg) {
             return Overtaken::No;
@@ -175,7 +176,8 @@ impl Rules {
         }
     }
 
-    /// Why the segment is to be sent again, if it is; `quiet`: the flush has nothing new.
+    /// Returns the reason to send the segment again, if there is one; `quiet` is true if the flush
+    /// has nothing new.
     pub(crate) fn why(&self, seg: &Seg, now: u64, quiet: bool) -> Option<Why> {
         let timed_out = now >= self.deadline(seg);
         let may = seg.xmit <= FAST_LIMIT;
@@ -189,7 +191,8 @@ impl Rules {
         }
     }
 
-    /// The segment goes out at `now`, while the estimate is `rto`; gives its transmissions so far.
+    /// Records a transmission at `now` with an estimate of `rto`. Returns the number of
+    /// transmissions so far.
     pub(crate) fn sent(&mut self, seg: &mut Seg, why: Why, now: u64, rto: u32) -> u16 {
         let patient = self.nodelay == 0;
         let mut slack = 0;
@@ -216,11 +219,12 @@ impl Rules {
         self.turn = self.turn.wrapping_add(1);
         seg.turn = self.turn;
         seg.xmit = seg.xmit.saturating_add(1);
-        // What was counted stood for older transmissions.
+        // The counted acknowledgements were evidence against older transmissions.
         seg.overtaken = 0;
         seg.xmit
     }
 
+    /// True if the segment was overtaken as often as configured.
     const fn often(&self, seg: &Seg) -> bool {
         self.resend > 0 && seg.overtaken >= self.resend
     }
@@ -242,7 +246,7 @@ mod tests {
         }
     }
 
-    /// The waits after six transmissions in vain, the estimate being 100 ms.
+    /// Returns the waits after six transmissions without an answer, with an estimate of 100 ms.
     fn waits(compat: Compat, nodelay: u8) -> [u64; 6] {
         let mut rules = rules(compat, nodelay);
         let mut seg = Seg::default();
@@ -296,7 +300,7 @@ mod tests {
     fn overtaking_needs_what_was_sent_later() {
         for compat in [Compat::C, Compat::Go] {
             let mut rules = rules(compat, 1);
-            // Three leave in the same millisecond.
+            // Three are sent in the same millisecond.
             let [before, mut hole, after] = [(); 3].map(|()| {
                 let mut seg = Seg::default();
                 rules.sent(&mut seg, Why::New, 50, 100);

@@ -1,16 +1,16 @@
-//! The round-trip estimator, in whole milliseconds, in both families' arithmetic.
+//! The round-trip estimator, in whole milliseconds, with the arithmetic of both families.
 
 use crate::Compat;
 
-/// Longest time-out in milliseconds.
+/// Maximum time-out in milliseconds.
 pub(crate) const RTO_MAX: u32 = 60_000;
 const RTO_INITIAL: u32 = 200;
 
-/// Smoothed round-trip time, its variance and the time-out that follows from them.
+/// Smoothed round-trip time, its variance and the resulting time-out.
 #[derive(Debug)]
 pub(crate) struct Rtt {
     compat: Compat,
-    /// Shortest time-out.
+    /// Minimum time-out.
     floor: u32,
     /// The flush interval: acknowledgements may be that late.
     interval: u32,
@@ -35,7 +35,7 @@ impl Rtt {
         }
     }
 
-    /// Other settings, which the next sample follows.
+    /// Changes the settings, for the next sample on.
     pub(crate) const fn change(&mut self, nodelay: bool, interval: u32) {
         (self.floor, self.interval) = (floor(nodelay), interval);
     }
@@ -52,7 +52,7 @@ impl Rtt {
         self.rto
     }
 
-    /// Takes one measured round trip. A forged one counts for a minute at most.
+    /// Adds a measured round trip. A forged one counts as a minute at most.
     pub(crate) fn sample(&mut self, rtt: u32) {
         let rtt = rtt.min(RTO_MAX);
         if self.srtt == 0 {

@@ -1,52 +1,53 @@
-//! One KCP segment: 24 bytes of header, little-endian, then the data.
+//! A KCP segment: 24 bytes of header, little-endian, then the data.
 //!
-//! `conv(4) ‖ cmd(1) ‖ frg(1) ‖ wnd(2) ‖ ts(4) ‖ sn(4) ‖ una(4) ‖ len(4) ‖ data`; a datagram is a
-//! run of whole segments of one conversation.
+//! `conv(4) ‖ cmd(1) ‖ frg(1) ‖ wnd(2) ‖ ts(4) ‖ sn(4) ‖ una(4) ‖ len(4) ‖ data`; a datagram
+//! consists of whole segments of one conversation.
 
 use adit_wire::{EndOfInput, ProtocolError, Reader};
 
-/// Bytes of a segment's header.
+/// Length of a segment's header, in bytes.
 pub const HEADER_LEN: usize = 24;
 
-/// What a segment is for.
+/// The command of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cmd {
     /// Data.
     Push = 81,
-    /// One data segment was received.
+    /// Acknowledges one data segment.
     Ack = 82,
-    /// Asks for the peer's window.
+    /// Requests the peer's window (a window probe).
     Wask = 83,
-    /// Tells the window, as every segment does.
+    /// Reports the window, as every segment does.
     Wins = 84,
 }
 
 /// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The conversation, equal at both ends.
+    /// The conversation number, equal at both ends.
     pub conv: u32,
-    /// What the segment is for.
+    /// The command.
     pub cmd: Cmd,
-    /// How many segments of the message follow this one; 0 in stream mode.
+    /// Number of segments of the message that follow this one; 0 in stream mode.
     pub frg: u8,
     /// The sender's free receive window in segments.
     pub wnd: u16,
-    /// Of data: the sender's clock in milliseconds; of an acknowledgement: that of the data.
+    /// In data segments the sender's clock in milliseconds; in acknowledgements that of the data.
     pub ts: u32,
-    /// Sequence number of the data, or of the data acknowledged.
+    /// Sequence number of the data, or of the acknowledged data.
     pub sn: u32,
-    /// Everything before this number has been received.
+    /// All numbers before this one have been received.
     pub una: u32,
-    /// Bytes of data that follow.
+    /// Length of the data that follows, in bytes.
     pub len: u32,
 }
 
 impl Header {
-    /// Reads the first header of a datagram, as a listener does to find the session.
+    /// Parses the first header of a datagram, as a listener does to find the session.
     ///
     /// # Errors
+    ///
     /// [`ProtocolError::Truncated`] for fewer than 24 bytes, [`ProtocolError::Malformed`] for an unknown command.
     pub fn parse(bytes: &[u8]) -> Result<Self, ProtocolError> {
         let fields = Fields::read(&mut Reader::new(bytes))
@@ -54,7 +55,7 @@ impl Header {
         fields.header()
     }
 
-    /// The header's bytes.
+    /// Returns the encoded header.
     #[must_use]
     pub fn bytes(&self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
@@ -70,8 +71,8 @@ impl Header {
     }
 }
 
-/// Takes the next segment off `datagram`; `None` when fewer than 24 bytes are left, which are
-/// padding to every implementation.
+/// Takes the next segment off `datagram`. Returns `None` when fewer than 24 bytes are left, which
+/// all implementations treat as padding.
 pub(crate) fn next<'a>(
     datagram: &mut &'a [u8],
     conv: u32,
@@ -91,7 +92,7 @@ pub(crate) fn next<'a>(
     Ok(Some((fields.header()?, data)))
 }
 
-/// The header before its command is known to be one.
+/// A header whose command is not checked yet.
 struct Fields {
     conv: u32,
     cmd: u8,

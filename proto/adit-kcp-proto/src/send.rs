@@ -1,4 +1,4 @@
-//! The send window: what waits, what is in flight, and which of it goes out next.
+//! The send window: queued segments, segments in flight, and the choice of the next to send.
 //!
 //! ```text
 //!     una               fresh            numbered             end
@@ -6,8 +6,8 @@
 //!      │   some acked     │   yet sent      │                  │
 //! ```
 //!
-//! One ring of segments holds all of it: a queued segment's number is already known, the window
-//! only decides when it may go.
+//! One ring of segments holds all of them: the number of a queued segment is already known, and the
+//! window only decides when it may be sent.
 
 use adit_wire::narrow_int;
 
@@ -17,8 +17,8 @@ use crate::resend::{Evidence, Overtaken, Rules, Seg, Why};
 use crate::seq::{Sn, SnRing};
 use crate::{Compat, Config, SendError};
 
-/// How many segments one datagram's acknowledgements may examine. An honest window's holes are
-/// far fewer; past this, the time-outs mend what is missing.
+/// Maximum number of segments that one datagram's acknowledgements may examine. An honest window
+/// has far fewer holes; beyond this, the time-outs repair the rest.
 pub(crate) const EXAMINED_MAX: u32 = 16_384;
 
 /// The send side of a session.
@@ -31,11 +31,11 @@ pub(crate) struct SendWindow {
     fresh: Sn,
     numbered: Sn,
     end: Sn,
-    /// From where the flush under way looks for due segments.
+    /// Start of the current flush's search for due segments.
     cursor: Sn,
-    /// Whether the flush under way has nothing new.
+    /// True if the current flush has nothing new.
     quiet: bool,
-    /// Segments the application may have queued or in flight.
+    /// Maximum number of segments that the application may have queued or in flight.
     window: u32,
     mss: usize,
     stream: bool,
@@ -63,7 +63,7 @@ impl SendWindow {
         }
     }
 
-    /// Other settings from here on; what is queued stays as it was cut.
+    /// Changes the settings. Queued segments stay as they are.
     pub(crate) fn change(&mut self, config: &Config) {
         self.window = config.send_window;
         self.mss = config.mss();
@@ -75,7 +75,7 @@ impl SendWindow {
         &self.flight
     }
 
-    /// The wire's clock at millisecond 0.
+    /// Returns the wire's clock at millisecond 0.
     pub(crate) const fn origin(&self) -> u32 {
         self.rules.origin
     }
@@ -84,49 +84,49 @@ impl SendWindow {
         self.rules.origin = origin;
     }
 
-    /// Whether a segment of this number, or one before all, has gone out.
+    /// True if a segment with this number was sent, or if it precedes all.
     pub(crate) const fn was_sent(&self, sn: Sn) -> bool {
         sn.before(self.fresh)
     }
 
-    /// The number behind the last segment that was queued.
+    /// Returns the number after the last queued segment.
     pub(crate) const fn end(&self) -> Sn {
         self.end
     }
 
-    /// Drops all that was not acknowledged.
+    /// Discards everything that was not acknowledged.
     pub(crate) fn abandon(&mut self) {
         (self.una, self.fresh) = (self.end, self.end);
         (self.numbered, self.cursor) = (self.end, self.end);
         self.release();
     }
 
-    /// The first number not acknowledged.
+    /// Returns the first number not acknowledged.
     pub(crate) const fn una(&self) -> Sn {
         self.una
     }
 
-    /// Numbers between the oldest not acknowledged and the newest allowed out.
+    /// Returns the count of numbers between the oldest not acknowledged and the newest allowed out.
     pub(crate) const fn span(&self) -> u32 {
         self.numbered.distance(self.una)
     }
 
-    /// Segments allowed out and not sent.
+    /// Returns the number of segments allowed out and not sent.
     pub(crate) const fn unsent(&self) -> u32 {
         self.numbered.distance(self.fresh)
     }
 
-    /// Segments waiting for the window.
+    /// Returns the number of segments waiting for the window.
     pub(crate) const fn queued(&self) -> u32 {
         self.end.distance(self.numbered)
     }
 
-    /// Slots of the ring.
+    /// Returns the number of slots of the ring.
     pub(crate) const fn size(&self) -> usize {
         self.segs.size()
     }
 
-    /// Bytes that [`push`](Self::push) would take now.
+    /// Returns the number of bytes that [`push`](Self::push) would accept now.
     pub(crate) fn room(&self) -> usize {
         let held = self.end.distance(self.una);
         let free = self.window.saturating_sub(held) as usize;
@@ -137,7 +137,7 @@ impl SendWindow {
         }
     }
 
-    /// Queues a message, or as much of a stream as there is room for: the bytes of all `parts`.
+    /// Queues a message, or as much of a stream as fits: the bytes of all `parts`.
     pub(crate) fn push<'p>(
         &mut self,
         parts: impl Iterator<Item = &'p [u8]> + Clone,
@@ -154,7 +154,8 @@ impl SendWindow {
         if len > limit {
             return Err(SendError::TooLong { limit });
         }
-        // As kcp-go does: while the window has room for one, the whole message is taken.
+        // As kcp-go does: while the window has space for one segment, the whole message is
+        // accepted.
         if self.room() == 0 {
             return Err(SendError::Full);
         }
@@ -176,7 +177,7 @@ impl SendWindow {
                 part = tail;
             }
         }
-        debug_assert_eq!(after, 0, "every fragment of the message is there");
+        debug_assert_eq!(after, 0, "a fragment of the message is missing");
         Ok(len)
     }
 
@@ -203,19 +204,16 @@ impl SendWindow {
         taken
     }
 
-    /// Appends to the last segment that was queued; the caller knows that it has room.
+    /// Appends to the last queued segment, which must have enough space.
     fn lengthen(&mut self, piece: &[u8]) {
         self.bytes.push(piece);
         if let Some(last) = self.segs.get_mut(self.end.plus(u32::MAX)) {
             last.len += piece.len();
-            debug_assert!(
-                last.len <= self.mss,
-                "a segment is no longer than the MTU allows"
-            );
+            debug_assert!(last.len <= self.mss, "the segment exceeds the MTU");
         }
     }
 
-    /// Bytes that the last segment of a stream still takes.
+    /// Returns the number of bytes that the last segment of a stream still accepts.
     fn last_room(&self) -> usize {
         if self.end == self.numbered {
             return 0;
@@ -236,12 +234,12 @@ impl SendWindow {
         self.end = self.end.plus(1);
     }
 
-    /// Whether a window of so many segments from `una` on lets queued ones out.
+    /// True if a window of `window` segments from `una` on allows queued ones out.
     pub(crate) const fn can_number(&self, window: u32) -> bool {
         self.queued() > 0 && self.span() < window
     }
 
-    /// Lets at most `most` segments out, up to `window` from `una` on; gives how many.
+    /// Allows at most `most` segments out, up to `window` from `una` on. Returns their number.
     pub(crate) fn number(&mut self, window: u32, most: u32) -> u32 {
         let room = window.saturating_sub(self.span());
         let count = room.min(most).min(self.queued());
@@ -249,8 +247,9 @@ impl SendWindow {
         count
     }
 
-    /// At `now` the peer has everything before `sn`; the length of each not yet acknowledged goes
-    /// to `gone`. False where the peer claims what was never sent.
+    /// Records at `now` that the peer has everything before `sn`. Passes the length of each segment
+    /// not yet acknowledged to `gone`. Returns false if the peer acknowledges data that was never
+    /// sent.
     pub(crate) fn acked_before(
         &mut self,
         sn: Sn,
@@ -276,8 +275,8 @@ impl SendWindow {
         true
     }
 
-    /// At `now` the peer has `sn`, as sent at `ts`. Gives the length of its data and what follows
-    /// for earlier ones, unless it was acknowledged before or never sent.
+    /// Records at `now` that the peer has `sn`, as sent at `ts`. Returns the length of its data and
+    /// the evidence against earlier ones, unless it was acknowledged before or never sent.
     pub(crate) fn acked(&mut self, sn: Sn, ts: u32, now: u64) -> Option<(usize, Evidence)> {
         if sn.before(self.una) || !sn.before(self.fresh) || !self.flight.acked(sn) {
             return None;
@@ -291,7 +290,7 @@ impl SendWindow {
         Some(news)
     }
 
-    /// Moves `una` to the first segment left and lets go of the bytes before it.
+    /// Moves `una` to the first remaining segment and releases the bytes before it.
     fn shrink(&mut self) {
         let left = self.flight.find(Mark::Live, self.una, self.fresh);
         self.una = left.unwrap_or(self.fresh);
@@ -302,8 +301,8 @@ impl SendWindow {
         }
     }
 
-    /// Counts an acknowledgement of `sn` against every earlier segment sent before it; gives
-    /// whether one of them is due by that. `budget` bounds how many are examined.
+    /// Counts an acknowledgement of `sn` against every earlier segment sent before it. Returns true
+    /// if one of them is due because of it. `budget` limits the number of segments examined.
     pub(crate) fn overtake(&mut self, sn: Sn, by: &Evidence, budget: &mut u32) -> bool {
         if !self.rules.count() {
             return false;
@@ -338,8 +337,8 @@ impl SendWindow {
         due
     }
 
-    /// Begins a flush: collects what has timed out and, if nothing new was let out, what has been
-    /// overtaken at all.
+    /// Starts a flush: collects the segments that timed out and, if nothing new was allowed out,
+    /// all that were overtaken.
     pub(crate) fn collect(&mut self, now: u64, moved: u32) {
         let (segs, rules) = (&self.segs, &self.rules);
         self.flight.time_out(now, |slot| {
@@ -352,7 +351,7 @@ impl SendWindow {
         self.cursor = self.una;
     }
 
-    /// What goes out next: due segments in order, then new ones.
+    /// Returns the next segment to send: due segments in order, then new ones.
     pub(crate) fn next(&mut self, now: u64) -> Option<(Sn, Why)> {
         if self.cursor.before(self.una) {
             self.cursor = self.una;
@@ -362,7 +361,7 @@ impl SendWindow {
                 if self.cursor == self.una {
                     break;
                 }
-                // Made due behind the cursor, since the flush began.
+                // Made due behind the cursor after the flush began.
                 self.cursor = self.una;
                 continue;
             };
@@ -379,14 +378,14 @@ impl SendWindow {
         (self.fresh != self.numbered).then_some((self.fresh, Why::New))
     }
 
-    /// A segment and its bytes, in two pieces where they pass the end of their ring.
+    /// Returns a segment and its bytes, in two parts if they wrap around the end of their ring.
     pub(crate) fn segment(&self, sn: Sn) -> Option<(&Seg, [&[u8]; 2])> {
         let seg = self.segs.get(sn)?;
         let (first, second) = self.bytes.parts(seg.pos, seg.len);
         Some((seg, [first, second]))
     }
 
-    /// The segment has been written into a datagram; gives its transmissions so far.
+    /// Records that the segment was written into a datagram. Returns its transmissions so far.
     pub(crate) fn sent(&mut self, sn: Sn, why: Why, now: u64, rto: u32) -> u16 {
         let Some(seg) = self.segs.get_mut(sn) else {
             return 0;
@@ -400,7 +399,7 @@ impl SendWindow {
         attempts
     }
 
-    /// Whether nothing is queued or in flight.
+    /// True if nothing is queued or in flight.
     pub(crate) fn is_empty(&self) -> bool {
         self.una == self.end
     }
@@ -409,7 +408,7 @@ impl SendWindow {
         self.segs.heap() + self.flight.heap() + self.bytes.heap()
     }
 
-    /// Gives the memory of an empty window back.
+    /// Frees the memory of an empty window.
     pub(crate) fn release(&mut self) {
         if self.is_empty() {
             self.segs.release();

@@ -1,6 +1,6 @@
-//! Sequence numbers, which wrap at 2³², and a ring of slots found by them.
+//! Sequence numbers, which wrap at 2³², and a ring of slots indexed by them.
 
-/// A sequence number. Order is that of the shorter way round.
+/// A sequence number. Order follows the shorter way around.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sn(pub(crate) u32);
 
@@ -9,32 +9,33 @@ impl Sn {
         Self(self.0.wrapping_add(n))
     }
 
-    /// Whether `self` comes before `other`.
+    /// True if `self` precedes `other`.
     pub(crate) const fn before(self, other: Self) -> bool {
         self.0.wrapping_sub(other.0).cast_signed() < 0
     }
 
-    /// How many numbers lie in `from..self`; meaningful where `from` is not after `self`.
+    /// Returns the count of numbers in `from..self`. Only meaningful if `from` is not after `self`.
     pub(crate) const fn distance(self, from: Self) -> u32 {
         self.0.wrapping_sub(from.0)
     }
 }
 
-/// Milliseconds from `ts` to `now`, both on the wrapping clock of the wire; negative if `ts` is later.
+/// Returns the milliseconds from `ts` to `now`, both on the wrapping clock of the wire; negative if
+/// `ts` is later.
 pub(crate) const fn elapsed(now: u32, ts: u32) -> i32 {
     now.wrapping_sub(ts).cast_signed()
 }
 
-/// The low half, which is what goes on the wire of a 64-bit clock.
+/// Returns the low half of a 64-bit clock, which is its value on the wire.
 pub(crate) const fn low32(value: u64) -> u32 {
     let [a, b, c, d, ..] = value.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])
 }
 
-/// One slot for each number of a range no longer than the ring; no slots until it is grown.
+/// One slot for each number of a range that is not longer than the ring. Empty until it grows.
 #[derive(Debug)]
 pub(crate) struct SnRing<T> {
-    /// As many as a power of two, or none.
+    /// A power of two of slots, or none.
     slots: Vec<T>,
 }
 
@@ -60,7 +61,7 @@ impl<T: Copy + Default> SnRing<T> {
         self.slots.get_mut(index)
     }
 
-    /// The slot at a place in the ring, as given by [`index`](Self::index).
+    /// Returns the slot at an index of the ring, as returned by [`index`](Self::index).
     pub(crate) fn slot(&self, index: usize) -> Option<&T> {
         self.slots.get(index)
     }
@@ -82,7 +83,7 @@ impl<T: Copy + Default> SnRing<T> {
         *self = wider;
     }
 
-    /// Gives the memory back; whatever was in it is gone.
+    /// Frees the memory and discards the content.
     pub(crate) fn release(&mut self) {
         self.slots = Vec::new();
     }

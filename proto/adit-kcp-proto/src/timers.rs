@@ -1,5 +1,5 @@
-//! When something is due: flushes, time-outs, questions about a closed window, and giving memory
-//! back. Nothing ticks while nothing is due.
+//! Timers: flushes, time-outs, window probes, and the release of memory. Nothing ticks while
+//! nothing is due.
 
 use core::time::Duration;
 
@@ -9,30 +9,30 @@ use crate::flight::NEVER;
 use crate::seq::low32;
 use crate::{Compat, Kcp};
 
-/// How long a session is idle before it gives its memory back: as long as the datagrams of a group
-/// may be apart to get parity (kcp-go's rule), so that nothing of use is given away. What thousands
-/// of sessions take when they begin within this time stays with the process.
+/// Idle time after which a session frees its memory: as long as the datagrams of a group may be
+/// apart to get parity (kcp-go's rule), so that nothing useful is freed. The memory of thousands of
+/// sessions that start within this time stays with the process.
 const IDLE: Duration = Duration::from_millis(500);
-/// Longest wait between two questions for a closed window, milliseconds.
+/// Maximum wait between two window probes, in milliseconds.
 const PROBE_WAIT_MAX: u64 = 120_000;
 
-/// Questions about a closed window, in both directions.
+/// Window probes, in both directions.
 #[derive(Debug, Default)]
 pub(crate) struct Probe {
-    /// Milliseconds between questions; 0 while the peer's window is open.
+    /// Milliseconds between probes; 0 while the peer's window is open.
     wait: u64,
     at: u64,
-    /// A question is to be sent.
+    /// A probe is to be sent.
     pub(crate) ask: bool,
     /// An answer is to be sent.
     pub(crate) tell: bool,
 }
 
 impl Kcp {
-    /// When [`handle_timeout`](Self::handle_timeout) is to be called, or
-    /// [`poll_output`](Self::poll_output), if no other call comes before. In the past: at once.
-    /// `None` while nothing is due: an idle session has no timer, but for one that gives its
-    /// memory back half a second after it came to rest.
+    /// Returns the time at which to call [`handle_timeout`](Self::handle_timeout) or
+    /// [`poll_output`](Self::poll_output), if no other call comes before. A time in the past means
+    /// immediately. `None` if nothing is due: an idle session has no timer, except the one that
+    /// frees its memory half a second after its last activity.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         if self.dead {
@@ -48,7 +48,7 @@ impl Kcp {
         due.or_else(|| self.give_back_at())
     }
 
-    /// Does what is due by `now`; then there may be datagrams to transmit.
+    /// Handles everything that is due by `now`. Afterwards there may be datagrams to send.
     pub fn handle_timeout(&mut self, now: Time) {
         self.see(now);
         if self.dead {
@@ -68,18 +68,18 @@ impl Kcp {
         }
     }
 
-    /// A flush starts: forget that one was wanted.
+    /// Clears the request for a flush at its start.
     pub(crate) const fn flush_begins(&mut self) {
         self.flush_at = None;
         self.flushed = Some(self.clock);
     }
 
-    /// A flush is wanted at `at` or earlier.
+    /// Requests a flush at `at` or earlier.
     pub(crate) fn flush_by(&mut self, at: Time) {
         self.flush_at = Some(self.flush_at.map_or(at, |earlier| earlier.min(at)));
     }
 
-    /// If there is anything to flush, wants it at the next tick.
+    /// Requests a flush at the next tick if there is anything to flush.
     pub(crate) fn schedule(&mut self) {
         self.watch_window(self.ms());
         let asked = self.probe.ask || self.probe.tell || self.owes_answer();
@@ -88,15 +88,15 @@ impl Kcp {
         // C's window is closed until the first flush has ended.
         let opens = self.reno.cwnd() == 0 && self.send.queued() > 0;
         if owed {
-            // kcp-go answers half an interval late on the average; twice that, each time, is as
-            // late as a hasty peer waits.
+            // kcp-go answers half an interval late on average; twice that, each time, is as late as
+            // a hasty peer waits.
             self.flush_by(self.tick(self.clock, 2));
         } else if again || opens || self.can_number() {
             self.flush_by(self.tick(self.clock, 1));
         }
     }
 
-    /// Keeps asking for a closed window while something waits for it.
+    /// Keeps probing a closed window while data waits for it.
     pub(crate) fn watch_window(&mut self, now: u64) {
         if self.peer_window > 0 || self.send.queued() == 0 {
             self.probe.wait = 0;
@@ -111,26 +111,28 @@ impl Kcp {
         }
     }
 
+    /// Advances the session's clock to `now`.
     pub(crate) fn see(&mut self, now: Time) {
         self.clock = self.clock.max(now);
     }
 
-    /// This end's clock in milliseconds.
+    /// Returns this end's clock in milliseconds.
     pub(crate) const fn ms(&self) -> u64 {
         self.clock.0.saturating_sub(self.start.0) / 1000
     }
 
-    /// The clock of the wire: milliseconds, wrapping.
+    /// Returns the clock of the wire: milliseconds, wrapping.
     pub(crate) fn wire_clock(&self) -> u32 {
         low32(self.ms()).wrapping_add(self.send.origin())
     }
 
+    /// Returns the time of a millisecond of this end's clock.
     fn moment(&self, ms: u64) -> Time {
         self.start + Duration::from_millis(ms)
     }
 
-    /// The first moment from `at` on at which a flush may start by itself: with C at a multiple of
-    /// the interval, with kcp-go an interval, or a fraction of it, after the last one.
+    /// Returns the first time from `at` on at which a flush may start on its own: with C a multiple
+    /// of the interval, with kcp-go an interval, or a fraction of it, after the last flush.
     fn tick(&self, at: Time, fraction: u64) -> Time {
         let interval = u64::from(self.config.interval_ms) * 1000;
         match (self.config.compat, self.flushed) {
@@ -149,7 +151,7 @@ impl Kcp {
         }
     }
 
-    /// What waits for a time of its own, not for the tick of what there is to flush.
+    /// Returns the time of a timer other than the flush tick.
     fn alarm(&self, ms: u64) -> Time {
         match self.config.compat {
             Compat::C => self.tick(self.moment(ms), 1),
@@ -166,7 +168,7 @@ impl Kcp {
         Some(self.moment(self.farewell_at()?))
     }
 
-    /// Asks the peer for its window, which every implementation tells: a sign of life.
+    /// Requests the peer's window, which every implementation reports: a sign of life.
     pub fn ask_window(&mut self, now: Time) {
         self.see(now);
         self.probe.ask = true;

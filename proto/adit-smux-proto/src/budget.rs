@@ -1,18 +1,19 @@
-//! Frames without effect cost their sender: 100 in a second, 1,000 at once.
+//! A rate limit for frames without effect: 100 per second, in bursts of 1,000.
 //!
-//! Else a peer could keep this end busy with eight bytes at a time. An honest one sends a sign of
-//! life every few seconds.
+//! Without it a peer could keep this end busy with eight bytes at a time. An honest peer sends a
+//! keep-alive every few seconds.
 
 use adit_wire::{ProtocolError, Time};
 
+/// Maximum number of frames in a burst.
 const AT_ONCE: u64 = 1000;
-/// Microseconds for each more.
+/// Microseconds per frame.
 const EVERY: u64 = 10_000;
 
-/// How many are left.
+/// The remaining frames.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
-    /// When all will be left again.
+    /// Time at which the budget is full again.
     full: Time,
 }
 
@@ -21,7 +22,7 @@ impl Budget {
         Self { full: now }
     }
 
-    /// Takes one.
+    /// Takes one frame from the budget.
     pub(crate) fn spend(&mut self, now: Time) -> Result<(), ProtocolError> {
         let full = Time(self.full.max(now).0.saturating_add(EVERY));
         if full.0 - now.0 > AT_ONCE * EVERY {

@@ -1,13 +1,13 @@
-//! The byte queues of streams: on loan while there are bytes in them.
+//! A pool for the byte queues of streams, which have memory only while they contain bytes.
 
 use std::collections::VecDeque;
 
-/// Queues that are kept for the next stream with bytes.
+/// Maximum number of queues kept for reuse.
 const KEPT: usize = 8;
-/// The largest that is worth keeping, in bytes.
+/// Maximum capacity of a queue that is kept, in bytes.
 const LARGEST: usize = 64 << 10;
 
-/// Empty queues with room in them.
+/// Empty queues with capacity.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     spare: Vec<VecDeque<u8>>,
@@ -24,7 +24,7 @@ impl Buffers {
         queue.extend(bytes);
     }
 
-    /// Removes up to `count` bytes from the front, and takes the queue back once it is empty.
+    /// Removes up to `count` bytes from the front, and takes the queue's memory once it is empty.
     pub(crate) fn pop(&mut self, queue: &mut VecDeque<u8>, count: usize) {
         queue.drain(..count.min(queue.len()));
         if queue.is_empty() {
@@ -35,13 +35,13 @@ impl Buffers {
         }
     }
 
-    /// Frees what is not on loan.
+    /// Frees the unused queues.
     pub(crate) fn trim(&mut self) {
         self.spare = Vec::new();
     }
 }
 
-/// Copies the front of `queue` to `out`, as much as there is on both sides.
+/// Copies the front of `queue` to `out`, as much as fits. Returns the number of bytes.
 pub(crate) fn copy_front(queue: &VecDeque<u8>, out: &mut [u8]) -> usize {
     let (first, second) = queue.as_slices();
     let (mut copied, mut rest) = (0, out);

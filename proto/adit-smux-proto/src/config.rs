@@ -1,4 +1,4 @@
-//! What two ends must agree on, and what each decides for itself.
+//! Settings of a session.
 
 use core::time::Duration;
 
@@ -6,17 +6,17 @@ use adit_wire::Role;
 
 use crate::ConfigError;
 
-/// The protocol version. Both ends must be told the same one: it is not negotiated.
+/// The protocol version. Both ends must use the same one: it is not negotiated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Version {
-    /// One receive buffer for the session: a stream that is not read stops all others
+    /// One receive buffer for the session: a stream that is not read stops all others.
     V1,
-    /// A window for each stream besides
+    /// Additionally a window for each stream.
     V2,
 }
 
 impl Version {
-    /// The first byte of each frame.
+    /// Returns the first byte of each frame.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
@@ -26,41 +26,42 @@ impl Version {
     }
 }
 
-/// The settings of a session. Only the version must be the peer's too.
+/// The settings of a session. Only the version must be equal at both ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// The protocol version.
     pub version: Version,
-    /// Which end this is. It decides the numbers of the streams that are opened here: odd ones
-    /// from 3 at a client, which dialled, and even ones from 2 at a server.
+    /// The role of this end. It determines the numbers of the streams that are opened here: odd
+    /// ones from 3 at a client, which has connected, and even ones from 2 at a server.
     pub role: Role,
-    /// Most bytes of data in a frame that is sent, at least 1.
+    /// Maximum length of the data of a sent frame in bytes; at least 1.
     pub max_frame: u16,
-    /// Bytes received and not read, over all streams, from which no more are taken in: at least
-    /// `stream_buffer`, at most 16 MiB. One frame may lie above it.
+    /// Number of bytes received and not read, over all streams, from which on no input is accepted:
+    /// at least `stream_buffer`, at most 16 MiB. One frame may exceed it.
     pub session_buffer: u32,
-    /// The window of a stream that is told to the peer in version 2, in bytes; at least 2. A peer
-    /// assumes 262,144 until the first bytes were read.
+    /// The window of a stream that is reported to the peer in version 2, in bytes; at least 2. A
+    /// peer assumes 262,144 until the first bytes were read.
     pub stream_buffer: u32,
-    /// Bytes of a stream that [`Session::write`](crate::Session::write) keeps for sending, at
-    /// least 1.
+    /// Maximum number of bytes of a stream that [`Session::write`](crate::Session::write) keeps for
+    /// sending; at least 1.
     pub send_buffer: usize,
-    /// Streams at a time, opened by either end. The peer's are refused beyond.
+    /// Maximum number of streams at a time, opened by either end. Further streams of the peer are
+    /// refused.
     pub max_streams: usize,
-    /// Streams of the peer that wait to be accepted. If it is reached nothing more is taken in; if
-    /// it is 0 the peer cannot open streams at all.
+    /// Maximum number of the peer's streams that wait to be accepted. At this number no more input
+    /// is accepted. With 0 the peer cannot open streams at all.
     pub backlog: usize,
-    /// How often the peer is told that this end lives; `None` also switches `timeout` off.
+    /// Interval of keep-alives; `None` also disables `timeout`.
     pub keepalive: Option<Duration>,
-    /// Silence after which the peer is taken for dead; at least `keepalive`.
+    /// Silence after which the peer counts as dead; at least `keepalive`.
     pub timeout: Duration,
 }
 
-/// The largest `session_buffer`.
+/// Maximum value of `session_buffer`.
 const MAX_SESSION_BUFFER: u32 = 16 << 20;
 
 impl Config {
-    /// The usual settings: those of kcptun, with at most 4,096 streams. A client accepts no
+    /// Returns the defaults: those of kcptun, with at most 4,096 streams. A client accepts no
     /// streams.
     #[must_use]
     pub const fn new(version: Version, role: Role) -> Self {

@@ -1,8 +1,8 @@
-//! What can go wrong on this side; what the peer does wrong is an [`adit_wire::ProtocolError`].
+//! Errors of this end; errors of the peer are [`adit_wire::ProtocolError`].
 
 use core::time::Duration;
 
-/// Why settings make no session.
+/// Error of invalid settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -10,57 +10,57 @@ pub enum ConfigError {
     #[error("the frame size, the send buffer and the number of streams must not be 0")]
     Zero,
     /// `stream_buffer` is below 2 or above `session_buffer`.
-    #[error("the stream buffer must have 2 bytes or more, and not more than the session buffer")]
+    #[error("the stream buffer must be at least 2 bytes and at most the session buffer")]
     StreamBuffer,
     /// `session_buffer` is too large.
-    #[error("the session buffer must not be above 16 MiB")]
+    #[error("the session buffer must be at most 16 MiB")]
     SessionBuffer,
     /// `keepalive` is 0 or longer than `timeout`.
-    #[error("the keepalive interval must not be 0, and not longer than the timeout")]
+    #[error("the keepalive interval must not be 0 or longer than the timeout")]
     Keepalive,
 }
 
-/// Why no stream was opened.
+/// Error of [`Session::open`](crate::Session::open).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The numbers are used up: another session is needed.
+    /// The stream numbers are used up: open another session.
     #[error("all stream numbers of the session are used")]
     Exhausted,
-    /// As many streams as the session may have are open.
-    #[error("the session has as many streams as it may")]
+    /// The session already has [`max_streams`](crate::Config::max_streams) streams.
+    #[error("the session has reached its maximum number of streams")]
     TooMany,
-    /// The session is broken.
-    #[error("the session is broken")]
+    /// The session has failed.
+    #[error("the session has failed")]
     Broken,
 }
 
-/// Why nothing was done with a stream.
+/// Error of an operation on a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// No such stream: never opened, or closed on this side.
+    /// The stream was never opened, or was closed at this end.
     #[error("no such stream")]
     Unknown,
-    /// Nothing to read now; [`Event::Readable`](crate::Event::Readable) or
-    /// [`Event::Finished`](crate::Event::Finished) will come.
+    /// There are no bytes to read now; [`Event::Readable`](crate::Event::Readable) or
+    /// [`Event::Finished`](crate::Event::Finished) will follow.
     #[error("nothing to read now")]
     Empty,
-    /// Writing after the own end.
-    #[error("this side of the stream has ended")]
+    /// Write after the end of this direction.
+    #[error("the write direction of the stream has ended")]
     Ended,
-    /// The peer claims to have read what was never sent: the stream can only be closed.
-    #[error("the peer broke the stream's flow control")]
+    /// The peer claims to have read data that was never sent: the stream can only be closed.
+    #[error("the peer violated the stream's flow control")]
     Failed,
-    /// A frame that may not be sent now, see [`Session::direct`](crate::Session::direct).
-    #[error("the frame is longer than may be sent now")]
+    /// The frame must not be sent now, see [`Session::direct`](crate::Session::direct).
+    #[error("the frame is longer than the peer's window or the frame limit allows")]
     TooLong,
 }
 
-/// The peer is taken for dead.
+/// The peer counts as dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("nothing came from the peer for {} s", .0.as_secs())]
+#[error("the peer was silent for {} s", .0.as_secs())]
 pub struct Silent(
-    /// How long.
+    /// Duration of the silence.
     pub Duration,
 );

@@ -1,25 +1,25 @@
-//! What the application may want to act on, at most once for each stream and kind.
+//! Events for the application, at most one pending for each stream and kind.
 
 use crate::StreamId;
 
-/// Something that the application may want to act on.
+/// An event for the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The peer opened a stream; [`Session::accept`](crate::Session::accept) gives it.
+    /// The peer opened a stream; [`Session::accept`](crate::Session::accept) returns it.
     Opened(StreamId),
-    /// There are bytes to read. Comes again only after all were read.
+    /// There are bytes to read. Occurs again only after all were read.
     Readable(StreamId),
-    /// The peer has ended its side. Bytes may still be there to be read.
+    /// The peer has ended its direction. There may still be bytes to read.
     Finished(StreamId),
     /// A write that was not accepted in full, or [`Session::direct`](crate::Session::direct) that
-    /// gave 0, can go on.
+    /// returned 0, can continue.
     Writable(StreamId),
-    /// The peer broke the stream's flow control. It can only be closed.
+    /// The peer violated the stream's flow control. The stream can only be closed.
     Failed(StreamId),
 }
 
-/// A kind of event, in the order in which those of one stream are told.
+/// A kind of event, in the order in which those of one stream are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Happening {
     Opened,
@@ -53,14 +53,14 @@ impl Happening {
     }
 }
 
-/// The events of one stream that were not told yet.
+/// The pending events of one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Happenings(u8);
 
 impl Happenings {
     pub(crate) const NONE: Self = Self(0);
 
-    /// True if it is the only one now.
+    /// Adds an event. Returns true if it is the only one now.
     pub(crate) const fn push(&mut self, happening: Happening) -> bool {
         let first = self.0 == 0;
         self.0 |= happening.bit();

@@ -4,24 +4,24 @@ use adit_wire::ProtocolError;
 
 use crate::{StreamId, Version};
 
-/// Bytes in front of the data of a frame.
+/// Length of the header of a frame, in bytes.
 pub const FRAME_HEADER: usize = 8;
 
-/// Bytes of a window update behind its header: consumed u32, window u32.
+/// Length of a window update after its header, in bytes: consumed u32, window u32.
 pub(crate) const UPDATE: usize = 8;
 
-/// What a frame is.
+/// The command of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// SYN: the stream begins
+    /// SYN: opens the stream.
     Open,
-    /// FIN: no more data from its sender
+    /// FIN: no more data from its sender.
     Finish,
-    /// PSH
+    /// PSH: data.
     Data,
-    /// NOP: the sender lives
+    /// NOP: a keep-alive.
     Nothing,
-    /// UPD, version 2 only
+    /// UPD: a window update, version 2 only.
     Update,
 }
 
@@ -41,7 +41,7 @@ impl Command {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) command: Command,
-    /// Bytes that follow: none but with data (any number) and updates (8).
+    /// Number of bytes that follow: any with data, 8 with updates, otherwise 0.
     pub(crate) len: u16,
     pub(crate) stream: StreamId,
 }

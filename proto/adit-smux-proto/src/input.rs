@@ -1,4 +1,4 @@
-//! Taking in what came from the peer.
+//! Handling of received bytes.
 
 use adit_wire::{ProtocolError, Time, subslice, usize_from};
 
@@ -9,20 +9,20 @@ use crate::{
     stream::Stream,
 };
 
-/// Streams that were refused and whose ends are not sent yet: above it nothing is taken in.
+/// Maximum number of refused streams whose ends are not sent yet; above it no input is accepted.
 const MAX_REFUSED: usize = 1024;
 
-/// What the next byte belongs to.
+/// State of the parser.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Receiving {
-    /// A header, of which `have` bytes are here
+    /// In a header, of which `have` bytes were received.
     Header {
         bytes: [u8; FRAME_HEADER],
         have: usize,
     },
-    /// Data of a stream
+    /// In the data of a stream.
     Data { stream: StreamId, left: usize },
-    /// An update, of which `have` bytes are here
+    /// In an update, of which `have` bytes were received.
     Update {
         stream: StreamId,
         bytes: [u8; UPDATE],
@@ -38,11 +38,14 @@ impl Receiving {
 }
 
 impl Session {
-    /// Takes in bytes from the peer, and gives how many.
+    /// Handles received bytes, and returns the number of those handled.
     ///
-    /// Fewer than there are if the session's buffer is full or streams wait to be accepted: offer
-    /// the rest again once [`wants_input`](Self::wants_input) is true. After an error the session
-    /// and its connection are of no more use.
+    /// This is less than `bytes.len()` if the session's buffer is full or streams wait to be
+    /// accepted: pass the rest again once [`wants_input`](Self::wants_input) returns true.
+    ///
+    /// # Errors
+    ///
+    /// The peer violated the protocol. The session and its connection cannot be used any more.
     pub fn handle_input(&mut self, now: Time, bytes: &[u8]) -> Result<usize, ProtocolError> {
         if let Some(why) = self.broken {
             return Err(why);
@@ -59,7 +62,7 @@ impl Session {
         Ok(bytes.len() - rest.len())
     }
 
-    /// Whether the next frame would be taken in.
+    /// True if the next frame would be accepted.
     #[must_use]
     pub fn wants_input(&self) -> bool {
         let buffer = usize_from(self.config.session_buffer);
@@ -72,7 +75,7 @@ impl Session {
         !matches!(self.receiving, Receiving::Header { have: 0, .. })
     }
 
-    /// Takes in a header, data of a frame or an update, or as much of it as there is.
+    /// Handles a header, the data of a frame or an update, or the available part of it.
     fn piece(&mut self, now: Time, rest: &[u8]) -> Result<usize, ProtocolError> {
         match &mut self.receiving {
             Receiving::Header { bytes, have } => {
@@ -157,7 +160,7 @@ impl Session {
     }
 
     fn data(&mut self, id: StreamId, data: &[u8]) {
-        // Of a stream that is gone, or behind its end: dropped.
+        // Data of a stream that was closed, or after its end, is dropped.
         if let Some(stream) = self.streams.get_mut(&id)
             && !stream.closed
             && !stream.finished
@@ -195,7 +198,7 @@ impl Session {
     }
 }
 
-/// Copies what is missing in `bytes`, as much as there is in `rest`, and gives how much that was.
+/// Copies the missing bytes to `bytes`, as far as `rest` has them. Returns their number.
 fn fill<const N: usize>(bytes: &mut [u8; N], have: &mut usize, rest: &[u8]) -> usize {
     let used = rest.len().min(N - *have);
     if let (Some(to), Some(from)) = (bytes.get_mut(*have..*have + used), rest.get(..used)) {

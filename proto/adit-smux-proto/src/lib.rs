@@ -1,13 +1,13 @@
 //! smux versions 1 and 2: many streams over one ordered byte stream, sans-IO.
 //!
-//! A [`Session`] is one end. What came from the peer goes to [`Session::handle_input`], what is to
-//! be sent comes from [`Session::poll_output`], and the time is an argument. Streams are named by
-//! [`StreamId`]; [`Session::poll_event`] says which of them can go on.
+//! A [`Session`] is one end. Pass received bytes to [`Session::handle_input`], take bytes to send
+//! from [`Session::poll_output`], and pass the time as an argument. Streams are identified by
+//! [`StreamId`]; [`Session::poll_event`] reports the streams that can continue.
 //!
-//! Bytes are copied once on each way: from the input to the stream's buffer, where
-//! [`Session::front`] lends them, and from the stream's buffer to the output. The copy of the
-//! sender can be spared: [`Session::direct`] and [`Session::seal_frame`] put the header in front of
-//! bytes that lie in the caller's buffer already. A stream that holds no bytes owns no buffer.
+//! Bytes are copied once in each direction: from the input to the stream's buffer, where
+//! [`Session::front`] lends them, and from the stream's buffer to the output. The sender can avoid
+//! its copy: [`Session::direct`] and [`Session::seal_frame`] write the header before bytes that are
+//! already in the caller's buffer. A stream without bytes owns no buffer.
 //!
 //! ```
 //! use adit_smux_proto::{Config, Event, Role, Session, Version};

@@ -1,5 +1,4 @@
-//! Giving out what is to be sent: control frames first, then data, one frame of each stream in
-//! turn.
+//! Output: control frames first, then data, one frame of each stream in turn.
 
 use adit_wire::narrow_int;
 
@@ -12,14 +11,15 @@ use crate::{
     stream::{Sending, Wish},
 };
 
-/// The least room with which [`Session::poll_output`] gets on: a window update.
+/// Minimum size of the buffer for [`Session::poll_output`] to make progress, in bytes: a window
+/// update.
 pub const MIN_OUTPUT: usize = FRAME_HEADER + UPDATE;
 
 impl Session {
-    /// Writes frames that are to be sent to the front of `out`, and gives their length; 0 if there
-    /// are none, or `out` has less than [`MIN_OUTPUT`] bytes.
+    /// Writes frames to the front of `out` and returns their length; 0 if there is nothing to send,
+    /// or if `out` has less than [`MIN_OUTPUT`] bytes.
     ///
-    /// Only whole frames are written. A data frame is cut short to fit if it is the first.
+    /// Only whole frames are written. The first data frame is shortened to fit.
     pub fn poll_output(&mut self, out: &mut [u8]) -> usize {
         let mut room = Room { out, used: 0 };
         self.control_frames(&mut room);
@@ -39,18 +39,22 @@ impl Session {
         room.used
     }
 
-    /// Whether there is anything to be sent.
+    /// True if there is anything to send.
     #[must_use]
     pub fn wants_output(&self) -> bool {
         let control = self.alive || !self.refused.is_empty() || !self.control.is_empty();
         control || !self.turns.is_empty()
     }
 
-    /// How many bytes [`seal_frame`](Self::seal_frame) would take now. If 0,
+    /// Returns the number of bytes that [`seal_frame`](Self::seal_frame) would accept now. If 0,
     /// [`Event::Writable`](crate::Event::Writable) follows.
     ///
-    /// 0 while the stream has something queued or its opening is not sent, and when the peer's
+    /// It is 0 while the stream has queued bytes or its opening is not sent, and when the peer's
     /// window is used up.
+    ///
+    /// # Errors
+    ///
+    /// See [`StreamError`].
     pub fn direct(&mut self, id: StreamId) -> Result<usize, StreamError> {
         let version = self.config.version;
         let stream = writer(&mut self.streams, id)?;
@@ -62,9 +66,14 @@ impl Session {
         Ok(allowed.min(usize::from(self.config.max_frame)))
     }
 
-    /// Makes a data frame in place, to be sent behind everything that was given out before:
-    /// `frame` is [`FRAME_HEADER`] bytes to be written, and data of at most
-    /// [`direct`](Self::direct) bytes.
+    /// Makes a data frame in place, which must be sent after all output before it. `frame` consists
+    /// of [`FRAME_HEADER`] bytes, which are written, and at most [`direct`](Self::direct) bytes of
+    /// data.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError::TooLong`] if there is no data or too much, or the error of
+    /// [`direct`](Self::direct).
     pub fn seal_frame(&mut self, id: StreamId, frame: &mut [u8]) -> Result<(), StreamError> {
         let most = self.direct(id)?;
         let (header, data) = frame
@@ -79,7 +88,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the application that it can go on writing, if it waits for that and can.
+    /// Reports to the application that it can continue to write, if it waits for that.
     pub(crate) fn grant(&mut self, id: StreamId) {
         let version = self.config.version;
         let Some(stream) = self.streams.get_mut(&id) else {
@@ -87,7 +96,7 @@ impl Session {
         };
         let granted = match stream.wish {
             Wish::None => false,
-            // Not for each frame: half of the queue is worth a call.
+            // Not for each frame: a call is worth it for half of the queue.
             Wish::Room => stream.outbox.len() <= self.config.send_buffer / 2,
             Wish::Direct => {
                 stream.outbox.is_empty() && !stream.opens && stream.allowed(version) > 0
@@ -137,7 +146,7 @@ impl Session {
         }
     }
 
-    /// Writes a data frame, or the end, of a stream. False if there is no room for it.
+    /// Writes a data frame, or the end, of a stream. Returns false if it does not fit.
     fn data_frame(&mut self, id: StreamId, room: &mut Room<'_>) -> bool {
         let version = self.config.version;
         let Some(stream) = self.streams.get_mut(&id) else {
@@ -169,14 +178,14 @@ impl Session {
     }
 }
 
-/// What is left of the caller's buffer.
+/// The rest of the caller's buffer.
 struct Room<'a> {
     out: &'a mut [u8],
     used: usize,
 }
 
 impl Room<'_> {
-    /// Appends a frame; false if it does not fit.
+    /// Appends a frame. Returns false if it does not fit.
     fn put(&mut self, header: &[u8; FRAME_HEADER], body: &[u8]) -> bool {
         let end = self.used + FRAME_HEADER + body.len();
         let Some(frame) = self.out.get_mut(self.used..end) else {
@@ -189,7 +198,7 @@ impl Room<'_> {
         true
     }
 
-    /// The place for `wanted` bytes of data, or for fewer if this is the first frame.
+    /// Returns the space for `wanted` bytes of data, or for fewer if this is the first frame.
     fn body(&mut self, wanted: usize) -> Option<&mut [u8]> {
         let first = self.used == 0;
         let rest = self.out.get_mut(self.used + FRAME_HEADER..)?;
@@ -197,7 +206,7 @@ impl Room<'_> {
         (len == wanted || (first && len > 0)).then(|| rest.get_mut(..len))?
     }
 
-    /// Writes the header of a frame whose data stand in their place.
+    /// Writes the header of a frame whose data is in place.
     fn commit(&mut self, header: &[u8; FRAME_HEADER], len: usize) {
         if let Some(place) = self.out.get_mut(self.used..self.used + FRAME_HEADER) {
             place.copy_from_slice(header);

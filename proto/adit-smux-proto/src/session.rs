@@ -1,4 +1,4 @@
-//! One end of a connection with many streams: what the application does with it.
+//! The session: the application's interface.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,8 +15,8 @@ use crate::{
 
 /// One end of a connection with many streams.
 ///
-/// A stream lives here until it is [closed](Self::close), also when both sides have ended it.
-/// Ending a session sends nothing: drop it and the connection.
+/// A stream exists until it is [closed](Self::close), even when both directions have ended. The end
+/// of a session sends nothing: drop it and the connection.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) config: Config,
@@ -26,28 +26,32 @@ pub struct Session {
     pub(crate) waiting: VecDeque<StreamId>,
     /// Streams with events.
     events: VecDeque<StreamId>,
-    /// The number last used by this end; `None` behind the last one.
+    /// The number last used by this end; `None` after the last one.
     last_id: Option<u32>,
 
     pub(crate) receiving: Receiving,
-    /// Bytes received and not read.
+    /// Number of bytes received and not read.
     pub(crate) held: usize,
     pub(crate) broken: Option<ProtocolError>,
     pub(crate) budget: Budget,
     pub(crate) heard: Time,
 
-    /// A sign of life is to be sent.
+    /// A keep-alive has to be sent.
     pub(crate) alive: bool,
-    /// Streams of the peer that are to be ended at once.
+    /// Streams of the peer that have to be ended immediately.
     pub(crate) refused: VecDeque<StreamId>,
-    /// Streams with control frames, and those that can send data: the next one first.
+    /// Streams with control frames, and those that can send data, in the order of sending.
     pub(crate) control: VecDeque<StreamId>,
     pub(crate) turns: VecDeque<StreamId>,
     next_alive: Option<Time>,
 }
 
 impl Session {
-    /// A session on a fresh connection.
+    /// Creates a session on a new connection.
+    ///
+    /// # Errors
+    ///
+    /// See [`ConfigError`].
     pub fn new(config: Config, now: Time) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self {
@@ -73,7 +77,11 @@ impl Session {
         })
     }
 
-    /// Opens a stream. It can be written to at once: the peer cannot refuse but by ending it.
+    /// Opens a stream. You can write to it immediately: the peer can only refuse it by ending it.
+    ///
+    /// # Errors
+    ///
+    /// See [`OpenError`].
     pub fn open(&mut self) -> Result<StreamId, OpenError> {
         if self.broken.is_some() {
             return Err(OpenError::Broken);
@@ -81,7 +89,7 @@ impl Session {
         if self.streams.len() >= self.config.max_streams {
             return Err(OpenError::TooMany);
         }
-        // A peer may have used numbers that are not its own.
+        // A peer may have used numbers that are reserved for this end.
         let id = loop {
             let next = self.last_id.and_then(|last| last.checked_add(2));
             self.last_id = next;
@@ -97,12 +105,12 @@ impl Session {
         Ok(id)
     }
 
-    /// The next stream that the peer opened.
+    /// Returns the next stream that the peer opened.
     pub fn accept(&mut self) -> Option<StreamId> {
         self.waiting.pop_front()
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         loop {
             let id = *self.events.front()?;
@@ -114,8 +122,12 @@ impl Session {
         }
     }
 
-    /// Queues bytes to be sent; gives how many were accepted. If not all were,
+    /// Queues bytes to send, and returns the number accepted. If not all were accepted,
     /// [`Event::Writable`] follows.
+    ///
+    /// # Errors
+    ///
+    /// See [`StreamError`].
     pub fn write(&mut self, id: StreamId, bytes: &[u8]) -> Result<usize, StreamError> {
         let stream = writer(&mut self.streams, id)?;
         let room = self.config.send_buffer.saturating_sub(stream.outbox.len());
@@ -130,7 +142,11 @@ impl Session {
         Ok(accepted.len())
     }
 
-    /// What can be read of a stream, where it lies.
+    /// Returns the readable bytes of a stream without a copy.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError::Unknown`].
     pub fn front(&self, id: StreamId) -> Result<Front<'_>, StreamError> {
         let stream = self.streams.get(&id).filter(|stream| !stream.closed);
         let stream = stream.ok_or(StreamError::Unknown)?;
@@ -142,7 +158,11 @@ impl Session {
         })
     }
 
-    /// Drops bytes that were read from the front of a stream; more than there are drops all.
+    /// Removes read bytes from the front of a stream, at most all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError::Unknown`].
     pub fn consume(&mut self, id: StreamId, count: usize) -> Result<(), StreamError> {
         let stream = reader(&mut self.streams, id)?;
         let count = count.min(stream.inbox.len());
@@ -162,8 +182,12 @@ impl Session {
         Ok(())
     }
 
-    /// Copies bytes of a stream to `out` and gives their number; 0 at the peer's end (or if `out`
+    /// Copies bytes of a stream to `out` and returns their number; 0 at the peer's end (or if `out`
     /// is empty).
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError::Empty`] if there are no bytes now, or [`StreamError::Unknown`].
     pub fn read(&mut self, id: StreamId, out: &mut [u8]) -> Result<usize, StreamError> {
         let stream = reader(&mut self.streams, id)?;
         if stream.inbox.is_empty() && !stream.finished {
@@ -174,7 +198,11 @@ impl Session {
         Ok(count)
     }
 
-    /// Ends the own side behind what was written. The peer's side goes on.
+    /// Ends the write direction after the queued bytes. The read direction continues.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError::Unknown`].
     pub fn close_write(&mut self, id: StreamId) -> Result<(), StreamError> {
         let stream = reader(&mut self.streams, id)?;
         if stream.sending == Sending::Open {
@@ -184,8 +212,8 @@ impl Session {
         Ok(())
     }
 
-    /// Gives a stream up: what was written is still sent and then ended, what comes is dropped.
-    /// The id is not to be used any more.
+    /// Closes a stream: queued bytes are still sent, followed by the end; received bytes are
+    /// dropped. Do not use the id any more.
     pub fn close(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.closed) else {
             return;
@@ -205,8 +233,8 @@ impl Session {
         }
     }
 
-    /// As [`close`](Self::close), and drops what was written and not sent. The peer cannot tell it
-    /// from an ordinary end: the protocol has no other.
+    /// Like [`close`](Self::close), and drops the queued bytes. To the peer it looks like an
+    /// ordinary end: the protocol has no other.
     pub fn abort(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(&id) {
             let unsent = stream.outbox.len();
@@ -215,21 +243,24 @@ impl Session {
         self.close(id);
     }
 
-    /// Streams that are not closed, or have something to send yet.
+    /// Returns the number of streams that are not closed, or that still have something to send.
     #[must_use]
     pub fn streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    /// Returns the time at which [`handle_timeout`](Self::handle_timeout) is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let dead = self.heard + self.config.timeout;
         self.next_alive.map(|alive| alive.min(dead))
     }
 
-    /// Sends a sign of life if one is due, and says when the peer has been silent for too long. It
-    /// has not while this end takes nothing in.
+    /// Sends a keep-alive if one is due. Silence does not count while this end accepts no input.
+    ///
+    /// # Errors
+    ///
+    /// [`Silent`] if the peer has been silent for the time-out.
     pub fn handle_timeout(&mut self, now: Time) -> Result<(), Silent> {
         let (Some(due), Some(every)) = (self.next_alive, self.config.keepalive) else {
             return Ok(());
@@ -248,12 +279,12 @@ impl Session {
         if deaf { Ok(()) } else { Err(Silent(silence)) }
     }
 
-    /// Sends a sign of life now: whoever listens and understands takes no notice of it.
+    /// Sends a keep-alive now. The peer ignores it.
     pub const fn greet(&mut self) {
         self.alive = true;
     }
 
-    /// Remembers an event of a stream.
+    /// Queues an event of a stream.
     pub(crate) fn tell(&mut self, id: StreamId, happening: Happening) {
         if let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.closed)
             && stream.events.push(happening)
@@ -262,7 +293,7 @@ impl Session {
         }
     }
 
-    /// Puts a stream among those that can send, if it can.
+    /// Adds a stream to those that can send, if it can.
     pub(crate) fn schedule(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(&id)
             && !stream.in_turn
@@ -274,7 +305,7 @@ impl Session {
     }
 }
 
-/// A stream that the application has not closed.
+/// Returns a stream that the application has not closed.
 fn reader(
     streams: &mut BTreeMap<StreamId, Stream>,
     id: StreamId,
@@ -283,7 +314,7 @@ fn reader(
     stream.ok_or(StreamError::Unknown)
 }
 
-/// A stream that can be written to.
+/// Returns a stream that accepts writes.
 pub(crate) fn writer(
     streams: &mut BTreeMap<StreamId, Stream>,
     id: StreamId,
@@ -300,7 +331,7 @@ pub(crate) fn writer(
 
 #[cfg(test)]
 impl Session {
-    /// Goes on as if the streams up to `id` had been opened.
+    /// Continues as if the streams up to `id` had been opened.
     pub(crate) const fn skip_ids_to(&mut self, id: u32) {
         self.last_id = Some(id);
     }

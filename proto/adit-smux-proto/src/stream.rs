@@ -1,4 +1,4 @@
-//! One stream: its bytes, its windows and its two ends.
+//! A stream: its bytes, its windows and its two ends.
 
 use std::collections::VecDeque;
 
@@ -6,87 +6,88 @@ use adit_wire::{narrow_int, usize_from};
 
 use crate::{Version, event::Happenings};
 
-/// Window updates for each window's worth of bytes read.
+/// Number of window updates for each window of bytes read.
 const UPDATES: u32 = 8;
-/// The window that a sender may assume before it was told one.
+/// The window that a sender may assume before the first update, in bytes.
 const FIRST_WINDOW: u32 = 262_144;
 
-/// The number of a stream. Its opener chose it.
+/// The number of a stream, chosen by the end that opened it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub(crate) u32);
 
 impl StreamId {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
 }
 
-/// What can be read of a stream now.
+/// The readable bytes of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Front<'a> {
-    /// The next bytes, at least one; there may be more behind them.
+    /// The next bytes, at least one; more may follow.
     Bytes(&'a [u8]),
-    /// None now.
+    /// No bytes now.
     Nothing,
-    /// None ever: the peer has ended its side.
+    /// No bytes any more: the peer has ended its direction.
     End,
 }
 
-/// How far the own side has come.
+/// State of the write direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sending {
-    /// More may be written
+    /// It accepts writes.
     Open,
-    /// The end is to be sent behind what is queued
+    /// The end has to be sent after the queued bytes.
     Ending,
-    /// The end was sent
+    /// The end was sent.
     Ended,
 }
 
-/// What the application waits for before it can go on writing.
+/// Condition for which the application waits before it continues to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     None,
-    /// Room in the queue
+    /// Space in the queue.
     Room,
-    /// An empty queue and an open window
+    /// An empty queue and an open window.
     Direct,
 }
 
+/// The state of a stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    /// Received, not read.
+    /// Received and not read.
     pub(crate) inbox: VecDeque<u8>,
-    /// Written, not sent.
+    /// Written and not sent.
     pub(crate) outbox: VecDeque<u8>,
     pub(crate) sending: Sending,
-    /// The peer has ended its side.
+    /// The peer has ended its direction.
     pub(crate) finished: bool,
-    /// The application has closed the stream: what comes is dropped.
+    /// The application has closed the stream: received data is dropped.
     pub(crate) closed: bool,
-    /// The peer claimed to have read more than there was.
+    /// The peer claimed to have read more than was sent.
     pub(crate) failed: bool,
-    /// The opening frame is to be sent.
+    /// The opening frame has to be sent.
     pub(crate) opens: bool,
-    /// Bytes read, to be told to the peer.
+    /// Number of bytes read, to be reported to the peer.
     pub(crate) update: Option<u32>,
-    /// Waits among the streams with control frames, and among those with data.
+    /// Membership in the lists of streams with control frames, and with data.
     pub(crate) in_control: bool,
     pub(crate) in_turn: bool,
-    /// The application knows that there is something to read.
+    /// The application was informed that there are bytes to read.
     pub(crate) told: bool,
     pub(crate) wish: Wish,
-    /// What the application does not know yet.
+    /// Pending events.
     pub(crate) events: Happenings,
-    /// Bytes sent, modulo 2³².
+    /// Number of bytes sent, modulo 2³².
     sent: u32,
-    /// Of these, bytes that the peer's application has read.
+    /// Number of these that the peer's application has read.
     consumed: u32,
-    /// Bytes that may be sent and not read.
+    /// Maximum number of bytes sent and not read.
     window: u32,
-    /// Bytes read, modulo 2³², and those since the peer was told.
+    /// Number of bytes read, modulo 2³², and of those since the last update.
     read: u32,
     unreported: u32,
 }
@@ -115,7 +116,7 @@ impl Stream {
         }
     }
 
-    /// Bytes that the peer's window allows now.
+    /// Returns the number of bytes that the peer's window allows now.
     pub(crate) fn allowed(&self, version: Version) -> usize {
         match version {
             Version::V1 => usize::MAX,
@@ -126,7 +127,7 @@ impl Stream {
         }
     }
 
-    /// Whether a data frame or the end can be sent now.
+    /// True if a data frame or the end can be sent now.
     pub(crate) fn can_send(&self, version: Version) -> bool {
         if self.outbox.is_empty() {
             return self.sending == Sending::Ending;
@@ -134,14 +135,14 @@ impl Stream {
         self.allowed(version) > 0
     }
 
-    /// Counts bytes that are sent.
+    /// Counts sent bytes.
     pub(crate) fn count_sent(&mut self, len: usize) {
         self.sent = self.sent.wrapping_add(low_bits(len));
     }
 
-    /// Counts bytes that the application has read. True if the peer is to be told: after the first
-    /// bytes, then each time that they make an eighth of `buffer`: smux in Go says it for each
-    /// half, which leaves the other end half of the window on a long path.
+    /// Counts bytes that the application has read. Returns true if the peer has to be informed:
+    /// after the first bytes, then for each eighth of `buffer`. smux in Go does so for each half,
+    /// which leaves the other end half of the window on a long path.
     pub(crate) fn count_read(&mut self, len: usize, buffer: u32) -> bool {
         let len = low_bits(len);
         self.read = self.read.wrapping_add(len);
@@ -154,7 +155,7 @@ impl Stream {
         due
     }
 
-    /// Takes in an update. False if it changes nothing.
+    /// Handles an update. Returns false if it changes nothing.
     pub(crate) fn updated(&mut self, consumed: u32, window: u32) -> bool {
         let changed = (self.consumed, self.window) != (consumed, window);
         (self.consumed, self.window) = (consumed, window);
@@ -165,7 +166,7 @@ impl Stream {
     }
 }
 
-/// Counters of bytes run modulo 2³².
+/// Returns `len` modulo 2³², as byte counters wrap.
 fn low_bits(len: usize) -> u32 {
     const MASK: usize = 0xffff_ffff;
     narrow_int(len & MASK)

@@ -1,4 +1,4 @@
-//! One client with its server, as either of them sees it.
+//! The connection of one client with its server, at either end.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,38 +16,40 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::state::State;
 use super::{Settings, Socket};
 
-/// Datagrams of a lane that wait for their reader; more are lost.
+/// Maximum number of datagrams that wait for their reader; more are lost.
 const INBOX: usize = 512;
 
-/// A way for datagrams with forward error correction. Sending never waits.
+/// A channel for datagrams with forward error correction. Sending never waits.
 ///
-/// Its timers run while somebody receives on it.
+/// Its timers only run while a task receives on it.
 pub struct Lane {
     shared: Arc<Shared>,
 }
 
-/// What a lane shares with the listener it belongs to.
+/// State that a lane shares with its listener.
 pub(super) struct Shared {
     pub(super) socket: Arc<Socket>,
-    /// Whether a listener receives for it.
+    /// True if a listener receives for it.
     served: bool,
     inner: Mutex<Inner>,
 }
 
+/// State behind the lock.
 struct Inner {
     state: State,
     inbox: VecDeque<Vec<u8>>,
-    /// Who receives.
+    /// The waker of the receiving task.
     waker: Option<Waker>,
     sleep: Option<Pin<Box<Sleep>>>,
     until: Option<Time>,
 }
 
 impl Lane {
-    /// A lane to `server`, on a socket of its own. Nothing is sent yet.
+    /// Creates a lane to `server`, on a new socket. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`Settings`] that make no lane, and what the system refuses.
+    ///
+    /// Invalid [`Settings`], or an error of the system.
     pub fn connect(server: SocketAddr, settings: Settings) -> io::Result<Self> {
         let any = match server.ip() {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -69,29 +71,30 @@ impl Lane {
         Self { shared }
     }
 
-    /// Where the peer was heard last, or is expected.
+    /// Returns the address at which the peer was last heard, or is expected.
     #[must_use]
     pub fn peer_addr(&self) -> SocketAddr {
         self.shared.lock().state.peer
     }
 
-    /// Whether the peer has been understood since this end last sent; where sessions have keys of
-    /// their own, ever in this one. A peer with such keys answers by itself.
+    /// True if a valid packet was received since this end last sent; with session keys, if one was
+    /// ever received in this session. A peer with session keys answers on its own.
     #[must_use]
     pub fn is_heard(&self) -> bool {
         self.shared.lock().state.is_heard()
     }
 
-    /// Bytes of the largest datagram.
+    /// Returns the maximum size of a datagram in bytes.
     #[must_use]
     pub fn max_datagram(&self) -> usize {
         self.shared.socket.max_datagram
     }
 
-    /// Takes a datagram; it may wait for others until [`Self::flush`].
+    /// Queues a datagram; it may wait for others until [`Self::flush`].
     ///
     /// # Errors
-    /// It is too long, or the system did not take it; then it is lost.
+    ///
+    /// The datagram is too long, or the system did not accept it; then it is lost.
     pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
         let (shared, now) = (&self.shared, system::monotonic_now());
         let mut inner = shared.lock();
@@ -99,7 +102,7 @@ impl Lane {
             inner.state.renew(&shared.socket, now);
         }
         let sent = inner.state.send(&shared.socket, datagram, now);
-        // The receiver has the timer.
+        // The receiver owns the timer.
         let due = inner.state.poll_timeout();
         let waker = if due.is_some() && due != inner.until {
             inner.waker.take()
@@ -111,18 +114,20 @@ impl Lane {
         sent
     }
 
-    /// Sends what was taken.
+    /// Sends the queued datagrams.
     ///
     /// # Errors
-    /// What the system says; a lane goes on.
+    ///
+    /// An error of the system; the lane stays usable.
     pub fn flush(&self) -> io::Result<()> {
         self.shared.socket.udp.flush()
     }
 
-    /// Receives a batch; gives each datagram to `each`, which must not use this lane.
+    /// Receives a batch and passes each datagram to `each`, which must not use this lane.
     ///
     /// # Errors
-    /// The socket is broken.
+    ///
+    /// The socket has failed.
     pub fn poll_recv(
         &self,
         cx: &mut Context<'_>,
@@ -220,7 +225,7 @@ impl Shared {
         }
     }
 
-    /// A packet for a lane of a listener, sealed by its session.
+    /// Handles a packet for a listener's lane, sealed by its session.
     pub(super) fn sealed(
         &self,
         head: adit_crypto::packet::session::SessionHeader,
@@ -234,11 +239,12 @@ impl Shared {
         self.take(&mut inner, payload, now);
     }
 
-    /// A packet for a lane of a listener, opened.
+    /// Handles an opened packet for a listener's lane.
     pub(super) fn opened(&self, payload: &[u8], now: Time) {
         self.take(&mut self.lock(), payload, now);
     }
 
+    /// Queues the datagrams of a packet for the reader, and wakes it.
     fn take(&self, inner: &mut Inner, payload: &[u8], now: Time) {
         let Inner { state, inbox, .. } = inner;
         state.handle_input(&self.socket, payload, now, &mut |datagram| {
@@ -253,7 +259,7 @@ impl Shared {
 }
 
 impl Inner {
-    /// Does what is due, and sets the alarm for what will be.
+    /// Handles due timers, and sets the timer for the next.
     fn run_timers(&mut self, socket: &Socket, cx: &mut Context<'_>) {
         loop {
             let now = system::monotonic_now();

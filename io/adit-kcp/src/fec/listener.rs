@@ -1,4 +1,4 @@
-//! The end that waits for lanes.
+//! The listening end for lanes.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,13 +16,13 @@ use super::lane::{Lane, Shared};
 use super::{Settings, Socket};
 use crate::newcomers::{Met, Newcomer, Newcomers};
 
-/// Lanes from which on those that are gone are looked for.
+/// Number of lanes from which on unused ones are removed.
 const SWEEP: usize = 64;
 
 /// Receives for all lanes of one UDP socket.
 ///
-/// A lane begins with the first packet that passes the check; with [`Settings::session`] as soon as
-/// its client has shown that it is no recording. It ends when it is dropped.
+/// A lane starts with the first packet that passes the check; with [`Settings::session`] as soon as
+/// its client has shown that it is not a recording. It ends when it is dropped.
 pub struct FecListener {
     socket: Arc<Socket>,
     lanes: HashMap<Name, Weak<Shared>>,
@@ -32,7 +32,7 @@ pub struct FecListener {
     sweep: usize,
 }
 
-/// By what the lane of a packet is found.
+/// The key by which the lane of a packet is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Name {
     Session(SessionId),
@@ -40,10 +40,11 @@ enum Name {
 }
 
 impl FecListener {
-    /// Listens.
+    /// Listens on `addr`.
     ///
     /// # Errors
-    /// [`Settings`] that make no lane, and what the system refuses.
+    ///
+    /// Invalid [`Settings`], or an error of the system.
     pub fn bind(addr: SocketAddr, settings: Settings) -> io::Result<Self> {
         let socket = Arc::new(Socket::bind(addr, settings)?);
         Ok(Self {
@@ -55,25 +56,31 @@ impl FecListener {
         })
     }
 
-    /// The address it listens on.
+    /// Returns the address of the socket.
     ///
     /// # Errors
-    /// What the system says.
+    ///
+    /// An error of the system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.udp.local_addr()
     }
 
-    /// What the system gave its socket for datagrams that wait.
+    /// Returns the sizes of the socket's kernel buffers.
     #[must_use]
     pub fn buffers(&self) -> BufferSizes {
         self.socket.udp.buffer_sizes()
     }
 
-    /// Waits for the next lane, and receives for all others meanwhile: it has to be called again at
-    /// once. Cancel-safe.
+    /// Waits for the next lane, and meanwhile receives for all others. Call it again immediately
+    /// after it returns.
     ///
     /// # Errors
-    /// The socket is broken.
+    ///
+    /// The socket has failed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
     pub async fn accept(&mut self) -> io::Result<Lane> {
         poll_fn(|cx| self.poll_accept(cx)).await
     }
@@ -94,6 +101,7 @@ impl FecListener {
         }
     }
 
+    /// Handles a packet sealed with session keys.
     fn sealed(&mut self, packet: &mut [u8], from: SocketAddr, now: Time) {
         let key = self.socket.settings.session.as_ref();
         let Some(head) = key.and_then(|key| key.decrypt_header(Role::Client, packet)) else {
@@ -109,7 +117,7 @@ impl FecListener {
         match newcomers.meet(head, packet, now) {
             Met::Foreign => {}
             Met::Answer(answer) => {
-                // Lost like any other: the client asks again.
+                // Lost like any other: the client sends again.
                 let _ = self.socket.udp.try_send(&answer[..], from);
             }
             Met::Fresh(one, range) => {
@@ -122,6 +130,7 @@ impl FecListener {
         }
     }
 
+    /// Handles a packet that is not sealed with session keys.
     fn plain(&mut self, packet: &mut [u8], from: SocketAddr, now: Time) {
         let payload: &[u8] = match &self.socket.settings.key {
             Some(key) => match key.open(packet) {

@@ -1,21 +1,21 @@
-//! Datagrams with forward error correction alone: nothing is sent again, nothing waits for order.
+//! Datagrams with forward error correction only, without retransmission and ordering.
 //!
-//! A [`Lane`] is one client with its server. Every datagram leaves at once; the parity of its group
-//! follows, or, where the group does not fill up, the datagram once more. What arrives is handed on
-//! at once and only once, and what is lost is restored if enough of its group came.
+//! A [`Lane`] connects one client with its server. Every datagram is sent immediately. The parity
+//! of its group follows, or, if the group does not fill up, the datagram once more. Received
+//! datagrams are passed on immediately and only once, and lost ones are restored if enough of their
+//! group arrives.
 //!
 //! ```text
 //! [sealed( ] shard 8 | number u64 | datagram [ )]
 //! ```
 //!
-//! Shards are those of kcp-go ([`adit_fec`]). The number, little-endian, rises with every datagram
-//! and begins with the time, so that an end that was started anew is not taken for its own past. A
-//! shard without one fills a group up.
+//! Shards are those of kcp-go ([`adit_fec`]). The number, little-endian, increases with every
+//! datagram and starts with the time, so that a restarted end is not taken for its own past. A
+//! shard without a number fills up a group.
 //!
-//! With [`Settings::session`] packets are those of [`adit_crypto::packet::session`]: the server's
-//! end follows the client to whatever address it writes from. An end that has taken something in
-//! and had nothing to say for a second sends an empty packet; a client that hears nothing for three
-//! begins a new session.
+//! With [`Settings::session`] packets are those of [`adit_crypto::packet::session`]: the server
+//! follows the client to any address. An end that receives data and has not sent any for a second
+//! sends an empty packet; a client that receives nothing for three seconds starts a new session.
 
 mod lane;
 mod listener;
@@ -41,28 +41,27 @@ pub use listener::FecListener;
 /// The settings of an end.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The correction of what is sent. What comes is corrected whatever is set here, but for the
-    /// matrix.
+    /// The correction of sent datagrams. For received datagrams only its matrix matters.
     pub fec: Fec,
-    /// Bytes of the largest packet; at most 1500.
+    /// Maximum size of a packet in bytes; at most 1500.
     pub mtu: usize,
-    /// How long a datagram waits for the parity of a group that does not fill up.
+    /// Time for which a datagram waits for the parity of a group that does not fill up.
     pub wait: Duration,
-    /// Encryption, if [`Self::session`] is none; without both there is none.
+    /// Encryption, if [`Self::session`] is `None`; without both there is none.
     pub key: Option<Arc<PacketKey>>,
     /// adit's own encryption, with a replay window and clients that may move.
     pub session: Option<SessionKey>,
-    /// Clients of a listener at most.
+    /// Maximum number of clients of a listener.
     pub lanes: usize,
 }
 
 /// Bytes of a datagram's number.
 const NUMBER: usize = 8;
-/// The longest packet, in bytes of UDP payload.
+/// Maximum size of a packet, in bytes of UDP payload.
 const LONGEST: usize = 1500;
 
 impl Settings {
-    /// Bytes of the largest datagram; none if there is no room for any.
+    /// Returns the maximum size of a datagram in bytes; `None` if the MTU is too small for any.
     #[must_use]
     pub fn max_datagram(&self) -> Option<usize> {
         let (head, tail) = self.room();
@@ -71,7 +70,7 @@ impl Settings {
             .checked_sub(head + HEADER + NUMBER + tail)
     }
 
-    /// Bytes of encryption before and behind a shard.
+    /// Returns the bytes of encryption before and after a shard.
     fn room(&self) -> (usize, usize) {
         let room = match (&self.session, &self.key) {
             (Some(_), _) => SESSION_OVERHEAD,
@@ -82,7 +81,7 @@ impl Settings {
     }
 }
 
-/// A socket and what all of its lanes are made with.
+/// A socket and the common state of its lanes.
 #[derive(Debug)]
 struct Socket {
     udp: BatchUdpSocket,

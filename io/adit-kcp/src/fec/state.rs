@@ -1,4 +1,4 @@
-//! What a lane knows: both codes, its keys, and which datagrams have come.
+//! The state of a lane: both codes, its keys, and the numbers of received datagrams.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,9 +11,9 @@ use adit_wire::{ProtocolError, SlidingWindow, Time, subslice, subslice_mut};
 use super::{LONGEST, NUMBER, Socket};
 use crate::newcomers::nothing;
 
-/// Silence after which an end that has taken something in shows that it is there, in microseconds.
+/// Silence after which an end that receives data sends an empty packet, in microseconds.
 const SIGN: u64 = 1_000_000;
-/// Silence after which a client begins anew.
+/// Silence after which a client starts a new session, in microseconds.
 const LOST: u64 = 3_000_000;
 
 /// One end of a lane.
@@ -21,15 +21,15 @@ const LOST: u64 = 3_000_000;
 pub(super) struct State {
     encoder: Encoder,
     decoder: Decoder,
-    /// Keys of its own, if there are such.
+    /// Session keys, if there are any.
     crypt: Option<Box<PacketSession>>,
     pub(super) peer: SocketAddr,
     /// The number of the next datagram.
     next: u64,
     seen: SlidingWindow,
-    /// When the last packet left.
+    /// Time at which the last packet was sent.
     sent: Time,
-    /// Since when something was sent and nothing came.
+    /// Time since which data was sent and nothing was received.
     unheard: Option<Time>,
     scratch: Box<[u8; LONGEST]>,
 }
@@ -49,7 +49,7 @@ impl State {
             decoder: Decoder::new(socket.code.clone(), LONGEST),
             crypt,
             peer,
-            // Four million datagrams for each second since a time that does not come again.
+            // Four million datagrams for each second of a clock that does not repeat.
             next: system::unix_now().0 << 22,
             seen: SlidingWindow::default(),
             sent: now,
@@ -58,19 +58,19 @@ impl State {
         })
     }
 
-    /// When [`Self::handle_timeout`] is due.
+    /// Returns the time at which [`Self::handle_timeout`] is due.
     pub(super) const fn poll_timeout(&self) -> Option<Time> {
         self.encoder.poll_timeout()
     }
 
     pub(super) fn handle_timeout(&mut self, socket: &Socket, now: Time) {
-        // A shard without a number says nothing to the peer.
+        // The peer ignores a shard without a number.
         self.encoder.handle_timeout(now, &[]);
-        // What does not leave is lost like any other.
+        // A packet that is not sent is lost like any other.
         let _ = self.send_protection(socket, now);
     }
 
-    /// Sends a datagram, and what protects it if its group is full.
+    /// Sends a datagram, and its parity if the group is full.
     pub(super) fn send(&mut self, socket: &Socket, datagram: &[u8], now: Time) -> io::Result<()> {
         if datagram.len() > socket.max_datagram {
             let why = format!(
@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// Seals the shard of `len` bytes in the scratch and hands it to the socket.
+    /// Seals the shard of `len` bytes in the scratch buffer and passes it to the socket.
     fn leave(&mut self, socket: &Socket, len: usize, now: Time) -> io::Result<()> {
         let (head, tail) = socket.settings.room();
         let packet = subslice_mut(&mut self.scratch[..], ..head + len + tail);
@@ -120,8 +120,7 @@ impl State {
         socket.udp.queue(packet, self.peer)
     }
 
-    /// Whether something of the peer's has been understood since this end last sent, or with keys of
-    /// its own ever.
+    /// True if a packet of the peer was opened since this end last sent, or ever with session keys.
     pub(super) fn is_heard(&self) -> bool {
         let keyed = self
             .crypt
@@ -130,7 +129,7 @@ impl State {
         keyed || self.unheard.is_none()
     }
 
-    /// A client that hears nothing gets keys for a new session.
+    /// Starts a new session if a client has not received anything for a while.
     pub(super) fn renew(&mut self, socket: &Socket, now: Time) {
         let silent = |since: Time| now.0.saturating_sub(since.0) >= LOST;
         if !self.unheard.is_some_and(silent) {
@@ -144,7 +143,7 @@ impl State {
         }
     }
 
-    /// Opens a packet with the keys of the session; it says where the peer is.
+    /// Opens a packet with the session keys, and takes its source as the peer's address.
     pub(super) fn open_sealed<'p>(
         &mut self,
         socket: &Socket,
@@ -157,13 +156,13 @@ impl State {
         let range = session.open(head, packet)?;
         self.peer = from;
         if unknown && let Some(sign) = nothing(session) {
-            // The server waits for it; the next datagram says the same.
+            // The server waits for it; the next datagram has the same effect.
             let _ = socket.udp.try_send(&sign[..], from);
         }
         Ok(subslice(packet, range))
     }
 
-    /// Takes in an opened packet; gives what it brings to `each`.
+    /// Handles an opened packet and passes its datagrams to `each`.
     pub(super) fn handle_input(
         &mut self,
         socket: &Socket,
@@ -189,7 +188,7 @@ impl State {
     }
 }
 
-/// Hands a datagram on that has not come before.
+/// Passes on a datagram that was not received before.
 fn deliver(seen: &mut SlidingWindow, numbered: &[u8], each: &mut dyn FnMut(&[u8])) {
     if let Some((number, datagram)) = numbered.split_first_chunk::<NUMBER>()
         && seen.accept(u64::from_le_bytes(*number))

@@ -1,4 +1,4 @@
-//! Lanes over a network that is made up here: it loses, doubles, holds back, and moves clients.
+//! Lanes over a simulated network that loses, duplicates, delays, and moves clients.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -44,7 +44,7 @@ fn send(lane: &Lane, text: &[u8]) {
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// Passes packets on between a client and a server, but for those that `lose` names by number and
+/// Forwards packets between a client and a server, except those that `lose` selects by number and
 /// direction.
 async fn network(
     server: SocketAddr,
@@ -165,7 +165,7 @@ async fn a_client_that_moves_is_followed_and_a_recording_is_not() {
     let spawned = tokio::spawn(async move { listener.accept().await });
     assert_eq!(recv(&lane, 1, SOON).await, [b"here"]);
     let before = lane.peer_addr();
-    // A packet of the client leaves from another address.
+    // A packet of the client is sent from another address.
     let mut packet = vec![0; 16 + HEADER + NUMBER + 5 + 16];
     let len = packet.len();
     packet[16..len - 16][..HEADER].copy_from_slice(&[9, 0, 0, 0, 0xf1, 0, 15, 0]);
@@ -177,7 +177,7 @@ async fn a_client_that_moves_is_followed_and_a_recording_is_not() {
     assert_eq!(recv(&lane, 1, SOON).await, [b"there"]);
     assert_eq!(lane.peer_addr(), elsewhere.local_addr().unwrap());
     assert_ne!(lane.peer_addr(), before);
-    // The same from a stranger is a recording: it moves nobody and is not delivered.
+    // The same from a third party is a recording: it moves nothing and is not delivered.
     let stranger = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     stranger.send_to(&packet, server).await.unwrap();
     assert!(recv(&lane, 1, Duration::from_millis(100)).await.is_empty());
@@ -199,7 +199,7 @@ async fn a_server_that_begins_anew_is_found_again() {
     let mut listener = FecListener::bind(server, settings(true)).unwrap();
     let asking = async {
         loop {
-            // The port may refuse for a moment.
+            // The port may reject packets for a moment.
             let _ = client.send(b"again");
             let _ = client.flush();
             recv(&client, 1, Duration::from_millis(200)).await;
@@ -234,7 +234,7 @@ async fn strangers_and_too_many_begin_nothing() {
         lanes.push(lane.unwrap());
     }
     assert_eq!(lanes.len(), settings.lanes);
-    // Those that are gone make room.
+    // Removed lanes free their slots.
     drop(lanes);
     sleep(Duration::from_millis(10)).await;
     send(&clients[0], b"hello");

@@ -1,4 +1,4 @@
-//! What a session sends and receives beside its stream.
+//! Out-of-band datagrams of a session.
 
 use adit_net::system;
 
@@ -6,7 +6,7 @@ use super::{Session, State};
 use crate::oob::{self, OobError, OobReceiver};
 
 impl Session {
-    /// Sends a datagram beside the stream, if the rate and the peer's allowance have room for it.
+    /// Sends an out-of-band datagram, if the rate and the peer's allowance permit it.
     pub(crate) fn send_oob(&self, payload: &[u8]) -> Result<(), OobError> {
         let mut state = self.lock();
         let limit = self.oob_limit(&state).ok_or(OobError::NoCorrection)?;
@@ -30,7 +30,7 @@ impl Session {
         Ok(())
     }
 
-    /// Bytes of the longest datagram beside the stream; 0 without correction.
+    /// Returns the maximum length of an out-of-band datagram in bytes; 0 without FEC.
     pub(crate) fn oob_max_size(&self) -> usize {
         self.oob_limit(&self.lock()).unwrap_or(0)
     }
@@ -40,7 +40,7 @@ impl Session {
         sends.then(|| oob::limit(state.kcp.config().mtu))
     }
 
-    /// From now on datagrams beside the stream come there.
+    /// Creates a receiver for out-of-band datagrams, which replaces the previous one.
     pub(crate) fn take_oob(&self) -> OobReceiver {
         let (sender, receiver) = oob::queue();
         let mut state = self.lock();
@@ -48,7 +48,7 @@ impl Session {
         receiver
     }
 
-    /// How many more times each datagram is sent.
+    /// Sets the number of additional copies of each datagram.
     pub(crate) fn set_copies(&self, copies: u8) {
         self.lock().wire.copies = copies;
     }

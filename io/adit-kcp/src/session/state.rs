@@ -1,4 +1,4 @@
-//! What a session does with its state alone.
+//! Operations on the state of a session alone.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::counters::add;
 use crate::socket::Socket;
 
 impl State {
-    /// Packets came from where the peer is, and have been taken in.
+    /// Records packets received from the peer's address that have been handled.
     pub(super) fn came(&mut self, socket: &Socket, packets: &[&[u8]], now: Time) {
         self.unanswered = None;
         (self.heard_at, self.asked) = (now, false);
@@ -29,8 +29,8 @@ impl State {
         allowance.blocked = None;
     }
 
-    /// Asks a peer that has been silent for half of `limit` whether it is there, and gives it up
-    /// after all of it. Says when to look again.
+    /// Probes a peer that has been silent for half of `limit`, and gives it up after all of it.
+    /// Returns the time of the next check.
     pub(super) fn watch(&mut self, limit: Duration, now: Time) -> Option<Time> {
         if limit.is_zero() || self.kcp.state() == Life::Dead {
             return None;
@@ -48,7 +48,7 @@ impl State {
         Some(if self.asked { end } else { half })
     }
 
-    /// The peer writes from elsewhere.
+    /// Handles a new address of the peer.
     pub(super) fn moved(&mut self, to: SocketAddr, now: Time) {
         self.peer = to;
         if self.reached == Some(to) {
@@ -60,20 +60,20 @@ impl State {
         }
     }
 
-    /// Whether nothing comes or goes beside the stream any more.
+    /// True if no more out-of-band datagrams are sent or received.
     pub(super) fn is_over(&self) -> bool {
         let dead = self.kcp.state() == Life::Dead;
         dead || self.gone || self.leaving.is_some() || self.kcp.peer_left()
     }
 
-    /// Passes over what nobody reads any more, so that the peer can come to its end.
+    /// Discards received data that will not be read, so that the peer can finish.
     pub(super) fn discard(&mut self) {
         while self.kcp.front().is_some() {
             self.kcp.consume(usize::MAX);
         }
     }
 
-    /// Adds what was counted since the last time.
+    /// Adds the changes since the last report to the counters.
     pub(super) fn report(&mut self, socket: &Socket) {
         self.wire.report(socket);
         let (now, told) = (self.kcp.stats(), self.told);

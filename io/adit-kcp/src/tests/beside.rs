@@ -1,4 +1,4 @@
-//! Datagrams beside the stream, and datagrams that are sent several times.
+//! Out-of-band datagrams, and datagrams that are sent several times.
 
 use adit_crypto::packet::session::SessionKey;
 use adit_fec::encode_oob;
@@ -6,7 +6,7 @@ use adit_fec::encode_oob;
 use super::memory::{Net, pair_over};
 use super::*;
 
-/// A network on which both ends correct, and their counters.
+/// A network in which both ends use FEC, and their counters.
 async fn corrected(client: Settings) -> (Arc<Net>, KcpListener, KcpStream, KcpStream) {
     let net = Net::new(Faults::default());
     let server = Settings {
@@ -59,7 +59,7 @@ async fn datagrams_go_beside_the_stream_both_ways() {
         let refused = near.send_oob(&vec![0; limit + 1]);
         assert_eq!(refused, Err(OobError::TooLong { limit }));
         assert_eq!(counters.counts().oob_packets, 6);
-        // A smaller MTU bounds them too.
+        // A smaller MTU limits them too.
         let mtu = 500;
         let small = Config {
             mtu,
@@ -105,7 +105,7 @@ async fn nobody_who_takes_none_is_kept_from_the_stream() {
     let probe = near.probe();
     echo(near, far, 300_000, 5).await;
     assert!(probe.stats().bytes_sent > 300_000);
-    // As many as wait, the first ones; then the session is gone.
+    // As many as can wait, the first ones; then the session ends.
     for n in 0..64 {
         assert_eq!(to_far.recv().await.as_deref(), Some(&[n][..]));
     }
@@ -182,7 +182,7 @@ async fn neither_they_nor_copies_are_of_use_against_strangers() {
     let sent = net.sent_to(2);
     let bytes: usize = sent.iter().map(Vec::len).sum();
     assert!(bytes <= 3 * opening.len(), "{bytes}");
-    // The first acknowledgement, what goes beside the stream, and a question later.
+    // The first acknowledgement, the out-of-band datagrams, and later a probe.
     assert!((2..=3).contains(&sent.len()), "{}", sent.len());
     assert!(sent.iter().any(|one| one.ends_with(b"of 50 many")));
 }
@@ -199,7 +199,7 @@ async fn the_rate_bounds_what_goes_beside_the_stream() {
         }
         let sent = net.sent_to(1);
         let sent = sent.iter().filter(|one| one.len() == 1_400).count();
-        // What a burst has.
+        // The size of a burst.
         assert!((60..80).contains(&sent), "{sent}");
     }
 }
@@ -216,7 +216,7 @@ async fn each_datagram_is_sent_as_often_as_is_wished() {
         let mut got = vec![0; 30_000];
         for copies in [0, 2, 3, 0] {
             near.set_copies(copies).unwrap();
-            assert!(near.set_copies(4).is_err(), "that is too many");
+            assert!(near.set_copies(4).is_err(), "more than 3 copies must fail");
             let (packets, before) = (counters.counts().out_pkts, net.sent_to(1).len());
             near.write_all(&got.clone()).await.unwrap();
             timeout(PATIENCE, far.read_exact(&mut got))
@@ -227,7 +227,7 @@ async fn each_datagram_is_sent_as_often_as_is_wished() {
             let mut sent = net.sent_to(1).split_off(before);
             let count = sent.len();
             assert_eq!(counters.counts().out_pkts - packets, count as u64);
-            // Each is sealed by itself, so equal ones are copies.
+            // Each is sealed separately, so equal ones are copies.
             sent.sort();
             for same in sent.chunk_by(PartialEq::eq) {
                 let times = 1 + usize::from(copies);

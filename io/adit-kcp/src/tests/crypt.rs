@@ -1,4 +1,4 @@
-//! Ciphers of the program's own.
+//! Custom ciphers.
 
 use adit_crypto::{CryptoError, Direction};
 use adit_wire::Entropy;
@@ -6,11 +6,11 @@ use adit_wire::Entropy;
 use super::memory::{Net, pair_over};
 use super::*;
 
-/// XOR with bytes that follow from a key and a nonce, and a sum of the payload behind it.
+/// XOR with bytes derived from a key and a nonce, followed by a sum of the payload.
 #[derive(Debug)]
 struct Xor {
     key: u64,
-    /// What it says of itself.
+    /// The value of `authenticates`.
     authenticates: bool,
 }
 
@@ -48,7 +48,7 @@ impl PacketCrypt for Xor {
     }
 
     fn open(&self, packet: &mut [u8]) -> Result<(), CryptoError> {
-        assert!(packet.len() >= 12, "shorter ones are dropped before");
+        assert!(packet.len() >= 12, "shorter ones must be dropped before");
         let (nonce, rest) = packet.split_first_chunk_mut().unwrap();
         self.apply(u64::from_le_bytes(*nonce), rest);
         let (payload, sum) = rest.split_last_chunk_mut().unwrap();
@@ -95,8 +95,8 @@ async fn a_cipher_of_the_program_seals_both_ways() {
         "it fills the MTU"
     );
     let plain = |datagram: &Vec<u8>| datagram.windows(20).any(|bytes| bytes == &text[..20]);
-    assert!(!sent.iter().any(plain), "nothing leaves as it was");
-    // What is shorter than nonce and sum never comes to the cipher.
+    assert!(!sent.iter().any(plain), "nothing may be sent in plaintext");
+    // Datagrams shorter than nonce and sum never reach the cipher.
     (0..12).for_each(|len| net.forge(2, 1, &vec![1; len]));
     near.write_all(b"!").await.unwrap();
     timeout(PATIENCE, far.read_u8()).await.unwrap().unwrap();
@@ -118,7 +118,7 @@ async fn another_key_of_such_a_cipher_is_refused() {
         counts.in_csum_errors > 0 && counts.passive_opens == 0,
         "{counts:?}"
     );
-    // Nor does a session take anything that another key has sealed, wherever it seems to come from.
+    // A session does not accept packets sealed under another key either, from any address.
     let net = Net::new(Faults::default());
     let client = xor(5, None);
     let counters = Arc::clone(&client.counters);
@@ -138,7 +138,7 @@ async fn another_key_of_such_a_cipher_is_refused() {
     assert_eq!((&got, counters.counts().in_csum_errors), (b"real", 1));
 }
 
-/// One of the ciphers that are here, as a program would bring it.
+/// One of the built-in ciphers, in the form of a custom one.
 struct Brought(PacketKey);
 
 impl BlockCrypt for Brought {

@@ -1,4 +1,4 @@
-//! A network in memory that loses, doubles and reorders datagrams.
+//! A network in memory that loses, duplicates and reorders datagrams.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::*;
 
-/// Datagrams that wait at one address.
+/// Maximum number of datagrams that wait at one address.
 const QUEUE: usize = 2_000;
 
 /// The network.
@@ -20,7 +20,7 @@ pub(super) struct Net {
 #[derive(Debug, Default)]
 struct Place {
     waiting: VecDeque<(Vec<u8>, SocketAddr)>,
-    /// Held back behind the next one.
+    /// Held back until after the next one.
     late: Option<(Vec<u8>, SocketAddr)>,
     waker: Option<Waker>,
     ended: bool,
@@ -28,7 +28,7 @@ struct Place {
     sent: Vec<Vec<u8>>,
 }
 
-/// One address of it.
+/// One address of the network.
 #[derive(Debug)]
 pub(super) struct End {
     net: Arc<Net>,
@@ -41,7 +41,7 @@ impl Net {
         Arc::new(Self { faults, places })
     }
 
-    /// The end with this number.
+    /// Returns the end with this number.
     pub(super) fn end(self: &Arc<Self>, number: u16) -> End {
         let addr = Self::addr(number);
         self.lock().0.insert(addr, Place::default());
@@ -55,7 +55,7 @@ impl Net {
         SocketAddr::from(([10, 0, 0, 1], number))
     }
 
-    /// The end with this number receives nothing any more.
+    /// Stops delivery to the end with this number.
     pub(super) fn close(&self, number: u16) {
         let mut places = self.lock();
         let place = places.0.get_mut(&Self::addr(number)).unwrap();
@@ -63,12 +63,12 @@ impl Net {
         place.waker.take().into_iter().for_each(Waker::wake);
     }
 
-    /// What was sent to this end, whatever became of it.
+    /// Returns the datagrams sent to this end, delivered or not.
     pub(super) fn sent_to(&self, number: u16) -> Vec<Vec<u8>> {
         self.lock().0[&Self::addr(number)].sent.clone()
     }
 
-    /// Puts a datagram before this end as if it came from that one.
+    /// Delivers a datagram to this end as if it came from the other.
     pub(super) fn forge(&self, from: u16, to: u16, datagram: &[u8]) {
         let mut places = self.lock();
         let place = places.0.get_mut(&Self::addr(to)).unwrap();
@@ -142,7 +142,7 @@ impl DatagramTransport for End {
     }
 }
 
-/// Both ends of a session over a network in memory: those with the numbers 1 and 2.
+/// Creates both ends of a session over a network in memory: those with the numbers 1 and 2.
 pub(super) async fn pair_over(
     net: &Arc<Net>,
     server: Settings,

@@ -1,4 +1,4 @@
-//! Sessions over sockets and transports of the program's own.
+//! Sessions over user-provided sockets and transports.
 
 use std::io::{self, ErrorKind};
 use std::sync::Mutex;
@@ -30,7 +30,7 @@ async fn sockets_of_the_program_carry_sessions() {
     let (near, far) = met(&mut listener, near).await;
     assert_eq!(far.peer_addr(), from);
     near.set_dscp(46).unwrap();
-    assert_eq!(kept.ttl().unwrap(), 33, "it is the program's socket");
+    assert_eq!(kept.ttl().unwrap(), 33, "it must be the given socket");
     echo(near, far, 200_000, 1).await;
 }
 
@@ -108,7 +108,7 @@ async fn a_listener_over_a_transport_serves_many() {
     drop(listener);
     let deadline = Instant::now() + PATIENCE;
     while watched.strong_count() > 0 {
-        assert!(Instant::now() < deadline, "the transport is kept");
+        assert!(Instant::now() < deadline, "the transport was not dropped");
         sleep(Duration::from_millis(20)).await;
     }
 }
@@ -124,11 +124,11 @@ async fn the_end_of_a_transport_ends_its_sessions() {
     assert_eq!(wrote.unwrap_err().kind(), ErrorKind::BrokenPipe);
     let accepted = timeout(PATIENCE, listener.accept()).await.unwrap();
     assert_eq!(accepted.unwrap_err().kind(), ErrorKind::NotConnected);
-    // The other end knows nothing of it.
+    // The other end does not notice it.
     near.write_all(b"x").await.unwrap();
 }
 
-/// What goes beside the stream of one session, as the transport of another.
+/// The out-of-band datagrams of one session, as the transport of another.
 struct Beside {
     outer: KcpStream,
     inbound: Mutex<OobReceiver>,

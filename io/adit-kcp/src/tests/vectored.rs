@@ -6,7 +6,7 @@ use tokio::io::AsyncWrite;
 
 use super::*;
 
-/// Writes all of `parts`; returns how many writes that took.
+/// Writes all of `parts`; returns the number of writes.
 async fn write_all(to: &mut (impl AsyncWrite + Unpin), parts: &[Vec<u8>]) -> usize {
     assert!(to.is_write_vectored());
     let mut slices: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();

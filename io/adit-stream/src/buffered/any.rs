@@ -1,4 +1,4 @@
-//! Any reader and writer of tokio's as a stream: sockets in the file system, pairs of pipes.
+//! Any of tokio's readers and writers as a stream: Unix sockets, pairs of pipes.
 
 use std::io;
 use std::pin::Pin;
@@ -8,13 +8,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{Buffered, Raw};
 
-/// What reads and writes, to be had as a stream by [`Buffered::over`].
+/// A reader and writer of tokio; [`Buffered::over`] makes a stream of it.
 #[derive(Debug)]
 pub struct Any<T>(T);
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Buffered<Any<T>> {
-    /// Makes a stream of it. To abort it is to drop it: what that means for its peer is its own
-    /// matter.
+    /// Creates a stream over `io`. [`abort`](crate::Stream::abort) does nothing: the peer sees what
+    /// it sees when `io` is dropped.
     #[must_use]
     pub fn over(io: T) -> Self {
         Self::new(Any(io))

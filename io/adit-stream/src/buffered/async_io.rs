@@ -1,4 +1,4 @@
-//! The same streams for users of tokio's traits.
+//! [`Buffered`] as tokio's `AsyncRead` and `AsyncWrite`.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -74,7 +74,8 @@ impl<R: Raw + Unpin> AsyncWrite for Buffered<R> {
 }
 
 impl<R: Raw + Clone> Buffered<R> {
-    /// Two halves for two tasks, the reader first. The stream is closed when both are dropped.
+    /// Splits the stream into two halves for two tasks, the reader first. The stream is closed when
+    /// both are dropped.
     #[must_use]
     pub fn into_split(self) -> (Self, Self) {
         let mut writer = Self::new(self.raw.clone());

@@ -1,11 +1,11 @@
-//! Bytes on their way, in a buffer on loan.
+//! Bytes in a pooled buffer.
 
 use adit_wire::{subslice, subslice_mut};
 
 use crate::pool::{Class, Lease};
 
-/// Bytes in `start..end` of a buffer that is taken when there are bytes and given back when there
-/// are none. Its size follows the traffic.
+/// Bytes in `start..end` of a pooled buffer. The buffer is taken when there are bytes and returned
+/// when there are none. Its size follows the traffic.
 #[derive(Debug, Default)]
 pub struct Buffer {
     lease: Lease,
@@ -15,7 +15,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// An empty one that will be of this size.
+    /// Creates an empty buffer that will be of this size.
     #[must_use]
     pub fn of(class: Class) -> Self {
         Self {
@@ -24,41 +24,41 @@ impl Buffer {
         }
     }
 
-    /// The size that it takes, or would take.
+    /// Returns the size class that the buffer has or would take.
     #[must_use]
     pub const fn class(&self) -> Class {
         self.class
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.end - self.start
     }
 
-    /// Whether there are none.
+    /// True if there are no bytes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         subslice(&self.lease, self.start..self.end)
     }
 
-    /// The bytes, to be changed in place.
+    /// Returns the bytes, to be changed in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         subslice_mut(&mut self.lease, self.start..self.end)
     }
 
-    /// Room behind the bytes, as much as there is now.
+    /// Returns the space after the bytes, as much as there is now.
     pub fn room(&mut self) -> &mut [u8] {
         subslice_mut(&mut self.lease, self.end..)
     }
 
-    /// Takes or changes the buffer so that it has room for `min` bytes behind the present ones.
+    /// Takes or changes the buffer so that it has space for `min` more bytes.
     pub fn reserve(&mut self, min: usize) {
         if self.lease.len() - self.end >= min && !self.lease.is_none() {
             return;
@@ -76,41 +76,42 @@ impl Buffer {
         (self.start, self.end) = (0, held);
     }
 
-    /// The first `n` bytes of the room are bytes now.
+    /// Marks the first `n` bytes of the space as bytes.
     pub fn fill(&mut self, n: usize) {
         self.end = self.end.saturating_add(n).min(self.lease.len());
     }
 
-    /// Passes over bytes; gives the buffer back with the last.
+    /// Removes `n` bytes from the front. Returns the buffer to the pool with the last.
     pub fn consume(&mut self, n: usize) {
         self.start = self.start.saturating_add(n).min(self.end);
         self.rest();
     }
 
-    /// Passes over bytes; the buffer stays.
+    /// Removes `n` bytes from the front. Keeps the buffer.
     pub fn pass(&mut self, n: usize) {
         self.start = self.start.saturating_add(n).min(self.end);
     }
 
-    /// Forgets the bytes; the buffer stays.
+    /// Removes all bytes. Keeps the buffer.
     pub const fn clear(&mut self) {
         (self.start, self.end) = (0, 0);
     }
 
-    /// The octets of the buffer, 0 without one.
+    /// Returns the size of the buffer in bytes, 0 without one.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.lease.len()
     }
 
-    /// Takes the place of an empty one without a buffer, of which it keeps what was learned.
+    /// Returns this buffer with the size class of `other`, an empty one without a buffer that it
+    /// replaces.
     #[must_use]
     pub fn instead_of(mut self, other: &Self) -> Self {
         self.class = other.class;
         self
     }
 
-    /// Gives the buffer back if there are no bytes.
+    /// Returns the buffer to the pool if there are no bytes.
     pub fn rest(&mut self) {
         if self.is_empty() {
             (self.start, self.end) = (0, 0);
@@ -118,7 +119,7 @@ impl Buffer {
         }
     }
 
-    /// Learns from a transfer of `n` bytes where `offered` were possible.
+    /// Adapts the size class to a transfer of `n` bytes where `offered` were possible.
     pub fn learn(&mut self, n: usize, offered: usize) {
         if n >= offered {
             self.class = self.class.grown();

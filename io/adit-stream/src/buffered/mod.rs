@@ -1,7 +1,8 @@
-//! One buffered stream for all sessions.
+//! A buffered stream for all sessions.
 //!
-//! A session's bytes lie behind a lock that its driver also wants, so they are copied out and in:
-//! [`Raw`] is what a session can do, [`Buffered`] makes of it what a relay and tokio's users need.
+//! A session's bytes lie behind a lock that its driver also takes, so they are copied out and in.
+//! [`Raw`] is the interface of a session; [`Buffered`] makes of it a [`Stream`] for a relay, and an
+//! `AsyncRead` and `AsyncWrite`.
 
 mod any;
 mod async_io;
@@ -17,17 +18,18 @@ use crate::lane::RelayLane;
 pub use any::Any;
 pub use buffer::Buffer;
 
-/// A slot smaller than this is not worth a call into the session; the buffer is flushed first.
+/// Minimum size of a slot, in bytes. A smaller one is not worth a call into the session; the buffer
+/// is flushed first.
 const MIN_SLOT: usize = 4096;
 
-/// One stream of a session: copies bytes in and out, waits for either.
+/// One stream of a session: copies bytes in and out, and waits for either.
 pub trait Raw: Send {
     /// Reads at least one byte; 0 is the end. `out` is not empty.
     fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>>;
-    /// Hands at least one byte to the session, which will send it. `bytes` is not empty.
+    /// Passes at least one byte to the session, which will send it. `bytes` is not empty.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
-    /// As [`poll_write`](Self::poll_write), of the bytes of several buffers as if they lay one behind
-    /// the other. At least one is not empty.
+    /// Like [`poll_write`](Self::poll_write), for the concatenated bytes of several buffers. At
+    /// least one is not empty.
     fn poll_write_vectored(
         &mut self,
         cx: &mut Context<'_>,
@@ -36,27 +38,27 @@ pub trait Raw: Send {
         let first = bufs.iter().find(|buf| !buf.is_empty());
         self.poll_write(cx, first.map_or(&[], |buf| buf))
     }
-    /// Whether that takes more than the first of them.
+    /// True if [`poll_write_vectored`](Self::poll_write_vectored) takes more than the first buffer.
     fn is_write_vectored(&self) -> bool {
         false
     }
-    /// Sends on what was handed over, where that does not happen by itself.
+    /// Sends the bytes that were written, where the session does not do so on its own.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let _ = cx;
         Poll::Ready(Ok(()))
     }
     /// Ends the write direction, as far as the protocol has such an end.
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
-    /// Gives up what was not sent, so that a cut transfer does not look complete where the protocol
-    /// can tell.
+    /// Discards unsent bytes, so that a cut transfer does not look complete where the protocol can
+    /// tell the difference.
     fn abort(&mut self);
-    /// Where a relay runs that works on it.
+    /// Returns the lane for a relay that works on this stream.
     fn lane(&self) -> RelayLane {
         RelayLane::ByLoad
     }
 }
 
-/// A stream of a session.
+/// A buffered stream over a [`Raw`] stream.
 #[derive(Debug)]
 pub struct Buffered<R> {
     raw: R,
@@ -66,7 +68,7 @@ pub struct Buffered<R> {
 }
 
 impl<R: Raw> Buffered<R> {
-    /// A stream over `raw`.
+    /// Creates a stream over `raw`.
     pub fn new(raw: R) -> Self {
         Self {
             raw,
@@ -76,11 +78,12 @@ impl<R: Raw> Buffered<R> {
         }
     }
 
-    /// What is below.
+    /// Returns the stream below.
     pub const fn raw(&self) -> &R {
         &self.raw
     }
 
+    /// Sends the bytes of the write buffer.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.tx.is_empty() {
             let n = ready!(self.raw.poll_write(cx, self.tx.bytes()))?;
@@ -104,7 +107,7 @@ impl<R: Raw> Stream for Buffered<R> {
                 }
                 Poll::Ready(Err(e)) => return Poll::Ready(Err(e)),
                 Poll::Pending => {
-                    // Nobody waits with a buffer in hand.
+                    // No stream keeps a buffer while it waits.
                     self.rx.rest();
                     return Poll::Pending;
                 }

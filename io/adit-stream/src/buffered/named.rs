@@ -1,8 +1,10 @@
-//! Streams of a crate's own type.
+//! Named stream types for protocol crates.
 
-/// Declares a stream of a session and its two halves as types of their own, so that the crate of the
-/// protocol can give them methods: each around a [`Buffered`](crate::Buffered) of `$raw`, which only the
-/// module of the declaration reaches, with `Stream`, tokio's `AsyncRead` and `AsyncWrite`, and
+/// Declares a stream of a session and its two halves as named types, so that the protocol's crate
+/// can add methods.
+///
+/// Each wraps a [`Buffered`](crate::Buffered) of `$raw` that only the declaring module can access,
+/// and implements `Stream` (the stream alone), tokio's `AsyncRead` and `AsyncWrite`. The stream has
 /// `into_split`.
 #[macro_export]
 macro_rules! session_stream {
@@ -25,7 +27,8 @@ macro_rules! session_stream {
         pub struct $writer($crate::Buffered<$raw>);
 
         impl $stream {
-            /// Splits the stream into two halves for two tasks. It is closed when both are dropped.
+            /// Splits the stream into two halves for two tasks. The stream is closed when both are
+            /// dropped.
             #[must_use]
             pub fn into_split(self) -> ($reader, $writer) {
                 let (reader, writer) = self.0.into_split();

@@ -1,4 +1,4 @@
-//! How busy a task is, and in which lane that puts it.
+//! The load of a task, and the lane that follows from it.
 
 use std::time::{Duration, Instant};
 
@@ -8,20 +8,21 @@ use super::RelayLane;
 use super::can_change;
 use super::threads::{OwnLane, SessionLane, bulk_lane};
 
-/// The time over which a task's work is looked at.
+/// Duration of a measurement window.
 const WINDOW: Duration = Duration::from_millis(20);
-/// Work in a window that makes a task bulk: a tenth. A flow of 60 MB/s through a Shadowsocks
-/// server has 3 % on a processor of 2024.
+/// Work in a window that makes a task bulk: a tenth. A flow of 60 MB/s through a Shadowsocks server
+/// has 3 % on a processor of 2024.
 const BULK: Duration = Duration::from_millis(2);
-/// The time over which a task has to be quiet before it comes back.
+/// Duration for which a task has to be quiet before it moves back.
 const QUIET_WINDOW: Duration = Duration::from_millis(100);
-/// Work in that time, or less, which is quiet: a fiftieth.
+/// Maximum work in that time that counts as quiet: a fiftieth.
 const QUIET: Duration = Duration::from_millis(2);
 
-/// How busy a relay or a session is, and where it runs. Nothing is kept of a small relay.
+/// The load of a relay or a session, and its lane. Allocates nothing for a small relay.
 #[derive(Debug, Default)]
 pub struct Load(Option<Box<Busy>>);
 
+/// The state of a task that has worked measurably.
 #[derive(Debug)]
 struct Busy {
     since: Instant,
@@ -29,9 +30,10 @@ struct Busy {
     place: Place,
 }
 
+/// The current lane of a task.
 #[derive(Debug, Default)]
 enum Place {
-    /// Where its task began.
+    /// In the lane where its task started.
     #[default]
     Home,
     /// In the bulk lane.
@@ -40,21 +42,21 @@ enum Place {
     Session { home: Handle, number: usize },
 }
 
-/// What a window has shown.
+/// Result of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// Nothing that would move it.
+    /// No reason to move.
     Nothing,
-    /// It is bulk where there is none.
+    /// The task is bulk, outside the bulk lane.
     Bulk,
-    /// It is quiet where bulk is.
+    /// The task is quiet, in the bulk lane.
     Quiet,
 }
 
 impl Load {
-    /// A relay has worked for `worked` in one poll, as far as it is measured, on streams that want
-    /// it to run in `wanted`. Returns the lane to [change](super::change) to, if it is not in the
-    /// right one.
+    /// Adds `worked`, the measured time that a relay has worked in one poll, on streams that
+    /// require the lane `wanted`. Returns the lane to [change](super::change) to, if the relay is
+    /// not in the right one.
     pub fn lane_after(&mut self, worked: Duration, wanted: RelayLane) -> Option<Handle> {
         let session = match wanted {
             RelayLane::Session(lane) => Some(lane),
@@ -74,7 +76,7 @@ impl Load {
                 busy.place = Place::Session { home, number };
                 Some(handle)
             }
-            // From there it may go on.
+            // From there it may move on.
             (Place::Bulk { .. }, Some(_)) | (Place::Session { .. }, _) => busy.goes_home(),
             (Place::Bulk { .. }, None) if seen == Seen::Quiet => busy.goes_home(),
             (Place::Home, None) if seen == Seen::Bulk => {
@@ -87,9 +89,9 @@ impl Load {
         }
     }
 
-    /// The task of a session has worked for `worked` in one poll; `shared` says whether several
-    /// channels wait for it. Returns the lane to [change](super::change) to, if it is not in the
-    /// right one; `own` is the lane that it has while it is bulk.
+    /// Adds `worked`, the time that the task of a session has worked in one poll. `shared` is true
+    /// if several channels wait for it, and `own` is the lane that it has while it is bulk. Returns
+    /// the lane to [change](super::change) to, if the session is not in the right one.
     pub fn session_lane_after(
         &mut self,
         worked: Duration,
@@ -129,6 +131,7 @@ impl Load {
 }
 
 impl Busy {
+    /// Adds work, and evaluates the window once it has ended.
     fn look(&mut self, worked: Duration) -> Seen {
         self.worked += worked;
         let now = Instant::now();
@@ -141,11 +144,12 @@ impl Busy {
             _ if self.worked <= QUIET => Seen::Quiet,
             _ => Seen::Nothing,
         };
-        // Another window begins, in either lane.
+        // The next window starts, in either lane.
         (self.since, self.worked) = (now, Duration::ZERO);
         seen
     }
 
+    /// Marks the task as being in its first lane. Returns that lane if it was in another.
     fn goes_home(&mut self) -> Option<Handle> {
         match std::mem::take(&mut self.place) {
             Place::Home => None,
@@ -162,7 +166,7 @@ mod tests {
     use super::super::tests::runtime;
     use super::*;
 
-    /// What `work` returns in a task that can change lanes.
+    /// Returns the result of `work` in a task that can change lanes.
     fn in_a_task<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
         runtime().block_on(async {
             let (tell, told) = oneshot::channel();
@@ -194,14 +198,14 @@ mod tests {
             let goes =
                 |load: &mut Load, worked| load.lane_after(worked, RelayLane::ByLoad).is_some();
             let mut seen = vec![goes(&mut load, Duration::ZERO)];
-            assert!(load.0.is_none(), "nothing is kept of little");
+            assert!(load.0.is_none(), "no state is kept for a small load");
             seen.push(goes(&mut load, BULK / 2));
             // A window later it has done too little.
             age(&mut load, WINDOW);
             seen.push(goes(&mut load, BULK / 4));
             seen.push(goes(&mut load, BULK / 2));
             seen.push(goes(&mut load, BULK / 2));
-            // There.
+            // In the bulk lane.
             seen.push(goes(&mut load, BULK));
             age(&mut load, QUIET_WINDOW);
             seen.push(goes(&mut load, QUIET));
@@ -218,7 +222,7 @@ mod tests {
         in_a_task(|| {
             let mut load = Load::default();
             assert!(load.lane_after(BULK, RelayLane::Home).is_none());
-            assert!(load.0.is_none(), "nothing is kept of it");
+            assert!(load.0.is_none(), "no state is kept for it");
             assert!(load.lane_after(BULK, RelayLane::ByLoad).is_some());
             assert!(load.lane_after(BULK, RelayLane::Home).is_some());
             assert!(load.lane_after(BULK, RelayLane::Home).is_none());
@@ -230,7 +234,7 @@ mod tests {
         in_a_task(|| {
             let (mut session, mut own) = (Load::default(), None);
             let alone = session.session_lane_after(BULK, false, &mut own);
-            assert!(alone.is_none() && own.is_none(), "nobody shares it");
+            assert!(alone.is_none() && own.is_none(), "it is not shared");
             let lane = session.session_lane_after(BULK, true, &mut own);
             assert!(lane.is_some());
             let at = RelayLane::Session(own.as_ref().unwrap().own().clone());
@@ -242,7 +246,7 @@ mod tests {
             );
             assert!(small.lane_after(Duration::ZERO, at.clone()).is_some());
             assert!(small.lane_after(Duration::ZERO, at.clone()).is_none());
-            // By way of the lane in which it began.
+            // By way of the lane in which it started.
             assert!(bulk.lane_after(Duration::ZERO, at.clone()).is_some());
             assert!(matches!(bulk.busy().place, Place::Home));
             assert!(bulk.lane_after(Duration::ZERO, at.clone()).is_some());

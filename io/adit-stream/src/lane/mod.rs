@@ -1,28 +1,28 @@
-//! Lanes for tasks: bulk has threads of its own.
+//! Lanes for tasks: bulk traffic has its own threads.
 //!
-//! On threads that are always at work, whatever is small waits: a request of nine bytes is looked
-//! at when the flow before it has used up its slice, and the kernel runs such a thread when the
-//! other busy threads of the machine have had their turns. A thread that mostly sleeps is run at
-//! once when it wakes. So a relay that keeps a processor busy leaves for threads of its own, the
-//! *bulk lane*, and comes back when it is quiet; accepting, handshakes, names and small flows
-//! stay on threads that are nearly always free. The kernel, which sees all programs of the
+//! On threads that are always busy, small requests wait: a request of nine bytes is handled when
+//! the flow before it has used up its slice, and the kernel runs such a thread when the other busy
+//! threads of the machine have had their turns. A thread that mostly sleeps is run immediately when
+//! it wakes. So a relay that keeps a processor busy moves to separate threads, the *bulk lane*, and
+//! returns when it is quiet. Accepting, handshakes, name resolution and small flows stay on threads
+//! that are nearly always free, the *interactive lane*. The kernel, which sees all programs of the
 //! machine, does the sharing.
 //!
-//! A session that carries several channels is one task, which all of them wait for, and with the
-//! relays of its channels it has more work than one thread can do. On two threads they take turns
-//! at keeping each other from the processor; so such a session goes, while it is busy, to a lane of
-//! one thread ([`SessionLane`]), and the relays of its channels follow it: they run where
+//! A session that carries several channels is one task, which all of them wait for, and together
+//! with the relays of its channels it has more work than one thread can do. On two threads they
+//! keep each other from the processor; so such a session moves, while it is busy, to a lane of one
+//! thread ([`SessionLane`]), and the relays of its channels follow: they run where
 //! [`Stream::lane`](crate::Stream::lane) says. Beside four bulk channels an echo took 1.3 to 1.7 ms
-//! at the median with two threads at each end and takes 0.7 to 1.0 with one, at p99 6.0 to 9.5 and
-//! 3.4 to 7.7.
+//! at the median with two threads at each end, and takes 0.7 to 1.0 ms with one; at p99 it took 6.0
+//! to 9.5 ms and takes 3.4 to 7.7 ms.
 //!
-//! A KCP session stays where its socket is watched, with the relays of its streams
-//! ([`RelayLane::Home`]): with those in the bulk lane every chunk changed threads, which cost 5 % of
-//! the processor time or more. Beside four unpaced flows an echo took 7 ms at p99 either way.
+//! A KCP session stays where its socket is watched, together with the relays of its streams
+//! ([`RelayLane::Home`]): with those in the bulk lane every chunk changed threads, which cost 5 %
+//! of the processor time or more. Beside four unpaced flows an echo took 7 ms at p99 either way.
 //!
-//! A task that is begun with [`spawn`] can change lanes: what it works on is handed over whole,
-//! between two polls, and its task waits until that comes back. Sockets have to be watched by the
-//! other lane's runtime from there on.
+//! A task that is started with [`spawn`] can change lanes: its future is moved between two polls,
+//! and the original task waits until it comes back. From then on the runtime of the other lane has
+//! to watch the sockets.
 
 mod load;
 mod threads;
@@ -43,29 +43,29 @@ pub use threads::{OwnLane, SessionLane, close};
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What is polled now, as far as lanes are concerned.
+/// State of the future that is polled now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Polled {
     /// It cannot change lanes.
     Fixed,
-    /// It can.
+    /// It can change lanes.
     Free,
-    /// It has said where it wants to go.
+    /// It has requested another lane.
     Leaving,
 }
 
 thread_local! {
     static POLLED: Cell<Polled> = const { Cell::new(Polled::Fixed) };
-    /// The lane that it wants to go to. Looked at only when there is one: nearly never.
+    /// The requested lane. Read only if there is one: nearly never.
     static WANTED: RefCell<Option<Handle>> = const { RefCell::new(None) };
 }
 
-/// Whether what is polled now can change lanes.
+/// True if the future that is polled now can change lanes.
 fn can_change() -> bool {
     POLLED.get() != Polled::Fixed
 }
 
-/// Polls; returns where the work wants to go if it is pending.
+/// Polls the future. Returns the lane that it requests if it is pending.
 fn poll(work: &mut Work, cx: &mut Context<'_>) -> (Poll<()>, Option<Handle>) {
     let outer = POLLED.replace(Polled::Free);
     let done = work.as_mut().poll(cx);
@@ -76,23 +76,24 @@ fn poll(work: &mut Work, cx: &mut Context<'_>) -> (Poll<()>, Option<Handle>) {
     (done, lane)
 }
 
-/// A task where its work began.
+/// A task in the lane where it started.
 enum Home {
     Here(Work),
-    /// In another lane. It ends with the runtime in which it began, since its timers belong to
-    /// that: a set that is dropped ends its tasks.
+    /// In another lane. It ends with the runtime in which it started, since its timers belong to
+    /// that: a set that is dropped aborts its tasks.
     Away(JoinSet<Option<Work>>),
     Over,
 }
 
-/// Work in another lane, until it is done (`None`) or comes back.
+/// A future in another lane, until it is done (`None`) or moves back.
 struct Away(Option<Work>);
 
-/// Begins a task that can change lanes. Where it began is the lane for small flows; a runtime of
-/// one thread has no other.
+/// Starts a task that can change lanes. The current runtime is the lane for small flows; a
+/// single-threaded runtime has no other.
 ///
 /// # Panics
-/// Outside of a runtime.
+///
+/// Panics outside of a runtime.
 pub fn spawn(work: impl Future<Output = ()> + Send + 'static) {
     if Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
         tokio::spawn(Home::Here(Box::pin(work)));
@@ -121,8 +122,8 @@ impl Future for Home {
                 }
                 Self::Away(away) => {
                     let ended = ready!(away.poll_join_next(cx));
-                    // Else it is done, or cut off: with its lane, or by a panic, which has been
-                    // reported.
+                    // Otherwise the future is done, or was aborted: with its lane, or by a panic,
+                    // which has been reported.
                     let Some(Ok(Some(work))) = ended else {
                         *self = Self::Over;
                         return Poll::Ready(());
@@ -143,7 +144,7 @@ impl Future for Away {
             return Poll::Ready(None);
         };
         let (done, lane) = poll(work, cx);
-        // Whatever lane that is, the way leads home first.
+        // Any other lane is reached by way of the first one.
         if lane.is_some() {
             return Poll::Ready(self.0.take());
         }
@@ -151,21 +152,21 @@ impl Future for Away {
     }
 }
 
-/// Where a relay runs that works on a stream.
+/// The lane in which a relay over a stream runs.
 #[derive(Debug, Clone, Default)]
 pub enum RelayLane {
-    /// Where its own work puts it.
+    /// The lane that the relay's own work requires.
     #[default]
     ByLoad,
-    /// Where its task began, however much it works: the session below the stream runs there, and
-    /// each chunk would be handed to another thread.
+    /// The lane in which its task started, however much it works: the session below the stream runs
+    /// there, and each chunk would be passed to another thread.
     Home,
-    /// In the lane of the session on whose channel it works.
+    /// The lane of the session on whose channel the relay works.
     Session(OwnLane),
 }
 
 impl RelayLane {
-    /// What the one side of a relay wants, or else the other.
+    /// Returns this lane if it is a requirement, else the `other`.
     #[must_use]
     pub fn or(self, other: impl FnOnce() -> Self) -> Self {
         match self {
@@ -175,8 +176,9 @@ impl RelayLane {
     }
 }
 
-/// Has the task that is polled now go to `lane` once this poll is over, which [`Load`] has named. It
-/// has to be pending then, and what it waits for has to be of that runtime already.
+/// Moves the task that is polled now to `lane`, returned by [`Load`], once this poll is over.
+///
+/// The poll has to return pending, and the task has to wait for resources of that runtime only.
 pub fn change(lane: Handle) {
     debug_assert!(can_change(), "this task cannot change lanes");
     POLLED.set(Polled::Leaving);
@@ -262,6 +264,6 @@ pub(crate) mod tests {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        panic!("it goes on");
+        panic!("the task still runs");
     }
 }

@@ -1,4 +1,4 @@
-//! The threads of the lanes, from the first that needs them to the end of the process.
+//! The threads of the lanes, from their first use to the end of the process.
 
 use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,26 +6,28 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// Those of the process: who is bulk in two engines shares them.
+/// The lanes of the process, shared by all engines.
 static THREADS: Mutex<Threads> = Mutex::new(Threads {
     bulk: None,
     sessions: Vec::new(),
     is_closed: false,
 });
 
+/// Name of the threads of the bulk lane.
 const BULK: &str = "bulk";
 
+/// The lanes of the process.
 struct Threads {
     bulk: Option<Runtime>,
     sessions: Vec<Thread>,
-    /// For good: the process ends.
+    /// Permanent: the process is ending.
     is_closed: bool,
 }
 
 /// A lane of one thread.
 struct Thread {
     runtime: Runtime,
-    /// Busy sessions that have it.
+    /// Number of busy sessions that use it.
     sessions: usize,
 }
 
@@ -37,7 +39,7 @@ thread_local! {
     static IS_BULK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this is a thread of the bulk lane, where nothing small waits.
+/// True on a thread of the bulk lane, where nothing small waits.
 pub(crate) fn is_bulk() -> bool {
     IS_BULK.get()
 }
@@ -51,8 +53,8 @@ fn build(name: &str, workers: usize) -> Option<Runtime> {
     builder.enable_all().build().ok()
 }
 
-/// The runtime of the bulk lane, with as many threads as this one has. Without threads of its own,
-/// bulk stays where it is.
+/// Returns the runtime of the bulk lane, which has as many threads as the current runtime. Returns
+/// `None` if its threads cannot be started; then bulk flows stay where they are.
 pub(crate) fn bulk_lane() -> Option<Handle> {
     let mut threads = lock();
     if threads.bulk.is_none() && !threads.is_closed {
@@ -66,7 +68,7 @@ pub(crate) fn bulk_lane() -> Option<Handle> {
 #[derive(Debug)]
 pub struct SessionLane(OwnLane);
 
-/// Where a busy session runs, for those who work for it.
+/// A reference to the lane of a busy session, for the tasks that work for it.
 #[derive(Debug, Clone)]
 pub struct OwnLane {
     pub(super) number: usize,
@@ -74,13 +76,13 @@ pub struct OwnLane {
 }
 
 impl SessionLane {
-    /// The least used of as many as this runtime has threads.
+    /// Returns the least used lane. There are at most as many as this runtime has threads.
     pub(super) fn take() -> Option<Self> {
         let most = Handle::current().metrics().num_workers();
         let mut threads = lock();
         let all_used = threads.sessions.iter().all(|lane| lane.sessions > 0);
         if all_used && threads.sessions.len() < most && !threads.is_closed {
-            // Without another thread, sessions share those that there are.
+            // If no further thread can be started, sessions share the existing ones.
             let built = build("session", 1);
             threads.sessions.extend(built.map(|runtime| Thread {
                 runtime,
@@ -94,7 +96,7 @@ impl SessionLane {
         Some(Self(OwnLane { number, handle }))
     }
 
-    /// For those who work for the session.
+    /// Returns the reference for the tasks that work for the session.
     #[must_use]
     pub const fn own(&self) -> &OwnLane {
         &self.0
@@ -109,14 +111,16 @@ impl Drop for SessionLane {
     }
 }
 
-/// Ends the lanes for good, and what still runs there: before the runtime ends where their tasks
-/// began, since their timers belong to that.
+/// Closes the lanes permanently, together with the tasks that still run there. Waits up to
+/// `patience` for each lane.
+///
+/// Call this before the runtime ends in which the tasks started, since their timers belong to it.
 pub fn close(patience: Duration) {
     let mut threads = lock();
     threads.is_closed = true;
     let bulk = threads.bulk.take();
     let sessions = std::mem::take(&mut threads.sessions);
-    // Who runs there may drop a lane.
+    // A task that runs there may drop a lane.
     drop(threads);
     let sessions = sessions.into_iter().map(|lane| lane.runtime);
     for runtime in bulk.into_iter().chain(sessions) {

@@ -1,4 +1,4 @@
-//! Nested record layers carry any amount in any split.
+//! Nested record layers carry any amount of data in any splitting.
 
 use adit_stream::{Layered, Stream, fill, finish, flush, send};
 use adit_wire::{Overhead, ProtocolError, Seal};
@@ -38,7 +38,7 @@ async fn nested_layers_carry_a_megabyte_both_ways_in_place() {
         a
     };
     let (mut a, (mut b, got)) = tokio::join!(writer, reader);
-    assert!(got == sent, "what arrived differs");
+    assert!(got == sent, "the received bytes differ");
     // The other direction is still open after the half close.
     let (back, _) = tokio::join!(
         async {
@@ -168,7 +168,7 @@ async fn one_read_fills_many_records_and_the_first_may_be_larger() {
     assert!(opened == (sent, 0));
 }
 
-/// A codec whose first record holds next to nothing.
+/// A codec whose first record has nearly no space.
 struct SmallFirst(ToySeal);
 
 impl Seal for SmallFirst {

@@ -1,4 +1,4 @@
-//! The relay over real sockets, bare and sealed.
+//! The relay over real sockets, plain and sealed.
 
 use std::future::poll_fn;
 use std::io::Write;
@@ -29,7 +29,7 @@ fn sealed(below: Tcp) -> Layered<Tcp, ToySeal, ToyOpen> {
     )
 }
 
-/// client ⇄ relay(bare, sealed) ⇄ relay(sealed, bare) ⇄ target
+/// client ⇄ relay(plain, sealed) ⇄ relay(sealed, plain) ⇄ target
 async fn tunnel(limits: Limits) -> (TcpStream, TcpStream, [JoinHandle<Outcome>; 2]) {
     let (mut near, client) = pair().await;
     let (mid_a, mid_b) = pair().await;
@@ -132,7 +132,7 @@ async fn silence_ends_a_session_and_traffic_keeps_it() {
         target.read_exact(&mut [0]).await.unwrap();
         tokio::time::sleep(Duration::from_millis(150)).await;
     }
-    assert!(!first.is_finished(), "traffic keeps it");
+    assert!(!first.is_finished(), "traffic prevents the time-out");
     let outcome = tokio::time::timeout(Duration::from_secs(3), first)
         .await
         .unwrap()
@@ -162,10 +162,7 @@ async fn a_slow_reader_stops_the_writer() {
     let mut sent = 0;
     while let Ok(n) = tokio::time::timeout(Duration::from_millis(500), client.write(&chunk)).await {
         sent += n.unwrap();
-        assert!(
-            sent < 64 << 20,
-            "memory must not grow with what nobody reads"
-        );
+        assert!(sent < 64 << 20, "memory must not grow with unread data");
     }
     drop(target);
 }
@@ -180,7 +177,7 @@ async fn an_idle_stream_owns_no_buffer() {
     assert_eq!(near.buffered(), 0);
     assert!(
         !format!("{near:?}").contains("bytes: [0"),
-        "no buffer is left in the stream"
+        "the stream must not keep a buffer"
     );
 }
 
@@ -194,7 +191,7 @@ async fn bare_streams_are_spliced_and_nothing_is_lost() {
     let ((mut cr, mut cw), (mut tr, mut tw)) = (client.into_split(), target.into_split());
     let (mut up, mut down) = (Vec::new(), Vec::new());
     let slowly = async {
-        // A reader that dawdles leaves the pipe full for a while.
+        // A slow reader leaves the pipe full for a while.
         let mut chunk = vec![0; 100_000];
         loop {
             let n = tr.read(&mut chunk).await.unwrap();
@@ -225,7 +222,7 @@ async fn bare_streams_are_spliced_and_nothing_is_lost() {
     assert_eq!((outcome.up, outcome.down), (6_000_001, 6_000_001));
 }
 
-/// The target takes nothing while its first bytes, read with the handshake, still wait.
+/// The target accepts nothing while its first bytes, read with the handshake, are unsent.
 #[tokio::test]
 async fn nothing_is_copied_behind_what_came_with_the_handshake() {
     let (mut near, mut client) = pair().await;
@@ -264,8 +261,8 @@ async fn a_hundred_bare_sessions_share_the_pipes() {
     }
 }
 
-/// A fast flow is announced in large pieces; what is left over at its end, and what trickles
-/// afterwards, must come all the same.
+/// A fast flow wakes its reader in large steps; the rest at its end, and the trickle afterwards,
+/// must arrive nevertheless.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fast_flow_does_not_hold_back_its_tail() {
     let (mut near, mut client) = pair().await;
@@ -302,14 +299,14 @@ async fn a_fast_flow_does_not_hold_back_its_tail() {
     }
 }
 
-/// A source that is slower than the relay, as a network is: it does not wake it for each burst.
+/// A source that is slower than the relay, as a network is, does not wake it for each burst.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fast_flow_wakes_its_relay_seldom() {
     const BURST: usize = 64 << 10;
     const BURSTS: usize = 1536;
     let mut seen = Vec::new();
-    // A machine with other work may starve the source: then it is tried again.
+    // A busy machine may starve the source: then it is tried again.
     for _ in 0..5 {
         let (mut near, client) = pair().await;
         let (mut far, mut target) = pair().await;
@@ -352,7 +349,7 @@ async fn a_fast_flow_wakes_its_relay_seldom() {
     panic!("{BURSTS} bursts woke the relay {seen:?} times");
 }
 
-/// `splice(2)` stops at TCP's urgent data, and so must not be what goes on.
+/// `splice(2)` stops at TCP's urgent data, and must not stop the relay.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn urgent_data_stops_nothing() {
     for before in [0, 5, 24 << 20] {
@@ -373,7 +370,7 @@ async fn urgent_data_stops_nothing() {
         let mut client = sent.await.unwrap();
         let mut got = [0; 4];
         let more = tokio::time::timeout(Duration::from_secs(3), target.read_exact(&mut got)).await;
-        more.expect("what follows the urgent byte").unwrap();
+        more.expect("the bytes after the urgent byte").unwrap();
         assert_eq!(&got, b"more");
         target.write_all(b"back").await.unwrap();
         client.read_exact(&mut got).await.unwrap();
@@ -401,7 +398,7 @@ async fn fast_flows_pass_both_ways_at_once() {
             from.read_exact(&mut got).await.unwrap();
             assert!(got == chunk, "chunk {n}");
             if n % 16 == 0 {
-                // The flow stands still for a while, and begins again.
+                // The flow stops for a while, and starts again.
                 tokio::time::sleep(Duration::from_millis(30)).await;
             }
         }
@@ -411,14 +408,14 @@ async fn fast_flows_pass_both_ways_at_once() {
     let all = async { tokio::join!(write(cw), write(tw), read(cr), read(tr)) };
     tokio::time::timeout(Duration::from_secs(60), all)
         .await
-        .expect("nothing stands still for ever");
+        .expect("no direction may stall");
     let outcome = task.await.unwrap();
     assert!(matches!(outcome.end, End::Finished), "{outcome:?}");
     let bytes = (CHUNKS as u64) << 20;
     assert_eq!((outcome.up, outcome.down), (bytes, bytes));
 }
 
-/// However often the way a socket is watched changes, nobody waits in vain.
+/// Changes of how a socket is watched lose no wake-up.
 #[tokio::test]
 async fn who_waits_is_woken_however_the_socket_is_watched() {
     let (mut near, echo) = pair().await;
@@ -458,10 +455,10 @@ async fn who_waits_is_woken_however_the_socket_is_watched() {
     });
     tokio::time::timeout(Duration::from_secs(60), all)
         .await
-        .expect("nobody waits in vain");
+        .expect("a wake-up was lost");
 }
 
-/// A socket that gave less than there was room for is not asked again, and its end is not missed.
+/// A socket after a short read is not read again, and its end is not missed.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_socket_that_gave_little_is_known_to_be_empty() {
@@ -470,7 +467,7 @@ async fn a_socket_that_gave_little_is_known_to_be_empty() {
         far.write_all(b"little").await.unwrap();
         if last {
             far.shutdown().await.unwrap();
-            // Both have come before the first look.
+            // Both have arrived before the first read.
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let Some(mut pipe) = adit_net::splice::lease_pipe() else {
@@ -479,7 +476,7 @@ async fn a_socket_that_gave_little_is_known_to_be_empty() {
         let n = poll_fn(|cx| near.poll_fill_pipe(cx, &mut pipe)).await;
         assert_eq!(n.unwrap(), 6);
         let again = poll_fn(|cx| Poll::Ready(near.poll_readable(cx).is_ready())).await;
-        assert_eq!(again, last, "it is looked at again for an end alone");
+        assert_eq!(again, last, "it is read again only for an end");
     }
     let mut pipe = adit_net::splice::lease_pipe().unwrap();
     let end = poll_fn(|cx| near.poll_fill_pipe(cx, &mut pipe)).await;

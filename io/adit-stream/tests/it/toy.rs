@@ -89,7 +89,7 @@ pub(crate) async fn pair() -> (Tcp, TcpStream) {
     (Tcp::new(a.unwrap()), b.unwrap().0)
 }
 
-/// Bytes that show where they are out of place.
+/// Returns bytes that reveal a wrong position.
 pub(crate) fn pattern(n: usize) -> Vec<u8> {
     (0..n)
         .map(|i| (i.wrapping_mul(31) ^ (i >> 8)) as u8)

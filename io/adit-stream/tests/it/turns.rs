@@ -1,4 +1,4 @@
-//! A relay that always has more to do lets other tasks and events go first.
+//! A relay that always has more to do lets other tasks and events run first.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,20 +15,20 @@ const LIMITS: Limits = Limits {
     idle: Duration::from_secs(60),
     half_close_idle: Duration::from_secs(60),
 };
-/// Bytes of a step, and the time it takes: what sealing costs on a slow processor.
+/// Bytes of a step, and its duration: the cost of sealing on a slow processor.
 const STEP: usize = 64 << 10;
 const TIME: Duration = Duration::from_micros(100);
-/// Steps of a flow. Should it never give way, it ends all the same.
+/// Steps of a flow, which ends even if it never yields.
 const STEPS: u32 = 5000;
 
-/// A source that always has more.
+/// A source that always has more bytes.
 struct Source {
     left: u32,
     bytes: Vec<u8>,
     polls: Arc<AtomicU32>,
 }
 
-/// A destination that always has room.
+/// A destination that always has space.
 struct Sink(Vec<u8>);
 
 fn work() {
@@ -101,8 +101,8 @@ impl Stream for Sink {
     fn abort(&mut self) {}
 }
 
-/// Four flows and an echo share one thread. Steps are counted rather than time: on a busy machine
-/// each takes longer.
+/// Four flows and an echo share one thread. The test counts steps rather than time: on a busy
+/// machine each takes longer.
 #[test]
 fn an_echo_goes_before_bulk() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -130,7 +130,7 @@ fn an_echo_goes_before_bulk() {
                 })
             })
             .collect();
-        // What the echo's own task sees: when this one is woken is the kernel's matter.
+        // Measured in the echo's own task: the wake-up of this one depends on the kernel.
         let arrived = Arc::new(AtomicU32::new(0));
         let seen = (steps.clone(), arrived.clone());
         let echo = tokio::spawn(async move {
@@ -155,8 +155,8 @@ fn an_echo_goes_before_bulk() {
         all.sort_unstable();
         (all[25], all[49])
     });
-    // A slice has five steps or six, and each of four flows has one at most before an echo; on a
-    // busy machine the sender may lose its processor between counting and writing, now and then.
+    // A slice has five or six steps, and each of four flows has at most one slice before an echo;
+    // on a busy machine the sender may lose its processor between counting and writing.
     assert!(
         longest < STEPS,
         "an echo waited for {longest} steps of bulk"
@@ -164,7 +164,7 @@ fn an_echo_goes_before_bulk() {
     assert!(most <= 40, "{most} steps of bulk went before an echo");
 }
 
-/// Notes on which threads bytes are counted.
+/// Records on which threads bytes are counted.
 #[derive(Default)]
 struct Threads(Mutex<Vec<(bool, u64)>>);
 
@@ -191,7 +191,7 @@ impl Count for Threads {
 const BULK: usize = 256 << 20;
 const SMALL: usize = 20;
 
-/// Small, then much, then small again, through real sockets.
+/// Few bytes, then many, then few again, through real sockets.
 #[test]
 fn a_flow_is_in_the_bulk_lane_while_it_is_bulk() {
     let runtime = tokio::runtime::Builder::new_multi_thread()

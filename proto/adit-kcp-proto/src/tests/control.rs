@@ -1,10 +1,10 @@
-//! How much congestion control leaves of a path, in virtual time.
+//! Tests of congestion control: the share of a path that it uses, in virtual time.
 
 use super::link::{Path, World};
 use super::*;
 
 struct Carried {
-    /// Of the path's rate.
+    /// Share of the path's rate.
     percent: u64,
     again_percent: u64,
     rtt_ms: u32,
@@ -15,7 +15,7 @@ fn bulk(congestion: Congestion, compat: Compat, loss: u64, queue: u64) -> Carrie
     stalled(congestion, compat, loss, queue, 0)
 }
 
-/// The same, of ends that run only every so many microseconds.
+/// Like [`bulk`], with ends that run only at intervals of some microseconds.
 fn stalled(congestion: Congestion, compat: Compat, loss: u64, queue: u64, stall: u64) -> Carried {
     let config = Config {
         send_window: 512,
@@ -126,7 +126,7 @@ fn talk_is_not_paced_down_by_its_own_silence() {
         assert_eq!(world.now.duration_since(began).as_millis(), 20);
         while world.step(Time(began.0 + 100_000)) {}
     }
-    // And what comes after all the small talk goes at once.
+    // The data after all the dialogue is sent immediately.
     world.ends[0].send(&[7; 20_000]).unwrap();
     let began = world.now;
     let mut read = 0;

@@ -1,4 +1,4 @@
-//! Talk over a path that loses, with and without error correction around it, in virtual time.
+//! A dialogue over a lossy path, with and without forward error correction, in virtual time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,16 +8,16 @@ use adit_fec::{Decoder, Encoder, ErasureCode, HEADER, Packet};
 use super::link::Dice;
 use super::*;
 
-/// One way, microseconds.
+/// One-way delay, microseconds.
 const DELAY: u64 = 25_000;
-/// Added at random up to this.
+/// Maximum random delay on top.
 const JITTER: u64 = 2_000;
-/// Of 100 datagrams.
+/// Lost datagrams of 100.
 const LOSS: u64 = 5;
 /// Bytes of an echo.
 const SAID: usize = 72;
 
-/// One end with the stages around it.
+/// One end with its codec stages.
 struct End {
     kcp: Kcp,
     correction: Option<(Encoder, Decoder)>,
@@ -61,7 +61,7 @@ impl End {
     }
 }
 
-/// Of so many echoes, one after the other: the times in milliseconds, sorted.
+/// Returns the times of consecutive echoes in milliseconds, sorted.
 fn echoes(corrected: bool, count: usize, seed: u64) -> Vec<u64> {
     let mut ends = [End::new(corrected), End::new(corrected)];
     let mut dice = Dice(seed);

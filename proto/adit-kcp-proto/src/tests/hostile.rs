@@ -1,4 +1,5 @@
-//! Whatever a peer sends: no panic, no growth beyond the windows, no claim believed that cannot be.
+//! Hostile peers cause no panic and no growth beyond the windows, and no impossible claim of theirs
+//! is believed.
 
 use adit_wire::ProtocolError;
 use proptest::prelude::*;
@@ -61,7 +62,7 @@ fn what_is_no_segment_of_ours_is_refused() {
     assert_eq!(kcp.stats().errors_in, 2 + good.len() as u64);
     assert_eq!((kcp.front(), kcp.poll_timeout()), (None, None));
 
-    // What comes before a bad segment counts.
+    // Segments before an invalid one count.
     assert!(input(&mut kcp, &[&good[..], &foreign].concat()).is_err());
     assert_eq!(kcp.front(), Some(&b"data"[..]));
 }
@@ -72,7 +73,7 @@ fn nobody_acknowledges_what_was_not_sent() {
     kcp.send(&[1; 3000]).unwrap();
     let mut out = [0; 1400];
     assert!(kcp.poll_output(Time(0), &mut out).is_some());
-    // One segment is out, two are numbered.
+    // One segment is sent, two are numbered.
     for una in [2, 3, 1000, 1 << 30] {
         let claim = Header {
             una,
@@ -103,7 +104,7 @@ fn numbers_beyond_the_window_take_no_memory() {
         kcp.memory() - before < 512,
         "only acknowledgements are owed"
     );
-    // The far end of the window costs slots, not payload.
+    // The end of the window costs slots, not payload.
     input(&mut kcp, &datagram(header(Cmd::Push, 511), &[7; 100])).unwrap();
     assert!(kcp.memory() < 32 * 1024);
     assert_eq!(kcp.front(), None);
@@ -125,7 +126,7 @@ fn a_message_that_can_never_be_whole_is_refused() {
         datagram(header, b"part")
     };
     assert!(input(&mut kcp, &push(32, 0)).is_err());
-    // Lies about what follows are read as messages of that many parts.
+    // False fragment numbers are read as messages of that many parts.
     for sn in 0..32 {
         input(&mut kcp, &push(31, sn)).unwrap();
     }
@@ -146,7 +147,7 @@ fn a_flood_of_repetitions_is_bounded() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A peer that speaks KCP fluently and never tells the truth.
+    /// A peer that uses KCP correctly, with false contents.
     #[test]
     fn nothing_a_peer_says_breaks_the_session(
         lies in proptest::collection::vec(
@@ -185,7 +186,7 @@ proptest! {
                 let mut data = [0; 50];
                 let _ = kcp.recv(&mut data);
             }
-            // No timer runs wild: after a turn the next one lies ahead.
+            // No timer is due without end: after a turn the next one lies ahead.
             kcp.handle_timeout(Time(now));
             while kcp.poll_output(Time(now), &mut out).is_some() {}
             prop_assert!(kcp.poll_timeout().is_none_or(|at| at > Time(now)));

@@ -1,4 +1,4 @@
-//! A path with a rate, a queue, a delay, loss, doubling and reordering, in virtual time.
+//! A path with a rate, a queue, a delay, loss, duplication and reordering, in virtual time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,17 +22,17 @@ impl Dice {
     }
 }
 
-/// One path, the same in both directions.
+/// A path, the same in both directions.
 #[derive(Debug, Clone)]
 pub(crate) struct Path {
-    /// One way, microseconds.
+    /// One-way delay, microseconds.
     pub(crate) delay: u64,
-    /// Added at random up to this, microseconds: reorders.
+    /// Maximum random delay on top, microseconds: reorders.
     pub(crate) jitter: u64,
-    /// Of 100 datagrams.
+    /// Lost datagrams of 100.
     pub(crate) loss: u64,
     pub(crate) doubled: u64,
-    /// Bytes per second; 0 is without limit.
+    /// Bytes per second; 0 is unlimited.
     pub(crate) rate: u64,
     /// Bytes that wait for the rate before more are dropped.
     pub(crate) queue: u64,
@@ -40,16 +40,17 @@ pub(crate) struct Path {
 
 type Arrival = (u64, u64, usize, Vec<u8>);
 
-/// Two ends and what is under way between them.
+/// Two ends and the datagrams in transit between them.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) ends: [Kcp; 2],
     pub(crate) now: Time,
-    /// Both ends run only at multiples of so many microseconds, as on a busy machine; 0: at once.
+    /// Both ends run only at multiples of this many microseconds, as on a busy machine; 0:
+    /// immediately.
     pub(crate) stall: u64,
     path: Path,
     dice: Dice,
-    /// When the queue of each direction is empty, microseconds.
+    /// Time at which the queue of each direction is empty, microseconds.
     busy: [u64; 2],
     under_way: BinaryHeap<Reverse<Arrival>>,
     count: u64,
@@ -69,7 +70,7 @@ impl World {
         }
     }
 
-    /// Puts everything that is due on the path.
+    /// Puts all due datagrams on the path.
     pub(crate) fn transmit(&mut self) {
         let mut out = [0; 1500];
         for end in 0..2 {
@@ -79,7 +80,7 @@ impl World {
         }
     }
 
-    /// Goes on to the next moment at which something happens; false when nothing ever will.
+    /// Advances to the next event; false if there will be none.
     pub(crate) fn step(&mut self, limit: Time) -> bool {
         self.transmit();
         let arrival = self.under_way.peek().map(|Reverse((at, ..))| Time(*at));
@@ -123,7 +124,8 @@ impl World {
         }
     }
 
-    /// When the datagram is through the bottleneck; `None`: its queue is full.
+    /// Returns the time at which the datagram has passed the bottleneck; `None` if its queue is
+    /// full.
     fn queued(&mut self, to: usize, len: usize) -> Option<u64> {
         let size = len as u64 + 28;
         let Some(time) = (size * 1_000_000).checked_div(self.path.rate) else {

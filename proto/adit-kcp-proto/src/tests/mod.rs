@@ -1,4 +1,4 @@
-//! Vectors, whole sessions over simulated links, hostile peers.
+//! Test vectors, whole sessions over simulated links, hostile peers.
 
 mod control;
 mod corrected;

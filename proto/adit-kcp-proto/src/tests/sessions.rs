@@ -1,4 +1,4 @@
-//! Two ends over a bad link: exactly what was sent arrives in order, or the end is reported.
+//! Two ends over a bad link: exactly the sent data arrives in order, or the end is reported.
 
 use core::time::Duration;
 
@@ -8,7 +8,7 @@ use super::link::{Dice, Path, World};
 use super::*;
 
 const HOUR: u64 = 3_600_000_000;
-/// Small windows, doubled time-outs and much loss take their time.
+/// Small windows, doubled time-outs and much loss take time.
 const AGES: u64 = 1000 * HOUR;
 
 fn path(loss: u64) -> Path {
@@ -83,12 +83,12 @@ fn any_path() -> impl Strategy<Value = Path> {
     )
 }
 
-/// Sends `data` both ways as streams, in pieces, with a reader that sometimes dawdles.
+/// Sends `data` both ways as streams, in parts, with a reader that sometimes pauses.
 fn exchange(world: &mut World, data: &[Vec<u8>; 2], seed: u64) -> [Vec<u8>; 2] {
     exchange_under(world, data, seed, &[])
 }
 
-/// As [`exchange`]; now and then an end changes to the next of these settings.
+/// Like [`exchange`]; now and then an end changes to the next of these settings.
 fn exchange_under(
     world: &mut World,
     data: &[Vec<u8>; 2],
@@ -109,7 +109,7 @@ fn exchange_under(
             match kcp.change(world.now, config) {
                 Ok(()) => assert_eq!(*kcp.config(), config),
                 Err(ChangeError::Busy) => {
-                    // All but what the data under way was cut and counted by.
+                    // All settings except those by which the data in transit was split and counted.
                     let config = Config {
                         mtu: before.mtu,
                         congestion: before.congestion,
@@ -172,7 +172,7 @@ proptest! {
         prop_assert_eq!(got[0].len(), data[0].len());
         prop_assert!(got[0] == data[0] && got[1] == data[1]);
         prop_assert!(world.ends.iter().all(|end| end.state() == State::Open));
-        // And then there is peace: the last timer gives the memory back.
+        // Afterwards nothing is due: the last timer frees the memory.
         let limit = Time(world.now.0 + AGES);
         while world.step(limit) {}
         for end in &world.ends {
@@ -205,7 +205,7 @@ proptest! {
         config in any_config(), path in any_path(), seed in any::<u64>(),
         lens in proptest::collection::vec(1usize..2_000, 1..20), before_wrap in 0u32..80,
     ) {
-        // A message must fit the receiver's window, whatever its fragments.
+        // A message must fit the receiver's window, in any number of fragments.
         let config = Config { stream: false, recv_window: config.recv_window + 100, ..config };
         let ends = pair(config, Time(7), 0u32.wrapping_sub(before_wrap));
         let mut world = World::new(ends, path, Time(7), seed);
@@ -291,7 +291,7 @@ fn a_peer_that_is_gone_is_reported() {
             assert_eq!(world.ends[0].state(), State::Dead);
             assert_eq!(world.ends[0].poll_timeout(), None);
             assert_eq!(world.ends[0].send(b"x"), Err(crate::SendError::Dead));
-            // Not before the peer was silent for long, though the hasty mode was through sooner.
+            // Not before the peer was silent for long, although the hasty mode was done sooner.
             assert!(world.ends[0].stats().lost >= 19);
             assert!(world.now >= Time(30_000_000), "{:?}", world.now);
             assert_eq!(world.ends[1].state(), State::Open);
@@ -319,7 +319,7 @@ fn a_peer_that_began_anew_is_noticed() {
         assert!(world.ends[0].is_forgotten());
         assert_eq!(world.ends[0].send(b"x"), Err(crate::SendError::Dead));
         let took = world.now.duration_since(now);
-        assert!(took.as_secs() < 5, "at its first answer: {took:?}");
+        assert!(took.as_secs() < 5, "with its first answer: {took:?}");
     }
 }
 
@@ -362,7 +362,7 @@ fn a_closed_window_is_asked_for_and_told() {
         assert_eq!(taken, data.len());
         let minute = 60_000_000;
         while world.step(Time(minute)) {}
-        // Nobody reads: the sender asks now and then, ever more rarely.
+        // Nothing is read: the sender probes at growing intervals.
         assert_eq!(world.ends[0].stats().peer_window, 0);
         assert!(world.ends[0].stats().queued > 0);
         assert!(world.ends[0].poll_timeout().unwrap() > Time(minute));
@@ -379,7 +379,7 @@ fn a_closed_window_is_asked_for_and_told() {
             world.step(Time(HOUR));
         }
         assert!(got == data);
-        // Reading reopened it at once: no question was waited for.
+        // Reading reopened it immediately: no probe was needed.
         assert!(
             world.now.0 < minute + 60_000_000,
             "{compat:?} {:?}",
@@ -393,7 +393,7 @@ fn a_session_at_rest_has_no_timer_and_little_memory() {
     let mut world = World::new(pair(Config::fast3(), Time(0), 0), path(0), Time(0), 1);
     assert_eq!(world.ends[0].poll_timeout(), None);
     assert!(world.ends[0].memory() < 1500);
-    // Small talk is over within milliseconds, and its memory given back half a second later.
+    // A dialogue is over within milliseconds, and its memory freed half a second later.
     world.ends[0].send(b"ping").unwrap();
     while world.ends[1].front().is_none() {
         assert!(world.step(Time(HOUR)));
@@ -429,7 +429,7 @@ fn recovered_datagrams_move_neither_window_nor_clock() {
     let len = there.poll_output(Time(0), &mut out).unwrap();
     here.handle_input(Time(9_000_000), &out[..len], true)
         .unwrap();
-    assert!(here.is_drained(), "what it acknowledges counts");
+    assert!(here.is_drained(), "its acknowledgements count");
     assert_eq!((here.stats().rtt_ms, here.stats().peer_window), (0, 32));
 }
 
@@ -448,7 +448,7 @@ fn a_hole_is_sent_again_as_soon_as_it_is_overtaken() {
     while let Some(len) = there.poll_output(now, &mut out) {
         here.handle_input(now, &out[..len], false).unwrap();
     }
-    // The answers say so at once, long before the time-out of 200 ms.
+    // The answers show it immediately, long before the time-out of 200 ms.
     let len = here.poll_output(now, &mut out).unwrap();
     there.handle_input(now, &out[..len], false).unwrap();
     assert_eq!(there.readable(), 4 * 1376);
@@ -483,12 +483,12 @@ fn what_correction_brings_late_is_not_echoed_with_its_old_time() {
         assert_eq!((ack.cmd, ack.sn), (crate::Cmd::Ack, sn));
         ack.ts
     };
-    // Nothing newer is known at first.
+    // At first no newer time stamp is known.
     assert_eq!(echoed(5, 50, true), 50);
     assert_eq!(echoed(1, 1000, false), 1000);
-    // Then as much later as it came.
+    // Then as much later as it arrived.
     assert_eq!(echoed(0, 100, true), 1010);
-    // What comes by itself is echoed as it is, however late.
+    // Data that arrives directly is echoed unchanged, however late.
     assert_eq!(echoed(2, 200, false), 200);
     assert_eq!(echoed(3, 1100, true), 1100);
 }
@@ -504,16 +504,16 @@ fn talk_that_times_out_goes_twice() {
     while let Some(len) = here.poll_output(late, &mut out) {
         copies.push(out[..len].to_vec());
     }
-    assert_eq!(copies.len(), 2, "each in a datagram of its own");
+    assert_eq!(copies.len(), 2, "each in a separate datagram");
     assert_eq!(copies[0], copies[1]);
-    // The second one is enough, and the first says nothing new.
+    // The second one is sufficient, and the first adds nothing.
     for copy in copies.iter().rev() {
         there.handle_input(late, copy, false).unwrap();
     }
     assert_eq!(there.front(), Some(&b"first"[..]));
     assert_eq!(there.stats().repeated, 1);
 
-    // A window of data is not talk.
+    // A window of data is not a dialogue.
     here.send(&noise(100_000, 1)).unwrap();
     let sent = |here: &mut Kcp, now: Time| {
         let mut out = [0; 1400];
@@ -548,10 +548,10 @@ fn a_farewell_comes_behind_all_data_however_bad_the_path() {
             while let Some(n) = world.ends[1].recv(&mut out) {
                 got.extend_from_slice(&out[..n]);
             }
-            assert!(world.step(Time(HOUR)), "the end never came");
+            assert!(world.step(Time(HOUR)), "the end never arrived");
         }
         assert!(got == data, "nothing is missing before the end");
-        // The other way is open.
+        // The other direction is open.
         world.ends[1].send(b"answer").unwrap();
         while world.ends[0].consume(6) == 0 {
             assert!(world.step(Time(HOUR)));

@@ -12,7 +12,7 @@ struct Side {
     kcp: Kcp,
     name: &'static str,
     sent: u64,
-    /// What is under way to this side, with the millisecond of arrival.
+    /// Datagrams in transit to this side, with the millisecond of arrival.
     inbox: VecDeque<(u64, Vec<u8>)>,
 }
 
@@ -32,7 +32,7 @@ fn config(case: &Value) -> Config {
     }
 }
 
-/// Runs a scenario and gives its events in the form of the file, without the data of reads.
+/// Runs a scenario and returns its events in the form of the file, without the data of reads.
 fn run(case: &Value, until: u64) -> (Vec<(u64, String)>, Kcp, Kcp) {
     let conv = number(&case["conv"]);
     let delay = u64::from(number(&case["one_way_delay_ms"]));
@@ -60,7 +60,7 @@ fn run(case: &Value, until: u64) -> (Vec<(u64, String)>, Kcp, Kcp) {
         }
         for at in [0, 1] {
             let mut out = [0; 1500];
-            // Nothing goes out that the timer did not announce.
+            // Nothing is sent that the timer did not announce.
             while sides[at].kcp.poll_timeout().is_some_and(|due| due <= now) {
                 let Some(len) = sides[at].kcp.poll_output(now, &mut out) else {
                     continue;
@@ -77,7 +77,7 @@ fn run(case: &Value, until: u64) -> (Vec<(u64, String)>, Kcp, Kcp) {
             }
         }
         while let Some(piece) = sides[1].kcp.front() {
-            // C hands over segments of a stream, and whole messages.
+            // C passes on segments of a stream, and whole messages.
             let wanted = match sides[1].kcp.config().stream {
                 true => piece.len(),
                 false => sides[1].kcp.readable(),

@@ -1,4 +1,4 @@
-//! A write of many parts is sent as the same bytes in one piece are.
+//! A write of several parts sends the same bytes as a write of one.
 
 use super::link::Dice;
 use super::*;

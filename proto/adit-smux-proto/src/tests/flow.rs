@@ -19,7 +19,7 @@ fn pair(version: Version, change: impl Fn(&mut Config)) -> (Session, Session) {
     (make(Role::Client), make(Role::Server))
 }
 
-/// Opens a stream on both sides.
+/// Opens a stream at both ends.
 fn stream(client: &mut Session, server: &mut Session) -> StreamId {
     let id = client.open().unwrap();
     talk(client, server);
@@ -54,7 +54,7 @@ fn a_sender_stops_at_the_window_of_version_2() {
     assert_eq!(
         sent,
         262_144 + 10_000,
-        "the first window, and what waits here"
+        "the first window, and the queued bytes"
     );
     assert_eq!(server.held, 262_144);
     events(&mut client);
@@ -70,8 +70,8 @@ fn a_sender_stops_at_the_window_of_version_2() {
     assert_eq!(server.held, 10_000);
     assert_eq!(events(&mut client), [Event::Writable(id)]);
     let sent = flood(&mut client, &mut server, id, 1_000_000);
-    // Read by 1,000 and told once an eighth of the buffer is read, so after each 13,000: the last
-    // that it knows are 260,001 of 262,144.
+    // Read in steps of 1,000, with an update for each eighth of the buffer, so for each 13,000: the
+    // last reported are 260,001 of 262,144.
     let known = 1 + 20 * 13_000;
     assert_eq!(server.held, known + 100_000 - 262_144);
     assert_eq!(sent, server.held);
@@ -92,10 +92,10 @@ fn a_session_stops_where_its_buffer_is_full() {
         assert!(used < wire.len() && !server.wants_input());
         assert_eq!(server.held, 3 * 8192 + 9);
         assert_eq!(server.handle_input(START, &wire[used..]), Ok(0));
-        // It is no sign of death that nothing is taken in.
+        // Accepting no input is no sign of a dead peer.
         let late = Time(31_000_000);
         assert_eq!(server.handle_timeout(late), Ok(()));
-        // A stream that is given up gives its room back.
+        // A stream that is closed releases its space.
         server.close(a);
         assert!(server.wants_input());
         let rest = &wire[used..];
@@ -201,7 +201,7 @@ fn frames_in_place() {
             events(&mut client),
             writable[..usize::from(version == Version::V2)]
         );
-        // What is queued goes first.
+        // Queued bytes are sent first.
         client.write(id, b"queued").unwrap();
         assert_eq!(client.direct(id), Ok(0));
         talk(&mut client, &mut server);
@@ -254,7 +254,7 @@ fn what_was_written_is_sent_before_a_stream_is_gone() {
     assert_eq!(read_all(&mut server, kept), b"last words");
     assert_eq!(read_all(&mut server, dropped), b"");
     assert_eq!(server.read(dropped, &mut [0]), Ok(0));
-    // What comes for a stream that is gone is dropped.
+    // Data for a stream that is gone is dropped.
     server.write(kept, &[0; 1000]).unwrap();
     talk(&mut client, &mut server);
     assert_eq!((client.held, events(&mut client)), (0, vec![]));
@@ -268,7 +268,7 @@ fn writers_are_told_when_there_is_room() {
     assert_eq!(client.write(id, &[0; 500]), Ok(0));
     assert_eq!(events(&mut client), []);
     client.poll_output(&mut [0; 400]);
-    assert_eq!(events(&mut client), [], "not for a little room");
+    assert_eq!(events(&mut client), [], "not for a little space");
     output(&mut client);
     assert_eq!(events(&mut client), [Event::Writable(id)]);
 }

@@ -87,7 +87,7 @@ fn what_a_server_makes_of_it() {
         wire.extend([&steps[5]["wire"], &steps[6]["wire"]].map(hex).concat());
         let mut server = Session::new(Config::new(version, Role::Server), START).unwrap();
         let ours = server.open().unwrap();
-        // The client's update is about a stream on which four bytes were sent.
+        // The client's update is for a stream on which four bytes were sent.
         let third = StreamId(3);
         for byte in wire.chunks(1) {
             assert_eq!(server.handle_input(START, byte), Ok(1));

@@ -1,4 +1,4 @@
-//! Peers that break the rules, or use them to do harm.
+//! Peers that violate the protocol, or abuse it.
 
 use adit_wire::{ProtocolError, Time};
 use proptest::prelude::*;

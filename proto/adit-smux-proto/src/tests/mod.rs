@@ -1,4 +1,4 @@
-//! Sessions as a whole: golden bytes, two ends on a pipe, and hostile peers.
+//! Whole sessions: golden bytes, two ends on a pipe, and hostile peers.
 
 mod flow;
 mod golden;
@@ -28,7 +28,7 @@ fn output(session: &mut Session) -> Vec<u8> {
     }
 }
 
-/// Sends what both have to say until they are silent.
+/// Passes output between both ends until there is none.
 fn talk(a: &mut Session, b: &mut Session) {
     for _ in 0..1000 {
         let (to_b, to_a) = (output(a), output(b));
@@ -38,7 +38,7 @@ fn talk(a: &mut Session, b: &mut Session) {
         assert_eq!(b.handle_input(START, &to_b), Ok(to_b.len()));
         assert_eq!(a.handle_input(START, &to_a), Ok(to_a.len()));
     }
-    panic!("they never end");
+    panic!("the ends never become quiet");
 }
 
 fn events(session: &mut Session) -> Vec<Event> {

@@ -1,4 +1,4 @@
-//! Two sessions on a pipe: whatever the splits, every stream's bytes arrive, in order and alone.
+//! Two sessions on a pipe: in any splitting, every stream's bytes arrive in order and unmixed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::START;
 use crate::{Config, Event, FRAME_HEADER, Front, Role, Session, StreamId, Version};
 
-/// A small generator (SplitMix64), so that a failure repeats.
+/// A small generator (SplitMix64), so that a failure is reproducible.
 struct Dice(u64);
 
 impl Dice {
@@ -19,7 +19,7 @@ impl Dice {
     }
 }
 
-/// The bytes of a stream in one direction.
+/// Returns the bytes of a stream in one direction.
 fn text(id: StreamId, role: Role, len: usize) -> Vec<u8> {
     let seed = id.get() as usize * 7 + usize::from(role == Role::Client) * 101;
     (0..len)
@@ -27,14 +27,14 @@ fn text(id: StreamId, role: Role, len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// One end, its application, and the bytes on their way to it.
+/// One end, its application, and the bytes in transit to it.
 struct End {
     session: Session,
     role: Role,
     wire: VecDeque<u8>,
-    /// What is still to be written.
+    /// Bytes still to be written.
     to_write: BTreeMap<StreamId, Vec<u8>>,
-    /// What came, and whether the end came.
+    /// Received bytes, and true at the end.
     found: BTreeMap<StreamId, (Vec<u8>, bool)>,
     len: usize,
 }
@@ -45,7 +45,7 @@ impl End {
         self.found.insert(id, (Vec::new(), false));
     }
 
-    /// Does some of what can be done; true if there was anything.
+    /// Does some of the possible steps. Returns true if there were any.
     fn act(&mut self, dice: &mut Dice, peer: &mut VecDeque<u8>) -> bool {
         let mut busy = self.take_in(dice);
         while let Some(id) = self.session.accept() {
