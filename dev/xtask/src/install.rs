@@ -99,6 +99,8 @@ const SHADOWSOCKS_GO: &str = "1.14.0";
 /// The release that its makers call 26.3.27.
 const XRAY: &str = "1.260327.0";
 const SHADOWSOCKS_RUST: &str = "1.25.0";
+/// Builds the book.
+const MDBOOK: &str = "0.5.4";
 const SHADOWSOCKS_RUST_FEATURES: &str = "logging,hickory-dns,local,server,manager,service,\
     local-tunnel,local-socks4,local-redir,multi-threaded,stream-cipher,aead-cipher,\
     aead-cipher-2022,aead-cipher-extra,aead-cipher-2022-extra,security-replay-attack-detect";
@@ -124,6 +126,7 @@ pub(crate) fn run(steps: &mut Steps, scope: Scope) {
         steps.step(&format!("fetch {name}"), || fetch(name));
     }
     steps.step("install peers in Python", python_peers);
+    steps.step("install mdbook", mdbook);
     if scope == Scope::All {
         steps.step("install shadowsocks-rust", shadowsocks_rust);
     }
@@ -421,6 +424,29 @@ fn shadowsocks_rust() -> Result<String> {
     }
     stamp.set()?;
     Ok(format!("built {SHADOWSOCKS_RUST}"))
+}
+
+/// Where mdbook is, once it is installed.
+pub(crate) fn mdbook_program() -> PathBuf {
+    peers_dir().join("mdbook")
+}
+
+/// What builds the book, without the server and the watcher that it can have.
+fn mdbook() -> Result<String> {
+    let stamp = Stamp::new("mdbook", MDBOOK);
+    if stamp.holds() {
+        return Ok(format!("{MDBOOK} present"));
+    }
+    let dir = peers_dir();
+    fs::create_dir_all(&dir)?;
+    Run::cargo(["install", "mdbook", "--version", MDBOOK, "--locked"])
+        .args(["--no-default-features", "--features", "search"])
+        .args(["--root", &dir.to_string_lossy()])
+        .limit(20)
+        .quiet("install-mdbook")?;
+    fs::copy(dir.join("bin/mdbook"), mdbook_program()).context("copying mdbook")?;
+    stamp.set()?;
+    Ok(format!("built {MDBOOK}"))
 }
 
 /// The peers that the Python index has, in an environment of their own.

@@ -3,9 +3,11 @@
 //! One command does what CI does, at the desk and there. Each step prints one line with its
 //! seconds; the output of a step is shown only when it fails.
 
+mod book;
 mod fuzz;
 mod graph;
 mod install;
+mod links;
 mod packages;
 mod release;
 mod run;
@@ -26,8 +28,9 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test [--all] [--no-install]   everything CI checks: peers, fmt, clippy, tidy, licences, tests,
-                                the release binary, instruction counts of hot loops, docs, a
-                                tiny benchmark, a short run of every fuzz target
+                                the release binary, instruction counts of hot loops, docs,
+                                links, the book, a tiny benchmark, a short run of every
+                                fuzz target
                                 --all: also shadowsocks-rust as a peer, and cargo-deny
                                 --no-install: the peers are there already
   install [--all|--rivals]      only install what the tests need
@@ -41,7 +44,10 @@ cargo xtask COMMAND
                                 loops instead (--bless: and commit to the counts)
   link ...                      a slow and lossy link between two network namespaces, until
                                 Ctrl-C; needs root (see `cargo xtask link --help`)
-  docs                          cargo doc, warnings are errors
+  docs                          cargo doc without warnings, the links of all documents, and the
+                                book, in target/book
+  links                         the links of all documents, and the messages of the error index
+  book                          only the book
   help                          this text
 ";
 
@@ -100,6 +106,14 @@ fn dispatch(args: &[String]) -> Result<bool> {
             let mut steps = Steps::default();
             test::docs(&mut steps);
             Ok(steps.finish())
+        }
+        "links" => {
+            no_more(command, rest)?;
+            Ok(Steps::default().step("links", links::check))
+        }
+        "book" => {
+            no_more(command, rest)?;
+            Ok(Steps::default().step("book", book::build))
         }
         "help" | "--help" | "-h" => {
             print!("{HELP}");

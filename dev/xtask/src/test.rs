@@ -9,7 +9,7 @@ use crate::install::{self, Scope};
 use crate::run::{Run, find_program, root};
 use crate::steps::Steps;
 use crate::suite::{self, Passed};
-use crate::{fuzz, packages, release, supply, tidy};
+use crate::{book, fuzz, links, packages, release, supply, tidy};
 
 /// Tests at the same time: those of the binary mostly wait for other processes. On two processors
 /// they need 478 s by four and 322 s by eight.
@@ -243,7 +243,7 @@ fn binaries(messages: &str) -> impl Iterator<Item = Binary> {
     })
 }
 
-/// `cargo doc`, warnings are errors.
+/// `cargo doc` without warnings, the links of all documents, and the book.
 pub(crate) fn docs(steps: &mut Steps) {
     steps.step("docs", || {
         let doc = ["doc", "--workspace", "--no-deps"];
@@ -253,6 +253,8 @@ pub(crate) fn docs(steps: &mut Steps) {
             .quiet("docs")?;
         Ok(String::new())
     });
+    steps.step("links", links::check);
+    steps.step("book", book::build);
 }
 
 /// The fuzz targets are a workspace of their own, which `cargo fmt --all` does not see.

@@ -1,0 +1,83 @@
+//! The book: every page of `docs` is a chapter, and chapters lead to chapters alone.
+
+use std::collections::BTreeSet;
+
+use super::{Pages, is_foreign, resolve};
+
+/// The folder of the book, and its contents.
+const FOLDER: &str = "docs/";
+const CONTENTS: &str = "docs/SUMMARY.md";
+/// Pages for those who change the program.
+const INTERNAL: &[&str] = &["docs/internals.md", "docs/lexicon.md"];
+
+/// Pages that no chapter of the contents names, and links that leave the book, where a built book has
+/// nothing to show.
+pub(super) fn faults(pages: &Pages) -> Vec<String> {
+    let Some(contents) = pages.get(CONTENTS) else {
+        return vec![format!("there is no {CONTENTS}")];
+    };
+    let chapters: BTreeSet<String> = contents
+        .links
+        .iter()
+        .filter_map(|link| resolve(CONTENTS, &link.to))
+        .collect();
+    let mut faults = Vec::new();
+    for (path, page) in pages.iter().filter(|(path, _)| path.starts_with(FOLDER)) {
+        if path == CONTENTS || INTERNAL.contains(&&**path) {
+            continue;
+        }
+        if !chapters.contains(path) {
+            faults.push(format!("{path}: {CONTENTS} does not name it"));
+        }
+        for link in page.links.iter().filter(|link| !is_foreign(&link.to)) {
+            let file = link.to.split('#').next().unwrap_or_default();
+            let Some(to) = resolve(path, file) else {
+                continue;
+            };
+            let is_shown = if to.ends_with(".md") {
+                chapters.contains(&to)
+            } else {
+                to.starts_with(FOLDER)
+            };
+            if !is_shown {
+                faults.push(format!(
+                    "{path}:{}: `{}` leads out of the book; name the file without a link",
+                    link.line, link.to
+                ));
+            }
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::page::Page;
+    use super::*;
+
+    #[test]
+    fn pages_are_chapters_and_lead_to_chapters() {
+        let texts = [
+            ("README.md", "[anything](docs/lexicon.md)"),
+            (CONTENTS, "- [A](book/a.md)\n- [B](b.md)\n"),
+            (
+                "docs/book/a.md",
+                "[b](../b.md#c) [d](../chart.svg) [e](../../README.md)",
+            ),
+            ("docs/b.md", "[f](https://example.com) [g](lexicon.md)"),
+            ("docs/c.md", ""),
+            ("docs/lexicon.md", "[h](../README.md)"),
+        ];
+        let parsed = texts.map(|(path, text)| (path.to_owned(), Page::parse(text)));
+        let faults = faults(&parsed.into_iter().collect());
+        let out = |at: &str| format!("{at} leads out of the book; name the file without a link");
+        assert_eq!(
+            faults,
+            [
+                out("docs/b.md:1: `lexicon.md`"),
+                out("docs/book/a.md:1: `../../README.md`"),
+                "docs/c.md: docs/SUMMARY.md does not name it".to_owned(),
+            ]
+        );
+    }
+}

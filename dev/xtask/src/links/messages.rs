@@ -1,0 +1,96 @@
+//! The messages of the error index: the program has each of them.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::page::prose;
+
+/// The index. The first column of its tables has messages in code spans, in which `…` is a value.
+const INDEX: &str = "docs/book/errors.md";
+/// Where the program's messages are.
+const SOURCES: &[&str] = &["app", "io", "proto"];
+/// Messages of the parser of command lines, and of the system.
+const OTHERS: &[&str] = &[
+    "the following required arguments were not provided",
+    "unrecognized subcommand",
+    ": Address already in use",
+    ": Permission denied",
+];
+/// Shorter parts of a message would be found anywhere.
+const SHORTEST: usize = 8;
+
+/// Returns the messages that no source has.
+pub(super) fn faults(root: &Path) -> Result<Vec<String>> {
+    let index = fs::read_to_string(root.join(INDEX)).context(INDEX)?;
+    let mut sources = String::new();
+    for folder in SOURCES {
+        collect(&root.join(folder), &mut sources)?;
+    }
+    Ok(missing(&index, &sources))
+}
+
+/// Appends the text of every source in a folder, tests excepted.
+fn collect(folder: &Path, out: &mut String) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            if !path.ends_with("tests") && !path.ends_with("target") {
+                collect(&path, out)?;
+            }
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+            out.push_str(&joined(&text));
+        }
+    }
+    Ok(())
+}
+
+/// Source in which texts that go on in the next line are in one.
+fn joined(source: &str) -> String {
+    let mut parts = source.split("\\\n");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str(part.trim_start());
+    }
+    out
+}
+
+/// The parts of messages in the tables of `index` that `sources` lacks.
+fn missing(index: &str, sources: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (number, line) in prose(index) {
+        let Some(cell) = line.strip_prefix("| `") else {
+            continue;
+        };
+        // Every second part is between backticks; the first begins behind one.
+        let first = cell.split(" | ").next().unwrap_or_default();
+        for message in first.split('`').step_by(2) {
+            for part in message.split('…').map(str::trim) {
+                let known = part.len() < SHORTEST || OTHERS.contains(&part);
+                if !known && !sources.contains(part) {
+                    faults.push(format!("{INDEX}:{number}: no source says `{part}`"));
+                }
+            }
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_looked_up_by_their_parts() {
+        let sources =
+            joined("(\"no connection to {server}: {e}\"), \"the clock is \\\n    wrong\"");
+        let index = "| `no connection to …` | a | b |\n| `… the clock is wrong` | c | d |\n\
+                     | message | `not looked at here` |\n| `the clock is right`, `unrecognized subcommand` | e |\n";
+        assert_eq!(
+            missing(index, &sources),
+            ["docs/book/errors.md:4: no source says `the clock is right`"]
+        );
+    }
+}
