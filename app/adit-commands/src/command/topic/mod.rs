@@ -82,7 +82,7 @@ fn urls() -> String {
     let schemes = adit_config::schemes().iter().map(|scheme| scheme.name);
     // One dialect of each carrier shows the carrier's keys.
     for name in schemes.chain(["tcp+kcp", "udp+fec"]) {
-        let help = adit_config::help(name).unwrap_or_default();
+        let help = adit_config::scheme_help(name).unwrap_or_default();
         let _ = writeln!(text, "SCHEME {}\n", name.to_uppercase());
         for line in help.lines() {
             let indent = if line.is_empty() { "" } else { "    " };
