@@ -137,7 +137,7 @@ pub(crate) fn any_host_key() -> Arc<dyn HostKeyPolicy> {
 // region: known
 /// `knownhosts.Line`, and with a salt `knownhosts.HashHostname`.
 pub(crate) fn known_line(host: &str, port: u16, key: &PublicKey) -> Fallible<String> {
-    let host = HostName::new(host, port).ok_or("not a host's name")?;
+    let host = HostName::new(host, port).ok_or("not a host name")?;
     let salt = None;
     Ok(host.line(key, salt))
 }

@@ -128,7 +128,7 @@ pub(crate) async fn serve(mut connection: Connection) -> Fallible<()> {
                 "time@example.com" => request.grant("noon")?,
                 _ => request.refuse(),
             },
-            _ => {} // What is dropped is refused.
+            _ => {} // Dropping a request refuses it.
         }
     }
     Ok(())

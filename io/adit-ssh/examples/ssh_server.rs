@@ -185,7 +185,7 @@ async fn attend(socket: TcpStream, config: &ServerConfig, users: &dyn AuthPolicy
             Incoming::Forward(request) => {
                 forwards.spawn(listen(request, connection.handle().clone()));
             }
-            _ => {} // What is dropped is refused.
+            _ => {} // Dropping a request refuses it.
         }
     }
     Ok(()) // What was listened on is dropped with `forwards`.

@@ -1,4 +1,4 @@
-//! The other end of a session: who it is, and whether it is still there.
+//! A handle to the peer of a session: its identity, and control of the session's end.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use adit_ssh_proto::transport::Transport;
 use super::error::End;
 use super::mail::{Command, Mail};
 
-/// What the key exchange has settled.
+/// The results of the first key exchange.
 #[derive(Debug)]
 pub(super) struct About {
     negotiated: Negotiated,
@@ -22,7 +22,7 @@ pub(super) struct About {
 }
 
 impl About {
-    /// `None` before the first keys.
+    /// Returns the results of `transport`'s key exchange, or `None` before the first keys.
     pub(super) fn of(transport: &Transport) -> Option<Self> {
         let version = transport.peer_version()?.as_bytes();
         Some(Self {
@@ -35,96 +35,96 @@ impl About {
         })
     }
 
-    /// Whether the peer is of our kind: it ends what it sends before it closes a channel.
+    /// Returns true if the peer is adit, which sends an EOF before it closes a channel.
     pub(super) fn is_adit(&self) -> bool {
         self.version.starts_with("SSH-2.0-adit_")
     }
 }
 
-/// The other end of a session. It keeps the session alive, and all clones are of the same one.
+/// A handle to the peer of a session. It keeps the session alive; all clones refer to the same one.
 ///
-/// When the last handle and the last channel of a session are dropped it ends.
+/// The session ends when its last handle and its last channel are dropped.
 pub struct Peer {
     pub(super) mail: Arc<Mail>,
     about: Arc<About>,
 }
 
 impl Peer {
-    /// The first handle of a session.
+    /// Creates the first handle of a session.
     pub(super) fn new(mail: Arc<Mail>, about: Arc<About>) -> Self {
         Self { mail, about }
     }
 
-    /// The algorithms of the first key exchange.
+    /// Returns the algorithms of the first key exchange.
     #[must_use]
     pub fn negotiated(&self) -> &Negotiated {
         &self.about.negotiated
     }
 
-    /// The peer's identification, such as `SSH-2.0-OpenSSH_9.2p1`.
+    /// Returns the peer's identification, such as `SSH-2.0-OpenSSH_9.2p1`.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.about.version
     }
 
-    /// The session's identifier (RFC 4253 section 7.2).
+    /// Returns the session identifier (RFC 4253 section 7.2).
     #[must_use]
     pub fn session_id(&self) -> &[u8] {
         &self.about.session_id
     }
 
-    /// The server's host key, as its blob.
+    /// Returns the server's host key blob.
     #[must_use]
     pub fn host_key(&self) -> &[u8] {
         &self.about.host_key
     }
 
-    /// The host's signature of the session's identifier, with its name.
+    /// Returns the host's signature of the session identifier, with its algorithm name.
     #[must_use]
     pub fn host_signature(&self) -> &[u8] {
         &self.about.host_signature
     }
 
-    /// Whether both sides do strict key exchange.
+    /// Returns true if both sides use strict key exchange.
     #[must_use]
     pub fn is_strict(&self) -> bool {
         self.about.strict
     }
 
-    /// The shortest round trip that was measured; `None` before the first.
+    /// Returns the shortest measured round-trip time, or `None` before the first measurement.
     #[must_use]
     pub fn rtt(&self) -> Option<Duration> {
         self.mail.rtt()
     }
 
-    /// Asks the peer for a sign of life; gives the time it took.
+    /// Sends a keepalive request to the peer and returns the time until its answer.
     ///
     /// # Errors
-    /// The session is over.
+    /// Returns the reason if the session is over.
     pub async fn ping(&self) -> Result<Duration, End> {
         self.mail.ask(Command::Ping).await
     }
 
-    /// Makes new keys now.
+    /// Starts a key re-exchange.
     ///
     /// # Errors
-    /// The session is over.
+    /// Returns the reason if the session is over.
     pub fn rekey(&self) -> Result<(), End> {
         self.mail.send(Command::Rekey)
     }
 
-    /// Ends the session at once; `text` is for the peer's log. What was not sent is lost.
+    /// Ends the session immediately; `text` is for the peer's log. Unsent data is lost.
     pub fn disconnect(&self, text: impl Into<String>) {
-        // Over already is as good.
+        // Nothing to do if the session is over already.
         let _ = self.mail.send(Command::Disconnect { text: text.into() });
     }
 
-    /// Waits for the session's end.
+    /// Waits until the session ends and returns the reason.
     pub async fn closed(&self) -> End {
         self.mail.ended().await
     }
 
-    /// Why the session is over, if it is.
+    /// Returns the reason why the session is over, or `None` if it is not.
     #[must_use]
     pub fn end(&self) -> Option<End> {
         self.mail.end()

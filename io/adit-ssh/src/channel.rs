@@ -1,4 +1,4 @@
-//! A channel as its user sees it: bytes both ways.
+//! Channels as byte streams.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -17,10 +17,11 @@ use super::chunks::Chunks;
 use super::pipe::{Pipe, State};
 use adit_stream::Buffer;
 
-/// A slot smaller than this is not worth a message; the buffer is handed on first.
+/// Minimum size of a write slot, in bytes. A smaller one is not worth a message: the buffer is sent
+/// first.
 const MIN_SLOT: usize = 4096;
 
-/// Holds a channel: it is closed with the last one.
+/// A reference to a channel, which is closed when the last one is dropped.
 #[derive(Clone)]
 pub(super) struct Handle(Arc<Held>);
 
@@ -52,14 +53,14 @@ impl fmt::Debug for Handle {
 
 /// A channel as an [`adit_stream::Stream`], and as tokio's `AsyncRead` and `AsyncWrite`.
 ///
-/// Each direction ends by itself. What was flushed before it is dropped is still sent.
+/// Each direction ends separately. Data that was flushed before a drop is still sent.
 #[derive(Debug)]
 pub struct Channel {
     reader: ChannelReader,
     writer: ChannelWriter,
 }
 
-/// The bytes of a channel, or of its standard error, on their way in.
+/// The receiving half of a channel, or of its standard error.
 #[derive(Debug)]
 pub struct ChannelReader {
     handle: Handle,
@@ -68,7 +69,7 @@ pub struct ChannelReader {
     ended: bool,
 }
 
-/// The bytes of a channel, or of its standard error, on their way out.
+/// The sending half of a channel, or of its standard error.
 #[derive(Debug)]
 pub struct ChannelWriter {
     handle: Handle,
@@ -84,13 +85,13 @@ impl Channel {
         }
     }
 
-    /// The channel's number at this end, for logs.
+    /// Returns the channel number at this end, for logs.
     #[must_use]
     pub fn id(&self) -> ChannelId {
         self.reader.handle.pipe().id
     }
 
-    /// Two halves for two tasks. The channel is closed when both are dropped.
+    /// Splits the channel into halves for two tasks. The channel closes when both are dropped.
     #[must_use]
     pub fn into_split(self) -> (ChannelReader, ChannelWriter) {
         (self.reader, self.writer)
@@ -107,8 +108,8 @@ impl ChannelReader {
         }
     }
 
-    /// Makes at least `want` bytes readable that lie together; gives all that are readable.
-    /// Fewer than `want` mean the end.
+    /// Makes at least `want` contiguous bytes readable and returns the number of all readable bytes.
+    /// Fewer than `want` mean the end of the stream.
     ///
     /// # Errors
     /// The session failed.
@@ -123,12 +124,12 @@ impl ChannelReader {
         Poll::Ready(Ok(self.bytes.len()))
     }
 
-    /// The first readable bytes.
+    /// Returns the first readable bytes, as one slice.
     pub fn filled(&mut self) -> &mut [u8] {
         self.bytes.front()
     }
 
-    /// Puts the pieces of the readable bytes into `out`, in their order; gives how many.
+    /// Fills `out` with the slices of the readable bytes in order and returns their number.
     pub fn runs<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
         self.bytes.runs(out)
     }
@@ -185,12 +186,12 @@ impl ChannelWriter {
         Poll::Ready(Ok(self.bytes.room().len()))
     }
 
-    /// Reads once from `source`, straight into the place where bytes wait to be sealed, and hands
-    /// them on; gives how many, 0 at the end of the source. What finds no room in the channel is
-    /// handed on before the next read.
+    /// Reads once from `source`, directly into the buffer of bytes to be sealed, and passes them on.
+    /// Returns the number of bytes read, 0 at the end of the source. Bytes that the channel has no
+    /// space for are passed on before the next read.
     ///
     /// # Errors
-    /// Those of the source; the session failed; the peer takes no more.
+    /// The source failed, the session failed, or the peer accepts no more data.
     pub fn poll_write_from(
         &mut self,
         cx: &mut Context<'_>,
@@ -202,7 +203,7 @@ impl ChannelWriter {
         let offered = room.len();
         let mut room = ReadBuf::new(room);
         if source.poll_read(cx, &mut room)?.is_pending() {
-            // Nobody waits with a buffer in hand.
+            // An idle connection holds no buffer.
             self.bytes.rest();
             return Poll::Pending;
         }
@@ -224,7 +225,7 @@ impl ChannelWriter {
         self.poll_give(cx)
     }
 
-    /// Ends the direction behind what was written.
+    /// Ends the sending direction after the data written so far.
     fn poll_end(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_hand_on(cx))?;
         self.handle.pipe().set(|state| state.finish(self.kind));
@@ -276,7 +277,7 @@ impl Stream for Channel {
         self.writer.poll_end(cx)
     }
 
-    /// The channel closes without an end of data, which peers of our own kind see as a reset.
+    /// Closes the channel without an EOF, which adit peers see as a reset.
     fn abort(&mut self) {
         self.reader.handle.pipe().abort();
     }

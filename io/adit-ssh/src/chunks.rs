@@ -1,4 +1,4 @@
-//! Bytes in order, in buffers on loan.
+//! A byte queue in pooled buffers.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -9,10 +9,10 @@ use adit_wire::held;
 use super::spares::Spares;
 use adit_stream::Buffer;
 
-/// What is copied behind other bytes rather than kept in a buffer of its own, octets.
+/// Maximum size that is copied behind other bytes rather than kept in its own buffer, in bytes.
 const SMALL: usize = 4096;
 
-/// A queue of bytes. Nothing is moved when it grows; an empty one has no buffer.
+/// A queue of bytes. Growing moves no bytes, and an empty queue has no buffer.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
     queue: VecDeque<Buffer>,
@@ -35,7 +35,7 @@ impl Chunks {
         self.len == 0
     }
 
-    /// Copies `bytes` in.
+    /// Copies `bytes` to the end.
     pub(super) fn push(&mut self, mut bytes: &[u8], spares: &Spares) {
         self.len += bytes.len();
         while !bytes.is_empty() {
@@ -49,14 +49,14 @@ impl Chunks {
             }
             bytes = later;
             if !bytes.is_empty() {
-                // The more there is, the larger the pieces.
+                // Buffers grow with the length of the queue.
                 let room = bytes.len().max(self.len.min(Class::LARGE.bytes()));
                 self.queue.push_back(spares.take(room));
             }
         }
     }
 
-    /// Takes a whole buffer in; a copy of it if it has only few bytes and there is room.
+    /// Appends a buffer without copying; a small one is copied if there is space.
     pub(super) fn append(&mut self, buffer: Buffer, spares: &Spares) {
         let fits = self.queue.back_mut().map_or(0, |back| back.room().len()) >= buffer.len();
         if buffer.is_empty() || buffer.len() <= SMALL && fits {
@@ -68,7 +68,7 @@ impl Chunks {
         }
     }
 
-    /// Takes all of `other`.
+    /// Moves all of `other` to the end.
     pub(super) fn take(&mut self, other: &mut Self) {
         if self.queue.is_empty() {
             core::mem::swap(self, other);
@@ -78,7 +78,7 @@ impl Chunks {
         }
     }
 
-    /// The first bytes that lie together.
+    /// Returns the first contiguous bytes.
     pub(super) fn front(&mut self) -> &mut [u8] {
         self.queue
             .front_mut()
@@ -86,7 +86,7 @@ impl Chunks {
             .unwrap_or_default()
     }
 
-    /// Puts the pieces into `out`; gives how many.
+    /// Fills `out` with the queue's slices and returns their number.
     pub(super) fn runs<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
         for (slice, buffer) in out.iter_mut().zip(&self.queue) {
@@ -96,7 +96,7 @@ impl Chunks {
         count
     }
 
-    /// Makes the first `want` bytes lie together, if there are as many.
+    /// Makes the first `want` bytes contiguous, or all if there are fewer.
     pub(super) fn join(&mut self, want: usize, spares: &Spares) {
         let want = want.min(self.len);
         let Some(mut first) = self.queue.pop_front() else {
@@ -124,7 +124,7 @@ impl Chunks {
         self.queue.push_front(first);
     }
 
-    /// Passes over `n` bytes; gives emptied buffers back.
+    /// Removes the first `n` bytes and returns emptied buffers to `spares`.
     pub(super) fn consume(&mut self, n: usize, spares: &Spares) {
         let mut n = n.min(self.len);
         self.len -= n;
@@ -141,7 +141,7 @@ impl Chunks {
         }
     }
 
-    /// Moves the first `n` bytes, of as many as there are, behind `out`.
+    /// Moves the first `n` bytes, or all if there are fewer, to the end of `out`.
     pub(super) fn move_to(&mut self, n: usize, out: &mut Vec<u8>, spares: &Spares) {
         let mut left = n.min(self.len);
         out.reserve(left);
@@ -180,7 +180,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        /// Whatever is done to it, it is a queue of bytes.
+        /// Any sequence of operations matches a simple queue of bytes.
         #[test]
         fn it_is_a_queue(steps in prop::collection::vec((0u8..5, 0usize..60_000), 1..40)) {
             let (mut chunks, mut model) = (Chunks::default(), VecDeque::new());

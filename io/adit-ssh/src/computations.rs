@@ -1,12 +1,11 @@
 //! Public-key computations, off the threads that move bytes.
 //!
-//! A key exchange costs a server from a tenth of a millisecond to a few tens of them, and anybody
-//! can ask for one. On the threads of the runtime each of them would hold up every other connection
-//! for that time; here they take turns on the threads for blocking work, and no more than half of
-//! the processors are at it at once. The sources that wait take turns, and those of one source are
-//! served in the order in which they came: many connections of one address cost the others one
-//! computation. How many wait is the number of connections that have not logged in, which a
-//! listener limits, also by source.
+//! A key exchange costs a server between a tenth of a millisecond and a few tens of milliseconds, and
+//! any peer can request one. On the runtime's threads each would delay every other connection for that
+//! time. They run on the threads for blocking work instead, on at most half of the processors at a
+//! time. Waiting sources take turns, and each source is served in order of arrival: many connections
+//! from one address delay the others by one computation. The number of waiting computations is bounded
+//! by the number of unauthenticated connections, which a listener limits, also by source.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -24,31 +23,32 @@ use tokio::task::spawn_blocking;
 
 use super::BoxFuture;
 
-/// Who computations are for. A crowd of strangers does not hold up those who are in.
+/// The kind of peer that a computation is for. Unauthenticated peers, however many, do not delay
+/// authenticated users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
     /// A client that has not logged in.
     Stranger,
-    /// A user who is in.
+    /// A user who has logged in.
     User,
 }
 
-/// Where a computation's client is; `None` where nobody knows.
+/// The address of the client; `None` if unknown.
 type Source = Option<IpAddr>;
 
-/// Turns of sources at what is scarce.
+/// A fair queue for a limited number of slots, by source.
 struct Turns(Mutex<Waiting>);
 
 struct Waiting {
-    /// What may begin at once.
+    /// The number of free slots.
     free: usize,
-    /// Those who wait, by source. None is without an entry.
+    /// Waiting tasks by source. No queue is empty.
     queues: HashMap<Source, VecDeque<oneshot::Sender<Turn>>>,
-    /// The sources that wait, the next one in front.
+    /// The waiting sources, the next one at the front.
     round: VecDeque<Source>,
 }
 
-/// The right to compute. The next one has it when it is dropped.
+/// The right to compute. Dropping it passes it to the next in line.
 struct Turn(Option<&'static Turns>);
 
 impl Drop for Turn {
@@ -82,7 +82,7 @@ impl Turns {
                 round.push_back(source);
                 VecDeque::new()
             });
-            // Those who have left are not kept until it is their turn.
+            // Drops the waiting tasks that were cancelled, so that they do not pile up.
             queue.retain(|other| !other.is_closed());
             queue.push_back(turn);
             comes
@@ -93,13 +93,13 @@ impl Turns {
         turn.unwrap_or(Turn(None))
     }
 
-    /// Lets the next one begin.
+    /// Passes a slot to the next in line.
     fn pass_on(&'static self) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(next) = waiting.next() {
             match next.send(Turn(Some(self))) {
                 Ok(()) => return,
-                // That one has left. Its turn is not dropped as it is: this goes on with the next.
+                // The receiver is gone. Disarm its turn: dropping it would recurse into this function.
                 Err(mut unused) => unused.0 = None,
             }
         }
@@ -108,7 +108,7 @@ impl Turns {
 }
 
 impl Waiting {
-    /// Who is next.
+    /// Removes the next waiting task of the next source and returns it.
     fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
         let source = self.round.pop_front()?;
         let queue = self.queues.get_mut(&source)?;
@@ -132,22 +132,23 @@ static ALL: LazyLock<All> = LazyLock::new(|| All {
     users: Turns::new(at_once()),
 });
 
-/// Computations of one kind at a time.
+/// Returns the number of computations of one kind that may run at a time.
 fn at_once() -> usize {
     available_parallelism().map_or(1, |n| n.get().div_ceil(2))
 }
 
-/// What the transport of one connection has to compute.
+/// The pending computations of one connection's transport.
 #[derive(Default)]
 pub struct Computations {
-    /// Where the client is, so that they take turns by source.
+    /// The address of the client, by which computations take turns.
     source: Source,
     running: Option<BoxFuture<'static, Result<Computed, SshError>>>,
     done: u32,
 }
 
 impl Computations {
-    /// For a client from there; `None` if nobody knows, and all of these take turns as one.
+    /// Creates the state for a client at `source`. All clients of unknown source (`None`) take turns as
+    /// one.
     #[must_use]
     pub const fn of(source: Option<IpAddr>) -> Self {
         Self {
@@ -157,10 +158,10 @@ impl Computations {
         }
     }
 
-    /// Goes on with what `transport` has to compute, until there is nothing.
+    /// Runs the computations of `transport` until none is left.
     ///
     /// # Errors
-    /// As [`Transport::finish_computation`].
+    /// The errors of [`Transport::finish_computation`].
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -182,11 +183,12 @@ impl Computations {
         }
     }
 
-    /// Has `auth` handle a message of the client; in another thread if a signature has to be
-    /// verified for that.
+    /// Makes `auth` handle a client's message, on another thread if this requires verifying a
+    /// signature.
     ///
     /// # Errors
-    /// The runtime ends. What [`ServerAuth::handle_input`] returns stands beside `auth`.
+    /// Fails if the runtime shuts down. The result of [`ServerAuth::handle_input`] is returned beside
+    /// `auth`.
     pub fn authenticate(
         &self,
         mut auth: ServerAuth,
@@ -208,7 +210,7 @@ impl Computations {
         }
     }
 
-    /// How many have come to their end.
+    /// Returns the number of completed computations.
     #[must_use]
     pub const fn done(&self) -> u32 {
         self.done
@@ -225,7 +227,7 @@ impl fmt::Debug for Computations {
     }
 }
 
-/// Runs `work` on another thread, when the turn of its source has come.
+/// Runs `work` on a blocking thread when it is the turn of its source.
 pub(super) async fn apart<T: Send + 'static>(
     whose: Whose,
     source: Source,
@@ -238,12 +240,12 @@ pub(super) async fn apart<T: Send + 'static>(
     let turn = turns.turn(source).await;
     let done = spawn_blocking(move || {
         let done = work();
-        // Held by the work and not by those who wait for it, who may be gone by now.
+        // The work holds the turn, not the task that waits for it: that task may be gone by now.
         drop(turn);
         done
     });
     done.await
-        .map_err(|_| SshError::Crypto("a computation was cut off"))
+        .map_err(|_| SshError::Crypto("the runtime shut down during a computation"))
 }
 
 #[cfg(test)]
@@ -277,7 +279,7 @@ mod tests {
         Box::leak(Box::new(Turns::new(1)))
     }
 
-    /// A task that waits for its turn, and says when it has it.
+    /// Spawns a task that waits for its turn and records when it has it.
     async fn waiter(
         turns: &'static Turns,
         from: &str,
@@ -301,7 +303,7 @@ mod tests {
         let first = turns.turn(None).await;
         let mut waiters = Vec::new();
         for _ in 0..20 {
-            // Of one network of IPv6, which has as many addresses as it likes.
+            // Both are in one IPv6 /64, which counts as one source.
             waiters.push(waiter(turns, "2001:db8::1", "crowd", &SERVED).await);
             waiters.push(waiter(turns, "2001:db8::2", "crowd", &SERVED).await);
         }

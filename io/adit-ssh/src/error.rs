@@ -1,4 +1,4 @@
-//! Why something of a session did not come about, or came to its end.
+//! Errors of sessions, channels and requests.
 
 use std::io;
 use std::sync::Arc;
@@ -7,27 +7,27 @@ use std::time::Duration;
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::connection::{CallError, OpenFailure, OwnError};
 
-/// Why a session is over, as far as this end can tell.
+/// The reason why a session is over, as far as this end can tell.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum End {
-    /// It was closed here.
+    /// This end closed the session.
     #[error("the session was closed")]
     Closed,
-    /// The stream below ended.
+    /// The underlying stream ended.
     #[error("the peer ended the connection")]
     Ended,
-    /// The stream below failed.
+    /// The underlying stream failed.
     #[error("{0}")]
     Below(Arc<io::Error>),
-    /// The peer said that it ends, or one side broke the protocol.
+    /// The peer sent a disconnect message, or one side violated the protocol.
     #[error(transparent)]
     Ssh(#[from] SshError),
-    /// Nothing was done with it for as long as it may be quiet.
-    #[error("nothing has happened for {} s", .0.as_secs())]
+    /// The session was idle for the configured time.
+    #[error("the session was idle for {} s", .0.as_secs())]
     Idle(Duration),
-    /// The peer is taken for dead.
-    #[error("nothing came from the peer for {} s", .0.as_secs())]
+    /// The peer did not answer keepalive requests.
+    #[error("the peer sent nothing for {} s", .0.as_secs())]
     Silent(Duration),
 }
 
@@ -38,7 +38,7 @@ impl From<io::Error> for End {
 }
 
 impl End {
-    /// As the error of a channel that was cut off by it.
+    /// Converts this into the error of a channel that was cut off with the session.
     pub(super) fn error(&self) -> io::Error {
         let kind = match self {
             Self::Below(why) => why.kind(),
@@ -49,34 +49,35 @@ impl End {
     }
 }
 
-/// Why there is no session.
+/// An error while a session was established.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The stream below failed.
+    /// The underlying stream failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The stream below ended.
+    /// The underlying stream ended.
     #[error("the peer ended the connection while {0}")]
     Ended(&'static str),
-    /// The protocol: no common algorithm, a peer that left, bytes that are no SSH.
+    /// A protocol error: no common algorithm, a disconnect by the peer, data that is not SSH.
     #[error(transparent)]
     Ssh(#[from] SshError),
-    /// Client: the policy does not take the server's key.
+    /// On a client: the policy refused the server's host key.
     #[error("host key: {0}")]
     HostKey(HostKeyRefused),
-    /// Client: nothing is left to try. Server: the client did not get in.
+    /// On a client: no authentication method is left to try. On a server: the client failed to
+    /// authenticate.
     #[error("authentication failed{}", would_take(.methods))]
     Auth {
-        /// The methods that the server would go on with.
+        /// The methods that the server would accept next.
         methods: Vec<String>,
     },
     /// The peer took too long.
     #[error("the peer did not answer for {} s while {doing}", .limit.as_secs())]
     Timeout {
-        /// How long was waited.
+        /// The time limit.
         limit: Duration,
-        /// What for.
+        /// The step that timed out, such as `exchanging keys`.
         doing: &'static str,
     },
 }
@@ -91,31 +92,31 @@ fn would_take(methods: &[String]) -> String {
     if methods.is_empty() {
         String::new()
     } else {
-        format!(" (the server would take: {})", methods.join(", "))
+        format!(" (the server accepts: {})", methods.join(", "))
     }
 }
 
-/// Why a host key is not taken.
+/// The reason why a policy refused a host key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct HostKeyRefused(pub String);
 
-/// Why a channel was not opened.
+/// An error while a channel was opened.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The peer refused it.
+    /// The peer refused the channel.
     #[error("{}{}", refusal(.reason), if .text.is_empty() { String::new() } else { format!(": {text}") })]
     Refused {
-        /// Why.
+        /// The reason code.
         reason: OpenFailure,
-        /// The peer's words, printable characters only.
+        /// The peer's explanation, printable characters only.
         text: String,
     },
-    /// There are as many as there may be, or the type's name is one that the library handles.
+    /// Too many channels are open, or the type name is reserved for the library.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// The name or the data of an own type have not the form.
+    /// The name or the data of an application-defined type is malformed.
     #[error(transparent)]
     Own(#[from] OwnError),
     /// The session is over.
@@ -127,14 +128,14 @@ fn refusal(reason: &OpenFailure) -> String {
     match reason {
         OpenFailure::Prohibited => "the peer does not allow this channel".to_owned(),
         OpenFailure::ConnectFailed => "the peer could not connect".to_owned(),
-        OpenFailure::UnknownType => "the peer does not know this kind of channel".to_owned(),
-        OpenFailure::Shortage => "the peer has no room for another channel".to_owned(),
+        OpenFailure::UnknownType => "the peer does not support this type of channel".to_owned(),
+        OpenFailure::Shortage => "the peer has no resources for another channel".to_owned(),
         OpenFailure::Other(code) => format!("the peer refused the channel (reason {code})"),
     }
 }
 
 impl OpenError {
-    /// As the error of a connection that did not come about.
+    /// Converts this into the error of a failed connection.
     #[must_use]
     pub fn into_io(self) -> io::Error {
         let kind = match &self {
@@ -153,7 +154,7 @@ impl OpenError {
 }
 
 impl RequestError {
-    /// As the error of a program that did not come about.
+    /// Converts this into the error of a program that could not be started.
     #[must_use]
     pub fn into_io(self) -> io::Error {
         let kind = match &self {
@@ -167,21 +168,21 @@ impl RequestError {
     }
 }
 
-/// Why a request was not granted.
+/// An error of a request.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The peer said no.
+    /// The peer refused the request.
     #[error("the peer refused the request `{0}`")]
     Refused(String),
-    /// It could not be asked.
+    /// The request could not be sent.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// The name or the data of an own request have not the form.
+    /// The name or the data of an application-defined request is malformed.
     #[error(transparent)]
     Own(#[from] OwnError),
-    /// The channel closed before the answer.
-    #[error("the channel closed")]
+    /// The channel closed before the answer arrived.
+    #[error("the channel closed before the peer answered")]
     Closed,
     /// The session is over.
     #[error(transparent)]
@@ -194,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// As programs print it: the error, and every cause of it.
+    /// Returns the messages of an error and all its sources, as programs print them.
     fn chain(error: &dyn Error) -> Vec<String> {
         let next = error.source().map(chain).unwrap_or_default();
         [vec![error.to_string()], next].concat()

@@ -1,4 +1,4 @@
-//! Who gets what the peer opens or asks for.
+//! Routes for the channels and requests of the peer.
 
 use adit_ssh_proto::connection::{ChannelKind, GlobalAnswer, GlobalReplyTo, GlobalRequest};
 use tokio::sync::mpsc;
@@ -7,45 +7,45 @@ use super::mail::Command;
 use super::mail::Mail;
 use super::opening::Opening;
 
-/// What was asked to be forwarded, or allowed.
+/// A kind of arrivals that a route receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// Connections to an address of the server.
+    /// Connections to a TCP address of the server.
     Tcpip { address: String, port: u16 },
-    /// Connections to a socket of the server's file system.
+    /// Connections to a Unix-domain socket in the server's file system.
     Streamlocal(Vec<u8>),
-    /// Connections to our agent.
+    /// Connections to the local agent.
     Agent,
-    /// Windows for our display.
+    /// Connections to the local X11 display.
     X11,
-    /// Word of the server's keys.
+    /// Announcements of the server's host keys.
     HostKeys,
-    /// Channels of an own type.
+    /// Channels of an application-defined type.
     Channels(String),
-    /// Global requests of own names.
+    /// Global requests with application-defined names.
     Requests,
-    /// A server: everything.
+    /// On a server: everything.
     All,
 }
 
-/// Where it goes.
+/// A queue for arrivals of one kind.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) asked: Asked,
     pub(super) to: mpsc::Sender<Arrival>,
 }
 
-/// What arrives there.
+/// A channel or a request for a route.
 #[derive(Debug)]
 pub(super) enum Arrival {
-    /// A channel that the peer wants.
+    /// A channel that the peer asks for.
     Open(Opening),
-    /// A request outside of channels.
+    /// A global request.
     Global(GlobalRequest, GlobalReply),
 }
 
 impl Asked {
-    /// How well a channel fits: 0 is not at all.
+    /// Returns how well a channel matches; 0 means not at all.
     pub(super) fn fits(&self, kind: &ChannelKind) -> u8 {
         match (self, kind) {
             (
@@ -56,7 +56,7 @@ impl Asked {
                     ..
                 },
             ) => {
-                // Servers tell the address as it was asked for, or the one that was connected.
+                // Servers report either the requested address or the one that was connected to.
                 u8::from(port == p) * if address == a { 2 } else { 1 }
             }
             (Self::Streamlocal(path), ChannelKind::ForwardedStreamlocal { path: p }) => {
@@ -70,11 +70,11 @@ impl Asked {
     }
 }
 
-/// The duty to answer a request outside of channels; dropped, it refuses.
+/// The obligation to answer a global request. Dropping it refuses the request.
 pub struct GlobalReply {
     to: Option<GlobalReplyTo>,
     mail: std::sync::Arc<Mail>,
-    /// What the request of an own name counts for among those that wait.
+    /// Size of an application-defined request as counted in the limit on waiting ones, in bytes.
     octets: usize,
 }
 
@@ -87,7 +87,7 @@ impl GlobalReply {
         }
     }
 
-    /// Counts a request among those of own names that wait; false if there are too many octets.
+    /// Counts an application-defined request as waiting; returns false if the limit is exceeded.
     pub(super) fn wait(&mut self, octets: usize) -> bool {
         let fits = self.mail.wait(octets);
         if fits {
@@ -96,20 +96,20 @@ impl GlobalReply {
         fits
     }
 
-    /// Whether the peer waits for an answer.
+    /// Returns true if the peer waits for an answer.
     #[must_use]
     pub const fn is_wanted(&self) -> bool {
         self.to.is_some()
     }
 
-    /// Gives it.
+    /// Sends the answer.
     pub fn give(mut self, answer: GlobalAnswer) {
         self.put(answer);
     }
 
     fn put(&mut self, answer: GlobalAnswer) {
         if let Some(to) = self.to.take() {
-            // Without a session nobody waits.
+            // Nobody waits for the answer once the session is over.
             let _ = self.mail.send(Command::AnswerGlobal { to, answer });
         }
     }

@@ -1,11 +1,11 @@
-//! SSH sessions: a task for each connection, channels come out of it.
+//! SSH sessions for tokio: one task drives each connection, and channels are handles to it.
 //!
-//! * [`client`]: [`Client::connect`](client::Client::connect) logs in and gives a
+//! * [`client`]: [`Client::connect`](client::Client::connect) logs in and returns a
 //!   [`Session`](client::Session), which opens channels: programs, connections, forwards.
-//! * [`server`]: [`Server::accept`](server::Server::accept) lets a user in and gives a
-//!   [`Connection`](server::Connection), which tells what the client wants.
-//! * [`messages`]: sessions of either end whose program wants to be told everything in its order.
-//! * [`own`]: channels and global requests of a program's own types, at both ends.
+//! * [`server`]: [`Server::accept`](server::Server::accept) authenticates a user and returns a
+//!   [`Connection`](server::Connection), which yields the client's requests.
+//! * [`messages`]: sessions at either end for programs that need every event in order.
+//! * [`own`]: channels and global requests of application-defined types, at both ends.
 //!
 //! Both work over any [`BoxStream`](adit_stream::BoxStream): a socket, or a channel of another
 //! session. A [`Channel`] is a stream too.
@@ -17,14 +17,14 @@
 //!                                                           many packets for each write
 //! ```
 //!
-//! Handles and the task meet in two places: `mail` has what is to be done, a `pipe` the bytes of
-//! one channel. The task waits for no channel: a reader that lags holds back its own window, and
-//! what the peer has sent within it waits in its pipe.
+//! Handles and the task share two things: `mail` holds pending commands, a `pipe` holds the bytes of
+//! one channel. The task never waits for a channel: a slow reader only stalls its own window, and the
+//! data that the peer has sent within that window stays in the pipe.
 
 #![forbid(unsafe_code)]
 
-/// The snippets of the guide compile as they are. The guide is outside of the package: tests of
-/// documentation are the only builds that read it.
+/// Compiles the snippets of the guide as tests. The guide is outside of the package, and documentation
+/// tests are the only builds that read it.
 #[cfg(doctest)]
 #[doc(test(attr(deny(unused_imports))))]
 #[doc = include_str!("../../../docs/guides/ssh-library.md")]
@@ -58,15 +58,15 @@ pub use error::{ConnectError, End, HostKeyRefused, OpenError, RequestError};
 pub use machine::{machine, preferred};
 pub use opening::Opening;
 
-/// What an asynchronous method of a trait gives.
+/// A boxed future, as the asynchronous methods of this crate's traits return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Signs of life: asked for when nothing has come for a while.
+/// Settings for keepalive requests, which are sent when the peer has been silent for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keepalive {
-    /// The longest silence of the peer before it is asked.
+    /// Time without a packet from the peer before a request is sent.
     pub interval: Duration,
-    /// So many questions without an answer end the session.
+    /// Number of unanswered requests after which the session ends.
     pub missed: u32,
 }
 

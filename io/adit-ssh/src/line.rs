@@ -1,4 +1,4 @@
-//! A transport with the stream below it: what both the beginning of a session and its task need.
+//! A transport with its underlying stream, for both the start of a session and its driver.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -19,45 +19,45 @@ use super::computations::{Computations, Whose};
 use super::error::ConnectError;
 use adit_stream::Buffer;
 
-/// What an output buffer without traffic may keep, octets.
+/// Maximum capacity that an output buffer without traffic keeps, in bytes.
 const KEPT: usize = 16 << 10;
 
-/// Octets that wait in the system to be sent while several channels share a line. With as much as
-/// the system takes, up to 4 MiB, one echo of a hundred beside bulk waits 2 to 4 ms longer; with
-/// 128 KiB none waits less, and bulk has a tenth less.
+/// Limit on unsent bytes in the kernel while several channels share a line. With the kernel's own limit
+/// of up to 4 MiB, one echo in a hundred waits 2 to 4 ms longer beside bulk data. With 128 KiB echoes
+/// wait no less than with this, and bulk data loses a tenth of its throughput.
 const UNSENT: u32 = 512 << 10;
 
-/// How long the last words may take.
+/// Maximum time for sending the last messages.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// The transport and the stream.
+/// A transport and its underlying stream.
 pub(super) struct Line {
     below: BoxStream,
     pub(super) transport: Transport,
-    /// What came from a bare socket.
+    /// Bytes received from a bare socket.
     rx: Buffer,
-    /// How fast that is, and how much of it there was, octets.
+    /// The receive rate of the bare socket, and the number of bytes received from it.
     bulk: Bulk,
     received: u64,
-    /// Whether several channels share it.
+    /// True if several channels share the line.
     shared: bool,
-    /// It has ended.
+    /// True if the underlying stream has ended.
     ended: bool,
-    /// Octets of the transport's output that have left.
+    /// Number of bytes of the transport's output that were sent.
     sent: usize,
-    /// What is computed for the transport in another thread.
+    /// The transport's computations on other threads.
     pub(super) computations: Computations,
 }
 
-/// What came.
+/// Input for the layers above.
 pub(super) enum Came {
-    /// Something of the transport.
+    /// An event of the transport.
     Event(Event),
     /// A payload for the layer above.
     Payload(Vec<u8>),
 }
 
-/// How long the peer may take, and what for.
+/// A deadline for the peer, and the step that it is for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wait {
     pub(super) until: Instant,
@@ -80,8 +80,8 @@ impl Line {
         }
     }
 
-    /// Says whether several channels share the line: what is for one must not wait until the bulk
-    /// of another is worth waking for, nor what is of one behind much of another.
+    /// Sets whether several channels share the line. If they do, one channel's data must not wait until
+    /// another's bulk data is worth a wakeup, nor queue behind much of it.
     pub(super) fn set_shared(&mut self, shared: bool) {
         if shared == self.shared {
             return;
@@ -91,31 +91,31 @@ impl Line {
             if shared {
                 self.bulk.end(socket);
             }
-            // Without a limit messages wait longer, and that is all.
+            // Without the limit, messages wait longer; nothing else breaks.
             let _ = socket.set_unsent_limit(if shared { UNSENT } else { 0 });
         }
     }
 
-    /// Has the runtime that is entered watch the socket from now on.
+    /// Registers the socket with the current runtime.
     pub(super) fn watch_from_here(&mut self) -> io::Result<()> {
         let Some(socket) = self.below.bottom() else {
             return Ok(());
         };
-        // Its timer is of the other runtime.
+        // The timer belongs to the other runtime.
         self.bulk.end(socket);
         socket.watch_from_here()
     }
 
-    /// Whether several channels share the line.
+    /// Returns true if several channels share the line.
     pub(super) const fn is_shared(&self) -> bool {
         self.shared
     }
 
-    /// Makes at least `want` bytes readable that lie together; fewer mean the end.
+    /// Makes at least `want` contiguous bytes readable; fewer mean the end of the stream.
     ///
-    /// From a bare socket they come straight into a buffer of ours: there is nearly always a part
-    /// of a packet left over, which would keep the socket's own buffer from growing and leave only
-    /// the rest of it for the next read.
+    /// From a bare socket they are read directly into this line's buffer. Nearly every read leaves a
+    /// partial packet behind, which would keep the socket's own buffer from growing and leave only its
+    /// remainder for the next read.
     pub(super) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -127,7 +127,7 @@ impl Line {
         while self.rx.len() < want && !self.ended {
             let waiting = socket.buffered();
             if waiting > 0 {
-                // Somebody has looked at what came first.
+                // An earlier reader has left bytes in the socket's buffer.
                 self.rx.reserve(waiting);
                 if let Some(room) = self.rx.room().get_mut(..waiting) {
                     room.copy_from_slice(socket.filled());
@@ -142,7 +142,7 @@ impl Line {
                     if !self.shared && self.bulk.poll_pause(cx, socket, self.received, OPENED) {
                         continue;
                     }
-                    // Nobody waits with a buffer in hand.
+                    // An idle connection holds no buffer.
                     self.rx.rest();
                     return Poll::Pending;
                 }
@@ -167,7 +167,7 @@ impl Line {
         Poll::Ready(Ok(self.rx.len()))
     }
 
-    /// Opens what is at the front.
+    /// Opens the packet at the front.
     pub(super) fn open_next(&mut self) -> Result<Step, SshError> {
         let wire = if self.rx.is_empty() {
             self.below.filled()
@@ -177,7 +177,7 @@ impl Line {
         self.transport.open_next(wire)
     }
 
-    /// Goes on with what the transport has to compute, until there is nothing.
+    /// Runs the transport's computations until none is left.
     pub(super) fn poll_compute(
         &mut self,
         cx: &mut Context<'_>,
@@ -186,7 +186,7 @@ impl Line {
         self.computations.poll(cx, &mut self.transport, whose)
     }
 
-    /// The octets of a payload that was opened last.
+    /// Returns the bytes of the payload that was opened last.
     pub(super) fn payload(&mut self, payload: &Payload) -> &[u8] {
         let wire = if self.rx.is_empty() {
             self.below.filled()
@@ -196,7 +196,7 @@ impl Line {
         self.transport.payload(wire, payload)
     }
 
-    /// Passes over what was opened.
+    /// Skips the bytes that were opened.
     pub(super) fn consume(&mut self, n: usize) {
         if self.rx.is_empty() {
             self.below.consume(n);
@@ -205,12 +205,12 @@ impl Line {
         }
     }
 
-    /// Octets that are sealed and have not left.
+    /// Returns the number of sealed bytes that are not sent yet.
     pub(super) fn unsent(&mut self) -> usize {
         self.transport.take_output().len() - self.sent
     }
 
-    /// Sends what is sealed.
+    /// Sends the sealed bytes.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let out = self.transport.take_output();
@@ -238,7 +238,7 @@ impl Line {
             };
             self.sent += n;
             if self.sent >= out.len() / 2 {
-                // No more is moved than has left.
+                // Moving only after half was sent moves no more bytes than were sent.
                 let full = out.len();
                 out.drain(..self.sent);
                 self.sent = 0;
@@ -250,13 +250,13 @@ impl Line {
         self.below.poll_flush(cx)
     }
 
-    /// Sends what is sealed, while `wait` lasts.
+    /// Sends the sealed bytes before the deadline of `wait`.
     pub(super) async fn flush(&mut self, wait: Wait) -> Result<(), ConnectError> {
         let done = timeout_at(wait.until, poll_fn(|cx| self.poll_flush(cx))).await;
         done.map_err(|_| wait.over())?.map_err(ConnectError::Io)
     }
 
-    /// The next event or payload, after everything sealed was sent.
+    /// Returns the next event or payload, after it has sent all sealed bytes.
     pub(super) async fn next(&mut self, wait: Wait) -> Result<Came, ConnectError> {
         loop {
             if let Some(event) = self.transport.poll_event() {
@@ -265,7 +265,7 @@ impl Line {
             let computed = poll_fn(|cx| self.poll_compute(cx, Whose::Stranger));
             let computed = timeout_at(wait.until, computed).await;
             computed.map_err(|_| wait.over())??;
-            // A peer that has left may have said why: what it has sent is read nevertheless.
+            // A peer that has disconnected may have sent the reason, so read despite the error.
             let flushed = match self.flush(wait).await {
                 Err(ConnectError::Io(why)) => Err(why),
                 other => Ok(other?),
@@ -285,7 +285,7 @@ impl Line {
                     return Ok(Came::Payload(bytes));
                 }
                 Ok(Step::Blocked) => {
-                    return Err(SshError::Policy("the host key was not judged").into());
+                    return Err(SshError::Policy("the host key was not checked").into());
                 }
             }
         }
@@ -311,7 +311,7 @@ impl Line {
         }
     }
 
-    /// There will be no session: the peer is told why, in a task of its own.
+    /// Ends the connection without a session and sends the reason to the peer, in a separate task.
     pub(super) fn part(mut self, why: &ConnectError) {
         match why {
             ConnectError::Ssh(why) => {
@@ -321,15 +321,16 @@ impl Line {
             }
             ConnectError::Auth { .. } => {
                 let reason = Disconnect::NoMoreAuthMethods;
-                self.transport.disconnect(reason, "nothing is left to try");
+                self.transport
+                    .disconnect(reason, "no authentication method is left to try");
             }
             _ => {}
         }
         tokio::spawn(timeout(LAST_WORDS, poll_fn(move |cx| self.poll_part(cx))));
     }
 
-    /// Sends what is sealed, and ends. Then what still comes is read: a socket that is closed with
-    /// bytes in it takes back what it has sent.
+    /// Sends the sealed bytes and EOF, then reads until the peer closes: closing a socket with unread
+    /// bytes resets the connection, and the peer may lose what was sent.
     pub(super) fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let said = match ready!(self.poll_flush(cx)) {
             Ok(()) => ready!(self.below.poll_finish(cx)),
@@ -346,7 +347,7 @@ impl Line {
         }
     }
 
-    /// Sends what authentication wants to say.
+    /// Seals a message of the authentication layer.
     pub(super) fn say(&mut self, message: &Outgoing) -> Result<(), SshError> {
         if message.hide_length {
             let mut cover = Vec::new();
@@ -358,7 +359,7 @@ impl Line {
 }
 
 impl Wait {
-    /// From now on.
+    /// Creates a limit that starts now.
     pub(super) fn of(limit: Duration, doing: &'static str) -> Self {
         Self {
             until: Instant::now() + limit,
@@ -367,7 +368,7 @@ impl Wait {
         }
     }
 
-    /// The same time, for something else.
+    /// Returns the same deadline for another step.
     pub(super) const fn doing(self, doing: &'static str) -> Self {
         Self { doing, ..self }
     }

@@ -1,8 +1,8 @@
-//! What the processor is fast at, which decides the order of ciphers.
+//! Processor features that decide the order of ciphers.
 
 use adit_ssh_proto::algorithm::{Machine, Preferred};
 
-/// What this machine is fast at.
+/// Returns the cryptographic instructions that this processor supports.
 #[must_use]
 pub fn machine() -> Machine {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
@@ -22,7 +22,7 @@ pub fn machine() -> Machine {
     }
 }
 
-/// All algorithms, in the order that is best for this machine.
+/// Returns all algorithms in the order that is fastest on this machine.
 #[must_use]
 pub fn preferred() -> Preferred {
     Preferred::for_machine(machine())

@@ -1,4 +1,5 @@
-//! What the handles of a session tell its task, and the other way round.
+//! The state shared by a session's handles and its task: commands in one direction, results in the
+//! other.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -21,68 +22,69 @@ use super::forwards::{Asked, Route};
 use super::pipe::Pipe;
 use super::spares::Spares;
 
-/// Octets of the peer's global requests of own names that wait to be answered.
+/// Maximum size of the peer's application-defined global requests that wait for an answer, in bytes.
 const MAX_WAITING: usize = 256 << 10;
 
-/// Something the task is to do.
+/// A command for the task.
 pub(super) enum Command {
     /// Open a channel.
     Open {
         kind: ChannelKind,
         reply: oneshot::Sender<Result<Handle, OpenError>>,
     },
-    /// Open a channel that the peer wants.
+    /// Accept a channel that the peer asked for.
     Confirm(Arc<Pipe>),
-    /// Refuse a channel that the peer wants.
+    /// Refuse a channel that the peer asked for.
     Refuse {
         pipe: Arc<Pipe>,
         why: OpenFailure,
         text: String,
     },
-    /// Ask for something in a channel.
+    /// Send a request in a channel.
     Request {
         pipe: Arc<Pipe>,
         request: Request,
         want: WantReply,
         reply: oneshot::Sender<Result<(), RequestError>>,
     },
-    /// Answer a request of the peer in a channel.
+    /// Reply to a request of the peer in a channel.
     Answer { to: ReplyTo, ok: bool },
-    /// Ask for something outside of channels; when it is granted, what comes goes to `route`.
+    /// Send a global request. If it is granted, the resulting arrivals go to `route`.
     Global {
         request: GlobalRequest,
         route: Option<Route>,
         reply: oneshot::Sender<Result<GlobalAnswer, RequestError>>,
     },
-    /// Answer a request of the peer outside of channels.
+    /// Answer a global request of the peer.
     AnswerGlobal {
         to: GlobalReplyTo,
         answer: GlobalAnswer,
     },
-    /// Send what comes of this kind to `route` from now on.
+    /// Send arrivals of this kind to `route` from now on.
     Route(Route),
-    /// Forget a route.
+    /// Remove a route.
     Unroute(Asked),
-    /// Measure the round trip.
+    /// Measure the round-trip time.
     Ping(oneshot::Sender<Result<Duration, End>>),
-    /// Make new keys.
+    /// Start a key re-exchange.
     Rekey,
-    /// Tell the peer that this is the end.
+    /// Send a disconnect message and end the session immediately.
     Disconnect { text: String },
-    /// The same once what the peer takes now was sent.
+    /// Send a disconnect message once the data that the peer accepts now was sent.
     Leave { reason: Disconnect, text: String },
 }
 
-/// What both sides share.
+/// The state that handles and task share.
 pub(super) struct Mail {
     inner: Mutex<Inner>,
-    /// Buffers between its tasks.
+    /// Buffers that the session's tasks exchange.
     pub(super) spares: Spares,
-    /// Whether the task runs in a lane of its own; asked for each time a relay is polled.
+    /// True if the task runs in a lane of its own. Read each time a relay is polled, hence outside of
+    /// the mutex.
     is_away: AtomicBool,
-    /// Octets of global requests of own names that wait to be answered.
+    /// Size of the application-defined global requests that wait for an answer, in bytes.
     waiting: AtomicUsize,
-    /// Told when the session is over.
+    /// Notified when the session is over.
     over: Notify,
 }
 
@@ -91,28 +93,28 @@ struct Inner {
     commands: VecDeque<Command>,
     dirty: Vec<Arc<Pipe>>,
     driver: Option<Waker>,
-    /// Handles and channels that are held by somebody.
+    /// Number of handles and channels in use.
     handles: usize,
     end: Option<End>,
     rtt: Option<Duration>,
     lane: Option<OwnLane>,
-    /// Channels that go message by message, by their numbers.
+    /// Channels in message mode, by number.
     channels: HashMap<ChannelId, Arc<Pipe>>,
 }
 
-/// Whether a pipe stands among the dirty ones.
+/// True if a pipe is in the list of dirty pipes.
 #[derive(Debug, Default)]
 pub(super) struct Listed(AtomicBool);
 
 impl Listed {
-    /// To be called before the pipe is looked at, so that nothing is missed.
+    /// Clears the flag. Call it before you look at the pipe, so that no change is missed.
     pub(super) fn clear(&self) {
         self.0.store(false, Ordering::Release);
     }
 }
 
 impl Mail {
-    /// With one handle.
+    /// Creates the state with one handle.
     pub(super) fn new() -> Self {
         Self {
             inner: Mutex::new(Inner {
@@ -141,7 +143,7 @@ impl Mail {
         done
     }
 
-    /// Tells the task to do something; gives the reason if it cannot any more.
+    /// Queues a command for the task; returns the reason if the session is over.
     pub(super) fn send(&self, command: Command) -> Result<(), End> {
         self.change(|inner| match &inner.end {
             Some(end) => Err(end.clone()),
@@ -152,7 +154,7 @@ impl Mail {
         })
     }
 
-    /// Asks the task for something that `make` writes the question of.
+    /// Sends the command that `make` creates around a reply channel, and waits for the reply.
     pub(super) async fn ask<T, E: From<End>>(
         &self,
         make: impl FnOnce(oneshot::Sender<Result<T, E>>) -> Command,
@@ -170,7 +172,7 @@ impl Mail {
         self.ask(|reply| Command::Open { kind, reply }).await
     }
 
-    /// Asks for something outside of channels; when it is granted, what comes goes to `route`.
+    /// Sends a global request. If it is granted, the resulting arrivals go to `route`.
     pub(super) async fn global(
         &self,
         request: GlobalRequest,
@@ -184,19 +186,19 @@ impl Mail {
         asked.await
     }
 
-    /// Tells the task that there is something to do for `pipe`.
+    /// Marks `pipe` as dirty, so that the task looks at it.
     pub(super) fn poke(&self, pipe: &Arc<Pipe>) {
         if !pipe.listed.0.swap(true, Ordering::AcqRel) {
             self.change(|inner| inner.dirty.push(Arc::clone(pipe)));
         }
     }
 
-    /// One more who may use the session.
+    /// Counts one more handle.
     pub(super) fn hold(&self) {
         self.lock().handles += 1;
     }
 
-    /// One less.
+    /// Counts one handle less, and wakes the task after the last.
     pub(super) fn release(&self) {
         let mut inner = self.lock();
         inner.handles = inner.handles.saturating_sub(1);
@@ -208,17 +210,17 @@ impl Mail {
         }
     }
 
-    /// Why the session is over, if it is.
+    /// Returns the reason why the session is over, or `None` if it is not.
     pub(super) fn end(&self) -> Option<End> {
         self.lock().end.clone()
     }
 
-    /// Waits for the end.
+    /// Waits until the session ends and returns the reason.
     pub(super) async fn ended(&self) -> End {
         loop {
             let over = self.over.notified();
             tokio::pin!(over);
-            // Before the look, so that no end is missed between the two.
+            // Enabled before the check, so that an end between the two is not missed.
             over.as_mut().enable();
             if let Some(end) = self.end() {
                 return end;
@@ -227,11 +229,11 @@ impl Mail {
         }
     }
 
-    /// The task: the session is over.
+    /// For the task: records that the session is over.
     pub(super) fn finish(&self, end: &End) {
         let mut inner = self.lock();
         inner.end.get_or_insert_with(|| end.clone());
-        // Dropped outside of the lock: whoever waits is told by that.
+        // Dropped outside of the lock: this wakes the tasks that wait for replies.
         let left = (
             core::mem::take(&mut inner.commands),
             core::mem::take(&mut inner.dirty),
@@ -242,7 +244,7 @@ impl Mail {
         self.over.notify_waiters();
     }
 
-    /// The task: takes what there is; false if nobody can use the session any more.
+    /// For the task: takes the queued commands and dirty pipes; returns false if no handle is left.
     pub(super) fn collect(
         &self,
         commands: &mut VecDeque<Command>,
@@ -254,7 +256,7 @@ impl Mail {
         inner.handles > 0
     }
 
-    /// The task: remembers who is to be woken; false if there is something already.
+    /// For the task: stores the waker; returns false if there is work already.
     pub(super) fn sleep(&self, waker: &Waker) -> bool {
         let mut inner = self.lock();
         if !inner.commands.is_empty() || !inner.dirty.is_empty() {
@@ -267,7 +269,7 @@ impl Mail {
         true
     }
 
-    /// The task: a channel that goes message by message, or is gone (`None`).
+    /// For the task: registers a channel in message mode, or removes a closed one (`None`).
     pub(super) fn enter(&self, id: ChannelId, pipe: Option<Arc<Pipe>>) {
         let channels = &mut self.lock().channels;
         match pipe {
@@ -276,18 +278,18 @@ impl Mail {
         };
     }
 
-    /// A channel that goes message by message.
+    /// Returns a channel in message mode.
     pub(super) fn channel(&self, id: ChannelId) -> Option<Arc<Pipe>> {
         self.lock().channels.get(&id).cloned()
     }
 
-    /// Has the task look again.
+    /// Wakes the task so that it checks its work again.
     pub(super) fn nudge(&self) {
         self.change(|_| ());
     }
 
-    /// The task: counts octets among those that wait; false if there is no room for them. Nobody
-    /// else adds any.
+    /// For the task: adds `octets` to the size of waiting requests; returns false if the limit is
+    /// exceeded. Only the task adds, so check and addition need not be atomic together.
     pub(super) fn wait(&self, octets: usize) -> bool {
         let fits = self.waiting.load(Ordering::Relaxed) + octets <= MAX_WAITING;
         if fits {
@@ -296,13 +298,13 @@ impl Mail {
         fits
     }
 
-    /// They wait no more.
+    /// Subtracts `octets` from the size of waiting requests.
     pub(super) fn waits_no_more(&self, octets: usize) {
         let before = self.waiting.fetch_sub(octets, Ordering::Relaxed);
-        debug_assert!(before >= octets, "more was answered than was asked");
+        debug_assert!(before >= octets, "more bytes were released than reserved");
     }
 
-    /// The round trip as measured last.
+    /// Returns the last measured round-trip time.
     pub(super) fn rtt(&self) -> Option<Duration> {
         self.lock().rtt
     }
@@ -311,7 +313,7 @@ impl Mail {
         self.lock().rtt = Some(rtt);
     }
 
-    /// The lane in which the task runs, if it is not where it began.
+    /// Returns the task's own lane, or `None` if it runs where it was spawned.
     pub(super) fn lane(&self) -> Option<OwnLane> {
         if !self.is_away.load(Ordering::Relaxed) {
             return None;

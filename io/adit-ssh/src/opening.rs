@@ -1,4 +1,4 @@
-//! A channel that the peer wants.
+//! Channels that the peer asks to open.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use super::error::End;
 use super::mail::Command;
 use super::pipe::Pipe;
 
-/// A channel that the peer wants. Dropped without an answer, it is refused: as unknown if it is of
-/// an [own type](super::own), as not allowed otherwise.
+/// A request of the peer to open a channel. Dropping it without an answer refuses the channel: as an
+/// unknown type if it is of an [application-defined type](super::own), as prohibited otherwise.
 pub struct Opening {
     kind: ChannelKind,
     pipe: Option<Arc<Pipe>>,
@@ -26,29 +26,29 @@ impl Opening {
         }
     }
 
-    /// What it is for.
+    /// Returns the type of the channel and its parameters.
     #[must_use]
     pub const fn kind(&self) -> &ChannelKind {
         &self.kind
     }
 
-    /// Opens it.
+    /// Opens the channel.
     ///
     /// # Errors
-    /// The session is over.
+    /// Returns the reason if the session is over.
     pub fn accept(self) -> Result<Channel, End> {
         Ok(Channel::new(self.confirm()?))
     }
 
-    /// Opens it for who has its [messages](super::messages).
+    /// Opens the channel for a program that reads its [messages](super::messages).
     ///
     /// # Errors
-    /// The session is over.
+    /// Returns the reason if the session is over.
     pub fn accept_messages(self) -> Result<(), End> {
         self.confirm().map(drop)
     }
 
-    /// Opens it; its end here answers requests, and writes to a standard error.
+    /// Opens the channel; this end answers requests and may write to standard error.
     pub(super) fn confirm_serving(self) -> Result<Handle, End> {
         if let Some(pipe) = &self.pipe {
             pipe.lock().serve();
@@ -66,7 +66,7 @@ impl Opening {
         Ok(handle)
     }
 
-    /// Refuses it, with words for the peer.
+    /// Refuses the channel, with an explanation for the peer.
     pub fn refuse(mut self, why: OpenFailure, text: impl Into<String>) {
         self.put_refusal(why, text.into());
     }
@@ -74,7 +74,7 @@ impl Opening {
     fn put_refusal(&mut self, why: OpenFailure, text: String) {
         if let Some(pipe) = self.pipe.take() {
             let mail = Arc::clone(&pipe.mail);
-            // Without a session nobody waits.
+            // Nobody waits for the answer once the session is over.
             let _ = mail.send(Command::Refuse { pipe, why, text });
             mail.release();
         }

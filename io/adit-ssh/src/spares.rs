@@ -1,7 +1,7 @@
-//! Buffers that go round in one session.
+//! Buffers that circulate within one session.
 //!
-//! A channel's bytes are put into a buffer by one thread and taken out by another: the buffers
-//! gather in the pool of the one, and the other would make new ones without end.
+//! One thread fills a channel's buffers and another empties them. With per-thread pools the buffers
+//! would pile up in one pool while the other thread kept allocating.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,10 +10,10 @@ use adit_stream::pool::Class;
 
 use adit_stream::Buffer;
 
-/// Buffers that are kept, at most: 2.3 MiB of the largest.
+/// Maximum number of buffers kept: 2.3 MiB at the largest size.
 const KEEP: usize = 8;
 
-/// Empty buffers above the smallest size. Kept while bytes flow; [`Spares::sweep`] ends that.
+/// Empty buffers above the smallest size, kept while bytes flow and released by [`Spares::sweep`].
 #[derive(Debug, Default)]
 pub(super) struct Spares {
     held: Mutex<Vec<Buffer>>,
@@ -21,7 +21,7 @@ pub(super) struct Spares {
 }
 
 impl Spares {
-    /// An empty buffer with room for `min` bytes.
+    /// Returns an empty buffer with a capacity of at least `min` bytes.
     pub(super) fn take(&self, min: usize) -> Buffer {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = held.iter().rposition(|buffer| buffer.capacity() >= min);
@@ -34,7 +34,7 @@ impl Spares {
         })
     }
 
-    /// Takes an emptied buffer back.
+    /// Takes back an emptied buffer.
     pub(super) fn put(&self, mut buffer: Buffer) {
         if buffer.capacity() <= Class::SMALL.bytes() {
             return;
@@ -47,7 +47,7 @@ impl Spares {
         }
     }
 
-    /// Gives all away if none came back since the last time; tells whether there are any.
+    /// Releases all buffers if none came back since the last call; returns true if there are any left.
     pub(super) fn sweep(&self) -> bool {
         if self.used.swap(false, Ordering::Relaxed) {
             return true;
@@ -57,7 +57,7 @@ impl Spares {
         false
     }
 
-    /// Whether there are any to be swept.
+    /// Returns true if there may be buffers to release.
     pub(super) fn is_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }
@@ -79,12 +79,12 @@ mod tests {
         assert_eq!(spares.held.lock().unwrap().len(), KEEP);
         assert!(
             spares.take(100).capacity() >= large,
-            "what there is, is taken"
+            "a kept buffer is reused"
         );
         assert!(spares.is_used() && spares.sweep());
         assert!(!spares.is_used() && !spares.sweep());
         assert!(spares.held.lock().unwrap().is_empty());
         spares.put(spares.take(1));
-        assert!(!spares.is_used(), "small ones are not worth it");
+        assert!(!spares.is_used(), "small buffers are not kept");
     }
 }

@@ -1,4 +1,4 @@
-//! An agent, which keeps private keys and signs with them.
+//! Connections to an SSH agent, which keeps private keys and signs with them.
 
 use std::fmt;
 use std::io;
@@ -16,9 +16,9 @@ use tokio::time::timeout;
 use super::{AgentUse, Identity, SessionBinding};
 use crate::BoxFuture;
 
-/// How long an agent may take for its keys. A signature may wait for a person.
+/// Maximum time an agent may take to list its keys. Signing has no limit: it may wait for a person.
 pub(super) const LISTING: Duration = Duration::from_secs(10);
-/// As much is read at once, octets.
+/// Size of one read, in bytes.
 const READ: usize = 4096;
 
 /// A connection to an agent.
@@ -31,25 +31,25 @@ struct Line {
     bound: Option<SessionBinding>,
 }
 
-/// What an agent can be talked to over.
+/// A byte stream to an agent.
 pub(super) trait Talk: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Talk for T {}
 
-/// Why an agent is of no use.
+/// An error of an agent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// The connection to it failed.
+    /// The connection to the agent failed.
     #[error("agent: {0}")]
     Io(io::Error),
-    /// It does not speak the protocol.
+    /// The agent violated the protocol.
     #[error("agent: {0}")]
     Ssh(SshError),
-    /// It said no.
-    #[error("the agent refused")]
+    /// The agent refused the request.
+    #[error("the agent refused the request")]
     Refused,
-    /// It did not answer.
+    /// The agent did not answer in time.
     #[error("the agent did not answer")]
     Timeout,
 }
@@ -66,7 +66,7 @@ impl From<SshError> for AgentError {
     }
 }
 
-/// A key that an agent has.
+/// A key held by an agent.
 #[derive(Debug)]
 pub struct AgentKey {
     agent: Agent,
@@ -75,16 +75,16 @@ pub struct AgentKey {
 }
 
 impl Agent {
-    /// Connects to the agent at `path`, which is mostly in the variable SSH_AUTH_SOCK.
+    /// Connects to the agent at `path`, which is usually in the environment variable `SSH_AUTH_SOCK`.
     ///
     /// # Errors
-    /// [`AgentError::Io`].
+    /// Returns [`AgentError::Io`] if the connection fails.
     #[cfg(unix)]
     pub async fn connect(path: impl AsRef<std::path::Path>) -> Result<Self, AgentError> {
         Ok(Self::over(tokio::net::UnixStream::connect(path).await?))
     }
 
-    /// An agent at the other end of this.
+    /// Uses `io` as a connection to an agent.
     #[must_use]
     pub fn over(io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
         Self(Arc::new(Mutex::new(Line {
@@ -93,10 +93,10 @@ impl Agent {
         })))
     }
 
-    /// Its keys, in its order.
+    /// Returns the agent's keys, in the agent's order.
     ///
     /// # Errors
-    /// It refused, did not answer, or does not speak the protocol.
+    /// The agent refused, did not answer, or violated the protocol.
     pub async fn keys(&self) -> Result<Vec<AgentKey>, AgentError> {
         let mut question = Vec::new();
         agent::put_request_identities(&mut question);
@@ -132,8 +132,8 @@ impl Agent {
         }
     }
 
-    /// Tells it which session it signs for from now on; once for all its keys. An agent that does
-    /// not know of sessions refuses that, and signs nevertheless.
+    /// Binds the agent connection to the session that it will sign for; one binding covers all keys. An
+    /// agent without support for this refuses it and signs nevertheless.
     async fn bind(&self, session: &SessionBinding) -> Result<(), AgentError> {
         {
             let mut line = self.0.lock().await;
@@ -150,8 +150,8 @@ impl Agent {
         }
     }
 
-    /// One question at a time. A question that is given up takes the connection with it: its
-    /// answer would be taken for another's.
+    /// Sends one request at a time. Cancelling a request closes the connection: its answer would be
+    /// taken for that of the next request.
     async fn ask(&self, question: &[u8]) -> Result<Answer, AgentError> {
         let mut line = self.0.lock().await;
         let gone = || io::Error::from(io::ErrorKind::NotConnected);
@@ -183,7 +183,7 @@ impl fmt::Debug for Agent {
 }
 
 impl AgentKey {
-    /// Its comment, any characters.
+    /// Returns the key's comment, which may contain any characters.
     #[must_use]
     pub fn comment(&self) -> &str {
         &self.comment
@@ -201,7 +201,7 @@ impl Identity for AgentKey {
 
     fn bind<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            // An agent that refuses will say so again where it matters.
+            // An agent that refuses will fail again at the signature, where it matters.
             let _ = self.agent.bind(session).await;
         })
     }

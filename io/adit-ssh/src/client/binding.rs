@@ -1,4 +1,4 @@
-//! What agents are told of a session (`session-bind@openssh.com`; OpenSSH's `PROTOCOL.agent`, 1).
+//! Session bindings for agents (`session-bind@openssh.com`; OpenSSH's `PROTOCOL.agent`, section 1).
 
 use std::fmt;
 
@@ -10,17 +10,17 @@ use tokio::time::timeout;
 use super::agent::{AgentError, LISTING, exchange};
 use crate::about::Peer;
 
-/// What an agent is used for.
+/// The purpose that an agent connection is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentUse {
-    /// It signs for this session alone.
+    /// The agent signs for this session alone.
     Login,
-    /// Programs of the host use it.
+    /// Programs on the host use the agent.
     Forwarding,
 }
 
-/// Which session an agent is used for: the host's key, the session's identifier, and the host's
-/// signature of it. An agent that is told refuses keys that are not meant for the host.
+/// The session that an agent connection is used for: the host key, the session identifier, and the
+/// host's signature of it. An agent that has a binding refuses keys that are not meant for the host.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionBinding {
     host_key: Vec<u8>,
@@ -29,7 +29,7 @@ pub struct SessionBinding {
 }
 
 impl SessionBinding {
-    /// `None` before the first keys.
+    /// Returns the binding of `transport`'s session, or `None` before the first keys.
     pub(super) fn of(transport: &Transport) -> Option<Self> {
         Some(Self {
             host_key: transport.host_key()?.to_vec(),
@@ -50,12 +50,12 @@ impl SessionBinding {
         question
     }
 
-    /// Tells an agent over a connection that was not used yet, and waits for its answer: what
-    /// follows on it may be anybody's.
+    /// Sends the binding to an agent over an unused connection and waits for the answer, since other
+    /// programs may use the connection afterwards.
     ///
     /// # Errors
-    /// The connection failed. [`AgentError::Refused`] of an agent that does not know of sessions,
-    /// or does not want this one; the connection can be used nevertheless.
+    /// The connection failed. [`AgentError::Refused`] if the agent does not support bindings or refuses
+    /// this one; the connection is usable nevertheless.
     pub async fn tell(
         &self,
         agent: &mut (impl AsyncRead + AsyncWrite + Send + Unpin),
@@ -71,7 +71,7 @@ impl SessionBinding {
 }
 
 impl Peer {
-    /// What an agent is told of this session, on a client.
+    /// Returns the binding of this session for an agent, on a client.
     #[must_use]
     pub fn binding(&self) -> SessionBinding {
         SessionBinding {

@@ -1,4 +1,4 @@
-//! What a client decides.
+//! Client configuration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,32 +10,32 @@ use super::{HostKeyPolicy, KnownHostsOnly, Login};
 use crate::Keepalive;
 use crate::machine::preferred;
 
-/// How to connect, and as whom.
+/// The configuration of a client: how to connect, and as which user.
 pub struct ClientConfig {
-    /// Algorithms, renewal of keys, the bounds of a key exchange.
+    /// Algorithms, re-keying, and the bounds of a key exchange.
     pub transport: transport::Config,
-    /// Whose key the server may have. There is no default.
+    /// The policy for the server's host key. There is no default.
     pub host_key: Arc<dyn HostKeyPolicy>,
-    /// The user, and how he shows that he is.
+    /// The user and their credentials.
     pub login: Login,
-    /// Channels, windows and bounds of what waits.
+    /// Limits on channels, windows and queues.
     pub limits: Limits,
-    /// Signs of life; `None`: none are asked for.
+    /// Keepalive requests; `None` sends none.
     pub keepalive: Option<Keepalive>,
-    /// Ends the session when nothing but signs of life has come or gone for so long; `None`: it may
-    /// be quiet.
+    /// Time after which a session without traffic (keepalives excepted) ends; `None` means never.
     pub inactivity: Option<Duration>,
-    /// The longest wait for the server before the session is there, each time.
+    /// Maximum time for each wait for the server until the session is established.
     pub timeout: Duration,
 }
 
 impl ClientConfig {
-    /// The defaults, with the algorithms in the order that suits this machine.
+    /// Creates a configuration with the defaults, and the algorithms in the order that suits this
+    /// machine.
     #[must_use]
     pub fn new(host_key: Arc<dyn HostKeyPolicy>, login: Login) -> Self {
         let mut limits = Limits::default();
-        // What a server forwards comes as its own clients do, many at once, and each waits for its
-        // target here.
+        // A server forwards as many connections at once as its own clients open, and each waits here
+        // until its target is connected.
         limits.pending_opens = limits.channels;
         Self {
             transport: transport::Config::new(preferred()),
@@ -47,8 +47,8 @@ impl ClientConfig {
             timeout: Duration::from_mins(1),
         }
     }
-    /// The defaults for a host that is known by files: its key has to be one of them, and a server
-    /// that has several is asked for one of these first.
+    /// Creates a configuration with the defaults for a host in known-hosts files: its key must be one
+    /// of those listed, and a server with several keys is asked for one of them first.
     #[must_use]
     pub fn known(known: KnownHostsOnly, login: Login) -> Self {
         let mut preferred = preferred();

@@ -1,4 +1,4 @@
-//! From a stream to a session: key exchange, host key, authentication.
+//! Connecting: from a stream to a session by key exchange, host key check and authentication.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::about::About;
 use crate::error::ConnectError;
 use crate::line::{Came, Line, Wait};
 
-/// Connects.
+/// The entry point for SSH clients.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,11 +33,11 @@ use crate::line::{Came, Line, Wait};
 pub struct Client;
 
 impl Client {
-    /// Connects to a host by TCP, at each of its addresses until one answers, and begins a session.
-    /// [`ClientConfig::timeout`] bounds the connection, and each wait behind it.
+    /// Connects to a host by TCP, trying each of its addresses until one answers, and starts a session.
+    /// [`ClientConfig::timeout`] bounds the connection and each later wait.
     ///
     /// # Errors
-    /// The name is not known, nobody answers, and what [`Client::connect`] fails for.
+    /// The name does not resolve, no address answers, and the errors of [`Client::connect`].
     pub async fn dial(
         host: &str,
         port: u16,
@@ -48,11 +48,11 @@ impl Client {
         Self::connect(Box::new(Tcp::new(socket)), config).await
     }
 
-    /// Begins a session over a fresh connection and logs in.
+    /// Starts a session over a fresh connection and logs in.
     ///
     /// # Errors
-    /// The stream failed, the peer broke the protocol or has no algorithm in common with us, its
-    /// key was refused, or the user was. See [`ConnectError`].
+    /// The stream failed, the peer violated the protocol or has no algorithm in common with this end,
+    /// or its host key or the user was refused. See [`ConnectError`].
     pub async fn connect(below: BoxStream, config: ClientConfig) -> Result<Session, ConnectError> {
         let mut entrance = Self::exchange_keys(below, &config).await?;
         let why = match entrance.log_in(&config.login).await {
@@ -64,12 +64,12 @@ impl Client {
         Err(why)
     }
 
-    /// Begins a session over a fresh connection, as far as the server's key: for those who decide
-    /// about one try to log in after the other. [`ClientConfig::login`] is left alone.
+    /// Starts a session over a fresh connection, up to the server's host key. For programs that decide
+    /// about each login attempt themselves; [`ClientConfig::login`] is ignored.
     ///
     /// # Errors
-    /// The stream failed, the peer broke the protocol or has no algorithm in common with us, or its
-    /// key was refused.
+    /// The stream failed, the peer violated the protocol or has no algorithm in common with this end,
+    /// or its host key was refused.
     pub async fn exchange_keys(
         below: BoxStream,
         config: &ClientConfig,
@@ -86,15 +86,15 @@ impl Client {
     }
 }
 
-/// The first key exchange, with the host key judged in it.
+/// Performs the first key exchange, including the host key check.
 async fn exchange_keys(line: &mut Line, config: &ClientConfig) -> Result<About, ConnectError> {
-    let mut wait = Wait::of(config.timeout, "keys were exchanged");
+    let mut wait = Wait::of(config.timeout, "exchanging keys");
     loop {
         match line.next(wait).await? {
             Came::Event(Event::HostKey { algorithm, blob }) => {
                 let key = AnyKey::parse_for(algorithm, &blob).map_err(SshError::from)?;
                 let judged = config.host_key.verify(&HostKey { key, algorithm }).await;
-                // A person may have taken his time.
+                // The check may have waited for a person, so the time limit starts again.
                 wait = Wait::of(config.timeout, wait.doing);
                 if let Err(why) = judged {
                     line.transport.reject_host_key();
@@ -104,7 +104,7 @@ async fn exchange_keys(line: &mut Line, config: &ClientConfig) -> Result<About, 
             }
             Came::Event(Event::Ready(_)) => {
                 let about = About::of(&line.transport);
-                return Ok(about.ok_or(SshError::Kex("it did not come to its end"))?);
+                return Ok(about.ok_or(SshError::Kex("it did not complete"))?);
             }
             Came::Event(_) => {}
             Came::Payload(payload) => {

@@ -1,4 +1,4 @@
-//! A connection before its user is in: one try to log in after the other.
+//! Connections before login, for one login attempt after the other.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::line::{Came, Line, Wait};
 use crate::mail::Mail;
 use crate::messages::{Bounds, Feed, Teller};
 
-/// A connection whose server has proved its key, and whose user is not in yet.
+/// A connection whose server has proved its host key, and whose user has not logged in yet.
 pub struct Entrance {
     line: Line,
     about: Arc<About>,
@@ -35,17 +35,17 @@ pub struct Entrance {
     timeout: Duration,
 }
 
-/// What came of the tries to log in.
+/// The result of login attempts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Tried {
-    /// The user is in.
+    /// The user is logged in.
     In,
-    /// Nothing is left to try.
+    /// No authentication method is left to try.
     Failed {
-        /// The methods that the server would go on with.
+        /// The methods that the server would accept next.
         methods: Vec<String>,
-        /// The last try was right, as one part of several.
+        /// True if the last attempt succeeded as one of several required methods.
         partial: bool,
     },
 }
@@ -63,17 +63,19 @@ impl Entrance {
         }
     }
 
-    /// Tries all that `login` has. May be called again as long as the user is not in, with another
-    /// user too.
+    /// Tries all methods and credentials of `login`. You may call it again until the user is logged in,
+    /// also with another user.
     ///
     /// # Errors
-    /// The stream failed, or the server broke the protocol, left, or took too long. A call that was
-    /// given up in the middle cannot be followed by another.
+    /// The stream failed, or the server violated the protocol, disconnected, or took too long.
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe: after a cancelled call, do not call it again.
     pub async fn log_in(&mut self, login: &Login) -> Result<Tried, ConnectError> {
         if login.methods.contains(&Method::PublicKey)
             && let Some(binding) = SessionBinding::of(&self.line.transport)
         {
-            // Agents are told what they will sign for.
+            // Binds agents to the session before they sign anything.
             for identity in &login.identities {
                 identity.bind(&binding).await;
             }
@@ -92,14 +94,14 @@ impl Entrance {
         self.tell_extensions(login);
         loop {
             let Some(auth) = &mut self.auth else {
-                return Err(SshError::Policy("there is no try").into());
+                return Err(SshError::Policy("no login attempt is in progress").into());
             };
             step = match step {
                 ClientStep::Wait => {
                     while let Some(message) = auth.poll_output() {
                         self.line.say(&message)?;
                     }
-                    let wait = Wait::of(self.timeout, "the user was authenticated");
+                    let wait = Wait::of(self.timeout, "authenticating the user");
                     match self.line.next(wait).await? {
                         Came::Event(Event::ExtInfo(_)) => {
                             self.tell_extensions(login);
@@ -125,7 +127,7 @@ impl Entrance {
         }
     }
 
-    /// Tells the tries what the server takes of keys.
+    /// Passes the server's extensions on to the authentication: its accepted key algorithms.
     fn tell_extensions(&mut self, login: &Login) {
         let told = self.line.transport.extensions();
         let algorithms = login.algorithms.as_ref().or(told.user_algorithms.as_ref());
@@ -134,11 +136,11 @@ impl Entrance {
         }
     }
 
-    /// The algorithms that the server takes of users' keys, if it says so within `patience`: it
-    /// does with its first packets.
+    /// Returns the algorithms that the server accepts for users' keys, if it announces them within
+    /// `patience`. Servers do so with their first packets.
     ///
     /// # Errors
-    /// The stream failed, or the server broke the protocol or left.
+    /// The stream failed, or the server violated the protocol or disconnected.
     pub async fn user_algorithms(
         &mut self,
         patience: Duration,
@@ -149,15 +151,18 @@ impl Entrance {
             }
             Ok::<_, ConnectError>(())
         };
-        // It has said nothing.
+        // The server announced nothing in time.
         timeout(patience, told).await.unwrap_or(Ok(()))?;
         Ok(self.line.transport.extensions().user_algorithms.as_deref())
     }
 
-    /// Takes in what comes while nothing is tried. Cancel-safe.
+    /// Processes incoming packets between login attempts.
     ///
     /// # Errors
-    /// The connection's end: it does not come to another.
+    /// Returns the reason when the connection ends, and does not return before.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
     pub async fn idle(&mut self) -> Result<core::convert::Infallible, ConnectError> {
         loop {
             self.take_in().await?;
@@ -165,7 +170,7 @@ impl Entrance {
     }
 
     async fn take_in(&mut self) -> Result<(), ConnectError> {
-        let wait = Wait::of(self.timeout, "the user was authenticated");
+        let wait = Wait::of(self.timeout, "authenticating the user");
         match self.line.next(wait).await? {
             Came::Event(_) => Ok(()),
             Came::Payload(payload) => {
@@ -175,12 +180,12 @@ impl Entrance {
         }
     }
 
-    /// There will be no session: the server is told why.
+    /// Ends the connection without a session and sends the reason to the server.
     pub fn give_up(self, why: &ConnectError) {
         self.line.part(why);
     }
 
-    /// The session of the user, who [is in](Tried::In).
+    /// Returns the session of the user, who is [logged in](Tried::In).
     #[must_use]
     pub fn enter(self) -> Session {
         let (to, told) = mpsc::channel(super::host_keys::BACKLOG);
@@ -190,8 +195,8 @@ impl Entrance {
         Session::new(peer, told, backlog)
     }
 
-    /// The same [message by message](crate::messages). The session lasts as long as the second is
-    /// held.
+    /// Starts the session [message by message](crate::messages). It lasts as long as the returned
+    /// [`Peer`] is held.
     #[must_use]
     pub fn enter_by_messages(self, bounds: Bounds) -> (Feed, Peer) {
         let mail = Arc::new(Mail::new());
@@ -235,7 +240,7 @@ fn config(login: &Login) -> auth::ClientConfig {
     }
 }
 
-/// Asks the key, the agent or the person.
+/// Obtains an answer from the key, the agent or the prompter.
 async fn answer(login: &Login, ask: ClientAsk) -> ClientAnswer {
     let answer = match (ask, &login.prompter) {
         (

@@ -1,4 +1,4 @@
-//! What the server listens on for us.
+//! Forwards from the server to this client.
 
 use adit_ssh_proto::connection::ChannelKind;
 use tokio::sync::mpsc;
@@ -8,7 +8,7 @@ use crate::forwards::{Arrival, Asked};
 use crate::mail::Command;
 use crate::opening::Opening;
 
-/// Channels that the server opens.
+/// A queue of channels that the server opens.
 #[derive(Debug)]
 pub struct Arrivals(mpsc::Receiver<Arrival>);
 
@@ -17,8 +17,11 @@ impl Arrivals {
         Self(arrivals)
     }
 
-    /// The next one, to be [accepted](Opening::accept) or refused; `None` once the session is
-    /// over. Cancel-safe.
+    /// Returns the next channel, to be [accepted](Opening::accept) or refused; `None` once the session
+    /// is over.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
     pub async fn accept(&mut self) -> Option<Opening> {
         loop {
             match self.0.recv().await? {
@@ -29,8 +32,8 @@ impl Arrivals {
     }
 }
 
-/// A place where the server listens for us. It stops when this is dropped; channels that are open
-/// go on.
+/// A listener on the server that forwards to this client. Dropping it stops the listener; open channels
+/// stay open.
 #[derive(Debug)]
 pub struct Forwarded {
     peer: Peer,
@@ -47,7 +50,7 @@ impl Forwarded {
         }
     }
 
-    /// The port that the server listens on; `None` for a socket of its file system.
+    /// Returns the port that the server listens on; `None` for a Unix-domain socket.
     #[must_use]
     pub const fn port(&self) -> Option<u16> {
         match self.asked {
@@ -56,8 +59,11 @@ impl Forwarded {
         }
     }
 
-    /// The next connection, with [who](ChannelKind::ForwardedTcpip) is behind it in its
-    /// [kind](Opening::kind); `None` once the session is over. Cancel-safe.
+    /// Returns the next connection, with its [originator](ChannelKind::ForwardedTcpip) in its
+    /// [kind](Opening::kind); `None` once the session is over.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
     pub async fn accept(&mut self) -> Option<Opening> {
         self.arrivals.accept().await
     }
@@ -65,14 +71,15 @@ impl Forwarded {
 
 impl Drop for Forwarded {
     fn drop(&mut self) {
-        // Without a session there is nothing to stop.
+        // Nothing to stop once the session is over.
         let _ = self.peer.mail.send(Command::Unroute(self.asked.clone()));
     }
 }
 
-/// Who has connected, as the server tells it.
+/// The originator of a forwarded connection, as reported by the server.
 impl Opening {
-    /// The address and the port of who has connected, for logs; `None` where there are none.
+    /// Returns the address and the port of the originator, for logs; `None` for channel types without
+    /// one.
     #[must_use]
     pub fn originator(&self) -> Option<(&str, u32)> {
         match self.kind() {

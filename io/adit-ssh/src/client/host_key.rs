@@ -1,4 +1,4 @@
-//! Whose key a server may have.
+//! Policies for host keys.
 
 use std::path::Path;
 use std::{fmt, fs, io};
@@ -9,34 +9,34 @@ use adit_ssh_proto::key::{AnyKey, HostName};
 use super::known_hosts::{KnownHost, KnownHostsFiles};
 use crate::{BoxFuture, HostKeyRefused};
 
-/// A key that the server has proved to own.
+/// A host key that the server has proved to own.
 #[derive(Debug, Clone)]
 pub struct HostKey {
-    /// The key, or its certificate, of which nothing is checked yet.
+    /// The key or its certificate. The certificate is not checked yet.
     pub key: AnyKey,
-    /// The algorithm it signed with.
+    /// The algorithm of the server's signature.
     pub algorithm: KeyAlgorithm,
 }
 
-/// Decides about the key of a server. Asked once for each session; nothing of the user's is sent
-/// before.
+/// A policy for the host keys of servers. It is asked once per session, before any of the user's data
+/// is sent.
 pub trait HostKeyPolicy: Send + Sync {
-    /// Whether the key is the host's. May take as long as a person needs.
+    /// Checks that the key is the host's. May take as long as a person needs to answer.
     fn verify<'a>(&'a self, key: &'a HostKey) -> BoxFuture<'a, Result<(), HostKeyRefused>>;
 }
 
-/// Takes what the files know for this host, and nothing else.
+/// A policy that accepts only the keys that the files list for this host.
 #[derive(Debug, Clone)]
 pub struct KnownHostsOnly(pub KnownHost);
 
 impl KnownHostsOnly {
-    /// Reads files of known hosts for one host. Lines that cannot be read are left out, as in
-    /// OpenSSH; a file that is not there is an error.
+    /// Reads known-hosts files for one host. Unreadable lines are skipped, as in OpenSSH; a missing
+    /// file is an error.
     ///
     /// # Errors
-    /// A file cannot be read or is too long, or `host` is no name of a host.
+    /// A file cannot be read or is too long, or `host` is not a valid host name.
     pub fn read(host: &str, port: u16, files: &[impl AsRef<Path>]) -> io::Result<Self> {
-        let odd = || io::Error::new(io::ErrorKind::InvalidInput, "not a host's name");
+        let odd = || io::Error::new(io::ErrorKind::InvalidInput, "not a host name");
         let host = HostName::new(host, port).ok_or_else(odd)?;
         let paths: Vec<_> = files.iter().map(|file| file.as_ref().to_owned()).collect();
         for path in &paths {
@@ -62,7 +62,7 @@ impl HostKeyPolicy for KnownHostsOnly {
     }
 }
 
-/// Takes these keys alone, whatever the host is called.
+/// A policy that accepts only these keys, independently of the host's name.
 #[derive(Debug, Clone)]
 pub struct PinnedKeys(pub Vec<AnyKey>);
 
@@ -72,21 +72,23 @@ impl HostKeyPolicy for PinnedKeys {
         let done = if pinned {
             Ok(())
         } else {
-            Err(HostKeyRefused("it is none of the given ones".to_owned()))
+            Err(HostKeyRefused(
+                "it is not one of the pinned keys".to_owned(),
+            ))
         };
         Box::pin(std::future::ready(done))
     }
 }
 
-/// Asks a closure, which answers at once.
+/// A policy that calls a closure, which answers immediately.
 ///
 /// ```
 /// use adit_ssh::client::{HostKeyFn, HostKeyPolicy};
 ///
-/// // Takes whatever key comes: for tests.
+/// Accepts any key: for tests only.
 /// let anyone: Box<dyn HostKeyPolicy> = Box::new(HostKeyFn(|_| Ok(())));
 /// ```
-// The bound is what tells the compiler the closure's argument.
+// The bound lets the compiler infer the closure's argument type.
 pub struct HostKeyFn<F: Fn(&HostKey) -> Result<(), HostKeyRefused>>(pub F);
 
 impl<F> HostKeyPolicy for HostKeyFn<F>

@@ -1,4 +1,4 @@
-//! Word of a server's other keys, and their proof (OpenSSH's `UpdateHostKeys`; `PROTOCOL`, 2.5).
+//! A server's announced host keys and their proof (OpenSSH's `UpdateHostKeys`; `PROTOCOL`, 2.5).
 
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::connection::{GlobalAnswer, GlobalRequest};
@@ -9,16 +9,19 @@ use super::Session;
 use crate::error::RequestError;
 use crate::forwards::Arrival;
 
-/// What may wait to be looked at: a server tells its keys once.
+/// Number of announcements that may wait: a server announces its keys once.
 pub(super) const BACKLOG: usize = 2;
 
-/// Word of the server's keys. Nothing of it is proved.
+/// Announcements of the server's host keys. They are not proved.
 #[derive(Debug)]
 pub struct ToldKeys(pub(super) mpsc::Receiver<Arrival>);
 
 impl ToldKeys {
-    /// All keys that the server says it has; those of types that are not known are left out.
-    /// `None` once the session is over. Cancel-safe.
+    /// Returns all keys that the server claims to have, without those of unknown types; `None` once the
+    /// session is over.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
     pub async fn next(&mut self) -> Option<Vec<PublicKey>> {
         loop {
             if let Arrival::Global(GlobalRequest::HostKeys(blobs), _) = self.0.recv().await? {
@@ -27,7 +30,7 @@ impl ToldKeys {
         }
     }
 
-    /// What has come already.
+    /// Returns the keys that were announced already, without waiting.
     pub fn take(&mut self) -> Option<Vec<PublicKey>> {
         match self.0.try_recv().ok()? {
             Arrival::Global(GlobalRequest::HostKeys(blobs), _) => Some(keys(&blobs)),
@@ -41,21 +44,21 @@ fn keys(blobs: &[Vec<u8>]) -> Vec<PublicKey> {
     known.collect()
 }
 
-/// Why keys are not taken for the server's.
+/// The reason why announced keys are not accepted as the server's.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProofError {
-    /// It did not answer, or refused.
+    /// The server did not answer, or refused.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// Its answer proves nothing.
+    /// The server's answer is not a valid proof.
     #[error(transparent)]
     Ssh(#[from] SshError),
 }
 
 impl Session {
-    /// Word of the server's keys, which comes at the beginning of a session. Given once: `None`
-    /// from then on.
+    /// Returns the announcements of the server's host keys, which arrive at the start of a session.
+    /// Only the first call returns them, later ones return `None`.
     #[must_use]
     pub fn told_keys(&self) -> Option<ToldKeys> {
         let mut place = self.told.lock();
@@ -63,10 +66,10 @@ impl Session {
         place.take().map(ToldKeys)
     }
 
-    /// Has the server prove that it has these keys. RSA keys need `rsa_min_bits`.
+    /// Asks the server to prove that it has these keys. RSA keys need at least `rsa_min_bits` bits.
     ///
     /// # Errors
-    /// It does not; then none of them is to be trusted.
+    /// The server did not prove it; then trust none of the keys.
     pub async fn prove_keys(
         &self,
         rsa_min_bits: usize,

@@ -1,13 +1,13 @@
-//! One host in the files of known hosts: they are read, its key is judged and learned here, for
-//! commands, hops and libraries alike.
+//! One host in the known-hosts files: reads them, checks the host's key, and adds it. Commands, hops
+//! and the library share this code.
 //!
 //! ```text
 //! files ─▶ KnownHost::read ─▶ check ─▶ Verdict ─▶ learn, if it is new ─▶ the first file
 //!            all or nothing                        under a lock, read and checked again
 //! ```
 //!
-//! A file that cannot be read whole is an error and never an empty one: without its lines a host
-//! that is known would look new.
+//! A file that cannot be read completely is an error, and is never treated as empty: without its lines
+//! a known host would look new.
 
 use std::fmt;
 use std::io;
@@ -21,26 +21,26 @@ use adit_ssh_proto::key::{
 };
 use adit_wire::Entropy;
 
-/// Files of known hosts.
+/// The known-hosts files to use.
 #[derive(Debug, Clone, Default)]
 pub struct KnownHostsFiles {
-    /// In the order in which they count; one that is not there has no lines. New hosts are written
-    /// to the first.
+    /// The paths in order of precedence. A missing file has no lines. New hosts are added to the first
+    /// one.
     pub paths: Vec<PathBuf>,
-    /// The names of new hosts are written as hashes.
+    /// True if the names of new hosts are written as hashes.
     pub hashed: bool,
 }
 
-/// Why the files of known hosts are of no use.
+/// An error of the known-hosts files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KnownHostsError {
-    /// A file cannot be read, or is too long to be one.
+    /// A file cannot be read, or is too long.
     #[error("{}: {why}", file.display())]
     Read {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The I/O error.
         why: io::Error,
     },
     /// A file cannot be written.
@@ -48,15 +48,15 @@ pub enum KnownHostsError {
     Write {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The I/O error.
         why: io::Error,
     },
-    /// The files know something else of the host by now, and nothing was written.
+    /// The files contradict the key meanwhile; nothing was written.
     #[error("{0}")]
     Contradicted(String),
 }
 
-/// One host, and what the files knew when they were read.
+/// One host, and the contents of the files when they were read.
 #[derive(Debug, Clone)]
 pub struct KnownHost {
     files: KnownHostsFiles,
@@ -66,10 +66,10 @@ pub struct KnownHost {
 }
 
 impl KnownHost {
-    /// Reads the files. Lines that cannot be understood are left out, as in OpenSSH.
+    /// Reads the files. Malformed lines are skipped, as in OpenSSH.
     ///
     /// # Errors
-    /// [`KnownHostsError::Read`], unless the file is not there.
+    /// Returns [`KnownHostsError::Read`] unless the file does not exist.
     pub fn read(name: HostName, files: &KnownHostsFiles) -> Result<Self, KnownHostsError> {
         let mut host = Self {
             files: files.clone(),
@@ -90,74 +90,74 @@ impl KnownHost {
         Ok(host)
     }
 
-    /// The host.
+    /// Returns the host's name and port.
     #[must_use]
     pub const fn name(&self) -> &HostName {
         &self.name
     }
 
-    /// All lines, of other hosts too.
+    /// Returns all lines, including those of other hosts.
     #[must_use]
     pub const fn lines(&self) -> &KnownHosts {
         &self.lines
     }
 
-    /// Lines that were left out.
+    /// Returns the lines that were skipped.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// Where a new host is written to.
+    /// Returns the file that new hosts are added to.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.files.paths.first().map(PathBuf::as_path)
     }
 
-    /// What the files say of a key that the host shows.
+    /// Returns what the files say about a key that the host presents.
     #[must_use]
     pub fn check(&self, key: &AnyKey) -> Verdict {
         self.lines.check(&self.name, key, ambient::unix())
     }
 
-    /// `offered` with those first that the host's known keys have, so that it shows one of them if
-    /// it can.
+    /// Returns `offered` with the algorithms of the host's known keys first, so that the host presents
+    /// one of them if it can.
     #[must_use]
     pub fn prefer(&self, offered: &[KeyAlgorithm]) -> Vec<KeyAlgorithm> {
         self.lines.prefer(&self.name, offered)
     }
 
-    /// Why a key with this verdict is not taken, in one line; nothing of one that is known.
+    /// Returns the reason to refuse a key with this verdict, in one line; `None` for a known key.
     #[must_use]
     pub fn objection(&self, key: &PublicKey, verdict: &Verdict) -> Option<String> {
         let (host, shown) = (&self.name, Named(key));
         Some(match verdict {
             Verdict::Known(_) => return None,
-            Verdict::Unknown => format!("{host} is not known; it shows {shown}"),
+            Verdict::Unknown => format!("{host} is unknown; it presents {shown}"),
             Verdict::OtherType(place) => format!(
-                "the key of {host} is of another type than the one it is known by: it shows \
-                 {shown}, and known is {}. Somebody may be in between; if the server has a new \
-                 key, remove that line",
+                "the key of {host} has a different type than the known one: it presents \
+                 {shown}, the known key is {}. Someone may be intercepting the connection; if the \
+                 server has a new key, remove that line",
                 self.lines.shown_at(place)
             ),
             Verdict::Changed(place) => format!(
-                "the key of {host} has changed: it shows {shown}, and known is {}. Somebody may be \
-                 in between; if the server has a new key, remove that line",
+                "the key of {host} has changed: it presents {shown}, the known key is {}. Someone \
+                 may be intercepting the connection; if the server has a new key, remove that line",
                 self.lines.shown_at(place)
             ),
             Verdict::Revoked(place) => format!("the key {shown} of {host} is revoked ({place})"),
             Verdict::BadCertificate(place, why) => {
-                format!("the certificate of {host} is not in order: {why} ({place})")
+                format!("the certificate of {host} is invalid: {why} ({place})")
             }
         })
     }
 
-    /// Makes a key of a new host known by a line in the first file; without one nothing is written.
-    /// The files are read again before, since others write to them and a person takes time to
-    /// answer: a key that is known by then is not written twice.
+    /// Adds a line for a new host's key to the first file, if there is one. The files are read again
+    /// first, since other programs write to them and a person takes time to answer: a key that was
+    /// added meanwhile is not written twice.
     ///
     /// # Errors
-    /// The file cannot be read or written, or the host is known with another key by now.
+    /// The file cannot be read or written, or the host has another known key by now.
     pub fn learn(&self, key: &PublicKey) -> Result<(), KnownHostsError> {
         let Some(path) = self.file() else {
             return Ok(());
@@ -178,8 +178,8 @@ impl KnownHost {
         }
     }
 
-    /// Writes one of the files anew: without the lines that are this host's alone and have one of
-    /// the keys `gone`, and with `new` at its end.
+    /// Rewrites one of the files: removes the lines that belong to this host alone and have one of the
+    /// keys in `gone`, and appends the keys in `new`.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -222,7 +222,7 @@ impl KnownHost {
         file.replace(&out).map_err(failed)
     }
 
-    /// The line that makes the key known.
+    /// Returns the line that makes the key known.
     fn line(&self, key: &PublicKey) -> String {
         let salt = self.files.hashed.then(|| {
             let mut salt = [0; 20];
@@ -233,14 +233,14 @@ impl KnownHost {
     }
 }
 
-/// Reads a file behind what was read before.
+/// Reads a file into `lines`, after what was read before.
 fn read_into(lines: &mut KnownHosts, path: &Path) -> io::Result<Vec<Problem>> {
     let text = keep::read(path, MAX_KNOWN_HOSTS)?;
     let problems = lines.read(&path.to_string_lossy(), &text);
     problems.map_err(io::Error::other)
 }
 
-/// The type of a key and its fingerprint.
+/// A key's type and fingerprint, for messages.
 struct Named<'a>(&'a PublicKey);
 
 impl fmt::Display for Named<'_> {
@@ -278,7 +278,7 @@ mod tests {
         let path = folder.path().join("deep/known_hosts");
         let (one, two) = (key(KeyKind::Ed25519), key(KeyKind::Ed25519));
         let other = key(KeyKind::Ecdsa(EcCurve::P256));
-        // All have read the files before one of them writes.
+        // Both have read the files before one of them writes.
         let (first, second) = (host("h", &[&path]).unwrap(), host("h", &[&path]).unwrap());
         assert_eq!(first.check(&AnyKey::Plain(one.clone())), Verdict::Unknown);
         first.learn(&one).unwrap();
@@ -312,7 +312,7 @@ mod tests {
             assert!(matches!(why, KnownHostsError::Read { .. }), "{why}");
             assert!(why.to_string().contains(&path.display().to_string()));
         }
-        // Nor is it written to.
+        // The file is not written to either.
         before.learn(&one).unwrap_err();
         assert_eq!(file.metadata().unwrap().len(), (16 << 20) + 1);
     }

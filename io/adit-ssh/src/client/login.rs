@@ -1,4 +1,4 @@
-//! The user, and how he shows that he is: keys, agents, passwords, answers to questions.
+//! Users and their credentials: keys, agents, passwords, answers to questions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use adit_ssh_proto::key::{AnyKey, CertifiedKey, PrivateKey, Signer};
 use super::SessionBinding;
 use crate::BoxFuture;
 
-/// Who logs in, and with what.
+/// The user who logs in, and their credentials.
 #[derive(Clone)]
 pub struct Login {
-    /// The user's name at the server.
+    /// The user's name on the server.
     pub user: String,
-    /// The methods that may be used, the first wanted one first.
+    /// The allowed methods, in order of preference.
     pub methods: Vec<Method>,
     /// The keys, in the order in which they are tried.
     pub identities: Vec<Arc<dyn Identity>>,
-    /// The algorithms to sign with, whatever the server says; `None`: those that it takes.
+    /// The algorithms to sign with, regardless of the server; `None` means those that it accepts.
     pub algorithms: Option<Vec<KeyAlgorithm>>,
-    /// Who is asked for passwords and answers; `None`: these methods fail.
+    /// The source of passwords and answers; if `None`, these methods fail.
     pub prompter: Option<Arc<dyn Prompter>>,
-    /// How often a password is asked for, and as often for other questions.
+    /// Maximum number of password prompts, and of rounds of other questions.
     pub prompts: u32,
 }
 
 impl Login {
-    /// A user without anything yet; methods as OpenSSH has them: keys, questions, password.
+    /// Creates a login without credentials. Its methods are OpenSSH's: keys, questions, password.
     #[must_use]
     pub fn new(user: impl Into<String>) -> Self {
         let defaults = adit_ssh_proto::auth::ClientConfig::new(user);
@@ -43,20 +43,20 @@ impl Login {
         }
     }
 
-    /// With a key that is in memory.
+    /// Adds a private key in memory.
     #[must_use]
     pub fn with_key(self, key: PrivateKey) -> Self {
         self.with_identity(LocalKey::new(key))
     }
 
-    /// With a key wherever its private half is: in an agent, with a certificate.
+    /// Adds a key that may be anywhere: in an agent, or with a certificate.
     #[must_use]
     pub fn with_identity(mut self, key: impl Identity + 'static) -> Self {
         self.identities.push(Arc::new(key));
         self
     }
 
-    /// With a password, which also answers a single hidden question.
+    /// Adds a password, which also answers a single hidden question.
     #[must_use]
     pub fn with_password(mut self, password: impl Into<String>) -> Self {
         self.prompter = Some(Arc::new(Password(Secret::new(password.into()))));
@@ -64,25 +64,25 @@ impl Login {
     }
 }
 
-/// A key that signs, wherever its private half is.
+/// A key that signs, independently of where its private half is.
 pub trait Identity: Send + Sync {
-    /// The key, or its certificate.
+    /// Returns the key or its certificate.
     fn key(&self) -> AnyKey;
 
-    /// Whether the server is asked if it takes the key before a signature is made: for keys in
-    /// agents, tokens and encrypted files.
+    /// Returns true if the server is asked whether it accepts the key before a signature is made: for
+    /// keys in agents, tokens and encrypted files.
     fn query(&self) -> bool {
         false
     }
 
-    /// Told what session it will sign for, once for each and before anything is signed: agents
-    /// keep keys that are meant for some hosts alone.
+    /// Receives the session that the key will sign for, once per session and before any signature.
+    /// Agents restrict some keys to certain hosts.
     fn bind<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
         let _ = session;
         Box::pin(std::future::ready(()))
     }
 
-    /// The signature of `data` with its name; `None` if there will be none.
+    /// Signs `data`; returns the signature with its algorithm name, or `None` if there is none.
     fn sign<'a>(
         &'a self,
         algorithm: KeyAlgorithm,
@@ -97,7 +97,7 @@ pub struct LocalKey {
 }
 
 impl LocalKey {
-    /// The key alone.
+    /// Creates an identity from the key alone.
     #[must_use]
     pub fn new(key: PrivateKey) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl LocalKey {
         }
     }
 
-    /// The key as its certificate has it, if there is one.
+    /// Creates an identity from a key that presents its certificate, if there is one.
     #[must_use]
     pub fn certified(key: CertifiedKey) -> Self {
         let shown = match key.certificate() {
@@ -141,12 +141,12 @@ impl Identity for LocalKey {
     }
 }
 
-/// A person, or what stands for one. All text is fit for a terminal.
+/// A person, or a program that answers for one. All text is safe for a terminal.
 pub trait Prompter: Send + Sync {
-    /// The password; `failed` tells how often it was wrong. `None`: there is none.
+    /// Returns the password, or `None` if there is none; `failed` is the number of wrong ones before.
     fn password(&self, failed: u32) -> BoxFuture<'_, Option<Secret<String>>>;
 
-    /// The old password and a new one, which the server demands.
+    /// Returns the old password and a new one, which the server demands.
     fn new_password<'a>(
         &'a self,
         prompt: &'a str,
@@ -155,7 +155,7 @@ pub trait Prompter: Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
-    /// An answer to each question. There may be none, and words alone, which are shown.
+    /// Returns an answer to each prompt. There may be no prompts: then the texts are only displayed.
     fn questions<'a>(
         &'a self,
         name: &'a str,
@@ -166,13 +166,13 @@ pub trait Prompter: Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
-    /// The server's words, which need no answer.
+    /// Displays a message of the server, which needs no answer.
     fn banner(&self, text: &str) {
         let _ = text;
     }
 }
 
-/// Gives one password, once; also to a single hidden question.
+/// A prompter with one password, used once; it also answers a single hidden question.
 #[derive(Debug)]
 pub struct Password(pub Secret<String>);
 

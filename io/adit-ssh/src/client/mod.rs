@@ -1,4 +1,4 @@
-//! The client's side: logs in, opens channels.
+//! The client side: logs in and opens channels.
 
 mod agent;
 mod binding;

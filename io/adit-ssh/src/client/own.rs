@@ -1,4 +1,4 @@
-//! Channels and global requests of own types that the server begins.
+//! Channels and global requests of application-defined types that the server starts.
 
 use adit_ssh_proto::connection::{CallError, ChannelKind, Own};
 use tokio::sync::mpsc;
@@ -8,19 +8,22 @@ use crate::error::{End, OpenError};
 use crate::forwards::{Arrival, Asked};
 use crate::own::{OwnOpening, OwnRequest};
 
-/// Global requests that may wait to be looked at; further ones are refused.
+/// Maximum number of global requests that wait; further ones are refused.
 const REQUESTS: usize = 128;
 
-/// Channels of an own type that the server opens. Once this is dropped they are refused as unknown.
+/// A queue of channels of an application-defined type that the server opens. Once it is dropped they
+/// are refused as unknown.
 #[derive(Debug)]
 pub struct OwnChannels(mpsc::Receiver<Arrival>);
 
-/// Global requests of own names that the server makes. Once this is dropped they are refused.
+/// A queue of global requests with application-defined names from the server. Once it is dropped they
+/// are refused.
 #[derive(Debug)]
 pub struct OwnRequests(mpsc::Receiver<Arrival>);
 
 impl OwnChannels {
-    /// The next one, to be accepted or refused; `None` once the session is over. Cancel-safe.
+    /// Returns the next channel, to be accepted or refused; `None` once the session is over.
+    /// Cancel-safe.
     pub async fn accept(&mut self) -> Option<OwnOpening> {
         loop {
             if let Arrival::Open(opening) = self.0.recv().await?
@@ -33,7 +36,8 @@ impl OwnChannels {
 }
 
 impl OwnRequests {
-    /// The next one, to be granted or refused; `None` once the session is over. Cancel-safe.
+    /// Returns the next request, to be granted or refused; `None` once the session is over.
+    /// Cancel-safe.
     pub async fn next(&mut self) -> Option<OwnRequest> {
         loop {
             if let Arrival::Global(request, reply) = self.0.recv().await?
@@ -46,12 +50,11 @@ impl OwnRequests {
 }
 
 impl Session {
-    /// The channels of an [own type](crate::own) that the server opens from now on. Asked again
-    /// for the same name, the former gets no more.
+    /// Returns a queue of the channels of an [application-defined type](crate::own) that the server
+    /// opens from now on. A second call for the same name takes over from the first queue.
     ///
     /// # Errors
-    /// The name has not the form or is one of the [library's](crate::own#names); the session
-    /// is over.
+    /// The name is malformed or [reserved](crate::own#names), or the session is over.
     pub fn own_channels(&self, name: impl Into<String>) -> Result<OwnChannels, OpenError> {
         let (name, _) = Own::new(name, [])?.into_parts();
         if ChannelKind::is_known(&name) {
@@ -61,11 +64,11 @@ impl Session {
         Ok(OwnChannels(arrivals))
     }
 
-    /// The global requests of names that the [library](crate::own#names) does not handle, which
-    /// the server makes from now on. Asked again, the former gets no more.
+    /// Returns a queue of the server's global requests from now on whose names the
+    /// [library](crate::own#names) does not handle. A second call takes over from the first queue.
     ///
     /// # Errors
-    /// The session is over.
+    /// Returns the reason if the session is over.
     pub fn own_requests(&self) -> Result<OwnRequests, End> {
         let arrivals = self.route_to(Asked::Requests, REQUESTS)?;
         Ok(OwnRequests(arrivals))

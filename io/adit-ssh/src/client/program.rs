@@ -1,4 +1,4 @@
-//! A program, a shell or a subsystem on the server.
+//! Programs, shells and subsystems on the server.
 
 use std::io;
 
@@ -8,11 +8,11 @@ use tokio::io::AsyncReadExt;
 use crate::channel::{Channel, ChannelReader, Handle};
 use crate::error::RequestError;
 
-/// A channel for one program: first what it needs is asked for, then [`exec`](Self::exec),
-/// [`shell`](Self::shell) or [`subsystem`](Self::subsystem), once.
+/// A channel for one program. First request what the program needs, then call one of
+/// [`exec`](Self::exec), [`shell`](Self::shell) or [`subsystem`](Self::subsystem), once.
 ///
-/// Its standard output and its standard error share one window: who reads only one of them uses
-/// [`into_channel`](Self::into_channel) or [`into_parts`](Self::into_parts) and drops the other.
+/// Standard output and standard error share one window: to read only one of them, use
+/// [`into_channel`](Self::into_channel) or [`into_parts`](Self::into_parts) and drop the other.
 #[derive(Debug)]
 pub struct Program {
     control: ProgramControl,
@@ -20,34 +20,34 @@ pub struct Program {
     stderr: ChannelReader,
 }
 
-/// What can be done to a program while others move its bytes.
+/// A handle to control a program while other tasks move its bytes.
 #[derive(Debug, Clone)]
 pub struct ProgramControl(Handle);
 
-/// How a program ended.
+/// The exit status of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself.
+    /// The program exited with this status.
     Status(u32),
-    /// By a signal.
+    /// The program was terminated by a signal.
     Signal {
-        /// Its name without SIG.
+        /// The signal's name without `SIG`.
         name: String,
-        /// Whether a core was dumped.
+        /// True if the program dumped core.
         core_dumped: bool,
-        /// The server's words about it, any characters.
+        /// The server's message about it, which may contain any characters.
         message: String,
     },
 }
 
-/// What a program has printed, and how it ended.
+/// The output and the exit status of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Its standard output.
+    /// The program's standard output.
     pub stdout: Vec<u8>,
-    /// Its standard error.
+    /// The program's standard error.
     pub stderr: Vec<u8>,
-    /// How it ended; `None` if the server did not tell.
+    /// The exit status; `None` if the server did not report one.
     pub exit: Option<Exit>,
 }
 
@@ -60,16 +60,16 @@ impl Program {
         }
     }
 
-    /// What can be done to it while others move its bytes.
+    /// Returns a handle to control the program while other tasks move its bytes.
     #[must_use]
     pub const fn control(&self) -> &ProgramControl {
         &self.control
     }
 
-    /// Starts a command; when this is done it runs.
+    /// Starts a command. Once this returns, the command runs.
     ///
     /// # Errors
-    /// The server refused it, or the channel is gone.
+    /// The server refused it, or the channel is closed.
     pub async fn exec(&self, command: impl Into<Vec<u8>>) -> Result<(), RequestError> {
         self.control.request(Request::Exec(command.into())).await
     }
@@ -90,29 +90,29 @@ impl Program {
         self.control.request(Request::Subsystem(name.into())).await
     }
 
-    /// Its standard input and output.
+    /// Returns the program's standard input and output.
     pub const fn channel(&mut self) -> &mut Channel {
         &mut self.channel
     }
 
-    /// Its standard error.
+    /// Returns the program's standard error.
     pub const fn stderr(&mut self) -> &mut ChannelReader {
         &mut self.stderr
     }
 
-    /// Its standard input and output; its standard error is thrown away.
+    /// Converts this into the program's standard input and output; its standard error is discarded.
     #[must_use]
     pub fn into_channel(self) -> Channel {
         self.channel
     }
 
-    /// All of it apart: control, standard input and output, standard error.
+    /// Splits this into the control handle, standard input and output, and standard error.
     #[must_use]
     pub fn into_parts(self) -> (ProgramControl, Channel, ChannelReader) {
         (self.control, self.channel, self.stderr)
     }
 
-    /// Runs a command without input to its end and keeps all it prints.
+    /// Runs a command without input until it exits and collects its output.
     ///
     /// # Errors
     /// The server refused it, or the session failed meanwhile.
@@ -137,18 +137,19 @@ impl Program {
 }
 
 impl ProgramControl {
-    /// Wants a terminal. Before the program starts.
+    /// Requests a terminal. Call it before you start the program.
     ///
     /// # Errors
-    /// The server refused it, or the channel is gone.
+    /// The server refused it, or the channel is closed.
     pub async fn pty(&self, pty: Pty) -> Result<(), RequestError> {
         self.request(Request::Pty(pty)).await
     }
 
-    /// Sets a variable. Servers take only a few names. Before the program starts.
+    /// Sets an environment variable. Servers accept only a few names. Call it before you start the
+    /// program.
     ///
     /// # Errors
-    /// The server refused it, or the channel is gone.
+    /// The server refused it, or the channel is closed.
     pub async fn env(
         &self,
         name: impl Into<Vec<u8>>,
@@ -161,40 +162,41 @@ impl ProgramControl {
         .await
     }
 
-    /// Lets the program use our agent, by
-    /// [`Session::agent_channels`](super::Session::agent_channels). Before it starts.
+    /// Lets the program use the local agent, through
+    /// [`Session::agent_channels`](super::Session::agent_channels). Call it before you start the
+    /// program.
     ///
     /// # Errors
-    /// The server refused it, or the channel is gone.
+    /// The server refused it, or the channel is closed.
     pub async fn forward_agent(&self) -> Result<(), RequestError> {
         self.request(Request::Agent).await
     }
 
-    /// Tells the terminal's new size.
+    /// Sends the terminal's new size.
     ///
     /// # Errors
-    /// The channel is gone.
+    /// The channel is closed.
     pub async fn window_change(&self, size: Size) -> Result<(), RequestError> {
         self.request(Request::WindowChange(size)).await
     }
 
-    /// Sends a signal, by its name without SIG. Not all servers pass it on.
+    /// Sends a signal, by its name without `SIG`. Not all servers deliver it.
     ///
     /// # Errors
-    /// The channel is gone.
+    /// The channel is closed.
     pub async fn signal(&self, name: impl Into<String>) -> Result<(), RequestError> {
         self.request(Request::Signal(name.into())).await
     }
 
-    /// Any other request of [`Request`]; waits for the answer if it has one.
+    /// Sends any other [`Request`] and waits for the answer if it has one.
     ///
     /// # Errors
-    /// The server refused it, or the channel is gone.
+    /// The server refused it, or the channel is closed.
     pub async fn request(&self, request: Request) -> Result<(), RequestError> {
         self.0.pipe().ask(request, WantReply::Yes).await
     }
 
-    /// Waits until the program has ended; `None` if the channel closed without a word about it.
+    /// Waits until the program has exited; `None` if the channel closed without an exit status.
     pub async fn wait(&self) -> Option<Exit> {
         let ended = self.0.pipe().until(|state| {
             state.exit.as_ref().map(|exit| match exit {
@@ -214,7 +216,7 @@ impl ProgramControl {
         ended.await.flatten()
     }
 
-    /// Waits until the channel has closed, whoever closed it.
+    /// Waits until the channel has closed, at either end.
     pub async fn closed(&self) {
         self.0.pipe().until(|_| None::<()>).await;
     }

@@ -1,4 +1,4 @@
-//! A session as its owner sees it.
+//! Client sessions.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
@@ -14,17 +14,17 @@ use crate::error::{End, OpenError, RequestError};
 use crate::forwards::{Arrival, Asked, Route};
 use crate::mail::Command;
 
-/// A session with a server, after the login.
+/// A session with a server, after login.
 ///
-/// Clones are handles to the same session. When the last one is dropped, the session ends with its
-/// last channel. What is known of the other end is in [`Peer`], which this derefs to.
+/// Clones are handles to the same session. Once the last one is dropped, the session ends with its last
+/// channel. A session derefs to [`Peer`], the handle to the server.
 #[derive(Debug, Clone)]
 pub struct Session {
     peer: Peer,
-    /// Where word of the server's keys comes, until somebody takes it.
+    /// Announcements of the server's host keys, until they are taken.
     pub(super) told: Arc<Mutex<Option<mpsc::Receiver<Arrival>>>>,
-    /// Channels that may wait to be accepted: as many as the session lets wait at all, so that none
-    /// is refused here.
+    /// Maximum number of channels that wait to be accepted: the session's own limit, so that none is
+    /// refused here.
     pub(super) backlog: usize,
 }
 
@@ -37,7 +37,7 @@ impl Session {
         }
     }
 
-    /// The other end.
+    /// Returns the handle to the server.
     #[must_use]
     pub const fn peer(&self) -> &Peer {
         &self.peer
@@ -46,16 +46,16 @@ impl Session {
     /// Opens a channel for a program, a shell or a subsystem.
     ///
     /// # Errors
-    /// The server refused it, there are too many, or the session is over.
+    /// The server refused it, too many channels are open, or the session is over.
     pub async fn open_session(&self) -> Result<Program, OpenError> {
         let opened = self.peer.mail.open(ChannelKind::Session).await;
         opened.map(Program::new)
     }
 
-    /// Connects from the server to `host` and `port`, as the server sees them.
+    /// Connects from the server to `host` and `port`, as the server resolves them.
     ///
     /// # Errors
-    /// The server refused it or could not connect, there are too many, or the session is over.
+    /// The server refused it or could not connect, too many channels are open, or the session is over.
     pub async fn direct_tcpip(
         &self,
         host: impl Into<String>,
@@ -70,17 +70,18 @@ impl Session {
         self.peer.mail.open(kind).await.map(Channel::new)
     }
 
-    /// Connects from the server to a socket in its file system (OpenSSH's extension).
+    /// Connects from the server to a Unix-domain socket in its file system (OpenSSH's extension).
     ///
     /// # Errors
-    /// As [`Session::direct_tcpip`].
+    /// The errors of [`Session::direct_tcpip`].
     pub async fn direct_streamlocal(&self, path: impl Into<Vec<u8>>) -> Result<Channel, OpenError> {
         let kind = ChannelKind::DirectStreamlocal { path: path.into() };
         self.peer.mail.open(kind).await.map(Channel::new)
     }
 
-    /// Has the server listen on an address and forward what comes. Empty is every address,
-    /// `localhost` loopback; with port 0 the server chooses, see [`Forwarded::port`].
+    /// Asks the server to listen on an address and to forward its connections. An empty address means
+    /// all addresses, `localhost` means loopback. With port 0 the server chooses one, see
+    /// [`Forwarded::port`].
     ///
     /// # Errors
     /// The server refused it, or the session is over.
@@ -104,8 +105,8 @@ impl Session {
         Ok(Forwarded::new(self.peer.clone(), asked, arrivals))
     }
 
-    /// Has the server listen on a socket in its file system and forward what comes (OpenSSH's
-    /// extension).
+    /// Asks the server to listen on a Unix-domain socket in its file system and to forward its
+    /// connections (OpenSSH's extension).
     ///
     /// # Errors
     /// The server refused it, or the session is over.
@@ -131,19 +132,20 @@ impl Session {
         Ok((answer, Arrivals::new(arrivals)))
     }
 
-    /// The channels by which the server's programs want our agent, once a program was
-    /// [allowed to](super::ProgramControl::forward_agent). Asked again, the former gets no more.
+    /// Returns the channels by which the server's programs use the local agent, once a program was
+    /// [allowed to](super::ProgramControl::forward_agent). A second call takes over from the first
+    /// queue.
     ///
     /// # Errors
-    /// The session is over.
+    /// Returns the reason if the session is over.
     pub fn agent_channels(&self) -> Result<Arrivals, End> {
         self.route(Asked::Agent)
     }
 
-    /// The channels by which the server's programs want our display.
+    /// Returns the channels by which the server's programs use the local display.
     ///
     /// # Errors
-    /// The session is over.
+    /// Returns the reason if the session is over.
     pub fn x11_channels(&self) -> Result<Arrivals, End> {
         self.route(Asked::X11)
     }
@@ -152,7 +154,7 @@ impl Session {
         Ok(Arrivals::new(self.route_to(asked, self.backlog)?))
     }
 
-    /// What comes of this kind from now on, of which so many may wait.
+    /// Returns a queue of at most `backlog` arrivals of this kind, from now on.
     pub(super) fn route_to(
         &self,
         asked: Asked,
@@ -163,11 +165,11 @@ impl Session {
         Ok(arrivals)
     }
 
-    /// Tells the server that no program will be wanted any more, so that a session that is taken
-    /// over later is worth less (OpenSSH's extension).
+    /// Tells the server that this client will start no more programs, so that a session that is
+    /// hijacked later is worth less (OpenSSH's extension).
     ///
     /// # Errors
-    /// The session is over.
+    /// The server refused it, or the session is over.
     pub async fn no_more_sessions(&self) -> Result<(), RequestError> {
         let request = GlobalRequest::NoMoreSessions;
         self.peer.mail.global(request, None).await.map(drop)

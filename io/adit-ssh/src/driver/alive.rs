@@ -1,4 +1,4 @@
-//! Signs of life, and how long they take.
+//! Keepalive requests and round-trip times.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,30 +11,30 @@ use super::{Driver, Global};
 use crate::Keepalive;
 use crate::error::End;
 
-/// Questions without an answer; beyond it none are asked.
+/// Maximum number of unanswered requests; no more are sent beyond it.
 const MAX_ASKED: usize = 16;
-/// Questions of a new session, one after the other: the first answer of a server that is still
-/// making a home for its user comes late, and windows grow by the round trip.
+/// Number of requests at the start of a session, one after the other. The first answer is late if the
+/// server is still setting up the user's session, and windows grow by the round-trip time.
 const FIRST: u32 = 3;
 
-/// When the peer was heard, and what it was asked.
+/// The times of the peer's traffic and the outstanding keepalive requests.
 pub(super) struct Alive {
     keepalive: Option<Keepalive>,
     inactivity: Option<Duration>,
     heard: Time,
-    /// When something has happened that is more than a sign of life.
+    /// The time of the last traffic other than keepalives.
     moved: Time,
-    /// Something of that kind has happened since the last look.
+    /// True if there was such traffic since the last check.
     pub(super) moves: bool,
-    /// Questions since then.
+    /// Number of keepalive requests since the peer was last heard.
     silent: u32,
-    /// Questions under way, in their order.
+    /// Outstanding requests, in order.
     asked: VecDeque<Question>,
-    /// Handles that wait for the answer of the next question.
+    /// Handles that wait for the answer to the next request.
     wanted: Vec<oneshot::Sender<Result<Duration, End>>>,
     number: u64,
     rtt: Option<Duration>,
-    /// So many are owed.
+    /// Number of initial requests that are still to be sent.
     first: u32,
 }
 
@@ -68,18 +68,18 @@ impl Alive {
         (self.heard, self.silent) = (now, 0);
     }
 
-    /// A handle wants to know.
+    /// Adds a handle that wants a round-trip time.
     pub(super) fn want(&mut self, who: oneshot::Sender<Result<Duration, End>>) {
         self.wanted.push(who);
     }
 
-    /// When the peer is to be asked next, or taken for dead.
+    /// Returns the time at which the next keepalive is due, or the peer is declared dead.
     fn asks(&self) -> Option<Time> {
         let Keepalive { interval, .. } = self.keepalive?;
         Some(self.heard + interval.saturating_mul(self.silent.saturating_add(1)))
     }
 
-    /// When the session has been quiet for too long.
+    /// Returns the time at which the session is idle for too long.
     fn is_over(&mut self, now: Time) -> Option<Time> {
         if core::mem::take(&mut self.moves) {
             self.moved = now;
@@ -87,7 +87,7 @@ impl Alive {
         self.inactivity.map(|limit| self.moved + limit)
     }
 
-    /// When there is something to do.
+    /// Returns the time of the next action.
     pub(super) fn due(&mut self, now: Time) -> Option<Time> {
         let both = [self.asks(), self.is_over(now)];
         both.into_iter().flatten().min()
@@ -100,7 +100,7 @@ impl Alive {
         }
     }
 
-    /// The oldest question was answered: gives the shortest time so far.
+    /// Records the answer to the oldest request; returns the shortest round-trip time so far.
     fn answered(&mut self, now: Time) -> Option<Duration> {
         let question = self.asked.pop_front()?;
         let took = now.since(question.at);
@@ -114,7 +114,7 @@ impl Alive {
 }
 
 impl Driver {
-    /// Asks the peer for a sign of life when one is due, or wanted.
+    /// Sends a keepalive request if one is due, or if a handle wants one.
     pub(super) fn probe(&mut self, now: Time) -> Result<(), End> {
         let alive = &mut self.alive;
         if alive.is_over(now).is_some_and(|end| end <= now) {
@@ -142,7 +142,7 @@ impl Driver {
             match self.connection.global_request(&GlobalRequest::KeepAlive) {
                 Ok(Some(id)) => drop(self.globals.insert(id, Global::Alive)),
                 Ok(None) => {}
-                // There is enough under way that will be answered.
+                // Enough other requests are outstanding, and their answers show that the peer is alive.
                 Err(CallError::Full | CallError::TooMany | _) => return Ok(()),
             }
         }
@@ -151,7 +151,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The peer has answered the oldest question.
+    /// Records the peer's answer to the oldest request.
     pub(super) fn answered_probe(&mut self, now: Time) {
         if let Some(rtt) = self.alive.answered(now) {
             self.connection.set_rtt(rtt);

@@ -1,4 +1,4 @@
-//! What the handles want.
+//! Commands of the handles.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::mail::Command;
 use crate::pipe::Pipe;
 
 impl Driver {
-    /// Does what the handles want, as far as the output has room for it.
+    /// Executes the handles' commands as far as the output has space.
     pub(super) fn obey(&mut self, now: Time) -> Result<(), End> {
         while let Some(command) = self.commands.pop_front() {
             if let Some(later) = self.command(command, now)? {
@@ -28,7 +28,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Does one thing; gives it back if the output is full.
+    /// Executes one command; returns it if the output is full.
     fn command(&mut self, command: Command, now: Time) -> Result<Option<Command>, End> {
         match command {
             Command::Open { kind, reply } => return Ok(self.open(kind, reply)),
@@ -40,7 +40,7 @@ impl Driver {
                 self.attend(&pipe, now);
             }
             Command::Refuse { pipe, why, text } => {
-                // The session's end may have come first.
+                // The session may have ended first.
                 let _ = self.connection.refuse(pipe.id, why, &text);
                 pipe.close(false, &mut self.wake);
                 self.forget(pipe.id);
@@ -157,7 +157,7 @@ impl Driver {
         None
     }
 
-    /// Forgets a route, and tells the server that nobody waits any more.
+    /// Removes a route and asks the server to stop listening for it.
     pub(super) fn unroute(&mut self, asked: &Asked) {
         let before = self.routes.len();
         self.routes.retain(|route| route.asked != *asked);
@@ -166,7 +166,7 @@ impl Driver {
         }
     }
 
-    /// Has the server listen no more.
+    /// Asks the server to stop listening.
     pub(super) fn cancel(&mut self, asked: &Asked) {
         let request = match asked {
             Asked::Tcpip { address, port } => GlobalRequest::CancelTcpipForward {
@@ -183,7 +183,7 @@ impl Driver {
             | Asked::Requests
             | Asked::All => return,
         };
-        // With a full output the server goes on; what comes from it is refused.
+        // If the output is full, the server keeps listening, and its channels are refused.
         if let Ok(Some(id)) = self.connection.global_request(&request) {
             self.globals.insert(id, Global::Told);
         }

@@ -1,4 +1,4 @@
-//! What the peer did beside sending bytes.
+//! Events from the peer other than data.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::forwards::{Arrival, Asked, GlobalReply};
 use crate::opening::Opening;
 use crate::pipe::Pipe;
 
-/// What a global request that waits costs besides its octets.
+/// Fixed cost of a waiting global request besides its contents, in bytes.
 const OVERHEAD: usize = 64;
 
 impl Driver {
-    /// Tells the handles what has happened; false if there may be more that has to wait.
+    /// Passes events to the handles; returns false if there may be more that must wait.
     pub(super) fn happened(&mut self, now: Time) -> bool {
         while !self.is_stalled() {
             match self.connection.poll_event() {
@@ -76,8 +76,8 @@ impl Driver {
             }
             Event::Closed(id) => {
                 if let Some(live) = self.forget(id) {
-                    // Some servers answer the request for a program after it has ended, when
-                    // nothing can be said any more: that it has spoken is an answer.
+                    // Some servers reply to the request for a program after it has exited, when the
+                    // channel is closed already: output or an exit status counts as success.
                     let ran = live.pipe.lock().has_spoken();
                     live.pipe.close(self.resets, &mut self.wake);
                     for (name, reply) in live.asked {
@@ -93,7 +93,7 @@ impl Driver {
         }
     }
 
-    /// The peer wants a channel: whoever waits for such ones decides.
+    /// Handles the peer's request for a channel: the route that fits best decides.
     fn wanted(&mut self, id: ChannelId, kind: ChannelKind) {
         let own = matches!(kind, ChannelKind::Own(_));
         if own {
@@ -113,11 +113,11 @@ impl Driver {
         };
         let to = route.to.clone();
         let pipe = self.live(id, &kind, None);
-        // What cannot be handed on is dropped, and refused by that.
+        // Dropping what a full route cannot take refuses it.
         let _ = to.try_send(Arrival::Open(Opening::new(kind, pipe)));
     }
 
-    /// A channel that is wanted, by the peer or by whoever waits for `opening`.
+    /// Registers a new channel, requested by the peer or by the handle that waits for `opening`.
     pub(super) fn live(
         &mut self,
         id: ChannelId,
@@ -142,7 +142,7 @@ impl Driver {
         pipe
     }
 
-    /// Forgets a channel that is gone.
+    /// Removes a channel that has closed.
     pub(super) fn forget(&mut self, id: ChannelId) -> Option<Live> {
         if self.messages.is_some() {
             self.mail.enter(id, None);
@@ -150,7 +150,7 @@ impl Driver {
         self.lives.remove(&id)
     }
 
-    /// Channels of own types are wanted as long as somebody waits for them.
+    /// Accepts channels of application-defined types while a route takes them.
     pub(super) fn see_own_types(&mut self) {
         self.routes.retain(|route| match route.asked {
             Asked::Channels(_) | Asked::Requests => !route.to.is_closed(),
@@ -169,7 +169,7 @@ impl Driver {
         pipe.lock().open();
         let handle = Handle::new(Arc::clone(&pipe));
         if let Some(opening) = live.opening.take() {
-            // If nobody waits any more, the handle that comes back closes the channel.
+            // If nobody waits any more, dropping the handle closes the channel.
             let _ = opening.send(Ok(handle));
         }
         self.attend(&pipe, now);
@@ -187,14 +187,14 @@ impl Driver {
             .iter()
             .find(|route| takes(&route.asked, &request));
         if let Some(route) = route {
-            // What cannot be handed on is dropped, and refused by that.
+            // Dropping what a full route cannot take refuses it.
             let _ = route.to.try_send(Arrival::Global(request, reply));
         }
     }
 
     fn global_answer(&mut self, id: GlobalId, answer: GlobalAnswer, now: Time) {
         let (name, route, reply) = match self.globals.remove(&id) {
-            // Any answer is a sign of life.
+            // Any answer shows that the peer is alive.
             Some(Global::Alive) => return self.answered_probe(now),
             Some(Global::Asked { name, route, reply }) => (name, route, reply),
             Some(Global::Told) | None => return,
@@ -216,13 +216,13 @@ impl Driver {
         if reply.send(Ok(answer)).is_err()
             && let Some(asked) = asked
         {
-            // Nobody waits for what the server listens on now.
+            // Nobody waits for the forward: cancel it.
             self.unroute(&asked);
         }
     }
 }
 
-/// Whether it is for who has asked for this: a place to listen at has a length that makes sense.
+/// Returns true if this route takes the request. Addresses and paths of absurd length are refused.
 fn takes(asked: &Asked, request: &GlobalRequest) -> bool {
     let all = *asked == Asked::All;
     match request {

@@ -1,4 +1,4 @@
-//! What comes: read at once, opened in place, copied once into the channels.
+//! Input: read in large pieces, opened in place, copied once into the channels.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,15 +12,15 @@ use crate::computations::Whose;
 use crate::error::End;
 use crate::messages::Message;
 
-/// Octets that are taken in before what they lead to is sent, and before those who wait for them
-/// are woken: with several channels fewer, since the first may be for another than the rest.
+/// Maximum size of input that is processed before the results are sent and the readers are woken, in
+/// bytes. Less with several channels, since the first bytes may be for another channel than the rest.
 pub(super) const TURN: usize = 1 << 20;
 const SHARED_TURN: usize = 64 << 10;
-/// Octets of a message, or fewer, that are no bulk.
+/// Maximum size of a message that does not count as bulk data, in bytes.
 const SMALL: usize = 1024;
 
 impl Driver {
-    /// Takes in what came, as long as there is room for what it leads to.
+    /// Processes input as long as there is space for the results.
     pub(super) fn take_in(&mut self, cx: &mut Context<'_>, now: Time) -> Result<(), End> {
         (self.more, self.prompt) = (false, false);
         let mut taken = 0;
@@ -30,11 +30,11 @@ impl Driver {
             TURN
         };
         loop {
-            // What was left over, or has come of what was done here.
+            // Events that were left over, or that the last turn caused.
             if !self.happened(now) || self.line.poll_compute(cx, Whose::User)?.is_pending() {
                 return Ok(());
             }
-            // While keys are made nothing can be answered, but the exchange has to go on.
+            // During a key exchange nothing can be answered, but the exchange must proceed.
             if !self.connection.wants_input() && self.line.transport.writable() {
                 return Ok(());
             }
@@ -58,7 +58,7 @@ impl Driver {
         }
     }
 
-    /// Opens the next packet, if it is there whole; gives its octets.
+    /// Opens the next packet if it is complete and returns its size, in bytes.
     fn open_one(&mut self, now: Time) -> Result<Option<usize>, End> {
         match self.line.open_next()? {
             Step::NeedMore { total } => {
@@ -88,7 +88,7 @@ impl Driver {
                             live.is_some_and(|live| live.pipe.receive(kind, bytes, &mut self.wake))
                         };
                         self.alive.moves = true;
-                        // Small, and somebody waits for it.
+                        // A small message whose reader waits.
                         self.prompt |= read && len <= SMALL && !self.wake.is_empty();
                         if !read {
                             self.connection.consumed(channel, len, now);
@@ -100,12 +100,12 @@ impl Driver {
                 self.want = 1;
                 Ok(Some(consumed))
             }
-            // By a computation: a client has judged the host key long since.
+            // Blocked by a computation: a client has checked the host key before the session started.
             Step::Blocked => Ok(None),
         }
     }
 
-    /// What the transport has to tell.
+    /// Processes the transport's events.
     fn told(&mut self, now: Time) {
         while let Some(event) = self.line.transport.poll_event() {
             if let Event::Pong(_) = event {

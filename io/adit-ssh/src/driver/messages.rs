@@ -1,4 +1,4 @@
-//! A session that goes message by message: what has happened goes to its feed and its channels.
+//! Message mode: events go to the session's feed and its channels.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::messages::{Message, MessageChannel, Teller, Told};
 use crate::opening::Opening;
 
 impl Driver {
-    /// Whether nothing is to be read until what was told is heard.
+    /// Returns true if the task must not read until the feed is read.
     pub(super) fn is_stalled(&self) -> bool {
         self.messages.as_ref().is_some_and(Teller::stalls)
     }
@@ -21,7 +21,7 @@ impl Driver {
         }
     }
 
-    /// Puts a message into its channel and tells of it; false if nobody will take it out there.
+    /// Puts a message into its channel and the feed; returns false if the channel does not store it.
     pub(super) fn came(&mut self, id: ChannelId, message: Message, owed: Option<ReplyTo>) -> bool {
         let live = self.lives.get(&id);
         let read = live.is_some_and(|live| {
@@ -32,8 +32,8 @@ impl Driver {
         read
     }
 
-    /// Tells what has happened, where the session goes message by message. Gives back what is to be
-    /// done for whoever waits, as in every session.
+    /// In message mode, passes an event to the feed. Returns the event if it needs further processing,
+    /// as in every session.
     pub(super) fn message(&mut self, event: Event) -> Option<Event> {
         self.alive.moves |= match &event {
             Event::GlobalReply { id, .. } => !matches!(self.globals.get(id), Some(Global::Alive)),
@@ -71,7 +71,7 @@ impl Driver {
             }
             Event::GlobalRequest { request, reply } => {
                 let reply = GlobalReply::new(reply, Arc::clone(&self.mail));
-                // One of an own name is refused by being dropped.
+                // Dropping the reply refuses a request with an application-defined name.
                 if !matches!(request, GlobalRequest::Own { .. }) {
                     self.tell(Told::Global(request, reply), None);
                 }

@@ -1,7 +1,8 @@
-//! The task of a session: bytes between its channels and the stream below, timers, who is woken.
+//! The task of a session: moves bytes between its channels and the underlying stream, and handles
+//! timers and wakeups.
 //!
-//! A turn takes what the handles want (`commands`, `output` for bytes), reads and opens what came
-//! (`input`, `events`), seals what may be sent and writes it, until one side has to wait.
+//! One turn executes the handles' commands (`commands`, and `output` for bytes), reads and opens
+//! packets (`input`, `events`), and seals and writes what may be sent, until one side has to wait.
 
 mod alive;
 mod commands;
@@ -37,15 +38,15 @@ use super::messages::Teller;
 use super::pipe::Pipe;
 use alive::Alive;
 
-/// Turns before other tasks have theirs.
+/// Number of turns before the task yields.
 const ROUNDS: usize = 16;
-/// How long the peer may take to end channels that nobody holds any more.
+/// Maximum time for the peer to close channels that have no handles any more.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How long spare buffers are kept.
+/// Time that unused spare buffers are kept.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// What a new session brings with it.
+/// The parts of a new session.
 pub(super) struct Start {
     pub(super) line: Line,
     pub(super) role: Role,
@@ -55,11 +56,11 @@ pub(super) struct Start {
     pub(super) mail: Arc<Mail>,
     pub(super) about: Arc<About>,
     pub(super) routes: Vec<Route>,
-    /// It goes message by message.
+    /// Set if the session is in message mode.
     pub(super) messages: Option<Teller>,
 }
 
-/// Moves the bytes of a session until it is over.
+/// The task that moves the bytes of a session until it is over.
 pub(super) struct Driver {
     line: Line,
     connection: Connection,
@@ -67,38 +68,38 @@ pub(super) struct Driver {
     lives: HashMap<ChannelId, Live>,
     globals: HashMap<GlobalId, Global>,
     routes: Vec<Route>,
-    /// Where all is told of a session that goes message by message.
+    /// The feed of a session in message mode.
     messages: Option<Teller>,
     commands: VecDeque<Command>,
     dirty: Vec<Arc<Pipe>>,
-    /// To be looked at again at the next turn.
+    /// Channels to look at again in the next turn.
     later: Vec<Arc<Pipe>>,
     alive: Alive,
-    /// The least window of a channel, octets.
+    /// The smallest window of a channel, in bytes.
     window: u32,
-    /// A close without an end of data is a reset.
+    /// True if a close without EOF is a reset.
     resets: bool,
-    /// Octets that have to lie together before the next packet can be opened.
+    /// Number of contiguous bytes needed to open the next packet.
     want: usize,
-    /// The last turn ended before all that came was taken in.
+    /// True if the last turn ended before all input was processed.
     more: bool,
-    /// The last turn ended before all was sealed that may be sent.
+    /// True if the last turn ended before all that may be sent was sealed.
     unsealed: bool,
-    /// A small message came that is waited for, on a line that others share: who waits goes first.
+    /// True if a small message woke its reader on a shared line: the reader runs before more is sealed.
     prompt: bool,
     wake: Vec<Waker>,
     sleep: Pin<Box<Sleep>>,
     until: Option<Time>,
-    /// When the spare buffers are looked at, if there are any.
+    /// The next check of the spare buffers, if there are any.
     sweep: Option<Time>,
-    /// Since when nobody holds the session, or it was left.
+    /// The time at which the last handle was dropped, or the session was left.
     left: Option<Time>,
-    /// The words that it was left with.
+    /// The disconnect message of a session that was left.
     goodbye: Option<(Disconnect, String)>,
-    /// The session is over; its last words have so much time to leave.
+    /// The deadline for the last messages of a session that is over.
     ending: Option<Time>,
     load: Load,
-    /// The lane that it has while it is bulk and several channels wait for it.
+    /// The session's own lane, while it moves bulk data for several channels.
     own: Option<SessionLane>,
 }
 
@@ -109,17 +110,17 @@ struct Live {
     asked: VecDeque<(String, oneshot::Sender<Result<(), RequestError>>)>,
 }
 
-/// A request of ours outside of channels.
+/// A global request that this end sent.
 enum Global {
-    /// A sign of life.
+    /// A keepalive.
     Alive,
-    /// A handle waits for the answer.
+    /// A request whose answer a handle waits for.
     Asked {
         name: String,
         route: Option<Route>,
         reply: oneshot::Sender<Result<GlobalAnswer, RequestError>>,
     },
-    /// Nobody waits.
+    /// A request without a handle that waits.
     Told,
 }
 
@@ -138,7 +139,7 @@ impl Driver {
         } = start;
         let window = limits.max_packet.min(limits.window);
         let mut connection = Connection::new(role, limits);
-        // What a server is asked for comes to one place, and is refused there.
+        // A server's application routes them all to one place, which refuses what it does not want.
         connection.set_takes_own(role == Role::Server && messages.is_none());
         lane::spawn(Self {
             line,
@@ -170,7 +171,7 @@ impl Driver {
         });
     }
 
-    /// One turn; the session is over when it gives the reason.
+    /// Runs one turn; returns an error with the reason when the session is over.
     fn turn(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         let now = ambient::now();
         self.line.transport.handle_timeout(now)?;
@@ -180,11 +181,12 @@ impl Driver {
         self.obey(now)?;
         self.attend_all(now);
         self.line.set_shared(self.lives.len() > 1);
-        // What can leave leaves before more comes, so that answers do not pile up.
+        // Send before reading more, so that answers do not pile up.
         self.give_out(cx)?;
         self.take_in(cx, now)?;
-        // The questions that are owed follow each other at once. One that waited for the next turn
-        // would leave when the peer begins a key exchange, and some answer it in the middle of that.
+        // The initial keepalive requests follow each other immediately. One that waited for the next
+        // turn would be sent when the peer starts a key exchange, and some peers answer it in the
+        // middle of that.
         self.probe(now)?;
         let shared = self.line.is_shared();
         if shared {
@@ -192,7 +194,7 @@ impl Driver {
         }
         self.prompt &= shared && (self.more || self.unsealed);
         if self.prompt {
-            // Not before those who wait have had their turn.
+            // Let the woken readers run first.
             self.unsealed = true;
         } else {
             self.give_out(cx)?;
@@ -200,7 +202,7 @@ impl Driver {
         self.leave_if_deserted(held, now)
     }
 
-    /// Gives spare buffers away when none have gone round for a while.
+    /// Releases the spare buffers if none was used for a while.
     fn sweep(&mut self, now: Time) {
         let spares = &self.mail.spares;
         let any = match self.sweep {
@@ -211,14 +213,14 @@ impl Driver {
         self.sweep = any.then_some(now + SWEEP);
     }
 
-    /// Ends the session when nobody holds it and nothing is on its way any more.
+    /// Ends the session when no handle is left and nothing waits to be sent.
     fn leave_if_deserted(&mut self, held: bool, now: Time) -> Result<(), End> {
         if held && self.goodbye.is_none() {
             self.left = None;
             return Ok(());
         }
         let since = *self.left.get_or_insert(now);
-        // Message by message a channel ends when that is said, and not when nobody has it.
+        // In message mode a channel closes only on request, not when its handles are dropped.
         let done = self.lives.is_empty() || self.messages.is_some();
         let quiet = done && self.line.unsent() == 0 && self.line.transport.writable();
         if quiet || now >= since + LINGER {
@@ -230,7 +232,7 @@ impl Driver {
         Ok(())
     }
 
-    /// A peer that has left may have said why.
+    /// Looks for a disconnect message of a peer that closed the connection.
     fn reason(&mut self, cx: &mut Context<'_>, why: End) -> End {
         match why {
             End::Below(_) => match self.take_in(cx, ambient::now()) {
@@ -241,7 +243,7 @@ impl Driver {
         }
     }
 
-    /// The session is over: everybody is told, and the last words leave.
+    /// Ends the session: notifies all waiting tasks and queues the last messages.
     fn end(&mut self, why: &End, now: Time) {
         let reason = match why {
             End::Ssh(why) => why.disconnect(),
@@ -275,7 +277,7 @@ impl Driver {
         self.ending = Some(now + LAST_WORDS);
     }
 
-    /// Sleeps, unless there is something to do already.
+    /// Sleeps, unless there is work already.
     fn rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.mail.sleep(cx.waker()) || self.messages.as_ref().is_some_and(Teller::goes_on) {
             return Poll::Ready(());
@@ -327,7 +329,7 @@ impl Future for Driver {
 }
 
 impl Driver {
-    /// Goes where the session belongs after `worked`, if that is another lane.
+    /// Moves the task to another lane if the session belongs there after `worked`.
     fn change_lane(&mut self, worked: Duration) {
         let shared = self.line.is_shared();
         let Some(lane) = self.load.session_lane_after(worked, shared, &mut self.own) else {
@@ -345,13 +347,13 @@ impl Driver {
         lane::change(lane);
     }
 
-    /// Works until there is nothing to do, or it is the turn of others.
+    /// Works until there is nothing to do, or it is other tasks' turn.
     fn work(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let me = self;
         let mut slice = TimeSlice::default();
         for _ in 0..ROUNDS {
             if let Some(until) = me.ending {
-                // The last words leave.
+                // Send the last messages.
                 return match me.line.poll_part(cx) {
                     Poll::Pending => me.poll_sleep(cx, until),
                     done => done,
@@ -367,9 +369,9 @@ impl Driver {
             if !me.more && !me.unsealed && me.rest(cx).is_pending() {
                 return Poll::Pending;
             }
-            // What came for one channel must not wait behind another's: with several, who was woken
-            // has a turn after each of this. With a slice of 300 µs instead, an echo beside four
-            // bulk channels took twice as long at the median.
+            // With several channels, data for one must not wait behind another's, so woken readers run
+            // after each turn. With a slice of 300 µs instead, the median time of an echo beside four
+            // bulk channels doubled.
             if me.line.is_shared() || slice.is_over_for_all(input::TURN) {
                 break;
             }
@@ -379,12 +381,12 @@ impl Driver {
     }
 }
 
-/// Whoever waits is told also when the runtime ends the task.
+/// Notifies waiting tasks also when the runtime drops the task.
 impl Drop for Driver {
     fn drop(&mut self) {
         if self.ending.is_none() {
             self.end(
-                &End::Ssh(SshError::Policy("the runtime has ended")),
+                &End::Ssh(SshError::Policy("the runtime was shut down")),
                 ambient::now(),
             );
             self.wake_all();

@@ -1,4 +1,4 @@
-//! What leaves: control messages, then the channels by turns, many packets for each write.
+//! Output: control messages, then the channels in turn, many packets per write.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,16 +11,15 @@ use super::Driver;
 use crate::error::End;
 use crate::pipe::{Next, Pipe};
 
-/// Sealed octets that wait to be written, what the largest buffer of a channel holds, so that what
-/// was read at once leaves at once; one packet may go beyond.
+/// Maximum size of sealed bytes that wait to be written: the size of a channel's largest buffer, so
+/// that one read is sent by one write. One packet may exceed it.
 const BATCH: usize = SIZES[SIZES.len() - 1];
-/// The same with several channels, where what comes meanwhile may be for another: sealing 256 KiB
-/// for each of four channels before a look at the input made an echo beside them wait for 6 ms
-/// instead of 2.
+/// The same with several channels, where input may be for another channel. Sealing 256 KiB for each of
+/// four channels before looking at the input made an echo beside them take 6 ms instead of 2 ms.
 const SHARED_BATCH: usize = 64 << 10;
 
 impl Driver {
-    /// Looks at the channels whose handles have done something.
+    /// Processes all channels whose handles have changed something.
     pub(super) fn attend_all(&mut self, now: Time) {
         let mut dirty = core::mem::take(&mut self.dirty);
         dirty.append(&mut self.later);
@@ -30,7 +29,7 @@ impl Driver {
         self.dirty = dirty;
     }
 
-    /// Looks at what a channel's handles have done.
+    /// Processes the changes of one channel's handles.
     pub(super) fn attend(&mut self, pipe: &Arc<Pipe>, now: Time) {
         pipe.listed.clear();
         let mut consumed = pipe.lock().take_consumed();
@@ -41,7 +40,7 @@ impl Driver {
         while self.act(pipe) {}
     }
 
-    /// Does the next thing about a channel's own side; whether there is another.
+    /// Performs the next action for this end of the channel; returns true if there may be another.
     fn act(&mut self, pipe: &Arc<Pipe>) -> bool {
         let mut state = pipe.lock();
         let next = state.next();
@@ -57,7 +56,7 @@ impl Driver {
                         pipe.lock().put_back(request, want);
                         self.later.push(Arc::clone(pipe));
                     }
-                    // A channel that is gone needs none.
+                    // A closed channel needs no request.
                     _ => return true,
                 }
             }
@@ -66,7 +65,7 @@ impl Driver {
                 return true;
             }
             Next::Finish { close } => {
-                // Once is enough, and a channel that is gone needs none.
+                // EOF is sent only once, and a closed channel needs none.
                 let _ = self.connection.eof(pipe.id);
                 if close {
                     self.connection.close(pipe.id);
@@ -76,8 +75,8 @@ impl Driver {
         false
     }
 
-    /// Seals and writes until there is nothing, or the stream below takes nothing now; with several
-    /// channels one batch, and [`unsealed`](Driver::unsealed) says whether there is more.
+    /// Seals and writes until nothing is left or the underlying stream is full. With several channels
+    /// it writes one batch, and sets [`unsealed`](Driver::unsealed) if there may be more.
     pub(super) fn give_out(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         let shared = self.line.is_shared();
         let batch = if shared { SHARED_BATCH } else { BATCH };
@@ -99,7 +98,7 @@ impl Driver {
         }
     }
 
-    /// Seals what may be sent, up to a batch.
+    /// Seals what may be sent, up to one batch.
     fn seal(&mut self, batch: usize) -> Result<(), End> {
         while self.line.unsent() < batch {
             let Some(mut writer) = self.line.transport.begin_payload() else {
@@ -142,7 +141,7 @@ impl Driver {
         Ok(())
     }
 
-    /// A channel has written a message: it stands behind the others, or has come to its end.
+    /// Queues a channel behind the others after it has sent a message, or processes its next action.
     fn go_on(&mut self, id: ChannelId, pipe: &Arc<Pipe>, sent: bool) {
         if sent {
             self.attend(pipe, adit_net::ambient::now());

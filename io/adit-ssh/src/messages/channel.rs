@@ -1,4 +1,4 @@
-//! A channel, message by message.
+//! Channels, message by message.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::error::RequestError;
 use crate::mail::Command;
 use crate::pipe::Pipe;
 
-/// A channel, message by message. It keeps the session alive. Dropped, it does not close: see
-/// [`Say::Close`]. Clones are of the same channel.
+/// A channel, message by message. It keeps the session alive. Dropping it does not close the channel:
+/// use [`Say::Close`]. Clones refer to the same channel.
 pub struct MessageChannel(Arc<Pipe>);
 
 impl MessageChannel {
@@ -21,32 +21,34 @@ impl MessageChannel {
         Self(pipe)
     }
 
-    /// Its number at this end.
+    /// Returns the channel number at this end.
     #[must_use]
     pub fn id(&self) -> ChannelId {
         self.0.id
     }
 
-    /// What came next; `None` once the channel has closed. For one task.
+    /// Returns the next message, or `None` once the channel has closed. Only one task may poll at a
+    /// time.
     pub fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Message>> {
         let message = ready!(self.0.lock().poll_message(cx));
         match &message {
             Some(Message::Data(_, bytes)) => self.0.consumed(bytes.len()),
-            // A channel that has closed lasts until the task knows that all of it was read.
+            // A closed channel lasts until the driver knows that all of its messages were read.
             Some(Message::Closed) => self.0.mail.poke(&self.0),
             _ => {}
         }
         Poll::Ready(message)
     }
 
-    /// Nobody takes messages out any more: what comes is in the feed alone.
+    /// Stops reading messages: from now on they arrive in the feed alone.
     pub fn deafen(&self) {
         let left = self.0.lock().deafen_messages();
         self.0.consumed(left);
         self.0.mail.poke(&self.0);
     }
 
-    /// Waits until there is room for a piece of data; gives its octets.
+    /// Waits until the channel can accept more data and returns the maximum size of the next write, in
+    /// bytes.
     ///
     /// # Errors
     /// The channel has closed, or the session is over.
@@ -54,10 +56,10 @@ impl MessageChannel {
         self.0.lock().poll_room(cx)
     }
 
-    /// Gives something to be sent, at once.
+    /// Queues a message to be sent, without waiting.
     ///
     /// # Errors
-    /// The own side has ended, the channel has closed, the session is over, or too much waits
+    /// This end has sent EOF, the channel has closed, the session is over, or too much is queued
     /// ([`CallError::Full`](adit_ssh_proto::connection::CallError::Full)).
     pub fn say(&self, say: Say<'_>) -> Result<(), RequestError> {
         self.0.lock().say(say, &self.0.mail.spares)?;
@@ -65,14 +67,14 @@ impl MessageChannel {
         Ok(())
     }
 
-    /// Answers the oldest request of the peer that was heard in the feed and waits for it. Without
-    /// one there is nothing to answer.
+    /// Replies to the oldest request of the peer that was read from the feed and waits for a reply.
+    /// Does nothing if there is none.
     pub fn answer(&self, ok: bool) {
         let to = self.0.lock().owed.pop_front();
         self.give(to, ok);
     }
 
-    /// Answers the youngest one.
+    /// Replies to the most recent such request.
     pub fn answer_last(&self, ok: bool) {
         let to = self.0.lock().owed.pop_back();
         self.give(to, ok);
@@ -80,7 +82,7 @@ impl MessageChannel {
 
     fn give(&self, to: Option<adit_ssh_proto::connection::ReplyTo>, ok: bool) {
         if let Some(to) = to {
-            // Without a session nobody waits.
+            // Nobody waits for the reply once the session is over.
             let _ = self.0.mail.send(Command::Answer { to, ok });
         }
     }

@@ -1,51 +1,52 @@
-//! What comes and goes in a channel, message by message.
+//! Messages of a channel, in both directions.
 
 use std::sync::Arc;
 
 use adit_ssh_proto::connection::{Kind, Request, WantReply};
 
-/// What may wait in a channel.
+/// Limits on what may be queued in a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Messages without bytes that wait to be taken out.
+    /// Maximum number of messages other than data that wait to be read.
     pub messages: usize,
-    /// Pieces of data that wait to be sent before [`MessageChannel::poll_room`](super::MessageChannel::poll_room) waits too.
+    /// Number of data chunks that wait to be sent at which
+    /// [`MessageChannel::poll_room`](super::MessageChannel::poll_room) waits.
     pub pieces: usize,
 }
 
-/// Something that came in a channel.
+/// A message that was received in a channel.
 #[derive(Debug, Clone)]
 pub enum Message {
-    /// Bytes of one of its streams.
+    /// Bytes of one of the channel's streams.
     Data(Kind, Arc<[u8]>),
-    /// The peer asks for something, or tells it.
+    /// A request or a notification of the peer.
     Request {
-        /// What.
+        /// The request.
         request: Arc<Request>,
-        /// Whether it waits for [`MessageChannel::answer`](super::MessageChannel::answer).
+        /// True if the peer waits for [`MessageChannel::answer`](super::MessageChannel::answer).
         wants_reply: bool,
     },
-    /// The answer to the oldest request of this end that wants one.
+    /// The reply to the oldest request of this end that wants one.
     Answer(bool),
-    /// A window that was used up has room again: octets that the next message may have.
+    /// An exhausted window was extended; the maximum size of the next data message, in bytes.
     Room(usize),
     /// The peer sends no more bytes.
     Eof,
-    /// The channel has closed. Nothing follows.
+    /// The channel has closed. This is the last message.
     Closed,
 }
 
-/// Something to be sent in a channel.
+/// A message to be sent in a channel.
 #[derive(Debug)]
 pub enum Say<'a> {
-    /// Bytes of one of its streams.
+    /// Bytes of one of the channel's streams.
     Data(Kind, &'a [u8]),
-    /// A request, behind what was said before.
+    /// A request, after everything queued before.
     Behind(Request),
-    /// A request, ahead of the bytes that wait. The answer comes as [`Message::Answer`].
+    /// A request, ahead of queued bytes. The reply arrives as [`Message::Answer`].
     Ahead(Request, WantReply),
-    /// The end of the own side.
+    /// The end of this end's bytes.
     Eof,
-    /// The end of the channel.
+    /// The close of the channel.
     Close,
 }

@@ -1,17 +1,17 @@
-//! Sessions message by message: for programs that want all that happens in one order.
+//! Sessions message by message, for programs that need all events in one order.
 //!
 //! [`Entrance::enter_by_messages`](super::client::Entrance::enter_by_messages) and
-//! [`Server::accept_by_messages`](super::server::Server::accept_by_messages) give a [`Feed`] instead
-//! of streams and wishes. It tells everything of the session, its channels' bytes too, one thing
-//! after the other. The same messages are in each [`MessageChannel`], for those who look at one
-//! channel alone; there bytes that are not taken out hold back the channel's window. What is sent in
-//! a channel leaves in its order: bytes of both streams, words, ends.
+//! [`Server::accept_by_messages`](super::server::Server::accept_by_messages) return a [`Feed`] instead
+//! of streams and requests. It yields every event of the session in order, including the bytes of
+//! channels. The same messages are in each [`MessageChannel`], for tasks that read one channel alone;
+//! there, unread bytes hold back the channel's window. Messages that are sent in a channel keep their
+//! order: bytes of both streams, requests, EOF and close.
 //!
 //! # Bounds
 //!
-//! While 32 things wait in the feed nothing more is read from the peer. Bytes in a channel are
-//! bounded by its window, other messages by [`Bounds::messages`]: further ones are in the feed alone.
-//! Of what is to be sent 16 MiB may wait in a channel, and 2048 pieces and words.
+//! While 32 events wait in the feed, nothing more is read from the peer. Bytes in a channel are bounded
+//! by its window, other messages by [`Bounds::messages`]: further ones are in the feed alone. At most
+//! 16 MiB and 2048 chunks and messages may wait to be sent in a channel.
 
 mod channel;
 mod message;
@@ -32,33 +32,34 @@ use super::opening::Opening;
 pub use channel::MessageChannel;
 pub use message::{Bounds, Message, Say};
 
-/// Things that wait to be heard before the task reads no more.
+/// Number of waiting events at which the task stops reading.
 const MAX_TOLD: usize = 32;
-/// And what there is room for: one message may lead to several.
+/// Capacity of the queue of events: one message of the peer may cause several.
 const ROOM: usize = 2 * MAX_TOLD;
 
-/// Something that has happened in a session.
+/// An event of a session.
 #[derive(Debug)]
 pub enum Told {
-    /// The peer wants a channel. Its messages may be taken, and words for it be said, before it is
-    /// accepted by [`Opening::accept_messages`].
+    /// The peer asks to open a channel. You may read its messages and queue messages for it before you
+    /// accept it by [`Opening::accept_messages`].
     Wanted(Opening, MessageChannel),
-    /// The peer has refused a channel of this end; so is told who wanted it.
+    /// The peer refused a channel of this end; the caller of [`Speaker::open`] receives the error as
+    /// well.
     Refused {
         /// The channel.
         channel: ChannelId,
-        /// Why.
+        /// The reason code.
         reason: OpenFailure,
-        /// The peer's words, printable characters only.
+        /// The peer's explanation, printable characters only.
         text: String,
     },
-    /// Something came in a channel.
+    /// A message was received in a channel.
     Came(ChannelId, Message),
-    /// A request outside of channels.
+    /// The peer sent a global request.
     Global(GlobalRequest, GlobalReply),
 }
 
-/// What happens in a session, in its order. When it is dropped the session ends.
+/// The events of a session, in order. Dropping it ends the session.
 #[derive(Debug)]
 pub struct Feed {
     mail: Arc<Mail>,
@@ -66,19 +67,19 @@ pub struct Feed {
     stalls: Arc<AtomicBool>,
 }
 
-/// What is told, with the reply that is owed once it is heard.
+/// An event, with the reply that becomes due once the event is read.
 type Heard = (Told, Option<ReplyTo>);
 
-/// The end of a feed that tells.
+/// The sending half of a feed.
 pub(super) struct Teller {
     pub(super) bounds: Bounds,
     to: mpsc::Sender<Heard>,
-    /// The task waits until all is heard.
+    /// True if the task waits until all events are read.
     stalls: Arc<AtomicBool>,
 }
 
 impl Teller {
-    /// Both ends of a feed.
+    /// Creates both halves of a feed.
     pub(super) fn new(mail: &Arc<Mail>, bounds: Bounds) -> (Self, Feed) {
         let (to, told) = mpsc::channel(ROOM);
         let stalls = Arc::new(AtomicBool::new(false));
@@ -95,28 +96,31 @@ impl Teller {
         let _ = self.to.try_send((told, owed));
     }
 
-    /// Whether so much waits to be heard that nothing is to be read.
+    /// Returns true if so many events wait that the task must not read.
     pub(super) fn stalls(&self) -> bool {
         let full = self.to.capacity() <= ROOM - MAX_TOLD;
         self.stalls.store(full, Ordering::SeqCst);
         full
     }
 
-    /// Whether the task has waited, and all is heard.
+    /// Returns true if the task has stopped reading and all events are read.
     pub(super) fn goes_on(&self) -> bool {
         self.stalls.load(Ordering::SeqCst) && self.to.capacity() == ROOM
     }
 }
 
-/// Speaks in a session that goes message by message. It does not keep it alive.
+/// A handle that acts in a session in message mode. It does not keep the session alive.
 #[derive(Debug, Clone)]
 pub struct Speaker(Arc<Mail>);
 
 impl Feed {
-    /// What has happened next. Cancel-safe.
+    /// Returns the next event.
     ///
     /// # Errors
-    /// The session's end, once its last words have left.
+    /// Returns the reason why the session ended, after its last events were read.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
     pub async fn next(&mut self) -> Result<Told, End> {
         let Some((told, owed)) = self.told.recv().await else {
             return Err(self.mail.end().unwrap_or(End::Closed));
@@ -132,7 +136,7 @@ impl Feed {
         Ok(told)
     }
 
-    /// What speaks in the session, for other tasks too.
+    /// Returns a handle that acts in the session, for other tasks.
     #[must_use]
     pub fn speaker(&self) -> Speaker {
         Speaker(Arc::clone(&self.mail))
@@ -141,13 +145,13 @@ impl Feed {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        // Over is as good.
+        // Nothing to do if the session is over already.
         let _ = self.speaker().leave(Disconnect::ByApplication, "");
     }
 }
 
 impl Speaker {
-    /// A channel that has not closed.
+    /// Returns a channel that has not closed.
     #[must_use]
     pub fn channel(&self, id: ChannelId) -> Option<MessageChannel> {
         self.0.channel(id).map(MessageChannel::new)
@@ -156,7 +160,7 @@ impl Speaker {
     /// Opens a channel.
     ///
     /// # Errors
-    /// The peer refused it, there are too many, or the session is over.
+    /// The peer refused it, too many channels are open, or the session is over.
     pub async fn open(&self, kind: ChannelKind) -> Result<MessageChannel, OpenError> {
         let opened = self.0.open(kind).await?;
         let pipe = Arc::clone(opened.pipe());
@@ -164,32 +168,32 @@ impl Speaker {
         Ok(MessageChannel::new(pipe))
     }
 
-    /// Asks for something outside of channels, or tells it.
+    /// Sends a global request, and waits for the answer if it wants one.
     ///
     /// # Errors
-    /// The peer refused it, there are too many without an answer, or the session is over.
+    /// The peer refused it, too many requests wait for an answer, or the session is over.
     pub async fn global(&self, request: GlobalRequest) -> Result<GlobalAnswer, RequestError> {
         self.0.global(request, None).await
     }
 
-    /// Makes new keys now.
+    /// Starts a key re-exchange.
     ///
     /// # Errors
-    /// The session is over.
+    /// Returns the reason if the session is over.
     pub fn rekey(&self) -> Result<(), End> {
         self.0.send(Command::Rekey)
     }
 
-    /// Ends the session once what the peer takes now was sent, within five seconds.
+    /// Ends the session once the data that the peer accepts now was sent, within five seconds.
     ///
     /// # Errors
-    /// It is over.
+    /// Returns the reason if the session is over.
     pub fn leave(&self, reason: Disconnect, text: impl Into<String>) -> Result<(), End> {
         let text = text.into();
         self.0.send(Command::Leave { reason, text })
     }
 
-    /// Why the session is over, if it is.
+    /// Returns the reason why the session is over, or `None` if it is not.
     #[must_use]
     pub fn end(&self) -> Option<End> {
         self.0.end()

@@ -1,4 +1,4 @@
-//! A channel of an own type: its bytes, and requests both ways.
+//! Channels of application-defined types: bytes, and requests in both directions.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::opening::Opening;
 use crate::pipe::Pipe;
 use crate::server::Reply;
 
-/// A channel of an own type that the peer wants. Dropped without an answer, it is refused as
-/// unknown.
+/// A request of the peer to open a channel of an application-defined type. Dropping it without an
+/// answer refuses the channel as unknown.
 #[derive(Debug)]
 pub struct OwnOpening(Opening);
 
-/// An open channel of an own type. It closes when its [`Channel`], or both halves of that, are
-/// dropped; extended data of the peer are thrown away.
+/// An open channel of an application-defined type. It closes when its [`Channel`], or both halves of
+/// that, are dropped. Extended data from the peer is discarded.
 #[derive(Debug)]
 pub struct OwnChannel {
     channel: Channel,
@@ -24,39 +24,39 @@ pub struct OwnChannel {
     requests: ChannelRequests,
 }
 
-/// Asks the peer for something in a channel. It does not keep the channel open.
+/// A handle that sends requests in a channel. It does not keep the channel open.
 #[derive(Debug, Clone)]
 pub struct ChannelControl(Arc<Pipe>);
 
-/// What the peer asks for in a channel. Once this is dropped all of it is refused. It does not keep
-/// the channel open.
+/// A queue of the peer's requests in a channel. Dropping it refuses all of them. It does not keep the
+/// channel open.
 #[derive(Debug)]
 pub struct ChannelRequests(Arc<Pipe>);
 
-/// Something that the peer asks for, or tells, in a channel.
+/// A request or a notification of the peer in a channel.
 #[derive(Debug)]
 pub struct ChannelRequest {
-    /// Its name, any one with the [form](Own) of names.
+    /// The request's name, any valid [name](Own).
     pub name: String,
-    /// Its data.
+    /// The request's data.
     pub data: Vec<u8>,
-    /// To be answered; dropped, it refuses. Later answers of this channel wait for it.
+    /// The reply; dropping it refuses the request. Later replies in this channel wait for it.
     pub reply: Reply,
 }
 
 impl OwnOpening {
-    /// `None` for other types, which are refused by that.
+    /// Returns `None` for other channel types, which are refused by the drop.
     pub(crate) fn of(opening: Opening) -> Option<Self> {
         matches!(opening.kind(), ChannelKind::Own(_)).then_some(Self(opening))
     }
 
-    /// The name of the type.
+    /// Returns the name of the channel type.
     #[must_use]
     pub fn name(&self) -> &str {
         self.0.kind().name()
     }
 
-    /// The data of the type.
+    /// Returns the data of the channel type.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         match self.0.kind() {
@@ -65,15 +65,15 @@ impl OwnOpening {
         }
     }
 
-    /// Opens it.
+    /// Opens the channel.
     ///
     /// # Errors
-    /// The session is over.
+    /// Returns the reason if the session is over.
     pub fn accept(self) -> Result<OwnChannel, End> {
         Ok(OwnChannel::new(self.0.confirm()?))
     }
 
-    /// Refuses it, with words for the peer.
+    /// Refuses the channel, with an explanation for the peer.
     pub fn refuse(self, why: OpenFailure, text: impl Into<String>) {
         self.0.refuse(why, text);
     }
@@ -88,29 +88,29 @@ impl OwnChannel {
         }
     }
 
-    /// Its bytes.
+    /// Returns the channel's byte stream.
     pub const fn channel(&mut self) -> &mut Channel {
         &mut self.channel
     }
 
-    /// What asks the peer, for other tasks.
+    /// Returns the handle that sends requests, for other tasks.
     #[must_use]
     pub const fn control(&self) -> &ChannelControl {
         &self.control
     }
 
-    /// What the peer asks for.
+    /// Returns the queue of the peer's requests.
     pub const fn requests(&mut self) -> &mut ChannelRequests {
         &mut self.requests
     }
 
-    /// Returns its bytes alone; what the peer asks for is refused.
+    /// Converts this into the byte stream alone; requests of the peer are refused.
     #[must_use]
     pub fn into_channel(self) -> Channel {
         self.channel
     }
 
-    /// All of it apart: bytes, what asks the peer, what the peer asks for.
+    /// Splits this into the byte stream, the handle that sends requests, and the peer's requests.
     #[must_use]
     pub fn into_parts(self) -> (Channel, ChannelControl, ChannelRequests) {
         (self.channel, self.control, self.requests)
@@ -118,12 +118,12 @@ impl OwnChannel {
 }
 
 impl ChannelControl {
-    /// Asks for something and waits for the answer. It may arrive before bytes that were written
+    /// Sends a request and waits for the answer. The request may overtake bytes that were written
     /// before.
     ///
     /// # Errors
-    /// The name or the data have not the form, the name is one of the
-    /// [library's](crate::own#names), the peer refused it, or the channel is gone.
+    /// The name or the data are malformed, the name is [reserved](crate::own#names), the peer refused
+    /// the request, or the channel is closed.
     pub async fn request(
         &self,
         name: impl Into<String>,
@@ -132,11 +132,11 @@ impl ChannelControl {
         self.send(Own::new(name, data)?, WantReply::Yes).await
     }
 
-    /// Tells something without an answer. It may arrive before bytes that were written before.
+    /// Sends a request that wants no answer. It may overtake bytes that were written before.
     ///
     /// # Errors
-    /// The name or the data have not the form, the name is one of the
-    /// [library's](crate::own#names), or the channel is gone.
+    /// The name or the data are malformed, the name is [reserved](crate::own#names), or the channel is
+    /// closed.
     pub async fn tell(
         &self,
         name: impl Into<String>,
@@ -149,14 +149,17 @@ impl ChannelControl {
         self.0.ask(Request::Own(own), want).await
     }
 
-    /// Waits until the channel has closed, whoever closed it.
+    /// Waits until the channel has closed, at either end.
     pub async fn closed(&self) {
         self.0.until(|_| None::<()>).await;
     }
 }
 
 impl ChannelRequests {
-    /// What the peer asks for next; `None` once the channel has closed. Cancel-safe.
+    /// Returns the peer's next request; `None` once the channel has closed.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
     pub async fn next(&mut self) -> Option<ChannelRequest> {
         loop {
             let (request, to) = self.0.until(|state| state.requests.pop_front()).await?;
@@ -165,7 +168,7 @@ impl ChannelRequests {
                 let (name, data) = own.into_parts();
                 return Some(ChannelRequest { name, data, reply });
             }
-            debug_assert!(false, "a request of another kind: {request:?}");
+            debug_assert!(false, "unexpected kind of request: {request:?}");
         }
     }
 }

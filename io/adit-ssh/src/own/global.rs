@@ -1,14 +1,13 @@
-//! A global request of an own type, at the end that answers it.
+//! Received global requests with application-defined names.
 
 use adit_ssh_proto::connection::{GlobalAnswer, GlobalRequest, Own, OwnError};
 
 use crate::forwards::GlobalReply;
 
-/// Something that the peer asks for, or tells, outside of channels. Dropped without an answer, it
-/// is refused.
+/// A global request or notification of the peer. Dropping it without an answer refuses it.
 ///
-/// Answers leave in the order of the requests (RFC 4254 section 4): later ones wait for this, those
-/// to the peer's signs of life among them.
+/// Answers are sent in the order of the requests (RFC 4254 section 4): answers to later requests wait
+/// for this one, including those to the peer's keepalives.
 #[derive(Debug)]
 pub struct OwnRequest {
     own: Own,
@@ -16,7 +15,7 @@ pub struct OwnRequest {
 }
 
 impl OwnRequest {
-    /// `None` for other requests, which are refused by that.
+    /// Returns `None` for other requests, which are refused by the drop.
     pub(crate) fn of(request: GlobalRequest, reply: GlobalReply) -> Option<Self> {
         match request {
             GlobalRequest::Own { own, .. } => Some(Self { own, reply }),
@@ -24,28 +23,28 @@ impl OwnRequest {
         }
     }
 
-    /// Its name.
+    /// Returns the request's name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.own.name()
     }
 
-    /// Its data.
+    /// Returns the request's data.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         self.own.data()
     }
 
-    /// Whether the peer waits for an answer.
+    /// Returns true if the peer waits for an answer.
     #[must_use]
     pub const fn wants_reply(&self) -> bool {
         self.reply.is_wanted()
     }
 
-    /// It is granted; `data` go with the answer, if one is wanted.
+    /// Grants the request; `data` is sent with the answer, if one is wanted.
     ///
     /// # Errors
-    /// The data are longer than [`Own::MAX_DATA`]; then it is refused.
+    /// Fails if the data is longer than [`Own::MAX_DATA`]; the request is then refused.
     pub fn grant(self, data: impl Into<Vec<u8>>) -> Result<(), OwnError> {
         let data = data.into();
         Own::fits(data.len())?;
@@ -53,7 +52,7 @@ impl OwnRequest {
         Ok(())
     }
 
-    /// It is not.
+    /// Refuses the request.
     pub fn refuse(self) {
         self.reply.give(GlobalAnswer::Refused);
     }

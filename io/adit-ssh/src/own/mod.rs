@@ -1,35 +1,35 @@
-//! Channels and global requests of a program's own types (RFC 4254 sections 4 and 5.1).
+//! Channels and global requests of application-defined types (RFC 4254 sections 4 and 5.1).
 //!
-//! Both ends open channels by [`Peer::open_channel`] and ask by [`Peer::request`] and
-//! [`Peer::tell`]. What the other end opens and asks for comes to a client by
+//! Both ends open channels with [`Peer::open_channel`] and send requests with [`Peer::request`] and
+//! [`Peer::tell`]. A client receives the peer's channels and requests from
 //! [`Session::own_channels`](super::client::Session::own_channels) and
-//! [`Session::own_requests`](super::client::Session::own_requests), to a server as
+//! [`Session::own_requests`](super::client::Session::own_requests), a server as
 //! [`Incoming::OwnChannel`](super::server::Incoming::OwnChannel) and
-//! [`Incoming::OwnRequest`](super::server::Incoming::OwnRequest). What nobody takes is refused:
+//! [`Incoming::OwnRequest`](super::server::Incoming::OwnRequest). Any that no one handles are refused:
 //! channels with SSH_OPEN_UNKNOWN_CHANNEL_TYPE, requests with REQUEST_FAILURE or CHANNEL_FAILURE.
 //!
 //! # Names
 //!
-//! A name has 1 to 64 printable characters of US-ASCII, without space and comma. Names without `@`
-//! are IANA's: one of your own ends in `@` and a domain of yours (RFC 4251 section 6). These are
-//! handled by the library and not for programs, which get
-//! [`CallError::Reserved`](adit_ssh_proto::connection::CallError::Reserved):
+//! A name has 1 to 64 printable US-ASCII characters, without space and comma. Names without `@` belong
+//! to IANA: end yours in `@` and a domain that you own (RFC 4251 section 6). The library handles the
+//! following names; applications get
+//! [`CallError::Reserved`](adit_ssh_proto::connection::CallError::Reserved) for them:
 //!
-//! * types of channels: `session`, `direct-tcpip`, `forwarded-tcpip`, `x11`,
-//!   `direct-streamlocal@openssh.com`, `forwarded-streamlocal@openssh.com`,
-//!   `auth-agent@openssh.com`, `tun@openssh.com`;
+//! * channel types: `session`, `direct-tcpip`, `forwarded-tcpip`, `x11`,
+//!   `direct-streamlocal@openssh.com`, `forwarded-streamlocal@openssh.com`, `auth-agent@openssh.com`,
+//!   `tun@openssh.com`;
 //! * global requests: `tcpip-forward`, `cancel-tcpip-forward`, `streamlocal-forward@openssh.com`,
 //!   `cancel-streamlocal-forward@openssh.com`, `keepalive@openssh.com`, `hostkeys-00@openssh.com`,
 //!   `hostkeys-prove-00@openssh.com`, `no-more-sessions@openssh.com`;
-//! * requests in a channel of an own type: `keepalive@openssh.com` alone. Others, such as `exec`,
-//!   mean there what the program says.
+//! * requests in a channel of an application-defined type: only `keepalive@openssh.com`. Others, such
+//!   as `exec`, have the meaning that the application defines there.
 //!
 //! # Bounds
 //!
-//! Data have [`Own::MAX_DATA`] octets at most, in either direction. Channels that wait for an answer
-//! are bounded by [`Limits`](adit_ssh_proto::connection::Limits): `pending_opens`, and `queue` for the
-//! octets of their names and data. Global requests that wait hold 256 KiB at most, and so do the
-//! requests of a channel, of which 128 wait.
+//! Data are at most [`Own::MAX_DATA`] bytes, in either direction. Channels that wait for an answer are
+//! bounded by [`Limits`](adit_ssh_proto::connection::Limits): `pending_opens`, and `queue` for the
+//! bytes of their names and data. Waiting global requests hold at most 256 KiB, and so do the requests
+//! of a channel, of which at most 128 wait.
 
 mod channel;
 mod global;
@@ -44,11 +44,12 @@ use super::about::Peer;
 use super::error::{OpenError, RequestError};
 
 impl Peer {
-    /// Opens a channel of an [own type](self). `data` follow the fields that all types have.
+    /// Opens a channel of an [application-defined type](self). `data` follow the fields that all types
+    /// have.
     ///
     /// # Errors
-    /// The name or the data have not the form, the name is one of the library's, the peer refused
-    /// it, there are too many, or the session is over.
+    /// The name or the data are malformed, the name is reserved for the library, the peer refused the
+    /// channel, too many channels are open, or the session is over.
     pub async fn open_channel(
         &self,
         name: impl Into<String>,
@@ -58,12 +59,13 @@ impl Peer {
         self.mail.open(kind).await.map(OwnChannel::new)
     }
 
-    /// Asks for something outside of channels by a name of [one's own](self). Returns the data of
-    /// the answer, mostly none. Answers come in the order of the requests (RFC 4254 section 4).
+    /// Sends a global request with an [application-defined name](self) and waits for the answer.
+    /// Returns the answer's data, which is usually empty. Answers arrive in the order of the requests
+    /// (RFC 4254 section 4).
     ///
     /// # Errors
-    /// The name or the data have not the form, the name is one of the library's, the peer refused
-    /// it, there are too many without an answer, or the session is over.
+    /// The name or the data are malformed, the name is reserved for the library, the peer refused the
+    /// request, too many requests wait for an answer, or the session is over.
     pub async fn request(
         &self,
         name: impl Into<String>,
@@ -76,10 +78,10 @@ impl Peer {
         }
     }
 
-    /// Tells something outside of channels by a name of [one's own](self), without an answer.
+    /// Sends a global request with an [application-defined name](self) that wants no answer.
     ///
     /// # Errors
-    /// The name or the data have not the form, the name is one of the library's, or the session is
+    /// The name or the data are malformed, the name is reserved for the library, or the session is
     /// over.
     pub async fn tell(
         &self,

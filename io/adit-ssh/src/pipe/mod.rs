@@ -1,4 +1,5 @@
-//! What a channel's handle and the session's task share: bytes both ways, and how they end.
+//! The state that a channel's handle and the session's task share: bytes in both directions, and how
+//! they end.
 
 mod ordered;
 mod room;
@@ -22,28 +23,28 @@ use room::{MAX_OUTPUT, keep};
 use state::{Cut, index, octets};
 pub(super) use state::{Next, State};
 
-/// Requests of the peer that wait in one channel.
+/// Maximum number of the peer's requests that wait in one channel.
 const MAX_REQUESTS: usize = 128;
-/// Octets of the names and values in them: as long as one message may be.
+/// Maximum size of the names and values in them, in bytes: the maximum length of one message.
 const MAX_ASKED: usize = 256 << 10;
-/// Consumed octets that are told to a task that has not said how many it wants to hear of: a
-/// quarter of a window's least, and no more than this.
+/// Number of consumed bytes reported to a task that has not set a threshold yet: a quarter of the
+/// smallest possible window, and at most this.
 const WORTH: usize = 128 << 10;
 
-/// A channel between its two sides.
+/// A channel, as shared by its handle and the session's task.
 #[derive(Debug)]
 pub(super) struct Pipe {
     pub(super) id: ChannelId,
     pub(super) mail: Arc<Mail>,
     pub(super) listed: Listed,
     state: Mutex<State>,
-    /// Told when a request came, how the program ended, or the channel closed.
+    /// Notified when a request arrives, the program exits, or the channel closes.
     pub(super) news: Notify,
 }
 
 impl Pipe {
-    /// `window`: the least window that its peer may have been given, octets. With `messages` it goes
-    /// message by message.
+    /// Creates the shared state. `window` is the smallest window that the peer may have been granted,
+    /// in bytes. With `messages` the channel is in message mode.
     pub(super) fn new(
         id: ChannelId,
         mail: Arc<Mail>,
@@ -70,7 +71,7 @@ impl Pipe {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The handle: takes all that came; 0 is the end.
+    /// For the handle: takes all received bytes; 0 means the end.
     pub(super) fn poll_take(
         self: &Arc<Self>,
         cx: &Context<'_>,
@@ -95,7 +96,7 @@ impl Pipe {
         }
     }
 
-    /// The handle: `n` octets were read.
+    /// For the handle: reports that `n` bytes were read.
     pub(super) fn consumed(self: &Arc<Self>, n: usize) {
         let mut state = self.lock();
         state.consumed += n;
@@ -106,7 +107,7 @@ impl Pipe {
         }
     }
 
-    /// The handle: nobody reads this stream any more.
+    /// For the handle: stops reading this stream and discards what waits in it.
     pub(super) fn deafen(self: &Arc<Self>, kind: Kind) {
         let mut state = self.lock();
         let inlet = state.inlet(kind);
@@ -118,7 +119,7 @@ impl Pipe {
         self.mail.poke(self);
     }
 
-    /// The handle: gives bytes to be sent. They are taken out of `buffer` when there is room.
+    /// For the handle: queues bytes to be sent. They are moved out of `buffer` once there is space.
     pub(super) fn poll_give(
         self: &Arc<Self>,
         cx: &Context<'_>,
@@ -138,7 +139,7 @@ impl Pipe {
         Poll::Ready(Ok(()))
     }
 
-    /// The handle: copies bytes to be sent; gives how many.
+    /// For the handle: copies bytes to be sent and returns their number.
     pub(super) fn poll_copy(
         self: &Arc<Self>,
         cx: &Context<'_>,
@@ -174,7 +175,7 @@ impl Pipe {
         Poll::Ready(Ok(()))
     }
 
-    /// The handle: asks for something, and waits for the answer if there is one.
+    /// For the handle: sends a request, and waits for the reply if it wants one.
     pub(super) async fn ask(
         self: &Arc<Self>,
         request: Request,
@@ -190,13 +191,13 @@ impl Pipe {
         asked.await
     }
 
-    /// The handle: changes something that the task is to see.
+    /// For the handle: changes the state and wakes the task to look at it.
     pub(super) fn set(self: &Arc<Self>, change: impl FnOnce(&mut State)) {
         change(&mut self.lock());
         self.mail.poke(self);
     }
 
-    /// The handle: gives up what was not sent.
+    /// For the handle: discards unsent bytes.
     pub(super) fn abort(self: &Arc<Self>) {
         self.set(|state| {
             state.aborted = true;
@@ -206,8 +207,8 @@ impl Pipe {
         });
     }
 
-    /// The task: so many consumed octets it wants to hear of the next time. Gives them if there are
-    /// as many already.
+    /// For the task: sets the number of consumed bytes that it next wants to be notified of. If they
+    /// were read already, returns them.
     pub(super) fn set_worth(&self, octets: usize) -> usize {
         let mut state = self.lock();
         state.worth = octets;
@@ -217,7 +218,8 @@ impl Pipe {
         }
     }
 
-    /// The task: bytes came. Gives who is to be woken; `false` if nobody reads them.
+    /// For the task: stores received bytes and collects the reader to wake; returns false if the stream
+    /// is not read.
     pub(super) fn receive(&self, kind: Kind, bytes: &[u8], wake: &mut Vec<Waker>) -> bool {
         let mut state = self.lock();
         let inlet = state.inlet(kind);
@@ -229,7 +231,7 @@ impl Pipe {
         true
     }
 
-    /// The task: the peer sends no more bytes.
+    /// For the task: records that the peer sends no more bytes.
     pub(super) fn end_input(&self, wake: &mut Vec<Waker>) {
         let mut state = self.lock();
         state.ended = true;
@@ -238,7 +240,7 @@ impl Pipe {
         }
     }
 
-    /// The task: the channel has closed; `reset` if that means that bytes are missing.
+    /// For the task: records that the channel has closed; with `reset` missing bytes are an error.
     pub(super) fn close(&self, reset: bool, wake: &mut Vec<Waker>) {
         let mut state = self.lock();
         state.closed = true;
@@ -256,7 +258,7 @@ impl Pipe {
         self.news.notify_waiters();
     }
 
-    /// The task: the session is over.
+    /// For the task: records that the session is over.
     pub(super) fn cut(&self, end: &End, wake: &mut Vec<Waker>) {
         let mut state = self.lock();
         state.closed = true;
@@ -269,7 +271,7 @@ impl Pipe {
         self.news.notify_waiters();
     }
 
-    /// The task: a request of the peer; given back if it cannot be kept.
+    /// For the task: stores a request of the peer; returns its reply as an error if it cannot.
     pub(super) fn request(
         &self,
         request: Request,
@@ -298,7 +300,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// The handle: waits until `look` finds something, or the channel has closed.
+    /// For the handle: waits until `look` returns a value, or the channel has closed.
     pub(super) async fn until<T>(
         &self,
         mut look: impl FnMut(&mut State) -> Option<T>,
@@ -306,7 +308,7 @@ impl Pipe {
         loop {
             let news = self.news.notified();
             tokio::pin!(news);
-            // Before the look, so that nothing is missed between the two.
+            // Enabled before the check, so that no change between the two is missed.
             news.as_mut().enable();
             {
                 let mut state = self.lock();

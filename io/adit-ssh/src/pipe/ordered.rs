@@ -1,4 +1,4 @@
-//! A channel that goes message by message: what came and what is sent, each in its order.
+//! Channels in message mode: received and sent messages, each in order.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -11,33 +11,34 @@ use crate::error::RequestError;
 use crate::messages::{Bounds, Message, Say};
 use crate::spares::Spares;
 
-/// Octets that may wait in one channel to be sent, by those who cannot wait.
+/// Maximum size of data that waits to be sent in one channel, in bytes, for callers that cannot wait.
 const MAX_PENDING: usize = 16 << 20;
-/// Pieces of data that may; further ones join the last. And as many words and ends beyond.
+/// Maximum number of data chunks in the send queue; further data joins the last chunk. Requests, EOF
+/// and close may double it.
 const MAX_PIECES: usize = 1024;
 
-/// What such a channel has beside its bytes.
+/// The queues of a channel in message mode, besides its bytes.
 #[derive(Debug)]
 pub(crate) struct Ordered {
     bounds: Bounds,
     came: VecDeque<Message>,
-    /// Those that have no bytes and are no end.
+    /// Number of received messages that count towards the limit: neither data nor an end.
     plain: usize,
-    /// Nobody takes them out any more.
+    /// True if the messages are not read any more.
     deaf: bool,
     reader: Option<Waker>,
-    /// Both sides have agreed to the channel.
+    /// True once the channel is open at both ends.
     open: bool,
-    /// Somebody has it: it closes when that is said.
+    /// True if a message handle exists: then the channel closes only on request.
     kept: bool,
     sends: VecDeque<Sends>,
-    /// The own side ends, or the channel closes, behind them.
+    /// True if an EOF or a close is at the end of the queue.
     ends: bool,
     closes: bool,
     writers: Vec<Waker>,
 }
 
-/// What is sent. Bytes lie in the outlet of their stream.
+/// An entry of the send queue. The bytes of data are in their stream's output queue.
 #[derive(Debug)]
 enum Sends {
     Data(Kind, usize),
@@ -63,7 +64,7 @@ impl Ordered {
         }
     }
 
-    /// What the task is to do about the channel's own side.
+    /// Returns the next action for this end of the channel.
     pub(super) fn next(&mut self) -> Next {
         match self.sends.front() {
             Some(Sends::Data(..)) if self.open => return Next::Write,
@@ -81,7 +82,7 @@ impl Ordered {
         self.sends.push_front(Sends::Request(request, want));
     }
 
-    /// The stream of the bytes in front, and how many there are.
+    /// Returns the stream and the number of the bytes at the front.
     pub(super) fn next_bytes(&self) -> (Kind, usize) {
         match self.sends.front() {
             Some(Sends::Data(kind, n)) => (*kind, *n),
@@ -89,7 +90,7 @@ impl Ordered {
         }
     }
 
-    /// So many of them have left: whether there is something else in front now.
+    /// Records that `n` bytes were sent; returns true if the next entry is not data.
     pub(super) fn sent(&mut self, n: usize) -> bool {
         if let Some(Sends::Data(_, left)) = self.sends.front_mut() {
             *left = left.saturating_sub(n);
@@ -100,14 +101,14 @@ impl Ordered {
         !matches!(self.sends.front(), Some(Sends::Data(..)))
     }
 
-    /// The handle that was to have the channel is gone.
+    /// Records that the handle for the channel was dropped.
     pub(super) fn leave(&mut self) {
         if !self.kept {
             self.sends.push_back(Sends::Close);
         }
     }
 
-    /// Takes who waits for room, if there are few enough pieces.
+    /// Takes the wakers of writers if there are few enough chunks.
     pub(super) fn take_writers(&mut self) -> Vec<Waker> {
         if self.sends.len() < self.bounds.pieces.max(1) {
             core::mem::take(&mut self.writers)
@@ -138,27 +139,27 @@ const fn is_plain(message: &Message) -> bool {
 }
 
 impl State {
-    /// The task: a message came; false if nobody will take it out.
+    /// For the task: stores a received message; returns false if it will not be read.
     pub(crate) fn put_message(&mut self, message: Message, wake: &mut Vec<Waker>) -> bool {
         let ordered = self.ordered.as_mut();
         ordered.is_some_and(|ordered| ordered.put(message, wake))
     }
 
-    /// The task: both sides have agreed to the channel.
+    /// For the task: records that the channel is open at both ends.
     pub(crate) fn open(&mut self) {
         if let Some(ordered) = &mut self.ordered {
             ordered.open = true;
         }
     }
 
-    /// The handle: the channel closes when that is said.
+    /// For the handle: the channel closes only on request.
     pub(crate) fn keep(&mut self) {
         if let Some(ordered) = &mut self.ordered {
             ordered.kept = true;
         }
     }
 
-    /// The handle: the next message; `None` if nothing follows.
+    /// For the handle: returns the next message; `None` if nothing follows.
     pub(crate) fn poll_message(&mut self, cx: &Context<'_>) -> Poll<Option<Message>> {
         let Some(ordered) = &mut self.ordered else {
             return Poll::Ready(None);
@@ -176,7 +177,7 @@ impl State {
         }
     }
 
-    /// The handle: nobody takes messages out any more. Gives the octets of those that waited.
+    /// For the handle: stops reading messages and returns the number of unread data bytes.
     pub(crate) fn deafen_messages(&mut self) -> usize {
         let Some(ordered) = &mut self.ordered else {
             return 0;
@@ -198,7 +199,7 @@ impl State {
         ordered.ok_or(RequestError::Closed)
     }
 
-    /// The handle: waits for room for a piece of data; gives its octets.
+    /// For the handle: waits for space for data and returns its size, in bytes.
     pub(crate) fn poll_room(&mut self, cx: &Context<'_>) -> Poll<Result<usize, RequestError>> {
         let unsent = self.unsent();
         let ordered = self.speaks()?;
@@ -211,7 +212,7 @@ impl State {
         Poll::Pending
     }
 
-    /// The handle: gives something to be sent.
+    /// For the handle: queues a message to be sent.
     pub(crate) fn say(&mut self, say: Say<'_>, spares: &Spares) -> Result<(), RequestError> {
         let unsent = self.unsent();
         let ordered = self.speaks()?;

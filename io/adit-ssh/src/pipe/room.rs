@@ -1,14 +1,14 @@
-//! How much may wait, and who waits for room.
+//! The limit on queued output, and wakers of tasks that wait for space.
 
 use std::task::{Context, Waker};
 
 use adit_stream::pool::SIZES;
 
-/// Octets that wait in one channel to be sent, a little more than the largest buffer, so that there
-/// is a second one when the first has left; one buffer may go beyond.
+/// Maximum size of the output that waits in one channel, in bytes; one buffer may exceed it. It is a
+/// little more than the largest buffer, so that a second one can be queued when the first is sent.
 pub(super) const MAX_OUTPUT: usize = SIZES[SIZES.len() - 1] + (4 << 10);
 
-/// Keeps who waits.
+/// Stores the waker of the task that waits.
 pub(super) fn keep(place: &mut Option<Waker>, cx: &Context<'_>) {
     match place {
         Some(old) => old.clone_from(cx.waker()),

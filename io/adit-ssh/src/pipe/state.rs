@@ -1,4 +1,4 @@
-//! What a channel's two sides share, behind the lock.
+//! The part of a channel's shared state that is behind the lock.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,76 +11,76 @@ use super::room::MAX_OUTPUT;
 use crate::chunks::Chunks;
 use crate::error::End;
 
-/// What is behind the lock.
+/// The state behind the lock.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(super) input: [Inlet; 2],
-    /// The peer sends no more bytes.
+    /// True if the peer sends no more bytes.
     pub(super) ended: bool,
-    /// The channel has closed.
+    /// True if the channel has closed.
     pub(crate) closed: bool,
-    /// It was cut off.
+    /// The reason if the channel was cut off.
     pub(super) cut: Option<Cut>,
-    /// Octets that were read and not told to the task.
+    /// Number of bytes that were read and not reported to the task.
     pub(super) consumed: usize,
-    /// So many of them are worth a message to the task.
+    /// Number of read bytes that is worth a report to the task.
     pub(super) worth: usize,
 
     pub(super) output: [Chunks; 2],
-    /// Who waits for room, by stream: two tasks may write a program's two.
+    /// Tasks that wait for space, by stream: two tasks may write a program's two streams.
     pub(super) writers: [Option<Waker>; 2],
-    /// Streams that may still be written to.
+    /// True for streams that may still be written to.
     pub(super) writing: [bool; 2],
-    /// Nobody holds the channel any more, or it is at its end.
+    /// True if no handle of the channel is left, or the program has exited.
     pub(super) dropped: bool,
-    /// What was not sent is not sent any more.
+    /// True if unsent bytes were discarded.
     pub(super) aborted: bool,
-    /// To be told behind the last byte.
+    /// The exit status, to be sent after the last byte.
     pub(super) last: Option<Request>,
-    /// The channel has an end that answers requests.
+    /// True if this end answers the peer's requests.
     pub(super) serves: bool,
 
-    /// Requests of the peer.
+    /// Requests of the peer that wait.
     pub(crate) requests: VecDeque<(Request, Option<ReplyTo>)>,
-    /// How the program ended.
+    /// The program's exit status or signal.
     pub(crate) exit: Option<Request>,
 
-    /// What a channel has that goes message by message.
+    /// The queues of a channel in message mode.
     pub(super) ordered: Option<Box<Ordered>>,
-    /// Its requests of the peer that wait for an answer.
+    /// In message mode: requests of the peer that wait for a reply.
     pub(crate) owed: VecDeque<ReplyTo>,
 }
 
-/// What a channel's own side wants.
+/// The next action for this end of a channel.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// Nothing now.
+    /// Nothing to do.
     Nothing,
-    /// There are bytes to send.
+    /// Bytes are ready to be sent.
     Write,
-    /// This is to be asked for, or told, before what follows.
+    /// Send this request before what follows.
     Tell(Request, WantReply),
-    /// The own side ends, before what follows.
+    /// Send EOF before what follows.
     End,
-    /// All is sent, and that was all.
+    /// All bytes are sent: send EOF.
     Finish {
-        /// Nobody holds the channel any more.
+        /// True if the channel is to be closed too.
         close: bool,
     },
-    /// The channel is to be closed as it is.
+    /// Close the channel immediately.
     Abort,
 }
 
-/// One stream from the peer.
+/// A stream of bytes from the peer.
 #[derive(Debug, Default)]
 pub(super) struct Inlet {
     pub(super) bytes: Chunks,
     pub(super) reader: Option<Waker>,
-    /// Nobody reads it.
+    /// True if the stream is not read any more.
     pub(super) deaf: bool,
 }
 
-/// Why reading stops.
+/// The reason why reading fails.
 #[derive(Debug, Clone)]
 pub(super) enum Cut {
     Session(End),
@@ -93,7 +93,7 @@ impl Cut {
             Self::Session(end) => end.error(),
             Self::Reset => io::Error::new(
                 io::ErrorKind::ConnectionReset,
-                "the peer closed the channel in the middle",
+                "the peer closed the channel before the end of the data",
             ),
         }
     }
@@ -121,12 +121,13 @@ impl State {
         self.output.iter().map(Chunks::len).sum()
     }
 
-    /// Whether the peer's side has told how a program ended, or there are bytes to be read.
+    /// Returns true if the peer has reported an exit status, or if there are bytes to read.
     pub(crate) fn has_spoken(&self) -> bool {
         self.exit.is_some() || self.input.iter().any(|from| !from.bytes.is_empty())
     }
 
-    /// Which stream has bytes to send, and how many: standard error first, of which there is little.
+    /// Returns the stream to send from and the number of bytes: standard error first, which is usually
+    /// short.
     pub(crate) fn next_bytes(&self) -> (Kind, usize) {
         match (&self.ordered, &self.output) {
             (Some(ordered), _) => ordered.next_bytes(),
@@ -135,7 +136,7 @@ impl State {
         }
     }
 
-    /// So many of them have left: whether there is something else to do now.
+    /// Records that `n` bytes were sent; returns true if something else is to be done next.
     pub(crate) fn sent(&mut self, n: usize) -> bool {
         match &mut self.ordered {
             Some(ordered) => ordered.sent(n),
@@ -143,7 +144,7 @@ impl State {
         }
     }
 
-    /// What the task is to do about the channel's own side.
+    /// Returns the next action for this end of the channel.
     pub(crate) fn next(&mut self) -> Next {
         if let Some(ordered) = &mut self.ordered {
             return ordered.next();
@@ -155,7 +156,7 @@ impl State {
         } else if self.writing != [false; 2] {
             Next::Nothing
         } else if let Some(last) = self.last.take() {
-            // How the program ended is the last word.
+            // The exit status is the last message.
             self.dropped = true;
             Next::Tell(last, WantReply::No)
         } else {
@@ -165,7 +166,7 @@ impl State {
         }
     }
 
-    /// What was to be told could not be told yet.
+    /// Puts back a request that could not be sent yet.
     pub(crate) fn put_back(&mut self, request: Request, want: WantReply) {
         match &mut self.ordered {
             Some(ordered) => ordered.put_back(request, want),
@@ -173,14 +174,14 @@ impl State {
         }
     }
 
-    /// The handle: nothing is written to this stream any more.
+    /// For the handle: ends writing to this stream.
     pub(crate) fn finish(&mut self, kind: Kind) {
         if let Some(writing) = self.writing.get_mut(index(kind)) {
             *writing = false;
         }
     }
 
-    /// The handle: nobody holds the channel any more.
+    /// For the handle: records that no handle of the channel is left.
     pub(crate) fn leave(&mut self) {
         (self.writing, self.dropped) = ([false; 2], true);
         if let Some(ordered) = &mut self.ordered {
@@ -188,30 +189,30 @@ impl State {
         }
     }
 
-    /// The handle: this is told behind the last byte.
+    /// For the handle: sets the exit status to be sent after the last byte.
     pub(crate) fn exit(&mut self, how: Request) {
         self.last.get_or_insert(how);
     }
 
-    /// The handle: requests of the peer will be answered, and there is a standard error.
+    /// For the handle: this end answers the peer's requests and may write standard error.
     pub(crate) fn serve(&mut self) {
         (self.serves, self.writing) = (true, [true; 2]);
     }
 
-    /// The channel is of an own type: its requests wait to be answered, and nobody reads a standard
-    /// error.
+    /// Sets up a channel of an application-defined type: requests wait for an answer, and standard
+    /// error is discarded.
     pub(crate) fn serve_own(&mut self) {
         self.serves = true;
         self.inlet(Kind::Stderr).deaf = true;
     }
 
-    /// The handle: requests of the peer are refused from now on. Returns those that waited.
+    /// For the handle: refuses requests of the peer from now on. Returns those that wait.
     pub(crate) fn serve_no_more(&mut self) -> VecDeque<(Request, Option<ReplyTo>)> {
         self.serves = false;
         core::mem::take(&mut self.requests)
     }
 
-    /// Takes who waits for room, if there is room.
+    /// Takes the wakers of writers if there is space.
     pub(crate) fn take_writers(&mut self) -> impl Iterator<Item = Waker> {
         let room = self.unsent() < MAX_OUTPUT;
         let ordered = self.ordered.as_mut().filter(|_| room);
@@ -221,13 +222,13 @@ impl State {
         writers.chain(ordered.into_iter().flatten())
     }
 
-    /// Octets of the requests that wait.
+    /// Returns the size of the waiting requests, in bytes.
     pub(super) fn asked_octets(&self) -> usize {
         let requests = self.requests.iter();
         requests.map(|(request, _)| octets(request)).sum()
     }
 
-    /// Octets that were read since the last time.
+    /// Returns the number of bytes read since the last call.
     pub(crate) fn take_consumed(&mut self) -> usize {
         core::mem::take(&mut self.consumed)
     }
@@ -243,7 +244,7 @@ impl State {
     }
 }
 
-/// Octets of a request's names and values, which the peer chooses.
+/// Returns the size of a request's names and values, which the peer chooses, in bytes.
 pub(super) fn octets(request: &Request) -> usize {
     match request {
         Request::Env { name, value } => name.len() + value.len(),

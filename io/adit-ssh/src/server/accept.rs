@@ -1,4 +1,4 @@
-//! From a stream to a connection: key exchange, authentication.
+//! Accepting: from a stream to a connection by key exchange and authentication.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::line::{Came, Line, Wait};
 use crate::mail::Mail;
 use crate::messages::{Bounds, Feed, Teller};
 
-/// Takes connections in.
+/// The entry point for SSH servers.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,13 +46,13 @@ use crate::messages::{Bounds, Feed, Teller};
 /// let mut connection = Server::accept(Box::new(Tcp::new(socket)), &config, &policy).await?;
 /// while let Some(incoming) = connection.accept().await {
 ///     if let Incoming::DirectTcpip { host, port, opening, .. } = incoming {
-///         // Never wait here: a target that does not answer would keep the others waiting.
+/// Do not wait here: a target that does not answer would delay all other requests.
 ///         tokio::spawn(async move {
 ///             let mut target = tokio::net::TcpStream::connect((&*host, port)).await?;
 ///             let mut channel = opening.accept().map_err(std::io::Error::other)?;
 ///             tokio::io::copy_bidirectional(&mut channel, &mut target).await
 ///         });
-///     } // What is dropped is refused.
+///     } // Dropping a request refuses it.
 /// }
 /// # Ok(()) }
 /// ```
@@ -60,11 +60,11 @@ use crate::messages::{Bounds, Feed, Teller};
 pub struct Server;
 
 impl Server {
-    /// Exchanges keys with a client over a fresh connection, and lets its user in if `policy` does.
+    /// Exchanges keys with a client over a fresh connection, and authenticates its user by `policy`.
     ///
     /// # Errors
-    /// The stream failed, the client broke the protocol, took too long, has no algorithm in common
-    /// with us, or did not get in. See [`ConnectError`].
+    /// The stream failed, or the client violated the protocol, took too long, has no algorithm in
+    /// common with this end, or failed to authenticate. See [`ConnectError`].
     pub async fn accept(
         below: BoxStream,
         config: &ServerConfig,
@@ -84,11 +84,11 @@ impl Server {
         Ok(connection)
     }
 
-    /// The same [message by message](crate::messages). Keys of the host are not told. The connection lasts
-    /// as long as the second is held.
+    /// Accepts a connection [message by message](crate::messages). The host keys are not announced. The
+    /// connection lasts as long as the returned [`Peer`] is held.
     ///
     /// # Errors
-    /// As [`Server::accept`].
+    /// The errors of [`Server::accept`].
     pub async fn accept_by_messages(
         below: BoxStream,
         config: &ServerConfig,
@@ -142,7 +142,7 @@ async fn take_in(
     Ok((peer, login))
 }
 
-/// What may wait to be accepted: further wishes are refused.
+/// Returns the number of requests that may wait to be accepted; further ones are refused.
 fn backlog(config: &ServerConfig) -> usize {
     let limits = &config.limits;
     limits.pending_opens.saturating_add(limits.requests).max(1)
@@ -153,7 +153,7 @@ async fn enter(
     config: &ServerConfig,
     policy: &dyn AuthPolicy,
 ) -> Result<(About, Login), ConnectError> {
-    let wait = Wait::of(config.login_grace, "keys were exchanged");
+    let wait = Wait::of(config.login_grace, "exchanging keys");
     loop {
         let came = line.next(wait).await;
         if line.computations.done() > 0 {
@@ -166,8 +166,8 @@ async fn enter(
         }
     }
     let about = About::of(&line.transport);
-    let about = about.ok_or(SshError::Kex("it did not come to its end"))?;
-    let wait = wait.doing("its user was authenticated");
+    let about = about.ok_or(SshError::Kex("it did not complete"))?;
+    let wait = wait.doing("authenticating its user");
     let login = let_in(line, config, policy, wait).await?;
     Ok((about, login))
 }

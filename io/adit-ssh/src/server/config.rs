@@ -1,4 +1,4 @@
-//! What a server decides for all connections.
+//! Server configuration.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,37 +12,36 @@ use adit_ssh_proto::transport;
 use crate::Keepalive;
 use crate::machine::preferred;
 
-/// How connections are taken in.
+/// The configuration of a server, shared by all its connections.
 #[derive(Clone)]
 pub struct ServerConfig {
-    /// Algorithms, renewal of keys, the bounds of a key exchange.
+    /// Algorithms, re-keying, and the bounds of a key exchange.
     pub transport: transport::Config,
-    /// What the server proves its name with, such as an [`adit_ssh_proto::key::KeySet`].
+    /// The host keys, such as an [`adit_ssh_proto::key::KeySet`].
     pub host_keys: Arc<dyn Signer>,
-    /// Tell clients all keys of the host once they are in, and prove them when asked (OpenSSH's
-    /// `UpdateHostKeys`): so a key can be replaced before the old one is gone.
+    /// True to announce all host keys to clients after login, and to prove them on request (OpenSSH's
+    /// `UpdateHostKeys`). This lets you replace a key before the old one is gone.
     pub tell_host_keys: bool,
-    /// Methods of authentication, tries, the banner.
+    /// Authentication methods, the number of attempts, the banner.
     pub auth: auth::ServerConfig,
-    /// Channels, windows and bounds of what waits.
+    /// Limits on channels, windows and queues.
     pub limits: Limits,
-    /// Signs of life; `None`: none are asked for.
+    /// Keepalive requests; `None` sends none.
     pub keepalive: Option<Keepalive>,
-    /// Ends a connection when nothing but signs of life has come or gone for so long; `None`: it may
-    /// be quiet.
+    /// Time after which a connection without traffic (keepalives excepted) ends; `None` means never.
     pub inactivity: Option<Duration>,
-    /// How long a client may take until its user is in.
+    /// Maximum time for a client to log in.
     pub login_grace: Duration,
 }
 
 impl ServerConfig {
-    /// The defaults, with the algorithms in the order that suits this machine and without
-    /// Diffie–Hellman in finite fields: keys alone are offered as a method, two minutes to log in.
+    /// Creates a configuration with the defaults: the algorithms in the order that suits this machine,
+    /// without finite-field Diffie–Hellman; public keys as the only method; two minutes to log in.
     #[must_use]
     pub fn new(host_keys: Arc<dyn Signer>) -> Self {
         let mut limits = Limits::default();
-        // A connection is confirmed when its target has answered: those who open many at once
-        // have as many that wait.
+        // A channel is confirmed when its target has answered, so a client that opens many at once has
+        // that many pending.
         limits.pending_opens = limits.channels;
         Self {
             transport: transport::Config::new(preferred().for_server()),

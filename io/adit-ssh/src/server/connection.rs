@@ -1,4 +1,4 @@
-//! A connection as its server sees it.
+//! Server-side connections.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,17 +18,16 @@ use crate::error::OpenError;
 use crate::forwards::{Arrival, GlobalReply};
 use crate::mail::Command;
 
-/// A connection with a client whose user is in. What is known of the other end is in [`Peer`],
-/// which this derefs to.
+/// A connection with an authenticated client. It derefs to [`Peer`], the handle to the client.
 ///
-/// When it is dropped, what the client wants from then on is refused; channels that are open go
-/// on, and the connection ends with the last of them.
+/// Dropping it refuses all later requests of the client. Open channels stay open, and the connection
+/// ends with the last of them.
 pub struct Connection {
     handle: ServerHandle,
     login: Login,
     arrivals: mpsc::Receiver<Arrival>,
     host_keys: Arc<dyn Signer>,
-    /// Where the client is, for computations to take turns by source.
+    /// The client's address, by which computations take turns.
     source: Option<IpAddr>,
 }
 
@@ -49,9 +48,9 @@ impl Connection {
         }
     }
 
-    /// Tells the client all keys of the host.
+    /// Announces all host keys to the client.
     pub(super) fn tell_host_keys(&self) {
-        // Nobody waits: it wants no answer.
+        // The request wants no reply, so nobody waits for one.
         let (reply, _) = oneshot::channel();
         let request = GlobalRequest::HostKeys(self.host_keys.blobs());
         let tell = Command::Global {
@@ -63,7 +62,7 @@ impl Connection {
         let _ = self.handle.peer.mail.send(tell);
     }
 
-    /// Proves that the host has these keys, or does not answer what is none of its keys.
+    /// Proves possession of these host keys, or refuses if one of them is not a host key.
     async fn prove(&self, blobs: Vec<Vec<u8>>, reply: GlobalReply) {
         let (keys, agreed) = (Arc::clone(&self.host_keys), self.negotiated().host_key);
         let session = self.session_id().to_vec();
@@ -71,18 +70,21 @@ impl Connection {
         let proved = apart(Whose::User, self.source, prove);
         if let Ok(Ok(data)) = proved.await {
             reply.give(GlobalAnswer::Granted { data });
-        } // What is dropped is refused.
+        } // Dropping a request refuses it.
     }
 
-    /// The user, and how he got in.
+    /// Returns the user and the method by which they logged in.
     #[must_use]
     pub const fn login(&self) -> &Login {
         &self.login
     }
 
-    /// What the client wants next; `None` once the connection is over. Cancel-safe.
+    /// Returns the client's next request; `None` once the connection is over.
     ///
-    /// Whoever takes it decides elsewhere: while nobody asks for the next wish, all wait.
+    /// Handle requests in other tasks: while this is not called, all requests wait.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
     pub async fn accept(&mut self) -> Option<Incoming> {
         loop {
             match self.arrivals.recv().await? {
@@ -98,7 +100,7 @@ impl Connection {
         }
     }
 
-    /// A handle for other tasks.
+    /// Returns a handle for other tasks.
     #[must_use]
     pub const fn handle(&self) -> &ServerHandle {
         &self.handle
@@ -122,7 +124,8 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// Opens channels to the client. Keeps the connection alive; clones are of the same one.
+/// A handle that opens channels to the client. It keeps the connection alive; all clones refer to the
+/// same one.
 #[derive(Debug, Clone)]
 pub struct ServerHandle {
     peer: Peer,
@@ -133,17 +136,17 @@ impl ServerHandle {
         Self { peer }
     }
 
-    /// The other end.
+    /// Returns the handle to the client.
     #[must_use]
     pub const fn peer(&self) -> &Peer {
         &self.peer
     }
 
-    /// Hands on a connection that came to a place the client wants forwarded. `address` and `port`
-    /// are those of the client's request.
+    /// Opens a channel for a connection to an address that the client asked to forward. `address` and
+    /// `port` are those of the client's request.
     ///
     /// # Errors
-    /// The client refused it, there are too many, or the connection is over.
+    /// The client refused it, too many channels are open, or the connection is over.
     pub async fn open_forwarded_tcpip(
         &self,
         address: impl Into<String>,
@@ -158,10 +161,10 @@ impl ServerHandle {
         .await
     }
 
-    /// Hands on a connection that came to a socket the client wants forwarded.
+    /// Opens a channel for a connection to a Unix-domain socket that the client asked to forward.
     ///
     /// # Errors
-    /// As [`ServerHandle::open_forwarded_tcpip`].
+    /// The errors of [`ServerHandle::open_forwarded_tcpip`].
     pub async fn open_forwarded_streamlocal(
         &self,
         path: impl Into<Vec<u8>>,
@@ -170,18 +173,18 @@ impl ServerHandle {
         self.open(ChannelKind::ForwardedStreamlocal { path }).await
     }
 
-    /// Connects to the client's agent, which it has offered in a session.
+    /// Connects to the client's agent, which the client has offered in a session.
     ///
     /// # Errors
-    /// As [`ServerHandle::open_forwarded_tcpip`].
+    /// The errors of [`ServerHandle::open_forwarded_tcpip`].
     pub async fn open_agent(&self) -> Result<Channel, OpenError> {
         self.open(ChannelKind::Agent).await
     }
 
-    /// Connects to the client's display, which it has offered in a session.
+    /// Connects to the client's display, which the client has offered in a session.
     ///
     /// # Errors
-    /// As [`ServerHandle::open_forwarded_tcpip`].
+    /// The errors of [`ServerHandle::open_forwarded_tcpip`].
     pub async fn open_x11(&self, originator: Originator) -> Result<Channel, OpenError> {
         self.open(ChannelKind::X11 { originator }).await
     }

@@ -1,28 +1,28 @@
-//! Places that a client wants to be listened at.
+//! Requests of a client to listen and forward.
 
 use adit_ssh_proto::connection::{GlobalAnswer, GlobalRequest};
 
 use super::Incoming;
 use crate::forwards::GlobalReply;
 
-/// Where to listen.
+/// An address or a socket to listen on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ForwardPlace {
-    /// An address: empty is every one, `localhost` loopback (RFC 4254 section 7.1).
+    /// A TCP address: empty means all addresses, `localhost` means loopback (RFC 4254 section 7.1).
     Tcpip {
-        /// The address, as written.
+        /// The address, as the client wrote it.
         address: String,
-        /// The port; 0 leaves the choice to the server.
+        /// The port; 0 lets the server choose.
         port: u16,
     },
-    /// A socket in the file system.
+    /// A Unix-domain socket in the file system.
     Streamlocal {
-        /// Its path.
+        /// The socket's path.
         path: Vec<u8>,
     },
 }
 
-/// A wish to listen somewhere, or to stop. Dropped without an answer, it is refused.
+/// A request to start or to stop listening. Dropping it without an answer refuses it.
 #[derive(Debug)]
 pub struct ForwardRequest {
     place: ForwardPlace,
@@ -54,14 +54,14 @@ impl ForwardRequest {
         })
     }
 
-    /// Where.
+    /// Returns the address or socket to listen on.
     #[must_use]
     pub const fn place(&self) -> &ForwardPlace {
         &self.place
     }
 
-    /// It is done. `port` is the one that is listened on, which the client is told if it left the
-    /// choice; 0 for anything else.
+    /// Grants the request. `port` is the port that the server listens on, which is sent to the client
+    /// if it asked for any port. For other requests pass 0.
     pub fn grant(self, port: u16) {
         let chosen = matches!(self.place, ForwardPlace::Tcpip { port: 0, .. });
         self.reply.give(if chosen {
@@ -71,7 +71,7 @@ impl ForwardRequest {
         });
     }
 
-    /// It is not.
+    /// Refuses the request.
     pub fn refuse(self) {
         self.reply.give(GlobalAnswer::Refused);
     }

@@ -1,4 +1,4 @@
-//! What a client wants.
+//! Requests of a client.
 
 use adit_ssh_proto::connection::{ChannelKind, GlobalRequest, OpenFailure, Originator};
 
@@ -8,44 +8,44 @@ use crate::forwards::Arrival;
 use crate::opening::Opening;
 use crate::own::{OwnOpening, OwnRequest};
 
-/// Something that a client wants. Dropped without an answer, it is refused.
+/// A request of a client. Dropping it without an answer refuses it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Incoming {
-    /// A channel for a program.
+    /// A request for a channel for a program.
     Session(SessionOpening),
-    /// A connection from here to somewhere.
+    /// A request for a TCP connection from the server to a target.
     DirectTcpip {
-        /// Host to connect to, as written.
+        /// The target host, as the client wrote it.
         host: String,
-        /// Its port.
+        /// The target port.
         port: u16,
-        /// Who wants it, as the client tells it.
+        /// The originator, as reported by the client.
         originator: Originator,
-        /// To be answered when the connection is there, or is not.
+        /// The channel, to be answered when the connection is established or has failed.
         opening: Opening,
     },
-    /// A connection from here to a socket in the file system.
+    /// A request for a connection from the server to a Unix-domain socket.
     DirectStreamlocal {
         /// The socket's path.
         path: Vec<u8>,
-        /// To be answered when the connection is there, or is not.
+        /// The channel, to be answered when the connection is established or has failed.
         opening: Opening,
     },
-    /// Listen, and forward what comes.
+    /// A request to listen and forward.
     Forward(ForwardRequest),
-    /// Listen there no more.
+    /// A request to stop listening.
     CancelForward(ForwardRequest),
-    /// A channel of an [own type](crate::own).
+    /// A channel of an [application-defined type](crate::own).
     OwnChannel(OwnOpening),
-    /// A global request of an [own name](crate::own).
+    /// A global request with an [application-defined name](crate::own).
     OwnRequest(OwnRequest),
-    /// A channel of another kind.
+    /// A channel of another type.
     Other(Opening),
 }
 
 impl Incoming {
-    /// `None` for what nobody knows; it is refused by being dropped.
+    /// Returns `None` for unsupported requests, which are refused by the drop.
     pub(super) fn of(arrival: Arrival) -> Option<Self> {
         let opening = match arrival {
             Arrival::Global(request @ GlobalRequest::Own { .. }, reply) => {
@@ -73,21 +73,21 @@ impl Incoming {
     }
 }
 
-/// A channel for a program that a client wants. Dropped without an answer, it is refused.
+/// A request for a channel for a program. Dropping it without an answer refuses it.
 #[derive(Debug)]
 pub struct SessionOpening(Opening);
 
 impl SessionOpening {
-    /// Opens it.
+    /// Opens the channel.
     ///
     /// # Errors
-    /// The connection is over.
+    /// Returns the reason if the connection is over.
     pub fn accept(self) -> Result<ServerSession, End> {
         let handle = self.0.confirm_serving()?;
         Ok(ServerSession::new(handle))
     }
 
-    /// Refuses it, with words for the client.
+    /// Refuses the channel, with an explanation for the client.
     pub fn refuse(self, why: OpenFailure, text: impl Into<String>) {
         self.0.refuse(why, text);
     }

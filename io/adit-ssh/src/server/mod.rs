@@ -1,4 +1,4 @@
-//! The server's side: lets users in, tells what they want.
+//! The server side: authenticates users and yields their requests.
 
 mod accept;
 mod config;

@@ -1,4 +1,4 @@
-//! Who may come in.
+//! Authentication policies.
 
 use std::future::ready;
 use std::net::IpAddr;
@@ -11,51 +11,51 @@ use adit_ssh_proto::key::{AnyKey, Presence};
 
 use crate::BoxFuture;
 
-/// What a client has shown of a key.
+/// A client's proof that it has a private key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// Nothing yet: it asks whether the key would do. Nobody gets in by that.
+    /// None yet: the client asks whether the key is acceptable. Accepting does not log the user in.
     None,
-    /// A signature, which was verified; with what a token says of its user.
+    /// A verified signature, with the user presence and verification that a security token reports.
     Signature(Option<Presence>),
 }
 
-/// Decides who may come in. What is not answered is refused.
+/// A policy that decides which users may log in. Methods that are not implemented refuse.
 ///
-/// For a user who does not exist the answer is the same, after the same time, as for a wrong key or
-/// password: see [`adit_ssh_proto::auth::password_eq`]. A policy is made for each connection, and may
-/// know where it comes from.
+/// For a user who does not exist, return the same answer after the same time as for a wrong key or
+/// password: see [`adit_ssh_proto::auth::password_eq`]. A policy is created for each connection, so it
+/// may store the client's address.
 pub trait AuthPolicy: Send + Sync {
-    /// Where the connection comes from, if that is known. Public-key computations of all
-    /// connections of a process share a few threads: there the sources take turns (the first 64
-    /// bits of an IPv6 address are one), so that many connections of one address don't hold up the
-    /// logins of others. All connections without a source are one source.
+    /// Returns the client's address, if known. Public-key computations of all connections of a process
+    /// share a few threads, where sources take turns (the first 64 bits of an IPv6 address are one
+    /// source). So many connections from one address do not delay the logins of others. All connections
+    /// without an address are one source.
     fn source(&self) -> Option<IpAddr> {
         None
     }
 
-    /// Told when the server has computed keys for the client, whoever that is. It is what a login
-    /// costs most, so those who have it done and then don't log in are worth a count. May be
+    /// Called when the server has computed keys for the client, before authentication. This is the most
+    /// expensive part of a login, so count the peers that cause it and then do not log in. May be
     /// called more than once.
     fn keys_computed(&self) {}
 
-    /// Told of each request for authentication before it is judged, also of methods that are not
-    /// offered: what a log has of a login that failed. `user` is any text of the client's.
+    /// Called for each authentication request before it is decided, including methods that are not
+    /// offered, so that you can log failed logins. `user` is arbitrary text from the client.
     fn tried(&self, user: &str, method: &'static str) {
         let _ = (user, method);
     }
 
-    /// Words for the user before anything else; `None`: those of the configuration.
+    /// Returns a banner for the user; `None` means that of the configuration.
     fn banner(&self) -> BoxFuture<'_, Option<String>> {
         Box::pin(ready(None))
     }
 
-    /// Answers whatever is asked. What is provided asks the methods below; whoever wants to know
-    /// more, or to offer other methods from now on, writes this one instead. `algorithm` is that of
-    /// the key that was shown last.
+    /// Answers any authentication request. The provided implementation calls the methods below;
+    /// implement this one instead to see more details or to change the offered methods. `algorithm` is
+    /// that of the key that was presented last.
     ///
     /// # Errors
-    /// The connection ends.
+    /// An error ends the connection.
     fn judge<'a>(
         &'a self,
         ask: &'a ServerAsk,
@@ -93,15 +93,15 @@ pub trait AuthPolicy: Send + Sync {
         })
     }
 
-    /// Whether this user needs no authentication at all. Asked only with
+    /// Returns true if this user needs no authentication at all. Only called with
     /// [`ask_none`](adit_ssh_proto::auth::ServerConfig::ask_none).
     fn none<'a>(&'a self, user: &'a str) -> BoxFuture<'a, bool> {
         let _ = user;
         Box::pin(ready(false))
     }
 
-    /// Whether the key is the user's. Of a certificate nothing but the possession of its key is
-    /// known: the authority is to be checked.
+    /// Returns true if the key is the user's. For a certificate only possession of its key is proved:
+    /// check the certificate and its authority.
     fn public_key<'a>(
         &'a self,
         user: &'a str,
@@ -112,7 +112,7 @@ pub trait AuthPolicy: Send + Sync {
         Box::pin(ready(false))
     }
 
-    /// Whether this is the user's password; it may have to be changed first.
+    /// Checks the user's password, which the answer may require to be changed first.
     fn password<'a>(
         &'a self,
         user: &'a str,
@@ -122,7 +122,7 @@ pub trait AuthPolicy: Send + Sync {
         Box::pin(ready(ServerAnswer::Reject))
     }
 
-    /// Whether the user's password may become this one; the old one has to be right.
+    /// Changes the user's password; check the old one first.
     fn new_password<'a>(
         &'a self,
         user: &'a str,
@@ -133,13 +133,13 @@ pub trait AuthPolicy: Send + Sync {
         Box::pin(ready(ServerAnswer::Reject))
     }
 
-    /// What the user is to be asked: [`ServerAnswer::Questions`], or a refusal.
+    /// Returns the prompts for the user ([`ServerAnswer::Questions`]) or a refusal.
     fn questions<'a>(&'a self, user: &'a str) -> BoxFuture<'a, ServerAnswer> {
         let _ = user;
         Box::pin(ready(ServerAnswer::Reject))
     }
 
-    /// What the user has answered; there may be further questions.
+    /// Checks the user's responses; the answer may be further prompts.
     fn responses<'a>(
         &'a self,
         user: &'a str,

@@ -1,4 +1,4 @@
-//! A channel for a program, as the server that runs it sees it.
+//! Channels for programs, on the server that runs them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use adit_ssh_proto::connection::{Kind, ReplyTo, Request};
 use crate::channel::{Channel, ChannelWriter, Handle};
 use crate::mail::{Command, Mail};
 
-/// A channel for a program: requests come, then bytes both ways, then it is told how it ended.
+/// A channel for a program: requests arrive first, then bytes flow both ways, then the server reports
+/// the exit status.
 ///
-/// The end of the program's output is the end of the channel and of `stderr` together: it is sent
-/// when both were shut down or dropped.
+/// EOF is sent when both `channel` and `stderr` were shut down or dropped.
 #[derive(Debug)]
 pub struct ServerSession {
     control: SessionControl,
@@ -19,20 +19,20 @@ pub struct ServerSession {
     stderr: ChannelWriter,
 }
 
-/// What the client wants of a program, and how it ended.
+/// A handle that receives the client's requests and reports the program's exit status.
 #[derive(Debug, Clone)]
 pub struct SessionControl(Handle);
 
-/// Something that the client wants, or tells, about a program.
+/// A request or a notification of the client about a program.
 #[derive(Debug)]
 pub struct SessionRequest {
-    /// What.
+    /// The request.
     pub request: Request,
-    /// To be answered; of what wants no answer it is done without.
+    /// The reply; for a request that wants none it does nothing.
     pub reply: Reply,
 }
 
-/// The duty to answer a request; dropped, it refuses.
+/// The obligation to reply to a request. Dropping it refuses the request.
 pub struct Reply {
     to: Option<ReplyTo>,
     mail: Arc<Mail>,
@@ -47,23 +47,26 @@ impl ServerSession {
         }
     }
 
-    /// What the client wants, and how the program ended.
+    /// Returns the handle for requests and the exit status.
     #[must_use]
     pub const fn control(&self) -> &SessionControl {
         &self.control
     }
 
-    /// What the client wants next; `None` once the channel has closed. Cancel-safe.
+    /// Returns the client's next request; `None` once the channel has closed.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
     pub async fn next_request(&self) -> Option<SessionRequest> {
         self.control.next_request().await
     }
 
-    /// The program's standard input and output.
+    /// Returns the program's standard input and output.
     pub const fn channel(&mut self) -> &mut Channel {
         &mut self.channel
     }
 
-    /// All of it apart: control, standard input and output, standard error.
+    /// Splits this into the control handle, standard input and output, and standard error.
     #[must_use]
     pub fn into_parts(self) -> (SessionControl, Channel, ChannelWriter) {
         (self.control, self.channel, self.stderr)
@@ -71,7 +74,10 @@ impl ServerSession {
 }
 
 impl SessionControl {
-    /// What the client wants next; `None` once the channel has closed. Cancel-safe.
+    /// Returns the client's next request; `None` once the channel has closed.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
     pub async fn next_request(&self) -> Option<SessionRequest> {
         let pipe = self.0.pipe();
         let next = pipe.until(|state| state.requests.pop_front()).await;
@@ -81,13 +87,13 @@ impl SessionControl {
         })
     }
 
-    /// Tells how the program ended, behind the last byte of its output: when both streams have
-    /// ended. Then the channel closes. The first word counts.
+    /// Reports the exit status. It is sent after the last byte of output, when both streams have ended;
+    /// then the channel closes. Only the first report counts.
     pub fn exit(&self, status: u32) {
         self.ended(Request::ExitStatus(status));
     }
 
-    /// Tells that a signal ended the program, by its name without SIG.
+    /// Reports that a signal terminated the program, by the signal's name without `SIG`.
     pub fn exit_signal(
         &self,
         name: impl Into<String>,
@@ -105,7 +111,7 @@ impl SessionControl {
         self.0.pipe().set(|state| state.exit(how));
     }
 
-    /// Waits until the channel has closed, whoever closed it.
+    /// Waits until the channel has closed, at either end.
     pub async fn closed(&self) {
         self.0.pipe().until(|_| None::<()>).await;
     }
@@ -116,25 +122,25 @@ impl Reply {
         Self { to, mail }
     }
 
-    /// Whether the client waits for it.
+    /// Returns true if the client waits for the reply.
     #[must_use]
     pub const fn is_wanted(&self) -> bool {
         self.to.is_some()
     }
 
-    /// It is granted.
+    /// Grants the request.
     pub fn grant(mut self) {
         self.give(true);
     }
 
-    /// It is not.
+    /// Refuses the request.
     pub fn refuse(mut self) {
         self.give(false);
     }
 
     fn give(&mut self, ok: bool) {
         if let Some(to) = self.to.take() {
-            // Without a session nobody waits.
+            // Nobody waits for the reply once the session is over.
             let _ = self.mail.send(Command::Answer { to, ok });
         }
     }
