@@ -1,15 +1,16 @@
-//! The name of a channel.
+//! Channel identifiers.
 
 use std::fmt;
 
 use adit_ssh_proto::connection::ChannelId as Id;
 
-/// Names a channel of one session, and never another one of it.
+/// The identifier of a channel, unique within its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChannelId(pub(crate) Id);
 
 impl ChannelId {
-    /// Its number on the wire, at this end. A number is used again when its channel is gone.
+    /// Returns the channel number on the wire, at this end. Numbers are reused after their channels
+    /// have closed.
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.0.number()

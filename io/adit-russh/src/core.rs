@@ -1,4 +1,4 @@
-//! A session as all its handles see it, before the user is in and after.
+//! The state that all handles of a session share, before and after authentication.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -16,27 +16,27 @@ use tokio::sync::Notify;
 
 use crate::{Disconnect, Error};
 
-/// The one type of extended data there is (RFC 4254 section 5.2).
+/// The only type of extended data: standard error (RFC 4254 section 5.2).
 pub(crate) const CHANNEL_STDERR: u32 = 1;
 
-/// A session as all its handles see it.
+/// The state that all handles of a session share.
 #[derive(Default)]
 pub(crate) struct Core {
-    /// There once the user is in.
+    /// Set once the user is authenticated.
     speaker: OnceLock<Speaker>,
     over: AtomicBool,
-    /// Told when the session is ended here before the user is in.
+    /// Notified when this end disconnects before the user is authenticated.
     pub(crate) left: Notify,
 }
 
 impl Core {
-    /// The user is in.
+    /// Stores the session once the user is authenticated.
     pub(crate) fn begin(&self, speaker: Speaker) {
-        // Once for each session.
+        // Called only once for each session.
         let _ = self.speaker.set(speaker);
     }
 
-    /// Whether the session is over.
+    /// Returns true if the session is over.
     pub(crate) fn is_over(&self) -> bool {
         let ended = self.speaker.get().and_then(Speaker::end);
         self.over.load(Ordering::Acquire) || ended.is_some()
@@ -49,12 +49,13 @@ impl Core {
         self.speaker.get().ok_or(Error::NotAuthenticated)
     }
 
-    /// A channel; `None` if it has closed.
+    /// Returns a channel, or `None` if it has closed.
     pub(crate) fn channel(&self, id: Id) -> Result<Option<MessageChannel>, Error> {
         Ok(self.speaker()?.channel(id))
     }
 
-    /// Gives something to be sent in a channel, at once. In one that has closed it is dropped.
+    /// Queues a message in a channel without waiting. If the channel has closed, the message is
+    /// dropped.
     pub(crate) fn say(&self, id: Id, what: Say<'_>) -> Result<(), Error> {
         match self.channel(id)? {
             Some(channel) => say(&channel, what),
@@ -62,7 +63,7 @@ impl Core {
         }
     }
 
-    /// Answers the oldest request of the peer in a channel, if there is one.
+    /// Replies to the oldest request of the peer in a channel, if there is one.
     pub(crate) fn answer(&self, id: Id, ok: bool) -> Result<(), Error> {
         if let Some(channel) = self.channel(id)? {
             channel.answer(ok);
@@ -75,12 +76,12 @@ impl Core {
         Ok(self.speaker()?.open(kind).await?)
     }
 
-    /// Asks for something outside of channels, and waits for the answer if there is one.
+    /// Sends a global request, and waits for the answer if it wants one.
     pub(crate) async fn global(&self, request: GlobalRequest) -> Result<GlobalAnswer, Error> {
         Ok(self.speaker()?.global(request).await?)
     }
 
-    /// Ends the session, once what waits now was sent; at once before the user is in.
+    /// Ends the session once the queued data was sent, or immediately before authentication.
     pub(crate) fn disconnect(&self, reason: Disconnect, words: &str) -> Result<(), Error> {
         match self.speaker() {
             Ok(speaker) => Ok(speaker.leave(reason.reason(), words)?),
@@ -92,14 +93,14 @@ impl Core {
         }
     }
 
-    /// Makes new keys.
+    /// Starts a key re-exchange.
     pub(crate) fn rekey(&self) -> Result<(), Error> {
         Ok(self.speaker()?.rekey()?)
     }
 }
 
-/// Gives something to be sent, at once. What is said in a channel that has closed is done without,
-/// as russh does it: its reader learns of the end, and whoever races with it is no worse for it.
+/// Queues a message without waiting. Like russh, it drops messages in a closed channel: the reader
+/// learns of the close, and a caller that races with it loses nothing.
 pub(crate) fn say(channel: &MessageChannel, what: Say<'_>) -> Result<(), Error> {
     match channel.say(what) {
         Err(RequestError::Closed) => Ok(()),
@@ -107,7 +108,7 @@ pub(crate) fn say(channel: &MessageChannel, what: Say<'_>) -> Result<(), Error> 
     }
 }
 
-/// Sends bytes, as the peer's window allows. Those that were sent are taken out of `data`.
+/// Sends bytes as the peer's window allows, and removes those that were sent from `data`.
 pub(crate) async fn pour(
     channel: &MessageChannel,
     kind: Kind,
@@ -126,7 +127,7 @@ pub(crate) const fn want(reply: bool) -> WantReply {
     if reply { WantReply::Yes } else { WantReply::No }
 }
 
-/// Why a session is over.
+/// Converts the reason why a session is over.
 pub(crate) fn reason(end: End) -> Error {
     match end {
         End::Closed => Error::Disconnect,
@@ -145,7 +146,7 @@ impl fmt::Debug for Core {
     }
 }
 
-/// The session's task. Whoever waits is told also when the runtime ends it.
+/// A guard that marks the session as over, also when the runtime drops the task.
 pub(crate) struct Over(pub(crate) Arc<Core>);
 
 impl Drop for Over {

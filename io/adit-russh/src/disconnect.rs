@@ -20,7 +20,7 @@ macro_rules! reasons {
         impl TryFrom<u32> for Disconnect {
             type Error = Error;
 
-            /// Fails for a code that has no name.
+            /// Fails with [`Error::Inconsistent`] for an unknown code.
             fn try_from(code: u32) -> Result<Self, Error> {
                 match code {
                     $($code => Ok(Self::$name),)*
@@ -32,33 +32,33 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// The peer's host may not connect.
+    /// The peer's host is not allowed to connect.
     HostNotAllowedToConnect = 1 => HostNotAllowed,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     ProtocolError = 2 => ProtocolError,
     /// The key exchange failed.
     KeyExchangeFailed = 3 => KeyExchangeFailed,
-    /// A tag was wrong.
+    /// A packet failed authentication.
     MACError = 5 => MacError,
-    /// Compressed bytes that cannot be read.
+    /// Compressed data could not be decompressed.
     CompressionError = 6 => CompressionError,
-    /// A service that is not there.
+    /// The requested service is not available.
     ServiceNotAvailable = 7 => ServiceNotAvailable,
-    /// A version of the protocol that is not spoken.
+    /// The protocol version is not supported.
     ProtocolVersionNotSupported = 8 => VersionNotSupported,
-    /// The host key is not the expected one.
+    /// The host key could not be verified.
     HostKeyNotVerifiable = 9 => HostKeyNotVerifiable,
-    /// The connection is lost or given up.
+    /// The connection was lost or abandoned.
     ConnectionLost = 10 => ConnectionLost,
-    /// Nothing went wrong.
+    /// The application ended the session, without an error.
     ByApplication = 11 => ByApplication,
     /// Too many connections.
     TooManyConnections = 12 => TooManyConnections,
-    /// The user has given up.
+    /// The user cancelled authentication.
     AuthCancelledByUser = 13 => CancelledByUser,
-    /// No further method of authentication.
+    /// No authentication method is left to try.
     NoMoreAuthMethodsAvailable = 14 => NoMoreAuthMethods,
-    /// A name that no user can have.
+    /// The user name is invalid.
     IllegalUserName = 15 => IllegalUserName,
 }
 

@@ -1,4 +1,4 @@
-//! Why something did not come about, in russh's words.
+//! Errors, with russh's names.
 
 use adit_ssh::{ConnectError, End, OpenError, RequestError};
 use adit_ssh_proto::SshError;
@@ -21,37 +21,37 @@ pub enum AlgorithmKind {
     Mac,
 }
 
-/// Why something did not come about.
+/// An error of a session, a channel or a key.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The two sides have no algorithm in common.
-    #[error("no common algorithm of the kind {kind:?}: ours {ours:?}, theirs {theirs:?}")]
+    #[error("no common {kind:?} algorithm: this end offers {ours:?}, the peer {theirs:?}")]
     NoCommonAlgo {
-        /// Of which kind.
+        /// The kind of algorithm.
         kind: AlgorithmKind,
-        /// What was offered here.
+        /// The algorithms that this end offered.
         ours: Vec<String>,
-        /// What the peer offered.
+        /// The algorithms that the peer offered.
         theirs: Vec<String>,
     },
     /// The key exchange failed.
     #[error("the key exchange failed")]
     Kex,
-    /// A packet's tag is wrong.
-    #[error("a packet's tag is wrong")]
+    /// A packet failed authentication.
+    #[error("packet authentication failed")]
     PacketAuth,
-    /// A call, or a message of the peer, that does not belong at this point.
-    #[error("this does not belong here")]
+    /// A call, or a message of the peer, that is not valid at this point.
+    #[error("the call or message is not valid at this point")]
     Inconsistent,
-    /// A call that needs a user who is in.
+    /// The call requires an authenticated user.
     #[error("the user is not authenticated yet")]
     NotAuthenticated,
-    /// The handler does not take the server's key.
-    #[error("the server's key is not known")]
+    /// The handler refused the server's host key.
+    #[error("the server's host key was refused")]
     UnknownKey,
-    /// A signature of the server is wrong.
-    #[error("a signature of the server is wrong")]
+    /// A signature of the server is invalid.
+    #[error("the server's signature is invalid")]
     WrongServerSig,
     /// The channel is not open.
     #[error("the channel is not open")]
@@ -62,56 +62,56 @@ pub enum Error {
     /// The session is over.
     #[error("the session is over")]
     Disconnect,
-    /// The stream below ended.
+    /// The underlying stream ended.
     #[error("the peer closed the connection")]
     HUP,
-    /// The peer answers no signs of life.
-    #[error("the peer answers no keepalives")]
+    /// The peer did not answer keepalive requests.
+    #[error("the peer did not answer keepalive requests")]
     KeepaliveTimeout,
-    /// Nothing has happened for as long as the configuration allows.
-    #[error("nothing has happened for too long")]
+    /// The session was idle for the configured time.
+    #[error("the session was idle for too long")]
     InactivityTimeout,
-    /// The session took nothing more.
-    #[error("the session takes no messages any more")]
+    /// The session's task accepts no more messages.
+    #[error("the session accepts no more messages")]
     SendError,
-    /// More waits to be sent than may wait.
-    #[error("too much waits to be sent")]
+    /// Too much data waits to be sent.
+    #[error("too much data waits to be sent")]
     Pending,
-    /// The peer said no.
+    /// The peer refused the request.
     #[error("the peer refused the request")]
     RequestDenied,
-    /// The session gives nothing more.
-    #[error("the session gives no messages any more")]
+    /// The session's task sends no more messages.
+    #[error("the session sends no more messages")]
     RecvError,
-    /// A key or a file of keys.
+    /// An error of a key or of a key file.
     #[error(transparent)]
     Keys(#[from] crate::keys::Error),
-    /// A key.
+    /// An error of a key.
     #[error(transparent)]
     SshKey(#[from] crate::keys::ssh_key::Error),
-    /// The stream below failed.
+    /// The underlying stream failed.
     #[error(transparent)]
     IO(#[from] std::io::Error),
-    /// Text that is none.
+    /// Text that is not valid UTF-8.
     #[error(transparent)]
     Utf8(#[from] std::str::Utf8Error),
-    /// The session's task was ended.
+    /// The session's task was cancelled or has panicked.
     #[error(transparent)]
     Join(#[from] tokio::task::JoinError),
-    /// The time is over.
+    /// A time limit was exceeded.
     #[error(transparent)]
     Elapsed(#[from] tokio::time::error::Elapsed),
-    /// A configuration that cannot work.
-    #[error("the configuration: {0}")]
+    /// The configuration is invalid.
+    #[error("invalid configuration: {0}")]
     InvalidConfig(String),
-    /// One side broke the protocol, or its bounds.
+    /// One side violated the protocol, or exceeded its limits.
     #[error(transparent)]
     Ssh(SshError),
 }
 
-/// The session's task does not listen any more.
+/// The error of a send to a session whose task has ended.
 #[derive(Debug, thiserror::Error)]
-#[error("the session takes no messages any more")]
+#[error("the session accepts no more messages")]
 pub struct SendError {}
 
 impl From<SshError> for Error {
@@ -153,7 +153,7 @@ impl From<ConnectError> for Error {
 }
 
 impl From<End> for Error {
-    /// Of a call that comes too late.
+    /// Converts the error of a call after the end of the session.
     fn from(_: End) -> Self {
         Self::Disconnect
     }

@@ -1,5 +1,6 @@
-//! SSH in the shape of the crate [russh](https://docs.rs/russh/0.65.1) 0.65.1, on adit's own
-//! protocol: a program that was written for russh compiles with only the crate's name changed.
+//! An SSH library with the API of the crate [russh](https://docs.rs/russh/0.65.1) 0.65.1, on adit's own
+//! protocol implementation. A program that was written for russh compiles after you change the crate
+//! name.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -32,44 +33,42 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What is here
+//! # What is supported
 //!
-//! * [`client`]: connections, all ways to log in with keys, certificates, passwords and questions,
-//!   sessions, direct and forwarded connections, the handler with all that it is told.
-//! * [`server`]: listeners, the handler with all that it is asked, the session and its handle.
+//! * [`client`]: connections, authentication by keys, certificates, passwords and keyboard-interactive,
+//!   sessions, direct and forwarded connections, and all of the handler's callbacks.
+//! * [`server`]: listeners, all of the handler's callbacks, the session and its handle.
 //! * [`Channel`] with its halves, streams and messages.
-//! * [`keys`]: key files, public keys, certificates, known hosts; of the crate `ssh-key`, which russh
-//!   re-exports, the names in [`keys::ssh_key`].
-//! * [`Preferred`] with the names of all algorithms that adit has, the four UMACs and NTRU Prime
-//!   among them.
+//! * [`keys`]: key files, public keys, certificates, known hosts. [`keys::ssh_key`] has the names of
+//!   the crate `ssh-key`, which russh re-exports.
+//! * [`Preferred`] with the names of all of adit's algorithms, including the four UMACs and NTRU Prime.
 //!
-//! # What is not
+//! # What is not supported
 //!
-//! What russh has and this has not does not compile; nothing is there that does nothing.
+//! An unsupported part of russh's API does not compile: nothing is there that has no effect.
 //!
-//! * Algorithms that are not safe any more: SHA-1 in signatures and key exchange, CBC, 3DES, DSA;
-//!   nor `none` for ciphers and MACs.
-//! * GSSAPI, agents as signers (`keys::agent`, `authenticate_publickey_with`) and Pageant, Putty's
-//!   key files, encrypted PKCS#8.
-//! * A group for Diffie–Hellman of the handler's choice (`lookup_dh_gex_group`, `Config::gex`),
-//!   windows of the handler's choice (`adjust_window`), the shared secret (`kex_done`).
-//! * Channels of a kind that nobody knows, `session` channels that a server opens, requests outside
-//!   of channels with names of one's own, and the answers to them (`request_success`).
+//! * Insecure algorithms: SHA-1 in signatures and key exchange, CBC, 3DES, DSA; `none` for ciphers and
+//!   MACs.
+//! * GSSAPI, agents as signers (`keys::agent`, `authenticate_publickey_with`) and Pageant, PuTTY key
+//!   files, encrypted PKCS#8.
+//! * Diffie–Hellman groups chosen by the handler (`lookup_dh_gex_group`, `Config::gex`), windows chosen
+//!   by the handler (`adjust_window`), the shared secret (`kex_done`).
+//! * Channels of unknown types, `session` channels that a server opens, global requests with
+//!   application-defined names, and the answers to them (`request_success`).
 //! * `SshId::Raw`, the type `CryptoVec`, WebAssembly.
 //!
-//! # What differs
+//! # Differences
 //!
-//! * Strict key exchange and EXT_INFO are always offered, whether [`Preferred::kex`] names them or
-//!   not.
-//! * A channel holds back its own window, not the session: what is sent to a [`Channel`] that
-//!   nobody reads waits for it, within `window_size`, and other channels go on.
-//! * What is told or ended in a channel (exit status, end, close) stands behind the bytes that were
-//!   sent before.
-//! * Until the user is in, a server's `inactivity_timeout` counts in all, and `disconnect` ends the
-//!   connection without words.
-//! * RSA keys sign with SHA-2 alone.
-//! * A certificate with which a user logs in is checked (time, kind, signature of the authority)
-//!   before the server's handler is asked, and refused if it restricts its holder.
+//! * Strict key exchange and EXT_INFO are always offered, even if [`Preferred::kex`] does not name
+//!   them.
+//! * A channel holds back its own window, not the session: data for a [`Channel`] that is not read
+//!   waits for its reader, within `window_size`, and other channels continue.
+//! * Messages in a channel (exit status, EOF, close) are sent after the bytes that were sent before.
+//! * Until the user is authenticated, a server's `inactivity_timeout` is the limit for the whole login,
+//!   and `disconnect` ends the connection without a message.
+//! * RSA keys sign with SHA-2 only.
+//! * A user's certificate is checked (time, type, signature of the authority) before the server's
+//!   handler is called, and is refused if it restricts its holder.
 
 mod channel;
 mod channel_id;

@@ -1,22 +1,22 @@
-//! When new keys are made.
+//! Limits for key re-exchange.
 
 use std::time::Duration;
 
 use adit_wire::u64_from;
 
-/// When new keys are made: whatever comes first.
+/// Limits for key re-exchange: whichever is reached first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Octets that were sent.
+    /// Number of bytes sent.
     pub rekey_write_limit: usize,
-    /// Octets that were received. The smaller one of the two counts for both directions.
+    /// Number of bytes received. The smaller one of the two applies to both directions.
     pub rekey_read_limit: usize,
-    /// Time since the last keys.
+    /// Time since the last key exchange.
     pub rekey_time_limit: Duration,
 }
 
 impl Limits {
-    /// The limits as they are given.
+    /// Creates limits.
     #[must_use]
     pub const fn new(write_limit: usize, read_limit: usize, time_limit: Duration) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// A GiB, an hour (RFC 4253 section 9).
+    /// One GiB and one hour (RFC 4253 section 9).
     fn default() -> Self {
         Self::new(1 << 30, 1 << 30, Duration::from_hours(1))
     }

@@ -1,22 +1,22 @@
-//! Methods of authentication, and what came of one.
+//! Authentication methods and their results.
 
 use std::ops::Deref;
 use std::str::FromStr;
 
 use adit_ssh_proto::auth::Method;
 
-/// A method of authentication.
+/// An authentication method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MethodKind {
-    /// None at all.
+    /// No authentication.
     None,
     /// A password.
     Password,
-    /// A key, or a certificate.
+    /// A public key or a certificate.
     PublicKey,
-    /// The key of the client's host: known by name, never done.
+    /// The key of the client's host. Known by name, not supported.
     HostBased,
-    /// Questions and answers.
+    /// Keyboard-interactive.
     KeyboardInteractive,
 }
 
@@ -50,24 +50,24 @@ impl FromStr for MethodKind {
     }
 }
 
-/// Methods in their order, each once.
+/// An ordered set of methods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MethodSet(Vec<MethodKind>);
 
 impl MethodSet {
-    /// No method.
+    /// Returns an empty set.
     #[must_use]
     pub const fn empty() -> Self {
         Self(Vec::new())
     }
 
-    /// All methods with a name: what a client does not know yet.
+    /// Returns all methods, the assumption of a client that has no list from the server yet.
     #[must_use]
     pub fn all() -> Self {
         Self(NAMES.iter().map(|(kind, _)| *kind).collect())
     }
 
-    /// What a server does: none, password, keys, questions.
+    /// Returns the methods that the server supports: none, password, public key, keyboard-interactive.
     #[must_use]
     pub fn server_supported() -> Self {
         let mut all = Self::all();
@@ -75,30 +75,30 @@ impl MethodSet {
         all
     }
 
-    /// What a client does.
+    /// Returns the methods that the client supports.
     #[must_use]
     pub fn client_supported() -> Self {
         Self::server_supported()
     }
 
-    /// Takes a method out.
+    /// Removes a method.
     pub fn remove(&mut self, method: MethodKind) {
         self.0.retain(|other| *other != method);
     }
 
-    /// Puts a method at the end.
+    /// Moves or adds a method to the end.
     pub fn push(&mut self, method: MethodKind) {
         self.remove(method);
         self.0.push(method);
     }
 
-    /// Those that the protocol's machine offers.
+    /// Returns the methods that the protocol implementation offers.
     pub(crate) fn below(&self) -> Vec<Method> {
         let known = |kind: &MethodKind| Method::by_name(kind.into());
         self.0.iter().filter_map(known).collect()
     }
 
-    /// Those of a server's list that have a name here.
+    /// Converts a server's list, without unknown names.
     pub(crate) fn of(names: &[String]) -> Self {
         let mut set = Self::empty();
         for kind in names.iter().filter_map(|name| name.parse().ok()) {
@@ -126,23 +126,23 @@ impl From<&[MethodKind]> for MethodSet {
     }
 }
 
-/// What came of one try.
+/// The result of an authentication attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum AuthResult {
-    /// The user is in.
+    /// The user is authenticated.
     Success,
-    /// He is not.
+    /// The attempt failed.
     Failure {
-        /// The methods that the server would go on with.
+        /// The methods that the server would accept next.
         remaining_methods: MethodSet,
-        /// The try was right, as one part of several.
+        /// True if the attempt succeeded as one of several required methods.
         partial_success: bool,
     },
 }
 
 impl AuthResult {
-    /// Whether the user is in.
+    /// Returns true if the user is authenticated.
     #[must_use]
     pub const fn success(&self) -> bool {
         matches!(self, Self::Success)

@@ -1,35 +1,35 @@
-//! Why a channel is not opened (RFC 4254 section 5.1).
+//! Reasons to refuse a channel (RFC 4254 section 5.1).
 
 use adit_ssh_proto::connection::OpenFailure;
 
-/// Why a channel is not opened.
+/// The reason why a channel was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelOpenFailure {
-    /// The policy forbids it.
+    /// The policy prohibits it.
     AdministrativelyProhibited,
-    /// The connection behind it failed.
+    /// The connection behind the channel failed.
     ConnectFailed,
-    /// Nobody knows this type.
+    /// The channel type is unknown.
     UnknownChannelType,
-    /// Too many channels.
+    /// Too many channels are open.
     ResourceShortage,
     /// A code without a name.
     Other {
         /// The code.
         code: u32,
-        /// Words about it.
+        /// The explanation.
         reason: String,
     },
 }
 
 impl ChannelOpenFailure {
-    /// The code on the wire.
+    /// Returns the code on the wire.
     #[must_use]
     pub fn code(&self) -> u32 {
         self.below().code()
     }
 
-    /// Words about it.
+    /// Returns an explanation.
     #[must_use]
     pub fn description(&self) -> &str {
         match self {

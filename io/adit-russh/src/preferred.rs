@@ -1,4 +1,4 @@
-//! What a side offers, the best first.
+//! Lists of offered algorithms, in order of preference.
 
 use std::borrow::Cow;
 
@@ -8,15 +8,15 @@ use adit_ssh_proto::algorithm::{self as below, KeyAlgorithm};
 use crate::keys::{Algorithm, EcdsaCurve, HashAlg};
 use crate::{Error, cipher, compression, kex, mac};
 
-/// What a side offers, the best first.
+/// The algorithms that one side offers, in order of preference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preferred {
-    /// Methods of key exchange.
+    /// Key exchange methods.
     pub kex: Cow<'static, [kex::Name]>,
-    /// Algorithms of host keys.
+    /// Host key algorithms.
     pub key: Cow<'static, [Algorithm]>,
-    /// Algorithms of host keys of which a client takes certificates too, in front of `key`. A
-    /// server shows the certificates that it has.
+    /// Host key algorithms for which a client also accepts certificates, ahead of `key`. A server
+    /// presents the certificates that it has.
     pub host_key_certificates: Cow<'static, [Algorithm]>,
     /// Ciphers.
     pub cipher: Cow<'static, [cipher::Name]>,
@@ -48,7 +48,7 @@ const KEYS: &[Algorithm] = &[
 ];
 
 impl Preferred {
-    /// Everything there is, in the order for a processor that is fast at AES.
+    /// All algorithms, in the order for a processor with fast AES.
     pub const DEFAULT: Self = Self {
         kex: Cow::Borrowed(kex::ALL),
         key: Cow::Borrowed(KEYS),
@@ -58,7 +58,7 @@ impl Preferred {
         compression: Cow::Borrowed(&[compression::NONE, compression::ZLIB_LEGACY]),
     };
 
-    /// The same, with compression wherever the peer does it too.
+    /// All algorithms, with compression if the peer supports it.
     pub const COMPRESSED: Self = Self {
         compression: Cow::Borrowed(&[
             compression::ZLIB_LEGACY,
@@ -68,9 +68,8 @@ impl Preferred {
         ..Self::DEFAULT
     };
 
-    /// The same without Diffie–Hellman in finite fields, which costs a server milliseconds for each
-    /// stranger: what a server offers unless its configuration says otherwise, as OpenSSH's from
-    /// 10.0 on.
+    /// Removes finite-field Diffie–Hellman, which costs a server milliseconds for each unauthenticated
+    /// peer. This is a server's default, as in OpenSSH since 10.0.
     #[must_use]
     pub fn for_server(self) -> Self {
         let finite = |name: &&kex::Name| {
@@ -83,7 +82,7 @@ impl Preferred {
         }
     }
 
-    /// What the transport is told. Names that are markers are its own affair.
+    /// Converts this for the transport. Names of markers are skipped: the transport sends them itself.
     pub(crate) fn below(&self, certified: Certified) -> Result<below::Preferred, Error> {
         let plain = self.key.iter().filter_map(Algorithm::below);
         let certificates: Vec<KeyAlgorithm> = match certified {
@@ -113,12 +112,12 @@ impl Preferred {
     }
 }
 
-/// Which certificates of hosts are taken, or shown.
+/// The host certificates that are accepted or presented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Certified {
-    /// A client: those of [`Preferred::host_key_certificates`].
+    /// On a client: those in [`Preferred::host_key_certificates`].
     Listed,
-    /// A server: all that it has.
+    /// On a server: all that it has.
     All,
 }
 
@@ -139,7 +138,7 @@ fn some<T>(what: &str, list: Vec<T>) -> Result<Vec<T>, Error> {
 }
 
 impl Default for Preferred {
-    /// Everything there is, the ciphers in the order that suits this processor.
+    /// All algorithms, with the ciphers in the order that suits this processor.
     fn default() -> Self {
         let order = preferred().cipher;
         let named = order

@@ -1,10 +1,10 @@
-//! The modes of a terminal (RFC 4254 section 8, RFC 8160).
+//! Terminal modes (RFC 4254 section 8, RFC 8160).
 
 use adit_ssh_proto::connection::{Modes, Pty as Wanted, Size};
 
 macro_rules! modes {
     ($($name:ident = $number:literal,)*) => {
-        /// A mode of a terminal, by its number.
+        /// A terminal mode, by its number.
         #[allow(non_camel_case_types, missing_docs, reason = "the names are POSIX's")]
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
@@ -42,7 +42,7 @@ impl Pty {
     }
 }
 
-/// A terminal as it is asked for.
+/// Creates a terminal request.
 pub(crate) fn wanted(term: &str, size: [u32; 4], modes: &[(Pty, u32)]) -> Wanted {
     let mut all = Modes::new();
     for (mode, value) in modes {
@@ -55,7 +55,7 @@ pub(crate) fn wanted(term: &str, size: [u32; 4], modes: &[(Pty, u32)]) -> Wanted
     }
 }
 
-/// Columns, rows, width and height.
+/// Creates a size from columns, rows, width and height.
 pub(crate) const fn size([columns, rows, width, height]: [u32; 4]) -> Size {
     Size {
         columns,
@@ -65,7 +65,7 @@ pub(crate) const fn size([columns, rows, width, height]: [u32; 4]) -> Size {
     }
 }
 
-/// The modes that have a name.
+/// Returns the modes that have a name.
 pub(crate) fn named(modes: &Modes) -> Vec<(Pty, u32)> {
     let named = modes
         .iter()

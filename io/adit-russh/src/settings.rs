@@ -1,4 +1,4 @@
-//! What the configurations of both sides come to below.
+//! Defaults, and conversions of both sides' configurations.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use adit_ssh_proto::{connection, transport};
 
 use crate::{Error, Limits, SshId};
 
-/// The window of a channel, octets.
+/// Default window of a channel, in bytes.
 pub(crate) const WINDOW: u32 = 2 << 20;
-/// The most in one message, octets.
+/// Default maximum size of one data message, in bytes.
 pub(crate) const PACKET: u32 = 32 << 10;
-/// Messages without bytes that wait for a channel's reader.
+/// Default number of messages other than data that wait for a channel's reader.
 pub(crate) const MAILBOX: usize = 100;
-/// Signs of life that may be missed.
+/// Default number of unanswered keepalive requests.
 pub(crate) const KEEPALIVES: usize = 3;
-/// Longer than anybody waits.
+/// A time longer than any wait.
 const FOREVER: Duration = Duration::from_hours(24 * 365 * 30);
 
 pub(crate) fn transport(
@@ -41,18 +41,18 @@ pub(crate) fn connection(window: u32, packet: u32) -> connection::Limits {
     }
 }
 
-/// Signs of life that are asked for.
+/// Converts the settings of keepalive requests.
 pub(crate) fn keepalive(interval: Option<Duration>, missed: usize) -> Option<Keepalive> {
     let missed = u32::try_from(missed).unwrap_or(u32::MAX);
     interval.map(|interval| Keepalive { interval, missed })
 }
 
-/// How long the peer may take before the user is in.
+/// Returns the maximum time for the peer until the user is authenticated.
 pub(crate) fn patience(inactivity: Option<Duration>) -> Duration {
     inactivity.unwrap_or(FOREVER).min(FOREVER)
 }
 
-/// Ports of the protocol are wider than those of the world.
+/// Converts a port. SSH's ports have 32 bits, TCP's have 16.
 pub(crate) fn port(port: u32) -> Result<u16, Error> {
     port.try_into().map_err(|_| Error::Inconsistent)
 }

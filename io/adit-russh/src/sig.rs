@@ -1,38 +1,38 @@
 //! Signals (RFC 4254 section 6.10).
 
-/// A signal, by its name without SIG.
+/// A signal, by its name without `SIG`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sig {
     /// Abort.
     ABRT,
     /// Alarm clock.
     ALRM,
-    /// An error of arithmetic.
+    /// Arithmetic error.
     FPE,
-    /// Hang up.
+    /// Hangup.
     HUP,
-    /// An illegal instruction.
+    /// Illegal instruction.
     ILL,
     /// Interrupt.
     INT,
     /// Kill.
     KILL,
-    /// A pipe without a reader.
+    /// Write to a pipe without a reader.
     PIPE,
     /// Quit.
     QUIT,
-    /// A wrong address.
+    /// Invalid memory access.
     SEGV,
     /// Terminate.
     TERM,
-    /// The first of the user's.
+    /// The first user-defined signal.
     USR1,
-    /// Any other.
+    /// Any other signal.
     Custom(String),
 }
 
 impl Sig {
-    /// The names that RFC 4254 has.
+    /// The names in RFC 4254.
     const KNOWN: [(&'static str, Self); 12] = [
         ("ABRT", Self::ABRT),
         ("ALRM", Self::ALRM),

@@ -1,20 +1,20 @@
-//! The line that a side introduces itself with.
+//! The identification string.
 
 use std::borrow::Cow;
 
 use crate::Error;
 
-/// The identification (RFC 4253 section 4.2).
+/// An identification string (RFC 4253 section 4.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SshId {
-    /// Such as `SSH-2.0-acme_1.0`, without the end of the line. A version has no spaces, minus
-    /// signs or comments behind it.
+    /// A string such as `SSH-2.0-acme_1.0`, without the line ending. The software version has no spaces
+    /// or minus signs, and no comment follows it.
     Standard(Cow<'static, str>),
 }
 
 impl SshId {
-    /// The name of the software.
+    /// Returns the software version.
     pub(crate) fn software(&self) -> Result<&str, Error> {
         let Self::Standard(line) = self;
         line.strip_prefix("SSH-2.0-")
@@ -23,7 +23,7 @@ impl SshId {
 }
 
 impl Default for SshId {
-    /// Adit's own.
+    /// adit's own identification.
     fn default() -> Self {
         Self::Standard(Cow::Borrowed(concat!(
             "SSH-2.0-adit_",

@@ -1,4 +1,4 @@
-//! Channels: what is asked for in them, what comes, and their bytes.
+//! Channels: requests, received messages, and their bytes.
 
 mod msg;
 mod opening;
@@ -19,10 +19,10 @@ pub use read::ChannelReadHalf;
 pub use stream::ChannelStream;
 pub use write::ChannelWriteHalf;
 
-/// A channel. `S` is [`client::Msg`](crate::client::Msg) or [`server::Msg`](crate::server::Msg),
-/// and tells the two sides apart.
+/// A channel. `S` is [`client::Msg`](crate::client::Msg) or [`server::Msg`](crate::server::Msg), and
+/// tells the two sides apart.
 ///
-/// All that a [`ChannelWriteHalf`] can do, a channel can. To drop it does not close it: see
+/// A channel derefs to its [`ChannelWriteHalf`]. Dropping it does not close the channel: see
 /// [`ChannelWriteHalf::close`].
 pub struct Channel<S> {
     read: ChannelReadHalf,
@@ -40,29 +40,33 @@ impl<S> Channel<S> {
         }
     }
 
-    /// What comes next; `None` once the channel has closed. Cancel-safe.
+    /// Returns the next message; `None` once the channel has closed.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
     pub async fn wait(&mut self) -> Option<ChannelMsg> {
         self.read.wait().await
     }
 
-    /// Both halves, for two tasks.
+    /// Splits the channel into halves for two tasks.
     #[must_use]
     pub fn split(self) -> (ChannelReadHalf, ChannelWriteHalf<S>) {
         (self.read, self.write)
     }
 
-    /// Its bytes both ways; the channel closes when the stream is dropped.
+    /// Converts this into a byte stream in both directions. The channel closes when the stream is
+    /// dropped.
     #[must_use]
     pub fn into_stream(self) -> ChannelStream<S> {
         ChannelStream::new(self.read, self.write)
     }
 
-    /// Its bytes, on their way in.
+    /// Returns a reader of the channel's bytes.
     pub fn make_reader(&mut self) -> impl AsyncRead + '_ {
         self.read.make_reader()
     }
 
-    /// Bytes of its standard error (1) on their way in, or of the channel itself.
+    /// Returns a reader of standard error (`ext` 1), or of the channel's bytes (`None`).
     pub fn make_reader_ext(&mut self, ext: Option<u32>) -> impl AsyncRead + '_ {
         self.read.make_reader_ext(ext)
     }

@@ -1,4 +1,4 @@
-//! What comes in a channel.
+//! Messages received in a channel.
 
 use std::fmt;
 
@@ -9,128 +9,128 @@ use bytes::Bytes;
 use crate::core::CHANNEL_STDERR;
 use crate::{Pty, Sig, pty};
 
-/// What comes in a channel.
+/// A message received in a channel.
 #[non_exhaustive]
 pub enum ChannelMsg {
     /// Bytes.
     Data {
-        /// They.
+        /// The bytes.
         data: Bytes,
     },
     /// Bytes of another stream: standard error.
     ExtendedData {
-        /// They.
+        /// The bytes.
         data: Bytes,
-        /// 1, standard error.
+        /// The stream: 1, standard error.
         ext: u32,
     },
     /// The peer sends no more bytes.
     Eof,
     /// The channel has closed.
     Close,
-    /// A terminal is wanted.
+    /// A request for a terminal.
     RequestPty {
-        /// Whether an answer is.
+        /// True if the peer wants a reply.
         want_reply: bool,
-        /// Its type, as in the variable TERM.
+        /// The terminal type, as in the variable `TERM`.
         term: String,
-        /// Characters in a row.
+        /// Width in columns.
         col_width: u32,
-        /// Rows.
+        /// Height in rows.
         row_height: u32,
         /// Width in pixels.
         pix_width: u32,
         /// Height in pixels.
         pix_height: u32,
-        /// Its modes.
+        /// The terminal modes.
         terminal_modes: Vec<(Pty, u32)>,
     },
-    /// The user's shell is wanted.
+    /// A request for the user's shell.
     RequestShell {
-        /// Whether an answer is.
+        /// True if the peer wants a reply.
         want_reply: bool,
     },
-    /// A command is wanted.
+    /// A request to run a command.
     Exec {
-        /// Whether an answer is.
+        /// True if the peer wants a reply.
         want_reply: bool,
         /// The command.
         command: Vec<u8>,
     },
     /// A signal for the program.
     Signal {
-        /// Which.
+        /// The signal.
         signal: Sig,
     },
-    /// A subsystem is wanted.
+    /// A request for a subsystem.
     RequestSubsystem {
-        /// Whether an answer is.
+        /// True if the peer wants a reply.
         want_reply: bool,
-        /// Its name.
+        /// The subsystem's name.
         name: String,
     },
-    /// Windows for the client's display are wanted.
+    /// A request to forward X11 connections to the client's display.
     RequestX11 {
-        /// Whether an answer is.
+        /// True if the peer wants a reply.
         want_reply: bool,
-        /// For one connection.
+        /// True if only one connection is to be forwarded.
         single_connection: bool,
-        /// The protocol of the cookie.
+        /// The authentication protocol of the cookie.
         x11_authentication_protocol: String,
         /// The cookie, in hexadecimal digits.
         x11_authentication_cookie: String,
-        /// The screen.
+        /// The screen number.
         x11_screen_number: u32,
     },
-    /// A variable is to be set.
+    /// A request to set an environment variable.
     SetEnv {
-        /// Whether an answer is wanted.
+        /// True if the peer wants a reply.
         want_reply: bool,
-        /// Its name.
+        /// The variable's name.
         variable_name: String,
-        /// Its value.
+        /// The variable's value.
         variable_value: String,
     },
-    /// The terminal has another size.
+    /// The terminal's size has changed.
     WindowChange {
-        /// Characters in a row.
+        /// Width in columns.
         col_width: u32,
-        /// Rows.
+        /// Height in rows.
         row_height: u32,
         /// Width in pixels.
         pix_width: u32,
         /// Height in pixels.
         pix_height: u32,
     },
-    /// The client's agent may be used.
+    /// A request to forward the client's agent.
     AgentForward {
-        /// Whether an answer is wanted.
+        /// True if the peer wants a reply.
         want_reply: bool,
     },
-    /// Whether the client may do flow control itself.
+    /// A notification about client-side flow control.
     XonXoff {
-        /// It may.
+        /// True if the client may handle flow control itself.
         client_can_do: bool,
     },
-    /// The program has ended.
+    /// The program has exited.
     ExitStatus {
-        /// With this.
+        /// The exit status.
         exit_status: u32,
     },
-    /// A signal has ended the program.
+    /// A signal has terminated the program.
     ExitSignal {
-        /// Which.
+        /// The signal.
         signal_name: Sig,
-        /// A core was dumped.
+        /// True if the program dumped core.
         core_dumped: bool,
-        /// Words about it, any characters.
+        /// The error message, which may contain any characters.
         error_message: String,
-        /// Their language: always empty.
+        /// The message's language: always empty.
         lang_tag: String,
     },
-    /// A window that was used up has room again.
+    /// An exhausted window was extended.
     WindowAdjusted {
-        /// Octets that the next message may have.
+        /// Maximum size of the next data message, in bytes.
         new_size: u32,
     },
     /// A request was granted.
@@ -140,7 +140,7 @@ pub enum ChannelMsg {
 }
 
 impl ChannelMsg {
-    /// `None` for a request that has no name here.
+    /// Converts a message; returns `None` for a request without an equivalent here.
     pub(crate) fn of(message: Message) -> Option<Self> {
         Some(match message {
             Message::Data(kind, data) => {
@@ -167,7 +167,7 @@ impl ChannelMsg {
         })
     }
 
-    /// What a request is to whoever reads the channel.
+    /// Converts a request for the reader of the channel.
     fn asked(request: &Request, want_reply: bool) -> Option<Self> {
         Some(match request {
             Request::Pty(wanted) => Self::RequestPty {
@@ -236,7 +236,7 @@ impl ChannelMsg {
     }
 }
 
-/// As it would be derived, but for the cookie: who has it is let onto the client's display.
+/// As derived, except for the cookie, which grants access to the client's display.
 impl fmt::Debug for ChannelMsg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         macro_rules! shown {

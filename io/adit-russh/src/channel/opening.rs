@@ -1,23 +1,23 @@
-//! The answer to a channel that the peer wants.
+//! Replies to requests to open a channel.
 
 use adit_ssh::Opening;
 
 use crate::ChannelOpenFailure;
 
-/// The duty to answer whether a channel is opened; dropped, it refuses. It may be kept, and
-/// answered from another task.
+/// The obligation to accept or reject a channel that the peer asks for. Dropping it rejects the
+/// channel. You may keep it and reply from another task.
 #[derive(Debug)]
 pub struct ChannelOpenHandle(pub(crate) Opening);
 
 #[allow(clippy::unused_async, reason = "as russh has it")]
 impl ChannelOpenHandle {
-    /// Opens it.
+    /// Opens the channel.
     pub async fn accept(self) {
-        // Without a session nobody waits.
+        // Nobody waits for the reply once the session is over.
         let _ = self.0.accept_messages();
     }
 
-    /// Refuses it.
+    /// Rejects the channel.
     pub async fn reject(self, reason: ChannelOpenFailure) {
         let text = match &reason {
             ChannelOpenFailure::Other { reason, .. } => reason,

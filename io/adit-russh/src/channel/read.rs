@@ -1,4 +1,4 @@
-//! What comes in a channel, as messages or as bytes.
+//! The receiving half of a channel, as messages or as bytes.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -13,18 +13,21 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::ChannelMsg;
 
-/// What comes in a channel. Bytes that are not taken out hold back the channel's window.
+/// The receiving half of a channel. Unread bytes hold back the channel's window.
 pub struct ChannelReadHalf(pub(super) MessageChannel);
 
 impl ChannelReadHalf {
-    /// What comes next; `None` once the channel has closed. Cancel-safe.
+    /// Returns the next message; `None` once the channel has closed.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
     pub async fn wait(&mut self) -> Option<ChannelMsg> {
         poll_fn(|cx| self.poll_wait(cx)).await
     }
 
     fn poll_wait(&self, cx: &Context<'_>) -> Poll<Option<ChannelMsg>> {
         while let Some(message) = ready!(self.0.poll_next(cx)) {
-            // What has no name here is only told to the handler.
+            // Messages without an equivalent here are passed to the handler alone.
             if let Some(message) = ChannelMsg::of(message) {
                 return Poll::Ready(Some(message));
             }
@@ -32,12 +35,13 @@ impl ChannelReadHalf {
         Poll::Ready(None)
     }
 
-    /// Its bytes. Other messages are passed over.
+    /// Returns a reader of the channel's bytes. It skips other messages.
     pub fn make_reader(&mut self) -> impl AsyncRead + '_ {
         self.make_reader_ext(None)
     }
 
-    /// Bytes of its standard error (1), or of the channel itself. Other messages are passed over.
+    /// Returns a reader of standard error (`ext` 1), or of the channel's bytes (`None`). It skips other
+    /// messages.
     pub fn make_reader_ext(&mut self, ext: Option<u32>) -> impl AsyncRead + '_ {
         Reader {
             half: self,
@@ -47,7 +51,7 @@ impl ChannelReadHalf {
         }
     }
 
-    /// The next bytes of a stream; none at its end.
+    /// Returns the next bytes of a stream, or empty bytes at its end.
     fn poll_bytes(&self, cx: &Context<'_>, wanted: Option<u32>) -> Poll<Bytes> {
         loop {
             match ready!(self.poll_wait(cx)) {
@@ -76,7 +80,7 @@ impl fmt::Debug for ChannelReadHalf {
     }
 }
 
-/// One stream of a channel as bytes.
+/// A reader of one stream of a channel.
 #[derive(Debug)]
 pub(super) struct Reader<H> {
     half: H,
@@ -86,7 +90,7 @@ pub(super) struct Reader<H> {
 }
 
 impl Reader<ChannelReadHalf> {
-    /// The channel's own bytes.
+    /// Creates a reader of the channel's bytes.
     pub(super) const fn own(half: ChannelReadHalf) -> Self {
         Self {
             half,

@@ -1,4 +1,4 @@
-//! A channel as a stream of bytes.
+//! Channels as byte streams.
 
 use std::io;
 use std::marker::PhantomData;
@@ -12,8 +12,7 @@ use super::read::Reader;
 use super::write::Writer;
 use super::{ChannelReadHalf, ChannelWriteHalf};
 
-/// A channel as a stream of bytes. When it is dropped the channel closes, behind the bytes that
-/// were written.
+/// A channel as a byte stream. Dropping it closes the channel, after the bytes that were written.
 #[derive(Debug)]
 pub struct ChannelStream<S> {
     reader: Reader<ChannelReadHalf>,

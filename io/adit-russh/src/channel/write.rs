@@ -1,4 +1,4 @@
-//! What is asked for, told and sent in a channel.
+//! The sending half of a channel.
 
 use std::fmt;
 use std::io;
@@ -16,12 +16,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::core::{CHANNEL_STDERR, pour, say, want};
 use crate::{ChannelId, Error, Pty, Sig, pty};
 
-/// What is asked for, told and sent in a channel.
+/// The sending half of a channel: requests, notifications and bytes.
 ///
-/// With `want_reply` the answer comes as [`ChannelMsg::Success`](crate::ChannelMsg::Success) or
-/// [`ChannelMsg::Failure`](crate::ChannelMsg::Failure), in the order of the requests. All fail once
-/// the session is gone. In a channel that has closed, what is asked or sent is dropped, as in russh;
-/// writers and streams fail.
+/// With `want_reply` the reply arrives as [`ChannelMsg::Success`](crate::ChannelMsg::Success) or
+/// [`ChannelMsg::Failure`](crate::ChannelMsg::Failure), in the order of the requests. All methods fail
+/// once the session is over. In a closed channel, requests and bytes are dropped, as in russh; writers
+/// and streams fail.
 pub struct ChannelWriteHalf<S> {
     pub(super) channel: MessageChannel,
     pub(super) side: PhantomData<fn() -> S>,
@@ -31,7 +31,7 @@ type Done = Result<(), Error>;
 
 #[allow(clippy::unused_async, reason = "as russh has it")]
 impl<S> ChannelWriteHalf<S> {
-    /// The channel's name.
+    /// Returns the channel's identifier.
     #[must_use]
     pub fn id(&self) -> ChannelId {
         ChannelId(self.channel.id())
@@ -41,7 +41,7 @@ impl<S> ChannelWriteHalf<S> {
         say(&self.channel, Say::Ahead(request, want(want_reply)))
     }
 
-    /// Wants a terminal: characters in a row, rows, width and height in pixels, its modes.
+    /// Requests a terminal: width in columns, height in rows, width and height in pixels, modes.
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
@@ -61,7 +61,7 @@ impl<S> ChannelWriteHalf<S> {
         self.request(Request::Pty(pty), want_reply).await
     }
 
-    /// Wants the user's shell.
+    /// Requests the user's shell.
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
@@ -69,7 +69,7 @@ impl<S> ChannelWriteHalf<S> {
         self.request(Request::Shell, want_reply).await
     }
 
-    /// Wants a command.
+    /// Requests to run a command.
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
@@ -78,7 +78,7 @@ impl<S> ChannelWriteHalf<S> {
             .await
     }
 
-    /// Wants a subsystem.
+    /// Requests a subsystem.
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
@@ -87,7 +87,7 @@ impl<S> ChannelWriteHalf<S> {
             .await
     }
 
-    /// Wants windows for the display of this side.
+    /// Requests forwarding of X11 connections to this side's display.
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
@@ -108,7 +108,7 @@ impl<S> ChannelWriteHalf<S> {
         self.request(request, want_reply).await
     }
 
-    /// Sets a variable for the program to come.
+    /// Sets an environment variable for the program to be started.
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
@@ -125,7 +125,7 @@ impl<S> ChannelWriteHalf<S> {
         self.request(request, want_reply).await
     }
 
-    /// Tells the terminal's new size.
+    /// Sends the terminal's new size.
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
@@ -140,7 +140,7 @@ impl<S> ChannelWriteHalf<S> {
         self.request(Request::WindowChange(size), false).await
     }
 
-    /// Lets the program use the agent of this side.
+    /// Lets the program use this side's agent.
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
@@ -148,7 +148,7 @@ impl<S> ChannelWriteHalf<S> {
         self.request(Request::Agent, want_reply).await
     }
 
-    /// Sends the program a signal.
+    /// Sends a signal to the program.
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
@@ -157,10 +157,10 @@ impl<S> ChannelWriteHalf<S> {
             .await
     }
 
-    /// Sends all that `data` has, as the peer's window allows.
+    /// Sends everything from `data`, as the peer's window allows.
     ///
     /// # Errors
-    /// See [`ChannelWriteHalf`]; reading failed.
+    /// See [`ChannelWriteHalf`]; or reading from `data` failed.
     pub async fn data<R: AsyncRead + Unpin>(&self, data: R) -> Done {
         self.copy(Kind::Stdout, data).await
     }
@@ -173,10 +173,11 @@ impl<S> ChannelWriteHalf<S> {
         self.send(Kind::Stdout, data.into()).await
     }
 
-    /// Sends all that `data` has in another stream: 1 is standard error, the only one there is.
+    /// Sends everything from `data` in another stream: 1 is standard error, the only one.
     ///
     /// # Errors
-    /// See [`ChannelWriteHalf`]; reading failed; [`Error::Inconsistent`] for another number.
+    /// See [`ChannelWriteHalf`]; or reading from `data` failed; [`Error::Inconsistent`] for another
+    /// number.
     pub async fn extended_data<R: AsyncRead + Unpin>(&self, ext: u32, data: R) -> Done {
         self.copy(kind(ext)?, data).await
     }
@@ -204,7 +205,7 @@ impl<S> ChannelWriteHalf<S> {
         }
     }
 
-    /// Ends the own side, behind the bytes that were sent.
+    /// Sends EOF, after the bytes that were sent.
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
@@ -212,7 +213,7 @@ impl<S> ChannelWriteHalf<S> {
         say(&self.channel, Say::Eof)
     }
 
-    /// Tells how the program ended, behind the bytes that were sent.
+    /// Sends the program's exit status, after the bytes that were sent.
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
@@ -221,7 +222,7 @@ impl<S> ChannelWriteHalf<S> {
         say(&self.channel, Say::Behind(told))
     }
 
-    /// Closes the channel, behind the bytes that were sent.
+    /// Closes the channel, after the bytes that were sent.
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
@@ -229,13 +230,13 @@ impl<S> ChannelWriteHalf<S> {
         say(&self.channel, Say::Close)
     }
 
-    /// Its bytes, on their way out. To shut it down ends the own side.
+    /// Returns a writer of the channel's bytes. Shutting it down sends EOF.
     pub fn make_writer(&self) -> impl AsyncWrite + Unpin + 'static + use<S> {
         self.writer(Kind::Stdout)
     }
 
-    /// The bytes of its standard error, on their way out; of the channel itself for `None`, and
-    /// for a number that means nothing.
+    /// Returns a writer of standard error (`ext` 1); of the channel's bytes for `None` and for unknown
+    /// numbers.
     pub fn make_writer_ext(&self, ext: Option<u32>) -> impl AsyncWrite + Unpin + 'static + use<S> {
         self.writer(match ext {
             Some(CHANNEL_STDERR) => Kind::Stderr,
@@ -258,7 +259,7 @@ const fn kind(ext: u32) -> Result<Kind, Error> {
     }
 }
 
-/// Whether it is the channel alone that is gone.
+/// Returns true if only the channel is closed, not the session.
 fn is_gone(why: &io::Error) -> bool {
     let inner = why.get_ref().and_then(|inner| inner.downcast_ref());
     matches!(inner, Some(Error::WrongChannel))
@@ -270,7 +271,7 @@ impl<S> fmt::Debug for ChannelWriteHalf<S> {
     }
 }
 
-/// One stream of a channel, on its way out.
+/// A writer of one stream of a channel.
 #[derive(Debug)]
 pub(super) struct Writer {
     channel: MessageChannel,
@@ -278,9 +279,9 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Closes the channel, behind the bytes that were sent.
+    /// Closes the channel, after the bytes that were sent.
     pub(super) fn close(&self) {
-        // One that is gone is closed.
+        // A channel that does not accept this is closed already.
         let _ = say(&self.channel, Say::Close);
     }
 }
@@ -303,7 +304,7 @@ impl AsyncWrite for Writer {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // The session's task sends what it was given by itself.
+        // The session's task sends queued data without a flush.
         Poll::Ready(Ok(()))
     }
 

@@ -1,4 +1,4 @@
-//! The task while the user is not in: one try after the other, as the handle wants.
+//! The session's task before authentication: runs the handle's login attempts one after the other.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::core::Core;
 use crate::keys::HashAlg;
 use crate::{Error, MethodSet};
 
-/// How long the server may take to tell its algorithms, which it does with its first packets.
+/// Maximum time for the server to announce its algorithms, which it does with its first packets.
 const EXTENSIONS: Duration = Duration::from_secs(1);
-/// What a server may have said that was not heard: more than the banners that it may send in all.
+/// Capacity of the queue of unread server messages: more than the banners that it may send in total.
 const SAID: usize = 64;
 
 /// The login of one session.
@@ -28,7 +28,7 @@ pub(super) struct Auth<'a, H> {
 }
 
 impl<H: Handler> Auth<'_, H> {
-    /// Goes on until the user is in, and gives who is to be told of it.
+    /// Runs until the user is authenticated, and returns the channel for the result.
     pub(super) async fn run(
         &mut self,
         wishes: &mut Receiver<Wish>,
@@ -45,7 +45,7 @@ impl<H: Handler> Auth<'_, H> {
             };
             match wish {
                 Wish::RsaHash(reply) => {
-                    // Whoever asked may be gone. So below.
+                    // The caller may be gone, here and below.
                     let _ = reply.send(self.rsa_hash(EXTENSIONS).await?);
                 }
                 Wish::Answers(_, reply) => drop(reply.send(Err(Error::Inconsistent))),
@@ -67,7 +67,8 @@ impl<H: Handler> Auth<'_, H> {
         }
     }
 
-    /// The best hash that the server takes of RSA keys; the outer `None`: it does not say.
+    /// Returns the best hash for RSA keys that the server accepts; the outer `None` means that it does
+    /// not say.
     async fn rsa_hash(&mut self, patience: Duration) -> Result<Option<Option<HashAlg>>, Error> {
         let known = self.entrance.user_algorithms(patience).await?;
         Ok(known.map(|known| {
@@ -80,8 +81,8 @@ impl<H: Handler> Auth<'_, H> {
         }))
     }
 
-    /// One try, with the server's questions and their answers. Gives who is to be told of it: nobody
-    /// if it was given up for `next`.
+    /// Runs one attempt, with the server's prompts and their answers. Returns the channel for the
+    /// result, or `None` if the attempt was abandoned for `next`.
     async fn attempt(
         &mut self,
         wish: Try,
@@ -116,13 +117,13 @@ impl<H: Handler> Auth<'_, H> {
                             let _ = answer.send(answers);
                             reply = Some(to);
                         }
-                        // The question is left open.
+                        // The prompts stay open.
                         open => {
                             asked = open;
                             let _ = to.send(Err(Error::Inconsistent));
                         }
                     },
-                    // Questions that are left open are given up.
+                    // Another request abandons open prompts.
                     other => (asked, *next) = (None, Some(other)),
                 },
                 () = self.core.left.notified() => return Err(Stop::Left),

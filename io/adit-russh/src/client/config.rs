@@ -1,4 +1,4 @@
-//! What a client decides.
+//! Client configuration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,32 +9,33 @@ use adit_ssh::messages::Bounds;
 use crate::preferred::Certified;
 use crate::{Error, Limits, Preferred, SshId, settings};
 
-/// Pieces of data that wait in one channel before its writer does.
+/// Number of data chunks that wait in one channel before its writer waits.
 const PIECES: usize = 64;
 
-/// What a client decides.
+/// The configuration of a client.
 #[derive(Debug)]
 pub struct Config {
-    /// The line that it introduces itself with.
+    /// The client's identification string.
     pub client_id: SshId,
-    /// When new keys are made.
+    /// Limits for key re-exchange.
     pub limits: Limits,
-    /// What the server may send in a channel before it is read, octets.
+    /// Window of a channel: what the server may send before it is read, in bytes.
     pub window_size: u32,
-    /// The most that the server may put into one message, octets.
+    /// Maximum size of one data message from the server, in bytes.
     pub maximum_packet_size: u32,
-    /// Messages without bytes that wait for a channel's reader; more are only told to the
-    /// [`Handler`](super::Handler).
+    /// Number of messages other than data that wait for a channel's reader; further ones are passed to
+    /// the [`Handler`](super::Handler) alone.
     pub channel_buffer_size: usize,
-    /// What is offered.
+    /// The offered algorithms.
     pub preferred: Preferred,
-    /// Ends the session when nothing has happened for so long.
+    /// Ends the session when it was idle for this time.
     pub inactivity_timeout: Option<Duration>,
-    /// Asks for a sign of life when nothing has come for so long.
+    /// Sends a keepalive request when the server was silent for this time.
     pub keepalive_interval: Option<Duration>,
-    /// So many questions without an answer end the session.
+    /// Number of unanswered keepalive requests that end the session.
     pub keepalive_max: usize,
-    /// Sends small packets at once (`TCP_NODELAY`); for [`connect`](super::connect).
+    /// Sets `TCP_NODELAY`, so that small packets are sent immediately. Used by
+    /// [`connect`](super::connect).
     pub nodelay: bool,
 }
 

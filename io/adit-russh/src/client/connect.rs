@@ -1,4 +1,4 @@
-//! From a stream to a session: key exchange and host key.
+//! Connecting: from a stream to a session by key exchange and host key check.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,11 +15,11 @@ use crate::Error;
 use crate::core::Core;
 use crate::keys::PublicKeyOrCertificate;
 
-/// Connects over TCP, exchanges keys, and asks `handler` about the server's.
+/// Connects over TCP, exchanges keys, and asks `handler` to check the server's host key.
 ///
 /// # Errors
-/// There is no connection, no common algorithm, the handler refuses the key
-/// ([`Error::UnknownKey`]), or what it failed with.
+/// The connection failed, there is no common algorithm, the handler refused the key
+/// ([`Error::UnknownKey`]), or the handler's own error.
 pub async fn connect<H: Handler + 'static, A: ToSocketAddrs>(
     config: Arc<Config>,
     addrs: A,
@@ -32,10 +32,10 @@ pub async fn connect<H: Handler + 'static, A: ToSocketAddrs>(
     begin(config, Box::new(Tcp::new(socket)), handler).await
 }
 
-/// The same over any stream.
+/// Connects over any stream.
 ///
 /// # Errors
-/// As [`connect`].
+/// The errors of [`connect`].
 pub async fn connect_stream<H, R>(
     config: Arc<Config>,
     stream: R,
@@ -56,7 +56,7 @@ async fn begin<H: Handler + 'static>(
     let judge = Arc::new(Judge(Mutex::new((handler, None))));
     let policy: Arc<dyn HostKeyPolicy> = Arc::clone(&judge) as _;
     let exchanged = Client::exchange_keys(below, &config.below(policy)?).await;
-    // Nobody else has it any more.
+    // No one else holds it any more.
     let judge = Arc::into_inner(judge).ok_or(Error::Inconsistent)?;
     let (handler, failed) = judge.0.into_inner();
     if let Some(why) = failed {
@@ -76,7 +76,7 @@ async fn begin<H: Handler + 'static>(
     Ok(Handle::new(core, hold, wishes, task))
 }
 
-/// Asks the handler about the server's key; keeps what it failed with.
+/// A host key policy that asks the handler, and keeps the handler's error.
 struct Judge<H: Handler>(Mutex<(H, Option<H::Error>)>);
 
 impl<H: Handler> HostKeyPolicy for Judge<H> {

@@ -1,4 +1,4 @@
-//! A session as its owner sees it.
+//! Handles to client sessions.
 
 use std::fmt;
 use std::future::Future;
@@ -22,12 +22,12 @@ use crate::core::Core;
 use crate::keys::{Certificate, HashAlg, PrivateKey, PrivateKeyWithHashAlg};
 use crate::{AuthResult, Channel, ChannelId, Disconnect, Error, settings};
 
-/// A session as its owner sees it. It ends when this and the session's channels are dropped.
+/// A handle to a session. The session ends when the handle and the session's channels are dropped.
 ///
-/// As a future, it waits for the session's end.
+/// As a future, it waits for the end of the session.
 pub struct Handle<H: Handler> {
     core: Arc<Core>,
-    /// What keeps the session alive once the user is in.
+    /// Keeps the session alive once the user is authenticated.
     hold: Arc<OnceLock<Peer>>,
     wishes: mpsc::Sender<Wish>,
     task: JoinHandle<Result<(), H::Error>>,
@@ -49,7 +49,7 @@ impl<H: Handler> Handle<H> {
         }
     }
 
-    /// Whether the session is over.
+    /// Returns true if the session is over.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.task.is_finished() || self.core.is_over()
@@ -80,10 +80,11 @@ impl<H: Handler> Handle<H> {
         }
     }
 
-    /// Logs in with nothing, which is how the server's methods are learned.
+    /// Attempts to log in without credentials, which is how a client learns the server's methods.
     ///
     /// # Errors
-    /// The session is over, or the user is in already. So with the other ways to log in.
+    /// The session is over, or the user is authenticated already. The same applies to the other
+    /// methods.
     pub async fn authenticate_none<U: Into<String>>(
         &mut self,
         user: U,
@@ -91,7 +92,7 @@ impl<H: Handler> Handle<H> {
         self.once(Try::new(user, None)).await
     }
 
-    /// Logs in with a password. It is not sent to a server that takes none.
+    /// Logs in with a password. It is not sent to a server that does not accept passwords.
     ///
     /// # Errors
     /// As [`Handle::authenticate_none`].
@@ -118,7 +119,7 @@ impl<H: Handler> Handle<H> {
             .await
     }
 
-    /// Logs in with a key as its certificate has it.
+    /// Logs in with a key and its certificate.
     ///
     /// # Errors
     /// As [`Handle::authenticate_none`].
@@ -133,7 +134,8 @@ impl<H: Handler> Handle<H> {
             .await
     }
 
-    /// Lets the server ask. The list of methods below this one is not sent: servers leave it alone.
+    /// Starts keyboard-interactive authentication. The list of submethods is not sent: servers ignore
+    /// it.
     ///
     /// # Errors
     /// As [`Handle::authenticate_none`].
@@ -149,11 +151,11 @@ impl<H: Handler> Handle<H> {
             .await
     }
 
-    /// Answers what the server asked, each question once.
+    /// Answers the server's prompts, one answer per prompt.
     ///
     /// # Errors
-    /// As [`Handle::authenticate_none`]; [`Error::Inconsistent`] for another number of answers than
-    /// there were questions, and if nothing was asked.
+    /// The errors of [`Handle::authenticate_none`]; [`Error::Inconsistent`] if the number of answers
+    /// differs from that of the prompts, or if there are none.
     pub async fn authenticate_keyboard_interactive_respond(
         &mut self,
         responses: Vec<String>,
@@ -162,11 +164,12 @@ impl<H: Handler> Handle<H> {
         self.wish(|reply| Wish::Answers(answers, reply)).await?
     }
 
-    /// The best hash that the server takes of RSA keys: `None` if it does not say, `Some(None)` if
-    /// it takes no SHA-2. Waits a second for the server's word; before the user is in.
+    /// Returns the best hash for RSA keys that the server accepts: `None` if it does not say,
+    /// `Some(None)` if it does not accept SHA-2. Waits up to a second for the server. Call it before
+    /// authentication.
     ///
     /// # Errors
-    /// The session is over, or the user is in already.
+    /// The session is over, or the user is authenticated already.
     pub async fn best_supported_rsa_hash(&self) -> Result<Option<Option<HashAlg>>, Error> {
         self.wish(Wish::RsaHash).await
     }
@@ -179,7 +182,7 @@ impl<H: Handler> Handle<H> {
     ///
     /// # Errors
     /// [`Error::ChannelOpenFailure`] if the server refused it, [`Error::NotAuthenticated`],
-    /// [`Error::Disconnect`]. So with the other channels.
+    /// [`Error::Disconnect`]. The same applies to the other channels.
     pub async fn channel_open_session(&self) -> Result<Channel<Msg>, Error> {
         self.open(ChannelKind::Session).await
     }
@@ -187,7 +190,7 @@ impl<H: Handler> Handle<H> {
     /// Connects from the server to a host and port.
     ///
     /// # Errors
-    /// As [`Handle::channel_open_session`]; a port above 65535.
+    /// The errors of [`Handle::channel_open_session`]; or the port is above 65535.
     pub async fn channel_open_direct_tcpip<A: Into<String>, B: Into<String>>(
         &self,
         host_to_connect: A,
@@ -206,7 +209,7 @@ impl<H: Handler> Handle<H> {
         self.open(kind).await
     }
 
-    /// Connects from the server to a socket in its file system (OpenSSH's extension).
+    /// Connects from the server to a Unix-domain socket in its file system (OpenSSH's extension).
     ///
     /// # Errors
     /// As [`Handle::channel_open_session`].
@@ -218,13 +221,13 @@ impl<H: Handler> Handle<H> {
         self.open(ChannelKind::DirectStreamlocal { path }).await
     }
 
-    /// Has the server listen on an address and forward what comes; gives the port, which the
-    /// server chooses for 0. Connections come to
+    /// Asks the server to listen on an address and forward its connections. Returns the port, which the
+    /// server chooses for port 0. Connections are passed to
     /// [`Handler::server_channel_open_forwarded_tcpip`].
     ///
     /// # Errors
-    /// [`Error::RequestDenied`], [`Error::NotAuthenticated`], [`Error::Disconnect`]; a port above
-    /// 65535.
+    /// [`Error::RequestDenied`], [`Error::NotAuthenticated`], [`Error::Disconnect`]; or the port is
+    /// above 65535.
     pub async fn tcpip_forward<A: Into<String>>(
         &self,
         address: A,
@@ -240,7 +243,7 @@ impl<H: Handler> Handle<H> {
         }
     }
 
-    /// Has the server stop that.
+    /// Asks the server to stop listening on an address.
     ///
     /// # Errors
     /// As [`Handle::tcpip_forward`].
@@ -256,7 +259,7 @@ impl<H: Handler> Handle<H> {
         self.core.global(request).await.map(drop)
     }
 
-    /// Has the server listen on a socket in its file system (OpenSSH's extension).
+    /// Asks the server to listen on a Unix-domain socket in its file system (OpenSSH's extension).
     ///
     /// # Errors
     /// As [`Handle::tcpip_forward`].
@@ -266,7 +269,7 @@ impl<H: Handler> Handle<H> {
         self.core.global(request).await.map(drop)
     }
 
-    /// Has the server stop that.
+    /// Asks the server to stop listening on a Unix-domain socket.
     ///
     /// # Errors
     /// As [`Handle::tcpip_forward`].
@@ -276,7 +279,7 @@ impl<H: Handler> Handle<H> {
         self.core.global(request).await.map(drop)
     }
 
-    /// Asks the server for a sign of life and waits for it.
+    /// Sends a keepalive request and waits for the answer.
     ///
     /// # Errors
     /// [`Error::NotAuthenticated`], [`Error::Disconnect`].
@@ -288,7 +291,7 @@ impl<H: Handler> Handle<H> {
         }
     }
 
-    /// Tells the server that no session will be wanted any more (OpenSSH's extension).
+    /// Tells the server that this client will open no more sessions (OpenSSH's extension).
     ///
     /// # Errors
     /// [`Error::NotAuthenticated`], [`Error::Disconnect`].
@@ -297,17 +300,17 @@ impl<H: Handler> Handle<H> {
         self.core.global(request).await.map(drop)
     }
 
-    /// Sends bytes in a channel; gives them back if the session is gone, or too much waits.
+    /// Sends bytes in a channel.
     ///
     /// # Errors
-    /// The bytes.
+    /// Returns the bytes if the session is over, or if too much waits to be sent.
     pub async fn data(&self, id: ChannelId, data: impl Into<Bytes>) -> Result<(), Bytes> {
         let data = data.into();
         let sent = self.core.say(id.0, Say::Data(Kind::Stdout, &data));
         sent.map_err(|_| data)
     }
 
-    /// Makes new keys.
+    /// Starts a key re-exchange.
     ///
     /// # Errors
     /// [`Error::NotAuthenticated`], [`Error::Disconnect`].
@@ -315,11 +318,10 @@ impl<H: Handler> Handle<H> {
         self.core.rekey()
     }
 
-    /// Ends the session, once what waits was sent. The language of the words is not told: nobody
-    /// reads it.
+    /// Ends the session once the queued data was sent. The language tag is not sent: it has no use.
     ///
     /// # Errors
-    /// It is over.
+    /// Fails if the session is over.
     pub async fn disconnect(
         &self,
         reason: Disconnect,

@@ -1,4 +1,4 @@
-//! What a program is told about a session with a server.
+//! The callbacks of a client session.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -7,37 +7,37 @@ use super::{ChannelOpenHandle, Msg, Session};
 use crate::keys::{PublicKey, PublicKeyOrCertificate};
 use crate::{Channel, ChannelId, ChannelOpenFailure, Disconnect, Error, Sig};
 
-/// The server's last words.
+/// The server's disconnect message.
 #[derive(Debug)]
 pub struct RemoteDisconnectInfo {
-    /// Why it has left.
+    /// The reason code.
     pub reason_code: Disconnect,
-    /// Its words, printable characters only.
+    /// The explanation, printable characters only.
     pub message: String,
-    /// Their language: always empty.
+    /// The explanation's language: always empty.
     pub lang_tag: String,
 }
 
-/// Why a session is over.
+/// The reason why a session is over.
 #[derive(Debug)]
 pub enum DisconnectReason<E: From<Error> + Send> {
-    /// The server has said so.
+    /// The server sent a disconnect message.
     ReceivedDisconnect(RemoteDisconnectInfo),
-    /// Something failed, here or there.
+    /// Either side failed.
     Error(E),
 }
 
-/// What a program is told. Each method may be written as an `async fn`.
+/// The callbacks of a client session. You may write each method as an `async fn`.
 ///
-/// The session's task calls one at a time, in the order of the server's messages, and reads on when
-/// it is done; what is to be sent is sent meanwhile. An error ends the session.
+/// The session's task calls one method at a time, in the order of the server's messages, and reads on
+/// when it returns; sending continues meanwhile. An error ends the session.
 #[allow(unused_variables, reason = "the names are for those who write one")]
 pub trait Handler: Sized + Send {
-    /// What its methods, and the session, fail with.
+    /// The error type of the methods and the session.
     type Error: From<Error> + Send + Debug;
 
-    /// Whether this is the server's key. The server has proved that it owns it; of a certificate
-    /// nothing else is checked. A handler that does not say takes none.
+    /// Checks the server's host key. The server has proved that it owns the key; of a certificate
+    /// nothing else is checked. The default refuses every key.
     fn check_server_key(
         &mut self,
         server_public_key: &PublicKeyOrCertificate,
@@ -45,7 +45,7 @@ pub trait Handler: Sized + Send {
         async { Ok(false) }
     }
 
-    /// The server's words before the user is in, fit for a terminal.
+    /// Receives the server's banner before authentication, safe for a terminal.
     fn auth_banner(
         &mut self,
         banner: &str,
@@ -54,7 +54,7 @@ pub trait Handler: Sized + Send {
         async { Ok(()) }
     }
 
-    /// Bytes of a channel. They are in the [`Channel`] too.
+    /// Receives bytes of a channel. They are passed to the [`Channel`] too.
     fn data(
         &mut self,
         channel: ChannelId,
@@ -64,7 +64,7 @@ pub trait Handler: Sized + Send {
         async { Ok(()) }
     }
 
-    /// Bytes of a channel's standard error. They are in the [`Channel`] too.
+    /// Receives bytes of a channel's standard error. They are passed to the [`Channel`] too.
     fn extended_data(
         &mut self,
         channel: ChannelId,
@@ -75,7 +75,7 @@ pub trait Handler: Sized + Send {
         async { Ok(()) }
     }
 
-    /// A request was granted.
+    /// Called when a request was granted.
     fn channel_success(
         &mut self,
         channel: ChannelId,
@@ -84,7 +84,7 @@ pub trait Handler: Sized + Send {
         async { Ok(()) }
     }
 
-    /// A request was refused.
+    /// Called when a request was refused.
     fn channel_failure(
         &mut self,
         channel: ChannelId,
@@ -93,7 +93,7 @@ pub trait Handler: Sized + Send {
         async { Ok(()) }
     }
 
-    /// A channel has closed.
+    /// Called when a channel has closed.
     fn channel_close(
         &mut self,
         channel: ChannelId,
@@ -102,7 +102,7 @@ pub trait Handler: Sized + Send {
         async { Ok(()) }
     }
 
-    /// The server sends no more bytes in a channel.
+    /// Called when the server sends no more bytes in a channel.
     fn channel_eof(
         &mut self,
         channel: ChannelId,
@@ -111,7 +111,7 @@ pub trait Handler: Sized + Send {
         async { Ok(()) }
     }
 
-    /// The server has refused a channel. Whoever wanted it is told too.
+    /// Called when the server refused a channel. The call that opened it fails too.
     fn channel_open_failure(
         &mut self,
         channel: ChannelId,
@@ -123,7 +123,8 @@ pub trait Handler: Sized + Send {
         async { Ok(()) }
     }
 
-    /// A window that was used up has room again: what the next message may have, octets.
+    /// Called when an exhausted window was extended. `new_size` is the maximum size of the next data
+    /// message, in bytes.
     fn window_adjusted(
         &mut self,
         channel: ChannelId,
@@ -133,7 +134,7 @@ pub trait Handler: Sized + Send {
         async { Ok(()) }
     }
 
-    /// Whether the client may do flow control by ^S and ^Q itself.
+    /// Receives whether the client may handle flow control by ^S and ^Q itself.
     fn xon_xoff(
         &mut self,
         channel: ChannelId,
@@ -143,7 +144,7 @@ pub trait Handler: Sized + Send {
         async { Ok(()) }
     }
 
-    /// A program has ended.
+    /// Called when a program has exited.
     fn exit_status(
         &mut self,
         channel: ChannelId,
@@ -153,7 +154,7 @@ pub trait Handler: Sized + Send {
         async { Ok(()) }
     }
 
-    /// A signal has ended a program.
+    /// Called when a signal has terminated a program.
     fn exit_signal(
         &mut self,
         channel: ChannelId,
@@ -166,8 +167,8 @@ pub trait Handler: Sized + Send {
         async { Ok(()) }
     }
 
-    /// A connection has come to an address that the server listens on for this client. Accepted,
-    /// unless it is written otherwise.
+    /// Called for a connection to an address that the server listens on for this client. Accepted by
+    /// default.
     #[allow(clippy::too_many_arguments, reason = "as russh has it")]
     fn server_channel_open_forwarded_tcpip(
         &mut self,
@@ -185,8 +186,8 @@ pub trait Handler: Sized + Send {
         }
     }
 
-    /// A connection has come to a socket that the server listens on for this client. Accepted,
-    /// unless it is written otherwise.
+    /// Called for a connection to a Unix-domain socket that the server listens on for this client.
+    /// Accepted by default.
     fn server_channel_open_forwarded_streamlocal(
         &mut self,
         channel: Channel<Msg>,
@@ -200,8 +201,7 @@ pub trait Handler: Sized + Send {
         }
     }
 
-    /// A program at the server wants the agent, which it was allowed. Accepted, unless it is
-    /// written otherwise.
+    /// Called when a program on the server connects to the forwarded agent. Accepted by default.
     fn server_channel_open_agent_forward(
         &mut self,
         channel: Channel<Msg>,
@@ -214,8 +214,7 @@ pub trait Handler: Sized + Send {
         }
     }
 
-    /// A program at the server wants a window, which it was allowed. Accepted, unless it is
-    /// written otherwise.
+    /// Called when a program on the server connects to the forwarded X11 display. Accepted by default.
     fn server_channel_open_x11(
         &mut self,
         channel: Channel<Msg>,
@@ -230,8 +229,8 @@ pub trait Handler: Sized + Send {
         }
     }
 
-    /// The server tells all its host keys, of the types that are known here. It has not proved
-    /// that it owns them.
+    /// Receives all host keys that the server announces, without unknown types. The server has not
+    /// proved that it owns them.
     fn openssh_ext_host_keys_announced(
         &mut self,
         keys: Vec<PublicKey>,
@@ -240,8 +239,8 @@ pub trait Handler: Sized + Send {
         async { Ok(()) }
     }
 
-    /// The session is over. What comes back is what waiting for the [`Handle`](super::Handle)
-    /// gives.
+    /// Called when the session is over. Awaiting the [`Handle`](super::Handle) returns this method's
+    /// result.
     fn disconnected(
         &mut self,
         reason: DisconnectReason<Self::Error>,

@@ -1,4 +1,4 @@
-//! What the handle wants of the task while the user is not in.
+//! Requests from the handle to the session's task before authentication.
 
 use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,62 +14,62 @@ use tokio::sync::{mpsc, oneshot};
 use crate::keys::HashAlg;
 use crate::{Error, MethodSet};
 
-/// A question of the server.
+/// A prompt of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// The words, fit for a terminal.
+    /// The text, safe for a terminal.
     pub prompt: String,
-    /// Whether the answer may be seen while it is typed.
+    /// True if the answer may be visible while it is typed.
     pub echo: bool,
 }
 
-/// What came of questions and answers so far.
+/// The state of keyboard-interactive authentication.
 #[derive(Debug)]
 #[must_use]
 pub enum KeyboardInteractiveAuthResponse {
-    /// The user is in.
+    /// The user is authenticated.
     Success,
-    /// He is not.
+    /// Authentication failed.
     Failure {
-        /// The methods that the server would go on with.
+        /// The methods that the server would accept next.
         remaining_methods: MethodSet,
-        /// The answers were right, as one part of several.
+        /// True if the answers were right, as one of several required methods.
         partial_success: bool,
     },
-    /// The server asks; there may be no question, and words alone.
+    /// The server's prompts. There may be none, only text.
     InfoRequest {
-        /// A title, which may be empty.
+        /// The title, which may be empty.
         name: String,
-        /// Words before the questions, which may be empty.
+        /// The text before the prompts, which may be empty.
         instructions: String,
-        /// The questions.
+        /// The prompts.
         prompts: Vec<Prompt>,
     },
 }
 
-/// Something that the handle wants.
+/// A request from the handle.
 pub(super) enum Wish {
-    /// To log in.
+    /// Attempt to log in.
     Try(Try, Reply),
-    /// Answers to the server's questions.
+    /// Answers to the server's prompts.
     Answers(Vec<Secret<String>>, Reply),
-    /// The best hash for RSA; the outer `None`: the server does not say.
+    /// The best hash for RSA; the outer `None` means that the server does not say.
     RsaHash(oneshot::Sender<Option<Option<HashAlg>>>),
 }
 
-/// Where what came of a try is told.
+/// The channel for the result of an attempt.
 pub(super) type Reply = oneshot::Sender<Result<KeyboardInteractiveAuthResponse, Error>>;
 
-/// One try to log in: one method, once.
+/// A login attempt: one method, once.
 pub(super) struct Try {
     login: Login,
     password: Option<Secret<String>>,
 }
 
-/// Something that the server says during a try.
+/// A message from the server during an attempt.
 pub(super) enum Said {
     Banner(String),
-    /// Questions, and where the answers go.
+    /// Prompts, their number, and the channel for the answers.
     Questions(
         KeyboardInteractiveAuthResponse,
         usize,
@@ -78,7 +78,7 @@ pub(super) enum Said {
 }
 
 impl Try {
-    /// With this, or with nothing.
+    /// Creates an attempt with this method, or with `none`.
     pub(super) fn new(user: impl Into<String>, method: Option<Method>) -> Self {
         let mut login = Login::new(user);
         (login.prompts, login.methods) = (1, method.into_iter().collect());
@@ -95,7 +95,8 @@ impl Try {
         }
     }
 
-    /// `algorithm`: the one to sign with; `None`: what the server takes.
+    /// Creates an attempt with a key. `algorithm` is the one to sign with; `None` means any that the
+    /// server accepts.
     pub(super) fn with_key(
         user: impl Into<String>,
         key: AnyKey,
@@ -108,7 +109,7 @@ impl Try {
         new
     }
 
-    /// As the driver wants it. What the server says goes to `tell`.
+    /// Converts this into a login for the driver. The server's messages are sent to `tell`.
     pub(super) fn login(mut self, tell: mpsc::Sender<Said>) -> Login {
         let password = Mutex::new(self.password);
         self.login.prompter = Some(Arc::new(Prompts { password, tell }));
@@ -132,7 +133,7 @@ impl Identity for Key {
     }
 }
 
-/// Gives the password once; hands everything else on.
+/// A prompter that returns the password once, and passes everything else on.
 struct Prompts {
     password: Mutex<Option<Secret<String>>>,
     tell: mpsc::Sender<Said>,
@@ -160,7 +161,7 @@ impl Prompter for Prompts {
             instructions: instruction.to_owned(),
             prompts: shown.collect(),
         };
-        // If nobody listens, nobody answers.
+        // If no one listens, no one answers.
         let _ = self
             .tell
             .try_send(Said::Questions(asked, prompts.len(), answer));
@@ -168,7 +169,7 @@ impl Prompter for Prompts {
     }
 
     fn banner(&self, text: &str) {
-        // The same.
+        // As above.
         let _ = self.tell.try_send(Said::Banner(text.to_owned()));
     }
 }

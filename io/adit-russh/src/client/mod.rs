@@ -1,8 +1,8 @@
-//! The client's side.
+//! The client side.
 //!
-//! [`connect`] exchanges keys and asks the program's [`Handler`] about the server's; the
-//! [`Handle`] logs the user in and opens channels. A task of the session reads what comes, tells
-//! the handler, and puts it into the channels.
+//! [`connect`] exchanges keys and asks the application's [`Handler`] to check the host key. The
+//! [`Handle`] authenticates the user and opens channels. A task per session reads messages, calls the
+//! handler, and passes messages to the channels.
 
 mod auth;
 mod config;
@@ -21,10 +21,10 @@ pub use login::{KeyboardInteractiveAuthResponse, Prompt};
 pub use session::Session;
 
 pub use crate::AuthResult;
-/// The answer to a channel that the server wants.
+/// The reply to a channel that the server asks for.
 pub use crate::channel::ChannelOpenHandle;
 
-/// Marks a [`Channel`](crate::Channel) of a client.
+/// Marks a client's [`Channel`](crate::Channel).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Msg;

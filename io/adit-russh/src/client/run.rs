@@ -1,4 +1,4 @@
-//! The task of a client's session.
+//! The task of a client session.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,25 +19,25 @@ use crate::core::{CHANNEL_STDERR, Core, Over, reason};
 use crate::keys::PublicKey;
 use crate::{Channel, ChannelId, ChannelOpenFailure, Disconnect, Error, Sig};
 
-/// The task of a client's session.
+/// The task of a client session.
 pub(super) struct Task<H> {
     pub(super) handler: H,
     pub(super) session: Session,
     pub(super) core: Arc<Core>,
-    /// The handle's, for what keeps the session alive.
+    /// Shared with the handle, which keeps the session alive by it.
     pub(super) hold: Arc<OnceLock<Peer>>,
     pub(super) bounds: Bounds,
 }
 
-/// Why a session is over.
+/// The reason why a session is over.
 pub(super) enum Stop<E> {
-    /// Something failed here, or in the protocol.
+    /// An error of this end or of the protocol.
     Error(Error),
-    /// The server has said so, with this code and these words.
+    /// The server's disconnect message: its code and explanation.
     Said(u32, String),
     /// The handler failed.
     Handler(E),
-    /// It was ended here.
+    /// This end closed the session.
     Left,
 }
 
@@ -111,10 +111,10 @@ impl<H: Handler> Task<H> {
         };
         let (mut feed, peer) = entrance.enter_by_messages(self.bounds);
         core.begin(feed.speaker());
-        // The handle's alone from now on.
+        // From now on the handle alone keeps the session alive.
         let _ = std::mem::take(&mut self.hold).set(peer);
         wishes.close();
-        // Whoever asked may be gone.
+        // The caller may be gone.
         let _ = reply.send(Ok(KeyboardInteractiveAuthResponse::Success));
         loop {
             let told = match feed.next().await {
@@ -122,7 +122,7 @@ impl<H: Handler> Task<H> {
                 Err(end) => return end.into(),
             };
             if let Err(why) = tell(&mut self.handler, &mut self.session, &core, told).await {
-                // Over already is as good.
+                // Nothing to do if the session is over already.
                 let _ = feed.speaker().leave(Reason::ByApplication, "");
                 while feed.next().await.is_ok() {}
                 return Stop::Handler(why);
@@ -131,7 +131,7 @@ impl<H: Handler> Task<H> {
     }
 }
 
-/// Tells the handler what has happened.
+/// Passes an event to the handler.
 async fn tell<H: Handler>(
     handler: &mut H,
     session: &mut Session,
@@ -157,7 +157,7 @@ async fn tell<H: Handler>(
             let keys = known.collect();
             return handler.openssh_ext_host_keys_announced(keys, session).await;
         }
-        // Nothing else of a server's is known; what is dropped here is refused.
+        // A server sends no other known request. Dropping it refuses it.
         Told::Global(..) => return Ok(()),
     };
     let id = ChannelId(below);
@@ -180,7 +180,7 @@ async fn tell<H: Handler>(
             wants_reply,
         } => {
             if wants_reply {
-                // A session that is over needs none.
+                // A session that is over needs no reply.
                 let _ = core.answer(below, false);
             }
             asked(handler, session, id, &request).await
@@ -250,7 +250,7 @@ async fn wanted<H: Handler>(
             let opened = handler.server_channel_open_x11(channel, from.0, from.1, reply, session);
             opened.await
         }
-        // Nothing else may be wanted by a server; what is dropped here is refused.
+        // A server may open no other channels. Dropping the reply refuses them.
         _ => Ok(()),
     }
 }

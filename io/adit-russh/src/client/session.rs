@@ -1,4 +1,4 @@
-//! A session as its handler sees it.
+//! The session as passed to a client's handler.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::core::{Core, want};
 use crate::{ChannelId, Disconnect, Error, Pty, Sig, pty};
 
-/// A session as its [`Handler`](super::Handler) sees it: nothing here waits.
+/// A session as passed to a [`Handler`](super::Handler). Its methods do not wait.
 #[derive(Debug)]
 pub struct Session {
     core: Arc<Core>,
@@ -25,14 +25,14 @@ impl Session {
     /// Sends bytes in a channel, as its window allows.
     ///
     /// # Errors
-    /// The session is over; [`Error::Pending`] if too much waits. So with what follows. In a channel
-    /// that has closed it is dropped.
+    /// The session is over; [`Error::Pending`] if too much waits to be sent. The same applies to the
+    /// following methods. In a closed channel, messages are dropped.
     pub fn data(&mut self, channel: ChannelId, data: impl Into<Bytes>) -> Done {
         self.core
             .say(channel.0, Say::Data(Kind::Stdout, &data.into()))
     }
 
-    /// Ends the own side of a channel, behind the bytes that were sent.
+    /// Sends EOF in a channel, after the bytes that were sent.
     ///
     /// # Errors
     /// As [`Session::data`].
@@ -40,7 +40,7 @@ impl Session {
         self.core.say(channel.0, Say::Eof)
     }
 
-    /// Closes a channel, behind the bytes that were sent.
+    /// Closes a channel, after the bytes that were sent.
     ///
     /// # Errors
     /// As [`Session::data`].
@@ -53,7 +53,7 @@ impl Session {
         self.core.say(channel.0, request)
     }
 
-    /// Wants a terminal.
+    /// Requests a terminal.
     ///
     /// # Errors
     /// As [`Session::data`].
@@ -74,7 +74,7 @@ impl Session {
         self.ask(channel, Request::Pty(pty), want_reply)
     }
 
-    /// Wants the user's shell.
+    /// Requests the user's shell.
     ///
     /// # Errors
     /// As [`Session::data`].
@@ -82,7 +82,7 @@ impl Session {
         self.ask(channel, Request::Shell, want_reply)
     }
 
-    /// Wants a command.
+    /// Requests to run a command.
     ///
     /// # Errors
     /// As [`Session::data`].
@@ -91,7 +91,7 @@ impl Session {
         self.ask(channel, request, want_reply)
     }
 
-    /// Wants a subsystem.
+    /// Requests a subsystem.
     ///
     /// # Errors
     /// As [`Session::data`].
@@ -100,7 +100,7 @@ impl Session {
         self.ask(channel, request, want_reply)
     }
 
-    /// Tells the terminal's new size.
+    /// Sends the terminal's new size.
     ///
     /// # Errors
     /// As [`Session::data`].
@@ -117,7 +117,7 @@ impl Session {
         self.ask(channel, request, false)
     }
 
-    /// Sends the program a signal.
+    /// Sends a signal to the program.
     ///
     /// # Errors
     /// As [`Session::data`].
@@ -126,19 +126,18 @@ impl Session {
         self.ask(channel, request, false)
     }
 
-    /// Ends the session, once what waits was sent. The language of the words is not told: nobody
-    /// reads it.
+    /// Ends the session once the queued data was sent. The language tag is not sent: it has no use.
     ///
     /// # Errors
-    /// It is over.
+    /// Fails if the session is over.
     pub fn disconnect(&mut self, reason: Disconnect, words: &str, _language: &str) -> Done {
         self.core.disconnect(reason, words)
     }
 
-    /// Makes new keys.
+    /// Starts a key re-exchange.
     ///
     /// # Errors
-    /// The session is over.
+    /// Fails if the session is over.
     pub fn initiate_rekey(&mut self) -> Done {
         self.core.rekey()
     }

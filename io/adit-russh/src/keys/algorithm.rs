@@ -1,4 +1,4 @@
-//! Algorithms of keys.
+//! Key algorithms.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use adit_ssh_proto::key::PublicKey;
 
 use super::error::SshKeyError;
 
-/// A curve of ECDSA.
+/// An ECDSA curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EcdsaCurve {
     /// P-256.
@@ -38,7 +38,7 @@ impl EcdsaCurve {
     }
 }
 
-/// A hash.
+/// A hash function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum HashAlg {
     /// SHA-256.
@@ -48,31 +48,31 @@ pub enum HashAlg {
     Sha512,
 }
 
-/// What a key signs with.
+/// A key or signature algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Algorithm {
     /// ECDSA.
     Ecdsa {
-        /// Its curve.
+        /// The curve.
         curve: EcdsaCurve,
     },
     /// Ed25519.
     Ed25519,
     /// RSA.
     Rsa {
-        /// The hash of its signatures; `None` where there is no signature, as in a key. (With
-        /// signatures it would be SHA-1, which is neither made nor taken.)
+        /// The hash of signatures; `None` where there is no signature, as in a key. (In a signature
+        /// `None` would mean SHA-1, which is neither created nor accepted.)
         hash: Option<HashAlg>,
     },
-    /// ECDSA on P-256 in a token.
+    /// ECDSA on P-256 in a security token.
     SkEcdsaSha2NistP256,
-    /// Ed25519 in a token.
+    /// Ed25519 in a security token.
     SkEd25519,
 }
 
 impl Algorithm {
-    /// Its name; of an RSA key that of the key.
+    /// Returns the algorithm's name; for RSA without a hash that of the key type.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -94,25 +94,25 @@ impl Algorithm {
         }
     }
 
-    /// Whether it is RSA.
+    /// Returns true for RSA.
     #[must_use]
     pub const fn is_rsa(&self) -> bool {
         matches!(self, Self::Rsa { .. })
     }
 
-    /// The algorithm of a signature; `None` for RSA without a hash.
+    /// Returns the signature algorithm; `None` for RSA without a hash.
     pub(crate) fn below(&self) -> Option<KeyAlgorithm> {
         KeyAlgorithm::by_name(self.as_str())
     }
 
-    /// The same with a certificate.
+    /// Returns the algorithm's variant for certificates.
     pub(crate) fn certificate_below(&self) -> Option<KeyAlgorithm> {
         let plain = self.below()?;
         let mut all = KeyAlgorithm::ALL.iter().copied();
         all.find(|a| a.is_certificate() && a.plain() == plain)
     }
 
-    /// That of a signature, with a certificate or not.
+    /// Converts a signature algorithm, of a certificate or not.
     pub(crate) fn of(algorithm: KeyAlgorithm) -> Self {
         match algorithm.plain() {
             KeyAlgorithm::EcdsaP256 => Self::curve(EcdsaCurve::NistP256),
@@ -130,7 +130,7 @@ impl Algorithm {
         }
     }
 
-    /// That of a key.
+    /// Returns the algorithm of a key.
     pub(super) fn of_key(key: &PublicKey) -> Self {
         match key {
             PublicKey::Ecdsa { curve, .. } => Self::curve(EcdsaCurve::of(*curve)),

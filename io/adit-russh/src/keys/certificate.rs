@@ -1,4 +1,4 @@
-//! Certificates of OpenSSH's kind.
+//! OpenSSH certificates.
 
 use adit_ssh_proto::key::{CertCheck, CertError, CertKind, Certificate as Below, RSA_MIN_BITS};
 use adit_wire::Unix;
@@ -7,7 +7,7 @@ use super::algorithm::HashAlg;
 use super::error::SshKeyError;
 use super::public::{Fingerprint, KeyData};
 
-/// A certificate. Nothing of one that was read is checked but its form.
+/// A certificate. Parsing checks only its format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     below: Below,
@@ -15,7 +15,7 @@ pub struct Certificate {
     authority: KeyData,
 }
 
-/// Whom a certificate is for.
+/// The kind of holder that a certificate is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CertType {
     /// A user.
@@ -25,29 +25,29 @@ pub enum CertType {
 }
 
 impl Certificate {
-    /// Reads the line of a `-cert.pub` file.
+    /// Parses the line of a `-cert.pub` file.
     ///
     /// # Errors
-    /// It is none, or the key of a type that is not known.
+    /// The line is not a certificate, or its key has an unknown type.
     pub fn from_openssh(line: &str) -> Result<Self, SshKeyError> {
         let line = line.lines().find(|line| !line.trim().is_empty());
         let (certificate, _) = Below::from_line(line.unwrap_or_default())?;
         Ok(Self::from(certificate))
     }
 
-    /// The key that is certified.
+    /// Returns the certified key.
     #[must_use]
     pub const fn public_key(&self) -> &KeyData {
         &self.key
     }
 
-    /// The key of the authority.
+    /// Returns the authority's key.
     #[must_use]
     pub const fn signature_key(&self) -> &KeyData {
         &self.authority
     }
 
-    /// Whom it is for.
+    /// Returns the kind of holder.
     #[must_use]
     pub const fn cert_type(&self) -> CertType {
         match self.below.kind() {
@@ -56,30 +56,30 @@ impl Certificate {
         }
     }
 
-    /// Its name for logs, as the authority gave it: any characters.
+    /// Returns the identifier for logs, as the authority set it; it may contain any characters.
     #[must_use]
     pub fn key_id(&self) -> &str {
         self.below.id()
     }
 
-    /// Its number.
+    /// Returns the serial number.
     #[must_use]
     pub const fn serial(&self) -> u64 {
         self.below.serial()
     }
 
-    /// The users or hosts that it is for.
+    /// Returns the users or hosts that the certificate is for.
     #[must_use]
     pub fn valid_principals(&self) -> &[String] {
         self.below.principals()
     }
 
-    /// Whether one of these authorities has signed it, and it is valid at `unix` (seconds since
-    /// 1970). Whose it is, is another question: [`Certificate::valid_principals`].
+    /// Checks that one of these authorities has signed the certificate, and that it is valid at `unix`
+    /// (seconds since 1970). Check the holder yourself: [`Certificate::valid_principals`].
     ///
     /// # Errors
-    /// The first reason why not. Certificates that restrict what their holder may do are refused:
-    /// nobody here would hold him to it.
+    /// Returns the first reason why it is invalid. Certificates that restrict their holder are refused,
+    /// because the restriction would not be enforced here.
     pub fn validate_at<'a>(
         &self,
         unix: u64,
@@ -90,7 +90,7 @@ impl Certificate {
         self.check(Unix(unix), trusted)
     }
 
-    /// Everything but whether its authority is trusted, and whose it is.
+    /// Checks everything except the trust in the authority and the principals.
     pub(crate) fn is_for_a_user(&self, now: Unix) -> Result<(), SshKeyError> {
         if self.cert_type() != CertType::User {
             return Err(CertError::WrongKind.into());
@@ -102,7 +102,7 @@ impl Certificate {
         let principals = self.below.principals().iter().map(String::as_str);
         let check = CertCheck {
             kind: self.below.kind(),
-            // The caller judges them; one without any is refused.
+            // The caller checks the principals; a certificate without any is refused.
             principals: &principals.take(1).collect::<Vec<_>>(),
             now,
             from: None,

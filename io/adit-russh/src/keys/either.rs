@@ -1,30 +1,30 @@
-//! A key, or the certificate that it comes in.
+//! A key or a certificate.
 
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::key::AnyKey;
 
 use super::{Algorithm, Certificate, HashAlg, PrivateKeyWithHashAlg, PublicKey};
 
-/// What a server proves its name with.
+/// The host key or host certificate of a server.
 #[derive(Debug, Clone)]
 #[allow(
     clippy::large_enum_variant,
     reason = "there is one of it for a session"
 )]
 pub enum PublicKeyOrCertificate {
-    /// A key.
+    /// A public key.
     PublicKey {
         /// The key.
         key: PublicKey,
-        /// The hash of its signature, for RSA.
+        /// The hash of the signature, for RSA.
         hash_alg: Option<HashAlg>,
     },
-    /// A certificate, of which nothing is checked but its form and that the server has its key.
+    /// A certificate. Only its format and the server's possession of its key are checked.
     Certificate(Certificate),
 }
 
 impl PublicKeyOrCertificate {
-    /// The key; of a certificate the one inside.
+    /// Returns the key, or that in the certificate.
     #[must_use]
     pub fn public_key(&self) -> PublicKey {
         match self {
@@ -33,7 +33,7 @@ impl PublicKeyOrCertificate {
         }
     }
 
-    /// The certificate, if it is one.
+    /// Returns the certificate, or `None` for a plain key.
     #[must_use]
     pub const fn certificate(&self) -> Option<&Certificate> {
         match self {

@@ -1,20 +1,20 @@
-//! Why a key, or a file of keys, is of no use.
+//! Errors of keys and key files.
 
 use adit_ssh::client::KnownHostsError;
 use adit_ssh_proto::key::{CertError, KeyError};
 
-/// What russh's `keys::Error` stands for: files, and what is in them.
+/// An error of a key file or its contents; the equivalent of russh's `keys::Error`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no key in the file.
-    #[error("there is no key to be read")]
+    /// The file has no key.
+    #[error("the file or text has no valid key")]
     CouldNotReadKey,
-    /// A passphrase is needed.
-    #[error("the key is encrypted")]
+    /// The key is encrypted and needs a passphrase.
+    #[error("the key is encrypted: a passphrase is needed")]
     KeyIsEncrypted,
-    /// No folder of the user's is known.
-    #[error("no home folder is known")]
+    /// The user's home directory is unknown.
+    #[error("the home directory is unknown")]
     NoHomeDir,
     /// The host is known with another key.
     #[error("the server's key has changed (line {line})")]
@@ -25,19 +25,19 @@ pub enum Error {
     /// The key is revoked.
     #[error("the server's key is revoked (line {line})")]
     KeyRevoked {
-        /// The line that says so, from 1.
+        /// The line with the revocation, from 1.
         line: usize,
     },
-    /// A host's name that is none.
-    #[error("not a name of a host")]
+    /// The host name is invalid.
+    #[error("not a valid host name")]
     InvalidParameters,
     /// The file cannot be read or written.
     #[error(transparent)]
     IO(#[from] std::io::Error),
-    /// A file of known hosts cannot be read or written, or knows another key by now.
+    /// A known-hosts file cannot be read or written, or has another key for the host by now.
     #[error(transparent)]
     KnownHosts(#[from] KnownHostsError),
-    /// The key.
+    /// An error of the key itself.
     #[error(transparent)]
     SshKey(#[from] SshKeyError),
 }
@@ -51,18 +51,18 @@ impl From<KeyError> for Error {
     }
 }
 
-/// What `ssh_key::Error` stands for: the key itself.
+/// An error of a key; the equivalent of `ssh_key::Error`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SshKeyError {
-    /// Bytes or text that are no key.
+    /// The data or text is not a valid key.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// A certificate that is not in order.
+    /// The certificate is invalid.
     #[error(transparent)]
     Certificate(#[from] CertError),
-    /// The name of an algorithm that is not known.
-    #[error("an unknown algorithm")]
+    /// The algorithm name is unknown.
+    #[error("unknown key algorithm")]
     UnknownAlgorithm,
     /// The file cannot be read.
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! The user's file of known hosts.
+//! The user's known-hosts file.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ fn path() -> Result<PathBuf, Error> {
     Ok(home.ok_or(Error::NoHomeDir)?.join(".ssh/known_hosts"))
 }
 
-/// Whether the user's file has this key for the host.
+/// Returns true if the user's file has this key for the host.
 ///
 /// # Errors
-/// As [`check_known_hosts_path`]; no home folder is known.
+/// The errors of [`check_known_hosts_path`]; or the home directory is unknown.
 pub fn check_known_hosts(host: &str, port: u16, key: &PublicKey) -> Result<bool, Error> {
     check_known_hosts_path(host, port, key, path()?)
 }
@@ -29,14 +29,14 @@ fn known(host: &str, port: u16, path: &Path) -> Result<KnownHost, Error> {
     Ok(KnownHost::read(host, &files)?)
 }
 
-/// Whether this file has this key for the host; a file that is not there has none.
+/// Returns true if this file has this key for the host; a missing file has no keys.
 ///
-/// Unlike russh's, this one does not answer `false` for a host that is known by keys of other types
-/// alone: programs learn what is not known, and would learn the key of whoever is in between.
+/// Unlike russh's function, this one does not return `false` for a host that is known only by keys of
+/// other types: programs add unknown keys, and would add the key of an interceptor.
 ///
 /// # Errors
-/// [`Error::KeyChanged`] if the file has other keys for the host, [`Error::KeyRevoked`] if it says
-/// that the key is not to be trusted; a file that cannot be read, or is longer than 16 MiB.
+/// [`Error::KeyChanged`] if the file has other keys for the host, [`Error::KeyRevoked`] if it marks the
+/// key as revoked; or the file cannot be read or is longer than 16 MiB.
 pub fn check_known_hosts_path(
     host: &str,
     port: u16,
@@ -59,13 +59,12 @@ pub fn check_known_hosts_path(
 /// Adds the host's key to the user's file.
 ///
 /// # Errors
-/// As [`learn_known_hosts_path`]; no home folder is known.
+/// The errors of [`learn_known_hosts_path`]; or the home directory is unknown.
 pub fn learn_known_hosts(host: &str, port: u16, key: &PublicKey) -> Result<(), Error> {
     learn_known_hosts_path(host, port, key, path()?)
 }
 
-/// Adds the host's key to this file, which is made if it is not there. A key that is known already
-/// is not written again.
+/// Adds the host's key to this file, which is created if missing. A known key is not written again.
 ///
 /// # Errors
 /// The file cannot be read or written, or has other keys for the host.
@@ -124,7 +123,7 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         let why = check_known_hosts_path("a.example", 22, &other, &path).unwrap_err();
         assert!(matches!(why, Error::KeyChanged { line: 1 }), "{why}");
-        // Nor is it written beside the first, whatever a program makes of that.
+        // The other key is not added either, even if a program ignores the error.
         learn_known_hosts_path("a.example", 22, &other, &path).unwrap_err();
         learn_known_hosts_path("a.example", 22, &one, &path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), text);

@@ -1,7 +1,7 @@
-//! Keys: their types, the files they come from, and the hosts they are known for.
+//! Keys: their types, their files, and known hosts.
 //!
-//! The types are adit's own, under the names that russh re-exports from the crate `ssh-key`; the
-//! part of that crate which programs name is in [`ssh_key`].
+//! The types are adit's own, with the names that russh re-exports from the crate `ssh-key`; the
+//! commonly used part of that crate is in [`ssh_key`].
 
 mod algorithm;
 mod certificate;
@@ -29,21 +29,21 @@ pub use private::PrivateKey;
 pub use public::PublicKey;
 pub use with_hash::PrivateKeyWithHashAlg;
 
-/// Keys with what they need to sign, under russh's name for the module.
+/// Keys with the parameters of their signatures, under russh's name for the module.
 pub mod key {
     pub use super::{PrivateKeyWithHashAlg, safe_rng};
 }
 
-/// A generator that is fit for keys.
+/// Returns a random number generator that is suitable for keys.
 #[must_use]
 pub fn safe_rng() -> impl CryptoRng {
     rand::rng()
 }
 
-/// Reads a private key, with the passphrase if the file is encrypted.
+/// Reads a private key file, with the passphrase if it is encrypted.
 ///
 /// # Errors
-/// The file cannot be read, is no key, or is encrypted otherwise.
+/// The file cannot be read, is not a key file, or is encrypted with another passphrase.
 pub fn load_secret_key(
     path: impl AsRef<Path>,
     passphrase: Option<&str>,
@@ -52,10 +52,10 @@ pub fn load_secret_key(
     decode_secret_key(text.expose(), passphrase)
 }
 
-/// Reads the text of a private key, with the passphrase if it is encrypted.
+/// Parses a private key file's text, with the passphrase if it is encrypted.
 ///
 /// # Errors
-/// As [`load_secret_key`].
+/// The errors of [`load_secret_key`].
 pub fn decode_secret_key(text: &str, passphrase: Option<&str>) -> Result<PrivateKey, Error> {
     PrivateKey::read(text, passphrase).map_err(|why| match why {
         ssh_key::Error::Key(why) => why.into(),
@@ -79,27 +79,27 @@ pub fn load_public_key(path: impl AsRef<Path>) -> Result<PublicKey, Error> {
 /// Reads the certificate of a `-cert.pub` file.
 ///
 /// # Errors
-/// The file cannot be read, or has none.
+/// The file cannot be read, or has no certificate.
 pub fn load_openssh_certificate(path: impl AsRef<Path>) -> Result<Certificate, ssh_key::Error> {
     Certificate::from_openssh(&fs::read_to_string(path)?)
 }
 
-/// Reads a public key's blob in base64.
+/// Parses a public key blob in base64.
 ///
 /// # Errors
-/// It is none.
+/// The text is not a valid blob.
 pub fn parse_public_key_base64(text: &str) -> Result<PublicKey, Error> {
     let blob = BASE64_STANDARD.decode(text.trim());
     let blob = blob.map_err(|_| Error::CouldNotReadKey)?;
     Ok(PublicKey::from_bytes(&blob)?)
 }
 
-/// A public key's blob, also in base64.
+/// Access to a public key blob, also in base64.
 pub trait PublicKeyBase64 {
-    /// The blob.
+    /// Returns the blob.
     fn public_key_bytes(&self) -> Vec<u8>;
 
-    /// The blob in base64.
+    /// Returns the blob in base64.
     fn public_key_base64(&self) -> String {
         BASE64_STANDARD.encode(self.public_key_bytes())
     }

@@ -13,12 +13,12 @@ use super::algorithm::{Algorithm, HashAlg};
 use super::error::SshKeyError;
 use super::public::{Fingerprint, PublicKey};
 
-/// Bits of a new RSA key.
+/// Size of a new RSA key, in bits.
 const RSA_BITS: usize = 4096;
-/// Rounds of the KDF of a file, as OpenSSH has them.
+/// Rounds of a key file's KDF, as in OpenSSH.
 const ROUNDS: u32 = 24;
 
-/// A private key. Clones are the same key; it is cleared with the last one.
+/// A private key. Clones share the key, which is erased when the last one is dropped.
 #[derive(Clone)]
 pub struct PrivateKey {
     key: Arc<Below>,
@@ -35,10 +35,11 @@ impl PrivateKey {
         }
     }
 
-    /// A new key. RSA has 4096 bits, takes its chance from the provider, and some time.
+    /// Generates a key. RSA keys have 4096 bits, use the crypto provider's random numbers, and take a
+    /// while.
     ///
     /// # Errors
-    /// Keys in tokens cannot be made; the provider failed.
+    /// Keys in security tokens cannot be generated; or the provider failed.
     pub fn random<R: CryptoRng + ?Sized>(
         rng: &mut R,
         algorithm: Algorithm,
@@ -54,10 +55,10 @@ impl PrivateKey {
         Ok(Self::of(Below::generate(kind, &mut Drawn(rng))?))
     }
 
-    /// Reads the text of a key file that is not encrypted.
+    /// Parses the text of an unencrypted key file.
     ///
     /// # Errors
-    /// It is no key file, or encrypted.
+    /// The text is not a key file, or it is encrypted.
     pub fn from_openssh(text: impl AsRef<str>) -> Result<Self, SshKeyError> {
         Self::read(text.as_ref(), None)
     }
@@ -67,10 +68,10 @@ impl PrivateKey {
         Ok(Self::of(key))
     }
 
-    /// The text of OpenSSH's file, encrypted if there is a passphrase.
+    /// Returns the text of an OpenSSH key file, encrypted if there is a passphrase.
     ///
     /// # Errors
-    /// An empty passphrase.
+    /// The passphrase is empty.
     pub fn to_openssh(&self, passphrase: Option<&str>) -> Result<Secret<String>, SshKeyError> {
         let encryption = passphrase.map(|passphrase| Encryption {
             passphrase: passphrase.as_bytes(),
@@ -79,25 +80,25 @@ impl PrivateKey {
         Ok(self.key.to_openssh(encryption, &mut Chance)?)
     }
 
-    /// The public key.
+    /// Returns the public key.
     #[must_use]
     pub const fn public_key(&self) -> &PublicKey {
         &self.public
     }
 
-    /// What it signs with.
+    /// Returns the key's algorithm.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         self.public.algorithm()
     }
 
-    /// The comment.
+    /// Returns the comment.
     #[must_use]
     pub fn comment(&self) -> &str {
         self.public.comment()
     }
 
-    /// The fingerprint of the public key.
+    /// Returns the fingerprint of the public key.
     #[must_use]
     pub fn fingerprint(&self, hash: HashAlg) -> Fingerprint {
         self.public.fingerprint(hash)
@@ -120,7 +121,7 @@ impl From<&PrivateKey> for PublicKey {
     }
 }
 
-/// A generator of `rand` as the cores want it.
+/// A generator of `rand`, for adit's cores.
 struct Drawn<'a, R: ?Sized>(&'a mut R);
 
 impl<R: CryptoRng + ?Sized> Entropy for Drawn<'_, R> {

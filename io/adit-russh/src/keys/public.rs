@@ -16,13 +16,13 @@ use super::error::SshKeyError;
 pub struct KeyData(pub(crate) Below);
 
 impl KeyData {
-    /// What it signs with.
+    /// Returns the key's algorithm.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         Algorithm::of_key(&self.0)
     }
 
-    /// Its fingerprint.
+    /// Returns the fingerprint.
     #[must_use]
     pub fn fingerprint(&self, hash: HashAlg) -> Fingerprint {
         let (name, kind) = match hash {
@@ -45,7 +45,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// A public key with its comment. Two are equal if their keys are.
+/// A public key with its comment. Keys compare without their comments.
 #[derive(Debug, Clone)]
 pub struct PublicKey {
     data: KeyData,
@@ -53,7 +53,7 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// A key with this comment.
+    /// Creates a key with this comment.
     #[must_use]
     pub fn new(data: KeyData, comment: impl Into<String>) -> Self {
         Self {
@@ -62,63 +62,63 @@ impl PublicKey {
         }
     }
 
-    /// Reads the line of a `.pub` file.
+    /// Parses the line of a `.pub` file.
     ///
     /// # Errors
-    /// The line is none, or the key of a type that is not known.
+    /// The line is not a public key, or the key has an unknown type.
     pub fn from_openssh(line: &str) -> Result<Self, SshKeyError> {
         let (key, comment) = Below::from_line(line)?;
         Ok(Self::new(KeyData(key), comment))
     }
 
-    /// Reads a key's blob.
+    /// Parses a key blob.
     ///
     /// # Errors
-    /// It is none, or of a type that is not known.
+    /// The blob is not a key, or the key has an unknown type.
     pub fn from_bytes(blob: &[u8]) -> Result<Self, SshKeyError> {
         Ok(Self::from(Below::parse(blob)?))
     }
 
-    /// The line of a `.pub` file.
+    /// Returns the line of a `.pub` file.
     ///
     /// # Errors
-    /// None; russh's has some.
+    /// Never fails; the signature is russh's.
     pub fn to_openssh(&self) -> Result<String, SshKeyError> {
         Ok(self.data.0.to_line(&self.comment))
     }
 
-    /// The blob.
+    /// Returns the key blob.
     ///
     /// # Errors
-    /// None; russh's has some.
+    /// Never fails; the signature is russh's.
     pub fn to_bytes(&self) -> Result<Vec<u8>, SshKeyError> {
         Ok(self.data.0.to_blob())
     }
 
-    /// What it signs with.
+    /// Returns the key's algorithm.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         self.data.algorithm()
     }
 
-    /// The key without its comment.
+    /// Returns the key without its comment.
     #[must_use]
     pub const fn key_data(&self) -> &KeyData {
         &self.data
     }
 
-    /// The comment.
+    /// Returns the comment.
     #[must_use]
     pub fn comment(&self) -> &str {
         &self.comment
     }
 
-    /// Gives it another comment.
+    /// Sets the comment.
     pub fn set_comment(&mut self, comment: impl Into<String>) {
         self.comment = comment.into();
     }
 
-    /// Its fingerprint.
+    /// Returns the fingerprint.
     #[must_use]
     pub fn fingerprint(&self, hash: HashAlg) -> Fingerprint {
         self.data.fingerprint(hash)

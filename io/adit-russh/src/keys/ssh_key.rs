@@ -1,6 +1,6 @@
-//! The names of the crate `ssh-key` that programs written for russh use.
+//! The names of the crate `ssh-key` that programs for russh use.
 //!
-//! A program that names that crate itself names this module instead.
+//! Replace the name of that crate by this module.
 
 pub use rand_core;
 
@@ -10,12 +10,12 @@ pub use super::error::SshKeyError as Error;
 pub use super::private::PrivateKey;
 pub use super::public::{Fingerprint, PublicKey};
 
-/// Parts of public keys.
+/// Types of public keys.
 pub mod public {
     pub use crate::keys::public::{KeyData, PublicKey};
 }
 
-/// Parts of certificates.
+/// Types of certificates.
 pub mod certificate {
     pub use crate::keys::certificate::{CertType, Certificate};
 }

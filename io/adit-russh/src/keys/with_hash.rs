@@ -1,11 +1,11 @@
-//! A key together with the hash of its signatures.
+//! A private key with the hash of its signatures.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use super::{Algorithm, HashAlg, PrivateKey};
 
-/// A private key, and for RSA the hash of its signatures.
+/// A private key and, for RSA, the hash of its signatures.
 #[derive(Debug, Clone)]
 pub struct PrivateKeyWithHashAlg {
     key: Arc<PrivateKey>,
@@ -13,15 +13,15 @@ pub struct PrivateKeyWithHashAlg {
 }
 
 impl PrivateKeyWithHashAlg {
-    /// For keys other than RSA the hash is left out. An RSA key without one signs with what the
-    /// server takes, SHA-512 first; with SHA-1 it never signs.
+    /// Creates the pair. Keys other than RSA ignore the hash. An RSA key without one signs with a hash
+    /// that the server accepts, SHA-512 first, and never with SHA-1.
     #[must_use]
     pub fn new(key: Arc<PrivateKey>, hash_alg: Option<HashAlg>) -> Self {
         let hash = hash_alg.filter(|_| key.algorithm().is_rsa());
         Self { key, hash }
     }
 
-    /// What it signs with.
+    /// Returns the algorithm of the signatures.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         match self.key.algorithm() {
@@ -30,7 +30,7 @@ impl PrivateKeyWithHashAlg {
         }
     }
 
-    /// The hash, of RSA alone.
+    /// Returns the hash, for RSA only.
     #[must_use]
     pub const fn hash_alg(&self) -> Option<HashAlg> {
         self.hash

@@ -1,10 +1,10 @@
-//! Compression.
+//! Compression methods.
 
-names! { "A compression." {
-    /// None.
+names! { "A compression method." {
+    /// No compression.
     NONE = "none",
-    /// Deflate, from the first keys on (RFC 4253).
+    /// Deflate, from the first key exchange on (RFC 4253).
     ZLIB = "zlib",
-    /// Deflate, once the user is in.
+    /// Deflate, after authentication.
     ZLIB_LEGACY = "zlib@openssh.com",
 } }

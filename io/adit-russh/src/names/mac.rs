@@ -1,4 +1,4 @@
-//! Message authentication codes. `ETM`: over the encrypted packet.
+//! Message authentication codes. `ETM` means encrypt then MAC: over the encrypted packet.
 
 names! { "A message authentication code." {
     /// UMAC-64, encrypt then MAC; russh has no UMAC.

@@ -1,4 +1,4 @@
-//! Names of algorithms: what each of the lists of [`Preferred`](crate::Preferred) is made of.
+//! Algorithm names: the elements of the lists of [`Preferred`](crate::Preferred).
 
 macro_rules! names {
     ($doc:literal { $($(#[$item:meta])* $constant:ident = $name:literal,)* }) => {
@@ -10,7 +10,7 @@ macro_rules! names {
 
         $($(#[$item])* pub const $constant: Name = Name($name);)*
 
-        /// All of them.
+        /// All names, in order of preference.
         pub const ALL: &[Name] = &[$($constant),*];
 
         impl AsRef<str> for Name {
@@ -28,7 +28,7 @@ macro_rules! names {
         impl<'a> TryFrom<&'a str> for Name {
             type Error = ();
 
-            /// The algorithm of this name.
+            /// Returns the algorithm with this name.
             fn try_from(name: &'a str) -> Result<Self, ()> {
                 ALL.iter().copied().find(|other| other.0 == name).ok_or(())
             }

@@ -1,4 +1,4 @@
-//! Who may come in: the handler is asked, the protocol's machine checks the rest.
+//! Authentication: asks the handler; the protocol implementation checks the rest.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -21,34 +21,34 @@ use super::{Config, Handler};
 use crate::MethodSet;
 use crate::keys::{Algorithm, Certificate, PublicKey};
 
-/// What a handler says about a user.
+/// A handler's decision about a user.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Auth {
-    /// He does not come in.
+    /// The attempt failed.
     Reject {
-        /// The methods that are offered from now on, if others than before.
+        /// The methods offered from now on, if they change.
         proceed_with_methods: Option<MethodSet>,
-        /// The try was right, as one part of several. Another user has to begin anew, with a new
-        /// connection.
+        /// True if the attempt succeeded as one of several required methods. Another user then needs a
+        /// new connection.
         partial_success: bool,
     },
-    /// He comes in.
+    /// The user is authenticated.
     Accept,
-    /// The method is not done: he does not come in.
+    /// The method is not supported: the attempt failed.
     UnsupportedMethod,
-    /// He is asked: to questions and answers alone.
+    /// The user is prompted. Only for keyboard-interactive.
     Partial {
-        /// A title.
+        /// The title.
         name: Cow<'static, str>,
-        /// Words before the questions.
+        /// The text before the prompts.
         instructions: Cow<'static, str>,
-        /// The questions, 32 at most, and whether their answers may be seen.
+        /// The prompts, at most 32, and whether their answers may be visible.
         prompts: Cow<'static, [(Cow<'static, str>, bool)]>,
     },
 }
 
 impl Auth {
-    /// He does not come in, and may try again.
+    /// Rejects the attempt; the user may try again.
     #[must_use]
     pub const fn reject() -> Self {
         Self::Reject {
@@ -58,13 +58,13 @@ impl Auth {
     }
 }
 
-/// A key that a client asks about. It has not proved that it owns it.
+/// A key that a client asks about. The client has not proved that it owns the key.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct PublicKeyOffer<'a> {
-    /// The key; of a certificate the one inside.
+    /// The key, or that in the certificate.
     pub public_key: &'a PublicKey,
-    /// What it would sign with.
+    /// The algorithm that the client would sign with.
     pub algorithm: &'a Algorithm,
 }
 
@@ -74,11 +74,11 @@ pub struct PublicKeyOffer<'a> {
 pub struct VerifiedPublicKey<'a> {
     /// The key.
     pub public_key: &'a PublicKey,
-    /// What it has signed with.
+    /// The algorithm that the client signed with.
     pub algorithm: &'a Algorithm,
 }
 
-/// The answers to the questions, in their order.
+/// The answers to the prompts, in order.
 #[derive(Debug)]
 pub struct Response<'a>(slice::Iter<'a, Secret<String>>);
 
@@ -91,7 +91,7 @@ impl Iterator for Response<'_> {
     }
 }
 
-/// Lets one user in: asks the handler.
+/// An authentication policy that asks the handler about one user.
 pub(super) struct Door<'a, H: Handler> {
     config: &'a Config,
     source: Option<IpAddr>,
@@ -100,13 +100,13 @@ pub(super) struct Door<'a, H: Handler> {
 
 struct Inside<H: Handler> {
     handler: H,
-    /// What it failed with.
+    /// The handler's error.
     failed: Option<H::Error>,
-    /// The user of whom one part was right.
+    /// The user for whom one of several methods succeeded.
     partly: Option<String>,
-    /// What the client would like to be asked for.
+    /// The submethods that the client requested.
     submethods: String,
-    /// Something has been asked.
+    /// True once an attempt was made.
     asked: bool,
 }
 
@@ -126,7 +126,7 @@ impl<'a, H: Handler> Door<'a, H> {
         }
     }
 
-    /// The handler, and what it failed with.
+    /// Returns the handler and its error.
     pub(super) fn into_inner(self) -> (H, Option<H::Error>) {
         let inside = self.inside.into_inner();
         (inside.handler, inside.failed)
@@ -162,13 +162,15 @@ impl<H: Handler + Send> AuthPolicy for Door<'_, H> {
                     Err(why) => inside.failed = Some(why),
                 }
             }
-            Err(SshError::Policy("the server cannot say who may come in"))
+            Err(SshError::Policy(
+                "the server failed to authenticate the user",
+            ))
         })
     }
 }
 
 impl<H: Handler> Inside<H> {
-    /// Asks the handler; a refusal takes its time.
+    /// Asks the handler; delays a refusal to its configured time.
     async fn ask(
         &mut self,
         config: &Config,
@@ -181,7 +183,7 @@ impl<H: Handler> Inside<H> {
         let query = matches!(ask, ServerAsk::KeyQuery { .. });
         let user = user_of(ask);
         let said = if self.partly.as_ref().is_some_and(|other| other != user) {
-            // What one user has shown does not count for another.
+            // A method that succeeded for one user does not count for another.
             Auth::reject()
         } else {
             let algorithm = algorithm.unwrap_or(KeyAlgorithm::Ed25519);
@@ -274,7 +276,7 @@ impl<H: Handler> Inside<H> {
             ServerAsk::Password { password, .. } => {
                 self.handler.auth_password(user, password.expose()).await
             }
-            // Nobody here can change one.
+            // Passwords cannot be changed here.
             ServerAsk::NewPassword { .. } => Ok(Auth::reject()),
             ServerAsk::Interactive { submethods, .. } => {
                 self.submethods.clone_from(submethods);

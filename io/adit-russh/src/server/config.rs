@@ -1,4 +1,4 @@
-//! What a server decides for all connections.
+//! Server configuration.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,42 +14,43 @@ use crate::keys::{Certificate, PrivateKey};
 use crate::preferred::Certified;
 use crate::{Error, Limits, MethodKind, MethodSet, Preferred, SshId, settings};
 
-/// What a server decides for all connections.
+/// The configuration of a server, shared by all its connections.
 pub struct Config {
-    /// The line that it introduces itself with.
+    /// The server's identification string.
     pub server_id: SshId,
-    /// The methods that are offered.
+    /// The offered authentication methods.
     pub methods: MethodSet,
-    /// How long every refusal takes, so that its reason cannot be told by the time.
+    /// Time that every refusal takes, so that its duration does not reveal the reason.
     pub auth_rejection_time: Duration,
-    /// The same for the first try with nothing, by which clients learn the methods.
+    /// The same for the first `none` attempt, by which clients learn the methods.
     pub auth_rejection_time_initial: Option<Duration>,
     /// The host keys.
     pub keys: Vec<PrivateKey>,
-    /// Certificates of host keys that are among `keys`.
+    /// Certificates of host keys in `keys`.
     pub certificates: Vec<Certificate>,
-    /// When new keys are made.
+    /// Limits for key re-exchange.
     pub limits: Limits,
-    /// What the client may send in a channel before it is read, octets.
+    /// Window of a channel: what the client may send before it is read, in bytes.
     pub window_size: u32,
-    /// The most that the client may put into one message, octets.
+    /// Maximum size of one data message from the client, in bytes.
     pub maximum_packet_size: u32,
-    /// Messages without bytes that wait for a channel's reader; more are only told to the
-    /// [`Handler`](super::Handler).
+    /// Number of messages other than data that wait for a channel's reader; further ones are passed to
+    /// the [`Handler`](super::Handler) alone.
     pub channel_buffer_size: usize,
-    /// Pieces of data that wait in one channel before its writer does.
+    /// Number of data chunks that wait in one channel before its writer waits.
     pub event_buffer_size: usize,
-    /// What is offered; [`Preferred::for_server`] unless it is set.
+    /// The offered algorithms; the default is [`Preferred::for_server`].
     pub preferred: Preferred,
-    /// Tries that may fail before the connection ends.
+    /// Number of failed attempts after which the connection ends.
     pub max_auth_attempts: usize,
-    /// Ends the connection when nothing has happened for so long.
+    /// Ends the connection when it was idle for this time.
     pub inactivity_timeout: Option<Duration>,
-    /// Asks for a sign of life when nothing has come for so long.
+    /// Sends a keepalive request when the client was silent for this time.
     pub keepalive_interval: Option<Duration>,
-    /// So many questions without an answer end the connection.
+    /// Number of unanswered keepalive requests that end the connection.
     pub keepalive_max: usize,
-    /// Sends small packets at once (`TCP_NODELAY`); for [`Server`](super::Server).
+    /// Sets `TCP_NODELAY`, so that small packets are sent immediately. Used by
+    /// [`Server`](super::Server).
     pub nodelay: bool,
 }
 

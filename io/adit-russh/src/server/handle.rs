@@ -1,4 +1,4 @@
-//! A connection as other tasks of the server see it.
+//! Handles to server connections.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use super::session::by_signal;
 use crate::core::{CHANNEL_STDERR, Core, pour};
 use crate::{Channel, ChannelId, Disconnect, Error, Sig, settings};
 
-/// A connection as other tasks of the server see it. It does not keep the connection alive.
+/// A handle to a connection for other tasks. It does not keep the connection alive.
 #[derive(Debug, Clone)]
 pub struct Handle {
     core: Arc<Core>,
 }
 
-/// Fails without a word if the connection is gone, or too much waits. In a channel that has closed
-/// it is dropped.
+/// Fails without a reason if the connection is over, or if too much waits to be sent. In a closed
+/// channel, messages are dropped.
 type Done = Result<(), ()>;
 
 #[allow(
@@ -45,15 +45,15 @@ impl Handle {
     /// Sends bytes in a channel, as its window allows.
     ///
     /// # Errors
-    /// The bytes that were not taken: the channel or the connection is gone.
+    /// Returns the bytes that were not accepted if the channel is closed or the connection is over.
     pub async fn data(&self, id: ChannelId, data: impl Into<Bytes>) -> Result<(), Bytes> {
         self.bytes(id, Kind::Stdout, data.into()).await
     }
 
-    /// Sends bytes of another stream: 1 is standard error, the only one there is.
+    /// Sends bytes in another stream: 1 is standard error, the only one.
     ///
     /// # Errors
-    /// As [`Handle::data`]; all of them for another number.
+    /// The errors of [`Handle::data`]; returns all bytes for another number.
     pub async fn extended_data(
         &self,
         id: ChannelId,
@@ -66,16 +66,16 @@ impl Handle {
         self.bytes(id, Kind::Stderr, data.into()).await
     }
 
-    /// Ends the own side of a channel, behind the bytes that were sent.
+    /// Sends EOF in a channel, after the bytes that were sent.
     ///
     /// # Errors
-    /// The connection is gone, or too much waits. So with what follows. In a channel that has closed
-    /// it is dropped.
+    /// The connection is over, or too much waits to be sent. The same applies to the following methods.
+    /// In a closed channel, messages are dropped.
     pub async fn eof(&self, id: ChannelId) -> Done {
         self.say(id, Say::Eof)
     }
 
-    /// Closes a channel, behind the bytes that were sent.
+    /// Closes a channel, after the bytes that were sent.
     ///
     /// # Errors
     /// As [`Handle::eof`].
@@ -83,7 +83,7 @@ impl Handle {
         self.say(id, Say::Close)
     }
 
-    /// Grants the oldest request of a channel that was not answered.
+    /// Grants the oldest unanswered request of a channel.
     ///
     /// # Errors
     /// As [`Handle::eof`].
@@ -91,7 +91,7 @@ impl Handle {
         self.core.answer(id.0, true).map_err(drop)
     }
 
-    /// Refuses the oldest request of a channel that was not answered.
+    /// Refuses the oldest unanswered request of a channel.
     ///
     /// # Errors
     /// As [`Handle::eof`].
@@ -99,7 +99,7 @@ impl Handle {
         self.core.answer(id.0, false).map_err(drop)
     }
 
-    /// Tells how the program ended, behind the bytes that were sent.
+    /// Sends the program's exit status, after the bytes that were sent.
     ///
     /// # Errors
     /// As [`Handle::eof`].
@@ -107,8 +107,7 @@ impl Handle {
         self.say(id, Say::Behind(Request::ExitStatus(exit_status)))
     }
 
-    /// Tells that a signal ended the program. The language of the words is not told: nobody reads
-    /// it.
+    /// Reports that a signal terminated the program. The language tag is not sent: it has no use.
     ///
     /// # Errors
     /// As [`Handle::eof`].
@@ -123,7 +122,7 @@ impl Handle {
         self.say(id, by_signal(&signal_name, core_dumped, &error_message))
     }
 
-    /// Tells whether the client may do flow control by ^S and ^Q itself.
+    /// Sends whether the client may handle flow control by ^S and ^Q itself.
     ///
     /// # Errors
     /// As [`Handle::eof`].
@@ -135,12 +134,12 @@ impl Handle {
         Ok(Channel::new(self.core.open(kind).await?))
     }
 
-    /// Hands on a connection that came to an address the client wants forwarded: that address and
-    /// port as they were asked for, and who has connected. Not from within a handler's method,
-    /// which may keep the client's answer from being read.
+    /// Opens a channel for a connection to an address that the client asked to forward. Pass address
+    /// and port as the client requested them, and the originator of the connection. Do not call it
+    /// within a handler's method, which may keep the client's answer from being read.
     ///
     /// # Errors
-    /// The client refused it, or the connection is over; a port above 65535.
+    /// The client refused it, or the connection is over; or the port is above 65535.
     pub async fn channel_open_forwarded_tcpip<A: Into<String>, B: Into<String>>(
         &self,
         connected_address: A,
@@ -159,7 +158,7 @@ impl Handle {
         self.open(kind).await
     }
 
-    /// The same for a socket in the file system.
+    /// Opens a channel for a connection to a Unix-domain socket that the client asked to forward.
     ///
     /// # Errors
     /// As [`Handle::channel_open_forwarded_tcpip`].
@@ -171,7 +170,7 @@ impl Handle {
         self.open(ChannelKind::ForwardedStreamlocal { path }).await
     }
 
-    /// Connects to the client's agent, which it has offered.
+    /// Connects to the client's agent, which the client has offered.
     ///
     /// # Errors
     /// As [`Handle::channel_open_forwarded_tcpip`].
@@ -179,7 +178,7 @@ impl Handle {
         self.open(ChannelKind::Agent).await
     }
 
-    /// Connects to the client's display, which it has offered.
+    /// Connects to the client's display, which the client has offered.
     ///
     /// # Errors
     /// As [`Handle::channel_open_forwarded_tcpip`].
@@ -195,11 +194,10 @@ impl Handle {
         self.open(ChannelKind::X11 { originator }).await
     }
 
-    /// Ends the connection, once what waits was sent. The language of the words is not told: nobody
-    /// reads it.
+    /// Ends the connection once the queued data was sent. The language tag is not sent: it has no use.
     ///
     /// # Errors
-    /// It is over.
+    /// Fails if the connection is over.
     pub async fn disconnect(
         &self,
         reason: Disconnect,

@@ -1,4 +1,4 @@
-//! What a program is told about a connection with a client.
+//! The callbacks of a server's connection.
 
 use std::future::Future;
 
@@ -6,27 +6,26 @@ use super::{Auth, ChannelOpenHandle, Msg, PublicKeyOffer, Response, Session, Ver
 use crate::keys::Certificate;
 use crate::{Channel, ChannelId, Error, Pty, Sig};
 
-/// What a program is asked and told; one for each client. Each method may be written as an
-/// `async fn`.
+/// The callbacks of one client's connection. You may write each method as an `async fn`.
 ///
-/// The connection's task calls one at a time, in the order of the client's messages, and reads on
-/// when it is done; what is to be sent is sent meanwhile. An error ends the connection.
+/// The connection's task calls one method at a time, in the order of the client's messages, and reads
+/// on when it returns; sending continues meanwhile. An error ends the connection.
 ///
-/// What is not written refuses where there is a word for it: users, channels, forwards. Requests of
-/// a channel (`pty_request` to `window_change_request`) are answered by
-/// [`Session::channel_success`] or [`Session::channel_failure`], at once or later; what is never
-/// answered leaves the client waiting, if it waits.
+/// The defaults refuse users, channels and forwards. Requests in a channel (`pty_request` to
+/// `window_change_request`) are answered by [`Session::channel_success`] or
+/// [`Session::channel_failure`], immediately or later. A client that wants a reply waits until there is
+/// one.
 #[allow(unused_variables, reason = "the names are for those who write one")]
 pub trait Handler: Sized {
-    /// What its methods, and the connection, fail with.
+    /// The error type of the methods and the connection.
     type Error: From<Error> + Send;
 
-    /// Whether this user needs nothing at all.
+    /// Authenticates a user without credentials.
     fn auth_none(&mut self, user: &str) -> impl Future<Output = Result<Auth, Self::Error>> + Send {
         async { Ok(Auth::reject()) }
     }
 
-    /// Whether this is the user's password.
+    /// Checks the user's password.
     fn auth_password(
         &mut self,
         user: &str,
@@ -35,7 +34,7 @@ pub trait Handler: Sized {
         async { Ok(Auth::reject()) }
     }
 
-    /// Whether this key is worth a signature. Nobody comes in by that.
+    /// Decides whether this key is acceptable. Accepting does not log the user in.
     fn auth_publickey_offered(
         &mut self,
         user: &str,
@@ -44,7 +43,7 @@ pub trait Handler: Sized {
         async { Ok(Auth::Accept) }
     }
 
-    /// Whether this is the user's key, which the client has.
+    /// Authenticates the user by this key, which the client has proved to own.
     fn auth_publickey(
         &mut self,
         user: &str,
@@ -53,9 +52,9 @@ pub trait Handler: Sized {
         async { Ok(Auth::reject()) }
     }
 
-    /// Whether this certificate lets the user in. The client has its key, it is a user's, it is
-    /// valid now, and its authority has signed it; whether that authority is trusted, and whether
-    /// the user is among [`Certificate::valid_principals`], is the question.
+    /// Authenticates the user by this certificate. The client has proved to own its key, and the
+    /// certificate is a user certificate, valid now, and signed by its authority. Check that you trust
+    /// the authority, and that the user is in [`Certificate::valid_principals`].
     fn auth_openssh_certificate(
         &mut self,
         user: &str,
@@ -64,7 +63,7 @@ pub trait Handler: Sized {
         async { Ok(Auth::reject()) }
     }
 
-    /// What the user is to be asked ([`Auth::Partial`]), and what his answers are worth.
+    /// Returns the prompts for the user ([`Auth::Partial`]), or decides about the answers.
     fn auth_keyboard_interactive<'a>(
         &'a mut self,
         user: &str,
@@ -74,14 +73,14 @@ pub trait Handler: Sized {
         async { Ok(Auth::reject()) }
     }
 
-    /// Words for the user before anything else.
+    /// Returns a banner for the user, sent before authentication.
     fn authentication_banner(
         &mut self,
     ) -> impl Future<Output = Result<Option<String>, Self::Error>> + Send {
         async { Ok(None) }
     }
 
-    /// The user is in.
+    /// Called when the user is authenticated.
     fn auth_succeeded(
         &mut self,
         session: &mut Session,
@@ -89,7 +88,7 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// A channel for a program is wanted.
+    /// Called for a request to open a channel for a program.
     fn channel_open_session(
         &mut self,
         channel: Channel<Msg>,
@@ -99,7 +98,7 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// A connection from here to somewhere is wanted.
+    /// Called for a request to connect from the server to a target.
     #[allow(clippy::too_many_arguments, reason = "as russh has it")]
     fn channel_open_direct_tcpip(
         &mut self,
@@ -114,7 +113,7 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// A connection from here to a socket in the file system is wanted.
+    /// Called for a request to connect from the server to a Unix-domain socket.
     fn channel_open_direct_streamlocal(
         &mut self,
         channel: Channel<Msg>,
@@ -125,8 +124,8 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// Bytes of a channel. They are in the [`Channel`] too; one that is kept has to be read, or its
-    /// window is used up.
+    /// Receives bytes of a channel. They are passed to the [`Channel`] too: if you keep it, read it, or
+    /// its window is exhausted.
     fn data(
         &mut self,
         channel: ChannelId,
@@ -136,7 +135,7 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// Bytes of another stream of a channel. They are in the [`Channel`] too.
+    /// Receives bytes of another stream of a channel. They are passed to the [`Channel`] too.
     fn extended_data(
         &mut self,
         channel: ChannelId,
@@ -147,7 +146,7 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// The client sends no more bytes in a channel.
+    /// Called when the client sends no more bytes in a channel.
     fn channel_eof(
         &mut self,
         channel: ChannelId,
@@ -156,7 +155,7 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// A channel has closed.
+    /// Called when a channel has closed.
     fn channel_close(
         &mut self,
         channel: ChannelId,
@@ -165,7 +164,8 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// A window that was used up has room again: what the next message may have, octets.
+    /// Called when an exhausted window was extended. `new_size` is the maximum size of the next data
+    /// message, in bytes.
     fn window_adjusted(
         &mut self,
         channel: ChannelId,
@@ -175,7 +175,7 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// A terminal is wanted.
+    /// Called for a request for a terminal.
     #[allow(clippy::too_many_arguments, reason = "as russh has it")]
     fn pty_request(
         &mut self,
@@ -191,7 +191,7 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// Windows for the client's display are wanted.
+    /// Called for a request to forward X11 connections to the client's display.
     #[allow(clippy::too_many_arguments, reason = "as russh has it")]
     fn x11_request(
         &mut self,
@@ -205,7 +205,7 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// A variable is to be set.
+    /// Called for a request to set an environment variable.
     fn env_request(
         &mut self,
         channel: ChannelId,
@@ -216,7 +216,7 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// The user's shell is wanted.
+    /// Called for a request for the user's shell.
     fn shell_request(
         &mut self,
         channel: ChannelId,
@@ -225,7 +225,7 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// A command is wanted.
+    /// Called for a request to run a command.
     fn exec_request(
         &mut self,
         channel: ChannelId,
@@ -235,7 +235,7 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// A subsystem is wanted.
+    /// Called for a request for a subsystem.
     fn subsystem_request(
         &mut self,
         channel: ChannelId,
@@ -245,7 +245,7 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// The terminal has another size.
+    /// Called when the terminal's size has changed.
     #[allow(clippy::too_many_arguments, reason = "as russh has it")]
     fn window_change_request(
         &mut self,
@@ -259,8 +259,8 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// Whether the client's agent will be used. With yes,
-    /// [`Handle::channel_open_agent`](super::Handle::channel_open_agent) reaches it.
+    /// Decides about a request to forward the client's agent. After returning true, connect to it with
+    /// [`Handle::channel_open_agent`](super::Handle::channel_open_agent).
     fn agent_request(
         &mut self,
         channel: ChannelId,
@@ -269,7 +269,7 @@ pub trait Handler: Sized {
         async { Ok(false) }
     }
 
-    /// A signal for the program.
+    /// Receives a signal for the program.
     fn signal(
         &mut self,
         channel: ChannelId,
@@ -279,8 +279,8 @@ pub trait Handler: Sized {
         async { Ok(()) }
     }
 
-    /// Whether connections to this address will be forwarded. For port 0 the handler chooses, and
-    /// says which one.
+    /// Decides about a request to forward connections to this address. For port 0 the handler chooses
+    /// one and stores it in `port`.
     fn tcpip_forward(
         &mut self,
         address: &str,
@@ -290,7 +290,7 @@ pub trait Handler: Sized {
         async { Ok(false) }
     }
 
-    /// Whether they were, and will not be any more.
+    /// Returns true if connections to this address were forwarded, and stops forwarding them.
     fn cancel_tcpip_forward(
         &mut self,
         address: &str,
@@ -300,7 +300,7 @@ pub trait Handler: Sized {
         async { Ok(false) }
     }
 
-    /// Whether connections to this socket in the file system will be forwarded.
+    /// Decides about a request to forward connections to this Unix-domain socket.
     fn streamlocal_forward(
         &mut self,
         socket_path: &str,
@@ -309,7 +309,7 @@ pub trait Handler: Sized {
         async { Ok(false) }
     }
 
-    /// Whether they were, and will not be any more.
+    /// Returns true if connections to this socket were forwarded, and stops forwarding them.
     fn cancel_streamlocal_forward(
         &mut self,
         socket_path: &str,

@@ -1,4 +1,4 @@
-//! Many connections over TCP.
+//! Serving connections from TCP listeners.
 
 use std::fmt;
 use std::future::Future;
@@ -15,22 +15,22 @@ use tokio::sync::{broadcast, mpsc};
 use super::{Config, Handler, stream};
 use crate::{Disconnect, Error};
 
-/// Errors of connections that wait to be told.
+/// Capacity of the queue of connection errors that wait to be reported.
 const ERRORS: usize = 64;
 
-/// Makes a handler for each client.
+/// A server, which creates a handler for each client.
 pub trait Server {
-    /// What a client is served with.
+    /// The type of the handlers.
     type Handler: Handler + Send + 'static;
 
-    /// A client has connected, from there.
+    /// Creates the handler for a client that has connected from `peer_addr`.
     fn new_client(&mut self, peer_addr: Option<SocketAddr>) -> Self::Handler;
 
-    /// A connection has failed.
+    /// Called when a connection has failed.
     fn handle_session_error(&mut self, _error: <Self::Handler as Handler>::Error) {}
 
-    /// Serves those who connect to this socket, until it fails or
-    /// [`RunningServerHandle::shutdown`] is called.
+    /// Serves the connections to this socket until it fails or [`RunningServerHandle::shutdown`] is
+    /// called.
     fn run_on_socket(
         &mut self,
         config: Arc<Config>,
@@ -49,7 +49,7 @@ pub trait Server {
                     accepted = socket.accept() => {
                         let (stream, from) = match accepted {
                             Ok(accepted) => accepted,
-                            // One that left, or too many: the next one may do.
+                            // The client has left already; continue with the next one.
                             Err(why) if is_passing(&why) => continue,
                             Err(why) => return Err(why),
                         };
@@ -59,7 +59,7 @@ pub trait Server {
                         tokio::spawn(async move {
                             let served = serve(config, stream, from, handler, asked);
                             if let Err(why) = served.await {
-                                // Without a server nobody wants to know.
+                                // Once the server has stopped, errors are not reported.
                                 let _ = failed.send(why).await;
                             }
                         });
@@ -74,7 +74,7 @@ pub trait Server {
         }
     }
 
-    /// Listens on an address and serves those who connect.
+    /// Listens on an address and serves its connections.
     fn run_on_address<A: ToSocketAddrs + Send>(
         &mut self,
         config: Arc<Config>,
@@ -90,7 +90,7 @@ pub trait Server {
     }
 }
 
-/// Whether another client may have more luck.
+/// Returns true if the error concerns one client only.
 fn is_passing(why: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(
@@ -117,7 +117,7 @@ async fn serve<H: Handler + Send + 'static>(
         words = asked.recv() => {
             let words = words.unwrap_or_default();
             let reason = Disconnect::ByApplication;
-            // It may be over already.
+            // The connection may be over already.
             let _ = handle.disconnect(reason, words, String::new()).await;
         }
         done = &mut session => return done,
@@ -125,14 +125,14 @@ async fn serve<H: Handler + Send + 'static>(
     session.await
 }
 
-/// A server that runs: a future, until it is shut down.
+/// A running server. As a future, it completes when the server is shut down or fails.
 pub struct RunningServer<F> {
     inner: F,
     shutdown: broadcast::Sender<String>,
 }
 
 impl<F> RunningServer<F> {
-    /// What shuts it down.
+    /// Returns a handle that shuts the server down.
     #[must_use]
     pub fn handle(&self) -> RunningServerHandle {
         RunningServerHandle {
@@ -155,16 +155,16 @@ impl<F> fmt::Debug for RunningServer<F> {
     }
 }
 
-/// What shuts a server down.
+/// A handle that shuts a server down.
 #[derive(Debug, Clone)]
 pub struct RunningServerHandle {
     shutdown: broadcast::Sender<String>,
 }
 
 impl RunningServerHandle {
-    /// Ends the server and its connections; the clients are told the reason.
+    /// Ends the server and its connections, and sends the reason to the clients.
     pub fn shutdown(&self, reason: String) {
-        // A server that is gone is shut down.
+        // Nothing to do if the server has stopped already.
         let _ = self.shutdown.send(reason);
     }
 }

@@ -1,8 +1,8 @@
-//! The server's side.
+//! The server side.
 //!
-//! A [`Server`] makes a [`Handler`] for each connection; [`run_stream`] takes one connection in. A
-//! task of the connection asks the handler who may come in, then tells it what the client wants;
-//! the [`Session`] answers at once, a [`Handle`] from other tasks.
+//! A [`Server`] creates a [`Handler`] for each connection; [`run_stream`] serves one connection. A task
+//! per connection asks the handler to authenticate the user, then calls it for the client's requests.
+//! The [`Session`] replies immediately, a [`Handle`] from other tasks.
 
 mod auth;
 mod config;
@@ -21,10 +21,10 @@ pub use listen::{RunningServer, RunningServerHandle, Server};
 pub use session::Session;
 pub use stream::{RunningSession, run_stream};
 
-/// The answer to a channel that the client wants.
+/// The reply to a channel that the client asks for.
 pub use crate::channel::ChannelOpenHandle;
 
-/// Marks a [`Channel`](crate::Channel) of a server.
+/// Marks a server's [`Channel`](crate::Channel).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Msg;

@@ -40,16 +40,16 @@ impl Task {
         if let Some(why) = failed {
             return Err(why);
         }
-        // The second keeps the connection alive.
+        // The peer handle keeps the connection alive.
         let (mut feed, _peer) = match accepted {
-            // A client that has said goodbye is gone.
+            // A client that sent a disconnect message is not an error.
             Err(ConnectError::Ssh(SshError::Disconnected { .. })) => return Ok(()),
             accepted => accepted.map_err(Error::from)?,
         };
         self.core.begin(feed.speaker());
         let served = self.serve(&mut feed, &mut handler).await;
         if served.is_err() {
-            // Over already is as good.
+            // Nothing to do if the session is over already.
             let _ = feed.speaker().leave(Reason::ByApplication, "");
             while feed.next().await.is_ok() {}
         }
@@ -71,7 +71,7 @@ impl Task {
     }
 }
 
-/// Tells the handler what has happened.
+/// Passes an event to the handler.
 async fn tell<H: Handler>(
     handler: &mut H,
     session: &mut Session,
@@ -85,7 +85,7 @@ async fn tell<H: Handler>(
             reply.give(forward(handler, session, request).await?);
             return Ok(());
         }
-        // Whoever opened it is told.
+        // The call that opened it receives the error.
         Told::Refused { .. } => return Ok(()),
     };
     let id = ChannelId(below);
@@ -113,12 +113,13 @@ async fn tell<H: Handler>(
             }
             Ok(())
         }
-        // Whoever asked is told.
+        // The handler has no callback for replies.
         Message::Answer(_) => Ok(()),
     }
 }
 
-/// Tells the handler what is asked for in a channel. Gives the answer where its methods don't.
+/// Passes a request in a channel to the handler. Returns the reply for requests whose callbacks return
+/// it.
 async fn asked<H: Handler>(
     handler: &mut H,
     session: &mut Session,
@@ -175,7 +176,7 @@ async fn asked<H: Handler>(
         Request::Agent => {
             return Ok(Some(handler.agent_request(id, session).await?));
         }
-        // A break, or what only servers tell.
+        // A break, or a request that only servers send.
         _ => return Ok(Some(false)),
     }?;
     Ok(None)
@@ -212,7 +213,7 @@ async fn wanted<H: Handler>(
             let told = handler.channel_open_direct_streamlocal(channel, &path, reply, session);
             told.await
         }
-        // Tunnel devices; what is dropped here is refused.
+        // Tunnel devices. Dropping the reply refuses them.
         _ => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! A connection as its handler sees it.
+//! The connection as passed to a server's handler.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use super::{Config, Handle};
 use crate::core::{CHANNEL_STDERR, Core};
 use crate::{ChannelId, Disconnect, Error, Sig};
 
-/// A connection as its [`Handler`](super::Handler) sees it: nothing here waits. What is sent in a
-/// channel stands in its order, whether it is bytes, how the program ended, or the end.
+/// A connection as passed to a [`Handler`](super::Handler). Its methods do not wait. Messages in a
+/// channel keep their order: bytes, exit status, EOF and close.
 #[derive(Debug)]
 pub struct Session {
     core: Arc<Core>,
@@ -20,7 +20,7 @@ pub struct Session {
 
 type Done = Result<(), Error>;
 
-/// How a signal has ended a program.
+/// Creates the message about a signal that terminated a program.
 pub(super) fn by_signal(signal: &Sig, core_dumped: bool, message: &str) -> Say<'static> {
     Say::Behind(Request::ExitSignal {
         name: signal.name().to_owned(),
@@ -34,13 +34,13 @@ impl Session {
         Self { core, config }
     }
 
-    /// A handle for other tasks.
+    /// Returns a handle for other tasks.
     #[must_use]
     pub fn handle(&self) -> Handle {
         Handle::new(Arc::clone(&self.core))
     }
 
-    /// The server's configuration.
+    /// Returns the server's configuration.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
@@ -49,17 +49,17 @@ impl Session {
     /// Sends bytes in a channel, as its window allows.
     ///
     /// # Errors
-    /// The connection is over; [`Error::Pending`] if too much waits. So with what follows. In a
-    /// channel that has closed it is dropped.
+    /// The connection is over; [`Error::Pending`] if too much waits to be sent. The same applies to the
+    /// following methods. In a closed channel, messages are dropped.
     pub fn data(&mut self, channel: ChannelId, data: impl Into<Bytes>) -> Done {
         self.core
             .say(channel.0, Say::Data(Kind::Stdout, &data.into()))
     }
 
-    /// Sends bytes of another stream: 1 is standard error, the only one there is.
+    /// Sends bytes in another stream: 1 is standard error, the only one.
     ///
     /// # Errors
-    /// As [`Session::data`]; [`Error::Inconsistent`] for another number.
+    /// The errors of [`Session::data`]; [`Error::Inconsistent`] for another number.
     pub fn extended_data(
         &mut self,
         channel: ChannelId,
@@ -73,7 +73,7 @@ impl Session {
             .say(channel.0, Say::Data(Kind::Stderr, &data.into()))
     }
 
-    /// Ends the own side of a channel.
+    /// Sends EOF in a channel.
     ///
     /// # Errors
     /// As [`Session::data`].
@@ -89,7 +89,7 @@ impl Session {
         self.core.say(channel.0, Say::Close)
     }
 
-    /// Tells how the program ended.
+    /// Sends the program's exit status.
     ///
     /// # Errors
     /// As [`Session::data`].
@@ -98,8 +98,7 @@ impl Session {
         self.core.say(channel.0, told)
     }
 
-    /// Tells that a signal ended the program. The language of the words is not told: nobody reads
-    /// it.
+    /// Reports that a signal terminated the program. The language tag is not sent: it has no use.
     ///
     /// # Errors
     /// As [`Session::data`].
@@ -115,7 +114,7 @@ impl Session {
         self.core.say(channel.0, told)
     }
 
-    /// Tells whether the client may do flow control by ^S and ^Q itself.
+    /// Sends whether the client may handle flow control by ^S and ^Q itself.
     ///
     /// # Errors
     /// As [`Session::data`].
@@ -124,7 +123,7 @@ impl Session {
         self.core.say(channel.0, told)
     }
 
-    /// Grants the oldest request of a channel that was not answered.
+    /// Grants the oldest unanswered request of a channel.
     ///
     /// # Errors
     /// The connection is over.
@@ -132,7 +131,7 @@ impl Session {
         self.core.answer(channel.0, true)
     }
 
-    /// Refuses the oldest request of a channel that was not answered.
+    /// Refuses the oldest unanswered request of a channel.
     ///
     /// # Errors
     /// The connection is over.
@@ -140,11 +139,10 @@ impl Session {
         self.core.answer(channel.0, false)
     }
 
-    /// Ends the connection, once what waits was sent. The language of the words is not told: nobody
-    /// reads it.
+    /// Ends the connection once the queued data was sent. The language tag is not sent: it has no use.
     ///
     /// # Errors
-    /// It is over.
+    /// Fails if the connection is over.
     pub fn disconnect(&mut self, reason: Disconnect, words: &str, _language: &str) -> Done {
         self.core.disconnect(reason, words)
     }

@@ -1,4 +1,4 @@
-//! One connection over any stream.
+//! Serving one connection over any stream.
 
 use std::fmt;
 use std::future::Future;
@@ -16,14 +16,15 @@ use super::{Config, Handle, Handler};
 use crate::Error;
 use crate::core::Core;
 
-/// A connection that runs. As a future it waits for its end; dropped, the connection goes on.
+/// A running connection. As a future, it waits for the end of the connection. Dropping it does not end
+/// the connection.
 pub struct RunningSession<H: Handler> {
     handle: Handle,
     task: JoinHandle<Result<(), H::Error>>,
 }
 
 impl<H: Handler> RunningSession<H> {
-    /// A handle for other tasks.
+    /// Returns a handle for other tasks.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
@@ -45,10 +46,10 @@ impl<H: Handler> fmt::Debug for RunningSession<H> {
     }
 }
 
-/// Serves one client over any stream, in a task of its own.
+/// Serves one client over any stream, in a separate task.
 ///
 /// # Errors
-/// The configuration cannot work. What the client does wrong is told by the [`RunningSession`].
+/// The configuration is invalid. Errors of the connection are returned by the [`RunningSession`].
 #[allow(clippy::unused_async, reason = "as russh has it")]
 pub async fn run_stream<H, R>(
     config: Arc<Config>,
@@ -62,7 +63,7 @@ where
     serve(config, Box::new(Buffered::over(stream)), handler, None)
 }
 
-/// The same for a client at `source`, if that is known.
+/// Serves a client at `source`, if its address is known.
 pub(super) fn serve<H: Handler + Send + 'static>(
     config: Arc<Config>,
     below: BoxStream,
