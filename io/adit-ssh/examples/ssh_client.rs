@@ -1,14 +1,14 @@
-//! A client, for those who come from Go's `x/crypto/ssh`: connects, runs a command, shows what it
-//! has printed, and ends with its exit status.
+//! A client, for users of Go's `x/crypto/ssh`: connects, runs a command, prints its output, and exits
+//! with its status.
 //!
-//! `ssh_client HOST PORT USER KEY KNOWN_HOSTS COMMAND`. The functions are shown in the guide
+//! `ssh_client HOST PORT USER KEY KNOWN_HOSTS COMMAND`. The guide shows the functions:
 //! `docs/guides/ssh-library.md`.
 
 #![allow(
     dead_code,
-    reason = "shown one by one; the tests run those that the program does not"
+    reason = "the guide shows them one by one; the tests run those that the program does not"
 )]
-#![allow(clippy::print_stderr, reason = "a program for a terminal")]
+#![allow(clippy::print_stderr, reason = "a terminal program")]
 
 use std::error::Error;
 use std::fs;
@@ -54,8 +54,8 @@ pub(crate) async fn dial(
 // end
 
 // region: connect
-/// `ssh.NewClientConn` and `ssh.NewClient`: over a connection that is there already. A channel of
-/// another session is one too: that is a jump host.
+/// `ssh.NewClientConn` and `ssh.NewClient`: over an existing connection. For a jump host, use a
+/// channel of another session.
 pub(crate) async fn connect(socket: TcpStream, config: ClientConfig) -> Fallible<Session> {
     let stream: BoxStream = Box::new(Tcp::new(socket));
     Ok(Client::connect(stream, config).await?)
@@ -74,7 +74,7 @@ pub(crate) async fn output(session: &Session, command: &str) -> Fallible<Vec<u8>
 // end
 
 // region: run
-/// `Session.Run` with `Session.Stdout` and `Session.Stderr` set; gives the exit status.
+/// `Session.Run` with `Session.Stdout` and `Session.Stderr` set; returns the exit status.
 pub(crate) async fn run(session: &Session, command: &str) -> Fallible<u32> {
     let output = session.open_session().await?.output(command).await?;
     std::io::stdout().write_all(&output.stdout)?;
@@ -82,21 +82,21 @@ pub(crate) async fn run(session: &Session, command: &str) -> Fallible<u32> {
     match output.exit {
         Some(Exit::Status(status)) => Ok(status),
         Some(Exit::Signal { name, .. }) => Err(format!("ended by SIG{name}").into()),
-        None => Err("the server did not tell how it ended".into()),
+        None => Err("the server did not report an exit status".into()),
     }
 }
 // end
 
 // region: start
 /// `Session.Setenv`, `Session.StdinPipe`, `Session.StdoutPipe`, `Session.Start` and
-/// `Session.Wait`: a program that is fed while it runs.
+/// `Session.Wait`: writes to a program while it runs.
 pub(crate) async fn start(session: &Session, input: &[u8]) -> Fallible<(String, Option<Exit>)> {
     let program = session.open_session().await?;
-    // Servers take only a few names: a refusal is no reason to give up.
+    // Servers accept only a few names, so ignore a refusal.
     let _ = program.control().env("LANG", "C").await;
     program.exec("sort").await?;
     let (control, channel, stderr) = program.into_parts();
-    drop(stderr); // What it writes there is thrown away.
+    drop(stderr); // Its standard error is discarded.
     let (mut stdout, mut stdin) = channel.into_split();
     stdin.write_all(input).await?;
     stdin.shutdown().await?;
@@ -107,7 +107,7 @@ pub(crate) async fn start(session: &Session, input: &[u8]) -> Fallible<(String, 
 // end
 
 // region: signal
-/// `Session.Signal`: a program that would run on is told to end.
+/// `Session.Signal`: ends a program that would run on.
 pub(crate) async fn signal(session: &Session) -> Fallible<Option<Exit>> {
     let program = session.open_session().await?;
     program.exec("exec sleep 60").await?;
@@ -120,7 +120,7 @@ pub(crate) async fn signal(session: &Session) -> Fallible<Option<Exit>> {
 /// `Session.RequestPty`, `Session.WindowChange` and `Session.Shell`.
 pub(crate) async fn shell(session: &Session, typed: &[u8]) -> Fallible<Vec<u8>> {
     let mut modes = Modes::new();
-    modes.set(53, 0); // ECHO (RFC 4254 section 8): what is typed does not come back.
+    modes.set(53, 0); // ECHO (RFC 4254 section 8): typed text is not echoed.
     let size = Size {
         columns: 80,
         rows: 24,
@@ -144,7 +144,7 @@ pub(crate) async fn shell(session: &Session, typed: &[u8]) -> Fallible<Vec<u8>> 
 // end
 
 // region: subsystem
-/// `Session.RequestSubsystem`: a channel that speaks its protocol.
+/// `Session.RequestSubsystem`: a channel for the subsystem's protocol.
 pub(crate) async fn subsystem(session: &Session, name: &str) -> Fallible<Channel> {
     let program = session.open_session().await?;
     program.subsystem(name).await?;
@@ -153,7 +153,7 @@ pub(crate) async fn subsystem(session: &Session, name: &str) -> Fallible<Channel
 // end
 
 // region: about
-/// `Conn.ServerVersion`, `Conn.SessionID`, `Conn.User` is what you have logged in with.
+/// `Conn.ServerVersion`, `Conn.SessionID`; `Conn.User` is the name that you logged in with.
 pub(crate) fn about(session: &Session) -> String {
     let id = session.session_id().len();
     format!(

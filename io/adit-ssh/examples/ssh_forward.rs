@@ -1,14 +1,14 @@
-//! Connections through a session, both ways, for those who come from Go's `x/crypto/ssh`.
+//! Forwarded connections in both directions, for users of Go's `x/crypto/ssh`.
 //!
-//! `ssh_forward HOST PORT USER KEY KNOWN_HOSTS TARGET:PORT` listens at a port of loopback, which it
-//! prints, and has the host connect to the target for whoever comes. The functions are shown in the guide
+//! `ssh_forward HOST PORT USER KEY KNOWN_HOSTS TARGET:PORT` listens on a loopback port, which it
+//! prints, and forwards its connections through the host to the target. The guide shows the functions:
 //! `docs/guides/ssh-library.md`.
 
 #![allow(
     dead_code,
-    reason = "shown one by one; the tests run those that the program does not"
+    reason = "the guide shows them one by one; the tests run those that the program does not"
 )]
-#![allow(clippy::print_stdout, reason = "a program for a terminal")]
+#![allow(clippy::print_stdout, reason = "a terminal program")]
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -40,9 +40,9 @@ async fn main() -> Fallible<()> {
 }
 
 // region: dial
-/// `Client.Dial("tcp", …)`: what comes is `AsyncRead` and `AsyncWrite`, and half-closes.
+/// `Client.Dial("tcp", …)`: the channel is `AsyncRead` and `AsyncWrite`, and half-closes.
 pub(crate) async fn dial(session: &Session, host: &str, port: u16) -> Fallible<Channel> {
-    let nobody = Originator::default(); // Who wants it, for the server's log.
+    let nobody = Originator::default(); // The originator, for the server's log.
     Ok(session.direct_tcpip(host, port, nobody).await?)
 }
 // end
@@ -55,7 +55,7 @@ pub(crate) async fn dial_unix(session: &Session, path: &str) -> Fallible<Channel
 // end
 
 // region: local
-/// `ssh -L`: what comes to a listener here goes on from there.
+/// `ssh -L`: forwards connections of a local listener through the server.
 pub(crate) async fn local(
     session: Session,
     listener: TcpListener,
@@ -65,7 +65,7 @@ pub(crate) async fn local(
         let (mut socket, _) = listener.accept().await?;
         let (session, (host, port)) = (session.clone(), target.clone());
         tokio::spawn(async move {
-            // The target may not answer: nobody else waits for it.
+            // The target may not answer, so wait in a separate task.
             let nobody = Originator::default();
             let mut channel = session.direct_tcpip(host, port, nobody).await?;
             copy_bidirectional(&mut socket, &mut channel).await?;
@@ -76,21 +76,21 @@ pub(crate) async fn local(
 // end
 
 // region: listen
-/// `Client.Listen("tcp", "localhost:0")` and `Listener.Accept`: the server listens, connections
-/// come here and go on to a port of ours.
+/// `Client.Listen("tcp", "localhost:0")` and `Listener.Accept`: the server listens and forwards its
+/// connections to a local port.
 pub(crate) async fn listen(session: &Session, to: u16) -> Fallible<u16> {
     let mut listener = session.forward_tcpip("localhost", 0).await?;
-    let port = listener.port().ok_or("no port was chosen")?;
+    let port = listener.port().ok_or("the server chose no port")?;
     tokio::spawn(async move {
         while let Some(opening) = listener.accept().await {
             tokio::spawn(async move {
                 let mut target = TcpStream::connect(("127.0.0.1", to)).await?;
                 let mut channel = opening.accept()?;
                 copy_bidirectional(&mut channel, &mut target).await?;
-                Fallible::Ok(()) // What is dropped without an answer is refused.
+                Fallible::Ok(()) // Dropping a channel without an answer refuses it.
             });
         }
-    }); // The server stops listening when the listener is dropped.
+    }); // Dropping the listener stops it on the server.
     Ok(port)
 }
 // end
@@ -108,7 +108,7 @@ pub(crate) async fn listen_unix(session: &Session, path: &str) -> Fallible<Strin
 // end
 
 // region: agent
-/// `agent.ForwardToAgent` and `agent.RequestAgentForwarding`: a program there uses the agent here.
+/// `agent.ForwardToAgent` and `agent.RequestAgentForwarding`: a remote program uses the local agent.
 pub(crate) async fn with_agent(
     session: &Session,
     agent: PathBuf,
@@ -119,8 +119,8 @@ pub(crate) async fn with_agent(
     let served = tokio::spawn(async move {
         while let Some(opening) = wanted.accept().await {
             let mut agent = UnixStream::connect(&agent).await?;
-            // Keys that are meant for some hosts alone (`ssh-add -h`) stay so; an agent that knows
-            // nothing of that refuses, and can be used nevertheless.
+            // This enforces keys that are restricted to certain hosts (`ssh-add -h`). An agent
+            // without support for it refuses, and is usable nevertheless.
             let _ = binding.tell(&mut agent, AgentUse::Forwarding).await;
             let mut channel = opening.accept()?;
             tokio::spawn(async move { copy_bidirectional(&mut channel, &mut agent).await });

@@ -1,14 +1,14 @@
-//! Ways to log in, and to know whom one talks to, for those who come from Go's `x/crypto/ssh`.
+//! Authentication methods and host key checks, for users of Go's `x/crypto/ssh`.
 //!
 //! `ssh_login HOST PORT USER PASSWORD FINGERPRINT` logs in with a password at a host whose key has
-//! this fingerprint (`SHA256:…`). The functions are shown in the guide
+//! this fingerprint (`SHA256:…`). The guide shows the functions:
 //! `docs/guides/ssh-library.md`.
 
 #![allow(
     dead_code,
-    reason = "shown one by one; the tests run those that the program does not"
+    reason = "the guide shows them one by one; the tests run those that the program does not"
 )]
-#![allow(clippy::print_stdout, reason = "a program for a terminal")]
+#![allow(clippy::print_stdout, reason = "a terminal program")]
 
 use std::error::Error;
 use std::path::Path;
@@ -43,14 +43,14 @@ async fn main() -> Fallible<()> {
 }
 
 // region: password
-/// `ssh.Password`. It answers a single hidden question as well: servers with PAM ask that way.
+/// `ssh.Password`. It also answers a single hidden question, as asked by servers with PAM.
 pub(crate) fn with_password(user: &str, password: &str) -> Login {
     Login::new(user).with_password(password)
 }
 // end
 
 // region: interactive
-/// `ssh.KeyboardInteractive`: each question is answered by a closure.
+/// `ssh.KeyboardInteractive`: a closure answers each question.
 struct Answers<F>(F);
 
 impl<F: Fn(&str) -> String + Send + Sync> Prompter for Answers<F> {
@@ -116,19 +116,19 @@ pub(crate) fn fixed_host_key(line: &str) -> Fallible<Arc<dyn HostKeyPolicy>> {
 // end
 
 // region: callback
-/// A `ssh.HostKeyCallback` of one's own, here by `ssh.FingerprintSHA256`.
+/// A custom `ssh.HostKeyCallback`, here by `ssh.FingerprintSHA256`.
 pub(crate) fn host_key_callback(fingerprint: String) -> Arc<dyn HostKeyPolicy> {
     Arc::new(HostKeyFn(move |shown: &HostKey| {
         if shown.key.key().fingerprint() == fingerprint {
             return Ok(());
         }
-        Err(HostKeyRefused("it is another key".to_owned()))
+        Err(HostKeyRefused("the fingerprint is different".to_owned()))
     }))
 }
 // end
 
 // region: any
-/// `ssh.InsecureIgnoreHostKey` has no name here, so that it shows: this takes any key.
+/// `ssh.InsecureIgnoreHostKey` has no equivalent, so that it stands out: this accepts any key.
 pub(crate) fn any_host_key() -> Arc<dyn HostKeyPolicy> {
     Arc::new(HostKeyFn(|_| Ok(())))
 }
@@ -154,7 +154,7 @@ pub(crate) fn choose(config: &mut ClientConfig) {
     preferred.host_key = vec![KeyAlgorithm::Ed25519];
     config.transport.rekey_bytes = Some(1 << 30);
     config.timeout = Duration::from_secs(10);
-    // What a Go program does by hand with `keepalive@openssh.com`.
+    // A Go program sends `keepalive@openssh.com` requests itself.
     config.keepalive = Some(Keepalive {
         interval: Duration::from_secs(15),
         missed: 3,

@@ -1,14 +1,14 @@
-//! Channels and global requests of a program's own types, at both ends, for those who come from
-//! Go's `x/crypto/ssh`.
+//! Channels and global requests of application-defined types, at both ends, for users of Go's
+//! `x/crypto/ssh`.
 //!
-//! `ssh_own` serves on loopback and talks with itself. The functions are shown in the guide
+//! `ssh_own` runs a server on loopback and connects to it. The guide shows the functions:
 //! `docs/guides/ssh-library.md`.
 
 #![allow(
     dead_code,
-    reason = "shown one by one; the tests run those that the program does not"
+    reason = "the guide shows them one by one; the tests run those that the program does not"
 )]
-#![allow(clippy::print_stdout, reason = "a program for a terminal")]
+#![allow(clippy::print_stdout, reason = "a terminal program")]
 
 use std::error::Error;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub(crate) async fn both_ends() -> Fallible<(Session, Connection)> {
     Ok((session?, connection?))
 }
 
-/// Lets one key in.
+/// A policy that accepts one key.
 struct One(AnyKey);
 
 impl AuthPolicy for One {
@@ -68,12 +68,12 @@ impl AuthPolicy for One {
 }
 
 // region: channel
-/// `Client.OpenChannel` and `Channel.SendRequest`. Returns what comes through the channel.
+/// `Client.OpenChannel` and `Channel.SendRequest`. Returns the bytes from the channel.
 pub(crate) async fn shout(session: &Session, text: &str) -> Fallible<Vec<u8>> {
     let mut shouting = session.open_channel("shout@example.com", "loud").await?;
     let control = shouting.control();
     control.request("language@example.com", "en").await?; // Waits for the answer.
-    control.tell("hint@example.com", []).await?; // Wants none.
+    control.tell("hint@example.com", []).await?; // Wants no answer.
     shouting.channel().write_all(text.as_bytes()).await?;
     shouting.channel().shutdown().await?;
     let mut back = Vec::new();
@@ -103,7 +103,7 @@ pub(crate) async fn handle(session: &Session) -> Fallible<()> {
                 channel.write_all(b"read").await?;
                 channel.shutdown().await?;
             }
-            // A request that wants no answer takes none.
+            // Replying to a request that wants no reply does nothing.
             Some(request) = requests.next() => match request.name() {
                 "name@example.com" => request.grant("a client")?,
                 _ => request.refuse(),

@@ -1,14 +1,13 @@
-//! A server, for those who come from Go's `x/crypto/ssh`: it greets whoever is let in, and forwards
-//! connections.
+//! A server, for users of Go's `x/crypto/ssh`: greets users and forwards connections.
 //!
-//! `ssh_server ADDRESS HOST_KEY AUTHORIZED_KEYS`. The functions are shown in the guide
+//! `ssh_server ADDRESS HOST_KEY AUTHORIZED_KEYS`. The guide shows the functions:
 //! `docs/guides/ssh-library.md`.
 
 #![allow(
     dead_code,
-    reason = "shown one by one; the tests run those that the program does not"
+    reason = "the guide shows them one by one; the tests run those that the program does not"
 )]
-#![allow(clippy::print_stderr, reason = "a program for a terminal")]
+#![allow(clippy::print_stderr, reason = "a terminal program")]
 
 use std::error::Error;
 use std::fs;
@@ -75,9 +74,9 @@ impl AuthPolicy for Users {
         &'a self,
         _user: &'a str,
         key: &'a AnyKey,
-        _proof: Proof, // A key that is only asked about lets nobody in, whatever is said here.
+        _proof: Proof, // Accepting a key that is only queried logs no one in.
     ) -> BoxFuture<'a, bool> {
-        // A certificate would need its authority checked.
+        // A certificate would require a check of its authority.
         let known = matches!(key, AnyKey::Plain(key) if self.keys.contains(key));
         Box::pin(std::future::ready(known))
     }
@@ -116,7 +115,7 @@ impl AuthPolicy for Users {
 }
 
 impl Users {
-    /// In constant time.
+    /// Compares in constant time.
     fn judge(&self, given: &Secret<String>) -> ServerAnswer {
         let right = self.password.as_ref();
         match right.is_some_and(|right| password_eq(given.expose(), right)) {
@@ -126,7 +125,7 @@ impl Users {
     }
 }
 
-/// `ssh.ParseAuthorizedKey` for each line. Options of keys are for `adit_ssh_proto::key::AuthorizedKeys`.
+/// `ssh.ParseAuthorizedKey` for each line. For key options use `adit_ssh_proto::key::AuthorizedKeys`.
 pub(crate) fn authorized_keys_of(text: &str) -> Fallible<Vec<PublicKey>> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let keys = lines.map(|line| Ok(PublicKey::from_line(line)?.0));
@@ -145,7 +144,7 @@ pub(crate) async fn serve(
     loop {
         let (socket, from) = listener.accept().await?;
         let (config, users) = (config.clone(), Arc::clone(&users));
-        // The handshake waits for the client: nobody else waits for it.
+        // The handshake waits for the client, so run it in a separate task.
         tokio::spawn(async move {
             if let Err(why) = attend(socket, &config, &*users).await {
                 eprintln!("{from}: {why}");
@@ -188,11 +187,11 @@ async fn attend(socket: TcpStream, config: &ServerConfig, users: &dyn AuthPolicy
             _ => {} // Dropping a request refuses it.
         }
     }
-    Ok(()) // What was listened on is dropped with `forwards`.
+    Ok(()) // Dropping `forwards` stops the listeners.
 }
 
 /// A `tcpip-forward` request, and `ServerConn.OpenChannel("forwarded-tcpip", …)` for each
-/// connection. On loopback, whatever was asked for.
+/// connection. Always listens on loopback.
 async fn listen(request: ForwardRequest, handle: ServerHandle) -> Fallible<()> {
     let ForwardPlace::Tcpip { address, port } = request.place().clone() else {
         return Ok(());

@@ -1,7 +1,7 @@
-//! What a session costs: CPU seconds for each GiB, for each side, over a socket of loopback.
+//! Measures the cost of a session: CPU seconds per GiB on each side, over a loopback socket.
 //!
-//! `ssh_speed [CIPHER[,MAC]] [GIB] [MS]` starts itself as the server and takes GIB from it, over a
-//! link that takes MS milliseconds each way.
+//! `ssh_speed [CIPHER[,MAC]] [GIB] [MS]` starts itself as the server and receives GIB from it, over a
+//! link with a delay of MS milliseconds in each direction.
 
 #![allow(
     clippy::unwrap_used,
@@ -32,7 +32,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 
-/// Lets everybody in: the server lives as long as one measure, on loopback.
+/// A policy that accepts everyone: the server runs on loopback during one measurement.
 struct Anybody;
 
 impl AuthPolicy for Anybody {
@@ -106,7 +106,7 @@ async fn serve() {
     }
 }
 
-/// A port that leads to another one, with a delay each way.
+/// Returns a port that forwards to another one, with a delay in each direction.
 async fn far_away(port: u16, delay: Duration) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let front = listener.local_addr().unwrap().port();

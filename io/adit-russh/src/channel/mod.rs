@@ -20,7 +20,7 @@ pub use stream::ChannelStream;
 pub use write::ChannelWriteHalf;
 
 /// A channel. `S` is [`client::Msg`](crate::client::Msg) or [`server::Msg`](crate::server::Msg), and
-/// tells the two sides apart.
+/// distinguishes the two sides.
 ///
 /// A channel derefs to its [`ChannelWriteHalf`]. Dropping it does not close the channel: see
 /// [`ChannelWriteHalf::close`].

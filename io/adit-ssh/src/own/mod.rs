@@ -5,8 +5,9 @@
 //! [`Session::own_channels`](super::client::Session::own_channels) and
 //! [`Session::own_requests`](super::client::Session::own_requests), a server as
 //! [`Incoming::OwnChannel`](super::server::Incoming::OwnChannel) and
-//! [`Incoming::OwnRequest`](super::server::Incoming::OwnRequest). Any that no one handles are refused:
-//! channels with SSH_OPEN_UNKNOWN_CHANNEL_TYPE, requests with REQUEST_FAILURE or CHANNEL_FAILURE.
+//! [`Incoming::OwnRequest`](super::server::Incoming::OwnRequest). Without a handler
+//! they are refused: channels with SSH_OPEN_UNKNOWN_CHANNEL_TYPE, requests with REQUEST_FAILURE or
+//! CHANNEL_FAILURE.
 //!
 //! # Names
 //!
