@@ -1,6 +1,5 @@
-//! The programs of the guide for those who come from Go do what it says, and it shows them as they
-//! are. That its snippets compile, with what they say that they use, is for the tests of
-//! documentation (`adit_ssh`).
+//! Tests that the guide's example programs work, and that the guide shows them unchanged. The
+//! documentation tests of `adit_ssh` check that its snippets compile with the imports that they show.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -44,7 +43,7 @@ const EXAMPLES: [(&str, &str); 5] = [
     ("ssh_server", include_str!("../examples/ssh_server.rs")),
 ];
 
-/// The lines between `// region: NAME` and `// end`, with the names of file and region.
+/// Returns the lines between `// region: NAME` and `// end`, with the names of file and region.
 fn regions() -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for (file, text) in EXAMPLES {
@@ -67,7 +66,7 @@ fn regions() -> Vec<(String, String)> {
     found
 }
 
-/// Each block of code of the guide, with the mark in the line before it.
+/// Returns each code block of the guide, with the marker in the line before it.
 fn blocks() -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut mark = String::new();
@@ -87,7 +86,7 @@ fn blocks() -> Vec<(String, String)> {
     found
 }
 
-/// A snippet, without what it uses and the name of its errors, which its program has once for all.
+/// Returns a snippet without its imports and error type, which the program has only once.
 fn without_head(code: &str) -> &str {
     let mut rest = code;
     while rest.starts_with("use ") || rest.starts_with("type Fallible<T> = ") {
@@ -110,7 +109,7 @@ fn the_guide_shows_what_is_run() {
     assert_eq!(blocks.len(), regions.len());
 }
 
-/// A server of OpenSSH, and what a client needs.
+/// An OpenSSH server, and the client's files for it.
 struct Host {
     sshd: Sshd,
     known_hosts: PathBuf,
@@ -153,7 +152,7 @@ async fn programs_of_the_client() {
     let shown = String::from_utf8_lossy(&shown).into_owned();
     assert!(shown.contains("24 132"), "{shown}");
     let mut sftp = ssh_client::subsystem(&session, "sftp").await.unwrap();
-    // INIT, version 3: VERSION comes back.
+    // INIT, version 3: the server answers with VERSION.
     sftp.write_all(&[0, 0, 0, 5, 1, 0, 0, 0, 3]).await.unwrap();
     sftp.flush().await.unwrap();
     let mut answer = [0; 9];
@@ -185,7 +184,7 @@ async fn an_unknown_host_is_refused() {
 async fn connections_both_ways() {
     let host = Host::start();
     let session = host.dial().await;
-    // One that gives back what it gets.
+    // An echo server.
     let echo = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = echo.local_addr().unwrap().port();
     tokio::spawn(async move {
@@ -232,7 +231,7 @@ async fn connections_both_ways() {
     assert_eq!(back, "unix");
     let knock = async {
         let mut socket = loop {
-            // The server listens once it was asked to.
+            // The server listens once it has handled the request.
             match UnixStream::connect(&there).await {
                 Ok(socket) => break socket,
                 Err(_) => tokio::task::yield_now().await,
@@ -282,7 +281,7 @@ async fn ways_to_log_in() {
             assert_eq!(negotiated.client_to_server.mac, Some(Mac::Umac64Etm));
             let said = ssh_client::output(&session, "there").await.unwrap();
             assert_eq!(said, b"hello ann: there\n");
-            // Through the server to itself: it greets with its version.
+            // Forwards the server to itself: the connection starts with its version.
             let remote = ssh_forward::listen(&session, port).await.unwrap();
             let mut socket = TcpStream::connect(("127.0.0.1", remote)).await.unwrap();
             let mut greeting = [0; 8];
@@ -355,8 +354,8 @@ async fn agents_and_certificates() {
     assert_eq!(ssh_client::run(&session, "true").await.unwrap(), 0);
 }
 
-/// A program that ends by the signal that it is sent. OpenSSH's server passes none to the programs
-/// of a privileged user.
+/// A program that exits by a signal. OpenSSH's server does not deliver signals to the programs of a
+/// privileged user.
 #[tokio::test]
 async fn signals_arrive() {
     let folder = Folder::new("guide").unwrap();
@@ -410,7 +409,7 @@ async fn channels_and_requests_of_own_types() {
     });
     let mut news = Err(());
     for _ in 0..10_000 {
-        // The client takes them once it has said so.
+        // The client accepts channels once it has registered the type.
         match server.open_channel("news@example.com", "today").await {
             Ok(opened) => {
                 news = Ok(opened);
@@ -431,7 +430,7 @@ async fn channels_and_requests_of_own_types() {
     handled.await.unwrap().unwrap();
 }
 
-/// OpenSSH's agent, ended with the test.
+/// OpenSSH's agent, stopped with the test.
 struct Agent {
     folder: Folder,
     process: std::process::Child,

@@ -1,4 +1,4 @@
-//! What a key exchange and a signature make a server compute.
+//! The cost of a key exchange and a signature on a server.
 
 use std::borrow::Cow;
 use std::sync::{Arc, mpsc};
@@ -16,7 +16,7 @@ use crate::world::{Guest, Host, Log, new_key};
 
 const EXCHANGES: u32 = 3;
 
-/// Processor time of the calling thread.
+/// Returns the CPU time of the calling thread.
 fn spent() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap()
 }
@@ -39,7 +39,7 @@ impl server::Server for Hosts {
     }
 }
 
-/// Both ends compute the same, each on a runtime of one thread; the server's has others do it.
+/// Both ends compute the same, each on a single-threaded runtime; the server uses other threads.
 #[test]
 fn nothing_is_computed_on_the_thread_of_the_connections() {
     let (host, id) = (new_key(), new_key());

@@ -1,8 +1,8 @@
-//! russh's own examples, as they are in the registry, on adit-russh: built, and run with OpenSSH at
-//! the other end.
+//! russh's own examples from the registry, built on adit-russh and run with OpenSSH at the other end.
 //!
-//! The package they are built in (`dev/adit-interop/peers/russhexamples`) names adit-russh `russh`;
-//! their text is left alone. `sftp_client` is only built: it wants port 22 and a password of root.
+//! In the package that builds them (`dev/adit-interop/peers/russhexamples`) adit-russh is named
+//! `russh`; their source is unchanged. `sftp_client` is only built: it needs port 22 and a root
+//! password.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,7 @@ use adit_interop::openssh::{self, Sshd, keygen, ssh, user};
 use adit_interop::tool::{self, Ended};
 use adit_interop::{Folder, PATIENCE, Process, Transport, free_port, wait_port};
 
-/// The version whose examples these are.
+/// The version of the examples.
 const VERSION: &str = "0.65.1";
 const EXAMPLES: [&str; 7] = [
     "client_exec_interactive",
@@ -25,7 +25,7 @@ const EXAMPLES: [&str; 7] = [
     "sftp_client",
     "sftp_server",
 ];
-/// How long the first build may take on a busy machine.
+/// Maximum time of the first build on a busy machine.
 const BUILD: Duration = Duration::from_secs(1200);
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -38,7 +38,7 @@ fn cargo(words: &[&str], manifest: &Path) -> Command {
     command
 }
 
-/// The folder of russh's source, which `cargo xtask install` has fetched.
+/// Returns the folder of russh's source, which `cargo xtask install` fetches.
 fn russh() -> PathBuf {
     let manifest = Path::new(ROOT).join("dev/adit-interop/peers/russhpeer/Cargo.toml");
     let output = cargo(&["metadata", "--format-version=1"], &manifest).output();
@@ -56,7 +56,7 @@ fn russh() -> PathBuf {
     manifest.parent().unwrap().to_owned()
 }
 
-/// Writes a file, unless it is there as it should be: what is not touched is not built again.
+/// Writes a file unless it is unchanged: unchanged files are not rebuilt.
 fn put(path: &Path, text: &str) {
     if fs::read_to_string(path).ok().as_deref() != Some(text) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -64,7 +64,7 @@ fn put(path: &Path, text: &str) {
     }
 }
 
-/// The folder of the built examples.
+/// Returns the folder of the built examples.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -99,7 +99,7 @@ fn example(name: &str) -> Command {
     Command::new(built().join(name))
 }
 
-/// The words for a client of ours that logs in at OpenSSH's server.
+/// Adds the arguments of a client that logs in to an OpenSSH server.
 fn at(command: &mut Command, sshd: &Sshd) {
     with_key(command, sshd, sshd.folder());
 }
@@ -122,7 +122,7 @@ fn client_exec_simple() {
     command.args(["127.0.0.1", "sh", "-c", "seq 3; exit 5"]);
     let output = run(command).success().unwrap();
     assert!(output.contains("1\n2\n3\nExitcode: 5"), "{output}");
-    // The key of another user does not let in.
+    // Another user's key is refused.
     let other = Sshd::start("").unwrap();
     let mut command = example("client_exec_simple");
     with_key(&mut command, &other, sshd.folder());
@@ -174,13 +174,13 @@ fn client_exec_interactive() {
         .map(|word| word.to_str().unwrap().to_owned());
     let words: Vec<String> = words.collect();
     let program = command.get_program().to_str().unwrap().to_owned();
-    // The example ends with the exit status, which OpenSSH sends as soon as the program has ended,
-    // be there something to read from its terminal or not.
+    // The example ends with the exit status, which OpenSSH sends as soon as the program has exited,
+    // even if output waits in its terminal.
     let line = format!(
         "{program} {} 'tty; stty size; sleep 1; exit 6'",
         words.join(" ")
     );
-    // It wants a terminal of its own.
+    // It needs its own terminal.
     let mut script = Command::new("script");
     script.args([
         "-qec",
@@ -237,7 +237,7 @@ fn sftp_server() {
     let batch = folder.write("batch", "ls -1\npwd\n").unwrap();
     let mut command = Command::new("sftp");
     let options = ssh(port, &key);
-    // The same options but the port, which sftp has another letter for.
+    // The same options except the port, for which sftp has another letter.
     let options = options.get_args().map(|word| word.to_str().unwrap());
     command.args(options.map(|word| if word == "-p" { "-P" } else { word }));
     command.arg("-b").arg(batch).arg("me@127.0.0.1");
@@ -248,8 +248,8 @@ fn sftp_server() {
     }
 }
 
-/// A line of a shell that types into a session of OpenSSH's client, and shows what comes back:
-/// Ctrl+C, which ends the session, once there is an answer.
+/// Returns a shell line that types into a session of OpenSSH's client and shows the output: Ctrl+C,
+/// which ends the session, once there is an answer.
 fn typed(folder: &Folder, port: u16) -> String {
     let mut command = ssh(port, &folder.path().join("id"));
     command.args(["-T", "me@127.0.0.1"]);
@@ -263,12 +263,12 @@ fn typed(folder: &Folder, port: u16) -> String {
     format!("{{ echo one; {answer}; printf '\\003'; }} | ssh {words} >{shown} 2>&1; cat {shown}")
 }
 
-/// A line of a shell that waits until another succeeds.
+/// Returns a shell line that waits until another succeeds.
 fn wait_for(line: &str) -> String {
     format!("for i in $(seq 200); do {line} && break; sleep 0.1; done")
 }
 
-/// It listens on port 2222, whatever is told: in a network of its own it is free.
+/// The example always listens on port 2222, which is free in a separate network namespace.
 #[test]
 fn echoserver() {
     let folder = Folder::new("echoserver").unwrap();
@@ -297,7 +297,7 @@ fn echoserver() {
     );
 }
 
-/// The server proves its name with a certificate, and the user his with another.
+/// The server and the user both authenticate with certificates.
 #[test]
 fn echoserver_certificates() {
     let folder = Folder::new("echoserver_certificates").unwrap();
@@ -316,7 +316,7 @@ fn echoserver_certificates() {
     command.args(["--port", &port.to_string()]);
     let mut server = Process::spawn(command).unwrap();
     wait_port(Transport::Tcp, port, PATIENCE).unwrap();
-    // The first word for an option counts.
+    // The first value of an option applies.
     let script = typed(&folder, port).replacen(
         "ssh '",
         &format!("ssh -o StrictHostKeyChecking=yes -o {known} '"),

@@ -1,4 +1,4 @@
-//! Connections through the session, both ways.
+//! Connections through the session, in both directions.
 
 use adit_russh::{ChannelMsg, ChannelOpenFailure, Error};
 
@@ -17,7 +17,7 @@ async fn a_connection_that_fails_is_told() {
     ));
     let told = world.told.lock().unwrap().last().cloned();
     assert_eq!(told.unwrap(), "nowhere:80 for 10.0.0.1:5");
-    // A handler that is not written refuses.
+    // The handler's default refuses.
     let opened = world
         .client
         .channel_open_direct_streamlocal("/a/socket")

@@ -1,4 +1,4 @@
-//! Ways in, and ways out.
+//! Logging in, and ending sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn signed(key: &adit_russh::keys::PrivateKey) -> PrivateKeyWithHashAlg {
     PrivateKeyWithHashAlg::new(Arc::new(key.clone()), None)
 }
 
-/// A handler that says nothing about host keys.
+/// A handler that does not implement the host key check.
 struct Trusting;
 
 impl client::Handler for Trusting {
@@ -34,7 +34,7 @@ async fn a_handler_that_says_nothing_takes_no_key() {
         .unwrap();
     let refused = client::connect_stream(Arc::default(), near, Trusting).await;
     assert!(matches!(refused, Err(Error::UnknownKey)));
-    // The server is told why.
+    // The server receives the reason.
     server.await.unwrap();
 }
 
@@ -69,7 +69,7 @@ async fn nothing_goes_before_the_user_is_in() {
         .await;
     assert!(right.unwrap().success());
     assert_eq!(*world.heard.lock().unwrap(), ["welcome"]);
-    // Once in, there is nothing more to try.
+    // After login no further attempt is possible.
     let again = world.client.authenticate_none("me").await;
     assert!(matches!(again, Err(Error::SendError)));
     world.client.channel_open_session().await.unwrap();
@@ -115,7 +115,7 @@ async fn questions_are_asked_and_answered() {
             Ok(Answer::Failure {
                 partial_success, ..
             }) => assert!(!right && !partial_success),
-            // Another number of answers than of questions leaves the question open.
+            // A wrong number of answers leaves the prompts open.
             Err(Error::Inconsistent) => assert_eq!(count, 2),
             other => panic!("{other:?}"),
         }
@@ -134,7 +134,7 @@ async fn a_user_may_need_two_methods() {
         panic!("the password alone");
     };
     assert_eq!(*remaining_methods, [MethodKind::PublicKey]);
-    // What one user has shown does not count for another.
+    // A method that succeeded for one user does not count for another.
     let other = world
         .client
         .authenticate_publickey("me", signed(&world.key))
@@ -149,7 +149,7 @@ async fn a_user_may_need_two_methods() {
 
 #[tokio::test]
 async fn whoever_leaves_says_so() {
-    // The client.
+    // The client ends the session.
     let world = World::new().await.entered().await;
     let left = world
         .client
@@ -157,7 +157,7 @@ async fn whoever_leaves_says_so() {
     left.await.unwrap();
     world.server.await.unwrap();
     world.client.await.unwrap();
-    // The server.
+    // The server ends the session.
     let world = World::new().await.entered().await;
     let handle = world.server.handle();
     let words = ("closing time".to_owned(), String::new());
@@ -169,13 +169,13 @@ async fn whoever_leaves_says_so() {
     world.client.await.unwrap();
     let last = heard.lock().unwrap().last().cloned().unwrap();
     assert_eq!(last, "TooManyConnections: closing time");
-    // The server's handler.
+    // The server's handler ends the session.
     let world = World::new().await.entered().await;
     let channel = world.client.channel_open_session().await.unwrap();
     channel.data(&b"leave"[..]).await.unwrap();
     assert!(matches!(world.server.await, Err(Error::Disconnect)));
     world.client.await.unwrap();
-    // Nobody: the handle is dropped.
+    // Neither: the handle is dropped.
     let World { client, server, .. } = World::new().await.entered().await;
     drop(client);
     server.await.unwrap();
@@ -185,7 +185,7 @@ async fn whoever_leaves_says_so() {
 async fn silence_ends_a_session() {
     let config = client::Config {
         inactivity_timeout: Some(Duration::from_millis(200)),
-        // Signs of life are no activity.
+        // Keepalives do not count as activity.
         keepalive_interval: Some(Duration::from_millis(50)),
         ..Default::default()
     };
@@ -243,7 +243,7 @@ async fn two_sides_without_a_common_cipher_say_so() {
     server.await.unwrap_err();
 }
 
-/// Whoever waits in one runtime is told when another one, that of the session, ends with it.
+/// A task in one runtime is notified when another runtime, that of the session, shuts down.
 #[tokio::test]
 async fn a_runtime_that_ends_tells_whoever_waits() {
     let other = tokio::runtime::Builder::new_multi_thread()
@@ -268,7 +268,7 @@ async fn a_runtime_that_ends_tells_whoever_waits() {
     let (world, mut silent, lags) = made.await.unwrap();
     let first = silent.wait().await;
     assert!(matches!(first, Some(ChannelMsg::Data { .. })), "{first:?}");
-    // Nobody reads the echo: the windows are used up, then there is no room here either.
+    // No one reads the echo: the windows fill, then this end has no space either.
     let much = vec![7; 8 << 20];
     let mut waiting = Box::pin(async { tokio::join!(silent.wait(), lags.data(&*much)) });
     let before = timeout(Duration::from_millis(300), &mut waiting).await;

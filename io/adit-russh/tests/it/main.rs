@@ -1,4 +1,4 @@
-//! The face of russh: our two ends through it, and russh's own examples on it.
+//! The russh API: both ends on it, and russh's own examples.
 
 #![allow(
     clippy::unwrap_used,

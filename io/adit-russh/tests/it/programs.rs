@@ -1,4 +1,4 @@
-//! Programs: requests and their answers, bytes, ends.
+//! Programs: requests and their replies, bytes, ends.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::world::World;
 
-/// All that comes, in words; bytes of one kind that follow each other as one.
+/// Returns all received messages as text; adjacent bytes of one kind are joined.
 async fn all(channel: &mut Channel<client::Msg>) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     while let Some(message) = channel.wait().await {
@@ -40,7 +40,7 @@ async fn a_program_runs_to_its_end() {
         "Close",
     ];
     assert_eq!(words, expected);
-    // In a channel that has closed everything is dropped, while the session lives.
+    // In a closed channel everything is dropped while the session lives.
     channel.eof().await.unwrap();
     channel.data(&b"late"[..]).await.unwrap();
     channel.exec(true, "late").await.unwrap();
@@ -76,7 +76,8 @@ async fn a_terminal_is_asked_for() {
     assert_eq!(told, ["in", "xterm 80x24 [(ECHO, 0)]", "LANG=C", "100x30"]);
 }
 
-/// Much goes both ways through small windows, with every kind of record and while keys are renewed.
+/// Bulk data in both directions through small windows, with every kind of data message and key
+/// re-exchanges.
 #[tokio::test]
 async fn bytes_go_both_ways() {
     let lists = [
@@ -124,7 +125,7 @@ async fn bytes_go_both_ways() {
     }
 }
 
-/// A channel that nobody reads holds back itself, and no other.
+/// An unread channel holds back only itself.
 #[tokio::test]
 async fn a_channel_that_lags_keeps_none_from_going_on() {
     let config = client::Config {
@@ -168,7 +169,7 @@ async fn a_channel_that_lags_keeps_none_from_going_on() {
     world.client.send_ping().await.unwrap();
 }
 
-/// What is said in a channel's handler and by a handle arrives in its order.
+/// Messages of a channel's handler and of a handle arrive in order.
 #[tokio::test]
 async fn halves_and_handles_speak_to_the_same_channel() {
     let world = World::new().await.entered().await;

@@ -1,4 +1,4 @@
-//! A client and a server in memory.
+//! A client and a server connected in memory.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -13,15 +13,15 @@ pub(crate) fn new_key() -> PrivateKey {
     PrivateKey::random(&mut rand::rng(), Algorithm::Ed25519).unwrap()
 }
 
-/// What the server's handler was told.
+/// The calls of the server's handler.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
-/// A server that lets `me` in: by the password `secret`, by a key, by the answer `42`; `both` needs
-/// the password and then a key.
+/// A server for the user `me`: with the password `secret`, a key, or the answer `42`; the user `both`
+/// needs the password and then a key.
 pub(crate) struct Host {
     pub(crate) key: PrivateKey,
     pub(crate) log: Log,
-    /// Channels whose bytes the handler sends back.
+    /// Channels whose bytes the handler echoes.
     programs: Vec<ChannelId>,
 }
 
@@ -97,7 +97,7 @@ impl server::Handler for Host {
         session: &mut server::Session,
     ) -> Result<(), Error> {
         self.programs.push(channel.id());
-        // What is sent before the channel is open waits for it.
+        // Messages sent before the channel is open wait for it.
         session.data(channel.id(), &b"hello "[..])?;
         tokio::spawn(async move { reply.accept().await });
         Ok(())
@@ -233,7 +233,7 @@ impl server::Handler for Host {
     }
 }
 
-/// A client that takes one key, and keeps what it is told.
+/// A client that accepts one host key and records its callbacks.
 pub(crate) struct Guest {
     pub(crate) host: Option<PrivateKey>,
     pub(crate) log: Log,
@@ -283,7 +283,7 @@ impl client::Handler for Guest {
     }
 }
 
-/// Both ends, before the user is in.
+/// Both ends, before authentication.
 pub(crate) struct World {
     pub(crate) client: client::Handle<Guest>,
     pub(crate) server: server::RunningSession<Host>,
@@ -323,7 +323,7 @@ impl World {
         }
     }
 
-    /// With the user in.
+    /// Authenticates the user.
     pub(crate) async fn entered(mut self) -> Self {
         let result = self.client.authenticate_password("me", "secret").await;
         assert!(result.unwrap().success());

@@ -1,4 +1,4 @@
-//! Channels leave each other alone, and ends are seen.
+//! Channels are independent, and the end of a session is detected.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -24,7 +24,7 @@ async fn start(session: &Session, command: &str) -> Program {
     program
 }
 
-/// Whether the session still serves others at once.
+/// Checks that the session still serves other channels immediately.
 async fn serves(session: &Session, command: &str, answer: &[u8]) {
     let program = session.open_session().await.unwrap();
     let output = timeout(SOON, program.output(command))
@@ -38,7 +38,7 @@ async fn serves(session: &Session, command: &str, answer: &[u8]) {
 async fn a_slow_reader_holds_up_itself_alone() {
     let session = pair(|_| {}, |_| {}).await;
     let mut slow = start(&session, "give 33554432").await;
-    // Nobody reads: the window fills, and stays so.
+    // No one reads: the window fills and stays full.
     sleep(Duration::from_millis(200)).await;
     for _ in 0..5 {
         serves(&session, "both", b"out\n").await;
@@ -80,7 +80,7 @@ async fn a_dead_target_freezes_nothing() {
     let Some(Incoming::DirectTcpip { opening, .. }) = connection.accept().await else {
         panic!("no connection is wanted");
     };
-    // It is not answered, and everything else goes on.
+    // This request is not answered, and everything else continues.
     let server = tokio::spawn(attend(connection));
     for _ in 0..3 {
         serves(&session, "both", b"out\n").await;
@@ -88,7 +88,7 @@ async fn a_dead_target_freezes_nothing() {
     opening.refuse(OpenFailure::ConnectFailed, "it is\x07 dead");
     let why = timeout(SOON, dead).await.unwrap().unwrap().unwrap_err();
     assert_eq!(why.to_string(), "the peer could not connect: it is? dead");
-    // Who gives up waiting leaves nothing behind.
+    // A cancelled request leaves nothing behind.
     let never = session.direct_tcpip("127.0.0.1", 1, Originator::default());
     drop(timeout(Duration::from_micros(1), never).await);
     serves(&session, "both", b"out\n").await;
@@ -120,7 +120,7 @@ async fn many_channels_at_a_time() {
     for task in tasks {
         timeout(SOON, task).await.unwrap().unwrap();
     }
-    // Their places are free again.
+    // Their slots are free again.
     serves(&session, "both", b"out\n").await;
 }
 
@@ -196,7 +196,7 @@ async fn a_peer_that_falls_silent_is_given_up() {
             _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
             _ = stopped => {}
         }
-        // Both are held, and nothing is passed on.
+        // Holds both without passing anything on.
         std::future::pending::<()>().await;
     });
     let login = adit_ssh::client::Login::new("me").with_key(id);
@@ -208,7 +208,7 @@ async fn a_peer_that_falls_silent_is_given_up() {
     });
     let io = crate::world::dial(front).await;
     let session = adit_ssh::client::Client::connect(io, config).await.unwrap();
-    // Silence alone is no reason: the peer answers.
+    // Silence alone does not end the session: the peer answers keepalives.
     sleep(interval * 8).await;
     assert!(session.end().is_none() && session.rtt().is_some());
     stop.send(()).unwrap();
@@ -246,7 +246,7 @@ async fn a_transfer_that_is_cut_does_not_look_complete() {
             false => assert_eq!(end.unwrap(), 0),
             true => assert_eq!(end.unwrap_err().kind(), ErrorKind::ConnectionReset),
         }
-        // Nobody is there to write to.
+        // The peer is not there to write to.
         let gone = async {
             while far.write_all(b"x").await.is_ok() {
                 far.flush().await.unwrap_or_default();
@@ -272,7 +272,7 @@ async fn what_is_not_answered_is_refused() {
         }
     };
     tokio::join!(wanted, dropped);
-    // A client opens nothing that was not asked for.
+    // A client accepts only what it asked for.
     let handle = connection.handle();
     let unasked = handle.open_forwarded_tcpip("", 22, Originator::default());
     assert!(matches!(unasked.await, Err(OpenError::Refused { .. })));
@@ -294,7 +294,7 @@ async fn what_waits_for_a_program_is_bounded() {
     };
     let (program, serving) = tokio::join!(wanted, given);
     let (program, serving) = (program.unwrap(), serving);
-    // Nobody looks at the requests: four fit, the others are refused.
+    // No one reads the requests: four fit, the others are refused.
     let control = program.control();
     let mut asked: tokio::task::JoinSet<bool> = tokio::task::JoinSet::new();
     for _ in 0..6 {
@@ -302,7 +302,7 @@ async fn what_waits_for_a_program_is_bounded() {
         asked.spawn(async move { control.env("NAME", vec![b'x'; 64_000]).await.is_ok() });
     }
     sleep(Duration::from_millis(100)).await;
-    // The answer to a later question tells that all of them have arrived.
+    // The answer to a later request shows that all of them have arrived.
     session.ping().await.unwrap();
     let mut kept = 0;
     while let Ok(Some(next)) = timeout(Duration::from_millis(300), serving.next_request()).await {

@@ -1,4 +1,4 @@
-//! What a key exchange makes a server compute holds up nobody else.
+//! A server's key exchange computations do not delay other sessions.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use crate::server::{key, serve, settings};
 use crate::world::dial;
 
 const SOON: Duration = Duration::from_secs(20);
-/// How long a signature waits for its permission.
+/// Maximum time that a signature waits for its permission.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// A host key that signs when it may.
+/// A host key that signs only with permission.
 struct Held {
     keys: KeySet,
     state: Mutex<State>,
@@ -27,9 +27,9 @@ struct Held {
 #[derive(Default)]
 struct State {
     waiting: bool,
-    /// How many more signatures may be made.
+    /// Number of signatures that are permitted.
     permits: u32,
-    /// A signature was made without a permission, since nobody got to give it.
+    /// True if a signature was made without permission, after the time limit.
     late: bool,
 }
 
@@ -57,7 +57,7 @@ impl Signer for Held {
 }
 
 impl Held {
-    /// Waits for a signature that waits, has `other` do something meanwhile, and permits it.
+    /// Waits until a signature waits, lets `other` do something meanwhile, and permits the signature.
     async fn meanwhile(&self, other: &Session) {
         let since = Instant::now();
         while !self.state.lock().unwrap().waiting {
@@ -72,7 +72,7 @@ impl Held {
     }
 }
 
-/// All on one thread: what is computed there would keep the other session from its answer.
+/// Runs on one thread: a computation on it would delay the other session's answer.
 #[tokio::test]
 async fn a_key_exchange_holds_up_nobody_else() {
     let other = pair(|_| {}, |_| {}).await;
@@ -93,7 +93,7 @@ async fn a_key_exchange_holds_up_nobody_else() {
         let near = tokio::spawn(async move { Client::connect(below, config).await });
         held.meanwhile(&other).await;
         let session = near.await.unwrap().unwrap();
-        // The same for a user who is in, whose own bytes wait for the new keys.
+        // The same for an authenticated user, whose own bytes wait for the new keys.
         session.rekey().unwrap();
         held.meanwhile(&other).await;
         let output = session.open_session().await.unwrap().output("both 3").await;

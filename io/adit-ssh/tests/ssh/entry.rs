@@ -1,4 +1,4 @@
-//! Who gets in, and who does not.
+//! Authentication: who is accepted, and who is not.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -25,7 +25,7 @@ use crate::world::{config_for, dial, enter};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A password, or two questions.
+/// A policy with a password or two questions.
 struct Words;
 
 impl AuthPolicy for Words {
@@ -73,7 +73,7 @@ impl AuthPolicy for Words {
     }
 }
 
-/// Answers the second time.
+/// A prompter that answers the second time.
 struct Person;
 
 impl Prompter for Person {
@@ -96,7 +96,7 @@ impl Prompter for Person {
     }
 }
 
-/// Logs in at a server that wants these methods; gives what each side says.
+/// Logs in to a server that offers these methods; returns both sides' results.
 async fn meet(
     login: Login,
     methods: &[Method],
@@ -194,7 +194,7 @@ async fn who_says_nothing_is_not_waited_for() {
     assert!(matches!(why, Err(ConnectError::Timeout { .. })));
     assert!(start.elapsed() < Duration::from_secs(5));
     drop(silent);
-    // A server that is none.
+    // A server that is not an SSH server.
     let mut config = config(host, Login::new("me"));
     config.timeout = Duration::from_millis(300);
     let why = Client::connect(dial(port).await, config).await.unwrap_err();
@@ -226,7 +226,7 @@ async fn what_is_no_ssh_is_refused() {
     );
 }
 
-/// A running `ssh-agent`, ended with the test.
+/// A running `ssh-agent`, stopped with the test.
 struct AgentProcess(std::process::Child);
 
 impl Drop for AgentProcess {
@@ -318,7 +318,7 @@ async fn sockets_of_file_systems() {
     let opening = forwarded.accept().await.unwrap();
     assert_eq!(opening.originator().unwrap().0, "127.0.0.1");
     drop(opening);
-    // What is dropped is refused, and closed there.
+    // Dropping the channel refuses it, and the server closes the connection.
     assert_eq!(socket.read(&mut [0]).await.unwrap_or(0), 0);
 }
 

@@ -1,4 +1,4 @@
-//! Keys of a host that are told and proved, and agents that are told what they sign for.
+//! Announced and proved host keys, and session bindings for agents.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::world::{dial, enter};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A session with a server of ours that has these keys, the first of which it uses.
+/// Returns a session with an adit server that has these keys and uses the first.
 async fn with_host(host_keys: Arc<dyn Signer>, tell: bool) -> Session {
     let (usual, _) = settings();
     let (used, _) = first(&*host_keys);
@@ -73,7 +73,7 @@ async fn a_server_may_keep_its_keys_to_itself() {
     assert!(session.told_keys().unwrap().take().is_none());
 }
 
-/// Who tells a key that he has not: a signature by another one proves nothing.
+/// A server that announces a key that it does not have: a signature by another key proves nothing.
 #[tokio::test]
 async fn a_key_that_is_told_only_is_not_proved() {
     struct Liar(PrivateKey, Vec<u8>);
@@ -120,7 +120,7 @@ async fn openssh_tells_and_proves() {
     session.prove_keys(RSA_MIN_BITS, &told).await.unwrap();
 }
 
-/// An agent that looks at what it is told, has one key, and knows of sessions or does not.
+/// An agent that checks its messages, has one key, and supports session bindings or not.
 async fn agent(mut io: DuplexStream, key: PrivateKey, knows: bool) -> Vec<&'static str> {
     let mut asked = Vec::new();
     let mut bytes = Vec::new();
@@ -151,7 +151,7 @@ async fn agent(mut io: DuplexStream, key: PrivateKey, knows: bool) -> Vec<&'stat
                         false => "bind",
                         true => "bind, forwarded",
                     });
-                    // Extensions that are not known.
+                    // Unsupported extensions.
                     answer.push(if knows { 6 } else { 5 });
                 }
                 other => panic!("{other}"),
@@ -200,7 +200,7 @@ async fn agents_are_told_before_they_sign() {
     }
 }
 
-/// A key by two owners.
+/// Returns a key twice.
 fn twice(key: PrivateKey) -> (PrivateKey, PrivateKey) {
     let text = key
         .to_openssh(None, &mut adit_net::ambient::Chance)

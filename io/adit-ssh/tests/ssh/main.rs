@@ -1,4 +1,4 @@
-//! SSH sessions between our two ends, and with others at either.
+//! SSH sessions between adit's client and server, and with other implementations at either end.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -22,7 +22,7 @@ mod recorder;
 mod server;
 mod world;
 
-// What is recorded and replayed stands beside the machines that it is a test of.
+// Recording and replaying are shared with the tests of the protocol crate.
 #[path = "../../../../proto/adit-ssh-proto/tests/sessions/plan.rs"]
 mod plan;
 #[path = "../../../../proto/adit-ssh-proto/tests/sessions/player.rs"]

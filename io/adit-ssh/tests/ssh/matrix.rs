@@ -15,12 +15,12 @@ use tokio::task::{JoinSet, spawn_blocking};
 use crate::server::{serve, settings};
 use crate::world::{config_for, dial, pour};
 
-/// Octets of each transfer: several packets, the last one not full.
+/// Size of each transfer, in bytes: several packets, the last one not full.
 pub(crate) const SMALL: usize = 100_001;
-/// Sessions at a time.
+/// Number of concurrent sessions.
 const AT_A_TIME: usize = 4;
 
-/// What OpenSSH has, as `ssh -Q` tells.
+/// Returns OpenSSH's algorithms, as listed by `ssh -Q`.
 fn known() -> Algorithms {
     let list = |what: &str| {
         let output = Command::new("ssh").args(["-Q", what]).output().unwrap();
@@ -36,8 +36,8 @@ fn known() -> Algorithms {
 
 pub(crate) type Choice = (Cipher, Mac, Kex, Compression);
 
-/// Every cipher with every MAC that it takes, and each method of key exchange, of those that
-/// `theirs` names too. There have to be so many pairs and methods at least.
+/// Returns every cipher with every MAC that it uses, and each key exchange method, as far as `theirs`
+/// has them. Checks that there are at least this many pairs and methods.
 pub(crate) fn choices(theirs: &Algorithms, pairs: usize, methods: usize) -> Vec<Choice> {
     let has = |all: &[String], name: &str| all.iter().any(|one| one == name);
     let macs = Mac::ALL.iter().copied();
@@ -69,7 +69,7 @@ pub(crate) fn choices(theirs: &Algorithms, pairs: usize, methods: usize) -> Vec<
         .collect()
 }
 
-/// Offers nothing else.
+/// Offers only this choice.
 pub(crate) fn choose(config: &mut ClientConfig, choice: Choice) {
     let preferred = &mut config.transport.preferred;
     preferred.cipher = vec![choice.0];
@@ -78,7 +78,7 @@ pub(crate) fn choose(config: &mut ClientConfig, choice: Choice) {
     preferred.compression = vec![choice.3];
 }
 
-/// Runs all of them, some at a time.
+/// Runs all of them, some concurrently.
 pub(crate) async fn each<F: Future<Output = ()> + Send + 'static>(
     choices: Vec<Choice>,
     run: impl Fn(Choice) -> F,

@@ -1,4 +1,4 @@
-//! Sessions message by message, and what stands before one: tries to log in, one after the other.
+//! Sessions in message mode, and successive login attempts before a session.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ const BOUNDS: Bounds = Bounds {
     pieces: 8,
 };
 
-/// Wants a password, then another as the second part.
+/// A policy that requires a password, then a second one.
 struct Twice;
 
 impl AuthPolicy for Twice {
@@ -56,7 +56,7 @@ impl AuthPolicy for Twice {
     }
 }
 
-/// A client before its user is in, and the server.
+/// Returns a client before authentication, and the server.
 async fn before() -> (Entrance, tokio::task::JoinHandle<(Feed, Peer)>) {
     let (mut settings, host) = settings();
     settings.auth.methods = vec![Method::Password];
@@ -71,7 +71,7 @@ async fn before() -> (Entrance, tokio::task::JoinHandle<(Feed, Peer)>) {
     (entrance.await.unwrap(), server)
 }
 
-/// Gives a password once, also where it is one part of two.
+/// A prompter that returns a password once, also as one of two methods.
 struct Once(Mutex<Option<Secret<String>>>);
 
 impl Prompter for Once {
@@ -120,19 +120,19 @@ async fn next(feed: &mut Feed) -> Told {
     timeout(SOON, feed.next()).await.unwrap().unwrap()
 }
 
-/// The server accepts the client's channel.
+/// Accepts the client's channel on the server.
 async fn accept(feed: &mut Feed) -> MessageChannel {
     let Told::Wanted(opening, channel) = next(feed).await else {
         panic!("no channel");
     };
     assert_eq!(*opening.kind(), ChannelKind::Session);
-    // What is said before it is open waits.
+    // Messages sent before the channel is open wait.
     channel.say(Say::Data(Kind::Stdout, b"early ")).unwrap();
     opening.accept_messages().unwrap();
     channel
 }
 
-/// A program of a client that has streams, whose server hears no more than the request for it.
+/// Starts a program on a client with streams, whose server reads only the request for it.
 async fn program(session: &Session, feed: &mut Feed) -> (Program, MessageChannel) {
     let (program, channel) = tokio::join!(session.open_session(), accept(feed));
     let program = program.unwrap();
@@ -163,7 +163,7 @@ async fn what_is_said_reaches_streams() {
     assert_eq!((&*all, &*err), ("early out", "err"));
     assert_eq!(control.wait().await, Some(Exit::Status(3)));
     drop((control, out, errors));
-    // In the feed and in the channel alike.
+    // The feed and the channel both have it.
     let told = next(&mut feed).await;
     assert!(matches!(told, Told::Came(_, Message::Closed)), "{told:?}");
     let mut came = Vec::new();
@@ -249,7 +249,7 @@ async fn both_ends_go_message_by_message() {
     near.open(ChannelKind::Session).await.unwrap_err();
 }
 
-/// A channel that has closed makes room for others, read or not.
+/// A closed channel frees its slot, read or not.
 #[tokio::test]
 async fn what_nobody_reads_is_no_burden() {
     let (entrance, mut feed, _peer) = entered().await;
@@ -264,7 +264,7 @@ async fn what_nobody_reads_is_no_burden() {
         }
     });
     let mut last: Option<MessageChannel> = None;
-    // More than there may be at a time.
+    // More than the limit at a time.
     for _ in 0..Limits::default().channels + 8 {
         let opened = heard.speaker().open(ChannelKind::Session).await.unwrap();
         while !matches!(next(&mut heard).await, Told::Came(_, Message::Closed)) {}
@@ -274,7 +274,7 @@ async fn what_nobody_reads_is_no_burden() {
     }
 }
 
-/// Whoever floods a server that does not hear is not read any more.
+/// A peer that floods a server which does not read is not read any more.
 #[tokio::test]
 async fn nothing_is_read_before_what_was_told_is_heard() {
     let (session, mut feed, _peer) = native().await;
@@ -325,7 +325,7 @@ async fn a_policy_that_fails_ends_the_connection() {
         let config = config(host, Login::new(""));
         let near = Box::new(Buffered::over(near));
         let mut entrance = Client::exchange_keys(near, &config).await.unwrap();
-        // Nothing happens while nothing is tried.
+        // Nothing happens between login attempts.
         let idle = timeout(Duration::from_millis(100), entrance.idle()).await;
         assert!(idle.is_err());
         entrance.log_in(&Login::new("me")).await
@@ -350,7 +350,7 @@ async fn a_session_that_is_quiet_ends() {
         |_| {},
     );
     let session = Arc::new(session.await);
-    // Signs of life do not count, programs do.
+    // Keepalives do not count as activity, programs do.
     for _ in 0..3 {
         tokio::time::sleep(quiet / 2).await;
         let program = session.open_session().await.unwrap();

@@ -1,4 +1,4 @@
-//! OpenSSH's client with our server.
+//! OpenSSH's client with adit's server.
 
 use std::fs;
 use std::io::Write as _;
@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 use crate::server::{serve, settings};
 use crate::world::{BULK, drain, pour};
 
-/// A server of ours and what gets into it.
+/// An adit server and the client's files for it.
 struct Peer {
     folder: Folder,
     id: PathBuf,
@@ -37,7 +37,7 @@ impl Peer {
         Self { folder, id, port }
     }
 
-    /// `ssh` with its input at hand.
+    /// Returns an `ssh` command with piped input.
     fn ssh(&self, options: &[&str]) -> Command {
         let mut command = ssh(self.port, &self.id);
         command.args(options).arg("me@127.0.0.1");
@@ -48,7 +48,7 @@ impl Peer {
         command
     }
 
-    /// Runs a command without input; gives its exit status and both outputs.
+    /// Runs a command without input; returns its exit status and both outputs.
     async fn run(&self, options: &[&str], command: &str) -> (Option<i32>, Vec<u8>, String) {
         let mut ssh = self.ssh(options);
         ssh.arg(command).stdin(Stdio::null());
@@ -58,7 +58,7 @@ impl Peer {
     }
 }
 
-/// A process, ended with the test.
+/// A process, killed with the test.
 struct Guard(Child);
 
 impl Drop for Guard {
@@ -68,7 +68,7 @@ impl Drop for Guard {
     }
 }
 
-/// Waits for its end.
+/// Waits until the process exits.
 async fn ended(child: Child) -> Output {
     let output = spawn_blocking(move || child.wait_with_output().unwrap());
     timeout(Duration::from_secs(60), output)
@@ -77,7 +77,7 @@ async fn ended(child: Child) -> Output {
         .unwrap()
 }
 
-/// Writes `bytes` to it and closes it.
+/// Writes `bytes` to the process's input and closes it.
 async fn feed(mut input: ChildStdin, bytes: Vec<u8>) {
     let fed = spawn_blocking(move || input.write_all(&bytes));
     fed.await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Our client with OpenSSH's server.
+//! adit's client with OpenSSH's server.
 
 use adit_interop::openssh::Sshd;
 use adit_ssh::client::{Client, Exit};

@@ -1,4 +1,4 @@
-//! Our client with our server.
+//! adit's client with adit's server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 use crate::server::{OneKey, key, serve, settings};
 use crate::world::{BULK, a_connection_goes_through, dial, drain, pour};
 
-/// Both ends, each changed a little.
+/// Connects both ends, with changes to their configurations.
 pub(crate) async fn pair(
     client: impl FnOnce(&mut ClientConfig),
     server: impl FnOnce(&mut ServerConfig),
@@ -35,7 +35,7 @@ pub(crate) async fn pair(
     Client::connect(dial(port).await, config).await.unwrap()
 }
 
-/// Both ends in hand; the client's is changed a little.
+/// Returns both ends, with changes to the client's configuration.
 pub(crate) async fn both(client: impl FnOnce(&mut ClientConfig)) -> (Session, Connection) {
     let (settings, host) = settings();
     let id = key();
@@ -47,7 +47,7 @@ pub(crate) async fn both(client: impl FnOnce(&mut ClientConfig)) -> (Session, Co
     let near = async { Client::connect(dial(port).await, config).await };
     let far = async {
         let (socket, _) = listener.accept().await.unwrap();
-        // As a listener does that tells protocols by their first bytes.
+        // Like a listener that detects protocols by their first bytes.
         let mut io: BoxStream = Box::new(Tcp::new(socket));
         fill(&mut *io, 4).await.unwrap();
         assert!(io.filled().starts_with(b"SSH-"));
@@ -79,8 +79,8 @@ async fn programs_run() {
     assert!(session.ping().await.unwrap() < Duration::from_secs(5));
 }
 
-/// The server hears the request for a program, writes this and tells this status, closes the
-/// channel, and does not answer before; gives what the client makes of it.
+/// The server receives the request for a program, writes `out`, sends `status`, closes the channel, and
+/// replies only then. Returns the client's result.
 async fn late_answer(out: &[u8], status: Option<u32>) -> std::io::Result<Output> {
     let (session, mut connection) = both(|_| {}).await;
     let server = async {
@@ -118,7 +118,7 @@ async fn a_channel_that_closes_without_a_word_has_run_nothing() {
     late_answer(b"", None).await.unwrap_err();
 }
 
-/// Each waits for room while the other does.
+/// Each end waits for space while the other does.
 #[tokio::test]
 async fn two_tasks_write_the_two_streams_of_a_program() {
     const MUCH: usize = 8 << 20;
@@ -221,7 +221,7 @@ async fn connections_go_both_ways() {
     timeout(Duration::from_secs(10), gone).await.unwrap();
 }
 
-/// Takes any password.
+/// A policy that accepts any password.
 struct Open;
 
 impl AuthPolicy for Open {
@@ -230,7 +230,7 @@ impl AuthPolicy for Open {
     }
 }
 
-/// What hides the length of a password is not taken for the first compressed packet.
+/// The padding that hides a password's length is not taken for the first compressed packet.
 #[tokio::test]
 async fn a_password_goes_before_compression() {
     let (mut settings, host) = settings();
@@ -251,7 +251,7 @@ async fn a_password_goes_before_compression() {
     assert!(end.contains("done"), "{end}");
 }
 
-/// A channel, and the connection at its other end.
+/// Returns a channel, and the connection at its other end.
 async fn a_channel_to(session: &Session, target: &TcpListener) -> (Channel, TcpStream) {
     let port = target.local_addr().unwrap().port();
     let channel = session.direct_tcpip("127.0.0.1", port, Default::default());
@@ -259,8 +259,8 @@ async fn a_channel_to(session: &Session, target: &TcpListener) -> (Channel, TcpS
     (channel.unwrap(), accepted.unwrap().0)
 }
 
-/// A mark on the socket holds bulk back until it is worth waking for. With a second channel it would
-/// hold that one's small messages back as well.
+/// A low-water mark on the socket holds bulk data back until it is worth a wakeup. With a second
+/// channel it would hold back that one's small messages too.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bulk_of_one_channel_holds_back_no_other() {
@@ -308,14 +308,14 @@ async fn bulk_of_one_channel_holds_back_no_other() {
     pouring.abort();
 }
 
-/// What a server has sealed, or handed to the system, before it has the answer to a question on
+/// The amount of data that a server has sealed or passed to the kernel before it answers a request on
 /// another channel.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_overtakes_what_is_not_sealed_yet() {
-    // The receiver's, so that what the server has given away is in its own queue.
+    // The receiver's buffer, so that the data that the server has sent is in its own queue.
     const ROOM: u32 = 128 << 10;
-    // 0.8 to 1 MB were seen; it is more where the system's whole queue is filled.
+    // 0.8 to 1 MB were measured; it is more if the kernel's whole queue is filled.
     const MOST: usize = 2 << 20;
     const A_WHILE: Duration = Duration::from_millis(300);
 

@@ -1,4 +1,4 @@
-//! Channels and global requests of a program's own types, between our two ends.
+//! Channels and global requests of application-defined types, between adit's client and server.
 
 use std::future::Future;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::ours::both;
 const NAME: &str = "chat@example.com";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a test waits for comes soon.
+/// Waits with a time limit.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
     timeout(PATIENCE, what).await.unwrap()
 }
@@ -35,7 +35,7 @@ async fn request(connection: &mut Connection) -> OwnRequest {
     }
 }
 
-/// Why a channel is not opened.
+/// Returns the reason why a channel was refused.
 fn refusal(opened: Result<OwnChannel, OpenError>) -> (OpenFailure, String) {
     match opened {
         Err(OpenError::Refused { reason, text }) => (reason, text),
@@ -43,7 +43,8 @@ fn refusal(opened: Result<OwnChannel, OpenError>) -> (OpenFailure, String) {
     }
 }
 
-/// Bytes and requests go both ways, each direction ends, and the channel closes with its stream.
+/// Sends bytes and requests in both directions, ends each direction, and closes the channel with its
+/// stream.
 async fn talk(mut near: OwnChannel, far: OwnChannel) {
     let (far_channel, far_control, mut far_requests) = far.into_parts();
     let served = async {
@@ -61,7 +62,7 @@ async fn talk(mut near: OwnChannel, far: OwnChannel) {
     let echo = async {
         tokio::io::copy(&mut reader, &mut writer).await.unwrap();
         writer.shutdown().await.unwrap();
-        // It closes when both halves are gone.
+        // The channel closes when both halves are dropped.
         drop((reader, writer));
         far_control.closed().await;
         let late = far_control.request("late@example.com", []).await;
@@ -70,7 +71,7 @@ async fn talk(mut near: OwnChannel, far: OwnChannel) {
     let near = async {
         let control = near.control().clone();
         control.tell("told@example.com", []).await.unwrap();
-        // A name of sessions is nothing special here.
+        // The name of a session's request has no special meaning here.
         control.request("exec", b"\0mine").await.unwrap();
         let no = control.request("no@example.com", b"data").await;
         assert!(matches!(&no, Err(RequestError::Refused(name)) if name == "no@example.com"));
@@ -107,7 +108,7 @@ async fn a_server_opens_a_channel() {
     let (session, connection) = both(|_| {}).await;
     let mut others = session.own_channels("other@example.com").unwrap();
     let mut wanted = session.own_channels(NAME).unwrap();
-    // The session's task knows of them.
+    // The session's task has received them.
     session.ping().await.unwrap();
     let far = async {
         let opening = tokio::select! {
@@ -124,7 +125,7 @@ async fn a_server_opens_a_channel() {
     assert!(soon(wanted.accept()).await.is_none());
 }
 
-/// Asks `near` has `far` answer, which `next` shows.
+/// Sends requests from `near` that `far`, read by `next`, answers.
 async fn ask(near: &Peer, mut next: impl AsyncFnMut() -> OwnRequest) {
     let far = async {
         let mut first = Vec::new();
@@ -138,7 +139,7 @@ async fn ask(near: &Peer, mut next: impl AsyncFnMut() -> OwnRequest) {
             assert_eq!(request.data(), [n]);
             first.push(request);
         }
-        // The answers are known in another order than they may leave in.
+        // The answers are ready in another order than they must be sent.
         for request in first.into_iter().rev() {
             let data = [request.data(), b"!"].concat();
             request.grant(data).unwrap();
@@ -200,7 +201,7 @@ async fn what_nobody_takes_is_refused() {
     });
     let said = (OpenFailure::Other(4_000_000_000), "not now".to_owned());
     assert_eq!(refusal(opened), said);
-    // The last one who asks has what comes, and with him it ends.
+    // The last queue receives the channels, and dropping it stops them.
     let mut again = session.own_channels(NAME).unwrap();
     assert!(soon(wanted.accept()).await.is_none());
     let (opened, _held) = tokio::join!(handle.open_channel(NAME, []), async {
@@ -210,7 +211,7 @@ async fn what_nobody_takes_is_refused() {
     drop(again);
     assert_eq!(refusal(handle.open_channel(NAME, []).await), unknown);
 
-    // A server's program that does not know them.
+    // A server application that does not support them.
     let (opened, _) = tokio::join!(session.open_channel(NAME, []), async {
         drop(connection.accept().await.unwrap());
     });
@@ -221,7 +222,7 @@ async fn what_nobody_takes_is_refused() {
     assert!(matches!(refused, Err(RequestError::Refused(_))));
 }
 
-/// Requests in a channel that nobody looks at are answered: those that wait, and later ones.
+/// Requests in a channel that no one reads are answered: those that wait, and later ones.
 #[tokio::test]
 async fn requests_that_nobody_reads_are_refused() {
     let (session, mut connection) = both(|_| {}).await;
@@ -273,7 +274,7 @@ async fn names_of_the_library_and_others_that_are_none() {
     assert!(matches!(long, Err(OpenError::Own(OwnError::Data(_)))));
 }
 
-/// Without an answer no more wait than may, by number and by octets; the rest is refused at once.
+/// The number and size of requests without an answer are limited; the rest is refused immediately.
 #[tokio::test]
 async fn a_flood_of_openings_is_bounded() {
     for (data, waiting) in [(0, 8), (30_000, 3)] {
@@ -302,7 +303,7 @@ async fn a_flood_of_openings_is_bounded() {
     }
 }
 
-/// Nor do more global requests wait; what is only told is lost beyond that.
+/// The same limit applies to global requests; notifications beyond it are lost.
 #[tokio::test]
 async fn a_flood_of_requests_is_bounded() {
     for (data, waiting) in [(0, 128), (Own::MAX_DATA, 8)] {
@@ -312,13 +313,13 @@ async fn a_flood_of_requests_is_bounded() {
         for _ in 0..300 {
             connection.tell(NAME, vec![0; data]).await.unwrap();
         }
-        // Behind all of them.
+        // After all of them.
         let refused = soon(connection.request(NAME, vec![0; data])).await;
         assert!(matches!(refused, Err(RequestError::Refused(_))));
         for _ in 0..waiting {
             soon(requests.next()).await.unwrap();
         }
-        // There is room for the next one again.
+        // There is space for the next one again.
         let (answer, ()) = tokio::join!(connection.request(NAME, b"next"), async {
             let next = soon(requests.next()).await.unwrap();
             assert_eq!(next.data(), b"next", "more have waited than may");
@@ -328,7 +329,7 @@ async fn a_flood_of_requests_is_bounded() {
     }
 }
 
-/// Nor do more requests of a channel; what is asked beyond that is refused.
+/// The same limit applies to the requests of a channel; those beyond it are refused.
 #[tokio::test]
 async fn a_flood_in_a_channel_is_bounded() {
     for (data, waiting) in [(0, 128), (Own::MAX_DATA, 8)] {

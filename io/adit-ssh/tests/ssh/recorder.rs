@@ -1,7 +1,7 @@
 //! Records sessions with OpenSSH, in both roles; see `vectors/ssh-sessions`.
 //!
-//! Each run records and replays what it has recorded. The files are written only if the variable
-//! `ADIT_BLESS` is set.
+//! Each run records sessions and replays its recordings. The files are only written if the environment
+//! variable `ADIT_BLESS` is set.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -19,9 +19,9 @@ use crate::plan::{Plan, Rekey};
 use crate::player::{HALF, KEY, Player, STATUS, text};
 use crate::recording::{Recording, Turn};
 
-/// The longest silence.
+/// Maximum time of silence.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The largest file, octets.
+/// Maximum size of a file, in bytes.
 const MOST: usize = 64 << 10;
 
 #[test]
@@ -41,7 +41,7 @@ fn sessions_are_recorded_and_replayed() {
     }
 }
 
-/// Our machine says the same again, and it has come to its end.
+/// Checks that the protocol implementation sends the same bytes again and completes.
 fn replay(plan: Plan, recording: &Recording) {
     let mut player = Player::new(plan, &recording.user);
     for turn in &recording.turns {
@@ -88,7 +88,7 @@ fn with_its_client(plan: Plan) -> Recording {
     recording
 }
 
-/// Gives the program one half of the text, and when that is back the other.
+/// Writes the first half of the text to the program, and the other half after the first came back.
 fn use_program(mut child: Guard) {
     let mut input = child.0.stdin.take().unwrap();
     let mut output = child.0.stdout.take().unwrap();
@@ -103,7 +103,7 @@ fn use_program(mut child: Guard) {
     assert_eq!(status, i32::try_from(STATUS).ok());
 }
 
-/// A process that ends with the test.
+/// A process, killed with the test.
 struct Guard(Child);
 
 impl Drop for Guard {
@@ -113,7 +113,7 @@ impl Drop for Guard {
     }
 }
 
-/// Lets our side talk with the peer, and keeps what is said.
+/// Runs a session between adit and the peer, and records it.
 fn record(plan: Plan, user: &str, mut socket: TcpStream) -> Recording {
     socket.set_nodelay(true).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -1,4 +1,4 @@
-//! A small server of ours: a few programs that are not programs, connections, forwards.
+//! A small adit server: a few built-in programs, connections, forwards.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use tokio::task::AbortHandle;
 use crate::peers::own_types;
 use crate::world::{drain, pour};
 
-/// Lets one key in, whoever has it.
+/// A policy that accepts one key for any user.
 pub(crate) struct OneKey(pub(crate) PublicKey);
 
 impl AuthPolicy for OneKey {
@@ -29,12 +29,12 @@ impl AuthPolicy for OneKey {
     }
 }
 
-/// A new key.
+/// Generates a key.
 pub(crate) fn key() -> PrivateKey {
     PrivateKey::generate(KeyKind::Ed25519, &mut Chance).unwrap()
 }
 
-/// A server's settings with a new host key.
+/// Returns a server configuration with a new host key.
 pub(crate) fn settings() -> (ServerConfig, PublicKey) {
     let host = key();
     let public = host.public().clone();
@@ -44,12 +44,12 @@ pub(crate) fn settings() -> (ServerConfig, PublicKey) {
     )
 }
 
-/// Listens and serves whoever has the key; gives the port.
+/// Listens and serves clients with the key; returns the port.
 pub(crate) async fn serve(config: ServerConfig, user: PublicKey) -> u16 {
     serve_seen(config, user, |_| {}).await
 }
 
-/// The same, and shows who has come.
+/// The same, and reports the accepted connections.
 pub(crate) async fn serve_seen(
     config: ServerConfig,
     user: PublicKey,
@@ -78,7 +78,7 @@ pub(crate) async fn serve_seen(
     port
 }
 
-/// Does what a client wants.
+/// Handles a client's requests.
 pub(crate) async fn attend(mut connection: Connection) {
     let mut forwards: HashMap<(String, u16), AbortHandle> = HashMap::new();
     while let Some(incoming) = connection.accept().await {

@@ -1,4 +1,4 @@
-//! What the tests share: connecting, and moving many bytes.
+//! Shared test code: connecting, and moving many bytes.
 
 use std::fs;
 use std::path::Path;
@@ -13,22 +13,22 @@ use adit_stream::{BoxStream, Tcp};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Octets of a bulk transfer.
+/// Size of a bulk transfer, in bytes.
 pub(crate) const BULK: usize = 64 << 20;
 
-/// A connection to a port of loopback.
+/// Connects to a loopback port.
 pub(crate) async fn dial(port: u16) -> BoxStream {
     let socket = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     socket.set_nodelay(true).unwrap();
     Box::new(Tcp::new(socket))
 }
 
-/// What gets into `sshd`.
+/// Returns a configuration that logs in to `sshd`.
 pub(crate) fn config_for(sshd: &Sshd) -> ClientConfig {
     config_of(sshd.folder())
 }
 
-/// What gets in where the keys `host` and `id` are in a folder.
+/// Returns a configuration for a server whose keys `host` and `id` are in a folder.
 pub(crate) fn config_of(folder: &Path) -> ClientConfig {
     let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
     let line = read("host.pub");
@@ -38,7 +38,7 @@ pub(crate) fn config_of(folder: &Path) -> ClientConfig {
     ClientConfig::new(host_key, Login::new(user()).with_key(id))
 }
 
-/// A session with `sshd`.
+/// Connects to `sshd`.
 pub(crate) async fn enter(sshd: &Sshd) -> Session {
     let config = config_for(sshd);
     Client::connect(dial(sshd.port()).await, config)
@@ -46,7 +46,7 @@ pub(crate) async fn enter(sshd: &Sshd) -> Session {
         .unwrap()
 }
 
-/// Writes `len` octets of a pattern; gives their sum.
+/// Writes `len` bytes of a pattern; returns their checksum.
 pub(crate) async fn pour(to: &mut (impl AsyncWrite + Unpin), len: usize, seed: u64) -> Sum {
     let (mut pattern, mut sum, mut left) = (Pattern::new(seed), Sum::EMPTY, len);
     while left > 0 {
@@ -59,7 +59,7 @@ pub(crate) async fn pour(to: &mut (impl AsyncWrite + Unpin), len: usize, seed: u
     sum
 }
 
-/// Reads to the end; gives how many octets there were, and their sum.
+/// Reads to the end; returns the number of bytes and their checksum.
 pub(crate) async fn drain(from: &mut (impl AsyncRead + Unpin)) -> (usize, Sum) {
     let (mut len, mut sum, mut buf) = (0, Sum::EMPTY, vec![0; 256 << 10]);
     loop {
@@ -72,8 +72,8 @@ pub(crate) async fn drain(from: &mut (impl AsyncRead + Unpin)) -> (usize, Sum) {
     }
 }
 
-/// Bytes and the end of each direction go through the other side to a target, and a target that is
-/// not there is refused.
+/// Checks that bytes and the end of each direction pass through the server to a target, and that a
+/// missing target is refused.
 pub(crate) async fn a_connection_goes_through(session: &Session) {
     let target = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = target.local_addr().unwrap().port();
@@ -91,7 +91,7 @@ pub(crate) async fn a_connection_goes_through(session: &Session) {
     channel.read_to_end(&mut got).await.unwrap();
     assert_eq!(got, b"pong");
     drop(target);
-    // Not the target's, which the kernel may have given to another test by now.
+    // Not the former target's port, which the kernel may have given to another test by now.
     let refused = session.direct_tcpip("127.0.0.1", free_port(), Originator::default());
     refused.await.unwrap_err();
 }

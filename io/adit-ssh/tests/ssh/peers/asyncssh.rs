@@ -1,4 +1,4 @@
-//! asyncssh: the one besides OpenSSH with all four UMACs, and one with ML-KEM.
+//! asyncssh: the only one besides OpenSSH with all four UMACs, and one with ML-KEM.
 
 use adit_interop::sshpeer::SshPeer;
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};

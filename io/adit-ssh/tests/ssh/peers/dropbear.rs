@@ -1,4 +1,4 @@
-//! dropbear's server; its client is tested with our command.
+//! dropbear's server; its client is tested with the `adit` command.
 
 use adit_interop::dropbear::Dropbear;
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};

@@ -1,4 +1,4 @@
-//! libssh2 1.10, the peer without strict key exchange: its ciphers are not those that need it.
+//! libssh2 1.10, the peer without strict key exchange: its ciphers do not need it.
 
 use adit_interop::sshpeer::SshPeer;
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};

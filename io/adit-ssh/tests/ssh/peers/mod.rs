@@ -1,9 +1,8 @@
-//! Other implementations than OpenSSH, at either end: one module for each, and here what all of them
-//! have to do.
+//! Implementations other than OpenSSH, at either end: one module for each, and the shared tests here.
 
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
-/// The tests of a client of others with our server.
+/// Tests of another client with adit's server.
 macro_rules! client_tests {
     ($peer:expr, $name:literal, strict: $strict:literal, $counts:expr, $suites:expr) => {
         mod its_client {
@@ -28,7 +27,7 @@ macro_rules! client_tests {
     };
 }
 
-/// The tests of a server of others with our client, and of its client.
+/// Tests of another server with adit's client, and of its client.
 macro_rules! tests_of_both {
     ($peer:expr, $name:literal, $counts:expr, $suites:expr) => {
         client_tests!($peer, $name, strict: true, $counts, $suites);
@@ -80,13 +79,13 @@ mod their_client;
 mod their_server;
 mod xcrypto;
 
-/// What a bulk transfer is done with.
+/// The algorithms of a bulk transfer.
 type Suite = (Cipher, Mac, Kex);
 
-/// Octets of a bulk transfer, in each direction at once.
+/// Size of a bulk transfer, in bytes, in each direction at once.
 const MUCH: usize = 8 << 20;
-/// Octets after which keys are renewed during it.
+/// Number of bytes after which keys are renewed during the transfer.
 const RENEWED: u64 = 1 << 20;
-/// Key exchanges that such a transfer has at least, the first one counted: much is on its way while
-/// a slow machine makes keys, and counts for the same ones.
+/// Minimum number of key exchanges in such a transfer, including the first. While a slow machine
+/// computes keys, much data is in flight that counts for the same keys.
 const EXCHANGES: usize = 3;

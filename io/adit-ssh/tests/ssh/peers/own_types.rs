@@ -1,5 +1,5 @@
-//! Channels and global requests of types of the tests' own, the same at both ends: an end that is
-//! asked to `call` begins itself what the other has done before, and tells when it is done.
+//! Channels and global requests of application-defined types, the same at both ends. An end that is
+//! asked to `call` does what the other end has done before, and reports when it is done.
 
 use adit_interop::sshpeer::SshPeer;
 use adit_ssh::own::{OwnOpening, OwnRequest};
@@ -18,13 +18,13 @@ const DONE: &str = "done@example.com";
 const JOIN: &str = "join@example.com";
 const OTHER: &str = "other@example.com";
 
-/// A client of others with our server: each begins in its turn.
+/// Another client with adit's server: each end starts in turn.
 pub(super) async fn with_their_client(peer: SshPeer) {
     let host = Host::start(peer, |_| {}).await;
     host.does(vec!["own".to_owned()]).await;
 }
 
-/// Our client with a server of others, which may have no requests of own names in channels.
+/// adit's client with another server, which may lack application-defined requests in channels.
 pub(super) async fn with_their_server(peer: SshPeer, joins: bool) {
     let far = Far::start(peer, None);
     let session = far.enter(far.config()).await;
@@ -65,7 +65,7 @@ pub(crate) fn answer(peer: &Peer, request: OwnRequest) {
     }
 }
 
-/// Sends back what comes, and lets one name join.
+/// Echoes bytes, and accepts one name.
 pub(crate) fn enter(opening: OwnOpening) {
     // paramiko sends no data.
     if opening.name() != ROOM || !matches!(opening.data(), b"room 1" | b"") {
@@ -88,7 +88,7 @@ pub(crate) fn enter(opening: OwnOpening) {
 }
 
 async fn begin(peer: &Peer, joins: bool) {
-    // A string as SSH has it: some peers send nothing else.
+    // An SSH string: some peers send nothing else.
     let said = peer.request(UPPER, b"\0\0\0\x04adit").await;
     assert_eq!(said.unwrap(), b"\0\0\0\x04ADIT");
     let refused = peer.request(OTHER, []).await;

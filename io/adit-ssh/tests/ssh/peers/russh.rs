@@ -5,7 +5,7 @@ use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
 use super::Suite;
 
-// With other methods its server cannot tell of its key exchanges.
+// With other methods its server does not report its key exchanges.
 const SUITES: [Suite; 2] = [
     (
         Cipher::ChaCha20Poly1305,

@@ -1,4 +1,4 @@
-//! What clients of other makers do with our server.
+//! Other clients with adit's server.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -24,10 +24,10 @@ use super::{EXCHANGES, MUCH, RENEWED, Suite};
 use crate::matrix::{Choice, SMALL, choices};
 use crate::server::{key, serve_seen, settings};
 
-/// How long all jobs of one client may take.
+/// Maximum time for all jobs of one client.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A host key that counts what it signs: one exchange hash for each key exchange.
+/// A host key that counts its signatures: one exchange hash per key exchange.
 struct Counted(KeySet, Arc<AtomicUsize>);
 
 impl Signer for Counted {
@@ -45,17 +45,17 @@ impl Signer for Counted {
     }
 }
 
-/// A client that has come, as our server knows it.
+/// A connected client, as seen by adit's server.
 struct Seen {
     version: String,
     strict: bool,
     negotiated: Negotiated,
 }
 
-/// A server of ours and what gets in.
+/// An adit server and the client's files for it.
 pub(super) struct Host {
     peer: SshPeer,
-    // Holds the key.
+    // Keeps the folder with the key.
     _folder: Folder,
     id: PathBuf,
     addr: SocketAddr,
@@ -72,7 +72,7 @@ impl Host {
         let exchanges = Arc::new(AtomicUsize::new(0));
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (mut config, _) = settings();
-        // More than a server offers by itself.
+        // More than a server offers by default.
         config.transport.preferred.kex = Kex::ALL.to_vec();
         config.transport.preferred.mac = Mac::ALL.to_vec();
         let keys = KeySet::from(vec![key()]);
@@ -112,8 +112,8 @@ fn job(choice: Choice) -> String {
     format!("echo,program=echo,bytes={SMALL},cipher={cipher},mac={mac},kex={kex}")
 }
 
-/// Of each of these pairs and methods, at least so many, bytes go up and come back; `name` is in
-/// its identification.
+/// With each of these pairs and methods, and at least this many, bytes are echoed. `name` is in the
+/// client's identification.
 pub(super) async fn has_every_algorithm(
     peer: SshPeer,
     (pairs, methods): (usize, usize),
@@ -141,12 +141,12 @@ pub(super) async fn has_every_algorithm(
     }
 }
 
-/// With each of these suites much goes up and comes back at once, while our server renews the keys.
+/// With each of these suites bulk data is echoed while adit's server renews the keys.
 pub(super) async fn takes_new_keys(peer: SshPeer, suites: &[Suite]) {
     renewed(peer, suites, Some(RENEWED), "").await;
 }
 
-/// The same while it renews the keys itself.
+/// The same while the client renews the keys itself.
 pub(super) async fn makes_new_keys(peer: SshPeer, suites: &[Suite]) {
     renewed(peer, suites, None, &format!(",rekey={RENEWED}")).await;
 }
@@ -165,8 +165,8 @@ async fn renewed(peer: SshPeer, suites: &[Suite], ours: Option<u64>, theirs: &st
     }
 }
 
-/// Its wishes for a terminal and a variable arrive, so do both outputs and the exit status; and a
-/// connection goes through to a target.
+/// Its requests for a terminal and a variable arrive, and so do both outputs and the exit status; a
+/// connection reaches a target.
 pub(super) async fn has_a_terminal_and_a_connection(peer: SshPeer) {
     let host = Host::start(peer, |_| {}).await;
     host.does(vec!["terminal".to_owned()]).await;
@@ -184,7 +184,7 @@ pub(super) async fn has_a_terminal_and_a_connection(peer: SshPeer) {
     assert_eq!(got, b"ping");
 }
 
-/// A server that wants strict key exchange of everybody does not let it in.
+/// A server that requires strict key exchange refuses it.
 pub(super) async fn is_refused_as_not_strict(peer: SshPeer) {
     let job = vec![format!("echo,program=echo,bytes={SMALL}")];
     for strict in [StrictKex::Always, StrictKex::WhenExposed] {

@@ -1,4 +1,4 @@
-//! What our client does with servers of other makers.
+//! adit's client with other servers.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{EXCHANGES, MUCH, RENEWED, Suite};
 use crate::matrix::{SMALL, choices, choose, each};
 use crate::world::{a_connection_goes_through, config_of, dial, drain, pour};
 
-/// A server of other makers, and what gets in.
+/// Another server, and the client's files for it.
 pub(super) struct Far {
     running: Which,
     port: u16,
@@ -29,7 +29,7 @@ enum Which {
 }
 
 impl Far {
-    /// One that renews its keys after so many octets, if it can be told so.
+    /// Starts a server that renews its keys after this many bytes, if it supports that.
     pub(super) fn start(peer: SshPeer, rekey: Option<u64>) -> Self {
         let folder = Folder::new("peer").unwrap();
         let host = keygen(folder.path(), "host").unwrap();
@@ -63,8 +63,8 @@ impl Far {
     }
 }
 
-/// Of each of these pairs and methods, at least so many, bytes go up and come back; `name` is in
-/// its identification.
+/// With each of these pairs and methods, and at least this many, bytes are echoed. `name` is in the
+/// server's identification.
 pub(super) async fn has_every_algorithm(
     far: Far,
     theirs: &Algorithms,
@@ -112,12 +112,12 @@ async fn through_cat(program: Program, bytes: &[u8]) -> (Option<Exit>, Vec<u8>) 
     (control.wait().await, got)
 }
 
-/// With each of these suites much goes up and comes back at once, while our client renews the keys.
+/// With each of these suites bulk data is echoed while adit's client renews the keys.
 pub(super) async fn takes_new_keys(far: Far, suites: &[Suite]) {
     renewed(far, suites, Some(RENEWED)).await;
 }
 
-/// The same while the server does.
+/// The same while the server renews the keys.
 pub(super) async fn makes_new_keys(peer: SshPeer, suites: &[Suite]) {
     renewed(Far::start(peer, Some(RENEWED)), suites, None).await;
 }
@@ -142,7 +142,7 @@ async fn renewed(mut far: Far, suites: &[Suite], ours: Option<u64>) {
         let (sent, got) = tokio::join!(up, drain(&mut reader));
         assert_eq!(got, (MUCH, sent), "{suite:?}");
         assert_eq!(control.wait().await, Some(Exit::Status(0)), "{suite:?}");
-        // dropbear does not tell of its key exchanges.
+        // dropbear does not report its key exchanges.
         if let Which::Peer(running, _) = &mut far.running {
             let wanted = (done + 1) * EXCHANGES;
             let process = running.process();
@@ -151,7 +151,7 @@ async fn renewed(mut far: Far, suites: &[Suite], ours: Option<u64>) {
     }
 }
 
-/// Both outputs and the exit status come back.
+/// Both outputs and the exit status arrive.
 pub(super) async fn runs_programs(far: &Far) {
     let session = far.enter(far.config()).await;
     let program = session.open_session().await.unwrap();
@@ -162,12 +162,12 @@ pub(super) async fn runs_programs(far: &Far) {
     assert_eq!(output.exit, Some(Exit::Status(7)));
 }
 
-/// A wish for a terminal arrives; a variable does where the server takes any.
+/// A request for a terminal is granted; a variable is if the server accepts any.
 pub(super) async fn gives_a_terminal(far: &Far, takes_variables: bool) {
     let session = far.enter(far.config()).await;
     let program = session.open_session().await.unwrap();
     let mut modes = Modes::new();
-    // ECHO (RFC 4254 section 8): not that the terminal repeats what is typed.
+    // ECHO (RFC 4254 section 8): the terminal must not echo its input.
     modes.set(53, 0);
     let size = Size {
         columns: 97,
@@ -193,13 +193,13 @@ pub(super) async fn gives_a_terminal(far: &Far, takes_variables: bool) {
     assert_eq!(output.exit, Some(Exit::Status(0)));
 }
 
-/// Connections go through to targets, and are refused where there is none.
+/// Connections reach their targets, and are refused without one.
 pub(super) async fn connects(far: &Far) {
     let session = far.enter(far.config()).await;
     a_connection_goes_through(&session).await;
 }
 
-/// A client that does not offer strict key exchange is served all the same, over several exchanges.
+/// A client that does not offer strict key exchange is served, over several exchanges.
 pub(super) async fn serves_clients_that_are_not_strict(far: &Far) {
     let mut config = far.config();
     config.transport.strict = StrictKex::Never;

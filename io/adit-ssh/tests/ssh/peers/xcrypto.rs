@@ -17,7 +17,7 @@ const SUITES: [Suite; 3] = [
 
 tests_of_both!(SshPeer::Go, "SSH-2.0-Go", (18, 9), SUITES);
 
-/// x/crypto has them in each direction at both ends.
+/// x/crypto supports them in each direction at both ends.
 mod own_types {
     use super::*;
     use crate::peers::own_types;
