@@ -43,7 +43,7 @@ impl<S> Channel<S> {
     /// Returns the next message; `None` once the channel has closed.
     ///
     /// # Cancel safety
-    /// Cancel-safe.
+    /// This method is cancel-safe.
     pub async fn wait(&mut self) -> Option<ChannelMsg> {
         self.read.wait().await
     }

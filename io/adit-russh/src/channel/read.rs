@@ -20,7 +20,7 @@ impl ChannelReadHalf {
     /// Returns the next message; `None` once the channel has closed.
     ///
     /// # Cancel safety
-    /// Cancel-safe.
+    /// This method is cancel-safe.
     pub async fn wait(&mut self) -> Option<ChannelMsg> {
         poll_fn(|cx| self.poll_wait(cx)).await
     }

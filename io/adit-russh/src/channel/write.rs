@@ -185,7 +185,7 @@ impl<S> ChannelWriteHalf<S> {
     /// Sends bytes in another stream.
     ///
     /// # Errors
-    /// As [`ChannelWriteHalf::extended_data`].
+    /// The errors of [`ChannelWriteHalf::extended_data`].
     pub async fn extended_data_bytes(&self, ext: u32, data: impl Into<Bytes>) -> Done {
         self.send(kind(ext)?, data.into()).await
     }

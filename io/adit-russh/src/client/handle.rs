@@ -95,7 +95,7 @@ impl<H: Handler> Handle<H> {
     /// Logs in with a password. It is not sent to a server that does not accept passwords.
     ///
     /// # Errors
-    /// As [`Handle::authenticate_none`].
+    /// The errors of [`Handle::authenticate_none`].
     pub async fn authenticate_password<U: Into<String>, P: Into<String>>(
         &mut self,
         user: U,
@@ -107,7 +107,7 @@ impl<H: Handler> Handle<H> {
     /// Logs in with a key.
     ///
     /// # Errors
-    /// As [`Handle::authenticate_none`].
+    /// The errors of [`Handle::authenticate_none`].
     pub async fn authenticate_publickey<U: Into<String>>(
         &mut self,
         user: U,
@@ -122,7 +122,7 @@ impl<H: Handler> Handle<H> {
     /// Logs in with a key and its certificate.
     ///
     /// # Errors
-    /// As [`Handle::authenticate_none`].
+    /// The errors of [`Handle::authenticate_none`].
     pub async fn authenticate_openssh_cert<U: Into<String>>(
         &mut self,
         user: U,
@@ -138,7 +138,7 @@ impl<H: Handler> Handle<H> {
     /// it.
     ///
     /// # Errors
-    /// As [`Handle::authenticate_none`].
+    /// The errors of [`Handle::authenticate_none`].
     pub async fn authenticate_keyboard_interactive_start<
         U: Into<String>,
         S: Into<Option<String>>,
@@ -212,7 +212,7 @@ impl<H: Handler> Handle<H> {
     /// Connects from the server to a Unix-domain socket in its file system (OpenSSH's extension).
     ///
     /// # Errors
-    /// As [`Handle::channel_open_session`].
+    /// The errors of [`Handle::channel_open_session`].
     pub async fn channel_open_direct_streamlocal<S: Into<String>>(
         &self,
         socket_path: S,
@@ -246,7 +246,7 @@ impl<H: Handler> Handle<H> {
     /// Asks the server to stop listening on an address.
     ///
     /// # Errors
-    /// As [`Handle::tcpip_forward`].
+    /// The errors of [`Handle::tcpip_forward`].
     pub async fn cancel_tcpip_forward<A: Into<String>>(
         &self,
         address: A,
@@ -262,7 +262,7 @@ impl<H: Handler> Handle<H> {
     /// Asks the server to listen on a Unix-domain socket in its file system (OpenSSH's extension).
     ///
     /// # Errors
-    /// As [`Handle::tcpip_forward`].
+    /// The errors of [`Handle::tcpip_forward`].
     pub async fn streamlocal_forward<A: Into<String>>(&self, path: A) -> Result<(), Error> {
         let path = path.into().into_bytes();
         let request = GlobalRequest::StreamlocalForward { path };
@@ -272,7 +272,7 @@ impl<H: Handler> Handle<H> {
     /// Asks the server to stop listening on a Unix-domain socket.
     ///
     /// # Errors
-    /// As [`Handle::tcpip_forward`].
+    /// The errors of [`Handle::tcpip_forward`].
     pub async fn cancel_streamlocal_forward<A: Into<String>>(&self, path: A) -> Result<(), Error> {
         let path = path.into().into_bytes();
         let request = GlobalRequest::CancelStreamlocalForward { path };

@@ -35,7 +35,7 @@ impl Session {
     /// Sends EOF in a channel, after the bytes that were sent.
     ///
     /// # Errors
-    /// As [`Session::data`].
+    /// The errors of [`Session::data`].
     pub fn eof(&mut self, channel: ChannelId) -> Done {
         self.core.say(channel.0, Say::Eof)
     }
@@ -43,7 +43,7 @@ impl Session {
     /// Closes a channel, after the bytes that were sent.
     ///
     /// # Errors
-    /// As [`Session::data`].
+    /// The errors of [`Session::data`].
     pub fn close(&mut self, channel: ChannelId) -> Done {
         self.core.say(channel.0, Say::Close)
     }
@@ -56,7 +56,7 @@ impl Session {
     /// Requests a terminal.
     ///
     /// # Errors
-    /// As [`Session::data`].
+    /// The errors of [`Session::data`].
     #[allow(clippy::too_many_arguments, reason = "same signature as in russh")]
     pub fn request_pty(
         &mut self,
@@ -77,7 +77,7 @@ impl Session {
     /// Requests the user's shell.
     ///
     /// # Errors
-    /// As [`Session::data`].
+    /// The errors of [`Session::data`].
     pub fn request_shell(&mut self, want_reply: bool, channel: ChannelId) -> Done {
         self.ask(channel, Request::Shell, want_reply)
     }
@@ -85,7 +85,7 @@ impl Session {
     /// Requests to run a command.
     ///
     /// # Errors
-    /// As [`Session::data`].
+    /// The errors of [`Session::data`].
     pub fn exec(&mut self, channel: ChannelId, want_reply: bool, command: &[u8]) -> Done {
         let request = Request::Exec(command.to_vec());
         self.ask(channel, request, want_reply)
@@ -94,7 +94,7 @@ impl Session {
     /// Requests a subsystem.
     ///
     /// # Errors
-    /// As [`Session::data`].
+    /// The errors of [`Session::data`].
     pub fn request_subsystem(&mut self, want_reply: bool, channel: ChannelId, name: &str) -> Done {
         let request = Request::Subsystem(name.to_owned());
         self.ask(channel, request, want_reply)
@@ -103,7 +103,7 @@ impl Session {
     /// Sends the terminal's new size.
     ///
     /// # Errors
-    /// As [`Session::data`].
+    /// The errors of [`Session::data`].
     pub fn window_change(
         &mut self,
         channel: ChannelId,
@@ -120,7 +120,7 @@ impl Session {
     /// Sends a signal to the program.
     ///
     /// # Errors
-    /// As [`Session::data`].
+    /// The errors of [`Session::data`].
     pub fn signal(&mut self, channel: ChannelId, signal: Sig) -> Done {
         let request = Request::Signal(signal.name().to_owned());
         self.ask(channel, request, false)

@@ -78,7 +78,7 @@ impl Handle {
     /// Closes a channel, after the bytes that were sent.
     ///
     /// # Errors
-    /// As [`Handle::eof`].
+    /// The errors of [`Handle::eof`].
     pub async fn close(&self, id: ChannelId) -> Done {
         self.say(id, Say::Close)
     }
@@ -86,7 +86,7 @@ impl Handle {
     /// Grants the oldest unanswered request of a channel.
     ///
     /// # Errors
-    /// As [`Handle::eof`].
+    /// The errors of [`Handle::eof`].
     pub async fn channel_success(&self, id: ChannelId) -> Done {
         self.core.answer(id.0, true).map_err(drop)
     }
@@ -94,7 +94,7 @@ impl Handle {
     /// Refuses the oldest unanswered request of a channel.
     ///
     /// # Errors
-    /// As [`Handle::eof`].
+    /// The errors of [`Handle::eof`].
     pub async fn channel_failure(&self, id: ChannelId) -> Done {
         self.core.answer(id.0, false).map_err(drop)
     }
@@ -102,7 +102,7 @@ impl Handle {
     /// Sends the program's exit status, after the bytes that were sent.
     ///
     /// # Errors
-    /// As [`Handle::eof`].
+    /// The errors of [`Handle::eof`].
     pub async fn exit_status_request(&self, id: ChannelId, exit_status: u32) -> Done {
         self.say(id, Say::Behind(Request::ExitStatus(exit_status)))
     }
@@ -110,7 +110,7 @@ impl Handle {
     /// Reports that a signal terminated the program. The language tag is not sent: it has no use.
     ///
     /// # Errors
-    /// As [`Handle::eof`].
+    /// The errors of [`Handle::eof`].
     pub async fn exit_signal_request(
         &self,
         id: ChannelId,
@@ -125,7 +125,7 @@ impl Handle {
     /// Sends whether the client may handle flow control by ^S and ^Q itself.
     ///
     /// # Errors
-    /// As [`Handle::eof`].
+    /// The errors of [`Handle::eof`].
     pub async fn xon_xoff_request(&self, id: ChannelId, client_can_do: bool) -> Done {
         self.say(id, Say::Behind(Request::FlowControl(client_can_do)))
     }
@@ -161,7 +161,7 @@ impl Handle {
     /// Opens a channel for a connection to a Unix-domain socket that the client asked to forward.
     ///
     /// # Errors
-    /// As [`Handle::channel_open_forwarded_tcpip`].
+    /// The errors of [`Handle::channel_open_forwarded_tcpip`].
     pub async fn channel_open_forwarded_streamlocal<A: Into<String>>(
         &self,
         server_socket_path: A,
@@ -173,7 +173,7 @@ impl Handle {
     /// Connects to the client's agent, which the client has offered.
     ///
     /// # Errors
-    /// As [`Handle::channel_open_forwarded_tcpip`].
+    /// The errors of [`Handle::channel_open_forwarded_tcpip`].
     pub async fn channel_open_agent(&self) -> Result<Channel<Msg>, Error> {
         self.open(ChannelKind::Agent).await
     }
@@ -181,7 +181,7 @@ impl Handle {
     /// Connects to the client's display, which the client has offered.
     ///
     /// # Errors
-    /// As [`Handle::channel_open_forwarded_tcpip`].
+    /// The errors of [`Handle::channel_open_forwarded_tcpip`].
     pub async fn channel_open_x11<A: Into<String>>(
         &self,
         originator_address: A,

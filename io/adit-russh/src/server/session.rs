@@ -76,7 +76,7 @@ impl Session {
     /// Sends EOF in a channel.
     ///
     /// # Errors
-    /// As [`Session::data`].
+    /// The errors of [`Session::data`].
     pub fn eof(&mut self, channel: ChannelId) -> Done {
         self.core.say(channel.0, Say::Eof)
     }
@@ -84,7 +84,7 @@ impl Session {
     /// Closes a channel.
     ///
     /// # Errors
-    /// As [`Session::data`].
+    /// The errors of [`Session::data`].
     pub fn close(&mut self, channel: ChannelId) -> Done {
         self.core.say(channel.0, Say::Close)
     }
@@ -92,7 +92,7 @@ impl Session {
     /// Sends the program's exit status.
     ///
     /// # Errors
-    /// As [`Session::data`].
+    /// The errors of [`Session::data`].
     pub fn exit_status_request(&mut self, channel: ChannelId, exit_status: u32) -> Done {
         let told = Say::Behind(Request::ExitStatus(exit_status));
         self.core.say(channel.0, told)
@@ -101,7 +101,7 @@ impl Session {
     /// Reports that a signal terminated the program. The language tag is not sent: it has no use.
     ///
     /// # Errors
-    /// As [`Session::data`].
+    /// The errors of [`Session::data`].
     pub fn exit_signal_request(
         &mut self,
         channel: ChannelId,
@@ -117,7 +117,7 @@ impl Session {
     /// Sends whether the client may handle flow control by ^S and ^Q itself.
     ///
     /// # Errors
-    /// As [`Session::data`].
+    /// The errors of [`Session::data`].
     pub fn xon_xoff_request(&mut self, channel: ChannelId, client_can_do: bool) -> Done {
         let told = Say::Behind(Request::FlowControl(client_can_do));
         self.core.say(channel.0, told)

@@ -162,7 +162,7 @@ impl Entrance {
     /// Returns the reason when the connection ends, and does not return before.
     ///
     /// # Cancel safety
-    /// Cancel-safe.
+    /// This method is cancel-safe.
     pub async fn idle(&mut self) -> Result<core::convert::Infallible, ConnectError> {
         loop {
             self.take_in().await?;

@@ -21,7 +21,7 @@ impl Arrivals {
     /// is over.
     ///
     /// # Cancel safety
-    /// Cancel-safe.
+    /// This method is cancel-safe.
     pub async fn accept(&mut self) -> Option<Opening> {
         loop {
             match self.0.recv().await? {
@@ -63,7 +63,7 @@ impl Forwarded {
     /// [kind](Opening::kind); `None` once the session is over.
     ///
     /// # Cancel safety
-    /// Cancel-safe.
+    /// This method is cancel-safe.
     pub async fn accept(&mut self) -> Option<Opening> {
         self.arrivals.accept().await
     }

@@ -21,7 +21,7 @@ impl ToldKeys {
     /// session is over.
     ///
     /// # Cancel safety
-    /// Cancel-safe.
+    /// This method is cancel-safe.
     pub async fn next(&mut self) -> Option<Vec<PublicKey>> {
         loop {
             if let Arrival::Global(GlobalRequest::HostKeys(blobs), _) = self.0.recv().await? {

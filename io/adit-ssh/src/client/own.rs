@@ -23,7 +23,7 @@ pub struct OwnRequests(mpsc::Receiver<Arrival>);
 
 impl OwnChannels {
     /// Returns the next channel, to be accepted or refused; `None` once the session is over.
-    /// Cancel-safe.
+    /// This method is cancel-safe.
     pub async fn accept(&mut self) -> Option<OwnOpening> {
         loop {
             if let Arrival::Open(opening) = self.0.recv().await?
@@ -37,7 +37,7 @@ impl OwnChannels {
 
 impl OwnRequests {
     /// Returns the next request, to be granted or refused; `None` once the session is over.
-    /// Cancel-safe.
+    /// This method is cancel-safe.
     pub async fn next(&mut self) -> Option<OwnRequest> {
         loop {
             if let Arrival::Global(request, reply) = self.0.recv().await?

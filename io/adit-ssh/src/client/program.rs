@@ -77,7 +77,7 @@ impl Program {
     /// Starts the user's shell.
     ///
     /// # Errors
-    /// As [`Program::exec`].
+    /// The errors of [`Program::exec`].
     pub async fn shell(&self) -> Result<(), RequestError> {
         self.control.request(Request::Shell).await
     }
@@ -85,7 +85,7 @@ impl Program {
     /// Starts a subsystem, such as `sftp`.
     ///
     /// # Errors
-    /// As [`Program::exec`].
+    /// The errors of [`Program::exec`].
     pub async fn subsystem(&self, name: impl Into<String>) -> Result<(), RequestError> {
         self.control.request(Request::Subsystem(name.into())).await
     }

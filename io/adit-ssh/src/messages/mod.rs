@@ -120,7 +120,7 @@ impl Feed {
     /// Returns the reason why the session ended, after its last events were read.
     ///
     /// # Cancel safety
-    /// Cancel-safe.
+    /// This method is cancel-safe.
     pub async fn next(&mut self) -> Result<Told, End> {
         let Some((told, owed)) = self.told.recv().await else {
             return Err(self.mail.end().unwrap_or(End::Closed));

@@ -159,7 +159,7 @@ impl ChannelRequests {
     /// Returns the peer's next request; `None` once the channel has closed.
     ///
     /// # Cancel safety
-    /// Cancel-safe.
+    /// This method is cancel-safe.
     pub async fn next(&mut self) -> Option<ChannelRequest> {
         loop {
             let (request, to) = self.0.until(|state| state.requests.pop_front()).await?;

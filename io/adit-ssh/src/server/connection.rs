@@ -84,7 +84,7 @@ impl Connection {
     /// Handle requests in other tasks: while this is not called, all requests wait.
     ///
     /// # Cancel safety
-    /// Cancel-safe.
+    /// This method is cancel-safe.
     pub async fn accept(&mut self) -> Option<Incoming> {
         loop {
             match self.arrivals.recv().await? {

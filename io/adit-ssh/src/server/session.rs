@@ -56,7 +56,7 @@ impl ServerSession {
     /// Returns the client's next request; `None` once the channel has closed.
     ///
     /// # Cancel safety
-    /// Cancel-safe.
+    /// This method is cancel-safe.
     pub async fn next_request(&self) -> Option<SessionRequest> {
         self.control.next_request().await
     }
@@ -77,7 +77,7 @@ impl SessionControl {
     /// Returns the client's next request; `None` once the channel has closed.
     ///
     /// # Cancel safety
-    /// Cancel-safe.
+    /// This method is cancel-safe.
     pub async fn next_request(&self) -> Option<SessionRequest> {
         let pipe = self.0.pipe();
         let next = pipe.until(|state| state.requests.pop_front()).await;
