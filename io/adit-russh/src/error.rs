@@ -26,7 +26,7 @@ pub enum AlgorithmKind {
 #[non_exhaustive]
 pub enum Error {
     /// The two sides have no algorithm in common.
-    #[error("no common algorithm of the kind {kind:?}: ours {ours:?}, theirs {theirs:?}")]
+    #[error("no common {kind:?} algorithm: this end offers {ours:?}, the peer {theirs:?}")]
     NoCommonAlgo {
         /// The kind of algorithm.
         kind: AlgorithmKind,
@@ -39,19 +39,19 @@ pub enum Error {
     #[error("the key exchange failed")]
     Kex,
     /// A packet failed authentication.
-    #[error("a packet's tag is wrong")]
+    #[error("packet authentication failed")]
     PacketAuth,
     /// A call, or a message of the peer, that is not valid at this point.
-    #[error("this does not belong here")]
+    #[error("the call or message is not valid at this point")]
     Inconsistent,
     /// The call requires an authenticated user.
     #[error("the user is not authenticated yet")]
     NotAuthenticated,
     /// The handler refused the server's host key.
-    #[error("the server's key is not known")]
+    #[error("the server's host key was refused")]
     UnknownKey,
     /// A signature of the server is invalid.
-    #[error("a signature of the server is wrong")]
+    #[error("the server's signature is invalid")]
     WrongServerSig,
     /// The channel is not open.
     #[error("the channel is not open")]
@@ -66,22 +66,22 @@ pub enum Error {
     #[error("the peer closed the connection")]
     HUP,
     /// The peer did not answer keepalive requests.
-    #[error("the peer answers no keepalives")]
+    #[error("the peer did not answer keepalive requests")]
     KeepaliveTimeout,
     /// The session was idle for the configured time.
-    #[error("nothing has happened for too long")]
+    #[error("the session was idle for too long")]
     InactivityTimeout,
     /// The session's task accepts no more messages.
-    #[error("the session takes no messages any more")]
+    #[error("the session accepts no more messages")]
     SendError,
     /// Too much data waits to be sent.
-    #[error("too much waits to be sent")]
+    #[error("too much data waits to be sent")]
     Pending,
     /// The peer refused the request.
     #[error("the peer refused the request")]
     RequestDenied,
     /// The session's task sends no more messages.
-    #[error("the session gives no messages any more")]
+    #[error("the session sends no more messages")]
     RecvError,
     /// An error of a key or of a key file.
     #[error(transparent)]
@@ -102,7 +102,7 @@ pub enum Error {
     #[error(transparent)]
     Elapsed(#[from] tokio::time::error::Elapsed),
     /// The configuration is invalid.
-    #[error("the configuration: {0}")]
+    #[error("invalid configuration: {0}")]
     InvalidConfig(String),
     /// One side violated the protocol, or exceeded its limits.
     #[error(transparent)]
@@ -111,7 +111,7 @@ pub enum Error {
 
 /// The error of a send to a session whose task has ended.
 #[derive(Debug, thiserror::Error)]
-#[error("the session takes no messages any more")]
+#[error("the session accepts no more messages")]
 pub struct SendError {}
 
 impl From<SshError> for Error {

@@ -35,7 +35,7 @@ impl ChannelOpenFailure {
         match self {
             Self::AdministrativelyProhibited => "not allowed",
             Self::ConnectFailed => "the connection failed",
-            Self::UnknownChannelType => "unknown type of channel",
+            Self::UnknownChannelType => "unknown channel type",
             Self::ResourceShortage => "too many channels",
             Self::Other { reason, .. } => reason,
         }

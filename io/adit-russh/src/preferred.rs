@@ -96,15 +96,15 @@ impl Preferred {
             }
         };
         Ok(below::Preferred {
-            kex: known("methods of key exchange", &self.kex, below::Kex::by_name)?,
+            kex: known("key exchange methods", &self.kex, below::Kex::by_name)?,
             host_key: some(
-                "algorithms of host keys",
+                "host key algorithms",
                 certificates.into_iter().chain(plain).collect(),
             )?,
             cipher: known("ciphers", &self.cipher, below::Cipher::by_name)?,
             mac: known("MACs", &self.mac, below::Mac::by_name)?,
             compression: known(
-                "compressions",
+                "compression methods",
                 &self.compression,
                 below::Compression::by_name,
             )?,

@@ -18,7 +18,7 @@ impl SshId {
     pub(crate) fn software(&self) -> Result<&str, Error> {
         let Self::Standard(line) = self;
         line.strip_prefix("SSH-2.0-")
-            .ok_or_else(|| Error::InvalidConfig(format!("`{line}` does not begin with `SSH-2.0-`")))
+            .ok_or_else(|| Error::InvalidConfig(format!("`{line}` does not start with `SSH-2.0-`")))
     }
 }
 

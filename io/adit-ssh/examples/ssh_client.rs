@@ -6,9 +6,9 @@
 
 #![allow(
     dead_code,
-    reason = "shown one by one; the tests run those that the program does not"
+    reason = "the guide shows them one by one; the tests run those that the program does not"
 )]
-#![allow(clippy::print_stderr, reason = "a program for a terminal")]
+#![allow(clippy::print_stderr, reason = "a terminal program")]
 
 use std::error::Error;
 use std::fs;
@@ -82,7 +82,7 @@ pub(crate) async fn run(session: &Session, command: &str) -> Fallible<u32> {
     match output.exit {
         Some(Exit::Status(status)) => Ok(status),
         Some(Exit::Signal { name, .. }) => Err(format!("ended by SIG{name}").into()),
-        None => Err("the server did not tell how it ended".into()),
+        None => Err("the server did not report an exit status".into()),
     }
 }
 // end

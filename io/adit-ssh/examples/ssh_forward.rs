@@ -6,9 +6,9 @@
 
 #![allow(
     dead_code,
-    reason = "shown one by one; the tests run those that the program does not"
+    reason = "the guide shows them one by one; the tests run those that the program does not"
 )]
-#![allow(clippy::print_stdout, reason = "a program for a terminal")]
+#![allow(clippy::print_stdout, reason = "a terminal program")]
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ pub(crate) async fn local(
 /// connections to a local port.
 pub(crate) async fn listen(session: &Session, to: u16) -> Fallible<u16> {
     let mut listener = session.forward_tcpip("localhost", 0).await?;
-    let port = listener.port().ok_or("no port was chosen")?;
+    let port = listener.port().ok_or("the server chose no port")?;
     tokio::spawn(async move {
         while let Some(opening) = listener.accept().await {
             tokio::spawn(async move {

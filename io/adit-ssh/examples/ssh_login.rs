@@ -6,9 +6,9 @@
 
 #![allow(
     dead_code,
-    reason = "shown one by one; the tests run those that the program does not"
+    reason = "the guide shows them one by one; the tests run those that the program does not"
 )]
-#![allow(clippy::print_stdout, reason = "a program for a terminal")]
+#![allow(clippy::print_stdout, reason = "a terminal program")]
 
 use std::error::Error;
 use std::path::Path;
@@ -122,7 +122,7 @@ pub(crate) fn host_key_callback(fingerprint: String) -> Arc<dyn HostKeyPolicy> {
         if shown.key.key().fingerprint() == fingerprint {
             return Ok(());
         }
-        Err(HostKeyRefused("it is another key".to_owned()))
+        Err(HostKeyRefused("the fingerprint is different".to_owned()))
     }))
 }
 // end
@@ -137,7 +137,7 @@ pub(crate) fn any_host_key() -> Arc<dyn HostKeyPolicy> {
 // region: known
 /// `knownhosts.Line`, and with a salt `knownhosts.HashHostname`.
 pub(crate) fn known_line(host: &str, port: u16, key: &PublicKey) -> Fallible<String> {
-    let host = HostName::new(host, port).ok_or("not a host's name")?;
+    let host = HostName::new(host, port).ok_or("not a host name")?;
     let salt = None;
     Ok(host.line(key, salt))
 }

@@ -5,9 +5,9 @@
 
 #![allow(
     dead_code,
-    reason = "shown one by one; the tests run those that the program does not"
+    reason = "the guide shows them one by one; the tests run those that the program does not"
 )]
-#![allow(clippy::print_stderr, reason = "a program for a terminal")]
+#![allow(clippy::print_stderr, reason = "a terminal program")]
 
 use std::error::Error;
 use std::fs;

@@ -245,7 +245,7 @@ pub(super) async fn apart<T: Send + 'static>(
         done
     });
     done.await
-        .map_err(|_| SshError::Crypto("a computation was cut off"))
+        .map_err(|_| SshError::Crypto("the runtime shut down during a computation"))
 }
 
 #[cfg(test)]

@@ -24,10 +24,10 @@ pub enum End {
     #[error(transparent)]
     Ssh(#[from] SshError),
     /// The session was idle for the configured time.
-    #[error("nothing has happened for {} s", .0.as_secs())]
+    #[error("the session was idle for {} s", .0.as_secs())]
     Idle(Duration),
     /// The peer did not answer keepalive requests.
-    #[error("nothing came from the peer for {} s", .0.as_secs())]
+    #[error("the peer sent nothing for {} s", .0.as_secs())]
     Silent(Duration),
 }
 
@@ -92,7 +92,7 @@ fn would_take(methods: &[String]) -> String {
     if methods.is_empty() {
         String::new()
     } else {
-        format!(" (the server would take: {})", methods.join(", "))
+        format!(" (the server accepts: {})", methods.join(", "))
     }
 }
 
@@ -128,8 +128,8 @@ fn refusal(reason: &OpenFailure) -> String {
     match reason {
         OpenFailure::Prohibited => "the peer does not allow this channel".to_owned(),
         OpenFailure::ConnectFailed => "the peer could not connect".to_owned(),
-        OpenFailure::UnknownType => "the peer does not know this kind of channel".to_owned(),
-        OpenFailure::Shortage => "the peer has no room for another channel".to_owned(),
+        OpenFailure::UnknownType => "the peer does not support this type of channel".to_owned(),
+        OpenFailure::Shortage => "the peer has no resources for another channel".to_owned(),
         OpenFailure::Other(code) => format!("the peer refused the channel (reason {code})"),
     }
 }
@@ -182,7 +182,7 @@ pub enum RequestError {
     #[error(transparent)]
     Own(#[from] OwnError),
     /// The channel closed before the answer arrived.
-    #[error("the channel closed")]
+    #[error("the channel closed before the peer answered")]
     Closed,
     /// The session is over.
     #[error(transparent)]

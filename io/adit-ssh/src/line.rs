@@ -285,7 +285,7 @@ impl Line {
                     return Ok(Came::Payload(bytes));
                 }
                 Ok(Step::Blocked) => {
-                    return Err(SshError::Policy("the host key was not judged").into());
+                    return Err(SshError::Policy("the host key was not checked").into());
                 }
             }
         }
@@ -321,7 +321,8 @@ impl Line {
             }
             ConnectError::Auth { .. } => {
                 let reason = Disconnect::NoMoreAuthMethods;
-                self.transport.disconnect(reason, "nothing is left to try");
+                self.transport
+                    .disconnect(reason, "no authentication method is left to try");
             }
             _ => {}
         }

@@ -15,7 +15,7 @@ pub fn machine() -> Machine {
         aes: std::arch::is_aarch64_feature_detected!("aes"),
         clmul: std::arch::is_aarch64_feature_detected!("pmull"),
     };
-    #[allow(unreachable_code, reason = "other processors")]
+    #[allow(unreachable_code, reason = "for other processors")]
     Machine {
         aes: false,
         clmul: false,

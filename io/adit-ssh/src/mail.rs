@@ -301,7 +301,7 @@ impl Mail {
     /// Subtracts `octets` from the size of waiting requests.
     pub(super) fn waits_no_more(&self, octets: usize) {
         let before = self.waiting.fetch_sub(octets, Ordering::Relaxed);
-        debug_assert!(before >= octets, "more was answered than was asked");
+        debug_assert!(before >= octets, "more bytes were released than reserved");
     }
 
     /// Returns the last measured round-trip time.

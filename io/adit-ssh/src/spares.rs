@@ -79,12 +79,12 @@ mod tests {
         assert_eq!(spares.held.lock().unwrap().len(), KEEP);
         assert!(
             spares.take(100).capacity() >= large,
-            "what there is, is taken"
+            "a kept buffer is reused"
         );
         assert!(spares.is_used() && spares.sweep());
         assert!(!spares.is_used() && !spares.sweep());
         assert!(spares.held.lock().unwrap().is_empty());
         spares.put(spares.take(1));
-        assert!(!spares.is_used(), "small ones are not worth it");
+        assert!(!spares.is_used(), "small buffers are not kept");
     }
 }

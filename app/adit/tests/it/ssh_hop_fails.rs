@@ -207,7 +207,7 @@ fn failures_are_named() {
         let fresh = strange.path().join(format!("fresh{}", known.len()));
         let unknown = format!("{url}&known_hosts=@{}", fresh.display());
         let host = fingerprint(&folder.join("host.pub"));
-        let told = fails(&unknown, "is not known");
+        let told = fails(&unknown, "is unknown");
         assert!(told.contains(&host), "{told}");
         let accepting = format!("{unknown}&strict=accept-new");
         let origin = Origin::start().unwrap();
@@ -274,7 +274,7 @@ fn what_is_known_of_a_server_is_neither_overlooked_nor_added_to() {
     let hop = sshd_hop(&sshd);
     let (url, _) = hop.split_once("&known_hosts=@").unwrap();
     let hop = format!("{url}&known_hosts=@{}&strict=accept-new", known.display());
-    let told = fails(&hop, "another type");
+    let told = fails(&hop, "different type");
     assert!(told.contains(&format!("{}:1", known.display())), "{told}");
     assert_eq!(fs::read_to_string(&known).unwrap(), line);
     // A file that is too long to be read could have any key in it.

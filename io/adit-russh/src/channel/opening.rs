@@ -9,7 +9,7 @@ use crate::ChannelOpenFailure;
 #[derive(Debug)]
 pub struct ChannelOpenHandle(pub(crate) Opening);
 
-#[allow(clippy::unused_async, reason = "as russh has it")]
+#[allow(clippy::unused_async, reason = "same signature as in russh")]
 impl ChannelOpenHandle {
     /// Opens the channel.
     pub async fn accept(self) {

@@ -29,7 +29,7 @@ pub struct ChannelWriteHalf<S> {
 
 type Done = Result<(), Error>;
 
-#[allow(clippy::unused_async, reason = "as russh has it")]
+#[allow(clippy::unused_async, reason = "same signature as in russh")]
 impl<S> ChannelWriteHalf<S> {
     /// Returns the channel's identifier.
     #[must_use]
@@ -45,7 +45,7 @@ impl<S> ChannelWriteHalf<S> {
     ///
     /// # Errors
     /// See [`ChannelWriteHalf`].
-    #[allow(clippy::too_many_arguments, reason = "as russh has it")]
+    #[allow(clippy::too_many_arguments, reason = "same signature as in russh")]
     pub async fn request_pty(
         &self,
         want_reply: bool,

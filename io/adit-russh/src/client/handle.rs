@@ -33,7 +33,7 @@ pub struct Handle<H: Handler> {
     task: JoinHandle<Result<(), H::Error>>,
 }
 
-#[allow(clippy::unused_async, reason = "as russh has it")]
+#[allow(clippy::unused_async, reason = "same signature as in russh")]
 impl<H: Handler> Handle<H> {
     pub(super) fn new(
         core: Arc<Core>,

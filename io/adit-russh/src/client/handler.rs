@@ -31,7 +31,10 @@ pub enum DisconnectReason<E: From<Error> + Send> {
 ///
 /// The session's task calls one method at a time, in the order of the server's messages, and reads on
 /// when it returns; sending continues meanwhile. An error ends the session.
-#[allow(unused_variables, reason = "the names are for those who write one")]
+#[allow(
+    unused_variables,
+    reason = "the names are documentation for implementors"
+)]
 pub trait Handler: Sized + Send {
     /// The error type of the methods and the session.
     type Error: From<Error> + Send + Debug;
@@ -169,7 +172,7 @@ pub trait Handler: Sized + Send {
 
     /// Called for a connection to an address that the server listens on for this client. Accepted by
     /// default.
-    #[allow(clippy::too_many_arguments, reason = "as russh has it")]
+    #[allow(clippy::too_many_arguments, reason = "same signature as in russh")]
     fn server_channel_open_forwarded_tcpip(
         &mut self,
         channel: Channel<Msg>,

@@ -105,7 +105,7 @@ impl<H: Handler> Task<H> {
         let reply = match auth.run(wishes).await {
             Ok(reply) => reply,
             Err(stop) => {
-                entrance.give_up(&ConnectError::Ended("a user was waited for"));
+                entrance.give_up(&ConnectError::Ended("authenticating the user"));
                 return stop;
             }
         };

@@ -57,7 +57,7 @@ impl Session {
     ///
     /// # Errors
     /// The errors of [`Session::data`].
-    #[allow(clippy::too_many_arguments, reason = "as russh has it")]
+    #[allow(clippy::too_many_arguments, reason = "same signature as in russh")]
     pub fn request_pty(
         &mut self,
         channel: ChannelId,

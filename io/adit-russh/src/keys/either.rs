@@ -7,10 +7,7 @@ use super::{Algorithm, Certificate, HashAlg, PrivateKeyWithHashAlg, PublicKey};
 
 /// The host key or host certificate of a server.
 #[derive(Debug, Clone)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "there is one of it for a session"
-)]
+#[allow(clippy::large_enum_variant, reason = "one per session")]
 pub enum PublicKeyOrCertificate {
     /// A public key.
     PublicKey {

@@ -8,13 +8,13 @@ use adit_ssh_proto::key::{CertError, KeyError};
 #[non_exhaustive]
 pub enum Error {
     /// The file has no key.
-    #[error("there is no key to be read")]
+    #[error("the file or text has no valid key")]
     CouldNotReadKey,
     /// The key is encrypted and needs a passphrase.
-    #[error("the key is encrypted")]
+    #[error("the key is encrypted: a passphrase is needed")]
     KeyIsEncrypted,
     /// The user's home directory is unknown.
-    #[error("no home folder is known")]
+    #[error("the home directory is unknown")]
     NoHomeDir,
     /// The host is known with another key.
     #[error("the server's key has changed (line {line})")]
@@ -29,7 +29,7 @@ pub enum Error {
         line: usize,
     },
     /// The host name is invalid.
-    #[error("not a name of a host")]
+    #[error("not a valid host name")]
     InvalidParameters,
     /// The file cannot be read or written.
     #[error(transparent)]
@@ -62,7 +62,7 @@ pub enum SshKeyError {
     #[error(transparent)]
     Certificate(#[from] CertError),
     /// The algorithm name is unknown.
-    #[error("an unknown algorithm")]
+    #[error("unknown key algorithm")]
     UnknownAlgorithm,
     /// The file cannot be read.
     #[error(transparent)]

@@ -1,6 +1,6 @@
 //! Compression methods.
 
-names! { "A compression." {
+names! { "A compression method." {
     /// No compression.
     NONE = "none",
     /// Deflate, from the first key exchange on (RFC 4253).

@@ -1,6 +1,6 @@
 //! Key exchange methods.
 
-names! { "A method of key exchange, or a marker among them." {
+names! { "A key exchange method, or a marker." {
     /// ML-KEM-768 with X25519.
     MLKEM768X25519_SHA256 = "mlkem768x25519-sha256",
     /// Streamlined NTRU Prime 761 with X25519; not in russh.

@@ -162,7 +162,9 @@ impl<H: Handler + Send> AuthPolicy for Door<'_, H> {
                     Err(why) => inside.failed = Some(why),
                 }
             }
-            Err(SshError::Policy("the server cannot say who may come in"))
+            Err(SshError::Policy(
+                "the server failed to authenticate the user",
+            ))
         })
     }
 }

@@ -128,7 +128,7 @@ impl Config {
             let why = if all.is_empty() {
                 "a server needs a host key"
             } else {
-                "a certificate is of none of the host keys"
+                "a certificate does not belong to any host key"
             };
             return Err(Error::InvalidConfig(why.to_owned()));
         }

@@ -24,7 +24,7 @@ type Done = Result<(), ()>;
 #[allow(
     clippy::unused_async,
     clippy::result_unit_err,
-    reason = "as russh has it"
+    reason = "same signature as in russh"
 )]
 impl Handle {
     pub(super) const fn new(core: Arc<Core>) -> Self {

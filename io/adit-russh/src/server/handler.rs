@@ -15,7 +15,10 @@ use crate::{Channel, ChannelId, Error, Pty, Sig};
 /// `window_change_request`) are answered by [`Session::channel_success`] or
 /// [`Session::channel_failure`], immediately or later. A client that wants a reply waits until there is
 /// one.
-#[allow(unused_variables, reason = "the names are for those who write one")]
+#[allow(
+    unused_variables,
+    reason = "the names are documentation for implementors"
+)]
 pub trait Handler: Sized {
     /// The error type of the methods and the connection.
     type Error: From<Error> + Send;
@@ -99,7 +102,7 @@ pub trait Handler: Sized {
     }
 
     /// Called for a request to connect from the server to a target.
-    #[allow(clippy::too_many_arguments, reason = "as russh has it")]
+    #[allow(clippy::too_many_arguments, reason = "same signature as in russh")]
     fn channel_open_direct_tcpip(
         &mut self,
         channel: Channel<Msg>,
@@ -176,7 +179,7 @@ pub trait Handler: Sized {
     }
 
     /// Called for a request for a terminal.
-    #[allow(clippy::too_many_arguments, reason = "as russh has it")]
+    #[allow(clippy::too_many_arguments, reason = "same signature as in russh")]
     fn pty_request(
         &mut self,
         channel: ChannelId,
@@ -192,7 +195,7 @@ pub trait Handler: Sized {
     }
 
     /// Called for a request to forward X11 connections to the client's display.
-    #[allow(clippy::too_many_arguments, reason = "as russh has it")]
+    #[allow(clippy::too_many_arguments, reason = "same signature as in russh")]
     fn x11_request(
         &mut self,
         channel: ChannelId,
@@ -246,7 +249,7 @@ pub trait Handler: Sized {
     }
 
     /// Called when the terminal's size has changed.
-    #[allow(clippy::too_many_arguments, reason = "as russh has it")]
+    #[allow(clippy::too_many_arguments, reason = "same signature as in russh")]
     fn window_change_request(
         &mut self,
         channel: ChannelId,

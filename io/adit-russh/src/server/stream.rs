@@ -50,7 +50,7 @@ impl<H: Handler> fmt::Debug for RunningSession<H> {
 ///
 /// # Errors
 /// The configuration is invalid. Errors of the connection are returned by the [`RunningSession`].
-#[allow(clippy::unused_async, reason = "as russh has it")]
+#[allow(clippy::unused_async, reason = "same signature as in russh")]
 pub async fn run_stream<H, R>(
     config: Arc<Config>,
     stream: R,

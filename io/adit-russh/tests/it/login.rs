@@ -196,7 +196,7 @@ async fn silence_ends_a_session() {
     let heard = Arc::clone(&world.heard);
     world.client.await.unwrap();
     let last = heard.lock().unwrap().last().cloned().unwrap();
-    assert!(last.starts_with("failed: nothing has happened"), "{last}");
+    assert!(last.starts_with("failed: the session was idle"), "{last}");
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ pub enum AgentError {
     #[error("agent: {0}")]
     Ssh(SshError),
     /// The agent refused the request.
-    #[error("the agent refused")]
+    #[error("the agent refused the request")]
     Refused,
     /// The agent did not answer in time.
     #[error("the agent did not answer")]

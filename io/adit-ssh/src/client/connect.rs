@@ -88,7 +88,7 @@ impl Client {
 
 /// Performs the first key exchange, including the host key check.
 async fn exchange_keys(line: &mut Line, config: &ClientConfig) -> Result<About, ConnectError> {
-    let mut wait = Wait::of(config.timeout, "keys were exchanged");
+    let mut wait = Wait::of(config.timeout, "exchanging keys");
     loop {
         match line.next(wait).await? {
             Came::Event(Event::HostKey { algorithm, blob }) => {
@@ -104,7 +104,7 @@ async fn exchange_keys(line: &mut Line, config: &ClientConfig) -> Result<About, 
             }
             Came::Event(Event::Ready(_)) => {
                 let about = About::of(&line.transport);
-                return Ok(about.ok_or(SshError::Kex("it did not come to its end"))?);
+                return Ok(about.ok_or(SshError::Kex("it did not complete"))?);
             }
             Came::Event(_) => {}
             Came::Payload(payload) => {

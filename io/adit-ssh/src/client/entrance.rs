@@ -94,14 +94,14 @@ impl Entrance {
         self.tell_extensions(login);
         loop {
             let Some(auth) = &mut self.auth else {
-                return Err(SshError::Policy("there is no try").into());
+                return Err(SshError::Policy("no login attempt is in progress").into());
             };
             step = match step {
                 ClientStep::Wait => {
                     while let Some(message) = auth.poll_output() {
                         self.line.say(&message)?;
                     }
-                    let wait = Wait::of(self.timeout, "the user was authenticated");
+                    let wait = Wait::of(self.timeout, "authenticating the user");
                     match self.line.next(wait).await? {
                         Came::Event(Event::ExtInfo(_)) => {
                             self.tell_extensions(login);
@@ -170,7 +170,7 @@ impl Entrance {
     }
 
     async fn take_in(&mut self) -> Result<(), ConnectError> {
-        let wait = Wait::of(self.timeout, "the user was authenticated");
+        let wait = Wait::of(self.timeout, "authenticating the user");
         match self.line.next(wait).await? {
             Came::Event(_) => Ok(()),
             Came::Payload(payload) => {

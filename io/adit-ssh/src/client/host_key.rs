@@ -36,7 +36,7 @@ impl KnownHostsOnly {
     /// # Errors
     /// A file cannot be read or is too long, or `host` is not a valid host name.
     pub fn read(host: &str, port: u16, files: &[impl AsRef<Path>]) -> io::Result<Self> {
-        let odd = || io::Error::new(io::ErrorKind::InvalidInput, "not a host's name");
+        let odd = || io::Error::new(io::ErrorKind::InvalidInput, "not a host name");
         let host = HostName::new(host, port).ok_or_else(odd)?;
         let paths: Vec<_> = files.iter().map(|file| file.as_ref().to_owned()).collect();
         for path in &paths {
@@ -72,7 +72,9 @@ impl HostKeyPolicy for PinnedKeys {
         let done = if pinned {
             Ok(())
         } else {
-            Err(HostKeyRefused("it is none of the given ones".to_owned()))
+            Err(HostKeyRefused(
+                "it is not one of the pinned keys".to_owned(),
+            ))
         };
         Box::pin(std::future::ready(done))
     }
@@ -83,7 +85,7 @@ impl HostKeyPolicy for PinnedKeys {
 /// ```
 /// use adit_ssh::client::{HostKeyFn, HostKeyPolicy};
 ///
-/// // Accepts any key: for tests only.
+/// Accepts any key: for tests only.
 /// let anyone: Box<dyn HostKeyPolicy> = Box::new(HostKeyFn(|_| Ok(())));
 /// ```
 // The bound lets the compiler infer the closure's argument type.

@@ -133,21 +133,21 @@ impl KnownHost {
         let (host, shown) = (&self.name, Named(key));
         Some(match verdict {
             Verdict::Known(_) => return None,
-            Verdict::Unknown => format!("{host} is not known; it shows {shown}"),
+            Verdict::Unknown => format!("{host} is unknown; it presents {shown}"),
             Verdict::OtherType(place) => format!(
-                "the key of {host} is of another type than the one it is known by: it shows \
-                 {shown}, and known is {}. Somebody may be in between; if the server has a new \
-                 key, remove that line",
+                "the key of {host} has a different type than the known one: it presents \
+                 {shown}, the known key is {}. Someone may be intercepting the connection; if the \
+                 server has a new key, remove that line",
                 self.lines.shown_at(place)
             ),
             Verdict::Changed(place) => format!(
-                "the key of {host} has changed: it shows {shown}, and known is {}. Somebody may be \
-                 in between; if the server has a new key, remove that line",
+                "the key of {host} has changed: it presents {shown}, the known key is {}. Someone \
+                 may be intercepting the connection; if the server has a new key, remove that line",
                 self.lines.shown_at(place)
             ),
             Verdict::Revoked(place) => format!("the key {shown} of {host} is revoked ({place})"),
             Verdict::BadCertificate(place, why) => {
-                format!("the certificate of {host} is not in order: {why} ({place})")
+                format!("the certificate of {host} is invalid: {why} ({place})")
             }
         })
     }

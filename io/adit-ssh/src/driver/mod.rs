@@ -90,7 +90,7 @@ pub(super) struct Driver {
     wake: Vec<Waker>,
     sleep: Pin<Box<Sleep>>,
     until: Option<Time>,
-    /// The next check of the spare buffers, if there are any.
+    /// The next check of next check buffers, if there are any.
     sweep: Option<Time>,
     /// The time at which the last handle was dropped, or the session was left.
     left: Option<Time>,
@@ -386,7 +386,7 @@ impl Drop for Driver {
     fn drop(&mut self) {
         if self.ending.is_none() {
             self.end(
-                &End::Ssh(SshError::Policy("the runtime has ended")),
+                &End::Ssh(SshError::Policy("the runtime was shut down")),
                 system::monotonic_now(),
             );
             self.wake_all();

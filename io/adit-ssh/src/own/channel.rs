@@ -168,7 +168,7 @@ impl ChannelRequests {
                 let (name, data) = own.into_parts();
                 return Some(ChannelRequest { name, data, reply });
             }
-            debug_assert!(false, "a request of another kind: {request:?}");
+            debug_assert!(false, "unexpected kind of request: {request:?}");
         }
     }
 }

@@ -93,7 +93,7 @@ impl Cut {
             Self::Session(end) => end.error(),
             Self::Reset => io::Error::new(
                 io::ErrorKind::ConnectionReset,
-                "the peer closed the channel in the middle",
+                "the peer closed the channel before the end of the data",
             ),
         }
     }

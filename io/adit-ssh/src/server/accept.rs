@@ -46,7 +46,7 @@ use crate::messages::{Bounds, Feed, Teller};
 /// let mut connection = Server::accept(Box::new(Tcp::new(socket)), &config, &policy).await?;
 /// while let Some(incoming) = connection.accept().await {
 ///     if let Incoming::DirectTcpip { host, port, opening, .. } = incoming {
-///         // Do not wait here: a target that does not answer would delay all other requests.
+/// Do not wait here: a target that does not answer would delay all other requests.
 ///         tokio::spawn(async move {
 ///             let mut target = tokio::net::TcpStream::connect((&*host, port)).await?;
 ///             let mut channel = opening.accept().map_err(std::io::Error::other)?;
@@ -153,7 +153,7 @@ async fn enter(
     config: &ServerConfig,
     policy: &dyn AuthPolicy,
 ) -> Result<(About, Login), ConnectError> {
-    let wait = Wait::of(config.login_grace, "keys were exchanged");
+    let wait = Wait::of(config.login_grace, "exchanging keys");
     loop {
         let came = line.next(wait).await;
         if line.computations.done() > 0 {
@@ -166,8 +166,8 @@ async fn enter(
         }
     }
     let about = About::of(&line.transport);
-    let about = about.ok_or(SshError::Kex("it did not come to its end"))?;
-    let wait = wait.doing("its user was authenticated");
+    let about = about.ok_or(SshError::Kex("it did not complete"))?;
+    let wait = wait.doing("authenticating its user");
     let login = let_in(line, config, policy, wait).await?;
     Ok((about, login))
 }
