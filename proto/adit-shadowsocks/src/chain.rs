@@ -1,4 +1,4 @@
-//! What a client is configured with: identity keys for those on the way, then its own key.
+//! The keys of a client: identity keys for the servers on the path, then the user's own key.
 
 use core::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::{Key, KeyError, Method};
 
 /// Zero or more identity keys (SIP023), then the user's key. Cheap to clone.
 ///
-/// Each relay and multi-user server on the way holds one of the identity keys and strips one
+/// Each relay and each multi-user server on the path has one of the identity keys and strips one
 /// header; the last key seals the data and opens the answers.
 #[derive(Clone)]
 pub struct KeyChain {
@@ -18,16 +18,21 @@ pub struct KeyChain {
     links: Arc<[Link]>,
 }
 
-/// An identity key with what its header says.
+/// An identity key with the content of its header: the hash of the key after it.
 pub(crate) struct Link {
     pub(crate) identity: Key,
     pub(crate) next: IdentityHash,
 }
 
 impl KeyChain {
-    /// Reads `key`, or `identity:…:key` for the methods with identity headers
-    /// ([`Method::has_identities`]); see [`Key::parse`] for the form of each. Passwords are
-    /// taken whole, colons and all.
+    /// Parses `key`, or `identity:…:key` for methods with identity headers
+    /// ([`Method::has_identities`]); [`Key::parse`] describes the notation of each key. Passwords
+    /// may contain colons.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the errors of [`Key::parse`] for each key, and with [`KeyError::TooMany`] for
+    /// more than [`MAX_IDENTITIES`] identity keys.
     pub fn parse(method: Method, secret: &str) -> Result<Self, KeyError> {
         if !method.has_identities() {
             return Key::parse(method, secret).map(Self::from);
@@ -37,15 +42,20 @@ impl KeyChain {
         let identities = front
             .iter()
             .flat_map(|front| front.split(':'))
-            // One more than allowed is enough to see that there are too many.
+            // One more than allowed is enough to detect an excess.
             .take(MAX_IDENTITIES + 1)
             .map(|text| Key::parse(method, text))
             .collect::<Result<Vec<_>, _>>()?;
         Self::new(identities, key)
     }
 
-    /// A chain of keys of one method. [`KeyError::Several`] if identity keys are given for a method
-    /// without identity headers or are of another method.
+    /// Creates a chain of keys, which must all be of one method.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`KeyError::Several`] if identity keys are passed for a method without identity
+    /// headers or are of another method, and [`KeyError::TooMany`] for more than
+    /// [`MAX_IDENTITIES`].
     pub fn new(identities: Vec<Key>, key: Key) -> Result<Self, KeyError> {
         let method = key.method();
         if identities.len() > MAX_IDENTITIES {
@@ -56,7 +66,7 @@ impl KeyChain {
         if !identities.iter().all(fit) {
             return Err(KeyError::Several { method });
         }
-        // Each header names the key after its own.
+        // Each header names the key that follows its own.
         let named = identities.iter().skip(1).chain([&key]);
         let named: Vec<_> = named.map(|key| key.material().hash()).collect();
         let links = identities.into_iter().zip(named);
@@ -67,18 +77,18 @@ impl KeyChain {
         })
     }
 
-    /// The user's own key, with which data is sealed and answers are opened.
+    /// Returns the user's own key, which seals data and opens answers.
     #[must_use]
     pub const fn key(&self) -> &Key {
         &self.key
     }
 
-    /// The identity keys, in the order in which their holders are passed.
+    /// Returns the identity keys, in the order in which the stream passes their owners.
     pub fn identities(&self) -> impl ExactSizeIterator<Item = &Key> {
         self.links.iter().map(|link| &link.identity)
     }
 
-    /// The method.
+    /// Returns the method.
     #[must_use]
     pub fn method(&self) -> Method {
         self.key.method()
@@ -88,7 +98,7 @@ impl KeyChain {
         &self.links
     }
 
-    /// The identity headers of a stream that begins with `salt`.
+    /// Returns the sealed identity headers of a stream that begins with `salt`.
     pub(crate) fn stream_headers(&self, salt: &[u8]) -> Result<Vec<u8>, Broken> {
         let mut headers = Vec::new();
         for link in self.links() {

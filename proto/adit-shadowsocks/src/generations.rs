@@ -1,29 +1,29 @@
-//! What has to be remembered for as long as a time stamp may be valid, in two generations.
+//! State that must be remembered for as long as a timestamp may be valid, in two generations.
 //!
-//! Both the salts of streams and the sessions of datagrams are kept so: what is added goes into the
-//! current generation, and what is asked for is looked for in both.
+//! Used for the salts of streams and the sessions of datagrams: insertions go into the current
+//! generation, and lookups search both.
 
 use adit_wire::Unix;
 
-/// A generation's length in seconds. What is added stays for one to two of them; a stamp can be
+/// Length of a generation in seconds. An entry stays for one to two generations; a stamp can be
 /// valid for 60 s (from 30 s before its time to 30 s after).
 pub(crate) const GENERATION: u64 = 60;
 
-/// Two tables, turned over by time.
+/// Two tables, rotated by time.
 #[derive(Default)]
 pub(crate) struct Generations<T> {
-    /// When the current one began.
+    /// The time the current generation began.
     since: Unix,
     pub(crate) current: T,
     pub(crate) previous: T,
 }
 
 impl<T: Default> Generations<T> {
-    /// Drops what is too old at `now`. To be called before anything is looked for or added.
+    /// Drops entries that are too old at `now`. Call it before every lookup and insertion.
     pub(crate) fn turn(&mut self, now: Unix) {
         let Some(age) = now.0.checked_sub(self.since.0) else {
-            // The clock went back: the period starts anew. To wait until the clock has caught up
-            // would fill the tables and refuse everyone.
+            // The clock went back, so the period starts anew. Waiting until the clock has caught up
+            // would fill the tables and refuse all clients.
             self.since = now;
             return;
         };
@@ -36,7 +36,7 @@ impl<T: Default> Generations<T> {
         }
     }
 
-    /// Begins a generation before its time, since there is no room in the current one.
+    /// Begins a new generation early, because the current one is full.
     pub(crate) fn turn_early(&mut self, now: Unix) {
         self.previous = core::mem::take(&mut self.current);
         self.since = now;

@@ -1,4 +1,4 @@
-//! The golden vectors, for the tests beside the code.
+//! The golden vectors, for unit tests.
 
 use core::net::IpAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ macro_rules! file {
     };
 }
 
-/// One file's entries.
+/// Returns the entries of one file.
 pub(crate) fn vectors(name: &str) -> Vec<Value> {
     let text = match name {
         "aead" => file!("aead"),
@@ -47,7 +47,7 @@ pub(crate) fn hex(value: &Value) -> Vec<u8> {
     pairs.map(|p| digit(p[0]) << 4 | digit(p[1])).collect()
 }
 
-/// `[host, port]`
+/// Parses `[host, port]`.
 pub(crate) fn target(value: &Value) -> Target {
     let host = text(&value[0]);
     let port = u16::try_from(number(&value[1])).unwrap();
@@ -56,7 +56,7 @@ pub(crate) fn target(value: &Value) -> Target {
     Target::new(host, port)
 }
 
-/// `pattern(n, seed)` of the vectors.
+/// Returns `pattern(n, seed)` of the vectors.
 pub(crate) fn pattern(n: usize, seed: usize) -> Vec<u8> {
     (0..n)
         .map(|i| u8::try_from((7 * i + 3 + seed) % 251).unwrap())
@@ -67,7 +67,7 @@ pub(crate) fn method(case: &Value) -> crate::Method {
     text(&case["method"]).parse().unwrap()
 }
 
-/// A key of a vector that gives it as raw bytes, as it is configured.
+/// Returns the configured form of a key that a vector contains as raw bytes.
 pub(crate) fn secret(psk: &Value) -> String {
     use base64::Engine;
     base64::engine::general_purpose::STANDARD.encode(hex(psk))
@@ -77,12 +77,12 @@ pub(crate) fn key(case: &Value, psk: &Value) -> Key {
     Key::parse(method(case), &secret(psk)).unwrap()
 }
 
-/// The key of a vector that gives it as raw bytes.
+/// Returns the key of a vector that contains it as raw bytes.
 pub(crate) fn key_of_psk(case: &Value) -> Key {
     key(case, &case["psk"])
 }
 
-/// The keys of a vector that gives them as a password.
+/// Returns the keys of a vector that contains them as a password.
 pub(crate) fn chain(case: &Value) -> KeyChain {
     KeyChain::parse(method(case), text(&case["password"])).unwrap()
 }
@@ -91,7 +91,8 @@ fn ipsks(case: &Value) -> &[Value] {
     case["ipsks"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The server of a vector: it has one key, or `alice` and `bob`, who is the vector's user.
+/// Returns the server of a vector: a single key, or the users `alice` and `bob`; `bob` is the
+/// vector's user.
 pub(crate) fn users(case: &Value) -> Arc<Users> {
     let Some(identity) = ipsks(case).last() else {
         return Users::single(chain(case).key().clone());
@@ -101,7 +102,7 @@ pub(crate) fn users(case: &Value) -> Arc<Users> {
     Users::identified(&key(case, identity), list).unwrap()
 }
 
-/// The relays in front of that server, each with its next hop at place 1.
+/// Returns the relays in front of that server, each with its next hop at index 1.
 pub(crate) fn relays(case: &Value) -> Vec<Arc<RelayTable>> {
     let table = |pair: &[Value]| {
         let decoy = Key::generate(method(case), &mut FixedEntropy::new([2; 32])).0;

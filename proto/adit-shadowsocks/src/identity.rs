@@ -1,10 +1,11 @@
-//! Identity headers (SIP023): one block that names the key of whoever reads on.
+//! Identity headers (SIP023): one block that names the key of the next reader.
 //!
 //! ```text
 //! stream  salt ‖ AES(subkey of iPSK and salt, hash of the next key) ‖ …
 //! packet  AES(first iPSK, session ‖ packet id) ‖ AES(iPSK, hash of the next key ⊕ session ‖ packet id) ‖ …
 //! ```
-//! A header carries no tag: with a wrong key it names nobody, and what follows proves the rest.
+//! A header has no tag: with a wrong key it names an unknown user, and the sealed data after it
+//! proves the rest.
 
 use adit_crypto::HeaderCipher;
 use adit_wire::{Broken, front};
@@ -12,11 +13,11 @@ use hashbrown::HashTable;
 
 use crate::Key;
 
-/// The most identity keys a client puts in front of its own: the room for their headers is set
-/// aside in every packet.
+/// Maximum number of identity keys that a client puts before its own. Every packet reserves room
+/// for their headers.
 pub const MAX_IDENTITIES: usize = 4;
 
-/// Length of an identity header.
+/// Length of an identity header in bytes.
 pub(crate) const IDENTITY_LEN: usize = 16;
 
 /// The first half of a key's BLAKE3 hash.
@@ -24,7 +25,7 @@ pub(crate) const IDENTITY_LEN: usize = 16;
 pub(crate) struct IdentityHash([u8; IDENTITY_LEN]);
 
 impl IdentityHash {
-    /// Enough of it to tell users apart.
+    /// Returns half of the hash, which suffices to tell users apart.
     pub(crate) fn half(self) -> u64 {
         u64::from_be_bytes(front(&self.0))
     }
@@ -33,7 +34,7 @@ impl IdentityHash {
         Self(front(&hash))
     }
 
-    /// The header that tells the holder of `identity` who the stream with `salt` is for.
+    /// Seals the header that tells the owner of `identity` which key the stream with `salt` is for.
     pub(crate) fn seal_stream(
         self,
         identity: &Key,
@@ -44,7 +45,7 @@ impl IdentityHash {
         Ok(block)
     }
 
-    /// Reads a stream's header with our own identity key.
+    /// Opens a stream's header with our own identity key.
     pub(crate) fn open_stream(
         identity: &Key,
         salt: &[u8],
@@ -54,7 +55,7 @@ impl IdentityHash {
         Ok(Self(block))
     }
 
-    /// The header for the holder of `identity` in the packet whose separate header is `ids`.
+    /// Seals the header for the owner of `identity` in the packet with the separate header `ids`.
     pub(crate) fn seal_packet(
         self,
         identity: &HeaderCipher,
@@ -65,7 +66,7 @@ impl IdentityHash {
         block
     }
 
-    /// Reads a packet's header with our own identity key.
+    /// Opens a packet's header with our own identity key.
     pub(crate) fn open_packet(
         identity: &HeaderCipher,
         ids: &[u8; IDENTITY_LEN],
@@ -75,8 +76,7 @@ impl IdentityHash {
         Self(xor(block, ids))
     }
 
-    /// Where it falls in a table: it is a hash already, and nobody but the holders of the keys
-    /// chooses it.
+    /// Returns the table slot. The value is a hash already, and only owners of the keys choose it.
     fn slot(self) -> u64 {
         u64::from_le_bytes(front(&self.0))
     }
@@ -86,8 +86,8 @@ fn xor(a: [u8; IDENTITY_LEN], b: &[u8; IDENTITY_LEN]) -> [u8; IDENTITY_LEN] {
     (u128::from_ne_bytes(a) ^ u128::from_ne_bytes(*b)).to_ne_bytes()
 }
 
-/// Whom an identity header means: places in a list of users or next hops. The list knows the hashes;
-/// here are the places alone, so that a look-up reads little memory.
+/// An index from identity hashes to positions in a list of users or next hops. The list stores the
+/// hashes and this table only the positions, so that a lookup reads little memory.
 #[derive(Default)]
 pub(crate) struct Directory(HashTable<u32>);
 
@@ -96,8 +96,8 @@ impl Directory {
         Self(HashTable::with_capacity(len))
     }
 
-    /// Enters the next place; the place that has its hash already otherwise. `of` gives the hash of
-    /// a place, that of the new one too.
+    /// Inserts a position; fails with the position that already has its hash. `of` returns the hash
+    /// of a position, including the new one.
     pub(crate) fn insert(
         &mut self,
         place: u32,
@@ -112,12 +112,12 @@ impl Directory {
         Ok(())
     }
 
-    /// The place of `hash`; `is` tells whether a place has it.
+    /// Returns the position of `hash`; `is` is true for a position that has it.
     pub(crate) fn find(&self, hash: IdentityHash, is: impl Fn(u32) -> bool) -> Option<u32> {
         self.0.find(hash.slot(), |known| is(*known)).copied()
     }
 
-    /// Bytes on the heap.
+    /// Returns the number of bytes on the heap.
     #[cfg(test)]
     pub(crate) fn heap(&self) -> usize {
         self.0.allocation_size()

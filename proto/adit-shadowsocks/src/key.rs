@@ -1,4 +1,4 @@
-//! A key: read from a URL or password once, expanded once, shared by every session.
+//! Keys: parsed from a URL or password once, expanded once, and shared by every session.
 
 use core::fmt;
 use std::sync::{Arc, LazyLock};
@@ -13,7 +13,7 @@ use crate::material::Material;
 
 static KEY_ID: LazyLock<KdfContext> = LazyLock::new(|| KdfContext::new("adit key-id"));
 
-/// A method with its key. Cheap to clone; cleared when the last clone is dropped.
+/// A method with its key. Cheap to clone; cleared from memory when the last clone is dropped.
 #[derive(Clone)]
 pub struct Key(Arc<Inner>);
 
@@ -21,26 +21,27 @@ struct Inner {
     material: Material,
     id: KeyId,
     packets: PacketCipher,
-    /// Expanded, in the stream edition.
+    /// The expanded key, in the stream edition only.
     stream: Option<StreamKey>,
 }
 
-/// What the UDP packets of the 2022 edition need from the key itself.
+/// The ciphers that UDP packets of the 2022 edition use directly under the key.
 #[allow(clippy::large_enum_variant, reason = "one per key, behind its Arc")]
 pub(crate) enum PacketCipher {
-    /// Hides the separate header and identity headers; the body has a key per session.
+    /// Encrypts the separate header and identity headers; bodies have a key per session.
     Aes(HeaderCipher),
     /// Seals whole packets.
     ChaCha(AeadKey),
-    /// Another edition.
+    /// The method belongs to another edition.
     Unused,
 }
 
-/// A short name for a key, safe to print: two sides with the same id hold the same key.
+/// A short identifier of a key (16 bits), safe to print: compare it to check that two sides have
+/// the same key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyId(u16);
 
-/// Why a text is not a key. The message never holds the text.
+/// The reason a text is not a valid key. The message never contains the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -59,24 +60,24 @@ pub enum KeyError {
          make one with `adit keygen {method}`"
     )]
     Length {
-        /// Bytes the method needs.
+        /// Number of bytes that the method needs.
         expected: usize,
-        /// Bytes given.
+        /// Number of bytes in the text.
         found: usize,
         /// The method the key is for.
         method: Method,
     },
-    /// Several keys joined by `:`, as identity headers (SIP023) have them, where one is wanted
-    /// or for a method without such headers.
+    /// Several keys joined by `:`, the notation for identity headers (SIP023), where only one key
+    /// is allowed or for a method without identity headers.
     #[error("{method} takes one key here, not several joined by `:`")]
     Several {
         /// The method the keys are for.
         method: Method,
     },
-    /// More identity keys in front of the key than [`MAX_IDENTITIES`](crate::MAX_IDENTITIES).
-    #[error("more than {limit} identity keys stand before the key of {method}")]
+    /// More identity keys before the user's key than [`MAX_IDENTITIES`](crate::MAX_IDENTITIES).
+    #[error("more than {limit} identity keys before the key of {method}")]
     TooMany {
-        /// The most there may be.
+        /// Maximum number of identity keys.
         limit: usize,
         /// The method the keys are for.
         method: Method,
@@ -90,35 +91,42 @@ pub enum KeyError {
 }
 
 impl Key {
-    /// Reads a key as it is written in a URL or configuration.
+    /// Parses a key in the notation of URLs and configuration files.
     ///
     /// 2022 methods take standard base64 of exactly [`Method::key_len`] bytes (missing `=` are
-    /// accepted), AEAD and legacy methods a password, `none` ignores the text.
+    /// accepted), AEAD and legacy methods take a password, and `none` ignores the text.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a 2022 key is not base64 ([`KeyError::NotBase64`]), has the wrong length
+    /// ([`KeyError::Length`]) or contains a `:` ([`KeyError::Several`]), or if a password is empty
+    /// ([`KeyError::Empty`]).
     pub fn parse(method: Method, secret: &str) -> Result<Self, KeyError> {
         let material = Material::parse(method, secret)?;
         Ok(Self::with(material, stream_key(method, secret)))
     }
 
-    /// Makes a key; gives it with its text as it goes in a URL: base64 of the key for 2022
-    /// methods, a random password of 32 characters for AEAD and legacy methods, nothing for `none`.
+    /// Generates a random key and returns it with its text for a URL: base64 of the key for 2022
+    /// methods, a random password of 32 characters for AEAD and legacy methods, an empty string for
+    /// `none`.
     pub fn generate(method: Method, entropy: &mut dyn Entropy) -> (Self, String) {
         let (material, text) = Material::generate(method, entropy);
         (Self::with(material, stream_key(method, &text)), text)
     }
 
-    /// The method.
+    /// Returns the method.
     #[must_use]
     pub fn method(&self) -> Method {
         self.0.material.method()
     }
 
-    /// The key's printable name.
+    /// Returns the key's printable identifier.
     #[must_use]
     pub fn id(&self) -> KeyId {
         self.0.id
     }
 
-    /// Prepares the ciphers that every session of the key shares, in the editions that have users.
+    /// Expands the ciphers that all sessions of the key share, in the editions that have users.
     pub(crate) fn expand(material: Material) -> Self {
         Self::with(material, None)
     }
@@ -150,24 +158,24 @@ impl Key {
         }))
     }
 
-    /// The bytes, for what is derived from them.
+    /// Returns the raw bytes, from which other keys are derived.
     pub(crate) fn material(&self) -> &Material {
         &self.0.material
     }
 
-    /// The ciphers of the 2022 edition's packets.
+    /// Returns the ciphers for UDP packets of the 2022 edition.
     pub(crate) fn packets(&self) -> &PacketCipher {
         &self.0.packets
     }
 
-    /// Starts one direction of a stream, or one packet, of the stream edition; `iv` is
-    /// [`Method::salt_len`] bytes.
+    /// Starts the cipher of one direction of a stream, or of one packet, in the stream edition.
+    /// `iv` has [`Method::salt_len`] bytes.
     pub(crate) fn start(&self, iv: &[u8], direction: Direction) -> Result<StreamCipher, Broken> {
         let key = self.0.stream.as_ref().ok_or(NO_STREAM)?;
         Ok(key.start(iv, direction)?)
     }
 
-    /// The cipher of headers, in the methods that have identity headers (SIP023).
+    /// Returns the header cipher, for methods with identity headers (SIP023).
     pub(crate) fn headers(&self) -> Option<&HeaderCipher> {
         match &self.0.packets {
             PacketCipher::Aes(cipher) => Some(cipher),
@@ -176,15 +184,15 @@ impl Key {
     }
 }
 
-const NO_STREAM: Broken = Broken::Malformed("method: it is no stream cipher");
+const NO_STREAM: Broken = Broken::Malformed("method: not a stream cipher");
 
-/// The key of a legacy method. From the text itself: the oldest cipher is seeded by more of it than
-/// what all methods derive.
+/// Expands the key of a legacy method. It needs the text itself: the oldest cipher is seeded with
+/// more bytes of it than [`Material`] stores.
 fn stream_key(method: Method, secret: &str) -> Option<StreamKey> {
     let Method::Stream(kind) = method else {
         return None;
     };
-    // It has the kind's own length, so this cannot fail.
+    // The key has the kind's own length, so this cannot fail.
     StreamKey::new(kind, kind.key_from_password(secret.as_bytes()).expose()).ok()
 }
 

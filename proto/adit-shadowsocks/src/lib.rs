@@ -1,13 +1,13 @@
-//! Shadowsocks, sans-IO: the AEAD edition (SIP004, SIP007) and the 2022 edition (SIP022) with
-//! identity headers (SIP023); for old peers, the stream ciphers that came before them.
+//! Shadowsocks, sans-IO: the AEAD edition (SIP004, SIP007), the 2022 edition (SIP022) with identity
+//! headers (SIP023), and the older stream ciphers for legacy peers.
 //!
-//! Start with [`KeyChain`] for a client and [`Users`] for a server. [`tcp::client`] gives the two
-//! codecs of a client's connection, [`tcp::ServerHandshake`] those of a server's; [`udp`] seals and
-//! opens packets, and [`relay`] passes both on without their keys. Replays are refused by a
-//! [`SaltPool`] (TCP) and by one sliding window per session (UDP).
+//! Start with [`KeyChain`] for a client and [`Users`] for a server. [`tcp::client`] returns the two
+//! codecs of a client's connection, [`tcp::ServerHandshake`] those of a server's. [`udp`] seals and
+//! opens packets, and [`relay`] forwards both without the users' keys. A [`SaltPool`] refuses
+//! replays over TCP; one sliding window per session refuses them over UDP.
 //!
-//! What a server does with a connection it refuses is not decided here: every failure is an
-//! error of one kind to the caller, who reacts the same way to all of them.
+//! This crate does not decide how a server reacts to a connection that it refuses: every failure is
+//! the same kind of error, and the caller must react to all of them in the same way.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
-//! The bytes of a key, and every key that is derived from them.
+//! The bytes of a key, and the keys derived from them.
 //!
-//! Compact on purpose: a server keeps one [`Material`] for each of its users, and expands ciphers
-//! for the sessions that come.
+//! Compact on purpose: a server stores one [`Material`] for each user and expands ciphers per
+//! session.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
 use crate::identity::IdentityHash;
 use crate::{Edition, KeyError, Method};
 
-/// Standard base64; padding is written, and may be missing when read.
+/// Standard base64; padding is written, and is optional when read.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -29,22 +29,22 @@ static SESSION: LazyLock<KdfContext> =
 static IDENTITY: LazyLock<KdfContext> =
     LazyLock::new(|| KdfContext::new("shadowsocks 2022 identity subkey"));
 
-/// A method with the bytes of a key; equal in constant time.
+/// A method with the bytes of a key. Compared in constant time.
 #[derive(PartialEq)]
 pub(crate) struct Material {
-    /// The first `method.key_len()` bytes count; the others are 0.
+    /// The first `method.key_len()` bytes are the key; the others are 0.
     bytes: Secret<[u8; 32]>,
     method: Method,
 }
 
 impl Material {
-    /// The key as it is written, in the edition that writes keys and not passwords.
+    /// Returns the key as text, in the edition that configures keys instead of passwords.
     pub(crate) fn text(&self) -> Option<Secret<String>> {
         let is_2022 = self.method.edition() == Edition::Aead2022;
         is_2022.then(|| Secret::new(BASE64.encode(self.bytes())))
     }
 
-    /// See [`Key::parse`](crate::Key::parse).
+    /// Parses a key; see [`Key::parse`](crate::Key::parse).
     pub(crate) fn parse(method: Method, secret: &str) -> Result<Self, KeyError> {
         match method.edition() {
             Edition::None => Ok(Self::fill(method, |_| {})),
@@ -68,7 +68,7 @@ impl Material {
         }
     }
 
-    /// See [`Key::generate`](crate::Key::generate).
+    /// Generates a key; see [`Key::generate`](crate::Key::generate).
     pub(crate) fn generate(method: Method, entropy: &mut dyn Entropy) -> (Self, String) {
         match method.edition() {
             Edition::None => (Self::fill(method, |_| {}), String::new()),
@@ -93,7 +93,7 @@ impl Material {
         Self { bytes, method }
     }
 
-    /// Another copy, for a session's [`Key`](crate::Key).
+    /// Copies the key, for a session's [`Key`](crate::Key).
     pub(crate) fn duplicate(&self) -> Self {
         Self {
             bytes: Secret::new(*self.bytes.expose()),
@@ -105,12 +105,13 @@ impl Material {
         self.method
     }
 
-    /// Exactly `method.key_len()` bytes.
+    /// Returns exactly `method.key_len()` bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         held(self.bytes.expose(), ..self.method.key_len())
     }
 
-    /// The key of one direction of a stream, of one packet (AEAD) or of one UDP session (2022).
+    /// Derives the key of one direction of a stream, of one packet (AEAD) or of one UDP session
+    /// (2022).
     pub(crate) fn session(&self, salt: &[u8]) -> Result<AeadKey, Broken> {
         let kind = match self.method {
             Method::Blake3Aes128Gcm | Method::Aes128Gcm => AeadKind::Aes128Gcm,
@@ -122,7 +123,7 @@ impl Material {
             Method::Blake3ChaCha8Poly1305 => AeadKind::ChaCha8Poly1305,
             Method::XChaCha20IetfPoly1305 => AeadKind::XChaCha20Poly1305,
             Method::None | Method::Stream(_) => {
-                return Err(Broken::Malformed("method: it has no session keys"));
+                return Err(Broken::Malformed("method: no session keys"));
             }
         };
         let mut subkey = Secret::new([0; 32]);
@@ -135,8 +136,8 @@ impl Material {
         Ok(AeadKey::new(kind, out)?)
     }
 
-    /// The cipher of the identity header that stands behind `salt` in a stream, when this is the
-    /// identity key it is addressed to (SIP023 section "TCP").
+    /// Derives the cipher of the identity header after `salt` in a stream, if this is the identity
+    /// key that the header is addressed to (SIP023 section "TCP").
     pub(crate) fn identity(&self, salt: &[u8]) -> Result<HeaderCipher, Broken> {
         let mut subkey = Secret::new([0; 32]);
         let out = subkey.expose_mut().get_mut(..self.method.key_len());
@@ -145,7 +146,7 @@ impl Material {
         Ok(HeaderCipher::new(out)?)
     }
 
-    /// What an identity header says to name this key.
+    /// Returns the hash that names this key in an identity header.
     pub(crate) fn hash(&self) -> IdentityHash {
         IdentityHash::of(blake3_hash(self.bytes()))
     }

@@ -1,4 +1,4 @@
-//! The methods: names, classes and sizes.
+//! Encryption methods: names, editions and sizes.
 
 use core::fmt;
 use core::str::FromStr;
@@ -7,7 +7,7 @@ use adit_crypto::StreamKind;
 
 /// An encryption method of Shadowsocks.
 ///
-/// Names are matched without regard to case; the aliases of older clients are read, never written.
+/// Names are parsed case-insensitively. Aliases of older clients are accepted but never written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Method {
@@ -29,28 +29,28 @@ pub enum Method {
     ChaCha20IetfPoly1305,
     /// `xchacha20-ietf-poly1305`
     XChaCha20IetfPoly1305,
-    /// `none`: no encryption at all
+    /// `none`: no encryption
     None,
-    /// A stream cipher from before SIP004, for old peers alone: [`Edition::Stream`]
+    /// A stream cipher from before SIP004, for legacy peers only: [`Edition::Stream`]
     Stream(StreamKind),
 }
 
-/// The edition a method belongs to; it decides the wire format.
+/// The edition of a method, which determines the wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Edition {
-    /// SIP022: BLAKE3 session keys, timestamps, replay protection; the key is base64.
+    /// SIP022: BLAKE3 session keys, timestamps and replay protection; the key is base64.
     Aead2022,
-    /// SIP004: HKDF-SHA1 session keys; the key comes from a password.
+    /// SIP004: HKDF-SHA1 session keys; the key is derived from a password.
     Aead,
-    /// Address, then raw data.
+    /// The address, then plaintext data.
     None,
-    /// Legacy: a stream cipher over address and data, under a key that comes from a password.
-    /// Nothing is authenticated: who can change the ciphertext changes the plaintext, and anything
-    /// decrypts to something.
+    /// Legacy: a stream cipher over address and data, with a key derived from a password. Nothing
+    /// is authenticated: an attacker who changes the ciphertext changes the plaintext, and any
+    /// input decrypts to something.
     Stream,
 }
 
-/// What is not legacy, the recommended methods first.
+/// The methods that are not legacy, recommended ones first.
 const CURRENT: [Method; 10] = [
     Method::Blake3Aes128Gcm,
     Method::Blake3Aes256Gcm,
@@ -64,10 +64,10 @@ const CURRENT: [Method; 10] = [
     Method::None,
 ];
 
-/// How many stream ciphers have a name here.
+/// Number of stream ciphers that are legacy methods.
 const LEGACY: usize = 44;
 
-/// Whether configurations of Shadowsocks name the cipher: the others are ShadowsocksR's.
+/// True if Shadowsocks has a name for the cipher; the others belong to ShadowsocksR.
 const fn has_name(kind: StreamKind) -> bool {
     !matches!(
         kind,
@@ -75,13 +75,13 @@ const fn has_name(kind: StreamKind) -> bool {
     )
 }
 
-/// A name that is no method.
+/// The error for a name that is not a method.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown method `{0}`")]
 pub struct UnknownMethod(pub String);
 
 impl Method {
-    /// Every method: the recommended ones first, the legacy ones last.
+    /// All methods: recommended ones first, legacy ones last.
     pub const ALL: [Self; CURRENT.len() + LEGACY] = {
         let mut all = [Self::None; CURRENT.len() + LEGACY];
         let mut i = 0;
@@ -100,7 +100,7 @@ impl Method {
         all
     };
 
-    /// The name as it is written in links and configuration.
+    /// Returns the name as written in links and configuration files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -118,7 +118,7 @@ impl Method {
         }
     }
 
-    /// The edition.
+    /// Returns the edition.
     #[must_use]
     pub const fn edition(self) -> Edition {
         match self {
@@ -132,7 +132,7 @@ impl Method {
         }
     }
 
-    /// Length of the key in bytes.
+    /// Returns the length of the key in bytes.
     #[must_use]
     pub const fn key_len(self) -> usize {
         match self {
@@ -144,8 +144,8 @@ impl Method {
         }
     }
 
-    /// Length in bytes of the salt that a stream or packet begins with: the key's, or that of the
-    /// cipher's IV in the legacy methods; some of these have none.
+    /// Returns the length in bytes of the salt at the start of a stream or packet. It equals the
+    /// length of the key; in legacy methods it is the length of the cipher's IV, which may be 0.
     #[must_use]
     pub const fn salt_len(self) -> usize {
         match self {
@@ -154,13 +154,13 @@ impl Method {
         }
     }
 
-    /// Whether it is there for old peers alone, and its cipher is broken.
+    /// True if the method exists for legacy peers only and its cipher is broken.
     #[must_use]
     pub const fn is_legacy(self) -> bool {
         matches!(self, Self::Stream(_))
     }
 
-    /// Whether requests may carry identity headers (SIP023): the 2022 methods with AES.
+    /// True if requests may have identity headers (SIP023): the 2022 methods with AES.
     #[must_use]
     pub const fn has_identities(self) -> bool {
         matches!(self, Self::Blake3Aes128Gcm | Self::Blake3Aes256Gcm)

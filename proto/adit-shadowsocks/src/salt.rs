@@ -1,4 +1,4 @@
-//! A salt: the random bytes a stream or packet begins with.
+//! Salts: the random bytes at the start of a stream or packet.
 
 use core::ops::Deref;
 
@@ -6,8 +6,8 @@ use adit_wire::{Entropy, held};
 
 use crate::Method;
 
-/// [`Method::salt_len`] bytes: as long as the key of the method, or an IV in the stream edition; 32
-/// at most. Public on the wire.
+/// A salt of [`Method::salt_len`] bytes, at most 32: as long as the method's key, or an IV in the
+/// stream edition. Public on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Salt {
     bytes: [u8; 32],
@@ -15,7 +15,7 @@ pub(crate) struct Salt {
 }
 
 impl Salt {
-    /// Draws a salt for `method`.
+    /// Draws a random salt for `method`.
     pub(crate) fn draw(method: Method, entropy: &mut dyn Entropy) -> Self {
         let mut salt = Self {
             bytes: [0; 32],
@@ -27,7 +27,7 @@ impl Salt {
         salt
     }
 
-    /// Takes the salt at the front of `wire`, if it is all there.
+    /// Reads the salt at the front of `wire`, if it is complete.
     pub(crate) fn read(method: Method, wire: &[u8]) -> Option<Self> {
         let mut salt = Self {
             bytes: [0; 32],

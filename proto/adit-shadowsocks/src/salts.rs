@@ -1,9 +1,9 @@
-//! Replayed salts are refused (SEC-R1 to SEC-R4).
+//! Replay protection by salts (SEC-R1 to SEC-R4).
 //!
-//! The 2022 edition carries a timestamp: salts are kept exactly, for a minute at least. The AEAD
-//! edition carries none: digests of the last million or two are kept for as long as they last, and can be
-//! carried over a restart ([`SaltPool::export`]). The file and what machines share are the
-//! application's business.
+//! Requests of the 2022 edition have a timestamp, so their salts are stored exactly, for at least a
+//! minute. Requests of the AEAD edition have none: the pool keeps digests of the last one to two
+//! million salts, which can be carried over a restart ([`SaltPool::export`]). Storing them in a
+//! file and sharing them between machines is up to the application.
 
 mod store;
 
@@ -19,25 +19,25 @@ use crate::generations::Generations;
 
 pub use store::SaltsError;
 
-/// Salts kept at once; beyond that new sessions are refused (fail closed).
+/// Maximum number of stored salts; above it new sessions are refused (fail closed).
 const CAPACITY: usize = 1_000_000;
 
-/// Not a power of two: a full table of a shard (57,344 entries of 65,536 slots) then holds a
-/// shard's part of the capacity with little to spare, at about 40 bytes a salt.
+/// Not a power of two: a full shard's table (57,344 entries of 65,536 slots) then fits a shard's
+/// part of the capacity with little to spare, at about 40 bytes per salt.
 const SHARDS: usize = 18;
 
-/// What a server does, right after its start, with requests from before it.
+/// A server's policy, right after its start, for requests from before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restart {
-    /// Refuses timestamps of the second of the start and before (SEC-R3): the pool is empty, so
-    /// what was seen before cannot be known. A client whose clock is behind by some seconds is
-    /// refused for as many.
+    /// Refuses timestamps of the second of the start and earlier (SEC-R3): the pool is empty, so
+    /// earlier salts are unknown. A client whose clock is some seconds behind is refused for as
+    /// long.
     Strict,
     /// Accepts them.
     Lenient,
 }
 
-/// When a server began, and what it does with what is older.
+/// The time a server started, and its policy for older requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Start {
     at: Unix,
@@ -45,16 +45,16 @@ pub struct Start {
 }
 
 impl Start {
-    /// `at` is the wall clock at the start of the process.
+    /// Creates a start; `at` is the wall clock at the start of the process.
     #[must_use]
     pub const fn new(at: Unix, restart: Restart) -> Self {
         Self { at, restart }
     }
 
-    /// Refuses a `stamp` that may be of a request to the process before. The caller has checked that
-    /// it is within 30 s of `now`.
+    /// Refuses a `stamp` that may belong to a request to the previous process. The caller has
+    /// checked that it is within 30 s of `now`.
     pub(crate) fn check(self, stamp: Unix, now: Unix) -> Result<(), Broken> {
-        // Only near the start: a clock that was set far back must not lock everyone out.
+        // Only near the start: a clock that was set far back must not lock all clients out.
         let starting = now.0.abs_diff(self.at.0) <= 30;
         match self.restart {
             // Stamps have whole seconds: one of the second of the start may be from before it.
@@ -64,19 +64,19 @@ impl Start {
     }
 }
 
-/// The salts one key has seen, shared by every connection of a listener.
+/// The salts seen under one key, shared by all connections of a listener.
 ///
-/// The test and the insertion are one step. Insert only what has been authenticated, or anyone
-/// could fill the pool.
+/// The check and the insertion are one atomic step. Insert only authenticated salts; otherwise
+/// anyone could fill the pool.
 pub struct SaltPool {
     sip: SipKey,
-    /// Of `sip`, for [`SaltPool::export`].
+    /// The seed of `sip`, for [`SaltPool::export`].
     seed: Secret<[u8; 16]>,
     start: Start,
     shards: [Mutex<Shard>; SHARDS],
-    /// Salts without a stamp that were taken.
+    /// Number of accepted salts without a stamp.
     taken: AtomicU64,
-    /// Salts per shard.
+    /// Maximum number of salts per shard.
     limit: usize,
 }
 
@@ -86,11 +86,11 @@ struct Shard {
     digests: Digests,
 }
 
-/// Two generations of whole salts, turned over by time. Shorter salts are padded with zeros;
-/// salts of one key have one length.
+/// Two generations of whole salts, rotated by time. Shorter salts are padded with zeros; salts of
+/// one key have one length.
 type Exact = Generations<HashTable<[u8; 32]>>;
 
-/// Two generations of keyed digests, turned over by number.
+/// Two generations of keyed digests, rotated by number.
 #[derive(Default)]
 struct Digests {
     current: HashTable<u64>,
@@ -98,8 +98,8 @@ struct Digests {
 }
 
 impl SaltPool {
-    /// An empty pool. `seed` is secret and random: peers choose the salts, and must not be able
-    /// to choose where they fall. `started` is the wall clock at the start of the process.
+    /// Creates an empty pool. `seed` must be secret and random: peers choose the salts and must not
+    /// be able to choose their slots. `started` is the wall clock at the start of the process.
     #[must_use]
     pub fn new(seed: [u8; 16], started: Unix, restart: Restart) -> Self {
         Self::with_capacity(seed, started, restart, CAPACITY)
@@ -116,19 +116,24 @@ impl SaltPool {
         }
     }
 
-    /// How many salts of the AEAD edition were taken: what [`export`](Self::export) gives changes
-    /// with it.
+    /// Returns the number of accepted salts of the AEAD edition. The output of
+    /// [`export`](Self::export) changes whenever this does.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Takes a salt that must be new.
+    /// Inserts a salt, which must be new.
     ///
     /// With a `stamp` (2022 edition; the caller has checked that it is within 30 s of `now`) the
-    /// salt is kept for 60 s at least; [`Broken::Replayed`] if it was seen or may have been seen
-    /// before a restart, [`Broken::Exhausted`] if the pool is full. Without one (AEAD edition)
-    /// the salt is remembered until a million newer ones have come.
+    /// salt is kept for at least 60 s. Without one (AEAD edition) it is remembered until a million
+    /// newer salts have been inserted.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Broken::Replayed`] if the salt was seen before, or may have been seen before a
+    /// restart, [`Broken::Exhausted`] if the pool is full, and [`Broken::TooLong`] for a salt of
+    /// more than 32 bytes.
     pub fn insert(&self, salt: &[u8], stamp: Option<Unix>, now: Unix) -> Result<(), Broken> {
         let mut whole = [0; 32];
         let place = whole.get_mut(..salt.len()).ok_or(Broken::TooLong {
@@ -150,12 +155,13 @@ impl SaltPool {
     }
 }
 
-/// Slots within a shard are chosen by the low and the top bits of a digest, so the shard is not.
+/// Uses other bits than the slots within a shard, which use the low and the top bits of a digest.
 fn shard_of(digest: u64) -> usize {
     narrow((digest >> 24) % SHARDS as u64)
 }
 
-/// A panic of another thread leaves the tables whole: every step of an insertion is.
+/// Ignores poisoning: every step of an insertion leaves the tables consistent, so a panic of
+/// another thread does no harm.
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }

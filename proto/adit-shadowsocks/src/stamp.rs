@@ -2,12 +2,12 @@
 
 use adit_wire::{Broken, Unix};
 
-/// How far a peer's clock may differ, inclusive.
+/// Maximum difference of a peer's clock in seconds, inclusive.
 const TOLERANCE: u64 = 30;
 
-/// Checks a peer's timestamp; gives its clock minus ours in seconds.
+/// Checks a peer's timestamp and returns the peer's clock minus ours in seconds.
 ///
-/// The peer chooses all 64 bits: the difference is taken without overflow.
+/// The peer chooses all 64 bits, so the difference is computed without overflow.
 pub(crate) fn check(stamp: Unix, now: Unix) -> Result<i64, Broken> {
     let skew = stamp.skew_from(now);
     if skew.unsigned_abs() > TOLERANCE {

@@ -1,27 +1,26 @@
-//! UDP over TCP, versions 1 and 2, as sing-box has them: datagrams as frames in a stream.
+//! UDP over TCP, versions 1 and 2, compatible with sing-box: datagrams as frames in a stream.
 //!
-//! A client asks its server for a name that nobody has ([`name`]); what follows in the stream is
+//! A client requests a reserved target name from its server ([`name`]). The stream then contains:
 //!
 //! ```text
 //! version 2  request   connected(1) ‖ address (as in SOCKS5)
 //!            frame     [address, unless connected] ‖ length(2) ‖ data
 //! version 1  frame     address ‖ length(2) ‖ data
 //! ```
-//! The address of a frame has type bytes of its own: 0 IPv4, 1 IPv6, 2 a name. Answers have the
-//! same form; their address is where they came from. Nothing here is encrypted: the stream below
-//! does that.
+//! A frame's address has its own type bytes: 0 IPv4, 1 IPv6, 2 a name. Answers have the same
+//! format; their address is their source. Nothing here is encrypted: the stream below encrypts.
 
 use core::ops::Range;
 
 use adit_wire::{AddrError, Broken, Host, Target, parse_addr, put_addr};
 
-/// Bytes a frame can have in front of its data: address and length.
+/// Maximum number of bytes in front of a frame's data: address and length.
 pub const HEAD_MAX: usize = adit_wire::MAX_ADDR_LEN + 2;
 
 const V1: &str = "sp.udp-over-tcp.arpa";
 const V2: &str = "sp.v2.udp-over-tcp.arpa";
 
-/// Which of the formats a stream has.
+/// The format version of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// No request; every frame has an address.
@@ -30,33 +29,33 @@ pub enum Version {
     V2,
 }
 
-/// What a client of version 2 asks for.
+/// A client's request in version 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Frames have no address: all go to `target`, and only its answers come back.
+    /// True if frames have no address: all are sent to `target`, and only its answers are returned.
     pub connected: bool,
-    /// The one target, or the first of several.
+    /// The single target, or the first of several.
     pub target: Target,
 }
 
-/// What stands at the front of a stream of frames.
+/// The result of parsing the front of a stream of frames.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// At least so many bytes are needed.
+    /// The frame is incomplete.
     NeedMore {
-        /// Counted from the front.
+        /// Minimum number of bytes needed, counted from the front.
         total: usize,
     },
     /// A datagram.
     Packet {
-        /// Where it goes, or came from; `None` in a connected stream.
+        /// The destination or source of the datagram; `None` in a connected stream.
         peer: Option<Target>,
-        /// Where its data lies; the frame ends there.
+        /// The range of the data; the frame ends with it.
         payload: Range<usize>,
     },
 }
 
-/// The target that a client asks its server for.
+/// Returns the reserved target that requests a stream of this version.
 #[must_use]
 pub fn name(version: Version) -> Option<Target> {
     let name = match version {
@@ -66,7 +65,7 @@ pub fn name(version: Version) -> Option<Target> {
     Some(Target::new(Host::parse(name).ok()?, 0))
 }
 
-/// The version that `target` asks for, if it is not a target at all.
+/// Returns the version that `target` requests. `None` for a real target.
 #[must_use]
 pub fn version(target: &Target) -> Option<Version> {
     match &target.host {
@@ -76,13 +75,18 @@ pub fn version(target: &Target) -> Option<Version> {
     }
 }
 
-/// Appends a request of version 2.
+/// Appends a request of version 2 to `out`.
 pub fn put_request(request: &Request, out: &mut Vec<u8>) {
     out.push(u8::from(request.connected));
     put_addr(&request.target, out);
 }
 
-/// Reads a request of version 2; gives it with its length, or the number of bytes it needs.
+/// Parses a request of version 2. Returns it with its length, or `Err` with the total number of
+/// bytes needed.
+///
+/// # Errors
+///
+/// Fails if the first byte is neither 0 nor 1 or if the address is malformed.
 pub fn parse_request(bytes: &[u8]) -> Result<Result<(Request, usize), usize>, Broken> {
     let Some((connected, rest)) = bytes.split_first() else {
         return Ok(Err(1));
@@ -90,7 +94,7 @@ pub fn parse_request(bytes: &[u8]) -> Result<Result<(Request, usize), usize>, Br
     let connected = match connected {
         0 => false,
         1 => true,
-        _ => return Err(Broken::Malformed("request for datagrams in a stream")),
+        _ => return Err(Broken::Malformed("UDP-over-TCP request")),
     };
     match parse_addr(rest) {
         Ok((target, len)) => Ok(Ok((Request { connected, target }, 1 + len))),
@@ -99,8 +103,12 @@ pub fn parse_request(bytes: &[u8]) -> Result<Result<(Request, usize), usize>, Br
     }
 }
 
-/// Appends what stands in front of a datagram of `len` bytes; `peer` is left out in a connected
-/// stream. Fails if the datagram is longer than 65,535 bytes.
+/// Appends the header of a datagram of `len` bytes to `out`; `peer` is omitted in a connected
+/// stream.
+///
+/// # Errors
+///
+/// Fails if the datagram is longer than 65,535 bytes.
 pub fn put_head(peer: Option<&Target>, len: usize, out: &mut Vec<u8>) -> Result<(), Broken> {
     let len = u16::try_from(len).map_err(|_| Broken::TooLong {
         what: "a datagram",
@@ -121,7 +129,11 @@ pub fn put_head(peer: Option<&Target>, len: usize, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-/// Reads the frame at the front of `bytes`, which are the same afterwards.
+/// Parses the frame at the front of `bytes`, which are unchanged afterwards.
+///
+/// # Errors
+///
+/// Fails if the address is malformed.
 pub fn parse_frame(bytes: &mut [u8], connected: bool) -> Result<Frame, Broken> {
     let (peer, used) = if connected {
         (None, 0)

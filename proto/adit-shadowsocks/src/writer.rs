@@ -1,22 +1,22 @@
-//! Writes header fields front to back into the head room of a record or packet.
+//! Writes header fields front to back into the headroom of a record or packet.
 
 use core::ops::Range;
 
 use adit_wire::Broken;
 
-/// A cursor over the bytes that were set aside for a header.
+/// A cursor over the bytes that are reserved for a header.
 pub(crate) struct Writer<'a> {
     rest: &'a mut [u8],
 }
 
 impl<'a> Writer<'a> {
-    /// Writes into `buf[room]`.
+    /// Creates a writer into `buf[room]`.
     pub(crate) fn new(buf: &'a mut [u8], room: Range<usize>) -> Result<Self, Broken> {
         let rest = buf.get_mut(room).ok_or(Broken::NoRoom("a header"))?;
         Ok(Self { rest })
     }
 
-    /// Writes `bytes` behind what was written before.
+    /// Writes `bytes` after those written before.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), Broken> {
         let (field, rest) = core::mem::take(&mut self.rest)
             .split_at_mut_checked(bytes.len())

@@ -1,14 +1,14 @@
-//! A relay (SIP023): reads the identity header that is addressed to it, strips it, and passes the
-//! rest on as it is.
+//! A relay (SIP023): reads the identity header that is addressed to it, strips it, and forwards the
+//! rest unchanged.
 //!
 //! ```text
 //! stream  salt ‖ identity ‖ rest                       →  salt ‖ rest
 //! packet  AES(own key, ids) ‖ identity ‖ rest          →  AES(next key, ids) ‖ rest
 //! ```
-//! It holds its own identity key and the key of each next hop, which is another identity key or,
-//! before a server with one key, the user's. It sees no plaintext and can prove nothing: bytes
-//! made without its key name a hop that does not exist. Replays are the server's business. Answers
-//! go back byte for byte.
+//! A relay has its own identity key and the key of each next hop, which is another identity key or,
+//! for a server with a single key, the user's key. It sees no plaintext and cannot authenticate a
+//! client: bytes made without its key name a hop that does not exist. Replay protection is up to
+//! the server. Answers are forwarded byte for byte.
 
 mod tcp;
 mod udp;
@@ -28,24 +28,25 @@ use crate::{Key, Method};
 pub use tcp::{Relayed, TcpRelay};
 pub use udp::{Forwarded, packet};
 
-/// A relay's own key, and the hops it passes clients on to. Made once, shared, never changed.
+/// A relay's own key, and the next hops that it forwards clients to. Created once, shared, never
+/// changed.
 pub struct RelayTable {
     identity: Key,
     next: Box<[(IdentityHash, Key)]>,
     named: Directory,
 }
 
-/// Why keys make no table of a relay. Hops are counted from 0, as they were given.
+/// The reason keys do not form a valid relay table. Hops are counted from 0, in the order passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RelayError {
     /// A method without identity headers.
-    #[error("{0} has no identity headers, so nothing can be relayed")]
+    #[error("{0} has no identity headers, so a relay cannot use it")]
     Method(Method),
     /// A next hop with another method than the relay.
-    #[error("next hop {next} has {found}, the relay {expected}")]
+    #[error("next hop {next} has method {found}, the relay has {expected}")]
     OtherMethod {
-        /// Which hop.
+        /// Index of the hop.
         next: usize,
         /// The relay's method.
         expected: Method,
@@ -55,12 +56,12 @@ pub enum RelayError {
     /// Two hops that an identity header cannot tell apart.
     #[error("next hops {first} and {second} have the same key")]
     SameKey {
-        /// The one that came first.
+        /// The earlier hop.
         first: usize,
-        /// The one that came later.
+        /// The later hop.
         second: usize,
     },
-    /// A hop with the relay's own key: clients would be passed on to themselves.
+    /// A hop with the relay's own key: it would forward clients to itself.
     #[error("next hop {0} has the key of the relay itself")]
     OwnKey(usize),
     /// More hops than [`MAX_USERS`](crate::MAX_USERS).
@@ -69,8 +70,13 @@ pub enum RelayError {
 }
 
 impl RelayTable {
-    /// A relay with the key `identity` and the keys of its next hops, which are known by their
-    /// places from here on.
+    /// Creates a relay with the key `identity` and the keys of its next hops, which are then
+    /// identified by their indices.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the method has no identity headers, if a hop has another method or the relay's own
+    /// key, or if hops are duplicate or too many.
     pub fn new(
         identity: &Key,
         next: impl IntoIterator<Item = Key>,
@@ -111,25 +117,25 @@ impl RelayTable {
         }))
     }
 
-    /// The method, the same for all hops.
+    /// Returns the method, the same for all hops.
     #[must_use]
     pub fn method(&self) -> Method {
         self.identity.method()
     }
 
-    /// Number of next hops.
+    /// Returns the number of next hops.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.next.len()
     }
 
-    /// Whether there are none, so that everyone is refused.
+    /// True if there are no hops, so that every client is refused.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.next.is_empty()
     }
 
-    /// The hop that a header names; nobody's is no different from a wrong key.
+    /// Returns the hop that a header names. An unknown hop is treated like a wrong key.
     fn find(&self, hash: IdentityHash) -> Result<usize, Broken> {
         let is = |place| hop(&self.next, place) == Some(&hash);
         let place = self.named.find(hash, is).ok_or(Broken::Unauthentic)?;
@@ -137,13 +143,13 @@ impl RelayTable {
     }
 }
 
-/// What names a hop.
+/// Returns the hash that names a hop.
 fn hop(hops: &[(IdentityHash, Key)], place: u32) -> Option<&IdentityHash> {
     let place = usize::try_from(place).ok()?;
     hops.get(place).map(|(hash, _)| hash)
 }
 
-/// The header cipher of a key of this table, all of which have one.
+/// Returns the header cipher of a key of this table; all its keys have one.
 fn headers(key: &Key) -> Result<&HeaderCipher, Broken> {
     key.headers()
         .ok_or(Broken::Malformed("method: it has no identity headers"))

@@ -11,24 +11,24 @@ use crate::tcp::FIXED_SEALED;
 
 /// Reads the salt and the identity header of a stream; the rest stays in `rx`. Sends nothing.
 ///
-/// As with a server, every failure is an error of one kind to the caller, who treats them alike.
+/// As with a server, all failures are the same kind of error, and the caller must treat them alike.
 pub struct TcpRelay {
     table: Arc<RelayTable>,
     done: bool,
 }
 
-/// Where a stream goes on.
+/// The next hop of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relayed {
-    /// The place of the next hop.
+    /// Index of the next hop.
     pub next: usize,
-    /// The bytes to send there first (the salt); the rest of the stream follows unchanged, best in
-    /// the same write.
+    /// The bytes to send to it first (the salt). The rest of the stream follows unchanged,
+    /// preferably in the same write.
     pub head: Vec<u8>,
 }
 
 impl TcpRelay {
-    /// A handshake for one connection.
+    /// Creates the handshake of one connection.
     #[must_use]
     pub fn new(table: &Arc<RelayTable>) -> Self {
         Self {
@@ -39,8 +39,8 @@ impl TcpRelay {
 
     fn read(&self, rx: &mut Rx<'_>) -> Result<Step<Relayed>, Broken> {
         let method = self.table.method();
-        // The fixed header is not ours to open. It is waited for, since whoever counts the bytes
-        // before the reaction must not find another number here than at a server.
+        // The relay cannot open the fixed header. It still waits for it, so that an observer who
+        // counts the bytes before the reaction finds the same number as with a server.
         let total = method.key_len() + IDENTITY_LEN + FIXED_SEALED;
         if rx.bytes().len() < total {
             return Ok(Step::NeedMore { total });
@@ -64,7 +64,7 @@ impl Handshake for TcpRelay {
 
     fn step(&mut self, rx: &mut Rx<'_>, _tx: &mut Tx<'_>) -> Result<Step<Relayed>, Broken> {
         if self.done {
-            return Err(Broken::Malformed("handshake: it is over"));
+            return Err(Broken::Malformed("handshake: already finished"));
         }
         let step = self.read(rx);
         self.done = !matches!(step, Ok(Step::NeedMore { .. }));

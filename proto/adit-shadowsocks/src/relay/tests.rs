@@ -1,4 +1,4 @@
-//! The vectors of a relay, and what it refuses.
+//! A relay's vectors and refusals.
 
 use adit_wire::law::converse;
 use adit_wire::{Handshake, Rx, Step, Tx};
@@ -40,7 +40,7 @@ fn sip023_streams() {
     for case in vectors("relay") {
         let table = table(&case, &case["next_psk"]);
         let (stream, out) = (hex(&case["tcp"]["in"]), hex(&case["tcp"]["out"]));
-        // As many bytes as a server with identity headers waits for.
+        // The number of bytes that a server with identity headers waits for.
         let total = method(&case).key_len() + 16 + 27;
         for pieces in [&[1][..], &[7, 30], &[total - 1, 1], ALL_AT_ONCE] {
             assert_eq!(relay(&table, &stream, pieces), Ok(out.clone()));
@@ -49,7 +49,7 @@ fn sip023_streams() {
             let waits = relay(&table, &stream[..cut], ALL_AT_ONCE);
             assert_eq!(waits, Err(Broken::Truncated("the test")));
         }
-        // Salt and header decide; what comes behind is not looked at.
+        // Salt and header decide; bytes after them are not inspected.
         for bit in 0..total * 8 {
             let mut bad = stream.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
@@ -90,7 +90,7 @@ fn sip023_packets() {
     }
 }
 
-/// All packets of a client's session come out under one number.
+/// All packets of a client's session have the same session id.
 #[test]
 fn a_session_keeps_its_number() {
     use crate::udp::{ClientSession, HEAD_ROOM, TAIL_ROOM};

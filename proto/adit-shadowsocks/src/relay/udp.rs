@@ -1,4 +1,4 @@
-//! A relay's part in a client's packets.
+//! The relay of a client's packets.
 
 use core::ops::Range;
 
@@ -8,19 +8,23 @@ use super::{RelayTable, headers};
 use crate::identity::{IDENTITY_LEN, IdentityHash};
 use crate::udp::{BODY_MIN, IDS_LEN};
 
-/// Where a packet goes on.
+/// The next hop of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forwarded {
-    /// The client's session, which has one return path; it is not authenticated.
+    /// The client's session id, which has one return path; not authenticated.
     pub session: u64,
-    /// The place of the next hop.
+    /// Index of the next hop.
     pub next: usize,
-    /// Where the packet to send there lies.
+    /// The range of the packet to send.
     pub packet: Range<usize>,
 }
 
-/// Rewrites a client's packet in place for the hop it is meant for. After an error the packet is
-/// as it was, and is dropped without an answer.
+/// Rewrites a client's packet in place for its next hop.
+///
+/// # Errors
+///
+/// Fails if the packet is too short or names an unknown hop. The packet is then unchanged; drop it
+/// without an answer.
 pub fn packet(table: &RelayTable, packet: &mut [u8]) -> Result<Forwarded, Broken> {
     let short = |Short| Broken::Truncated("a packet");
     let mut r = Reader::new(packet);

@@ -1,10 +1,11 @@
-//! A pool's digests as bytes, for the time between two processes (SEC-R4).
+//! Serialized digests of a pool, to carry over from one process to the next (SEC-R4).
 //!
 //! ```text
 //! "adit-slt" ‖ version ‖ seed(16) ‖ count(u32) ‖ digest(u64) … ‖ check(u64)
 //! ```
-//! Big-endian; the digests that are forgotten first stand first. The check is the keyed hash of all
-//! before it: it finds accidents, not an attacker, who must not be able to write or read the file.
+//! Big-endian; the digests that expire first are first. The check is a keyed hash of all bytes
+//! before it: it detects accidents, not an attacker, who must not be able to write or read the
+//! file.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -19,28 +20,28 @@ const HEAD_LEN: usize = MAGIC.len() + 1 + 16 + 4;
 const DIGEST_LEN: usize = 8;
 const CHECK_LEN: usize = 8;
 
-/// Why bytes are not a pool's digests. The pool is as it was before.
+/// The reason bytes are not a valid export. The pool is unchanged after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaltsError {
-    /// Something else.
-    #[error("this is no file of salts")]
+    /// The bytes are not an export.
+    #[error("not a salt file")]
     Foreign,
-    /// Written by another version.
-    #[error("salts of version {0} are not known here")]
+    /// An export of another format version.
+    #[error("salt file version {0} is not supported")]
     Version(u8),
-    /// Cut short, altered, or more than a pool ever holds.
-    #[error("the salts are damaged")]
+    /// Truncated, altered, or more digests than a pool can store.
+    #[error("the salt file is damaged")]
     Damaged,
-    /// The pool has taken salts already; they were hashed with another seed.
-    #[error("the pool is in use: salts are restored into a new one")]
+    /// The pool already contains salts, which were hashed with another seed.
+    #[error("the salt pool is in use: restore salts into a new pool")]
     InUse,
 }
 
 impl SaltPool {
-    /// The digests of the AEAD edition with the seed they were made with, at most 16 MiB. Keep them
-    /// as a key is kept: with the seed, a peer can make the pool slow. The salts of the 2022 edition
-    /// are not among them; [`Restart::Strict`](super::Restart::Strict) covers those.
+    /// Returns the digests of the AEAD edition with their seed, at most 16 MiB. Store them like a
+    /// key: a peer who has the seed can make the pool slow. Salts of the 2022 edition are not
+    /// included; [`Restart::Strict`](super::Restart::Strict) covers those.
     #[must_use]
     pub fn export(&self) -> Secret<Vec<u8>> {
         let (mut older, mut newer) = (Vec::new(), Vec::new());
@@ -50,12 +51,12 @@ impl SaltPool {
             newer.extend(shard.digests.current.iter().copied());
         }
         let count = older.len() + newer.len();
-        // In full size, so that no copy of the seed is left behind.
+        // Allocated in full size, so that no reallocation leaves a copy of the seed behind.
         let mut out = Vec::with_capacity(HEAD_LEN + count * DIGEST_LEN + CHECK_LEN);
         out.extend_from_slice(MAGIC);
         out.push(VERSION);
         out.extend_from_slice(self.seed.expose());
-        // A pool holds two million at most.
+        // A pool stores two million at most.
         out.extend_from_slice(&narrow::<u32>(count).to_be_bytes());
         for digest in older.iter().chain(&newer) {
             out.extend_from_slice(&digest.to_be_bytes());
@@ -65,11 +66,16 @@ impl SaltPool {
         Secret::new(out)
     }
 
-    /// Takes over what [`export`](Self::export) gave, and its seed; gives the number of digests. For
-    /// a new pool, before it is shared. After an error the pool is as it was.
+    /// Restores the output of [`export`](Self::export) and its seed, and returns the number of
+    /// digests. For a new pool, before it is shared.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the bytes are not an export, of an unknown version or damaged, or if the pool is in
+    /// use. The pool is unchanged after an error.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<usize, SaltsError> {
         let stored = Stored::read(bytes)?;
-        // What was exported fills each shard's two generations at most.
+        // An export fills each shard's two generations at most.
         if stored.digests.len() / DIGEST_LEN > 2 * SHARDS * self.limit {
             return Err(SaltsError::Damaged);
         }
@@ -82,7 +88,7 @@ impl SaltPool {
         for digest in stored.digests.chunks_exact(DIGEST_LEN) {
             let digest = digest.first_chunk().copied().map(u64::from_be_bytes);
             let digest = digest.unwrap_or_default();
-            // In their old order, so that the generations come out as they were.
+            // In their old order, so that the generations are the same as before.
             if let Some(shard) = self.shards.get_mut(shard_of(digest)) {
                 let shard = shard.get_mut().unwrap_or_else(PoisonError::into_inner);
                 taken += usize::from(shard.digests.insert(digest, self.limit).is_ok());
@@ -98,7 +104,7 @@ fn is_used(shard: &MutexGuard<'_, super::Shard>) -> bool {
     exact.iter().any(|t| !t.is_empty()) || digests.iter().any(|t| !t.is_empty())
 }
 
-/// An export whose form and check are right.
+/// An export with a valid format and check.
 struct Stored<'a> {
     seed: Secret<[u8; 16]>,
     digests: &'a [u8],

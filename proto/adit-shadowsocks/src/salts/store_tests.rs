@@ -1,4 +1,4 @@
-//! Exports: whole, altered and foreign.
+//! Exports: complete, altered and foreign.
 
 use super::*;
 
@@ -22,16 +22,16 @@ fn filled(salts: u32) -> SaltPool {
 
 #[test]
 fn sec_r4_salts_are_refused_after_a_restart() {
-    // Both generations hold some, then one alone.
+    // Entries in both generations, then in only one.
     for salts in [3000, 500, 0] {
         let export = filled(salts).export();
-        // The seed of the new process is another one.
+        // The new process has another seed.
         let mut after = pool(2);
         let taken = after.restore(export.expose()).unwrap();
         let kept: Vec<_> = (0..salts).filter(|n| insert(&after, *n).is_err()).collect();
         assert_eq!(kept.len(), taken);
         assert!(salts > 1800 || taken == usize::try_from(salts).unwrap());
-        // A generation is 100 digests in each shard, so the last salts are all there.
+        // A generation is 100 digests in each shard, so the last salts are all present.
         assert!((salts.saturating_sub(1000)..salts).all(|n| kept.contains(&n)));
         assert_eq!(insert(&after, 1_000_000), Ok(()), "new ones are welcome");
     }
@@ -78,13 +78,13 @@ fn what_is_damaged_leaves_the_pool_as_it_was() {
     }
     assert_eq!(refused(&[&bytes[..], &[0]].concat()), SaltsError::Damaged);
     assert_eq!(refused(&[]), SaltsError::Foreign);
-    // As before: empty, and with its own seed.
+    // Unchanged: empty, and with its own seed.
     assert_eq!(fresh.export().expose(), pool(2).export().expose());
     assert_eq!(insert(&fresh, 7), Ok(()));
     assert_eq!(insert(&fresh, 7), Err(Broken::Replayed));
 }
 
-/// A right check over more digests than a pool has room for.
+/// A valid check over more digests than a pool can store.
 #[test]
 fn more_than_a_pool_holds_is_damaged() {
     let large = SaltPool::new([1; 16], NOW, Restart::Strict);

@@ -17,7 +17,7 @@ fn salt(n: u32) -> [u8; 32] {
     out
 }
 
-/// SEC-R1: a stamp from the future is valid for 60 s; the salt must be known for as long.
+/// SEC-R1: a stamp from the future is valid for 60 s; the salt must be stored for as long.
 #[test]
 fn sec_r2_a_salt_lives_for_sixty_seconds_at_least() {
     for offset in 0..120 {
@@ -78,7 +78,7 @@ fn sec_r2_a_full_pool_refuses_and_recovers() {
     assert_eq!(pool.insert(&salt(5000), Some(later), later), Ok(()));
 }
 
-/// What the tables of a pool have from the allocator, in bytes.
+/// Returns the memory of a pool's tables from the allocator, in bytes.
 fn memory(pool: &SaltPool) -> usize {
     let shards = pool.shards.iter().map(|shard| {
         let shard = lock(shard);
@@ -91,7 +91,7 @@ fn memory(pool: &SaltPool) -> usize {
     shards.sum()
 }
 
-/// In either edition, and however the salts fall into generations.
+/// In both editions, and for any distribution of the salts over generations.
 #[test]
 fn a_million_salts_take_64_mib_at_most() {
     const MOST: usize = 64 << 20;
@@ -140,7 +140,7 @@ fn sec_r4_digests_last_until_as_many_newer_came() {
         assert_eq!(insert(n), Ok(()), "{n}");
         assert_eq!(insert(n), Err(Broken::Replayed), "{n}");
     }
-    // A generation is 100 digests per shard; the last 1,000 salts fit one with certainty here.
+    // A generation is 100 digests per shard; the last 1,000 salts certainly fit into one here.
     for n in 19_000..20_000u32 {
         assert_eq!(insert(n), Err(Broken::Replayed), "{n}");
     }
@@ -176,8 +176,8 @@ fn longer_than_any_salt_is_an_error() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// A model that remembers every insertion: what it saw within 60 s is refused, what is 120 s
-    /// old is accepted; between the two either is right.
+    /// A model that remembers every insertion. Salts seen within 60 s must be refused, salts 120 s
+    /// old accepted; between the two either is correct.
     #[test]
     fn equals_a_naive_model(steps in proptest::collection::vec((0u32..40, 0u64..25), 1..300)) {
         let pool = pool(Restart::Lenient);

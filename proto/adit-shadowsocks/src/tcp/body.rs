@@ -1,5 +1,4 @@
-//! What follows the head of a direction, alike for both roles: chunks, a cipher's stream or raw
-//! bytes.
+//! The body of a direction, the same for both roles: chunks, a cipher's stream or raw bytes.
 
 use core::ops::Range;
 
@@ -10,10 +9,10 @@ use super::chunk::{ChunkOpen, ChunkSeal};
 use super::{MAX_RAW, max_chunk};
 use crate::Method;
 
-/// Seals what follows the head of a direction.
+/// Seals the data after the header of a direction.
 pub(super) enum BodySeal {
     Chunks(ChunkSeal),
-    /// Boxed: with it the connections of all methods would be half a KiB larger.
+    /// Boxed: unboxed, connections of all methods would be half a KiB larger.
     Stream(Box<StreamCipher>),
     /// Method `none`.
     Raw,
@@ -31,8 +30,8 @@ impl BodySeal {
         }
     }
 
-    /// Seals `record[payload]`, whose room was checked; gives the wire range. Nothing becomes
-    /// nothing.
+    /// Seals `record[payload]`, whose overhead was checked, and returns the range to send. An empty
+    /// payload results in an empty range.
     pub(super) fn seal(
         &mut self,
         record: &mut [u8],
@@ -51,12 +50,12 @@ impl BodySeal {
     }
 }
 
-/// Opens what follows the head of a direction.
+/// Opens the data after the header of a direction.
 pub(super) enum BodyOpen {
     Chunks(ChunkOpen),
     Stream {
         cipher: Box<StreamCipher>,
-        /// Bytes of IV that still stand in front.
+        /// Bytes of IV that still precede the data.
         iv: usize,
     },
     /// Method `none`.

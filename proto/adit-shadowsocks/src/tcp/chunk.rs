@@ -5,14 +5,14 @@ use core::ops::Range;
 use adit_crypto::{AeadKey, NonceCounter, TAG_LEN};
 use adit_wire::{Broken, Opened, Room};
 
-/// How many empty chunks may stand in a row. They are work without payload, so there is an end to
-/// them; a server of UDP over TCP sends one for each empty datagram.
+/// Maximum number of consecutive empty chunks. They cause work without payload, so there must be a
+/// limit; a UDP-over-TCP server sends one for each empty datagram.
 pub(super) const MAX_EMPTY: usize = 64;
 
-/// The length field with its tag.
+/// Length of the length field with its tag, in bytes.
 pub(super) const LENGTH_LEN: usize = 2 + TAG_LEN;
 
-/// Checks that `record` has the room that was asked for, before a nonce is spent.
+/// Checks that `record` has the required overhead around `payload`, before a nonce is spent.
 pub(super) fn check_room(room: Room, record: &[u8], payload: &Range<usize>) -> Result<(), Broken> {
     if payload.len() > room.max {
         return Err(Broken::TooLong {
@@ -50,7 +50,7 @@ impl ChunkSeal {
         }
     }
 
-    /// Seals `buf[at]` and puts the tag behind it.
+    /// Seals `buf[at]` and writes the tag after it.
     pub(super) fn block(&mut self, buf: &mut [u8], at: Range<usize>) -> Result<(), Broken> {
         let len = at.len();
         let both = at.end.checked_add(TAG_LEN).map(|end| at.start..end);
@@ -63,8 +63,8 @@ impl ChunkSeal {
         Ok(())
     }
 
-    /// Seals `record[payload]` as a chunk; gives the wire range. The caller has checked the room
-    /// and that there is payload: an empty chunk is never sent.
+    /// Seals `record[payload]` as a chunk and returns the range to send. The caller has checked the
+    /// overhead and that the payload is not empty: empty chunks are never sent.
     pub(super) fn chunk(
         &mut self,
         record: &mut [u8],
@@ -86,10 +86,10 @@ pub(super) struct ChunkOpen {
     key: AeadKey,
     nonce: NonceCounter,
     max: usize,
-    /// Empty chunks since the last payload.
+    /// Number of empty chunks since the last payload.
     empty: usize,
-    /// Where the sealed payload lies whose length is known. The length stands opened in the
-    /// caller's buffer, so it is not looked at again.
+    /// The range of the next sealed payload, once its length is known. The caller's buffer contains
+    /// the opened length, which must not be opened again.
     payload: Option<Range<usize>>,
 }
 
@@ -104,7 +104,7 @@ impl ChunkOpen {
         }
     }
 
-    /// Opens `wire[at]`, whose tag stands behind it.
+    /// Opens `wire[at]`, which its tag follows.
     pub(super) fn block(&mut self, wire: &mut [u8], at: Range<usize>) -> Result<(), Broken> {
         let len = at.len();
         let both = at.end.checked_add(TAG_LEN).map(|end| at.start..end);
@@ -124,16 +124,17 @@ impl ChunkOpen {
         self.expect(at + LENGTH_LEN, len)
     }
 
-    /// Says that a sealed payload of `len` bytes begins at `at`. An empty one is skipped, up to
-    /// [`MAX_EMPTY`] in a row. We never send one, but Xray's client of the AEAD edition does when
-    /// its application is silent for 100 ms, and the servers of mihomo and sing-box do for empty
-    /// datagrams in a stream. SIP022 forbids it, and shadowsocks-go and shadowsocks-libev fail
-    /// there; shadowsocks-rust, sing-box and Xray skip it in both editions, and so does this.
+    /// Records that a sealed payload of `len` bytes begins at `at`. Empty payloads are skipped, up
+    /// to [`MAX_EMPTY`] in a row. adit never sends them, but Xray's client of the AEAD edition does
+    /// when its application is silent for 100 ms, and the servers of mihomo and sing-box do for
+    /// empty datagrams in a stream. SIP022 forbids empty payloads, and shadowsocks-go and
+    /// shadowsocks-libev fail on them; shadowsocks-rust, sing-box and Xray skip them in both
+    /// editions, as adit does.
     pub(super) fn expect(&mut self, at: usize, len: u16) -> Result<(), Broken> {
         let len = usize::from(len);
         self.empty = if len == 0 { self.empty + 1 } else { 0 };
         if self.empty > MAX_EMPTY {
-            return Err(Broken::Malformed("chunk: the 65th empty one in a row"));
+            return Err(Broken::Malformed("chunk: more than 64 empty ones in a row"));
         }
         if len > self.max {
             return Err(Broken::TooLong {
@@ -167,7 +168,7 @@ impl ChunkOpen {
         })
     }
 
-    /// Whether no chunk has been begun.
+    /// True if no chunk is partially read.
     pub(super) const fn at_boundary(&self) -> bool {
         self.payload.is_none()
     }

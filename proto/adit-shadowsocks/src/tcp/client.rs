@@ -1,4 +1,4 @@
-//! A client's side of a connection: a sealing and an opening codec.
+//! The client's side of a connection: a sealing and an opening codec.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -18,12 +18,16 @@ use crate::{Edition, Key, KeyChain, Method, stamp};
 
 static ZEROS: [u8; MAX_PADDING] = [0; MAX_PADDING];
 
-/// The codecs of one connection to `target`.
+/// Creates the codecs of one connection to `target`.
 ///
-/// The request header goes out with the first payload sealed, or with an empty one:
-/// [`Seal::owes_head`] is true until then. An identity header stands in it for each identity key of
-/// the `chain`; the data and the answers have its own key. `clock` gives the header its time and judges the
-/// response's; all randomness is drawn here.
+/// The request header is sent with the first sealed payload, which may be empty;
+/// [`Seal::owes_head`] is true until then. It contains one identity header for each identity key of
+/// the `chain`; the user's key seals the data and opens the answers. `clock` provides the header's
+/// timestamp and checks the response's; `entropy` is used only during this call.
+///
+/// # Errors
+///
+/// Fails if no session key can be derived.
 pub fn client(
     chain: &KeyChain,
     target: &Target,
@@ -69,10 +73,10 @@ pub fn client(
     Ok((seal, open))
 }
 
-/// Seals what a client sends.
+/// Seals the data that a client sends.
 pub struct ClientSeal {
     method: Method,
-    /// Until the first record was sealed.
+    /// `None` once the first record was sealed.
     head: Option<Box<Head>>,
     body: BodySeal,
 }
@@ -82,7 +86,7 @@ struct Head {
     /// The identity headers, sealed.
     identities: Vec<u8>,
     address: Vec<u8>,
-    /// Decides the length of the padding.
+    /// Random number that determines the length of the padding.
     chance: u64,
     clock: Arc<dyn Clock>,
 }
@@ -114,8 +118,9 @@ impl Head {
         }
     }
 
-    /// Zeros, so that an empty request has 1 to 900 bytes of padding and a short one looks no
-    /// different; a payload of 900 bytes and more hides its header well enough.
+    /// Returns zeros for padding. An empty request has 1 to 900 bytes of it, and payload and
+    /// padding of a short request have at most 900 bytes together; a payload of 900 bytes or more
+    /// hides its header well enough.
     fn padding(&self, payload: usize) -> &'static [u8] {
         let room = u64_from(MAX_PADDING.saturating_sub(payload));
         let len = match payload {
@@ -127,7 +132,7 @@ impl Head {
 }
 
 impl ClientSeal {
-    /// Seals the first record, in the 2022 edition with padding of the caller's choice.
+    /// Seals the first record; in the 2022 edition with the padding that the caller chose.
     fn seal_first(
         &mut self,
         head: &Head,
@@ -157,7 +162,7 @@ impl ClientSeal {
     }
 }
 
-/// Seals the first record of any edition but that of 2022, with the salt in front.
+/// Seals the first record of all editions except 2022, with the salt in front.
 pub(super) fn seal_behind(
     body: &mut BodySeal,
     salt: &[u8],
@@ -202,7 +207,7 @@ impl Seal for ClientSeal {
     }
 }
 
-/// Opens what the server sends.
+/// Opens the data that the server sends.
 pub struct ClientOpen {
     state: State,
     progress: Arc<Progress>,
@@ -213,7 +218,7 @@ enum State {
     Open(BodyOpen),
 }
 
-/// Before the response's head.
+/// State until the response header was received.
 struct Waiting {
     key: Key,
     request_salt: Salt,
@@ -221,19 +226,19 @@ struct Waiting {
 }
 
 impl ClientOpen {
-    /// What has been learned so far; stays readable when the codec is moved into a stream.
+    /// Returns the shared progress, which stays readable when the codec is moved into a stream.
     #[must_use]
     pub fn progress(&self) -> Arc<Progress> {
         self.progress.clone()
     }
 
-    /// See [`Progress::authenticated`].
+    /// True if the server has proved that it has the key; see [`Progress::authenticated`].
     #[must_use]
     pub fn authenticated(&self) -> bool {
         self.progress.authenticated()
     }
 
-    /// See [`Progress::skew`].
+    /// Returns the clock skew in seconds; see [`Progress::skew`].
     #[must_use]
     pub fn skew(&self) -> Option<i64> {
         self.progress.skew()
@@ -258,15 +263,15 @@ impl Open for ClientOpen {
     fn at_boundary(&self, unread: usize) -> bool {
         match &self.state {
             State::Open(body) => body.at_boundary(unread),
-            // A target that says nothing and closes: its server has no head to send either, since
-            // a head goes out with the first payload. `Progress` tells whether it ever came.
+            // The target may close without sending anything. Its server then has no header to send,
+            // since the header goes out with the first payload. `Progress` records if it arrived.
             State::Waiting(_) => unread == 0,
         }
     }
 }
 
 impl Waiting {
-    /// Wire bytes up to the first sealed payload.
+    /// Returns the number of wire bytes before the first sealed payload.
     fn head_len(&self) -> usize {
         let salt = self.request_salt.len();
         match self.key.method().edition() {
@@ -277,7 +282,8 @@ impl Waiting {
         }
     }
 
-    /// Opens the head; what follows knows where the first payload lies.
+    /// Opens the header and returns the codec of the body, which stores the position of the first
+    /// payload.
     fn open(&self, wire: &mut [u8], progress: &Progress) -> Result<BodyOpen, Broken> {
         let method = self.key.method();
         if method.edition() == Edition::None {
@@ -287,7 +293,7 @@ impl Waiting {
         let short = Broken::Truncated("the response header");
         let salt = Salt::read(method, wire).ok_or(short)?;
         if method.is_legacy() {
-            // SEC-R6, as far as there is an IV to tell by.
+            // SEC-R6, as far as there is an IV to compare.
             if !salt.is_empty() && salt == self.request_salt {
                 return Err(Broken::Replayed);
             }
@@ -299,7 +305,7 @@ impl Waiting {
         let mut chunks = ChunkOpen::new(self.key.material().session(&salt)?, max_chunk(method));
         if method.edition() == Edition::Aead {
             chunks.length(wire, salt.len())?;
-            // SEC-R6: our own stream sent back to us has our key.
+            // SEC-R6: our own stream, reflected, has our key.
             if salt == self.request_salt {
                 return Err(Broken::Replayed);
             }
@@ -311,14 +317,16 @@ impl Waiting {
         let header = wire.get(header).ok_or(short)?;
         let n = self.check(header, progress)?;
         if n == 0 {
-            // A head goes out with the first payload: every peer's server has one then.
-            return Err(Broken::Malformed("response: its first payload is empty"));
+            // The header goes out with the first payload, so every server implementation has one
+            // here.
+            return Err(Broken::Malformed("response: empty first payload"));
         }
         chunks.expect(self.head_len(), n)?;
         Ok(BodyOpen::Chunks(chunks))
     }
 
-    /// Checks the opened response header of the 2022 edition; gives the first payload's length.
+    /// Checks the opened response header of the 2022 edition and returns the first payload's
+    /// length.
     fn check(&self, header: &[u8], progress: &Progress) -> Result<u16, Broken> {
         let mut r = Reader::new(header);
         let mut fields = || {
@@ -339,7 +347,7 @@ impl Waiting {
         progress.set_skew(stamp.skew_from(now));
         stamp::check(stamp, now)?;
         if !ct_eq(request_salt, &self.request_salt) {
-            return Err(Broken::Malformed("response: it answers another request"));
+            return Err(Broken::Malformed("response: answers another request"));
         }
         Ok(n)
     }

@@ -1,4 +1,5 @@
-//! Empty chunks, which adit never sends and peers do: at each place where one may stand.
+//! Tests of empty chunks, which peers send and adit never does, at all positions where they may
+//! occur.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::{Accepted, ClientOpen, ClientSeal, ServerHandshake, client};
 use crate::{Edition, Key, KeyChain, Method, Restart, SaltPool, Users};
 
 const NOW: Unix = Unix(1_700_000_000);
-const TOO_MANY: Broken = Broken::Malformed("chunk: the 65th empty one in a row");
+const TOO_MANY: Broken = Broken::Malformed("chunk: more than 64 empty ones in a row");
 const METHODS: [Method; 4] = [
     Method::Aes128Gcm,
     Method::ChaCha20IetfPoly1305,
@@ -44,7 +45,7 @@ fn chunk(seal: &mut ChunkSeal, payload: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Seals on behind the first record of a direction, which is two blocks in both editions.
+/// Continues sealing after the first record of a direction, which has two blocks in both editions.
 fn behind(key: &Key, wire: &[u8]) -> ChunkSeal {
     let mut seal = start(key, wire);
     for _ in 0..2 {
@@ -58,7 +59,7 @@ fn start(key: &Key, wire: &[u8]) -> ChunkSeal {
     ChunkSeal::new(key.material().session(salt).unwrap())
 }
 
-/// What a server makes of a request: the target and all plaintext.
+/// Opens a request as a server and returns it with all plaintext.
 fn served(key: &Key, wire: &[u8], pieces: &[usize]) -> Result<(Accepted, Vec<u8>), Broken> {
     let users = Users::single(key.clone());
     let salts = Arc::new(SaltPool::new([3; 16], Unix(0), Restart::Strict));
@@ -78,7 +79,7 @@ fn splits(len: usize) -> impl Iterator<Item = Vec<usize>> {
     (1..len).map(move |at| vec![at, len - at]).chain([vec![1]])
 }
 
-/// `count` empty chunks, "more", as many again, "end".
+/// Appends `count` empty chunks, "more", `count` empty chunks again, and "end".
 fn interspersed(mut seal: ChunkSeal, mut wire: Vec<u8>, count: usize) -> Vec<u8> {
     for payload in [&b"more"[..], b"end"] {
         for _ in 0..count {
@@ -139,7 +140,7 @@ fn the_65th_in_a_row_is_an_error() {
     }
 }
 
-/// Xray's client: a request header alone, then an empty chunk, then what the application says.
+/// As Xray's client: a lone request header, then an empty chunk, then the application's data.
 #[test]
 fn behind_a_request_without_payload() {
     for method in METHODS {
@@ -154,7 +155,7 @@ fn behind_a_request_without_payload() {
     }
 }
 
-/// The AEAD edition has them in front of the address and of the first answer too.
+/// In the AEAD edition they may also precede the address and the first answer.
 #[test]
 fn at_the_very_front() {
     let methods = METHODS.into_iter();

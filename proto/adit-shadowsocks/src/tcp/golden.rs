@@ -20,7 +20,7 @@ fn pool() -> Arc<SaltPool> {
     Arc::new(SaltPool::new([3; 16], Unix(0), Restart::Strict))
 }
 
-/// Seals one record; `how` is the codec's `seal` or one with a vector's padding.
+/// Seals one record; `how` is the codec's `seal` or a variant with the vector's padding.
 fn record(
     seal: &mut ClientSeal,
     payload: &[u8],
@@ -96,7 +96,7 @@ fn accepted(
     }
 }
 
-/// SIP022, and SIP023 with relays on the way.
+/// SIP022, and SIP023 with relays on the path.
 #[test]
 fn sip022_streams() {
     let mut identified = 0;
@@ -237,7 +237,7 @@ fn method_none_and_stream_ciphers() {
     }
 }
 
-/// SEC-R1, SEC-X2: what a receiver takes and what it refuses, with one pool for all of them.
+/// SEC-R1, SEC-X2: the requests that a receiver accepts and refuses, with one pool for all of them.
 #[test]
 fn sip022_accepts_and_rejects() {
     let salts = pool();
@@ -251,7 +251,8 @@ fn sip022_accepts_and_rejects() {
                 let stream = hex(&case["stream"]);
                 match accept(&users, now, &salts, &[1; 16], &stream) {
                     Err(_) => "reject",
-                    // Ours waits: the caller refuses in the same way when the stream ends here.
+                    // Our handshake waits; the caller refuses in the same way when the stream ends
+                    // here.
                     Ok((Step::NeedMore { total }, _)) => {
                         assert_eq!((total, stream.len()), (43, 42), "{name}");
                         "reject"

@@ -10,8 +10,8 @@
 //!       response  IV ‖ ⟨data …⟩
 //!       chunk     [length] ‖ [data]         each [ ] is sealed with its own nonce
 //! ```
-//! Each direction has its own salt, key and nonce counter, or IV. A request has one identity header
-//! (SIP023) for each identity key of its client; an answer has none.
+//! Each direction has its own salt, key and nonce counter, or its own IV. A request has one
+//! identity header (SIP023) for each identity key of its client; a response has none.
 
 mod body;
 mod chunk;
@@ -37,19 +37,22 @@ use adit_crypto::TAG_LEN;
 
 use crate::{Edition, Method};
 
-/// The most bytes a [`ServerHandshake`] ever asks for at once: the variable header and its tag.
+/// Maximum number of bytes that a [`ServerHandshake`] ever waits for: the variable header and its
+/// tag.
 pub const HEADER_MAX: usize = MAX_2022 + TAG_LEN;
 
-/// The longest chunk of the 2022 edition, and of its variable header.
+/// Maximum length of a chunk of the 2022 edition, and of its variable header, in bytes.
 const MAX_2022: usize = 0xffff;
 
-/// The longest chunk of the AEAD edition: the two top bits of the length are reserved.
+/// Maximum length of a chunk of the AEAD edition, in bytes: the two top bits of the length are
+/// reserved.
 const MAX_AEAD: usize = 0x3fff;
 
-/// How much is handed through at once without records: a bound for buffers, not of the wire.
+/// Maximum payload of one call without records, in bytes. It bounds buffers; the wire format has no
+/// such limit.
 const MAX_RAW: usize = 1 << 20;
 
-/// The longest padding a sender adds to a request.
+/// Maximum padding that a sender adds to a request, in bytes.
 const MAX_PADDING: usize = 900;
 
 /// type ‖ time ‖ n
@@ -58,7 +61,7 @@ const FIXED_LEN: usize = 1 + 8 + 2;
 const REQUEST: u8 = 0;
 const RESPONSE: u8 = 1;
 
-/// The longest chunk of a method that has chunks.
+/// Returns the maximum length of a chunk, for methods that have chunks.
 const fn max_chunk(method: Method) -> usize {
     match method.edition() {
         Edition::Aead2022 => MAX_2022,

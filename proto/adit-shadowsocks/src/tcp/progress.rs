@@ -1,16 +1,16 @@
-//! What a client's opening side has learned, readable after it was moved into a stream.
+//! The progress of a client's opening codec, readable after the codec was moved into a stream.
 
 use core::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-/// Shared by a [`super::ClientOpen`] and whoever reports on its connection.
+/// State shared by a [`super::ClientOpen`] and the code that reports on its connection.
 #[derive(Debug)]
 pub struct Progress {
     authenticated: AtomicBool,
-    /// [`UNKNOWN`] before the server's clock was read.
+    /// [`UNKNOWN`] until the server's clock is known.
     skew: AtomicI64,
 }
 
-/// No skew has this value: it saturates at `-i64::MAX`.
+/// Not a valid skew: skews saturate at `-i64::MAX`.
 const UNKNOWN: i64 = i64::MIN;
 
 impl Default for Progress {
@@ -23,16 +23,16 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Whether the server has proven that it holds the key: a stream that ends before that points
-    /// at a wrong key, method or clock. Method `none` and the legacy ones prove nothing; there a byte is
-    /// enough.
+    /// True if the server has proved that it has the key. A stream that ends before that suggests a
+    /// wrong key, method or clock. Method `none` and the legacy methods prove nothing; for them any
+    /// received byte suffices.
     #[must_use]
     pub fn authenticated(&self) -> bool {
         self.authenticated.load(Ordering::Relaxed)
     }
 
-    /// The server's clock minus ours in seconds, known once a response header of the 2022 edition
-    /// was authenticated, even if it was then refused for its time.
+    /// Returns the server's clock minus ours in seconds. Known once a response header of the 2022
+    /// edition was authenticated, even if it was then refused because of its time.
     #[must_use]
     pub fn skew(&self) -> Option<i64> {
         match self.skew.load(Ordering::Relaxed) {

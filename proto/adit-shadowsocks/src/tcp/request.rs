@@ -1,4 +1,4 @@
-//! The request head of the 2022 edition (SIP022 section 3.1.3), written and read.
+//! The request header of the 2022 edition (SIP022 section 3.1.3), encoded and parsed.
 
 use core::ops::Range;
 
@@ -9,10 +9,10 @@ use super::chunk::ChunkSeal;
 use super::{FIXED_LEN, REQUEST};
 use crate::writer::Writer;
 
-/// Sealed length of the fixed header.
+/// Sealed length of the fixed header in bytes.
 pub(crate) const FIXED_SEALED: usize = FIXED_LEN + TAG_LEN;
 
-/// What stands in front of the first payload.
+/// All parts of a request before the first payload.
 pub(super) struct RequestHead<'a> {
     pub(super) salt: &'a [u8],
     /// The identity headers, sealed.
@@ -23,7 +23,7 @@ pub(super) struct RequestHead<'a> {
 }
 
 impl RequestHead<'_> {
-    /// Bytes in front of the payload.
+    /// Returns the number of bytes in front of the payload.
     pub(super) const fn len(&self) -> usize {
         self.salt.len() + self.identities.len() + FIXED_SEALED + self.variable_len()
     }
@@ -32,7 +32,8 @@ impl RequestHead<'_> {
         self.address.len() + 2 + self.padding.len()
     }
 
-    /// Writes and seals the head in front of `record[payload]`, and the payload with it.
+    /// Writes and seals the header in front of `record[payload]` together with the payload, and
+    /// returns the range to send.
     pub(super) fn seal(
         &self,
         chunks: &mut ChunkSeal,
@@ -59,7 +60,7 @@ impl RequestHead<'_> {
     }
 }
 
-/// Reads the opened fixed header: the time and the length of the variable header.
+/// Parses the opened fixed header: the time and the length of the variable header.
 pub(super) fn parse_fixed(header: &[u8]) -> Result<(Unix, usize), Broken> {
     let mut r = Reader::new(header);
     let fields = |r: &mut Reader<'_>| Ok((r.u8()?, Unix(r.u64()?), usize::from(r.u16()?)));
@@ -70,7 +71,7 @@ pub(super) fn parse_fixed(header: &[u8]) -> Result<(Unix, usize), Broken> {
     Ok((stamp, n))
 }
 
-/// Reads the opened variable header: the target and where the first payload lies.
+/// Parses the opened variable header: the target and the range of the first payload.
 pub(super) fn parse_variable(header: &[u8]) -> Result<(Target, Range<usize>), Broken> {
     let (target, used) = parse_addr(header).map_err(|_| Broken::Malformed("address"))?;
     let short = |Short| Broken::Malformed("padding length");

@@ -20,14 +20,14 @@ use crate::identity::{IDENTITY_LEN, IdentityHash};
 use crate::salt::Salt;
 use crate::{Edition, SaltPool, UserId, UserRef, Users, stamp};
 
-/// Reads a request. Sends nothing, and asks for more until there is enough to judge.
+/// Reads a request. It sends nothing, and waits for more bytes until it can accept or refuse.
 ///
-/// Every failure is an error before anything was sent. The caller treats all of them alike
-/// (SEC-P1), including the end of the stream and a deadline while this still asks for more; then
-/// neither the cause nor the number of bytes waited for can be seen from outside.
+/// All failures are errors that occur before anything was sent. The caller must treat all of them
+/// alike (SEC-P1), including the end of the stream and a timeout while the handshake still waits
+/// for more bytes; then an observer sees neither the cause nor the number of bytes waited for.
 pub struct ServerHandshake {
     users: Arc<Users>,
-    /// Who it probably is, where users are found by trial.
+    /// The most likely user, if users are found by trial.
     hint: Option<UserId>,
     clock: Arc<dyn Clock>,
     salts: Arc<SaltPool>,
@@ -36,19 +36,19 @@ pub struct ServerHandshake {
 }
 
 enum State {
-    /// Waiting for the salt, an identity header if there are such, and the first sealed block.
+    /// Waits for the salt, an identity header if the users have one, and the first sealed block.
     Head,
-    /// 2022: waiting for a variable header of `n` bytes.
+    /// 2022: waits for a variable header of `n` bytes.
     Variable {
         known: Known,
         n: usize,
     },
-    /// AEAD: the address may come in pieces.
+    /// AEAD: the address may arrive in several chunks.
     Address {
         known: Known,
         plain: Vec<u8>,
     },
-    /// Legacy: behind the IV.
+    /// Legacy: after the IV.
     Stream {
         request: StreamRequest,
         request_iv: Salt,
@@ -56,23 +56,23 @@ enum State {
     Done,
 }
 
-/// What the first sealed block has settled.
+/// The result of the first sealed block.
 struct Known {
     chunks: ChunkOpen,
     request_salt: Salt,
-    /// The user's place.
+    /// The user's index.
     place: usize,
 }
 
 /// An accepted request.
 pub struct Accepted {
-    /// Who it is; `None` where there is but one key.
+    /// The client's user; `None` if there is a single key.
     pub user: Option<UserRef>,
-    /// Where the client wants to go.
+    /// The target that the client requested.
     pub target: Target,
-    /// The first payload, which came with the request; may be empty.
+    /// The first payload, received with the request; may be empty.
     pub first: Vec<u8>,
-    /// Opens what follows.
+    /// Opens the data after the request.
     pub open: ServerOpen,
     /// Seals the answers.
     pub seal: ServerSeal,
@@ -89,7 +89,8 @@ impl fmt::Debug for Accepted {
 }
 
 impl ServerHandshake {
-    /// A handshake for one connection; `salts` is shared by all connections of these users.
+    /// Creates the handshake of one connection; `salts` is shared by all connections of these
+    /// users.
     pub fn new(
         users: &Arc<Users>,
         clock: Arc<dyn Clock>,
@@ -106,15 +107,15 @@ impl ServerHandshake {
         }
     }
 
-    /// Says who was last seen at the client's address. Where users are found by trial
-    /// ([`Users::trial`]) this one is tried first; elsewhere it changes nothing.
+    /// Sets the user last seen at the client's address. If users are found by trial
+    /// ([`Users::trial`]), this user is tried first; otherwise the hint has no effect.
     #[must_use]
     pub fn hint(mut self, user: Option<UserId>) -> Self {
         self.hint = user;
         self
     }
 
-    /// Reads as far as `rx` goes; `None` once the state has moved on.
+    /// Advances as far as `rx` allows; returns `None` when the state has changed.
     fn advance(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<Accepted>>, Broken> {
         match &mut self.state {
             State::Head => match self.users.method().edition() {
@@ -154,17 +155,17 @@ impl ServerHandshake {
                         let first = core::mem::take(plain);
                         self.accept(target, first).map(Some)
                     }
-                    // At most 259 bytes and one chunk are ever held.
+                    // At most 259 bytes and one chunk are ever stored.
                     Err(AddrError::Short { .. }) => Ok(None),
                     Err(_) => Err(Broken::Malformed("address")),
                 }
             }
-            State::Done => Err(Broken::Malformed("handshake: it is over")),
+            State::Done => Err(Broken::Malformed("handshake: already finished")),
         }
     }
 
-    /// Authenticates the first block, then its time, then its salt: in this order, so that only
-    /// holders of a key can fill the pool (SEC-R1).
+    /// Authenticates the first block, then checks its time, then inserts its salt: in this order,
+    /// so that only owners of a key can fill the pool (SEC-R1).
     fn head(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<Accepted>>, Broken> {
         let method = self.users.method();
         let is_2022 = method.edition() == Edition::Aead2022;
@@ -196,25 +197,25 @@ impl ServerHandshake {
         Ok(None)
     }
 
-    /// 2022: the only key, or the one that the identity header names.
+    /// 2022: selects the single key, or the one that the identity header names.
     fn identify(&self, rx: &mut Rx<'_>, request_salt: Salt) -> Result<Known, Broken> {
         let mut place = 0;
         if let Some(identity) = self.users.identity() {
             let header = rx.bytes().first_chunk();
             let header = header.ok_or(Broken::Truncated("the identity header"))?;
             let hash = IdentityHash::open_stream(identity, &request_salt, *header)?;
-            // Nobody's: no different from a wrong key.
+            // An unknown user is treated like a wrong key.
             place = self.users.find(hash).ok_or(Broken::Unauthentic)?;
             rx.eat(IDENTITY_LEN);
         }
         self.known(place, request_salt)
     }
 
-    /// AEAD: whose key opens the first length. Each is tried once, the hinted one first.
+    /// AEAD: finds the key that opens the first length. Tries each user once, the hinted one first.
     fn try_all(&self, sealed: &[u8; LENGTH_LEN], request_salt: Salt) -> Result<Known, Broken> {
         for place in self.users.candidates(self.hint) {
             let mut known = self.known(place, request_salt)?;
-            // A wrong key destroys what it opens. A right one remembers the length.
+            // A wrong key destroys its input, so it gets a copy. The right one stores the length.
             match known.chunks.length(&mut sealed.clone(), 0) {
                 Ok(()) => return Ok(known),
                 Err(Broken::Unauthentic) => {}
@@ -237,7 +238,7 @@ impl ServerHandshake {
         })
     }
 
-    /// Method `none`: an address, then data that stays in `rx`.
+    /// Method `none`: reads the address; the data after it stays in `rx`.
     fn raw(&mut self, rx: &mut Rx<'_>) -> Result<Step<Accepted>, Broken> {
         let (target, used) = match parse_addr(rx.bytes()) {
             Ok(found) => found,
@@ -259,11 +260,11 @@ impl ServerHandshake {
         let (State::Variable { known, .. } | State::Address { known, .. }) =
             core::mem::replace(&mut self.state, State::Done)
         else {
-            return Err(Broken::Malformed("handshake: it is over"));
+            return Err(Broken::Malformed("handshake: already finished"));
         };
         let material = self.users.material(known.place)?;
         if material.method().edition() == Edition::Aead {
-            // SEC-R6: our answer, sent back to us, would open: there is no type byte.
+            // SEC-R6: our reflected answer would open as a request, as there is no type byte.
             let now = self.clock.unix();
             self.salts.insert(&self.response_salt, None, now)?;
         }
@@ -301,7 +302,7 @@ impl Handshake for ServerHandshake {
     }
 }
 
-/// Opens what a client sends behind its request.
+/// Opens the data that a client sends after its request.
 pub struct ServerOpen(BodyOpen);
 
 impl Open for ServerOpen {

@@ -1,4 +1,4 @@
-//! Seals what a server sends.
+//! The sealing codec of a server.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::salt::Salt;
 use crate::writer::Writer;
 use crate::{Edition, Method};
 
-/// Seals a server's answers. The response header goes out with the first payload, never alone.
+/// Seals a server's answers. The response header is sent with the first payload, never alone.
 pub struct ServerSeal {
     method: Method,
-    /// Until the first record was sealed.
+    /// `None` once the first record was sealed.
     head: Option<Box<Head>>,
     body: BodySeal,
 }
@@ -29,7 +29,7 @@ struct Head {
 }
 
 impl Head {
-    /// Bytes in front of the first payload.
+    /// Returns the number of bytes in front of the first payload.
     fn len(&self, edition: Edition) -> usize {
         let salt = self.salt.len();
         match edition {
@@ -66,7 +66,8 @@ impl Head {
 }
 
 impl ServerSeal {
-    /// The sealing side of the connection whose request had `request_salt`; `body` is under `salt`.
+    /// Creates the codec of the connection whose request had `request_salt`; `body` is keyed with
+    /// `salt`.
     pub(super) fn new(
         method: Method,
         body: BodySeal,
@@ -85,7 +86,7 @@ impl ServerSeal {
         }
     }
 
-    /// The sealing side of method `none`.
+    /// Creates the codec of method `none`.
     pub(super) const fn raw() -> Self {
         Self {
             method: Method::None,

@@ -1,8 +1,9 @@
-//! Which sessions of one key there are and were, wherever their packets come in.
+//! Sessions of one key, open and closed, across all listeners.
 //!
-//! A session's replay window is its listener's, who drops it with the session. What must outlast it
-//! is here: that the session was there and how far it had come, for as long as one of its packets
-//! may still be valid; and that it is not served by another listener with the same key.
+//! A session's replay window belongs to its listener, which drops it with the session. This table
+//! stores what must outlast it: that the session existed and its highest packet, for as long as one
+//! of its packets may still be valid; and which listener serves an open session, so that no other
+//! listener with the same key does.
 
 use core::fmt;
 use std::collections::{BTreeMap, HashMap};
@@ -13,45 +14,46 @@ use adit_wire::{Broken, Unix};
 use crate::Start;
 use crate::generations::Generations;
 
-/// Closed sessions of one generation. When there are more the older generation is dropped at once:
-/// that a recording of one of its sessions may be accepted is better than that nobody is served.
+/// Maximum number of closed sessions of one generation. Above it the older generation is dropped
+/// immediately: it is better to risk that a recording of one of its sessions is accepted than to
+/// refuse all clients.
 const CLOSED: usize = 131_072;
 
-/// The sessions of one key, shared by all who open its packets.
+/// The sessions of one key, shared by all openers of its packets.
 pub struct SessionBook {
     start: Start,
     state: Mutex<State>,
 }
 
-/// A session's number, and half of what its packets say of whose it is.
+/// A session's id, and half of the identity hash that names its owner.
 pub(super) type Name = (u64, u64);
 
 #[derive(Default)]
 struct State {
     openers: u64,
-    /// Which opener serves a session.
+    /// The opener that serves a session.
     open: BTreeMap<Name, u64>,
-    /// How far a session had come: its highest packet.
+    /// The highest packet of each closed session.
     closed: Generations<HashMap<Name, u64>>,
 }
 
 impl SessionBook {
-    /// An empty one. With a strict `start`, sessions do not begin with packets from before it.
+    /// Creates an empty book. With a strict `start`, packets from before it cannot start a session.
     #[must_use]
     pub fn new(start: Start) -> Self {
         let state = Mutex::default();
         Self { start, state }
     }
 
-    /// A number for one more opener.
+    /// Returns the number for another opener.
     pub(super) fn opener(&self) -> u64 {
         let mut state = self.lock();
         state.openers += 1;
         state.openers
     }
 
-    /// A session begins at an opener with an authentic packet: `packet` is its number, `stamp` its
-    /// time. Returns the highest packet of the session that came before, if it was closed.
+    /// Starts a session at an opener with an authentic packet: `packet` is its number, `stamp` its
+    /// time. If the session was closed before, returns its highest packet.
     pub(super) fn begin(
         &self,
         session: Name,
@@ -76,7 +78,7 @@ impl SessionBook {
         Ok(before)
     }
 
-    /// A session ends whose highest packet was `highest`.
+    /// Closes a session whose highest packet was `highest`.
     pub(super) fn close(&self, session: Name, highest: u64, now: Unix) {
         let mut state = self.lock();
         state.closed.turn(now);

@@ -10,7 +10,7 @@ use super::sender::Sender;
 use super::single;
 use crate::KeyChain;
 
-/// How long a server session stays before a third one is taken for it, in seconds.
+/// Minimum age of a server session change, in seconds, before another change is accepted.
 const SERVER_CHANGE: u64 = 60;
 
 /// Seals a client's packets and opens the server's.
@@ -19,13 +19,13 @@ pub struct ClientSession {
     servers: Servers,
 }
 
-/// The server sessions that answer us: a server chooses a new one when it has restarted or
-/// forgotten us.
+/// The server sessions that answer this client: a server chooses a new one after it has restarted
+/// or has forgotten the client.
 #[derive(Default)]
 struct Servers {
     current: Option<Box<Server>>,
     previous: Option<Box<Server>>,
-    /// When `current` replaced `previous`.
+    /// The time at which `current` replaced `previous`.
     changed: Option<Unix>,
 }
 
@@ -36,8 +36,8 @@ struct Server {
 }
 
 impl ClientSession {
-    /// A new session with a random id. Packets have an identity header for each identity key of the
-    /// `chain`.
+    /// Creates a session with a random id. Packets have one identity header for each identity key
+    /// of the `chain`.
     pub fn new(chain: &KeyChain, entropy: &mut dyn Entropy) -> Self {
         Self {
             sender: Sender::new(chain.clone(), None, entropy),
@@ -45,8 +45,13 @@ impl ClientSession {
         }
     }
 
-    /// Seals `packet[payload]` for `target` in place, with [`super::HEAD_ROOM`] bytes in front
-    /// and [`super::TAIL_ROOM`] behind; gives the range to send. The payload may be empty.
+    /// Seals `packet[payload]` for `target` in place and returns the range to send. The packet
+    /// needs [`super::HEAD_ROOM`] bytes in front of the payload and [`super::TAIL_ROOM`] after it.
+    /// The payload may be empty.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is too little room or if the packet counter is exhausted.
     pub fn seal(
         &mut self,
         packet: &mut [u8],
@@ -58,7 +63,12 @@ impl ClientSession {
         self.sender.seal(packet, payload, target, now, entropy)
     }
 
-    /// Opens a packet from the server in place; gives where it came from and where its data lies.
+    /// Opens a packet from the server in place and returns its source and the range of its data.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the packet is malformed, forged, replayed or too old, answers another session, or
+    /// changes the server session too soon after the last change.
     pub fn open(&mut self, packet: &mut [u8], now: Unix) -> Result<(Target, Range<usize>), Broken> {
         let key = self.sender.key();
         let answers = self.sender.session();
@@ -93,14 +103,14 @@ impl Servers {
         both.find(|server| server.id == id)
     }
 
-    /// Takes a new server session, and keeps the one before it for packets still on their way.
+    /// Adopts a new server session, and keeps the previous one for packets still in flight.
     ///
     /// Not twice within 60 s: a window that is dropped too early would accept its packets again.
     fn adopt(&mut self, server: Server, now: Unix) -> Result<(), Broken> {
         if self.current.is_some() {
             let age = self.changed.map(|at| now.0.abs_diff(at.0));
             if age.is_some_and(|age| age <= SERVER_CHANGE) {
-                return Err(Broken::Malformed("server session: it changed too often"));
+                return Err(Broken::Malformed("server session: changed too often"));
             }
             self.changed = Some(now);
             self.previous = self.current.take();

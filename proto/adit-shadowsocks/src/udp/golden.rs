@@ -132,7 +132,7 @@ fn packets_without_sessions() {
     }
 }
 
-/// SEC-R5: the sequence goes from packet 0 to 2⁶⁴ - 2 through one window.
+/// SEC-R5: the sequence runs from packet 0 to 2⁶⁴ - 2 through one window.
 #[test]
 fn sip022_accepts_and_rejects() {
     let mut seen = 0;

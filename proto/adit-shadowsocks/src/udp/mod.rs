@@ -1,4 +1,4 @@
-//! Shadowsocks over UDP: sessions of the 2022 edition, single packets of the others.
+//! Shadowsocks over UDP: sessions in the 2022 edition, independent packets in the others.
 //!
 //! ```text
 //! 2022 AES     AES(session ‖ packet id) ‖ [identity …, in requests] ‖ AEAD(body)
@@ -8,9 +8,10 @@
 //! none         address ‖ data
 //! stream       IV ‖ ⟨address ‖ data⟩
 //! ```
-//! A packet that fails leaves no trace in any session and gets no answer; its bytes are destroyed.
-//! A header key and a body key are expanded once per session. A request has one identity header
-//! (SIP023) for each identity key of its client, the first of which hides the separate header.
+//! A packet that fails to open does not change any session and gets no answer; its bytes are
+//! destroyed. A header key and a body key are expanded once per session. A request has one identity
+//! header (SIP023) for each identity key of its client; the first identity key encrypts the
+//! separate header.
 
 mod book;
 mod client;
@@ -36,13 +37,13 @@ use crate::identity::IDENTITY_LEN;
 
 pub(crate) use packet::{BODY_MIN, IDS_LEN};
 
-/// Bytes in front of a payload that are enough for any method, any address and as many identity
-/// headers as there may be.
+/// Headroom in bytes that suffices for any method, any address and the maximum number of identity
+/// headers.
 ///
-/// Padding is not counted: packets to or from port 53 get as much of it as there is room in front
-/// of the payload, so give [`PADDING_MAX`] more where it is wanted.
+/// Padding is not included: packets to or from port 53 get as much padding as the headroom allows,
+/// so reserve [`PADDING_MAX`] more bytes for them.
 pub const HEAD_ROOM: usize =
     24 + IDS_LEN + MAX_IDENTITIES * IDENTITY_LEN + 1 + 8 + 8 + 2 + MAX_ADDR_LEN;
 
-/// Bytes behind a payload that are enough for any method.
+/// Tailroom in bytes that suffices for any method.
 pub const TAIL_ROOM: usize = TAG_LEN;

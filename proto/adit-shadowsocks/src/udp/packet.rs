@@ -1,4 +1,4 @@
-//! A packet of the 2022 edition (SIP022 section 3.2): framing, keys, body.
+//! Packets of the 2022 edition (SIP022 section 3.2): framing, keys, body.
 
 use core::ops::Range;
 
@@ -15,16 +15,16 @@ use crate::{Key, KeyChain, stamp};
 /// session ‖ packet id
 pub(crate) const IDS_LEN: usize = 16;
 
-/// The shortest body: type, time, length of the padding, tag.
+/// Minimum length of a body in bytes: type, time, length of the padding, tag.
 pub(crate) const BODY_MIN: usize = 1 + 8 + 2 + TAG_LEN;
 
-/// The nonce in front of a packet of the ChaCha methods.
+/// Length of the nonce in front of a packet of the ChaCha methods.
 pub(super) const NONCE_LEN: usize = 24;
 
 const REQUEST: u8 = 0;
 const RESPONSE: u8 = 1;
 
-/// The numbers that make a packet unique.
+/// The numbers that identify a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ids {
     /// The sender's session.
@@ -39,7 +39,7 @@ impl Ids {
     }
 }
 
-/// The key of the bodies of one session.
+/// The key for the bodies of one session.
 pub(super) enum BodyKey {
     /// AES methods: derived from the session's id.
     Session(Box<AeadKey>),
@@ -58,11 +58,11 @@ impl BodyKey {
     }
 }
 
-/// Packets from which on a session's key stays expanded: 0.7 KiB, for which a session of a few
-/// packets waits half a microsecond at each.
+/// Number of packets after which a session's key stays expanded. An expanded key takes 0.7 KiB;
+/// deriving it again costs a short session half a microsecond per packet.
 const KEPT_FROM: u8 = 8;
 
-/// The key of the bodies of one session, expanded while it is worth its room.
+/// The key for the bodies of one session, kept expanded if the session has enough packets.
 #[derive(Default)]
 pub(super) struct SessionKey {
     kept: Option<BodyKey>,
@@ -70,7 +70,7 @@ pub(super) struct SessionKey {
 }
 
 impl SessionKey {
-    /// Does `work` with the key of a `session` of `key`.
+    /// Calls `work` with the key of `session`, derived from `key`.
     pub(super) fn with<T>(
         &mut self,
         key: &Material,
@@ -90,16 +90,16 @@ impl SessionKey {
     }
 }
 
-/// A header to be sent.
+/// A packet to seal.
 pub(super) struct Outgoing<'a> {
     pub(super) ids: Ids,
-    /// What stands before the data inside the seal, as [`put_head`] writes it.
+    /// The sealed plaintext before the data, as written by [`put_head`].
     pub(super) head: &'a [u8],
-    /// Random bytes for the ChaCha methods.
+    /// Random nonce of the ChaCha methods.
     pub(super) nonce: [u8; NONCE_LEN],
 }
 
-/// Appends the head of a body: `answers` is the client's session in a server's answers.
+/// Appends the head of a body to `out`: `answers` is the client's session in a server's answers.
 pub(super) fn put_head(
     out: &mut Vec<u8>,
     answers: Option<u64>,
@@ -112,14 +112,14 @@ pub(super) fn put_head(
     if let Some(session) = answers {
         out.extend_from_slice(&session.to_be_bytes());
     }
-    // A sender pads by 900 bytes at most.
+    // Senders add at most 900 bytes of padding.
     let len = narrow::<u16>(padding.len());
     out.extend_from_slice(&len.to_be_bytes());
     out.extend_from_slice(padding);
     put_addr(peer, out);
 }
 
-/// Bytes in front of the head of a body.
+/// Returns the number of bytes in front of the head of a body.
 pub(super) fn outside_len(chain: &KeyChain) -> usize {
     let nonce = match chain.key().packets() {
         PacketCipher::ChaCha(_) => NONCE_LEN,
@@ -129,7 +129,7 @@ pub(super) fn outside_len(chain: &KeyChain) -> usize {
 }
 
 impl Outgoing<'_> {
-    /// Writes and seals the packet around `packet[payload]`; gives its range.
+    /// Writes and seals the packet around `packet[payload]` and returns its range.
     pub(super) fn seal(
         &self,
         chain: &KeyChain,
@@ -176,9 +176,9 @@ impl Outgoing<'_> {
     }
 }
 
-const WRONG_EDITION: Broken = Broken::Malformed("method: it has no sessions");
+const WRONG_EDITION: Broken = Broken::Malformed("method: no sessions");
 
-/// Bytes 4 to 15 of the separate header.
+/// Returns the nonce: bytes 4 to 15 of the separate header.
 fn nonce_of(ids: &[u8; IDS_LEN]) -> &[u8] {
     let (_, nonce) = ids.split_at(4);
     nonce
@@ -201,8 +201,8 @@ fn open_all_but_tag(aead: &AeadKey, nonce: &[u8], buf: &mut [u8]) -> Result<(), 
     Ok(aead.open_in_place(nonce, ct, tag)?)
 }
 
-/// Reads the ids of a packet: the separate header of the AES methods, which has no tag, is
-/// decrypted in place; a packet of the ChaCha methods is opened as a whole.
+/// Reads the ids of a packet. In AES methods it decrypts the separate header, which has no tag, in
+/// place; in ChaCha methods it opens the whole packet.
 pub(super) fn unveil(key: &Key, packet: &mut [u8]) -> Result<Ids, Broken> {
     let short = |Short| Broken::Truncated("a packet");
     let mut r = match key.packets() {
@@ -227,7 +227,7 @@ pub(super) fn unveil(key: &Key, packet: &mut [u8]) -> Result<Ids, Broken> {
     })
 }
 
-/// Reads the identity header of a packet that was [`unveil`]ed with the same key.
+/// Reads the identity header of a packet after [`unveil`] with the same key.
 pub(super) fn unveil_identity(identity: &Key, packet: &[u8]) -> Result<IdentityHash, Broken> {
     let cipher = identity.headers().ok_or(WRONG_EDITION)?;
     let short = |Short| Broken::Truncated("a packet");
@@ -237,16 +237,16 @@ pub(super) fn unveil_identity(identity: &Key, packet: &[u8]) -> Result<IdentityH
     Ok(IdentityHash::open_packet(cipher, &ids, header))
 }
 
-/// What a body says, all of it checked.
+/// The content of a body, fully checked.
 pub(super) struct Body {
     pub(super) stamp: Unix,
     pub(super) target: Target,
     pub(super) payload: Range<usize>,
 }
 
-/// Opens the body of a packet that was [`unveil`]ed with `key`, and checks all it says: type,
-/// time, session (when it `answers` one), padding and address. `identities` bytes of identity
-/// headers stand in front of it.
+/// Opens the body of a packet after [`unveil`] with `key`, and checks its type, time, session (if
+/// it `answers` one), padding and address. `identities` is the number of bytes of identity headers
+/// before it.
 pub(super) fn open_body(
     key: &Key,
     body_key: &BodyKey,
@@ -278,7 +278,7 @@ pub(super) fn open_body(
     })
 }
 
-/// Reads an opened body: its time, its target, and the length of what stands before the data.
+/// Parses an opened body: its time, its target, and the number of bytes before the data.
 fn parse_body(
     body: &[u8],
     answers: Option<u64>,
@@ -295,7 +295,7 @@ fn parse_body(
     if let Some(session) = answers
         && r.u64().map_err(short)? != session
     {
-        return Err(Broken::Malformed("packet: it answers another session"));
+        return Err(Broken::Malformed("packet: answers another session"));
     }
     let padding = usize::from(r.u16().map_err(short)?);
     r.take(padding).map_err(short)?;

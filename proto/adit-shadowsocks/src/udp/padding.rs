@@ -1,17 +1,17 @@
-//! The padding rule `plain-dns`: datagrams of port 53 are padded, no others.
+//! The padding rule `plain-dns`: only datagrams of port 53 are padded.
 
 use adit_wire::{Entropy, held, narrow};
 
-/// The longest payload and padding together of a datagram that gets padding: the sum stays far
-/// below any path's MTU.
+/// Maximum length of payload and padding together, in bytes, for a padded datagram. The sum stays
+/// far below any path's MTU.
 pub const PADDING_MAX: usize = 900;
 
 const DNS: u16 = 53;
 
 static ZEROS: [u8; PADDING_MAX] = [0; PADDING_MAX];
 
-/// Padding for a payload of `payload` bytes with `spare` bytes of room in front of it: zeros,
-/// since they are encrypted.
+/// Returns padding for a payload of `payload` bytes with `spare` bytes of room in front of it. The
+/// padding is zeros, because it is encrypted.
 pub(super) fn draw(
     port: u16,
     payload: usize,

@@ -1,4 +1,4 @@
-//! The sealing side both roles share: a session of one's own, or none.
+//! The sealing side of both roles: with a session, or without one.
 
 use core::ops::Range;
 
@@ -9,14 +9,15 @@ use super::{padding, single};
 use crate::key::PacketCipher;
 use crate::{Edition, Key, KeyChain};
 
-/// Seals packets with a counter of its own.
+/// Seals packets with its own packet counter.
 pub(super) struct Sender {
     chain: KeyChain,
     /// `None` in the editions without sessions.
     session: Option<Session>,
-    /// What stands before the data: the head of a body, or an address alone.
+    /// The plaintext before the data: the head of a body, or only an address.
     head: Vec<u8>,
-    /// What `head` says, if it says nothing else: most packets repeat it.
+    /// The inputs of `head`, unless it has padding. Most packets repeat them, so the head can be
+    /// reused.
     says: Option<(Target, Unix)>,
 }
 
@@ -24,17 +25,17 @@ struct Session {
     id: u64,
     body_key: SessionKey,
     next: u64,
-    /// The client's session, for a server.
+    /// The client's session that a server answers.
     answers: Option<u64>,
 }
 
 impl Sender {
-    /// A new session with a random id, which for a server `answers` a client's.
+    /// Creates a session with a random id, which `answers` a client's session if it is a server's.
     pub(super) fn new(chain: KeyChain, answers: Option<u64>, entropy: &mut dyn Entropy) -> Self {
         let session = (chain.method().edition() == Edition::Aead2022).then(|| {
             let mut id = [0; 8];
             entropy.fill(&mut id);
-            // 0 is never chosen: a peer takes it for "none".
+            // 0 is never used: some peers take it for "none".
             let id = u64::from_be_bytes(id).max(1);
             Session {
                 id,
@@ -55,7 +56,7 @@ impl Sender {
         self.chain.key()
     }
 
-    /// The session's id, in the edition that has sessions.
+    /// Returns the session's id, in the edition that has sessions.
     pub(super) fn session(&self) -> Option<u64> {
         self.session.as_ref().map(|session| session.id)
     }
@@ -100,7 +101,8 @@ impl Sender {
 }
 
 impl Session {
-    /// The next packet's header. The last id is never used, so that the counter cannot wrap.
+    /// Returns the next packet's header. The last packet id is never used, so that the counter
+    /// cannot wrap.
     fn outgoing<'a>(&mut self, head: &'a [u8]) -> Result<Outgoing<'a>, Broken> {
         let packet = self.next;
         self.next = packet

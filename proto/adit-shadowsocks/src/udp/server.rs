@@ -1,4 +1,4 @@
-//! A server's sessions: packets are routed by their session, not by where they come from.
+//! A server's sessions. Packets are assigned by session id, not by source address.
 
 use core::fmt;
 use core::ops::Range;
@@ -14,29 +14,30 @@ use super::single;
 use crate::identity::{IDENTITY_LEN, IdentityHash};
 use crate::{Edition, Restart, Start, UserId, Users};
 
-/// Sessions one [`ServerOpener`] keeps; the packets of further ones are refused.
+/// Maximum number of sessions of a [`ServerOpener`]; packets of further ones are refused.
 pub const MAX_SESSIONS: usize = 65_536;
 
 /// Opens the packets of all clients of one server.
 ///
-/// The caller owns the lifetimes: [`forget`](Self::forget) a session whenever it is no longer
-/// needed. The [`SessionBook`] remembers how far it had come, for as long as its packets are valid.
+/// The caller manages the lifetimes: call [`forget`](Self::forget) when a session is no longer
+/// needed. The [`SessionBook`] remembers the session's highest packet for as long as its packets
+/// are valid.
 pub struct ServerOpener {
     users: Arc<Users>,
     book: Arc<SessionBook>,
-    /// What the book calls this opener.
+    /// This opener's number in the book.
     number: u64,
-    /// The latest time that was seen.
+    /// The latest time passed to `open`.
     latest: Unix,
     sessions: BTreeMap<u64, Box<Session>>,
-    /// A packet as it came, while keys are tried on it; kept for its memory.
+    /// A copy of the received packet while keys are tried on it; a field to reuse its allocation.
     sealed: Vec<u8>,
 }
 
 struct Session {
-    /// Whose session it is. Nobody else's packets reach it.
+    /// The user that owns the session. Packets of other users do not reach it.
     owner: UserId,
-    /// What its packets' identity headers say, where there are such.
+    /// The hash in its packets' identity headers, if the users have those.
     named: Option<IdentityHash>,
     body_key: SessionKey,
     window: SlidingWindow,
@@ -45,29 +46,29 @@ struct Session {
 /// An opened packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incoming {
-    /// The client's session; `None` in the editions without, where the source address takes
-    /// its place.
+    /// The client's session id; `None` in editions without sessions, in which the source address
+    /// identifies the client.
     pub session: Option<u64>,
-    /// Who sent it, with a name in [`Users::user`]; `None` where there is but one key.
+    /// The sender, whose name [`Users::user`] returns; `None` if there is a single key.
     pub user: Option<UserId>,
-    /// Whether this is the first packet of its session; false where there are none.
+    /// True if this is the first packet of its session; false in editions without sessions.
     pub new: bool,
-    /// Where the data is to go.
+    /// The destination of the data.
     pub target: Target,
-    /// Where the data lies in the packet; may be empty.
+    /// The range of the data in the packet; may be empty.
     pub payload: Range<usize>,
 }
 
 impl ServerOpener {
-    /// No sessions yet, and no other opener for the same key.
+    /// Creates an opener without sessions that shares its key with no other opener.
     #[must_use]
     pub fn new(users: &Arc<Users>) -> Self {
         let start = Start::new(Unix::default(), Restart::Lenient);
         Self::with_book(users, Arc::new(SessionBook::new(start)))
     }
 
-    /// No sessions yet. All openers for one key share a `book`, so that a packet which one of them
-    /// has accepted opens no session at another.
+    /// Creates an opener without sessions. All openers for one key must share a `book`, so that a
+    /// packet which one of them has accepted cannot open a session at another.
     #[must_use]
     pub fn with_book(users: &Arc<Users>, book: Arc<SessionBook>) -> Self {
         Self {
@@ -80,15 +81,15 @@ impl ServerOpener {
         }
     }
 
-    /// The users that are served.
+    /// Returns the users.
     #[must_use]
     pub const fn users(&self) -> &Arc<Users> {
         &self.users
     }
 
-    /// Serves other users from now on. Drops the sessions of those who are gone or have another
-    /// key, and gives their numbers; their [`ServerSealer`]s are the caller's to drop. The sessions
-    /// of all others go on.
+    /// Replaces the users. Drops the sessions of users who are gone or have another key, and
+    /// returns the ids of these sessions; the caller must drop their [`ServerSealer`]s. All other
+    /// sessions continue.
     pub fn set_users(&mut self, users: Arc<Users>) -> Vec<u64> {
         let mut gone = Vec::new();
         self.sessions.retain(|id, session| {
@@ -107,14 +108,24 @@ impl ServerOpener {
         gone
     }
 
-    /// Opens a packet in place. State changes only after everything in it was found right, so
-    /// forged packets cost no memory; set a session's return address only after a success.
+    /// Opens a packet in place. State changes only after the whole packet has been verified, so
+    /// forged packets cost no memory. Set a session's return address only after success.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the packet is malformed, forged, replayed or too old, or if there are
+    /// [`MAX_SESSIONS`] already.
     pub fn open(&mut self, packet: &mut [u8], now: Unix) -> Result<Incoming, Broken> {
         self.open_hinted(packet, None, now)
     }
 
-    /// [`open`](Self::open) with the user last seen at the packet's source. Where users are found
-    /// by trial ([`Users::trial`]) this one is tried first; elsewhere it changes nothing.
+    /// Opens a packet like [`open`](Self::open), with the user last seen at the packet's source as
+    /// a hint. If users are found by trial ([`Users::trial`]), this user is tried first; otherwise
+    /// the hint has no effect.
+    ///
+    /// # Errors
+    ///
+    /// Fails in the same cases as [`open`](Self::open).
     pub fn open_hinted(
         &mut self,
         packet: &mut [u8],
@@ -128,8 +139,12 @@ impl ServerOpener {
         }
     }
 
-    /// [`open_hinted`](Self::open_hinted), but where users are found by trial nobody else's key is
-    /// tried.
+    /// Opens a packet like [`open_hinted`](Self::open_hinted), but if users are found by trial it
+    /// tries only this user's key.
+    ///
+    /// # Errors
+    ///
+    /// Fails in the same cases as [`open`](Self::open).
     pub fn open_of(
         &mut self,
         packet: &mut [u8],
@@ -144,7 +159,8 @@ impl ServerOpener {
         }
     }
 
-    /// 2022: the session's key, or that of the user whom the identity header names.
+    /// 2022: opens a packet with the key of its session, or of the user that the identity header
+    /// names.
     fn open_session(&mut self, packet: &mut [u8], now: Unix) -> Result<Incoming, Broken> {
         self.latest = now;
         let users = &*self.users;
@@ -158,7 +174,7 @@ impl ServerOpener {
         let new = known.is_none();
         let (body, owner) = if let Some(session) = known {
             if session.named != named {
-                return Err(Broken::Malformed("packet: its session is another user's"));
+                return Err(Broken::Malformed("packet: session belongs to another user"));
             }
             if !session.window.check(ids.packet) {
                 return Err(Broken::Replayed);
@@ -171,7 +187,7 @@ impl ServerOpener {
             (body, session.owner)
         } else {
             let place = named.map_or(Some(0), |named| users.find(named));
-            // Nobody's: no different from a wrong key.
+            // An unknown user is treated like a wrong key.
             let place = place.ok_or(Broken::Unauthentic)?;
             let owner = users.id_at(place).ok_or(Broken::Unauthentic)?;
             let mut body_key = SessionKey::default();
@@ -204,7 +220,8 @@ impl ServerOpener {
         })
     }
 
-    /// Legacy: what has an address is a packet, since nothing more can be known.
+    /// Legacy: opens a packet. Anything with a valid address is one, since nothing more can be
+    /// verified.
     fn open_stream(&self, packet: &mut [u8]) -> Result<Incoming, Broken> {
         let key = self.users.outer().ok_or(Broken::Unauthentic)?;
         let (target, payload) = single::open(key, packet)?;
@@ -217,8 +234,8 @@ impl ServerOpener {
         })
     }
 
-    /// AEAD and `none`: whoever's key opens it. Each is tried once, the hinted one first, and `most`
-    /// of all.
+    /// AEAD and `none`: finds the key that opens the packet. Tries each user once, the hinted one
+    /// first, and at most `most` of them.
     fn try_all(
         &mut self,
         packet: &mut [u8],
@@ -254,10 +271,12 @@ impl ServerOpener {
         Err(Broken::Unauthentic)
     }
 
-    /// The sealing side of a session, with a server session id and a counter of its own. Call it
-    /// once per session: a client takes a second id for a restarted server, and a third for an
-    /// attack. `None` if the session is unknown, or is given in an edition without sessions; with
-    /// several users such an edition needs [`sealer_for`](Self::sealer_for).
+    /// Creates the sealing side of a session, with its own server session id and packet counter.
+    /// Call it once per session: a client takes a second id for a restarted server, and a third for
+    /// an attack.
+    ///
+    /// Returns `None` if the session is unknown, or if a session is passed in an edition without
+    /// sessions; such an edition with several users needs [`sealer_for`](Self::sealer_for).
     #[allow(clippy::needless_pass_by_ref_mut)] // one call per session: not for shared use
     pub fn sealer(
         &mut self,
@@ -276,8 +295,8 @@ impl ServerOpener {
         Some(ServerSealer(Sender::new(key.into(), session, entropy)))
     }
 
-    /// The sealing side of the answers to `user`, in an edition without sessions. `None` in the
-    /// other, and if there is no such user.
+    /// Creates the sealing side of answers to `user`, in an edition without sessions. Returns
+    /// `None` in the 2022 edition, and if the user is unknown.
     #[must_use]
     pub fn sealer_for(&self, user: UserId, entropy: &mut dyn Entropy) -> Option<ServerSealer> {
         if self.users.method().edition() == Edition::Aead2022 {
@@ -287,8 +306,8 @@ impl ServerOpener {
         Some(ServerSealer(Sender::new(key.into(), None, entropy)))
     }
 
-    /// Drops a session and its replay window at `now`. Its [`ServerSealer`] goes on working. If the
-    /// client goes on, the session begins anew behind its highest packet.
+    /// Drops a session and its replay window at `now`. Its [`ServerSealer`] stays usable. If the
+    /// client sends more packets, the session starts again after its highest packet.
     pub fn forget(&mut self, session: u64, now: Unix) {
         if let Some(dropped) = self.sessions.remove(&session) {
             self.book.close(
@@ -299,14 +318,14 @@ impl ServerOpener {
         }
     }
 
-    /// Number of sessions kept.
+    /// Returns the number of sessions.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.sessions.len()
     }
 }
 
-/// Whose a session is, for the book.
+/// Returns the owner part of a session's [`Name`](super::book::Name).
 fn whose(named: Option<IdentityHash>) -> u64 {
     named.map_or(0, IdentityHash::half)
 }
@@ -336,8 +355,13 @@ impl fmt::Debug for ServerOpener {
 pub struct ServerSealer(pub(super) Sender);
 
 impl ServerSealer {
-    /// Seals `packet[payload]`, which came from `source`, in place, with [`super::HEAD_ROOM`]
-    /// bytes in front and [`super::TAIL_ROOM`] behind; gives the range to send.
+    /// Seals `packet[payload]`, received from `source`, in place and returns the range to send. The
+    /// packet needs [`super::HEAD_ROOM`] bytes in front of the payload and [`super::TAIL_ROOM`]
+    /// after it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is too little room or if the packet counter is exhausted.
     pub fn seal(
         &mut self,
         packet: &mut [u8],

@@ -11,10 +11,10 @@ use crate::salt::Salt;
 use crate::writer::Writer;
 use crate::{Edition, Key};
 
-/// Each packet has its own key, so one nonce serves all.
+/// Each packet has its own key, so a constant nonce is safe.
 const ZERO_NONCE: [u8; 24] = [0; 24];
 
-/// Seals `packet[payload]` with the encoded `address` in front; gives the packet's range.
+/// Seals `packet[payload]` with the encoded `address` in front and returns the packet's range.
 pub(super) fn seal(
     key: &Key,
     address: &[u8],
@@ -52,7 +52,7 @@ pub(super) fn seal(
     Ok(start..end)
 }
 
-/// Opens `packet`; gives its address and where the data lies.
+/// Opens `packet`; returns its address and the range of the data.
 pub(super) fn open(key: &Key, packet: &mut [u8]) -> Result<(Target, Range<usize>), Broken> {
     if key.method().edition() != Edition::Stream {
         return open_material(key.material(), packet);
@@ -64,7 +64,7 @@ pub(super) fn open(key: &Key, packet: &mut [u8]) -> Result<(Target, Range<usize>
     addressed(packet, iv.len()..packet.len())
 }
 
-/// The same with a key of which there are no ciphers, as a server's many users have it.
+/// Opens `packet` with a key whose ciphers are not expanded, as stored for a server's users.
 pub(super) fn open_material(
     key: &Material,
     packet: &mut [u8],

@@ -1,4 +1,4 @@
-//! How [`Users`] come into being: names and keys are checked once, here.
+//! Constructors of [`Users`], which check names and keys once.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -11,20 +11,20 @@ use crate::identity::Directory;
 use crate::material::Material;
 use crate::{Edition, Key, KeyError, Method};
 
-/// The most users behind an identity key.
+/// Maximum number of users behind an identity key.
 pub const MAX_USERS: usize = 1_000_000;
 
-/// The most users that are found by trial. Whoever knows no key costs a server this many key
-/// derivations for each connection and packet.
+/// Maximum number of users that are found by trial. A client without a valid key costs the server
+/// this many key derivations for each connection and packet.
 pub const MAX_TRIAL_USERS: usize = 1024;
 
 static USER_ID: LazyLock<KdfContext> = LazyLock::new(|| KdfContext::new("adit user-id"));
 
-/// Why a list is no list of users. Names the users, never a key.
+/// The reason a list of users is invalid. Contains names of users, never a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UsersError {
-    /// The method has no way to tell users apart.
+    /// The method cannot tell users apart.
     #[error(
         "{0} has one key: several users need `2022-blake3-aes-128-gcm`, \
          `2022-blake3-aes-256-gcm` or a method of the AEAD edition"
@@ -33,41 +33,41 @@ pub enum UsersError {
     /// More users than [`MAX_USERS`] or [`MAX_TRIAL_USERS`].
     #[error("more than {limit} users")]
     TooMany {
-        /// The most there may be.
+        /// Maximum number of users.
         limit: usize,
     },
     /// A user without a name.
     #[error("user number {place} has no name")]
     NoName {
-        /// Counted from 1.
+        /// Position in the list, counted from 1.
         place: usize,
     },
-    /// Two users of one name.
-    #[error("there are two users called `{0}`")]
+    /// Two users with the same name.
+    #[error("two users have the name `{0}`")]
     SameName(Box<str>),
-    /// Two users whose keys, or the hashes in their identity headers, are equal.
+    /// Two users with equal keys, or with equal hashes in their identity headers.
     #[error("users `{first}` and `{second}` have the same key")]
     SameKey {
-        /// The one that came first.
+        /// The earlier user.
         first: Box<str>,
-        /// The one that came later.
+        /// The later user.
         second: Box<str>,
     },
-    /// A user with the identity key, which every user knows.
+    /// A user whose key is the identity key, which all users share.
     #[error("the key of user `{0}` is the identity key of the server")]
     IdentityKey(Box<str>),
-    /// A text that is no key.
+    /// A text that is not a valid key.
     #[error("user `{name}`: {why}")]
     Key {
-        /// The user.
+        /// The user's name.
         name: Box<str>,
-        /// What is wrong with it.
+        /// The reason the key is invalid.
         why: KeyError,
     },
 }
 
 impl Users {
-    /// The one holder of `key`, of any method; it has no name.
+    /// Returns a single, unnamed user with `key`, which may be of any method.
     #[must_use]
     pub fn single(key: Key) -> Arc<Self> {
         let mut entries = Entries::new(key.method(), 1);
@@ -75,8 +75,14 @@ impl Users {
         Arc::new(entries.finish(Mode::Single(key)))
     }
 
-    /// Users behind an identity key (SIP023), given as name and text of the key, for the methods
-    /// with [`Method::has_identities`]. A user is found in constant time, whatever their number.
+    /// Returns users behind an identity key (SIP023), from pairs of name and key text, for methods
+    /// with [`Method::has_identities`]. Users are found in constant time, independent of their
+    /// number.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the method has no identity headers, if there are more than [`MAX_USERS`], or if a
+    /// name or key is invalid or duplicate.
     pub fn identified<N: Into<Box<str>>, S: AsRef<str>>(
         identity: &Key,
         users: impl IntoIterator<Item = (N, S)>,
@@ -92,8 +98,14 @@ impl Users {
         ))
     }
 
-    /// Users of a method of the AEAD edition, given as name and password. Nothing on the wire says
-    /// who a client is: keys are tried one after the other, so keep the list short.
+    /// Returns users of a method of the AEAD edition, from pairs of name and password. Nothing on
+    /// the wire identifies a client, so the server tries one key after another: keep the list
+    /// short.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the method is not of the AEAD edition, if there are more than [`MAX_TRIAL_USERS`],
+    /// or if a name or password is invalid or duplicate.
     pub fn trial<N: Into<Box<str>>, S: AsRef<str>>(
         method: Method,
         users: impl IntoIterator<Item = (N, S)>,
@@ -107,8 +119,13 @@ impl Users {
 }
 
 impl Users {
-    /// These users without the names in `remove` and with those in `put`, given as name and text of
-    /// the key: who is there already gets another key. All others stay who they are.
+    /// Returns a copy without the users in `remove` and with those in `put`, pairs of name and key
+    /// text. A name in `put` that exists already gets the new key. All other users keep their
+    /// identifiers.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a single unnamed key, and if the resulting list is invalid.
     pub fn changed(&self, remove: &[&str], put: &[(&str, &str)]) -> Result<Arc<Self>, UsersError> {
         let (identity, limit) = match &self.mode {
             Mode::Single(_) => return Err(UsersError::Method(self.method)),
@@ -142,7 +159,7 @@ impl Users {
     }
 }
 
-/// Users one by one, each checked against those before it.
+/// A list of users under construction; each user is checked against those before.
 struct Listing<'a> {
     entries: Entries,
     named: Directory,
@@ -190,7 +207,7 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// The list while it is made.
+/// The entries under construction.
 struct Entries {
     method: Method,
     list: Vec<Entry>,
@@ -229,7 +246,7 @@ impl Entries {
     }
 
     fn push(&mut self, name: Box<str>, material: Material) {
-        // The length of a key is the method's, so that nothing is ambiguous.
+        // A method's keys have one length, so the concatenation is unambiguous.
         let method = self.method.name().as_bytes();
         let mut id = [0; 8];
         USER_ID.derive(&[method, &[0], material.bytes(), name.as_bytes()], &mut id);

@@ -1,8 +1,9 @@
-//! Whom a server serves: one key, many users behind an identity key, or many found by trial.
+//! The users of a server: a single key, many users behind an identity key, or users found by trial
+//! decryption.
 //!
-//! A snapshot: it never changes, and a server that is told of new users gets another. A user is
-//! the same in two snapshots if name, key and method are, so that sessions can outlive a change.
-//! An entry holds the bytes of a key and no cipher; ciphers are expanded for the sessions that come.
+//! [`Users`] is an immutable snapshot; to change its users, a server takes another snapshot. Users
+//! in two snapshots are the same if name, key and method are equal, so that sessions can outlive a
+//! change. An entry stores the bytes of a key and no cipher; ciphers are expanded per session.
 
 mod build;
 
@@ -20,36 +21,36 @@ use crate::{Key, Method};
 
 pub use build::{MAX_TRIAL_USERS, MAX_USERS, UsersError};
 
-/// The users of one server. Made once, shared, never changed.
+/// The users of one server. Created once, shared, never changed.
 pub struct Users {
     method: Method,
     mode: Mode,
     entries: Box<[Entry]>,
-    /// Places in `entries`.
+    /// Indices into `entries`, by user id.
     by_id: HashTable<u32>,
 }
 
-/// How it is found out who a client is.
+/// The way a server identifies its clients.
 enum Mode {
-    /// There is but one, without a name.
+    /// There is a single key, whose user has no name.
     Single(Key),
-    /// By an identity header.
+    /// An identity header names the user.
     Identified { identity: Key, named: Directory },
-    /// By trying every key.
+    /// The server tries every key.
     Trial,
 }
 
-/// One line of the CPU's cache: a handshake touches one user of many.
+/// Sized to one CPU cache line, because a handshake touches one user of many.
 #[repr(align(64))]
 struct Entry {
     material: Material,
-    /// What an identity header says to name the user.
+    /// The hash that names the user in an identity header.
     hash: IdentityHash,
     user: UserRef,
 }
 
-/// A number for a user: the same as long as name, key and method are. Derived from the key, so it
-/// is not printed.
+/// A user's identifier, stable for as long as name, key and method are unchanged. It is derived
+/// from the key, so it is never printed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UserId(u64);
 
@@ -64,13 +65,13 @@ struct User {
 }
 
 impl UserRef {
-    /// The name, for logs, counters and rules.
+    /// Returns the name, for logs, counters and rules.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// The number; see [`Users::still_has`].
+    /// Returns the identifier; see [`Users::still_has`].
     #[must_use]
     pub fn id(&self) -> UserId {
         self.0.id
@@ -78,43 +79,43 @@ impl UserRef {
 }
 
 impl Users {
-    /// The method.
+    /// Returns the method.
     #[must_use]
     pub const fn method(&self) -> Method {
         self.method
     }
 
-    /// Number of users.
+    /// Returns the number of users.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none, so that everyone is refused.
+    /// True if there are no users, so that every client is refused.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The users with names, in the order they were given.
+    /// Returns the named users, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = UserRef> {
         (0..self.entries.len()).filter_map(|place| self.user_at(place))
     }
 
-    /// The user with this number, if there is such a one and it has a name.
+    /// Returns the user with this identifier, if it exists and has a name.
     #[must_use]
     pub fn user(&self, id: UserId) -> Option<UserRef> {
         self.user_at(self.place(id)?)
     }
 
-    /// Whether a user of an earlier snapshot is still there, with the same name and key. A session
-    /// of one that is not should be ended.
+    /// True if this snapshot has a user with the same name, key and method. End the sessions of
+    /// users for whom this is false.
     #[must_use]
     pub fn still_has(&self, id: UserId) -> bool {
         self.place(id).is_some()
     }
 
-    /// The key that identity headers are addressed to, where there are such.
+    /// Returns the identity key that headers are addressed to, if identity headers are in use.
     pub(crate) const fn identity(&self) -> Option<&Key> {
         match &self.mode {
             Mode::Identified { identity, .. } => Some(identity),
@@ -122,7 +123,7 @@ impl Users {
         }
     }
 
-    /// The key that opens the outside of every packet of the 2022 edition.
+    /// Returns the key that opens the outer layer of every packet of the 2022 edition.
     pub(crate) const fn outer(&self) -> Option<&Key> {
         match &self.mode {
             Mode::Single(key) | Mode::Identified { identity: key, .. } => Some(key),
@@ -130,7 +131,7 @@ impl Users {
         }
     }
 
-    /// The place of the user that an identity header names.
+    /// Returns the index of the user that an identity header names.
     pub(crate) fn find(&self, hash: IdentityHash) -> Option<usize> {
         match &self.mode {
             Mode::Identified { named, .. } => {
@@ -142,7 +143,7 @@ impl Users {
         }
     }
 
-    /// Every place once, the hinted user's first.
+    /// Returns every user's index once, the hinted user's first.
     pub(crate) fn candidates(&self, hint: Option<UserId>) -> impl Iterator<Item = usize> {
         let first = hint.and_then(|id| self.place(id));
         let others = (0..self.entries.len()).filter(move |place| Some(*place) != first);
@@ -160,26 +161,27 @@ impl Users {
         self.have_names().then(|| entry.user.clone())
     }
 
-    /// The user with this name: a search through all.
+    /// Returns the user with this name, by linear search.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<UserRef> {
         self.iter().find(|user| user.name() == name)
     }
 
-    /// The text of a user's key, where it can be told from the key itself: in the 2022 edition.
+    /// Returns the text of a user's key. `None` if it cannot be restored from the key, as in all
+    /// editions but the 2022 edition.
     #[must_use]
     pub fn secret_text(&self, id: UserId) -> Option<Secret<String>> {
         let entry = self.entries.get(self.place(id)?)?;
         self.have_names().then(|| entry.material.text()).flatten()
     }
 
-    /// Whether users are found by trying their keys.
+    /// True if users are found by trial decryption.
     #[must_use]
     pub const fn by_trial(&self) -> bool {
         matches!(self.mode, Mode::Trial)
     }
 
-    /// How many keys are tried for a request of nobody's.
+    /// Returns the number of keys that the server tries for a request that matches none of them.
     #[must_use]
     pub fn trials(&self) -> usize {
         if self.by_trial() {
@@ -189,7 +191,7 @@ impl Users {
         }
     }
 
-    /// Whether users are told apart at all.
+    /// True if users have names, so that they can be told apart.
     #[must_use]
     pub const fn have_names(&self) -> bool {
         !matches!(self.mode, Mode::Single(_))
@@ -204,7 +206,7 @@ impl Users {
         Ok(&entry.material)
     }
 
-    /// The key at a place with its ciphers, for a session.
+    /// Returns the key at an index with its ciphers expanded, for a session.
     pub(crate) fn key(&self, place: usize) -> Option<Key> {
         match &self.mode {
             Mode::Single(key) => Some(key.clone()),

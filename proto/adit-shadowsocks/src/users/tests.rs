@@ -1,4 +1,4 @@
-//! What a list of users costs, what it refuses, and who is the same in two lists.
+//! Memory use of a list of users, the lists it refuses, and the identity of users across lists.
 
 use super::*;
 use crate::KeyError;
@@ -7,7 +7,7 @@ use adit_wire::Entropy;
 const AES: Method = Method::Blake3Aes128Gcm;
 const AEAD: Method = Method::Aes128Gcm;
 
-/// A key that is different for every `n`.
+/// Returns a key that is different for every `n`.
 fn secret(method: Method, n: u32) -> String {
     struct Counting(u32);
     impl Entropy for Counting {
@@ -28,12 +28,12 @@ fn identified(list: &[(&str, u32)]) -> Result<Arc<Users>, UsersError> {
     Users::identified(&identity(), list)
 }
 
-/// Everything the list holds, on the heap and off; malloc's own 8 bytes for each block, and its
-/// rounding to 16, counted in.
+/// Returns the memory of the whole list, on the heap and off, including malloc's own 8 bytes for
+/// each block and its rounding to 16.
 fn memory(users: &Users) -> usize {
     let block = |len: usize| (len + 8).next_multiple_of(16);
     let names = users.entries.iter();
-    // Two counters stand in front of a user.
+    // Two counters precede a user.
     let one = block(16 + size_of::<User>());
     let names: usize = names
         .map(|entry| one + block(entry.user.name().len()))
@@ -60,7 +60,7 @@ fn ten_thousand_users_take_two_hundred_bytes_each_at_most() {
     assert!((100..=200).contains(&each), "{each} bytes");
     let trial = Users::trial(AEAD, list(AEAD).take(MAX_TRIAL_USERS)).unwrap();
     assert!(memory(&trial) / trial.len() <= 200);
-    // All are found, each at its own place.
+    // Every user is found, each at its own index.
     for (place, user) in aes.iter().enumerate() {
         assert_eq!(aes.place(user.id()), Some(place));
         assert_eq!(aes.find(aes.material(place).unwrap().hash()), Some(place));
@@ -78,7 +78,7 @@ fn errors_name_users_and_no_keys() {
     };
     assert_eq!(
         message(&[("alice", &secrets[0]), ("alice", &secrets[1])]),
-        "there are two users called `alice`"
+        "two users have the name `alice`"
     );
     assert_eq!(
         message(&[
@@ -158,11 +158,11 @@ fn a_user_is_name_and_key() {
         format!("{alice:?} {:?}", alice.id()),
         "UserRef(alice) UserId(***)"
     );
-    // Another identity key changes nobody.
+    // Another identity key does not change any user.
     let other = Key::parse(AES, &secret(AES, 99)).unwrap();
     let moved = Users::identified(&other, [("alice", secret(AES, 1))]).unwrap();
     assert!(moved.still_has(alice.id()));
-    // The only holder of a key is nobody by name.
+    // The single holder of a key has no name.
     let single = Users::single(Key::parse(AES, &secret(AES, 1)).unwrap());
     assert!(!single.still_has(alice.id()));
     assert_eq!(single.user(single.id_at(0).unwrap()), None);

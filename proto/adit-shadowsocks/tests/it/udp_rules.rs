@@ -151,7 +151,7 @@ fn answers_to_another_session_are_refused() {
         let refused = me.open(&mut packet.clone(), NOW);
         assert_eq!(
             refused,
-            Err(Broken::Malformed("packet: it answers another session"))
+            Err(Broken::Malformed("packet: answers another session"))
         );
         assert!(other.open(&mut packet.clone(), NOW).is_ok());
     }

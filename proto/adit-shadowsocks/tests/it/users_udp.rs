@@ -103,7 +103,7 @@ fn a_session_belongs_to_who_opened_it() {
         assert_eq!(opened.session, Some(42));
         for _ in 0..3 {
             let refused = open(&mut server, &request(&mut bob, &target()));
-            let why = Broken::Malformed("packet: its session is another user's");
+            let why = Broken::Malformed("packet: session belongs to another user");
             assert_eq!(refused, Err(why));
         }
         // The packet ids that bob used are alice's still.

@@ -1,4 +1,4 @@
-//! The stream edition: an IV, and an address that is opened no further than it goes.
+//! The stream edition: an IV, then an address of which no byte too many is decrypted.
 
 use adit_crypto::{Direction, StreamCipher};
 use adit_wire::{AddrError, Broken, Rx, Step, Target, held, parse_addr};
@@ -10,7 +10,7 @@ use crate::Key;
 use crate::salt::Salt;
 
 impl ServerHandshake {
-    /// Legacy: the IV, whatever it is.
+    /// Legacy: reads the IV; any value is valid.
     pub(super) fn iv(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<Accepted>>, Broken> {
         let method = self.users.method();
         let Some(request_iv) = Salt::read(method, rx.bytes()) else {
@@ -26,20 +26,21 @@ impl ServerHandshake {
         Ok(None)
     }
 
-    /// Legacy: what has an address is a request, since nothing more can be known. The IVs are then
-    /// remembered, both ways (SEC-R6): it is all there is against who sends a stream again, under
-    /// his own address in place of the first.
+    /// Legacy: accepts a request. Anything with a valid address is one, since nothing more can be
+    /// verified. The IVs are then inserted into the pool, for both directions (SEC-R6): this is the
+    /// only protection against an attacker who replays a stream with their own address in place of
+    /// the original one.
     pub(super) fn accept_stream(&mut self, target: Target) -> Result<Step<Accepted>, Broken> {
         let State::Stream {
             request,
             request_iv,
         } = core::mem::replace(&mut self.state, State::Done)
         else {
-            return Err(Broken::Malformed("handshake: it is over"));
+            return Err(Broken::Malformed("handshake: already finished"));
         };
         let now = self.clock.unix();
         for iv in [&request_iv, &self.response_salt] {
-            // The oldest ciphers have none: there a replay is like the first.
+            // The oldest ciphers have no IV; their replays cannot be detected.
             if !iv.is_empty() {
                 self.salts.insert(iv, None, now)?;
             }
@@ -64,16 +65,16 @@ impl ServerHandshake {
         }))
     }
 
-    /// The one key there is in the stream edition.
+    /// Returns the single key of the stream edition.
     fn stream_key(&self) -> Result<&Key, Broken> {
         self.users.outer().ok_or(Broken::Unauthentic)
     }
 }
 
-/// An address that is being read, behind the IV.
+/// An address after the IV that is being read.
 pub(super) struct StreamRequest {
     cipher: Box<StreamCipher>,
-    /// Bytes at the front of what was received that are plaintext already.
+    /// Number of bytes at the front of the received data that are already plaintext.
     opened: usize,
 }
 
@@ -85,8 +86,8 @@ impl StreamRequest {
         }
     }
 
-    /// The target, whose bytes are then eaten, or how many bytes it takes to know more. What
-    /// stands behind an address stays as it came: the cipher goes on there.
+    /// Reads the target and consumes its bytes, or returns the number of bytes needed. Data after
+    /// the address is left encrypted, as the cipher continues there.
     pub(super) fn read(&mut self, rx: &mut Rx<'_>) -> Result<Result<Target, usize>, Broken> {
         loop {
             let total = match parse_addr(held(rx.bytes(), ..self.opened)) {
@@ -97,7 +98,7 @@ impl StreamRequest {
                 Err(AddrError::Short { total }) => total,
                 Err(_) => return Err(Broken::Malformed("address")),
             };
-            // More than is open, at most an address: this ends.
+            // `total` exceeds what is open and is bounded by the longest address, so the loop ends.
             let Some(sealed) = rx.bytes_mut().get_mut(self.opened..total) else {
                 return Ok(Err(total));
             };
