@@ -1,4 +1,4 @@
-//! What a full pool of salts costs in time and memory (SEC-R2, SEC-R4).
+//! Time and memory of a full salt pool (SEC-R2, SEC-R4).
 //!
 //! `cargo run --release -p adit-shadowsocks --example salts`
 
@@ -12,7 +12,7 @@ use rustix::param::page_size;
 use rustix::time::{ClockId, clock_gettime};
 
 const NOW: Unix = Unix(1_700_000_000);
-/// A shard is full a little before all are, so not the last of the million.
+/// A shard fills a little before the others, so the pool never takes the whole million.
 const SALTS: u64 = 990_000;
 
 fn salt(n: u64) -> [u8; 32] {
@@ -24,13 +24,13 @@ fn salt(n: u64) -> [u8; 32] {
     out
 }
 
-/// Time this thread has been on a CPU, in nanoseconds: the machine may be busy with other things.
+/// Returns the time this thread has been on a CPU, in nanoseconds: other processes may be running.
 fn worked() -> f64 {
     let t = clock_gettime(ClockId::ThreadCPUTime);
     t.tv_sec as f64 * 1e9 + t.tv_nsec as f64
 }
 
-/// Resident memory of this process in MiB, where the system tells.
+/// Returns the resident memory of this process in MiB, where the system reports it.
 fn resident() -> f64 {
     let mut text = [0; 128];
     let file = open("/proc/self/statm", OFlags::RDONLY, Mode::empty());

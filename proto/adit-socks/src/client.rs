@@ -1,7 +1,7 @@
-//! The client's side: what a hop speaks to its upstream proxy.
+//! The client's side: the protocol of a hop with its upstream proxy.
 //!
-//! The first step, with nothing received yet, writes the opening message. Bytes behind the
-//! proxy's reply are left in `rx`: they are the target's.
+//! The first step, before anything was received, writes the opening message. Bytes after the
+//! proxy's reply are left in `rx`: they come from the target.
 
 mod error;
 mod socks4;
@@ -17,14 +17,14 @@ pub use socks5::Connect;
 
 use crate::{Reply, Version, server::GRANTED};
 
-/// Reads the second reply of BIND, which comes when the peer has connected; ends in the peer's
-/// address.
+/// Reads the second reply of BIND, which the proxy sends when the peer has connected. The handshake
+/// returns the peer's address.
 #[must_use]
 pub const fn second_reply(version: Version) -> SecondReply {
     SecondReply { version }
 }
 
-/// The dialogue of [`second_reply`].
+/// The handshake that [`second_reply`] returns.
 #[derive(Debug)]
 pub struct SecondReply {
     version: Version,
@@ -39,9 +39,9 @@ impl Handshake for SecondReply {
     }
 }
 
-/// Reads one reply and no byte more.
+/// Reads one reply and not a byte more.
 ///
-/// A failure counts as soon as its code is there: some servers send nothing behind it.
+/// A failure is reported as soon as its code has arrived: some servers send nothing after it.
 fn read_reply(version: Version, rx: &mut Rx<'_>) -> Result<Step<Target>, ClientError> {
     let bytes = rx.bytes();
     let found = match version {
@@ -59,7 +59,7 @@ fn read_reply(version: Version, rx: &mut Rx<'_>) -> Result<Step<Target>, ClientE
                     Step::Done((target, 8))
                 })),
             [0x00, 0x5b, ..] => Err(ClientError::Replied(Reply::GeneralFailure)),
-            // No identd at our address, or it names somebody else.
+            // There is no identd at our address, or it names another user.
             [0x00, 0x5c | 0x5d, ..] => Err(ClientError::Replied(Reply::NotAllowed)),
             [0x00, code, ..] => Err(ClientError::UnknownReply(*code)),
             _ => Err(ClientError::Malformed("version of the reply")),
@@ -74,19 +74,20 @@ fn read_reply(version: Version, rx: &mut Rx<'_>) -> Result<Step<Target>, ClientE
     })
 }
 
-/// `RSV ‖ ATYP ‖ BND.ADDR ‖ BND.PORT`, with the length of the whole reply.
+/// Parses `RSV ‖ ATYP ‖ BND.ADDR ‖ BND.PORT` and returns the address with the length of the whole
+/// reply.
 fn bound_addr(bytes: &[u8]) -> Result<Step<(Target, usize)>, ClientError> {
     let addr = bytes.get(1..).unwrap_or_default();
     match parse_addr(addr) {
         Ok((target, len)) => Ok(Step::Done((target, 3 + len))),
         Err(AddrError::Short { total }) => Ok(Step::NeedMore { total: 3 + total }),
         Err(AddrError::Type(_)) => Err(ClientError::Malformed("address type of the reply")),
-        // An empty or odd name tells nothing, but the request was carried out.
+        // An empty or invalid name is useless, but the request has succeeded.
         Err(AddrError::Name) => Ok(unnamed(addr)),
     }
 }
 
-/// `ATYP ‖ LEN ‖ NAME ‖ PORT` with a name that is none.
+/// Parses `ATYP ‖ LEN ‖ NAME ‖ PORT` with an invalid name, which is replaced by 0.0.0.0.
 fn unnamed(addr: &[u8]) -> Step<(Target, usize)> {
     let len = 4 + addr.get(1).copied().map_or(0, usize::from);
     let port = addr.get(..len).and_then(|field| field.last_chunk::<2>());

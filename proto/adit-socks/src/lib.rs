@@ -1,13 +1,14 @@
-//! SOCKS5, SOCKS4 and SOCKS4a, sans-IO: both the server's and the client's side.
+//! SOCKS5, SOCKS4 and SOCKS4a, sans-IO: the server's and the client's side.
 //!
-//! * [`server`]: what a listener speaks. [`server::Socks5`] and [`server::Socks4`] are
-//!   [`Handshake`](adit_wire::Handshake)s that end in a [`Request`]; the answer to it is written
-//!   by [`server::reply`] when the engine knows how the request went.
-//! * [`client`]: what a hop speaks to its upstream proxy.
-//! * [`ProxyHeader`]: what another proxy says before all that, about whose connection it is.
+//! * [`server`]: the protocol of a listener. [`server::Socks5`] and [`server::Socks4`] are
+//!   [`Handshake`](adit_wire::Handshake)s that return a [`Request`]; [`server::reply`] encodes the
+//!   answer once the outcome of the request is known.
+//! * [`client`]: the protocol of a hop with its upstream proxy.
+//! * [`ProxyHeader`]: the PROXY protocol header before a connection, which names the original
+//!   client.
 //! * [`udp`]: the datagram header of UDP ASSOCIATE and the reassembly of fragments.
 //!
-//! Not here: connecting, resolving, access rules, deadlines, the store of passwords
+//! Not included: connecting, resolving, access rules, timeouts and password storage
 //! ([`server::Credentials`] is its interface).
 //!
 //! Sources: RFC 1928 (SOCKS5), RFC 1929 (user name and password), the SOCKS4 and SOCKS4a memos.

@@ -1,5 +1,5 @@
-//! The header by which a proxy on the way says whose connection it passes on (PROXY protocol,
-//! version 2).
+//! The PROXY protocol header, version 2, with which a proxy reports the client whose connection it
+//! forwards.
 //!
 //! Source: the specification of HAProxy, "The PROXY protocol", version 2.
 
@@ -7,21 +7,21 @@ use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use adit_wire::{Broken, Handshake, Reader, Rx, Step, Tx};
 
-/// What every header begins with.
+/// The first bytes of every header.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
-/// Signature, version and command, family, length.
+/// Length of signature, version and command, family and length.
 const FIXED: usize = 16;
-/// The longest rest: addresses, and what a proxy adds about TLS.
+/// Maximum length of the rest: addresses, and TLS information that a proxy may add.
 const MAX_REST: usize = 4096;
-/// Version 2, sent for a client.
+/// Version 2, sent on behalf of a client.
 const PROXY: u8 = 0x21;
-/// Version 2, sent by the proxy for itself, to see whether we live.
+/// Version 2, sent by the proxy on its own behalf as a health check.
 const LOCAL: u8 = 0x20;
 /// TCP over IPv4, and over IPv6.
 const TCP4: u8 = 0x11;
 const TCP6: u8 = 0x21;
 
-/// Reads one header. Its output is the client's address, if the proxy says one.
+/// Reads one header. The handshake returns the client's address, if the proxy reports one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ProxyHeader;
 
@@ -35,14 +35,15 @@ impl Handshake for ProxyHeader {
         _: &mut Tx<'_>,
     ) -> Result<Step<Option<SocketAddr>>, Broken> {
         let have = rx.bytes().len();
-        // What is no header is refused by its first bytes, not when enough of them have come.
+        // Bytes that are not a header are refused at the first wrong byte, before the signature is
+        // complete.
         let known = have.min(SIGNATURE.len());
         if rx.bytes().get(..known) != SIGNATURE.get(..known) {
             return Err(Broken::Malformed("PROXY header: no signature of version 2"));
         }
         let mut reader = Reader::new(rx.bytes());
         let Ok([.., command, family, high, low]) = reader.array::<FIXED>() else {
-            // As long as it may still be no header, each byte tells.
+            // As long as the signature may still mismatch, every byte matters.
             let total = if known < SIGNATURE.len() {
                 have + 1
             } else {
@@ -82,7 +83,7 @@ fn client(command: u8, family: u8, rest: &[u8]) -> Result<Option<SocketAddr>, Br
             fields.array::<16>()?;
             Ok(SocketAddr::from((Ipv6Addr::from(source), fields.u16()?)))
         }),
-        // Unix sockets, and what the proxy does not know.
+        // Unix sockets, and clients unknown to the proxy.
         _ => return Ok(None),
     };
     client

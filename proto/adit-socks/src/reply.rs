@@ -2,32 +2,32 @@
 
 use core::fmt;
 
-/// The REP byte of RFC 1928 section 6.
+/// The REP byte (RFC 1928 section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Reply {
-    /// The request was carried out.
+    /// The request succeeded.
     Succeeded = 0x00,
-    /// Any failure without a code of its own.
+    /// Any failure without its own code.
     GeneralFailure = 0x01,
-    /// The rules of the server forbid it.
+    /// The server's rules forbid the request.
     NotAllowed = 0x02,
-    /// No route to the network.
+    /// There is no route to the network.
     NetworkUnreachable = 0x03,
-    /// No route to the host, or its name has no address.
+    /// There is no route to the host, or its name has no address.
     HostUnreachable = 0x04,
     /// The target refused or reset the connection.
     ConnectionRefused = 0x05,
     /// The target did not answer in time.
     TtlExpired = 0x06,
-    /// A command the server does not have or has switched off.
+    /// The server does not support the command or has disabled it.
     CommandNotSupported = 0x07,
-    /// An address type the server does not have.
+    /// The server does not support the address type.
     AddressTypeNotSupported = 0x08,
 }
 
 impl Reply {
-    /// The reply of a REP byte; `None` for the unassigned ones (09 to FF).
+    /// Returns the reply for a REP byte; `None` for the unassigned ones (09 to FF).
     #[must_use]
     pub const fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {
@@ -44,13 +44,13 @@ impl Reply {
         })
     }
 
-    /// The REP byte.
+    /// Returns the REP byte.
     #[must_use]
     pub const fn byte(self) -> u8 {
         self as u8
     }
 
-    /// The meaning in a few words.
+    /// Returns a short description.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,8 +1,8 @@
-//! What a SOCKS client asks for, whatever version it speaks.
+//! The request of a SOCKS client, in any version.
 
 use adit_wire::Target;
 
-/// The version of the protocol, as the first byte of a connection names it.
+/// The protocol version, as in the first byte of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Version {
     /// SOCKS5 (RFC 1928).
@@ -11,19 +11,19 @@ pub enum Version {
     V4,
 }
 
-/// What is to be done with the target.
+/// The requested operation on the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Command {
     /// Open a stream to the target.
     Connect,
     /// Accept one stream from the target.
     Bind,
-    /// Relay datagrams; the target is where the client will send from, or zeros. SOCKS5 alone.
+    /// Relay datagrams; the target is the address the client will send from, or zeros. SOCKS5 only.
     UdpAssociate,
 }
 
 impl Command {
-    /// The command of a CMD byte (RFC 1928 section 4).
+    /// Returns the command of a CMD byte (RFC 1928 section 4).
     #[must_use]
     pub const fn from_byte(byte: u8) -> Option<Self> {
         match byte {
@@ -34,7 +34,7 @@ impl Command {
         }
     }
 
-    /// The CMD byte.
+    /// Returns the CMD byte.
     #[must_use]
     pub const fn byte(self) -> u8 {
         match self {
@@ -45,18 +45,17 @@ impl Command {
     }
 }
 
-/// A complete request of a client.
+/// A client's complete request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The version it came in, and in which [`crate::server::reply`] answers it.
+    /// The client's version, in which [`crate::server::reply`] must answer.
     pub version: Version,
-    /// What to do.
+    /// The requested operation.
     pub command: Command,
-    /// Where to. The port is never 0 for [`Command::Connect`].
+    /// The target. Its port is never 0 for [`Command::Connect`].
     pub target: Target,
-    /// The user name the client gave (RFC 1929) or its SOCKS4 USERID: up to 255 opaque bytes.
+    /// The client's user name (RFC 1929) or its SOCKS4 USERID: up to 255 opaque bytes.
     pub user: Option<Vec<u8>>,
-    /// Whether `user` came with a password that was right. Without this the name is good for a
-    /// log line and nothing else.
+    /// True if `user` was sent with a correct password. Otherwise use the name only in log lines.
     pub verified: bool,
 }

@@ -1,7 +1,7 @@
-//! The server's side: what a SOCKS listener speaks.
+//! The server's side: the protocol of a SOCKS listener.
 //!
-//! The dialogue ends in a [`Request`](crate::Request); [`reply`] answers it. A core that refuses
-//! has already appended the refusal to `tx` when it gives its [`Refusal`].
+//! A handshake returns a [`Request`](crate::Request), which [`reply`] answers. A handshake that
+//! refuses has already appended the refusal to `tx` when it returns its [`Refusal`].
 
 mod refusal;
 mod socks4;
@@ -22,21 +22,21 @@ pub(crate) const GRANTED: u8 = 0x5a;
 /// SOCKS4's "request rejected or failed".
 pub(crate) const REJECTED: u8 = 0x5b;
 
-/// Who may use the listener.
+/// The users of a listener.
 pub trait Credentials: Send + Sync {
-    /// Whether users are configured at all.
+    /// True if users are configured.
     fn required(&self) -> bool;
 
-    /// Whether the pair is right. Must take the same time for every user and password of the
-    /// same lengths. Both are opaque bytes and may be empty.
+    /// True if the pair is correct. Implementations must take the same time for all users and
+    /// passwords of the same lengths. Both are opaque bytes and may be empty.
     fn check(&self, user: &[u8], password: &[u8]) -> bool;
 }
 
-/// The answer to a request, to be sent in one write (RFC 1928 section 6; the SOCKS4 memo).
+/// Encodes the answer to a request, to be sent in one write (RFC 1928 section 6; the SOCKS4 memo).
 ///
-/// `bound` is BND.ADDR and BND.PORT; without it, on every failure, and for an IPv6 address in
-/// SOCKS4, it is all zeros. An IPv4-mapped address is written as IPv4. SOCKS4 knows just
-/// "granted" and "rejected"; its clients look at the address for [`Command::Bind`] alone.
+/// `bound` is BND.ADDR and BND.PORT. Without it, for every failure, and for an IPv6 address in
+/// SOCKS4, the address is all zeros. An IPv4-mapped address is written as IPv4. SOCKS4 has only
+/// "granted" and "rejected"; its clients read the address only for [`Command::Bind`].
 ///
 /// [`Command::Bind`]: crate::Command::Bind
 #[must_use]

@@ -1,7 +1,7 @@
 //! The datagrams of UDP ASSOCIATE (RFC 1928 section 7).
 //!
-//! Both directions bear the same header in front of the data. Not here: whose datagrams are
-//! accepted, and where they go.
+//! Both directions have the same header in front of the data. The caller decides whose datagrams
+//! are accepted and where they are sent.
 
 mod header;
 mod reassembly;

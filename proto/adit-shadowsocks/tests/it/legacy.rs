@@ -1,4 +1,4 @@
-//! The stream edition: what stands against its weakness, and what does not.
+//! The stream edition: which attacks it withstands, and which it does not.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ fn legacy() -> impl Iterator<Item = Method> {
     Method::ALL.into_iter().filter(|m| m.is_legacy())
 }
 
-/// A stream of any content: a server's has the form of a client's.
+/// Returns a stream with any content: a server's stream has the format of a client's.
 fn stream(method: Method, plain: &[u8]) -> Vec<u8> {
     let key = key(method);
     let (mut seal, _) = new_client(&key, 1);
@@ -29,7 +29,7 @@ fn answer(method: Method, salts: &Arc<SaltPool>, seed: u64, wire: &[u8]) -> Outc
     serve(new_server(&key(method), salts, NOW, seed), wire, &[3])
 }
 
-/// SEC-R4, as far as there is an IV to tell by.
+/// SEC-R4, as far as there is an IV to compare.
 #[test]
 fn a_replayed_request_is_refused_by_its_iv() {
     for method in legacy() {
@@ -49,7 +49,8 @@ fn a_replayed_request_is_refused_by_its_iv() {
     }
 }
 
-/// SEC-R6: nobody takes his own stream for the other side's, a fine address in front or not.
+/// SEC-R6: neither side accepts its own stream as the peer's, with or without a valid address in
+/// front.
 #[test]
 fn reflections_are_refused_by_their_iv() {
     for method in legacy().filter(|m| m.salt_len() > 0) {
@@ -71,7 +72,7 @@ fn reflections_are_refused_by_their_iv() {
     }
 }
 
-/// SEC-R1: what is no request must not spend a client's IV.
+/// SEC-R1: bytes that are not a request must not spend a client's IV.
 #[test]
 fn only_an_address_is_a_request() {
     let mut fine = Vec::new();
@@ -82,7 +83,7 @@ fn only_an_address_is_a_request() {
         for bad in [
             &b"\x05\x01\0"[..],
             b"\0",
-            // One-time authentication, which is dead and was no better.
+            // One-time authentication, which is obsolete and was not more secure.
             b"\x11\x7f\0\0\x01\0\x50",
             b"\x03\0\0\x50",
             b"\x03\x02a\0\0\x50",
@@ -107,7 +108,7 @@ fn only_an_address_is_a_request() {
     }
 }
 
-/// A server may send its IV before it has data, and end there.
+/// A server may send its IV before it has data, and close after it.
 #[test]
 fn an_answer_may_be_an_iv_alone() {
     for method in legacy().filter(|m| m.salt_len() > 0) {
@@ -135,7 +136,7 @@ fn users_cannot_be_told_apart() {
     }
 }
 
-/// Garbage gives an address now and then, as it must: one that is made of the garbage.
+/// Garbage sometimes decrypts to an address, necessarily made of the garbage.
 #[test]
 fn garbage_is_refused_waits_or_is_a_target() {
     for method in legacy() {

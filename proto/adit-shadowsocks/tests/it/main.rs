@@ -1,4 +1,4 @@
-//! The laws of the codecs and the rules of replay, over every method.
+//! The laws of the codecs and the replay rules, for every method.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 

@@ -1,4 +1,4 @@
-//! Keys, chance and whole conversations for the tests below.
+//! Keys, random numbers and whole conversations for the tests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -12,7 +12,7 @@ use adit_wire::{Broken, Entropy, Open, Step, Target, Unix};
 pub(crate) const NOW: Unix = Unix(1_700_000_000);
 pub(crate) const ALL_AT_ONCE: &[usize] = &[usize::MAX];
 
-/// Bytes that look random and are the same in every run.
+/// Returns bytes that look random and are the same in every run.
 pub(crate) struct Seeded(pub(crate) u64);
 
 impl Entropy for Seeded {
@@ -25,7 +25,7 @@ impl Entropy for Seeded {
     }
 }
 
-/// The keys of the tests; some take milliseconds to expand.
+/// Returns the keys of the tests; some take milliseconds to expand.
 static KEYS: LazyLock<HashMap<Method, Key>> = LazyLock::new(|| {
     let key = |method: Method| Key::generate(method, &mut Seeded(method.key_len() as u64)).0;
     Method::ALL.map(|method| (method, key(method))).into()
@@ -35,17 +35,17 @@ pub(crate) fn key(method: Method) -> Key {
     KEYS[&method].clone()
 }
 
-/// Whether a changed byte is noticed.
+/// True if the method detects a changed byte.
 pub(crate) fn authentic(method: Method) -> bool {
     matches!(method.edition(), Edition::Aead | Edition::Aead2022)
 }
 
-/// The methods that notice a changed byte.
+/// Returns the methods that detect a changed byte.
 pub(crate) fn keyed() -> impl Iterator<Item = Method> {
     Method::ALL.into_iter().filter(|m| authentic(*m))
 }
 
-/// All of these, `none`, and of the legacy ones one for each length of IV.
+/// Returns these methods, `none`, and one legacy method for each length of IV.
 pub(crate) fn some() -> Vec<Method> {
     let mut lengths = Vec::new();
     let mut first = |len| {
@@ -95,25 +95,26 @@ pub(crate) fn new_opener(key: &Key) -> ServerOpener {
     ServerOpener::new(&Users::single(key.clone()))
 }
 
-/// What came of a request stream.
+/// The outcome of a request stream.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// The handshake waits for more.
+    /// The handshake waits for more bytes.
     Waiting,
-    /// Accepted; the plaintext so far, wire bytes unread, whether the stream may end here.
+    /// Accepted; the plaintext so far, the number of unread wire bytes, and true if the stream may
+    /// end here.
     Open {
         accepted: Box<Accepted>,
         plain: Vec<u8>,
         unread: usize,
         clean: bool,
     },
-    /// Accepted, then broken behind the request.
+    /// Accepted, then an error after the request.
     Late(Target),
     /// Refused.
     Refused(Broken),
 }
 
-/// Lets a server read `wire` in pieces of the given sizes.
+/// Feeds `wire` to a server in chunks of the given sizes.
 pub(crate) fn serve(mut server: ServerHandshake, wire: &[u8], pieces: &[usize]) -> Outcome {
     let (step, sent, rest) = match converse(&mut server, wire, pieces) {
         Ok(dialogue) => dialogue,

@@ -13,7 +13,7 @@ use crate::support::{
 
 const MESSAGE: &[u8] = b"a first payload, then another";
 
-/// A request of two records, and the response to it.
+/// Returns a request of two records and its response.
 fn exchange(method: Method) -> (Vec<u8>, Vec<u8>) {
     let key = key(method);
     let (mut seal, _) = new_client(&key, 1);
@@ -131,7 +131,7 @@ fn every_cut_waits_and_is_no_clean_end_inside_a_record() {
     }
 }
 
-/// What is asked for is bounded, for a request of the greatest length too.
+/// The number of bytes waited for is bounded, even for the longest request.
 #[test]
 fn header_max_bounds_every_wait() {
     for method in Method::ALL {
@@ -240,7 +240,7 @@ proptest! {
         }
     }
 
-    /// SEC-P6, with chance that knows only zeros and only ones.
+    /// SEC-P6, with a random generator that returns only zeros and one that returns only ones.
     #[test]
     fn padding_at_its_ends(ones in any::<bool>()) {
         let key = key(Method::Blake3Aes128Gcm);
@@ -253,7 +253,8 @@ proptest! {
         prop_assert_eq!(wire.len(), 16 + 27 + target().addr_len() + 2 + expected + 16);
     }
 
-    /// SEC-P6: an empty request carries 1 to 900 bytes of padding, a short one at most 900 in all.
+    /// SEC-P6: an empty request has 1 to 900 bytes of padding; a short request has at most 900
+    /// bytes in total.
     #[test]
     fn requests_are_padded(seed in any::<u64>(), payload in 0usize..1000) {
         let key = key(Method::Blake3Aes128Gcm);

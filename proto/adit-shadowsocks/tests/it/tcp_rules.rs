@@ -18,7 +18,7 @@ fn refusal(outcome: Outcome) -> Broken {
     }
 }
 
-/// SEC-R1, SEC-R4: whole, and as no more than its authenticated front.
+/// SEC-R1, SEC-R4: a complete replay, and one of only the authenticated front.
 #[test]
 fn a_replayed_request_is_refused() {
     for method in keyed() {
@@ -49,7 +49,7 @@ fn a_replayed_request_is_refused() {
     }
 }
 
-/// SEC-R1: bytes that fail must not be able to spend a client's salt.
+/// SEC-R1: bytes that fail must not spend a client's salt.
 #[test]
 fn a_forged_request_does_not_burn_the_salt() {
     for method in keyed() {
@@ -66,7 +66,7 @@ fn a_forged_request_does_not_burn_the_salt() {
     }
 }
 
-/// SEC-R6: nobody takes his own stream for the other side's.
+/// SEC-R6: neither side accepts its own stream as the peer's.
 #[test]
 fn reflections_are_refused() {
     for method in keyed() {
@@ -79,7 +79,7 @@ fn reflections_are_refused() {
         else {
             panic!("{method}");
         };
-        // The server's plaintext begins with a fine address.
+        // The server's plaintext begins with a valid address.
         let down = seal_all(&mut accepted.seal, b"\x01\x7f\0\0\x01\0\x50 hello", 100).unwrap();
         refusal(serve(new_server(&key, &salts, NOW, 3), &down, ALL_AT_ONCE));
         assert!(open_all(&mut open, &up, ALL_AT_ONCE).is_err(), "{method}");
@@ -106,7 +106,7 @@ fn both_sides_judge_the_clock() {
                 let (mut seal, mut open) =
                     client(&key.clone().into(), &target(), clock, &mut Seeded(1)).unwrap();
                 let up = seal_all(&mut seal, b"x", 9).unwrap();
-                // The request is `skew` ahead of the server's clock.
+                // The request's clock is `skew` ahead of the server's.
                 let salts = Arc::new(SaltPool::new([1; 16], Unix(0), Restart::Lenient));
                 let server = new_server(&key, &salts, at(base, -skew), 2);
                 match serve(server, &up, ALL_AT_ONCE) {
@@ -123,7 +123,7 @@ fn both_sides_judge_the_clock() {
     }
 }
 
-/// A client whose server's clock is wrong can say by how much.
+/// A client can report the skew of a server whose clock is wrong.
 #[test]
 fn the_skew_is_known_even_when_it_is_too_much() {
     let key = key(Method::Blake3Aes256Gcm);
@@ -185,7 +185,7 @@ fn another_key_or_method_is_unauthentic() {
     }
 }
 
-/// The AEAD edition's address may come in chunks of one byte.
+/// The AEAD edition's address may arrive in chunks of one byte.
 #[test]
 fn an_address_in_pieces() {
     for method in Method::ALL
@@ -195,7 +195,8 @@ fn an_address_in_pieces() {
         let key = key(method);
         let (mut seal, mut open) = new_client(&key, 1);
         let up = seal_all(&mut seal, b"first", 100).unwrap();
-        // A server's stream has the same form, so it can play a client that chops its address.
+        // A server's stream has the same format, so it can imitate a client that splits its
+        // address.
         let server = new_server(&key, &pool(), NOW, 2);
         let Outcome::Open { mut accepted, .. } = serve(server, &up, ALL_AT_ONCE) else {
             panic!("{method}");
@@ -216,7 +217,7 @@ fn an_address_in_pieces() {
     }
 }
 
-/// An error is final, like success.
+/// Errors are final, as is success.
 #[test]
 fn a_handshake_is_over_after_its_end() {
     use adit_wire::{Handshake, Rx, Step, Tx};

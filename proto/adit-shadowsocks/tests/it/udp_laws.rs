@@ -1,4 +1,4 @@
-//! Bit flips, cuts, room and garbage over UDP.
+//! Bit flips, cuts, headroom and garbage over UDP.
 
 use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, PADDING_MAX, ServerOpener, TAIL_ROOM};
 use adit_shadowsocks::{Edition, Method};
@@ -7,13 +7,13 @@ use proptest::prelude::*;
 
 use crate::support::{NOW, Seeded, authentic, key, keyed, new_opener, new_session, some, target};
 
-/// A payload in a buffer with exactly the room that is asked for.
+/// Returns a payload in a buffer with exactly the required room.
 fn buffer(payload: &[u8]) -> (Vec<u8>, core::ops::Range<usize>) {
     let buf = [&[0xaa; HEAD_ROOM][..], payload, &[0xaa; TAIL_ROOM]].concat();
     (buf, HEAD_ROOM..HEAD_ROOM + payload.len())
 }
 
-/// A request and the answer to it, with the two that made them.
+/// Returns a request and its answer, with both ends.
 fn exchange(
     method: Method,
     to: &Target,
@@ -91,7 +91,7 @@ fn every_flipped_bit_is_refused_and_changes_nothing() {
     }
 }
 
-/// SEC-X4: empty and one-byte datagrams are input like any other.
+/// SEC-X4: empty and one-byte datagrams are ordinary input.
 #[test]
 fn every_cut_is_refused() {
     for method in Method::ALL {
@@ -138,7 +138,7 @@ proptest! {
         method in prop::sample::select(some()), name in "[a-z0-9]{1,60}", port in any::<u16>(),
         payload in proptest::collection::vec(any::<u8>(), 0..1500),
     ) {
-        // A name that is a number's spelling would come back as an address.
+        // A name that spells an IP address would be parsed as an address.
         let to: Target = format!("{name}.example:{port}").parse().unwrap();
         let (_, mut answer, mut client, server) = exchange(method, &to, &payload);
         let (from, at) = client.open(&mut answer, NOW).unwrap();

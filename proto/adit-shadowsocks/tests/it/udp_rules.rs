@@ -1,4 +1,4 @@
-//! Windows, clocks and changes of session over UDP.
+//! Windows, clocks and session changes over UDP.
 
 use adit_shadowsocks::udp::{
     ClientSession, HEAD_ROOM, MAX_SESSIONS, ServerOpener, ServerSealer, TAIL_ROOM,
@@ -38,7 +38,7 @@ fn open(server: &mut ServerOpener, packet: &[u8], now: Unix) -> Result<bool, Bro
         .map(|incoming| incoming.new)
 }
 
-/// SEC-R5: any order within the window, each packet once, a refused one leaves no mark.
+/// SEC-R5: any order within the window, each packet once; a refused packet has no effect.
 #[test]
 fn each_packet_once_in_any_order() {
     for method in methods_2022() {
@@ -101,14 +101,14 @@ fn both_sides_judge_the_clock() {
     }
 }
 
-/// Opens the client's session on a server that has just started; gives its sealer.
+/// Opens the client's session on a server that has just started and returns its sealer.
 fn restarted(key: &Key, client: &mut ClientSession, seed: u64, now: Unix) -> ServerSealer {
     let mut server = new_opener(key);
     let session = server.open(&mut request(client, now), now).unwrap().session;
     server.sealer(session, &mut Seeded(seed)).unwrap()
 }
 
-/// SEC-R5: the session before stays good; a third within a minute is refused.
+/// SEC-R5: the previous session stays valid; a third within a minute is refused.
 #[test]
 fn a_client_follows_a_restarted_server_once_a_minute() {
     for method in methods_2022() {
@@ -157,7 +157,7 @@ fn answers_to_another_session_are_refused() {
     }
 }
 
-/// SEC-R6: a packet sent back to its sender.
+/// SEC-R6: a packet reflected to its sender.
 #[test]
 fn reflections_are_refused() {
     for method in methods_2022() {
@@ -174,7 +174,7 @@ fn reflections_are_refused() {
     }
 }
 
-/// SEC-C3: every packet has a nonce or salt of its own, in both directions.
+/// SEC-C3: every packet has its own nonce or salt, in both directions.
 #[test]
 fn no_packet_begins_like_another() {
     for method in Method::ALL.into_iter().filter(|m| m.salt_len() > 0) {

@@ -1,4 +1,4 @@
-//! What outlasts a session, and what listeners with one key know of each other's.
+//! State that outlasts a session, and state shared by listeners with one key.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn request(client: &mut ClientSession, now: Unix) -> Vec<u8> {
     buf[range.unwrap()].to_vec()
 }
 
-/// Whether a packet is of a new session.
+/// True if a packet starts a session.
 fn open(server: &mut ServerOpener, packet: &[u8], now: Unix) -> Result<bool, Broken> {
     let opened = server.open(&mut packet.to_vec(), now);
     opened.map(|incoming| incoming.new)
@@ -45,7 +45,8 @@ fn a_forgotten_session_goes_on_behind_its_highest_packet() {
         assert_eq!(open(&mut server, &packets[22], NOW), Ok(false));
         assert_eq!(open(&mut server, &packets[19], NOW), Err(Broken::Replayed));
         assert_eq!(open(&mut server, &packets[22], NOW), Err(Broken::Replayed));
-        // As long as one of its packets may be valid: made 30 s ahead, and come 30 s late.
+        // For as long as one of its packets may be valid: sent 30 s ahead of time, and received 30
+        // s late.
         server.forget(session.unwrap(), NOW);
         let ahead = Unix(NOW.0 + 29);
         let last = request(&mut new_session(&key, &mut Seeded(1)), ahead);
@@ -67,7 +68,7 @@ fn a_session_is_at_one_listener_of_its_key() {
         assert_eq!(open(&mut two, packet, NOW), Err(Broken::Replayed));
     }
     assert_eq!(open(&mut one, &packets[0], NOW), Ok(false));
-    // A listener that ends leaves what it knows.
+    // The state outlasts a listener that is closed.
     drop(one);
     assert_eq!(open(&mut two, &packets[1], NOW), Err(Broken::Replayed));
     assert_eq!(open(&mut two, &packets[2], NOW), Ok(true));

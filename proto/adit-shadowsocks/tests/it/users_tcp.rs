@@ -18,7 +18,7 @@ pub(crate) fn secret(method: Method, n: u64) -> String {
     Key::generate(method, &mut Seeded(1000 + n)).1
 }
 
-/// A server with three users behind [`key`], and the chain of each.
+/// Returns a server with three users behind [`key`], and the chain of each.
 pub(crate) fn identified(method: Method) -> (Arc<Users>, Vec<KeyChain>) {
     let list = NAMES
         .iter()
@@ -32,7 +32,7 @@ pub(crate) fn identified(method: Method) -> (Arc<Users>, Vec<KeyChain>) {
     (users, (0..3).map(chain).collect())
 }
 
-/// The same for users who are found by trial.
+/// Returns the same for users who are found by trial.
 pub(crate) fn trial(method: Method) -> (Arc<Users>, Vec<KeyChain>) {
     let list = NAMES
         .iter()
@@ -144,7 +144,8 @@ fn every_flipped_bit_is_noticed() {
     }
 }
 
-/// The first wait is for salt, identity header and fixed header together: one read (SIP022).
+/// The handshake first waits for salt, identity header and fixed header together: one read
+/// (SIP022).
 #[test]
 fn the_first_wait_is_for_all_that_is_judged() {
     for (method, users, _) in many() {
@@ -161,7 +162,7 @@ fn the_first_wait_is_for_all_that_is_judged() {
                 other => panic!("{method} {held}: {other:?}"),
             }
         }
-        // And with that many there is a verdict.
+        // With that many bytes the handshake decides.
         let all = vec![7; expected];
         let outcome = serve(server(&users, &pool(), 1), &all, ALL_AT_ONCE);
         assert_eq!(refusal(outcome), Broken::Unauthentic, "{method}");
@@ -175,8 +176,8 @@ fn strangers_are_unauthentic_and_burn_no_salt() {
         let stranger = Key::parse(method, &secret(method, 77)).unwrap();
         let mut strange = vec![KeyChain::from(stranger.clone())];
         if method.has_identities() {
-            // Nobody's key behind the right identity key; a user's behind a wrong one; a user's
-            // with no identity header, and with one too many; the identity key itself.
+            // An unknown key behind the right identity key; a user's key behind a wrong one; a
+            // user's key without identity headers, and with one too many; the identity key itself.
             let user = chains[0].key().clone();
             let with = |identities, key| KeyChain::new(identities, key).unwrap();
             strange.push(with(vec![key(method)], stranger.clone()));
@@ -248,7 +249,7 @@ fn reflections_are_refused() {
     }
 }
 
-/// As many identity headers as there may be: three relays, then a server with users.
+/// The maximum number of identity headers: three relays, then a server with users.
 #[test]
 fn the_longest_chain() {
     for method in AES {

@@ -1,4 +1,4 @@
-//! Many users over UDP: sessions have owners, and owners come and go.
+//! Many users over UDP: ownership of sessions, and changes of users.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use adit_wire::{Broken, FixedEntropy, Target};
 use crate::support::{NOW, Seeded, key, target};
 use crate::users_tcp::{identified, many, secret, trial};
 
-/// A session whose id is `id`, where there are sessions.
+/// Returns a session with the id `id`, in editions with sessions.
 fn session(chain: &KeyChain, id: u64) -> ClientSession {
     ClientSession::new(chain, &mut FixedEntropy::new(id.to_be_bytes()))
 }
@@ -91,7 +91,8 @@ fn every_flipped_bit_and_every_cut_is_refused() {
     }
 }
 
-/// Another user's packets with a session's number: right in themselves, and no trouble to it.
+/// Packets of another user with a session's id: valid by themselves, and without effect on the
+/// session.
 #[test]
 fn a_session_belongs_to_who_opened_it() {
     for method in [Method::Blake3Aes128Gcm, Method::Blake3Aes256Gcm] {
@@ -106,7 +107,7 @@ fn a_session_belongs_to_who_opened_it() {
             let why = Broken::Malformed("packet: session belongs to another user");
             assert_eq!(refused, Err(why));
         }
-        // The packet ids that bob used are alice's still.
+        // Alice may still use the packet ids that bob used.
         for _ in 0..3 {
             let incoming = open(&mut server, &request(&mut alice, &target())).unwrap();
             assert_eq!(
@@ -162,7 +163,7 @@ fn users_come_and_go() {
         (name(&later, &incoming).as_str(), incoming.new),
         ("bob", true)
     );
-    // From many users to the one key, and to another.
+    // From many users to the single key, and to another key.
     let single = |n| Users::single(Key::parse(method, &secret(method, n)).unwrap());
     let mut gone = server.set_users(single(0));
     gone.sort_unstable();
@@ -191,7 +192,8 @@ fn a_hint_changes_nothing_but_the_order() {
     }
 }
 
-/// Four identity headers, the longest address: the room is enough, and one byte less is not.
+/// Four identity headers and the longest address: the headroom suffices, and one byte less does
+/// not.
 #[test]
 fn the_longest_chain() {
     let longest: Target = format!("{}:443", "n".repeat(255)).parse().unwrap();

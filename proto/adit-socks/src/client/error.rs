@@ -1,18 +1,18 @@
-//! Why an upstream SOCKS proxy could not be used.
+//! Errors of an upstream SOCKS proxy.
 
 use adit_wire::Broken;
 
 use crate::Reply;
 
-/// Why the dialogue with the proxy failed.
+/// The reason a handshake with the proxy failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The proxy's bytes are not SOCKS.
     #[error("malformed {0}")]
     Malformed(&'static str),
-    /// The proxy accepts none of the methods that we can offer.
-    #[error("the proxy accepts no authentication method that we offer")]
+    /// The proxy accepts none of the methods that the client can offer.
+    #[error("the proxy accepts none of the offered authentication methods")]
     NoMethod,
     /// The proxy chose a method that was not offered.
     #[error("the proxy chose method {0:#04x}, which was not offered")]
@@ -21,7 +21,7 @@ pub enum ClientError {
     #[error("the proxy refused user name and password")]
     BadCredentials,
     /// User name or password do not fit the protocol.
-    #[error("user name and password may have 255 bytes each and no NUL in SOCKS4")]
+    #[error("user name or password is longer than 255 bytes, or contains a NUL in SOCKS4")]
     CredentialsForm,
     /// SOCKS4 cannot express the request.
     #[error("SOCKS4 has no {0}")]
@@ -29,7 +29,7 @@ pub enum ClientError {
     /// The proxy answered the request with a failure.
     #[error("the proxy replied: {0}")]
     Replied(Reply),
-    /// The proxy answered the request with a code that is not assigned.
+    /// The proxy answered the request with an unassigned code.
     #[error("the proxy replied with the unknown code {0:#04x}")]
     UnknownReply(u8),
 }

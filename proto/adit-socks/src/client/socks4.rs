@@ -9,9 +9,9 @@ use crate::{Command, Version};
 
 const MAX_TEXT: usize = 255;
 
-/// A request to an upstream proxy that speaks SOCKS4a; ends in the address the proxy bound.
+/// A request to an upstream SOCKS4a proxy. The handshake returns the address that the proxy bound.
 ///
-/// An IPv4 target is sent as plain SOCKS4, a name by the extension 4a.
+/// An IPv4 target is sent as plain SOCKS4, a name with the 4a extension.
 #[derive(Debug)]
 pub struct Connect4a {
     command: Command,
@@ -21,8 +21,8 @@ pub struct Connect4a {
 }
 
 impl Connect4a {
-    /// A request for `command` to `target` under the USERID `user`, which is sent in the clear
-    /// and proves nothing.
+    /// Creates a request for `command` to `target` with the USERID `user`, which is sent in
+    /// cleartext and proves nothing.
     #[must_use]
     pub fn new(command: Command, target: Target, user: Option<String>) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Connect4a {
         tx.put(self.user.as_bytes());
         tx.put(&[0]);
         if let Some(name) = name {
-            // A `Name` holds no control character, hence no NUL.
+            // A `Name` has no control characters, hence no NUL.
             tx.put(name.as_str().as_bytes());
             tx.put(&[0]);
         }

@@ -13,9 +13,10 @@ const NO_AUTH: u8 = 0x00;
 const PASSWORD: u8 = 0x02;
 const NONE_ACCEPTABLE: u8 = 0xff;
 
-/// A request to an upstream proxy; ends in the address the proxy bound (BND.ADDR, BND.PORT).
+/// A request to an upstream proxy. The handshake returns the address that the proxy bound
+/// (BND.ADDR, BND.PORT).
 ///
-/// By default each message waits for the answer to the one before, and exactly one method is
+/// By default each message waits for the answer to the previous one, and exactly one method is
 /// offered: the password if there is one.
 pub struct Connect {
     command: Command,
@@ -40,7 +41,7 @@ enum State {
 }
 
 impl Connect {
-    /// A request for `command` to `target`, with the user name and password of `auth`.
+    /// Creates a request for `command` to `target`, with the user name and password of `auth`.
     #[must_use]
     pub fn new(command: Command, target: Target, auth: Option<(String, String)>) -> Self {
         Self {
@@ -56,16 +57,16 @@ impl Connect {
         }
     }
 
-    /// Offers "no authentication" beside the password, and lets the proxy choose.
+    /// Also offers "no authentication" if there is a password, and lets the proxy choose.
     #[must_use]
     pub const fn auth_optional(mut self) -> Self {
         self.optional = true;
         self
     }
 
-    /// Sends greeting, password and request at once: one round trip. What the caller appends to
-    /// the first flight is the first payload. Exactly one method is offered then. Some servers
-    /// throw away what comes before their answer.
+    /// Sends greeting, password and request together: one round trip. Data that the caller appends
+    /// to this first flight is the first payload. Exactly one method is offered in this mode. Some
+    /// servers discard data that arrives before their answer.
     #[must_use]
     pub const fn pipelined(mut self) -> Self {
         self.pipelined = true;
@@ -106,7 +107,7 @@ impl Connect {
         put_addr(&self.target, tx.buf());
     }
 
-    /// What follows the proxy's choice of a method.
+    /// Handles the proxy's choice of a method and returns the next state.
     fn chosen(&self, method: u8, tx: &mut Tx<'_>) -> Result<State, ClientError> {
         let offered_none = self.auth.is_none() || (self.optional && !self.pipelined);
         match method {
@@ -146,7 +147,8 @@ impl Handshake for Connect {
                 }
                 (State::Method, [] | [VERSION]) => return Ok(Step::NeedMore { total: 2 }),
                 (State::Method, _) => return Err(ClientError::Malformed("SOCKS version")),
-                // The version of this answer is 01, but some servers write 05: not looked at.
+                // The version of this answer should be 01, but some servers send 05, so it is not
+                // checked.
                 (State::LoggingIn, [_, 0x00, ..]) => {
                     rx.eat(2);
                     self.auth = None;

@@ -1,27 +1,27 @@
-//! Why a client was turned away before its request was complete.
+//! Refusals of clients before their request was complete.
 
 use adit_wire::Broken;
 
-/// Why the dialogue ended without a request.
+/// The reason a handshake ended without a request.
 ///
-/// What the protocol wants to be sent first has been appended to `tx`.
+/// The answer that the protocol requires has been appended to `tx`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// A field has a value the protocol does not allow.
+    /// A field has a value that the protocol does not allow.
     #[error("malformed {0}")]
     Malformed(&'static str),
-    /// None of the offered methods will do.
+    /// None of the offered methods is acceptable.
     #[error("no acceptable authentication method was offered")]
     NoMethod,
     /// Wrong user name or password.
     #[error("wrong credentials of user `{user}`")]
     BadCredentials {
-        /// The name that was tried, escaped for print.
+        /// The attempted user name, escaped for printing.
         user: Box<str>,
     },
-    /// SOCKS4 has no password, and a password is demanded here.
-    #[error("SOCKS4 is not allowed here")]
+    /// SOCKS4 has no password, and this listener requires one.
+    #[error("SOCKS4 is not allowed: the listener requires a password")]
     NotAllowed,
     /// A command byte that is not CONNECT, BIND or UDP ASSOCIATE.
     #[error("unknown command {0:#04x}")]
@@ -29,7 +29,7 @@ pub enum Refusal {
     /// An address type other than 1, 3 and 4.
     #[error("unknown address type {0:#04x}")]
     AddressType(u8),
-    /// A field of SOCKS4 without an end in sight.
+    /// A SOCKS4 field whose end was not found.
     #[error("{0} is longer than 255 bytes")]
     TooLong(&'static str),
 }

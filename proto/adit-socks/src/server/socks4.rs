@@ -1,7 +1,7 @@
-//! The one message of SOCKS4 and SOCKS4a.
+//! The single message of SOCKS4 and SOCKS4a.
 //!
-//! `04 ‖ CD ‖ PORT(2) ‖ IP(4) ‖ USERID ‖ 00`, and `NAME ‖ 00` behind it when the address is
-//! `0.0.0.x` with x ≠ 0 (4a). There is no password in it.
+//! `04 ‖ CD ‖ PORT(2) ‖ IP(4) ‖ USERID ‖ 00`, followed by `NAME ‖ 00` if the address is `0.0.0.x`
+//! with x ≠ 0 (4a). It contains no password.
 
 use core::net::{IpAddr, Ipv4Addr};
 
@@ -12,18 +12,18 @@ use crate::{Command, Reply, Request, Version};
 
 const VERSION: u8 = 0x04;
 const FIXED: usize = 8;
-/// USERID and NAME have at most this many bytes before their NUL.
+/// Maximum length of USERID and NAME in bytes, without their NUL.
 const MAX_TEXT: usize = 255;
 
-/// One client's request.
+/// The handshake that reads one client's request.
 #[derive(Debug)]
 pub struct Socks4 {
     allowed: bool,
 }
 
 impl Socks4 {
-    /// A new dialogue. Where a password is demanded it is not `allowed`: the request is read and
-    /// rejected.
+    /// Creates a handshake. Pass `allowed` false if a password is required: the request is then
+    /// read and rejected.
     #[must_use]
     pub const fn new(allowed: bool) -> Self {
         Self { allowed }
@@ -99,7 +99,7 @@ fn fixed(r: &mut Reader<'_>) -> Result<(u8, u16, [u8; 4]), Short> {
     Ok((command, r.u16()?, r.array()?))
 }
 
-/// A text up to its NUL; `None` while the NUL has not come.
+/// Reads a text up to its NUL; `None` if the NUL has not arrived.
 fn text<'a>(r: &mut Reader<'a>, what: &'static str) -> Result<Option<&'a [u8]>, Refusal> {
     let window = r.rest().iter().take(MAX_TEXT + 1);
     let Some(len) = window.clone().position(|b| *b == 0) else {

@@ -1,7 +1,7 @@
-//! The SOCKS5 dialogue of RFC 1928 with the passwords of RFC 1929.
+//! The SOCKS5 handshake of RFC 1928 with the passwords of RFC 1929.
 //!
-//! Greeting, method, perhaps user and password, request. A client may send all of it at once,
-//! with its first payload behind.
+//! Greeting, method, optionally user and password, then the request. A client may send all of it
+//! together, followed by its first payload.
 
 use core::fmt;
 
@@ -16,10 +16,10 @@ const NO_AUTH: u8 = 0x00;
 const PASSWORD: u8 = 0x02;
 const NONE_ACCEPTABLE: u8 = 0xff;
 
-/// The version of the user name and password dialogue (RFC 1929 section 2).
+/// Version of the user name and password message (RFC 1929 section 2).
 const LOGIN_VERSION: u8 = 0x01;
 
-/// One client's dialogue, from its greeting to its request.
+/// The handshake with one client, from its greeting to its request.
 pub struct Socks5<'c> {
     credentials: &'c dyn Credentials,
     state: State,
@@ -42,7 +42,7 @@ struct Login<'a> {
 }
 
 impl<'c> Socks5<'c> {
-    /// A new dialogue. The credentials decide whether a client has to log in.
+    /// Creates a handshake. `credentials` decides if the client must log in.
     #[must_use]
     pub const fn new(credentials: &'c dyn Credentials) -> Self {
         Self {
@@ -53,13 +53,14 @@ impl<'c> Socks5<'c> {
         }
     }
 
-    /// Whether a wrong password ends the dialogue.
+    /// True if a wrong password ends the handshake.
     fn must_log_in(&self) -> bool {
         self.credentials.required()
     }
 
-    /// The server's choice by its own preference, not by the order of the offer. Firefox with a
-    /// stored name offers the password method alone, so that one must do for everybody.
+    /// Chooses a method by the server's preference; the order of the offer is irrelevant. Firefox
+    /// with a stored user name offers only the password method, so that method must work on
+    /// listeners without users too.
     fn choose(&self, offered: &[u8]) -> Option<State> {
         if !self.must_log_in() && offered.contains(&NO_AUTH) {
             Some(State::Request)
@@ -106,7 +107,7 @@ impl<'c> Socks5<'c> {
         self.verified =
             self.credentials.required() && self.credentials.check(login.user, login.password);
         let (user, len) = (login.user.to_vec(), login.len);
-        // The driver's buffer lives longer than the password need.
+        // The caller's buffer outlives the need for the password.
         if let Some(spent) = rx.bytes_mut().get_mut(..len) {
             spent.zeroize();
         }
@@ -148,7 +149,7 @@ impl<'c> Socks5<'c> {
 }
 
 impl<'a> Login<'a> {
-    /// `VER ‖ ULEN ‖ UNAME ‖ PLEN ‖ PASSWD`; the error is the number of bytes to wait for.
+    /// Parses `VER ‖ ULEN ‖ UNAME ‖ PLEN ‖ PASSWD`; the error is the number of bytes to wait for.
     fn parse(bytes: &'a [u8]) -> Result<Self, usize> {
         let user_end = 2 + usize::from(*bytes.get(1).ok_or(2_usize)?);
         let password_start = user_end + 1;
@@ -162,7 +163,7 @@ impl<'a> Login<'a> {
     }
 }
 
-/// A request as it stands in the message.
+/// The fields of a request message.
 struct Fields {
     command: Command,
     target: adit_wire::Target,
@@ -170,7 +171,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// `VER ‖ CMD ‖ RSV ‖ ATYP ‖ DST.ADDR ‖ DST.PORT`. RSV is not looked at.
+    /// Parses `VER ‖ CMD ‖ RSV ‖ ATYP ‖ DST.ADDR ‖ DST.PORT`. RSV is ignored.
     fn parse(bytes: &[u8]) -> Result<Step<Self>, Refusal> {
         if bytes.first().is_some_and(|v| *v != VERSION) {
             return Err(Refusal::Malformed("SOCKS version"));

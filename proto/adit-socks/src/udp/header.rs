@@ -5,28 +5,29 @@ use core::ops::Range;
 
 use adit_wire::{AddrError, Broken, Host, MAX_ADDR_LEN, Target, narrow, parse_addr, unmap};
 
-/// RSV and FRAG.
+/// Length of RSV and FRAG.
 const FIXED: usize = 3;
 
-/// The longest header: one with a name of 255 bytes. With an IPv6 address it has 22.
+/// Maximum length of a header in bytes: one with a name of 255 bytes. A header with an IPv6 address
+/// has 22.
 pub const MAX_HEADER: usize = FIXED + MAX_ADDR_LEN;
 
 /// A parsed header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// 0 for a datagram of its own, else see [`super::Reassembly`].
+    /// 0 for an unfragmented datagram; otherwise see [`super::Reassembly`].
     pub frag: u8,
-    /// Client to server: the destination. Server to client: who sent it.
+    /// From client to server: the destination. From server to client: the source.
     pub target: Target,
-    /// Where the data lies in the packet; may be empty.
+    /// The range of the data in the packet; may be empty.
     pub payload: Range<usize>,
 }
 
-/// Reads the header of `packet`.
+/// Parses the header of `packet`.
 ///
 /// # Errors
-/// [`Broken`] for a short packet, RSV other than 0, an unknown address type or a bad name: such
-/// a datagram is dropped without an answer.
+/// Returns [`Broken`] for a short packet, an RSV other than 0, an unknown address type or an
+/// invalid name. Drop such a datagram without an answer.
 pub fn parse(packet: &[u8]) -> Result<Header, Broken> {
     let (frag, addr) = match packet {
         [0, 0, frag, addr @ ..] => (*frag, addr),
@@ -45,7 +46,8 @@ pub fn parse(packet: &[u8]) -> Result<Header, Broken> {
     })
 }
 
-/// The length of the header that [`put`] and [`write_in_place`] write for `target`, in bytes.
+/// Returns the length in bytes of the header that [`put`] and [`write_in_place`] write for
+/// `target`.
 #[must_use]
 pub fn header_len(target: &Target) -> usize {
     match target.host {
@@ -63,11 +65,11 @@ pub fn put(target: &Target, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes the header of an unfragmented datagram directly in front of the payload that starts at
-/// `payload_start`, and gives the new start of the packet.
+/// Writes the header of an unfragmented datagram directly in front of the payload at
+/// `payload_start`, and returns the new start of the packet.
 ///
 /// # Errors
-/// [`Broken::NoRoom`] when there are fewer than [`header_len`] bytes in front of the payload.
+/// Returns [`Broken::NoRoom`] if there are fewer than [`header_len`] bytes in front of the payload.
 pub fn write_in_place(
     packet: &mut [u8],
     payload_start: usize,

@@ -1,7 +1,7 @@
-//! Puts fragments of a datagram together (RFC 1928 section 7).
+//! Reassembles fragmented datagrams (RFC 1928 section 7).
 //!
-//! Off by default in the engine: almost no client fragments, and a server without reassembly
-//! drops every datagram whose FRAG is not 0.
+//! Off by default in the engine: very few clients fragment, and a server without reassembly drops
+//! every datagram whose FRAG is not 0.
 
 use core::time::Duration;
 use std::borrow::Cow;
@@ -10,15 +10,15 @@ use adit_wire::{Target, Time, held};
 
 use super::Header;
 
-/// How long fragments are kept, from the first of them on.
+/// Time for which fragments are kept, counted from the first one.
 pub const FRAGMENT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The largest datagram that is put together, in bytes: the largest UDP payload over IPv4.
+/// Maximum size of a reassembled datagram in bytes: the largest UDP payload over IPv4.
 pub const MAX_DATAGRAM: usize = 65_507;
 
 const LAST: u8 = 0x80;
 
-/// The fragments of one association, at most one datagram's.
+/// The fragments of one association, from at most one datagram.
 #[derive(Debug, Default)]
 pub struct Reassembly {
     queue: Option<Queue>,
@@ -32,25 +32,26 @@ struct Queue {
     started: Time,
 }
 
-/// What became of a packet.
+/// The result for a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reassembled<'a> {
-    /// The data of a whole datagram, to be relayed to the header's target.
+    /// The data of a complete datagram, to be relayed to the header's target.
     Datagram(Cow<'a, [u8]>),
-    /// A fragment that waits for the others.
+    /// The packet is a fragment that was stored.
     Kept,
-    /// A fragment out of order, for another target or too large. It and those before it are gone.
+    /// The fragment was out of order, for another target or too large. It was dropped with those
+    /// before it.
     Dropped,
 }
 
 impl Reassembly {
-    /// An empty queue. It owns no memory.
+    /// Creates an empty queue, which does not allocate.
     #[must_use]
     pub const fn new() -> Self {
         Self { queue: None }
     }
 
-    /// Takes a packet whose header is `header`. The memory held is at most [`MAX_DATAGRAM`].
+    /// Handles a packet with the header `header`. Stores at most [`MAX_DATAGRAM`] bytes.
     pub fn handle_input<'a>(
         &mut self,
         now: Time,
@@ -62,7 +63,7 @@ impl Reassembly {
         let queue = self.queue.take();
         match (header.frag & !LAST, header.frag & LAST != 0, queue) {
             (0, false, _) => Reassembled::Datagram(Cow::Borrowed(data)),
-            // One fragment alone is a datagram.
+            // A single fragment is a complete datagram.
             (1, true, _) => Reassembled::Datagram(Cow::Borrowed(data)),
             (1, false, _) if data.len() <= MAX_DATAGRAM => {
                 self.queue = Some(Queue {
@@ -90,14 +91,14 @@ impl Reassembly {
         }
     }
 
-    /// Frees fragments whose time is over.
+    /// Frees fragments that have timed out.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.poll_timeout().is_some_and(|at| at <= now) {
             self.queue = None;
         }
     }
 
-    /// When the fragments held will be dropped, if there are any.
+    /// Returns the time at which the stored fragments will be dropped, if there are any.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         self.queue.as_ref().map(|q| q.started + FRAGMENT_TIMEOUT)

@@ -1,4 +1,4 @@
-//! The clients, against written answers and against our own server.
+//! The clients, against recorded answers and against our own server.
 
 use adit_socks::client::{ClientError, Connect, Connect4a, second_reply};
 use adit_socks::server::{Socks4, Socks5, reply};
@@ -79,7 +79,7 @@ fn accepts_every_address_type_in_the_reply() {
             "[2001:db8::1]:80",
         ),
         ("03 0c 6578616d706c652e74657374 0050", "example.test:80"),
-        // Names that are none: the length is believed, the name is not.
+        // Invalid names: the length is trusted, the name is not.
         ("03 00 0051", "0.0.0.0:81"),
         ("03 02 6100 0051", "0.0.0.0:81"),
     ] {
@@ -197,7 +197,7 @@ fn bind_has_a_second_reply() {
     );
 }
 
-/// Lets two cores talk until both are done.
+/// Runs two handshakes against each other until both are done.
 fn pair<C, S>(mut client: C, mut server: S) -> (Target, adit_socks::Request)
 where
     C: Handshake<Output = Target, Error = ClientError>,

@@ -1,4 +1,4 @@
-//! The dialogues of both sides, by the bytes that real peers send.
+//! The handshakes of both sides, with the bytes that real peers send.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

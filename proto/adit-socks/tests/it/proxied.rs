@@ -15,7 +15,7 @@ fn header(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// What comes of it, and how many bytes are left, in pieces of any size.
+/// Returns the result and the number of bytes left, checked with chunks of every size.
 fn read(bytes: &[u8]) -> Result<(Step<Option<String>>, usize), String> {
     let one = |pieces: &[usize]| {
         converse(&mut ProxyHeader, bytes, pieces)
@@ -43,7 +43,7 @@ fn a_proxy_says_whose_connection_it_is() {
     v6[32..34].copy_from_slice(&[1, 187]);
     for (header, client) in [
         (header(0x21, 0x11, &v4), Some("192.0.2.7:12345")),
-        // Behind the addresses stands what we do not ask for.
+        // The addresses are followed by optional fields, which are ignored.
         (
             header(0x21, 0x11, &[&v4[..], &[4, 0, 1, 0]].concat()),
             Some("192.0.2.7:12345"),

@@ -96,7 +96,7 @@ fn texts_have_at_most_255_bytes() {
         let want = Err((Refusal::TooLong(what), hex(REJECTED)));
         assert_eq!(talk(&request(user, name)), want);
     }
-    // Without the NUL it is refused as soon as it is too long.
+    // A field without a NUL is refused as soon as it is too long.
     let endless = [hex("04 01 0050 01020304"), vec![b'u'; 256]].concat();
     assert!(matches!(talk(&endless), Err((Refusal::TooLong(_), _))));
     assert!(matches!(

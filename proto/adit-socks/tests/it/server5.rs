@@ -70,7 +70,7 @@ fn what_curl_sends_without_a_user() {
             (Step::Done(connect(to)), hex("0500"), vec![])
         );
     }
-    // The refusal of a closed port, as the whole wire has it.
+    // The refusal of a closed port, byte for byte.
     let (_, mut sent, _) = talk(&Open, "050100 050100017f0000010009").unwrap();
     sent.extend(reply(Version::V5, Reply::ConnectionRefused, None));
     assert_eq!(sent, hex("0500 05050001000000000000"));
@@ -82,7 +82,7 @@ fn what_curl_sends_with_a_user() {
     let (step, sent, _) = talk(&User, &input).unwrap();
     assert_eq!(step, Step::Done(user("example.test:80", true)));
     assert_eq!(sent, hex("0502 0100"));
-    // An open listener chooses 00 and curl goes on without its password.
+    // An open listener chooses 00 and curl continues without its password.
     let (step, sent, _) = talk(&Open, &format!("0503000102 {TO_NAME}")).unwrap();
     assert_eq!(
         (step, sent),
@@ -94,7 +94,7 @@ fn what_curl_sends_with_a_user() {
 fn what_firefox_sends() {
     let (step, ..) = talk(&Open, &format!("050100 {TO_NAME}")).unwrap();
     assert_eq!(step, Step::Done(connect("example.test:80")));
-    // With a stored name it offers the password alone, also to a listener without users.
+    // With a stored name it offers only the password method, even to a listener without users.
     let (step, sent, _) = talk(&Open, &format!("050102 {LOGIN} {TO_NAME}")).unwrap();
     assert_eq!(step, Step::Done(user("example.test:80", false)));
     assert_eq!(sent, hex("0502 0100"));
@@ -130,7 +130,7 @@ fn refuses_methods_and_passwords() {
     );
 }
 
-/// Where a login is required, nothing but a right one leads to a request.
+/// Where a login is required, only a correct one leads to a request.
 #[test]
 fn nobody_passes_a_required_login() {
     let new = || Socks5::new(&User);
@@ -175,7 +175,7 @@ fn refuses_requests_with_the_right_code() {
 
 #[test]
 fn is_liberal_where_clients_differ() {
-    // RSV is not looked at; a literal in a name is an address; names may begin with `_`.
+    // RSV is ignored; an IP literal in a name is an address; names may begin with `_`.
     for (request, to) in [
         ("05 01 ff 01 01020304 0050", "1.2.3.4:80"),
         ("05 01 00 03 07 312e322e332e34 0050", "1.2.3.4:80"),
@@ -205,7 +205,7 @@ fn is_liberal_where_clients_differ() {
 
 #[test]
 fn the_longest_messages() {
-    // 255 methods, most of them unknown and some twice; the one wanted comes last.
+    // 255 methods, most of them unknown and some duplicate; the acceptable one is last.
     let mut input = vec![5, 255];
     input.extend([1; 254]);
     input.push(2);
@@ -275,8 +275,8 @@ fn refusals_become_broken() {
 }
 
 proptest! {
-    /// Random bytes behind a plausible start: no panic, no spin, the same in every split, and
-    /// never a wait for more than the longest message.
+    /// Random bytes after a plausible start: no panic, no endless loop, the same result in every
+    /// split, and never a wait for more than the longest message.
     #[test]
     fn any_bytes_are_handled(
         start in proptest::sample::select(vec!["", "05", "050100", "050100050100", "050102", "0501020104"]),

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use adit_wire::law::converse;
 use adit_wire::{Handshake, Step};
 
-/// Hexadecimal, blanks ignored.
+/// Parses hexadecimal; blanks are ignored.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
     digits
@@ -14,13 +14,13 @@ pub(crate) fn hex(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Output, bytes sent and bytes left over.
+/// Output, sent bytes and remaining bytes.
 pub(crate) type Outcome<T, E> = Result<(Step<T>, Vec<u8>, Vec<u8>), (E, Vec<u8>)>;
 
-/// Runs a fresh core over `input` in one piece, byte by byte and cut once at every position; all
-/// must agree.
+/// Runs a new handshake over `input` in one chunk, byte by byte, and cut once at every position;
+/// all must agree.
 ///
-/// A wait may name different totals, so it is compared by what was sent and what is left.
+/// Waits may have different totals, so only sent and remaining bytes are compared.
 pub(crate) fn every_split<H>(new: impl Fn() -> H, input: &[u8]) -> Outcome<H::Output, H::Error>
 where
     H: Handshake<Output: PartialEq + Debug, Error: PartialEq + Debug>,

@@ -40,7 +40,7 @@ fn both_writers_and_the_parser_agree() {
         let header = parse(&packet[start..]).unwrap();
         assert_eq!((header.frag, &header.target), (0, &target));
         assert_eq!(&packet[start..][header.payload], b"data");
-        // An empty payload is legal, a cut header is not.
+        // An empty payload is valid, a truncated header is not.
         assert!(parse(&out[1..]).unwrap().payload.is_empty());
         for cut in 1..out.len() {
             assert_eq!(
