@@ -1,27 +1,27 @@
-//! `host:port` as a URI writes it (RFC 3986 section 3.2).
+//! The authority of a URI, `host:port` (RFC 3986 section 3.2).
 //!
-//! Narrower than the RFC: no userinfo, and in names just the unreserved characters, since `%`
-//! and the others have no meaning to a resolver but may have one to an origin.
+//! Stricter than the RFC: no userinfo, and names have only unreserved characters, since `%` and the
+//! others have no meaning to a resolver but may have one to an origin.
 
 use core::net::Ipv6Addr;
 
 use adit_wire::{Host, Target};
 
-/// An authority and what it means.
+/// A parsed authority.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Authority<'a> {
-    /// The host as written, brackets included.
+    /// The host as written, including brackets.
     pub(crate) host: &'a str,
-    /// The port, if it was written.
+    /// The port, if present.
     pub(crate) port: Option<u16>,
-    /// Where it points to.
+    /// The target it refers to.
     pub(crate) target: Target,
 }
 
-/// Reads an authority. Without a `default_port` the port must be written.
+/// Parses an authority. Without a `default_port` the port is required.
 pub(crate) fn parse(text: &str, default_port: Option<u16>) -> Result<Authority<'_>, &'static str> {
     let split = match text.strip_prefix('[') {
-        // The bracket itself belongs to the host.
+        // The bracket belongs to the host.
         Some(rest) => rest.find(']').map_or(text.len(), |end| end + 2),
         None => text.find(':').unwrap_or(text.len()),
     };
@@ -55,11 +55,11 @@ fn parse_port(digits: &str) -> Option<u16> {
     (port != 0).then_some(port)
 }
 
-/// The authority of a target, with its port; `None` for a name that cannot stand in a URI.
+/// Formats a target as an authority, with its port; `None` for a name that a URI cannot contain.
 pub(crate) fn write(target: &Target) -> Option<String> {
     match &target.host {
         Host::Name(name) if !name.as_str().bytes().all(is_host_byte) => None,
-        // An address is printed in the same form, IPv6 in brackets.
+        // `Target` formats addresses the same way, with IPv6 in brackets.
         Host::Name(_) | Host::Ip(_) => Some(target.to_string()),
     }
 }

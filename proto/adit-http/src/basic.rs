@@ -1,4 +1,4 @@
-//! User and password in the scheme Basic (RFC 7617).
+//! User and password in the Basic scheme (RFC 7617).
 
 use adit_wire::held;
 use base64::Engine;
@@ -6,27 +6,27 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use zeroize::Zeroizing;
 
-/// Padding may be missing in what is read; it is always written.
+/// Padding is optional when decoding and always written when encoding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A user and a password, wiped when dropped.
+/// A user and a password, wiped from memory when dropped.
 pub(crate) struct Login {
     plain: Zeroizing<Vec<u8>>,
     colon: usize,
 }
 
 impl Login {
-    /// Reads the value of a `Proxy-Authorization` field; `None` if it is not Basic.
+    /// Parses the value of a `Proxy-Authorization` field; `None` if it is not Basic.
     pub(crate) fn parse(value: &[u8]) -> Option<Self> {
         let (scheme, rest) = value.split_at(value.iter().position(|b| *b == b' ')?);
         if !scheme.eq_ignore_ascii_case(b"basic") {
             return None;
         }
         let plain = Zeroizing::new(BASE64.decode(rest.trim_ascii_start()).ok()?);
-        // The password may hold colons, the name may not.
+        // The password may contain colons, the name may not.
         let colon = plain.iter().position(|b| *b == b':')?;
         Some(Self { plain, colon })
     }
@@ -40,7 +40,7 @@ impl Login {
     }
 }
 
-/// The value of a `Proxy-Authorization` field; `None` if the name holds a colon.
+/// Formats the value of a `Proxy-Authorization` field; `None` if the name contains a colon.
 pub(crate) fn write(user: &str, password: &str) -> Option<Zeroizing<String>> {
     if user.contains(':') {
         return None;

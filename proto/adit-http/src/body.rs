@@ -1,7 +1,7 @@
 //! The rest of a forwarded exchange: the request's body and the response.
 //!
-//! Both are codecs on the client's stream: [`BodyOpen`] is what is read from it, [`ResponseSeal`]
-//! what is written to it.
+//! Both are codecs of the client's stream: [`BodyOpen`] for the bytes read from it,
+//! [`ResponseSeal`] for the bytes written to it.
 
 mod chunks;
 mod ends;
@@ -17,10 +17,11 @@ pub use seal::ResponseSeal;
 use crate::Framing;
 use switch::Switch;
 
-/// The two codecs for a [`Request::Forward`](crate::server::Request::Forward), by its fields.
+/// Creates the two codecs for a [`Request::Forward`](crate::server::Request::Forward) from its
+/// fields.
 ///
-/// With `upgrade` they share one secret: the client's bytes behind its head wait until the origin
-/// has answered 101, and are nobody's if it has not.
+/// With `upgrade` the two are linked: the client's bytes after its head wait until the origin has
+/// answered 101, and are not forwarded if it answers anything else.
 #[must_use]
 pub fn exchange(body: Framing, upgrade: bool, head_request: bool) -> (BodyOpen, ResponseSeal) {
     if !upgrade {
@@ -33,8 +34,9 @@ pub fn exchange(body: Framing, upgrade: bool, head_request: bool) -> (BodyOpen, 
     )
 }
 
-/// The same for a client that may ask again ([`server::Request::Forward`](crate::server::Request)):
-/// once [`Ends::both`] have come, its next request follows in its stream.
+/// Creates the same codecs for a client that may send another request
+/// ([`server::Request::Forward`](crate::server::Request)): once [`Ends::both`] is true, its next
+/// request follows in its stream.
 #[must_use]
 pub fn kept(body: Framing, head_request: bool) -> (BodyOpen, ResponseSeal, Ends) {
     let ends = Ends::default();

@@ -1,4 +1,4 @@
-//! The client's side: asks an upstream proxy for a tunnel by CONNECT.
+//! The client's side: requests a tunnel from an upstream proxy with CONNECT.
 
 use core::fmt;
 
@@ -8,37 +8,37 @@ use zeroize::Zeroizing;
 use crate::head::StatusLine;
 use crate::{MAX_HEAD, authority, basic};
 
-/// A request for a tunnel to one target. What stands behind the proxy's answer is left in `rx`:
-/// it is the target's.
+/// A request for a tunnel to one target. Bytes after the proxy's answer are left in `rx`: they come
+/// from the target.
 pub struct Connect {
     target: Target,
     auth: Option<(Zeroizing<String>, Zeroizing<String>)>,
     opened: bool,
-    /// Bytes already searched for the end of the head.
+    /// Number of bytes already searched for the end of the head.
     searched: usize,
-    /// Bytes of 1xx answers.
+    /// Number of bytes of 1xx answers.
     interim: usize,
 }
 
-/// Why there is no tunnel.
+/// The reason a tunnel was not established.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The proxy answered with a status other than 2xx. 407 means that it wants a password, or
+    /// The proxy answered with a status other than 2xx. 407 means that it requires a password, or
     /// another one.
     #[error("the proxy answered with status {0}")]
     Status(u16),
     /// The proxy's answer is not HTTP/1.
     #[error("malformed {0}")]
     Malformed(&'static str),
-    /// The head of the proxy's answer has no end within 16 KiB.
+    /// The head of the proxy's answer does not end within 16 KiB.
     #[error("the head of the proxy's answer is longer than {MAX_HEAD} bytes")]
     TooLarge,
-    /// The target's name cannot stand in a request line.
-    #[error("the host name cannot be written in a URI")]
+    /// A request line cannot contain the target's name.
+    #[error("the target's host name is not valid in a URI")]
     Target,
-    /// The scheme Basic has no way to write a name with a colon.
-    #[error("a user name must not hold a colon")]
+    /// The Basic scheme cannot encode a user name with a colon.
+    #[error("the user name contains a colon")]
     UserName,
 }
 
@@ -67,7 +67,7 @@ impl From<ClientError> for Broken {
 }
 
 impl Connect {
-    /// A request for a tunnel to `target`, with the user name and password of `auth`.
+    /// Creates a request for a tunnel to `target`, with the user name and password of `auth`.
     #[must_use]
     pub fn new(target: Target, auth: Option<(String, String)>) -> Self {
         Self {
@@ -97,10 +97,10 @@ impl Connect {
         Ok(())
     }
 
-    /// The length of the head at the front of `bytes`. Lines are not looked at: of what a proxy
-    /// says besides its status nothing matters.
+    /// Returns the length of the head at the front of `bytes`. Header lines are not parsed: only
+    /// the proxy's status matters.
     fn head_len(&mut self, bytes: &[u8]) -> Option<usize> {
-        // The end may have begun in what was searched before.
+        // The end may have started in the part searched before.
         let from = self.searched.saturating_sub(3);
         self.searched = bytes.len();
         let new = held(bytes, from..);
@@ -121,7 +121,7 @@ impl Handshake for Connect {
         loop {
             let limit = MAX_HEAD.saturating_sub(self.interim);
             let held = rx.bytes().len();
-            // A server of another kind may go on for ever without the end of a head.
+            // A server of another protocol might send forever without ending a head.
             if rx
                 .bytes()
                 .iter()

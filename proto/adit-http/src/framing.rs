@@ -1,25 +1,25 @@
-//! How long a body is (RFC 9112 section 6).
+//! The length of a message's body (RFC 9112 section 6).
 
 use crate::head::{Fields, Minor, trim};
 
-/// Where a message's body ends.
+/// The way a message's body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// There is no body.
     None,
-    /// So many bytes.
+    /// The body has this many bytes.
     Length(u64),
-    /// The chunked coding tells.
+    /// The chunked coding marks the end.
     Chunked,
-    /// The end of the stream is the end of the body. Responses alone.
+    /// The end of the stream is the end of the body. Responses only.
     UntilClose,
 }
 
-/// What the fields say, for whatever kind of message.
+/// The framing that the fields declare, for any kind of message.
 enum Declared {
     Nothing,
     Length(u64),
-    /// Transfer codings whose last is `chunked`.
+    /// Transfer codings, the last of which is `chunked`.
     Chunked,
     /// Transfer codings without `chunked`.
     Coded,
@@ -28,7 +28,7 @@ enum Declared {
 const CODINGS: [&str; 5] = ["gzip", "x-gzip", "deflate", "compress", "x-compress"];
 
 impl Declared {
-    /// `length` is what the `Content-Length` fields say together.
+    /// Reads the declaration; `length` is the combined value of the `Content-Length` fields.
     fn by(
         fields: &Fields<'_>,
         length: Option<&[u8]>,
@@ -40,8 +40,8 @@ impl Declared {
                 Some(digits) => Self::Length(parse_length(digits).ok_or("Content-Length")?),
             });
         }
-        // Both at once, or a coding that HTTP/1.0 does not have: somebody on the way reads it
-        // differently.
+        // Both at the same time, or a coding that HTTP/1.0 does not have: other parsers on the path
+        // may read it differently.
         if length.is_some() || version == Minor::Zero {
             return Err("Transfer-Encoding");
         }
@@ -51,7 +51,7 @@ impl Declared {
             found = match found {
                 Self::Coded if known("chunked") => Self::Chunked,
                 Self::Coded if CODINGS.iter().any(|name| known(name)) => Self::Coded,
-                // Nothing may stand behind `chunked`, not even another `chunked`.
+                // Nothing may follow `chunked`, not even another `chunked`.
                 _ => return Err("Transfer-Encoding"),
             };
         }
@@ -59,7 +59,7 @@ impl Declared {
     }
 }
 
-/// Decimal digits and nothing else, up to 2⁶³ − 1.
+/// Parses decimal digits and nothing else, up to 2⁶³ − 1.
 fn parse_length(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -68,8 +68,8 @@ fn parse_length(digits: &[u8]) -> Option<u64> {
     u64::try_from(length).ok()
 }
 
-/// The digits on which all `Content-Length` fields of a response agree, and all members of each
-/// (RFC 9110 section 8.6): what is passed on in their place.
+/// Returns the digits on which all `Content-Length` fields of a response, and all members of each,
+/// agree (RFC 9110 section 8.6); they are forwarded in place of all fields.
 pub(crate) fn agreed_length<'a>(fields: &Fields<'a>) -> Result<Option<&'a [u8]>, &'static str> {
     let mut agreed: Option<(u64, &[u8])> = None;
     for value in fields.all("Content-Length") {
@@ -85,7 +85,7 @@ pub(crate) fn agreed_length<'a>(fields: &Fields<'a>) -> Result<Option<&'a [u8]>,
     Ok(agreed.map(|(_, digits)| digits))
 }
 
-/// The framing of a request's body. Two lengths are refused although they be equal.
+/// Returns the framing of a request's body. Two lengths are refused even if they are equal.
 pub(crate) fn of_request(fields: &Fields<'_>, version: Minor) -> Result<Framing, &'static str> {
     let length = fields.one("Content-Length")?;
     Ok(match Declared::by(fields, length, version)? {
@@ -96,7 +96,7 @@ pub(crate) fn of_request(fields: &Fields<'_>, version: Minor) -> Result<Framing,
     })
 }
 
-/// The framing of a response's body, by the rules of RFC 9112 section 6.3 in their order.
+/// Returns the framing of a response's body, by the rules of RFC 9112 section 6.3 in their order.
 pub(crate) fn of_response(
     fields: &Fields<'_>,
     version: Minor,

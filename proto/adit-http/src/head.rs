@@ -1,4 +1,4 @@
-//! The head of a message: where it ends, its start line and its fields.
+//! The head of a message: its end, start line and fields.
 
 use adit_wire::held_mut;
 
@@ -12,8 +12,8 @@ pub(crate) use hop::HopByHop;
 pub(crate) use scan::{HeadError, Scan};
 pub(crate) use start::{Minor, RequestLine, StatusLine};
 
-/// Makes one line of each folded one (RFC 9112 section 5.2), without moving a byte. A blank behind
-/// the start line is no fold.
+/// Joins folded lines (RFC 9112 section 5.2) in place, without moving a byte. A blank after the
+/// start line is not a fold.
 pub(crate) fn unfold(head: &mut [u8]) {
     let mut folds = false;
     for at in 0..head.len() {

@@ -1,17 +1,18 @@
-//! HTTP proxying by CONNECT and absolute-form, sans-IO: both the server's and the client's side.
+//! HTTP proxying with CONNECT and absolute-form, sans-IO: the server's and the client's side.
 //!
-//! * [`server::Head`] reads the head of one request, checks the password and ends in a
+//! * [`server::Head`] reads the head of one request, checks the password and returns a
 //!   [`server::Request`]: a tunnel to open, or a request rewritten for its origin.
-//! * [`body::exchange`] gives the two codecs for the rest of a forwarded exchange: the request's
-//!   body exactly as it is framed, and the response with its head rewritten.
-//! * [`client::Connect`] asks an upstream proxy for a tunnel.
+//! * [`body::exchange`] returns the two codecs for the rest of a forwarded exchange: the request's
+//!   body with its framing unchanged, and the response with its head rewritten.
+//! * [`client::Connect`] requests a tunnel from an upstream proxy.
 //!
-//! A client may ask again on the same connection ([`body::kept`]); each of its requests has a
-//! connection of its own to the origin. The parser is strict on purpose: whatever two parsers could
-//! read in two ways is refused, since that is how requests are smuggled past a proxy. Of an origin
-//! it takes what browsers take: folded lines and equal lengths, which it passes on as one.
+//! A client may send more requests on the same connection ([`body::kept`]); each of them gets its
+//! own connection to the origin. The parser is strict on purpose: anything that two parsers could
+//! read differently is refused, because that is how requests are smuggled past a proxy. From an
+//! origin it accepts what browsers accept: folded lines and repeated equal lengths, both of which
+//! it forwards as one.
 //!
-//! Not here: HTTP/2 and HTTP/3, TLS, caching, connecting, access rules, deadlines.
+//! Not included: HTTP/2 and HTTP/3, TLS, caching, connecting, access rules, timeouts.
 //!
 //! Sources: RFC 9110 (semantics), RFC 9112 (HTTP/1.1), RFC 7617 (Basic).
 
@@ -27,13 +28,13 @@ pub mod server;
 
 pub use framing::Framing;
 
-/// The longest head of a request, in bytes, with its empty line.
+/// Maximum length of a request's head in bytes, including its empty line.
 pub const MAX_HEAD: usize = 16 << 10;
-/// The most header lines of a request.
+/// Maximum number of header lines of a request.
 pub const MAX_FIELDS: usize = 128;
-/// The longest head of an origin's response: as much as Squid takes, a quarter of what browsers do.
+/// Maximum length of a response's head in bytes: the limit of Squid, a quarter of that of browsers.
 pub const MAX_RESPONSE_HEAD: usize = 64 << 10;
-/// The most header lines of a response. Browsers do not count them.
+/// Maximum number of header lines of a response. Browsers have no such limit.
 pub const MAX_RESPONSE_FIELDS: usize = 1000;
-/// The longest start line, in bytes, without its CRLF.
+/// Maximum length of a start line in bytes, without its CRLF.
 pub const MAX_START_LINE: usize = 8 << 10;

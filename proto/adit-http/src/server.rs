@@ -1,4 +1,4 @@
-//! The server's side: what a listener for HTTP proxying speaks.
+//! The server's side: the protocol of an HTTP proxy listener.
 
 mod forward;
 mod head;
@@ -11,44 +11,45 @@ pub use refusal::{Refusal, explained, failure};
 
 use crate::Framing;
 
-/// The answer to CONNECT when the tunnel stands; raw bytes follow.
+/// The answer to CONNECT once the tunnel is established; raw bytes follow.
 pub const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 
-/// Who may use the listener.
+/// The users of a listener.
 pub trait BasicAuth: Send + Sync {
-    /// Whether a password is demanded.
+    /// True if a password is required.
     fn required(&self) -> bool;
 
-    /// Whether the pair is right. Must take the same time for every user and password of the
-    /// same lengths. Both are opaque bytes and may be empty.
+    /// True if the pair is correct. Implementations must take the same time for all users and
+    /// passwords of the same lengths. Both are opaque bytes and may be empty.
     fn check(&self, user: &[u8], password: &[u8]) -> bool;
 }
 
-/// A complete request of a client.
+/// A client's complete request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// Open a tunnel; answer [`ESTABLISHED`] or [`failure`]. All that follows is the tunnel's.
+    /// Open a tunnel; answer with [`ESTABLISHED`] or [`failure`]. All following bytes belong to the
+    /// tunnel.
     Connect {
-        /// Where to.
+        /// The target.
         target: Target,
-        /// The user, if a password was demanded: it was right.
+        /// The user, if a password was required; it was correct.
         user: Option<Vec<u8>>,
     },
     /// Forward one request to its origin and one response back.
     Forward {
         /// The origin.
         target: Target,
-        /// The user, if a password was demanded: it was right.
+        /// The user, if a password was required; it was correct.
         user: Option<Vec<u8>>,
         /// The rewritten head, ready to be sent.
         head: Vec<u8>,
-        /// The body that follows in the client's stream, forwarded as it stands.
+        /// The body that follows in the client's stream, to be forwarded unchanged.
         body: Framing,
-        /// Whether the client wants to go on with WebSocket and the head says so.
+        /// True if the client requests an upgrade to WebSocket; the head requests it too.
         upgrade: bool,
-        /// Whether the method is HEAD, whose response has no body.
+        /// True if the method is HEAD, whose response has no body.
         head_request: bool,
-        /// Whether the client may ask again on this connection ([`crate::body::kept`]).
+        /// True if the client may send another request on this connection ([`crate::body::kept`]).
         keep: bool,
     },
 }

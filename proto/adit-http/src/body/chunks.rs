@@ -1,23 +1,23 @@
-//! Follows the chunked coding (RFC 9112 section 7.1) without taking it apart.
+//! Follows the chunked transfer coding (RFC 9112 section 7.1) without decoding it.
 //!
-//! Stricter than the RFC: no blanks around the size, at most 16 digits, lines end in CRLF.
+//! Stricter than the RFC: no blanks around the size, at most 16 digits, and lines end in CRLF.
 
 use adit_wire::{Broken, held, u64_from};
 
 use crate::head::{is_text, is_token_byte};
 
-/// The longest line of a chunk's size and extensions, in bytes, with its CRLF.
+/// Maximum length of the line with a chunk's size and extensions, in bytes, including its CRLF.
 const MAX_SIZE_LINE: usize = 1 << 10;
-/// The longest trailer section, in bytes.
+/// Maximum length of the trailer section in bytes.
 const MAX_TRAILER: usize = 8 << 10;
 /// Sixteen hexadecimal digits fill a `u64`.
 const MAX_DIGITS: usize = 16;
 
-/// Where in the coding the next byte stands.
+/// The position of the next byte in the coding.
 #[derive(Debug)]
 pub(super) struct Chunks {
     at: At,
-    /// Bytes of the size line or of the trailer section so far.
+    /// Number of bytes of the current size line or trailer section.
     line: usize,
 }
 
@@ -47,7 +47,8 @@ impl Default for Chunks {
 }
 
 impl Chunks {
-    /// How many of `bytes` belong to the body; fewer than all only when it has ended.
+    /// Returns the number of `bytes` that belong to the body; fewer than all only if the body has
+    /// ended.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
         let mut rest = bytes;
         loop {
@@ -74,7 +75,7 @@ impl Chunks {
         matches!(self.at, At::End)
     }
 
-    /// One byte of the framing.
+    /// Handles one byte of the framing.
     fn step(&mut self, at: At, byte: u8) -> Result<At, Broken> {
         self.line += 1;
         let limit = match at {

@@ -1,5 +1,5 @@
-//! How far an exchange has come on a connection that may be used again; shared by its two directions
-//! and whoever holds the connection.
+//! Progress of an exchange on a connection that may be reused, shared by its two directions and the
+//! owner of the connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicU8, Ordering};
 const REQUEST: u8 = 1;
 const RESPONSE: u8 = 2;
 
-/// Which directions of an exchange have come to their end.
+/// The directions of an exchange that have ended.
 #[derive(Debug, Clone, Default)]
 pub struct Ends(Arc<AtomicU8>);
 
 impl Ends {
-    /// Whether the request has been read to its end: what follows is the next one.
+    /// True if the request has been read to its end, so that the next request follows.
     #[must_use]
     pub fn request(&self) -> bool {
         self.0.load(Ordering::Acquire) & REQUEST != 0
     }
 
-    /// Whether the response has been written to its end as well, and has told the client that the
-    /// connection stays.
+    /// True if the response has also been written to its end, and has told the client that the
+    /// connection stays open.
     #[must_use]
     pub fn both(&self) -> bool {
         self.0.load(Ordering::Acquire) == REQUEST | RESPONSE

@@ -1,4 +1,4 @@
-//! The request's body, as it comes from the client.
+//! The request's body, received from the client.
 
 use adit_wire::{Broken, Open, Opened};
 
@@ -7,11 +7,11 @@ use super::progress::Progress;
 use super::switch::{Switch, Turn};
 use crate::{Framing, MAX_HEAD};
 
-/// Hands through exactly the bytes of the framed body, chunk framing included, then
+/// Passes exactly the bytes of the framed body, including chunk framing, then returns
 /// [`Opened::End`].
 ///
-/// A body may be over before any byte of it has come: ask with what there is, even if that is
-/// nothing. Bytes behind the body are the client's next request, which is not ours to forward.
+/// A body may be complete before any of its bytes has arrived: call this codec even with an empty
+/// buffer. Bytes after the body belong to the client's next request and must not be forwarded.
 #[derive(Debug)]
 pub struct BodyOpen {
     source: Source,
@@ -25,7 +25,8 @@ enum Source {
 }
 
 impl BodyOpen {
-    /// A body of that framing. See [`super::exchange`] for requests with an upgrade.
+    /// Creates the codec for a body with that framing. See [`super::exchange`] for requests with an
+    /// upgrade.
     #[must_use]
     pub fn new(framing: Framing) -> Self {
         Self {
@@ -34,13 +35,13 @@ impl BodyOpen {
         }
     }
 
-    /// The same; takes note of the end.
+    /// Also records the end in `ends`.
     pub(super) fn noting(self, ends: Ends) -> Self {
         let ends = Some(ends);
         Self { ends, ..self }
     }
 
-    /// Bytes that wait for the origin's consent.
+    /// Creates the codec for bytes that wait until the origin accepts the upgrade.
     pub(super) const fn behind(switch: Switch) -> Self {
         Self {
             source: Source::Upgrade(switch),
@@ -65,7 +66,7 @@ impl Open for BodyOpen {
             Source::Upgrade(switch) => match switch.turn() {
                 Turn::Declined => return Ok(Opened::End),
                 Turn::Accepted => wire.len(),
-                // A client speaks the new protocol only after the 101.
+                // A client sends the new protocol only after the 101.
                 Turn::Waiting if wire.len() < MAX_HEAD => return Ok(more),
                 Turn::Waiting => {
                     return Err(Broken::TooLong {

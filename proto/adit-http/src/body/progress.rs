@@ -1,11 +1,11 @@
-//! How much of a framed body has passed.
+//! The position in a framed body.
 
 use adit_wire::{Broken, u64_from};
 
 use super::chunks::Chunks;
 use crate::Framing;
 
-/// Counts a body's bytes as they pass, whatever its framing.
+/// Counts the bytes of a body, for any framing.
 #[derive(Debug)]
 pub(super) enum Progress {
     Left(u64),
@@ -23,11 +23,11 @@ impl Progress {
         }
     }
 
-    /// How many of `bytes` belong to the body.
+    /// Returns the number of `bytes` that belong to the body.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
         match self {
             Self::Left(left) => {
-                // What does not fit a usize is more than there is.
+                // A length that does not fit into a usize exceeds the buffer anyway.
                 let n = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
                 *left = left.saturating_sub(u64_from(n));
                 Ok(n)
@@ -37,7 +37,7 @@ impl Progress {
         }
     }
 
-    /// Whether the body is complete by its framing.
+    /// True if the body is complete according to its framing.
     pub(super) const fn ended(&self) -> bool {
         match self {
             Self::Left(left) => *left == 0,
@@ -46,7 +46,7 @@ impl Progress {
         }
     }
 
-    /// Whether the stream may end here.
+    /// True if the stream may end here.
     pub(super) const fn may_close(&self) -> bool {
         self.ended() || matches!(self, Self::UntilClose)
     }

@@ -1,4 +1,4 @@
-//! The response, as it goes to the client.
+//! The response, sent to the client.
 
 use core::ops::Range;
 
@@ -12,29 +12,29 @@ use crate::framing::{self, Framing};
 use crate::head::{Fields, HeadError, HopByHop, Minor, Scan, StatusLine, split, unfold};
 use crate::server::failure;
 
-/// How much longer than the bytes they came in the rewritten heads may be: one blank in each
-/// status line, then a `Connection` or the whole of a 502.
+/// Maximum growth of rewritten heads in bytes: one blank in each status line, then a `Connection`
+/// field or a complete 502 response.
 const GROWTH: usize = 256;
-/// The most 1xx responses before the final one.
+/// Maximum number of 1xx responses before the final one.
 const MAX_INTERIM: usize = 32;
-/// Bodies are not cut to records; this keeps sums far from overflow.
+/// Bodies are not split into records; this only keeps sums far from overflow.
 const MAX_PAYLOAD: usize = 1 << 30;
 
-/// Takes the origin's response and gives it to the client with its head rewritten: the fields of
-/// the other hop removed, folded lines made one, equal lengths made one, `Connection` added. 1xx
-/// responses pass; the body passes exactly as it is framed, and what stands behind it is thrown
-/// away.
+/// Forwards the origin's response to the client with its head rewritten: hop-by-hop fields are
+/// removed, folded lines and repeated equal lengths become one, and `Connection` is added. 1xx
+/// responses are forwarded. The body is forwarded with its framing unchanged, and bytes after it
+/// are discarded.
 ///
-/// An origin whose head cannot be passed on is answered for with a 502; [`fault`](Self::fault)
-/// tells why.
+/// If the origin's head cannot be forwarded, the client gets a 502 instead, and
+/// [`fault`](Self::fault) returns the reason.
 #[derive(Debug)]
 pub struct ResponseSeal {
     state: State,
     to_head: bool,
     switch: Option<Switch>,
-    /// Of a connection that may be used again.
+    /// Present if the connection may be reused.
     ends: Option<Ends>,
-    /// The client has been told that it stays.
+    /// True if the client was told that the connection stays open.
     keeps: bool,
     fault: Option<Broken>,
 }
@@ -45,7 +45,7 @@ enum State {
     Body(Progress),
 }
 
-/// The part of a head that has come.
+/// The part of a head that has arrived.
 #[derive(Debug)]
 struct Collected {
     bytes: Vec<u8>,
@@ -63,19 +63,19 @@ impl Collected {
     }
 }
 
-/// What follows a rewritten head.
+/// The data after a rewritten head.
 enum Next {
     AnotherHead,
     Body {
         framing: Framing,
-        /// Whether the connection stays.
+        /// True if the connection stays open.
         keeps: bool,
     },
 }
 
 impl ResponseSeal {
-    /// The response to a request, `to_head` if that was a HEAD. See [`super::exchange`] for
-    /// requests with an upgrade.
+    /// Creates the codec of the response to a request; `to_head` is true for a HEAD request. See
+    /// [`super::exchange`] for requests with an upgrade.
     #[must_use]
     pub const fn new(to_head: bool) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl ResponseSeal {
         }
     }
 
-    /// The response to a request for an upgrade.
+    /// Creates the codec of the response to an upgrade request.
     pub(super) fn turning(switch: Switch) -> Self {
         Self {
             switch: Some(switch),
@@ -96,20 +96,20 @@ impl ResponseSeal {
         }
     }
 
-    /// The response on a connection that may be used again.
+    /// Creates the codec of a response on a connection that may be reused.
     pub(super) fn keeping(to_head: bool, ends: Ends) -> Self {
         let mut seal = Self::new(to_head);
         seal.ends = Some(ends);
         seal
     }
 
-    /// Why the client got a 502 instead of the origin's response.
+    /// Returns the reason why the client got a 502 instead of the origin's response.
     #[must_use]
     pub const fn fault(&self) -> Option<Broken> {
         self.fault
     }
 
-    /// Whether the origin may close here: not inside a head nor a body with a known end.
+    /// True if the origin may close here: not inside a head or a body with a known end.
     #[must_use]
     pub const fn at_boundary(&self) -> bool {
         match &self.state {
@@ -118,14 +118,14 @@ impl ResponseSeal {
         }
     }
 
-    /// Takes heads off the front of `bytes` and appends them, rewritten, to `out`. Gives the
+    /// Takes heads off the front of `bytes`, appends the rewritten ones to `out`, and returns the
     /// number of bytes taken.
     fn take_heads(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> usize {
         let mut taken = 0;
         while let State::Head(head) = &mut self.state {
             let rest = held(bytes, taken..);
             let held = head.bytes.len();
-            // Of a body behind the head there is no need to see more.
+            // Bytes of a body after the head are irrelevant here.
             let room = MAX_RESPONSE_HEAD.saturating_sub(held).min(rest.len());
             head.bytes.extend_from_slice(adit_wire::held(rest, ..room));
             let found = head.scan.advance(&head.bytes).map_err(broken);
@@ -159,7 +159,7 @@ impl ResponseSeal {
         taken
     }
 
-    /// Appends one head for the client; nothing if it is in error.
+    /// Appends one rewritten head for the client; nothing if it is invalid.
     fn rewrite(&self, head: &[u8], out: &mut Vec<u8>) -> Result<Next, &'static str> {
         let (line, block) = split(head);
         let line = StatusLine::parse(line)?;
@@ -174,13 +174,13 @@ impl ResponseSeal {
                 let next = Next::Body { framing, keeps };
                 (&b"Connection: Upgrade\r\n"[..], next)
             }
-            (101, None) => return Err("upgrade that nobody asked for"),
+            (101, None) => return Err("unrequested upgrade"),
             (100..=199, _) => (&b""[..], Next::AnotherHead),
             (_, switch) => {
                 if let Some(switch) = switch {
                     switch.decline();
                 }
-                // Not while the request goes on: nobody knows whether the client cuts it short.
+                // Close while the request is still being sent: the client might cut it short.
                 let ends = self.ends.as_ref();
                 let keeps = framing != Framing::UntilClose && ends.is_some_and(Ends::request);
                 let connection: &[u8] = match keeps {
@@ -209,7 +209,7 @@ impl ResponseSeal {
         Ok(next)
     }
 
-    /// Answers for an origin that cannot be understood.
+    /// Answers the client with a 502 in place of the origin.
     fn fail(&mut self, why: Broken, out: &mut Vec<u8>) {
         if let Some(switch) = &self.switch {
             switch.decline();
@@ -233,7 +233,7 @@ const fn broken(why: HeadError) -> Broken {
 impl Seal for ResponseSeal {
     fn room(&self) -> Room {
         let head = match &self.state {
-            // The bytes of the head that are in the payload make room for themselves.
+            // The bytes of the head that are in the payload provide their own room.
             State::Head(head) => head.bytes.len() + GROWTH,
             State::Body(_) => 0,
         };

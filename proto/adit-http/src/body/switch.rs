@@ -1,9 +1,9 @@
-//! Whether an origin has accepted an upgrade; shared by the two directions of an exchange.
+//! The origin's answer to an upgrade request, shared by the two directions of an exchange.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What became of the upgrade.
+/// The state of the upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     Waiting,

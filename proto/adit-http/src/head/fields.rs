@@ -1,6 +1,6 @@
 //! Header fields (RFC 9112 section 5).
 
-/// The fields of one head, in order. As many as [`super::Scan`] lets pass.
+/// The fields of one head, in order. [`super::Scan`] limits their number.
 #[derive(Debug)]
 pub(crate) struct Fields<'a>(Vec<Field<'a>>);
 
@@ -8,14 +8,14 @@ pub(crate) struct Fields<'a>(Vec<Field<'a>>);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field<'a> {
     pub(crate) name: &'a [u8],
-    /// Without the blanks around it.
+    /// The value without surrounding blanks.
     pub(crate) value: &'a [u8],
-    /// Whether there were such blanks.
+    /// True if there were surrounding blanks.
     blank: bool,
 }
 
 impl<'a> Fields<'a> {
-    /// Reads the lines behind the start line, which [`super::Scan`] has let pass.
+    /// Parses the lines after the start line, which [`super::Scan`] has accepted.
     pub(crate) fn parse(block: &'a [u8]) -> Result<Self, &'static str> {
         block
             .split(|b| *b == b'\n')
@@ -30,7 +30,7 @@ impl<'a> Fields<'a> {
         self.0.iter()
     }
 
-    /// The values of all fields of that name.
+    /// Returns the values of all fields with that name.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         self.0
             .iter()
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
             .map(|field| field.value)
     }
 
-    /// The value of the one field of that name; an error if there are more.
+    /// Returns the value of the only field with that name; fails if there are several.
     pub(crate) fn one(&self, name: &'static str) -> Result<Option<&'a [u8]>, &'static str> {
         let mut values = self.all(name);
         match (values.next(), values.next()) {
@@ -47,7 +47,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The members of a comma-separated list, over all fields of that name, without empty ones.
+    /// Returns the members of a comma-separated list, over all fields with that name, without empty
+    /// ones.
     pub(crate) fn list(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         self.all(name)
             .flat_map(|value| value.split(|b| *b == b','))
@@ -55,7 +56,7 @@ impl<'a> Fields<'a> {
             .filter(|member| !member.is_empty())
     }
 
-    /// Whether a list has that member, in any case.
+    /// True if a list has that member, compared case-insensitively.
     pub(crate) fn lists(&self, name: &str, member: &str) -> bool {
         self.list(name)
             .any(|found| found.eq_ignore_ascii_case(member.as_bytes()))
@@ -63,8 +64,8 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// A line that begins with a blank (obs-fold) and a blank before the colon fall to the rule
-    /// for names.
+    /// Parses a line. The rule for names also refuses lines that begin with a blank (obs-fold) and
+    /// blanks before the colon.
     fn parse(line: &'a [u8]) -> Result<Self, &'static str> {
         let colon = line.iter().position(|b| *b == b':').ok_or("header line")?;
         let (name, value) = line.split_at(colon);
@@ -84,12 +85,12 @@ impl<'a> Field<'a> {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
-    /// The same field with another value, of which the old one is a longer spelling.
+    /// Replaces the value, which must not be longer than the old one.
     pub(crate) const fn with(self, value: &'a [u8]) -> Self {
         Self { value, ..self }
     }
 
-    /// Appends the line, which is never longer than it was.
+    /// Appends the line, which is never longer than the original.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         let colon: &[u8] = if self.blank { b": " } else { b":" };
         for part in [self.name, colon, self.value, b"\r\n"] {
@@ -98,7 +99,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Without blanks and tabs around it.
+/// Trims blanks and tabs on both sides.
 pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = bytes {
         bytes = rest;
@@ -106,17 +107,17 @@ pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// HTAB, SP, VCHAR and obs-text (RFC 9110 section 5.5).
+/// True for HTAB, SP, VCHAR and obs-text (RFC 9110 section 5.5).
 pub(crate) const fn is_text(byte: u8) -> bool {
     matches!(byte, b'\t' | 0x20..=0x7e | 0x80..)
 }
 
-/// `token` of RFC 9110 section 5.6.2.
+/// True for a `token` (RFC 9110 section 5.6.2).
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|b| is_token_byte(*b))
 }
 
-/// `tchar` of RFC 9110 section 5.6.2.
+/// True for a `tchar` (RFC 9110 section 5.6.2).
 pub(crate) const fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(

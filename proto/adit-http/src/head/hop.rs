@@ -1,13 +1,13 @@
-//! Fields that concern one connection and must not be forwarded (RFC 9110 section 7.6.1).
+//! Hop-by-hop fields, which must not be forwarded (RFC 9110 section 7.6.1).
 
 use super::Fields;
 use super::fields::Field;
 
-/// A list of more options is no client's.
+/// Maximum number of connection options; legitimate clients send far fewer.
 const MAX_OPTIONS: usize = 64;
 
-/// Never forwarded, named in `Connection` or not. `TE` could stay as `trailers`, but is of no use
-/// to anybody on a connection that is closed after one exchange.
+/// Fields that are never forwarded, listed in `Connection` or not. `TE: trailers` would be allowed,
+/// but is useless on a connection that is closed after one exchange.
 const ALWAYS: [&str; 7] = [
     "Connection",
     "Proxy-Connection",
@@ -18,7 +18,7 @@ const ALWAYS: [&str; 7] = [
     "Proxy-Authenticate",
 ];
 
-/// What one head says about its own connection.
+/// The hop-by-hop fields of one head.
 #[derive(Debug)]
 pub(crate) struct HopByHop<'a> {
     named: Vec<&'a [u8]>,
@@ -27,7 +27,8 @@ pub(crate) struct HopByHop<'a> {
 impl<'a> HopByHop<'a> {
     /// Reads the `Connection` fields.
     ///
-    /// Naming a framing field there would make us strip it and shift the border of the message.
+    /// A framing field named there is an error: stripping it would shift the boundary of the
+    /// message.
     pub(crate) fn of(fields: &Fields<'a>) -> Result<Self, &'static str> {
         let named: Vec<_> = fields.list("Connection").take(MAX_OPTIONS + 1).collect();
         let framing = named.iter().any(|name| {
@@ -40,7 +41,7 @@ impl<'a> HopByHop<'a> {
         Ok(Self { named })
     }
 
-    /// Whether the field ends at this hop.
+    /// True if the field must not be forwarded.
     pub(crate) fn holds(&self, field: &Field<'_>) -> bool {
         ALWAYS.iter().any(|name| field.is(name))
             || self

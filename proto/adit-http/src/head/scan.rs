@@ -1,20 +1,20 @@
-//! Finds the end of a head as its bytes arrive, looking at each byte once.
+//! Finds the end of a head as its bytes arrive, examining each byte once.
 
 use crate::{MAX_FIELDS, MAX_HEAD, MAX_RESPONSE_FIELDS, MAX_RESPONSE_HEAD, MAX_START_LINE};
 
-/// Why bytes are not a head.
+/// The reason bytes are not a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeadError {
-    /// They break the grammar.
+    /// The bytes violate the grammar.
     Malformed(&'static str),
-    /// They are beyond a limit.
+    /// The head exceeds a limit.
     TooLarge(&'static str),
 }
 
-/// How far a head has been looked at.
+/// An incremental scan of a head.
 ///
-/// Lines end in CRLF: a CR or an LF alone is refused as soon as it comes (RFC 9112 section 2.2
-/// would let a lone LF pass, and parsers that differ there are smuggled through), and so is NUL.
+/// Lines end in CRLF. A lone CR, a lone LF and NUL are refused immediately. RFC 9112 section 2.2
+/// allows a lone LF, but requests are smuggled through parsers that differ there.
 #[derive(Debug)]
 pub(crate) struct Scan {
     max_head: usize,
@@ -37,18 +37,18 @@ impl Scan {
         }
     }
 
-    /// For the head of a request.
+    /// Creates a scan of a request's head.
     pub(crate) const fn request() -> Self {
         Self::within(MAX_HEAD, MAX_FIELDS)
     }
 
-    /// For the head of a response.
+    /// Creates a scan of a response's head.
     pub(crate) const fn response() -> Self {
         Self::within(MAX_RESPONSE_HEAD, MAX_RESPONSE_FIELDS)
     }
 
-    /// Looks at what is new in `bytes`, which begins with the first byte of the head each time.
-    /// Gives the length of the head with its empty line when it is complete.
+    /// Scans the new bytes of `bytes`, which must begin with the first byte of the head in every
+    /// call. Returns the length of the head, including its empty line, once it is complete.
     pub(crate) fn advance(&mut self, bytes: &[u8]) -> Result<Option<usize>, HeadError> {
         for byte in bytes.iter().skip(self.seen) {
             let at = self.seen;
@@ -59,7 +59,7 @@ impl Scan {
             match (byte, self.after_cr) {
                 (b'\n', true) => {
                     self.after_cr = false;
-                    // Nothing but the CR stands before this LF.
+                    // Only the CR precedes this LF in its line.
                     if at == self.line_start + 1 {
                         return match self.lines {
                             0 => Err(HeadError::Malformed("start line")),

@@ -36,7 +36,7 @@ pub(crate) struct RequestLine<'a> {
 }
 
 impl<'a> RequestLine<'a> {
-    /// One blank between the parts, and no other anywhere.
+    /// Parses a line with one blank between the parts and no other blanks.
     pub(crate) fn parse(line: &'a [u8]) -> Result<Self, &'static str> {
         let mut parts = line.split(|b| *b == b' ');
         let (Some(method), Some(target), Some(version), None) =
@@ -44,8 +44,8 @@ impl<'a> RequestLine<'a> {
         else {
             return Err("request line");
         };
-        // On a port for several protocols the first byte decides; every method in use is in
-        // upper case.
+        // On a port for several protocols the first byte decides; all methods in use are upper
+        // case.
         if !is_token(method) || !method.first().is_some_and(u8::is_ascii_uppercase) {
             return Err("method");
         }
@@ -60,7 +60,7 @@ impl<'a> RequestLine<'a> {
     }
 }
 
-/// `VERSION SP STATUS SP REASON`; the last blank may be missing with the reason.
+/// `VERSION SP STATUS SP REASON`; if the reason is missing, the last blank may be missing too.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StatusLine<'a> {
     pub(crate) version: Minor,

@@ -4,7 +4,7 @@ use crate::Framing;
 use crate::authority::{self, Authority};
 use crate::head::{Fields, HopByHop, Minor, RequestLine};
 
-/// An `http` URI, taken apart.
+/// A parsed `http` URI.
 #[derive(Debug)]
 pub(super) struct Origin<'a> {
     pub(super) authority: Authority<'a>,
@@ -13,8 +13,8 @@ pub(super) struct Origin<'a> {
 }
 
 impl<'a> Origin<'a> {
-    /// Reads `http://host[:port][/path][?query]`. Origin-form is refused: it is meant for a
-    /// server, and would make us our own client.
+    /// Parses `http://host[:port][/path][?query]`. Origin-form is refused: it is meant for a
+    /// server, and would make the proxy its own client.
     pub(super) fn parse(line: &RequestLine<'a>) -> Result<Self, &'static str> {
         let (scheme, rest) = line
             .target
@@ -35,8 +35,8 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// Whether the request asks for WebSocket by its handshake (RFC 6455 section 4.1). No other
-/// protocol is let through: `h2c` would carry requests that nobody looks at.
+/// True if the request is a WebSocket handshake (RFC 6455 section 4.1). No other protocol is
+/// allowed: `h2c` would carry requests that are not inspected.
 pub(super) fn wants_websocket(line: &RequestLine<'_>, fields: &Fields<'_>, body: Framing) -> bool {
     line.method == "GET"
         && line.version == Minor::One
@@ -45,9 +45,10 @@ pub(super) fn wants_websocket(line: &RequestLine<'_>, fields: &Fields<'_>, body:
         && matches!(fields.one("Upgrade"), Ok(Some(to)) if to.eq_ignore_ascii_case(b"websocket"))
 }
 
-/// The head for the origin: origin-form, its own `Host` first, without the fields of this hop.
+/// Returns the head for the origin: origin-form, with its own `Host` first and without hop-by-hop
+/// fields.
 ///
-/// The version is the client's: an origin sends no chunks and no 1xx to one of HTTP/1.0.
+/// Keeps the client's version: an origin sends no chunks and no 1xx responses to HTTP/1.0 clients.
 pub(super) fn rewrite(
     line: &RequestLine<'_>,
     fields: &Fields<'_>,

@@ -13,7 +13,8 @@ use crate::basic::Login;
 use crate::framing::{self, Framing};
 use crate::head::{Fields, HopByHop, Minor, RequestLine, Scan, split};
 
-/// One client's dialogue: the head of a request, and once more if the password was missing.
+/// The handshake with one client: reads the head of a request, and another one if the password was
+/// missing.
 pub struct Head<'c> {
     credentials: &'c dyn BasicAuth,
     scan: Scan,
@@ -21,20 +22,20 @@ pub struct Head<'c> {
     via: bool,
 }
 
-/// What a well-formed head leads to.
+/// The decision about a well-formed head.
 enum Verdict {
     Serve(Request),
     Ask,
 }
 
-/// Where a request wants to go.
+/// The destination of a request.
 enum Goal<'a> {
     Tunnel(authority::Authority<'a>),
     Origin(Origin<'a>),
 }
 
 impl<'c> Head<'c> {
-    /// A new dialogue.
+    /// Creates a handshake.
     #[must_use]
     pub fn new(credentials: &'c dyn BasicAuth) -> Self {
         Self {
@@ -45,7 +46,7 @@ impl<'c> Head<'c> {
         }
     }
 
-    /// Adds `Via: 1.1 adit` to forwarded requests. By default origins do not learn of the proxy.
+    /// Adds `Via: 1.1 adit` to forwarded requests. By default origins cannot see the proxy.
     #[must_use]
     pub const fn via(mut self) -> Self {
         self.via = true;
@@ -86,12 +87,12 @@ impl<'c> Head<'c> {
         }))
     }
 
-    /// All that can be wrong with a head, whoever sent it.
+    /// Parses a head and checks everything that does not depend on the user.
     fn parse<'a>(
         line: &RequestLine<'a>,
         fields: &Fields<'a>,
     ) -> Result<(Goal<'a>, Framing, HopByHop<'a>), &'static str> {
-        // `Host` is written anew, so that it may be missing; two of them are an attack.
+        // `Host` is rewritten, so it may be missing; two of them are an attack.
         fields.one("Host")?;
         let body = framing::of_request(fields, line.version)?;
         let hop = HopByHop::of(fields)?;
@@ -119,14 +120,14 @@ impl<'c> Head<'c> {
         }
     }
 
-    /// Whether the client gets a second try on this connection: once, and only if it is certain
-    /// where its next request begins.
+    /// True if the client may try again on this connection: once, and only if the start of its next
+    /// request is certain.
     fn may_ask(&self, line: &RequestLine<'_>, fields: &Fields<'_>, body: Framing) -> bool {
         !self.asked && matches!(body, Framing::None | Framing::Length(0)) && stays(line, fields)
     }
 }
 
-/// Whether the client means to ask again on this connection.
+/// True if the client may send another request on this connection.
 fn stays(line: &RequestLine<'_>, fields: &Fields<'_>) -> bool {
     let wants_close =
         fields.lists("Connection", "close") || fields.lists("Proxy-Connection", "close");
@@ -147,7 +148,7 @@ impl Handshake for Head<'_> {
                 Ok(Some(len)) => {
                     let head = held_mut(rx.bytes_mut(), ..len);
                     let verdict = self.judge(head);
-                    // The driver's buffer lives longer than the password need.
+                    // The caller's buffer outlives the need for the password.
                     head.zeroize();
                     rx.eat(len);
                     verdict

@@ -1,34 +1,34 @@
-//! Refusals and how they are said.
+//! Refusals and their responses.
 
 use adit_wire::Broken;
 
 use crate::MAX_HEAD;
 use crate::head::{HeadError, is_token};
 
-/// The first answer to a missing or wrong password; the connection stays.
+/// The first answer to a missing or wrong password; the connection stays open.
 pub(super) const ASK: &[u8] = b"HTTP/1.1 407 Proxy Authentication Required\r\n\
     Proxy-Authenticate: Basic realm=\"proxy\"\r\nContent-Length: 0\r\n\r\n";
 
-/// Why the dialogue ended without a request. The response has been appended to `tx`.
+/// The reason a handshake ended without a request. The response has been appended to `tx`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The head breaks the grammar, or asks for what a proxy does not do. Answered with 400.
+    /// The head violates the grammar, or requests something a proxy does not do. Answered with 400.
     #[error("malformed {0}")]
     Malformed(&'static str),
-    /// The head is beyond a limit. Answered with 431.
+    /// The head exceeds a limit. Answered with 431.
     #[error("the {0} is too large")]
     TooLarge(&'static str),
     /// The password is missing or wrong. Answered with 407.
     #[error("missing or wrong credentials (user `{user}`)")]
     BadCredentials {
-        /// The name that was tried, at most 255 bytes of it, escaped for print; may be empty.
+        /// The attempted user name, at most 255 bytes of it, escaped for printing; may be empty.
         user: Box<str>,
     },
 }
 
 impl Refusal {
-    /// The status code of the response.
+    /// Returns the status code of the response.
     #[must_use]
     pub const fn status(&self) -> u16 {
         match self {
@@ -68,16 +68,16 @@ impl From<Refusal> for Broken {
     }
 }
 
-/// A complete response without a body, after which the connection is closed.
+/// Returns a complete response without a body, after which the connection must be closed.
 ///
-/// `token` goes into `X-Adit-Error`, for listeners that tell their clients why; what is not a
-/// token (RFC 9110 section 5.6.2) is left out.
+/// `token` is sent in `X-Adit-Error`, for listeners that tell their clients the reason; it is
+/// omitted if it is not a token (RFC 9110 section 5.6.2).
 #[must_use]
 pub fn failure(status: u16, token: Option<&str>) -> Vec<u8> {
     explained(status, token, "")
 }
 
-/// The same with a body of one line that says why, if there is something to say.
+/// Returns the same response with `why` as a body of one line, unless `why` is empty.
 #[must_use]
 pub fn explained(status: u16, token: Option<&str>, why: &str) -> Vec<u8> {
     let reason = match status {

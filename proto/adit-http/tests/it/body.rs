@@ -6,7 +6,7 @@ use adit_wire::law::{open_all, seal_all};
 use adit_wire::{Broken, Open, Opened};
 use proptest::prelude::*;
 
-/// What passed and what was left over; both the same in every split.
+/// Returns the forwarded bytes and the number of remaining bytes; both are the same in every split.
 fn pass(framing: Framing, wire: &[u8]) -> Result<(Vec<u8>, usize), Broken> {
     let whole = open_all(&mut BodyOpen::new(framing), wire, &[wire.len()]);
     for pieces in [&[1][..], &[2, 3], &[7, 1, 1]] {
@@ -100,7 +100,7 @@ fn chunks_are_strict() {
         let got = pass_error(wire.as_bytes());
         assert!(matches!(got, Broken::TooLong { limit: l, .. } if l == limit));
     }
-    // The largest size there is.
+    // The maximum size.
     let most = b"ffffffffffffffff\r\nabc";
     assert_eq!(pass(Framing::Chunked, most), Ok((most.to_vec(), 0)));
 }
@@ -109,8 +109,8 @@ fn pass_error(wire: &[u8]) -> Broken {
     pass(Framing::Chunked, wire).expect_err("must be refused")
 }
 
-/// A second reading of RFC 9112 section 7.1, over the whole input at once. Gives the length of
-/// the body; `None` if it is not complete or not right.
+/// A second implementation of RFC 9112 section 7.1, over the whole input. Returns the length of the
+/// body; `None` if it is incomplete or invalid.
 fn reference(wire: &[u8]) -> Option<usize> {
     fn line(wire: &[u8], at: usize) -> Option<(&[u8], usize)> {
         let len = wire.get(at..)?.windows(2).position(|two| two == b"\r\n")?;

@@ -84,7 +84,7 @@ fn the_head_has_a_limit() {
         for head in [padded(MAX_HEAD + 1), padded(9 * MAX_HEAD)] {
             assert_eq!(run(&head).unwrap_err().0, ClientError::TooLarge);
         }
-        // Interim answers do not stretch it.
+        // Interim answers do not extend the limit.
         let endless = b"HTTP/1.1 103 x\r\n\r\n".repeat(1000);
         assert_eq!(run(&endless).unwrap_err().0, ClientError::TooLarge);
     }

@@ -1,4 +1,4 @@
-//! What an origin gets to see.
+//! The requests that an origin receives.
 
 use adit_http::Framing;
 use adit_http::server::{Head, Request};

@@ -1,4 +1,4 @@
-//! Heads that must not pass, and the law that what passes is what others read too.
+//! Heads that must be refused, and the law that other parsers read accepted heads in the same way.
 
 use adit_http::Framing;
 use adit_http::server::{Head, Refusal, Request, failure};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::server::{Open, User, talk};
 use crate::split::every_split;
 
-/// Refused with 400, the same in every split.
+/// Asserts a refusal with 400, the same in every split.
 #[test]
 fn malformed_heads() {
     let lines = [
@@ -115,7 +115,7 @@ fn malformed_fields() {
         "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
         "Transfer-Encoding:\r\nContent-Length: 5\r\n",
-        // `chunked` must be last, once, and spelt so.
+        // `chunked` must be last, occur once, and be spelled exactly so.
         "Transfer-Encoding: gzip\r\n",
         "Transfer-Encoding: identity\r\n",
         "Transfer-Encoding: chunked, gzip\r\n",
@@ -131,7 +131,7 @@ fn malformed_fields() {
         "Transfer-Encoding: foo, chunked\r\n",
         "Transfer-Encoding:\r\n",
         "Transfer-Encoding: ,\r\n",
-        // Others that move the border or the origin.
+        // Others that move the boundary or the origin.
         "Connection: Content-Length\r\nContent-Length: 5\r\n",
         "Connection: close, transfer-encoding\r\nTransfer-Encoding: chunked\r\n",
         "Host: a\r\nHost: a\r\n",
@@ -153,7 +153,7 @@ fn malformed_fields() {
     assert!(talk(&Open, head.as_bytes()).is_err(), "65 options");
 }
 
-/// A head with a few bytes replaced, put in or taken out.
+/// Returns a head with a few bytes replaced, inserted or removed.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let heads = vec![
         "GET http://h.test/x?y HTTP/1.1\r\nHost: h.test\r\nAccept: */*\r\n\r\n",
@@ -188,7 +188,7 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
-    /// What we accept, another parser reads in the same way; what we forward is clean.
+    /// Another parser reads all accepted heads in the same way; all forwarded heads are clean.
     #[test]
     fn accepts_no_more_than_another_parser(head in mutated()) {
         let Ok((Step::Done(request), _, left)) = converse(&mut Head::new(&Open), &head, &[64]) else {
@@ -239,7 +239,7 @@ proptest! {
 }
 
 proptest! {
-    /// Random bytes behind a plausible start, and mutations: the same in every split.
+    /// Random bytes after a plausible start, and mutations: the same result in every split.
     #[test]
     fn any_bytes_are_handled(
         start in proptest::sample::select(vec!["", "GET ", "CONNECT a:1 HTTP/1.1\r\n", "GET http://h/ HTTP/1.1\r\nA:"]),

@@ -1,4 +1,4 @@
-//! The dialogues of both sides and the codecs of a forwarded exchange.
+//! The handshakes of both sides and the codecs of a forwarded exchange.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -7,7 +7,7 @@ use adit_wire::law::seal_all;
 use adit_wire::{Broken, Open, Opened, Seal};
 use proptest::prelude::*;
 
-/// What the client gets, the same in pieces of every size.
+/// Returns the bytes that the client receives, the same in chunks of every size.
 fn pass(new: impl Fn() -> ResponseSeal, input: &[u8]) -> (String, ResponseSeal) {
     let run = |piece| {
         let mut seal = new();
@@ -86,7 +86,7 @@ fn framing_by_the_rules_in_their_order() {
     assert!(got.ends_with("\r\n\r\n") && seal.ended());
 }
 
-/// What browsers take of an origin, and a proxy has to make unambiguous.
+/// Responses that browsers accept from an origin, and that a proxy must make unambiguous.
 #[test]
 fn folded_lines_and_equal_lengths_become_one() {
     let end = "Connection: close\r\n\r\nhello";
@@ -118,8 +118,8 @@ fn folded_lines_and_equal_lengths_become_one() {
     assert!(got.matches("A: b").count() == 1000 && seal.fault().is_none());
 }
 
-/// The connection stays if the request has come to its end before the response's head, and the
-/// response's end can be told.
+/// The connection stays open if the request ended before the response's head and the response has a
+/// known end.
 #[test]
 fn a_connection_stays_when_both_ends_are_known() {
     let whole = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
@@ -144,7 +144,7 @@ fn a_connection_stays_when_both_ends_are_known() {
         assert_eq!(got.contains("Connection: keep-alive\r\n"), stays, "{got}");
         assert_eq!(got.contains("Connection: close\r\n"), !stays, "{got}");
     }
-    // The answer does not wait for the body, which the client may then keep to itself.
+    // The answer does not wait for the body, which the client might never send.
     let (mut open, mut seal, ends) = kept(Framing::Length(1), false);
     assert!(matches!(open.open(&mut []), Ok(Opened::NeedMore { .. })));
     let got = seal_all(&mut seal, whole.as_bytes(), 99).unwrap();
@@ -152,7 +152,7 @@ fn a_connection_stays_when_both_ends_are_known() {
     assert!(open.open(&mut [1]).is_ok());
     assert_eq!(open.open(&mut []), end);
     assert!(ends.request() && !ends.both());
-    // Half a response is no end.
+    // Half a response is not an end.
     let (mut open, mut seal, ends) = kept(Framing::None, false);
     assert_eq!(open.open(&mut []), end);
     seal_all(&mut seal, &whole.as_bytes()[..whole.len() - 1], 99).unwrap();
@@ -171,7 +171,7 @@ fn interim_responses_pass() {
         HTTP/1.1 200 \r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"
     );
     assert!(seal.ended());
-    // The room suffices when each head grows as much as it can.
+    // The room suffices when each head grows by the maximum.
     let many = "HTTP/1.1 103\r\nA:b\r\n\r\n".repeat(32) + "HTTP/1.1 200\r\n\r\n";
     let (got, _) = get(&many);
     assert_eq!(got.matches("103 \r\nA:b").count(), 32);
@@ -249,7 +249,7 @@ fn a_broken_body_is_an_error_and_small_room_too() {
 }
 
 proptest! {
-    /// Random bytes behind a plausible start: no panic, and every size of piece agrees.
+    /// Random bytes after a plausible start: no panic, and all chunk sizes agree.
     #[test]
     fn any_bytes_are_handled(
         start in proptest::sample::select(vec![

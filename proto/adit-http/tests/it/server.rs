@@ -56,7 +56,7 @@ fn what_curl_sends() {
     let v6 = b"CONNECT [2001:db8::1]:443 HTTP/1.0\r\n\r\n";
     let (step, ..) = talk(&Open, v6).unwrap();
     assert_eq!(step, tunnel("[2001:db8::1]:443", None));
-    // A tunnel has no body, whatever its head says.
+    // A tunnel has no body, even if its head declares one.
     let body = b"CONNECT a:1 HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello";
     let (step, _, left) = talk(&Open, body).unwrap();
     assert_eq!((step, left), (tunnel("a:1", None), b"hello".to_vec()));
@@ -121,7 +121,7 @@ fn judges_every_form_of_credentials() {
             "{bad}"
         );
     }
-    // What two headers mean is anybody's guess.
+    // Two headers are ambiguous.
     let two = b"CONNECT a:1 HTTP/1.1\r\nProxy-Authorization: Basic dTpw\r\n\
         Proxy-Authorization: Basic dTpx\r\n\r\n";
     let why = talk(&User, two).unwrap_err().0;
@@ -135,7 +135,7 @@ fn judges_every_form_of_credentials() {
 fn limits_of_the_head() {
     let padded = |total: usize| {
         let mut head = BARE[..BARE.len() - 2].to_vec();
-        // One long value, in a line of its own.
+        // One long value, on its own line.
         head.extend_from_slice(b"X: ");
         head.resize(total - 4, b'x');
         head.extend_from_slice(b"\r\n\r\n");

@@ -5,13 +5,13 @@ use std::fmt::Debug;
 use adit_wire::law::converse;
 use adit_wire::{Handshake, Step};
 
-/// Output, bytes sent and bytes left over.
+/// Output, sent bytes and remaining bytes.
 pub(crate) type Outcome<T, E> = Result<(Step<T>, Vec<u8>, Vec<u8>), (E, Vec<u8>)>;
 
-/// Runs a fresh core over `input` in one piece, byte by byte and cut once at every position; all
-/// must agree.
+/// Runs a new handshake over `input` in one chunk, byte by byte, and cut once at every position;
+/// all must agree.
 ///
-/// A wait may name different totals, so it is compared by what was sent and what is left.
+/// Waits may have different totals, so only sent and remaining bytes are compared.
 pub(crate) fn every_split<H>(new: impl Fn() -> H, input: &[u8]) -> Outcome<H::Output, H::Error>
 where
     H: Handshake<Output: PartialEq + Debug, Error: PartialEq + Debug>,
