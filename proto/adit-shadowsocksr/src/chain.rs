@@ -1,7 +1,7 @@
-//! How long the paddings of the `auth_chain` protocols are, and where in them the data lies.
+//! Lengths of the paddings of the `auth_chain` protocols, and the position of the data in them.
 //!
-//! Both sides compute this from the length of the data and the tag of the frame before, so it is
-//! part of the format and not a matter of taste.
+//! Both sides compute these from the length of the data and the tag of the previous frame, so the
+//! computation is part of the wire format.
 
 mod generator;
 
@@ -18,25 +18,25 @@ pub(crate) enum ChainKind {
     F,
 }
 
-/// Data longer than this is never padded by [`bands`].
+/// Maximum length of data that [`bands`] pads.
 const PADDED: usize = 1440;
 
-/// The longest padding of any kind: below an entry of a list, or of [`bands`].
+/// Upper bound of all paddings: entries of a list, and results of [`bands`], are below it.
 pub(crate) const PAD_MAX: usize = PADDED;
 
-/// A list is lengthened up to this many entries.
+/// Maximum number of entries to which a list is extended.
 const LIST_MAX: usize = 64;
 
-/// What a frame looks like inside.
+/// The layout of a frame's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Bytes of padding, in front of the data and behind it.
+    /// Number of bytes of padding, in front of the data and after it together.
     pub(crate) pad: usize,
-    /// How many of them stand in front.
+    /// Number of padding bytes in front of the data.
     pub(crate) start: usize,
 }
 
-/// The lists of one port, and the rule for using them.
+/// The lists of one port, and the rule that uses them.
 #[derive(Debug, Clone)]
 pub(crate) struct Sizes {
     kind: ChainKind,
@@ -46,8 +46,8 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// From the port's key (never a user's). `period` is the time divided by the interval, for
-    /// `auth_chain_f` alone.
+    /// Derives the lists from the port's key (never a user's). `period` is the time divided by the
+    /// interval, used only by `auth_chain_f`.
     pub(crate) fn new(kind: ChainKind, key: &[u8], overhead: u16, period: u64) -> Self {
         let mut seed = crate::mac::first_16(key);
         if kind == ChainKind::F {
@@ -71,7 +71,7 @@ impl Sizes {
             }
         }
         if matches!(kind, ChainKind::D | ChainKind::E | ChainKind::F) {
-            // The entry that was appended last decides, not the largest.
+            // The entry appended last decides, not the largest one.
             while first.len() < LIST_MAX && first.last().is_some_and(|last| *last < 1300) {
                 first.push(entry(&mut g));
             }
@@ -85,14 +85,14 @@ impl Sizes {
         }
     }
 
-    /// Whether implementations disagree about frames with 1,440 bytes of data.
+    /// True for the length of data, 1,440 bytes, about whose frames implementations disagree.
     pub(crate) const fn avoids(&self, len: usize) -> bool {
         matches!(self.kind, ChainKind::B | ChainKind::C) && len == PADDED
     }
 
-    /// The layout of a frame with `len` bytes of data behind one whose tag was `hash`.
+    /// Returns the layout of a frame with `len` bytes of data after a frame with the tag `hash`.
     pub(crate) fn layout(&self, hash: &[u8; 16], len: usize) -> Layout {
-        // Where nothing is padded nothing is drawn either.
+        // Without padding no number may be drawn either.
         let Some((mut g, pad)) = self.pad(hash, len) else {
             return Layout { pad: 0, start: 0 };
         };
@@ -118,7 +118,7 @@ impl Sizes {
                 Some((g, pad))
             }
             ChainKind::C if need >= last => {
-                // Here the implementations differ: some test the length of the data.
+                // Implementations differ here: some compare the length of the data instead.
                 if need >= PADDED {
                     return None;
                 }
@@ -168,17 +168,17 @@ fn entry(g: &mut Generator) -> usize {
     g.below(2340) % 2040 % 1440
 }
 
-/// The first entry that is not less than `need`.
+/// Returns the index of the first entry that is not less than `need`.
 fn lower_bound(list: &[usize], need: usize) -> usize {
     list.partition_point(|entry| *entry < need)
 }
 
-/// What is missing to the entry at `at`, if there is one.
+/// Returns the difference between the entry at `at` and `need`, if there is such an entry.
 fn beyond(list: &[usize], at: usize, need: usize) -> Option<usize> {
     list.get(at)?.checked_sub(need)
 }
 
-/// A padding by size: the shorter the data, the longer.
+/// Draws a padding by size: the shorter the data, the longer the padding.
 fn bands(g: &mut Generator, len: usize) -> usize {
     match len {
         1301.. => g.below(31),

@@ -1,4 +1,4 @@
-//! A client's side: codecs for each connection, and what they share.
+//! The client's side: codecs for each connection, and the state they share.
 
 mod seal;
 
@@ -19,8 +19,8 @@ use crate::{ClientParam, ProtocolKind, head};
 pub use seal::ClientSeal;
 use seal::Head;
 
-/// One server as a client knows it. Keep it for as long as the process lives: it holds the client
-/// id and counts the connections, which servers watch.
+/// A client's state for one server. Keep it for as long as the process runs: it stores the client
+/// id and counts the connections, and servers check both.
 pub struct Client {
     port: Arc<Port>,
     user: Arc<UserKey>,
@@ -29,9 +29,9 @@ pub struct Client {
 }
 
 impl Client {
-    /// `key` is the cipher's key (16 bytes of the same derivation for ciphers that have none);
-    /// `obfs_overhead` is what the obfs adds to a full frame, 5 bytes for those that look like TLS
-    /// and 0 for the others. Both must be those of the server.
+    /// Creates the state. `key` is the cipher's key (16 bytes of the same derivation for methods
+    /// without a cipher). `obfs_overhead` is the number of bytes that the obfs adds to a full
+    /// frame: 5 for those that imitate TLS and 0 for the others. Both must match the server's.
     #[must_use]
     pub fn new(kind: ProtocolKind, key: &[u8], param: ClientParam, obfs_overhead: u16) -> Self {
         let uid = param.uid();
@@ -47,14 +47,18 @@ impl Client {
         }
     }
 
-    /// The protocol.
+    /// Returns the protocol.
     #[must_use]
     pub fn kind(&self) -> ProtocolKind {
         self.port.kind
     }
 
-    /// The codecs of one connection. `iv` is the cipher's IV of the request, empty if it has none.
-    /// The first payload sealed must begin with the target header.
+    /// Creates the codecs of one connection. `iv` is the cipher's IV of the request, empty if it
+    /// has none. The first sealed payload must begin with the target header.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no cipher can be derived from the key.
     pub fn connect(
         &self,
         iv: &[u8],
@@ -124,14 +128,14 @@ impl Client {
         Ok((ClientSeal::new(head, frames, noise), FrameOpen(open)))
     }
 
-    /// The codec of the packets of one UDP association.
+    /// Creates the packet codec of one UDP association.
     #[must_use]
     pub fn association(&self, entropy: &mut dyn Entropy) -> Association {
         let uid = self.uid(entropy);
         Association::new(self.port.clone(), self.user.clone(), uid)
     }
 
-    /// The user's id as it is sent; anything where there is no user.
+    /// Returns the user's id as sent; a random one if there is no user.
     fn uid(&self, entropy: &mut dyn Entropy) -> [u8; 4] {
         self.uid.map_or_else(
             || {

@@ -1,10 +1,10 @@
-//! Fields at known places of a frame, without over-reading or over-writing.
+//! Access to fields at fixed offsets of a frame, with bounds checks.
 
 use core::ops::Range;
 
 use adit_wire::{Broken, Room};
 
-/// The `N` bytes at `at`.
+/// Returns the `N` bytes at `at`.
 pub(crate) fn get<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Broken> {
     let rest = bytes.get(at..).and_then(|rest| rest.first_chunk());
     rest.copied().ok_or(Broken::Truncated("a field"))
@@ -16,17 +16,17 @@ pub(crate) fn put(bytes: &mut [u8], at: usize, field: &[u8]) -> Result<(), Broke
     Ok(())
 }
 
-/// `bytes[range]`, to be written.
+/// Returns `bytes[range]` for writing.
 pub(crate) fn part(bytes: &mut [u8], range: Range<usize>) -> Result<&mut [u8], Broken> {
     bytes.get_mut(range).ok_or(Broken::NoRoom("a field"))
 }
 
-/// `bytes[range]`, to be read.
+/// Returns `bytes[range]` for reading.
 pub(crate) fn view(bytes: &[u8], range: Range<usize>) -> Result<&[u8], Broken> {
     bytes.get(range).ok_or(Broken::Truncated("a field"))
 }
 
-/// A length as the 16 bits that carry it.
+/// Converts a length to the 16 bits of its field.
 pub(crate) fn len_16(len: usize) -> Result<u16, Broken> {
     let limit = usize::from(u16::MAX);
     u16::try_from(len).map_err(|_| Broken::TooLong {
@@ -35,11 +35,11 @@ pub(crate) fn len_16(len: usize) -> Result<u16, Broken> {
     })
 }
 
-/// A received frame length that must be in `low..limit`.
+/// Checks that a received frame length is in `low..limit`.
 pub(crate) fn frame_len(len: u16, low: usize, limit: usize) -> Result<usize, Broken> {
     let len = usize::from(len);
     if len < low {
-        return Err(Broken::Malformed("frame: its length is below its fields'"));
+        return Err(Broken::Malformed("frame: shorter than its fields"));
     }
     if len >= limit {
         return Err(Broken::TooLong {
@@ -50,7 +50,8 @@ pub(crate) fn frame_len(len: u16, low: usize, limit: usize) -> Result<usize, Bro
     Ok(len)
 }
 
-/// The frame around `payload`: its range in `record` with `head` bytes in front and `tail` behind.
+/// Returns the range of the frame around `payload`, with `head` bytes in front and `tail` bytes
+/// after it.
 pub(crate) fn around(
     record: &[u8],
     payload: &Range<usize>,
@@ -67,7 +68,7 @@ pub(crate) fn around(
     }
 }
 
-/// Checks that a caller gave the room that was asked for, before any state changes.
+/// Checks that `record` has the required overhead around `payload`, before any state changes.
 pub(crate) fn check_room(room: Room, record: &[u8], payload: &Range<usize>) -> Result<(), Broken> {
     around(record, payload, room.head, room.tail)?;
     if payload.len() > room.max {

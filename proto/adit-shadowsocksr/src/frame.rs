@@ -1,4 +1,4 @@
-//! What follows the first message: frames, one codec per direction.
+//! The frames after the first message, with one codec per direction.
 //!
 //! ```text
 //! origin                data
@@ -41,14 +41,15 @@ use crate::noise::Noise;
 
 pub(crate) use crc::{pack as pack_crc, room as room_crc};
 
-/// How much is handed through at once by `origin`: a bound for buffers, not of the wire.
+/// Maximum payload of one call for `origin`, in bytes. It bounds buffers; the wire format has no
+/// such limit.
 const MAX_RAW: usize = 1 << 20;
 
-/// The sealing side of one direction, behind the first message.
+/// The sealing side of one direction, after the first message.
 pub(crate) enum FrameSeal {
     Raw,
     Crc,
-    /// Made with the first frame: it is large.
+    /// Created with the first frame, because it is large.
     Deflate(Option<Box<Deflater>>),
     OneTime(OneTimeSeal),
     Adler(AdlerKind),
@@ -73,19 +74,19 @@ impl FrameSeal {
         }
     }
 
-    /// See [`adit_wire::Seal::looks_ahead`].
+    /// Implements [`adit_wire::Seal::looks_ahead`].
     pub(crate) fn looks_ahead(&self) -> bool {
         matches!(self, Self::Tagged(frames) if frames.looks_ahead())
     }
 
-    /// See [`adit_wire::Seal::seal_ahead`].
+    /// Implements [`adit_wire::Seal::seal_ahead`].
     pub(crate) fn seal_ahead(&mut self, slot: &mut [u8], payloads: &[Range<usize>]) {
         if let Self::Tagged(frames) = self {
             frames.pack_ahead(slot, payloads);
         }
     }
 
-    /// Seals one frame; the caller has checked the room.
+    /// Seals one frame; the caller has checked the overhead.
     pub(crate) fn seal(
         &mut self,
         record: &mut [u8],
@@ -119,7 +120,7 @@ impl FrameSeal {
     }
 }
 
-/// Small writes are padded, bulk data never.
+/// Draws a padding: small writes are padded, bulk data never.
 fn frame_pad(len: usize, noise: &mut Noise) -> Pad {
     match len {
         BULK.. => Pad::NONE,
@@ -128,7 +129,7 @@ fn frame_pad(len: usize, noise: &mut Noise) -> Pad {
     }
 }
 
-/// For blocks of at most 16 bytes.
+/// Draws a padding block of at most 16 bytes.
 fn small_pad(len: usize, noise: &mut Noise) -> Pad {
     match len {
         BULK.. => Pad::NONE,
@@ -138,14 +139,14 @@ fn small_pad(len: usize, noise: &mut Noise) -> Pad {
 
 /// Opens the frames of one direction.
 ///
-/// [`Open`] does for every protocol but `verify_deflate`, whose data does not fit the place it
-/// came in: there use [`open_frame`](Self::open_frame).
+/// [`Open`] suffices for every protocol except `verify_deflate`, whose data may not fit in place:
+/// use [`open_frame`](Self::open_frame) for it.
 pub struct FrameOpen(pub(crate) Opener);
 
 pub(crate) enum Opener {
     Raw,
     Crc,
-    /// Made with the first frame: it is large.
+    /// Created with the first frame, because it is large.
     Deflate(Option<Box<Inflater>>),
     OneTime(OneTimeOpen),
     Adler(AdlerKind),
@@ -154,9 +155,13 @@ pub(crate) enum Opener {
 }
 
 impl FrameOpen {
-    /// Opens the frame at the front of `plain`, the deciphered bytes of this direction. After
-    /// [`Frame::NeedMore`] the next call begins with the same bytes. After an error the direction
-    /// is at its end.
+    /// Opens the frame at the front of `plain`, the decrypted bytes of this direction. After
+    /// [`Frame::NeedMore`] the next call must begin with the same bytes. After an error the
+    /// direction has ended.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the frame is malformed, too long or not authentic.
     pub fn open_frame(&mut self, plain: &mut [u8]) -> Result<Frame, Broken> {
         match &mut self.0 {
             Opener::Raw if plain.is_empty() => Ok(Frame::NeedMore { total: 1 }),
@@ -174,7 +179,8 @@ impl FrameOpen {
         }
     }
 
-    /// The data of the last [`Frame::Inflated`], at most 32,768 bytes; empty before the first.
+    /// Returns the data of the last [`Frame::Inflated`], at most 32,768 bytes; empty before the
+    /// first.
     #[must_use]
     pub fn inflated(&self) -> &[u8] {
         match &self.0 {
@@ -183,17 +189,17 @@ impl FrameOpen {
         }
     }
 
-    /// Whether bytes pass as they are.
+    /// True if bytes are passed unchanged.
     pub(crate) const fn is_raw(&self) -> bool {
         matches!(self.0, Opener::Raw)
     }
 
-    /// Whether several frames are checked together if they are there.
+    /// True if several frames are verified together when they are available.
     pub(crate) fn looks_ahead(&self) -> bool {
         matches!(&self.0, Opener::Tagged(frames) if frames.looks_ahead())
     }
 
-    /// The segment size that an `auth_chain` server has told, in bytes.
+    /// Returns the segment size reported by an `auth_chain` server, in bytes.
     #[must_use]
     pub fn mss(&self) -> Option<u16> {
         match &self.0 {
@@ -204,7 +210,7 @@ impl FrameOpen {
 }
 
 impl Open for FrameOpen {
-    /// As [`open_frame`](FrameOpen::open_frame); data that was inflated is an error.
+    /// Opens a frame like [`open_frame`](FrameOpen::open_frame); inflated data is an error.
     fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
         match self.open_frame(wire)? {
             Frame::NeedMore { total } => Ok(Opened::NeedMore { total }),

@@ -1,4 +1,4 @@
-//! The golden vectors, for the tests beside the code.
+//! The golden vectors, for unit tests.
 
 mod again;
 mod tcp;
@@ -15,7 +15,7 @@ macro_rules! file {
     };
 }
 
-/// One file's entries.
+/// Returns the entries of one file.
 pub(crate) fn vectors(name: &str) -> Vec<Value> {
     let text = match name {
         "fast_mac" => file!("fast_mac"),
@@ -54,7 +54,7 @@ pub(crate) struct Exchange {
     pub(crate) answers: Vec<Write>,
 }
 
-/// What one side wrote at once.
+/// The bytes of one write by one side.
 pub(crate) struct Write {
     pub(crate) plain: Vec<u8>,
     pub(crate) wire: Vec<u8>,

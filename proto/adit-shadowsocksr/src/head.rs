@@ -1,4 +1,4 @@
-//! The first message of a client: what it says and how a server knows it to be true.
+//! The first message of a client: its content, and its verification by a server.
 //!
 //! ```text
 //! auth_simple     a frame whose data begins with the hello
@@ -19,20 +19,20 @@ use adit_wire::Broken;
 
 use crate::hello::Hello;
 
-/// The most data a client puts into its first message, as peers do.
+/// Maximum data that a client puts into its first message, as in other implementations.
 pub(crate) const FIRST_DATA: usize = 1200;
 
-/// A first message whose MACs are right; time and ids are not judged yet.
+/// A first message whose MACs are valid; time and ids are not checked yet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) hello: Hello,
-    /// Bytes the message took.
+    /// Number of bytes in the message.
     pub(crate) consumed: usize,
-    /// Where its data lies.
+    /// The range of its data.
     pub(crate) payload: Range<usize>,
-    /// The bytes by which a replay is recognised.
+    /// The range of the bytes that identify a replay.
     pub(crate) proof: Range<usize>,
 }
 
-/// The tag of a first message does not fit.
+/// The error if the tag of a first message is wrong.
 pub(crate) const FORGED: Broken = Broken::Unauthentic;

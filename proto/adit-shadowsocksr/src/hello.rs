@@ -1,4 +1,4 @@
-//! Who connects and when: the fields that every first message carries.
+//! The hello: time and ids, the fields of every first message.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,16 +11,16 @@ use crate::field::get;
 pub(crate) struct Hello {
     /// Seconds since 1970, the lower 32 bits. Not sent by `auth_sha1_v2`.
     pub(crate) time: u32,
-    /// Four bytes and zeros; eight in `auth_sha1_v2`.
+    /// Four bytes and zeros; eight bytes in `auth_sha1_v2`.
     pub(crate) client: [u8; 8],
     pub(crate) connection: u32,
 }
 
-/// Bytes of every form of the fields.
+/// Length of the encoded fields in bytes, in every form.
 pub(crate) const HELLO: usize = 12;
 
 impl Hello {
-    /// `LE32 time ‖ client id(4) ‖ LE32 connection id`
+    /// Encodes `LE32 time ‖ client id(4) ‖ LE32 connection id`.
     pub(crate) fn bytes(&self) -> [u8; HELLO] {
         let [t0, t1, t2, t3] = self.time.to_le_bytes();
         let [a, b, c, d, ..] = self.client;
@@ -28,7 +28,7 @@ impl Hello {
         [t0, t1, t2, t3, a, b, c, d, n0, n1, n2, n3]
     }
 
-    /// `client id(8) ‖ LE32 connection id`
+    /// Encodes `client id(8) ‖ LE32 connection id`.
     pub(crate) fn bytes_v2(&self) -> [u8; HELLO] {
         let [a, b, c, d, e, f, g, h] = self.client;
         let [n0, n1, n2, n3] = self.connection.to_le_bytes();
@@ -53,7 +53,7 @@ impl Hello {
     }
 }
 
-/// The lower 32 bits of a time: what the field holds.
+/// Returns the lower 32 bits of a time, as in the field.
 pub(crate) fn seconds(now: Unix) -> u32 {
     narrow(now.0 & 0xffff_ffff)
 }
@@ -61,14 +61,14 @@ pub(crate) fn seconds(now: Unix) -> u32 {
 /// A client's id at one server, and the number of its last connection.
 pub(crate) struct Identity(Mutex<Option<([u8; 8], u32)>>);
 
-/// Beyond this a client takes another id.
+/// Connection number after which a client takes another id.
 const LAST_CONNECTION: u32 = 0xff00_0000;
 
-/// How an id and a first number are drawn.
+/// The way an id and a first number are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IdForm {
     Four,
-    /// `auth_sha1_v2`: the id has eight bytes and gives the first number.
+    /// `auth_sha1_v2`: the id has eight bytes, and the first number is derived from it.
     Eight,
 }
 
@@ -77,9 +77,9 @@ impl Identity {
         Self(Mutex::new(None))
     }
 
-    /// The fields of the next connection.
+    /// Returns the fields of the next connection.
     pub(crate) fn next(&self, form: IdForm, now: Unix, entropy: &mut dyn Entropy) -> Hello {
-        // A panic of another thread leaves the pair whole.
+        // Ignores poisoning: a panic of another thread leaves the pair consistent.
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (client, last) = match *held {
             Some((client, last)) if last <= LAST_CONNECTION => (client, last),

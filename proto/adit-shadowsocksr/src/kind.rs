@@ -16,23 +16,24 @@ pub enum ProtocolKind {
     VerifySimple,
     /// Frames of compressed data.
     VerifyDeflate,
-    /// The old one-time authentication: HMAC-SHA1 from client to server, nothing back.
+    /// The old one-time authentication: HMAC-SHA1 from client to server, nothing in the other
+    /// direction.
     VerifySha1,
     /// `verify_simple` with a time and ids in the first frame.
     AuthSimple,
     /// An authenticated first message, then frames with an Adler-32.
     AuthSha1,
-    /// The second form of `auth_sha1`, without a time.
+    /// The second version of `auth_sha1`, without a time.
     AuthSha1V2,
-    /// The fourth form of `auth_sha1`.
+    /// The fourth version of `auth_sha1`.
     AuthSha1V4,
-    /// Every frame authenticated by HMAC-MD5; users.
+    /// Every frame authenticated with HMAC-MD5; supports users.
     AuthAes128Md5,
-    /// Every frame authenticated by HMAC-SHA1; users.
+    /// Every frame authenticated with HMAC-SHA1; supports users.
     AuthAes128Sha1,
-    /// Every frame authenticated by SipHash-1-3; users.
+    /// Every frame authenticated with SipHash-1-3; supports users.
     AuthAes128Fast,
-    /// Frames under RC4 with masked lengths, each bound to the one before; users.
+    /// RC4-encrypted frames with masked lengths, each bound to the previous one; supports users.
     AuthChainA,
     /// `auth_chain_a` with paddings from two lists.
     AuthChainB,
@@ -40,17 +41,18 @@ pub enum ProtocolKind {
     AuthChainC,
     /// `auth_chain_c` with a longer list.
     AuthChainD,
-    /// `auth_chain_d` without a choice in the list.
+    /// `auth_chain_d` without a random choice from the list.
     AuthChainE,
-    /// `auth_chain_e` with a list that changes daily. Experimental: never run against a peer.
+    /// `auth_chain_e` with a list that changes daily. Experimental: never tested against another
+    /// implementation.
     AuthChainF,
 }
 
-/// What a protocol is made of.
+/// The implementation of a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
     Origin,
-    /// `verify_simple`; with ids in the first frame, `auth_simple`.
+    /// `verify_simple`, or `auth_simple`, which has ids in the first frame.
     Crc {
         auth: bool,
     },
@@ -62,7 +64,7 @@ pub(crate) enum Family {
 }
 
 impl ProtocolKind {
-    /// All of them, from the simplest to the latest.
+    /// All protocols, from the simplest to the latest.
     pub const ALL: [Self; 17] = [
         Self::Origin,
         Self::VerifySimple,
@@ -83,7 +85,7 @@ impl ProtocolKind {
         Self::AuthChainF,
     ];
 
-    /// The name in configurations; also the salt of keys.
+    /// Returns the name in configuration files, which also salts the keys.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -107,7 +109,7 @@ impl ProtocolKind {
         }
     }
 
-    /// Whether a server learns from the first message that the client holds the key.
+    /// True if the first message proves to a server that the client has the key.
     #[must_use]
     pub const fn authenticates(self) -> bool {
         !matches!(
@@ -116,19 +118,19 @@ impl ProtocolKind {
         )
     }
 
-    /// Whether a port can be shared by users with passwords of their own.
+    /// True if users with their own passwords can share a port.
     #[must_use]
     pub const fn has_users(self) -> bool {
         matches!(self.family(), Family::Mac(_) | Family::Chain(_))
     }
 
-    /// Whether a server's name may end in `_compatible`.
+    /// True if a server's protocol name may end in `_compatible`.
     #[must_use]
     pub const fn has_compatible(self) -> bool {
         matches!(self.family(), Family::OneTime | Family::Adler(_))
     }
 
-    /// Whether opened data lies in the buffer it came in; see [`crate::FrameOpen::open_frame`].
+    /// True if opened data is in the buffer it arrived in; see [`crate::FrameOpen::open_frame`].
     #[must_use]
     pub const fn in_place(self) -> bool {
         !matches!(self.family(), Family::Deflate)
@@ -157,21 +159,21 @@ impl ProtocolKind {
     }
 }
 
-/// A protocol as a configuration names it.
+/// A protocol as named in a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Protocol {
     /// The protocol.
     pub kind: ProtocolKind,
-    /// The suffix `_compatible`: a server takes clients that do not speak the protocol for ones of
-    /// `origin`. It has no meaning for clients.
+    /// True for the suffix `_compatible`: a server treats clients that do not use the protocol as
+    /// clients of `origin`. Ignored by clients.
     pub compatible: bool,
 }
 
-/// Not the name of a protocol.
+/// The error for a text that is not the name of a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownProtocol {
     /// No protocol has this name.
-    #[error("no such ShadowsocksR protocol")]
+    #[error("unknown ShadowsocksR protocol")]
     Name,
     /// The protocol exists, but not with `_compatible`.
     #[error("this protocol has no `_compatible` form")]
@@ -181,7 +183,7 @@ pub enum UnknownProtocol {
 impl FromStr for ProtocolKind {
     type Err = UnknownProtocol;
 
-    /// The bare name; the empty text is `origin`.
+    /// Parses the name without a suffix; an empty text is `origin`.
     fn from_str(text: &str) -> Result<Self, UnknownProtocol> {
         if text.is_empty() {
             return Ok(Self::Origin);

@@ -1,19 +1,20 @@
-//! ShadowsocksR, sans-IO: the protocol layer, and the whole but the obfs.
+//! ShadowsocksR, sans-IO: the protocol layer alone, and the complete stack except the obfs.
 //!
 //! ```text
 //! target header and stream ─▶ protocol (here) ─▶ stream cipher ─▶ obfs ─▶ TCP
 //! target header and packet ─▶ protocol (here) ─▶ stream cipher ─▶ UDP
 //! ```
-//! Start with [`ClientStack`] or [`ServerStack`], which have everything above the obfs: target
+//! Start with [`ClientStack`] or [`ServerStack`], which implement everything above the obfs: target
 //! header, protocol and cipher.
 //!
-//! Those who bring their own cipher start with [`Client`] or [`Server`]. [`Client::connect`] gives
-//! the two codecs of a connection; [`Server::accept`] a handshake that reads the first message and
-//! then gives them. They open deciphered bytes and seal what is to be enciphered, in place.
-//! Packets go through [`Association`], [`Server::open_packet`] and [`Server::seal_packet`].
+//! If you bring your own cipher, start with [`Client`] or [`Server`]. [`Client::connect`] returns
+//! the two codecs of a connection; [`Server::accept`] returns a handshake that reads the first
+//! message and then returns the codecs. They open decrypted bytes, and seal bytes that you then
+//! encrypt, in place. Packets use [`Association`], [`Server::open_packet`] and
+//! [`Server::seal_packet`].
 //!
-//! What a server does with a connection it refuses is not decided here: every failure is an error
-//! of one kind to the caller, who reacts the same way to all of them.
+//! This crate does not decide how a server reacts to a connection that it refuses: every failure is
+//! the same kind of error, and the caller must react to all of them in the same way.
 
 #![forbid(unsafe_code)]
 

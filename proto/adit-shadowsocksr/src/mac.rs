@@ -3,7 +3,7 @@
 use adit_crypto::{HmacMd5Batch, MAC_LANES, SipBatch, SipKey, hmac_md5, hmac_sha1, md5, sha1};
 use zeroize::Zeroizing;
 
-/// Which MAC, and which hash of user passwords.
+/// The MAC, and the hash of user passwords.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MacKind {
     Md5,
@@ -13,7 +13,7 @@ pub(crate) enum MacKind {
 }
 
 impl MacKind {
-    /// The hash of a user's password. The fast form is keyed by the port's key.
+    /// Returns the hash of a user's password. The fast kind is keyed with the port's key.
     pub(crate) fn hash(self, port_key: &[u8], data: &[u8]) -> Vec<u8> {
         match self {
             Self::Md5 => md5(&[data]).to_vec(),
@@ -27,25 +27,26 @@ impl MacKind {
 }
 
 impl MacKind {
-    /// From how many messages of one length on they are faster together, on this CPU.
+    /// Returns the number of messages of one length from which computing them together is faster on
+    /// this CPU.
     pub(crate) fn least_batch(self) -> Option<usize> {
         match self {
             Self::Md5 => HmacMd5Batch::least(),
             Self::Fast => SipBatch::least(),
-            // A CPU with instructions for it is as fast one by one.
+            // A CPU with SHA instructions is as fast without a batch.
             Self::Sha1 => None,
         }
     }
 }
 
-/// MACs of several frames, each with its key.
+/// MACs of several frames, each with its own key.
 pub(crate) enum MacBatch {
     Md5(HmacMd5Batch),
     Fast(SipBatch),
 }
 
 impl MacBatch {
-    /// None where this CPU has no batch of the kind.
+    /// Creates a batch. `None` if this CPU has no batch of the kind.
     pub(crate) fn new(kind: MacKind, keys: [&[u8]; MAC_LANES]) -> Option<Self> {
         match kind {
             MacKind::Md5 => HmacMd5Batch::new(keys).map(Self::Md5),
@@ -57,7 +58,7 @@ impl MacBatch {
         }
     }
 
-    /// The first four bytes of each tag. The messages have one length.
+    /// Returns the first four bytes of each tag. The messages must have one length.
     pub(crate) fn tags(&self, messages: [&[u8]; MAC_LANES]) -> [[u8; 4]; MAC_LANES] {
         match self {
             Self::Md5(keys) => keys.tags(messages).map(|tag| first(&tag)),
@@ -66,7 +67,7 @@ impl MacBatch {
     }
 }
 
-/// A MAC with its key; prepare it once per frame.
+/// A MAC with its key, prepared once per frame.
 pub(crate) enum Mac<'k> {
     Md5(&'k [u8]),
     Sha1(&'k [u8]),
@@ -82,7 +83,7 @@ impl<'k> Mac<'k> {
         }
     }
 
-    /// The first `N` bytes of the tag, at most 8.
+    /// Returns the first `N` bytes of the tag, at most 8.
     pub(crate) fn tag<const N: usize>(&self, data: &[u8]) -> [u8; N] {
         match self {
             Self::Md5(key) => first(&hmac_md5(key, &[data])),
@@ -92,7 +93,8 @@ impl<'k> Mac<'k> {
     }
 }
 
-/// A key of any length as one of SipHash: one that has not 16 bytes is hashed under its own start.
+/// Converts a key of any length to a SipHash key: unless it has 16 bytes, it is hashed with its own
+/// start as the key.
 fn fast_key(key: &[u8]) -> SipKey {
     SipKey::new(fast_seed(key))
 }
@@ -106,7 +108,7 @@ fn fast_seed(key: &[u8]) -> [u8; 16] {
     (u128::from(half) << 64 | u128::from(half)).to_le_bytes()
 }
 
-/// The first 16 bytes, filled up with zeros.
+/// Returns the first 16 bytes, padded with zeros.
 pub(crate) fn first_16(bytes: &[u8]) -> [u8; 16] {
     let mut out = [0; 16];
     for (place, byte) in out.iter_mut().zip(bytes) {
@@ -115,7 +117,7 @@ pub(crate) fn first_16(bytes: &[u8]) -> [u8; 16] {
     out
 }
 
-/// The first `N` of at least eight bytes.
+/// Returns the first `N` bytes; at least `N` must be present.
 fn first<const N: usize, const M: usize>(tag: &[u8; M]) -> [u8; N] {
     const { assert!(N <= M) };
     let mut out = [0; N];

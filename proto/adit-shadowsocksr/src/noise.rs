@@ -1,8 +1,8 @@
 //! Random bytes for paddings, at a few cycles each.
 //!
-//! A stream of SipHash over a counter, with a key that is drawn once per connection: padding is
-//! seen by everyone where the cipher is `none`, so it must not be guessable, and the system's
-//! source is too slow to be asked once a frame.
+//! A SipHash stream over a counter, with a key that is drawn once per connection. Padding is
+//! visible to observers if the cipher is `none`, so it must not be predictable, and the system's
+//! generator is too slow to call once per frame.
 
 use adit_crypto::SipKey;
 use adit_wire::Entropy;
@@ -22,7 +22,7 @@ impl Noise {
         }
     }
 
-    /// A number from 0 to `high`, inclusive.
+    /// Draws a number from 0 to `high`, inclusive.
     pub(crate) fn up_to(&mut self, high: u16) -> usize {
         usize::from(self.between(0, high))
     }

@@ -1,40 +1,43 @@
-//! Datagrams in a stream, as the original has them (UDP over TCP).
+//! Datagrams in a stream (UDP over TCP), as in the original implementation.
 //!
-//! A client says so by a bit in the type of its target header; the target itself means nothing.
-//! What follows in both directions is
+//! A client announces them with a flag in the type of its target header; the target itself is
+//! ignored. Both directions then contain:
 //!
 //! ```text
 //! frame   size(2, big-endian, itself included) ‖ 0 ‖ address (as in SOCKS5) ‖ data
 //! ```
-//! The address is where the data goes, or where it came from. A frame whose third byte is not 0 is
-//! a fragment, which nobody sends; it is dropped.
+//! The address is the destination or the source of the data. A frame whose third byte is not 0 is a
+//! fragment, which no known implementation sends; it is dropped.
 
 use core::ops::Range;
 
 use adit_wire::{AddrError, Broken, Target, held, parse_addr, put_addr};
 
-/// Size and fragment.
+/// Length of size and fragment fields.
 const HEAD: usize = 3;
 
-/// What stands at the front of a stream of datagrams.
+/// The result of parsing the front of a stream of datagrams.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Datagram {
-    /// At least so many bytes are needed, counted from the front.
+    /// More bytes are needed; the total is counted from the front.
     NeedMore {
-        /// Always more than there were.
+        /// Total number of bytes needed, always more than in this call.
         total: usize,
     },
     /// A datagram.
     Packet {
-        /// Where it goes, or came from; None for a fragment.
+        /// The destination or source of the datagram; `None` for a fragment.
         peer: Option<Target>,
-        /// Where its data lies; the frame ends there.
+        /// The range of the data; the frame ends with it.
         payload: Range<usize>,
     },
 }
 
-/// Appends what stands in front of a datagram of `len` bytes. Fails if the frame would be longer
-/// than 65,535 bytes.
+/// Appends the header of a datagram of `len` bytes to `out`.
+///
+/// # Errors
+///
+/// Fails if the frame would be longer than 65,535 bytes.
 pub fn put_datagram_head(peer: &Target, len: usize, out: &mut Vec<u8>) -> Result<(), Broken> {
     let size = HEAD
         .saturating_add(peer.addr_len())
@@ -50,7 +53,11 @@ pub fn put_datagram_head(peer: &Target, len: usize, out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-/// Reads the frame at the front of `bytes`.
+/// Parses the frame at the front of `bytes`.
+///
+/// # Errors
+///
+/// Fails if the size or the address is invalid.
 pub fn parse_datagram(bytes: &[u8]) -> Result<Datagram, Broken> {
     let Some(size) = bytes.first_chunk::<2>() else {
         return Ok(Datagram::NeedMore { total: 2 });

@@ -1,4 +1,4 @@
-//! UDP: what stands below the cipher, around `target header ‖ payload`.
+//! UDP packets: the layer below the cipher, around `target header ‖ payload`.
 //!
 //! ```text
 //! auth_aes128_*  client  data ‖ uid ‖ MAC(4)
@@ -7,8 +7,8 @@
 //!                server  RC4(data) ‖ noise ‖ a(7) ‖ MAC(1)
 //! others                 data
 //! ```
-//! A tag of one byte lets one forged packet in 256 through, and nothing here refuses replays: the
-//! protocols have no more.
+//! A tag of one byte accepts one forged packet in 256, and nothing here refuses replays: the
+//! protocols have no stronger protection.
 
 use core::fmt;
 use core::ops::Range;
@@ -25,17 +25,17 @@ use crate::mac::{Mac, MacKind};
 use crate::port::Port;
 use crate::user::UserKey;
 
-/// Bytes behind a payload that are enough for any protocol; none are needed in front.
+/// Tailroom in bytes that suffices for any protocol; no headroom is needed.
 pub const PACKET_TAIL: usize = MAX_NOISE + FIELDS;
 
 const MAX_NOISE: usize = 126;
 
-/// What stands behind data and noise, in every form but a server's `auth_aes128`.
+/// Length of the fields after data and noise, in all forms except a server's `auth_aes128`.
 const FIELDS: usize = 8;
 
 const TAG: usize = 4;
 
-/// A client's packets of one association.
+/// The packet codec of a client's association.
 pub struct Association {
     port: Arc<Port>,
     user: Arc<UserKey>,
@@ -47,8 +47,12 @@ impl Association {
         Self { port, user, uid }
     }
 
-    /// Seals `packet[payload]`, with [`PACKET_TAIL`] bytes behind it; gives what the cipher is to
+    /// Seals `packet[payload]`, with [`PACKET_TAIL`] bytes after it, and returns the range to
     /// encrypt.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is too little room.
     pub fn seal(
         &self,
         packet: &mut [u8],
@@ -71,7 +75,11 @@ impl Association {
         }
     }
 
-    /// Opens a server's packet, deciphered; gives where its data lies.
+    /// Opens a server's decrypted packet and returns the range of its data.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the packet is too short or not authentic.
     pub fn open(&self, packet: &mut [u8]) -> Result<Range<usize>, Broken> {
         match self.port.kind.family() {
             Family::Mac(kind) => open_tagged(kind, self.port.key(), packet),
@@ -94,8 +102,12 @@ impl fmt::Debug for Association {
 }
 
 impl Server {
-    /// Opens a client's packet, deciphered; gives the user, where the port has users, and where
-    /// the data lies.
+    /// Opens a client's decrypted packet and returns the user, if the port has users, and the range
+    /// of the data.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the packet is too short or not authentic, or if the user is unknown.
     pub fn open_packet(&self, packet: &mut [u8]) -> Result<(Option<u32>, Range<usize>), Broken> {
         let port = self.port();
         let find = |uid| self.find(uid).ok_or(Broken::Unauthentic);
@@ -117,8 +129,12 @@ impl Server {
         }
     }
 
-    /// Seals `packet[payload]` for a user, with [`PACKET_TAIL`] bytes behind it; gives what the
-    /// cipher is to encrypt. `uid` is what [`open_packet`](Self::open_packet) gave.
+    /// Seals `packet[payload]` for a user, with [`PACKET_TAIL`] bytes after it, and returns the
+    /// range to encrypt. `uid` is the result of [`open_packet`](Self::open_packet).
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is too little room or if the user is unknown.
     pub fn seal_packet(
         &self,
         uid: Option<u32>,
@@ -141,7 +157,7 @@ impl Server {
     }
 }
 
-/// Where the last [`FIELDS`] bytes begin; a packet that has nothing in front of them is dropped.
+/// Returns the start of the last [`FIELDS`] bytes; fails if there is nothing in front of them.
 fn fields(packet: &[u8]) -> Result<usize, Broken> {
     match packet.len().checked_sub(FIELDS) {
         None | Some(0) => Err(Broken::Truncated("a packet")),
@@ -203,7 +219,7 @@ fn open_chained(user: &UserKey, m: &[u8; 16], packet: &mut [u8]) -> Result<Range
         return Err(Broken::Unauthentic);
     }
     let len = at.checked_sub(noise_len(m));
-    let len = len.ok_or(Broken::Malformed("packet: it is shorter than its noise"))?;
+    let len = len.ok_or(Broken::Malformed("packet: shorter than its noise"))?;
     user.rc4(m).apply(part(packet, 0..len)?);
     Ok(0..len)
 }

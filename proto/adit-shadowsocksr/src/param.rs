@@ -1,4 +1,4 @@
-//! `protocol_param`: one user on a client, the users of a port on a server.
+//! `protocol_param`: the user of a client, or the users of a server's port.
 
 use std::collections::BTreeMap;
 
@@ -7,34 +7,34 @@ use adit_wire::usize_from;
 
 use crate::ProtocolKind;
 
-/// Seconds after which `auth_chain_f` makes another list.
+/// Default number of seconds after which `auth_chain_f` generates another list.
 const INTERVAL: u32 = 86_400;
 
-/// Client ids a server keeps per user unless told otherwise.
+/// Default number of client ids that a server keeps per user.
 const MAX_CLIENTS: usize = 64;
 
-/// Why a text is not a `protocol_param`.
+/// The reason a text is not a valid `protocol_param`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParamError {
-    /// What stands before a user's colon is not a number of 0 to 4294967295.
+    /// The text before a user's colon is not a number from 0 to 4294967295.
     #[error("a user id is a number from 0 to 4294967295, as in `42:password`")]
     Uid,
     /// A user without a colon or without a password.
-    #[error("a user is written `id:password`")]
+    #[error("a user must be written as `id:password`")]
     User,
     /// Two users with one id.
     #[error("two users have the same id")]
     Twice,
-    /// What stands before `#` is not a number above zero.
+    /// The text before `#` is not a number above zero.
     #[error("the number of clients per user must be above zero, as in `64#42:password`")]
     MaxClients,
-    /// Users, or a user, for a protocol that has none.
+    /// Users, or a user, for a protocol that does not support users.
     #[error("this protocol has no users")]
     NoUsers,
 }
 
-/// A client's `protocol_param`: `"<uid>:<password>"`, or anything without a colon for no user.
+/// A client's `protocol_param`: `"<uid>:<password>"`, or any text without a colon for no user.
 #[derive(Debug)]
 pub struct ClientParam {
     pub(crate) user: Option<(u32, Secret<String>)>,
@@ -51,10 +51,15 @@ impl Default for ClientParam {
 }
 
 impl ClientParam {
-    /// Reads the text. Protocols without users take any text and ignore it, as peers do.
+    /// Parses the text. Protocols without users accept any text and ignore it, as other
+    /// implementations do.
     ///
-    /// Everything behind the first colon is the password. For `auth_chain_f` the text may end in
-    /// `#seconds`, the life of a list.
+    /// Everything after the first colon is the password. For `auth_chain_f` the text may end in
+    /// `#seconds`, the lifetime of a list.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the user's id is not a number or the password is empty.
     pub fn parse(kind: ProtocolKind, text: &str) -> Result<Self, ParamError> {
         let mut param = Self::default();
         if !kind.has_users() {
@@ -73,7 +78,7 @@ impl ClientParam {
         Ok(param)
     }
 
-    /// The user's id.
+    /// Returns the user's id.
     #[must_use]
     pub fn uid(&self) -> Option<u32> {
         self.user.as_ref().map(|(uid, _)| *uid)
@@ -99,8 +104,13 @@ impl Default for ServerParam {
 }
 
 impl ServerParam {
-    /// Reads the text; the empty one means 64 clients and no users. For `auth_chain_f` a field
-    /// `#seconds#` may stand before the users.
+    /// Parses the text; an empty text means 64 clients and no users. For `auth_chain_f` a field
+    /// `#seconds#` may precede the users.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the number of clients or a user is invalid, if two users have the same id, or if
+    /// the protocol does not support users.
     pub fn parse(kind: ProtocolKind, text: &str) -> Result<Self, ParamError> {
         let mut param = Self::default();
         if text.is_empty() {
@@ -123,6 +133,10 @@ impl ServerParam {
     }
 
     /// Adds a user.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the protocol does not support users, or if another user has the same id.
     pub fn add_user(
         &mut self,
         kind: ProtocolKind,
@@ -138,7 +152,7 @@ impl ServerParam {
         }
     }
 
-    /// The ids of the users.
+    /// Returns the ids of the users.
     pub fn uids(&self) -> impl Iterator<Item = u32> {
         self.users.keys().copied()
     }
@@ -153,7 +167,7 @@ fn user(text: &str) -> Result<(u32, Secret<String>), ParamError> {
     Ok((uid, Secret::new(password.to_owned())))
 }
 
-/// Digits only: `parse` alone takes a sign.
+/// Parses digits only: `str::parse` would accept a sign.
 fn number(text: &str) -> Option<u32> {
     let digits = text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| text.parse().ok())?

@@ -1,4 +1,4 @@
-//! What a client and its server have in common: protocol, key, and for `auth_chain` the lists.
+//! The shared parameters of a client and its server: protocol, key, and the lists of `auth_chain`.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::ProtocolKind;
 use crate::chain::{ChainKind, Sizes};
 use crate::kind::Family;
 
-/// What `auth_chain` itself adds to a full frame.
+/// Number of bytes that `auth_chain` itself adds to a full frame.
 const CHAIN_OVERHEAD: u16 = 4;
 
 pub(crate) struct Port {
@@ -17,7 +17,7 @@ pub(crate) struct Port {
     key: Secret<Vec<u8>>,
     pub(crate) overhead: u16,
     interval: u32,
-    /// Made once, except for `auth_chain_f`; none outside `auth_chain`.
+    /// Generated once; `None` for `auth_chain_f` and for protocols outside `auth_chain`.
     sizes: Option<Arc<Sizes>>,
 }
 
@@ -42,12 +42,12 @@ impl Port {
         self.key.expose()
     }
 
-    /// The key of the MACs of a first message.
+    /// Returns the key of the MACs of a first message.
     pub(crate) fn iv_key(&self, iv: &[u8]) -> Secret<Vec<u8>> {
         Secret::new([iv, self.key()].concat())
     }
 
-    /// The lists for a connection whose first message has this time.
+    /// Returns the lists for a connection whose first message has this time.
     pub(crate) fn sizes(&self, chain: ChainKind, time: Unix) -> Arc<Sizes> {
         self.sizes.clone().unwrap_or_else(|| {
             let period = time.0 / u64::from(self.interval.max(1));

@@ -1,8 +1,9 @@
-//! Replayed first messages are refused.
+//! Replay protection for first messages.
 //!
-//! Two defences, since each has a hole. Peers keep a window of connection ids per client, which is
-//! lost when the client is dropped for another; the tags of messages are remembered beside them,
-//! a million at least. Neither survives a restart: then the time in the message is all there is.
+//! Two defenses, because each has a gap. Other implementations keep a window of connection ids per
+//! client, which is lost when the client is dropped in favor of another; adit also remembers the
+//! tags of at least a million messages. Neither survives a restart, after which only the time in
+//! the message protects.
 
 mod window;
 
@@ -16,18 +17,19 @@ use hashbrown::HashTable;
 
 use window::Window;
 
-/// Tags in one of two generations.
+/// Maximum number of tags in one of two generations.
 const TAGS: usize = 1_000_000;
 
-/// Windows of all users together, at about 600 bytes each.
+/// Maximum number of windows of all users together, at about 600 bytes each.
 const WINDOWS: usize = 65_536;
 
-/// Seconds between two searches for clients that have gone, when there is no room left.
+/// Minimum number of seconds between two searches for idle clients when the store is full.
 const SWEEP: u64 = 10;
 
-/// What a port's servers have seen; shared by their connections and kept when users change.
+/// The messages that a port's servers have seen; shared by their connections and kept when users
+/// change.
 ///
-/// Only authenticated messages come here, so only holders of a key can fill it.
+/// Only authenticated messages are inserted, so only owners of a key can fill it.
 pub struct ReplayStore {
     sip: SipKey,
     started: Unix,
@@ -54,24 +56,24 @@ struct Client {
     used: Unix,
 }
 
-/// A first message to be judged.
+/// A first message to check.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrival<'a> {
-    /// 0 where there are no users.
+    /// 0 if the port has no users.
     pub(crate) uid: u32,
     pub(crate) client: [u8; 8],
     pub(crate) connection: u32,
-    /// What no other message has.
+    /// Bytes that are unique to the message.
     pub(crate) proof: &'a [u8],
-    /// Clients kept per user.
+    /// Maximum number of clients per user.
     pub(crate) max_clients: usize,
-    /// Seconds after which a client counts as gone.
+    /// Number of seconds after which a client counts as gone.
     pub(crate) idle: u64,
 }
 
 impl ReplayStore {
-    /// An empty store. `seed` is secret and random; `started` is the wall clock at the start of
-    /// the process.
+    /// Creates an empty store. `seed` must be secret and random; `started` is the wall clock at the
+    /// start of the process.
     #[must_use]
     pub fn new(seed: [u8; 16], started: Unix) -> Self {
         let limits = Limits {
@@ -90,10 +92,11 @@ impl ReplayStore {
         self.started
     }
 
-    /// Takes a message that must be new; test and insertion are one step.
+    /// Inserts a message, which must be new; check and insertion are one atomic step.
     pub(crate) fn admit(&self, arrival: &Arrival<'_>, now: Unix) -> Result<(), Broken> {
         let tag = self.sip.hash(arrival.proof);
-        // A panic of another thread leaves the tables whole: every step of an insertion is.
+        // Ignores poisoning: every step of an insertion leaves the tables consistent, so a panic of
+        // another thread does no harm.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let known = |table: &HashTable<u64>| table.find(tag, |t| *t == tag).is_some();
         if known(&seen.tags) || known(&seen.older) {

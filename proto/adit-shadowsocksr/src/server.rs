@@ -1,4 +1,4 @@
-//! A server's side: the first message of each connection, and what connections share.
+//! The server's side: the first message of each connection, and the state that connections share.
 
 mod accept;
 
@@ -17,21 +17,22 @@ use crate::port::Port;
 use crate::user::UserKey;
 use crate::{Protocol, ProtocolKind, ReplayStore, ServerParam};
 
-/// One port of a server: its key, its users, and what it has seen.
+/// One port of a server: its key, its users and its replay store.
 pub struct Server {
     port: Port,
     compatible: bool,
     users: BTreeMap<u32, UserKey>,
-    /// Of those who have the port's key alone; nobody's where there are users.
+    /// The key of clients that have only the port's key; unused if there are users.
     nobody: UserKey,
     max_clients: usize,
     replays: Arc<ReplayStore>,
 }
 
 impl Server {
-    /// `key` is the cipher's key (16 bytes of the same derivation for ciphers that have none);
-    /// `obfs_overhead` is what the obfs adds to a full frame, 5 bytes for those that look like TLS
-    /// and 0 for the others. A port whose users change gets a new `Server` with the old `replays`.
+    /// Creates a port. `key` is the cipher's key (16 bytes of the same derivation for methods
+    /// without a cipher). `obfs_overhead` is the number of bytes that the obfs adds to a full
+    /// frame: 5 for those that imitate TLS and 0 for the others. To change users, create a new
+    /// `Server` with the same `replays`.
     #[must_use]
     pub fn new(
         protocol: Protocol,
@@ -56,14 +57,15 @@ impl Server {
         }
     }
 
-    /// The protocol.
+    /// Returns the protocol.
     #[must_use]
     pub const fn kind(&self) -> ProtocolKind {
         self.port.kind
     }
 
-    /// The handshake of one connection. `iv` is the cipher's IV of the request, empty if it has
-    /// none; `mss` the segment size of the connection in bytes, told to `auth_chain` clients.
+    /// Creates the handshake of one connection. `iv` is the cipher's IV of the request, empty if it
+    /// has none; `mss` is the segment size of the connection in bytes, which is reported to
+    /// `auth_chain` clients.
     pub fn accept(
         self: &Arc<Self>,
         iv: &[u8],
@@ -96,7 +98,7 @@ impl Server {
         &self.port
     }
 
-    /// The key of a user: a stranger has one only where there are no users.
+    /// Returns the key of a user. An unknown user has a key only if the port has no users.
     pub(crate) fn find(&self, uid: u32) -> Option<&UserKey> {
         if self.users.is_empty() {
             return Some(&self.nobody);
@@ -104,7 +106,7 @@ impl Server {
         self.users.get(&uid)
     }
 
-    /// The id to account to.
+    /// Returns the id for accounting.
     pub(crate) fn known(&self, uid: u32) -> Option<u32> {
         (!self.users.is_empty()).then_some(uid)
     }
@@ -122,38 +124,45 @@ impl fmt::Debug for Server {
 
 /// Reads the first message of a connection.
 ///
-/// Every failure is an error before anything is to be sent. The caller treats all of them alike,
-/// including the end of the stream and a deadline while this still asks for more.
+/// All failures are errors that occur before anything is sent. The caller must treat all of them
+/// alike, including the end of the stream and a timeout while the handshake still waits for more
+/// bytes.
 pub struct ServerHandshake {
     server: Arc<Server>,
     iv: Box<[u8]>,
     iv_key: Secret<Vec<u8>>,
     mss: u16,
-    /// Until the codecs are made.
+    /// `None` once the codecs were created.
     noise: Option<Noise>,
 }
 
 /// An accepted connection.
 #[derive(Debug)]
 pub struct Accepted {
-    /// Bytes the first message took; 0 where the protocol has none.
+    /// Number of bytes in the first message; 0 if the protocol has none.
     pub consumed: usize,
-    /// Where the message's data lies; may be empty. The target header begins here or, if this ends
-    /// too soon, goes on in the frames behind.
+    /// The range of the message's data; may be empty. The target header begins here, and may
+    /// continue in the frames after it.
     pub payload: Range<usize>,
-    /// The user, where the port has users.
+    /// The user, if the port has users.
     pub uid: Option<u32>,
-    /// The client does not speak the protocol and was taken for one of `origin` (`_compatible`).
+    /// True if the client does not use the protocol and is treated as a client of `origin`
+    /// (`_compatible`).
     pub fell_back: bool,
-    /// Opens what follows.
+    /// Opens the data after the first message.
     pub open: FrameOpen,
     /// Seals the answers.
     pub seal: ServerSeal,
 }
 
 impl ServerHandshake {
-    /// Reads the deciphered bytes from the start of the connection; on [`Step::NeedMore`] the next
-    /// call begins with the same bytes. Nothing is altered in them before [`Step::Done`].
+    /// Reads the decrypted bytes from the start of the connection; after [`Step::NeedMore`] the
+    /// next call must begin with the same bytes. The bytes are not changed before [`Step::Done`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if the message is malformed, forged, replayed or too old, and after the handshake has
+    /// finished.
     pub fn step(&mut self, plain: &mut [u8], now: Unix) -> Result<Step<Accepted>, Broken> {
         match self.read(plain, now) {
             Err(_) if self.server.compatible && self.noise.is_some() => self.fall_back(),
@@ -170,9 +179,9 @@ impl fmt::Debug for ServerHandshake {
     }
 }
 
-/// Seals what a server sends.
+/// Seals the data that a server sends.
 ///
-/// Peers wait for a first frame, if need be an empty one: [`Seal::owes_head`] is true until one was
+/// Clients wait for a first frame, which may be empty: [`Seal::owes_head`] is true until one was
 /// sealed, for the protocols from `auth_sha1_v2` on.
 pub struct ServerSeal {
     frames: FrameSeal,
@@ -190,7 +199,7 @@ impl Seal for ServerSeal {
         self.frames.room()
     }
 
-    /// An empty payload gives an empty range, except while a head is owed.
+    /// Seals a payload. An empty one results in an empty range, unless a head is owed.
     fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
         check_room(self.room(), record, &payload)?;
         if payload.is_empty() && !self.owes {

@@ -1,14 +1,14 @@
-//! A connection or a packet as a whole, without its obfs: target header, protocol and cipher.
+//! Complete connections and packets without their obfs: target header, protocol and cipher.
 //!
 //! ```text
 //! target header and data ─▶ frames of the protocol ─▶ cipher, its IV once in front
 //! ```
 //! Start with [`ClientStack`] or [`ServerStack`]. Sealing writes a frame around the payload and
-//! enciphers it where it stands; opening deciphers each byte once, as it is needed, and opens the
-//! frames in it. Both are one pass, and nothing is allocated for a frame.
+//! encrypts it in place; opening decrypts each byte once, when it is needed, and opens the frames.
+//! Both take one pass and do not allocate per frame.
 //!
-//! `verify_deflate` alone cannot be opened in place, see [`ProtocolKind::in_place`]: its driver
-//! calls [`StackOpen::open_frame`] and takes the data from [`StackOpen::inflated`].
+//! Only `verify_deflate` cannot be opened in place, see [`ProtocolKind::in_place`]: call
+//! [`StackOpen::open_frame`] for it and read the data from [`StackOpen::inflated`].
 //!
 //! [`ProtocolKind::in_place`]: crate::ProtocolKind::in_place
 

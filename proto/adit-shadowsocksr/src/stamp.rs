@@ -1,4 +1,4 @@
-//! How far a client's clock may be off.
+//! The tolerance for a client's clock.
 
 use adit_wire::{Broken, Unix};
 
@@ -9,16 +9,16 @@ use crate::kind::Family;
 /// The rule of one protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// Seconds, inclusive.
+    /// Maximum difference in seconds, inclusive.
     within: u32,
-    /// Seconds before the server's start from which messages are still taken; the old protocols
-    /// know no other defence against replays over a restart.
+    /// Number of seconds before the server's start from which messages are accepted; the old
+    /// protocols have no other protection against replays across a restart.
     before_start: Option<u32>,
 }
 
 const DAY: u32 = 86_400;
 
-/// The rule of a protocol; `None` if its first message has no time.
+/// Returns the rule of a protocol; `None` if its first message has no time.
 pub(crate) const fn window(family: Family) -> Option<Window> {
     let (within, before_start) = match family {
         Family::Crc { auth: true } => (300, Some(0)),
@@ -33,8 +33,8 @@ pub(crate) const fn window(family: Family) -> Option<Window> {
 }
 
 impl Window {
-    /// Checks a client's time, of which there are only 32 bits: differences are signed, so that
-    /// the field may wrap.
+    /// Checks a client's time, which has only 32 bits: differences are signed, so that the field
+    /// may wrap.
     pub(crate) fn check(self, time: u32, now: Unix, started: Unix) -> Result<(), Broken> {
         let skew = time.wrapping_sub(seconds(now)).cast_signed();
         if skew.unsigned_abs() > self.within {

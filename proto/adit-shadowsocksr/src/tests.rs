@@ -1,4 +1,4 @@
-//! Both sides against each other, and against those who lie.
+//! Both sides against each other, and against hostile peers.
 
 mod hostile;
 mod packets;
@@ -13,7 +13,7 @@ use crate::{
 
 pub(super) const NOW: Unix = Unix(1_700_000_000);
 
-/// Numbers that differ from run to run of a test only by their seed.
+/// Random numbers that depend only on the seed of the test.
 pub(super) struct Chance(pub(super) u64);
 
 impl Entropy for Chance {
@@ -26,7 +26,7 @@ impl Entropy for Chance {
     }
 }
 
-/// A client and a server that know each other.
+/// Returns a matching client and server.
 pub(super) fn pair(kind: ProtocolKind, user: bool) -> (Client, std::sync::Arc<Server>) {
     let user = user && kind.has_users();
     let (client, server) = if user {
@@ -43,14 +43,15 @@ pub(super) fn pair(kind: ProtocolKind, user: bool) -> (Client, std::sync::Arc<Se
     )
 }
 
-/// Opens frames as they would arrive in pieces of this size; all of `wire` must be used.
+/// Opens frames that arrive in chunks of this size; all of `wire` must be consumed.
 pub(super) fn open_all(open: &mut FrameOpen, wire: &[u8], piece: usize) -> Result<Vec<u8>, Broken> {
     let (plain, left) = open_some(open, Vec::new(), wire, piece)?;
     assert_eq!(left, 0, "a frame is cut short");
     Ok(plain)
 }
 
-/// The same behind bytes that are there already; gives the data and how many bytes are left over.
+/// Does the same after bytes that are already present; returns the data and the number of remaining
+/// bytes.
 pub(super) fn open_some(
     open: &mut FrameOpen,
     mut held: Vec<u8>,
@@ -90,7 +91,7 @@ pub(super) fn open_some(
     }
 }
 
-/// Runs a server over a request as it would arrive in pieces; gives the data of all of it.
+/// Runs a server over a request that arrives in chunks; returns all of its data.
 pub(super) fn serve(
     handshake: &mut ServerHandshake,
     wire: &[u8],

@@ -8,19 +8,19 @@ use zeroize::Zeroize;
 use crate::ProtocolKind;
 use crate::kind::Family;
 
-/// Prepared once per user, shared by the user's connections.
+/// Keys that are derived once per user and shared by the user's connections.
 pub(crate) struct UserKey {
     key: Secret<Vec<u8>>,
     block_key: Secret<[u8; 16]>,
 }
 
 impl UserKey {
-    /// The key of someone who has only the port's key.
+    /// Derives the keys of a client that has only the port's key.
     pub(crate) fn of_port(kind: ProtocolKind, port_key: &[u8]) -> Self {
         Self::new(kind, port_key.to_vec())
     }
 
-    /// The key of a user with a password.
+    /// Derives the keys of a user with a password.
     pub(crate) fn of_password(kind: ProtocolKind, port_key: &[u8], password: &[u8]) -> Self {
         let key = match kind.family() {
             Family::Mac(mac) => mac.hash(port_key, password),
@@ -44,12 +44,12 @@ impl UserKey {
         self.key.expose()
     }
 
-    /// AES-128 for the block of the first message, which is CBC with a zero IV over one block.
+    /// Returns AES-128 for the block of the first message: CBC with a zero IV over one block.
     pub(crate) fn block(&self) -> Result<HeaderCipher, CryptoError> {
         HeaderCipher::new(self.block_key.expose())
     }
 
-    /// The RC4 key that a hash gives (`auth_chain`).
+    /// Derives the RC4 state from a hash (`auth_chain`).
     pub(crate) fn rc4(&self, hash: &[u8]) -> Rc4 {
         let mut text = STANDARD.encode(self.key());
         let key = Secret::new(md5(&[text.as_bytes(), STANDARD.encode(hash).as_bytes()]));

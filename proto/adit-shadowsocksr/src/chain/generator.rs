@@ -17,7 +17,7 @@ impl Generator {
         }
     }
 
-    /// Seeded by a hash and a length; the first four numbers are thrown away.
+    /// Creates a generator seeded with a hash and a length; the first four numbers are discarded.
     pub(crate) fn seed_len(bytes: &[u8; 16], len: usize) -> Self {
         let [_, _, rest @ ..] = bytes;
         let mut seed = [0; 16];
@@ -42,13 +42,13 @@ impl Generator {
         x.wrapping_add(y)
     }
 
-    /// A number below `limit`; 0 if that is 0.
+    /// Draws a number below `limit`; 0 if `limit` is 0.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         let limit = u64_from(limit).max(1);
         narrow(self.next() % limit)
     }
 
-    /// A place in a padding of `pad` bytes.
+    /// Draws a position in a padding of `pad` bytes.
     pub(crate) fn start(&mut self, pad: usize) -> usize {
         let drawn = self.next() % 8_589_934_609;
         let pad = u64_from(pad).max(1);

@@ -1,4 +1,4 @@
-//! What a client sends: the first message, then frames.
+//! The sealing codec of a client: the first message, then frames.
 
 use core::fmt;
 use core::ops::Range;
@@ -16,12 +16,12 @@ use crate::noise::Noise;
 use crate::port::Port;
 use crate::user::UserKey;
 
-/// Seals what a client sends.
+/// Seals the data that a client sends.
 ///
-/// The first message goes out with the first payload; [`Seal::owes_head`] is true until then, where
-/// the protocol has one. That payload must begin with the whole target header.
+/// The first message is sent with the first payload; [`Seal::owes_head`] is true until then if the
+/// protocol has one. That payload must begin with the complete target header.
 pub struct ClientSeal {
-    /// Until the first message is out.
+    /// `None` once the first message was sealed.
     head: Option<Box<Head>>,
     frames: FrameSeal,
     noise: Noise,
@@ -47,7 +47,7 @@ pub(super) enum Head {
 }
 
 impl Head {
-    /// The room of the first record, `frames` being that of the others.
+    /// Returns the overhead of the first record; `frames` is that of the others.
     fn room(&self, frames: Room) -> Room {
         let (head, tail) = match self {
             Self::Simple(_) => (simple::room(), frames.tail),
@@ -135,7 +135,7 @@ impl Seal for ClientSeal {
         }
     }
 
-    /// An empty payload gives an empty range, except while a head is owed.
+    /// Seals a payload. An empty one results in an empty range, unless a head is owed.
     fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
         check_room(self.room(), record, &payload)?;
         if payload.is_empty() && !self.owes_head() {

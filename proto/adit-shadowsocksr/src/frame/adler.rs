@@ -1,4 +1,4 @@
-//! `auth_sha1` and its successors: frames with a checksum, which anyone can make. Only the first
+//! `auth_sha1` and its successors: frames with a checksum, which anyone can forge. Only the first
 //! message is authenticated.
 
 use core::ops::Range;
@@ -10,7 +10,7 @@ use super::crc::behind_pad;
 use super::pad::{Pad, Style};
 use crate::field::{around, frame_len, get, len_16, part, put, view};
 
-/// Which of the forms.
+/// The versions of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AdlerKind {
     V1,
@@ -21,7 +21,7 @@ pub(crate) enum AdlerKind {
 const SUM: usize = 4;
 
 impl AdlerKind {
-    /// The length, and in the fourth form its checksum.
+    /// Returns the length of the head: the length field and, in V4, its checksum.
     const fn head(self) -> usize {
         match self {
             Self::V4 => 4,
@@ -97,7 +97,7 @@ impl AdlerKind {
     }
 }
 
-/// The checksum of a length: the lower half of its CRC-32.
+/// Returns the checksum of a length: the lower half of its CRC-32.
 fn check(len: [u8; 2]) -> [u8; 2] {
     let [a, b, ..] = crc32fast::hash(&len).to_le_bytes();
     [a, b]

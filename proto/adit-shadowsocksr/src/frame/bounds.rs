@@ -1,37 +1,37 @@
-//! What a frame may hold, and what opening one finds.
+//! Limits of frames, and the result of opening one.
 
 use core::ops::Range;
 
-/// The most data in a frame whose limit is 8,191 bytes.
+/// Maximum data in a frame with a limit of 8,191 bytes.
 pub(super) const MAX_DATA: usize = 8100;
 
-/// Every such frame is shorter than this.
+/// Upper bound of the length of such a frame, exclusive.
 pub(super) const FRAME_LIMIT: usize = 8192;
 
-/// The most random bytes in the padding of a small frame.
+/// Maximum number of random bytes in the padding of a small frame.
 pub(super) const MAX_NOISE: usize = 511;
 
-/// Data from this length on is not padded.
+/// Minimum length of data that is not padded.
 pub(super) const BULK: usize = 901;
 
-/// What [`FrameOpen::open_frame`](super::FrameOpen::open_frame) found.
+/// The result of [`FrameOpen::open_frame`](super::FrameOpen::open_frame).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// Call again with at least `total` bytes, always more than there were.
+    /// Call again with at least `total` bytes, always more than in this call.
     NeedMore {
-        /// Bytes wanted, counted from the front.
+        /// Number of bytes needed, counted from the front.
         total: usize,
     },
-    /// A frame whose data lies in the buffer.
+    /// A frame with its data in the buffer.
     Plain {
-        /// Bytes the frame took.
+        /// Number of bytes in the frame.
         consumed: usize,
-        /// Where its data lies; may be empty.
+        /// The range of its data; may be empty.
         payload: Range<usize>,
     },
-    /// A frame whose data is to be had from [`FrameOpen::inflated`](super::FrameOpen::inflated).
+    /// A frame whose data [`FrameOpen::inflated`](super::FrameOpen::inflated) returns.
     Inflated {
-        /// Bytes the frame took.
+        /// Number of bytes in the frame.
         consumed: usize,
     },
 }

@@ -1,5 +1,5 @@
-//! `auth_chain_*`: RC4, a masked length, padding whose size both sides compute, and a tag that
-//! goes into the next frame.
+//! `auth_chain_*`: RC4, a masked length, padding with a length that both sides compute, and a tag on
+//! which the next frame depends.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -15,10 +15,11 @@ use crate::field::{around, get, len_16, part, put, view};
 const LENGTH: usize = 2;
 const TAG: usize = 2;
 
-/// Data and padding together are shorter than this.
+/// Upper bound of the length of data and padding together, exclusive.
 const LIMIT: usize = 4096;
 
-/// A second frame of one byte behind one of 1,439 bytes: its fields, and the padding of the first.
+/// Room for a second frame of one byte after one of 1,439 bytes: its fields, and the padding of the
+/// first.
 const SPLIT: usize = LENGTH + TAG + 30;
 
 const MSS: usize = 2;
@@ -28,7 +29,7 @@ pub(crate) struct Chained {
     sizes: Arc<Sizes>,
     key: NumberedKey,
     rc4: Rc4,
-    /// The tag of the frame before.
+    /// The tag of the previous frame.
     hash: [u8; 16],
     mss: Mss,
 }
@@ -42,7 +43,7 @@ enum Mss {
 }
 
 impl Chained {
-    /// What a client sends or its server opens.
+    /// Creates the codec of the client-to-server direction.
     pub(crate) fn new(sizes: Arc<Sizes>, user_key: &[u8], rc4: Rc4, hash: [u8; 16]) -> Self {
         Self {
             sizes,
@@ -53,13 +54,13 @@ impl Chained {
         }
     }
 
-    /// As a server's sealing side: the first frame tells `mss`.
+    /// Makes it a server's sealing side: the first frame reports `mss`.
     pub(crate) fn telling(mut self, mss: u16) -> Self {
         self.mss = Mss::Send(mss);
         self
     }
 
-    /// As a client's opening side.
+    /// Makes it a client's opening side.
     pub(crate) fn told(mut self) -> Self {
         self.mss = Mss::Expect;
         self
@@ -78,7 +79,7 @@ impl Chained {
         } else {
             0
         };
-        // In front there is never padding: padded data is short, and is moved to its place.
+        // No room for padding in front: padded data is short, and is moved to its place.
         Room {
             head: LENGTH + mss,
             tail: TAG + PAD_MAX + SPLIT,
@@ -86,8 +87,8 @@ impl Chained {
         }
     }
 
-    /// Seals `record[payload]` in one frame, or in two where one of its size is not understood by
-    /// everyone.
+    /// Seals `record[payload]` in one frame, or in two if implementations disagree about frames of
+    /// its size.
     pub(crate) fn seal(
         &mut self,
         record: &mut [u8],
@@ -112,7 +113,7 @@ impl Chained {
         Ok(first.start..second.end)
     }
 
-    /// Writes one frame. Its data is at `record[payload]` and moves behind the padding in front.
+    /// Writes one frame. Its data at `record[payload]` moves after the padding in front.
     pub(crate) fn pack(
         &mut self,
         record: &mut [u8],
@@ -151,7 +152,8 @@ impl Chained {
         let Ok(field) = get(plain, 0) else {
             return Ok(Frame::NeedMore { total: LENGTH });
         };
-        // The wrong key gives any length: it is bounded before anything is waited for.
+        // A wrong key results in an arbitrary length, which is checked before waiting for more
+        // bytes.
         let len = usize::from(u16::from_le_bytes(masked(field, &self.hash)));
         let too_long = Broken::TooLong {
             what: "a frame's data",

@@ -1,5 +1,5 @@
-//! `verify_simple` and `auth_simple`: `BE16 length ‖ pad ‖ data ‖ c`, where `c` makes the CRC-32
-//! of the whole frame all ones.
+//! `verify_simple` and `auth_simple`: `BE16 length ‖ pad ‖ data ‖ c`, where `c` makes the CRC-32 of
+//! the whole frame all ones.
 
 use core::ops::Range;
 
@@ -58,7 +58,8 @@ pub(crate) fn open(plain: &[u8]) -> Result<Frame, Broken> {
     })
 }
 
-/// Where the data of `frame` lies, between a padding block at `at` and `tail` bytes at the end.
+/// Returns the range of the data in `frame`, between a padding block at `at` and `tail` bytes at
+/// the end.
 pub(super) fn behind_pad(
     frame: &[u8],
     at: usize,
@@ -68,7 +69,7 @@ pub(super) fn behind_pad(
     let end = frame.len().saturating_sub(tail);
     let start = at + Pad::read(view(frame, at..end)?, style)?;
     if start > end {
-        return Err(Broken::Malformed("padding: it is longer than its frame"));
+        return Err(Broken::Malformed("padding: longer than its frame"));
     }
     Ok(start..end)
 }

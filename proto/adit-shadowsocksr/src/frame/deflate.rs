@@ -1,4 +1,4 @@
-//! `verify_deflate`: each frame a zlib stream of its own (RFC 1950), its two header bytes left out.
+//! `verify_deflate`: each frame is its own zlib stream (RFC 1950) without the two header bytes.
 
 use core::ops::Range;
 
@@ -15,21 +15,23 @@ use crate::field::{around, frame_len, get, len_16, part, put, view};
 const LENGTH: usize = 2;
 const SUM: usize = 4;
 
-/// A stored block's header (RFC 1951 section 3.2.4).
+/// Length of the header of a stored block (RFC 1951 section 3.2.4).
 const STORED: usize = 5;
 
-/// Incompressible data of this length still makes a frame below [`LIMIT`].
+/// Maximum length of data; incompressible data of this length still results in a frame below
+/// [`LIMIT`].
 const MAX: usize = 32_000;
 
 const LIMIT: usize = 32_768;
 
-/// The most data a frame may hold: a bound against frames that blow up.
+/// Maximum length of a frame's inflated data, against decompression bombs.
 const INFLATED_MAX: usize = 32_768;
 
-/// Compression of zlib's default level.
+/// zlib's default compression level.
 const LEVEL: u8 = 6;
 
-/// The sealing side. Compressed data is built beside the record: it depends on what it replaces.
+/// The sealing side. Compressed data is built outside the record, because it refers to the data
+/// that it replaces.
 pub(crate) struct Deflater {
     core: CompressorOxide,
     out: Vec<u8>,
@@ -63,12 +65,12 @@ impl Deflater {
         let place = part(&mut self.out, 0..limit)?;
         let (status, _, written) = compress(&mut self.core, data, place, TDEFLFlush::Finish);
         if status == TDEFLStatus::Done {
-            // No longer than the data was: it fits in its place.
+            // Not longer than the data was, so it fits in its place.
             let start = payload.start;
             put(record, start, view(&self.out, 0..written)?)?;
             return finish(record, start..start + written, sum);
         }
-        // It does not become shorter: one stored block, which is its last.
+        // Incompressible: one stored block, which is also the last block.
         let len = len_16(payload.len())?;
         let ([a, b], [c, d]) = (len.to_le_bytes(), (!len).to_le_bytes());
         let block = around(record, &payload, STORED, 0)?;
@@ -77,7 +79,7 @@ impl Deflater {
     }
 }
 
-/// Puts length and checksum around the compressed data.
+/// Writes length and checksum around the compressed data.
 fn finish(record: &mut [u8], z: Range<usize>, sum: [u8; 4]) -> Result<Range<usize>, Broken> {
     let range = around(record, &z, LENGTH, SUM)?;
     let len = len_16(range.len())?;

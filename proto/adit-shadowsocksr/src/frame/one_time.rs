@@ -1,7 +1,8 @@
-//! `verify_sha1`: what a client sends has an HMAC-SHA1 per frame; what it receives has nothing.
+//! `verify_sha1`: client-to-server frames have an HMAC-SHA1 each; the other direction has no
+//! authentication.
 //!
-//! The first message is the target header with a bit set in its first byte and the header's HMAC
-//! behind it.
+//! The first message is the target header with a flag in its first byte, followed by the header's
+//! HMAC.
 
 use core::ops::Range;
 
@@ -11,15 +12,15 @@ use adit_wire::{Broken, Room, Step};
 use super::bounds::{Frame, MAX_DATA};
 use crate::field::{around, get, len_16, part, put, view};
 
-/// Says in the address type that this protocol is spoken.
+/// The flag in the address type that announces this protocol.
 const FLAG: u8 = 0x10;
 
-/// An HMAC, cut.
+/// Length of a truncated HMAC.
 pub(crate) const TAG: usize = 10;
 
 const HEAD: usize = 2 + TAG;
 
-/// The IV of the request with a frame's number behind it, from 0 on.
+/// The HMAC key: the IV of the request, followed by a frame's number, which starts at 0.
 struct Numbered {
     key: Vec<u8>,
     number: u32,
@@ -47,7 +48,7 @@ impl Numbered {
 
 /// A client's sealing side.
 pub(crate) struct OneTimeSeal {
-    /// `iv ‖ key`, until the first message is out.
+    /// `iv ‖ key`; `None` once the first message was sealed.
     head: Option<Secret<Vec<u8>>>,
     frames: Numbered,
 }
@@ -89,7 +90,7 @@ impl OneTimeSeal {
         let size = head_size(target).filter(|size| *size <= target.len());
         let size = size.ok_or(Broken::Malformed("target header"))?;
         let body = payload.start + size..payload.end;
-        // The header moves to the left: its HMAC and the first frame's fields come in between.
+        // The header moves to the left to make room for its HMAC and the first frame's fields.
         let shift = if body.is_empty() { TAG } else { TAG + HEAD };
         let start = around(record, &payload, shift, 0)?.start;
         record.copy_within(payload.start..body.start, start);
@@ -117,7 +118,7 @@ impl OneTimeSeal {
     }
 }
 
-/// A server's opening side, behind the first message.
+/// A server's opening side, after the first message.
 pub(crate) struct OneTimeOpen(Numbered);
 
 impl OneTimeOpen {
@@ -144,8 +145,8 @@ impl OneTimeOpen {
     }
 }
 
-/// The size of the target header that `bytes` begin with, once enough of it is there; `None` also
-/// if it is none.
+/// Returns the size of the target header at the front of `bytes`; `None` if it is incomplete or
+/// invalid.
 fn head_size(bytes: &[u8]) -> Option<usize> {
     match bytes {
         [kind, len, ..] => match kind & 7 {
@@ -158,8 +159,8 @@ fn head_size(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Checks the first message of a client; gives where its target header lies, with the bit cleared.
-/// The message ends the tag's bytes behind it.
+/// Checks a client's first message and returns the range of its target header, with the flag
+/// cleared. The message ends [`TAG`] bytes after it.
 pub(crate) fn open_head(plain: &mut [u8], iv_key: &[u8]) -> Result<Step<Range<usize>>, Broken> {
     let need = |total| Ok(Step::NeedMore { total });
     let Some(first) = plain.first() else {

@@ -4,7 +4,7 @@ use adit_wire::{Broken, Entropy};
 
 use crate::field::{len_16, part, put};
 
-/// How a block says its length.
+/// The encoding of a block's length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     /// One byte, 1 to 255.
@@ -15,7 +15,7 @@ pub(crate) enum Style {
     Little,
 }
 
-/// A block to be written: its whole length, and whether in the long form.
+/// A block to write: its total length, and the form of its length field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pad {
     len: usize,
@@ -26,18 +26,18 @@ pub(crate) struct Pad {
 const LONG: u8 = 255;
 
 impl Pad {
-    /// No random bytes.
+    /// A block without random bytes.
     pub(crate) const NONE: Self = Self {
         len: 1,
         long: false,
     };
 
-    /// The length of the longest block with `n` random bytes.
+    /// Returns the maximum length of a block with `n` random bytes.
     pub(crate) const fn longest(n: usize) -> usize {
         n + 3
     }
 
-    /// A block with `n` random bytes, in the form that peers write.
+    /// Creates a block with `n` random bytes, in the form that peers use.
     pub(crate) const fn random(n: usize) -> Self {
         if n < 128 {
             Self {
@@ -84,18 +84,19 @@ impl Pad {
         Ok(())
     }
 
-    /// The length of the block at the front of `bytes`, which may be more than there is.
+    /// Returns the length of the block at the front of `bytes`, which may exceed the available
+    /// bytes.
     pub(crate) fn read(bytes: &[u8], style: Style) -> Result<usize, Broken> {
         let (len, low) = match (bytes, style) {
             ([LONG, a, b, ..], Style::Big) => (u16::from_be_bytes([*a, *b]), 3),
             ([LONG, a, b, ..], Style::Little) => (u16::from_le_bytes([*a, *b]), 3),
             ([LONG, ..], Style::Big | Style::Little) | ([], _) => {
-                return Err(Broken::Malformed("padding: it is cut short"));
+                return Err(Broken::Malformed("padding: truncated"));
             }
             ([len, ..], _) => (u16::from(*len), 1),
         };
         if len < low {
-            return Err(Broken::Malformed("padding: it is shorter than its length"));
+            return Err(Broken::Malformed("padding: shorter than its length field"));
         }
         Ok(usize::from(len))
     }

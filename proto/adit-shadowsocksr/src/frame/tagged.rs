@@ -1,9 +1,9 @@
-//! `auth_aes128_*`: frames whose length and whole have a MAC each, under the user's key and the
-//! frame's number.
+//! `auth_aes128_*`: frames with one MAC over the length and one over the whole frame, keyed with
+//! the user's key and the frame's number.
 //!
-//! Where several frames of one length are at hand, their MACs are computed together, which vectors
-//! do in a fraction of the time: those that are received when the first of them is opened, and
-//! those that are sent before the first of them is sealed.
+//! If several frames of one length are available, their MACs are computed together with SIMD, in a
+//! fraction of the time: for received frames when the first of them is opened, and for sent frames
+//! before the first of them is sealed.
 
 use core::ops::Range;
 
@@ -19,9 +19,9 @@ use crate::mac::{Mac, MacBatch, MacKind};
 
 const HEAD: usize = 4;
 const TAG: usize = 4;
-/// The longest key: that of a cipher, and a number.
+/// Maximum length of a key: that of a cipher, and a number.
 const LONGEST_KEY: usize = 32 + 4;
-/// Data from this length on has no noise around it.
+/// Minimum length of data without noise.
 const NOISELESS: usize = BULK;
 pub(crate) const STYLE: Style = Style::Little;
 
@@ -31,7 +31,7 @@ pub(crate) struct Tagged {
     key: NumberedKey,
     /// The length of the frame at the front, once its MAC was checked.
     waiting: Option<usize>,
-    /// Frames from the front on whose MACs were all checked, or that are written already.
+    /// Number of frames from the front whose MACs were all checked, or that are already written.
     ahead: usize,
 }
 
@@ -51,7 +51,7 @@ impl Tagged {
         }
     }
 
-    /// Whether the MACs of several frames can be computed together.
+    /// True if the MACs of several frames can be computed together.
     pub(super) fn looks_ahead(&self) -> bool {
         self.least_batch().is_some()
     }
@@ -61,8 +61,7 @@ impl Tagged {
         self.kind.least_batch().filter(|_| fits)
     }
 
-    /// Writes those of the frames around `payloads` that have no noise and one length, from the
-    /// first on.
+    /// Writes the leading frames around `payloads` that have no noise and one common length.
     pub(super) fn pack_ahead(&mut self, slot: &mut [u8], payloads: &[Range<usize>]) {
         self.ahead = 0;
         let Some(len) = payloads.first().map(Range::len) else {
@@ -109,7 +108,7 @@ impl Tagged {
         Ok(())
     }
 
-    /// The keys of the next frames.
+    /// Prepares the keys of the next frames.
     fn batch(&self) -> Result<MacBatch, Broken> {
         let mut places = Zeroizing::new([[0; LONGEST_KEY]; MAC_LANES]);
         let mut ahead = 0;
@@ -121,12 +120,12 @@ impl Tagged {
         MacBatch::new(self.kind, keys).ok_or(Broken::NoRoom("a batch"))
     }
 
-    /// Checks the MACs of all frames from the front on that are there whole and have one length.
+    /// Checks the MACs of all leading frames that are complete and have one common length.
     fn check_ahead(&mut self, plain: &[u8]) {
         let total = plain
             .first_chunk()
             .map_or(0, |len| usize::from(u16::from_le_bytes(*len)));
-        // What is wrong with a length is for `open` to say.
+        // `open` reports invalid lengths.
         let Some(least) = self.least_batch() else {
             return;
         };
@@ -151,7 +150,7 @@ impl Tagged {
         let lengths = macs.tags([field; MAC_LANES]);
         let tags = macs.tags(frames.map(|frame| frame.split_at(total - TAG).0));
         let shown = frames.iter().zip(&lengths).zip(&tags).take(count);
-        // All of them, or each is looked at by itself.
+        // All of them, or each is checked on its own.
         let good = shown.fold(true, |good, ((frame, length), tag)| {
             let head = ct_eq(&length[..2], held(frame, 2..HEAD));
             good & head & ct_eq(tag, held(frame, total - TAG..))
@@ -226,7 +225,7 @@ impl Tagged {
         self.opened(frame)
     }
 
-    /// A frame whose MACs are right.
+    /// Returns a frame whose MACs are valid.
     fn opened(&mut self, frame: &[u8]) -> Result<Frame, Broken> {
         let payload = behind_pad(frame, HEAD, TAG, STYLE)?;
         self.key.advance();
@@ -237,7 +236,7 @@ impl Tagged {
     }
 }
 
-/// A user's key with the number of a frame behind it, from 1 on.
+/// A user's key followed by the number of a frame, which starts at 1.
 pub(super) struct NumberedKey {
     bytes: Secret<Vec<u8>>,
     number: u32,
@@ -258,7 +257,7 @@ impl NumberedKey {
         self.bytes.expose()
     }
 
-    /// Writes the key of the frame that comes `ahead` frames after the next one.
+    /// Writes the key of the frame that is `ahead` frames after the next one.
     fn write_later<'p>(&self, ahead: u32, place: &'p mut [u8; LONGEST_KEY]) -> &'p [u8] {
         let key = self.get();
         let place = place.get_mut(..key.len()).unwrap_or_default();
@@ -270,7 +269,7 @@ impl NumberedKey {
         place
     }
 
-    /// The numbers begin again after 2³² frames, as peers' do.
+    /// Advances the number, which wraps after 2³² frames, as in other implementations.
     pub(super) fn advance(&mut self) {
         self.number = self.number.wrapping_add(1);
         let number = self.number.to_le_bytes();

@@ -1,4 +1,4 @@
-//! Everything the reference wrote is written again from its parts, byte for byte.
+//! Rebuilds everything that the reference implementation wrote from its parts, byte for byte.
 
 use core::ops::Range;
 
@@ -12,10 +12,10 @@ use crate::head::{aes::AesHead, chain, sha1::Sha1Head, simple};
 use crate::hello::HELLO;
 use crate::kind::Family;
 
-/// Room around a payload that is enough for everything.
+/// Room around a payload that suffices for all formats.
 const ROOM: usize = 4000;
 
-/// Puts `data` into a record, lets `pack` work on it and gives the result.
+/// Puts `data` into a record, calls `pack` on it and returns the result.
 fn packed(
     data: &[u8],
     pack: impl FnOnce(&mut [u8], Range<usize>) -> Result<Range<usize>, Broken>,
@@ -35,7 +35,7 @@ impl Exchange {
         }
     }
 
-    /// Writes the first message again; gives how long it is.
+    /// Rebuilds the first message and returns its length.
     fn head(&self) -> usize {
         let wire = &mut self.requests[0].wire.clone();
         let user = self.user();
@@ -103,7 +103,7 @@ impl Exchange {
         consumed
     }
 
-    /// Writes frames again, one by one.
+    /// Rebuilds frames, one by one.
     fn frames(&self, wire: &[u8], open: Opener, mut seal: FrameSeal) {
         let (mut open, mut at) = (FrameOpen(open), 0);
         while at < wire.len() {
@@ -129,7 +129,7 @@ impl Exchange {
                     packed(data, |r, p| frames.pack(r, p, pad, &mut chance))
                 }
                 FrameSeal::Chained(frames) => {
-                    // The segment size in front of the first data is data of the frame.
+                    // The segment size in front of the first data is part of the frame's data.
                     let start = payload.start - if open.mss() == mss { 0 } else { 2 };
                     let noise = [&frame[2..start], &frame[payload.end..consumed - 2]].concat();
                     let mut chance = FixedEntropy::new(noise);
@@ -157,7 +157,7 @@ fn frames() {
     for case in Exchange::all() {
         let user = case.user();
         let (requests, answers) = (wires(&case.requests), wires(&case.answers));
-        // What else is in the first frame of `auth_simple` is written with the head.
+        // The rest of the first frame of `auth_simple` is written with the head.
         let requests = &requests[case.head()..];
         match case.kind.family() {
             Family::Crc { .. } => {
@@ -186,20 +186,20 @@ fn frames() {
                 case.frames(&answers, Opener::Chained(Box::new(open)), seal);
             }
             Family::OneTime => one_time(&case),
-            // Compressed bytes depend on who compresses.
+            // Compressed bytes depend on the compressor.
             Family::Deflate | Family::Origin => {}
         }
     }
 }
 
-/// `verify_sha1` has nothing random, so whole writes come out the same.
+/// `verify_sha1` has no random bytes, so complete writes are identical.
 fn one_time(case: &Exchange) {
     let (mut seal, _) = case
         .client()
         .connect(&case.iv, case.now, &mut FixedEntropy::default())
         .unwrap();
     for Write { plain, wire } in &case.requests {
-        // Writes of the reference are cut as ours must be.
+        // The reference splits writes at the same sizes as adit.
         let again = adit_wire::law::seal_all(&mut seal, plain, usize::MAX).unwrap();
         assert!(again == *wire, "a write of {}", plain.len());
     }

@@ -1,4 +1,4 @@
-//! Every exchange of the reference is understood, in one piece and byte by byte.
+//! Opens every exchange of the reference implementation, in one chunk and byte by byte.
 
 use adit_wire::{FixedEntropy, Step};
 
@@ -11,7 +11,7 @@ use crate::tests::{open_all, serve};
 use crate::user::UserKey;
 
 impl Exchange {
-    /// The key that a request was made with.
+    /// Returns the key of a request.
     pub(super) fn user(&self) -> UserKey {
         match self.client_param.split_once(':') {
             Some((_, password)) => UserKey::of_password(self.kind, &self.key, password.as_bytes()),
@@ -19,7 +19,7 @@ impl Exchange {
         }
     }
 
-    /// What both directions start from, out of the request that was recorded.
+    /// Returns the initial state of both directions, from the recorded request.
     pub(super) fn start(&self) -> head::chain::Start {
         let iv_key = [&self.iv[..], &self.key].concat();
         let user = self.user();
@@ -30,7 +30,7 @@ impl Exchange {
         }
     }
 
-    /// The codec of the client that sent the recorded request.
+    /// Returns the codec of the client that sent the recorded request.
     fn client_open(&self) -> FrameOpen {
         let user = self.user();
         match self.kind.family() {

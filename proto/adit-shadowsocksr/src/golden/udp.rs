@@ -1,4 +1,4 @@
-//! Every packet of the reference is opened, and written again.
+//! Opens and rebuilds every packet of the reference implementation.
 
 use adit_wire::{FixedEntropy, Unix};
 

@@ -1,4 +1,4 @@
-//! `auth_aes128_*`.
+//! The first message of `auth_aes128_*`.
 
 use core::ops::Range;
 
@@ -12,24 +12,24 @@ use crate::mac::{Mac, MacKind};
 use crate::noise::Noise;
 use crate::user::UserKey;
 
-/// `c ‖ MAC(6)`
+/// Length of `c ‖ MAC(6)`.
 const CHECK: usize = 7;
 
 const UID: Range<usize> = 7..11;
 const BLOCK: Range<usize> = 11..27;
 
-/// Everything in front of the noise.
+/// Length of everything in front of the noise.
 const HEAD: usize = 31;
 
 const TAG: usize = 4;
 
-/// The most noise a client sends.
+/// Maximum noise that a client sends.
 const MAX_NOISE: usize = 1023;
 
-/// Bytes in front of a payload, and behind it.
+/// Bytes in front of a payload, and after it.
 pub(crate) const ROOM: (usize, usize) = (HEAD + MAX_NOISE, TAG);
 
-/// How much noise a first message gets.
+/// Draws the length of the noise of a first message.
 pub(crate) fn noise_len(len: usize, noise: &mut Noise) -> usize {
     noise.up_to(if len > 400 { 511 } else { 1023 })
 }
@@ -76,8 +76,8 @@ impl AesHead<'_> {
         Ok(range)
     }
 
-    /// Reads a message; `find` gives the key of a user id, if it may be used, and `timely` says
-    /// whether a time may be right.
+    /// Reads a message. `find` returns the key of a user id, if it is allowed, and `timely` is true
+    /// for a time that may be valid.
     pub(crate) fn read<'u>(
         &self,
         plain: &[u8],
@@ -105,8 +105,8 @@ impl AesHead<'_> {
         user.block()?.decrypt(&mut block);
         let total = usize::from(u16::from_le_bytes(get(&block, HELLO)?));
         let start = HEAD + usize::from(u16::from_le_bytes(get(&block, HELLO + 2)?));
-        // Without the user's key the block decrypts to anything: neither is a lie to be believed,
-        // nor is a message to be waited for that no clock could have written.
+        // Without the user's key the block decrypts to garbage. Do not trust its lengths, and do
+        // not wait for a message with a time that no valid clock shows.
         let hello = Hello::read(&block)?;
         let whole = plain.len() >= total;
         if total < start + TAG || (!whole && !timely(hello.time)) {

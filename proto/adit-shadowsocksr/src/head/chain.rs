@@ -1,4 +1,4 @@
-//! `auth_chain_*`: 36 bytes, and the start of both directions' frames.
+//! The first message of `auth_chain_*`: 36 bytes, and the initial state of both directions.
 
 use std::sync::Arc;
 
@@ -12,29 +12,29 @@ use crate::frame::Chained;
 use crate::hello::{HELLO, Hello};
 use crate::user::UserKey;
 
-/// `c(4) ‖ MAC(8)`
+/// Length of `c(4) ‖ MAC(8)`.
 const CHECK: usize = 12;
 
 const UID: usize = 12;
 const BLOCK: usize = 16;
 const SECOND: usize = 32;
 
-/// The whole message.
+/// Length of the whole message.
 pub(crate) const HEAD: usize = 36;
 
-/// The hashes that both directions start from.
+/// The initial hashes of both directions.
 pub(crate) struct Start {
     client: [u8; 16],
     server: [u8; 16],
 }
 
 impl Start {
-    /// The codec of what the client sends.
+    /// Creates the codec of the client-to-server direction.
     pub(crate) fn requests(&self, sizes: Arc<Sizes>, user: &UserKey) -> Chained {
         Chained::new(sizes, user.key(), user.rc4(&self.client), self.client)
     }
 
-    /// The codec of what the server sends: the same RC4 key, another hash.
+    /// Creates the codec of the server-to-client direction: the same RC4 key, another hash.
     pub(crate) fn answers(&self, sizes: Arc<Sizes>, user: &UserKey) -> Chained {
         Chained::new(sizes, user.key(), user.rc4(&self.client), self.server)
     }
@@ -66,7 +66,7 @@ pub(crate) fn pack(
     Ok((message, Start { client, server }))
 }
 
-/// Reads a message; `find` gives the key of a user id, if it may be used.
+/// Reads a message; `find` returns the key of a user id, if it is allowed.
 pub(crate) fn read<'u>(
     iv_key: &[u8],
     plain: &[u8],

@@ -1,4 +1,4 @@
-//! `auth_sha1`, `auth_sha1_v2` and `auth_sha1_v4`.
+//! The first message of `auth_sha1`, `auth_sha1_v2` and `auth_sha1_v4`.
 
 use core::ops::Range;
 
@@ -11,18 +11,18 @@ use crate::frame::{AdlerKind, Pad};
 use crate::hello::{HELLO, Hello};
 use crate::noise::Noise;
 
-/// Checksum and length, in this order or the other.
+/// Length of checksum and length field, in either order.
 const HEAD: usize = 6;
 
 const TAG: usize = 10;
 
-/// Bytes from which a server can tell a client of this protocol from others.
+/// Number of bytes from which a server can recognize a client of this protocol.
 const ENOUGH: usize = 7;
 
-/// The first message of the first two forms is at most this long.
+/// Maximum length of the first message in V1 and V2.
 const MAX_OLD: usize = 2048;
 
-/// Bytes in front of a payload, and behind it.
+/// Bytes in front of a payload, and after it.
 pub(crate) const ROOM: (usize, usize) = (HEAD + Pad::longest(511) + HELLO, TAG);
 
 /// Reads and writes the first messages of one connection.
@@ -35,7 +35,7 @@ pub(crate) struct Sha1Head<'a> {
 }
 
 impl Sha1Head<'_> {
-    /// The padding of a first message: none for bulk data.
+    /// Draws the padding of a first message: none for bulk data.
     pub(crate) fn pad(&self, len: usize, noise: &mut Noise) -> Pad {
         Pad::random(match (self.kind, len + HELLO) {
             (AdlerKind::V1, _) => noise.up_to(126),
@@ -110,7 +110,7 @@ impl Sha1Head<'_> {
         let at = HEAD + Pad::read(view(message, HEAD..end)?, self.kind.style())?;
         let start = at + HELLO;
         if start > end {
-            return Err(Broken::Malformed("first message: it has no ids"));
+            return Err(Broken::Malformed("first message: ids are missing"));
         }
         let fields = view(message, at..start)?;
         let hello = if self.kind == AdlerKind::V2 {
@@ -126,7 +126,7 @@ impl Sha1Head<'_> {
         }))
     }
 
-    /// The checksum that names protocol and key.
+    /// Returns the checksum, which depends on protocol and key.
     fn sum(&self, len: [u8; 2]) -> [u8; 4] {
         let mut crc = crc32fast::Hasher::new();
         match self.kind {

@@ -1,4 +1,4 @@
-//! `auth_simple`: nothing but a checksum protects the hello.
+//! The first message of `auth_simple`: only a checksum protects the hello.
 
 use core::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::frame::{FrameOpen, Opener, Pad, pack_crc};
 use crate::hello::{HELLO, Hello};
 use crate::noise::Noise;
 
-/// Bytes in front of a payload.
+/// Returns the number of bytes in front of a payload.
 pub(crate) fn room() -> usize {
     HELLO + crate::frame::room_crc().head
 }
@@ -33,7 +33,7 @@ pub(crate) fn read(plain: &mut [u8]) -> Result<Step<Found>, Broken> {
         Opened::Record { consumed, payload } => {
             let start = payload.start + HELLO;
             if start > payload.end {
-                return Err(Broken::Malformed("first frame: it has no ids"));
+                return Err(Broken::Malformed("first frame: ids are missing"));
             }
             let proof = payload.start..start;
             Ok(Step::Done(Found {

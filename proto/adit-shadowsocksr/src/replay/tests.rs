@@ -1,4 +1,4 @@
-//! What the store admits, and what fills it.
+//! Messages that the store accepts, and limits at which it is full.
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn a_users_clients_are_bounded() {
     assert_eq!(store.admit(&arrival(1, 3, 5, b"c"), later(179)), FULL);
     assert_eq!(store.admit(&arrival(2, 3, 5, b"d"), later(179)), Ok(()));
     assert_eq!(store.admit(&arrival(1, 3, 5, b"c"), later(180)), Ok(()));
-    // The first client was dropped for the third: its window is gone, its tag is not.
+    // The first client was dropped in favor of the third: its window is gone, its tag is not.
     assert_eq!(
         store.admit(&arrival(1, 1, 5, b"a"), later(500)),
         Err(Broken::Replayed)

@@ -2,10 +2,10 @@
 
 use adit_wire::usize_from;
 
-/// Ids behind a client's first that may still come: connections overtake each other.
+/// Number of ids below a client's first id that may still arrive: connections overtake each other.
 const BEHIND: u32 = 64;
 
-/// How far ahead of the oldest open id a client may jump.
+/// Maximum distance that a client may jump ahead of the oldest open id.
 const AHEAD: u32 = 0x4000;
 
 const BITS: u32 = 0x1000;
@@ -13,16 +13,16 @@ const WORDS: usize = (BITS / 64) as usize;
 
 /// Accepts each id once, and none below the front.
 ///
-/// Peers begin anew with any id once a client was quiet for some minutes; here that allows a jump
-/// ahead, and never a step back: no client's ids fall.
+/// Other implementations restart with any id once a client was idle for some minutes. Here that
+/// allows a jump ahead, but never a step back: no client's ids decrease.
 pub(super) struct Window {
     front: u32,
-    /// Ids from `front` on, at their place modulo [`BITS`].
+    /// The used ids from `front` on, at their index modulo [`BITS`].
     used: Box<[u64; WORDS]>,
 }
 
 impl Window {
-    /// The window of a client that was first seen with `id`.
+    /// Creates the window of a client whose first id is `id`.
     pub(super) fn new(id: u32) -> Self {
         let mut window = Self {
             front: id.saturating_sub(BEHIND),
@@ -32,7 +32,7 @@ impl Window {
         window
     }
 
-    /// Takes `id` if it is new. `idle` says that the client was quiet for long.
+    /// Inserts `id`; returns true if it is new. `idle` is true if the client was idle for long.
     pub(super) fn enter(&mut self, id: u32, idle: bool) -> bool {
         let Some(ahead) = id.checked_sub(self.front) else {
             return false;

@@ -1,5 +1,5 @@
-//! From a first message to codecs: the MACs, then the time, then the replay store, in this order,
-//! so that only holders of a key can fill the store.
+//! From a first message to codecs: checks the MACs, then the time, then the replay store, in this
+//! order, so that only owners of a key can fill the store.
 
 use adit_wire::{Broken, Step, Unix};
 
@@ -15,7 +15,7 @@ use crate::replay::Arrival;
 use crate::stamp;
 use crate::user::UserKey;
 
-/// Seconds after which a client counts as gone.
+/// Number of seconds after which a client counts as gone.
 const IDLE: u64 = 180;
 
 /// The same for `auth_chain`.
@@ -97,7 +97,7 @@ impl ServerHandshake {
         }
     }
 
-    /// Goes on as `origin`, with every byte that came.
+    /// Continues as `origin`, with all received bytes.
     pub(super) fn fall_back(&mut self) -> Result<Step<Accepted>, Broken> {
         let mut accepted = self.codecs((FrameSeal::Raw, Opener::Raw), false)?;
         accepted.fell_back = true;
@@ -115,7 +115,7 @@ impl ServerHandshake {
         }
     }
 
-    /// Judges time and ids.
+    /// Checks time and ids.
     fn admit(
         &self,
         found: &Found,
@@ -140,7 +140,7 @@ impl ServerHandshake {
         server.replays.admit(&arrival, now)
     }
 
-    /// The codecs of a protocol without a first message.
+    /// Returns the codecs of a protocol without a first message.
     fn begin(&mut self, codecs: Codecs) -> Result<Step<Accepted>, Broken> {
         Ok(Step::Done(self.codecs(codecs, false)?))
     }
@@ -165,7 +165,7 @@ impl ServerHandshake {
     }
 
     fn codecs(&mut self, (frames, open): Codecs, owes: bool) -> Result<Accepted, Broken> {
-        let over = Broken::Malformed("handshake: it is over");
+        let over = Broken::Malformed("handshake: already finished");
         let noise = self.noise.take().ok_or(over)?;
         Ok(Accepted {
             consumed: 0,
@@ -182,7 +182,7 @@ impl ServerHandshake {
     }
 }
 
-/// A message's time with its upper bits: those that bring it nearest to ours.
+/// Returns a message's time with upper bits, chosen so that it is closest to our time.
 fn whole(hello: &Hello, now: Unix) -> Unix {
     let skew = hello
         .time

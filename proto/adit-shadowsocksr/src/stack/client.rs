@@ -1,4 +1,4 @@
-//! A client's side of connections.
+//! The client's side of connections.
 
 use core::fmt;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use adit_wire::{Broken, Entropy, Target, Unix, put_addr};
 use super::{PacketClient, StackOpen, StackSeal, cipher_fault, header};
 use crate::{Client, ClientParam, ClientSeal, ProtocolKind};
 
-/// One server as a client knows it, cipher and all. Keep it for as long as the process lives: it
-/// holds the client id and counts the connections, which servers watch.
+/// A client's state for one server, including the cipher. Keep it for as long as the process runs:
+/// it stores the client id and counts the connections, and servers check both.
 pub struct ClientStack {
     cipher: Arc<StreamKey>,
     client: Client,
@@ -20,8 +20,12 @@ pub struct ClientStack {
 pub type StackClient = (StackSeal<ClientSeal>, StackOpen);
 
 impl ClientStack {
-    /// `obfs_overhead` is what the obfs adds to a full frame, 5 bytes for those that look like TLS
-    /// and 0 for the others; it must be the server's.
+    /// Creates the state. `obfs_overhead` is the number of bytes that the obfs adds to a full
+    /// frame: 5 for those that imitate TLS and 0 for the others; it must match the server's.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the cipher does not accept the key.
     pub fn new(
         method: StreamKind,
         password: &[u8],
@@ -36,14 +40,18 @@ impl ClientStack {
         })
     }
 
-    /// The protocol.
+    /// Returns the protocol.
     #[must_use]
     pub fn kind(&self) -> ProtocolKind {
         self.client.kind()
     }
 
-    /// The codecs of one connection to `target`. The header is owed ([`adit_wire::Seal::owes_head`])
-    /// and goes out with the first payload.
+    /// Creates the codecs of one connection to `target`. The header is owed
+    /// ([`adit_wire::Seal::owes_head`]) and is sent with the first payload.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no cipher can be started.
     pub fn connect(
         &self,
         target: &Target,
@@ -55,8 +63,12 @@ impl ClientStack {
         self.open(header, now, entropy)
     }
 
-    /// The codecs of one connection that carries datagrams
+    /// Creates the codecs of one connection for datagrams
     /// ([`parse_datagram`](crate::parse_datagram)). The header is owed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no cipher can be started.
     pub fn connect_datagrams(
         &self,
         now: Unix,
@@ -82,7 +94,7 @@ impl ClientStack {
         ))
     }
 
-    /// The codec of the packets of one UDP association.
+    /// Creates the packet codec of one UDP association.
     #[must_use]
     pub fn association(&self, entropy: &mut dyn Entropy) -> PacketClient {
         PacketClient::new(self.cipher.clone(), self.client.association(entropy))

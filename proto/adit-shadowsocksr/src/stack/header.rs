@@ -1,24 +1,24 @@
-//! The target header of a request: an address of RFC 1928 with flags in its type.
+//! The target header of a request: an address (RFC 1928) with flags in its type.
 
 use adit_wire::{AddrError, Broken, Step, Target, parse_addr};
 
-/// What follows are datagrams, not a stream.
+/// Flag: datagrams follow, not a stream.
 const DATAGRAMS: u8 = 0x08;
-/// `verify_sha1` is spoken; its codec has checked the tag.
+/// Flag: `verify_sha1` is in use; its codec has checked the tag.
 const ONE_TIME: u8 = 0x10;
 
-/// A header's target, and whether datagrams follow instead of a stream to it.
+/// A header's target, and a flag that is true if datagrams follow instead of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) target: Target,
     pub(super) datagrams: bool,
 }
 
-/// The header of a client that sends datagrams: no target, since each has its own.
+/// The header of a client that sends datagrams. It has no target, since each datagram has its own.
 pub(super) const FOR_DATAGRAMS: [u8; 7] = [1 | DATAGRAMS, 0, 0, 0, 0, 0, 0];
 
-/// Reads the header at the front of `plain`, and its length. The flag of `verify_sha1` is allowed
-/// where `one_time` is.
+/// Reads the header at the front of `plain` and returns it with its length. The flag of
+/// `verify_sha1` is valid only with `one_time`.
 pub(super) fn read(plain: &[u8], one_time: bool) -> Result<Step<(Header, usize)>, Broken> {
     let Some((first, rest)) = plain.split_first() else {
         return Ok(Step::NeedMore { total: 1 });
@@ -27,7 +27,7 @@ pub(super) fn read(plain: &[u8], one_time: bool) -> Result<Step<(Header, usize)>
     let step = if first & allowed == 0 {
         parsed(plain)?
     } else {
-        // Seldom, and short: a copy without the flags.
+        // Rare and short: a copy without the flags.
         let rest = rest.get(..rest.len().min(adit_wire::MAX_ADDR_LEN));
         parsed(&[&[first & !allowed], rest.unwrap_or_default()].concat())?
     };

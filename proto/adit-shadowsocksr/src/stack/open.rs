@@ -1,4 +1,4 @@
-//! Opens what a side receives: deciphered once, then frame by frame.
+//! The opening codec: decrypts once, then opens frame by frame.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +10,16 @@ use adit_wire::{Broken, Open, Opened, held_mut};
 use super::cipher_fault;
 use crate::frame::{Frame, FrameOpen};
 
-/// How far the cipher goes ahead of the frames: what it has written is still near when they read.
+/// Number of bytes that the cipher decrypts ahead of the frames; small enough that they are still
+/// cached when the frames are opened.
 const AHEAD: usize = 16 << 10;
-/// The same for frames that are checked together: eight of the longest.
+/// The same for frames that are verified together: eight of the maximum length.
 const AHEAD_TOGETHER: usize = 64 << 10;
 
 /// The opening codec of a connection.
 pub struct StackOpen {
     cipher: Cipher,
-    /// Bytes at the front of the stream that are deciphered and not taken yet.
+    /// Number of bytes at the front of the stream that are decrypted but not consumed.
     clear: usize,
     frames: FrameOpen,
     progress: Arc<Progress>,
@@ -29,19 +30,19 @@ pub struct StackOpen {
     reason = "running but for the first bytes of a connection"
 )]
 enum Cipher {
-    /// The IV is still to come.
+    /// The IV has not arrived.
     Awaiting(Arc<StreamKey>),
     Running(StreamCipher),
 }
 
-/// What a client's opening side has seen, readable after it was moved into a stream.
+/// The progress of a client's opening codec, readable after the codec was moved into a stream.
 #[derive(Debug, Default)]
 pub struct Progress(AtomicBool);
 
 impl Progress {
-    /// Whether the server has sent a frame that opens: a stream that ends before points at another
-    /// password, method or protocol. `origin` and `verify_sha1` have no frames back; there a byte
-    /// is enough, and proves nothing.
+    /// True if the server has sent a valid frame. A stream that ends before that suggests a wrong
+    /// password, method or protocol. `origin` and `verify_sha1` have no frames in this direction;
+    /// for them any received byte suffices and proves nothing.
     #[must_use]
     pub fn answered(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -49,7 +50,7 @@ impl Progress {
 }
 
 impl StackOpen {
-    /// What follows begins with the IV.
+    /// Creates a codec for a stream that begins with the IV.
     pub(super) fn awaiting(key: Arc<StreamKey>, frames: FrameOpen) -> Self {
         Self {
             cipher: Cipher::Awaiting(key),
@@ -59,7 +60,7 @@ impl StackOpen {
         }
     }
 
-    /// What follows goes on a stream of which `clear` bytes are deciphered already.
+    /// Creates a codec that continues a stream, of which `clear` bytes are already decrypted.
     pub(super) fn running(cipher: StreamCipher, clear: usize, frames: FrameOpen) -> Self {
         Self {
             cipher: Cipher::Running(cipher),
@@ -69,14 +70,18 @@ impl StackOpen {
         }
     }
 
-    /// What this side has seen.
+    /// Returns the shared progress.
     #[must_use]
     pub fn progress(&self) -> Arc<Progress> {
         self.progress.clone()
     }
 
-    /// Opens the frame at the front of `wire`, under the contract of [`Open::open`]: the next call
-    /// begins with what this one has left.
+    /// Opens the frame at the front of `wire`, with the contract of [`Open::open`]: the next call
+    /// must begin with the bytes that this one did not consume.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the frame is malformed, too long or not authentic.
     pub fn open_frame(&mut self, wire: &mut [u8]) -> Result<Frame, Broken> {
         let cipher = match &mut self.cipher {
             Cipher::Running(cipher) => cipher,
@@ -105,7 +110,7 @@ impl StackOpen {
             AHEAD
         };
         loop {
-            // A codec is also asked without a byte, whatever is deciphered already.
+            // Codecs must also be called without bytes, even if some are already decrypted.
             let clear = wire.get_mut(..self.clear).unwrap_or_default();
             let total = match self.frames.open_frame(clear)? {
                 Frame::NeedMore { total } => total,
@@ -124,7 +129,7 @@ impl StackOpen {
         }
     }
 
-    /// The data of the last [`Frame::Inflated`].
+    /// Returns the data of the last [`Frame::Inflated`].
     #[must_use]
     pub fn inflated(&self) -> &[u8] {
         self.frames.inflated()
@@ -132,7 +137,7 @@ impl StackOpen {
 }
 
 impl Open for StackOpen {
-    /// As [`open_frame`](StackOpen::open_frame); data that was inflated is an error.
+    /// Opens a frame like [`open_frame`](StackOpen::open_frame); inflated data is an error.
     fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Broken> {
         match self.open_frame(wire)? {
             Frame::NeedMore { total } => Ok(Opened::NeedMore { total }),

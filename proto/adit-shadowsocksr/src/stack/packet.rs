@@ -1,4 +1,5 @@
-//! Packets: `IV ‖ cipher(protocol(target header ‖ payload))`, the cipher starting anew each time.
+//! Packets: `IV ‖ cipher(protocol(target header ‖ payload))`, with the cipher restarted for each
+//! packet.
 
 use core::fmt;
 use core::ops::Range;
@@ -11,14 +12,14 @@ use super::{ServerStack, cipher_fault, header};
 use crate::Association;
 use crate::field::{around, part, put};
 
-/// A client's packets of one association.
+/// The packet codec of a client's association.
 pub struct PacketClient {
     cipher: Arc<StreamKey>,
     association: Association,
     header: Vec<u8>,
 }
 
-/// What a server sends to one user.
+/// The sealing codec of a server's packets to one user.
 pub struct PacketServer {
     stack: Arc<ServerStack>,
     uid: Option<u32>,
@@ -34,8 +35,13 @@ impl PacketClient {
         }
     }
 
-    /// Seals `packet[payload]` for `target`, with room for IV and header in front of it
-    /// (283 bytes are enough for any) and [`crate::PACKET_TAIL`] bytes behind; gives where the packet lies.
+    /// Seals `packet[payload]` for `target` and returns the range of the packet. The packet needs
+    /// room for IV and header in front of the payload (283 bytes suffice for any) and
+    /// [`crate::PACKET_TAIL`] bytes after it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is too little room.
     pub fn seal(
         &mut self,
         packet: &mut [u8],
@@ -48,7 +54,11 @@ impl PacketClient {
         encipher(&self.cipher, packet, &inner, entropy)
     }
 
-    /// Opens a server's packet; gives who sent its data, and where that lies.
+    /// Opens a server's packet and returns the source and the range of its data.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the packet is malformed or not authentic.
     pub fn open(&self, packet: &mut [u8]) -> Result<(Target, Range<usize>), Broken> {
         let start = decipher(&self.cipher, packet)?;
         let inner = part(packet, start..packet.len())?;
@@ -67,8 +77,12 @@ impl fmt::Debug for PacketClient {
 }
 
 impl ServerStack {
-    /// Opens a client's packet; gives the user, where the port has users, the target, and where
-    /// the payload lies.
+    /// Opens a client's packet and returns the user, if the port has users, the target, and the
+    /// range of the payload.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the packet is malformed or not authentic, or if the user is unknown.
     pub fn open_packet(
         &self,
         packet: &mut [u8],
@@ -80,7 +94,7 @@ impl ServerStack {
         Ok((uid, target, payload))
     }
 
-    /// The codec of the answers to a user, who is what [`open_packet`](Self::open_packet) gave.
+    /// Creates the codec of answers to a user, as returned by [`open_packet`](Self::open_packet).
     #[must_use]
     pub fn answers(self: &Arc<Self>, uid: Option<u32>) -> PacketServer {
         PacketServer {
@@ -92,7 +106,11 @@ impl ServerStack {
 }
 
 impl PacketServer {
-    /// Seals `packet[payload]`, which `source` has sent; room as for [`PacketClient::seal`].
+    /// Seals `packet[payload]`, received from `source`; room as for [`PacketClient::seal`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is too little room or if the user is unknown.
     pub fn seal(
         &mut self,
         packet: &mut [u8],
@@ -129,7 +147,8 @@ fn put_target(
     Ok(range)
 }
 
-/// `inner[data]` begins with a header; gives what is behind it, counted from the packet's start.
+/// Reads the header at the start of `inner[data]` and returns its target and the range after it,
+/// counted from the packet's start.
 fn take_target(
     inner: &[u8],
     data: Range<usize>,
@@ -138,7 +157,7 @@ fn take_target(
     let plain = held(inner, data.clone());
     match header::read(plain, false)? {
         Step::Done((header, _)) if header.datagrams => {
-            Err(Broken::Malformed("target header: datagrams in a datagram"))
+            Err(Broken::Malformed("target header: nested datagrams"))
         }
         Step::Done((header, len)) => {
             Ok((header.target, start + data.start + len..start + data.end))
@@ -147,7 +166,7 @@ fn take_target(
     }
 }
 
-/// Enciphers `packet[inner]` and puts a new IV in front of it.
+/// Encrypts `packet[inner]` and writes a new IV in front of it.
 fn encipher(
     key: &StreamKey,
     packet: &mut [u8],
@@ -162,7 +181,7 @@ fn encipher(
     Ok(range)
 }
 
-/// Deciphers what stands behind the IV; gives where that begins.
+/// Decrypts the bytes after the IV and returns their start.
 fn decipher(key: &StreamKey, packet: &mut [u8]) -> Result<usize, Broken> {
     let start = key.kind().iv_len();
     let short = Broken::Truncated("a packet");

@@ -1,4 +1,4 @@
-//! Seals what a side sends: frames, enciphered where they stand.
+//! The sealing codec: frames, encrypted in place.
 
 use core::fmt;
 use core::ops::Range;
@@ -13,7 +13,7 @@ use crate::field::{around, check_room, part, put};
 pub struct StackSeal<S> {
     frames: S,
     cipher: StreamCipher,
-    /// Until the first record is out.
+    /// `None` once the first record was sealed.
     first: Option<Box<First>>,
 }
 
@@ -24,7 +24,7 @@ struct First {
 }
 
 impl<S: Seal> StackSeal<S> {
-    /// `cipher` was started with `iv`.
+    /// Creates the codec; `cipher` was started with `iv`.
     pub(super) fn new(frames: S, cipher: StreamCipher, iv: Vec<u8>, header: Vec<u8>) -> Self {
         Self {
             frames,
@@ -56,7 +56,7 @@ impl<S: Seal> Seal for StackSeal<S> {
         self.frames.steady()
     }
 
-    /// An empty payload gives an empty range, except while a head is owed.
+    /// Seals a payload. An empty one results in an empty range, unless a head is owed.
     fn seal(&mut self, record: &mut [u8], payload: Range<usize>) -> Result<Range<usize>, Broken> {
         if payload.is_empty() && !self.owes_head() {
             return Ok(payload);

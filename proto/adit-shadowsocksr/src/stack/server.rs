@@ -1,4 +1,4 @@
-//! A server's side of connections.
+//! The server's side of connections.
 
 use core::fmt;
 use std::sync::Arc;
@@ -13,15 +13,20 @@ use crate::{
     ServerSeal,
 };
 
-/// One port of a server: cipher, protocol, users, and what it has seen.
+/// One port of a server: cipher, protocol, users and replay store.
 pub struct ServerStack {
     pub(super) cipher: StreamKey,
     pub(super) server: Arc<Server>,
 }
 
 impl ServerStack {
-    /// `obfs_overhead` is what the obfs adds to a full frame, 5 bytes for those that look like TLS
-    /// and 0 for the others. A port whose users change gets a new stack with the old `replays`.
+    /// Creates a port. `obfs_overhead` is the number of bytes that the obfs adds to a full frame: 5
+    /// for those that imitate TLS and 0 for the others. To change users, create a new stack with
+    /// the same `replays`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the cipher does not accept the key.
     pub fn new(
         method: StreamKind,
         password: &[u8],
@@ -38,14 +43,14 @@ impl ServerStack {
         })
     }
 
-    /// The protocol.
+    /// Returns the protocol.
     #[must_use]
     pub fn kind(&self) -> ProtocolKind {
         self.server.kind()
     }
 
-    /// The handshake of one connection. `mss` is its segment size in bytes, told to `auth_chain`
-    /// clients.
+    /// Creates the handshake of one connection. `mss` is its segment size in bytes, which is
+    /// reported to `auth_chain` clients.
     pub fn handshake(
         self: &Arc<Self>,
         mss: u16,
@@ -77,19 +82,19 @@ impl fmt::Debug for ServerStack {
     }
 }
 
-/// From the first byte behind the obfs to the target.
+/// The handshake of a server, from the first byte above the obfs to the target.
 ///
-/// It sends nothing. Every failure is an error that the caller treats like all others, the end of
-/// the stream and a deadline included. What is not eaten when it is done is the codec's.
+/// It sends nothing. The caller must treat all failures alike, including the end of the stream and
+/// a timeout. Bytes that are not consumed when it is done belong to the opening codec.
 pub struct StackHandshake {
     stack: Arc<ServerStack>,
     clock: Arc<dyn Clock>,
-    /// Of the answers.
+    /// The IV of the answers.
     iv: Vec<u8>,
-    /// Bytes at the front of what is not eaten that are deciphered.
+    /// Number of decrypted bytes at the front of the unconsumed bytes.
     clear: usize,
     state: State,
-    /// Data that was opened: the target header and what came in the same frames.
+    /// Opened data: the target header and the rest of the same frames.
     plain: Vec<u8>,
 }
 
@@ -111,29 +116,29 @@ enum State {
     Over,
 }
 
-/// A request.
+/// An accepted request.
 #[derive(Debug)]
 pub struct StackAccepted {
-    /// Where the client wants to go.
+    /// The target that the client requested.
     pub target: Target,
-    /// The stream carries datagrams ([`parse_datagram`](crate::parse_datagram)); the target means
-    /// nothing.
+    /// True if the stream contains datagrams ([`parse_datagram`](crate::parse_datagram)); the
+    /// target is then ignored.
     pub datagrams: bool,
-    /// The user, where the port has users.
+    /// The user, if the port has users.
     pub uid: Option<u32>,
-    /// Data that came in the same frames as the header.
+    /// Data from the same frames as the header.
     pub first: Vec<u8>,
-    /// Opens what follows.
+    /// Opens the data after the request.
     pub open: StackOpen,
-    /// Seals the answers. Where it owes a head, clients wait for it: it is to be sent at once.
+    /// Seals the answers. If it owes a head, clients wait for it: send it immediately.
     pub seal: StackSeal<ServerSeal>,
 }
 
 impl StackHandshake {
-    /// Goes one state further; gives the request, or how much more is needed.
+    /// Advances by one state. Returns the request, or the number of bytes needed.
     fn advance(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<StackAccepted>>, Broken> {
         let more = |total| Ok(Some(Step::NeedMore { total }));
-        let over = Broken::Malformed("handshake: it is over");
+        let over = Broken::Malformed("handshake: already finished");
         self.state = match core::mem::replace(&mut self.state, State::Over) {
             State::Over => return Err(over),
             State::Iv { mss, noise } => {

@@ -1,4 +1,4 @@
-//! Stacks against each other, and against the reference with its obfs around them.
+//! Stacks against each other, and against the reference implementation with its obfs.
 
 mod golden;
 
@@ -15,7 +15,7 @@ use crate::{ClientParam, Frame, PACKET_TAIL, ProtocolKind, ReplayStore, ServerPa
 
 const PASSWORD: &[u8] = b"barfoo!";
 
-/// A client and a server that know each other.
+/// Returns a matching client and server.
 fn pair(method: StreamKind, kind: ProtocolKind) -> (ClientStack, Arc<ServerStack>) {
     let (client, server) = if kind.has_users() {
         ("42:userpw", "64#42:userpw,7:other")
@@ -32,7 +32,7 @@ fn pair(method: StreamKind, kind: ProtocolKind) -> (ClientStack, Arc<ServerStack
     )
 }
 
-/// Opens a stream as it would arrive in pieces; gives the data and how much is left over.
+/// Opens a stream that arrives in chunks; returns the data and the number of remaining bytes.
 fn open_all(open: &mut StackOpen, held: &mut Vec<u8>, wire: &[u8], piece: usize) -> Vec<u8> {
     let (mut plain, mut pieces) = (Vec::new(), wire.chunks(piece));
     loop {
@@ -60,7 +60,7 @@ fn open_all(open: &mut StackOpen, held: &mut Vec<u8>, wire: &[u8], piece: usize)
     }
 }
 
-/// Runs a server over a request; gives the target, all of the data, and what it answers with.
+/// Runs a server over a request; returns the target, all of the data, and the codec of its answers.
 fn serve(
     server: &Arc<ServerStack>,
     wire: &[u8],
@@ -90,7 +90,7 @@ fn kinds() -> impl Strategy<Value = ProtocolKind> {
     proptest::sample::select(ProtocolKind::ALL.to_vec())
 }
 
-/// One of each way to have an IV, or none.
+/// One method for each length of IV, including none.
 fn methods() -> impl Strategy<Value = StreamKind> {
     use StreamKind as K;
     proptest::sample::select(vec![
@@ -179,7 +179,7 @@ proptest! {
     }
 }
 
-/// A server over bytes that need not be a request.
+/// Runs a server over bytes that may not be a request.
 fn serve_some(server: &Arc<ServerStack>, wire: &[u8], piece: usize) -> Option<Target> {
     let mut handshake = server.handshake(1460, Arc::new(NOW), &mut Chance(3));
     match converse(&mut handshake, wire, &[piece]) {
@@ -188,7 +188,7 @@ fn serve_some(server: &Arc<ServerStack>, wire: &[u8], piece: usize) -> Option<Ta
     }
 }
 
-/// Every cipher, by the shortest way.
+/// Every cipher, with the shortest exchange.
 #[test]
 fn all_ciphers() {
     let target: Target = "a.example:80".parse().unwrap();
@@ -204,7 +204,7 @@ fn all_ciphers() {
     }
 }
 
-/// A wrong password, method or protocol is noticed where the protocol authenticates.
+/// A wrong password, method or protocol is detected if the protocol authenticates.
 #[test]
 fn strangers_are_refused() {
     let target: Target = "a.example:80".parse().unwrap();
@@ -225,7 +225,7 @@ fn strangers_are_refused() {
     }
 }
 
-/// The IV and the header are written once, whatever the caller does wrong in between.
+/// The IV and the header are written once, even if the caller makes mistakes in between.
 #[test]
 fn a_seal_without_room_changes_nothing() {
     let (client, server) = pair(StreamKind::Aes128Ctr, ProtocolKind::AuthSha1V4);
@@ -245,7 +245,7 @@ fn a_seal_without_room_changes_nothing() {
     );
 }
 
-/// The protocols' key of a method without a cipher is made of 16 bytes all the same.
+/// The protocols' key for a method without a cipher has 16 bytes too.
 #[test]
 fn methods_without_a_cipher_have_a_key() {
     let key = StreamKind::None.key_from_password(PASSWORD);

@@ -1,4 +1,4 @@
-//! Altered, replayed, belated and invented bytes.
+//! Altered, replayed, late and invented bytes.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn a_clock_that_is_a_day_off_is_refused() {
         let (client, server) = pair(kind, false);
         for day in [NOW.0 - 86_401, NOW.0 + 86_401] {
             let refused = judge(&server, &request(&client, Unix(day)), NOW);
-            // The second form of auth_sha1 has no time.
+            // `auth_sha1_v2` has no time.
             if kind == ProtocolKind::AuthSha1V2 {
                 assert!(refused.is_ok());
             } else {
@@ -77,8 +77,7 @@ fn the_wrong_key_and_the_wrong_user_are_refused() {
     }
 }
 
-/// Frames with a MAC never give other data; where a checksum stands in its place one flipped bit
-/// is noticed too.
+/// Frames with a MAC never open to other data; a checksum also detects one flipped bit.
 #[test]
 fn flipped_bits_of_frames() {
     let kinds = ProtocolKind::ALL.into_iter();
@@ -99,7 +98,7 @@ fn flipped_bits_of_frames() {
                 *byte ^= 1 << (bit % 8);
             }
             if let Ok((plain, left)) = open_some(&mut accepted.open, Vec::new(), &wire, 1 << 20) {
-                // Either it waits for a length that was made longer, or it has said nothing wrong.
+                // Either it waits for an increased length, or it has opened no wrong data yet.
                 assert!(plain.is_empty() && left > 0, "{kind} bit {bit}");
             }
             bit += 37;
@@ -121,7 +120,7 @@ fn compatible_servers_take_others_for_origin() {
         let mut handshake = server(true).accept(&[], 1460, &mut Chance(2));
         let (data, accepted) = serve(&mut handshake, plain, 5, NOW).unwrap();
         assert!(accepted.fell_back && data == plain, "{kind}");
-        // Its own clients are served as ever.
+        // It still serves its own clients.
         let client = Client::new(kind, &[3; 32], ClientParam::default(), 0);
         let accepted = judge(&server(true), &request(&client, NOW), NOW).unwrap();
         assert!(!accepted.fell_back, "{kind}");
@@ -151,7 +150,7 @@ proptest! {
         let _ = open_some(&mut open, Vec::new(), &bytes, piece);
     }
 
-    /// Behind a first message that is right, with a length that is right or not.
+    /// After a valid first message, with a valid or invalid length.
     #[test]
     fn any_frames_are_handled(
         kind in proptest::sample::select(ProtocolKind::ALL.to_vec()),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::{Chance, pair};
 use crate::{PACKET_TAIL, ProtocolKind};
 
-/// Whether its packets have a tag.
+/// True if the protocol's packets have a tag.
 fn tagged(kind: ProtocolKind) -> bool {
     kind.has_users()
 }
@@ -76,7 +76,7 @@ fn strangers_and_altered_packets_are_dropped() {
             flipped += 1;
             missed += u32::from(server.open_packet(&mut packet).is_ok());
         }
-        // A tag of one byte misses one in 256; the others none.
+        // A tag of one byte misses one change in 256; the others none.
         let chain = kind >= ProtocolKind::AuthChainA;
         assert!(
             missed <= if chain { flipped / 64 } else { 0 },

@@ -1,4 +1,4 @@
-//! Streams come out as they went in.
+//! Streams are the same after sealing and opening.
 
 use adit_wire::Seal;
 use proptest::prelude::*;
@@ -75,7 +75,7 @@ fn a_server_answers_at_once_where_clients_wait() {
         assert_eq!(open_all(&mut open, &wire, 1), Ok(Vec::new()));
         let mss = (kind >= ProtocolKind::AuthChainA).then_some(536);
         assert_eq!(open.mss(), mss, "{kind}");
-        // Nothing is owed: an empty payload is no frame.
+        // Nothing is owed: an empty payload is not a frame.
         let room = accepted.seal.room();
         let mut record = vec![0; room.head + room.tail];
         let range = accepted.seal.seal(&mut record, room.head..room.head);
@@ -99,7 +99,7 @@ fn data_may_be_as_long_as_the_room_says() {
             }
             let range = seal.seal(&mut record, room.head..room.head + max).unwrap();
             wire.extend_from_slice(&record[range]);
-            // One more is refused, and changes nothing.
+            // One more byte is refused, and changes nothing.
             let room = seal.room();
             let mut record = vec![0; room.head + room.max + 1 + room.tail];
             let all = room.head..room.head + room.max + 1;

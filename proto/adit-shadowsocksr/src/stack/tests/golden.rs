@@ -1,4 +1,4 @@
-//! Whole connections of the reference, obfs included.
+//! Complete connections of the reference implementation, including obfs.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn cases() -> Vec<Case> {
 }
 
 impl Case {
-    /// What one side sent or was given, in one piece.
+    /// The bytes that one side sent or received, in one chunk.
     fn all(&self, dir: &str, field: &str) -> Vec<u8> {
         let steps = self.steps.iter().filter(|step| step["dir"] == dir);
         steps.flat_map(|step| hex(&step[field])).collect()
@@ -70,7 +70,7 @@ impl Case {
         Arc::new(stack.unwrap())
     }
 
-    /// The requests without their obfs, as our server's obfs gives them.
+    /// Returns the requests without their obfs, as opened by our server's obfs.
     fn requests(&self, piece: usize) -> Vec<u8> {
         let param = ObfsParam::default();
         let settings = ServerSettings {
@@ -94,7 +94,7 @@ impl Case {
         plain
     }
 
-    /// The answers without their obfs, as our client's obfs gives them.
+    /// Returns the answers without their obfs, as opened by our client's obfs.
     fn answers(&self, piece: usize) -> Vec<u8> {
         let param = ObfsParam::parse("example.com").unwrap();
         let settings = ClientSettings {
@@ -106,7 +106,7 @@ impl Case {
             browser: Browser::Chrome,
             url_bytes: 30,
         };
-        // The session id of the recorded hello, which the answers are bound to; it is drawn first.
+        // The session id of the recorded hello, to which the answers are bound; it is drawn first.
         let hello = hex(&self.steps[0]["wire"]);
         let id = hello.get(44..76).unwrap_or_default();
         let state = ClientState::new(&settings, &mut FixedEntropy::new(id)).unwrap();
@@ -123,7 +123,7 @@ impl Case {
         plain
     }
 
-    /// The codec of the client that sent the recorded request.
+    /// Returns the codec of the client that sent the recorded request.
     fn client_open(&self) -> StackOpen {
         let param = ClientParam::parse(self.kind, &self.param).unwrap();
         let stack =
@@ -133,7 +133,7 @@ impl Case {
         let Family::Chain(kind) = self.kind.family() else {
             return open;
         };
-        // What these frames start from is in the request.
+        // The initial state of these frames is in the request.
         let requests = self.requests(usize::MAX);
         let (iv, message) = requests.split_at(self.method.iv_len());
         let key = adit_crypto::StreamKey::new(self.method, &self.key).unwrap();
