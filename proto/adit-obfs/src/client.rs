@@ -1,4 +1,5 @@
-//! A client's side: what its connections to one server share, and the handshake of each.
+//! The client's side: the state that connections to one server share, and the handshake of each
+//! connection.
 
 mod state;
 
@@ -13,22 +14,22 @@ use crate::tls::{Tagger, read_flight};
 use crate::{Codecs, ObfsOpen, ObfsSeal};
 
 /// The handshake of one connection: sends a hello, if the kind has one, and waits for the answer,
-/// if it must.
+/// if required.
 ///
-/// What the client sends afterwards in any case (an HTTP head, the end of a TLS handshake) is
-/// left to [`ObfsSeal`], which puts it in front of the first data.
+/// Bytes that the client sends afterwards in any case (an HTTP head, the end of a TLS handshake)
+/// are left to [`ObfsSeal`], which puts them in front of the first data.
 ///
-/// [`Broken::Unauthentic`] and [`Broken::Refused`] mean a wrong key, another kind or a clock that
-/// differs much: such a server shows something else in its place.
+/// [`Broken::Unauthentic`] and [`Broken::Refused`] mean a wrong key, another kind or a large clock
+/// skew: to such clients the server shows another service.
 pub struct ClientHandshake {
     hello: Vec<u8>,
     wait: Wait,
 }
 
-/// What must come before the handshake is done.
+/// The data that must arrive before the handshake is done.
 enum Wait {
     Nothing(Codecs),
-    /// Any bytes at all.
+    /// Any bytes.
     Anything,
     Flight {
         tagger: Arc<Tagger>,
@@ -56,7 +57,7 @@ impl Handshake for ClientHandshake {
             },
             Wait::Flight { tagger, .. } => read_flight(rx.bytes(), tagger)?,
             Wait::Answer { session, .. } => read_answer(rx.bytes(), session)?,
-            Wait::Over => return Err(Broken::Malformed("handshake: it is over")),
+            Wait::Over => return Err(Broken::Malformed("handshake: already finished")),
         };
         match answered {
             Step::NeedMore { total } => {

@@ -1,4 +1,4 @@
-//! The golden bytes, encoded and decoded, whole and in pieces.
+//! The golden bytes, encoded and decoded, whole and in chunks.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::tls::sni;
 use crate::*;
 
 const SPLITS: [&[usize]; 4] = [&[usize::MAX], &[1], &[7, 1, 300], &[4096]];
-/// When the recordings were made, and what the recording server's dates say.
+/// The time of the recordings, and the dates that the recording server sent.
 const NOW: Unix = Unix(1_700_000_000);
 const DATED: Unix = Unix(1_795_230_340);
 
@@ -30,7 +30,7 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     *bytes.first_chunk().unwrap()
 }
 
-/// A number as [`adit_wire::Entropy::between`] draws it.
+/// Returns the raw number from which [`adit_wire::Entropy::between`] draws.
 fn drawn(offset: usize) -> Vec<u8> {
     u64::try_from(offset).unwrap().to_le_bytes().to_vec()
 }
@@ -41,7 +41,7 @@ struct Case {
 }
 
 impl Case {
-    /// The wires of one direction, each with its plaintext.
+    /// The wire bytes of one direction, each with its plaintext.
     fn steps(&self, dir: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
         let steps = self.value["steps"].as_array().unwrap().iter();
         let steps = steps.filter(|step| text(&step["dir"]) == dir);
@@ -107,7 +107,7 @@ fn cases(kinds: &[ObfsKind]) -> Vec<Case> {
     cases
 }
 
-/// Runs a server over all a client sent; gives its answer and what it read.
+/// Runs a server over all bytes of a client; returns its answer and the opened data.
 fn serve(mut core: ServerHandshake, wire: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<u8>, Codecs) {
     let (step, sent, held) = converse(&mut core, wire, pieces).unwrap();
     let Step::Done(mut codecs) = step else {
@@ -118,7 +118,7 @@ fn serve(mut core: ServerHandshake, wire: &[u8], pieces: &[usize]) -> (Vec<u8>, 
     (sent, plain, codecs)
 }
 
-/// The same for a client.
+/// Does the same for a client.
 fn connect(mut core: ClientHandshake, wire: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<u8>, Codecs) {
     let (step, sent, held) = converse(&mut core, wire, pieces).unwrap();
     let Step::Done(mut codecs) = step else {
@@ -136,7 +136,7 @@ fn seal(seal: &mut ObfsSeal, plain: &[u8]) -> Vec<u8> {
     record[range].to_vec()
 }
 
-/// Seals in records as long as those of `wire`, which holds nothing else.
+/// Seals in records as long as those of `wire`, which contains only records.
 fn seal_like(codec: &mut ObfsSeal, wire: &[u8], mut plain: &[u8]) -> Vec<u8> {
     let (mut out, mut rest) = (Vec::new(), wire);
     while let Some(len) = rest.get(3..5) {
@@ -192,7 +192,7 @@ fn random_head() {
             let (reply, plain, _) = serve(case.server(theirs.clone()), &case.wire("c2s"), pieces);
             assert_eq!((&reply, plain), (answer, case.plain("c2s")));
         }
-        // A client takes all it reads at first for the head.
+        // A client first takes all received bytes for the head.
         let (hi, plain, mut codecs) = connect(case.client(vec![], own), answer, &[usize::MAX]);
         assert_eq!((&hi, plain), (hello, vec![]));
         let rest: Vec<u8> = answers[1..].iter().flat_map(|(w, _)| w.clone()).collect();
@@ -209,7 +209,7 @@ fn ticket_auth() {
     for case in cases(&[ObfsKind::TicketAuth]) {
         let (sent, answers) = (case.steps("c2s"), case.steps("s2c"));
         let (hello, flight, end) = (&sent[0].0, &answers[0].0, &sent[1].0);
-        // What the other side drew, out of its bytes.
+        // The random numbers of the peer, from its bytes.
         let name = sni(text(&case.value["client_obfs_param"])).len();
         let ticket_at = 76 + 32 + 2 + 5 + 9 + name + 4 + 2;
         let len = usize::from(u16::from_be_bytes(array(&hello[ticket_at..])));

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// One way of disguising a connection. Names are those of ShadowsocksR's configuration.
+/// A way to disguise a connection. Names are those of ShadowsocksR's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ObfsKind {
@@ -19,21 +19,21 @@ pub enum ObfsKind {
     TicketAuth,
     /// `tls1.2_ticket_fastauth`: the same without waiting for the server.
     TicketFastAuth,
-    /// `go_quiet`: a browser's TLS 1.2 session, as GoQuiet makes it.
+    /// `go_quiet`: a browser's TLS 1.2 session, compatible with GoQuiet.
     GoQuiet,
 }
 
-/// What a server does with a client that does not speak its obfuscation.
+/// A server's policy for clients that do not use its obfuscation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Strangers {
-    /// Refuses it; the caller drains it or relays it to a decoy.
+    /// Refuses the client; the caller drains the connection or relays it to a decoy.
     Refuse,
-    /// Takes it as `plain` (a name that ends in `_compatible`): what was received is handed on
+    /// Treats the client as `plain` (a name that ends in `_compatible`): received bytes are passed
     /// unchanged.
     PassOn,
 }
 
-/// A name that is no obfuscation.
+/// The error for a name that is not an obfuscation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown obfs `{0}`")]
 pub struct UnknownObfs(pub String);
@@ -41,7 +41,7 @@ pub struct UnknownObfs(pub String);
 const COMPATIBLE: &str = "_compatible";
 
 impl ObfsKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 7] = [
         Self::Plain,
         Self::HttpSimple,
@@ -52,7 +52,7 @@ impl ObfsKind {
         Self::GoQuiet,
     ];
 
-    /// The name as it is written in links and configuration.
+    /// Returns the name as written in links and configuration files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,7 +66,8 @@ impl ObfsKind {
         }
     }
 
-    /// Bytes this layer adds to each record: what the auth_chain protocols count in.
+    /// Returns the number of bytes that this layer adds to each record; the auth_chain protocols
+    /// take them into account.
     #[must_use]
     pub const fn overhead(self) -> usize {
         match self {
@@ -75,7 +76,11 @@ impl ObfsKind {
         }
     }
 
-    /// Reads a server's name, which may end in `_compatible` where the format knows that.
+    /// Parses a server's name, which may end in `_compatible` if the kind supports that.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`UnknownObfs`] for any other name.
     pub fn of_server(name: &str) -> Result<(Self, Strangers), UnknownObfs> {
         let unknown = || UnknownObfs(name.to_owned());
         let (bare, strangers) = match name.strip_suffix(COMPATIBLE) {
@@ -93,7 +98,7 @@ impl ObfsKind {
 impl FromStr for ObfsKind {
     type Err = UnknownObfs;
 
-    /// Reads a client's name: `_compatible` concerns servers and is dropped.
+    /// Parses a client's name: `_compatible` applies to servers and is ignored.
     fn from_str(name: &str) -> Result<Self, UnknownObfs> {
         Self::of_server(name).map(|(kind, _)| kind)
     }

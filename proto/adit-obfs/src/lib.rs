@@ -1,22 +1,21 @@
-//! The obfuscation layer of ShadowsocksR and of GoQuiet, sans-IO.
+//! The obfuscation layer of ShadowsocksR and GoQuiet, sans-IO.
 //!
-//! What it is worth: a censor that only compares the first packets with lists of known protocols
-//! sees a web request or a TLS session where there would be random bytes. What it is not worth:
-//! nothing here encrypts or authenticates data, and whoever looks twice (at timing, at the missing
-//! certificate, at the peer by connecting to it) can tell it from the real thing.
+//! Strength: a censor that only compares the first packets with known protocols sees a web request
+//! or a TLS session instead of random bytes. Limits: nothing here encrypts or authenticates data,
+//! and a closer look (at timing, at the missing certificate, or by connecting to the server)
+//! distinguishes it from the real protocol.
 //!
-//! The layer lies directly on TCP, below the stream cipher:
+//! The layer is directly above TCP, below the stream cipher:
 //!
 //! ```text
 //! application ─ protocol ─ stream cipher ─ obfs ─ TCP
 //! ```
 //!
-//! Start with [`ClientState`] (one for each server, for the life of the process) or
-//! [`ServerState`] (one for each listener). Each connection runs a [`ClientHandshake`] or a
-//! [`ServerHandshake`] to its end and then has a pair of [`Codecs`], which work in place: bytes
-//! pass as they are, or in TLS application-data records of up to 16 KiB. A first flight that may
-//! ride with the first data (an HTTP head, the end of a TLS handshake) is part of
-//! [`ObfsSeal`]'s first record.
+//! Start with [`ClientState`] (one per server, for the lifetime of the process) or [`ServerState`]
+//! (one per listener). Each connection runs a [`ClientHandshake`] or a [`ServerHandshake`] and then
+//! has a pair of [`Codecs`], which work in place: bytes are passed unchanged, or in TLS
+//! application-data records of up to 16 KiB. A first flight that can be sent with the first data
+//! (an HTTP head, the end of a TLS handshake) is part of [`ObfsSeal`]'s first record.
 //!
 //! | name | client sends | server answers | data |
 //! |---|---|---|---|
@@ -56,17 +55,17 @@ pub use redirect::{Redirect, RedirectError};
 pub use seal::ObfsSeal;
 pub use server::{ServerHandshake, ServerSettings, ServerState};
 
-/// What a connection speaks once its handshake is done.
+/// The codecs of a connection whose handshake is done.
 #[derive(Debug)]
 pub struct Codecs {
-    /// Seals what this side sends.
+    /// Seals the data that this side sends.
     pub seal: ObfsSeal,
-    /// Opens what this side receives.
+    /// Opens the data that this side receives.
     pub open: ObfsOpen,
 }
 
 impl Codecs {
-    /// No change in either direction.
+    /// Creates codecs that change nothing in either direction.
     pub(crate) const fn raw() -> Self {
         Self {
             seal: ObfsSeal::raw(),
@@ -74,9 +73,10 @@ impl Codecs {
         }
     }
 
-    /// The same bytes on the wire for a layer above that handles several frames at a time: up to
-    /// 64 KiB are sealed as one payload, in several records, and the data of all records at hand is
-    /// opened as one. The data is moved by a few bytes for that, which a layer above has to be worth.
+    /// Processes several frames at a time, for a layer above that can handle them, with the same
+    /// bytes on the wire: up to 64 KiB are sealed as one payload, in several records, and the data
+    /// of all available records is opened as one. This moves the data by a few bytes, a cost that
+    /// the layer above must outweigh.
     #[must_use]
     pub fn joined(self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Opens what a side receives.
+//! The opening codec.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub struct ObfsOpen(State);
 #[derive(Debug)]
 enum State {
     Raw,
-    /// A client of HTTP before the end of the response head.
+    /// A client of an HTTP kind, before the end of the response head.
     Response(Skip),
     /// A client that did not wait for the server's flight.
     Flight {
@@ -42,7 +42,7 @@ impl ObfsOpen {
         Self(State::Records(Records::default()))
     }
 
-    /// See [`Codecs::joined`](crate::Codecs::joined).
+    /// Opens several records at a time; see [`Codecs::joined`](crate::Codecs::joined).
     pub(crate) fn joined(mut self) -> Self {
         match &mut self.0 {
             State::Records(records) => records.join(),
@@ -52,7 +52,7 @@ impl ObfsOpen {
         self
     }
 
-    /// Whether bytes pass unchanged from now on.
+    /// True if bytes pass unchanged from now on.
     #[must_use]
     pub const fn is_raw(&self) -> bool {
         matches!(self.0, State::Raw)
@@ -87,7 +87,7 @@ impl Open for ObfsOpen {
         }
     }
 
-    /// A server that had nothing to say sends no head either: that is an end like any other.
+    /// A server without data does not send a head either, so that is a valid end.
     fn at_boundary(&self, unread: usize) -> bool {
         let whole = match &self.0 {
             State::Raw | State::Flight { .. } => true,

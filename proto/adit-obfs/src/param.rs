@@ -1,15 +1,15 @@
-//! `obfs_param`: hosts to name and a header text (clients), hosts to accept or a time window
+//! `obfs_param`: hosts to name and header text (clients), hosts to accept or a time window
 //! (servers).
 
-/// The longest parameter, in bytes: the whole of it may end in the head room of a record.
+/// Maximum length of a parameter in bytes: all of it may end up in the headroom of a record.
 const MAX_PARAM: usize = 2048;
-/// The longest host name (RFC 1035).
+/// Maximum length of a host name in bytes (RFC 1035).
 const MAX_HOST: usize = 255;
 
 /// A parsed `obfs_param`: `host1,host2,...[#header text]`.
 ///
-/// Which part is used depends on the kind: the HTTP kinds use hosts and header text, the TLS kinds
-/// hosts (a client) or the number (a server), `go_quiet` the first host as its server name.
+/// The part in use depends on the kind: HTTP kinds use hosts and header text, TLS kinds use hosts
+/// (a client) or the number (a server), and `go_quiet` uses the first host as its server name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ObfsParam {
     hosts: Vec<Box<str>>,
@@ -17,21 +17,21 @@ pub struct ObfsParam {
     window: Option<u32>,
 }
 
-/// Why a parameter cannot be used.
+/// The reason a parameter cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParamError {
     /// The text is too long.
-    #[error("the obfs parameter has more than {MAX_PARAM} bytes")]
+    #[error("the obfs parameter is longer than {MAX_PARAM} bytes")]
     TooLong,
     /// A host is too long for a name.
-    #[error("a host of the obfs parameter has more than {limit} bytes")]
+    #[error("a host in the obfs parameter is longer than {limit} bytes")]
     HostTooLong {
-        /// The limit in bytes.
+        /// Maximum length in bytes.
         limit: usize,
     },
-    /// A host holds a blank or a control character, which would end its field.
-    #[error("a host of the obfs parameter holds a blank or control character")]
+    /// A host contains a blank or a control character, which would end its field.
+    #[error("a host in the obfs parameter contains a blank or control character")]
     HostByte,
     /// `go_quiet` without a password.
     #[error("go_quiet needs a key")]
@@ -39,7 +39,12 @@ pub enum ParamError {
 }
 
 impl ObfsParam {
-    /// Reads the text; an empty one is the default.
+    /// Parses the text; an empty text is the default.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text or a host is too long, or if a host contains a blank or a control
+    /// character.
     pub fn parse(text: &str) -> Result<Self, ParamError> {
         if text.len() > MAX_PARAM {
             return Err(ParamError::TooLong);
@@ -57,18 +62,18 @@ impl ObfsParam {
         })
     }
 
-    /// The hosts, in order.
+    /// Returns the hosts, in order.
     #[must_use]
     pub fn hosts(&self) -> &[Box<str>] {
         &self.hosts
     }
 
-    /// The lines that replace the default headers, without the last line's end.
+    /// Returns the lines that replace the default headers, without the end of the last line.
     pub(crate) fn headers(&self) -> Option<&str> {
         self.headers.as_deref()
     }
 
-    /// The time window in seconds, if the parameter is a number.
+    /// Returns the time window in seconds, if the parameter is a number.
     pub(crate) const fn window(&self) -> Option<u32> {
         self.window
     }
@@ -84,8 +89,8 @@ fn host(text: &str) -> Result<Box<str>, ParamError> {
     Ok(text.into())
 }
 
-/// `\n` (two characters) and line feeds end a line. Empty lines are left out: the first one would
-/// end the head, and what stands behind would be taken for data.
+/// Splits the text into lines at `\n` (two characters) and line feeds. Empty lines are omitted: the
+/// first one would end the head, and the text after it would be taken for data.
 fn header_lines(text: &str) -> Option<Box<str>> {
     let text = text.replace("\\n", "\n");
     let lines: Vec<&str> = text

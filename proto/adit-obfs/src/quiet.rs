@@ -1,8 +1,8 @@
-//! `go_quiet`: the hello of a browser, in which the random field is a proof of the key.
+//! `go_quiet`: the hello of a browser, with a proof of the key in the random field.
 //!
-//! Whoever sends a hello without that proof is relayed to a real web server and sees nothing but
-//! that. The rest of the handshake only has the right lengths, and the data stands in records as
-//! it came from above.
+//! Peers that send a hello without that proof are relayed to a real web server and see only its
+//! answers. The rest of the handshake only has the right lengths, and records contain the data of
+//! the layer above unchanged.
 
 mod answer;
 mod hello;
@@ -15,7 +15,7 @@ pub(crate) use proof::{ProofKey, REMEMBERED};
 
 use crate::ParamError;
 
-/// The key of a side; an empty one is a forgotten one.
+/// Creates the key of a side; an empty password is an error, since it is most likely forgotten.
 pub(crate) fn proof_key(password: &[u8]) -> Result<Box<ProofKey>, ParamError> {
     if password.is_empty() {
         return Err(ParamError::NoKey);

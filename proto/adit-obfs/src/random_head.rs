@@ -1,27 +1,27 @@
 //! `random_head`: each side begins with random bytes.
 //!
-//! The client's head ends in a CRC-32, by which its end can be found. The server's has neither
-//! length nor mark: a client takes what comes first as the whole of it, so a head that arrives in
-//! two pieces breaks the connection. That is the format's weakness and cannot be mended on one
-//! side.
+//! The client's head ends in a CRC-32, from which the server finds its end. The server's head has
+//! neither length nor mark: a client takes the first bytes it receives for the whole head, so a
+//! head that arrives in two parts breaks the connection. This is a weakness of the format that one
+//! side cannot fix.
 
 use adit_wire::{Broken, Entropy, Rx, Step};
 use crc32fast::Hasher;
 
-/// Random bytes of a head.
+/// Minimum number of random bytes in a head.
 const MIN: u16 = 4;
 const MAX: u16 = 99;
-/// The checksum over a whole head, checksum included.
+/// The checksum over a whole head, including its checksum.
 const WHOLE: u32 = 0xffff_ffff;
 
-/// 4 to 99 random bytes: a server's head.
+/// Returns 4 to 99 random bytes: a server's head.
 pub(crate) fn server_head(entropy: &mut dyn Entropy) -> Vec<u8> {
     let mut head = vec![0; usize::from(entropy.between(MIN, MAX))];
     entropy.fill(&mut head);
     head
 }
 
-/// Random bytes with the checksum that makes them a head.
+/// Returns random bytes with the checksum that makes them a client's head.
 pub(crate) fn client_head(entropy: &mut dyn Entropy) -> Vec<u8> {
     let mut head = server_head(entropy);
     let sum = WHOLE - crc32fast::hash(&head);
@@ -29,10 +29,10 @@ pub(crate) fn client_head(entropy: &mut dyn Entropy) -> Vec<u8> {
     head
 }
 
-/// Finds and eats a client's head.
+/// Finds and consumes a client's head.
 ///
-/// The longest that the checksum allows: the sum of a head that ends in zeros is right before each
-/// of them as well, and a client sends nothing more before it is answered.
+/// Takes the longest head that matches the checksum: if a head ends in zeros, the checksum matches
+/// before each of them too, and a client sends nothing more before it is answered.
 pub(crate) fn read(rx: &mut Rx<'_>) -> Result<Step<()>, Broken> {
     let (least, most) = (usize::from(MIN) + 4, usize::from(MAX) + 4);
     let bytes = rx.bytes();
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_checksum_that_ends_in_zero_belongs_to_the_head() {
-        // Five bytes more than the fewest, so that a shorter head could be found in it.
+        // Five bytes more than the minimum, so that it might contain a shorter head.
         let found = (0..4096_u32)
             .map(|n| [&5_u64.to_le_bytes()[..], &n.to_le_bytes()].concat())
             .map(|chance| client_head(&mut FixedEntropy::new(chance)))

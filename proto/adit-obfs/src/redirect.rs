@@ -1,25 +1,25 @@
-//! Where a server relays a connection that it refused: the `redirect` rules.
+//! The `redirect` rules, which select where a server relays a refused connection.
 
 use adit_wire::Target;
 
-/// The port of a rule that names none.
+/// The default port.
 const WEB: u16 = 80;
 
 /// One rule: `[pattern[:port]#]host[:port]`.
 ///
-/// The pattern is looked for in the bytes received so far, as they stand; `*` (or none) fits all.
-/// The first port is the listener's; `*`, `0` or none fits all. The peer is then relayed to the
-/// second part, beginning with the bytes received.
+/// The pattern is searched in the bytes received so far, unmodified; `*` (or none) matches
+/// everything. The first port is the listener's; `*`, `0` or none matches all. The peer is then
+/// relayed to the second part, starting with the bytes received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect {
-    /// `None` fits all.
+    /// `None` matches all.
     pattern: Option<Box<[u8]>>,
-    /// `None` fits all.
+    /// `None` matches all.
     listener: Option<u16>,
     to: Target,
 }
 
-/// Why a text is not a rule.
+/// The reason a text is not a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedirectError {
@@ -29,13 +29,17 @@ pub enum RedirectError {
     /// The listener's port is not a number.
     #[error("the first port of a redirect rule is not a number or `*`")]
     Port,
-    /// The pattern is a regular expression that is more than a text.
+    /// The pattern is a regular expression, not a plain text.
     #[error("the pattern of a redirect rule must be a plain text or `*` (`\\.` is read as a dot)")]
     Pattern,
 }
 
 impl Redirect {
-    /// Reads a rule.
+    /// Parses a rule.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the decoy or the port is invalid, or if the pattern is a regular expression.
     pub fn parse(text: &str) -> Result<Self, RedirectError> {
         let (when, decoy) = text.rsplit_once('#').unwrap_or(("*", text));
         let (pattern, port) = when.rsplit_once(':').unwrap_or((when, "*"));
@@ -50,8 +54,8 @@ impl Redirect {
         })
     }
 
-    /// The decoy of the first of `rules` that fits a connection to the listener's `port` which has
-    /// sent `seen`.
+    /// Returns the decoy of the first of `rules` that matches a connection to the listener's `port`
+    /// which has sent `seen`.
     #[must_use]
     pub fn decoy<'a>(rules: &'a [Self], seen: &[u8], port: u16) -> Option<&'a Target> {
         let fits = |rule: &&Self| rule.fits(seen, port);
@@ -67,7 +71,7 @@ impl Redirect {
     }
 }
 
-/// ShadowsocksR takes regular expressions. In practice they are host names, some with `\.`.
+/// ShadowsocksR accepts regular expressions. In practice they are host names, some with `\.`.
 fn literal(pattern: &str) -> Result<Option<Box<[u8]>>, RedirectError> {
     if matches!(pattern, "" | "*" | ".*") {
         return Ok(None);

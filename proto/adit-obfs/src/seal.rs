@@ -1,4 +1,4 @@
-//! Seals what a side sends.
+//! The sealing codec.
 
 use core::fmt;
 use core::ops::Range;
@@ -8,14 +8,13 @@ use adit_wire::{Broken, Room, Seal};
 use crate::http::Request;
 use crate::tls::{JOINED, MAX_RECORD, RECORD_HEAD, record_head};
 
-/// The longest piece that passes unchanged, in bytes.
+/// Maximum length of a chunk that passes unchanged, in bytes.
 const MAX_RAW: usize = 1 << 20;
 
 /// The sending codec of a connection.
 ///
-/// What must precede the first data is part of the first record: an HTTP head waits for data to
-/// ride with, the end of a TLS handshake is owed ([`Seal::owes_head`]) and goes out alone if need
-/// be.
+/// The first record includes everything that must precede the first data: an HTTP head waits for
+/// data, while the end of a TLS handshake is owed ([`Seal::owes_head`]) and may be sent alone.
 pub struct ObfsSeal {
     first: Option<First>,
     framing: Framing,
@@ -24,11 +23,11 @@ pub struct ObfsSeal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     Raw,
-    /// As many of them as a payload may be cut into.
+    /// TLS records; the number is the maximum into which a payload is split.
     Records(usize),
 }
 
-/// What precedes the first data.
+/// The bytes that precede the first data.
 enum First {
     /// A request head, which takes the first bytes into its URL.
     Request(Box<Request>),
@@ -83,7 +82,7 @@ impl ObfsSeal {
         }
     }
 
-    /// See [`Codecs::joined`](crate::Codecs::joined).
+    /// Seals several records at a time; see [`Codecs::joined`](crate::Codecs::joined).
     pub(crate) fn joined(mut self) -> Self {
         if let Framing::Records(count) = &mut self.framing {
             *count = JOINED;
@@ -91,7 +90,7 @@ impl ObfsSeal {
         self
     }
 
-    /// Whether bytes pass unchanged from now on.
+    /// True if bytes pass unchanged from now on.
     #[must_use]
     pub const fn is_raw(&self) -> bool {
         matches!((&self.first, self.framing), (None, Framing::Raw))
@@ -155,13 +154,14 @@ fn check_room(room: Room, record: &[u8], payload: &Range<usize>) -> Result<(), B
     Ok(())
 }
 
-/// Makes records of a payload, all full but the last; returns where the first of them begins.
+/// Splits a payload into records, all full except the last, and returns the start of the first.
 fn cut(record: &mut [u8], payload: &Range<usize>) -> Result<usize, Broken> {
     let count = payload.len().div_ceil(MAX_RECORD);
     let start = payload.start.checked_sub(count * RECORD_HEAD);
     let start = start.ok_or(Broken::NoRoom("a record's head"))?;
     let mut at = start;
-    // From the left, so that a piece moves into what is free already. The last one stays.
+    // From the left, so that each chunk moves into space that is already free. The last one stays
+    // in place.
     for from in payload.clone().step_by(MAX_RECORD) {
         let piece = from..payload.end.min(from + MAX_RECORD);
         let mut data = at + RECORD_HEAD..at + RECORD_HEAD + piece.len();

@@ -1,4 +1,4 @@
-//! What was seen before is refused: a bounded memory of hellos.
+//! Replay protection: a bounded memory of hellos.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,12 +6,13 @@ use adit_crypto::SipKey;
 use adit_wire::{Broken, Unix};
 use hashbrown::HashTable;
 
-/// Hellos in one of the two generations. Only holders of the key get this far, so the oldest are
-/// forgotten when there are more: to refuse newcomers would cost more than it protects.
+/// Maximum number of hellos in one of the two generations. Only owners of the key get this far, so
+/// the oldest are forgotten when there are more: refusing new clients would cost more than it
+/// protects.
 const CAPACITY: usize = 450_000;
 
-/// Remembers keyed 64-bit digests of authenticated hellos for `span` seconds at least, or until
-/// [`CAPACITY`] newer ones have come. Two digests are equal by chance once in 10¹³ hellos.
+/// Remembers keyed 64-bit digests of authenticated hellos for at least `span` seconds, or until
+/// [`CAPACITY`] newer ones have arrived. Two digests are equal by chance once in 10¹³ hellos.
 pub(crate) struct Seen {
     sip: SipKey,
     span: u64,
@@ -27,7 +28,8 @@ struct Generations {
 }
 
 impl Seen {
-    /// An empty memory. `seed` is secret: peers choose the hellos, not where their digests fall.
+    /// Creates an empty memory. `seed` is secret: peers choose the hellos but must not choose their
+    /// slots.
     pub(crate) fn new(seed: [u8; 16], span: u64) -> Self {
         Self {
             sip: SipKey::new(seed),
@@ -37,16 +39,17 @@ impl Seen {
         }
     }
 
-    /// Takes a hello that must be new; test and insertion are one step.
+    /// Inserts a hello, which must be new; check and insertion are one atomic step.
     pub(crate) fn insert(&self, hello: &[u8], now: Unix) -> Result<(), Broken> {
         let digest = self.sip.hash(hello);
-        // A panic of another thread leaves the tables whole: every step of an insertion is.
+        // Ignores poisoning: every step of an insertion leaves the tables consistent, so a panic of
+        // another thread does no harm.
         let lock = self.generations.lock();
         let mut seen = lock.unwrap_or_else(PoisonError::into_inner);
         let age = now.0.checked_sub(seen.since.0);
         if age.is_none_or(|age| age > self.span) || seen.current.len() >= self.capacity {
             seen.since = now;
-            // Twice the span without a hello: both generations are old.
+            // Twice the span without a hello: both generations are too old.
             let stale = age.is_some_and(|age| age > self.span.saturating_mul(2));
             let current = core::mem::take(&mut seen.current);
             seen.previous = if stale { HashTable::new() } else { current };

@@ -1,4 +1,5 @@
-//! A server's side: what the connections of one listener share, and the handshake of each.
+//! The server's side: the state that connections of one listener share, and the handshake of each
+//! connection.
 
 mod state;
 
@@ -18,13 +19,13 @@ use crate::{Codecs, ObfsOpen, ObfsSeal};
 
 /// The handshake of one connection, from the first byte to the codecs.
 ///
-/// Until the client has proven itself nothing is sent, nothing is eaten and nothing is altered:
-/// after an error for which [`answered`](Self::answered) is false, the driver still holds every
-/// byte that was received, and may relay them to a decoy ([`crate::Redirect`]) or drain the
-/// connection. It treats all causes alike. After an answer there is only the end.
+/// Until the client has proved itself, nothing is sent, consumed or changed. After an error for
+/// which [`answered`](Self::answered) is false, the caller still has every received byte, and may
+/// relay them to a decoy ([`crate::Redirect`]) or drain the connection. It must treat all causes
+/// alike. After an answer it can only close the connection.
 ///
-/// With [`Strangers::PassOn`] a client that speaks something else is no error: the codecs change
-/// nothing and the bytes received are the first data.
+/// With [`Strangers::PassOn`] a client that uses another protocol is not an error: the codecs
+/// change nothing, and the received bytes are the first data.
 pub struct ServerHandshake {
     shared: Arc<Inner>,
     state: State,
@@ -43,14 +44,19 @@ enum State {
 }
 
 impl ServerHandshake {
-    /// Whether the client was recognised and answered.
+    /// True if the client was recognized and answered.
     #[must_use]
     pub const fn answered(&self) -> bool {
         self.answered
     }
 
-    /// The time for [`ServerState::patience`] is over, or the client has finished, while the
-    /// handshake still asks for more: a stranger may be passed on even so.
+    /// Ends a handshake that still waits for more bytes, after the time of
+    /// [`ServerState::patience`] or because the client has finished. An unrecognized client may
+    /// still be passed on.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Broken::Truncated`] unless the client is passed on.
     pub fn expire(&mut self) -> Result<Codecs, Broken> {
         self.state = State::Over;
         self.stranger(Broken::Truncated("the client's hello"))
@@ -63,7 +69,7 @@ impl ServerHandshake {
         }
     }
 
-    /// Reads one message; `None` when another is to follow.
+    /// Reads one message; returns `None` if another follows.
     fn advance(
         &mut self,
         rx: &mut Rx<'_>,
@@ -71,7 +77,7 @@ impl ServerHandshake {
     ) -> Result<Option<Step<Codecs>>, Broken> {
         let now = self.shared.clock.unix();
         let judge = &self.shared.judge;
-        // What `Step::NeedMore` becomes, whatever was waited for.
+        // Unwraps a step, or returns its `Step::NeedMore`.
         macro_rules! done {
             ($step:expr) => {
                 match $step? {
@@ -117,7 +123,7 @@ impl ServerHandshake {
                 rx.eat(done!(parse_end(rx.bytes())));
                 (Some(records()), State::Over)
             }
-            _ => return Err(Broken::Malformed("handshake: it is over")),
+            _ => return Err(Broken::Malformed("handshake: already finished")),
         };
         self.state = next;
         self.answered = true;

@@ -1,4 +1,4 @@
-//! Whole connections of both sides, strangers, replays and hostile bytes.
+//! Complete connections of both sides, unrecognized clients, replays and hostile bytes.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::*;
 const NOW: Unix = Unix(1_700_000_000);
 const KEY: &[u8] = b"0123456789abcdef";
 
-/// A generator that is no secret: the same numbers in every run.
+/// A predictable generator: the same numbers in every run.
 struct Numbers(u64);
 
 impl Entropy for Numbers {
@@ -52,7 +52,8 @@ fn server(kind: ObfsKind, strangers: Strangers, param: &str) -> ServerState {
     ServerState::new(&settings, &mut Numbers(1)).unwrap()
 }
 
-/// Steps a core once more over what it holds and `input`; gives its codecs, if it is done.
+/// Runs one more step of a handshake over its remaining bytes and `input`; returns its codecs, if
+/// it is done.
 fn step<H: Handshake<Output = Codecs, Error = Broken>>(
     core: &mut H,
     held: &mut Vec<u8>,
@@ -103,7 +104,7 @@ fn exchange(kind: ObfsKind, seed: u64, first: usize, piece: usize) {
     if ours.is_none() {
         (ours, _) = step(&mut client, &mut near, &std::mem::take(&mut answer));
     }
-    // One that joins records speaks with one that does not.
+    // A side that joins records is compatible with one that does not.
     let joined = |codecs: Option<Codecs>, yes: bool| match codecs.unwrap() {
         codecs if yes => codecs.joined(),
         codecs => codecs,
@@ -113,7 +114,7 @@ fn exchange(kind: ObfsKind, seed: u64, first: usize, piece: usize) {
     let question = pattern(first.max(13));
     let mut wire = Vec::new();
     if first == 0 {
-        // What is owed can go out alone.
+        // An owed head can be sent alone.
         let owed = ours.seal.owes_head();
         wire = seal_all(&mut ours.seal, b"", piece).unwrap();
         assert_eq!(owed, !wire.is_empty());
@@ -142,7 +143,7 @@ fn exchange(kind: ObfsKind, seed: u64, first: usize, piece: usize) {
     assert!(ours.open.is_raw() != records && theirs.seal.is_raw() != records);
 }
 
-/// What joins records sends the same, and what it receives is one piece.
+/// A side that joins records sends the same bytes, and opens received records as one payload.
 #[test]
 fn joined_records_are_the_same_on_the_wire() {
     for len in [1, 16_384, 16_385, 50_000, 65_536, 200_000] {
@@ -160,7 +161,7 @@ fn joined_records_are_the_same_on_the_wire() {
     }
 }
 
-/// A client's first bytes and all it says until it has sent some data.
+/// Returns a client's first bytes and all bytes it sends until it has sent some data.
 fn first_bytes(kind: ObfsKind, key: &[u8], now: Unix, seed: u64) -> Vec<u8> {
     let mut chance = Numbers(seed);
     let mut core = client(kind, "a.com", key, seed).handshake(now, &mut chance);
@@ -253,7 +254,7 @@ fn strangers_are_passed_on_if_so_wished() {
             assert!(sent.is_empty() && codecs.seal.is_raw());
             assert_eq!(open_all(&mut codecs.open, &held, pieces), Ok((input, 0)));
         }
-        // Too little to judge: the driver's patience decides.
+        // Too few bytes to decide: the caller's patience decides.
         let mut core = state.handshake(&mut Numbers(3));
         assert!(core.expire().is_ok());
         let mut core = server(kind, Strangers::Refuse, "").handshake(&mut Numbers(3));
@@ -261,7 +262,7 @@ fn strangers_are_passed_on_if_so_wished() {
     }
 }
 
-/// Every bit of what is authenticated, on each side.
+/// Every bit of the authenticated parts, on each side.
 #[test]
 fn flipped_bits_are_refused() {
     let kind = ObfsKind::TicketAuth;
@@ -269,7 +270,7 @@ fn flipped_bits_are_refused() {
     let (shared, mut chance) = (client(kind, "a.com", KEY, 2), Numbers(2));
     let mut ours = shared.handshake(NOW, &mut chance);
     let (_, hello) = step(&mut ours, &mut near, b"");
-    // Record head to session id; the rest of a hello has no tag.
+    // From the record head to the session id; the rest of a hello has no tag.
     for bit in 0..76 * 8 {
         let state = server(kind, Strangers::Refuse, "");
         let mut bad = hello.clone();
@@ -353,7 +354,7 @@ fn seals_say_when_there_is_no_room() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Anything at all, also behind a good beginning: no panic, no spinning, bounded waits.
+    /// Any bytes, also after a valid beginning: no panic, no endless loop, bounded waits.
     #[test]
     fn hostile_bytes(
         kind in 0..ObfsKind::ALL.len(),

@@ -1,8 +1,8 @@
-//! `tls1.2_ticket_auth` and `tls1.2_ticket_fastauth`: a TLS 1.2 session that seems to be resumed.
+//! `tls1.2_ticket_auth` and `tls1.2_ticket_fastauth`: an apparently resumed TLS 1.2 session.
 //!
-//! The parts that look random in a real session hold an HMAC under the key of the connection:
-//! that is how each side knows the other. The data that follows stands in application-data
-//! records as it came from above; there is no encryption and no authentication of it here.
+//! The parts that look random in a real session contain an HMAC keyed with the key of the
+//! connection, by which the sides recognize each other. The application-data records that follow
+//! contain the data of the layer above unchanged; this layer does not encrypt or authenticate it.
 
 use adit_wire::narrow;
 
@@ -20,13 +20,13 @@ pub(crate) use parse::parse_client_hello;
 pub(crate) use record::{CHANGE_CIPHER_SPEC, RECORD_HEAD, Records, head_of, record_head};
 pub(crate) use tag::Tagger;
 
-/// The longest record payload this side sends (RFC 5246, section 6.2.1).
+/// Maximum length of a record payload that this side sends, in bytes (RFC 5246, section 6.2.1).
 pub(crate) const MAX_RECORD: usize = 16_384;
-/// The most records of that length that are sealed as one payload: eight frames of 8 KiB, which are
-/// authenticated together, fill them.
+/// Maximum number of records of that length that are sealed as one payload: they fit eight frames
+/// of 8 KiB, which are authenticated together.
 pub(crate) const JOINED: usize = 4;
 
-/// A length as TLS writes it. Callers bound what they write, so nothing is cut.
+/// Encodes a length as in TLS. Callers limit their lengths, so nothing is truncated.
 pub(crate) fn be16(len: usize) -> [u8; 2] {
     narrow::<u16>(len).to_be_bytes()
 }

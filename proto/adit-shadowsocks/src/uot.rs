@@ -184,7 +184,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// The bytes of the published description, for each kind of address.
+    /// The bytes of the published description, for each type of address.
     #[test]
     fn the_bytes_of_a_frame() {
         let mut out = Vec::new();

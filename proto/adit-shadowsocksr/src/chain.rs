@@ -231,7 +231,7 @@ mod tests {
             prop_assert!(sizes.first.len() <= LIST_MAX && sizes.first.is_sorted());
             let Layout { pad, start } = sizes.layout(&hash, len);
             prop_assert!(pad <= PAD_MAX && (start < pad || start == 0));
-            // What a sender relies on when it splits data of 1,440 bytes.
+            // A sender relies on this when it splits data of 1,440 bytes.
             prop_assert!(len != PADDED - 1 || pad <= 30);
         }
     }

@@ -30,7 +30,7 @@ pub use server::{ServerStack, StackAccepted, StackHandshake};
 use adit_crypto::CryptoError;
 use adit_wire::Broken;
 
-/// What the cipher says of a key or an IV, which have the right lengths here.
+/// Converts an error of the cipher about a key or an IV, which have the right lengths here.
 fn cipher_fault(_: CryptoError) -> Broken {
     Broken::Malformed("a cipher's key or IV")
 }

@@ -1,4 +1,4 @@
-//! What the connections of one client to one server share.
+//! The state that the connections of one client to one server share.
 
 use core::fmt;
 use std::sync::Arc;
@@ -13,34 +13,34 @@ use crate::random_head::client_head;
 use crate::tls::{ClientEnd, Hello, Tagger, sni, ticket};
 use crate::{Codecs, ObfsKind, ObfsOpen, ObfsParam, ObfsSeal, ParamError};
 
-/// Seconds after which a session ticket of `go_quiet` is replaced.
+/// Number of seconds after which a session ticket of `go_quiet` is replaced.
 const TICKET_LIFE: u64 = 3600;
 
-/// What a client is told.
+/// The settings of a client.
 #[derive(Clone, Copy)]
 pub struct ClientSettings<'a> {
     /// The kind.
     pub kind: ObfsKind,
-    /// Hosts to name, and for HTTP the text of the head.
+    /// Hosts to name, and the header text of HTTP kinds.
     pub param: &'a ObfsParam,
-    /// The server, named where the parameter names no host.
+    /// The server, named if the parameter has no host.
     pub server: &'a Target,
-    /// TLS kinds: the key of the stream cipher, as `EVP_BytesToKey` makes it of the password (16
-    /// bytes of it where there is no cipher).
+    /// TLS kinds: the key of the stream cipher, as derived from the password with `EVP_BytesToKey`
+    /// (16 bytes of it for methods without a cipher).
     pub key: &'a [u8],
-    /// `go_quiet`: its key, which is the password as it is written.
+    /// `go_quiet`: its key, which is the password as written.
     pub password: &'a [u8],
-    /// `go_quiet`: whose hello is imitated.
+    /// `go_quiet`: the browser whose hello is imitated.
     pub browser: Browser,
-    /// HTTP kinds: how many of the first bytes the URL takes at least, if there are as many.
-    /// ShadowsocksR takes the length of the cipher's IV and 30; 30 to 256 are possible.
+    /// HTTP kinds: minimum number of the first bytes to put into the URL, if there are enough.
+    /// ShadowsocksR uses the length of the cipher's IV plus 30; values are clamped to 30 to 256.
     pub url_bytes: usize,
 }
 
-/// Shared by the connections to one server, for the life of the process; clones are the same
-/// state.
+/// State shared by the connections to one server, for the lifetime of the process. Clones share the
+/// same state.
 ///
-/// It holds what a browser would keep: its name, its id and its session tickets.
+/// It stores what a browser would store: its user agent, its id and its session tickets.
 #[derive(Clone)]
 pub struct ClientState {
     kind: ObfsKind,
@@ -65,7 +65,11 @@ enum Inner {
 }
 
 impl ClientState {
-    /// Draws what the connections will share. An error is the parameter's.
+    /// Creates the shared state from random numbers.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the parameter is not valid for the kind, or if `go_quiet` has no key.
     pub fn new(
         settings: &ClientSettings<'_>,
         entropy: &mut dyn Entropy,
@@ -88,13 +92,13 @@ impl ClientState {
         })
     }
 
-    /// The kind.
+    /// Returns the kind.
     #[must_use]
     pub const fn kind(&self) -> ObfsKind {
         self.kind
     }
 
-    /// The handshake of a connection that begins `now`.
+    /// Creates the handshake of a connection that starts at `now`.
     pub fn handshake(&self, now: Unix, entropy: &mut dyn Entropy) -> ClientHandshake {
         let nothing = Wait::Nothing;
         let (hello, wait) = match &*self.inner {
@@ -207,11 +211,11 @@ fn quiet(settings: &ClientSettings<'_>, entropy: &mut dyn Entropy) -> Result<Inn
     })
 }
 
-/// Session tickets that last for an hour, without a clock or a lock: an hour's ticket follows
-/// from a secret.
+/// Session tickets that last for an hour, without a clock or a lock: the ticket of an hour is
+/// derived from a secret.
 struct Tickets {
     seed: Secret<[u8; 32]>,
-    /// So that they do not change on the hour.
+    /// Offset in seconds, so that tickets do not change on the hour.
     phase: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A client's request head: the first bytes of the stream stand in its URL.
+//! A client's request head, with the first bytes of the stream in its URL.
 
 use core::ops::{Range, RangeInclusive};
 
@@ -6,12 +6,12 @@ use adit_wire::{Broken, Entropy, Host, Target};
 
 use crate::ObfsParam;
 
-/// The URL takes up to this much more than was asked for.
+/// Maximum number of bytes in the URL above the configured minimum.
 const SPREAD: u16 = 64;
-/// Bounds of what may be asked for: servers want 13 bytes, and heads are not long.
+/// Limits of the configured minimum: servers require 13 bytes, and real heads are short.
 const URL_BYTES: RangeInclusive<usize> = 30..=256;
 
-/// One is chosen for each process.
+/// The user agents, one of which is chosen per process.
 const AGENTS: [&str; 4] = [
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:128.0) Gecko/20100101 Firefox/128.0",
     "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
@@ -28,7 +28,7 @@ pub(crate) enum Verb {
     Post,
 }
 
-/// What the requests of one client have in common.
+/// The common parts of a client's requests.
 pub(crate) struct Requests {
     verb: Verb,
     /// At least one.
@@ -61,7 +61,7 @@ impl Requests {
         }
     }
 
-    /// The head of one connection.
+    /// Creates the head of one connection.
     pub(crate) fn request(&self, entropy: &mut dyn Entropy) -> Request {
         let host = pick(&self.hosts, entropy).map_or("", |host| host);
         let boundary = match self.verb {
@@ -77,7 +77,7 @@ impl Requests {
         }
     }
 
-    /// What follows the URL, up to the blank line.
+    /// Formats the rest of the head after the URL, up to the blank line.
     fn fields(&self, host: &str, boundary: Option<&str>) -> String {
         let mut out = format!(" HTTP/1.1\r\nHost: {host}");
         if self.port != 80 {
@@ -117,7 +117,7 @@ fn host_field(host: &Host) -> Box<str> {
 
 fn pick<'a, T>(of: &'a [T], entropy: &mut dyn Entropy) -> Option<&'a T> {
     let last = u16::try_from(of.len().saturating_sub(1)).unwrap_or(u16::MAX);
-    // A single choice draws nothing.
+    // A single choice must not consume random numbers.
     match last {
         0 => of.first(),
         last => of.get(usize::from(entropy.between(0, last))),
@@ -130,14 +130,14 @@ fn boundary(entropy: &mut dyn Entropy) -> String {
     (0..32).map(|_| char::from(draw())).collect()
 }
 
-/// The head of one connection, to be put around the first bytes of the stream.
+/// The head of one connection, to be written around the first bytes of the stream.
 pub(crate) struct Request {
     verb: Verb,
-    /// From the blank behind the URL to the blank line.
+    /// From the blank after the URL to the blank line.
     fields: Vec<u8>,
-    /// A first payload that is not much longer goes into the URL whole.
+    /// A first payload that is not much longer is put into the URL completely.
     least: usize,
-    /// Of a longer one, as much as this.
+    /// Number of bytes of a longer first payload to put into the URL.
     most: usize,
 }
 
@@ -149,7 +149,7 @@ impl Request {
         }
     }
 
-    /// How many of a first payload's bytes go into the URL.
+    /// Returns the number of the first payload's bytes to put into the URL.
     fn hidden(&self, payload: usize) -> usize {
         if payload > self.least + usize::from(SPREAD) {
             self.most
@@ -158,13 +158,13 @@ impl Request {
         }
     }
 
-    /// Room in front of the first payload: each byte in the URL takes three.
+    /// Returns the room in front of the first payload: each byte in the URL takes three.
     pub(crate) fn room(&self) -> usize {
         self.start().len() + 2 * (self.least + usize::from(SPREAD)) + self.fields.len()
     }
 
-    /// Moves the first bytes of `record[payload]` into a head in front of the others, which stay
-    /// where they are.
+    /// Moves the first bytes of `record[payload]` into a head in front of the others, which stay in
+    /// place.
     pub(crate) fn seal(
         &self,
         record: &mut [u8],

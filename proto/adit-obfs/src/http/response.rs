@@ -1,10 +1,10 @@
-//! A server's response head, and a client's way past it.
+//! A server's response head, and the code with which a client skips it.
 
 use adit_wire::{Broken, Opened, Unix, narrow};
 
 use super::{MAX_HEAD, head_end};
 
-/// The head in front of a server's first bytes.
+/// Returns the head in front of a server's first bytes.
 pub(crate) fn response_head(now: Unix) -> Vec<u8> {
     format!(
         "HTTP/1.1 200 OK\r\n\
@@ -20,14 +20,15 @@ pub(crate) fn response_head(now: Unix) -> Vec<u8> {
     .into_bytes()
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
+/// Formats `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
 fn date(now: Unix) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ];
     let (days, second) = (now.0 / 86_400, now.0 % 86_400);
-    // Years are counted from March of year 0, in eras of 400, so that leap days stand last.
+    // Years are counted from March of year 0, in eras of 400, so that leap days are at the end of a
+    // year.
     let shifted = days + 719_468;
     let (era, day) = (shifted / 146_097, shifted % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -45,22 +46,23 @@ fn date(now: Unix) -> String {
     )
 }
 
-/// Drops a response head. Nothing of it is kept: it is dropped as it comes.
+/// Skips a response head as it arrives, without storing it.
 #[derive(Debug, Default)]
 pub(crate) struct Skip {
     dropped: usize,
 }
 
 impl Skip {
-    /// Whether any of it has been seen.
+    /// True if any byte of the head was skipped.
     pub(crate) const fn begun(&self) -> bool {
         self.dropped > 0
     }
 
-    /// Drops what can be dropped of the front of `wire`; true when that was the end of the head.
+    /// Skips as much as possible at the front of `wire`; returns true if that was the end of the
+    /// head.
     pub(crate) fn open(&mut self, wire: &[u8]) -> Result<(Opened, bool), Broken> {
         let end = head_end(wire, 0);
-        // The last three bytes may begin the blank line.
+        // The last three bytes may be the start of the blank line.
         let consumed = end.unwrap_or_else(|| wire.len().saturating_sub(3));
         self.dropped += consumed;
         if self.dropped > MAX_HEAD {

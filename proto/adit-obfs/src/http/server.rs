@@ -1,12 +1,12 @@
-//! A server's reading of a request head.
+//! A server's parser of request heads.
 
 use adit_wire::{Broken, Rx, Step, held};
 
 use super::{MAX_HEAD, head_end};
 
-/// Bytes that must stand in the URL.
+/// Minimum number of bytes in the URL.
 const LEAST_HIDDEN: usize = 4;
-/// Bytes that must have come in all, in the URL and behind the head.
+/// Minimum number of bytes in total, in the URL and after the head.
 const LEAST: usize = 13;
 
 /// Reads one request head.
@@ -17,8 +17,8 @@ pub(crate) struct RequestReader {
 }
 
 impl RequestReader {
-    /// Takes the head away: what is left in `rx` are the bytes of the URL and all that follows.
-    /// Until then, and on an error, `rx` is as it was. Only `hosts` are accepted, if there are any.
+    /// Removes the head: `rx` then contains the bytes of the URL and all following bytes. Until
+    /// then, and after an error, `rx` is unchanged. Only `hosts` are accepted, if there are any.
     pub(crate) fn read(&mut self, rx: &mut Rx<'_>, hosts: &[Box<str>]) -> Result<Step<()>, Broken> {
         let bytes = rx.bytes();
         if !may_begin(bytes, b"GET ") && !may_begin(bytes, b"POST ") {
@@ -48,7 +48,7 @@ impl RequestReader {
         if bytes.len() < total {
             return Ok(Step::NeedMore { total });
         }
-        // Three digits of the URL held each byte, so there is room in front of the body.
+        // Each byte took three characters of the URL, so there is room in front of the body.
         let start = end - hidden.len();
         if let Some(place) = rx.bytes_mut().get_mut(start..end) {
             place.copy_from_slice(&hidden);
@@ -58,7 +58,7 @@ impl RequestReader {
     }
 }
 
-/// Whether `bytes` is the beginning of something that starts with `word`.
+/// True if `bytes` may be the start of text that begins with `word`.
 fn may_begin(bytes: &[u8], word: &[u8]) -> bool {
     bytes.iter().zip(word).all(|(a, b)| a == b)
 }
@@ -68,7 +68,7 @@ fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
-/// The bytes `%hh` of the first line; the version follows the last of them.
+/// Returns the bytes `%hh` of the first line; the version follows the last of them.
 fn hidden_bytes(head: &[u8]) -> Vec<u8> {
     let line = lines(head).next().unwrap_or_default();
     let mut hidden = Vec::with_capacity(line.len() / 3);
@@ -96,7 +96,7 @@ fn byte_of([high, low]: [u8; 2]) -> Option<u8> {
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-/// The name of the `Host` field, without its port.
+/// Returns the name in the `Host` field, without its port.
 fn host_of(head: &[u8]) -> Option<&[u8]> {
     let field = lines(head).skip(1).find_map(|line| {
         let (name, value) = line.split_at_checked(5)?;

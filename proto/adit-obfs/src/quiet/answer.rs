@@ -1,17 +1,17 @@
-//! What follows a hello: a server's three records and a client's two.
+//! The messages after a hello: a server's three records and a client's two.
 
 use adit_wire::{Broken, Entropy, Step, held};
 
 use crate::tls::{CHANGE_CIPHER_SPEC, RECORD_HEAD, head_of};
 
-/// A Finished of 40 random bytes: its record head.
+/// The record head of a Finished with 40 random bytes.
 const FINISHED: [u8; RECORD_HEAD] = [0x16, 3, 3, 0, 0x28];
 /// The record head and the start of a ServerHello of 81 bytes.
 const HELLO: [u8; 11] = [0x16, 3, 3, 0, 0x51, 2, 0, 0, 0x4d, 3, 3];
 const HELLO_LEN: usize = RECORD_HEAD + 0x51;
-/// Where a ServerHello holds the session id.
+/// Offset of the session id in a ServerHello.
 const SESSION: usize = 11 + 32 + 1;
-/// The longest answer a client waits for, in bytes. Servers send 137.
+/// Maximum length of the answer that a client waits for, in bytes. Servers send 137.
 const MAX_ANSWER: usize = 4096;
 
 fn finished(out: &mut Vec<u8>, random: &[u8; 40]) {
@@ -20,14 +20,14 @@ fn finished(out: &mut Vec<u8>, random: &[u8; 40]) {
     out.extend_from_slice(random);
 }
 
-/// What goes out in front of a client's first data.
+/// Returns the records in front of a client's first data.
 pub(crate) fn end(random: &[u8; 40]) -> Vec<u8> {
     let mut out = Vec::with_capacity(51);
     finished(&mut out, random);
     out
 }
 
-/// What a server draws for its answer.
+/// A server's random numbers for its answer.
 pub(crate) struct Answer {
     pub(crate) random: [u8; 32],
     pub(crate) finished: [u8; 40],
@@ -41,7 +41,7 @@ impl Answer {
         Self { random, finished }
     }
 
-    /// The answer to a hello with this session id.
+    /// Encodes the answer to a hello with this session id.
     pub(crate) fn encode(&self, session: &[u8; 32]) -> Vec<u8> {
         let mut out = HELLO.to_vec();
         out.extend_from_slice(&self.random);
@@ -53,10 +53,10 @@ impl Answer {
     }
 }
 
-/// Reads the answer at the front of `wire`; gives its length.
+/// Reads the answer at the front of `wire` and returns its length.
 ///
-/// The format checks nothing here. We do, since a server that does not know our key shows a real
-/// web server in its place, and its records must not be taken for an answer.
+/// GoQuiet itself checks nothing here. adit does, because a server that does not have our key shows
+/// a real web server instead, whose records must not be taken for an answer.
 pub(crate) fn read_answer(wire: &[u8], session: &[u8; 32]) -> Result<Step<usize>, Broken> {
     let other = Broken::Refused("a web server answered: wrong key or clock");
     if wire.iter().zip(HELLO).any(|(a, b)| *a != b) {

@@ -4,13 +4,13 @@ use adit_wire::Entropy;
 
 use crate::tls::{be16, server_name};
 
-/// Bytes of the session ticket.
+/// Length of the session ticket in bytes.
 pub(crate) const TICKET: usize = 192;
 
-/// Whose hello is imitated.
+/// The browser whose hello is imitated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Browser {
-    /// Chrome, the usual choice.
+    /// Chrome, the default.
     #[default]
     Chrome,
     /// Firefox.
@@ -18,13 +18,13 @@ pub enum Browser {
 }
 
 impl Browser {
-    /// The longest server name its hello has room for, in bytes.
+    /// Returns the maximum length of a server name in its hello, in bytes.
     #[must_use]
     pub const fn max_name(self) -> usize {
         self.filled() - SERVER_NAME
     }
 
-    /// Bytes of the server name's extension and of the padding together.
+    /// Returns the number of bytes of the server name's extension and the padding together.
     const fn filled(self) -> usize {
         match self {
             Self::Chrome => 110,
@@ -48,7 +48,7 @@ impl Browser {
     }
 }
 
-/// Bytes of a server-name extension beside the name.
+/// Number of bytes of a server-name extension without the name.
 const SERVER_NAME: usize = 9;
 
 const RENEGOTIATION: &[u8] = &[0xff, 0x01, 0, 1, 0];
@@ -70,10 +70,10 @@ const FIREFOX_GROUPS: &[u8] = &[
     0x00, 0x0a, 0x00, 0x0a, 0x00, 0x08, 0x00, 0x1d, 0x00, 0x17, 0x00, 0x18, 0x00, 0x19,
 ];
 
-/// What is drawn for each connection.
+/// The random numbers of one connection.
 pub(crate) struct Chance {
     pub(crate) session: [u8; 32],
-    /// Three reserved values (RFC 8701), as their equal bytes.
+    /// Three reserved values (RFC 8701), each given by its two equal bytes.
     pub(crate) grease: [u8; 3],
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Hello<'a> {
 }
 
 impl Hello<'_> {
-    /// The record.
+    /// Encodes the record.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let extensions = match self.browser {
             Browser::Chrome => self.chrome(),
@@ -161,7 +161,7 @@ impl Hello<'_> {
         [&[0, 0x23, 0, 0xc0], &self.ticket[..]].concat()
     }
 
-    /// Makes up for a short name.
+    /// Returns the padding extension, which compensates for a short name.
     fn padding(&self) -> Vec<u8> {
         let len = self.browser.max_name().saturating_sub(self.name.len());
         let mut out = vec![0, 0x15];

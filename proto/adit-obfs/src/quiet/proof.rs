@@ -1,24 +1,24 @@
-//! The proof of the key in a hello's random field, good for one period of twelve hours.
+//! The proof of the key in a hello's random field, valid for one period of twelve hours.
 
 use adit_crypto::{CryptoError, HeaderCipher, Secret, ct_eq, sha256};
 use adit_wire::{Broken, Unix, front};
 
-/// Seconds of a period.
+/// Length of a period in seconds.
 const PERIOD: u64 = 12 * 3600;
-/// Near a boundary the neighbouring period is accepted too: clocks differ, and a handshake takes
-/// its time.
+/// Tolerance in seconds at a boundary, within which the neighboring period is accepted too: clocks
+/// differ, and a handshake takes time.
 const GRACE: u64 = 5 * 60;
-/// How long a proof can be good, in seconds: so long it is to be remembered.
+/// Maximum time that a proof can be valid, in seconds, and for which it must be remembered.
 pub(crate) const REMEMBERED: u64 = PERIOD + 2 * GRACE;
 
-/// Makes and checks proofs.
+/// Creates and checks proofs.
 pub(crate) struct ProofKey {
     text: Secret<Vec<u8>>,
     cipher: HeaderCipher,
 }
 
 impl ProofKey {
-    /// `text` is the key as the user writes it.
+    /// Creates a key; `text` is the key as written by the user.
     pub(crate) fn new(text: &[u8]) -> Result<Self, CryptoError> {
         let key = Secret::new(sha256(text));
         Ok(Self {
@@ -27,8 +27,8 @@ impl ProofKey {
         })
     }
 
-    /// The random field for `now`: `iv ‖ AES-256-CFB(iv, SHA-256(period ‖ key))`, which is one
-    /// block.
+    /// Returns the random field for `now`: `iv ‖ AES-256-CFB(iv, SHA-256(period ‖ key))`, which is
+    /// one block.
     pub(crate) fn prove(&self, iv: [u8; 16], now: Unix) -> [u8; 32] {
         self.field(iv, now.0 / PERIOD)
     }
@@ -48,7 +48,7 @@ impl ProofKey {
         field
     }
 
-    /// Checks the random field of a hello that came at `now`.
+    /// Checks the random field of a hello received at `now`.
     pub(crate) fn check(&self, random: &[u8; 32], now: Unix) -> Result<(), Broken> {
         let iv = front(random);
         let periods = [
@@ -56,7 +56,7 @@ impl ProofKey {
             now.0.saturating_sub(GRACE),
             now.0.saturating_add(GRACE),
         ];
-        // All are tried, so that the time it takes says nothing.
+        // All periods are tried, so that the time taken reveals nothing.
         let good = periods.map(|at| ct_eq(&self.field(iv, at / PERIOD), random));
         if good.contains(&true) {
             Ok(())

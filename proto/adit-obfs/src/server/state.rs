@@ -1,4 +1,4 @@
-//! What the connections of one listener share.
+//! The state that the connections of one listener share.
 
 use core::fmt;
 use core::time::Duration;
@@ -15,30 +15,30 @@ use crate::seen::Seen;
 use crate::tls::{Flight, Window};
 use crate::{ObfsKind, ObfsParam, ParamError, Strangers};
 
-/// What a server is told.
+/// The settings of a server.
 #[derive(Clone)]
 pub struct ServerSettings<'a> {
     /// The kind.
     pub kind: ObfsKind,
-    /// What is done with clients that do not speak it.
+    /// The policy for clients that do not use the kind.
     pub strangers: Strangers,
     /// HTTP kinds: the hosts to accept, all if there are none. TLS kinds: if it is a number, the
-    /// seconds a client's clock may differ (86,400 by default; 0 accepts all).
+    /// maximum clock skew of a client in seconds (86,400 by default; 0 accepts all).
     pub param: &'a ObfsParam,
     /// TLS kinds: the key of the stream cipher, as for [`crate::ClientSettings`].
     pub key: &'a [u8],
-    /// `go_quiet`: its key, which is the password as it is written.
+    /// `go_quiet`: its key, which is the password as written.
     pub password: &'a [u8],
-    /// Judges the times of hellos and dates the answers.
+    /// Checks the times of hellos and dates the answers.
     pub clock: Arc<dyn Clock>,
-    /// When the process started: what was seen before that cannot be known.
+    /// The start of the process; hellos seen before it are unknown.
     pub started: Unix,
 }
 
-/// Shared by the connections of one listener; clones are the same state.
+/// State shared by the connections of one listener. Clones share the same state.
 ///
-/// It remembers the hellos it has accepted, since whoever sends one again has recorded it. The
-/// memory is bounded: of more than 450,000 hellos the oldest are forgotten.
+/// It remembers the accepted hellos, because a repeated hello is a recorded one. The memory is
+/// bounded: of more than 450,000 hellos the oldest are forgotten.
 #[derive(Clone)]
 pub struct ServerState(Arc<Inner>);
 
@@ -49,7 +49,7 @@ pub(super) struct Inner {
     pub(super) judge: Judge,
 }
 
-/// By what a client is recognised.
+/// The way a client is recognized.
 pub(super) enum Judge {
     Nothing,
     Hosts(Vec<Box<str>>),
@@ -65,7 +65,11 @@ pub(super) enum Judge {
 }
 
 impl ServerState {
-    /// A listener that has seen nothing yet. An error is the parameter's.
+    /// Creates the state of a listener.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the parameter is not valid for the kind, or if `go_quiet` has no key.
     pub fn new(
         settings: &ServerSettings<'_>,
         entropy: &mut dyn Entropy,
@@ -84,7 +88,7 @@ impl ServerState {
                     span,
                     started: settings.started,
                 };
-                // A hello can be sent again for as long as its time is accepted.
+                // A hello can be replayed for as long as its time is accepted.
                 let remembered = match u64::from(span) {
                     0 => u64::MAX,
                     span => 2 * span,
@@ -108,14 +112,14 @@ impl ServerState {
         })))
     }
 
-    /// The kind.
+    /// Returns the kind.
     #[must_use]
     pub fn kind(&self) -> ObfsKind {
         self.0.kind
     }
 
-    /// How long after the first byte the client may take for its hello, where the format has a
-    /// rule: then [`ServerHandshake::expire`] is to be called.
+    /// Returns the maximum time for a client's hello after its first byte, if the format has such a
+    /// rule. Call [`ServerHandshake::expire`] after it.
     #[must_use]
     pub fn patience(&self) -> Option<Duration> {
         match self.0.kind {
@@ -125,7 +129,7 @@ impl ServerState {
         }
     }
 
-    /// The handshake of one connection.
+    /// Creates the handshake of one connection.
     pub fn handshake(&self, entropy: &mut dyn Entropy) -> ServerHandshake {
         let state = match self.0.kind {
             ObfsKind::Plain => State::Plain,

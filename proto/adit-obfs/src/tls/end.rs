@@ -5,10 +5,10 @@ use adit_wire::{Broken, Step, held};
 use super::record::{CHANGE_CIPHER_SPEC, RECORD_HEAD, head_of};
 use super::tag::{TAG, Tagger};
 
-/// The longest Finished a server waits for, in bytes.
+/// Maximum length of a Finished that a server waits for, in bytes.
 const MAX_FINISHED: usize = 255;
 
-/// What goes out in front of a client's first data.
+/// The records in front of a client's first data.
 pub(crate) struct ClientEnd {
     pub(crate) salt: [u8; 22],
 }
@@ -24,7 +24,7 @@ impl ClientEnd {
     }
 }
 
-/// Finds the end of ChangeCipherSpec and a Finished at the front of `wire`.
+/// Finds the end of ChangeCipherSpec and Finished at the front of `wire`.
 pub(crate) fn parse_end(wire: &[u8]) -> Result<Step<usize>, Broken> {
     let malformed = Broken::Malformed("TLS: the client's end of the handshake");
     let front = CHANGE_CIPHER_SPEC.iter().chain(&[0x16, 3, 3]);
@@ -46,7 +46,7 @@ pub(crate) fn parse_end(wire: &[u8]) -> Result<Step<usize>, Broken> {
     Ok(Step::Done(total))
 }
 
-/// Reads and checks the end at the front of `wire`; gives its length.
+/// Reads and checks the end of the handshake at the front of `wire` and returns its length.
 pub(crate) fn read_end(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, Broken> {
     let step = parse_end(wire)?;
     if let Step::Done(len) = step {

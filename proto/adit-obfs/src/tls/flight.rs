@@ -1,4 +1,4 @@
-//! The server's flight: ServerHello, perhaps a ticket, ChangeCipherSpec, Finished.
+//! The server's flight: ServerHello, optionally a ticket, ChangeCipherSpec, Finished.
 
 use adit_wire::{Broken, Entropy, Step, Unix, held};
 
@@ -7,12 +7,12 @@ use super::hello::stamped;
 use super::record::{CHANGE_CIPHER_SPEC, RECORD_HEAD, head_of};
 use super::tag::{CLIENT_ID, TAG, Tagger};
 
-/// The longest flight a client waits for, in bytes. Servers send less than 600.
+/// Maximum length of a flight that a client waits for, in bytes. Servers send fewer than 600.
 const MAX_FLIGHT: usize = 4096;
-/// Handshake head, version, random field.
+/// Length of handshake head, version and random field.
 const HELLO_LEAST: usize = 4 + 2 + 32;
 
-/// What a server draws for its answer.
+/// A server's random numbers for its answer.
 pub(crate) struct Flight {
     pub(crate) salt: [u8; 18],
     pub(crate) ticket: Option<Vec<u8>>,
@@ -38,7 +38,7 @@ impl Flight {
         }
     }
 
-    /// The whole flight.
+    /// Encodes the complete flight.
     pub(crate) fn encode(&self, tagger: &Tagger, now: Unix) -> Vec<u8> {
         let mut out = vec![0x16, 3, 3, 0, 0x51, 2, 0, 0, 0x4d, 3, 3];
         out.extend_from_slice(&stamped(tagger, now, &self.salt));
@@ -62,7 +62,7 @@ impl Flight {
     }
 }
 
-/// Reads and checks the flight at the front of `wire`; gives its length.
+/// Reads and checks the flight at the front of `wire` and returns its length.
 pub(crate) fn read_flight(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, Broken> {
     let (mut at, mut changed) = (0, false);
     loop {
@@ -100,7 +100,8 @@ pub(crate) fn read_flight(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, B
     }
 }
 
-/// A real server's hello has no tag: then the key is wrong, or nobody of ours listens there.
+/// Checks the tag in a ServerHello. A real TLS server's hello has none: then the key is wrong, or
+/// the peer is not an obfs server.
 fn check_hello(body: &[u8], tagger: &Tagger) -> Result<(), Broken> {
     let start = [2, 0];
     let field = body.get(HELLO_LEAST - CLIENT_ID..HELLO_LEAST);

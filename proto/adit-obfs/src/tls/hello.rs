@@ -1,4 +1,4 @@
-//! The client's first message, and a server's judgement of it.
+//! The client's first message, and its verification by a server.
 
 use adit_wire::{Broken, Entropy, Host, Step, Unix, held, narrow};
 
@@ -7,10 +7,10 @@ use super::parse::{ClientHello, parse_client_hello};
 use super::tag::{TAG, Tagger};
 use crate::seen::Seen;
 
-/// Time and random bytes: what the tag in a hello's random field covers.
+/// Length of time and random bytes, which the tag in a hello's random field covers.
 pub(super) const STAMPED: usize = 22;
-/// How long before its own start a server assumes to have run, in seconds: a client's clock may
-/// be behind.
+/// Number of seconds before its own start from which a server still accepts hellos: a client's
+/// clock may be behind.
 const EARLIER: u64 = 30 * 60;
 
 const SUITES: [u8; 32] = [
@@ -29,7 +29,7 @@ const LAST_EXTENSIONS: [u8; 59] = [
     0x00, 0x0a, 0x00, 0x06, 0x00, 0x04, 0x00, 0x17, 0x00, 0x18, //
 ];
 
-/// The random field of either side's hello: time, random bytes, tag of both.
+/// Returns the random field of either side's hello: time, random bytes, tag of both.
 pub(super) fn stamped(tagger: &Tagger, time: Unix, salt: &[u8; 18]) -> [u8; 32] {
     let mut field = [0; 32];
     let time = narrow::<u32>(time.0 & 0xffff_ffff);
@@ -41,7 +41,7 @@ pub(super) fn stamped(tagger: &Tagger, time: Unix, salt: &[u8; 18]) -> [u8; 32] 
     field
 }
 
-/// The server-name extension (RFC 6066, section 3); an empty name is written too.
+/// Encodes the server-name extension (RFC 6066, section 3), even for an empty name.
 pub(crate) fn server_name(name: &str) -> Vec<u8> {
     let n = name.len();
     let mut out = vec![0, 0];
@@ -53,7 +53,7 @@ pub(crate) fn server_name(name: &str) -> Vec<u8> {
     out
 }
 
-/// A host as a server name: addresses have none.
+/// Returns a host as a server name, which is empty for addresses.
 pub(crate) fn sni(host: &str) -> &str {
     let digit = host.ends_with(|c: char| c.is_ascii_digit());
     match Host::parse(host) {
@@ -71,7 +71,7 @@ pub(crate) struct Hello<'a> {
 }
 
 impl Hello<'_> {
-    /// The record. The name has 255 bytes at most, the ticket 400.
+    /// Encodes the record. The name has at most 255 bytes, the ticket at most 400.
     pub(crate) fn encode(&self, tagger: &Tagger) -> Vec<u8> {
         let mut extensions = vec![0xff, 0x01, 0, 1, 0];
         extensions.extend_from_slice(&server_name(self.name));
@@ -97,17 +97,17 @@ impl Hello<'_> {
     }
 }
 
-/// Which times a server accepts.
+/// The times that a server accepts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
-    /// Seconds in either direction; 0 accepts all.
+    /// Maximum difference in seconds, in either direction; 0 accepts all times.
     pub(crate) span: u32,
-    /// When the server started: what it has seen before that it cannot know.
+    /// The start of the server; hellos seen before it are unknown.
     pub(crate) started: Unix,
 }
 
 impl Window {
-    /// A day, if nothing else is asked for.
+    /// The default: a day.
     pub(crate) const DAY: u32 = 86_400;
 
     fn check(self, stamp: u32, now: Unix) -> Result<(), Broken> {
@@ -124,9 +124,9 @@ impl Window {
     }
 }
 
-/// Reads and judges the ClientHello at the front of `wire`: its tag, then its time, then whether
-/// it is new, so that only holders of the key can fill the memory. Gives its length and what
-/// makes the tags of this client.
+/// Reads and checks the ClientHello at the front of `wire`: its tag, then its time, then that it is
+/// new, in this order, so that only owners of the key can fill the memory. Returns its length and
+/// the tagger of this client.
 pub(crate) fn read_hello(
     wire: &[u8],
     key: &[u8],
@@ -151,7 +151,7 @@ pub(crate) fn read_hello(
     Ok(Step::Done((len, tagger)))
 }
 
-/// A session ticket, kept for each host: 128 to 384 random bytes in steps of 16.
+/// Draws a session ticket, kept for each host: 128 to 384 random bytes in steps of 16.
 pub(crate) fn ticket(entropy: &mut dyn Entropy) -> Vec<u8> {
     let mut ticket = vec![0; 16 * usize::from(entropy.between(8, 24))];
     entropy.fill(&mut ticket);
@@ -201,7 +201,7 @@ mod tests {
             check(window, now - 90_000, now),
             Err(Broken::Clock { skew: -90_000 })
         );
-        // Right after the start: half a window and half an hour back.
+        // Right after the start: half a window and half an hour earlier.
         let now = started.0;
         for (stamp, good) in [
             (now - 43_200 - 1800, true),
@@ -211,7 +211,7 @@ mod tests {
             assert_eq!(check(window, stamp, now).is_ok(), good, "{stamp}");
         }
         assert!(check(Window { span: 0, started }, 0, now).is_ok());
-        // The clock of 32 bits turns over.
+        // The 32-bit clock wraps around.
         assert!(
             check(
                 Window {

@@ -1,27 +1,27 @@
-//! What a server needs of a ClientHello (RFC 5246, section 7.4.1.2).
+//! A server's parser of ClientHello (RFC 5246, section 7.4.1.2), limited to the fields it needs.
 
 use adit_wire::{Broken, Reader, Short, Step};
 
 use super::record::{RECORD_HEAD, head_of};
 
-/// The longest ClientHello that is waited for, with its record head, in bytes. Those of the
-/// clients we know have less than 1,000.
+/// Maximum length of a ClientHello that a server waits for, including its record head, in bytes.
+/// Those of known clients have fewer than 1,000.
 const MAX_HELLO: usize = 4096;
-/// From the front of the record to the end of a session id of 32 bytes.
+/// Length from the front of the record to the end of a session id of 32 bytes.
 const LEAST: usize = RECORD_HEAD + 4 + 2 + 32 + 33;
 
-/// The parts of a ClientHello in which these formats hide something.
+/// The fields of a ClientHello in which these formats hide data.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ClientHello {
-    /// Bytes of the record with its head.
+    /// Length of the record in bytes, including its head.
     pub(crate) len: usize,
     pub(crate) random: [u8; 32],
-    /// All clients send 32 bytes, and a server's answer has room for no others.
+    /// All clients send 32 bytes, and a server's answer has no room for another length.
     pub(crate) session: [u8; 32],
 }
 
-/// Reads the ClientHello at the front of `wire`. It must be alone in its record; what stands
-/// behind the session id is not looked at.
+/// Parses the ClientHello at the front of `wire`. It must be alone in its record; bytes after the
+/// session id are ignored.
 pub(crate) fn parse_client_hello(wire: &[u8]) -> Result<Step<ClientHello>, Broken> {
     let start = [0x16, 3, 1];
     if wire.iter().zip(start).any(|(a, b)| *a != b) {
@@ -50,7 +50,7 @@ pub(crate) fn parse_client_hello(wire: &[u8]) -> Result<Step<ClientHello>, Broke
     }
 }
 
-/// `None` if a field has another value than it must have.
+/// Returns `None` if a field does not have its required value.
 fn fields(record: &[u8]) -> Result<Option<ClientHello>, Short> {
     let mut reader = Reader::new(record);
     reader.take(RECORD_HEAD)?;

@@ -1,44 +1,44 @@
-//! Records: five bytes in front of up to 65,535 bytes of anything.
+//! Records: five bytes in front of up to 65,535 bytes of any data.
 
 use adit_wire::{Broken, Opened, held};
 
 use super::be16;
 
-/// Type, version, length.
+/// Length of type, version and length fields.
 pub(crate) const RECORD_HEAD: usize = 5;
 /// The whole record, which has only one form.
 pub(crate) const CHANGE_CIPHER_SPEC: [u8; 6] = [0x14, 3, 3, 0, 1, 1];
-/// What the record head of data begins with: application data of TLS 1.2.
+/// The start of a data record's head: application data of TLS 1.2.
 const DATA: [u8; 3] = [0x17, 3, 3];
 
-/// The head of a record of `len` bytes of data.
+/// Returns the head of a record with `len` bytes of data.
 pub(crate) fn record_head(len: usize) -> [u8; RECORD_HEAD] {
     let [kind, major, minor] = DATA;
     let [high, low] = be16(len);
     [kind, major, minor, high, low]
 }
 
-/// What stands at the front of `wire`: type and version, and the length of the payload.
+/// Parses the record head at the front of `wire`: type and version, and the length of the payload.
 pub(crate) fn head_of(wire: &[u8]) -> Option<([u8; 3], usize)> {
     let [kind, major, minor, high, low] = *wire.first_chunk::<RECORD_HEAD>()?;
     let len = usize::from(u16::from_be_bytes([high, low]));
     Some(([kind, major, minor], len))
 }
 
-/// Opens records of data.
+/// Opens data records.
 ///
-/// Nothing authenticates a record as a whole, so its bytes are handed on as they come; a long
-/// record need not be held.
+/// Records are not authenticated as a whole, so their bytes are passed on as they arrive; long
+/// records are not buffered.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    /// What is still to come of the record that was begun.
+    /// Number of remaining bytes of the current record.
     left: usize,
-    /// Whether the data of several records is handed on as one.
+    /// True if the data of several records is passed on as one payload.
     joined: bool,
 }
 
 impl Records {
-    /// From now on the data of all records at hand is one payload.
+    /// Makes the data of all available records one payload from now on.
     pub(crate) fn join(&mut self) {
         self.joined = true;
     }
@@ -51,7 +51,7 @@ impl Records {
                 return Ok(Opened::NeedMore { total });
             };
             if kind != DATA {
-                return Err(Broken::Malformed("TLS record: it is not application data"));
+                return Err(Broken::Malformed("TLS record: not application data"));
             }
             start = RECORD_HEAD;
             if len > 0 && wire.len() == start {
@@ -66,7 +66,7 @@ impl Records {
         self.left -= consumed - start;
         let mut payload = start..consumed;
         while self.joined && self.left == 0 {
-            // What is not data is for the next call to refuse.
+            // The next call refuses records that are not data.
             let rest = held(wire, consumed..);
             let Some((DATA, len)) = head_of(rest) else {
                 break;
@@ -152,7 +152,7 @@ mod tests {
         let opened = Opened::Record { consumed, payload };
         assert_eq!(records.open(&mut wire), Ok(opened));
         assert_eq!(&wire[5..12], b"abcdefg");
-        // The head of the last is taken, its data goes on with the next call.
+        // The head of the last record is consumed, its data continues with the next call.
         assert!(!records.at_boundary());
         let mut wire = [
             b"012345678",

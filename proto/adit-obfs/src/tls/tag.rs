@@ -1,23 +1,24 @@
-//! The tag: ten bytes of an HMAC under the connection's key and the client's id.
+//! The tag: ten bytes of an HMAC keyed with the connection's key and the client's id.
 
 use core::fmt;
 
 use adit_crypto::{Secret, ct_eq, hmac_sha1};
 use adit_wire::{Broken, front};
 
-/// Bytes of a tag.
+/// Length of a tag in bytes.
 pub(crate) const TAG: usize = 10;
-/// A client's id, which is the session id of its hellos.
+/// Length of a client's id, which is the session id of its hellos.
 pub(crate) const CLIENT_ID: usize = 32;
 
-/// Makes and checks tags of one client.
+/// Creates and checks tags of one client.
 pub(crate) struct Tagger {
     key: Secret<Vec<u8>>,
     id: [u8; CLIENT_ID],
 }
 
 impl Tagger {
-    /// `key` is the key of the stream cipher, or what stands for it where there is none.
+    /// Creates a tagger. `key` is the key of the stream cipher, or its substitute for methods
+    /// without a cipher.
     pub(crate) fn new(key: &[u8], id: [u8; CLIENT_ID]) -> Self {
         Self {
             key: [key, &id[..]].concat().into(),
@@ -29,12 +30,12 @@ impl Tagger {
         &self.id
     }
 
-    /// The tag of the concatenated `parts`.
+    /// Returns the tag of the concatenated `parts`.
     pub(crate) fn tag(&self, parts: &[&[u8]]) -> [u8; TAG] {
         front(&hmac_sha1(self.key.expose(), parts))
     }
 
-    /// Checks that `message` ends in the tag of what stands before it.
+    /// Checks that `message` ends in the tag of the bytes before it.
     pub(crate) fn check(&self, message: &[u8]) -> Result<(), Broken> {
         let (text, tag) = message
             .split_last_chunk::<TAG>()

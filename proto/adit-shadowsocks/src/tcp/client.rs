@@ -355,7 +355,7 @@ impl Waiting {
 
 #[cfg(test)]
 impl ClientSeal {
-    /// The first record with padding from a golden vector instead of zeros.
+    /// Seals the first record with padding from a golden vector instead of zeros.
     pub(super) fn seal_padded(
         &mut self,
         padding: &[u8],

@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn frames_that_blow_up_are_refused() {
-        // One frame of what a peer without our limit could send: 64 KiB of zeros.
+        // One frame of a peer without our limit: 64 KiB of zeros.
         let mut core = CompressorOxide::default();
         core.set_format_and_level(DataFormat::Raw, 9);
         let mut z = vec![0; 1000];

@@ -104,7 +104,7 @@ impl Pad {
 
 #[cfg(test)]
 impl Pad {
-    /// The block that was received, to be written again, with its random bytes.
+    /// Returns the received block, to be written again with its random bytes.
     pub(crate) fn again(block: &[u8], style: Style) -> (Self, adit_wire::FixedEntropy) {
         let long = style != Style::Byte && block[0] == LONG;
         let pad = Self {

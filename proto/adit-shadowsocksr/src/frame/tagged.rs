@@ -295,7 +295,7 @@ mod tests {
         FixedEntropy::new(Vec::new())
     }
 
-    /// Frames for payloads of these lengths, laid out as in the slot of a stream.
+    /// Returns frames for payloads of these lengths, arranged as in the slot of a stream.
     fn frames(seal: &mut Tagged, lens: &[usize], ahead: bool) -> Vec<u8> {
         let (head, mut slot, mut payloads) = (HEAD + 20, Vec::new(), Vec::new());
         for (number, len) in lens.iter().enumerate() {
@@ -362,7 +362,7 @@ mod tests {
             let (whole, fault) = open_all(&mut open, &wire);
             assert!(fault.is_none(), "{kind:?}: {fault:?}");
             assert_eq!(whole.iter().map(Vec::len).collect::<Vec<_>>(), lens);
-            // A bit of each part of the sixth frame.
+            // One bit of each part of the sixth frame.
             let begin = 5 * (8100 + HEAD + 1 + TAG);
             for at in [0, 1, 2, 3, 4, 5, 4000, 8104, 8105, 8108] {
                 let mut wire = wire.clone();

@@ -194,7 +194,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain list: what is delivered is the run 1, 2, … n that came last.
+        /// Against a plain list: the delivered datagram is the last run 1, 2, … n.
         #[test]
         fn equals_a_list(moves in proptest::collection::vec((0u8..5, any::<bool>(), 0u8..2, 0u64..3_000), 0..60)) {
             let mut r = Reassembly::new();
