@@ -46,7 +46,7 @@ pub(super) fn pair(kind: ProtocolKind, user: bool) -> (Client, std::sync::Arc<Se
 /// Opens frames that arrive in chunks of this size; all of `wire` must be consumed.
 pub(super) fn open_all(open: &mut FrameOpen, wire: &[u8], piece: usize) -> Result<Vec<u8>, Broken> {
     let (plain, left) = open_some(open, Vec::new(), wire, piece)?;
-    assert_eq!(left, 0, "a frame is cut short");
+    assert_eq!(left, 0, "a frame is truncated");
     Ok(plain)
 }
 
@@ -117,7 +117,7 @@ pub(super) fn serve(
                 let mut plain = held[accepted.payload.clone()].to_vec();
                 held.drain(..accepted.consumed);
                 let (more, left) = open_some(&mut accepted.open, held, rest, piece)?;
-                assert_eq!(left, 0, "a frame is cut short");
+                assert_eq!(left, 0, "a frame is truncated");
                 plain.extend(more);
                 return Ok((plain, accepted));
             }

@@ -69,7 +69,7 @@ impl ServerState {
     ///
     /// # Errors
     ///
-    /// Fails if the parameter is not valid for the kind, or if `go_quiet` has no key.
+    /// Fails if `go_quiet` has no key.
     pub fn new(
         settings: &ServerSettings<'_>,
         entropy: &mut dyn Entropy,

@@ -25,7 +25,7 @@ fn relay(table: &Arc<RelayTable>, stream: &[u8], pieces: &[usize]) -> Result<Vec
             Ok([relayed.head, rest].concat())
         }
         Ok((Step::NeedMore { .. }, _, rest)) => {
-            assert_eq!(rest, stream, "a wait changes nothing");
+            assert_eq!(rest, stream, "waiting consumes nothing");
             Err(Broken::Truncated("the test"))
         }
         Err((why, sent)) => {

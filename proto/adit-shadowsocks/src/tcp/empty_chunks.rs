@@ -67,7 +67,7 @@ fn served(key: &Key, wire: &[u8], pieces: &[usize]) -> Result<(Accepted, Vec<u8>
     let mut server = ServerHandshake::new(&users, Arc::new(NOW), salts, &mut entropy);
     let (step, _, rest) = converse(&mut server, wire, pieces).map_err(|(why, _)| why)?;
     let Step::Done(mut accepted) = step else {
-        panic!("the server waits");
+        panic!("the server waits for more bytes");
     };
     let (more, unread) = open_all(&mut accepted.open, &rest, pieces)?;
     assert!(accepted.open.at_boundary(unread) && accepted.target == target());

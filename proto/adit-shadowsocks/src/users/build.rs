@@ -261,7 +261,7 @@ impl Entries {
     fn finish(self, mode: Mode) -> Users {
         let id = |place: &u32| {
             let entry = self.get(*place);
-            debug_assert!(entry.is_some(), "the table holds places of the list");
+            debug_assert!(entry.is_some(), "the table contains indices of the list");
             entry.map_or(0, |entry| entry.user.id().0)
         };
         let mut by_id = HashTable::with_capacity(self.list.len());

@@ -125,7 +125,7 @@ fn a_client_follows_a_restarted_server_once_a_minute() {
         );
         assert!(
             client.open(&mut answer(&mut one, NOW), NOW).is_ok(),
-            "the one before"
+            "the previous session"
         );
         assert_eq!(client.open(&mut early.clone(), NOW), Err(Broken::Replayed));
         let at = |s: u64| Unix(NOW.0 + s);
@@ -251,5 +251,5 @@ fn the_table_of_sessions_is_bounded() {
         first.get_or_insert(client);
     }
     let known = open(&mut server, &request(&mut first.unwrap(), NOW), NOW);
-    assert_eq!(known, Ok(false), "a full table serves those it has");
+    assert_eq!(known, Ok(false), "a full table serves its sessions");
 }

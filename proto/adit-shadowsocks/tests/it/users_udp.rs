@@ -145,7 +145,7 @@ fn users_come_and_go() {
     assert_eq!(
         open(&mut server, &first[0]),
         Err(Broken::Replayed),
-        "her window stays"
+        "alice's window is kept"
     );
     let incoming = open(&mut server, &request(&mut clients[0], &target())).unwrap();
     assert_eq!(
