@@ -35,10 +35,10 @@ pub enum ClientError {
     #[error("the head of the proxy's answer is longer than {MAX_HEAD} bytes")]
     TooLarge,
     /// A request line cannot contain the target's name.
-    #[error("the host name cannot be written in a URI")]
+    #[error("the target's host name is not valid in a URI")]
     Target,
     /// The Basic scheme cannot encode a user name with a colon.
-    #[error("a user name must not hold a colon")]
+    #[error("the user name contains a colon")]
     UserName,
 }
 

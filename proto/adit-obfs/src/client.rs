@@ -57,7 +57,7 @@ impl Handshake for ClientHandshake {
             },
             Wait::Flight { tagger, .. } => read_flight(rx.bytes(), tagger)?,
             Wait::Answer { session, .. } => read_answer(rx.bytes(), session)?,
-            Wait::Over => return Err(ProtocolError::Malformed("handshake: it is over")),
+            Wait::Over => return Err(ProtocolError::Malformed("handshake: already finished")),
         };
         match answered {
             Step::NeedMore { total } => {

@@ -22,16 +22,16 @@ pub struct ObfsParam {
 #[non_exhaustive]
 pub enum ParamError {
     /// The text is too long.
-    #[error("the obfs parameter has more than {MAX_PARAM} bytes")]
+    #[error("the obfs parameter is longer than {MAX_PARAM} bytes")]
     TooLong,
     /// A host is too long for a name.
-    #[error("a host of the obfs parameter has more than {limit} bytes")]
+    #[error("a host in the obfs parameter is longer than {limit} bytes")]
     HostTooLong {
         /// Maximum length in bytes.
         limit: usize,
     },
     /// A host contains a blank or a control character, which would end its field.
-    #[error("a host of the obfs parameter holds a blank or control character")]
+    #[error("a host in the obfs parameter contains a blank or control character")]
     HostByte,
     /// `go_quiet` without a password.
     #[error("go_quiet needs a key")]

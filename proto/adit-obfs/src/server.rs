@@ -56,7 +56,7 @@ impl ServerHandshake {
     ///
     /// # Errors
     ///
-    /// Returns [`ProtocolError::Truncated`] unless the client is passed on.
+    /// Returns [`Broken::Truncated`] unless the client is passed on.
     pub fn expire(&mut self) -> Result<Codecs, ProtocolError> {
         self.state = State::Over;
         self.stranger(ProtocolError::Truncated("the client's hello"))
@@ -123,7 +123,7 @@ impl ServerHandshake {
                 rx.consume(done!(parse_end(rx.bytes())));
                 (Some(records()), State::Over)
             }
-            _ => return Err(ProtocolError::Malformed("handshake: it is over")),
+            _ => return Err(ProtocolError::Malformed("handshake: already finished")),
         };
         self.state = next;
         self.answered = true;

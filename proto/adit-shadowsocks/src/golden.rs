@@ -27,7 +27,7 @@ pub(crate) fn vectors(name: &str) -> Vec<Value> {
         "relay" => file!("relay"),
         "negative2022" => file!("negative2022"),
         "socks_address" => file!("socks_address"),
-        other => panic!("no vectors called {other}"),
+        other => panic!("no vectors named {other}"),
     };
     let all: Value = serde_json::from_str(text).unwrap();
     all.as_array().unwrap().clone()

@@ -75,7 +75,7 @@ pub enum KeyError {
         method: Method,
     },
     /// More identity keys before the user's key than [`MAX_IDENTITIES`](crate::MAX_IDENTITIES).
-    #[error("more than {limit} identity keys stand before the key of {method}")]
+    #[error("more than {limit} identity keys before the key of {method}")]
     TooMany {
         /// Maximum number of identity keys.
         limit: usize,
@@ -188,7 +188,7 @@ impl Key {
     }
 }
 
-const NO_STREAM: ProtocolError = ProtocolError::Malformed("method: it is no stream cipher");
+const NO_STREAM: ProtocolError = ProtocolError::Malformed("method: not a stream cipher");
 
 /// Expands the key of a legacy method. It needs the text itself: the oldest cipher is seeded with
 /// more bytes of it than [`Material`] stores.

@@ -123,7 +123,7 @@ impl Material {
             Method::Blake3ChaCha8Poly1305 => AeadKind::ChaCha8Poly1305,
             Method::XChaCha20IetfPoly1305 => AeadKind::XChaCha20Poly1305,
             Method::None | Method::Stream(_) => {
-                return Err(ProtocolError::Malformed("method: it has no session keys"));
+                return Err(ProtocolError::Malformed("method: no session keys"));
             }
         };
         let mut subkey = Secret::new([0; 32]);

@@ -132,7 +132,7 @@ impl SaltPool {
     /// # Errors
     ///
     /// Returns [`ProtocolError::Replayed`] if the salt was seen before, or may have been seen before a
-    /// restart, [`ProtocolError::Exhausted`] if the pool is full, and [`ProtocolError::TooLong`] for a salt of
+    /// restart, [`ProtocolError::Exhausted`] if the pool is full, and [`Broken::TooLong`] for a salt of
     /// more than 32 bytes.
     pub fn insert(
         &self,

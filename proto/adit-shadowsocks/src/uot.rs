@@ -95,9 +95,7 @@ pub fn parse_request(bytes: &[u8]) -> Result<Result<(Request, usize), usize>, Pr
         0 => false,
         1 => true,
         _ => {
-            return Err(ProtocolError::Malformed(
-                "request for datagrams in a stream",
-            ));
+            return Err(ProtocolError::Malformed("UDP-over-TCP request"));
         }
     };
     match parse_addr(rest) {

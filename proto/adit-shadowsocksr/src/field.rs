@@ -39,9 +39,7 @@ pub(crate) fn len_16(len: usize) -> Result<u16, ProtocolError> {
 pub(crate) fn frame_len(len: u16, low: usize, limit: usize) -> Result<usize, ProtocolError> {
     let len = usize::from(len);
     if len < low {
-        return Err(ProtocolError::Malformed(
-            "frame: its length is below its fields'",
-        ));
+        return Err(ProtocolError::Malformed("frame: shorter than its fields"));
     }
     if len >= limit {
         return Err(ProtocolError::TooLong {

@@ -26,7 +26,7 @@ pub(crate) fn vectors(name: &str) -> Vec<Value> {
         "tcp_chain" => file!("tcp_chain"),
         "udp" => file!("udp"),
         "full_stack" => file!("full_stack"),
-        other => panic!("no vectors called {other}"),
+        other => panic!("no vectors named {other}"),
     };
     let all: Value = serde_json::from_str(text).unwrap();
     all.as_array().unwrap().clone()

@@ -173,7 +173,7 @@ pub struct Protocol {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownProtocol {
     /// No protocol has this name.
-    #[error("no such ShadowsocksR protocol")]
+    #[error("unknown ShadowsocksR protocol")]
     Name,
     /// The protocol exists, but not with `_compatible`.
     #[error("this protocol has no `_compatible` form")]

@@ -228,9 +228,7 @@ fn open_chained(
         return Err(ProtocolError::Unauthentic);
     }
     let len = at.checked_sub(noise_len(m));
-    let len = len.ok_or(ProtocolError::Malformed(
-        "packet: it is shorter than its noise",
-    ))?;
+    let len = len.ok_or(ProtocolError::Malformed("packet: shorter than its noise"))?;
     user.rc4(m).apply(part(packet, 0..len)?);
     Ok(0..len)
 }

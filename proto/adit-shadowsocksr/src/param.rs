@@ -21,7 +21,7 @@ pub enum ParamError {
     #[error("a user id is a number from 0 to 4294967295, as in `42:password`")]
     Uid,
     /// A user without a colon or without a password.
-    #[error("a user is written `id:password`")]
+    #[error("a user must be written as `id:password`")]
     User,
     /// Two users with one id.
     #[error("two users have the same id")]

@@ -50,7 +50,7 @@ pub(super) fn open_all(
     piece: usize,
 ) -> Result<Vec<u8>, ProtocolError> {
     let (plain, left) = open_some(open, Vec::new(), wire, piece)?;
-    assert_eq!(left, 0, "a frame is cut short");
+    assert_eq!(left, 0, "a frame is truncated");
     Ok(plain)
 }
 
@@ -121,7 +121,7 @@ pub(super) fn serve(
                 let mut plain = held[accepted.payload.clone()].to_vec();
                 held.drain(..accepted.consumed);
                 let (more, left) = open_some(&mut accepted.open, held, rest, piece)?;
-                assert_eq!(left, 0, "a frame is cut short");
+                assert_eq!(left, 0, "a frame is truncated");
                 plain.extend(more);
                 return Ok((plain, accepted));
             }

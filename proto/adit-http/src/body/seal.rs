@@ -174,7 +174,7 @@ impl ResponseSeal {
                 let next = Next::Body { framing, keeps };
                 (&b"Connection: Upgrade\r\n"[..], next)
             }
-            (101, None) => return Err("upgrade that nobody asked for"),
+            (101, None) => return Err("unrequested upgrade"),
             (100..=199, _) => (&b""[..], Next::AnotherHead),
             (_, switch) => {
                 if let Some(switch) = switch {

@@ -129,7 +129,10 @@ mod tests {
         assert!(text.contains("\r\nProxy-Authenticate: Basic realm=\"proxy\"\r\n"));
         for status in [400, 403, 407, 431, 502, 503, 504] {
             let text = String::from_utf8(failure(status, None)).unwrap();
-            assert!(!text.contains(" Error"), "{status} has a reason of its own");
+            assert!(
+                !text.contains(" Error"),
+                "{status} has its own reason phrase"
+            );
         }
     }
 }

@@ -147,7 +147,10 @@ fn malformed_fields() {
         }
     }
     let old = b"POST http://h/ HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
-    assert!(talk(&Open, old).is_err(), "HTTP/1.0 has no codings");
+    assert!(
+        talk(&Open, old).is_err(),
+        "HTTP/1.0 has no transfer codings"
+    );
     let options = "x,".repeat(65);
     let head = format!("GET http://h/ HTTP/1.1\r\nConnection: {options}\r\n\r\n");
     assert!(talk(&Open, head.as_bytes()).is_err(), "65 options");

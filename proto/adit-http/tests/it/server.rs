@@ -15,7 +15,7 @@ impl BasicAuth for Open {
         false
     }
     fn check(&self, _: &[u8], _: &[u8]) -> bool {
-        panic!("nobody asks an open listener")
+        panic!("an open listener checks no password")
     }
 }
 

@@ -51,9 +51,7 @@ impl Records {
                 return Ok(Opened::NeedMore { total });
             };
             if kind != DATA {
-                return Err(ProtocolError::Malformed(
-                    "TLS record: it is not application data",
-                ));
+                return Err(ProtocolError::Malformed("TLS record: not application data"));
             }
             start = RECORD_HEAD;
             if len > 0 && wire.len() == start {

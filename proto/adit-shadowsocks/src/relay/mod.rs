@@ -41,10 +41,10 @@ pub struct RelayTable {
 #[non_exhaustive]
 pub enum RelayError {
     /// A method without identity headers.
-    #[error("{0} has no identity headers, so nothing can be relayed")]
+    #[error("{0} has no identity headers, so a relay cannot use it")]
     Method(Method),
     /// A next hop with another method than the relay.
-    #[error("next hop {next} has {found}, the relay {expected}")]
+    #[error("next hop {next} has method {found}, the relay has {expected}")]
     OtherMethod {
         /// Index of the hop.
         next: usize,

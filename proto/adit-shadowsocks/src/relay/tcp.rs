@@ -64,7 +64,7 @@ impl Handshake for TcpRelay {
 
     fn step(&mut self, rx: &mut Rx<'_>, _tx: &mut Tx<'_>) -> Result<Step<Relayed>, ProtocolError> {
         if self.done {
-            return Err(ProtocolError::Malformed("handshake: it is over"));
+            return Err(ProtocolError::Malformed("handshake: already finished"));
         }
         let step = self.read(rx);
         self.done = !matches!(step, Ok(Step::NeedMore { .. }));

@@ -29,7 +29,7 @@ fn relay(
             Ok([relayed.head, rest].concat())
         }
         Ok((Step::NeedMore { .. }, _, rest)) => {
-            assert_eq!(rest, stream, "a wait changes nothing");
+            assert_eq!(rest, stream, "waiting consumes nothing");
             Err(ProtocolError::Truncated("the test"))
         }
         Err((why, sent)) => {

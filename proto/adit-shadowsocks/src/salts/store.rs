@@ -25,16 +25,16 @@ const CHECK_LEN: usize = 8;
 #[non_exhaustive]
 pub enum SaltsError {
     /// The bytes are not an export.
-    #[error("this is no file of salts")]
+    #[error("not a salt file")]
     Foreign,
     /// An export of another format version.
-    #[error("salts of version {0} are not known here")]
+    #[error("salt file version {0} is not supported")]
     Version(u8),
     /// Truncated, altered, or more digests than a pool can store.
-    #[error("the salts are damaged")]
+    #[error("the salt file is damaged")]
     Damaged,
     /// The pool already contains salts, which were hashed with another seed.
-    #[error("the pool is in use: salts are restored into a new one")]
+    #[error("the salt pool is in use: restore salts into a new pool")]
     InUse,
 }
 

@@ -33,7 +33,7 @@ fn sec_r4_salts_are_refused_after_a_restart() {
         assert!(salts > 1800 || taken == usize::try_from(salts).unwrap());
         // A generation is 100 digests in each shard, so the last salts are all present.
         assert!((salts.saturating_sub(1000)..salts).all(|n| kept.contains(&n)));
-        assert_eq!(insert(&after, 1_000_000), Ok(()), "new ones are welcome");
+        assert_eq!(insert(&after, 1_000_000), Ok(()), "new salts are accepted");
     }
 }
 

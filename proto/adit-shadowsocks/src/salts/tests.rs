@@ -132,7 +132,7 @@ fn the_clock_may_jump_to_both_ends() {
     assert_eq!(
         stuck,
         Err(ProtocolError::Replayed),
-        "a clock that goes back forgets nothing"
+        "nothing is forgotten when the clock goes back"
     );
     let later = UnixTime(9 + 120);
     assert_eq!(pool.insert(&salt(1), Some(later), later), Ok(()));

@@ -139,7 +139,7 @@ impl ChunkOpen {
         self.empty = if len == 0 { self.empty + 1 } else { 0 };
         if self.empty > MAX_EMPTY {
             return Err(ProtocolError::Malformed(
-                "chunk: the 65th empty one in a row",
+                "chunk: more than 64 empty ones in a row",
             ));
         }
         if len > self.max {

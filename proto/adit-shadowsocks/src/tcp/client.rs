@@ -118,7 +118,8 @@ impl Head {
         }
     }
 
-    /// Returns zeros for padding. An empty request has 1 to 900 bytes of it, and payload and
+    /// Returns zeros for padding. An empty request has 1 to 900 bytes of it, and
+    /// padding of payload and
     /// padding of a short request have at most 900 bytes together; a payload of 900 bytes or more
     /// hides its header well enough.
     fn padding(&self, payload: usize) -> &'static [u8] {
@@ -323,9 +324,7 @@ impl Waiting {
         if n == 0 {
             // The header goes out with the first payload, so every server implementation has one
             // here.
-            return Err(ProtocolError::Malformed(
-                "response: its first payload is empty",
-            ));
+            return Err(ProtocolError::Malformed("response: empty first payload"));
         }
         chunks.expect(self.head_len(), n)?;
         Ok(BodyOpen::Chunks(chunks))
@@ -354,7 +353,7 @@ impl Waiting {
         stamp::check(stamp, now)?;
         if !ct_eq(request_salt, &self.request_salt) {
             return Err(ProtocolError::Malformed(
-                "response: it answers another request",
+                "response: answers another request",
             ));
         }
         Ok(n)

@@ -12,7 +12,7 @@ use super::{Accepted, ClientOpen, ClientSeal, ServerHandshake, client};
 use crate::{Edition, Key, KeyChain, Method, Restart, SaltPool, Users};
 
 const NOW: UnixTime = UnixTime(1_700_000_000);
-const TOO_MANY: ProtocolError = ProtocolError::Malformed("chunk: the 65th empty one in a row");
+const TOO_MANY: ProtocolError = ProtocolError::Malformed("chunk: more than 64 empty ones in a row");
 const METHODS: [Method; 4] = [
     Method::Aes128Gcm,
     Method::ChaCha20IetfPoly1305,
@@ -67,7 +67,7 @@ fn served(key: &Key, wire: &[u8], pieces: &[usize]) -> Result<(Accepted, Vec<u8>
     let mut server = ServerHandshake::new(&users, Arc::new(NOW), salts, &mut entropy);
     let (step, _, rest) = run_handshake(&mut server, wire, pieces).map_err(|(why, _)| why)?;
     let Step::Done(mut accepted) = step else {
-        panic!("the server waits");
+        panic!("the server waits for more bytes");
     };
     let (more, unread) = open_all(&mut accepted.open, &rest, pieces)?;
     assert!(accepted.open.is_at_boundary(unread) && accepted.target == target());

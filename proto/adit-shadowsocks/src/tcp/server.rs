@@ -160,7 +160,7 @@ impl ServerHandshake {
                     Err(_) => Err(ProtocolError::Malformed("address")),
                 }
             }
-            State::Done => Err(ProtocolError::Malformed("handshake: it is over")),
+            State::Done => Err(ProtocolError::Malformed("handshake: already finished")),
         }
     }
 
@@ -264,7 +264,7 @@ impl ServerHandshake {
         let (State::Variable { known, .. } | State::Address { known, .. }) =
             core::mem::replace(&mut self.state, State::Done)
         else {
-            return Err(ProtocolError::Malformed("handshake: it is over"));
+            return Err(ProtocolError::Malformed("handshake: already finished"));
         };
         let material = self.users.material(known.place)?;
         if material.method().edition() == Edition::Aead {

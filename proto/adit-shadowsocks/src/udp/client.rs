@@ -115,7 +115,7 @@ impl Servers {
             let age = self.changed.map(|at| now.0.abs_diff(at.0));
             if age.is_some_and(|age| age <= SERVER_CHANGE) {
                 return Err(ProtocolError::Malformed(
-                    "server session: it changed too often",
+                    "server session: changed too often",
                 ));
             }
             self.changed = Some(now);

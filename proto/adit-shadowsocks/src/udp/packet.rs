@@ -178,7 +178,7 @@ impl Outgoing<'_> {
     }
 }
 
-const WRONG_EDITION: ProtocolError = ProtocolError::Malformed("method: it has no sessions");
+const WRONG_EDITION: ProtocolError = ProtocolError::Malformed("method: no sessions");
 
 /// Returns the nonce: bytes 4 to 15 of the separate header.
 fn nonce_of(ids: &[u8; IDS_LEN]) -> &[u8] {
@@ -300,9 +300,7 @@ fn parse_body(
     if let Some(session) = answers
         && r.u64().map_err(short)? != session
     {
-        return Err(ProtocolError::Malformed(
-            "packet: it answers another session",
-        ));
+        return Err(ProtocolError::Malformed("packet: answers another session"));
     }
     let padding = usize::from(r.u16().map_err(short)?);
     r.take(padding).map_err(short)?;

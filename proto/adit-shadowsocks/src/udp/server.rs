@@ -179,7 +179,7 @@ impl ServerOpener {
         let (body, owner) = if let Some(session) = known {
             if session.named != named {
                 return Err(ProtocolError::Malformed(
-                    "packet: its session is another user's",
+                    "packet: session belongs to another user",
                 ));
             }
             if !session.window.would_accept(ids.packet) {

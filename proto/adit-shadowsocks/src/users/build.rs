@@ -43,7 +43,7 @@ pub enum UsersError {
         place: usize,
     },
     /// Two users with the same name.
-    #[error("there are two users called `{0}`")]
+    #[error("two users have the name `{0}`")]
     SameName(Box<str>),
     /// Two users with equal keys, or with equal hashes in their identity headers.
     #[error("users `{first}` and `{second}` have the same key")]
@@ -261,7 +261,7 @@ impl Entries {
     fn finish(self, mode: Mode) -> Users {
         let id = |place: &u32| {
             let entry = self.get(*place);
-            debug_assert!(entry.is_some(), "the table holds places of the list");
+            debug_assert!(entry.is_some(), "the table contains indices of the list");
             entry.map_or(0, |entry| entry.user.id().0)
         };
         let mut by_id = HashTable::with_capacity(self.list.len());

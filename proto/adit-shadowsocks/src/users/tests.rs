@@ -78,7 +78,7 @@ fn errors_name_users_and_no_keys() {
     };
     assert_eq!(
         message(&[("alice", &secrets[0]), ("alice", &secrets[1])]),
-        "there are two users called `alice`"
+        "two users have the name `alice`"
     );
     assert_eq!(
         message(&[
@@ -176,9 +176,5 @@ fn the_hinted_one_is_tried_first_and_everyone_once() {
     let order = |hint| users.candidates(hint).collect::<Vec<_>>();
     assert_eq!(order(None), [0, 1, 2, 3, 4]);
     assert_eq!(order(users.id_at(3)), [3, 0, 1, 2, 4]);
-    assert_eq!(
-        order(Some(UserId(7))),
-        [0, 1, 2, 3, 4],
-        "someone who is gone"
-    );
+    assert_eq!(order(Some(UserId(7))), [0, 1, 2, 3, 4], "a removed user");
 }

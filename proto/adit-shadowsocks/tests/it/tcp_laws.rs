@@ -116,7 +116,7 @@ fn every_cut_waits_and_is_no_clean_end_inside_a_record() {
             }
         }
         if authentic(method) {
-            assert_eq!(clean_ends, [15], "{method}: only between the records");
+            assert_eq!(clean_ends, [15], "{method}: only between records");
         }
         for cut in 0..response.len() {
             let (_, mut open) = new_client(&key, 1);

@@ -125,7 +125,7 @@ fn a_client_follows_a_restarted_server_once_a_minute() {
         );
         assert!(
             client.open(&mut answer(&mut one, NOW), NOW).is_ok(),
-            "the one before"
+            "the previous session"
         );
         assert_eq!(
             client.open(&mut early.clone(), NOW),
@@ -157,9 +157,7 @@ fn answers_to_another_session_are_refused() {
         let refused = me.open(&mut packet.clone(), NOW);
         assert_eq!(
             refused,
-            Err(ProtocolError::Malformed(
-                "packet: it answers another session"
-            ))
+            Err(ProtocolError::Malformed("packet: answers another session"))
         );
         assert!(other.open(&mut packet.clone(), NOW).is_ok());
     }
@@ -270,5 +268,5 @@ fn the_table_of_sessions_is_bounded() {
         first.get_or_insert(client);
     }
     let known = open(&mut server, &request(&mut first.unwrap(), NOW), NOW);
-    assert_eq!(known, Ok(false), "a full table serves those it has");
+    assert_eq!(known, Ok(false), "a full table serves its sessions");
 }

@@ -108,7 +108,7 @@ fn a_session_belongs_to_who_opened_it() {
         assert_eq!(opened.session, Some(42));
         for _ in 0..3 {
             let refused = open(&mut server, &request(&mut bob, &target()));
-            let why = ProtocolError::Malformed("packet: its session is another user's");
+            let why = ProtocolError::Malformed("packet: session belongs to another user");
             assert_eq!(refused, Err(why));
         }
         // Alice may still use the packet ids that bob used.
@@ -149,7 +149,7 @@ fn users_come_and_go() {
     assert_eq!(
         open(&mut server, &first[0]),
         Err(ProtocolError::Replayed),
-        "her window stays"
+        "alice's window is kept"
     );
     let incoming = open(&mut server, &request(&mut clients[0], &target())).unwrap();
     assert_eq!(

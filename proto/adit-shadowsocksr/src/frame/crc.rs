@@ -69,9 +69,7 @@ pub(super) fn behind_pad(
     let end = frame.len().saturating_sub(tail);
     let start = at + Pad::read(view(frame, at..end)?, style)?;
     if start > end {
-        return Err(ProtocolError::Malformed(
-            "padding: it is longer than its frame",
-        ));
+        return Err(ProtocolError::Malformed("padding: longer than its frame"));
     }
     Ok(start..end)
 }

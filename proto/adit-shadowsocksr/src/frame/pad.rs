@@ -91,13 +91,13 @@ impl Pad {
             ([LONG, a, b, ..], Style::Big) => (u16::from_be_bytes([*a, *b]), 3),
             ([LONG, a, b, ..], Style::Little) => (u16::from_le_bytes([*a, *b]), 3),
             ([LONG, ..], Style::Big | Style::Little) | ([], _) => {
-                return Err(ProtocolError::Malformed("padding: it is cut short"));
+                return Err(ProtocolError::Malformed("padding: truncated"));
             }
             ([len, ..], _) => (u16::from(*len), 1),
         };
         if len < low {
             return Err(ProtocolError::Malformed(
-                "padding: it is shorter than its length",
+                "padding: shorter than its length field",
             ));
         }
         Ok(usize::from(len))

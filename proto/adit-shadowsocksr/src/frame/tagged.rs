@@ -170,7 +170,7 @@ impl Tagged {
     ) -> Result<Range<usize>, ProtocolError> {
         let range = around(record, &payload, HEAD + pad.len(), TAG)?;
         if let Some(left) = self.ahead.checked_sub(1) {
-            debug_assert!(pad == Pad::NONE, "it was written without noise");
+            debug_assert!(pad == Pad::NONE, "written ahead without noise");
             self.ahead = left;
             self.key.advance();
             return Ok(range);
@@ -261,7 +261,11 @@ impl NumberedKey {
     fn write_later<'p>(&self, ahead: u32, place: &'p mut [u8; LONGEST_KEY]) -> &'p [u8] {
         let key = self.get();
         let place = place.get_mut(..key.len()).unwrap_or_default();
-        debug_assert_eq!(place.len(), key.len(), "a long key has no batch");
+        debug_assert_eq!(
+            place.len(),
+            key.len(),
+            "keys that are too long have no batch"
+        );
         place.copy_from_slice(key);
         if let Some(number) = place.last_chunk_mut() {
             *number = self.number.wrapping_add(ahead).to_le_bytes();

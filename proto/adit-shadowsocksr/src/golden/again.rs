@@ -135,7 +135,7 @@ impl Exchange {
                     let mut chance = FixedEntropy::new(noise);
                     packed(data, |r, p| frames.seal(r, p, &mut chance))
                 }
-                _ => panic!("no frames to be written again"),
+                _ => panic!("no frames to rebuild"),
             };
             assert!(again == frame, "{} at {at}", self.kind);
             at += consumed;

@@ -26,7 +26,7 @@ impl Exchange {
         let wire = wires(&self.requests);
         match head::chain::read(&iv_key, &wire, |_| Some(&user)).unwrap() {
             Step::Done((_, _, start)) => start,
-            Step::NeedMore { .. } => panic!("the head is whole"),
+            Step::NeedMore { .. } => panic!("the head is complete"),
         }
     }
 

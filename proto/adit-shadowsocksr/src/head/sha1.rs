@@ -110,7 +110,7 @@ impl Sha1Head<'_> {
         let at = HEAD + Pad::read(view(message, HEAD..end)?, self.kind.style())?;
         let start = at + HELLO;
         if start > end {
-            return Err(ProtocolError::Malformed("first message: it has no ids"));
+            return Err(ProtocolError::Malformed("first message: ids are missing"));
         }
         let fields = view(message, at..start)?;
         let hello = if self.kind == AdlerKind::V2 {

@@ -33,7 +33,7 @@ pub(crate) fn read(plain: &mut [u8]) -> Result<Step<Found>, ProtocolError> {
         Opened::Record { consumed, payload } => {
             let start = payload.start + HELLO;
             if start > payload.end {
-                return Err(ProtocolError::Malformed("first frame: it has no ids"));
+                return Err(ProtocolError::Malformed("first frame: ids are missing"));
             }
             let proof = payload.start..start;
             Ok(Step::Done(Found {

@@ -91,7 +91,7 @@ fn tags_turn_over_by_number() {
     }
     assert!(
         store.admit(&arrival(2, 1, 1, b"c"), NOW).is_err(),
-        "the last two to four are known"
+        "the last two to four are stored"
     );
     assert_eq!(store.admit(&arrival(2, 1, 1, b"a"), NOW), Ok(()));
 }

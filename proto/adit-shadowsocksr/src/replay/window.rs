@@ -103,7 +103,7 @@ mod tests {
         let mut w = Window::new(1000);
         assert!(w.enter(936, false) && !w.enter(935, true));
         assert!(!w.enter(937 + AHEAD + 1, false) && w.enter(937 + AHEAD, false));
-        assert!(!w.enter(1001, false), "what fell out of the window is gone");
+        assert!(!w.enter(1001, false), "ids below the window are refused");
     }
 
     proptest! {

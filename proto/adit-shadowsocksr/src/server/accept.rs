@@ -169,7 +169,7 @@ impl ServerHandshake {
     }
 
     fn codecs(&mut self, (frames, open): Codecs, owes: bool) -> Result<Accepted, ProtocolError> {
-        let over = ProtocolError::Malformed("handshake: it is over");
+        let over = ProtocolError::Malformed("handshake: already finished");
         let noise = self.noise.take().ok_or(over)?;
         Ok(Accepted {
             consumed: 0,

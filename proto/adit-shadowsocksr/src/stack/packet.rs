@@ -156,9 +156,9 @@ fn take_target(
 ) -> Result<(Target, Range<usize>), ProtocolError> {
     let plain = subslice(inner, data.clone());
     match header::read(plain, false)? {
-        Step::Done((header, _)) if header.datagrams => Err(ProtocolError::Malformed(
-            "target header: datagrams in a datagram",
-        )),
+        Step::Done((header, _)) if header.datagrams => {
+            Err(ProtocolError::Malformed("target header: nested datagrams"))
+        }
         Step::Done((header, len)) => {
             Ok((header.target, start + data.start + len..start + data.end))
         }

@@ -138,7 +138,7 @@ impl StackHandshake {
     /// Advances by one state. Returns the request, or the number of bytes needed.
     fn advance(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<StackAccepted>>, ProtocolError> {
         let more = |total| Ok(Some(Step::NeedMore { total }));
-        let over = ProtocolError::Malformed("handshake: it is over");
+        let over = ProtocolError::Malformed("handshake: already finished");
         self.state = match core::mem::replace(&mut self.state, State::Over) {
             State::Over => return Err(over),
             State::Iv { mss, noise } => {

@@ -71,14 +71,14 @@ fn serve(
         run_handshake(&mut handshake, wire, &[piece]).map_err(|(why, _)| why)?;
     assert!(
         sent.is_empty(),
-        "nothing is said before the request is read"
+        "nothing is sent before the request was read"
     );
     let Step::Done(mut accepted) = step else {
         return Err(ProtocolError::Truncated("the request"));
     };
     let mut plain = core::mem::take(&mut accepted.first);
     plain.extend(open_all(&mut accepted.open, &mut held, &[], 1));
-    assert!(held.is_empty(), "a frame is cut short");
+    assert!(held.is_empty(), "a frame is truncated");
     Ok((accepted, plain))
 }
 

@@ -12,7 +12,7 @@ pub enum ClientError {
     #[error("malformed {0}")]
     Malformed(&'static str),
     /// The proxy accepts none of the methods that the client can offer.
-    #[error("the proxy accepts no authentication method that we offer")]
+    #[error("the proxy accepts none of the offered authentication methods")]
     NoMethod,
     /// The proxy chose a method that was not offered.
     #[error("the proxy chose method {0:#04x}, which was not offered")]
@@ -21,7 +21,7 @@ pub enum ClientError {
     #[error("the proxy refused user name and password")]
     BadCredentials,
     /// User name or password do not fit the protocol.
-    #[error("user name and password may have 255 bytes each and no NUL in SOCKS4")]
+    #[error("user name or password is longer than 255 bytes, or contains a NUL in SOCKS4")]
     CredentialsForm,
     /// SOCKS4 cannot express the request.
     #[error("SOCKS4 has no {0}")]

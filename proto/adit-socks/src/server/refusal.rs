@@ -21,7 +21,7 @@ pub enum Refusal {
         user: Box<str>,
     },
     /// SOCKS4 has no password, and this listener requires one.
-    #[error("SOCKS4 is not allowed here")]
+    #[error("SOCKS4 is not allowed: the listener requires a password")]
     NotAllowed,
     /// A command byte that is not CONNECT, BIND or UDP ASSOCIATE.
     #[error("unknown command {0:#04x}")]

@@ -225,7 +225,7 @@ where
         let eaten = rx.consumed();
         up.drain(..eaten);
     }
-    panic!("no end");
+    panic!("the handshakes do not end");
 }
 
 #[test]

@@ -16,7 +16,7 @@ impl Credentials for Open {
         false
     }
     fn check(&self, _: &[u8], _: &[u8]) -> bool {
-        panic!("nobody asks an open listener")
+        panic!("an open listener checks no password")
     }
 }
 
@@ -138,7 +138,7 @@ fn nobody_passes_a_required_login() {
     assert_eq!(refused, (Refusal::NoMethod, hex("05ff")));
     let wrong = format!("050102 01 04 75736572 00 {TO_NAME}");
     let (why, sent) = every_split(new, &hex(&wrong)).unwrap_err();
-    assert_eq!(sent, hex("0502 0101"), "no success is answered");
+    assert_eq!(sent, hex("0502 0101"), "the answer is a failure");
     assert!(matches!(why, Refusal::BadCredentials { .. }), "{why:?}");
     let (step, ..) = every_split(new, &hex(&format!("05020002 {LOGIN} {TO_NAME}"))).unwrap();
     assert_eq!(step, Step::Done(user("example.test:80", true)));

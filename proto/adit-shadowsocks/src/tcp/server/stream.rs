@@ -39,7 +39,7 @@ impl ServerHandshake {
             request_iv,
         } = core::mem::replace(&mut self.state, State::Done)
         else {
-            return Err(ProtocolError::Malformed("handshake: it is over"));
+            return Err(ProtocolError::Malformed("handshake: already finished"));
         };
         let now = self.clock.unix_time();
         for iv in [&request_iv, &self.response_salt] {

@@ -87,7 +87,7 @@ impl Case {
         let wire = self.all("c2s", "wire");
         let (step, _, held) = run_handshake(&mut handshake, &wire, &[piece]).unwrap();
         let Step::Done(mut codecs) = step else {
-            panic!("the obfs of the request is whole");
+            panic!("the obfs of the request is complete");
         };
         let (plain, left) = law_open_all(&mut codecs.open, &held, &[piece]).unwrap();
         assert_eq!(left, 0);
@@ -115,7 +115,7 @@ impl Case {
         let mut rx = Rx::new(&mut wire);
         let step = handshake.step(&mut rx, &mut Tx::new(&mut Vec::new()));
         let Ok(Step::Done(mut codecs)) = step else {
-            panic!("the answer is whole: {step:?}");
+            panic!("the answer is complete: {step:?}");
         };
         let rest = rx.bytes();
         let (plain, left) = law_open_all(&mut codecs.open, rest, &[piece]).unwrap();
@@ -146,7 +146,7 @@ impl Case {
         let iv_key = [iv, &self.key].concat();
         let found = crate::head::chain::read(&iv_key, &message, |_| Some(&user)).unwrap();
         let Step::Done((_, _, start)) = found else {
-            panic!("the first message is whole");
+            panic!("the first message is complete");
         };
         let overhead = self.overhead + 4;
         let sizes = crate::chain::Sizes::new(kind, &self.key, overhead, 0);
@@ -165,7 +165,7 @@ fn requests_of_the_reference_are_served() {
             let mut handshake = server.handshake(1460, Arc::new(case.now), &mut Chance(5));
             let (step, _, mut held) = run_handshake(&mut handshake, &wire, &[piece]).unwrap();
             let Step::Done(mut accepted) = step else {
-                panic!("the request is whole");
+                panic!("the request is complete");
             };
             let name = format!("{} {} {}", case.method, case.kind, case.obfs);
             assert_eq!(accepted.target.to_string(), "example.com:80", "{name}");
