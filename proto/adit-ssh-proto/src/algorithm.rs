@@ -1,6 +1,6 @@
-//! The algorithms by their names on the wire, and the order in which they are offered.
+//! Algorithms by their names on the wire, and the order in which they are offered.
 //!
-//! One enum for each list of KEXINIT (RFC 4253 section 7.1); [`Preferred`] is what one side offers.
+//! Each list of KEXINIT (RFC 4253 section 7.1) has an enum; [`Preferred`] is what one side offers.
 
 macro_rules! algorithms {
     ($(#[$doc:meta])* $kind:ident { $($(#[$vdoc:meta])* $variant:ident = $name:literal,)* }) => {
@@ -12,10 +12,10 @@ macro_rules! algorithms {
         }
 
         impl $kind {
-            /// All of them, as listed.
+            /// All variants, in the order of their declaration.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// The name on the wire.
+            /// Returns the name on the wire.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -23,7 +23,7 @@ macro_rules! algorithms {
                 }
             }
 
-            /// The algorithm of this name, if it is one of ours.
+            /// Returns the algorithm with this name; `None` if it is not supported.
             #[must_use]
             pub fn by_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|a| a.name() == name)
@@ -39,17 +39,17 @@ macro_rules! algorithms {
 }
 
 algorithms! {
-    /// Methods of key exchange.
+    /// Key exchange methods.
     Kex {
         /// ML-KEM-768 with X25519.
         MlKem768X25519 = "mlkem768x25519-sha256",
         /// Streamlined NTRU Prime 761 with X25519.
         Sntrup761X25519 = "sntrup761x25519-sha512",
-        /// The same under its older name.
+        /// Streamlined NTRU Prime 761 with X25519, under its older name.
         Sntrup761X25519OpenSsh = "sntrup761x25519-sha512@openssh.com",
         /// X25519 (RFC 8731).
         Curve25519 = "curve25519-sha256",
-        /// The same under its older name.
+        /// X25519, under its older name.
         Curve25519LibSsh = "curve25519-sha256@libssh.org",
         /// ECDH on P-256 (RFC 5656).
         EcdhP256 = "ecdh-sha2-nistp256",
@@ -57,13 +57,13 @@ algorithms! {
         EcdhP384 = "ecdh-sha2-nistp384",
         /// ECDH on P-521.
         EcdhP521 = "ecdh-sha2-nistp521",
-        /// Diffie–Hellman in a group of the server's choice (RFC 4419).
+        /// Diffie–Hellman in a group that the server chooses (RFC 4419).
         GroupExchange = "diffie-hellman-group-exchange-sha256",
-        /// Diffie–Hellman, 4096 bits (RFC 8268).
+        /// Diffie–Hellman, 4096-bit group (RFC 8268).
         Group16 = "diffie-hellman-group16-sha512",
-        /// Diffie–Hellman, 8192 bits.
+        /// Diffie–Hellman, 8192-bit group (RFC 8268).
         Group18 = "diffie-hellman-group18-sha512",
-        /// Diffie–Hellman, 2048 bits.
+        /// Diffie–Hellman, 2048-bit group (RFC 8268).
         Group14 = "diffie-hellman-group14-sha256",
     }
 }
@@ -75,7 +75,7 @@ algorithms! {
         Aes128Gcm = "aes128-gcm@openssh.com",
         /// AES-256 in Galois/counter mode.
         Aes256Gcm = "aes256-gcm@openssh.com",
-        /// ChaCha20 and Poly1305, with an encrypted length.
+        /// ChaCha20-Poly1305 with an encrypted length.
         ChaCha20Poly1305 = "chacha20-poly1305@openssh.com",
         /// AES-128 in counter mode (RFC 4344).
         Aes128Ctr = "aes128-ctr",
@@ -87,7 +87,7 @@ algorithms! {
 }
 
 algorithms! {
-    /// Message authentication codes. `Etm`: over the encrypted packet.
+    /// Message authentication codes. `Etm` variants are computed over the encrypted packet.
     Mac {
         /// UMAC-64, encrypt then MAC.
         Umac64Etm = "umac-64-etm@openssh.com",
@@ -109,23 +109,24 @@ algorithms! {
         HmacSha512 = "hmac-sha2-512",
         /// HMAC with SHA-1.
         HmacSha1 = "hmac-sha1",
-        /// The same with a tag of 96 bits, encrypt then MAC. From here on: only where it is named.
+        /// HMAC with SHA-1 and a 96-bit tag, encrypt then MAC. This and the following ones are only
+        /// used if the configuration names them.
         HmacSha1ShortEtm = "hmac-sha1-96-etm@openssh.com",
         /// HMAC with MD5, encrypt then MAC.
         HmacMd5Etm = "hmac-md5-etm@openssh.com",
-        /// The same with a tag of 96 bits, encrypt then MAC.
+        /// HMAC with MD5 and a 96-bit tag, encrypt then MAC.
         HmacMd5ShortEtm = "hmac-md5-96-etm@openssh.com",
-        /// HMAC with SHA-1 and a tag of 96 bits.
+        /// HMAC with SHA-1 and a 96-bit tag.
         HmacSha1Short = "hmac-sha1-96",
         /// HMAC with MD5.
         HmacMd5 = "hmac-md5",
-        /// HMAC with MD5 and a tag of 96 bits.
+        /// HMAC with MD5 and a 96-bit tag.
         HmacMd5Short = "hmac-md5-96",
     }
 }
 
 algorithms! {
-    /// Algorithms of host keys and of user keys: what signs, and with which hash.
+    /// Algorithms of host keys and user keys: signature scheme and hash.
     KeyAlgorithm {
         /// A certificate of an Ed25519 key.
         Ed25519Cert = "ssh-ed25519-cert-v01@openssh.com",
@@ -135,9 +136,9 @@ algorithms! {
         EcdsaP384Cert = "ecdsa-sha2-nistp384-cert-v01@openssh.com",
         /// A certificate of an ECDSA key on P-521.
         EcdsaP521Cert = "ecdsa-sha2-nistp521-cert-v01@openssh.com",
-        /// A certificate of an Ed25519 key in a token.
+        /// A certificate of an Ed25519 key in a security key (FIDO).
         SkEd25519Cert = "sk-ssh-ed25519-cert-v01@openssh.com",
-        /// A certificate of an ECDSA key in a token.
+        /// A certificate of an ECDSA key in a security key (FIDO).
         SkEcdsaP256Cert = "sk-ecdsa-sha2-nistp256-cert-v01@openssh.com",
         /// A certificate of an RSA key, signing with SHA-512.
         RsaSha512Cert = "rsa-sha2-512-cert-v01@openssh.com",
@@ -151,9 +152,9 @@ algorithms! {
         EcdsaP384 = "ecdsa-sha2-nistp384",
         /// ECDSA on P-521.
         EcdsaP521 = "ecdsa-sha2-nistp521",
-        /// Ed25519 in a token (FIDO).
+        /// Ed25519 in a security key (FIDO).
         SkEd25519 = "sk-ssh-ed25519@openssh.com",
-        /// ECDSA on P-256 in a token.
+        /// ECDSA on P-256 in a security key (FIDO).
         SkEcdsaP256 = "sk-ecdsa-sha2-nistp256@openssh.com",
         /// RSA with SHA-512 (RFC 8332).
         RsaSha512 = "rsa-sha2-512",
@@ -163,21 +164,21 @@ algorithms! {
 }
 
 algorithms! {
-    /// Compression.
+    /// Compression methods.
     Compression {
-        /// None.
+        /// No compression.
         None = "none",
-        /// Deflate, from the end of authentication on.
+        /// Deflate, enabled when authentication ends.
         ZlibDelayed = "zlib@openssh.com",
-        /// Deflate, from the first key exchange on (RFC 4253).
+        /// Deflate, enabled after the first key exchange (RFC 4253).
         Zlib = "zlib",
     }
 }
 
 impl Kex {
-    /// Whether it is Diffie–Hellman in a finite field, whose work grows with the cube of the
-    /// group's size: with 8192 bits an exchange costs a server tens of milliseconds, and a client
-    /// that only says so next to nothing.
+    /// True for Diffie–Hellman in a finite field. Its cost grows with the cube of the group's size:
+    /// with 8192 bits, an exchange costs the server tens of milliseconds, while a client can
+    /// request it at almost no cost.
     #[must_use]
     pub const fn is_finite_field(self) -> bool {
         matches!(
@@ -188,7 +189,7 @@ impl Kex {
 }
 
 impl Cipher {
-    /// Whether it has a tag of its own, so that no MAC is used.
+    /// True if the cipher computes its own tag, so that no MAC is used.
     #[must_use]
     pub const fn is_aead(self) -> bool {
         matches!(
@@ -197,7 +198,7 @@ impl Cipher {
         )
     }
 
-    /// Octets of key and IV taken from the exchange.
+    /// Returns the lengths of the key and of the IV derived from the key exchange, in bytes.
     #[must_use]
     pub const fn key_iv_len(self) -> (usize, usize) {
         match self {
@@ -210,7 +211,7 @@ impl Cipher {
         }
     }
 
-    /// What a packet is padded to a multiple of, octets.
+    /// Returns the block length in bytes; packets are padded to a multiple of it.
     #[must_use]
     pub const fn block_len(self) -> usize {
         match self {
@@ -221,7 +222,7 @@ impl Cipher {
 }
 
 impl Mac {
-    /// Whether it is over the encrypted packet.
+    /// True if the MAC is computed over the encrypted packet.
     #[must_use]
     pub const fn is_etm(self) -> bool {
         matches!(
@@ -237,8 +238,8 @@ impl Mac {
         )
     }
 
-    /// Whether its hash is broken or its tag is cut short: for peers that have nothing else. None is
-    /// known to fall as a MAC, but nobody would choose it today.
+    /// True if the hash is broken or the tag is truncated: only for peers that support nothing
+    /// else. None of them is known to be broken as a MAC, but they are not recommended today.
     #[must_use]
     pub const fn is_old(self) -> bool {
         matches!(
@@ -254,7 +255,7 @@ impl Mac {
         )
     }
 
-    /// Octets of key and tag.
+    /// Returns the lengths of the key and of the tag, in bytes.
     #[must_use]
     pub const fn key_tag_len(self) -> (usize, usize) {
         match self {
@@ -271,7 +272,7 @@ impl Mac {
 }
 
 impl KeyAlgorithm {
-    /// The same without its certificate.
+    /// Returns the plain key's algorithm, without the certificate.
     #[must_use]
     pub const fn plain(self) -> Self {
         match self {
@@ -287,41 +288,42 @@ impl KeyAlgorithm {
         }
     }
 
-    /// Whether a certificate goes with it.
+    /// True if the algorithm uses a certificate.
     #[must_use]
     pub fn is_certificate(self) -> bool {
         self.plain() != self
     }
 }
 
-/// What this machine is fast at; found out by the caller.
+/// CPU features that decide the order of ciphers; detected by the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machine {
-    /// AES by instruction.
+    /// AES instructions.
     pub aes: bool,
-    /// Multiplication without carry, which GCM lives on.
+    /// Carry-less multiplication, which GCM depends on for speed.
     pub clmul: bool,
 }
 
-/// What one side offers, the best first. Each list may be changed freely; an empty one offers
-/// nothing, which no peer can accept.
+/// Algorithms that one side offers, most preferred first. Each list may be changed freely; an empty
+/// list offers nothing, which no peer can accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preferred {
-    /// Methods of key exchange.
+    /// Key exchange methods.
     pub kex: Vec<Kex>,
-    /// Algorithms of the host key.
+    /// Host key algorithms.
     pub host_key: Vec<KeyAlgorithm>,
-    /// Ciphers, both directions.
+    /// Ciphers, for both directions.
     pub cipher: Vec<Cipher>,
-    /// MACs, both directions.
+    /// MACs, for both directions.
     pub mac: Vec<Mac>,
-    /// Compression, both directions.
+    /// Compression methods, for both directions.
     pub compression: Vec<Compression>,
 }
 
 impl Preferred {
-    /// The order for `machine`: AES-GCM first where the CPU multiplies without carry, AES-CTR with
-    /// UMAC where it has AES alone, ChaCha20 where it has neither. UMAC is the first MAC always.
+    /// Returns the order for `machine`: AES-GCM first if the CPU has carry-less multiplication,
+    /// AES-CTR with UMAC if it has only AES instructions, ChaCha20 if it has neither. UMAC is
+    /// always the first MAC.
     #[must_use]
     pub fn for_machine(machine: Machine) -> Self {
         use Cipher::{Aes128Ctr, Aes128Gcm, Aes192Ctr, Aes256Ctr, Aes256Gcm, ChaCha20Poly1305};
@@ -358,9 +360,9 @@ impl Preferred {
             mac: vec![
                 Mac::Umac64Etm,
                 Mac::Umac128Etm,
-                // Before HMAC over ciphertext: a peer that has UMAC in this form alone gets the fast
-                // MAC, and what it costs is that a length is decrypted before it is known to be
-                // genuine, as in SSH without extensions.
+                // Ahead of HMAC over ciphertext: a peer that has UMAC only in this form gets the
+                // fast MAC. The cost is that a length is decrypted before it is authenticated, as
+                // in SSH without extensions.
                 Mac::Umac64,
                 Mac::Umac128,
                 Mac::HmacSha256Etm,
@@ -374,15 +376,15 @@ impl Preferred {
         }
     }
 
-    /// What a server offers unless told otherwise: all but Diffie–Hellman in finite fields
-    /// ([`Kex::is_finite_field`]), as OpenSSH's server from 10.0 on.
+    /// Removes the key exchange methods that a server does not offer by default: Diffie–Hellman in
+    /// finite fields ([`Kex::is_finite_field`]), like OpenSSH's server from version 10.0.
     #[must_use]
     pub fn for_server(mut self) -> Self {
         self.kex.retain(|kex| !kex.is_finite_field());
         self
     }
 
-    /// Drops every tag below 128 bits: the 64-bit UMACs.
+    /// Removes every MAC with a tag shorter than 128 bits: the 64-bit UMACs.
     #[must_use]
     pub fn with_long_tags(mut self) -> Self {
         self.mac.retain(|mac| mac.key_tag_len().1 >= 16);
@@ -425,7 +427,7 @@ mod tests {
         for (aes, clmul) in [(true, true), (true, false), (false, false)] {
             let p = Preferred::for_machine(Machine { aes, clmul });
             assert_eq!(p.mac.first(), Some(&Mac::Umac64Etm));
-            // And where a peer has the plain one alone.
+            // The same holds for a peer that only has the plain variant.
             let place = |mac| p.mac.iter().position(|m| *m == mac);
             assert!(place(Mac::Umac128) < place(Mac::HmacSha256Etm));
             assert_eq!(place(Mac::HmacMd5), None, "only by its name");

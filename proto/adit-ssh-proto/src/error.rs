@@ -1,91 +1,91 @@
-//! What ends a connection, and the reason code that the peer is told.
+//! Errors that end a connection, and the reason codes sent in DISCONNECT.
 
-/// Why a connection cannot go on. Everything of the peer's doing is here; nothing is retried.
+/// Error that ends a connection. Everything that a peer can cause is here; nothing is retried.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SshError {
-    /// A message that does not have the form its number promises.
+    /// A message does not have the form that its number requires.
     #[error("malformed {0}")]
     Malformed(&'static str),
-    /// A length, a count or a window is above its bound.
-    #[error("{what} is above {limit}")]
+    /// A length, a count or a window exceeds its limit.
+    #[error("{what} exceeds the limit of {limit}")]
     TooMuch {
-        /// What was too much.
+        /// Name of the quantity.
         what: &'static str,
-        /// Its bound, in octets or in number.
+        /// Its limit, in bytes or as a count.
         limit: usize,
     },
-    /// A message that must not come at this point.
-    #[error("message {0} at a point where it must not come")]
+    /// A message arrived in a state that does not allow it.
+    #[error("unexpected message {0} in this state")]
     Unexpected(u8),
-    /// A tag is wrong: altered bytes, or keys that differ.
-    #[error("a packet's tag is wrong")]
+    /// A packet's tag is wrong: the bytes were altered, or the keys differ.
+    #[error("packet authentication failed: wrong tag")]
     BadTag,
-    /// No algorithm in common; what each side offered is told.
+    /// The two sides have no algorithm in common.
     #[error("no common {what}: we offer {ours}; the peer offers {theirs}")]
     NoCommon {
-        /// The list, such as `cipher (client to server)`.
+        /// Name of the list, such as `cipher (client to server)`.
         what: &'static str,
-        /// Our names, with commas.
+        /// Local names, separated by commas.
         ours: String,
-        /// The peer's names, with commas, printable characters only.
+        /// The peer's names, separated by commas, printable characters only.
         theirs: String,
     },
     /// The key exchange failed: a point, a key or a signature is not valid.
-    #[error("key exchange: {0}")]
+    #[error("key exchange failed: {0}")]
     Kex(&'static str),
-    /// The policy forbids what the peer wants or is.
+    /// The policy forbids what the peer requested, or the peer itself.
     #[error("refused: {0}")]
     Policy(&'static str),
     /// The peer ended the connection.
     #[error("the peer disconnected (reason {reason}): {text}")]
     Disconnected {
-        /// Its reason code (RFC 4253 section 11.1).
+        /// Reason code (RFC 4253 section 11.1).
         reason: u32,
-        /// Its words, printable characters only.
+        /// The peer's description, printable characters only.
         text: String,
     },
-    /// Own randomness or cryptography failed.
-    #[error("cryptography: {0}")]
+    /// The local random source or cryptography failed.
+    #[error("cryptography failed: {0}")]
     Crypto(&'static str),
 }
 
-/// Reason codes of DISCONNECT (RFC 4253 section 11.1) that we send.
+/// Reason codes of DISCONNECT (RFC 4253 section 11.1) that adit sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Disconnect {
     /// The peer's host may not connect.
     HostNotAllowed = 1,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     ProtocolError = 2,
-    /// No common algorithm, or the exchange failed.
+    /// No algorithm in common, or the exchange failed.
     KeyExchangeFailed = 3,
     /// A tag was wrong.
     MacError = 5,
-    /// Compressed bytes that cannot be read.
+    /// Compressed data could not be decompressed.
     CompressionError = 6,
-    /// A service that we don't have.
+    /// The requested service is not available.
     ServiceNotAvailable = 7,
-    /// A version of the protocol that we don't speak.
+    /// The peer's protocol version is not supported.
     VersionNotSupported = 8,
     /// The host key is not the expected one.
     HostKeyNotVerifiable = 9,
-    /// The connection is lost or given up.
+    /// The connection was lost or abandoned.
     ConnectionLost = 10,
-    /// Nothing went wrong.
+    /// The application ended the connection normally.
     ByApplication = 11,
     /// Too many connections.
     TooManyConnections = 12,
-    /// The user has given up.
+    /// The user cancelled.
     CancelledByUser = 13,
-    /// No further method of authentication.
+    /// No authentication method is left.
     NoMoreAuthMethods = 14,
-    /// A name that no user can have.
+    /// The user name is not valid.
     IllegalUserName = 15,
 }
 
 impl SshError {
-    /// The reason the peer is told; `None` when it is the peer that left.
+    /// Returns the reason code to send to the peer; `None` if the peer disconnected.
     #[must_use]
     pub const fn disconnect(&self) -> Option<Disconnect> {
         match self {

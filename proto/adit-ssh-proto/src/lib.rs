@@ -1,16 +1,19 @@
-//! SSH, sans-IO: bytes and time in, bytes and events out; the same machines for client and server.
+//! The SSH protocol as sans-IO state machines: bytes and time in, bytes and events out. Client and
+//! server use the same machines.
 //!
-//! From the wire inwards:
+//! The layers, from the wire upwards:
 //!
-//! 1. `version`, the lines before everything (RFC 4253 section 4.2);
-//! 2. `packet`, the binary packet protocol: lengths, padding, ciphers, MACs, compression;
-//! 3. `kex`, key exchange: negotiation, the methods, the exchange hash, the keys;
-//! 4. `transport` puts the three together: payloads in and out, re-keying, strict kex, pings;
-//! 5. `auth`, user authentication (RFC 4252), over `key`: keys, signatures, certificates, files;
-//! 6. `connection`, channels with windows, global requests (RFC 4254), inside payloads;
-//! 7. `sftp`, version 3 of the file protocol, inside a channel.
+//! 1. `version`: the identification lines that start a connection (RFC 4253 section 4.2);
+//! 2. `packet`: the binary packet protocol with lengths, padding, ciphers, MACs and compression;
+//! 3. `kex`: key exchange with negotiation, methods, the exchange hash and key derivation;
+//! 4. `transport`: combines these three into payloads in and out, re-keying, strict kex and pings;
+//! 5. `auth`: user authentication (RFC 4252), on top of `key` with keys, signatures, certificates
+//!    and key files;
+//! 6. `connection`: channels with windows and global requests (RFC 4254), inside payloads;
+//! 7. `sftp`: version 3 of the file transfer protocol, inside a channel.
 //!
-//! [`wire`] has the data types of RFC 4251, [`msg`] the message numbers, [`algorithm`] the names.
+//! [`wire`] contains the data types of RFC 4251, [`msg`] the message numbers, [`algorithm`] the
+//! algorithm names.
 
 #![forbid(unsafe_code)]
 

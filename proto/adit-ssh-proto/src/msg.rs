@@ -7,80 +7,80 @@ macro_rules! numbers {
 }
 
 numbers! {
-    /// The connection ends.
+    /// Ends the connection.
     DISCONNECT = 1;
-    /// Nothing.
+    /// Carries data to ignore.
     IGNORE = 2;
-    /// A message number was not known.
+    /// Reports an unknown message number.
     UNIMPLEMENTED = 3;
-    /// Words for a log.
+    /// Text for a log.
     DEBUG = 4;
-    /// A service is wanted.
+    /// Requests a service.
     SERVICE_REQUEST = 5;
-    /// The service is there.
+    /// Accepts the service.
     SERVICE_ACCEPT = 6;
-    /// Extensions (RFC 8308).
+    /// Lists extensions (RFC 8308).
     EXT_INFO = 7;
-    /// Lists of algorithms.
+    /// Lists the supported algorithms.
     KEXINIT = 20;
-    /// The next packet has the new keys.
+    /// Announces that the next packet uses the new keys.
     NEWKEYS = 21;
-    /// Key exchange, first message of the client.
+    /// Key exchange: the client's first message.
     KEX_INIT = 30;
-    /// Key exchange, the server's answer (with group exchange: the group).
+    /// Key exchange: the server's answer (in group exchange, the group).
     KEX_REPLY = 31;
     /// Group exchange: the client's public value (RFC 4419).
     KEX_GEX_INIT = 32;
     /// Group exchange: the server's answer.
     KEX_GEX_REPLY = 33;
-    /// Group exchange: sizes wanted.
+    /// Group exchange: the requested group sizes.
     KEX_GEX_REQUEST = 34;
-    /// A try to authenticate (RFC 4252).
+    /// An authentication attempt (RFC 4252).
     USERAUTH_REQUEST = 50;
-    /// The try failed, or was one part.
+    /// The attempt failed, or succeeded only as one of several required methods.
     USERAUTH_FAILURE = 51;
-    /// The user is in.
+    /// The user is authenticated.
     USERAUTH_SUCCESS = 52;
-    /// Words for the user.
+    /// Text for the user.
     USERAUTH_BANNER = 53;
-    /// `publickey`: the key would do.
+    /// `publickey`: the key would be accepted.
     USERAUTH_PK_OK = 60;
-    /// `password`: change it first.
+    /// `password`: the password must be changed first.
     USERAUTH_PASSWD_CHANGEREQ = 60;
-    /// `keyboard-interactive`: questions (RFC 4256).
+    /// `keyboard-interactive`: prompts (RFC 4256).
     USERAUTH_INFO_REQUEST = 60;
-    /// `keyboard-interactive`: answers.
+    /// `keyboard-interactive`: responses.
     USERAUTH_INFO_RESPONSE = 61;
-    /// A request outside of channels (RFC 4254).
+    /// A request outside of a channel (RFC 4254).
     GLOBAL_REQUEST = 80;
-    /// It was granted.
+    /// The global request was granted.
     REQUEST_SUCCESS = 81;
-    /// It was not.
+    /// The global request was refused.
     REQUEST_FAILURE = 82;
-    /// A channel is wanted.
+    /// Requests to open a channel.
     CHANNEL_OPEN = 90;
-    /// It is open.
+    /// The channel is open.
     CHANNEL_OPEN_CONFIRMATION = 91;
-    /// It is not.
+    /// The channel was not opened.
     CHANNEL_OPEN_FAILURE = 92;
-    /// More may be sent.
+    /// Adds to the window: more bytes may be sent.
     CHANNEL_WINDOW_ADJUST = 93;
-    /// Bytes.
+    /// Bytes of the channel.
     CHANNEL_DATA = 94;
-    /// Bytes of another kind, such as standard error.
+    /// Bytes of another type, such as standard error.
     CHANNEL_EXTENDED_DATA = 95;
-    /// No more bytes in this direction.
+    /// No more bytes follow in this direction.
     CHANNEL_EOF = 96;
-    /// The channel ends.
+    /// The channel is closed.
     CHANNEL_CLOSE = 97;
-    /// A request inside a channel.
+    /// A request within a channel.
     CHANNEL_REQUEST = 98;
-    /// It was granted.
+    /// The channel request was granted.
     CHANNEL_SUCCESS = 99;
-    /// It was not.
+    /// The channel request was refused.
     CHANNEL_FAILURE = 100;
-    /// OpenSSH: answer with the same data.
+    /// OpenSSH: a ping, to be answered with the same data.
     PING = 192;
-    /// OpenSSH: the answer.
+    /// OpenSSH: the answer to a ping.
     PONG = 193;
 }

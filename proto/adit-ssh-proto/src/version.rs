@@ -1,27 +1,27 @@
-//! The lines before everything (RFC 4253 section 4.2): who we are, who the peer is.
+//! Identification lines at the start of a connection (RFC 4253 section 4.2).
 
 use adit_wire::{Role, held};
 
 use crate::error::SshError;
 use crate::wire::printable;
 
-/// The longest identification line, in octets with CR and LF.
+/// Maximum length of an identification line, in bytes including CR and LF.
 const MAX_LINE: usize = 255;
-/// The longest other line of a server, in octets.
+/// Maximum length of any other line that a server sends first, in bytes.
 const MAX_BANNER_LINE: usize = 8192;
-/// How many other lines a server may send first.
+/// Maximum number of other lines that a server may send first.
 const MAX_BANNER_LINES: usize = 1024;
 
-/// An identification as it enters the exchange hash: without CR and LF.
+/// Identification as it enters the exchange hash: without CR and LF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version(Vec<u8>);
 
 impl Version {
-    /// Ours, of the software's name, such as `adit_1.0`.
+    /// Creates adit's own identification from a software name such as `adit_1.0`.
     ///
     /// # Errors
-    /// [`SshError::Malformed`] for a name that is empty, too long, or has a space, a minus sign or
-    /// characters that are not printable ASCII.
+    /// [`SshError::Malformed`] if the name is empty, too long, or contains a space, a minus sign or
+    /// anything that is not printable ASCII.
     pub fn ours(software: &str) -> Result<Self, SshError> {
         let fine = |b: u8| b.is_ascii_graphic() && b != b'-';
         let line = format!("SSH-2.0-{software}");
@@ -31,57 +31,57 @@ impl Version {
         Ok(Self(line.into_bytes()))
     }
 
-    /// The octets without CR and LF.
+    /// Returns the identification without CR and LF.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Appends the line with CR and LF.
+    /// Appends the line with CR and LF to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.0);
         out.extend_from_slice(b"\r\n");
     }
 }
 
-/// For logs: what is not printable ASCII becomes `?`.
+/// Formats for logs: bytes that are not printable ASCII become `?`.
 impl core::fmt::Display for Version {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.pad(&printable(&self.0, MAX_LINE))
     }
 }
 
-/// How far the reading has come.
+/// Progress of a [`VersionReader`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VersionStep {
-    /// The line is not complete.
+    /// The line is not complete; more bytes are needed.
     NeedMore,
-    /// A line that says nothing to us; call again with what is behind it.
+    /// A line that is not an identification. Call again with the bytes after it.
     Skipped {
-        /// Octets of it.
+        /// Length of the line, in bytes.
         consumed: usize,
     },
-    /// The identification.
+    /// The peer's identification.
     Done {
-        /// Octets of its line.
+        /// Length of the line, in bytes.
         consumed: usize,
-        /// What it says.
+        /// The identification.
         version: Version,
     },
 }
 
-/// Looks for the peer's identification at the front of the stream.
+/// Finds the peer's identification at the start of the stream.
 #[derive(Debug)]
 pub struct VersionReader {
     from: Role,
     lines: usize,
-    /// Octets of the present line that were looked at already.
+    /// Number of bytes of the current line that were already searched.
     seen: usize,
 }
 
 impl VersionReader {
-    /// For the lines of `from`. A server may say other things before its identification, a client
-    /// may not.
+    /// Creates a reader for the lines of `from`. A server may send other lines before its
+    /// identification; a client may not.
     #[must_use]
     pub const fn new(from: Role) -> Self {
         Self {
@@ -91,15 +91,15 @@ impl VersionReader {
         }
     }
 
-    /// Looks at what has come and was not consumed.
+    /// Examines the bytes received and not yet consumed.
     ///
     /// # Errors
-    /// [`SshError::TooMuch`] for a line or a number of lines above the bounds,
-    /// [`SshError::Malformed`] for a NUL or a client's line that is no identification,
-    /// [`SshError::Policy`] for a version of SSH that is not 2.0.
+    /// [`SshError::TooMuch`] if a line is too long or there are too many lines,
+    /// [`SshError::Malformed`] for a NUL or if a client's line is not an identification,
+    /// [`SshError::Policy`] if the SSH version is not 2.0.
     pub fn step(&mut self, wire: &[u8]) -> Result<VersionStep, SshError> {
         let ours = wire.starts_with(b"SSH-");
-        // As long as it may yet become an identification, the shorter bound holds.
+        // While the line may still become an identification, the lower limit applies.
         let limit = match self.from {
             Role::Server if !ours => MAX_BANNER_LINE,
             _ => MAX_LINE,
@@ -136,27 +136,29 @@ impl VersionReader {
         self.lines += 1;
         if self.lines > MAX_BANNER_LINES {
             return Err(SshError::TooMuch {
-                what: "lines before the identification",
+                what: "number of lines before the identification",
                 limit: MAX_BANNER_LINES,
             });
         }
         Ok(VersionStep::Skipped { consumed })
     }
 
-    /// 1.99 is what a server says that speaks 1 and 2 (section 5.1).
+    /// Checks the protocol version. Servers that support 1.x and 2.0 send 1.99 (section 5.1).
     fn judge(&self, line: &[u8]) -> Result<(), SshError> {
         let both = self.from == Role::Server && line.starts_with(b"SSH-1.99-");
         if line.starts_with(b"SSH-2.0-") || both {
             Ok(())
         } else {
-            Err(SshError::Policy("the peer speaks another version of SSH"))
+            Err(SshError::Policy(
+                "the peer's SSH protocol version is not 2.0",
+            ))
         }
     }
 }
 
 const fn too_long(limit: usize) -> SshError {
     SshError::TooMuch {
-        what: "a line before key exchange",
+        what: "length of a line before key exchange",
         limit,
     }
 }

@@ -1,12 +1,12 @@
 //! The data types of RFC 4251 section 5, read from a slice and appended to a vector.
 //!
-//! No length of the peer's leads to an allocation: everything read is a part of the message.
+//! No length that a peer sends leads to an allocation: values are slices of the message.
 
 use adit_wire::{narrow, usize_from, without_zeros};
 
 use crate::error::SshError;
 
-/// Reads values off the front of a message.
+/// Reads values from the front of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -14,26 +14,28 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `bytes`; `what` names the message in errors.
+    /// Creates a reader of `bytes`; `what` names the message in errors.
     #[must_use]
     pub const fn new(bytes: &'a [u8], what: &'static str) -> Self {
         Self { rest: bytes, what }
     }
 
-    /// What was not read yet.
+    /// Returns the bytes not yet read.
     #[must_use]
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The error of this message.
+    /// Returns the error for a malformed message of this kind.
     #[must_use]
     pub const fn malformed(&self) -> SshError {
         SshError::Malformed(self.what)
     }
 
+    /// Checks that the whole message was read.
+    ///
     /// # Errors
-    /// [`SshError::Malformed`] if something is left.
+    /// [`SshError::Malformed`] if bytes are left.
     pub fn end(&self) -> Result<(), SshError> {
         if self.rest.is_empty() {
             Ok(())
@@ -42,10 +44,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next `n` octets.
+    /// Reads the next `n` bytes.
     ///
     /// # Errors
-    /// [`SshError::Malformed`] if there are fewer; so in all that follow.
+    /// [`SshError::Malformed`] if fewer are left, as for all methods below.
     pub fn take(&mut self, n: usize) -> Result<&'a [u8], SshError> {
         let (head, tail) = self
             .rest
@@ -55,7 +57,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// The next `N` octets.
+    /// Reads the next `N` bytes.
     ///
     /// # Errors
     /// See [`Reader::take`].
@@ -68,7 +70,7 @@ impl<'a> Reader<'a> {
         Ok(*head)
     }
 
-    /// `byte`.
+    /// Reads a `byte`.
     ///
     /// # Errors
     /// See [`Reader::take`].
@@ -76,7 +78,7 @@ impl<'a> Reader<'a> {
         self.array().map(|[b]| b)
     }
 
-    /// `boolean`: everything but 0 is true.
+    /// Reads a `boolean`; any value other than 0 is true.
     ///
     /// # Errors
     /// See [`Reader::take`].
@@ -84,7 +86,7 @@ impl<'a> Reader<'a> {
         self.u8().map(|b| b != 0)
     }
 
-    /// `uint32`.
+    /// Reads a `uint32`.
     ///
     /// # Errors
     /// See [`Reader::take`].
@@ -92,7 +94,7 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// `uint64`.
+    /// Reads a `uint64`.
     ///
     /// # Errors
     /// See [`Reader::take`].
@@ -100,7 +102,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// `string`: octets with their length in front.
+    /// Reads a `string`: bytes with their length in front.
     ///
     /// # Errors
     /// See [`Reader::take`].
@@ -109,18 +111,18 @@ impl<'a> Reader<'a> {
         self.take(len)
     }
 
-    /// `string` that is UTF-8.
+    /// Reads a `string` in UTF-8.
     ///
     /// # Errors
-    /// See [`Reader::take`]; also for other bytes.
+    /// See [`Reader::take`]; also if the bytes are not UTF-8.
     pub fn text(&mut self) -> Result<&'a str, SshError> {
         core::str::from_utf8(self.string()?).map_err(|_| self.malformed())
     }
 
-    /// `mpint` that is not negative: its octets, big-endian, without leading zeros.
+    /// Reads an `mpint` that is not negative. Returns its big-endian bytes without leading zeros.
     ///
     /// # Errors
-    /// See [`Reader::take`]; also for negative numbers. Needless zeros in front are accepted.
+    /// See [`Reader::take`]; also for negative numbers. Superfluous leading zeros are accepted.
     pub fn mpint(&mut self) -> Result<&'a [u8], SshError> {
         let bytes = self.string()?;
         if bytes.first().is_some_and(|b| b & 0x80 != 0) {
@@ -129,11 +131,11 @@ impl<'a> Reader<'a> {
         Ok(without_zeros(bytes))
     }
 
-    /// `name-list`: ASCII names; an empty list has none.
+    /// Reads a `name-list` of ASCII names, which may be empty.
     ///
     /// # Errors
-    /// See [`Reader::take`]; also for names that are empty, longer than 64 octets or have
-    /// characters outside of `!`..=`~`, and for a list above 64 KiB.
+    /// See [`Reader::take`]; also if a name is empty, longer than 64 bytes or has characters
+    /// outside of `!`..=`~`, or if the list is longer than 64 KiB.
     pub fn name_list(&mut self) -> Result<NameList<'a>, SshError> {
         let text = self.text()?;
         let fine = |name: &str| {
@@ -146,57 +148,57 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A `name-list` as it came.
+/// A `name-list` as received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NameList<'a>(&'a str);
 
 impl<'a> NameList<'a> {
-    /// The names in their order.
+    /// Iterates over the names in their order.
     pub fn iter(self) -> impl Iterator<Item = &'a str> {
         self.0.split(',').filter(|name| !name.is_empty())
     }
 
-    /// Whether `name` is in it.
+    /// True if the list contains `name`.
     #[must_use]
     pub fn has(self, name: &str) -> bool {
         self.iter().any(|n| n == name)
     }
 
-    /// As written, with commas.
+    /// Returns the list as received, with commas.
     #[must_use]
     pub const fn as_str(self) -> &'a str {
         self.0
     }
 }
 
-/// Appends the data types of SSH to a vector of octets.
+/// Appends the data types of SSH to a buffer.
 pub trait Put {
-    /// `byte`.
+    /// Appends a `byte`.
     fn put_u8(&mut self, value: u8);
-    /// `boolean`.
+    /// Appends a `boolean`.
     fn put_bool(&mut self, value: bool);
-    /// `uint32`.
+    /// Appends a `uint32`.
     fn put_u32(&mut self, value: u32);
-    /// `uint64`.
+    /// Appends a `uint64`.
     fn put_u64(&mut self, value: u64);
-    /// Octets without a length.
+    /// Appends bytes without a length.
     fn put_raw(&mut self, value: &[u8]);
-    /// `string`. What is longer than 2³² − 1 octets is cut off, which no message of ours can be.
+    /// Appends a `string`. Bytes beyond 2³² − 1 are cut off; adit's messages are never that long.
     fn put_string(&mut self, value: &[u8]);
-    /// `mpint` of octets that are big-endian and not negative.
+    /// Appends an `mpint` from big-endian bytes, which are not negative.
     fn put_mpint(&mut self, value: &[u8]);
-    /// `name-list`.
+    /// Appends a `name-list`.
     fn put_names<'n>(&mut self, names: impl IntoIterator<Item = &'n str>)
     where
         Self: Sized;
-    /// `string` of what `write` appends.
+    /// Appends a `string` with the bytes that `write` appends.
     fn put_nested(&mut self, write: impl FnOnce(&mut Self))
     where
         Self: Sized;
 }
 
-/// Words of a peer for a log: at most `limit` octets of them, and what is not printable ASCII or a
-/// space becomes `?`.
+/// Returns a peer's text for a log: up to `limit` bytes; bytes other than printable ASCII and
+/// spaces become `?`.
 #[must_use]
 pub fn printable(bytes: &[u8], limit: usize) -> String {
     let shown = |b: &u8| match b {

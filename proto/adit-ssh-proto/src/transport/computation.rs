@@ -1,8 +1,8 @@
-//! A server's part of a key exchange, which can be computed in another thread.
+//! A server's computations for a key exchange, which can run on another thread.
 //!
-//! The shared secret and the signature of the host key take milliseconds, and the client that asks
-//! for them may be anybody. So the transport hands them out as a [`Computation`] if it was told to
-//! ([`Transport::hand_out_computations`]), and reads nothing until the result is back.
+//! The shared secret and the signature of the host key take milliseconds, and any client can
+//! request them. Therefore the transport can hand them out as a [`Computation`]
+//! ([`Transport::hand_out_computations`]); it reads nothing until the result is returned.
 
 use adit_wire::{Entropy, Role};
 
@@ -14,8 +14,8 @@ use crate::error::SshError;
 use crate::kex::{Agreed, HashInput, Negotiated, ServerKex};
 use crate::key::Signer;
 
-/// What one message of a client makes a server compute. It names nothing of the transport, and can
-/// go to another thread.
+/// Work that one message of a client requires of a server. It does not refer to the transport and
+/// can be sent to another thread.
 pub struct Computation {
     negotiated: Negotiated,
     method: ServerKex,
@@ -25,7 +25,7 @@ pub struct Computation {
     entropy: Box<dyn Entropy + Send>,
 }
 
-/// The result of a [`Computation`], for [`Transport::finish_computation`].
+/// Result of a [`Computation`], for [`Transport::finish_computation`].
 pub struct Computed {
     negotiated: Negotiated,
     method: ServerKex,
@@ -34,13 +34,13 @@ pub struct Computed {
 }
 
 struct Outcome {
-    /// The answer, to be sent in the clear or under the keys of now.
+    /// The answer, to be sent unencrypted or under the current keys.
     payload: Vec<u8>,
-    /// `None`: the method has another message.
+    /// `None` if the method has another message.
     finish: Option<Finish>,
 }
 
-/// What both sides have said so far, as it is hashed.
+/// Identifications and KEXINITs of both sides, as input of the exchange hash.
 pub(super) struct Transcript {
     client_version: Vec<u8>,
     server_version: Vec<u8>,
@@ -67,8 +67,8 @@ impl Transcript {
 }
 
 impl Computation {
-    /// Computes it, which takes from a tenth of a millisecond (X25519 with Ed25519) to a tenth of
-    /// a second (a group of 8192 bits).
+    /// Runs the computation. It takes from 0.1 ms (X25519 with Ed25519) to 100 ms (an 8192-bit
+    /// group).
     #[must_use]
     pub fn run(mut self) -> Computed {
         let outcome = self.outcome();
@@ -108,40 +108,40 @@ impl Computation {
 }
 
 impl Transport {
-    /// From here on a server's computations wait in [`Transport::take_computation`] instead of
-    /// being done at once.
+    /// Makes a server's computations wait in [`Transport::take_computation`] instead of running
+    /// immediately.
     pub const fn hand_out_computations(&mut self) {
         self.hands_out = true;
     }
 
-    /// What is to be computed next, if anything; it comes once.
+    /// Returns the next computation, if any. Each is returned once.
     pub fn take_computation(&mut self) -> Option<Computation> {
         self.computation.take().map(|computation| *computation)
     }
 
-    /// Takes the result of what was handed out; the answer stands in the output.
+    /// Takes the result of a computation and adds the answer to the output.
     ///
     /// # Errors
-    /// As [`Transport::open_next`].
+    /// The same as for [`Transport::open_next`].
     pub fn finish_computation(&mut self, computed: Computed) -> Result<(), SshError> {
         self.check_open()?;
         self.computed(computed).map_err(|why| self.fail(why))
     }
 
-    /// Whether a computation is not back yet.
+    /// True if a computation has not returned its result yet.
     pub(super) fn is_computing(&self) -> bool {
         let stage = self.exchange.as_ref().map(|exchange| &exchange.stage);
         matches!(stage, Some(Stage::Computing))
     }
 
-    /// Computes what a client's message asks for, or has it computed.
+    /// Runs the computation for a client's message, or hands it out.
     pub(super) fn compute(
         &mut self,
         negotiated: Negotiated,
         method: ServerKex,
         message: &[u8],
     ) -> Result<(), SshError> {
-        let away = SshError::Crypto("a computation was not given back");
+        let away = SshError::Crypto("the result of a computation was not returned");
         let computation = Computation {
             negotiated,
             method,
@@ -159,7 +159,9 @@ impl Transport {
 
     fn computed(&mut self, computed: Computed) -> Result<(), SshError> {
         let Some(exchange) = &mut self.exchange else {
-            return Err(SshError::Crypto("a result that nobody waits for"));
+            return Err(SshError::Crypto(
+                "a computation's result without a key exchange",
+            ));
         };
         self.entropy = Some(computed.entropy);
         let outcome = computed.outcome?;
@@ -173,7 +175,7 @@ impl Transport {
         }
     }
 
-    /// What both sides have said so far.
+    /// Returns the identifications and KEXINITs of both sides.
     pub(super) fn transcript(&self) -> Transcript {
         let theirs = self.theirs.as_ref();
         let theirs = theirs.map_or_else(Vec::new, |version| version.as_bytes().to_vec());

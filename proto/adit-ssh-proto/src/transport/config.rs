@@ -1,57 +1,58 @@
-//! What the application decides about a transport.
+//! Transport settings chosen by the application.
 
 use core::time::Duration;
 
 use crate::algorithm::{Cipher, KeyAlgorithm, Preferred};
 
-/// Below this an exchange would be due by the bytes of the one before.
+/// Minimum re-key interval in bytes: below it, one exchange's own bytes would trigger the next.
 const LEAST_REKEY: u64 = 16 << 10;
 
-/// When a peer without strict key exchange (the answer to prefix truncation, CVE-2023-48795) is
-/// refused.
+/// Policy for peers without strict key exchange, the countermeasure to prefix truncation
+/// (CVE-2023-48795).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StrictKex {
-    /// When the cipher is one that the attack works on, ChaCha20-Poly1305. A server that sees the
-    /// client's lists in time chooses another one instead.
+    /// Refuse them if the cipher is vulnerable to the attack, which is ChaCha20-Poly1305. A server
+    /// that receives the client's KEXINIT in time chooses another cipher instead.
     WhenExposed,
-    /// Always.
+    /// Always refuse them.
     Always,
-    /// Never, and it is not offered either: for peers that stumble over the marker.
+    /// Never refuse them, and do not offer strict key exchange: for peers that cannot handle the
+    /// marker.
     Never,
 }
 
-/// Settings of one transport. Sizes are octets.
+/// Settings of one transport. Sizes are in bytes.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// What is offered, and in which order.
+    /// Algorithms to offer, in order of preference.
     pub preferred: Preferred,
-    /// Our name in the identification line, such as `adit_1.0`.
+    /// Software name in the identification line, such as `adit_1.0`.
     pub software: String,
-    /// Strict key exchange.
+    /// Policy for strict key exchange.
     pub strict: StrictKex,
-    /// Bytes in one direction after which new keys are made; `None`: 32 GiB with AES, 1 GiB with
-    /// ciphers of smaller blocks (RFC 4344 section 3.2). Never less than 16 KiB.
+    /// Number of bytes in one direction after which a re-key starts. `None`: 32 GiB with AES, 1 GiB
+    /// with ciphers of smaller blocks (RFC 4344 section 3.2). The minimum is 16 KiB.
     pub rekey_bytes: Option<u64>,
-    /// Packets in one direction after which new keys are made; at most 2³¹ is sensible, since a
-    /// sequence number must not come twice under one key.
+    /// Number of packets in one direction after which a re-key starts. Use at most 2³¹, since a
+    /// sequence number must not repeat under one key.
     pub rekey_packets: u64,
-    /// Time after which new keys are made; `None`: never for that reason.
+    /// Time after which a re-key starts; `None` disables re-keys by time.
     pub rekey_after: Option<Duration>,
-    /// How long an exchange may take, the answer about a host key not counted.
+    /// Maximum duration of an exchange, not counting the decision about a host key.
     pub kex_timeout: Duration,
-    /// What may wait for the end of a key exchange, in payloads.
+    /// Maximum size of the payloads queued until a key exchange ends.
     pub max_queue: usize,
-    /// Output that the peer has not taken, above which its pings are no longer answered but end
-    /// the connection. The driver stops feeding own data long before.
+    /// Size of unread output above which a PING ends the connection instead of being answered. The
+    /// driver stops adding its own data long before.
     pub max_unsent: usize,
-    /// The least modulus of an RSA host key that a client accepts, in bits.
+    /// Minimum modulus of an RSA host key that a client accepts, in bits.
     pub min_rsa_bits: usize,
-    /// What a server accepts from users, for `server-sig-algs` (RFC 8308 section 3.1).
+    /// Algorithms that a server accepts from users, for `server-sig-algs` (RFC 8308 section 3.1).
     pub user_algorithms: Vec<KeyAlgorithm>,
 }
 
 impl Config {
-    /// The defaults, with `preferred`.
+    /// Creates the default settings, with `preferred`.
     #[must_use]
     pub fn new(preferred: Preferred) -> Self {
         Self {
@@ -69,7 +70,7 @@ impl Config {
         }
     }
 
-    /// After how many bytes under `cipher` new keys are made.
+    /// Returns the number of bytes under `cipher` after which a re-key starts.
     pub(super) fn bytes_with(&self, cipher: Cipher) -> u64 {
         let usual = if cipher.block_len() < 16 {
             1 << 30

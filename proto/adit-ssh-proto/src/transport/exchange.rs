@@ -1,4 +1,4 @@
-//! A key exchange from the first KEXINIT to the last NEWKEYS, whoever begins it.
+//! A key exchange from the first KEXINIT to the last NEWKEYS, started by either side.
 
 use adit_wire::{Role, Time};
 
@@ -13,48 +13,48 @@ use crate::key::AnyKey;
 use crate::msg;
 use crate::packet::DirectionKeys;
 
-/// An exchange under way.
+/// A running key exchange.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) stage: Stage,
-    /// Our KEXINIT, empty while it is held back.
+    /// Local KEXINIT, empty while it is withheld.
     pub(super) ours: Vec<u8>,
-    /// The peer's, empty until it comes.
+    /// The peer's KEXINIT, empty until it arrives.
     pub(super) theirs: Vec<u8>,
-    /// The next message of the method is a wrong guess.
+    /// The next message of the method is a wrong guess and will be ignored.
     drop_guess: bool,
-    /// When it began; set by the first question for a timeout.
+    /// Start time; set by the first call of `poll_timeout`.
     pub(super) since: Option<Time>,
 }
 
-/// How far an exchange has come.
+/// State of a key exchange.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// A server waits for the client's lists before it sends its own.
+    /// A server waits for the client's KEXINIT before it sends its own.
     Held,
-    /// Our lists are sent.
+    /// The local KEXINIT is sent.
     Sent,
     Client(Negotiated, ClientKex),
     Server(Negotiated, ServerKex),
-    /// A server's computation is under way; nothing is read meanwhile.
+    /// A server's computation is running; nothing is read meanwhile.
     Computing,
-    /// The application looks at the host key.
+    /// The application checks the host key.
     Judging(Box<Finish>),
-    /// Our NEWKEYS is sent; these are for the peer's.
+    /// The local NEWKEYS is sent; `incoming` takes effect with the peer's.
     Switching {
         incoming: DirectionKeys,
         negotiated: Negotiated,
     },
 }
 
-/// What an exchange ends in, before it takes effect.
+/// Result of an exchange, before it takes effect.
 #[derive(Debug)]
 pub(super) struct Finish {
     pub(super) negotiated: Negotiated,
     pub(super) agreed: Agreed,
     pub(super) hash: Vec<u8>,
     pub(super) host_key: Vec<u8>,
-    /// The host's, over the hash.
+    /// The host's signature of `hash`.
     pub(super) signature: Vec<u8>,
 }
 
@@ -71,7 +71,8 @@ impl Exchange {
 }
 
 impl Transport {
-    /// Makes new keys now; nothing if an exchange is under way, or the user is not in yet.
+    /// Starts a re-key. Does nothing if an exchange is running or the user is not authenticated
+    /// yet.
     ///
     /// # Errors
     /// [`SshError::Crypto`] if a packet cannot be sealed.
@@ -83,16 +84,16 @@ impl Transport {
         Ok(())
     }
 
-    /// Servers refuse a second exchange before the user is in, OpenSSH's among them, so none is
-    /// begun by then: neither by a clock nor by a count.
+    /// True if a re-key may start. Servers, OpenSSH's among them, refuse a second exchange before
+    /// authentication, so neither a timer nor a counter may start one.
     pub(super) const fn may_rekey(&self) -> bool {
         self.exchange.is_none() && self.authenticated
     }
 
-    /// The answer to [`Event::HostKey`]: it is the right one.
+    /// Accepts the host key of [`Event::HostKey`].
     ///
     /// # Errors
-    /// [`SshError::Crypto`] if the new keys cannot be used; nothing if none was asked about.
+    /// [`SshError::Crypto`] if the new keys cannot be used. Does nothing if no host key is pending.
     pub fn accept_host_key(&mut self) -> Result<(), SshError> {
         self.check_open()?;
         let Some(exchange) = &mut self.exchange else {
@@ -107,7 +108,7 @@ impl Transport {
         }
     }
 
-    /// The answer to [`Event::HostKey`]: it is not; the connection ends.
+    /// Rejects the host key of [`Event::HostKey`] and ends the connection.
     pub fn reject_host_key(&mut self) {
         if self.is_judging() {
             self.disconnect(Disconnect::HostKeyNotVerifiable, "host key not accepted");
@@ -119,19 +120,19 @@ impl Transport {
         matches!(stage, Some(Stage::Judging(_)))
     }
 
-    /// Whether the first keys are not yet in use in both directions.
+    /// True until the first keys are in use in both directions.
     pub(super) const fn in_first_exchange(&self) -> bool {
         !self.ready
     }
 
-    /// A new measure for what the exchange takes.
+    /// Restarts the exchange's timeout.
     pub(super) const fn restart_clock(&mut self) {
         if let Some(exchange) = &mut self.exchange {
             exchange.since = None;
         }
     }
 
-    /// Starts an exchange when enough was sent or received under the present keys.
+    /// Starts a re-key if enough was sent or received under the current keys.
     pub(super) fn rekey_if_due(&mut self) -> Result<(), SshError> {
         let (sent, received) = self.due;
         let packets = self.config.rekey_packets;
@@ -145,7 +146,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Sends our KEXINIT.
+    /// Sends the local KEXINIT.
     pub(super) fn start_exchange(&mut self) -> Result<(), SshError> {
         let strict = self.config.strict != StrictKex::Never;
         let markers: &[&str] = match (self.session.is_some(), self.role, strict) {
@@ -176,9 +177,10 @@ impl Transport {
         if self.session.is_none() {
             self.settle_strict(&theirs)?;
         } else if self.role == Role::Server && !self.authenticated {
-            // Each exchange costs us far more than the client, whom nobody knows yet.
+            // Each exchange costs a server far more than a client, which is still unauthenticated
+            // here.
             return Err(SshError::Policy(
-                "a second key exchange before the user is in",
+                "a second key exchange before authentication",
             ));
         }
         let begin = match &self.exchange {
@@ -200,7 +202,7 @@ impl Transport {
             .any(|direction| direction.cipher == Cipher::ChaCha20Poly1305);
         if exposed && !self.strict && self.config.strict == StrictKex::WhenExposed {
             return Err(SshError::Policy(
-                "chacha20-poly1305@openssh.com with a peer that cannot do strict key exchange (CVE-2023-48795)",
+                "chacha20-poly1305@openssh.com with a peer that does not support strict key exchange (CVE-2023-48795)",
             ));
         }
         let mut payload = Vec::new();
@@ -217,8 +219,8 @@ impl Transport {
         self.seal_method(&payload)
     }
 
-    /// Strict key exchange is settled by the first KEXINITs; the peer's must have been its very
-    /// first packet then.
+    /// Decides on strict key exchange from the first KEXINITs. The peer's KEXINIT must have been
+    /// its very first packet in that case.
     fn settle_strict(&mut self, theirs: &KexInit<'_>) -> Result<(), SshError> {
         let marker = match self.role {
             Role::Client => STRICT_SERVER,
@@ -232,13 +234,16 @@ impl Transport {
         self.strict = able && self.config.strict != StrictKex::Never;
         if self.strict && self.opener.packets() != 1 {
             return Err(SshError::Kex(
-                "packets before the first KEXINIT of a strict key exchange",
+                "the peer sent packets before the first KEXINIT of a strict key exchange",
             ));
         }
         if !able && self.config.strict == StrictKex::Always {
-            return Err(SshError::Policy("the peer cannot do strict key exchange"));
+            return Err(SshError::Policy(
+                "the peer does not support strict key exchange",
+            ));
         }
-        // Lists that are not sent yet leave out what is exposed, so that another cipher is chosen.
+        // A KEXINIT that is not sent yet omits the vulnerable cipher, so that another one is
+        // chosen.
         if !able && self.config.strict == StrictKex::WhenExposed {
             self.offered
                 .cipher
@@ -247,7 +252,7 @@ impl Transport {
         Ok(())
     }
 
-    /// A message of the method, 30 to 49.
+    /// Handles a message of the method, 30 to 49.
     pub(super) fn on_method(&mut self, message: &[u8]) -> Result<(), SshError> {
         let unexpected = SshError::Unexpected(message.first().copied().unwrap_or_default());
         let Some(exchange) = &mut self.exchange else {
@@ -281,7 +286,7 @@ impl Transport {
         }
     }
 
-    /// Seals a message of the method, if there is one.
+    /// Seals a message of the method unless it is empty.
     pub(super) fn seal_method(&mut self, payload: &[u8]) -> Result<(), SshError> {
         if payload.is_empty() {
             return Ok(());
@@ -292,7 +297,7 @@ impl Transport {
     fn verify(&self, negotiated: Negotiated, reply: Reply) -> Result<Finish, SshError> {
         let hash = self.hash(&negotiated, &reply.host_key, &reply.agreed);
         let algorithm = negotiated.host_key;
-        // What a token says of its user is nothing to a host key.
+        // The flags that a security key adds to a signature do not matter for a host key.
         AnyKey::parse_for(algorithm, &reply.host_key)?
             .key()
             .verify_with(self.config.min_rsa_bits, algorithm, &hash, &reply.signature)?;
@@ -309,7 +314,7 @@ impl Transport {
         self.transcript().hash(negotiated, host_key, agreed)
     }
 
-    /// A client's host key is asked about once, and never changes afterwards.
+    /// Reports a client's host key once, and checks in later exchanges that it has not changed.
     fn judge(&mut self, finish: Finish) -> Result<(), SshError> {
         if let Some(session) = &self.session {
             if session.host_key != finish.host_key {
@@ -327,7 +332,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Sends NEWKEYS and everything that has waited for it.
+    /// Sends NEWKEYS and the queued payloads.
     pub(super) fn finish(&mut self, finish: Finish) -> Result<(), SshError> {
         let Finish {
             negotiated,

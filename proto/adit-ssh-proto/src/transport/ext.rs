@@ -1,4 +1,4 @@
-//! EXT_INFO: what the peer can do beyond the protocol's first version (RFC 8308).
+//! EXT_INFO: the peer's protocol extensions (RFC 8308).
 
 use adit_wire::narrow;
 
@@ -7,24 +7,24 @@ use crate::error::SshError;
 use crate::msg;
 use crate::wire::{NameList, Put, Reader};
 
-/// How many extensions one message may have.
+/// Maximum number of extensions in one message.
 const MOST: u32 = 64;
 
-/// What the peer said.
+/// Extensions that the peer announced.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Extensions {
-    /// `server-sig-algs`: what the server accepts from users, of what we know.
+    /// `server-sig-algs`: the supported ones of the algorithms that the server accepts from users.
     pub user_algorithms: Option<Vec<KeyAlgorithm>>,
     /// `publickey-hostbound@openssh.com`: user signatures may cover the host key.
     pub hostbound: bool,
     /// `ping@openssh.com`: PING is answered.
     pub ping: bool,
-    /// `ext-info-in-auth@openssh.com`: the client takes a second EXT_INFO before it is in.
+    /// `ext-info-in-auth@openssh.com`: the client accepts a second EXT_INFO during authentication.
     pub ext_info_in_auth: bool,
 }
 
 impl Extensions {
-    /// Adds what an EXT_INFO says; the later word counts.
+    /// Adds the extensions of an EXT_INFO; a later value replaces an earlier one.
     pub(super) fn read(&mut self, payload: &[u8]) -> Result<(), SshError> {
         let mut r = Reader::new(payload, "EXT_INFO");
         r.u8()?;
@@ -46,7 +46,7 @@ impl Extensions {
     }
 }
 
-/// The value is a name-list without a length of its own.
+/// Parses `server-sig-algs`, whose value is a name-list without its own length.
 fn known(value: &[u8]) -> Result<Vec<KeyAlgorithm>, SshError> {
     let mut whole = Vec::with_capacity(value.len() + 4);
     whole.put_string(value);
@@ -54,7 +54,7 @@ fn known(value: &[u8]) -> Result<Vec<KeyAlgorithm>, SshError> {
     Ok(list.iter().filter_map(KeyAlgorithm::by_name).collect())
 }
 
-/// A server's payload.
+/// Writes a server's EXT_INFO.
 pub(super) fn write_server(user_algorithms: &[KeyAlgorithm], out: &mut Vec<u8>) {
     let names: Vec<&str> = user_algorithms
         .iter()
@@ -72,7 +72,7 @@ pub(super) fn write_server(user_algorithms: &[KeyAlgorithm], out: &mut Vec<u8>) 
     );
 }
 
-/// A client's payload.
+/// Writes a client's EXT_INFO.
 pub(super) fn write_client(out: &mut Vec<u8>) {
     write(&[("ext-info-in-auth@openssh.com", "0")], out);
 }

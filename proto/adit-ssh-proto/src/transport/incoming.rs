@@ -1,4 +1,4 @@
-//! Packets on their way in: payloads are handed on, the transport's own messages handled.
+//! Incoming packets: payloads are passed on, the transport's own messages are handled.
 
 use adit_wire::Role;
 
@@ -9,43 +9,43 @@ use crate::packet::{Opened, Payload};
 use crate::version::VersionStep;
 use crate::wire::{Put, Reader, printable};
 
-/// How many packets a peer may send before the first keys: far below a wrap of the counter.
+/// Maximum number of packets before the first keys: far below a wrap of the sequence number.
 const MAX_FIRST_PACKETS: u64 = 256;
-/// How many PINGs and EXT_INFOs a peer may send before its user is in.
+/// Maximum number of PINGs and EXT_INFOs before the peer's user is authenticated.
 const MAX_EARLY: u32 = 32;
-/// How much of the peer's words is kept, in octets.
+/// Maximum number of bytes kept of a peer's text.
 const MAX_TEXT: usize = 1024;
 
-/// How far [`Transport::open_next`] has come.
+/// Result of [`Transport::open_next`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Call again with the same bytes and more behind them, `total` in all or more.
+    /// More bytes are needed. Call again with the same bytes and more after them, at least `total`.
     NeedMore {
-        /// Octets that are needed.
+        /// Number of bytes needed, including those already there.
         total: usize,
     },
-    /// The first octets are done with.
+    /// The first bytes were processed; drop them.
     Consumed {
-        /// How many.
+        /// Number of bytes.
         consumed: usize,
     },
-    /// A message of a service, of authentication or of the connection.
+    /// A message of a service, of authentication or of the connection layer.
     Payload {
-        /// Octets of its packet, to be dropped when the payload was read.
+        /// Length of the packet in bytes; drop it after reading the payload.
         consumed: usize,
-        /// Where it is; see [`Transport::payload`].
+        /// Position of the payload; see [`Transport::payload`].
         payload: Payload,
     },
-    /// Nothing is read until the host key is accepted, or the computation that was handed out is
-    /// given back.
+    /// Nothing is read until the host key is accepted, or the result of the computation is
+    /// returned.
     Blocked,
 }
 
 impl Transport {
-    /// Opens the packet (at first: the line) at the front of `wire`, in place.
+    /// Opens the packet (initially the line) at the front of `wire`, in place.
     ///
     /// # Errors
-    /// What ended the connection; [`SshError::Disconnected`] if it was the peer.
+    /// The error that ended the connection; [`SshError::Disconnected`] if the peer ended it.
     pub fn open_next(&mut self, wire: &mut [u8]) -> Result<Step, SshError> {
         self.check_open()?;
         self.step(wire).map_err(|why| self.fail(why))
@@ -63,7 +63,7 @@ impl Transport {
             Opened::Packet { consumed, payload } => (consumed, payload),
         };
         let message = self.opener.payload(wire, &payload);
-        debug_assert!(!message.is_empty(), "the opener refuses empty payloads");
+        debug_assert!(!message.is_empty(), "the opener rejects empty payloads");
         let number = message.first().copied().unwrap_or_default();
         if matches!(
             number,
@@ -95,18 +95,18 @@ impl Transport {
         }
     }
 
-    /// The transport's own messages.
+    /// Handles the transport's own messages.
     fn handle(&mut self, number: u8, message: &[u8]) -> Result<(), SshError> {
         if self.session.is_none() && self.opener.packets() > MAX_FIRST_PACKETS {
             return Err(SshError::TooMuch {
-                what: "packets before the first keys",
+                what: "number of packets before the first keys",
                 limit: 256,
             });
         }
         match number {
             msg::DISCONNECT => Err(disconnected(message)),
             msg::IGNORE | msg::DEBUG | msg::UNIMPLEMENTED => {
-                // Strict key exchange: in the first exchange only what the method needs.
+                // Strict key exchange: the first exchange allows only the method's messages.
                 if self.strict && self.in_first_exchange() {
                     return Err(SshError::Unexpected(number));
                 }
@@ -143,7 +143,7 @@ impl Transport {
         }
     }
 
-    /// The same data comes back, in order with all else that is sent.
+    /// Answers a PING with the same data, in order with everything else that is sent.
     fn pong(&mut self, message: &[u8]) -> Result<(), SshError> {
         self.check_unsent()?;
         let mut r = Reader::new(message, "PING");
@@ -174,15 +174,16 @@ impl Transport {
         self.early += 1;
         if self.early > MAX_EARLY {
             return Err(SshError::TooMuch {
-                what: "messages beside authentication",
+                what: "number of messages other than authentication",
                 limit: 32,
             });
         }
         Ok(())
     }
 
-    /// After its own KEXINIT and before its NEWKEYS, and before the first exchange, the peer may
-    /// send nothing but key exchange and the transport's first messages (RFC 4253 section 7.1).
+    /// Checks that the peer may send this message. Before the first exchange, and between its own
+    /// KEXINIT and NEWKEYS, a peer may only send key exchange messages and the transport's generic
+    /// ones (RFC 4253 section 7.1).
     fn check_may_send(&self, number: u8) -> Result<(), SshError> {
         let exchanging = self.exchange.as_ref().is_some_and(|x| !x.theirs.is_empty());
         if exchanging || self.session.is_none() {
@@ -198,7 +199,7 @@ fn disconnected(message: &[u8]) -> SshError {
         r.u8()?;
         Ok::<_, SshError>((r.u32()?, r.string()?))
     })();
-    // Even an unreadable one ends the connection at the peer's wish.
+    // Even a malformed DISCONNECT ends the connection.
     let (reason, text) = read.unwrap_or_default();
     SshError::Disconnected {
         reason,

@@ -1,28 +1,28 @@
-//! The transport (RFC 4253): from the first line on the wire to payloads that flow under keys.
+//! The transport layer (RFC 4253): from the first line on the wire to payloads protected by keys.
 //!
 //! ```text
-//!            bytes of the peer                    payloads of the layers above
+//!            the peer's bytes                     payloads of the layers above
 //!  open_next ─▶ version ─▶ packet ─┬─▶ Step::Payload ─▶
-//!                                  └─▶ kex, EXT_INFO, PING, …   (handled here, seen as events)
+//!                                  └─▶ kex, EXT_INFO, PING, …   (handled here, reported as events)
 //!  take_output ◀─ packet ◀─ send, begin_payload ◀──────────────
 //! ```
 //!
-//! A driver calls [`Transport::open_next`] with what it has received until it says that more is
-//! needed, hands payloads upwards, sends what stands in [`Transport::take_output`], polls
-//! [`Transport::poll_event`], and calls [`Transport::handle_timeout`] when
-//! [`Transport::poll_timeout`] says so. Once the user is in, new keys are made in the midst of
-//! that, at either side's wish; what is sent meanwhile waits in a bounded queue, what the peer sent
-//! before its own KEXINIT goes on flowing.
+//! A driver calls [`Transport::open_next`] with the bytes it has received until more are needed,
+//! passes payloads to the layer above, sends the bytes in [`Transport::take_output`], polls
+//! [`Transport::poll_event`], and calls [`Transport::handle_timeout`] at the time that
+//! [`Transport::poll_timeout`] returns. After authentication, either side may start a re-key at any
+//! time: what is sent meanwhile waits in a bounded queue, and what the peer sent before its own
+//! KEXINIT is still delivered.
 //!
-//! Its bytes have verbs of their own, because they go both ways in place, as with
-//! [`Open`](adit_wire::Open) and [`Seal`](adit_wire::Seal): a packet is decrypted where it lies in
-//! the driver's buffer, and sealed in the vector from which the driver sends.
+//! The methods for bytes have their own names because both directions work in place, as with
+//! [`Open`](adit_wire::Open) and [`Seal`](adit_wire::Seal): a packet is decrypted in the driver's
+//! receive buffer, and sealed in the vector that the driver sends from.
 //!
-//! What a server computes for a key exchange takes milliseconds, and anybody can ask for it. A
-//! driver that serves others on the same thread has it handed out ([`Computation`]).
+//! A server's computation for a key exchange takes milliseconds, and any client can request it. A
+//! driver that serves several connections on one thread can run it elsewhere ([`Computation`]).
 //!
-//! After an error nothing goes on: the error is given again by each call, and the output ends in
-//! the DISCONNECT that tells the peer.
+//! After an error, the transport is unusable: each call returns the same error, and the output ends
+//! with the DISCONNECT for the peer.
 
 mod computation;
 mod config;
@@ -53,40 +53,40 @@ use crate::version::{Version, VersionReader};
 use crate::wire::Put;
 use exchange::{Exchange, Stage};
 
-/// How many events may wait; beyond it those that only inform are dropped.
+/// Maximum number of waiting events. Beyond it, events that are only informative are dropped.
 const MAX_EVENTS: usize = 64;
 
-/// What happened beside payloads.
+/// Event other than a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Client: the server has proved that it owns this key. Nothing goes on before
-    /// [`Transport::accept_host_key`] or [`Transport::reject_host_key`] is called. Asked once;
-    /// at later exchanges the key must be the same.
+    /// Client: the server has proved possession of this key. Nothing is read until you call
+    /// [`Transport::accept_host_key`] or [`Transport::reject_host_key`]. Reported once; in later
+    /// exchanges the key must be the same.
     HostKey {
-        /// The algorithm it signed with.
+        /// Signature algorithm.
         algorithm: KeyAlgorithm,
-        /// The key's or certificate's blob.
+        /// Blob of the key or certificate.
         blob: Vec<u8>,
     },
     /// The first keys are in use in both directions.
     Ready(Negotiated),
     /// New keys are in use in both directions.
     Rekeyed(Negotiated),
-    /// The peer told its extensions.
+    /// The peer sent its extensions.
     ExtInfo(Extensions),
-    /// A PING of ours came back.
+    /// The answer to a PING.
     Pong(Vec<u8>),
-    /// Words of the peer for a log, printable characters only.
+    /// The peer's text for a log, printable characters only.
     Debug(String),
 }
 
-/// What the first exchange has settled for the whole connection.
+/// Results of the first exchange that hold for the whole connection.
 #[derive(Debug)]
 struct Session {
     id: Vec<u8>,
     host_key: Vec<u8>,
-    /// The host's, over `id`.
+    /// The host's signature of `id`.
     signature: Vec<u8>,
     negotiated: Negotiated,
 }
@@ -95,37 +95,37 @@ struct Session {
 pub struct Transport {
     role: Role,
     config: Arc<Config>,
-    /// A server's host keys.
+    /// Host keys of a server.
     signer: Option<Arc<dyn Signer>>,
-    /// Away while a computation has it.
+    /// `None` while a computation uses it.
     entropy: Option<Box<dyn Entropy + Send>>,
-    /// Whether computations are handed out, and the one that waits to be taken.
+    /// True if computations are handed to the driver; below it, the one waiting to be taken.
     hands_out: bool,
     computation: Option<Box<Computation>>,
     ours: Version,
     theirs: Option<Version>,
     lines: VersionReader,
-    /// What our KEXINITs offer.
+    /// Algorithms that local KEXINITs offer.
     offered: Preferred,
     sealer: Sealer,
     opener: Opener,
     out: Vec<u8>,
     queue: VecDeque<Vec<u8>>,
-    /// Octets in `queue`.
+    /// Bytes in `queue`.
     queued: usize,
     exchange: Option<Exchange>,
     session: Option<Session>,
-    /// Strict key exchange, from the peer's first KEXINIT on.
+    /// Strict key exchange is active; set by the peer's first KEXINIT.
     strict: bool,
     /// The first keys are in use in both directions.
     ready: bool,
-    /// The peer takes EXT_INFO.
+    /// The peer accepts EXT_INFO.
     wants_extensions: bool,
-    /// The user is in: compression that was delayed runs.
+    /// The user is authenticated: delayed compression is active.
     authenticated: bool,
-    /// PINGs and EXT_INFOs of a peer that is not authenticated yet.
+    /// Number of PINGs and EXT_INFOs received before authentication.
     early: u32,
-    /// Octets of each direction after which new keys are due: sent, received.
+    /// Bytes in each direction after which a re-key is due: sent, received.
     due: (u64, u64),
     keys_since: Option<Time>,
     extensions: Extensions,
@@ -134,10 +134,10 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// A client's side. Its identification and its lists stand in the output at once.
+    /// Creates a client's transport. Its identification and KEXINIT are in the output immediately.
     ///
     /// # Errors
-    /// [`SshError::Malformed`] for a software name that cannot stand in an identification.
+    /// [`SshError::Malformed`] if the software name is not valid in an identification.
     pub fn client(config: Arc<Config>, entropy: Box<dyn Entropy + Send>) -> Result<Self, SshError> {
         let offered = config.preferred.clone();
         let mut new = Self::new(Role::Client, config, offered, None, entropy)?;
@@ -145,11 +145,11 @@ impl Transport {
         Ok(new)
     }
 
-    /// A server's side. Its identification stands in the output at once, its lists too unless
-    /// they depend on whether the client can do strict key exchange.
+    /// Creates a server's transport. Its identification is in the output immediately. So is its
+    /// KEXINIT, unless that depends on the client's support for strict key exchange.
     ///
     /// # Errors
-    /// As [`Transport::client`].
+    /// The same as for [`Transport::client`].
     pub fn server(
         config: Arc<Config>,
         signer: Arc<dyn Signer>,
@@ -212,55 +212,55 @@ impl Transport {
         })
     }
 
-    /// The identifier of the session; `None` before the first exchange has come so far.
+    /// Returns the session identifier; `None` until the first exchange has determined it.
     #[must_use]
     pub fn session_id(&self) -> Option<&[u8]> {
         self.session.as_ref().map(|session| &*session.id)
     }
 
-    /// The server's host key, as it was proved.
+    /// Returns the server's host key, whose possession was proved.
     #[must_use]
     pub fn host_key(&self) -> Option<&[u8]> {
         self.session.as_ref().map(|session| &*session.host_key)
     }
 
-    /// The host's signature of the session's identifier, with its name: what agents are shown, see
-    /// [`put_session_bind`](crate::key::agent::put_session_bind).
+    /// Returns the host's signature of the session identifier, with its algorithm name. Agents
+    /// receive it, see [`put_session_bind`](crate::key::agent::put_session_bind).
     #[must_use]
     pub fn host_signature(&self) -> Option<&[u8]> {
         self.session.as_ref().map(|session| &*session.signature)
     }
 
-    /// What was agreed on at the last exchange, for logs.
+    /// Returns the algorithms of the last exchange, for logs.
     #[must_use]
     pub fn negotiated(&self) -> Option<&Negotiated> {
         self.session.as_ref().map(|session| &session.negotiated)
     }
 
-    /// Whether both sides do strict key exchange.
+    /// True if both sides use strict key exchange.
     #[must_use]
     pub const fn is_strict(&self) -> bool {
         self.strict
     }
 
-    /// The peer's identification.
+    /// Returns the peer's identification.
     #[must_use]
     pub const fn peer_version(&self) -> Option<&Version> {
         self.theirs.as_ref()
     }
 
-    /// What the peer said it can do.
+    /// Returns the extensions that the peer supports.
     #[must_use]
     pub const fn extensions(&self) -> &Extensions {
         &self.extensions
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Whether payloads are sealed at once: keys are there, and no exchange is under way.
+    /// True if payloads are sealed immediately: keys are in use, and no exchange is running.
     #[must_use]
     pub fn writable(&self) -> bool {
         let settled = match &self.exchange {
@@ -270,21 +270,22 @@ impl Transport {
         settled && self.session.is_some() && self.closed.is_none()
     }
 
-    /// The octets of the last payload that [`Transport::open_next`] found in the same `wire`.
+    /// Returns the bytes of the last payload that [`Transport::open_next`] found in the same
+    /// `wire`.
     #[must_use]
     pub fn payload<'a>(&'a self, wire: &'a [u8], payload: &Payload) -> &'a [u8] {
         self.opener.payload(wire, payload)
     }
 
-    /// Ends the connection; `text` is for the peer's log. Calls behind it fail.
+    /// Ends the connection; `text` is for the peer's log. Later calls fail.
     pub fn disconnect(&mut self, reason: Disconnect, text: &str) {
         if self.closed.is_none() {
             self.put_disconnect(reason, text);
-            self.closed = Some(SshError::Policy("the connection was ended by us"));
+            self.closed = Some(SshError::Policy("the connection is closed"));
         }
     }
 
-    /// Ends the connection because of `why`, and gives it back.
+    /// Ends the connection because of `why`, and returns it.
     fn fail(&mut self, why: SshError) -> SshError {
         if let Some(reason) = why.disconnect() {
             self.put_disconnect(reason, &why.to_string());
@@ -294,7 +295,7 @@ impl Transport {
     }
 
     fn put_disconnect(&mut self, reason: Disconnect, text: &str) {
-        // Before it has said who it is, the peer may not even speak SSH.
+        // Before its identification has arrived, the peer may not even be an SSH implementation.
         if self.theirs.is_none() {
             return;
         }
@@ -302,11 +303,11 @@ impl Transport {
         payload.put_u32(reason as u32);
         payload.put_nested(|out| out.extend(text.bytes().take(512)));
         payload.put_string(b"");
-        // If even that cannot be sealed, the end of the stream has to do.
+        // If even that cannot be sealed, the end of the stream has to suffice.
         let _ = self.sealer.seal(&payload, &mut self.out);
     }
 
-    /// An event that only informs.
+    /// Queues an event that is only informative; drops it if the queue is full.
     fn inform(&mut self, event: Event) {
         if self.events.len() < MAX_EVENTS {
             self.events.push_back(event);
@@ -314,7 +315,7 @@ impl Transport {
     }
 
     fn entropy(&mut self) -> Result<&mut (dyn Entropy + 'static), SshError> {
-        let away = SshError::Crypto("a computation was not given back");
+        let away = SshError::Crypto("the result of a computation was not returned");
         Ok(&mut **self.entropy.as_mut().ok_or(away)?)
     }
 

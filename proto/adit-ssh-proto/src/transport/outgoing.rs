@@ -1,4 +1,4 @@
-//! Payloads on their way out: sealed at once, or queued while keys are made.
+//! Outgoing payloads: sealed immediately, or queued during a key exchange.
 
 use adit_wire::Role;
 
@@ -7,15 +7,15 @@ use crate::error::SshError;
 use crate::msg;
 use crate::wire::Put;
 
-/// What a queued payload costs beside its octets.
+/// Cost of a queued payload in addition to its bytes.
 const QUEUE_COST: usize = 64;
 
 impl Transport {
-    /// Sends a payload, the message number in front, now or when the key exchange is over.
+    /// Sends a payload that starts with its message number, immediately or after the key exchange.
     ///
     /// # Errors
-    /// [`SshError::TooMuch`] for a payload or a queue above its bound; the connection goes on.
-    /// The error that ended the connection, once there was one.
+    /// [`SshError::TooMuch`] if the payload or the queue exceeds its limit; the connection stays
+    /// usable. After an error ended the connection, that error.
     pub fn send(&mut self, payload: &[u8]) -> Result<(), SshError> {
         self.check_open()?;
         if self.writable() {
@@ -27,7 +27,7 @@ impl Transport {
             .saturating_add(QUEUE_COST);
         if queued > self.config.max_queue {
             return Err(SshError::TooMuch {
-                what: "output that waits for a key exchange",
+                what: "output queued during a key exchange",
                 limit: self.config.max_queue,
             });
         }
@@ -36,8 +36,8 @@ impl Transport {
         Ok(())
     }
 
-    /// Begins a payload in place, so that data is read straight into the output. `None` when the
-    /// transport is not [`writable`](Transport::writable).
+    /// Starts a payload in place, so that data can be read directly into the output. Returns `None`
+    /// if the transport is not [`writable`](Transport::writable).
     pub fn begin_payload(&mut self) -> Option<PayloadWriter<'_>> {
         if !self.writable() {
             return None;
@@ -51,16 +51,16 @@ impl Transport {
         })
     }
 
-    /// The bytes to send. Whoever sends them takes them out of the front.
+    /// Returns the bytes to send. The caller removes those that it has sent from the front.
     pub const fn take_output(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
-    /// Asks the peer for a sign of life, with `data` to come back as [`Event::Pong`]; whether it
-    /// said that it can ([`Extensions::ping`]). OpenSSH's `PROTOCOL`, 1.8.
+    /// Sends a PING with `data`, which comes back as [`Event::Pong`]. Returns false without sending
+    /// if the peer did not announce support ([`Extensions::ping`]). See OpenSSH's `PROTOCOL`, 1.8.
     ///
     /// # Errors
-    /// As [`Transport::send`].
+    /// The same as for [`Transport::send`].
     ///
     /// [`Event::Pong`]: super::Event::Pong
     /// [`Extensions::ping`]: super::Extensions::ping
@@ -73,19 +73,19 @@ impl Transport {
         self.send(&payload).map(|()| true)
     }
 
-    /// Tells the peer that the message of the last packet is not known (RFC 4253 section 11.4).
+    /// Reports to the peer that the last packet's message is unknown (RFC 4253 section 11.4).
     ///
     /// # Errors
-    /// [`SshError::TooMuch`] if the peer takes no output.
+    /// [`SshError::TooMuch`] if the peer does not read the output.
     pub fn unimplemented(&mut self) -> Result<(), SshError> {
         self.check_unsent()?;
         let mut payload = vec![msg::UNIMPLEMENTED];
         payload.put_u32(self.opener.sequence().wrapping_sub(1));
-        // Allowed during a key exchange too.
+        // Allowed during a key exchange, too.
         self.sealer.seal(&payload, &mut self.out)
     }
 
-    /// Seals what may be sent now, whatever the state.
+    /// Seals a payload that may be sent now, regardless of the state.
     pub(super) fn seal(&mut self, payload: &[u8]) -> Result<(), SshError> {
         self.sealer.seal(payload, &mut self.out)?;
         self.sealed(payload.first().copied())
@@ -98,7 +98,7 @@ impl Transport {
         self.rekey_if_due()
     }
 
-    /// From here on `zlib@openssh.com` compresses, in both directions (OpenSSH's `PROTOCOL`, 1.2).
+    /// Enables `zlib@openssh.com` compression in both directions (OpenSSH's `PROTOCOL`, 1.2).
     pub(super) fn user_is_in(&mut self) {
         if !self.authenticated {
             self.authenticated = true;
@@ -107,7 +107,7 @@ impl Transport {
         }
     }
 
-    /// Sends what has waited, as far as it goes: new keys may become due on the way.
+    /// Sends queued payloads until the queue is empty or a re-key becomes due.
     pub(super) fn flush_queue(&mut self) -> Result<(), SshError> {
         while self.writable() {
             let Some(payload) = self.queue.pop_front() else {
@@ -121,11 +121,11 @@ impl Transport {
         Ok(())
     }
 
-    /// Answers are given to a peer only as long as it takes them.
+    /// Checks that the peer reads its output; answers must not accumulate without limit.
     pub(super) fn check_unsent(&self) -> Result<(), SshError> {
         if self.out.len().saturating_add(self.queued) > self.config.max_unsent {
             return Err(SshError::TooMuch {
-                what: "answers that the peer does not take",
+                what: "size of the answers that the peer has not read",
                 limit: self.config.max_unsent,
             });
         }
@@ -133,8 +133,8 @@ impl Transport {
     }
 }
 
-/// A payload that is being written in place. Dropped without
-/// [`finish`](PayloadWriter::finish), it is taken back.
+/// A payload that is being written in place. If dropped without [`finish`](PayloadWriter::finish),
+/// the payload is discarded.
 #[derive(Debug)]
 pub struct PayloadWriter<'t> {
     transport: &'t mut Transport,
@@ -144,22 +144,23 @@ pub struct PayloadWriter<'t> {
 }
 
 impl PayloadWriter<'_> {
-    /// Where the payload is to be appended; what stands there already must stay.
+    /// Returns the buffer to append the payload to. Do not change the bytes that it already
+    /// contains.
     pub const fn buf(&mut self) -> &mut Vec<u8> {
         &mut self.transport.out
     }
 
-    /// Where the payload begins in [`PayloadWriter::buf`].
+    /// Returns the payload's start in [`PayloadWriter::buf`].
     #[must_use]
     pub const fn payload_at(&self) -> usize {
         self.payload_at
     }
 
-    /// Seals it.
+    /// Seals the payload.
     ///
     /// # Errors
-    /// [`SshError::Malformed`] if nothing was appended, [`SshError::TooMuch`] if too much; it is
-    /// taken back then.
+    /// [`SshError::Malformed`] if nothing was appended, [`SshError::TooMuch`] if the payload is too
+    /// long. The payload is discarded then.
     pub fn finish(mut self) -> Result<(), SshError> {
         self.finished = true;
         let number = self.transport.out.get(self.payload_at).copied();

@@ -1,4 +1,4 @@
-//! What time brings: an exchange that takes too long, keys that are old.
+//! Timeouts: exchanges that take too long, and keys that are too old.
 
 use core::time::Duration;
 
@@ -9,14 +9,14 @@ use super::exchange::Stage;
 use crate::algorithm::Cipher;
 use crate::error::SshError;
 
-/// How long a server waits with its lists for a client's, which would tell whether ChaCha20 may be
-/// among them. Clients send theirs at once; the few that wait for ours lose that cipher, not the
-/// connection.
+/// Time for which a server withholds its KEXINIT to learn from the client's whether it may offer
+/// ChaCha20. Clients send theirs immediately; the few that wait for the server's lose that cipher,
+/// not the connection.
 const HOLD: Duration = Duration::from_millis(200);
 
 impl Transport {
-    /// When [`Transport::handle_timeout`] is to be called next. To be asked after each turn of
-    /// reading and sending: it is from here that the transport learns when something began.
+    /// Returns the time of the next call to [`Transport::handle_timeout`]. Call it after each round
+    /// of reading and sending: the transport starts its timers here.
     pub fn poll_timeout(&mut self, now: Time) -> Option<Time> {
         if self.closed.is_some() {
             return None;
@@ -24,7 +24,7 @@ impl Transport {
         let config = &self.config;
         match &mut self.exchange {
             Some(exchange) => {
-                // Without a limit while a person looks at the host key.
+                // No limit while a user looks at the host key.
                 let limit = match exchange.stage {
                     Stage::Judging(_) => {
                         exchange.since = None;
@@ -43,10 +43,10 @@ impl Transport {
         }
     }
 
-    /// Does what is due at `now`.
+    /// Performs the actions due at `now`.
     ///
     /// # Errors
-    /// [`SshError::Kex`] if the peer did not go on with a key exchange.
+    /// [`SshError::Kex`] if the peer did not complete a key exchange in time.
     pub fn handle_timeout(&mut self, now: Time) -> Result<(), SshError> {
         self.check_open()?;
         if self.poll_timeout(now).is_none_or(|due| due > now) {
@@ -59,7 +59,7 @@ impl Transport {
                     .retain(|c| *c != Cipher::ChaCha20Poly1305);
                 self.start_exchange()
             }
-            Some(_) => Err(SshError::Kex("the peer takes too long")),
+            Some(_) => Err(SshError::Kex("timed out waiting for the peer")),
             None => self.start_exchange(),
         };
         due.map_err(|why| self.fail(why))
