@@ -1,4 +1,4 @@
-//! The client's side of each method.
+//! The client's side of each key exchange method.
 
 use adit_crypto::{
     Curve, DhGroup, DhKey, EcdhKey, ML_KEM_CIPHERTEXT_LEN, MlKemKey, Modp, SNTRUP_CIPHERTEXT_LEN,
@@ -13,10 +13,10 @@ use crate::error::SshError;
 use crate::msg;
 use crate::wire::{Put, Reader};
 
-/// Sizes that are asked for in a group exchange, in bits: least, wanted, most.
+/// Requested sizes of a group exchange, in bits: minimum, preferred, maximum.
 const SIZES: [u32; 3] = [2048, 3072, 8192];
 
-/// A method under way.
+/// A running key exchange method.
 #[derive(Debug)]
 pub struct ClientKex(State);
 
@@ -26,7 +26,7 @@ enum State {
     MlKem(MlKemKey, EcdhKey),
     Sntrup(Box<SntrupKey>, EcdhKey),
     Group(DhKey),
-    /// Sizes were sent.
+    /// The group sizes were sent.
     AwaitGroup,
     Exchange(DhKey),
     Done,
@@ -35,19 +35,19 @@ enum State {
 /// The server's last message.
 #[derive(Debug)]
 pub struct Reply {
-    /// The blob of its host key.
+    /// Blob of the server's host key.
     pub host_key: Vec<u8>,
-    /// Its signature over the exchange hash, to be verified.
+    /// Signature over the exchange hash, not yet verified.
     pub signature: Vec<u8>,
-    /// The secret and what is hashed.
+    /// Shared secret, and the values to be hashed.
     pub agreed: Agreed,
 }
 
 impl ClientKex {
-    /// Begins `kex` and appends the first message's payload.
+    /// Starts `kex` and appends the payload of the first message to `out`.
     ///
     /// # Errors
-    /// [`SshError::Crypto`] if there is no randomness.
+    /// [`SshError::Crypto`] if key generation fails.
     pub fn start(kex: Kex, entropy: &mut dyn Entropy, out: &mut Vec<u8>) -> Result<Self, SshError> {
         let group = |which| DhGroup::rfc3526(which).map_err(fault);
         let state = match kex {
@@ -84,12 +84,12 @@ impl ClientKex {
         Ok(Self(state))
     }
 
-    /// Takes the server's next message. `None`: another one is to come, and a payload may have
-    /// been appended to `out`.
+    /// Handles the server's next message. Returns `None` if another one has to follow; a payload
+    /// may have been appended to `out`.
     ///
     /// # Errors
-    /// [`SshError::Unexpected`] for another message than the method's next;
-    /// [`SshError::Malformed`], and [`SshError::Kex`] for values that are not valid.
+    /// [`SshError::Unexpected`] if it is not the next message of the method,
+    /// [`SshError::Malformed`] if it cannot be parsed, [`SshError::Kex`] if a value is not valid.
     pub fn handle_input(
         &mut self,
         payload: &[u8],
@@ -127,7 +127,7 @@ impl ClientKex {
 }
 
 impl State {
-    /// The public value of the methods where it is a string.
+    /// Returns the public value of the methods that encode it as a string.
     fn public(&self) -> Vec<u8> {
         match self {
             Self::Curve(key) => key.public().to_vec(),
@@ -137,7 +137,7 @@ impl State {
         }
     }
 
-    /// Reads the server's public value and agrees.
+    /// Reads the server's public value and computes the shared secret.
     fn agree(&self, r: &mut Reader<'_>) -> Result<Agreed, SshError> {
         let ours = self.public();
         match self {
@@ -183,12 +183,13 @@ fn dh_key(group: DhGroup, entropy: &mut dyn Entropy) -> Result<DhKey, SshError> 
     DhKey::generate(group, entropy).map_err(fault)
 }
 
-/// The group that the server chose, and our key in it.
+/// Generates a key in the group that the server chose.
 fn group(mut r: Reader<'_>, entropy: &mut dyn Entropy) -> Result<DhKey, SshError> {
     let (prime, generator) = (r.mpint()?, r.mpint()?);
     r.end()?;
-    let group = DhGroup::new(prime, generator)
-        .map_err(|_| SshError::Kex("the server's group is not of 2048 to 8192 bits"))?;
+    let group = DhGroup::new(prime, generator).map_err(|_| {
+        SshError::Kex("the server's group is not valid or not between 2048 and 8192 bits")
+    })?;
     dh_key(group, entropy)
 }
 
@@ -199,7 +200,8 @@ fn dh_agreed(key: &DhKey, mut transcript: Vec<u8>, theirs: &[u8]) -> Result<Agre
     Ok(Agreed { transcript, secret })
 }
 
-/// A hybrid's value: `first` octets of the lattice, then a point of X25519.
+/// Splits a hybrid method's value: the first `first` bytes are of the post-quantum part, the rest
+/// is an X25519 point.
 pub(super) fn halves(value: &[u8], first: usize) -> Result<(&[u8], &[u8]), SshError> {
     let wrong = SshError::Kex("the peer's public value has the wrong length");
     match value.split_at_checked(first) {

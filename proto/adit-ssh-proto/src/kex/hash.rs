@@ -1,4 +1,4 @@
-//! The exchange hash, and the keys that follow from it (RFC 4253 sections 7.2 and 8).
+//! The exchange hash, and the keys derived from it (RFC 4253 sections 7.2 and 8).
 
 use adit_crypto::{Secret, Sha2};
 
@@ -7,24 +7,24 @@ use crate::algorithm::{Kex, Mac};
 use crate::packet::DirectionKeys;
 use crate::wire::Put;
 
-/// What was said before the method's own messages, by both sides.
+/// Input of the exchange hash that does not depend on the method.
 #[derive(Debug, Clone, Copy)]
 pub struct HashInput<'a> {
     /// The client's identification, without CR and LF.
     pub client_version: &'a [u8],
-    /// The server's.
+    /// The server's identification, without CR and LF.
     pub server_version: &'a [u8],
-    /// The client's KEXINIT, the message number in front.
+    /// The client's KEXINIT, starting with the message number.
     pub client_kexinit: &'a [u8],
-    /// The server's.
+    /// The server's KEXINIT, starting with the message number.
     pub server_kexinit: &'a [u8],
-    /// The host key's blob.
+    /// Blob of the host key.
     pub host_key: &'a [u8],
 }
 
 impl HashInput<'_> {
-    /// The exchange hash H: what the host key signs, and from the first exchange on the
-    /// identifier of the session.
+    /// Returns the exchange hash H, which the host key signs. The first exchange's H is also the
+    /// session identifier.
     #[must_use]
     pub fn hash(&self, kex: Kex, agreed: &Agreed) -> Vec<u8> {
         let mut said = Vec::with_capacity(4096);
@@ -37,12 +37,12 @@ impl HashInput<'_> {
         let mut hasher = hash_of(kex).start();
         hasher.update(&said);
         hasher.update(agreed.secret.expose());
-        // Not a secret: it is signed, and the session identifier is told to agents.
+        // Not a secret: it is signed, and agents receive the session identifier.
         hasher.finish().expose().clone()
     }
 }
 
-/// The hash of a method.
+/// Returns the hash function of a method.
 const fn hash_of(kex: Kex) -> Sha2 {
     match kex {
         Kex::MlKem768X25519
@@ -60,21 +60,21 @@ const fn hash_of(kex: Kex) -> Sha2 {
     }
 }
 
-/// Where keys come from.
+/// Input of the key derivation.
 #[derive(Debug)]
 pub struct KeySource<'a> {
-    /// The method, for its hash.
+    /// Method, which determines the hash function.
     pub kex: Kex,
     /// The shared secret.
     pub agreed: &'a Agreed,
     /// H of this exchange.
     pub exchange_hash: &'a [u8],
-    /// H of the first one.
+    /// H of the first exchange.
     pub session_id: &'a [u8],
 }
 
 impl KeySource<'_> {
-    /// The keys of one direction; `letters` name IV, cipher key and MAC key.
+    /// Derives the keys of one direction; `letters` select IV, cipher key and MAC key.
     fn direction(&self, with: DirectionAlgorithms, letters: [u8; 3]) -> DirectionKeys {
         let [iv, key, mac_key] = letters;
         let (key_len, iv_len) = with.cipher.key_iv_len();
@@ -89,20 +89,20 @@ impl KeySource<'_> {
         }
     }
 
-    /// From the client to the server.
+    /// Derives the keys from client to server.
     #[must_use]
     pub fn client_to_server(&self, with: DirectionAlgorithms) -> DirectionKeys {
         self.direction(with, *b"ACE")
     }
 
-    /// From the server to the client.
+    /// Derives the keys from server to client.
     #[must_use]
     pub fn server_to_client(&self, with: DirectionAlgorithms) -> DirectionKeys {
         self.direction(with, *b"BDF")
     }
 
-    /// `len` octets: HASH(K, H, letter, session), and behind it, as often as is needed, the hash
-    /// of K, H and all so far.
+    /// Derives `len` bytes: HASH(K, H, letter, session), followed by as many hashes of K, H and all
+    /// preceding bytes as are needed.
     fn derive(&self, letter: u8, len: usize) -> Secret<Vec<u8>> {
         let hash = hash_of(self.kex);
         let mut start = hash.start();
@@ -111,7 +111,7 @@ impl KeySource<'_> {
         let mut first = start.clone();
         first.update(&[letter]);
         first.update(self.session_id);
-        // Of full size from the beginning, so that no copy is left behind by growing.
+        // Allocated at full size, because growing would leave a copy behind in memory.
         let mut out = Secret::new(Vec::with_capacity(len.next_multiple_of(hash.output_len())));
         if len > 0 {
             out.expose_mut().extend_from_slice(first.finish().expose());
@@ -121,7 +121,7 @@ impl KeySource<'_> {
             more.update(out.expose());
             out.expose_mut().extend_from_slice(more.finish().expose());
         }
-        // What is cut off stays in the vector's memory, which is cleared on drop as a whole.
+        // The bytes beyond `len` stay in the vector's memory, which is cleared as a whole on drop.
         out.expose_mut().truncate(len);
         out
     }

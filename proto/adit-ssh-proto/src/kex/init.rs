@@ -5,39 +5,40 @@ use crate::error::SshError;
 use crate::msg;
 use crate::wire::{NameList, Put, Reader};
 
-/// In a client's first list of methods: it wants EXT_INFO (RFC 8308 section 2.1).
+/// Marker in a client's first list of methods: it accepts EXT_INFO (RFC 8308 section 2.1).
 pub const EXT_INFO_CLIENT: &str = "ext-info-c";
-/// The same of a server.
+/// Marker in a server's first list of methods: it accepts EXT_INFO.
 pub const EXT_INFO_SERVER: &str = "ext-info-s";
-/// In a client's first list of methods: it can do strict key exchange (OpenSSH's `PROTOCOL`, 1.9).
+/// Marker in a client's first list of methods: it supports strict key exchange (OpenSSH's
+/// `PROTOCOL`, 1.9).
 pub const STRICT_CLIENT: &str = "kex-strict-c-v00@openssh.com";
-/// The same of a server.
+/// Marker in a server's first list of methods: it supports strict key exchange.
 pub const STRICT_SERVER: &str = "kex-strict-s-v00@openssh.com";
 
-/// A KEXINIT as it came. Of the pairs, the first is client to server.
+/// A received KEXINIT. In each pair, client to server is first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KexInit<'a> {
-    /// Random octets.
+    /// Random bytes.
     pub cookie: [u8; 16],
-    /// Methods of key exchange, and markers.
+    /// Key exchange methods and markers.
     pub kex: NameList<'a>,
-    /// Algorithms of the host key.
+    /// Host key algorithms.
     pub host_key: NameList<'a>,
     /// Ciphers.
     pub cipher: [NameList<'a>; 2],
     /// MACs.
     pub mac: [NameList<'a>; 2],
-    /// Compression.
+    /// Compression methods.
     pub compression: [NameList<'a>; 2],
-    /// Whether the next packet is for the first method of the list, unasked.
+    /// True if the next packet already belongs to the first method of the list, as a guess.
     pub first_kex_packet_follows: bool,
 }
 
 impl<'a> KexInit<'a> {
-    /// Reads a payload, the message number in front.
+    /// Parses a payload that starts with the message number.
     ///
     /// # Errors
-    /// [`SshError::Malformed`].
+    /// [`SshError::Malformed`] if it is not a valid KEXINIT.
     pub fn parse(payload: &'a [u8]) -> Result<Self, SshError> {
         let mut r = Reader::new(payload, "KEXINIT");
         if r.u8()? != msg::KEXINIT {
@@ -47,7 +48,7 @@ impl<'a> KexInit<'a> {
         let (kex, host_key) = (r.name_list()?, r.name_list()?);
         let mut pair = || Ok::<_, SshError>([r.name_list()?, r.name_list()?]);
         let (cipher, mac, compression) = (pair()?, pair()?, pair()?);
-        // Languages: nobody has any.
+        // Languages, which are unused in practice.
         pair()?;
         let first_kex_packet_follows = r.boolean()?;
         r.u32()?;
@@ -63,7 +64,7 @@ impl<'a> KexInit<'a> {
         })
     }
 
-    /// The first method that is one, not a marker.
+    /// Returns the first method that is not a marker.
     pub(super) fn first_kex(&self) -> Option<&'a str> {
         let marker = |name: &&str| {
             [
@@ -78,8 +79,8 @@ impl<'a> KexInit<'a> {
     }
 }
 
-/// Appends a KEXINIT that offers `preferred`, the same in both directions, and `markers` at the end
-/// of the methods. It never announces a guess.
+/// Appends a KEXINIT that offers `preferred` in both directions, with `markers` after the methods.
+/// It never announces a guess.
 pub fn write_kexinit(
     preferred: &Preferred,
     markers: &[&'static str],

@@ -1,9 +1,9 @@
-//! Key exchange (RFC 4253 section 7): what is agreed on, with which secret, under whose key.
+//! Key exchange (RFC 4253 section 7): negotiation, the shared secret and the host key's signature.
 //!
-//! Each side sends its lists (`init`), both choose the same names from them (`negotiate`), the
-//! method runs (`client`, `server`), and from its secret and the hash over all that was said come
-//! the session identifier and the keys (`hash`). The machines here see payloads only; in which
-//! order and when they run is the business of [`crate::transport`].
+//! Each side sends its lists (`init`), both choose the same names from them (`negotiate`), and the
+//! method runs (`client`, `server`). Its secret and the hash over the whole exchange determine the
+//! session identifier and the keys (`hash`). The state machines here only see payloads;
+//! [`crate::transport`] decides when they run and in which order.
 
 mod client;
 mod hash;

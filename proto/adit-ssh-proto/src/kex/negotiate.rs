@@ -1,8 +1,8 @@
-//! What two KEXINITs agree on (RFC 4253 section 7.1): of each list the first name of the client's
-//! that the server has too.
+//! Algorithm negotiation from two KEXINITs (RFC 4253 section 7.1): in each list, the first of the
+//! client's names that the server also has.
 //!
-//! The directions are chosen each by itself, and a cipher with a tag of its own needs no common
-//! MAC. Markers can never be chosen: they are no names of algorithms.
+//! The two directions are negotiated independently. A cipher with its own tag needs no common MAC.
+//! Markers are never chosen, since they are not names of algorithms.
 
 use core::fmt;
 
@@ -13,15 +13,15 @@ use crate::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use crate::error::SshError;
 use crate::wire::NameList;
 
-/// How much of the peer's names an error tells, in octets.
+/// Maximum number of the peer's bytes in an error.
 const TOLD: usize = 1024;
 
-/// What both sides will use.
+/// Algorithms that both sides will use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Negotiated {
-    /// The method of this exchange.
+    /// Key exchange method.
     pub kex: Kex,
-    /// The algorithm of the host key.
+    /// Host key algorithm.
     pub host_key: KeyAlgorithm,
     /// From the client to the server.
     pub client_to_server: DirectionAlgorithms,
@@ -34,13 +34,13 @@ pub struct Negotiated {
 pub struct DirectionAlgorithms {
     /// The cipher.
     pub cipher: Cipher,
-    /// The MAC; `None` with a cipher that has a tag of its own.
+    /// MAC; `None` if the cipher has its own tag.
     pub mac: Option<Mac>,
     /// Compression.
     pub compression: Compression,
 }
 
-/// For logs: `kex, host key; cipher, MAC, compression out; the same in`.
+/// Formats for logs: `kex, host key; client to server …; server to client …`.
 impl fmt::Display for Negotiated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (up, down) = (self.client_to_server, self.server_to_client);
@@ -59,10 +59,10 @@ impl fmt::Display for DirectionAlgorithms {
     }
 }
 
-/// Chooses; `role` is ours.
+/// Chooses the algorithms; `role` is the local one.
 ///
 /// # Errors
-/// [`SshError::NoCommon`] with the names of both sides.
+/// [`SshError::NoCommon`] with the names of both sides if a list has no name in common.
 pub fn negotiate(
     role: Role,
     ours: &KexInit<'_>,
@@ -110,8 +110,8 @@ pub fn negotiate(
     })
 }
 
-/// Whether the packet that the peer announced with `first_kex_packet_follows` is for a method or a
-/// host key that was not chosen, and so is to be dropped.
+/// True if the packet that the peer announced with `first_kex_packet_follows` is for a method or
+/// host key algorithm that was not chosen, and therefore has to be ignored.
 #[must_use]
 pub fn guess_is_wrong(ours: &KexInit<'_>, theirs: &KexInit<'_>) -> bool {
     let first = |k: &KexInit<'_>| {
@@ -146,7 +146,8 @@ impl<'a> Both<'a> {
             Role::Client => (ours, theirs),
             Role::Server => (theirs, ours),
         };
-        // One of the two lists is ours and short: no quadratic work for a long one of the peer's.
+        // One of the two lists is local and short, so a long list of the peer does not cause
+        // quadratic work.
         let chosen = client
             .iter()
             .filter(|name| server.has(name))

@@ -1,4 +1,4 @@
-//! The shared secret in the form in which it is hashed, and how each method's parts become it.
+//! The shared secret as it enters the hashes, and its derivation from each method's parts.
 
 use adit_crypto::{CryptoError, Curve, Secret, Sha2};
 
@@ -6,17 +6,17 @@ use crate::algorithm::Kex;
 use crate::error::SshError;
 use crate::wire::Put;
 
-/// What a method ends in.
+/// Result of a key exchange method.
 #[derive(Debug)]
 pub struct Agreed {
-    /// The method's values as they enter the exchange hash, between the host key and the secret.
+    /// Values of the method as they enter the exchange hash, between the host key and the secret.
     pub transcript: Vec<u8>,
-    /// The secret as it enters the hashes: an `mpint`, of the hybrid methods a `string`.
+    /// Secret as it enters the hashes: an `mpint`, or a `string` for the hybrid methods.
     pub secret: Secret<Vec<u8>>,
 }
 
 impl Agreed {
-    /// Of two public values that are strings.
+    /// Creates the result from two public values that are strings.
     pub(super) fn of_strings(client: &[u8], server: &[u8], secret: Secret<Vec<u8>>) -> Self {
         let mut transcript = Vec::with_capacity(client.len() + server.len() + 8);
         transcript.put_string(client);
@@ -25,14 +25,14 @@ impl Agreed {
     }
 }
 
-/// The secret as an `mpint`.
+/// Encodes the secret as an `mpint`.
 pub(super) fn number(raw: &Secret<Vec<u8>>) -> Secret<Vec<u8>> {
     let mut out = Secret::new(Vec::with_capacity(raw.expose().len() + 5));
     out.expose_mut().put_mpint(raw.expose());
     out
 }
 
-/// The secret of a hybrid method: a `string` of the hash over both.
+/// Combines the secrets of a hybrid method into a `string`, the hash of both.
 pub(super) fn hybrid(
     hash: Sha2,
     post_quantum: &[u8],
@@ -44,7 +44,7 @@ pub(super) fn hybrid(
     out
 }
 
-/// The curve of a method that has no more than one.
+/// Returns the curve of a method that uses nothing but ECDH.
 pub(super) const fn curve_of(kex: Kex) -> Option<Curve> {
     match kex {
         Kex::Curve25519 | Kex::Curve25519LibSsh => Some(Curve::X25519),
@@ -55,7 +55,8 @@ pub(super) const fn curve_of(kex: Kex) -> Option<Curve> {
     }
 }
 
-/// Whose fault a failure of the primitives is.
+/// Converts an error of the primitives: invalid public values are the peer's fault, all else is
+/// local.
 pub(super) fn fault(why: CryptoError) -> SshError {
     match why {
         CryptoError::InvalidKey => SshError::Kex("the peer's public value is not valid"),

@@ -1,4 +1,4 @@
-//! The server's side of each method.
+//! The server's side of each key exchange method.
 
 use adit_crypto::{
     Curve, DhGroup, DhKey, ML_KEM_PUBLIC_LEN, Modp, SNTRUP_PUBLIC_LEN, Sha2, ml_kem_encapsulate,
@@ -14,7 +14,7 @@ use crate::error::SshError;
 use crate::msg;
 use crate::wire::{Put, Reader};
 
-/// A method under way.
+/// A running key exchange method.
 #[derive(Debug)]
 pub struct ServerKex(State);
 
@@ -29,25 +29,25 @@ enum State {
     Done,
 }
 
-/// What the server ends in.
+/// Result of the server's side.
 #[derive(Debug)]
 pub struct Answer {
-    /// The message to be sent.
+    /// Message to send.
     pub reply: AnswerValue,
-    /// The secret and what is hashed.
+    /// Shared secret, and the values to be hashed.
     pub agreed: Agreed,
 }
 
-/// A last message without the host key and its signature, which need the exchange hash first.
+/// The last message without the host key and its signature, which require the exchange hash.
 #[derive(Debug)]
 pub struct AnswerValue {
     number: u8,
-    /// Our public value in its encoding, `string` or `mpint`.
+    /// Local public value in its encoding, `string` or `mpint`.
     value: Vec<u8>,
 }
 
 impl AnswerValue {
-    /// Appends the payload.
+    /// Appends the payload to `out`.
     pub fn write(&self, host_key: &[u8], signature: &[u8], out: &mut Vec<u8>) {
         out.put_u8(self.number);
         out.put_string(host_key);
@@ -57,17 +57,17 @@ impl AnswerValue {
 }
 
 impl ServerKex {
-    /// Waits for the client's first message.
+    /// Creates the state that waits for the client's first message.
     #[must_use]
     pub const fn new(kex: Kex) -> Self {
         Self(State::Await(kex))
     }
 
-    /// Takes the client's next message. `None`: another one is to come, and a payload was appended
-    /// to `out`.
+    /// Handles the client's next message. Returns `None` if another one has to follow; a payload
+    /// was appended to `out` then.
     ///
     /// # Errors
-    /// As [`ClientKex::handle_input`](super::ClientKex::handle_input).
+    /// The same as for [`ClientKex::handle_input`](super::ClientKex::handle_input).
     pub fn handle_input(
         &mut self,
         payload: &[u8],
@@ -183,8 +183,8 @@ fn dh_answer(
     })
 }
 
-/// The group for the sizes that a client asks for (RFC 4419 section 3): the smallest of RFC 3526's
-/// that is not below what it wants, otherwise the largest that it takes.
+/// Chooses the group for the sizes that a client requests (RFC 4419 section 3): the smallest one of
+/// RFC 3526 that is at least the preferred size, otherwise the largest that the client accepts.
 fn choose([least, wanted, most]: [u32; 3]) -> Result<Modp, SshError> {
     if least > wanted || wanted > most {
         return Err(SshError::Malformed("sizes of a group exchange"));
@@ -197,7 +197,7 @@ fn choose([least, wanted, most]: [u32; 3]) -> Result<Modp, SshError> {
     let fits = |(bits, _): &&(u32, Modp)| (least..=most).contains(bits);
     let enough = groups.iter().filter(fits).find(|(bits, _)| *bits >= wanted);
     let chosen = enough.or_else(|| groups.iter().rev().find(fits));
-    let (_, group) = chosen.ok_or(SshError::Kex("no group of the sizes that are asked for"))?;
+    let (_, group) = chosen.ok_or(SshError::Kex("no group has a size that the client accepts"))?;
     Ok(*group)
 }
 

@@ -1,19 +1,20 @@
-//! The numbers of one direction: of its packets, and of what its keys have been used for.
+//! Counters of one direction: sequence number, and use of the current keys.
 
 use crate::SshError;
 
-/// Packets under one set of keys: with one more a sequence number, and so a nonce, would come
-/// twice. In the clear it ends a first key exchange that runs through all numbers.
+/// Maximum number of packets under one set of keys: with one more, a sequence number and thus a
+/// nonce would repeat. Without encryption, the limit ends a first key exchange that uses up all
+/// sequence numbers.
 const MOST_PACKETS: u64 = 1 << 32;
 
-/// What went through.
+/// Packets and bytes of one direction.
 #[derive(Debug)]
 pub(super) struct Count {
-    /// The number of the next packet.
+    /// Sequence number of the next packet.
     pub(super) sequence: u32,
-    /// Packets since the last keys.
+    /// Number of packets since the last change of keys.
     pub(super) packets: u64,
-    /// Their octets on the wire.
+    /// Bytes of these packets on the wire.
     pub(super) bytes: u64,
 }
 
@@ -26,17 +27,17 @@ impl Count {
         }
     }
 
-    /// Fails when the keys are used up.
+    /// Returns an error when the keys are exhausted.
     #[inline]
     pub(super) const fn has_next(&self) -> Result<(), SshError> {
         if self.packets < MOST_PACKETS {
             Ok(())
         } else {
-            Err(SshError::Crypto("keys are used up"))
+            Err(SshError::Crypto("keys are exhausted"))
         }
     }
 
-    /// A packet of so many octets.
+    /// Counts a packet of `octets` bytes.
     #[inline]
     pub(super) const fn packet(&mut self, octets: usize) {
         self.sequence = self.sequence.wrapping_add(1);
@@ -44,7 +45,7 @@ impl Count {
         self.bytes = self.bytes.saturating_add(octets as u64);
     }
 
-    /// New keys; with strict kex (`reset`) new numbers too.
+    /// Resets the counters for new keys, and with strict kex (`reset`) the sequence number, too.
     pub(super) const fn new_keys(&mut self, reset: bool) {
         let sequence = if reset { 0 } else { self.sequence };
         *self = Self::new();

@@ -1,10 +1,10 @@
-//! What stands over the packets of one direction: a cipher and its authentication.
+//! Protection of the packets of one direction: a cipher and its authentication.
 //!
 //! | cover | length on the wire | tag over |
 //! |---|---|---|
-//! | clear | readable | (none) |
+//! | none | readable | (none) |
 //! | GCM | readable | length, ciphertext |
-//! | ChaCha20-Poly1305 | under a key of its own | encrypted length, ciphertext |
+//! | ChaCha20-Poly1305 | encrypted with a separate key | encrypted length, ciphertext |
 //! | CTR, encrypt then MAC | readable | length, ciphertext |
 //! | CTR and MAC (RFC 4253) | in the first block of ciphertext | length, plaintext |
 
@@ -15,30 +15,30 @@ use super::{DirectionKeys, LENGTH_LEN, mac::MacKey};
 use crate::SshError;
 use crate::algorithm::Cipher;
 
-/// Octets of a block of AES.
+/// Block length of AES, in bytes.
 pub(super) const AES_BLOCK: usize = 16;
 
-/// The state of one direction.
+/// Cipher state of one direction.
 #[allow(
     clippy::large_enum_variant,
-    reason = "one per direction, and a pointer less on the way of each packet"
+    reason = "one per direction; boxing would cost each packet a pointer dereference"
 )]
 pub(super) enum Cover {
-    /// Before the first NEWKEYS.
+    /// No encryption, before the first NEWKEYS.
     Clear,
     /// AES-GCM.
     Gcm(SshGcm),
-    /// ChaCha20 and Poly1305.
+    /// ChaCha20-Poly1305.
     ChaCha(SshChaCha),
-    /// AES-CTR under a MAC.
+    /// AES-CTR, encrypt then MAC.
     Etm(Counter),
-    /// AES-CTR beside a MAC.
+    /// AES-CTR, encrypt and MAC.
     Plain(Counter),
 }
 
 /// AES-CTR and a MAC.
 pub(super) struct Counter {
-    /// Runs on from packet to packet.
+    /// Its key stream continues from packet to packet.
     pub(super) cipher: StreamCipher,
     pub(super) mac: MacKey,
     tag_len: usize,
@@ -46,7 +46,7 @@ pub(super) struct Counter {
 
 impl Cover {
     pub(super) fn new(keys: &DirectionKeys) -> Result<Self, SshError> {
-        const WRONG: SshError = SshError::Crypto("length of a cipher's key or IV");
+        const WRONG: SshError = SshError::Crypto("wrong length of a cipher key or IV");
         let (key, iv) = (keys.key.expose().as_slice(), keys.iv.expose().as_slice());
         if (key.len(), iv.len()) != keys.cipher.key_iv_len() {
             return Err(WRONG);
@@ -64,9 +64,11 @@ impl Cover {
             Cipher::Aes192Ctr => StreamKind::Aes192Ctr,
             Cipher::Aes256Ctr => StreamKind::Aes256Ctr,
         };
-        let mac = keys.mac.ok_or(SshError::Crypto("a cipher without a MAC"))?;
+        let mac = keys
+            .mac
+            .ok_or(SshError::Crypto("the cipher requires a MAC"))?;
         let counter = Counter {
-            // Both directions are alike in counter mode.
+            // Encryption and decryption are the same in counter mode.
             cipher: StreamCipher::new(kind, key, iv, Direction::Encrypt).map_err(|_| WRONG)?,
             mac: MacKey::new(mac, keys.mac_key.expose())?,
             tag_len: mac.key_tag_len().1,
@@ -78,7 +80,7 @@ impl Cover {
         })
     }
 
-    /// For logs.
+    /// Returns a name for logs.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Clear => "clear",
@@ -89,7 +91,7 @@ impl Cover {
         }
     }
 
-    /// What a packet is padded to a multiple of, octets.
+    /// Returns the block length in bytes; packets are padded to a multiple of it.
     #[inline]
     pub(super) const fn block(&self) -> usize {
         match self {
@@ -98,7 +100,7 @@ impl Cover {
         }
     }
 
-    /// Octets in front from which the length can be read.
+    /// Number of bytes required to read the length.
     pub(super) const fn first_len(&self) -> usize {
         match self {
             Self::Plain(_) => AES_BLOCK,
@@ -106,7 +108,8 @@ impl Cover {
         }
     }
 
-    /// Octets in front that do not count for the padding: the length, where it stands apart.
+    /// Number of bytes in front that padding does not count: the length, if it is protected
+    /// separately.
     #[inline]
     pub(super) const fn apart(&self) -> usize {
         match self {
@@ -115,7 +118,7 @@ impl Cover {
         }
     }
 
-    /// Octets behind the padding.
+    /// Length of the tag after the padding, in bytes.
     #[inline]
     pub(super) const fn tag_len(&self) -> usize {
         match self {
@@ -125,7 +128,7 @@ impl Cover {
         }
     }
 
-    /// Seals a packet in place: `packet` is everything but the tag.
+    /// Seals a packet in place; `packet` is everything but the tag.
     pub(super) fn seal(
         &mut self,
         sequence: u32,
@@ -150,9 +153,9 @@ impl Cover {
         Ok(())
     }
 
-    /// Checks a packet and decrypts it in place, all but the length, which the caller has read
-    /// before. Of [`Cover::Plain`] the first block is plaintext already. After an error the packet
-    /// holds nothing of use.
+    /// Verifies a packet and decrypts it in place, except for the length, which the caller has
+    /// already read. With [`Cover::Plain`], the first block is already plaintext. After an error,
+    /// the contents of the packet are unspecified.
     pub(super) fn open(
         &mut self,
         sequence: u32,

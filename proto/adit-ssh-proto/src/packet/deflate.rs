@@ -1,4 +1,4 @@
-//! Compression: one stream of zlib (RFC 1950) per direction, flushed at the end of each packet.
+//! Compression: one zlib stream (RFC 1950) per direction, flushed at the end of each packet.
 
 use adit_wire::{held, held_mut};
 use miniz_oxide::deflate::core::{CompressorOxide, create_comp_flags_from_zip_params};
@@ -10,15 +10,15 @@ use super::MAX_PAYLOAD;
 use crate::SshError;
 use crate::algorithm::Compression;
 
-/// zlib's default, which OpenSSH takes too.
+/// Compression level: zlib's default, which OpenSSH uses, too.
 const LEVEL: i32 = 6;
-/// A window of 32 KiB, with zlib's header.
+/// Window of 32 KiB, with zlib's header.
 const WINDOW_BITS: i32 = 15;
 
-/// What the buffers begin with, in octets: a payload of channel data.
+/// Initial size of the buffers in bytes: fits a payload of channel data.
 const FIRST: usize = 40 * 1024;
 
-/// When compression is on.
+/// State that decides when compression is active.
 #[derive(Clone, Copy)]
 pub(super) struct Switch {
     kind: Compression,
@@ -33,13 +33,13 @@ impl Switch {
         }
     }
 
-    /// New keys; whether there is compression now.
+    /// Sets the method for new keys; returns true if compression is active now.
     pub(super) fn negotiated(&mut self, kind: Compression) -> bool {
         self.kind = kind;
         self.is_on()
     }
 
-    /// The user is in; whether compression begins by that.
+    /// Marks the user as authenticated; returns true if that activates compression.
     pub(super) fn authenticated(&mut self) -> bool {
         let before = self.is_on();
         self.authenticated = true;
@@ -55,7 +55,7 @@ impl Switch {
     }
 }
 
-/// The sending side.
+/// Compressor of the sending side.
 pub(super) struct Deflater {
     state: Box<CompressorOxide>,
     out: Vec<u8>,
@@ -70,8 +70,7 @@ impl Deflater {
         }
     }
 
-    /// Compresses the payload that begins at `start` and goes to the end of `packet`, in its
-    /// place.
+    /// Compresses the payload from `start` to the end of `packet`, in place.
     pub(super) fn replace(&mut self, packet: &mut Vec<u8>, start: usize) -> Result<(), SshError> {
         let mut rest = held(packet, start..);
         let mut filled = 0;
@@ -81,7 +80,7 @@ impl Deflater {
             rest = held(rest, result.bytes_consumed..);
             filled += result.bytes_written;
             if result.status != Ok(MZStatus::Ok) {
-                return Err(SshError::Crypto("compression"));
+                return Err(SshError::Crypto("compressing a payload"));
             }
             if filled < self.out.len() && rest.is_empty() {
                 break;
@@ -94,7 +93,7 @@ impl Deflater {
     }
 }
 
-/// The receiving side, and the last payload.
+/// Decompressor of the receiving side, with the last payload.
 pub(super) struct Inflater {
     state: Box<InflateState>,
     out: Vec<u8>,
@@ -104,14 +103,14 @@ pub(super) struct Inflater {
 impl Inflater {
     pub(super) fn new() -> Self {
         Self {
-            // A stream of SSH never ends, so that its checksum never comes.
+            // An SSH stream never ends, so its checksum never arrives.
             state: InflateState::new_boxed(DataFormat::ZLibIgnoreChecksum),
             out: vec![0; FIRST],
             filled: 0,
         }
     }
 
-    /// Inflates what one packet brings.
+    /// Decompresses the contents of one packet.
     pub(super) fn inflate(&mut self, mut packet: &[u8]) -> Result<(), SshError> {
         self.filled = 0;
         loop {
@@ -121,9 +120,9 @@ impl Inflater {
             self.filled += result.bytes_written;
             match result.status {
                 Ok(MZStatus::Ok) => {}
-                // No octets in, none out: all was there before. That no octets are left is not
-                // enough: at the end of its window the inflater stops in the middle of a match, and
-                // it may hold the last bits of a partial flush already.
+                // Nothing consumed, nothing produced: all output is there. An empty input is not
+                // enough: at the end of its window, the inflater stops within a match, and it may
+                // already hold the last bits of a partial flush.
                 Err(MZError::Buf) if packet.is_empty() => break,
                 _ => return Err(SshError::Malformed("compressed payload")),
             }
@@ -138,14 +137,14 @@ impl Inflater {
         Ok(())
     }
 
-    /// The payload of the last packet.
+    /// Returns the payload of the last packet.
     pub(super) fn payload(&self) -> &[u8] {
         held(&self.out, ..self.filled)
     }
 }
 
-/// Twice the room if there is none left behind `filled`; the bound and one octet at most, by which
-/// what is too much is known.
+/// Doubles the buffer if no space is left after `filled`, up to one byte more than the limit: that
+/// byte reveals a payload that is too long.
 fn grow(out: &mut Vec<u8>, filled: usize) -> Result<(), SshError> {
     if filled > MAX_PAYLOAD {
         return Err(too_much());
@@ -158,7 +157,7 @@ fn grow(out: &mut Vec<u8>, filled: usize) -> Result<(), SshError> {
 
 const fn too_much() -> SshError {
     SshError::TooMuch {
-        what: "payload with compression",
+        what: "decompressed payload",
         limit: MAX_PAYLOAD,
     }
 }

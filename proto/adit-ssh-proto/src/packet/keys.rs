@@ -1,23 +1,23 @@
-//! What a key exchange leaves for one direction.
+//! Keys of one direction, as derived by a key exchange.
 
 use adit_crypto::Secret;
 
 use crate::algorithm::{Cipher, Compression, Mac};
 
-/// The algorithms and keys of one direction (RFC 4253 section 7.2), to be given to a
+/// Algorithms and keys of one direction (RFC 4253 section 7.2), to be set in a
 /// [`Sealer`](super::Sealer) or an [`Opener`](super::Opener) at NEWKEYS.
 #[derive(Debug)]
 pub struct DirectionKeys {
     /// The cipher.
     pub cipher: Cipher,
-    /// The MAC; not looked at with a cipher that has a tag of its own.
+    /// MAC; ignored if the cipher has its own tag.
     pub mac: Option<Mac>,
-    /// Compression. [`Compression::ZlibDelayed`] waits for `start_compression`.
+    /// Compression method. [`Compression::ZlibDelayed`] waits for `start_compression`.
     pub compression: Compression,
-    /// The cipher's key: as many octets as [`Cipher::key_iv_len`] says.
+    /// Key of the cipher; its length is that of [`Cipher::key_iv_len`].
     pub key: Secret<Vec<u8>>,
-    /// The cipher's IV, likewise.
+    /// IV of the cipher; its length is that of [`Cipher::key_iv_len`].
     pub iv: Secret<Vec<u8>>,
-    /// The MAC's key: as many octets as [`Mac::key_tag_len`] says; empty without a MAC.
+    /// Key of the MAC; its length is that of [`Mac::key_tag_len`], or 0 without a MAC.
     pub mac_key: Secret<Vec<u8>>,
 }

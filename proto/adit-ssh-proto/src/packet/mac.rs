@@ -1,8 +1,8 @@
-//! The MACs of packets: UMAC with the sequence number as its nonce, HMAC with it in front.
+//! MACs of packets: UMAC with the sequence number as its nonce, HMAC with it in front of the data.
 //!
-//! Over ciphertext, UMAC and the cipher take turns, a [`STRIDE`] each: what the one has touched is
-//! still in the nearest cache for the other, and the CPU does the end of the one turn together with
-//! the beginning of the next.
+//! Over ciphertext, UMAC and the cipher alternate in steps of [`STRIDE`]: the bytes that one has
+//! processed are still in the L1 cache for the other, and the CPU overlaps the end of one step with
+//! the start of the next.
 
 use adit_crypto::{HmacKey, HmacKind, HmacTag, StreamCipher, ct_eq};
 use adit_umac::{Nonce, Session, Tag};
@@ -13,24 +13,24 @@ use super::cover::AES_BLOCK;
 use crate::SshError;
 use crate::algorithm::Mac;
 
-/// Octets of a turn: whole blocks of UMAC's hash, which are of 1024.
+/// Bytes of one step: whole blocks of UMAC's hash, which are 1024 bytes long.
 const STRIDE: usize = 2048;
 
-/// The key of one direction.
+/// MAC key of one direction.
 #[allow(
     clippy::large_enum_variant,
-    reason = "one per direction, and a pointer less on the way of each packet"
+    reason = "one per direction; boxing would cost each packet a pointer dereference"
 )]
 pub(super) enum MacKey {
     Umac64(Session<8>),
     Umac128(Session<16>),
-    /// The key, and the octets of its tag: some are cut short.
+    /// The key, and the length of its tag in bytes, which may be truncated.
     Hmac(HmacKey, usize),
 }
 
 impl MacKey {
     pub(super) fn new(mac: Mac, key: &[u8]) -> Result<Self, SshError> {
-        const WRONG: SshError = SshError::Crypto("length of a MAC's key");
+        const WRONG: SshError = SshError::Crypto("wrong length of a MAC key");
         if key.len() != mac.key_tag_len().0 {
             return Err(WRONG);
         }
@@ -50,7 +50,7 @@ impl MacKey {
         })
     }
 
-    /// Fills in the tag of packet `sequence`.
+    /// Writes the tag of packet `sequence`.
     #[inline]
     pub(super) fn write(
         &mut self,
@@ -69,7 +69,7 @@ impl MacKey {
         }
     }
 
-    /// Encrypts all of packet `sequence` but its length, and fills in the tag of what comes out.
+    /// Encrypts packet `sequence` except for its length, and writes the tag of the ciphertext.
     pub(super) fn write_behind(
         &mut self,
         cipher: &mut StreamCipher,
@@ -88,8 +88,8 @@ impl MacKey {
         }
     }
 
-    /// Whether `tag` is that of packet `sequence`; all of it but the length is decrypted. If not, it
-    /// holds nothing of use.
+    /// Decrypts packet `sequence` except for its length, and returns true if `tag` is valid. If
+    /// not, the contents of `packet` are unspecified.
     pub(super) fn fits_before(
         &mut self,
         cipher: &mut StreamCipher,
@@ -111,7 +111,7 @@ impl MacKey {
         }
     }
 
-    /// Whether `tag` is that of packet `sequence`.
+    /// True if `tag` is the tag of packet `sequence`.
     #[inline]
     pub(super) fn fits(&mut self, sequence: u32, packet: &[u8], tag: &[u8]) -> bool {
         let nonce = Nonce::from(u64::from(sequence));
@@ -126,7 +126,7 @@ impl MacKey {
     }
 }
 
-/// Encrypts all of `packet` but its length; gives the tag of what comes out.
+/// Encrypts all of `packet` except for its length; returns the tag of the ciphertext.
 fn encrypt<const TAG: usize>(
     umac: &mut Session<TAG>,
     cipher: &mut StreamCipher,
@@ -140,7 +140,7 @@ fn encrypt<const TAG: usize>(
     let mut hasher = umac.hasher();
     let (mut from, mut hashed) = (LENGTH_LEN, 0);
     while hashed < packet.len() {
-        // The cipher is ahead of the hash, by whole blocks: it stops in the middle of none.
+        // The cipher is ahead of the hash by whole blocks, so it never stops within one.
         let to = packet.len().min(from + STRIDE);
         cipher.apply(held_mut(packet, from..to));
         let end = packet.len().min(hashed + STRIDE);
@@ -150,7 +150,7 @@ fn encrypt<const TAG: usize>(
     hasher.finish(nonce)
 }
 
-/// Decrypts all of `packet` but its length; gives the tag of what it was before.
+/// Decrypts all of `packet` except for its length; returns the tag of the ciphertext.
 fn decrypt<const TAG: usize>(
     umac: &mut Session<TAG>,
     cipher: &mut StreamCipher,
@@ -167,7 +167,7 @@ fn decrypt<const TAG: usize>(
     while hashed < packet.len() {
         let end = packet.len().min(hashed + STRIDE);
         hasher.update(held(packet, hashed..end));
-        // The cipher is behind the hash: the block that it has not seen whole waits.
+        // The cipher is behind the hash: a block that the hash has not fully processed has to wait.
         let to = match end < packet.len() {
             true => end - (AES_BLOCK - LENGTH_LEN),
             false => end,
@@ -178,14 +178,14 @@ fn decrypt<const TAG: usize>(
     hasher.finish(nonce)
 }
 
-/// As much of a tag as its MAC has.
+/// Truncates a tag to the length of its MAC.
 fn cut(tag: &HmacTag, len: usize) -> &[u8] {
     held(tag.as_ref(), ..len)
 }
 
 fn copy(from: &[u8], to: &mut [u8]) -> Result<(), SshError> {
     if from.len() != to.len() {
-        return Err(SshError::Crypto("room for a tag"));
+        return Err(SshError::Crypto("wrong length of a tag buffer"));
     }
     to.copy_from_slice(from);
     Ok(())

@@ -1,9 +1,10 @@
-//! The binary packet protocol (RFC 4253 section 6): payloads in, packets out, and back.
+//! The binary packet protocol (RFC 4253 section 6): payloads to packets and back.
 //!
-//! A [`Sealer`] writes one direction, an [`Opener`] reads the other; both begin in the clear and
-//! get [`DirectionKeys`] at each key exchange. A payload goes through `deflate` (if negotiated),
-//! gets its length and padding, and then through `cover`: the cipher and what authenticates it.
-//! Everything but compression happens in the caller's buffer; nothing is allocated per packet.
+//! A [`Sealer`] writes one direction, an [`Opener`] reads the other. Both start unencrypted and get
+//! [`DirectionKeys`] at each key exchange. A payload is compressed by `deflate` (if negotiated),
+//! gets its length and padding, and is then protected by `cover`, the cipher and its
+//! authentication. Everything but compression happens in the caller's buffer; there is no
+//! allocation per packet.
 //!
 //! ```
 //! use adit_ssh_proto::packet::{Opened, Opener, Sealer};
@@ -32,21 +33,21 @@ pub use keys::DirectionKeys;
 pub use open::{Opened, Opener, Payload};
 pub use seal::Sealer;
 
-/// The largest `packet_length`, in octets, that is sent or accepted. RFC 4253 asks for 35,000;
-/// this is OpenSSH's bound.
+/// Maximum `packet_length` sent or accepted, in bytes. RFC 4253 requires 35,000; this is OpenSSH's
+/// limit.
 pub const MAX_PACKET_LENGTH: usize = 256 * 1024;
 
-/// The longest payload, in octets: room is left for the padding. With compression it is the bound
-/// of the payload before and after.
+/// Maximum length of a payload, in bytes; the rest is reserved for padding. With compression, the
+/// limit applies before and after it.
 pub const MAX_PAYLOAD: usize = MAX_PACKET_LENGTH - 32;
 
-/// Octets of a packet before its payload: `packet_length` and `padding_length`.
+/// Length of the fields before the payload in bytes: `packet_length` and `padding_length`.
 pub const HEAD_LEN: usize = 5;
 
-/// Octets of `packet_length`.
+/// Length of `packet_length`, in bytes.
 const LENGTH_LEN: usize = 4;
 
-/// The least padding, in octets.
+/// Minimum padding, in bytes.
 const MIN_PADDING: usize = 4;
 
 #[cfg(test)]

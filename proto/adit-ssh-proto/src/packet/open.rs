@@ -1,4 +1,4 @@
-//! The receiving side: packets become payloads.
+//! The receiving side: packets to payloads.
 
 use core::fmt;
 use core::ops::Range;
@@ -11,41 +11,41 @@ use super::deflate::{Inflater, Switch};
 use super::{DirectionKeys, HEAD_LEN, LENGTH_LEN, MAX_PACKET_LENGTH, MIN_PADDING};
 use crate::SshError;
 
-/// What [`Opener::open`] found at the front of the bytes.
+/// Result of [`Opener::open`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opened {
-    /// Nothing yet: call again with the same bytes and more behind them, `total` or more octets.
-    /// What was there must not be changed, nor moved away from the front.
+    /// More bytes are needed: call again with the same bytes and more after them, at least `total`.
+    /// The bytes already there must stay unchanged and at the front.
     NeedMore {
-        /// Octets that are needed in all, never above [`MAX_PACKET_LENGTH`] + 68.
+        /// Number of bytes needed in total, at most [`MAX_PACKET_LENGTH`] + 68.
         total: usize,
     },
-    /// A packet.
+    /// A packet was opened.
     Packet {
-        /// Its octets; the next one begins behind them.
+        /// Length of the packet in bytes; the next one starts after it.
         consumed: usize,
-        /// Where its payload is; see [`Opener::payload`].
+        /// Position of its payload; see [`Opener::payload`].
         payload: Payload,
     },
 }
 
-/// Where a payload is.
+/// Position of a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload {
-    /// In the bytes given, decrypted in place.
+    /// Range in the caller's bytes, decrypted in place.
     Wire(Range<usize>),
-    /// In the opener, inflated; there until the next call of [`Opener::open`].
+    /// Decompressed in the opener; valid until the next call of [`Opener::open`].
     Inflated,
 }
 
 /// Reads the packets of one direction.
 ///
-/// After an error every further call gives the same error.
+/// After an error, every further call returns the same error.
 ///
-/// With a MAC that is not over the ciphertext, what a peer learns from an error must not tell which
-/// part of the packet was bad (RFC 4253 section 6.3 makes the length the first thing decrypted).
-/// There a bad length and a wrong tag are told alike, when as much has come as the longest packet
-/// would have.
+/// With a MAC that does not cover the ciphertext, an error must not reveal which part of the packet
+/// was bad (in RFC 4253 section 6.3, the length is decrypted before it is authenticated). For such
+/// MACs, a bad length and a wrong tag are reported in the same way, after as many bytes as the
+/// longest packet has.
 pub struct Opener {
     cover: Cover,
     switch: Switch,
@@ -55,24 +55,24 @@ pub struct Opener {
     failed: Option<SshError>,
 }
 
-/// What is known of the packet at the front.
+/// State of the packet at the front.
 #[derive(Clone, Copy)]
 enum Pending {
-    /// Nothing.
+    /// Nothing is known yet.
     Nothing,
-    /// Its length: `total` octets with everything.
+    /// The length is known: `total` bytes including the tag.
     Length { total: usize },
-    /// The same, and its first block, decrypted.
+    /// The length is known, and the first block is decrypted.
     Block {
         total: usize,
         first: [u8; AES_BLOCK],
     },
-    /// It is bad, which is told later; the MAC went over `checked` octets.
+    /// The packet is bad, which is reported later; the MAC has processed `checked` bytes.
     Bad { checked: usize },
 }
 
 impl Opener {
-    /// In the clear, with sequence number 0.
+    /// Creates an unencrypted opener with sequence number 0.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -85,12 +85,12 @@ impl Opener {
         }
     }
 
-    /// The next packet was sealed with `keys`: to be called when NEWKEYS came, before any byte
-    /// behind it is given to [`Opener::open`]. Otherwise as
+    /// Switches to `keys` for the next packet. Call it after NEWKEYS was received, before any byte
+    /// after it is passed to [`Opener::open`]. Otherwise like
     /// [`Sealer::set_keys`](super::Sealer::set_keys).
     ///
     /// # Errors
-    /// As [`Sealer::set_keys`](super::Sealer::set_keys).
+    /// The same as for [`Sealer::set_keys`](super::Sealer::set_keys).
     pub fn set_keys(&mut self, keys: DirectionKeys, reset_sequence: bool) -> Result<(), SshError> {
         self.cover = Cover::new(&keys)?;
         self.pending = Pending::Nothing;
@@ -100,19 +100,20 @@ impl Opener {
         Ok(())
     }
 
-    /// As [`Sealer::start_compression`](super::Sealer::start_compression).
+    /// Starts delayed decompression, see
+    /// [`Sealer::start_compression`](super::Sealer::start_compression).
     pub fn start_compression(&mut self) {
         if self.switch.authenticated() {
             self.inflater = Some(Inflater::new());
         }
     }
 
-    /// Opens the packet at the front of `wire`, in place. Bytes behind it are not touched.
+    /// Opens the packet at the front of `wire`, in place. Bytes after it are not changed.
     ///
     /// # Errors
-    /// [`SshError::BadTag`] for altered bytes; [`SshError::TooMuch`] and [`SshError::Malformed`]
-    /// for lengths out of bounds and for compressed payloads that are none;
-    /// [`SshError::Crypto`] when the keys are used up (2³² packets).
+    /// [`SshError::BadTag`] if bytes were altered, [`SshError::TooMuch`] and
+    /// [`SshError::Malformed`] if a length is out of bounds or a compressed payload is not valid,
+    /// [`SshError::Crypto`] when the keys are exhausted (2³² packets).
     pub fn open(&mut self, wire: &mut [u8]) -> Result<Opened, SshError> {
         if let Some(why) = &self.failed {
             return Err(why.clone());
@@ -170,7 +171,7 @@ impl Opener {
         })
     }
 
-    /// Reads the length of the packet at the front; `None` if too few octets are there.
+    /// Reads the length of the packet at the front; `None` if more bytes are needed.
     fn look(&mut self, wire: &[u8]) -> Result<Option<Pending>, SshError> {
         let Some(&length) = wire.first_chunk::<LENGTH_LEN>() else {
             return Ok(None);
@@ -195,7 +196,7 @@ impl Opener {
             .map(|total| Some(Pending::Length { total }))
     }
 
-    /// The octets of a packet that says it has this `packet_length`.
+    /// Returns the total length of a packet with this `packet_length`, in bytes.
     fn total(&self, length: [u8; LENGTH_LEN]) -> Result<usize, SshError> {
         let length = usize_from(u32::from_be_bytes(length));
         if length > MAX_PACKET_LENGTH {
@@ -205,15 +206,15 @@ impl Opener {
             });
         }
         let padded = LENGTH_LEN + length - self.cover.apart();
-        // One octet of padding_length and one of payload at least.
+        // At least one byte of padding_length and one of payload.
         if length < 2 + MIN_PADDING || !padded.is_multiple_of(self.cover.block()) {
             return Err(SshError::Malformed("packet length"));
         }
         Ok(LENGTH_LEN + length + self.cover.tag_len())
     }
 
-    /// Waits for the rest of the longest packet, then tells that this one is bad. The MAC goes over
-    /// all of it in any case, so that the time does not tell more than the answer.
+    /// Waits for as many bytes as the longest packet has, then reports a bad tag. The MAC is
+    /// computed over all of them in any case, so that timing does not reveal more than the error.
     fn read_on(&mut self, wire: &[u8]) -> Result<Opened, SshError> {
         let total = LENGTH_LEN + MAX_PACKET_LENGTH + self.cover.tag_len();
         let Some(all) = wire.get(..total) else {
@@ -226,7 +227,7 @@ impl Opener {
         Err(SshError::BadTag)
     }
 
-    /// The payload of the last packet, of the same `wire` that it was opened in.
+    /// Returns the payload of the last packet, from the same `wire` in which it was opened.
     #[must_use]
     pub fn payload<'a>(&'a self, wire: &'a [u8], payload: &Payload) -> &'a [u8] {
         match payload {
@@ -239,26 +240,26 @@ impl Opener {
         }
     }
 
-    /// The number of the next packet.
+    /// Returns the sequence number of the next packet.
     #[must_use]
     pub const fn sequence(&self) -> u32 {
         self.count.sequence
     }
 
-    /// Packets since the last [`Opener::set_keys`].
+    /// Returns the number of packets since the last [`Opener::set_keys`].
     #[must_use]
     pub const fn packets(&self) -> u64 {
         self.count.packets
     }
 
-    /// Octets on the wire since the last [`Opener::set_keys`].
+    /// Returns the number of bytes on the wire since the last [`Opener::set_keys`].
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.count.bytes
     }
 }
 
-/// Where the payload of a decrypted packet is.
+/// Returns the position of the payload in a decrypted packet.
 fn payload(packet: &[u8]) -> Result<Range<usize>, SshError> {
     let padding = packet.get(LENGTH_LEN).map_or(0, |len| usize::from(*len));
     let end = packet.len().saturating_sub(padding);

@@ -1,15 +1,15 @@
-//! Random padding without a call of a random generator for each packet.
+//! Random padding without calling a random generator for each packet.
 
 use adit_crypto::{Direction, StreamCipher, StreamKind, hmac_sha256};
 
 use super::DirectionKeys;
 use crate::SshError;
 
-/// Octets made at once.
+/// Bytes generated at a time.
 const STOCK: usize = 1024;
 
-/// What a packet is padded with: ChaCha20 under a key that only the two ends know. In the clear,
-/// where it would hide nothing, it is zeros.
+/// Source of padding: ChaCha20 under a key that only the two ends know. Unencrypted packets are
+/// padded with zeros, since random bytes would hide nothing there.
 pub(super) struct Padding {
     source: Option<StreamCipher>,
     stock: [u8; STOCK],
@@ -17,7 +17,7 @@ pub(super) struct Padding {
 }
 
 impl Padding {
-    /// Zeros.
+    /// Creates a source of zeros.
     pub(super) const fn zeros() -> Self {
         Self {
             source: None,
@@ -26,14 +26,14 @@ impl Padding {
         }
     }
 
-    /// Padding for the packets under `keys`, which it is derived from: unpredictable without them,
-    /// and nothing about them is to be learned from it.
+    /// Creates padding for the packets under `keys`, from which it is derived. It is unpredictable
+    /// without the keys and reveals nothing about them.
     pub(super) fn new(keys: &DirectionKeys) -> Result<Self, SshError> {
         let [key, iv, mac] = [&keys.key, &keys.iv, &keys.mac_key].map(|part| part.expose());
         let seed = adit_crypto::Secret::new(hmac_sha256(key, &[b"padding of packets", iv, mac]));
         let kind = StreamKind::ChaCha20Ietf;
         let source = StreamCipher::new(kind, seed.expose(), &[0; 12], Direction::Encrypt)
-            .map_err(|_| SshError::Crypto("the source of padding"))?;
+            .map_err(|_| SshError::Crypto("creating the padding source"))?;
         Ok(Self {
             source: Some(source),
             stock: [0; STOCK],
@@ -41,7 +41,7 @@ impl Padding {
         })
     }
 
-    /// Appends `n` octets, below 256.
+    /// Appends `n` bytes; `n` must be less than 256.
     #[inline]
     pub(super) fn append(&mut self, n: usize, out: &mut Vec<u8>) {
         if self.used + n > STOCK {

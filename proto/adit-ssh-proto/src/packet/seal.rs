@@ -1,4 +1,4 @@
-//! The sending side: payloads become packets.
+//! The sending side: payloads to packets.
 
 use core::fmt;
 
@@ -14,7 +14,7 @@ use crate::SshError;
 /// Writes the packets of one direction.
 ///
 /// [`Sealer::seal`] copies a payload; [`Sealer::begin`] and [`Sealer::finish`] let the caller write
-/// it straight into the packet.
+/// it directly into the packet.
 pub struct Sealer {
     cover: Cover,
     padding: Padding,
@@ -24,7 +24,7 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// In the clear, with sequence number 0.
+    /// Creates an unencrypted sealer with sequence number 0.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -36,13 +36,13 @@ impl Sealer {
         }
     }
 
-    /// The next packet is sealed with `keys`: to be called behind NEWKEYS. `reset_sequence` is
-    /// strict kex. Compression begins anew, [`Compression::Zlib`](crate::algorithm::Compression)
-    /// at once.
+    /// Switches to `keys` for the next packet; call it after NEWKEYS was sealed. `reset_sequence`
+    /// is true with strict kex. Compression restarts; with
+    /// [`Compression::Zlib`](crate::algorithm::Compression) it is active immediately.
     ///
     /// # Errors
-    /// [`SshError::Crypto`] for keys of the wrong length, or no MAC where one is needed. The old
-    /// keys stay then.
+    /// [`SshError::Crypto`] if a key has the wrong length, or a required MAC is missing. The old
+    /// keys stay in use then.
     pub fn set_keys(&mut self, keys: DirectionKeys, reset_sequence: bool) -> Result<(), SshError> {
         let (cover, padding) = (Cover::new(&keys)?, Padding::new(&keys)?);
         (self.cover, self.padding) = (cover, padding);
@@ -52,27 +52,27 @@ impl Sealer {
         Ok(())
     }
 
-    /// The user is in: `zlib@openssh.com`, if negotiated, begins with the next packet. It stays
-    /// so at every later [`Sealer::set_keys`].
+    /// Starts `zlib@openssh.com`, if negotiated, with the next packet; call it when the user is
+    /// authenticated. It stays enabled at every later [`Sealer::set_keys`].
     pub fn start_compression(&mut self) {
         if self.switch.authenticated() {
             self.deflater = Some(Deflater::new());
         }
     }
 
-    /// Appends the packet of `payload` to `out`.
+    /// Appends the packet with `payload` to `out`.
     ///
     /// # Errors
-    /// As [`Sealer::finish`].
+    /// The same as for [`Sealer::finish`].
     pub fn seal(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), SshError> {
         let start = self.begin(out);
         out.extend_from_slice(payload);
         self.finish(start, out)
     }
 
-    /// Begins a packet at the end of `out`. The payload is to be appended, then comes
-    /// [`Sealer::finish`] with the place that is returned. Nothing is counted before that: a
-    /// packet that is not wanted after all may be cut off again.
+    /// Starts a packet at the end of `out` and returns its position. Append the payload, then pass
+    /// the position to [`Sealer::finish`]. Nothing is counted before that, so an unwanted packet
+    /// can be truncated away.
     #[must_use]
     #[inline]
     pub fn begin(&self, out: &mut Vec<u8>) -> usize {
@@ -81,12 +81,12 @@ impl Sealer {
         start
     }
 
-    /// Seals the packet that began at `start` and goes to the end of `out`.
+    /// Seals the packet that starts at `start` and extends to the end of `out`.
     ///
     /// # Errors
-    /// [`SshError::TooMuch`] for a payload above [`MAX_PAYLOAD`]; [`SshError::Malformed`] for an
-    /// empty one; [`SshError::Crypto`] when the keys are used up (2³² packets). The packet is
-    /// removed from `out` then.
+    /// [`SshError::TooMuch`] if the payload is longer than [`MAX_PAYLOAD`], [`SshError::Malformed`]
+    /// if it is empty, [`SshError::Crypto`] when the keys are exhausted (2³² packets). The packet
+    /// is removed from `out` then.
     pub fn finish(&mut self, start: usize, out: &mut Vec<u8>) -> Result<(), SshError> {
         let done = self.wrap(start, out);
         if done.is_err() {
@@ -122,26 +122,26 @@ impl Sealer {
         Ok(())
     }
 
-    /// The number of the next packet.
+    /// Returns the sequence number of the next packet.
     #[must_use]
     pub const fn sequence(&self) -> u32 {
         self.count.sequence
     }
 
-    /// Packets since the last [`Sealer::set_keys`].
+    /// Returns the number of packets since the last [`Sealer::set_keys`].
     #[must_use]
     pub const fn packets(&self) -> u64 {
         self.count.packets
     }
 
-    /// Octets on the wire since the last [`Sealer::set_keys`].
+    /// Returns the number of bytes on the wire since the last [`Sealer::set_keys`].
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.count.bytes
     }
 }
 
-/// Octets of the payload of the packet that begins at `start`.
+/// Returns the length of the payload of the packet that starts at `start`, in bytes.
 fn payload_len(start: usize, out: &[u8]) -> Result<usize, SshError> {
     let len = out.len().saturating_sub(start).saturating_sub(HEAD_LEN);
     if len == 0 {

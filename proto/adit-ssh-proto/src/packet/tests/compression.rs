@@ -110,7 +110,7 @@ fn bombs_are_refused() {
     assert!(bomb.len() < 40_000, "{}", bomb.len());
     let (mut sealer, mut opener) = forger();
     let too_much = SshError::TooMuch {
-        what: "payload with compression",
+        what: "decompressed payload",
         limit: MAX_PAYLOAD,
     };
     assert_eq!(
