@@ -1,4 +1,4 @@
-//! The client's machine: tries the methods one after the other.
+//! Client: tries the methods one after the other.
 
 use adit_crypto::Secret;
 use adit_wire::narrow;
@@ -11,79 +11,80 @@ use crate::error::SshError;
 use crate::msg;
 use crate::wire::{Put, Reader};
 
-/// A question to the driver, who answers with [`ClientAuth::answer`].
+/// A question to the driver, which answers with [`ClientAuth::answer`].
 #[derive(Debug)]
 pub enum ClientAsk {
-    /// The signature of `data` by this identity.
+    /// Asks for a signature of `data` by this identity.
     Signature {
-        /// Its place in [`ClientConfig::identities`].
+        /// Index in [`ClientConfig::identities`].
         identity: usize,
-        /// The algorithm.
+        /// Signature algorithm.
         algorithm: KeyAlgorithm,
-        /// What is signed.
+        /// Data to sign.
         data: Vec<u8>,
     },
-    /// The password.
+    /// Asks for the password.
     Password {
-        /// How often it was wrong.
+        /// Number of failed attempts so far.
         failed: u32,
     },
-    /// The server wants the password changed.
+    /// Asks for a new password, because the server requires a change.
     NewPassword {
-        /// Its words.
+        /// Text from the server.
         prompt: String,
     },
-    /// The server's questions. There may be none, and words alone, which are shown.
+    /// Asks for responses to the server's prompts. There may be no prompts, only text to display.
     Questions {
-        /// A title, which may be empty.
+        /// Title, which may be empty.
         name: String,
-        /// Words before the questions, which may be empty.
+        /// Text before the prompts, which may be empty.
         instruction: String,
-        /// The questions.
+        /// Prompts.
         prompts: Vec<Prompt>,
     },
 }
 
-/// The driver's answer.
+/// An answer of the driver.
 #[derive(Debug)]
 pub enum ClientAnswer {
-    /// The signature with its name, as [`crate::key::PrivateKey::sign`] and agents give it.
+    /// Signature with its algorithm name, as returned by [`crate::key::PrivateKey::sign`] and by
+    /// agents.
     Signature(Vec<u8>),
-    /// The password.
+    /// Password.
     Password(Secret<String>),
-    /// The old password and the new.
+    /// Old and new password.
     NewPassword {
-        /// The password so far.
+        /// Current password.
         old: Secret<String>,
-        /// The one from now on.
+        /// New password.
         new: Secret<String>,
     },
-    /// An answer to each question.
+    /// Response to each prompt.
     Responses(Vec<Secret<String>>),
-    /// There is none: another way is tried.
+    /// No answer: the next method is tried.
     Decline,
 }
 
-/// What comes next.
+/// The next step of the driver.
 #[derive(Debug)]
 #[must_use]
 pub enum ClientStep {
-    /// The server's next payload, after what is to be sent was sent.
+    /// Send the output, then pass the server's next payload.
     Wait,
-    /// The server's words, which may be shown as they are; then its next payload.
+    /// Text from the server, safe to display; then pass its next payload.
     Banner(String),
-    /// The answer to this; no payload before.
+    /// Answer this; pass no payload before.
     Ask(ClientAsk),
-    /// The user is in.
+    /// The user is authenticated.
     Success,
-    /// Nothing is left to try.
+    /// No method is left to try.
     Failed {
-        /// The methods that the server would go on with.
+        /// Methods that the server would accept.
         methods: Vec<String>,
     },
 }
 
-/// What an answer is waited for, or a message.
+/// The message or answer that the client waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// SERVICE_ACCEPT.
@@ -102,49 +103,49 @@ pub(super) enum State {
     Password,
     /// The driver's new password.
     AskNewPassword,
-    /// Questions, or a result. Rounds so far.
+    /// Prompts, or a result. Contains the number of rounds so far.
     Interactive(u32),
-    /// The driver's answers, this many.
+    /// The driver's responses: their number, and the number of rounds.
     AskResponses(usize, u32),
     Done,
     Failed,
 }
 
-/// An identity that is tried, and how.
+/// An identity that is being tried, with its algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Signing {
     pub(super) identity: usize,
     pub(super) algorithm: KeyAlgorithm,
 }
 
-/// Authenticates the user at one server.
+/// Client side of the authentication of one user at one server.
 #[derive(Debug)]
 pub struct ClientAuth {
     pub(super) config: ClientConfig,
     session_id: Vec<u8>,
     host_key: Vec<u8>,
-    /// What the server takes of keys, if it told.
+    /// Key algorithms that the server accepts, if it announced them.
     algorithms: Option<Vec<KeyAlgorithm>>,
     hostbound: bool,
     pub(super) out: Outbox,
     pub(super) state: State,
-    /// The server's list of methods that can go on.
+    /// Methods that can continue, as listed by the server.
     pub(super) allowed: Vec<String>,
-    /// Identities that have been tried, by their places.
+    /// For each identity, true if it was tried.
     pub(super) tried: Vec<bool>,
-    /// Those that were one part of a success.
+    /// Indices of the identities that were part of a partial success.
     pub(super) used: Vec<usize>,
     pub(super) passwords: u32,
     pub(super) interactives: u32,
     pub(super) partials: u32,
     pub(super) banners: u32,
-    /// The last answer was one part of a success.
+    /// The last attempt was a partial success.
     pub(super) partial: bool,
 }
 
 impl ClientAuth {
-    /// For a connection with this session id and this host key (its blob), which was accepted.
-    /// The first payload waits to be sent.
+    /// Creates the client side for a connection with this session identifier and this host key (its
+    /// blob), which must have been accepted. The first payload is ready to be sent.
     #[must_use]
     pub fn new(config: ClientConfig, session_id: &[u8], host_key: &[u8]) -> Self {
         let mut out = Outbox::default();
@@ -168,29 +169,29 @@ impl ClientAuth {
         }
     }
 
-    /// What the server said in EXT_INFO: the algorithms it takes of keys, and whether it takes
-    /// signatures that cover its host key. May come again.
+    /// Sets what the server announced in EXT_INFO: the key algorithms that it accepts, and whether
+    /// it accepts signatures that cover its host key. May be called repeatedly.
     pub fn server_extensions(&mut self, algorithms: Option<&[KeyAlgorithm]>, hostbound: bool) {
         self.algorithms = algorithms.map(<[_]>::to_vec);
         self.hostbound = hostbound;
     }
 
-    /// The next payload to be sent.
+    /// Returns the next payload to send.
     pub fn poll_output(&mut self) -> Option<Outgoing> {
         self.out.pop()
     }
 
-    /// Takes the driver's answer.
+    /// Handles the driver's answer.
     ///
     /// # Errors
-    /// [`SshError::Policy`] for an answer that does not belong to what was asked.
+    /// [`SshError::Policy`] if the answer does not match the question.
     pub fn answer(&mut self, answer: ClientAnswer) -> Result<ClientStep, SshError> {
         match (self.state, answer) {
             (State::Signing(signing), ClientAnswer::Signature(signature)) => {
                 let named = Reader::new(&signature, "signature").string();
                 let wanted = signing.algorithm.plain().name();
                 if named != Ok(wanted.as_bytes()) {
-                    // An agent that knows only SHA-1, say: the server would not take it.
+                    // For example, an agent that only supports SHA-1: the server would reject it.
                     return Ok(self.next_try());
                 }
                 let mut payload = self.key_request(signing, true);
@@ -228,7 +229,7 @@ impl ClientAuth {
                 self.state = State::Interactive(rounds);
             }
             (state, ClientAnswer::Decline) => return self.decline(state),
-            _ => return Err(SshError::Policy("an answer to another question")),
+            _ => return Err(SshError::Policy("the answer does not match the question")),
         }
         Ok(ClientStep::Wait)
     }
@@ -236,15 +237,16 @@ impl ClientAuth {
     fn decline(&mut self, state: State) -> Result<ClientStep, SshError> {
         match state {
             State::Signing(_) => {}
-            // Who has no password now has none the next time.
+            // A password that is not available now will not be available in the next attempt,
+            // either.
             State::AskPassword | State::AskNewPassword => self.passwords = self.config.prompts,
             State::AskResponses(..) => self.interactives = self.config.prompts,
-            _ => return Err(SshError::Policy("an answer that was not asked for")),
+            _ => return Err(SshError::Policy("an answer without a question")),
         }
         Ok(self.next_try())
     }
 
-    /// Tries the next of what is left.
+    /// Tries the next remaining method or key.
     pub(super) fn next_try(&mut self) -> ClientStep {
         for method in self.config.methods.clone() {
             if !self.allowed.iter().any(|name| name == method.name()) {
@@ -288,9 +290,9 @@ impl ClientAuth {
         }
     }
 
-    /// The algorithm for an identity: by what the server told, if it did. Keys that have one
-    /// algorithm are tried even so, since lists are not always complete; an RSA key is not, since
-    /// a server without SHA-2 wants SHA-1.
+    /// Returns the algorithm for an identity, by the server's announcement if there was one. Keys
+    /// with a single algorithm are tried even if it is not listed, since lists are not always
+    /// complete; an RSA key is not, since a server without SHA-2 requires SHA-1.
     fn choose(&self, identity: usize) -> Option<KeyAlgorithm> {
         let own = self.config.identities.get(identity)?.key.algorithms();
         let Some(theirs) = &self.algorithms else {
@@ -354,8 +356,8 @@ impl ClientAuth {
         Some(ClientStep::Ask(ClientAsk::Password { failed }))
     }
 
-    /// Room for a whole message with these secrets, so that no copy of them is left behind when
-    /// it grows.
+    /// Allocates a buffer for a whole message with these secrets, because growing would leave a
+    /// copy of them behind in memory.
     fn room(&self, secrets: &[&Secret<String>]) -> Vec<u8> {
         let lens = secrets.iter().map(|secret| secret.expose().len() + 4);
         Vec::with_capacity(self.config.user.len() + 64 + lens.sum::<usize>())

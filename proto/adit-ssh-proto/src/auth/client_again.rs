@@ -1,24 +1,27 @@
-//! The client's machine: further tries in the same connection, by whoever decides one at a time.
+//! Client: further attempts in the same connection, for callers that decide on one at a time.
 
 use super::client::{ClientAuth, ClientStep, State};
 use super::config::ClientConfig;
 use crate::error::SshError;
 
 impl ClientAuth {
-    /// Whether the server took the last try as one part of a success.
+    /// True if the server accepted the last attempt as one of several required methods.
     #[must_use]
     pub const fn was_partial(&self) -> bool {
         self.partial
     }
 
-    /// Goes on after [`ClientStep::Failed`] with other methods, identities, or another user. Each
-    /// of the methods is tried, whatever the server said would go on: another user may do.
+    /// Continues after [`ClientStep::Failed`] with other methods, identities, or another user. Each
+    /// of the methods is tried, regardless of the list that the server sent: it may differ for
+    /// another user.
     ///
     /// # Errors
-    /// [`SshError::Policy`] before that, and once the user is in.
+    /// [`SshError::Policy`] if no attempt has failed yet, or if the user is authenticated.
     pub fn again(&mut self, config: ClientConfig) -> Result<ClientStep, SshError> {
         if self.state != State::Failed {
-            return Err(SshError::Policy("another try is still under way"));
+            return Err(SshError::Policy(
+                "another authentication attempt is still running",
+            ));
         }
         self.allowed = config.methods.iter().map(|m| m.name().to_owned()).collect();
         self.tried = vec![false; config.identities.len()];

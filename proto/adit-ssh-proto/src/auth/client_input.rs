@@ -1,4 +1,4 @@
-//! The client's machine: what the server sends.
+//! Client: messages from the server.
 
 use super::client::{ClientAsk, ClientAuth, ClientStep, State};
 use super::message::{MAX_PROMPTS, Prompt, check_service, put_request};
@@ -7,18 +7,19 @@ use crate::error::SshError;
 use crate::msg;
 use crate::wire::Reader;
 
-/// Banners that are taken.
+/// Maximum number of banners.
 const MAX_BANNERS: u32 = 32;
-/// Rounds of questions of one try.
+/// Maximum number of rounds of prompts in one attempt.
 const MAX_ROUNDS: u32 = 32;
-/// Parts that a success may have.
+/// Maximum number of partial successes.
 const MAX_PARTIALS: u32 = 8;
 
 impl ClientAuth {
-    /// Takes a payload of the server's, of messages 6 and 50 to 79.
+    /// Handles a payload from the server, messages 6 and 50 to 79.
     ///
     /// # Errors
-    /// [`SshError::Malformed`], [`SshError::Unexpected`], [`SshError::TooMuch`].
+    /// [`SshError::Malformed`], [`SshError::Unexpected`] or [`SshError::TooMuch`] if the server
+    /// violates the protocol or a limit.
     pub fn handle_input(&mut self, payload: &[u8]) -> Result<ClientStep, SshError> {
         let number = payload.first().copied().unwrap_or_default();
         let unexpected = Err(SshError::Unexpected(number));
@@ -27,7 +28,7 @@ impl ClientAuth {
             (msg::USERAUTH_BANNER, _) => self.banner(payload),
             (msg::SERVICE_ACCEPT, State::Service) => {
                 check_service(payload)?;
-                // `none` is how the methods are asked for.
+                // A `none` request makes the server list its methods.
                 let mut request = Vec::new();
                 put_request(&mut request, &self.config.user, "none");
                 self.out.push(request);
@@ -49,7 +50,9 @@ impl ClientAuth {
                 r.end()?;
                 let wanted = signing.algorithm.name().as_bytes();
                 if algorithm != wanted || blob != self.blob(signing.identity) {
-                    return Err(SshError::Malformed("USERAUTH_PK_OK: not what was asked"));
+                    return Err(SshError::Malformed(
+                        "USERAUTH_PK_OK: another key than in the query",
+                    ));
                 }
                 Ok(self.ask_signature(signing))
             }
@@ -59,7 +62,7 @@ impl ClientAuth {
                 let prompt = visible(&String::from_utf8_lossy(r.string()?));
                 r.string()?;
                 r.end()?;
-                // Counted as a try, so that a server cannot ask for ever.
+                // Counts as an attempt, so that a server cannot ask forever.
                 if self.passwords >= self.config.prompts {
                     return Ok(self.next_try());
                 }
@@ -81,7 +84,7 @@ impl ClientAuth {
         self.banners += 1;
         if self.banners > MAX_BANNERS {
             return Err(SshError::TooMuch {
-                what: "the number of banners",
+                what: "number of banners",
                 limit: MAX_BANNERS as usize,
             });
         }
@@ -98,18 +101,19 @@ impl ClientAuth {
         if partial {
             self.partial(state)?;
         } else if state == State::Interactive(0) {
-            // It asked nothing, and would ask nothing again.
+            // The server sent no prompts, and would not send any in another attempt.
             self.interactives = self.config.prompts;
         }
         Ok(self.next_try())
     }
 
-    /// One part is done: what failed before may do now, but a key that succeeded is not another.
+    /// Handles a partial success: methods that failed before may succeed now, but a key that was
+    /// accepted does not count again.
     fn partial(&mut self, state: State) -> Result<(), SshError> {
         self.partials += 1;
         if self.partials > MAX_PARTIALS {
             return Err(SshError::TooMuch {
-                what: "the parts of an authentication",
+                what: "number of partial successes",
                 limit: MAX_PARTIALS as usize,
             });
         }
@@ -136,10 +140,10 @@ impl ClientAuth {
             limit: limit as usize,
         };
         if count > MAX_PROMPTS {
-            return Err(limit("the number of questions", MAX_PROMPTS));
+            return Err(limit("number of prompts", MAX_PROMPTS));
         }
         if rounds >= MAX_ROUNDS {
-            return Err(limit("the rounds of questions", MAX_ROUNDS));
+            return Err(limit("number of rounds of prompts", MAX_ROUNDS));
         }
         let mut prompts = Vec::new();
         for _ in 0..count {

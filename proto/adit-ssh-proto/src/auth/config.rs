@@ -1,34 +1,36 @@
-//! What each side wants.
+//! Settings of both sides.
 
 use super::message::Method;
 use crate::algorithm::KeyAlgorithm;
 use crate::key::{AnyKey, RSA_MIN_BITS};
 
-/// A key that a client may sign with, wherever its private half is.
+/// A key that a client may sign with; its private half may be in a file, an agent or a security
+/// key.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// The key, or its certificate.
+    /// Key or certificate.
     pub key: AnyKey,
-    /// Ask whether the server takes the key before it is asked to sign: for keys in agents,
-    /// tokens and encrypted files, where a signature costs more than a round trip.
+    /// Query whether the server accepts the key before signing: for keys in agents, security keys
+    /// and encrypted files, where a signature costs more than a round trip.
     pub query: bool,
 }
 
-/// A client's side.
+/// Settings of a client.
 #[derive(Debug, Clone)]
 pub struct ClientConfig {
-    /// The user.
+    /// User name.
     pub user: String,
-    /// The methods that may be used, the first wanted one first.
+    /// Methods that may be used, most preferred first.
     pub methods: Vec<Method>,
-    /// The keys, in the order in which they are tried.
+    /// Keys, in the order in which they are tried.
     pub identities: Vec<Identity>,
-    /// How often a password is asked for, and as often for other questions.
+    /// Maximum number of password prompts, and the same number of keyboard-interactive attempts.
     pub prompts: u32,
 }
 
 impl ClientConfig {
-    /// As OpenSSH: keys, then questions, then a password; three times each.
+    /// Creates OpenSSH's defaults: keys, then keyboard-interactive, then a password; three attempts
+    /// each.
     #[must_use]
     pub fn new(user: impl Into<String>) -> Self {
         Self {
@@ -44,30 +46,30 @@ impl ClientConfig {
     }
 }
 
-/// A server's side.
+/// Settings of a server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// The methods that are offered.
+    /// Methods to offer.
     pub methods: Vec<Method>,
-    /// Methods that have to succeed one after the other, of which one list is enough; without
-    /// lists any offered method is.
+    /// Lists of methods that have to succeed in order; completing one list suffices. Without lists,
+    /// any offered method suffices.
     pub require: Vec<Vec<Method>>,
-    /// Ask whether a user needs no authentication at all.
+    /// Ask the driver whether a user needs no authentication at all.
     pub ask_none: bool,
-    /// Tries that may fail before the connection ends.
+    /// Number of failed attempts that end the connection.
     pub tries: u32,
-    /// Words for the user before anything else.
+    /// Text for the user before anything else.
     pub banner: Option<String>,
-    /// The algorithms of keys that are taken: the `server-sig-algs` of EXT_INFO.
+    /// Accepted key algorithms: the `server-sig-algs` of EXT_INFO.
     pub algorithms: Vec<KeyAlgorithm>,
-    /// Bits of the shortest RSA modulus.
+    /// Minimum size of an RSA modulus, in bits.
     pub rsa_min_bits: usize,
-    /// Take `publickey-hostbound-v00@openssh.com`, which EXT_INFO has to announce.
+    /// Accept `publickey-hostbound-v00@openssh.com`, which EXT_INFO has to announce.
     pub hostbound: bool,
 }
 
 impl Default for ServerConfig {
-    /// Keys of every kind alone, six tries.
+    /// Public keys of every type only, six attempts.
     fn default() -> Self {
         Self {
             methods: vec![Method::PublicKey],

@@ -1,36 +1,36 @@
-//! The messages (RFC 4252 sections 5 to 8, RFC 4256, OpenSSH's `PROTOCOL` section 3).
+//! Authentication messages (RFC 4252 sections 5 to 8, RFC 4256, OpenSSH's `PROTOCOL` section 3).
 
 use crate::error::SshError;
 use crate::msg;
 use crate::wire::{Put, Reader};
 
-/// The service that authentication is.
+/// Name of the authentication service.
 pub(super) const USERAUTH: &str = "ssh-userauth";
-/// The service it is for.
+/// Name of the service that starts after authentication.
 pub(super) const CONNECTION: &str = "ssh-connection";
-/// The variant of `publickey` whose signature covers the host key.
+/// Variant of `publickey` whose signature covers the host key.
 pub(super) const HOSTBOUND: &str = "publickey-hostbound-v00@openssh.com";
-/// The longest name of a user, octets.
+/// Maximum length of a user name, in bytes.
 pub(super) const MAX_USER: usize = 1024;
-/// The most questions of one message.
+/// Maximum number of prompts in one message.
 pub(super) const MAX_PROMPTS: u32 = 32;
 
-/// A method.
+/// Authentication method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// A signature by a key.
+    /// Signature by a key.
     PublicKey,
     /// A password.
     Password,
-    /// Questions and answers (RFC 4256), such as of a one-time password.
+    /// Prompts and responses (RFC 4256), such as for a one-time password.
     KeyboardInteractive,
 }
 
 impl Method {
-    /// All of them.
+    /// All methods.
     pub const ALL: [Self; 3] = [Self::PublicKey, Self::Password, Self::KeyboardInteractive];
 
-    /// Its name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,30 +40,30 @@ impl Method {
         }
     }
 
-    /// The method of this name, if it is one of ours.
+    /// Returns the method with this name; `None` if it is not supported.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|m| m.name() == name)
     }
 }
 
-/// A question.
+/// A prompt for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// The words.
+    /// Text of the prompt.
     pub text: String,
-    /// Whether the answer may be seen while it is typed.
+    /// True if the response may be visible while it is typed.
     pub echo: bool,
 }
 
-/// USERAUTH_REQUEST.
+/// A USERAUTH_REQUEST.
 pub(super) struct Request<'a> {
     pub(super) user: &'a str,
     pub(super) service: &'a str,
     pub(super) attempt: Attempt<'a>,
 }
 
-/// What a request tries.
+/// Method of a request, with its fields.
 pub(super) enum Attempt<'a> {
     None,
     Password(&'a [u8]),
@@ -75,13 +75,13 @@ pub(super) enum Attempt<'a> {
         algorithm: &'a [u8],
         blob: &'a [u8],
         signature: Option<&'a [u8]>,
-        /// Of the variant that is bound to it.
+        /// Set in the variant that is bound to the host key.
         host_key: Option<&'a [u8]>,
     },
     Interactive {
         submethods: &'a [u8],
     },
-    /// A method that is not known.
+    /// An unknown method.
     Other,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Request<'a> {
         let (user, service, method) = (r.text()?, r.text()?, r.string()?);
         if user.len() > MAX_USER {
             return Err(SshError::TooMuch {
-                what: "the name of a user",
+                what: "length of the user name",
                 limit: MAX_USER,
             });
         }
@@ -108,7 +108,7 @@ impl<'a> Request<'a> {
             name @ ("publickey" | HOSTBOUND) => {
                 let signed = r.boolean()?;
                 let (algorithm, blob) = (r.string()?, r.string()?);
-                // The host key stands before the signature, which is over all before itself.
+                // The host key precedes the signature, which covers everything before it.
                 let host_key = (name == HOSTBOUND).then(|| r.string()).transpose()?;
                 let signature = signed.then(|| r.string()).transpose()?;
                 Attempt::PublicKey {
@@ -140,7 +140,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Appends the start of a request.
+/// Appends the first fields of a request.
 pub(super) fn put_request(out: &mut Vec<u8>, user: &str, method: &str) {
     out.put_u8(msg::USERAUTH_REQUEST);
     for text in [user, CONNECTION, method] {
@@ -148,7 +148,7 @@ pub(super) fn put_request(out: &mut Vec<u8>, user: &str, method: &str) {
     }
 }
 
-/// Appends a `publickey` request up to its signature, or a query.
+/// Appends a `publickey` request without its signature, or a query.
 pub(super) fn put_key(
     out: &mut Vec<u8>,
     user: &str,
@@ -170,7 +170,7 @@ pub(super) fn put_key(
     }
 }
 
-/// What is signed: the session's id and the request up to the signature.
+/// Returns the data to sign: the session identifier, and the request up to the signature.
 pub(super) fn to_be_signed(session_id: &[u8], request: &[u8]) -> Vec<u8> {
     let mut data = Vec::with_capacity(session_id.len() + request.len() + 4);
     data.put_string(session_id);
@@ -178,19 +178,19 @@ pub(super) fn to_be_signed(session_id: &[u8], request: &[u8]) -> Vec<u8> {
     data
 }
 
-/// `SERVICE_REQUEST` or `SERVICE_ACCEPT`.
+/// Returns the payload of a `SERVICE_REQUEST` or `SERVICE_ACCEPT`.
 pub(super) fn service(number: u8, name: &str) -> Vec<u8> {
     let mut out = vec![number];
     out.put_string(name.as_bytes());
     out
 }
 
-/// Checks that a service message names authentication.
+/// Checks that a service message requests authentication.
 pub(super) fn check_service(payload: &[u8]) -> Result<(), SshError> {
     let mut r = Reader::new(payload, "service");
     r.u8()?;
     if r.string()? != USERAUTH.as_bytes() {
-        return Err(SshError::Policy("a service that is not there"));
+        return Err(SshError::Policy("the requested service is not available"));
     }
     r.end()
 }

@@ -1,12 +1,12 @@
-//! User authentication (RFC 4252, RFC 4256), client and server, as machines over payloads.
+//! User authentication (RFC 4252, RFC 4256): client and server as state machines over payloads.
 //!
-//! Both work alike: [`ClientAuth::handle_input`] and [`ServerAuth::handle_input`] take a payload of
-//! the peer and say what comes next; a question for the user, the agent, the files of keys or the
-//! table of passwords is answered with `answer`, as late as the driver likes, and meanwhile no
-//! payload is fed. What is to be sent waits in `poll_output`.
+//! Both work in the same way. [`ClientAuth::handle_input`] and [`ServerAuth::handle_input`] take a
+//! payload from the peer and return the next step. You answer a question for the user, the agent,
+//! the key files or the password table with `answer`, at any later time; feed no payload until
+//! then. `poll_output` returns the payloads to send.
 //!
-//! The service request is part of it. The transport below has verified the host key before a
-//! client's machine is made: nothing of the user's is sent to an unknown host.
+//! The service request is included. The transport below has verified the host key before a client's
+//! state machine is created, so no user data is sent to an unknown host.
 
 mod client;
 mod client_again;

@@ -1,4 +1,4 @@
-//! What waits to be sent.
+//! Payloads waiting to be sent.
 
 use std::collections::VecDeque;
 
@@ -7,27 +7,27 @@ use adit_crypto::Secret;
 use crate::msg;
 use crate::wire::Put;
 
-/// What packets with a secret are padded to a multiple of, octets.
+/// Multiple to which packets with a secret are padded, in bytes.
 pub const HIDDEN_MULTIPLE: usize = 256;
 
-/// A payload to be sent.
+/// A payload to send.
 #[derive(Debug)]
 pub struct Outgoing {
-    /// The payload, which may hold a password.
+    /// Payload, which may contain a password.
     pub payload: Secret<Vec<u8>>,
-    /// Its length tells the length of a secret. The packet is to be padded to a multiple of
-    /// [`HIDDEN_MULTIPLE`]; if the packet layer cannot, [`Outgoing::put_cover`] is sent before it.
-    /// (Behind it, it could come after the server's word that the user is in, from which on packets
+    /// The length reveals the length of a secret. Pad the packet to a multiple of
+    /// [`HIDDEN_MULTIPLE`]; if the packet layer cannot, send [`Outgoing::put_cover`] before it.
+    /// (After it, the cover could arrive after the server's USERAUTH_SUCCESS, from which on packets
     /// may be compressed.)
     pub hide_length: bool,
 }
 
 impl Outgoing {
-    /// Appends the payload of an IGNORE that makes this payload and itself a multiple of
-    /// [`HIDDEN_MULTIPLE`] together. It hides the length where packets' lengths are encrypted, and
-    /// from those who only see how many octets went over the wire.
+    /// Appends the payload of an IGNORE message that, together with this payload, has a length that
+    /// is a multiple of [`HIDDEN_MULTIPLE`]. It hides the length if packet lengths are encrypted,
+    /// and from observers that only see the number of bytes on the wire.
     pub fn put_cover(&self, out: &mut Vec<u8>) {
-        // Type and length of the IGNORE.
+        // Message number and length field of the IGNORE.
         let used = self.payload.expose().len() + 5;
         out.put_u8(msg::IGNORE);
         let fill = used.next_multiple_of(HIDDEN_MULTIPLE) - used;
@@ -35,7 +35,7 @@ impl Outgoing {
     }
 }
 
-/// Payloads in their order.
+/// Queue of payloads to send.
 #[derive(Debug, Default)]
 pub(super) struct Outbox(VecDeque<Outgoing>);
 

@@ -1,15 +1,15 @@
-//! Which methods a user has behind him, and which may come next.
+//! Methods that a user has completed, and those that may come next.
 
 use super::config::ServerConfig;
 use super::message::Method;
 use crate::key::AnyKey;
 
-/// The state of one user and service; another user starts anew.
+/// Progress of one user and service; it restarts when the user name changes.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) user: String,
     pub(super) done: Vec<Method>,
-    /// Keys that have signed, the last one last.
+    /// Keys that have signed, the latest one last.
     pub(super) keys: Vec<AnyKey>,
 }
 
@@ -21,7 +21,7 @@ impl Progress {
         }
     }
 
-    /// The methods that may come next.
+    /// Returns the methods that may come next.
     pub(super) fn next(&self, config: &ServerConfig) -> Vec<Method> {
         let fits = |method: &Method| {
             let behind = |list: &[Method]| {
@@ -36,13 +36,13 @@ impl Progress {
         config.methods.iter().copied().filter(fits).collect()
     }
 
-    /// Notes that a method succeeded; tells whether the user is in.
+    /// Records that a method succeeded; returns true if the user is authenticated.
     pub(super) fn succeed(&mut self, method: Method, config: &ServerConfig) -> bool {
         self.done.push(method);
         config.require.is_empty() || config.require.contains(&self.done)
     }
 
-    /// Whether the key has signed already: the same key is not two.
+    /// True if the key has already signed: the same key does not count twice.
     pub(super) fn has_used(&self, key: &AnyKey) -> bool {
         self.keys.iter().any(|used| used.key() == key.key())
     }

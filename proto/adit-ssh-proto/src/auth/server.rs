@@ -1,4 +1,4 @@
-//! The server's machine: who may come in is asked, that he is who he says is checked here.
+//! Server: asks the driver who may log in, and verifies here that users have the keys they claim.
 
 use adit_crypto::Secret;
 
@@ -12,124 +12,125 @@ use crate::key::{AnyKey, Presence};
 use crate::msg;
 use crate::wire::Put;
 
-/// Requests of a connection, those that don't count as failed included.
+/// Maximum number of requests in a connection, including those that do not count as failed.
 const MAX_REQUESTS: u32 = 128;
 
-/// A question to the driver, who answers with [`ServerAuth::answer`].
+/// A question to the driver, which answers with [`ServerAuth::answer`].
 ///
-/// For a user who does not exist the answer is [`ServerAnswer::Reject`], after the same time.
+/// For a user that does not exist, answer [`ServerAnswer::Reject`] after the same time.
 #[derive(Debug)]
 pub enum ServerAsk {
-    /// Does the user need no authentication? Only with [`ServerConfig::ask_none`].
+    /// Asks whether the user needs no authentication. Only with [`ServerConfig::ask_none`].
     Nothing {
-        /// The user.
+        /// User name.
         user: String,
     },
-    /// Would this key do? Nothing is proven: [`ServerAnswer::Accept`] lets nobody in.
+    /// Asks whether this key would be accepted. Nothing is proved yet: [`ServerAnswer::Accept`]
+    /// does not log the user in.
     KeyQuery {
-        /// The user.
+        /// User name.
         user: String,
-        /// The key.
+        /// Key.
         key: AnyKey,
     },
-    /// The peer has this key, its signature was verified. Is the key the user's? Of a certificate
-    /// nothing but the possession of its key is known: the authority is to be checked.
+    /// Asks whether the key belongs to the user. The peer has the private key: its signature was
+    /// verified. For a certificate, only possession of its key was verified; check the authority.
     Key {
-        /// The user.
+        /// User name.
         user: String,
-        /// The key.
+        /// Key.
         key: AnyKey,
-        /// What a token says of its user.
+        /// User presence as reported by a security key.
         presence: Option<Presence>,
     },
-    /// Is this the user's password? See [`super::password_eq`].
+    /// Asks whether this is the user's password. See [`super::password_eq`].
     Password {
-        /// The user.
+        /// User name.
         user: String,
-        /// The password.
+        /// Password.
         password: Secret<String>,
     },
-    /// May the user's password become this one?
+    /// Asks whether to change the user's password to the new one.
     NewPassword {
-        /// The user.
+        /// User name.
         user: String,
-        /// The password that has to be right.
+        /// Current password, which has to be verified.
         old: Secret<String>,
-        /// The new one.
+        /// New password.
         new: Secret<String>,
     },
-    /// What is to be asked? The answer is [`ServerAnswer::Questions`], or a refusal.
+    /// Asks for the prompts. Answer with [`ServerAnswer::Questions`], or a refusal.
     Interactive {
-        /// The user.
+        /// User name.
         user: String,
-        /// What the client would like, a list that is mostly empty.
+        /// Submethods that the client prefers, a list that is usually empty.
         submethods: String,
     },
-    /// The answers to the questions, as many as there were. More questions may follow.
+    /// Passes the responses, one for each prompt. More prompts may follow.
     Responses {
-        /// The user.
+        /// User name.
         user: String,
-        /// The answers.
+        /// Responses.
         responses: Vec<Secret<String>>,
     },
 }
 
-/// The driver's answer.
+/// An answer of the driver.
 #[derive(Debug)]
 pub enum ServerAnswer {
     /// Yes.
     Accept,
     /// No.
     Reject,
-    /// To [`ServerAsk::Interactive`] and [`ServerAsk::Responses`]: these are the questions, 32 at
-    /// most.
+    /// Answers [`ServerAsk::Interactive`] and [`ServerAsk::Responses`] with prompts, 32 at most.
     Questions {
-        /// A title.
+        /// Title.
         name: String,
-        /// Words before the questions.
+        /// Text before the prompts.
         instruction: String,
-        /// The questions.
+        /// Prompts.
         prompts: Vec<Prompt>,
     },
-    /// No, or not all of it: from now on these methods are offered.
+    /// No, or not sufficient: from now on, offer these methods.
     GoOn {
-        /// The methods.
+        /// Methods to offer.
         methods: Vec<Method>,
-        /// Whether this try was right, as one part of several. It counts as no failure then, and a
-        /// key that was right does not do again.
+        /// True if this attempt was a partial success. It does not count as a failure then, and a
+        /// key that was accepted does not count again.
         partial: bool,
     },
-    /// To [`ServerAsk::Password`] and [`ServerAsk::NewPassword`]: it has to be changed first.
+    /// Answers [`ServerAsk::Password`] and [`ServerAsk::NewPassword`]: the password has to be
+    /// changed first.
     ChangePassword {
-        /// What the user is told.
+        /// Text for the user.
         prompt: String,
     },
 }
 
-/// What comes next.
+/// The next step of the driver.
 #[derive(Debug)]
 #[must_use]
 pub enum ServerStep {
-    /// The peer's next payload, after what is to be sent was sent.
+    /// Send the output, then pass the peer's next payload.
     Wait,
-    /// The answer to this; no payload before.
+    /// Answer this; pass no payload before.
     Ask(ServerAsk),
-    /// The user is in. The message that tells him waits to be sent.
+    /// The user is authenticated. The message that reports it is ready to be sent.
     Success(Login),
 }
 
-/// A user who is in.
+/// An authenticated user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
-    /// The user.
+    /// User name.
     pub user: String,
-    /// The methods that succeeded, in their order.
+    /// Methods that succeeded, in order.
     pub methods: Vec<Method>,
-    /// The key that signed last, if one did; its permissions are the user's.
+    /// Key that signed last, if any; its permissions apply to the user.
     pub key: Option<AnyKey>,
 }
 
-/// What an answer is waited for, or a message.
+/// The message or answer that the server waits for.
 #[derive(Debug)]
 pub(super) enum Pending {
     /// A request.
@@ -143,13 +144,13 @@ pub(super) enum Pending {
     Password,
     Interactive,
     Responses,
-    /// INFO_RESPONSE with as many answers; a request gives it up.
+    /// An INFO_RESPONSE with `count` responses; a request cancels it.
     Response {
         count: u32,
     },
 }
 
-/// Authenticates the user of one connection.
+/// Server side of the authentication of one connection.
 #[derive(Debug)]
 pub struct ServerAuth {
     pub(super) config: ServerConfig,
@@ -159,14 +160,14 @@ pub struct ServerAuth {
     pub(super) stage: Stage,
     pub(super) progress: Progress,
     pub(super) pending: Pending,
-    /// What the key that was shown last is used with.
+    /// Algorithm of the key that was presented last.
     pub(super) algorithm: Option<KeyAlgorithm>,
     requests: u32,
     failures: u32,
     tried_none: bool,
 }
 
-/// Where the connection stands.
+/// Stage of a connection's authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Service,
@@ -175,7 +176,8 @@ pub(super) enum Stage {
 }
 
 impl ServerAuth {
-    /// For a connection with this session id and host key (its blob).
+    /// Creates the server side for a connection with this session identifier and host key (its
+    /// blob).
     #[must_use]
     pub fn new(config: ServerConfig, session_id: &[u8], host_key: &[u8]) -> Self {
         Self {
@@ -193,34 +195,33 @@ impl ServerAuth {
         }
     }
 
-    /// The next payload to be sent.
+    /// Returns the next payload to send.
     pub fn poll_output(&mut self) -> Option<Outgoing> {
         self.out.pop()
     }
 
-    /// The algorithm of the key that was shown last.
+    /// Returns the algorithm of the key that was presented last.
     #[must_use]
     pub const fn algorithm(&self) -> Option<KeyAlgorithm> {
         self.algorithm
     }
 
-    /// Whether an answer is waited for, and no payload may be fed.
+    /// True if an answer is pending, and no payload may be passed.
     #[must_use]
     pub const fn is_asking(&self) -> bool {
         !matches!(self.pending, Pending::Request | Pending::Response { .. })
     }
 
-    /// Takes the driver's answer.
+    /// Handles the driver's answer.
     ///
     /// # Errors
-    /// [`SshError::Policy`] after too many failures, and for an answer that does not belong to
-    /// what was asked.
+    /// [`SshError::Policy`] after too many failures, or if the answer does not match the question.
     pub fn answer(&mut self, answer: ServerAnswer) -> Result<ServerStep, SshError> {
         use ServerAnswer::{Accept, ChangePassword, GoOn, Questions, Reject};
         let pending = core::mem::replace(&mut self.pending, Pending::Request);
         match (pending, answer) {
             (Pending::Request | Pending::Response { .. }, _) => {
-                Err(SshError::Policy("an answer that was not asked for"))
+                Err(SshError::Policy("an answer without a question"))
             }
             (Pending::Nothing, Accept) => Ok(self.login()),
             (Pending::Query { algorithm, blob }, Accept) => {
@@ -257,7 +258,7 @@ impl ServerAuth {
                     Pending::Nothing => return self.fail_nothing(),
                     _ if !partial => return self.fail(),
                     Pending::Key(key) => self.progress.keys.push(key),
-                    // Of what is only asked about, or was never answered, nothing was right.
+                    // A query or an unanswered prompt cannot be a success.
                     Pending::Query { .. } | Pending::Interactive => return self.fail(),
                     _ => {}
                 }
@@ -266,8 +267,8 @@ impl ServerAuth {
             }
             (Pending::Nothing, Reject) => self.fail_nothing(),
             (_, Reject) => self.fail(),
-            // Nobody is let in by questions that were not asked.
-            _ => Err(SshError::Policy("an answer to another question")),
+            // Prompts that were not asked for do not log anyone in.
+            _ => Err(SshError::Policy("the answer does not match the question")),
         }
     }
 
@@ -290,17 +291,17 @@ impl ServerAuth {
         })
     }
 
-    /// Counts a failed try and tells the peer.
+    /// Counts a failed attempt and reports it to the peer.
     pub(super) fn fail(&mut self) -> Result<ServerStep, SshError> {
         self.failures += 1;
         if self.failures >= self.config.tries {
-            return Err(SshError::Policy("too many failed tries to authenticate"));
+            return Err(SshError::Policy("too many failed authentication attempts"));
         }
         self.put_failure(false);
         Ok(ServerStep::Wait)
     }
 
-    /// The first `none` is how a client asks for the methods, and no failed try.
+    /// The first `none` request asks for the methods and is not counted as a failure.
     pub(super) fn fail_nothing(&mut self) -> Result<ServerStep, SshError> {
         if core::mem::replace(&mut self.tried_none, true) {
             return self.fail();
@@ -309,11 +310,11 @@ impl ServerAuth {
         Ok(ServerStep::Wait)
     }
 
-    /// Counts a message that makes work.
+    /// Counts a message that causes work.
     pub(super) const fn count(&mut self) -> Result<(), SshError> {
         self.requests += 1;
         if self.requests > MAX_REQUESTS {
-            return Err(SshError::Policy("too many requests to authenticate"));
+            return Err(SshError::Policy("too many authentication requests"));
         }
         Ok(())
     }
@@ -334,7 +335,7 @@ impl ServerAuth {
     ) -> Result<ServerStep, SshError> {
         let count = u32::try_from(prompts.len()).unwrap_or(u32::MAX);
         if count > super::message::MAX_PROMPTS {
-            return Err(SshError::Policy("too many questions"));
+            return Err(SshError::Policy("too many prompts"));
         }
         let mut out = vec![msg::USERAUTH_INFO_REQUEST];
         for text in [name, instruction, ""] {

@@ -1,4 +1,4 @@
-//! The server's machine: what the peer sends.
+//! Server: messages from the client.
 
 use adit_crypto::Secret;
 
@@ -13,24 +13,24 @@ use crate::key::AnyKey;
 use crate::msg;
 use crate::wire::{Put, Reader};
 
-/// What a client tries.
+/// An authentication attempt of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tried<'a> {
-    /// Who it wants to be: any text.
+    /// User name that the client claims: any text.
     pub user: &'a str,
-    /// The method by its name in RFC 4252 and 4256, `none` among them, or `another`.
+    /// Method by its name in RFC 4252 and 4256, including `none`, or `another`.
     pub method: &'static str,
-    /// There is a signature that [`ServerAuth::handle_input`] verifies: with RSA that takes up to
-    /// milliseconds.
+    /// True if it contains a signature, which [`ServerAuth::handle_input`] verifies: with RSA, that
+    /// takes up to milliseconds.
     pub signed: bool,
 }
 
 impl ServerAuth {
-    /// Takes a payload of the peer's, of messages 5 and 50 to 79.
+    /// Handles a payload from the client, messages 5 and 50 to 79.
     ///
     /// # Errors
-    /// [`SshError::Malformed`], [`SshError::Unexpected`]; [`SshError::Policy`] after too many
-    /// failures, and for a service that is not there.
+    /// [`SshError::Malformed`] or [`SshError::Unexpected`] if the client violates the protocol;
+    /// [`SshError::Policy`] after too many failures, or if the requested service is not available.
     pub fn handle_input(&mut self, payload: &[u8]) -> Result<ServerStep, SshError> {
         let number = payload.first().copied().unwrap_or_default();
         if self.is_asking() {
@@ -52,13 +52,13 @@ impl ServerAuth {
                 self.count()?;
                 self.response(payload)
             }
-            // RFC 4252 section 5.3: what comes after the success is left alone.
+            // RFC 4252 section 5.3: requests after the success are ignored.
             (msg::USERAUTH_REQUEST, Stage::Done) => Ok(ServerStep::Wait),
             _ => Err(SshError::Unexpected(number)),
         }
     }
 
-    /// What `payload` tries, if it is a request for authentication.
+    /// Returns the attempt that `payload` makes, if it is an authentication request.
     #[must_use]
     pub fn tried(payload: &[u8]) -> Option<Tried<'_>> {
         if payload.first() != Some(&msg::USERAUTH_REQUEST) {
@@ -84,10 +84,10 @@ impl ServerAuth {
     }
 
     fn request(&mut self, request: Request<'_>) -> Result<ServerStep, SshError> {
-        // RFC 4256 section 3.1: a request gives up questions that are open.
+        // RFC 4256 section 3.1: a new request cancels open prompts.
         self.pending = Pending::Request;
         if request.service != CONNECTION {
-            return Err(SshError::Policy("a service that is not there"));
+            return Err(SshError::Policy("the requested service is not available"));
         }
         if request.user != self.progress.user {
             self.progress = Progress::of(request.user);
@@ -172,7 +172,7 @@ impl ServerAuth {
             };
             return Ok(ServerStep::Ask(ServerAsk::KeyQuery { user, key }));
         };
-        // Made again from what was read: the signature is over this and nothing else.
+        // Rebuilt from the parsed fields: the signature must cover exactly these.
         let mut request = Vec::new();
         put_key(&mut request, &user, true, known.name(), blob, host_key);
         let data = to_be_signed(&self.session_id, &request);
@@ -214,7 +214,7 @@ impl ServerAuth {
     }
 }
 
-/// Text that is to be kept secret.
+/// Converts text that has to be kept secret; `None` if it is not UTF-8.
 fn secret(bytes: &[u8]) -> Option<Secret<String>> {
     let text = core::str::from_utf8(bytes).ok()?;
     Some(Secret::new(text.to_owned()))

@@ -1,9 +1,9 @@
-//! Words of the peer for a terminal, and passwords.
+//! A peer's text for a terminal, and comparison of passwords.
 
 use adit_crypto::{ct_eq, sha256};
 
-/// Text of a peer as it may be shown: without control characters but the end of a line and the
-/// tabulator, and without marks that turn the direction of writing.
+/// Returns a peer's text in a form that is safe to display: without control characters except line
+/// feed and tab, and without characters that change the writing direction.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let turns = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -12,11 +12,11 @@ pub fn visible(text: &str) -> String {
         .collect()
 }
 
-/// Whether two passwords are equal, in a time that tells nothing of where they differ, and nothing
-/// of the expected one's length but its blocks of 64 octets.
+/// True if two passwords are equal. The time does not depend on the position of a difference, and
+/// on the length of `expected` only in blocks of 64 bytes.
 ///
-/// A server that knows no such user compares with something else nevertheless, so that the time
-/// does not tell who exists.
+/// A server should compare with a dummy password if the user does not exist, so that the time does
+/// not reveal which users exist.
 #[must_use]
 pub fn password_eq(given: &str, expected: &str) -> bool {
     ct_eq(&sha256(given.as_bytes()), &sha256(expected.as_bytes()))
