@@ -1,28 +1,28 @@
-//! What the application cannot ask for.
+//! Errors of the application's calls.
 
-/// Why a call had no effect. The connection goes on; nothing of it is the peer's fault.
+/// Reason why a call had no effect. The connection stays usable; the peer is not at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The channel has ended, or is not of this connection.
+    /// The channel has ended, or does not belong to this connection.
     #[error("the channel is gone")]
     Gone,
     /// The channel is not open yet, or is open already.
-    #[error("the channel is not at that point")]
+    #[error("the channel's state does not allow this call")]
     NotNow,
-    /// The own side of the channel has ended.
-    #[error("the own side of the channel has ended")]
+    /// The sending side of the channel has ended.
+    #[error("the sending side of the channel has ended")]
     Ended,
-    /// No more channels, or no more requests without an answer.
-    #[error("too many channels or requests at a time")]
+    /// There are too many channels, or too many unanswered requests.
+    #[error("too many channels or unanswered requests")]
     TooMany,
-    /// The output is full: [`poll_output`](super::Connection::poll_output) first.
+    /// The output is full: call [`poll_output`](super::Connection::poll_output) first.
     #[error("the output is full")]
     Full,
-    /// A type or a request of the program's own has a name that is known here.
+    /// An application-defined type or request has the name of a built-in one.
     #[error("the library handles this name itself")]
     Reserved,
-    /// More data than there is room for, or none at all.
-    #[error("no data, or more than there is room for")]
+    /// There is no data, or more than fits.
+    #[error("the data is empty or exceeds the available space")]
     NoRoom,
 }

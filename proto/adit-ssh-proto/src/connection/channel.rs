@@ -1,12 +1,12 @@
-//! One channel.
+//! State of a channel.
 
 use core::fmt;
 use std::collections::VecDeque;
 
 use super::{Limits, intake::Intake, replies::InOrder};
 
-/// Names a channel of one [`Connection`](super::Connection), and never another one: the number on
-/// the wire is used again, the generation is not.
+/// Identifies a channel of one [`Connection`](super::Connection). It is never reused: the number on
+/// the wire is, but the generation is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChannelId {
     pub(super) number: u32,
@@ -14,7 +14,7 @@ pub struct ChannelId {
 }
 
 impl ChannelId {
-    /// The number that we gave it on the wire.
+    /// Returns the local number on the wire.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.number
@@ -22,62 +22,62 @@ impl ChannelId {
 }
 
 impl fmt::Display for ChannelId {
-    /// The number that we gave it on the wire.
+    /// Formats the local number on the wire.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.number.fmt(f)
     }
 }
 
-/// How far the opening has come.
+/// State of the opening of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The peer wants it; the application has not answered.
+    /// The peer requested the channel; the application has not answered.
     Asked,
-    /// We want it; the peer has not answered.
+    /// The application requested the channel; the peer has not answered.
     Wanted,
-    /// It is open, or was.
+    /// The channel is open, or was.
     Open,
 }
 
-/// Whether it is its turn to write.
+/// State of a channel in the queue of writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It has nothing to write.
+    /// The channel has nothing to write.
     Idle,
-    /// It stands among those that can.
+    /// The channel is in the queue.
     Queued,
-    /// It waits for the peer's window.
+    /// The channel waits for the peer's window.
     Parked,
 }
 
-/// A request of ours that has no answer yet.
+/// A local request that was not answered yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// The server may open `x11` channels then.
+    /// If granted, the server may open `x11` channels.
     X11,
-    /// The server may open agent channels then.
+    /// If granted, the server may open agent channels.
     Agent,
-    /// Nothing follows here.
+    /// The answer has no effect here.
     Plain,
 }
 
-/// What the peer may send, what we may, and how far both sides have come.
+/// Send and receive windows of a channel, and the state of both sides.
 #[derive(Debug)]
 pub(super) struct Channel {
     pub(super) stage: Stage,
-    /// The peer's number for it; 0 while it is wanted.
+    /// The peer's number; 0 while the channel is requested locally.
     pub(super) remote: u32,
     pub(super) intake: Intake,
-    /// What we may still send, octets.
+    /// Number of bytes that may still be sent.
     pub(super) window: u32,
-    /// The most data in one message to the peer, octets.
+    /// Maximum number of data bytes in one message to the peer.
     pub(super) max_send: u32,
 
     pub(super) sent_eof: bool,
     pub(super) sent_close: bool,
     pub(super) got_eof: bool,
     pub(super) got_close: bool,
-    /// The application has closed it: nobody reads any more.
+    /// The application has closed the channel: data is no longer read.
     pub(super) dropped: bool,
 
     pub(super) owed: InOrder<bool>,
@@ -85,11 +85,12 @@ pub(super) struct Channel {
     pub(super) x11: bool,
     pub(super) agent: bool,
 
-    /// Of a type of the program's own: octets of its name and data, which count while it waits.
+    /// For an application-defined type: size of its name and data in bytes, which count while it is
+    /// pending.
     pub(super) own: Option<usize>,
 
     pub(super) turn: Turn,
-    /// Stands among those whose window is to be widened.
+    /// The channel is in the queue of those whose window has to be widened.
     pub(super) in_adjusts: bool,
 }
 
@@ -116,28 +117,28 @@ impl Channel {
         }
     }
 
-    /// The peer has told what it takes.
+    /// Sets the window and the message size that the peer accepts.
     pub(super) fn peer_takes(&mut self, window: u32, max_packet: u32, limits: &Limits) {
         self.window = window;
         self.max_send = max_packet.min(limits.max_send);
     }
 
-    /// Whether data and the end of data may be sent.
+    /// True if data and EOF may be sent.
     pub(super) fn can_write(&self) -> bool {
         self.stage == Stage::Open && !self.sent_eof && !self.sent_close
     }
 
-    /// Whether requests and answers may be sent.
+    /// True if requests and answers may be sent.
     pub(super) fn can_talk(&self) -> bool {
         self.stage == Stage::Open && !self.sent_close
     }
 
-    /// Whether widening the window is of any use.
+    /// True if the peer may still send data, so that widening the window is useful.
     pub(super) const fn still_receives(&self) -> bool {
         !self.got_eof && !self.got_close && !self.sent_close
     }
 
-    /// Whether nothing will happen any more.
+    /// True if the channel has ended on both sides, and its data was consumed.
     pub(super) const fn is_over(&self) -> bool {
         self.sent_close && self.got_close && (self.dropped || self.intake.unread() == 0)
     }

@@ -1,4 +1,4 @@
-//! What the application does with channels as a whole: opens, confirms, refuses, ends, closes.
+//! The application's calls for channels: open, confirm, refuse, EOF, close.
 
 use super::channel::{Channel, Stage};
 use super::{CallError, ChannelId, ChannelKind, Connection, OpenFailure};
@@ -6,12 +6,13 @@ use crate::msg;
 use crate::wire::Put;
 
 impl Connection {
-    /// Wants a channel; [`Event::Opened`](super::Event::Opened) or
+    /// Requests a channel; [`Event::Opened`](super::Event::Opened) or
     /// [`Event::OpenFailed`](super::Event::OpenFailed) follows.
     ///
     /// # Errors
-    /// Too many channels, the output is full, or the name of an [own type](ChannelKind::Own) is one
-    /// that is known here.
+    /// [`CallError::TooMany`] if there are too many channels, [`CallError::Full`] if the output is
+    /// full, [`CallError::Reserved`] if an [application-defined type](ChannelKind::Own) has the
+    /// name of a built-in one.
     pub fn open(&mut self, kind: &ChannelKind) -> Result<ChannelId, CallError> {
         let own = match kind {
             ChannelKind::Own(own) if ChannelKind::is_known(own.name()) => {
@@ -43,10 +44,10 @@ impl Connection {
         Ok(id)
     }
 
-    /// Opens a channel that the peer wants.
+    /// Confirms a channel that the peer requested.
     ///
     /// # Errors
-    /// It is gone or was answered before.
+    /// [`CallError::Gone`] or [`CallError::NotNow`] if the channel is gone or was answered before.
     pub fn confirm(&mut self, id: ChannelId) -> Result<(), CallError> {
         let (window, floor) = (self.limits.window, self.limits.floor());
         let channel = self.slots.get_mut(id).ok_or(CallError::Gone)?;
@@ -68,10 +69,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Refuses a channel that the peer wants. The id is not to be used any more.
+    /// Refuses a channel that the peer requested. Its identifier is invalid afterwards.
     ///
     /// # Errors
-    /// It is gone or was answered before.
+    /// [`CallError::Gone`] or [`CallError::NotNow`] if the channel is gone or was answered before.
     pub fn refuse(&mut self, id: ChannelId, why: OpenFailure, text: &str) -> Result<(), CallError> {
         let channel = self.slots.get(id).ok_or(CallError::Gone)?;
         if channel.stage != Stage::Asked {
@@ -86,10 +87,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends the own side: no more data will be sent. The peer's side goes on.
+    /// Ends the sending side: no more data will be sent. The peer may still send.
     ///
     /// # Errors
-    /// The channel is gone, not open yet, or its own side has ended.
+    /// [`CallError`] if the channel is gone, not open yet, or its sending side has ended.
     pub fn eof(&mut self, id: ChannelId) -> Result<(), CallError> {
         let channel = self.writer(id)?;
         channel.sent_eof = true;
@@ -101,9 +102,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Gives a channel up: what comes is dropped. [`Event::Closed`](super::Event::Closed) follows
-    /// once the peer has agreed, if it has not closed before. One that the peer wants is refused;
-    /// one that we want is closed as soon as it opens.
+    /// Closes a channel; data that still arrives is discarded.
+    /// [`Event::Closed`](super::Event::Closed) follows once the peer has closed it, too. A channel
+    /// that the peer requested is refused; one that was requested locally is closed as soon as it
+    /// opens.
     pub fn close(&mut self, id: ChannelId) {
         let Some(channel) = self.slots.get_mut(id) else {
             return;
@@ -127,7 +129,7 @@ impl Connection {
         }
     }
 
-    /// A channel whose own side has not ended.
+    /// Returns a channel whose sending side has not ended.
     pub(super) fn writer(&mut self, id: ChannelId) -> Result<&mut Channel, CallError> {
         let channel = self.slots.get_mut(id).ok_or(CallError::Gone)?;
         match channel.stage {
@@ -137,7 +139,7 @@ impl Connection {
         }
     }
 
-    /// Calls are not queued without end either.
+    /// Checks that the output queue is below its limit, which also applies to local calls.
     pub(super) const fn has_output_room(&self) -> Result<(), CallError> {
         if self.outbox.octets() < self.limits.queue {
             Ok(())

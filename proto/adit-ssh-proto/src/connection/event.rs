@@ -1,4 +1,4 @@
-//! What a payload was, and what happened.
+//! Results of handling a payload, and events.
 
 use core::ops::Range;
 
@@ -7,92 +7,94 @@ use super::{
     ReplyTo, Request,
 };
 
-/// Which of a channel's two streams.
+/// One of a channel's two streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The channel's own bytes.
+    /// Channel data (message CHANNEL_DATA).
     Stdout,
     /// Standard error: extended data of type 1.
     Stderr,
 }
 
-/// What a payload was.
+/// Result of handling a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Handled {
-    /// Bytes of a channel, at least one. [`Connection::consumed`](super::Connection::consumed) is
-    /// to be called once they have gone on.
+    /// Bytes of a channel, at least one. Call [`Connection::consumed`](super::Connection::consumed)
+    /// when they were passed on.
     Data {
         /// The channel.
         channel: ChannelId,
-        /// Which of its streams.
+        /// Stream of the channel.
         kind: Kind,
-        /// Where the bytes lie in the payload.
+        /// Position of the bytes in the payload.
         range: Range<usize>,
     },
-    /// Something else; there may be events and output.
+    /// Another message was handled; there may be events and output.
     Done,
-    /// A message number that is not of this protocol: the transport answers UNIMPLEMENTED.
+    /// The message number does not belong to this protocol: the transport answers UNIMPLEMENTED.
     Unknown,
 }
 
-/// What happened. Replies are owed in the order of the requests; they may be given in any.
+/// An event of a connection. Answers may be passed in any order; they are sent in the order of the
+/// requests.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The peer wants a channel, which is one that this end may be asked for. Answer it by
+    /// The peer requests a channel that this end may accept. Answer with
     /// [`confirm`](super::Connection::confirm) or [`refuse`](super::Connection::refuse).
     Open {
-        /// Its id from now on.
+        /// Its identifier from now on.
         channel: ChannelId,
-        /// What it is for.
+        /// Type of the channel.
         kind: ChannelKind,
     },
-    /// The peer has accepted our channel.
+    /// The peer has confirmed a local channel.
     Opened(ChannelId),
-    /// The peer has refused our channel, which is gone.
+    /// The peer has refused a local channel, which is gone.
     OpenFailed {
         /// The channel.
         channel: ChannelId,
-        /// Why.
+        /// Reason code.
         reason: OpenFailure,
-        /// The peer's words: printable characters, 256 at most.
+        /// The peer's text: printable characters, 256 at most.
         text: String,
     },
     /// A request in a channel.
     Request {
         /// The channel.
         channel: ChannelId,
-        /// What is wanted, or told.
+        /// The request.
         request: Request,
-        /// To be given to [`answer`](super::Connection::answer).
+        /// Token to pass to [`answer`](super::Connection::answer), if an answer is wanted.
         reply: Option<ReplyTo>,
     },
-    /// The answer to our oldest request in this channel that wants one.
+    /// The answer to the oldest local request in this channel that wants one.
     RequestDone {
         /// The channel.
         channel: ChannelId,
-        /// Whether it was granted.
+        /// True if the request was granted.
         ok: bool,
     },
-    /// The peer sends no more bytes.
+    /// The peer will send no more bytes.
     Eof(ChannelId),
-    /// The channel has ended: the last event with its id. It cannot be written to; what came
-    /// before can be consumed. Requests without an answer get none any more.
+    /// The channel has ended; this is the last event with its identifier. It cannot be written to;
+    /// bytes received before can still be consumed. Unanswered requests stay unanswered.
     Closed(ChannelId),
-    /// There is room again in a channel whose window was used up.
+    /// A channel whose window was used up can be written again.
     Writable(ChannelId),
     /// A request outside of channels.
     GlobalRequest {
-        /// What is wanted, or told.
+        /// The request.
         request: GlobalRequest,
-        /// To be given to [`answer_global`](super::Connection::answer_global).
+        /// Token to pass to [`answer_global`](super::Connection::answer_global), if an answer is
+        /// wanted.
         reply: Option<GlobalReplyTo>,
     },
-    /// The answer to a request of ours outside of channels.
+    /// The answer to a local request outside of channels.
     GlobalReply {
-        /// Which.
+        /// The request.
         id: GlobalId,
-        /// What the peer says.
+        /// The peer's answer.
         answer: GlobalAnswer,
     },
 }

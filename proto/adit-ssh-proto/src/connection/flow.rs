@@ -1,4 +1,4 @@
-//! Data: how much may be sent, whose turn it is, and what is granted to the peer.
+//! Flow of data: the amount that may be sent, the turns of writers, and the peer's windows.
 
 use adit_wire::{Time, usize_from};
 
@@ -7,14 +7,15 @@ use super::{CallError, ChannelId, Connection, Kind};
 use crate::msg;
 use crate::wire::Put;
 
-/// The one type of extended data there is (RFC 4254 section 5.2).
+/// The only defined type of extended data (RFC 4254 section 5.2).
 pub(super) const STDERR: u32 = 1;
 
 impl Connection {
-    /// Octets of data that may stand in the next message of a channel.
+    /// Returns the number of data bytes that fit in the next message of a channel.
     ///
-    /// 0 while the peer's window is used up ([`Event::Writable`](super::Event::Writable) tells its
-    /// end), behind the end of the own side, and while control messages wait: these go first.
+    /// Returns 0 while the peer's window is used up (until
+    /// [`Event::Writable`](super::Event::Writable)), after the end of the sending side, and while
+    /// control messages are queued, which are sent first.
     #[must_use]
     pub fn room(&self, id: ChannelId) -> usize {
         let channel = self.slots.get(id).filter(|c| c.can_write());
@@ -26,11 +27,12 @@ impl Connection {
         }
     }
 
-    /// Appends what stands in front of `len` octets of data to `out`, and counts them as sent: the
-    /// caller appends them and sends the payload.
+    /// Appends the fields in front of `len` bytes of data to `out`, and counts the data as sent:
+    /// the caller appends it and sends the payload.
     ///
     /// # Errors
-    /// The channel is gone, not open or at its end; `len` is 0 or above its [`room`](Self::room).
+    /// [`CallError`] if the channel is gone, not open or at its end, or `len` is 0 or exceeds
+    /// [`room`](Self::room).
     pub fn data_header(
         &mut self,
         id: ChannelId,
@@ -59,7 +61,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Puts a channel among those that want to write, if it is not there.
+    /// Adds a channel to the queue of writers, unless it is already there.
     pub fn want_write(&mut self, id: ChannelId) {
         if let Some(channel) = self.slots.get_mut(id)
             && channel.turn == Turn::Idle
@@ -70,9 +72,9 @@ impl Connection {
         }
     }
 
-    /// The next channel whose turn it is and that has [`room`](Self::room). It writes one message
-    /// and stands behind all others, if it [wants to](Self::want_write) write more. Those without
-    /// a window come back by themselves.
+    /// Returns the next channel in the queue of writers that has [`room`](Self::room). It writes
+    /// one message, and goes to the end of the queue if it [wants to](Self::want_write) write more.
+    /// Channels without a window return to the queue when it opens.
     pub fn next_writer(&mut self) -> Option<ChannelId> {
         if !self.outbox.is_empty() {
             return None;
@@ -93,10 +95,10 @@ impl Connection {
         None
     }
 
-    /// `len` octets of a channel have gone on to their reader: the peer may send as many again.
+    /// Records that `len` bytes of a channel were passed on: the peer may send as many again.
     ///
-    /// May be called behind [`Event::Closed`](super::Event::Closed) too; the channel counts until
-    /// everything is consumed, or it is [closed](Self::close) here.
+    /// May be called after [`Event::Closed`](super::Event::Closed), too; the channel counts until
+    /// everything is consumed, or it is [closed](Self::close) locally.
     pub fn consumed(&mut self, id: ChannelId, len: usize, now: Time) {
         let Some(channel) = self.slots.get_mut(id) else {
             return;
@@ -122,8 +124,8 @@ impl Connection {
         }
     }
 
-    /// How many octets have to go on to a channel's reader before [`consumed`](Self::consumed)
-    /// can lead to anything; they may be told together. At least 1.
+    /// Returns the number of bytes that have to be passed on before [`consumed`](Self::consumed)
+    /// can have an effect; until then, calls may be combined. At least 1.
     #[must_use]
     pub fn worth(&self, id: ChannelId) -> usize {
         let channel = self.slots.get(id).filter(|c| c.still_receives());
@@ -131,7 +133,8 @@ impl Connection {
         usize_from(worth).max(1)
     }
 
-    /// Appends the next control payload to `out`; false if there is none. They come in order.
+    /// Appends the next control payload to `out`; returns false if there is none. They are in
+    /// order.
     pub fn poll_output(&mut self, out: &mut Vec<u8>) -> bool {
         if self.outbox.pop(out) {
             return true;

@@ -1,4 +1,4 @@
-//! What the server listens on for us: nothing else may come in.
+//! Addresses on which the server listens for the client: connections to any others are refused.
 
 use core::net::IpAddr;
 
@@ -6,25 +6,25 @@ use super::{GlobalAnswer, GlobalRequest};
 use crate::error::SshError;
 use crate::wire::Reader;
 
-/// Addresses and sockets the server has agreed to listen on.
+/// Addresses and sockets on which the server has agreed to listen.
 #[derive(Debug, Default)]
 pub(super) struct Forwards {
     addresses: Vec<(String, u16)>,
     paths: Vec<Vec<u8>>,
 }
 
-/// What changes here once the server has granted a request.
+/// Change of [`Forwards`] when the server grants a request.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// Nothing.
+    /// No change.
     Nothing,
-    /// It listens there.
+    /// The server starts listening on the address.
     Listen { address: String, port: u16 },
-    /// It does no more.
+    /// The server stops listening on the address.
     Leave { address: String, port: u16 },
-    /// It listens on a socket of its file system.
+    /// The server starts listening on a Unix socket.
     ListenPath(Vec<u8>),
-    /// It does no more.
+    /// The server stops listening on a Unix socket.
     LeavePath(Vec<u8>),
 }
 
@@ -47,7 +47,7 @@ impl Change {
 }
 
 impl Forwards {
-    /// The server has granted a request; `data` came with it.
+    /// Applies a request that the server has granted; `data` is from the answer.
     pub(super) fn granted(
         &mut self,
         change: Change,
@@ -72,13 +72,13 @@ impl Forwards {
         Ok(GlobalAnswer::Granted { data: data.into() })
     }
 
-    /// Whether a connection to this address may come.
+    /// True if a connection to this address may be opened.
     pub(super) fn has(&self, address: &str, port: u16) -> bool {
         let mut forwards = self.addresses.iter();
         forwards.any(|(asked, p)| *p == port && covers(asked, address))
     }
 
-    /// Whether a connection to this socket may come.
+    /// True if a connection to this socket may be opened.
     pub(super) fn has_path(&self, path: &[u8]) -> bool {
         self.paths.iter().any(|p| p == path)
     }
@@ -90,8 +90,8 @@ fn take_one<T>(all: &mut Vec<T>, is_it: impl FnMut(&T) -> bool) {
     }
 }
 
-/// Whether `connected` is among the addresses meant by `asked` (RFC 4254 section 7.1): servers
-/// tell the address that was asked for, or the one that a client has connected to.
+/// True if `asked` includes the address `connected` (RFC 4254 section 7.1): servers report the
+/// requested address, or the one that a client has connected to.
 fn covers(asked: &str, connected: &str) -> bool {
     if asked.eq_ignore_ascii_case(connected) {
         return true;

@@ -6,10 +6,10 @@ use super::{Own, WantReply};
 use crate::error::SshError;
 use crate::wire::{Put, Reader};
 
-/// Keys in one message. A host has a handful.
+/// Maximum number of keys in one message; hosts usually have fewer than ten.
 const MAX_KEYS: usize = 64;
 
-/// The requests that are known here.
+/// Names of the built-in requests.
 pub(super) const KNOWN: [&str; 8] = [
     "tcpip-forward",
     "cancel-tcpip-forward",
@@ -21,87 +21,88 @@ pub(super) const KNOWN: [&str; 8] = [
     "no-more-sessions@openssh.com",
 ];
 
-/// A sign of life, outside of channels or in one.
+/// A keepalive, outside of channels or in one.
 pub(super) const KEEPALIVE: &str = "keepalive@openssh.com";
 
-/// Something wanted, or told, outside of channels.
+/// A request or a statement outside of channels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GlobalRequest {
-    /// The server is to listen and to forward what comes.
+    /// Asks the server to listen, and to forward connections.
     TcpipForward {
-        /// The address: empty, `0.0.0.0`, `::`, `localhost` or any other, as written.
+        /// Address to listen on: empty, `0.0.0.0`, `::`, `localhost` or any other, as written.
         address: String,
-        /// The port; 0 lets the server choose.
+        /// Port to listen on; 0 lets the server choose.
         port: u16,
     },
-    /// The server is to stop that.
+    /// Asks the server to stop listening.
     CancelTcpipForward {
-        /// The address, as it was asked for.
+        /// Address as it was requested.
         address: String,
-        /// The port, as it was bound.
+        /// Port as it was bound.
         port: u16,
     },
-    /// OpenSSH: the server is to listen on a socket in its file system.
+    /// OpenSSH: asks the server to listen on a Unix socket.
     StreamlocalForward {
-        /// The socket's path.
+        /// Path of the socket.
         path: Vec<u8>,
     },
-    /// OpenSSH: the server is to stop that.
+    /// OpenSSH: asks the server to stop listening on a Unix socket.
     CancelStreamlocalForward {
-        /// The socket's path.
+        /// Path of the socket.
         path: Vec<u8>,
     },
-    /// OpenSSH: any answer proves that the peer lives. The peer's are answered here.
+    /// OpenSSH: any answer proves that the peer is alive. The peer's keepalives are answered here.
     KeepAlive,
-    /// OpenSSH: all keys of this host.
+    /// OpenSSH: lists all keys of the host.
     HostKeys(Vec<Vec<u8>>),
-    /// OpenSSH: the server is to prove that it has these keys. The answer's data are signatures.
+    /// OpenSSH: asks the server to prove possession of these keys. The answer's data is the
+    /// signatures.
     HostKeysProve(Vec<Vec<u8>>),
-    /// OpenSSH: no session will be wanted any more; from now on they are refused here.
+    /// OpenSSH: no more sessions will be requested; from now on, they are refused here.
     NoMoreSessions,
-    /// A request of the program's own. The names of those above are not for it.
+    /// An application-defined request, whose name must not be one of the above.
     Own {
-        /// Its name and data.
+        /// Name and data.
         own: Own,
-        /// Whether an answer is wanted.
+        /// Indicates if an answer is wanted.
         want: WantReply,
     },
 }
 
-/// Names a request of ours.
+/// Identifies a local request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GlobalId(pub(super) u64);
 
-/// The duty to answer a request of the peer. If it is dropped the peer waits, and so do the
-/// answers to later requests.
+/// The obligation to answer a request of the peer. If it is dropped, the peer waits for this answer
+/// and for those to later requests.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct GlobalReplyTo {
     pub(super) sequence: u64,
-    /// The server was to choose a port.
+    /// The peer asked the server to choose a port.
     pub(super) chooses_port: bool,
 }
 
 /// The answer to a request outside of channels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GlobalAnswer {
-    /// Not granted.
+    /// The request was refused.
     Refused,
-    /// Granted.
+    /// The request was granted.
     Granted {
-        /// What belongs to it; mostly nothing.
+        /// Data of the answer, which is usually empty.
         data: Vec<u8>,
     },
-    /// Granted: the server listens on this port.
+    /// The request was granted: the server listens on this port.
     Bound {
-        /// The port.
+        /// Bound port.
         port: u16,
     },
 }
 
 impl GlobalRequest {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         match self {
@@ -117,13 +118,13 @@ impl GlobalRequest {
         }
     }
 
-    /// Whether a name is one that is known here, and so is none of a program's own.
+    /// True if `name` is a built-in request, which an application-defined one must not use.
     #[must_use]
     pub fn is_known(name: &str) -> bool {
         KNOWN.contains(&name)
     }
 
-    /// Whether we ask for an answer.
+    /// Returns whether the request asks for an answer.
     #[must_use]
     pub const fn want_reply(&self) -> WantReply {
         match self {
@@ -133,7 +134,7 @@ impl GlobalRequest {
         }
     }
 
-    /// Whether this end may be asked for it.
+    /// True if an end with this role may receive the request.
     pub(super) const fn is_for(&self, role: Role) -> bool {
         match self {
             Self::KeepAlive | Self::Own { .. } => true,
@@ -142,7 +143,7 @@ impl GlobalRequest {
         }
     }
 
-    /// Reads the fields of a request; `None` if it is no name, or there are too many data.
+    /// Parses the fields of a request; `None` if the name is not valid or the data is too long.
     pub(super) fn parse(
         name: &[u8],
         want: WantReply,
@@ -207,7 +208,7 @@ fn keys(r: &mut Reader<'_>) -> Result<Vec<Vec<u8>>, SshError> {
     while !r.rest().is_empty() {
         if keys.len() == MAX_KEYS {
             return Err(SshError::TooMuch {
-                what: "the number of host keys",
+                what: "number of host keys",
                 limit: MAX_KEYS,
             });
         }

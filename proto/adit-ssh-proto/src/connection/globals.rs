@@ -1,4 +1,4 @@
-//! Requests outside of channels, and their answers, both ways.
+//! Requests outside of channels, and their answers, in both directions.
 
 use adit_wire::Role;
 
@@ -11,12 +11,12 @@ use crate::msg;
 use crate::wire::{Put, Reader};
 
 impl Connection {
-    /// Asks for something outside of channels, or tells it. If an answer is due,
-    /// [`Event::GlobalReply`] follows with the id that is given here.
+    /// Sends a request outside of channels. If it wants an answer, [`Event::GlobalReply`] follows
+    /// with the returned identifier.
     ///
     /// # Errors
-    /// Too many requests without an answer, the output is full, or the name of an [own
-    /// request](GlobalRequest::Own) is one that is known here.
+    /// [`CallError`] if too many requests are unanswered, the output is full, or an
+    /// [application-defined request](GlobalRequest::Own) has the name of a built-in one.
     pub fn global_request(
         &mut self,
         request: &GlobalRequest,
@@ -46,8 +46,8 @@ impl Connection {
         Ok(Some(id))
     }
 
-    /// Answers a request of the peer. The port of [`GlobalAnswer::Bound`] is sent if the peer left
-    /// the choice to us.
+    /// Answers a request of the peer. The port of [`GlobalAnswer::Bound`] is sent only if the peer
+    /// asked for any port.
     pub fn answer_global(&mut self, to: GlobalReplyTo, answer: GlobalAnswer) {
         let answer = match answer {
             GlobalAnswer::Bound { .. } if !to.chooses_port => {
@@ -79,7 +79,7 @@ impl Connection {
         let limit = self.limits.requests;
         if want && self.owed.len() >= limit {
             return Err(SshError::TooMuch {
-                what: "requests without an answer",
+                what: "number of unanswered requests",
                 limit,
             });
         }
@@ -117,7 +117,7 @@ impl Connection {
         let (id, change) = expected.ok_or(SshError::Unexpected(msg::REQUEST_SUCCESS))?;
         let change = match self.role {
             Role::Client => change,
-            // A client listens on nothing for us.
+            // Clients do not listen on behalf of servers.
             Role::Server => Change::Nothing,
         };
         let answer = self.forwards.granted(change, data)?;

@@ -1,4 +1,4 @@
-//! Taking in a payload: which message it is, and what those of open channels do.
+//! Handling of payloads: dispatch by message number, and messages of open channels.
 
 use core::ops::Range;
 
@@ -10,17 +10,18 @@ use crate::error::SshError;
 use crate::msg;
 use crate::wire::{Put, Reader};
 
-/// How far beyond [`Limits::queue`](super::Limits::queue) is too far.
+/// Factor by which [`Limits::queue`](super::Limits::queue) may be exceeded before the connection
+/// fails.
 const PATIENCE: usize = 16;
-/// What an event costs besides the octets that led to it.
+/// Cost of an event in addition to the bytes of its message.
 const EVENT: usize = 64;
 
 impl Connection {
-    /// Takes in one payload of the peer, with its message number in front.
+    /// Handles a payload of the peer, which starts with its message number.
     ///
     /// # Errors
-    /// The peer broke the protocol or a limit; the connection is of no more use and gives the same
-    /// error again.
+    /// [`SshError`] if the peer violated the protocol or a limit; the connection is unusable then
+    /// and returns the same error again.
     pub fn handle_input(&mut self, now: Time, payload: &[u8]) -> Result<Handled, SshError> {
         if let Some(why) = &self.broken {
             return Err(why.clone());
@@ -34,7 +35,7 @@ impl Connection {
             let limit = self.limits.queue.saturating_mul(PATIENCE);
             if self.outbox.octets().max(self.event_octets) > limit {
                 return Err(SshError::TooMuch {
-                    what: "what waits for the peer's sake",
+                    what: "size of the queue caused by the peer",
                     limit,
                 });
             }
@@ -67,7 +68,7 @@ impl Connection {
         Ok(Handled::Done)
     }
 
-    /// The open channel that a message of this number is for.
+    /// Returns the open channel that a message with this number addresses.
     pub(super) fn recipient(
         &mut self,
         message: u8,
@@ -112,7 +113,7 @@ impl Connection {
         self.received(now, id, kind, at_end(payload, data))
     }
 
-    /// Data came for a channel; without a kind, nobody knows what for.
+    /// Handles data of a channel; `kind` is `None` for an unknown type of data.
     fn received(
         &mut self,
         now: Time,
@@ -131,7 +132,7 @@ impl Connection {
         let len = u32::try_from(range.len()).ok().filter(|len| *len <= max);
         let len = len.ok_or_else(|| too_much("data in one message", max))?;
         if !channel.intake.receive(now, len) {
-            return Err(too_much("data above the window", channel.intake.target()));
+            return Err(too_much("data in the window", channel.intake.target()));
         }
         match kind {
             _ if range.is_empty() => Ok(Handled::Done),
@@ -140,7 +141,7 @@ impl Connection {
                 kind,
                 range,
             }),
-            // What comes behind our CLOSE, and what nobody knows.
+            // Data after the local CLOSE, or of an unknown type.
             _ => {
                 self.consumed(id, range.len(), now);
                 Ok(Handled::Done)
@@ -155,7 +156,7 @@ impl Connection {
         r.end()?;
         let before = channel.window;
         channel.window = before.checked_add(more).ok_or_else(|| SshError::TooMuch {
-            what: "a channel's window",
+            what: "size of a channel window",
             limit: usize_from(u32::MAX),
         })?;
         if before > 0 || more == 0 || !channel.can_write() {
@@ -173,7 +174,7 @@ impl Connection {
         let mut r = Reader::new(body, "CHANNEL_EOF");
         let (id, channel) = self.recipient(msg::CHANNEL_EOF, &mut r)?;
         r.end()?;
-        // A second one says nothing new.
+        // A repeated EOF has no effect.
         if !core::mem::replace(&mut channel.got_eof, true) && !channel.sent_close {
             self.events.push_back(Event::Eof(id));
         }
@@ -198,14 +199,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes a channel away if nothing will happen to it any more.
+    /// Removes a channel if it has ended on both sides.
     pub(super) fn settle(&mut self, id: ChannelId) {
         if self.slots.get(id).is_some_and(Channel::is_over) {
             self.forget(id);
         }
     }
 
-    /// Takes a channel away.
+    /// Removes a channel.
     pub(super) fn forget(&mut self, id: ChannelId) {
         let Some(channel) = self.slots.remove(id) else {
             return;
@@ -220,7 +221,7 @@ impl Connection {
     }
 }
 
-/// Where `data`, the last field of a payload, lies in it.
+/// Returns the position of `data`, the last field of a payload, in it.
 const fn at_end(payload: &[u8], data: &[u8]) -> Range<usize> {
     payload.len() - data.len()..payload.len()
 }

@@ -1,29 +1,31 @@
-//! The receive window of a channel, which tunes itself, and the budget of all of them.
+//! Self-tuning receive window of a channel, and the budget of all channels.
 //!
-//! A window is worth what the peer can send in a round trip: if all of it was consumed within one
-//! and a half of them, the link may hold more, and it doubles. A reader that lags keeps what it has.
-//! No larger than that: OpenSSH's server takes in as much as the window lets it send, and pays for it
-//! with nearly twice the CPU.
+//! A window should hold what the peer can send in one round trip: if all of it was consumed within
+//! 1.5 round trips, the link may hold more, and the window doubles. If the reader is slow, the
+//! window keeps its size. It does not grow beyond what is useful: OpenSSH's server reads as much as
+//! the window lets it send, which costs it nearly twice the CPU time.
 
 use core::time::Duration;
 
 use adit_wire::{Time, u64_from};
 
-/// Below this an adjust waits, if the window is large enough to go on meanwhile, octets.
+/// Minimum size of a window adjustment in bytes, if the window is large enough to continue
+/// meanwhile.
 const BATCH: u32 = 256 << 10;
-/// Above this none does: what waits to be granted is missing in the window of a long path.
+/// Maximum size of a delayed window adjustment in bytes: on a path with a high delay, ungranted
+/// bytes are missing in the window.
 const MOST: u32 = 1 << 20;
 
-/// What one channel of ours may receive. `window + unread` is never above `target`.
+/// Receive window of a local channel. `window + unread` never exceeds `target`.
 #[derive(Debug)]
 pub(super) struct Intake {
-    /// What the peer may still send, octets.
+    /// Number of bytes that the peer may still send.
     window: u32,
-    /// What came and was not consumed, octets.
+    /// Number of bytes received and not consumed.
     unread: u32,
-    /// What the two may come to.
+    /// Maximum of the sum of both.
     target: u32,
-    /// Since when `taken` octets were consumed.
+    /// Start of the interval in which `taken` bytes were consumed.
     since: Time,
     taken: u32,
 }
@@ -39,23 +41,23 @@ impl Intake {
         }
     }
 
-    /// The size of the window when nothing is on its way.
+    /// Returns the size of the window when no data is in transit.
     pub(super) const fn target(&self) -> u32 {
         self.target
     }
 
-    /// What came and was not consumed.
+    /// Returns the number of bytes received and not consumed.
     pub(super) const fn unread(&self) -> u32 {
         self.unread
     }
 
-    /// Data came; false if the peer was not allowed to send so much.
+    /// Records received data; returns false if it exceeds the window.
     pub(super) fn receive(&mut self, now: Time, len: u32) -> bool {
         let Some(window) = self.window.checked_sub(len) else {
             return false;
         };
         if self.taken == 0 && self.unread == 0 {
-            // The pause before was not the window's fault.
+            // The preceding pause was not caused by the window.
             self.since = now;
         }
         self.window = window;
@@ -63,14 +65,14 @@ impl Intake {
         true
     }
 
-    /// Data went on; more than there is counts as all.
+    /// Records consumed data, up to the unread amount.
     pub(super) fn consume(&mut self, len: u32) {
         let len = len.min(self.unread);
         self.unread -= len;
         self.taken = self.taken.saturating_add(len);
     }
 
-    /// Whether the window holds the sender back. Asked after each [`Intake::consume`].
+    /// True if the window limits the sender. Call it after each [`Intake::consume`].
     pub(super) fn is_tight(&mut self, now: Time, rtt: Duration) -> bool {
         let quick = now.since(self.since) <= rtt.saturating_add(rtt / 2);
         if quick && self.taken < self.target {
@@ -80,25 +82,26 @@ impl Intake {
         quick && self.unread <= self.target / 2
     }
 
-    /// Widens it.
+    /// Widens the window.
     pub(super) fn grow(&mut self, by: u32) {
         self.target = self.target.saturating_add(by);
     }
 
-    /// Whether an adjust is worth a message. It always is before the sender has to stop: with
+    /// True if an adjustment is worth a message. It always is before the sender has to stop: with
     /// everything consumed, either half of the window is left or half of it can be granted.
     pub(super) fn is_due(&self) -> bool {
         self.lacks() == 0
     }
 
-    /// How much has to be consumed before an adjust is worth a message, octets.
+    /// Returns the number of bytes that have to be consumed before an adjustment is worth a
+    /// message.
     pub(super) fn lacks(&self) -> u32 {
         let worth = (self.target / 4).clamp(BATCH, MOST);
         let worth = worth.min(self.target / 2).max(1);
         worth.saturating_sub(self.grantable())
     }
 
-    /// Grants all that can be granted; gives how much that is.
+    /// Grants all bytes that can be granted, and returns their number.
     pub(super) fn grant(&mut self) -> u32 {
         let more = self.grantable();
         self.window += more;
@@ -110,7 +113,7 @@ impl Intake {
     }
 }
 
-/// How much is given away over all channels, octets.
+/// Sum of the windows of all channels, and its limit, in bytes.
 #[derive(Debug)]
 pub(super) struct Budget {
     limit: u64,
@@ -125,7 +128,8 @@ impl Budget {
         }
     }
 
-    /// The window of a new channel: `wanted`, or a quarter of what is left, but not below `floor`.
+    /// Returns the window of a new channel: `wanted` or a quarter of the remaining budget, but at
+    /// least `floor`.
     pub(super) fn open(&mut self, wanted: u32, floor: u32) -> u32 {
         let left = self.limit.saturating_sub(self.given) / 4;
         let window = saturate(left).clamp(floor, wanted.max(floor));
@@ -133,7 +137,8 @@ impl Budget {
         window
     }
 
-    /// By how much a window may grow: twofold at most, and not by steps that bring little.
+    /// Returns by how much a window may grow: at most its size, and 0 if the step would be too
+    /// small.
     pub(super) fn grow(&mut self, target: u32, max: u32) -> u32 {
         let left = (self.limit - self.limit / 8).saturating_sub(self.given);
         let by = target.min(max.saturating_sub(target)).min(saturate(left));
@@ -144,7 +149,7 @@ impl Budget {
         by
     }
 
-    /// A channel is gone.
+    /// Returns the window of a removed channel to the budget.
     pub(super) fn close(&mut self, target: u32) {
         self.given = self.given.saturating_sub(u64::from(target));
     }

@@ -1,15 +1,15 @@
-//! What a channel is for: the types of RFC 4254 and of OpenSSH, with the fields of CHANNEL_OPEN.
+//! Channel types of RFC 4254 and of OpenSSH, with the fields of CHANNEL_OPEN.
 
 use super::Own;
 use crate::error::SshError;
 use crate::wire::{Put, Reader};
 
-/// Longest host of a peer, octets: no name is longer.
+/// Maximum length of a host from a peer, in bytes; host names are not longer.
 const MAX_HOST: usize = 255;
-/// Longest path of a peer, octets.
+/// Maximum length of a path from a peer, in bytes.
 const MAX_PATH: usize = 4096;
 
-/// The types that are known here.
+/// Names of the built-in types.
 pub(super) const KNOWN: [&str; 8] = [
     "session",
     "direct-tcpip",
@@ -21,84 +21,84 @@ pub(super) const KNOWN: [&str; 8] = [
     "tun@openssh.com",
 ];
 
-/// What a channel is for.
+/// Type of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChannelKind {
     /// A program, a shell or a subsystem (RFC 4254 section 6).
     Session,
-    /// A connection from the server to somewhere (section 7.2).
+    /// A connection that the server opens to a host (section 7.2).
     DirectTcpip {
         /// Host to connect to, as written.
         host: String,
-        /// Its port.
+        /// Port to connect to.
         port: u16,
-        /// Who wants it.
+        /// Origin of the connection.
         originator: Originator,
     },
-    /// A connection that came to an address the server listens on for us (section 7.2).
+    /// A connection to an address on which the server listens for the client (section 7.2).
     ForwardedTcpip {
-        /// The address that was connected.
+        /// Address that was connected to.
         address: String,
-        /// Its port.
+        /// Port that was connected to.
         port: u16,
-        /// Who has connected.
+        /// Origin of the connection.
         originator: Originator,
     },
-    /// OpenSSH: a connection from the server to a socket in its file system.
+    /// OpenSSH: a connection that the server opens to a Unix socket.
     DirectStreamlocal {
-        /// The socket's path.
+        /// Path of the socket.
         path: Vec<u8>,
     },
-    /// OpenSSH: a connection that came to a socket the server listens on for us.
+    /// OpenSSH: a connection to a Unix socket on which the server listens for the client.
     ForwardedStreamlocal {
-        /// The socket's path.
+        /// Path of the socket.
         path: Vec<u8>,
     },
-    /// A window for our display (section 6.3.2).
+    /// An X11 connection to the client's display (section 6.3.2).
     X11 {
-        /// Who has connected.
+        /// Origin of the connection.
         originator: Originator,
     },
-    /// OpenSSH: somebody wants our agent.
+    /// OpenSSH: a connection to the client's agent.
     Agent,
     /// OpenSSH: packets of a tunnel device.
     Tun {
-        /// 1 is layer 3, 2 is layer 2.
+        /// Layer of the packets: 1 is layer 3, 2 is layer 2.
         mode: u32,
-        /// The unit; 0x7fffffff is any.
+        /// Unit of the device; 0x7fffffff is any.
         unit: u32,
     },
-    /// A type of the program's own. The names of the types above are not for it.
+    /// An application-defined type, whose name must not be one of the above.
     Own(Own),
 }
 
-/// Who is behind a connection, as the peer tells it: for logs alone.
+/// Origin of a connection as reported by the peer: for logs only.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Originator {
-    /// Its address.
+    /// Address of the origin.
     pub address: String,
-    /// Its port, which a peer may get wrong.
+    /// Port of the origin, which may be wrong.
     pub port: u32,
 }
 
-/// Why a channel is not opened (RFC 4254 section 5.1).
+/// Reason why a channel is not opened (RFC 4254 section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OpenFailure {
     /// The policy forbids it.
     Prohibited,
     /// The connection behind it failed.
     ConnectFailed,
-    /// Nobody knows this type.
+    /// The type is unknown.
     UnknownType,
     /// Too many channels.
     Shortage,
-    /// A code without a meaning here.
+    /// An unknown reason code.
     Other(u32),
 }
 
 impl OpenFailure {
-    /// The code on the wire.
+    /// Returns the code on the wire.
     #[must_use]
     pub const fn code(self) -> u32 {
         match self {
@@ -110,7 +110,7 @@ impl OpenFailure {
         }
     }
 
-    /// The reason of a code.
+    /// Returns the reason for a code.
     #[must_use]
     pub const fn from_code(code: u32) -> Self {
         match code {
@@ -124,7 +124,7 @@ impl OpenFailure {
 }
 
 impl ChannelKind {
-    /// The type's name on the wire.
+    /// Returns the type's name on the wire.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -140,13 +140,14 @@ impl ChannelKind {
         }
     }
 
-    /// Whether a type is one that is known here, and so is none of a program's own.
+    /// True if `name` is a built-in type, which an application-defined one must not use.
     #[must_use]
     pub fn is_known(name: &str) -> bool {
         KNOWN.contains(&name)
     }
 
-    /// Reads the fields of a type. The inner error is what the peer is told: it goes on.
+    /// Parses the fields of a type. The inner error is the answer to the peer: the connection
+    /// continues.
     pub(super) fn parse(
         name: &[u8],
         r: &mut Reader<'_>,
@@ -167,7 +168,7 @@ impl ChannelKind {
             }
             b"direct-streamlocal@openssh.com" => {
                 let path = path(r.string()?);
-                // Reserved, in the place of the originator.
+                // Reserved fields in place of the originator.
                 r.string()?;
                 r.u32()?;
                 path.map(|path| Self::DirectStreamlocal { path })

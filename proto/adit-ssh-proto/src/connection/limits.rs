@@ -1,35 +1,36 @@
-//! What this end lets its peer do.
+//! Limits on what a peer may cause.
 
 use adit_wire::usize_from;
 
-/// Bounds of one connection. A zero where it makes no sense counts as one.
+/// Limits of one connection. A zero counts as one where zero makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Channels at a time, opened by either end.
+    /// Maximum number of channels, opened by either end.
     pub channels: usize,
-    /// Channels that the peer wants and the application has not answered yet.
+    /// Maximum number of channels that the peer requested and the application has not answered yet.
     pub pending_opens: usize,
-    /// Requests without an answer, each way, outside of channels and in each channel.
+    /// Maximum number of unanswered requests in each direction, outside of channels and in each
+    /// channel.
     pub requests: usize,
-    /// Octets of answers that wait to be sent, and octets of events that wait to be polled, from
-    /// which no more should be read. See [`Connection::wants_input`](super::Connection::wants_input).
+    /// Bytes of queued answers, and bytes of queued events, from which on the driver should not
+    /// read. See [`Connection::wants_input`](super::Connection::wants_input).
     pub queue: usize,
-    /// Octets that the peer may have been allowed to send and that are not consumed, over all
-    /// channels. Each channel gets one `max_packet` even if this is used up. A window grows no
-    /// further once seven eighths are given away: the rest is for channels that come.
+    /// Maximum number of bytes that peers were allowed to send and that are not consumed, over all
+    /// channels. Each channel gets one `max_packet` even beyond it. Windows stop growing once seven
+    /// eighths are in use: the rest is reserved for new channels.
     pub buffer: usize,
-    /// The window of a new channel, octets: less when `buffer` gets scarce.
+    /// Window of a new channel, in bytes: less when `buffer` is nearly used up.
     pub window: u32,
-    /// What a window may grow to, octets.
+    /// Maximum size of a window, in bytes.
     pub max_window: u32,
-    /// The most data we let the peer put into one message, octets.
+    /// Maximum number of data bytes in one message from the peer.
     pub max_packet: u32,
-    /// The most data we put into one message, octets, if the peer allows as much.
+    /// Maximum number of data bytes in one message to the peer, if the peer allows as much.
     pub max_send: u32,
 }
 
 impl Default for Limits {
-    /// The windows of OpenSSH to begin with: 2 MiB, in messages of 32 KiB.
+    /// OpenSSH's initial windows: 2 MiB, in messages of 32 KiB.
     fn default() -> Self {
         Self {
             channels: 1024,
@@ -58,7 +59,7 @@ impl Limits {
         self
     }
 
-    /// The window that every channel gets, octets.
+    /// Returns the minimum window of each channel, in bytes.
     pub(super) fn floor(&self) -> u32 {
         self.max_packet.min(self.window)
     }

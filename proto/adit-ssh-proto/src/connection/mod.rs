@@ -1,23 +1,24 @@
 //! The connection protocol (RFC 4254): channels with windows, requests inside and outside of them.
 //!
-//! A [`Connection`] is one end, client or server, over the payloads that a transport opened. The
-//! driver gives each payload to [`Connection::handle_input`], then asks [`Connection::poll_event`]
-//! until there is nothing, then [`Connection::poll_output`] until there is nothing, and seals what
-//! that appends. Nothing here waits: a channel that is not read freezes by its own window alone.
+//! A [`Connection`] is one end, client or server, above the payloads of a transport. The driver
+//! passes each payload to [`Connection::handle_input`], then calls [`Connection::poll_event`] until
+//! it returns `None`, then [`Connection::poll_output`] until it returns false, and seals what that
+//! appends. Nothing blocks: a channel that is not read only stops at its own window.
 //!
-//! Bytes of channels are not copied. [`Handled::Data`] says where they lie in the payload; the
-//! driver says [`Connection::consumed`] when they have gone on, which is what widens the window
-//! again. To send, [`Connection::room`] tells how many bytes fit and [`Connection::data_header`]
-//! writes what stands in front of them. Control messages never come behind later data: while some
-//! wait in the output there is no room.
+//! Channel data is not copied. [`Handled::Data`] contains its position in the payload; the driver
+//! calls [`Connection::consumed`] when the data was passed on, which widens the window again. To
+//! send, [`Connection::room`] returns the number of bytes that fit, and [`Connection::data_header`]
+//! writes the fields in front of them. Control messages are never sent after later data: while some
+//! are queued, `room` returns 0.
 //!
-//! What a peer can make this end hold is bounded by [`Limits`]: bytes by the windows, channels,
-//! requests and answers by number. While [`Connection::wants_input`] is false the driver should
-//! leave the peer's bytes in the socket.
+//! [`Limits`] bounds what a peer can make this end store: bytes by the windows; channels, requests
+//! and answers by number. While [`Connection::wants_input`] is false, the driver should leave the
+//! peer's bytes in the socket.
 //!
-//! `input` takes messages in (`openings` and `globals` have the longer stories), `channels`,
-//! `flow` and `requests` are what the application does; `kind`, `request`, `pty`, `global` and
-//! `own` have the forms on the wire; `intake` is the receive window that tunes itself, `slots` the numbers.
+//! `input` handles messages (`openings` and `globals` the more complex ones); `channels`, `flow`
+//! and `requests` contain the application's calls; `kind`, `request`, `pty`, `global` and `own`
+//! define the wire formats; `intake` is the self-tuning receive window, `slots` the channel
+//! numbers.
 
 mod call;
 mod channel;
@@ -60,31 +61,31 @@ pub use own::{Own, OwnError};
 pub use pty::{Modes, Pty, Size};
 pub use request::{ReplyTo, Request, WantReply};
 
-/// One end of a connection, above authentication.
+/// One end of a connection, after authentication.
 #[derive(Debug)]
 pub struct Connection {
     role: Role,
     limits: Limits,
     slots: slots::Slots,
-    /// Channels the peer wants and the application has not answered.
+    /// Number of channels that the peer requested and the application has not answered.
     asked: usize,
-    /// Octets of the names and data of those among them that are of the program's own types.
+    /// Size of the names and data in bytes of those among them with application-defined types.
     asked_octets: usize,
-    /// The peer may want channels of types that are not known here.
+    /// The peer may open channels of unknown types.
     takes_own: bool,
     budget: intake::Budget,
     rtt: Option<Duration>,
 
     events: VecDeque<Event>,
-    /// Octets of the messages that led to `events`, roughly.
+    /// Approximate size of the messages that caused `events`, in bytes.
     event_octets: usize,
     outbox: outbox::Outbox,
-    /// Channels whose window is to be widened.
+    /// Channels whose window has to be widened.
     adjusts: VecDeque<ChannelId>,
-    /// Channels that want to write, the next one first.
+    /// Channels that have data to write, the next one first.
     turns: VecDeque<ChannelId>,
 
-    /// What we owe the peer, and what the peer owes us, in the order of the requests.
+    /// Answers owed to the peer, and answers expected from the peer, in the order of the requests.
     owed: replies::InOrder<GlobalAnswer>,
     expected: VecDeque<(GlobalId, forwards::Change)>,
     next_global: u64,
@@ -95,10 +96,11 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection whose peer is authenticated (or has authenticated itself).
+    /// Creates a connection whose peer is authenticated (or has authenticated this end).
     ///
-    /// `role` decides what may be asked for by whom: a client opens sessions and direct connections
-    /// and lets the server open what it asked to be forwarded; a server lets the client open them.
+    /// `role` decides which end may request what: a client opens sessions and direct connections,
+    /// and lets the server open the forwarded connections that it requested; a server lets the
+    /// client open them.
     #[must_use]
     pub fn new(role: Role, limits: Limits) -> Self {
         let limits = limits.made_whole();
@@ -125,19 +127,19 @@ impl Connection {
         }
     }
 
-    /// The round-trip time as measured last (by PING, or a request with an answer). Until it is
-    /// known the windows keep their first size.
+    /// Sets the latest measured round-trip time (from a PING, or a request with an answer). Until
+    /// it is known, windows keep their initial size.
     pub const fn set_rtt(&mut self, rtt: Duration) {
         self.rtt = Some(rtt);
     }
 
-    /// Whether the peer's channels of [types that are not known here](ChannelKind::Own) come as
-    /// events. They are refused as unknown until this says so.
+    /// Sets whether the peer's channels of [unknown types](ChannelKind::Own) are reported as
+    /// events. By default, they are refused as unknown.
     pub const fn set_takes_own(&mut self, takes: bool) {
         self.takes_own = takes;
     }
 
-    /// What happened, the oldest first.
+    /// Returns the oldest event.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
         if self.events.is_empty() {
@@ -146,16 +148,17 @@ impl Connection {
         event
     }
 
-    /// Channels that have not ended, with those that are only wanted, and those whose last bytes
-    /// were not consumed.
+    /// Returns the number of channels that have not ended, including requested ones and those whose
+    /// last bytes were not consumed.
     #[must_use]
     pub const fn channels(&self) -> usize {
         self.slots.count()
     }
 
-    /// Whether the next payload should be read. It should not while too many events or answers
-    /// wait; if they grow sixteen times beyond, [`handle_input`](Self::handle_input) gives up. In
-    /// the middle of a key exchange, which holds the answers back, the driver reads on nevertheless.
+    /// True if the driver should read the next payload. It should not while too many events or
+    /// answers are queued; if they exceed the limit 16 times, [`handle_input`](Self::handle_input)
+    /// fails. During a key exchange, which holds the answers back, the driver has to continue
+    /// reading.
     #[must_use]
     pub const fn wants_input(&self) -> bool {
         self.outbox.octets() < self.limits.queue && self.event_octets < self.limits.queue

@@ -1,4 +1,4 @@
-//! What the peer says about opening channels: its wishes and its answers.
+//! Opening of channels: the peer's requests and answers.
 
 use adit_wire::Role;
 
@@ -8,7 +8,7 @@ use crate::error::SshError;
 use crate::msg;
 use crate::wire::{Put, Reader};
 
-/// Characters of the peer's words that are kept.
+/// Maximum number of characters kept of the peer's text.
 const MAX_WORDS: usize = 256;
 
 impl Connection {
@@ -32,7 +32,7 @@ impl Connection {
                 return Ok(());
             }
         };
-        // The window is given when the application agrees.
+        // The window is assigned when the application confirms.
         let mut channel = Channel::new(Stage::Asked, remote, 0);
         if let ChannelKind::Own(own) = &kind {
             channel.own = Some(own.octets());
@@ -54,7 +54,8 @@ impl Connection {
         Ok(())
     }
 
-    /// A type that is not known here. What waits to be answered holds no more octets than `queue`.
+    /// Parses a channel of an unknown type. Pending ones may contain at most `queue` bytes in
+    /// total.
     fn of_own_type(&self, name: &[u8], data: &[u8]) -> Result<ChannelKind, OpenFailure> {
         if !self.takes_own {
             return Err(OpenFailure::UnknownType);
@@ -68,7 +69,7 @@ impl Connection {
         Ok(ChannelKind::Own(own))
     }
 
-    /// Whether the peer may want such a channel at all.
+    /// Checks that the peer may open such a channel at all.
     fn permitted(&self, kind: &ChannelKind) -> Result<(), OpenFailure> {
         let client = self.role == Role::Client;
         let fine = match kind {
@@ -99,7 +100,7 @@ impl Connection {
         }
     }
 
-    /// Refuses a channel; the peer may use its number again.
+    /// Refuses a channel; the peer may reuse its number.
     pub(super) fn put_refusal(&mut self, remote: u32, why: OpenFailure, text: &str) {
         self.slots.free_remote(remote);
         self.outbox.push(|out| {
@@ -115,8 +116,8 @@ impl Connection {
         let unexpected = SshError::Unexpected(msg::CHANNEL_OPEN_CONFIRMATION);
         let mut r = Reader::new(body, "CHANNEL_OPEN_CONFIRMATION");
         let number = r.u32()?;
-        // What follows the four numbers depends on the type: none that is known here has anything, and
-        // what own types have is left out.
+        // The type decides what follows the four numbers: the built-in types have no further
+        // fields, and those of application-defined types are ignored.
         let (remote, window, max_packet) = (r.u32()?, r.u32()?, r.u32()?);
         let wanted = self.slots.by_number(number);
         let wanted = wanted.filter(|(_, channel)| channel.stage == Stage::Wanted);
@@ -130,7 +131,7 @@ impl Connection {
         (channel.stage, channel.remote) = (Stage::Open, remote);
         channel.peer_takes(window, max_packet, &self.limits);
         if channel.dropped {
-            // The application has changed its mind in between.
+            // The application has closed the channel in the meantime.
             self.close(id);
         } else {
             self.events.push_back(Event::Opened(id));
@@ -157,7 +158,7 @@ impl Connection {
     }
 }
 
-/// The peer's words, fit for a terminal and a log.
+/// Returns the peer's text in a form that is safe for a terminal and a log.
 fn printable(text: &[u8]) -> String {
     let plain = |b: &u8| b.is_ascii_graphic() || *b == b' ';
     let shown = text.iter().take(MAX_WORDS);

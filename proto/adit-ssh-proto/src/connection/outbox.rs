@@ -1,17 +1,17 @@
-//! Control messages that wait to be sent, in one buffer.
+//! Control messages waiting to be sent, in one buffer.
 
 use adit_wire::held;
 
 use crate::wire::{Put, Reader};
 
-/// What an empty box may keep allocated, octets.
+/// Capacity that an empty outbox may keep, in bytes.
 const KEPT: usize = 4096;
 
-/// Messages one behind the other, each with its length in front.
+/// Queue of messages, each with its length in front.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
-    /// Where the first one that was not taken begins.
+    /// Position of the first message that was not removed.
     head: usize,
 }
 
@@ -21,10 +21,10 @@ impl Outbox {
         self.bytes.put_nested(write);
     }
 
-    /// Appends the oldest message to `out`; false if there is none.
+    /// Appends the oldest message to `out`; returns false if there is none.
     pub(super) fn pop(&mut self, out: &mut Vec<u8>) -> bool {
         let rest = held(&self.bytes, self.head..);
-        let Ok(message) = Reader::new(rest, "message of our own").string() else {
+        let Ok(message) = Reader::new(rest, "queued message").string() else {
             return false;
         };
         out.extend_from_slice(message);
@@ -34,7 +34,7 @@ impl Outbox {
             self.bytes.clear();
             self.bytes.shrink_to(KEPT);
         } else if self.head > KEPT && self.head > self.bytes.len() / 2 {
-            // Moves fewer octets than were taken since the last time.
+            // Moves fewer bytes than were removed since the last time.
             self.bytes.drain(..self.head);
             self.head = 0;
         }
@@ -45,7 +45,7 @@ impl Outbox {
         self.head == self.bytes.len()
     }
 
-    /// Octets that wait.
+    /// Returns the number of bytes in the queue.
     pub(super) const fn octets(&self) -> usize {
         self.bytes.len() - self.head
     }

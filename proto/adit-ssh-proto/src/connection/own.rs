@@ -1,41 +1,43 @@
-//! Channels and requests of a program's own types: a name and octets that mean nothing here
-//! (RFC 4254 sections 4, 5.1 and 5.4; names as in RFC 4251 section 6).
+//! Application-defined channel types and requests: a name and opaque bytes (RFC 4254 sections 4,
+//! 5.1 and 5.4; names as in RFC 4251 section 6).
 
-/// Longest name, octets (RFC 4251 section 6).
+/// Maximum length of a name, in bytes (RFC 4251 section 6).
 const MAX_NAME: usize = 64;
 
-/// The name of a channel's type or of a request that is not defined here, and its data.
+/// Name and data of a channel type or request that is not built in.
 ///
-/// A name has 1 to 64 printable characters of US-ASCII, without space and comma. One that is not
-/// registered with IANA is to end in `@` and a domain of its inventor (RFC 4251 section 6); others
-/// are taken nevertheless, since programs use them.
+/// A name has 1 to 64 printable characters of US-ASCII, without space and comma. A name that is not
+/// registered with IANA should end in `@` and a domain of its author (RFC 4251 section 6); others
+/// are accepted nevertheless, since programs use them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Own {
     name: String,
     data: Vec<u8>,
 }
 
-/// Why there is no [`Own`] of a name and data.
+/// Error of creating an [`Own`] from a name and data.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OwnError {
-    /// The name is empty, too long, or has other characters.
-    #[error("a name has 1 to 64 printable characters of US-ASCII, without space and comma")]
+    /// The name is empty, too long, or contains other characters.
+    #[error("a name must have 1 to 64 printable characters of US-ASCII, without space and comma")]
     Name,
-    /// There are more octets of data than a message may have.
-    #[error("{0} octets of data, more than the {max} of a message", max = Own::MAX_DATA)]
+    /// The data is longer than a message allows.
+    #[error("{0} bytes of data exceed the limit of {max} for a message", max = Own::MAX_DATA)]
     Data(usize),
 }
 
 impl Own {
-    /// Most data, octets. With the name and the fields before the data, a message has not more than
-    /// the 32,768 octets that every implementation takes (RFC 4253 section 6.1).
+    /// Maximum length of the data, in bytes. With the name and the fields before the data, a
+    /// message stays within the 32,768 bytes that every implementation accepts (RFC 4253 section
+    /// 6.1).
     pub const MAX_DATA: usize = 31 << 10;
 
-    /// A name with its data.
+    /// Creates a value from a name and data.
     ///
     /// # Errors
-    /// The name has no such form; the data are longer than [`Own::MAX_DATA`].
+    /// [`OwnError::Name`] if the name is not valid, [`OwnError::Data`] if the data is longer than
+    /// [`Own::MAX_DATA`].
     pub fn new(name: impl Into<String>, data: impl Into<Vec<u8>>) -> Result<Self, OwnError> {
         let (name, data) = (name.into(), data.into());
         if !is_name(name.as_bytes()) {
@@ -45,10 +47,10 @@ impl Own {
         Ok(Self { name, data })
     }
 
-    /// Whether a message has room for so many octets of data.
+    /// Checks that `len` bytes of data fit in a message.
     ///
     /// # Errors
-    /// They are more than [`Own::MAX_DATA`].
+    /// [`OwnError::Data`] if `len` exceeds [`Own::MAX_DATA`].
     pub const fn fits(len: usize) -> Result<(), OwnError> {
         if len > Self::MAX_DATA {
             return Err(OwnError::Data(len));
@@ -56,7 +58,7 @@ impl Own {
         Ok(())
     }
 
-    /// What came from the peer; nothing is copied of what is too long.
+    /// Copies a name and data of the peer; `None`, without copying, if they are not valid.
     pub(super) fn read(name: &[u8], data: &[u8]) -> Option<Self> {
         if !is_name(name) || data.len() > Self::MAX_DATA {
             return None;
@@ -67,13 +69,13 @@ impl Own {
         })
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The data, which follow the fields that all types have.
+    /// Returns the data, which follows the fields that all types have.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         &self.data
@@ -85,7 +87,7 @@ impl Own {
         (self.name, self.data)
     }
 
-    /// Octets of the name and the data.
+    /// Returns the total length of name and data, in bytes.
     #[must_use]
     pub const fn octets(&self) -> usize {
         self.name.len() + self.data.len()

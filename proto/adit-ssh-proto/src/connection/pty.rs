@@ -1,49 +1,49 @@
-//! Terminals: their size and their modes (RFC 4254 sections 6.2, 6.7 and 8).
+//! Terminals: sizes and modes (RFC 4254 sections 6.2, 6.7 and 8).
 
 use crate::error::SshError;
 use crate::wire::{Put, Reader};
 
-/// A terminal that is wanted.
+/// A requested terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pty {
-    /// Its type, as in the variable TERM.
+    /// Terminal type, as in the variable TERM.
     pub term: String,
-    /// Its size.
+    /// Size of the terminal.
     pub size: Size,
-    /// Its modes.
+    /// Terminal modes.
     pub modes: Modes,
 }
 
 /// The size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Size {
-    /// Characters in a row.
+    /// Width in characters.
     pub columns: u32,
-    /// Rows.
+    /// Height in rows.
     pub rows: u32,
-    /// Width in pixels; 0 if it is not known.
+    /// Width in pixels; 0 if unknown.
     pub width: u32,
-    /// Height in pixels; 0 if it is not known.
+    /// Height in pixels; 0 if unknown.
     pub height: u32,
 }
 
-/// Modes of a terminal: number and value, each number 1 to 159 once.
+/// Terminal modes as pairs of number and value, with unique numbers from 1 to 159.
 ///
-/// 128 and 129 are the speeds; the others are in RFC 4254 section 8 and RFC 8160.
+/// 128 and 129 are the line speeds; the others are in RFC 4254 section 8 and RFC 8160.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Modes(Vec<(u8, u32)>);
 
-/// From this number on the arguments' form is not defined: reading stops (section 8).
+/// First mode number whose arguments have no defined format: reading stops there (section 8).
 const FIRST_UNDEFINED: u8 = 160;
 
 impl Modes {
-    /// None.
+    /// Creates an empty set of modes.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Sets a mode; one that is not 1 to 159 has no form on the wire and is left out.
+    /// Sets a mode. Modes outside of 1 to 159 have no encoding and are ignored.
     pub fn set(&mut self, mode: u8, value: u32) {
         if mode == 0 || mode >= FIRST_UNDEFINED {
             return;
@@ -54,23 +54,23 @@ impl Modes {
         }
     }
 
-    /// The value of a mode.
+    /// Returns the value of a mode.
     #[must_use]
     pub fn get(&self, mode: u8) -> Option<u32> {
         let found = self.0.iter().find(|(other, _)| *other == mode);
         found.map(|(_, value)| *value)
     }
 
-    /// All, in their order.
+    /// Iterates over the modes in order.
     pub fn iter(&self) -> impl Iterator<Item = (u8, u32)> {
         self.0.iter().copied()
     }
 
-    /// Reads encoded modes. There cannot be more than there are numbers, whatever comes.
+    /// Parses encoded modes. Their number is limited by the number of different modes.
     fn parse(bytes: &[u8]) -> Result<Self, SshError> {
         let mut r = Reader::new(bytes, "terminal modes");
         let mut modes = Self::new();
-        // Some clients leave out the 0 at the end.
+        // Some clients omit the terminating 0.
         while !r.rest().is_empty() {
             match r.u8()? {
                 0 | FIRST_UNDEFINED.. => break,

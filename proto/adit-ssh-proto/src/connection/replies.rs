@@ -1,13 +1,13 @@
-//! Answers that must go out in the order of the requests, but may be known in any.
+//! Answers that must be sent in the order of the requests, but may become known in any order.
 
 use std::collections::VecDeque;
 
 use adit_wire::u64_from;
 
-/// What is owed: each a place for its answer.
+/// Queue of owed answers.
 #[derive(Debug)]
 pub(super) struct InOrder<T> {
-    /// The sequence number of the oldest.
+    /// Sequence number of the oldest owed answer.
     first: u64,
     owed: VecDeque<Option<T>>,
 }
@@ -22,13 +22,13 @@ impl<T> Default for InOrder<T> {
 }
 
 impl<T> InOrder<T> {
-    /// One more is owed; gives its sequence number.
+    /// Adds an owed answer and returns its sequence number.
     pub(super) fn owe(&mut self) -> u64 {
         self.owed.push_back(None);
         self.first.saturating_add(u64_from(self.owed.len() - 1))
     }
 
-    /// The answer is known. One that is not owed is dropped.
+    /// Sets an answer. One that is not owed is dropped.
     pub(super) fn answer(&mut self, sequence: u64, answer: T) {
         let place = sequence.checked_sub(self.first);
         let place = place.and_then(|place| usize::try_from(place).ok());
@@ -37,7 +37,7 @@ impl<T> InOrder<T> {
         }
     }
 
-    /// The oldest, if its answer is known.
+    /// Removes and returns the oldest answer, if it is known.
     pub(super) fn pop(&mut self) -> Option<T> {
         let answer = self.owed.front_mut()?.take()?;
         self.owed.pop_front();
@@ -45,7 +45,7 @@ impl<T> InOrder<T> {
         Some(answer)
     }
 
-    /// How many are owed.
+    /// Returns the number of owed answers.
     pub(super) fn len(&self) -> usize {
         self.owed.len()
     }

@@ -1,4 +1,4 @@
-//! Requests inside a channel (RFC 4254 section 6 and OpenSSH's).
+//! Requests inside a channel (RFC 4254 section 6, and OpenSSH's extensions).
 
 use adit_crypto::Secret;
 
@@ -7,65 +7,65 @@ use super::{ChannelId, Own, Pty, Size};
 use crate::error::SshError;
 use crate::wire::{Put, Reader};
 
-/// Something wanted, or told, inside a channel.
+/// A request or a statement inside a channel.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Request {
-    /// A terminal.
+    /// Requests a terminal.
     Pty(Pty),
-    /// A variable for the program to come.
+    /// Sets an environment variable for the program to start.
     Env {
-        /// Its name.
+        /// Name of the variable.
         name: Vec<u8>,
-        /// Its value.
+        /// Value of the variable.
         value: Vec<u8>,
     },
-    /// The user's shell.
+    /// Starts the user's shell.
     Shell,
-    /// A command.
+    /// Executes a command.
     Exec(Vec<u8>),
-    /// A subsystem, such as `sftp`.
+    /// Starts a subsystem, such as `sftp`.
     Subsystem(String),
-    /// The terminal's size has changed.
+    /// Reports a new size of the terminal.
     WindowChange(Size),
-    /// A signal for the program: its name without SIG.
+    /// Sends a signal to the program: its name without SIG.
     Signal(String),
-    /// The program has ended.
+    /// Reports that the program has exited.
     ExitStatus(u32),
-    /// A signal has ended the program.
+    /// Reports that a signal has terminated the program.
     ExitSignal {
-        /// Its name without SIG.
+        /// Name of the signal without SIG.
         name: String,
-        /// Whether a core was dumped.
+        /// True if a core was dumped.
         core_dumped: bool,
-        /// Words about it.
+        /// Description of the error.
         message: String,
     },
-    /// OpenSSH: whatever is written to the peer now is lost.
+    /// OpenSSH: data written to the peer from now on is discarded.
     EndOfWrite,
-    /// A break (RFC 4335), in milliseconds.
+    /// Sends a break (RFC 4335); its length in milliseconds.
     Break(u32),
-    /// Windows for the client's display (section 6.3.1).
+    /// Requests X11 forwarding to the client's display (section 6.3.1).
     X11 {
-        /// One connection only.
+        /// Forward a single connection only.
         single: bool,
-        /// The protocol of the cookie.
+        /// X11 authentication protocol.
         protocol: String,
-        /// The cookie, in hexadecimal digits.
+        /// X11 authentication cookie, in hexadecimal digits.
         cookie: Secret<String>,
-        /// The screen.
+        /// Screen number.
         screen: u32,
     },
-    /// OpenSSH: the client's agent.
+    /// OpenSSH: requests forwarding of the client's agent.
     Agent,
-    /// Whether the client may do flow control by ^S and ^Q itself (section 6.8).
+    /// True if the client may do flow control with ^S and ^Q (section 6.8).
     FlowControl(bool),
-    /// A request of the program's own. In a channel of a type of its own all are, whatever their
-    /// name; in others the names of those above are not for it.
+    /// An application-defined request. In a channel of an application-defined type, all requests
+    /// are, regardless of their name; in other channels, its name must not be one of the above.
     Own(Own),
 }
 
-/// The requests that are known here, in channels of types that are.
+/// Names of the built-in requests, in channels of built-in types.
 pub(super) const KNOWN: [&str; 15] = [
     "pty-req",
     "env",
@@ -84,17 +84,17 @@ pub(super) const KNOWN: [&str; 15] = [
     KEEPALIVE,
 ];
 
-/// Whether an answer is wanted.
+/// Indicates if the sender of a request wants an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WantReply {
-    /// It is.
+    /// An answer is wanted.
     Yes,
-    /// It is not.
+    /// No answer is wanted.
     No,
 }
 
-/// The duty to answer a request of a channel. If it is dropped the peer waits, and so do the
-/// answers to later requests of this channel.
+/// The obligation to answer a request of a channel. If it is dropped, the peer waits for this
+/// answer and for those to later requests of the channel.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct ReplyTo {
@@ -103,7 +103,7 @@ pub struct ReplyTo {
 }
 
 impl Request {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -125,14 +125,14 @@ impl Request {
         }
     }
 
-    /// Whether a name is one that is known here. In a channel of a known type it is none of a
-    /// program's own.
+    /// True if `name` is a built-in request. In a channel of a built-in type, an
+    /// application-defined request must not use it.
     #[must_use]
     pub fn is_known(name: &str) -> bool {
         KNOWN.contains(&name)
     }
 
-    /// Whether the protocol forbids an answer.
+    /// True if the protocol forbids an answer.
     #[must_use]
     pub const fn is_statement(&self) -> bool {
         matches!(
@@ -146,7 +146,7 @@ impl Request {
         )
     }
 
-    /// Reads the fields of a request; `None` if nobody knows its name.
+    /// Parses the fields of a request; `None` if the name is unknown.
     pub(super) fn parse(name: &[u8], r: &mut Reader<'_>) -> Result<Option<Self>, SshError> {
         let request = match name {
             b"pty-req" => Self::Pty(Pty::parse(r)?),

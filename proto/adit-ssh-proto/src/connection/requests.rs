@@ -1,4 +1,4 @@
-//! Requests inside channels, and their answers, both ways.
+//! Requests inside channels, and their answers, in both directions.
 
 use super::channel::{Channel, Expected};
 use super::global::KEEPALIVE;
@@ -8,12 +8,13 @@ use crate::msg;
 use crate::wire::{Put, Reader};
 
 impl Connection {
-    /// Asks for something in a channel, or tells it. If an answer is wanted (of what is no
+    /// Sends a request in a channel. If `want` asks for an answer (and the request is not a
     /// [statement](Request::is_statement)), [`Event::RequestDone`] follows, in order.
     ///
     /// # Errors
-    /// The channel is gone, not open or closed; too many requests without an answer; the output is
-    /// full; the name of an [own request](Request::Own) is one that is known here.
+    /// [`CallError`] if the channel is gone, not open or closed, too many requests are unanswered,
+    /// the output is full, or an [application-defined request](Request::Own) has the name of a
+    /// built-in one.
     pub fn request(
         &mut self,
         id: ChannelId,
@@ -75,7 +76,7 @@ impl Connection {
         let (id, channel) = self.recipient(msg::CHANNEL_REQUEST, &mut r)?;
         let (name, want) = (r.string()?, r.boolean()?);
         let request = match channel.own {
-            // Signs of life are answered here.
+            // Keepalives are answered here.
             Some(_) if name == KEEPALIVE.as_bytes() => None,
             Some(_) => Own::read(name, r.rest()).map(Request::Own),
             None => Request::parse(name, &mut r)?,
@@ -85,7 +86,7 @@ impl Connection {
         }
         if want && channel.owed.len() >= limit {
             return Err(SshError::TooMuch {
-                what: "requests of a channel without an answer",
+                what: "number of unanswered requests of a channel",
                 limit,
             });
         }
@@ -105,7 +106,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The peer has answered a request of ours in a channel.
+    /// Handles the peer's answer to a local request in a channel.
     pub(super) fn answered(&mut self, message: u8, body: &[u8]) -> Result<(), SshError> {
         let mut r = Reader::new(body, "answer to a channel request");
         let (id, channel) = self.recipient(message, &mut r)?;
@@ -125,7 +126,7 @@ impl Connection {
 }
 
 impl Channel {
-    /// The peer may open channels of this type from now on.
+    /// Records that the peer may open channels of this type.
     const fn granted(&mut self, expected: Expected) {
         match expected {
             Expected::X11 => self.x11 = true,
@@ -135,7 +136,7 @@ impl Channel {
     }
 }
 
-/// Sends the answers that are known, up to the first that is not.
+/// Sends the available answers, up to the first one that is not known yet.
 fn put_answers(outbox: &mut super::outbox::Outbox, channel: &mut Channel) {
     while let Some(ok) = channel.owed.pop() {
         outbox.push(|out| {

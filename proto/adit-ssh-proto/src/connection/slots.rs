@@ -1,5 +1,5 @@
-//! The channels by their numbers: ours, which are places, and the peer's, of which each is used
-//! once at a time.
+//! Channels by number: local numbers, which are slots, and the peer's, each of which is used by one
+//! channel at a time.
 
 use std::collections::BTreeSet;
 
@@ -11,19 +11,19 @@ struct Slot {
     channel: Option<Channel>,
 }
 
-/// Places for channels. There are as many as there were channels at a time.
+/// Slots for channels. Their number is the maximum number of simultaneous channels so far.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
-    /// Numbers of empty places.
+    /// Indices of empty slots.
     free: Vec<u32>,
     count: usize,
-    /// The peer's numbers, of channels that it has not both closed and seen closed.
+    /// The peer's numbers of channels that are not closed by both sides.
     remotes: BTreeSet<u32>,
 }
 
 impl Slots {
-    /// Channels there are.
+    /// Returns the number of channels.
     pub(super) const fn count(&self) -> usize {
         self.count
     }
@@ -40,7 +40,7 @@ impl Slots {
         channel.filter(|_| slot.generation == id.generation)
     }
 
-    /// The channel that the peer means: one that it has not closed.
+    /// Returns the channel that the peer addresses, which it must not have closed.
     pub(super) fn by_number(&mut self, number: u32) -> Option<(ChannelId, &mut Channel)> {
         let slot = self.slots.get_mut(usize::try_from(number).ok()?)?;
         let generation = slot.generation;
@@ -48,12 +48,12 @@ impl Slots {
         Some((ChannelId { number, generation }, channel))
     }
 
-    /// All channels.
+    /// Iterates over all channels.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Channel> {
         self.slots.iter().filter_map(|slot| slot.channel.as_ref())
     }
 
-    /// Gives it a number; `None` if there is none left.
+    /// Inserts a channel and assigns a number; returns `None` if no number is left.
     pub(super) fn insert(&mut self, channel: Channel) -> Option<ChannelId> {
         let number = match self.free.pop() {
             Some(number) => number,
@@ -70,7 +70,7 @@ impl Slots {
         Some(ChannelId { number, generation })
     }
 
-    /// Takes it away; its number may be used again.
+    /// Removes a channel; its number may be reused.
     pub(super) fn remove(&mut self, id: ChannelId) -> Option<Channel> {
         let slot = self.slots.get_mut(usize::try_from(id.number).ok()?)?;
         let channel = slot.channel.take_if(|_| slot.generation == id.generation)?;
@@ -80,12 +80,12 @@ impl Slots {
         Some(channel)
     }
 
-    /// The peer has given this number to a channel; false if it has another one of that number.
+    /// Records the peer's number of a channel; returns false if another channel uses it.
     pub(super) fn take_remote(&mut self, remote: u32) -> bool {
         self.remotes.insert(remote)
     }
 
-    /// The peer may use this number again.
+    /// Allows the peer to reuse this number.
     pub(super) fn free_remote(&mut self, remote: u32) {
         self.remotes.remove(&remote);
     }

@@ -1,4 +1,4 @@
-//! The answers of a server, each to the one request it belongs to.
+//! A server's answers, each to one request.
 
 use adit_wire::narrow;
 
@@ -11,27 +11,27 @@ use super::reply::{Reply, StatusReply};
 use super::status::Status;
 use crate::wire::Put;
 
-/// Octets of a NAME reply from which no more entries are added: what every client takes.
+/// Length of a NAME reply in bytes from which on no entries are added: all clients accept it.
 const MANY_NAMES: usize = 30_000;
 
-/// The right, and the duty, to answer one request. Answers are appended as frames.
+/// The right and the obligation to answer one request. Answers are appended as frames.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "every request has to be answered"]
 pub struct Ticket(pub(super) u32);
 
 impl Ticket {
-    /// How it ended, with the usual words.
+    /// Answers with a status and its default message.
     pub fn status(self, status: Status, out: &mut Vec<u8>) {
         self.told(status, status.text(), out);
     }
 
-    /// How it ended, with words for people.
+    /// Answers with a status and a message for users.
     pub fn told(self, status: Status, words: &str, out: &mut Vec<u8>) {
         let message = words.as_bytes();
         Reply::Status(StatusReply { status, message }).put(self.0, out);
     }
 
-    /// Attributes of a file.
+    /// Answers with the attributes of a file.
     pub fn attrs(self, attrs: &Attrs, out: &mut Vec<u8>) {
         Reply::Attrs(*attrs).put(self.0, out);
     }
@@ -40,11 +40,11 @@ impl Ticket {
         Reply::Handle(handle).put(self.0, out);
     }
 
-    /// What is read: `fill` reads into the message itself at most `len` octets, and says how many.
-    /// None of them are the end of the file.
+    /// Answers with data: `fill` reads at most `len` bytes directly into the message, and returns
+    /// their number. 0 means the end of the file.
     ///
     /// # Errors
-    /// That of `fill`, with the ticket for the answer.
+    /// The error of `fill`, with the ticket for another answer.
     pub fn data<E>(
         self,
         len: u32,
@@ -63,7 +63,7 @@ impl Ticket {
         Ok(())
     }
 
-    /// One path.
+    /// Answers with a path.
     pub fn path(self, path: &[u8], out: &mut Vec<u8>) {
         let mut names = self.names(out);
         names.push(&Name {
@@ -74,7 +74,7 @@ impl Ticket {
         names.end();
     }
 
-    /// Files, to be added one by one.
+    /// Starts an answer with files, which are added one by one.
     pub fn names(self, out: &mut Vec<u8>) -> NamesAnswer<'_> {
         let start = out.len();
         out.put_u32(0);
@@ -89,18 +89,18 @@ impl Ticket {
         }
     }
 
-    /// A file system.
+    /// Answers with the state of a file system.
     pub fn stat_vfs(self, stat: &StatVfs, out: &mut Vec<u8>) {
         self.extended(out, |out| stat.put(out));
     }
 
-    /// What is taken at most.
+    /// Answers with the server's limits.
     pub fn limits(self, limits: &Limits, out: &mut Vec<u8>) {
         self.extended(out, |out| limits.put(out));
     }
 
-    /// Names of users and of groups, each list in the order of the request; what is above the
-    /// length of a message is a failure.
+    /// Answers with names of users and groups, each list in the order of the request. If they
+    /// exceed the length of a message, the answer is a failure.
     pub fn users_groups<S: AsRef<[u8]>>(
         self,
         users: impl Iterator<Item = S>,
@@ -127,7 +127,7 @@ impl Ticket {
     }
 }
 
-/// A NAME reply that is being written. Dropped without [`NamesAnswer::end`] it ends all the same.
+/// A NAME reply that is being written. It is completed by [`NamesAnswer::end`], or when dropped.
 #[derive(Debug)]
 pub struct NamesAnswer<'a> {
     id: u32,
@@ -143,16 +143,16 @@ impl NamesAnswer<'_> {
         self.count += 1;
     }
 
-    /// Whether no more should be added; the rest goes into the next reply.
+    /// True if no more files should be added; the rest is for the next reply.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.out.len() - self.start >= MANY_NAMES
     }
 
-    /// Sends it: the end of the folder, if nothing was added.
+    /// Completes the reply. If no file was added, it is the end of the directory.
     pub fn end(self) {}
 
-    /// Sends a status in its place.
+    /// Discards the reply and sends a status instead.
     pub fn status(mut self, status: Status) {
         self.out.truncate(self.start);
         self.count = u32::MAX;

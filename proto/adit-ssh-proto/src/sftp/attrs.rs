@@ -1,4 +1,4 @@
-//! Attributes of files (draft section 5).
+//! File attributes (draft section 5).
 
 use crate::error::SshError;
 use crate::wire::{Put, Reader};
@@ -12,26 +12,26 @@ const EXTENDED: u32 = 0x8000_0000;
 /// The type bits of a file's mode.
 const KIND: u32 = 0o170_000;
 
-/// What is known of a file, or what is to be changed.
+/// Known attributes of a file, or attributes to change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attrs {
-    /// Length in octets.
+    /// Length, in bytes.
     pub size: Option<u64>,
-    /// Numbers of the user and the group.
+    /// User and group numbers.
     pub owner: Option<(u32, u32)>,
-    /// The mode of POSIX, with the type of the file in replies.
+    /// POSIX mode, including the file type in replies.
     pub permissions: Option<u32>,
-    /// When it was read and when it was changed last, in seconds since 1970.
+    /// Access and modification time, in seconds since 1970.
     pub times: Option<(u32, u32)>,
 }
 
-/// What a file is, by its mode.
+/// File type, as in the mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileKind {
-    /// A file with content.
+    /// A regular file.
     Regular,
-    /// A folder.
+    /// A directory.
     Folder,
     /// A symbolic link.
     Symlink,
@@ -40,7 +40,7 @@ pub enum FileKind {
 }
 
 impl Attrs {
-    /// What the file is, if the mode is known and has a type.
+    /// Returns the file type, if the mode is known and contains one.
     #[must_use]
     pub const fn kind(&self) -> Option<FileKind> {
         match self.permissions {
@@ -55,10 +55,10 @@ impl Attrs {
         }
     }
 
-    /// Reads them. Pairs of extensions are skipped: none has a meaning here.
+    /// Reads attributes. Extended pairs are skipped, since none is supported.
     ///
     /// # Errors
-    /// [`SshError::Malformed`] if the message ends in between.
+    /// [`SshError::Malformed`] if the message ends too early.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, SshError> {
         let flags = reader.u32()?;
         let mut attrs = Self::default();
@@ -75,7 +75,7 @@ impl Attrs {
             attrs.times = Some((reader.u32()?, reader.u32()?));
         }
         if flags & EXTENDED != 0 {
-            // A count that lies ends at the end of the message: each pair has eight octets.
+            // A wrong count stops at the end of the message: each pair has at least eight bytes.
             for _ in 0..reader.u32()? {
                 reader.string()?;
                 reader.string()?;
@@ -84,7 +84,7 @@ impl Attrs {
         Ok(attrs)
     }
 
-    /// Appends them.
+    /// Appends the attributes.
     pub fn put(&self, out: &mut Vec<u8>) {
         let flag = |present: bool, flag: u32| if present { flag } else { 0 };
         out.put_u32(

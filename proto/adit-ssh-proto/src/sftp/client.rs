@@ -1,4 +1,4 @@
-//! The client's end: requests out, replies in, each matched with its request.
+//! Client: sends requests, receives replies, and matches them.
 
 use adit_wire::narrow;
 
@@ -13,18 +13,18 @@ use super::{MAX_MESSAGE, VERSION, number};
 use crate::error::SshError;
 use crate::wire::Put;
 
-/// Requests in flight at most.
+/// Maximum number of requests in flight.
 const MAX_IN_FLIGHT: usize = 1 << INDEX_BITS;
 const INDEX_BITS: u32 = 12;
-/// The number of the one request that the client makes by itself.
+/// Number of the only request that the client sends on its own.
 const LIMITS_ID: u32 = u32::MAX;
 
-/// The number of a request in flight.
+/// Number of a request in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RequestId(u32);
 
-/// One end of a channel with an SFTP server. `T` is what the caller wants back with the reply to
-/// a request, such as which transfer it belongs to.
+/// Client side of a channel with an SFTP server. `T` is returned with the reply to a request, for
+/// example to identify the transfer that it belongs to.
 #[derive(Debug)]
 pub struct Client<T> {
     state: State,
@@ -43,8 +43,8 @@ enum State {
 
 #[derive(Debug)]
 struct Slot<T> {
-    /// The number of the last request in it: its place, below a count of its uses, so that a
-    /// reply that comes twice is found out.
+    /// Number of the last request in the slot: its index below a counter of its uses, to detect a
+    /// repeated reply.
     id: u32,
     pending: Option<Pending<T>>,
 }
@@ -55,7 +55,7 @@ struct Pending<T> {
     tag: T,
 }
 
-/// What may come instead of a status.
+/// Expected reply other than a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
     Done,
@@ -66,19 +66,19 @@ enum Expected {
     Extended,
 }
 
-/// What a message of the server meant.
+/// Meaning of a message from the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a, T> {
-    /// Nothing yet for the caller.
+    /// Nothing for the caller yet.
     Waiting,
-    /// Requests may be sent.
+    /// Requests can be sent.
     Ready,
-    /// The reply to a request. It is one that suits the request, or a status other than
-    /// [`Status::Ok`] where something is to be given.
+    /// The reply to a request. Its kind matches the request, or it is a status; [`Status::Ok`] only
+    /// occurs if no other reply is expected.
     Reply {
-        /// What came with the request.
+        /// The request's tag.
         tag: T,
-        /// Its number.
+        /// Number of the request.
         id: RequestId,
         /// The reply.
         reply: Reply<'a>,
@@ -86,7 +86,7 @@ pub enum Event<'a, T> {
 }
 
 impl<T> Client<T> {
-    /// A client; INIT is appended to `out`.
+    /// Creates a client, and appends INIT to `out`.
     #[must_use]
     pub fn new(out: &mut Vec<u8>) -> Self {
         put_init(out);
@@ -99,25 +99,25 @@ impl<T> Client<T> {
         }
     }
 
-    /// What the server has; nothing before [`Event::Ready`].
+    /// Returns the server's extensions; none before [`Event::Ready`].
     #[must_use]
     pub const fn extensions(&self) -> Extensions {
         self.extensions
     }
 
-    /// What the server takes at most; it is asked before [`Event::Ready`].
+    /// Returns the server's limits, which are queried before [`Event::Ready`].
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Requests in flight.
+    /// Returns the number of requests in flight.
     #[must_use]
     pub const fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether one more request may be sent now.
+    /// True if another request can be sent now.
     #[must_use]
     pub const fn can_request(&self) -> bool {
         matches!(self.state, State::Ready) && self.in_flight() < MAX_IN_FLIGHT
@@ -126,8 +126,8 @@ impl<T> Client<T> {
     /// Appends a request; its reply will come with `tag`.
     ///
     /// # Errors
-    /// [`SshError::Policy`] before [`Event::Ready`]; [`SshError::TooMuch`] for too many at once
-    /// or one that is too long. Nothing is appended then.
+    /// [`SshError::Policy`] before [`Event::Ready`]; [`SshError::TooMuch`] if too many requests are
+    /// in flight or this one is too long. Nothing is appended then.
     pub fn request(
         &mut self,
         request: &Request<'_>,
@@ -148,11 +148,11 @@ impl<T> Client<T> {
         Ok(id)
     }
 
-    /// Appends a WRITE of at most `most` octets that `fill` puts where they are to lie; it says
-    /// how many. With none of them nothing is sent. Gives the request and its octets.
+    /// Appends a WRITE of at most `most` bytes, which `fill` writes in place; it returns their
+    /// number. If it returns 0, nothing is sent. Returns the request and the number of bytes.
     ///
     /// # Errors
-    /// Those of `fill` and of [`Client::request`]; nothing is appended then.
+    /// The errors of `fill` and of [`Client::request`]; nothing is appended then.
     pub fn write_with<E: From<SshError>>(
         &mut self,
         handle: &[u8],
@@ -177,10 +177,10 @@ impl<T> Client<T> {
         written.map(|len| (len > 0).then_some((id, len)))
     }
 
-    /// Reads a message. What is to be sent because of it is appended to `out`.
+    /// Handles a message. Bytes to send in response are appended to `out`.
     ///
     /// # Errors
-    /// The server broke the protocol: the channel is to be closed.
+    /// [`SshError`] if the server violated the protocol: close the channel.
     pub fn handle_input<'a>(
         &mut self,
         frame: &'a [u8],
@@ -190,7 +190,9 @@ impl<T> Client<T> {
             State::AwaitVersion => {
                 let (version, extensions) = parse_version(frame)?;
                 if version != VERSION {
-                    return Err(SshError::Policy("the server does not speak SFTP version 3"));
+                    return Err(SshError::Policy(
+                        "the server does not support SFTP version 3",
+                    ));
                 }
                 self.extensions = extensions;
                 if extensions.has(Extension::Limits) {
@@ -214,12 +216,12 @@ impl<T> Client<T> {
                 let (id, reply) = Reply::parse(frame)?;
                 let Pending { expected, tag } = self
                     .release(id)
-                    .ok_or(SshError::Malformed("number of an SFTP reply"))?;
+                    .ok_or(SshError::Malformed("request number of an SFTP reply"))?;
                 let id = RequestId(id);
                 if suits(&reply, expected) {
                     Ok(Event::Reply { tag, id, reply })
                 } else {
-                    Err(SshError::Malformed("kind of an SFTP reply"))
+                    Err(SshError::Malformed("type of an SFTP reply"))
                 }
             }
         }
@@ -227,7 +229,9 @@ impl<T> Client<T> {
 
     fn reserve(&mut self, expected: Expected, tag: T) -> Result<RequestId, SshError> {
         if self.state != State::Ready {
-            return Err(SshError::Policy("an SFTP request before the versions"));
+            return Err(SshError::Policy(
+                "an SFTP request before the version exchange",
+            ));
         }
         let pending = Some(Pending { expected, tag });
         if let Some(slot) = self.free.pop().and_then(|index| {
@@ -240,7 +244,7 @@ impl<T> Client<T> {
         }
         if self.slots.len() >= MAX_IN_FLIGHT {
             return Err(SshError::TooMuch {
-                what: "SFTP requests in flight",
+                what: "number of SFTP requests in flight",
                 limit: MAX_IN_FLIGHT,
             });
         }
@@ -249,7 +253,7 @@ impl<T> Client<T> {
         Ok(RequestId(id))
     }
 
-    /// Ends a request; `None` if none of this number is in flight.
+    /// Ends a request; returns `None` if no request with this number is in flight.
     fn release(&mut self, id: u32) -> Option<Pending<T>> {
         let index = id & ((1 << INDEX_BITS) - 1);
         let slot = self.slots.get_mut(usize::try_from(index).ok()?)?;

@@ -1,11 +1,11 @@
-//! Frames that end in a `string` which is written where it lies: DATA and WRITE.
+//! Frames that end in a `string` that is written in place: DATA and WRITE.
 
 use adit_wire::{narrow, usize_from};
 
 use crate::wire::Put;
 
-/// Appends a frame: what `head` appends, then a `string` of at most `most` octets that `fill`
-/// writes in place; it says how many. If it fails or has none, nothing is appended.
+/// Appends a frame: the output of `head`, then a `string` of at most `most` bytes that `fill`
+/// writes in place; it returns their number. If `fill` fails or returns 0, nothing is appended.
 pub(super) fn put_filled<E>(
     out: &mut Vec<u8>,
     most: u32,

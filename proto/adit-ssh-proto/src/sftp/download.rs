@@ -1,4 +1,4 @@
-//! A file from the server: many READs in flight, replies in any order, short ones completed.
+//! Download of a file: many READs in flight, replies in any order, short reads completed.
 
 use std::collections::VecDeque;
 
@@ -11,22 +11,22 @@ use super::status::{Refused, Status, TransferError};
 use super::window::Window;
 use crate::error::SshError;
 
-/// Reads one open file from an offset to its end.
+/// Reads an open file from an offset to its end.
 ///
-/// [`Download::request`] sends as much as is good, [`Download::reply`] takes the replies and lends
-/// their data, which is to be written at the offset that comes with it. When
-/// [`Download::is_done`], the file has [`Download::end`] octets: a copy that is longer, because
-/// the file became shorter meanwhile, is to be cut there.
+/// [`Download::request`] sends as many requests as useful. [`Download::reply`] handles the replies
+/// and lends their data, to be written at the returned offset. When [`Download::is_done`], the file
+/// has [`Download::end`] bytes: truncate a longer copy there, because the file became shorter
+/// meanwhile.
 #[derive(Debug)]
 pub struct Download {
     handle: Vec<u8>,
     chunk: u32,
-    /// The file's length as it was told, behind which nothing is expected but its end.
+    /// Reported length of the file; only its end is expected there.
     size: Option<u64>,
     next: u64,
     end: Option<u64>,
     flight: VecDeque<Chunk>,
-    /// Parts that a short reply left out.
+    /// Ranges missing from short reads.
     again: Vec<(u64, u32)>,
     window: Window,
     failed: bool,
@@ -39,23 +39,23 @@ struct Chunk {
     len: u32,
 }
 
-/// What a reply brought.
+/// Result of handling a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Octets of the file, to be written at their offset.
+    /// Bytes of the file, to be written at their offset.
     Data {
-        /// Where they belong.
+        /// Offset in the file.
         offset: u64,
-        /// They.
+        /// The bytes.
         data: &'a [u8],
     },
-    /// Nothing to be written.
+    /// Nothing to write.
     Nothing,
 }
 
 impl Download {
-    /// Reads the file of `handle` from `offset` on, in pieces of `chunk` octets (see
-    /// [`Limits::read_chunk`](super::Limits::read_chunk)). `size` is its length, if it is known.
+    /// Reads the file of `handle` from `offset` on, in chunks of `chunk` bytes (see
+    /// [`Limits::read_chunk`](super::Limits::read_chunk)). `size` is its length, if known.
     #[must_use]
     pub fn new(handle: &[u8], offset: u64, size: Option<u64>, chunk: u32) -> Self {
         let chunk = chunk.clamp(1, super::MAX_DATA);
@@ -72,10 +72,10 @@ impl Download {
         }
     }
 
-    /// Appends as many requests as should be in flight now. Their replies come with `tag`.
+    /// Appends the requests that should be in flight now. Their replies come with `tag`.
     ///
     /// # Errors
-    /// Those of [`Client::request`].
+    /// The errors of [`Client::request`].
     pub fn request<T: Clone>(
         &mut self,
         now: Time,
@@ -99,7 +99,7 @@ impl Download {
         Ok(())
     }
 
-    /// The part to be asked for next.
+    /// Returns the range to request next.
     fn wanted(&mut self) -> Option<(u64, u32)> {
         if self.failed {
             return None;
@@ -109,7 +109,7 @@ impl Download {
                 return Some((offset, len));
             }
         }
-        // Behind the length that was told there is most likely only the end, to be asked for once.
+        // After the reported length, there is most likely only the end, which is requested once.
         let past = self.size.is_some_and(|size| self.next >= size);
         if self.end.is_some() || (past && !self.flight.is_empty()) {
             return None;
@@ -119,12 +119,12 @@ impl Download {
         Some((offset, self.chunk))
     }
 
-    /// Takes the reply to one of its requests.
+    /// Handles the reply to one of the transfer's requests.
     ///
     /// # Errors
-    /// [`TransferError::Refused`] if the file cannot be read on; replies that are still on their
-    /// way are to be given here as before, and bring nothing. [`TransferError::Protocol`] if the
-    /// server gave more than was asked for, or nothing at all.
+    /// [`TransferError::Refused`] if reading failed; pass the remaining replies to this function,
+    /// too: they return nothing. [`TransferError::Protocol`] if the server returned more than
+    /// requested, or nothing at all.
     pub fn reply<'a>(
         &mut self,
         now: Time,
@@ -167,7 +167,7 @@ impl Download {
             }
             Reply::Status(reply) => {
                 self.failed = true;
-                // It is not asked for again, but it is missing.
+                // It is not requested again, but counts as missing.
                 self.again.push((offset, len));
                 Err(Refused::from(*reply).into())
             }
@@ -175,25 +175,26 @@ impl Download {
         }
     }
 
-    /// Requests in flight.
+    /// Returns the number of requests in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.flight.len()
     }
 
-    /// Whether the whole file is here.
+    /// True if the whole file was received.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.end.is_some_and(|end| self.received_to() >= end)
     }
 
-    /// The file's length, when its end was seen.
+    /// Returns the length of the file, once its end was seen.
     #[must_use]
     pub const fn end(&self) -> Option<u64> {
         self.end
     }
 
-    /// Everything before this offset is here: where a transfer that was cut goes on.
+    /// Returns the offset before which everything was received: an interrupted transfer can resume
+    /// there.
     #[must_use]
     pub fn received_to(&self) -> u64 {
         let flight = self.flight.iter().map(|chunk| chunk.offset);

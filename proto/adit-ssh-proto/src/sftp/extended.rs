@@ -1,4 +1,4 @@
-//! The bodies of EXTENDED requests (OpenSSH's `PROTOCOL` section 4).
+//! Bodies of EXTENDED requests (OpenSSH's `PROTOCOL` section 4).
 
 use super::attrs::Attrs;
 use super::extension::Extension;
@@ -6,28 +6,28 @@ use super::names::Ids;
 use crate::error::SshError;
 use crate::wire::{Put, Reader};
 
-/// An operation beyond version 3.
+/// An operation beyond SFTP version 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the fields are those of the document")]
+#[allow(missing_docs, reason = "the fields are those of OpenSSH's PROTOCOL")]
 pub enum Extended<'a, H = &'a [u8]> {
-    /// Renames; what has the new name is replaced.
+    /// Renames a file and replaces an existing one.
     PosixRename { from: &'a [u8], to: &'a [u8] },
-    /// The file system of a path.
+    /// Queries the file system of a path.
     StatVfs { path: &'a [u8] },
-    /// The file system of a handle.
+    /// Queries the file system of a handle.
     FStatVfs { handle: H },
-    /// Gives a file a second name.
+    /// Creates a hard link.
     HardLink { from: &'a [u8], to: &'a [u8] },
-    /// What was written goes to the disk.
+    /// Flushes written data to the disk.
     FSync { handle: H },
-    /// Changes attributes, not following a symbolic link.
+    /// Changes attributes without following a symbolic link.
     LSetStat { path: &'a [u8], attrs: Attrs },
-    /// What the server takes at most.
+    /// Queries the server's limits.
     Limits,
-    /// A path with `~` in front to one without.
+    /// Expands a path that starts with `~`.
     ExpandPath { path: &'a [u8] },
-    /// Copies between two handles; a `len` of 0 means to the end.
+    /// Copies between two handles; a `len` of 0 means up to the end.
     CopyData {
         from: H,
         from_offset: u64,
@@ -35,16 +35,16 @@ pub enum Extended<'a, H = &'a [u8]> {
         to: H,
         to_offset: u64,
     },
-    /// The home of a user.
+    /// Queries the home directory of a user.
     HomeDirectory { user: &'a [u8] },
-    /// Names of users and groups.
+    /// Queries the names of users and groups.
     UsersGroupsById { users: Ids<'a>, groups: Ids<'a> },
-    /// A name that is not known.
+    /// An unknown name.
     Unknown { name: &'a [u8] },
 }
 
 impl<'a> Extended<'a> {
-    /// Reads the name and what follows.
+    /// Parses the name and the fields after it.
     pub(super) fn read(r: &mut Reader<'a>) -> Result<Self, SshError> {
         let name = r.string()?;
         let Some(extension) = Extension::by_name(name) else {
@@ -87,7 +87,7 @@ impl<'a> Extended<'a> {
         })
     }
 
-    /// Appends the name and what follows.
+    /// Appends the name and the fields after it.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         match self {
             Self::Unknown { name } => out.put_string(name),
@@ -128,7 +128,7 @@ impl<'a> Extended<'a> {
         }
     }
 
-    /// The same with what `find` makes of its handles; `None` where it finds nothing.
+    /// Replaces each handle by the result of `find`; returns `None` if `find` does.
     pub(super) fn with_handles<H>(
         self,
         find: impl Fn(&[u8]) -> Option<H>,
@@ -167,7 +167,7 @@ impl<'a> Extended<'a> {
 }
 
 impl<H> Extended<'_, H> {
-    /// Which it is; `None` for a name that is not known.
+    /// Returns the extension; `None` if the name is unknown.
     #[must_use]
     pub const fn extension(&self) -> Option<Extension> {
         Some(match self {

@@ -1,4 +1,4 @@
-//! The extensions of OpenSSH (its `PROTOCOL`, section 4), and how a server tells which it has.
+//! OpenSSH's extensions (its `PROTOCOL`, section 4), and their announcement by a server.
 
 use super::number;
 use crate::error::SshError;
@@ -15,10 +15,10 @@ macro_rules! extensions {
         }
 
         impl Extension {
-            /// All of them, in the order in which a server tells them.
+            /// All extensions, in the order in which a server announces them.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// The name on the wire.
+            /// Returns the name on the wire.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -26,7 +26,7 @@ macro_rules! extensions {
                 }
             }
 
-            /// The version on the wire that is meant here.
+            /// Returns the supported version on the wire.
             #[must_use]
             pub const fn version(self) -> &'static str {
                 match self {
@@ -38,32 +38,32 @@ macro_rules! extensions {
 }
 
 extensions! {
-    /// Rename that replaces what is there.
+    /// Rename that replaces an existing file.
     PosixRename = "posix-rename@openssh.com", "1";
-    /// Room on the file system of a path.
+    /// Free space on the file system of a path.
     StatVfs = "statvfs@openssh.com", "2";
-    /// Room on the file system of a handle.
+    /// Free space on the file system of a handle.
     FStatVfs = "fstatvfs@openssh.com", "2";
-    /// A second name for a file.
+    /// Creation of hard links.
     HardLink = "hardlink@openssh.com", "1";
-    /// What was written goes to the disk.
+    /// Flush of written data to the disk.
     FSync = "fsync@openssh.com", "1";
     /// SETSTAT that does not follow a symbolic link.
     LSetStat = "lsetstat@openssh.com", "1";
-    /// What the server takes at most.
+    /// Query of the server's limits.
     Limits = "limits@openssh.com", "1";
-    /// A path with `~` in front to one without.
+    /// Expansion of a path that starts with `~`.
     ExpandPath = "expand-path@openssh.com", "1";
-    /// A copy inside the server.
+    /// Copy within the server.
     CopyData = "copy-data", "1";
-    /// The home of a user.
+    /// Home directory of a user.
     HomeDirectory = "home-directory", "1";
-    /// Names of users and groups by their numbers.
+    /// Names of users and groups by number.
     UsersGroupsById = "users-groups-by-id@openssh.com", "1";
 }
 
 impl Extension {
-    /// The extension of this name.
+    /// Returns the extension with this name.
     #[must_use]
     pub fn by_name(name: &[u8]) -> Option<Self> {
         let mut all = Self::ALL.iter().copied();
@@ -75,27 +75,27 @@ impl Extension {
     }
 }
 
-/// What a server told that it has.
+/// Set of extensions that a server announced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extensions(u16);
 
 impl Extensions {
-    /// All that are known here.
+    /// All supported extensions.
     pub const ALL: Self = Self((1 << Extension::ALL.len()) - 1);
 
-    /// Whether `one` is among them.
+    /// True if the set contains `one`.
     #[must_use]
     pub const fn has(self, one: Extension) -> bool {
         self.0 & one.bit() != 0
     }
 
-    /// These and `one`.
+    /// Returns the set with `one` added.
     #[must_use]
     pub const fn with(self, one: Extension) -> Self {
         Self(self.0 | one.bit())
     }
 
-    /// These without `one`.
+    /// Returns the set with `one` removed.
     #[must_use]
     pub const fn without(self, one: Extension) -> Self {
         Self(self.0 & !one.bit())
@@ -110,7 +110,7 @@ pub(super) fn put_init(out: &mut Vec<u8>) {
     });
 }
 
-/// Reads INIT: the client's version. Its extensions have no meaning.
+/// Parses INIT and returns the client's version. Its extensions are ignored.
 pub(super) fn parse_init(frame: &[u8]) -> Result<u32, SshError> {
     let mut reader = Reader::new(frame, "SFTP INIT");
     match reader.u8()? {
@@ -133,7 +133,7 @@ pub(super) fn put_version(extensions: Extensions, out: &mut Vec<u8>) {
     });
 }
 
-/// Reads VERSION: the server's version and those of its extensions that are known here.
+/// Parses VERSION; returns the server's version and the supported ones of its extensions.
 pub(super) fn parse_version(frame: &[u8]) -> Result<(u32, Extensions), SshError> {
     let mut reader = Reader::new(frame, "SFTP VERSION");
     match reader.u8()? {

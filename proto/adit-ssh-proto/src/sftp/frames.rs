@@ -1,11 +1,11 @@
-//! Where one message ends and the next begins in the data of a channel.
+//! Boundaries of messages in the data of a channel.
 
 use super::MAX_MESSAGE;
 use crate::error::SshError;
 
-/// Cuts data into messages: `uint32` length, then as many octets.
+/// Splits data into messages: a `uint32` length, then as many bytes.
 ///
-/// A message that lies whole in the data is lent from there; only what is split is gathered.
+/// A message that is contiguous in the data is lent from it; only split messages are copied.
 #[derive(Debug, Default)]
 pub struct Frames {
     held: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// At the beginning of a channel.
+    /// Creates the state for the start of a channel.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -22,11 +22,12 @@ impl Frames {
         }
     }
 
-    /// The next whole message, without its length; what it took is gone from `data`. `None`: all
-    /// of `data` is taken, and more is needed.
+    /// Returns the next whole message without its length, and removes it from `data`. Returns
+    /// `None` if all of `data` was taken, and more is needed.
     ///
     /// # Errors
-    /// [`SshError::TooMuch`] for a length above [`MAX_MESSAGE`], [`SshError::Malformed`] for none.
+    /// [`SshError::TooMuch`] if the length exceeds [`MAX_MESSAGE`], [`SshError::Malformed`] if it
+    /// is 0.
     pub fn next<'f, 'd: 'f>(
         &'f mut self,
         data: &mut &'d [u8],
@@ -61,7 +62,7 @@ impl Frames {
         }
     }
 
-    /// Whether the channel may end here: not inside a message.
+    /// True if the channel may end here: it is not within a message.
     #[must_use]
     pub const fn at_boundary(&self) -> bool {
         self.lent || self.held.is_empty()

@@ -1,24 +1,24 @@
-//! Replies of extensions with numbers in them: limits and file systems.
+//! Numeric replies of extensions: limits and file systems.
 
 use super::{MAX_DATA, MAX_HANDLES, MAX_MESSAGE, USUAL_DATA};
 use crate::error::SshError;
 use crate::wire::{Put, Reader};
 
-/// What a server takes at most (`limits@openssh.com`). 0 means that it does not say.
+/// Limits of a server (`limits@openssh.com`). 0 means unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Octets of a message, with its length.
+    /// Maximum length of a message with its length field, in bytes.
     pub message: u64,
-    /// Octets of a READ.
+    /// Maximum length of a READ, in bytes.
     pub read: u64,
-    /// Octets of a WRITE.
+    /// Maximum length of a WRITE, in bytes.
     pub write: u64,
-    /// Handles open at once.
+    /// Maximum number of open handles.
     pub handles: u64,
 }
 
 impl Limits {
-    /// What a server of ours takes.
+    /// Limits of adit's server.
     pub const OURS: Self = Self {
         message: MAX_MESSAGE as u64,
         read: MAX_DATA as u64,
@@ -26,10 +26,10 @@ impl Limits {
         handles: MAX_HANDLES as u64,
     };
 
-    /// Reads the reply.
+    /// Parses the reply.
     ///
     /// # Errors
-    /// [`SshError::Malformed`] if it is not whole.
+    /// [`SshError::Malformed`] if it is incomplete.
     pub fn parse(data: &[u8]) -> Result<Self, SshError> {
         let mut reader = Reader::new(data, "SFTP limits");
         let [message, read, write, handles] =
@@ -49,13 +49,13 @@ impl Limits {
         }
     }
 
-    /// Octets of the READs to be sent: from 1 to [`MAX_DATA`].
+    /// Returns the length of the READs to send, in bytes: from 1 to [`MAX_DATA`].
     #[must_use]
     pub fn read_chunk(&self) -> u32 {
         self.chunk(self.read)
     }
 
-    /// Octets of the WRITEs to be sent: from 1 to [`MAX_DATA`].
+    /// Returns the length of the WRITEs to send, in bytes: from 1 to [`MAX_DATA`].
     #[must_use]
     pub fn write_chunk(&self) -> u32 {
         self.chunk(self.write)
@@ -65,47 +65,47 @@ impl Limits {
         let most = match (most, self.message) {
             (0, _) => u64::from(USUAL_DATA),
             (most, 0) => most,
-            // The head of a message, with the longest handle there may be.
+            // Reserves space for the header of a message with the longest possible handle.
             (most, message) => most.min(message.saturating_sub(1024)),
         };
         u32::try_from(most).unwrap_or(u32::MAX).clamp(1, MAX_DATA)
     }
 }
 
-/// A file system (`statvfs@openssh.com`), as in `statvfs(3)`.
+/// State of a file system (`statvfs@openssh.com`), as in `statvfs(3)`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StatVfs {
-    /// Octets of a block.
+    /// Block size, in bytes.
     pub block: u64,
-    /// Octets of the blocks that are counted.
+    /// Fragment size in bytes, the unit of the block counts.
     pub fragment: u64,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Free blocks.
+    /// Number of free blocks.
     pub free: u64,
-    /// Free blocks for others than root.
+    /// Number of free blocks for users other than root.
     pub available: u64,
-    /// Inodes.
+    /// Number of inodes.
     pub files: u64,
-    /// Free inodes.
+    /// Number of free inodes.
     pub files_free: u64,
-    /// Free inodes for others than root.
+    /// Number of free inodes for users other than root.
     pub files_available: u64,
-    /// Its number.
+    /// File system identifier.
     pub id: u64,
-    /// It cannot be written to.
+    /// The file system is read-only.
     pub read_only: bool,
     /// Set-user-ID bits have no effect.
     pub no_setuid: bool,
-    /// Octets of a name at most.
+    /// Maximum length of a file name, in bytes.
     pub name_max: u64,
 }
 
 impl StatVfs {
-    /// Reads the reply.
+    /// Parses the reply.
     ///
     /// # Errors
-    /// [`SshError::Malformed`] if it is not whole.
+    /// [`SshError::Malformed`] if it is incomplete.
     pub fn parse(data: &[u8]) -> Result<Self, SshError> {
         let mut reader = Reader::new(data, "SFTP statvfs");
         let mut stat = Self::default();

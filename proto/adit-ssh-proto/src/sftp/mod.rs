@@ -1,12 +1,12 @@
 //! SFTP version 3 (draft-ietf-secsh-filexfer-02) with the extensions of OpenSSH, sans-IO.
 //!
-//! Data of the channel goes through [`Frames`], which lends one message at a time. A client gives
-//! each to [`Client::handle_input`], which matches replies with requests; [`Download`] and
-//! [`Upload`] keep many requests of one file in flight. A server gives each to
-//! [`Server::handle_input`], executes the [`Request`] that comes out and answers its [`Ticket`].
-//! All of them append whole frames to a vector of the caller's, which is the data to be sent.
+//! Channel data goes through [`Frames`], which lends one message at a time. A client passes each
+//! message to [`Client::handle_input`], which matches replies with requests; [`Download`] and
+//! [`Upload`] keep many requests of one file in flight. A server passes each message to
+//! [`Server::handle_input`], executes the resulting [`Request`] and answers its [`Ticket`]. All of
+//! them append whole frames to the caller's vector, which is the data to send.
 //!
-//! Names of files are octets: version 3 says nothing of their encoding.
+//! File names are bytes: version 3 does not specify their encoding.
 
 mod answer;
 mod attrs;

@@ -1,21 +1,21 @@
-//! Lists inside messages: names of files with their attributes, numbers of users, their names.
+//! Lists in messages: file names with attributes, numbers of users and groups, and their names.
 
 use super::attrs::Attrs;
 use crate::error::SshError;
 use crate::wire::{Put, Reader};
 
-/// One file in a NAME reply.
+/// A file in a NAME reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name<'a> {
-    /// Its name; of a folder's entry without the folder.
+    /// Name of the file; for a directory entry, without the directory.
     pub name: &'a [u8],
-    /// A line as `ls -l` has it, for people.
+    /// Line in the format of `ls -l`, for users.
     pub line: &'a [u8],
-    /// Its attributes.
+    /// Attributes of the file.
     pub attrs: Attrs,
 }
 
-/// The files of a NAME reply, checked to be whole.
+/// Files of a NAME reply, which was checked to be complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Names<'a> {
     count: u32,
@@ -23,7 +23,7 @@ pub struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Reads the count and as many names, to the end of the message.
+    /// Reads the count and the names up to the end of the message.
     pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, SshError> {
         let count = reader.u32()?;
         let bytes = reader.rest();
@@ -39,19 +39,19 @@ impl<'a> Names<'a> {
         out.put_raw(self.bytes);
     }
 
-    /// How many there are.
+    /// Returns the number of files.
     #[must_use]
     pub const fn len(&self) -> u32 {
         self.count
     }
 
-    /// Whether there is none.
+    /// True if there are no files.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The files in their order.
+    /// Iterates over the files in order.
     pub fn iter(&self) -> impl Iterator<Item = Name<'a>> + use<'a> {
         let mut reader = Reader::new(self.bytes, "SFTP NAME");
         core::iter::from_fn(move || name(&mut reader).ok())
@@ -66,7 +66,7 @@ fn name<'a>(reader: &mut Reader<'a>) -> Result<Name<'a>, SshError> {
     })
 }
 
-/// Appends one file of a NAME reply.
+/// Appends a file of a NAME reply.
 pub(super) fn put_name(name: &Name<'_>, out: &mut Vec<u8>) {
     out.put_string(name.name);
     out.put_string(name.line);
@@ -82,34 +82,35 @@ impl<'a> Ids<'a> {
         Self::new(reader.string()?).ok_or_else(|| reader.malformed())
     }
 
-    /// The numbers in `bytes`, four octets each, big-endian.
+    /// Interprets `bytes` as big-endian numbers of four bytes each; `None` if the length does not
+    /// match.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         bytes.len().is_multiple_of(4).then_some(Self(bytes))
     }
 
-    /// As they lie in the message.
+    /// Returns the encoding in the message.
     #[must_use]
     pub const fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// The numbers in their order.
+    /// Iterates over the numbers in order.
     pub fn iter(self) -> impl Iterator<Item = u32> + use<'a> {
         let (ids, _) = self.0.as_chunks();
         ids.iter().map(|id| u32::from_be_bytes(*id))
     }
 }
 
-/// Names of users or groups, one for each number asked for; empty where there is none.
+/// Names of users or groups, one for each requested number; empty if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Texts<'a>(&'a [u8]);
 
 impl<'a> Texts<'a> {
-    /// Reads the reply of `users-groups-by-id@openssh.com`: the users and the groups.
+    /// Parses the reply of `users-groups-by-id@openssh.com` into users and groups.
     ///
     /// # Errors
-    /// [`SshError::Malformed`] if it is not whole.
+    /// [`SshError::Malformed`] if it is incomplete.
     pub fn parse_pair(data: &'a [u8]) -> Result<[Self; 2], SshError> {
         let mut reader = Reader::new(data, "SFTP users and groups");
         let pair = [reader.string()?, reader.string()?];
@@ -122,7 +123,7 @@ impl<'a> Texts<'a> {
         Ok(pair.map(Self))
     }
 
-    /// The names in their order.
+    /// Iterates over the names in order.
     pub fn iter(self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut reader = Reader::new(self.0, "SFTP users and groups");
         core::iter::from_fn(move || reader.string().ok())

@@ -1,4 +1,4 @@
-//! The message numbers (draft section 3).
+//! Message numbers (draft section 3).
 
 macro_rules! numbers {
     ($($name:ident = $number:literal;)*) => {

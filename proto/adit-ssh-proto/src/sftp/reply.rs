@@ -1,4 +1,4 @@
-//! What a server answers (draft section 7).
+//! Replies of a server (draft section 7).
 
 use super::MAX_HANDLE_LEN;
 use super::attrs::Attrs;
@@ -8,45 +8,46 @@ use super::status::Status;
 use crate::error::SshError;
 use crate::wire::{Put, Reader};
 
-/// An answer; what is long is lent from the message.
+/// A reply; long fields are borrowed from the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reply<'a> {
-    /// How it ended.
+    /// Status of a request.
     Status(StatusReply<'a>),
-    /// A file or a folder was opened.
+    /// Handle of an opened file or directory.
     Handle(&'a [u8]),
-    /// What was read.
+    /// Data that was read.
     Data(&'a [u8]),
     /// Files.
     Names(Names<'a>),
     /// Attributes of a file.
     Attrs(Attrs),
-    /// The answer to an extension; its form is the extension's.
+    /// Reply to an extension, which defines its format.
     Extended(&'a [u8]),
 }
 
-/// A status with words.
+/// A status with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatusReply<'a> {
-    /// The code.
+    /// Status code.
     pub status: Status,
-    /// For people; UTF-8 if the server keeps to the draft.
+    /// Message for users; UTF-8 if the server follows the draft.
     pub message: &'a [u8],
 }
 
 impl<'a> Reply<'a> {
-    /// Reads a reply and the request that it belongs to.
+    /// Parses a reply; returns it with the number of its request.
     ///
     /// # Errors
-    /// [`SshError::Malformed`] for other forms, [`SshError::Unexpected`] for other messages.
+    /// [`SshError::Malformed`] if it is not valid, [`SshError::Unexpected`] if it is another
+    /// message.
     pub fn parse(frame: &'a [u8]) -> Result<(u32, Self), SshError> {
         let mut reader = Reader::new(frame, "SFTP reply");
         let (kind, id) = (reader.u8()?, reader.u32()?);
         let reply = match kind {
             number::STATUS => {
                 let status = Status::from_code(reader.u32()?);
-                // Old servers leave the words out. The language after them has no meaning.
+                // Old servers omit the message. The language tag after it is ignored.
                 let message = match reader.rest() {
                     [] => &[][..],
                     _ => reader.string()?,

@@ -1,4 +1,4 @@
-//! What a client asks (draft section 6, OpenSSH's `PROTOCOL` section 4).
+//! Requests of a client (draft section 6, OpenSSH's `PROTOCOL` section 4).
 
 use super::attrs::Attrs;
 use super::extended::Extended;
@@ -6,87 +6,87 @@ use super::number;
 use crate::error::SshError;
 use crate::wire::{Put, Reader};
 
-/// A request; what is long is lent from the message. `H` is a handle: octets on the wire,
+/// A request; long fields are borrowed from the message. `H` is a handle: bytes on the wire,
 /// [`HandleId`](super::HandleId) in a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields are those of the draft")]
 pub enum Request<'a, H = &'a [u8]> {
-    /// Opens a file; the attributes are those of a new one.
+    /// Opens a file; the attributes are for a new one.
     Open {
         path: &'a [u8],
         flags: OpenFlags,
         attrs: Attrs,
     },
-    /// Closes a file or a folder.
+    /// Closes a file or directory.
     Close { handle: H },
-    /// Reads at most `len` octets.
+    /// Reads at most `len` bytes.
     Read { handle: H, offset: u64, len: u32 },
-    /// Writes.
+    /// Writes data.
     Write {
         handle: H,
         offset: u64,
         data: &'a [u8],
     },
-    /// Attributes of a path, not following a symbolic link.
+    /// Queries attributes of a path without following a symbolic link.
     Lstat { path: &'a [u8] },
-    /// Attributes of a handle.
+    /// Queries attributes of a handle.
     Fstat { handle: H },
     /// Changes attributes of a path.
     Setstat { path: &'a [u8], attrs: Attrs },
     /// Changes attributes of a handle.
     Fsetstat { handle: H, attrs: Attrs },
-    /// Opens a folder.
+    /// Opens a directory.
     Opendir { path: &'a [u8] },
-    /// The next entries of a folder.
+    /// Reads the next entries of a directory.
     Readdir { handle: H },
     /// Removes a file.
     Remove { path: &'a [u8] },
-    /// Makes a folder.
+    /// Creates a directory.
     Mkdir { path: &'a [u8], attrs: Attrs },
-    /// Removes an empty folder.
+    /// Removes an empty directory.
     Rmdir { path: &'a [u8] },
-    /// A path without `..` and symbolic links.
+    /// Resolves a path to one without `..` and symbolic links.
     Realpath { path: &'a [u8] },
-    /// Attributes of a path.
+    /// Queries attributes of a path.
     Stat { path: &'a [u8] },
-    /// Renames, unless the new name is there already.
+    /// Renames a file, unless the new name exists.
     Rename { from: &'a [u8], to: &'a [u8] },
-    /// Where a symbolic link leads.
+    /// Reads the target of a symbolic link.
     Readlink { path: &'a [u8] },
-    /// Makes a symbolic link. In the order of OpenSSH, which is not the draft's.
+    /// Creates a symbolic link. The order of the fields is OpenSSH's, which differs from the draft.
     Symlink { target: &'a [u8], link: &'a [u8] },
     /// An operation beyond version 3.
     Extended(Extended<'a, H>),
-    /// A message number that is not known.
+    /// An unknown message number.
     Unknown { number: u8 },
 }
 
-/// How a file is opened.
+/// Flags for opening a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenFlags(pub u32);
 
 impl OpenFlags {
-    /// To be read.
+    /// Open for reading.
     pub const READ: Self = Self(0x01);
-    /// To be written.
+    /// Open for writing.
     pub const WRITE: Self = Self(0x02);
-    /// Writes go to the end.
+    /// Append writes to the end.
     pub const APPEND: Self = Self(0x04);
-    /// Made if it is not there.
+    /// Create the file if it does not exist.
     pub const CREATE: Self = Self(0x08);
-    /// Emptied if it is there.
+    /// Truncate an existing file.
     pub const TRUNCATE: Self = Self(0x10);
-    /// Refused if it is there.
+    /// Fail if the file exists.
     pub const EXCLUSIVE: Self = Self(0x20);
 
-    /// Whether all of `flags` are set.
+    /// True if all of `flags` are set.
     #[must_use]
     pub const fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
     }
 
-    /// These and those.
+    /// Returns the union of both.
     #[must_use]
     pub const fn and(self, flags: Self) -> Self {
         Self(self.0 | flags.0)
@@ -94,10 +94,10 @@ impl OpenFlags {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a request and its number.
+    /// Parses a request; returns it with its number.
     ///
     /// # Errors
-    /// [`SshError::Malformed`] for other forms.
+    /// [`SshError::Malformed`] if it is not valid.
     pub fn parse(frame: &'a [u8]) -> Result<(u32, Self), SshError> {
         let mut r = Reader::new(frame, "SFTP request");
         let (kind, id) = (r.u8()?, r.u32()?);
@@ -159,7 +159,7 @@ impl<'a> Request<'a> {
         Ok((id, request))
     }
 
-    /// Appends the request as a frame. Of [`Request::Unknown`] there is the head alone.
+    /// Appends the request as a frame. For [`Request::Unknown`], only the header is written.
     pub fn put(&self, id: u32, out: &mut Vec<u8>) {
         out.put_nested(|out| {
             out.put_u8(self.number());
@@ -243,7 +243,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The same with what `find` makes of its handles; `None` where it finds nothing.
+    /// Replaces each handle by the result of `find`; returns `None` if `find` does.
     pub(super) fn with_handles<H>(
         self,
         find: impl Fn(&[u8]) -> Option<H>,

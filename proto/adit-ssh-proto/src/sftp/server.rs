@@ -1,4 +1,4 @@
-//! The server's end: requests in, each to be executed and answered by the caller, one by one.
+//! Server: receives requests, which the caller executes and answers one by one.
 
 use adit_wire::narrow;
 
@@ -12,10 +12,11 @@ use super::{MAX_DATA, MAX_HANDLES, VERSION};
 use crate::error::SshError;
 use crate::wire::Reader;
 
-/// One client. `H` is what the caller keeps for an open file or folder.
+/// Server side of a channel with one client. `H` is the caller's state of an open file or
+/// directory.
 ///
-/// Answered without the caller are the versions, limits, numbers and names that are not known,
-/// handles that are not open, and one handle too many.
+/// Answered without the caller: versions, limits, unknown numbers and names, handles that are not
+/// open, and requests to open too many.
 #[derive(Debug)]
 pub struct Server<H> {
     extensions: Extensions,
@@ -25,29 +26,30 @@ pub struct Server<H> {
 
 #[derive(Debug)]
 struct Slot<H> {
-    /// How often it was used, so that a closed handle is not taken for the next one's.
+    /// Number of uses, so that a closed handle is not mistaken for a later one.
     turn: u32,
     open: Option<H>,
 }
 
-/// An open file or folder.
+/// Handle of an open file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HandleId {
     slot: u32,
     turn: u32,
 }
 
-/// What a message of the client asks.
+/// Result of handling a client's message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// It is answered.
+    /// The message was answered.
     Answered,
-    /// To be executed, and answered through the ticket. READs ask for at most [`MAX_DATA`].
+    /// A request to execute, and to answer through the ticket. A READ is for at most [`MAX_DATA`]
+    /// bytes.
     Execute(Ticket, Request<'a, HandleId>),
 }
 
 impl<H> Server<H> {
-    /// A server that has these extensions.
+    /// Creates a server that announces these extensions.
     #[must_use]
     pub const fn new(extensions: Extensions) -> Self {
         Self {
@@ -57,10 +59,10 @@ impl<H> Server<H> {
         }
     }
 
-    /// Reads a message.
+    /// Handles a message.
     ///
     /// # Errors
-    /// The client broke the protocol: the channel is to be closed.
+    /// [`SshError`] if the client violated the protocol: close the channel.
     pub fn handle_input<'a>(
         &mut self,
         frame: &'a [u8],
@@ -68,9 +70,7 @@ impl<H> Server<H> {
     ) -> Result<Step<'a>, SshError> {
         if !self.begun {
             if parse_init(frame)? < VERSION {
-                return Err(SshError::Policy(
-                    "the client speaks an SFTP below version 3",
-                ));
+                return Err(SshError::Policy("the client's SFTP version is below 3"));
             }
             self.begun = true;
             put_version(self.extensions, out);
@@ -105,7 +105,8 @@ impl<H> Server<H> {
         Ok(Step::Answered)
     }
 
-    /// Keeps what was opened and answers with its handle; with a failure if there are too many.
+    /// Stores an opened file or directory and answers with its handle; answers with a failure if
+    /// too many are open.
     pub fn opened(&mut self, ticket: Ticket, open: H, out: &mut Vec<u8>) {
         let free = self.handles.iter().position(|slot| slot.open.is_none());
         let place = free.unwrap_or(self.handles.len());
@@ -131,26 +132,26 @@ impl<H> Server<H> {
         ticket.handle(&handle, out);
     }
 
-    /// What is open under this handle.
+    /// Returns the state of an open handle.
     #[must_use]
     pub fn get(&self, id: HandleId) -> Option<&H> {
         let slot = self.handles.get(usize::try_from(id.slot).ok()?)?;
         slot.open.as_ref().filter(|_| slot.turn == id.turn)
     }
 
-    /// The same, to be changed.
+    /// Returns the state of an open handle for modification.
     pub fn get_mut(&mut self, id: HandleId) -> Option<&mut H> {
         let slot = self.handles.get_mut(usize::try_from(id.slot).ok()?)?;
         slot.open.as_mut().filter(|_| slot.turn == id.turn)
     }
 
-    /// Ends the handle and gives what was open.
+    /// Closes the handle and returns its state.
     pub fn close(&mut self, id: HandleId) -> Option<H> {
         let slot = self.handles.get_mut(usize::try_from(id.slot).ok()?)?;
         slot.open.take_if(|_| slot.turn == id.turn)
     }
 
-    /// Handles that are open.
+    /// Returns the number of open handles.
     #[must_use]
     pub fn open_handles(&self) -> usize {
         self.handles
@@ -163,7 +164,7 @@ impl<H> Server<H> {
         self.open_handles() >= MAX_HANDLES
     }
 
-    /// The handle of these octets, if it is open.
+    /// Returns the handle with this encoding, if it is open.
     fn find(&self, bytes: &[u8]) -> Option<HandleId> {
         let mut reader = Reader::new(bytes, "SFTP handle");
         let id = HandleId {

@@ -1,36 +1,36 @@
-//! How a request ended, when the answer is no data (draft section 7).
+//! Status codes of requests whose reply is not data (draft section 7).
 
 use super::reply::StatusReply;
 use crate::error::SshError;
 
-/// A status code.
+/// Status code of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
-    /// Done.
+    /// The request succeeded.
     Ok,
-    /// Nothing is left, of a file or of a folder.
+    /// End of a file or directory.
     Eof,
-    /// There is no such file.
+    /// The file does not exist.
     NoSuchFile,
-    /// It is not allowed.
+    /// The user lacks permission.
     PermissionDenied,
     /// Any other failure.
     Failure,
-    /// The request was not understood.
+    /// The request could not be parsed.
     BadMessage,
     /// There is no connection (never sent).
     NoConnection,
     /// The connection was lost (never sent).
     ConnectionLost,
-    /// The server has no such operation.
+    /// The operation is not supported.
     Unsupported,
-    /// A code of a later version.
+    /// A code of a later protocol version.
     Other(u32),
 }
 
 impl Status {
-    /// The status of this code.
+    /// Returns the status for a code.
     #[must_use]
     pub const fn from_code(code: u32) -> Self {
         match code {
@@ -47,7 +47,7 @@ impl Status {
         }
     }
 
-    /// The code on the wire.
+    /// Returns the code on the wire.
     #[must_use]
     pub const fn code(self) -> u32 {
         match self {
@@ -64,7 +64,7 @@ impl Status {
         }
     }
 
-    /// The words that go with it where there are no better ones.
+    /// Returns the default message.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -88,14 +88,14 @@ impl core::fmt::Display for Status {
     }
 }
 
-/// The server did not do what was asked.
+/// Failure of a request, reported by the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{status}{}{text}", if text.is_empty() { "" } else { ": " })]
 pub struct Refused {
-    /// Why.
+    /// Status code.
     pub status: Status,
-    /// The server's words, printable characters only, at most 256 octets of what it sent; empty
-    /// if they say what the status says.
+    /// Message of the server: printable characters only, from at most 256 bytes; empty if it only
+    /// repeats the status.
     pub text: String,
 }
 
@@ -117,13 +117,13 @@ impl From<StatusReply<'_>> for Refused {
     }
 }
 
-/// Why a file could not be carried to its end.
+/// Error that ends a file transfer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransferError {
-    /// The server says no; the channel lives on.
+    /// The server refused the request; the channel stays usable.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The server broke the protocol.
+    /// The server violated the protocol.
     #[error(transparent)]
     Protocol(#[from] SshError),
 }

@@ -1,4 +1,4 @@
-//! A file to the server: many WRITEs in flight.
+//! Upload of a file: many WRITEs in flight.
 
 use std::collections::VecDeque;
 
@@ -10,10 +10,10 @@ use super::status::{Refused, Status, TransferError};
 use super::window::Window;
 use crate::error::SshError;
 
-/// Writes one open file from an offset on.
+/// Writes an open file from an offset on.
 ///
-/// While it [`wants_data`](Upload::wants_data), [`Upload::write`] sends the next piece;
-/// [`Upload::reply`] takes the replies.
+/// While [`wants_data`](Upload::wants_data) is true, [`Upload::write`] sends the next chunk;
+/// [`Upload::reply`] handles the replies.
 #[derive(Debug)]
 pub struct Upload {
     handle: Vec<u8>,
@@ -22,7 +22,7 @@ pub struct Upload {
     flight: VecDeque<Chunk>,
     window: Window,
     ended: bool,
-    /// The lowest offset that the server did not write.
+    /// Lowest offset that the server failed to write.
     failed: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ struct Chunk {
 }
 
 impl Upload {
-    /// Writes the file of `handle` from `offset` on, in pieces of `chunk` octets (see
+    /// Writes the file of `handle` from `offset` on, in chunks of `chunk` bytes (see
     /// [`Limits::write_chunk`](super::Limits::write_chunk)).
     #[must_use]
     pub fn new(handle: &[u8], offset: u64, chunk: u32) -> Self {
@@ -50,17 +50,17 @@ impl Upload {
         }
     }
 
-    /// Whether one more piece should be sent now.
+    /// True if another chunk should be sent now.
     #[must_use]
     pub fn wants_data(&self) -> bool {
         !self.ended && self.failed.is_none() && self.flight.len() < self.window.size()
     }
 
-    /// Appends one piece, which `fill` reads from the offset it is told into the message itself;
-    /// it says how many octets there are, and none at the end of the file. Gives that number.
+    /// Appends one chunk. `fill` reads it from the passed offset directly into the message, and
+    /// returns its length, 0 at the end of the file. Returns that length in bytes.
     ///
     /// # Errors
-    /// Those of `fill` and of [`Client::request`]; the same piece may be tried again.
+    /// The errors of `fill` and of [`Client::request`]; the same chunk may be retried.
     pub fn write<T, E: From<SshError>>(
         &mut self,
         now: Time,
@@ -83,12 +83,12 @@ impl Upload {
         Ok(len)
     }
 
-    /// Takes the reply to one of its requests.
+    /// Handles the reply to one of the transfer's requests.
     ///
     /// # Errors
-    /// [`TransferError::Refused`] if a piece was not written; nothing more is sent then, and the
-    /// replies on their way are to be given here as before. [`TransferError::Protocol`] for a
-    /// reply that belongs to no piece.
+    /// [`TransferError::Refused`] if a chunk was not written; nothing more is sent then, but pass
+    /// the remaining replies to this function, too. [`TransferError::Protocol`] if the reply does
+    /// not match a chunk.
     pub fn reply(
         &mut self,
         now: Time,
@@ -114,20 +114,20 @@ impl Upload {
         }
     }
 
-    /// Requests in flight.
+    /// Returns the number of requests in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.flight.len()
     }
 
-    /// Whether the whole file is there.
+    /// True if the whole file was written.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.ended && self.failed.is_none() && self.flight.is_empty()
     }
 
-    /// Everything before this offset was written: where a transfer that was cut goes on, and
-    /// where the other copy is to be cut, since there may be gaps behind it.
+    /// Returns the offset before which everything was written. An interrupted transfer can resume
+    /// there; truncate the remote copy there, since it may have gaps after it.
     #[must_use]
     pub fn written_to(&self) -> u64 {
         let flight = self.flight.iter().map(|chunk| chunk.offset).min();

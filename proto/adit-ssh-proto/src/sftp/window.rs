@@ -1,35 +1,35 @@
-//! How many requests of a transfer are in flight.
+//! Number of requests that a transfer keeps in flight.
 //!
-//! Too few leave the line idle for a part of each round trip, too many only cost memory. As long
-//! as more of them make the transfer faster, their number is doubled.
+//! Too few leave the link idle for a part of each round trip; too many only cost memory. The number
+//! is doubled as long as that makes the transfer faster.
 
 use adit_wire::{Time, usize_from};
 
-/// Requests in flight at the beginning, which is what 2 MiB of READs of the usual size are.
+/// Initial number of requests in flight, which is 2 MiB for READs of the usual size.
 const FIRST: usize = 64;
-/// Requests in flight at most.
+/// Maximum number of requests in flight.
 const MOST: usize = 1024;
-/// Octets in flight at most.
+/// Maximum number of bytes in flight.
 const MOST_OCTETS: usize = 64 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Window {
     size: usize,
     most: usize,
-    /// Requests sent and answered so far.
+    /// Number of requests sent and answered so far.
     sent: u64,
     answered: u64,
-    /// A round ends with the answer to the first request sent in it, so that it lasts for a round
-    /// trip at least, however the answers are bunched.
+    /// A round ends with the answer to the first request sent in it, so it takes at least a round
+    /// trip, even if answers arrive in batches.
     round_end: u64,
     round_start: Time,
     round_octets: u64,
-    /// Octets per second of the fastest round.
+    /// Throughput of the fastest round, in bytes per second.
     best: u64,
 }
 
 impl Window {
-    /// For requests of `chunk` octets.
+    /// Creates a window for requests of `chunk` bytes.
     pub(super) fn new(chunk: u32) -> Self {
         let chunk = usize_from(chunk.max(1));
         Self {
@@ -44,15 +44,15 @@ impl Window {
         }
     }
 
-    /// How many may be in flight.
+    /// Returns the number of requests that may be in flight.
     pub(super) const fn size(&self) -> usize {
         self.size
     }
 
-    /// A request is sent.
+    /// Records a sent request.
     pub(super) const fn sent(&mut self, now: Time) {
         if self.sent == self.answered {
-            // Nothing was in flight, and the time until now tells nothing.
+            // Nothing was in flight, so the time until now is not part of a measurement.
             self.round_start = now;
             self.round_octets = 0;
             self.round_end = self.sent + 1;
@@ -60,7 +60,7 @@ impl Window {
         self.sent += 1;
     }
 
-    /// A request was answered with so many octets.
+    /// Records an answer with `octets` bytes.
     pub(super) fn answered(&mut self, now: Time, octets: u32) {
         self.answered += 1;
         self.round_octets += u64::from(octets);
@@ -72,7 +72,7 @@ impl Window {
             .max(1);
         let rate = self.round_octets.saturating_mul(1_000_000) / span;
         if rate > self.best + self.best / 4 {
-            // The first round is one request alone, and only sets the mark for the second.
+            // The first round is a single request, and only serves as the reference for the second.
             if self.best > 0 {
                 self.size = (self.size * 2).min(self.most);
             }
