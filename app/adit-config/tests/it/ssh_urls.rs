@@ -147,7 +147,7 @@ fn a_passphrase_opens_the_key() {
         text.contains("`/k` is no private key that can be used"),
         "{text}"
     );
-    assert!(text.contains("a passphrase is needed"), "{text}");
+    assert!(text.contains("a passphrase is required"), "{text}");
     assert!(text.contains("`?passphrase=@FILE`"), "{text}");
     let text = mistakes(&[NEAR, "ssh://h?key=@/k&passphrase=wrong"], &cabinet);
     assert!(text.contains("the passphrase is wrong"), "{text}");

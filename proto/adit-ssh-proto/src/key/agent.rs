@@ -1,8 +1,8 @@
-//! The protocol of agents, the side that asks (draft-ietf-sshm-ssh-agent, OpenSSH's
-//! `PROTOCOL.agent`).
+//! The agent protocol, client side (draft-ietf-sshm-ssh-agent, OpenSSH's `PROTOCOL.agent`).
 //!
-//! Requests are appended as whole frames; [`frame`] cuts answers out of what was read, [`Answer`]
-//! reads them. A forwarded agent is a pipe to the local one: no message of it is looked at.
+//! Requests are appended as whole frames; [`frame`] splits answers from received data, and
+//! [`Answer`] parses them. A forwarded agent is a pipe to the local one: its messages are not
+//! inspected.
 
 use adit_wire::usize_from;
 
@@ -11,9 +11,9 @@ use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
 use crate::wire::{Put, Reader};
 
-/// The longest frame without its length, octets.
+/// Maximum length of a frame without its length field, in bytes.
 pub const MAX_FRAME: usize = 262_144;
-/// The most identities that are taken of an agent; the rest is left out.
+/// Maximum number of identities used from an agent; the rest is ignored.
 pub const MAX_IDENTITIES: usize = 1024;
 
 const FAILURE: u8 = 5;
@@ -28,12 +28,12 @@ const EXTENSION_FAILURE: u8 = 28;
 const RSA_SHA2_256: u32 = 2;
 const RSA_SHA2_512: u32 = 4;
 
-/// Asks for the identities.
+/// Appends a request for the identities.
 pub fn put_request_identities(out: &mut Vec<u8>) {
     out.put_nested(|out| out.put_u8(REQUEST_IDENTITIES));
 }
 
-/// Asks for a signature of `data` by the key of `blob`.
+/// Appends a request for a signature of `data` by the key of `blob`.
 pub fn put_sign_request(out: &mut Vec<u8>, blob: &[u8], algorithm: KeyAlgorithm, data: &[u8]) {
     let flags = match algorithm.plain() {
         KeyAlgorithm::RsaSha256 => RSA_SHA2_256,
@@ -48,8 +48,9 @@ pub fn put_sign_request(out: &mut Vec<u8>, blob: &[u8], algorithm: KeyAlgorithm,
     });
 }
 
-/// Tells the agent which connection it is used for, `session-bind@openssh.com`: the host's key, the
-/// session's id and the host's signature of it, and whether the agent is forwarded over it.
+/// Appends `session-bind@openssh.com`, which tells the agent the connection that it is used for:
+/// the host key, the session identifier, the host's signature of it, and if the agent is forwarded
+/// over it.
 pub fn put_session_bind(
     out: &mut Vec<u8>,
     host_key: &[u8],
@@ -67,11 +68,11 @@ pub fn put_session_bind(
     });
 }
 
-/// The first frame of `bytes` without its length, and the octets it takes with it; `None` while
-/// it is not whole.
+/// Returns the first frame of `bytes` without its length field, and the number of bytes to consume;
+/// `None` if it is incomplete.
 ///
 /// # Errors
-/// [`SshError::TooMuch`] for a frame above [`MAX_FRAME`].
+/// [`SshError::TooMuch`] if the frame is longer than [`MAX_FRAME`].
 pub fn frame(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, SshError> {
     let Some((len, rest)) = bytes.split_first_chunk() else {
         return Ok(None);
@@ -79,41 +80,42 @@ pub fn frame(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, SshError> {
     let len = usize_from(u32::from_be_bytes(*len));
     if len > MAX_FRAME {
         return Err(SshError::TooMuch {
-            what: "an agent's frame",
+            what: "length of an agent's frame",
             limit: MAX_FRAME,
         });
     }
     Ok(rest.get(..len).map(|body| (body, len + 4)))
 }
 
-/// A key that the agent has.
+/// A key of the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentIdentity {
-    /// The key, or the certificate.
+    /// Key or certificate.
     pub key: AnyKey,
-    /// Its comment, any characters.
+    /// Comment, with any characters.
     pub comment: String,
 }
 
-/// What an agent answers.
+/// An answer of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Answer {
-    /// It does not want to, or cannot; also of a [`put_session_bind`] it does not know.
+    /// The agent refused or failed, or does not support [`put_session_bind`].
     Failure,
-    /// Done.
+    /// The request succeeded.
     Success,
-    /// Its keys; those of unknown types are left out.
+    /// Keys of the agent, except for those of unknown types.
     Identities(Vec<AgentIdentity>),
-    /// The signature with its name, which is to be compared with the algorithm.
+    /// Signature with its algorithm name; compare it with the requested algorithm.
     Signature(Vec<u8>),
 }
 
 impl Answer {
-    /// Reads a frame without its length.
+    /// Parses a frame without its length field.
     ///
     /// # Errors
-    /// [`SshError::Malformed`]; [`SshError::Unexpected`] for other messages.
+    /// [`SshError::Malformed`] if it is not valid; [`SshError::Unexpected`] if it is another
+    /// message.
     pub fn parse(body: &[u8]) -> Result<Self, SshError> {
         let mut r = Reader::new(body, "agent's answer");
         match r.u8()? {
@@ -144,8 +146,9 @@ impl Answer {
     }
 }
 
-/// Whether an agent's `signature` is what was asked for. An agent that does not know SHA-2 signs
-/// with SHA-1 in its place, and a broken one something else: both are seen before the server does.
+/// True if an agent's `signature` is the requested one. An agent without support for SHA-2 signs
+/// with SHA-1 instead, and a defective one may sign something else: both are detected before the
+/// server rejects them.
 #[must_use]
 pub fn is_signature_of(
     key: &AnyKey,

@@ -1,4 +1,4 @@
-//! A key as it comes over the wire: plain, or with its certificate.
+//! A key as sent on the wire: plain, or with its certificate.
 
 use super::certificate::Certificate;
 use super::error::KeyError;
@@ -6,28 +6,28 @@ use super::public::PublicKey;
 use crate::algorithm::KeyAlgorithm;
 use crate::wire::Reader;
 
-/// The longest blob of a key or a certificate, octets.
+/// Maximum length of the blob of a key or certificate, in bytes.
 pub const MAX_KEY_BLOB: usize = 65_536;
 
-/// A key, or a certificate with the key in it.
+/// A plain key, or a certificate with its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnyKey {
-    /// A key.
+    /// A plain key.
     Plain(PublicKey),
-    /// A certificate. Nothing of it is checked but its form.
+    /// A certificate. Only its format was checked.
     Certificate(Box<Certificate>),
 }
 
 impl AnyKey {
-    /// Reads a blob of either kind.
+    /// Parses a blob of either type.
     ///
     /// # Errors
-    /// See [`PublicKey::parse`] and [`Certificate::parse`]; [`KeyError::TooMuch`] above
-    /// [`MAX_KEY_BLOB`].
+    /// The errors of [`PublicKey::parse`] and [`Certificate::parse`]; [`KeyError::TooMuch`] if the
+    /// blob is longer than [`MAX_KEY_BLOB`].
     pub fn parse(blob: &[u8]) -> Result<Self, KeyError> {
         if blob.len() > MAX_KEY_BLOB {
             return Err(KeyError::TooMuch {
-                what: "a key",
+                what: "length of a key",
                 limit: MAX_KEY_BLOB,
             });
         }
@@ -39,10 +39,11 @@ impl AnyKey {
         }
     }
 
-    /// Reads a blob that is to be used with `algorithm`.
+    /// Parses a blob for use with `algorithm`.
     ///
     /// # Errors
-    /// See [`AnyKey::parse`]; [`KeyError::WrongAlgorithm`] if the two don't go together.
+    /// The errors of [`AnyKey::parse`]; [`KeyError::WrongAlgorithm`] if the key does not support
+    /// it.
     pub fn parse_for(algorithm: KeyAlgorithm, blob: &[u8]) -> Result<Self, KeyError> {
         let key = Self::parse(blob)?;
         if key.algorithms().contains(&algorithm) {
@@ -52,7 +53,7 @@ impl AnyKey {
         }
     }
 
-    /// The key, which for a certificate is the one inside.
+    /// Returns the key; for a certificate, the key in it.
     #[must_use]
     pub fn key(&self) -> &PublicKey {
         match self {
@@ -61,7 +62,7 @@ impl AnyKey {
         }
     }
 
-    /// The certificate, if it is one.
+    /// Returns the certificate, if it is one.
     #[must_use]
     pub fn certificate(&self) -> Option<&Certificate> {
         match self {
@@ -70,7 +71,7 @@ impl AnyKey {
         }
     }
 
-    /// The algorithms it is used with, the best first.
+    /// Returns the supported algorithms, most preferred first.
     #[must_use]
     pub fn algorithms(&self) -> Vec<KeyAlgorithm> {
         match self {
@@ -79,7 +80,7 @@ impl AnyKey {
         }
     }
 
-    /// The blob.
+    /// Returns the blob.
     #[must_use]
     pub fn to_blob(&self) -> Vec<u8> {
         match self {
@@ -89,12 +90,12 @@ impl AnyKey {
     }
 }
 
-/// Checks that the key of `blob`, in a certificate or not, made `signature` of `data` with
-/// `algorithm`: what a client does with a host's signature over the exchange. Whose key it is, is
-/// another question.
+/// Verifies that the key of `blob`, plain or in a certificate, made `signature` of `data` with
+/// `algorithm`. A client verifies a host's signature of the exchange with it. It does not check to
+/// whom the key belongs.
 ///
 /// # Errors
-/// See [`AnyKey::parse_for`] and [`PublicKey::verify_with`].
+/// The errors of [`AnyKey::parse_for`] and [`PublicKey::verify_with`].
 pub fn verify_blob(
     rsa_min_bits: usize,
     algorithm: KeyAlgorithm,

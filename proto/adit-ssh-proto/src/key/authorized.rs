@@ -1,4 +1,4 @@
-//! `authorized_keys`: which keys let a user in, and what for (OpenSSH's `sshd(8)`).
+//! `authorized_keys`: keys that may log in, and their permissions (OpenSSH's `sshd(8)`).
 
 use core::net::IpAddr;
 
@@ -14,46 +14,46 @@ use super::pattern::SourceList;
 use super::public::PublicKey;
 use super::verify::{Presence, RSA_MIN_BITS};
 
-/// The longest file of authorised keys, octets.
+/// Maximum size of a file of authorised keys, in bytes.
 pub const MAX_AUTHORIZED_KEYS: usize = 4 << 20;
-/// The longest line, octets; longer ones are left out.
+/// Maximum length of a line, in bytes; longer ones are skipped.
 const MAX_LINE: usize = 65_536;
 
-/// A key that wants in, and the circumstances.
+/// A key offered for a login, with the circumstances.
 #[derive(Debug, Clone, Copy)]
 pub struct Offer<'a> {
-    /// The user.
+    /// User name.
     pub user: &'a str,
-    /// The key, or the certificate.
+    /// Key or certificate.
     pub key: &'a AnyKey,
-    /// What a token said of its user when it signed; `None` for other keys, and while the key is
-    /// only asked about.
+    /// User presence as reported by a security key when it signed; `None` for other keys, and while
+    /// the key is only queried.
     pub presence: Option<Presence>,
-    /// Where the user comes from.
+    /// Address from which the user connects.
     pub from: IpAddr,
-    /// The name of that address, if it is known and was checked.
+    /// Name of that address, if it is known and was verified.
     pub from_name: Option<&'a str>,
-    /// The time.
+    /// Current time.
     pub now: Unix,
 }
 
-/// Why a key does not let in.
+/// Reason why a key is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Denied {
-    /// No line has it.
+    /// No line contains the key.
     #[error("the key is not authorised")]
     Unknown,
-    /// Its line's `from` has not this address.
+    /// The `from` option of its line does not include the address.
     #[error("{0}: the key is not authorised from this address")]
     Source(Place),
-    /// Its line's time is over.
+    /// Its line has expired.
     #[error("{0}: the key has expired")]
     Expired(Place),
-    /// The token was not touched, or did not check its user.
-    #[error("{0}: the token did not see its user")]
+    /// The security key was not touched, or did not verify its user.
+    #[error("{0}: the security key did not confirm the user's presence")]
     Presence(Place),
-    /// The authority is known, the certificate is not in order.
+    /// The authority is trusted, but the certificate is not valid.
     #[error("{0}: {1}")]
     Certificate(Place, CertError),
     /// The line and the certificate force different commands.
@@ -61,7 +61,7 @@ pub enum Denied {
     Commands(Place),
 }
 
-/// The lines of a user's files.
+/// Lines of a user's files.
 #[derive(Debug, Clone)]
 pub struct AuthorizedKeys {
     entries: Vec<Entry>,
@@ -82,7 +82,8 @@ struct Entry {
 }
 
 impl AuthorizedKeys {
-    /// No keys yet; RSA authorities and certified keys have to have this many bits.
+    /// Creates an empty list. RSA authorities and certified RSA keys must have at least
+    /// `rsa_min_bits`.
     #[must_use]
     pub const fn new(rsa_min_bits: usize) -> Self {
         Self {
@@ -91,13 +92,13 @@ impl AuthorizedKeys {
         }
     }
 
-    /// Reads the text of a file, which `file` names in messages, behind what was read before. A
-    /// line that cannot be read, or has an option that is not known, lets nobody in and is told.
+    /// Reads the text of a file, which messages call `file`, and adds its lines. A line that is
+    /// malformed or contains an unknown option grants no access and is reported.
     ///
     /// # Errors
-    /// [`KeyError::TooMuch`] for a text above 4 MiB, of which nothing is read.
+    /// [`KeyError::TooMuch`] if the text is longer than 4 MiB; nothing is read then.
     pub fn read(&mut self, file: &str, text: &[u8]) -> Result<Vec<Problem>, KeyError> {
-        let what = "a file of authorised keys";
+        let what = "size of a file of authorised keys";
         lines::read((file, what), text, MAX_AUTHORIZED_KEYS, |line, place| {
             let (options, key) = parse(line)?;
             self.entries.push(Entry {
@@ -109,11 +110,11 @@ impl AuthorizedKeys {
         })
     }
 
-    /// Whether the key lets in, and what for. That the peer has the key is another question: only
-    /// a signature tells.
+    /// Returns the permissions of the key if it is accepted. This does not prove that the peer has
+    /// the key: only a signature does.
     ///
     /// # Errors
-    /// [`Denied`], of the last line that has the key.
+    /// [`Denied`] with the reason of the last line that contains the key.
     pub fn find(&self, offer: &Offer<'_>) -> Result<Grant, Denied> {
         let mut denied = Denied::Unknown;
         for entry in &self.entries {
@@ -126,9 +127,9 @@ impl AuthorizedKeys {
         Err(denied)
     }
 
-    /// Drops the authorities whose lines have no `principals=`; gives their places. A server that
-    /// lets in whatever user a client names has to: any name in a certificate would be such a user,
-    /// so that every certificate of the authority would let in.
+    /// Removes the authorities whose lines have no `principals=`; returns their positions. Required
+    /// for servers that accept any user name that a client sends: every name in a certificate would
+    /// be such a user, so that every certificate of the authority would be accepted.
     pub fn drop_authorities_without_principals(&mut self) -> Vec<Place> {
         let open = |entry: &Entry| entry.options.authority && entry.options.principals.is_none();
         let dropped = self.entries.iter().filter(|entry| open(entry));
@@ -137,13 +138,13 @@ impl AuthorizedKeys {
         dropped
     }
 
-    /// Lines that were read.
+    /// Returns the number of lines that were read.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// True if there are no lines.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -174,7 +175,7 @@ impl Entry {
             };
             let mut check = CertCheck::user(&listed, offer.now, Some(offer.from));
             check.rsa_min_bits = rsa_min_bits;
-            // Trusted: it is this entry's.
+            // Trusted, because it is this entry's.
             let of_certificate = certificate
                 .check(&check, |_| true)
                 .map_err(|why| Denied::Certificate(place(), why))?;
@@ -192,9 +193,9 @@ impl Entry {
 
 fn parse(line: &str) -> Result<(LineOptions, PublicKey), &'static str> {
     if line.len() > MAX_LINE {
-        return Err("a line that is too long");
+        return Err("the line is too long");
     }
-    // As OpenSSH does: what is no key begins with options.
+    // Like OpenSSH: a line that is not a key starts with options.
     let whole = PublicKey::from_line(line);
     let (options, key) = match whole {
         Ok((key, _)) => return Ok((LineOptions::none(), key)),
@@ -205,7 +206,7 @@ fn parse(line: &str) -> Result<(LineOptions, PublicKey), &'static str> {
     };
     match key {
         Ok((key, _)) => Ok((options, key)),
-        Err(KeyError::Unsupported(_)) => Err("a key of an unsupported type"),
-        Err(_) => Err("a malformed key"),
+        Err(KeyError::Unsupported(_)) => Err("the key's type is not supported"),
+        Err(_) => Err("the key is malformed"),
     }
 }

@@ -1,4 +1,4 @@
-//! Base64 as key files have it: the standard alphabet, padding optional when read.
+//! Base64 in key files: the standard alphabet; padding is optional when decoding.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -9,12 +9,12 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The octets that `text` stands for; three quarters of its length at most.
+/// Decodes `text`; the result has at most three quarters of its length.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     LENIENT.decode(text).ok()
 }
 
-/// With padding.
+/// Encodes with padding.
 pub(super) fn encode(bytes: &[u8]) -> String {
     LENIENT.encode(bytes)
 }

@@ -1,8 +1,8 @@
 //! OpenSSH's certificates (`PROTOCOL.certkeys`).
 //!
-//! Two questions are kept apart: whether an authority vouches for the key, which
-//! [`Certificate::check`] answers, and whether the peer has the key, which a signature over the
-//! exchange or over the request does. Both are needed.
+//! Two checks are separate: that an authority vouches for the key, which [`Certificate::check`]
+//! does, and that the peer has the key, which a signature of the exchange or the request proves.
+//! Both are required.
 
 use core::net::IpAddr;
 
@@ -16,19 +16,19 @@ use super::verify::RSA_MIN_BITS;
 use crate::algorithm::KeyAlgorithm;
 use crate::wire::Reader;
 
-/// Principals, and options of a kind, that a certificate may have.
+/// Maximum number of principals, and of options of each kind, in a certificate.
 const MAX_ENTRIES: usize = 256;
 
-/// What a certificate is for.
+/// Purpose of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CertKind {
-    /// A user.
+    /// Authenticates a user.
     User,
-    /// A host.
+    /// Authenticates a host.
     Host,
 }
 
-/// A certificate whose form is right.
+/// A certificate with a valid format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     blob: Vec<u8>,
@@ -46,23 +46,23 @@ pub struct Certificate {
     extensions: Vec<(String, Vec<u8>)>,
 }
 
-/// What a certificate is held against.
+/// Requirements for a certificate.
 #[derive(Debug, Clone, Copy)]
 pub struct CertCheck<'a> {
-    /// What it has to be for.
+    /// Required purpose.
     pub kind: CertKind,
-    /// The user or the host, or what stands for them: one of these is enough.
+    /// Names of the user or the host, or equivalents; one of them has to match.
     pub principals: &'a [&'a str],
-    /// The time.
+    /// Current time.
     pub now: Unix,
-    /// Where the user comes from; unknown counts as elsewhere.
+    /// Address from which the user connects; `None` fails any restriction of addresses.
     pub from: Option<IpAddr>,
-    /// Bits of the shortest RSA modulus; [`RSA_MIN_BITS`] unless told otherwise.
+    /// Minimum size of an RSA modulus, in bits; [`RSA_MIN_BITS`] by default.
     pub rsa_min_bits: usize,
 }
 
 impl<'a> CertCheck<'a> {
-    /// Of a host.
+    /// Creates the requirements for a host certificate.
     #[must_use]
     pub const fn host(principals: &'a [&'a str], now: Unix) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl<'a> CertCheck<'a> {
         }
     }
 
-    /// Of a user.
+    /// Creates the requirements for a user certificate.
     #[must_use]
     pub const fn user(principals: &'a [&'a str], now: Unix, from: Option<IpAddr>) -> Self {
         Self {
@@ -87,33 +87,33 @@ impl<'a> CertCheck<'a> {
     }
 }
 
-/// Why a certificate is not taken.
+/// Reason why a certificate is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertError {
-    /// The authority is none that is trusted here.
+    /// The authority is not trusted.
     #[error("the certificate's authority is not trusted")]
     Untrusted,
-    /// A host's where a user's is needed, or the reverse.
-    #[error("the certificate is of the wrong kind")]
+    /// It is a host certificate where a user certificate is required, or the reverse.
+    #[error("the certificate has the wrong type")]
     WrongKind,
     /// It is not valid yet.
     #[error("the certificate is not valid yet")]
     NotYetValid,
-    /// It is not valid any more.
+    /// It has expired.
     #[error("the certificate has expired")]
     Expired,
-    /// It is for others, or for nobody: one without principals is never taken.
+    /// It is for other names, or for none: a certificate without principals is never accepted.
     #[error("the certificate is not for this name")]
     WrongPrincipal,
-    /// A critical option that is not known, does not belong to this kind, or stands twice.
-    #[error("the certificate has the critical option `{0}`")]
+    /// A critical option is unknown, not allowed for this type, or repeated.
+    #[error("the critical option `{0}` of the certificate is not supported")]
     CriticalOption(String),
-    /// The peer's address is not one of the certificate's.
+    /// The certificate does not allow the peer's address.
     #[error("the certificate is not for this address")]
     WrongSource,
-    /// The authority's signature, or a key in it.
-    #[error("the certificate: {0}")]
+    /// The authority's signature or a key in the certificate is not valid.
+    #[error("the certificate is not valid: {0}")]
     Key(KeyError),
 }
 
@@ -124,14 +124,15 @@ impl From<KeyError> for CertError {
 }
 
 impl Certificate {
-    /// Reads a blob.
+    /// Parses a blob.
     ///
     /// # Errors
-    /// [`KeyError::Malformed`]; [`KeyError::Unsupported`] if the key or the authority's key is of
-    /// no known type, and the authority is itself a certificate; [`KeyError::TooMuch`].
+    /// [`KeyError::Malformed`] if it is not valid; [`KeyError::Unsupported`] if the type of the key
+    /// or of the authority's key is unknown, or if the authority is itself a certificate;
+    /// [`KeyError::TooMuch`] if it has too many entries.
     pub fn parse(blob: &[u8]) -> Result<Self, KeyError> {
         let mut r = Reader::new(blob, "certificate");
-        let plain = plain_type(r.text()?).ok_or(KeyError::Unsupported("this certificate"))?;
+        let plain = plain_type(r.text()?).ok_or(KeyError::Unsupported("the certificate type"))?;
         r.string()?;
         let key = PublicKey::read_fields(plain, &mut r)?;
         let serial = r.u64()?;
@@ -166,10 +167,10 @@ impl Certificate {
         })
     }
 
-    /// Reads the line of a `-cert.pub` file: the certificate and its comment.
+    /// Parses a line of a `-cert.pub` file; returns the certificate and its comment.
     ///
     /// # Errors
-    /// See [`Certificate::parse`].
+    /// The errors of [`Certificate::parse`].
     pub fn from_line(line: &str) -> Result<(Self, &str), KeyError> {
         let (name, blob, comment) = split_line(line)?;
         let certificate = Self::parse(&blob)?;
@@ -179,13 +180,13 @@ impl Certificate {
         Ok((certificate, comment))
     }
 
-    /// Checks everything of it but the possession of the key; gives what it allows.
+    /// Checks everything but the possession of the key; returns the permissions.
     ///
-    /// `trusted` tells whether an authority is trusted for this. A host's principals may have `*`
-    /// and `?`, a user's not.
+    /// `trusted` returns true if an authority is trusted for this purpose. A host's principals may
+    /// contain `*` and `?`, a user's may not.
     ///
     /// # Errors
-    /// [`CertError`], the first of its reasons.
+    /// [`CertError`] with the first reason found.
     pub fn check(
         &self,
         check: &CertCheck<'_>,
@@ -221,7 +222,7 @@ impl Certificate {
                 }
             }
         }
-        // The dear part last.
+        // The expensive check is last.
         let mut r = Reader::new(&self.signature, "certificate");
         let name = r.text().map_err(KeyError::from)?;
         let algorithm = KeyAlgorithm::by_name(name).filter(|a| !a.is_certificate());
@@ -272,55 +273,55 @@ impl Certificate {
         Ok(grant)
     }
 
-    /// The key.
+    /// Returns the key.
     #[must_use]
     pub const fn key(&self) -> &PublicKey {
         &self.key
     }
 
-    /// The authority's key.
+    /// Returns the authority's key.
     #[must_use]
     pub const fn authority(&self) -> &PublicKey {
         &self.authority
     }
 
-    /// The whole of it.
+    /// Returns the whole certificate as a blob.
     #[must_use]
     pub fn blob(&self) -> &[u8] {
         &self.blob
     }
 
-    /// Its number, as the authority gave it.
+    /// Returns the serial number, as assigned by the authority.
     #[must_use]
     pub const fn serial(&self) -> u64 {
         self.serial
     }
 
-    /// What it is for.
+    /// Returns the purpose.
     #[must_use]
     pub const fn kind(&self) -> CertKind {
         self.kind
     }
 
-    /// Its name for logs, as the authority gave it: any characters.
+    /// Returns the key identifier for logs, as assigned by the authority: any characters.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Whom it is for.
+    /// Returns the names that the certificate is for.
     #[must_use]
     pub fn principals(&self) -> &[String] {
         &self.principals
     }
 
-    /// From when on, and until before when, it is valid.
+    /// Returns the start of the validity (inclusive) and its end (exclusive).
     #[must_use]
     pub const fn validity(&self) -> (Unix, Unix) {
         (self.valid_after, self.valid_before)
     }
 
-    /// The algorithms it is used with, the best first.
+    /// Returns the supported algorithms, most preferred first.
     #[must_use]
     pub fn algorithms(&self) -> Vec<KeyAlgorithm> {
         let plain = self.key.algorithms();
@@ -329,7 +330,7 @@ impl Certificate {
     }
 }
 
-/// The plain type for the type of a certificate.
+/// Returns the plain key type for a certificate type.
 fn plain_type(name: &str) -> Option<&'static str> {
     const PLAIN: [&str; 7] = [
         "ssh-ed25519",
@@ -370,12 +371,12 @@ const fn room(count: usize) -> Result<(), KeyError> {
         return Ok(());
     }
     Err(KeyError::TooMuch {
-        what: "the entries of a certificate",
+        what: "number of entries in a certificate",
         limit: MAX_ENTRIES,
     })
 }
 
-/// The data of an option that is one string.
+/// Returns the data of an option that consists of one string.
 fn text(data: &[u8]) -> Option<String> {
     let mut r = Reader::new(data, "certificate");
     let text = r.text().ok()?.to_owned();
@@ -383,7 +384,7 @@ fn text(data: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// A peer's word for a log.
+/// Returns a peer's text for a log.
 fn printable(text: &str) -> String {
     text.chars()
         .filter(char::is_ascii_graphic)

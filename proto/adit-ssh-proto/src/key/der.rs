@@ -1,4 +1,5 @@
-//! The DER of private keys: PKCS#1 (RFC 8017 appendix A.1.2), SEC 1 (RFC 5915), PKCS#8 (RFC 5958).
+//! DER formats of private keys: PKCS#1 (RFC 8017 appendix A.1.2), SEC 1 (RFC 5915), PKCS#8 (RFC
+//! 5958).
 
 use adit_crypto::{EcCurve, EcdsaKey, Ed25519Key, RsaKey, RsaParts, Secret};
 
@@ -21,16 +22,18 @@ const P521: &[u8] = &[0x2b, 0x81, 4, 0, 35];
 
 const MALFORMED: KeyError = KeyError::Malformed("DER of a private key");
 
-/// `RSAPrivateKey`.
+/// Parses an `RSAPrivateKey`.
 pub(super) fn pkcs1(document: &[u8]) -> Result<Inner, KeyError> {
     let mut whole = Der(document);
     let mut s = Der(whole.value(SEQUENCE)?);
     if s.value(INTEGER)? != [0] {
-        return Err(KeyError::Unsupported("an RSA key of more than two primes"));
+        return Err(KeyError::Unsupported(
+            "an RSA key with more than two primes",
+        ));
     }
     let (n, e, d) = (s.value(INTEGER)?, s.value(INTEGER)?, s.value(INTEGER)?);
     let (p, q) = (s.value(INTEGER)?, s.value(INTEGER)?);
-    // d modulo p − 1 and q − 1 are computed again.
+    // d modulo p − 1 and q − 1 are recomputed.
     s.value(INTEGER)?;
     s.value(INTEGER)?;
     let q_inverse = s.value(INTEGER)?;
@@ -45,7 +48,8 @@ pub(super) fn pkcs1(document: &[u8]) -> Result<Inner, KeyError> {
     Ok(Inner::Rsa(Box::new(RsaKey::from_parts(&parts)?)))
 }
 
-/// `ECPrivateKey`; `curve` is what stands around it, which may be all that names the curve.
+/// Parses an `ECPrivateKey`; `curve` is from the enclosing structure, which may be the only one to
+/// specify it.
 pub(super) fn sec1(document: &[u8], curve: Option<EcCurve>) -> Result<Inner, KeyError> {
     let mut whole = Der(document);
     let mut s = Der(whole.value(SEQUENCE)?);
@@ -64,7 +68,7 @@ pub(super) fn sec1(document: &[u8], curve: Option<EcCurve>) -> Result<Inner, Key
     Ok(Inner::Ecdsa(EcdsaKey::from_scalar(curve, scalar)?))
 }
 
-/// `PrivateKeyInfo`, not encrypted.
+/// Parses an unencrypted `PrivateKeyInfo`.
 pub(super) fn pkcs8(document: &[u8]) -> Result<Inner, KeyError> {
     let mut whole = Der(document);
     let mut s = Der(whole.value(SEQUENCE)?);
@@ -80,7 +84,7 @@ pub(super) fn pkcs8(document: &[u8]) -> Result<Inner, KeyError> {
             let seed = Der(key).value(OCTETS)?.try_into().map_err(|_| MALFORMED)?;
             Ok(Inner::Ed25519(Ed25519Key::from_seed(Secret::new(seed))?))
         }
-        _ => Err(KeyError::Unsupported("this algorithm in PKCS#8")),
+        _ => Err(KeyError::Unsupported("the algorithm in the PKCS#8 file")),
     }
 }
 
@@ -89,15 +93,16 @@ fn curve_of(oid: &[u8]) -> Result<EcCurve, KeyError> {
         P256 => Ok(EcCurve::P256),
         P384 => Ok(EcCurve::P384),
         P521 => Ok(EcCurve::P521),
-        _ => Err(KeyError::Unsupported("this curve")),
+        _ => Err(KeyError::Unsupported("the elliptic curve")),
     }
 }
 
-/// Takes values off the front.
+/// Reads values from the front.
 struct Der<'a>(&'a [u8]);
 
 impl<'a> Der<'a> {
-    /// The content of the next value, which has this tag; nothing is taken if it has not.
+    /// Returns the content of the next value, which must have this tag; otherwise, nothing is
+    /// consumed.
     fn value(&mut self, tag: u8) -> Result<&'a [u8], KeyError> {
         let (head, rest) = self.0.split_at_checked(2).ok_or(MALFORMED)?;
         let (len, rest) = match head {

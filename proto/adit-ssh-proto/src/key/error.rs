@@ -1,4 +1,4 @@
-//! What is wrong with a key, a signature, or a line of a file.
+//! Errors of keys, signatures and lines of key files.
 
 use std::sync::Arc;
 
@@ -6,45 +6,45 @@ use adit_crypto::CryptoError;
 
 use crate::error::SshError;
 
-/// Why a key cannot be read, does not sign, or a signature is not taken.
+/// Error of reading a key, signing, or verifying a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// Bytes that are not what they should be.
+    /// The bytes do not have the required form.
     #[error("malformed {0}")]
     Malformed(&'static str),
-    /// A key or a file of a kind that is not known here.
+    /// The type of the key or file is not supported.
     #[error("{0} is not supported")]
     Unsupported(&'static str),
-    /// A count or a length above its bound.
-    #[error("{what} is above {limit}")]
+    /// A count or a length exceeds its limit.
+    #[error("{what} exceeds the limit of {limit}")]
     TooMuch {
-        /// What was too much.
+        /// Name of the quantity.
         what: &'static str,
-        /// Its bound.
+        /// Its limit.
         limit: usize,
     },
-    /// The file needs a passphrase, and none was given.
-    #[error("the key file is encrypted: a passphrase is needed")]
+    /// The file requires a passphrase, and none was passed.
+    #[error("the key file is encrypted: a passphrase is required")]
     Encrypted,
-    /// The passphrase does not open the file.
+    /// The passphrase does not decrypt the file.
     #[error("the passphrase is wrong")]
     WrongPassphrase,
-    /// The key cannot sign with this algorithm, or the signature names another.
-    #[error("the algorithm is not one of this key")]
+    /// The key does not support this algorithm, or the signature was made with another one.
+    #[error("the key does not support this algorithm")]
     WrongAlgorithm,
-    /// The modulus of an RSA key is shorter than the policy wants.
-    #[error("an RSA key of {bits} bits, where at least {least} are wanted")]
+    /// The modulus of an RSA key is shorter than the policy requires.
+    #[error("the RSA key has {bits} bits; at least {least} are required")]
     ShortRsa {
-        /// Bits of the modulus.
+        /// Size of the modulus, in bits.
         bits: usize,
-        /// What the policy wants.
+        /// Required size, in bits.
         least: usize,
     },
-    /// The signature is not the key's.
+    /// The signature was not made by the key.
     #[error("the signature is wrong")]
     BadSignature,
-    /// The algorithm's provider failed.
+    /// The cryptography provider failed.
     #[error("cryptography failed")]
     Crypto,
 }
@@ -76,12 +76,14 @@ impl From<KeyError> for SshError {
             KeyError::TooMuch { what, limit } => Self::TooMuch { what, limit },
             KeyError::Unsupported(what) => Self::Policy(what),
             KeyError::Encrypted | KeyError::WrongPassphrase => {
-                Self::Policy("a key file that cannot be opened")
+                Self::Policy("the key file cannot be decrypted")
             }
-            KeyError::WrongAlgorithm => Self::Kex("the signature's algorithm is not the key's"),
+            KeyError::WrongAlgorithm => {
+                Self::Kex("the signature's algorithm does not match the key")
+            }
             KeyError::ShortRsa { .. } => Self::Policy("the RSA key is too short"),
             KeyError::BadSignature => Self::Kex("the signature is wrong"),
-            KeyError::Crypto => Self::Crypto("a signature could not be made or checked"),
+            KeyError::Crypto => Self::Crypto("creating or verifying a signature failed"),
         }
     }
 }
@@ -89,9 +91,9 @@ impl From<KeyError> for SshError {
 /// A line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The file, as the caller named it.
+    /// File name, as passed by the caller.
     pub file: Arc<str>,
-    /// The line, from 1.
+    /// Line number, starting at 1.
     pub line: usize,
 }
 
@@ -101,12 +103,12 @@ impl core::fmt::Display for Place {
     }
 }
 
-/// A line that was left out, and why.
+/// A line that was skipped, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
+    /// Position of the line.
     pub place: Place,
-    /// Why.
+    /// Reason.
     pub why: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! OpenSSH's private key file, `openssh-key-v1` (OpenSSH's `PROTOCOL.key`).
+//! OpenSSH's private key file format, `openssh-key-v1` (OpenSSH's `PROTOCOL.key`).
 
 use adit_crypto::{
     AeadKey, AeadKind, Direction, EcdsaKey, Ed25519Key, RsaKey, RsaParts, Secret, StreamCipher,
@@ -11,20 +11,20 @@ use super::private::Inner;
 use super::public::{PublicKey, curve_of};
 use crate::wire::{Put, Reader};
 
-/// The longest key file, octets of text.
+/// Maximum size of a key file, in bytes of text.
 pub const MAX_KEY_FILE: usize = 65_536;
 
 const MAGIC: &[u8] = b"openssh-key-v1\0";
-/// Rounds of the KDF that a file may ask for: about half a minute.
+/// Maximum number of KDF rounds that a file may require: about half a minute.
 const MAX_ROUNDS: u32 = 2048;
 const MAX_SALT: usize = 64;
 
-/// How a new file is encrypted, always with AES-256-CTR.
+/// Encryption of a new key file, always with AES-256-CTR.
 #[derive(Clone, Copy)]
 pub struct Encryption<'a> {
-    /// The passphrase, not empty.
+    /// Passphrase, which must not be empty.
     pub passphrase: &'a [u8],
-    /// Rounds of the KDF, some 10 ms each; OpenSSH takes 24.
+    /// Number of KDF rounds, about 10 ms each; OpenSSH's default is 24.
     pub rounds: u32,
 }
 
@@ -36,7 +36,7 @@ impl core::fmt::Debug for Encryption<'_> {
     }
 }
 
-/// What stands in front of the private section.
+/// Fields of a file before its private section.
 struct Envelope<'a> {
     cipher: FileCipher,
     /// Salt and rounds, if there is a KDF.
@@ -58,11 +58,11 @@ impl<'a> Envelope<'a> {
             b"none" if cipher == FileCipher::None => None,
             b"bcrypt" if cipher != FileCipher::None => Some((options.string()?, options.u32()?)),
             b"none" | b"bcrypt" => return Err(KeyError::Malformed("private key file")),
-            _ => return Err(KeyError::Unsupported("the key derivation of this key file")),
+            _ => return Err(KeyError::Unsupported("the key derivation of the key file")),
         };
         options.end()?;
         if r.u32()? != 1 {
-            return Err(KeyError::Unsupported("a file of more than one key"));
+            return Err(KeyError::Unsupported("a key file with more than one key"));
         }
         let public = PublicKey::parse(r.string()?)?;
         let section = r.string()?;
@@ -84,11 +84,11 @@ impl<'a> Envelope<'a> {
         };
         for (what, found, limit) in [
             (
-                "the rounds of a key file",
+                "number of rounds of a key file",
                 usize_from(rounds),
                 MAX_ROUNDS as usize,
             ),
-            ("the salt of a key file", salt.len(), MAX_SALT),
+            ("length of the salt of a key file", salt.len(), MAX_SALT),
         ] {
             if found > limit {
                 return Err(KeyError::TooMuch { what, limit });
@@ -102,7 +102,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Reads the file's document: the key and its comment.
+/// Reads the document of a file; returns the key and its comment.
 pub(super) fn read(
     document: &[u8],
     passphrase: Option<&[u8]>,
@@ -125,7 +125,7 @@ pub(super) fn read(
     Ok((inner, comment))
 }
 
-/// The public key, which is not encrypted.
+/// Reads the public key, which is not encrypted.
 pub(super) fn read_public(document: &[u8]) -> Result<PublicKey, KeyError> {
     Envelope::parse(document).map(|envelope| envelope.public)
 }
@@ -155,9 +155,9 @@ fn read_fields(r: &mut Reader<'_>) -> Result<Inner, KeyError> {
             };
             Ok(Inner::Rsa(Box::new(RsaKey::from_parts(&parts)?)))
         }
-        name if name.starts_with("sk-") => Err(KeyError::Unsupported("a key that is in a token")),
+        name if name.starts_with("sk-") => Err(KeyError::Unsupported("a key in a security key")),
         name => {
-            let curve = curve_of(name).ok_or(KeyError::Unsupported("this type of key"))?;
+            let curve = curve_of(name).ok_or(KeyError::Unsupported("the key type"))?;
             let (_, point) = (r.string()?, r.string()?);
             let key = EcdsaKey::from_scalar(curve, r.mpint()?)?;
             if key.point() == point {
@@ -169,14 +169,14 @@ fn read_fields(r: &mut Reader<'_>) -> Result<Inner, KeyError> {
     }
 }
 
-/// Writes the file's document.
+/// Writes the document of a file.
 pub(super) fn write(
     inner: &Inner,
     comment: &str,
     encryption: Option<Encryption<'_>>,
     chance: &mut dyn Entropy,
 ) -> Result<Secret<Vec<u8>>, KeyError> {
-    // In its full size at once: the largest key, and what stands around it.
+    // Allocated at full size, so that no copy is left behind: the largest key and its surroundings.
     let mut section = Secret::new(Vec::with_capacity(8192 + comment.len()));
     let mut check = [0; 4];
     chance.fill(&mut check);
@@ -200,7 +200,7 @@ pub(super) fn write(
     if let Some(Encryption { passphrase, rounds }) = encryption {
         if rounds > MAX_ROUNDS {
             return Err(KeyError::TooMuch {
-                what: "the rounds of a key file",
+                what: "number of rounds of a key file",
                 limit: MAX_ROUNDS as usize,
             });
         }
@@ -290,7 +290,7 @@ impl FileCipher {
 
     fn by_name(name: &[u8]) -> Result<Self, KeyError> {
         let found = Self::ALL.into_iter().find(|c| c.name().as_bytes() == name);
-        found.ok_or(KeyError::Unsupported("the cipher of this key file"))
+        found.ok_or(KeyError::Unsupported("the cipher of the key file"))
     }
 
     const fn key_iv_len(self) -> (usize, usize) {
@@ -318,7 +318,7 @@ impl FileCipher {
         }
     }
 
-    /// Key and IV.
+    /// Derives the key and IV.
     fn derive(
         self,
         passphrase: &[u8],
@@ -334,7 +334,7 @@ impl FileCipher {
         Ok(material)
     }
 
-    /// Decrypts in place; in counter mode it encrypts as well.
+    /// Decrypts in place; in counter mode, this also encrypts.
     fn open(self, material: &[u8], data: &mut [u8], tag: &[u8]) -> Result<(), KeyError> {
         let malformed = KeyError::Malformed("private key file");
         let (key, iv) = material

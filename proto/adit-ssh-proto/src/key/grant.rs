@@ -1,46 +1,46 @@
-//! What a user who is let in may do.
+//! Permissions of an authenticated user.
 
 use super::pattern::glob;
 use super::verify::Presence;
 
-/// What an accepted key allows, from its line in `authorized_keys`, its certificate, or both.
+/// Permissions of an accepted key, from its line in `authorized_keys`, its certificate, or both.
 ///
 /// The permissions of a session are those of the key that signed last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Grant {
-    /// A terminal.
+    /// Terminals are allowed.
     pub pty: bool,
-    /// Forwarding of ports, of Unix sockets too.
+    /// Forwarding of ports and of Unix sockets is allowed.
     pub port_forwarding: bool,
-    /// Forwarding of the agent.
+    /// Agent forwarding is allowed.
     pub agent_forwarding: bool,
-    /// Forwarding of X11.
+    /// X11 forwarding is allowed.
     pub x11_forwarding: bool,
-    /// `~/.ssh/rc` is run.
+    /// `~/.ssh/rc` is executed.
     pub user_rc: bool,
-    /// The command that is run instead of any other.
+    /// Command that is executed instead of any other.
     pub command: Option<String>,
-    /// Names and values for the environment.
+    /// Names and values of environment variables.
     pub environment: Vec<(String, String)>,
-    /// Where connections may be opened to, if not anywhere.
+    /// Allowed targets of connections; `None` allows any.
     pub permit_open: Option<Vec<Forward>>,
-    /// Where may be listened, if not anywhere.
+    /// Allowed addresses to listen on; `None` allows any.
     pub permit_listen: Option<Vec<Forward>>,
-    /// A token must have been touched.
+    /// A security key must have been touched.
     pub touch_required: bool,
-    /// A token must have checked its user.
+    /// A security key must have verified its user.
     pub verify_required: bool,
 }
 
 impl Grant {
-    /// Everything, as a key without options has it.
+    /// Returns all permissions, as for a key without options.
     #[must_use]
     pub const fn all() -> Self {
         Self::with_flags(true)
     }
 
-    /// Nothing, as after `restrict`.
+    /// Returns no permissions, as after `restrict`.
     #[must_use]
     pub const fn nothing() -> Self {
         Self::with_flags(false)
@@ -62,7 +62,8 @@ impl Grant {
         }
     }
 
-    /// Whether a key in a token said enough of its user; a key outside of tokens does always.
+    /// True if the reported user presence suffices; always true for a key that is not in a security
+    /// key.
     #[must_use]
     pub fn accepts(&self, presence: Option<Presence>) -> bool {
         presence.is_none_or(|p| {
@@ -70,19 +71,19 @@ impl Grant {
         })
     }
 
-    /// Whether a connection to `host` and `port` may be opened.
+    /// True if a connection to `host` and `port` may be opened.
     #[must_use]
     pub fn may_open(&self, host: &str, port: u16) -> bool {
         self.port_forwarding && allowed(self.permit_open.as_deref(), host, port)
     }
 
-    /// Whether may be listened on `host` and `port`.
+    /// True if listening on `host` and `port` is allowed.
     #[must_use]
     pub fn may_listen(&self, host: &str, port: u16) -> bool {
         self.port_forwarding && allowed(self.permit_listen.as_deref(), host, port)
     }
 
-    /// What both allow; `None` if they force different commands.
+    /// Returns the intersection of both; `None` if they force different commands.
     #[must_use]
     pub fn both(self, other: Self) -> Option<Self> {
         let command = match (self.command, other.command) {
@@ -91,7 +92,7 @@ impl Grant {
         };
         let mut environment = self.environment;
         environment.extend(other.environment);
-        // Lists come from a line alone: a certificate has none.
+        // Only lines contain lists; certificates do not.
         Some(Self {
             pty: self.pty && other.pty,
             port_forwarding: self.port_forwarding && other.port_forwarding,
@@ -112,17 +113,17 @@ fn allowed(list: Option<&[Forward]>, host: &str, port: u16) -> bool {
     list.is_none_or(|list| list.iter().any(|forward| forward.allows(host, port)))
 }
 
-/// A host with a port, either of which may be any.
+/// A host pattern and a port, either of which may match anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forward {
-    /// A name or an address, with `*` and `?`.
+    /// Name or address, with the wildcards `*` and `?`.
     pub host: String,
-    /// The port, if it is one.
+    /// Port; `None` matches any.
     pub port: Option<u16>,
 }
 
 impl Forward {
-    /// Reads `host:port`, `[address]:port`, with `*` for any port.
+    /// Parses `host:port` or `[address]:port`, with `*` for any port.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
@@ -142,7 +143,7 @@ impl Forward {
         })
     }
 
-    /// Whether this host and port are meant.
+    /// True if this host and port match.
     #[must_use]
     pub fn allows(&self, host: &str, port: u16) -> bool {
         self.port.is_none_or(|p| p == port) && glob(&self.host, host)

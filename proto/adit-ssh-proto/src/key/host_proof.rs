@@ -1,5 +1,5 @@
-//! How a host proves keys beside the one of the key exchange (OpenSSH's `PROTOCOL`, 2.5): with
-//! `hostkeys-prove-00@openssh.com` a client names some, and gets a signature by each.
+//! Proof of host keys other than the one of the key exchange (OpenSSH's `PROTOCOL`, 2.5): with
+//! `hostkeys-prove-00@openssh.com`, a client lists some of them and receives a signature by each.
 
 use super::public::PublicKey;
 use super::signer::Signer;
@@ -9,7 +9,7 @@ use crate::wire::{Put, Reader};
 
 const PURPOSE: &[u8] = b"hostkeys-prove-00@openssh.com";
 
-/// What a host signs for the key of `blob` in this session.
+/// Returns the data that a host signs for the key of `blob` in this session.
 fn signed(session_id: &[u8], blob: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(PURPOSE.len() + session_id.len() + blob.len() + 12);
     out.put_string(PURPOSE);
@@ -18,11 +18,11 @@ fn signed(session_id: &[u8], blob: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The answer's data: a signature by each key of `blobs`, in their order. RSA keys sign with
-/// `agreed`, the algorithm of the key exchange, if it is one of theirs.
+/// Returns the data of the answer: a signature by each key of `blobs`, in order. RSA keys sign with
+/// `agreed`, the algorithm of the key exchange, if they support it.
 ///
 /// # Errors
-/// [`SshError::Policy`] for a key that the host has not, or is asked for twice.
+/// [`SshError::Policy`] if the host does not have a key, or a key is listed twice.
 pub fn prove(
     signer: &dyn Signer,
     agreed: KeyAlgorithm,
@@ -33,11 +33,13 @@ pub fn prove(
     let mut out = Vec::new();
     for blob in blobs {
         let at = own.iter().position(|one| one == blob);
-        let at = at.ok_or(SshError::Policy("a proof for a key that is not the host's"))?;
+        let at = at.ok_or(SshError::Policy(
+            "a proof was requested for a key that the host does not have",
+        ))?;
         own.swap_remove(at);
         let able = PublicKey::parse(blob)?.algorithms();
         let usual = able.first().copied();
-        let usual = usual.ok_or(SshError::Crypto("a key without algorithms"))?;
+        let usual = usual.ok_or(SshError::Crypto("the key has no algorithms"))?;
         let algorithm = if able.contains(&agreed.plain()) {
             agreed.plain()
         } else {
@@ -49,11 +51,11 @@ pub fn prove(
     Ok(out)
 }
 
-/// Checks an answer's data: that the host has all of `keys`. The least modulus is in bits.
+/// Verifies the data of an answer: the host has all of `keys`. `rsa_min_bits` is in bits.
 ///
 /// # Errors
-/// [`SshError::Malformed`] for another number of signatures, [`SshError::Kex`] for one that is not
-/// by its key over this session.
+/// [`SshError::Malformed`] if the number of signatures is wrong, [`SshError::Kex`] if one is not by
+/// its key and over this session.
 pub fn check_proof(
     rsa_min_bits: usize,
     session_id: &[u8],
@@ -66,10 +68,12 @@ pub fn check_proof(
         let name = Reader::new(signature, "signature").string()?;
         let named = |algorithm: &&KeyAlgorithm| algorithm.name().as_bytes() == name;
         let algorithm = key.algorithms().iter().find(named).copied();
-        let algorithm = algorithm.ok_or(SshError::Kex("a proof by an unknown algorithm"))?;
+        let algorithm = algorithm.ok_or(SshError::Kex(
+            "a proof of a host key uses an unknown algorithm",
+        ))?;
         let data = signed(session_id, &key.to_blob());
         key.verify_with(rsa_min_bits, algorithm, &data, signature)
-            .map_err(|_| SshError::Kex("a host key that was told was not proved"))?;
+            .map_err(|_| SshError::Kex("the proof of an announced host key is wrong"))?;
     }
     r.end()
 }

@@ -1,4 +1,4 @@
-//! `known_hosts`: which host has which key (OpenSSH's `sshd(8)`, SSH_KNOWN_HOSTS FILE FORMAT).
+//! `known_hosts`: keys of known hosts (OpenSSH's `sshd(8)`, SSH_KNOWN_HOSTS FILE FORMAT).
 
 use adit_crypto::{ct_eq, hmac_sha1};
 use adit_wire::Unix;
@@ -12,24 +12,24 @@ use super::pattern::PatternList;
 use super::public::PublicKey;
 use crate::algorithm::KeyAlgorithm;
 
-/// The longest file of known hosts, octets.
+/// Maximum size of a file of known hosts, in bytes.
 pub const MAX_KNOWN_HOSTS: usize = 16 << 20;
-/// The longest line, octets; longer ones are left out.
+/// Maximum length of a line, in bytes; longer ones are skipped.
 const MAX_LINE: usize = 65_536;
-/// The port whose hosts stand without it.
+/// Port that entries omit.
 const SSH_PORT: u16 = 22;
 
-/// A host as files know it.
+/// A host as named in files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostName {
     name: String,
-    /// `name`, or `[name]:port`.
+    /// `name` or `[name]:port`.
     entry: String,
 }
 
 impl HostName {
-    /// A name or an address as the user wrote it, and the port. `None` if it has characters that
-    /// no host has, and that mean something in the file.
+    /// Creates an entry from a name or address as the user entered it, and a port. Returns `None`
+    /// if it contains characters that are not valid in host names and have a meaning in the file.
     #[must_use]
     pub fn new(name: &str, port: u16) -> Option<Self> {
         let fine = |b: u8| b.is_ascii_graphic() && !b"*?!,|#@[]\"'\\".contains(&b);
@@ -44,8 +44,8 @@ impl HostName {
         Some(Self { name, entry })
     }
 
-    /// The line that makes `key` known for this host, without its end. With a salt (20 octets of
-    /// chance) the host is hashed, so that the file does not tell who is visited.
+    /// Returns the line that adds `key` for this host, without a line end. With a salt (20 random
+    /// bytes), the host is hashed, so that the file does not reveal the visited hosts.
     #[must_use]
     pub fn line(&self, key: &PublicKey, salt: Option<[u8; 20]>) -> String {
         let host = match salt {
@@ -65,36 +65,37 @@ impl core::fmt::Display for HostName {
     }
 }
 
-/// What the files say of a host's key.
+/// Result of looking up a host's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is the host's, by this line: a key, or an authority.
+    /// The key is the host's, by this line: a key or an authority.
     Known(Place),
-    /// No line without a marker is the host's: it is new.
+    /// No line without a marker matches the host: it is new.
     Unknown,
-    /// The host is known, but with keys of other types alone, of which this line has the first. It
-    /// is no new host: who is in between shows whatever key is at hand. OpenSSH counts it as changed.
+    /// The host is known, but only with keys of other types, the first of which is in this line. It
+    /// is not a new host: an attacker in between presents any key available. OpenSSH treats it as
+    /// changed.
     OtherType(Place),
     /// The host has another key of this type: an attack, or a new key.
     Changed(Place),
-    /// The key, or its authority, is revoked.
+    /// The key or its authority is revoked.
     Revoked(Place),
-    /// The authority of this line vouches, but the certificate is not in order.
+    /// The authority of this line vouches for the key, but the certificate is not valid.
     BadCertificate(Place, CertError),
 }
 
-/// A key that a host is known with, by a line without a marker.
+/// A known key of a host, from a line without a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownKey<'a> {
-    /// The key.
+    /// Key.
     pub key: &'a PublicKey,
-    /// Its line.
+    /// Position of its line.
     pub place: &'a Place,
-    /// The line is this host's alone: its one name, as it is or hashed.
+    /// True if the line is for this host only: a single name, plain or hashed.
     pub alone: bool,
 }
 
-/// The lines of all files.
+/// Lines of all files.
 #[derive(Debug, Clone, Default)]
 pub struct KnownHosts {
     entries: Vec<Entry>,
@@ -122,13 +123,13 @@ enum Hosts {
 }
 
 impl KnownHosts {
-    /// Reads the text of a file, which `file` names in verdicts, behind what was read before.
-    /// Lines that cannot be read are left out and told.
+    /// Reads the text of a file, which verdicts call `file`, and adds its lines. Malformed lines
+    /// are skipped and reported.
     ///
     /// # Errors
-    /// [`KeyError::TooMuch`] for a text above 16 MiB, of which nothing is read.
+    /// [`KeyError::TooMuch`] if the text is longer than 16 MiB; nothing is read then.
     pub fn read(&mut self, file: &str, text: &[u8]) -> Result<Vec<Problem>, KeyError> {
-        let what = "a file of known hosts";
+        let what = "size of a file of known hosts";
         lines::read((file, what), text, MAX_KNOWN_HOSTS, |line, place| {
             let (marker, hosts, key) = parse(line)?;
             self.entries.push(Entry {
@@ -141,14 +142,14 @@ impl KnownHosts {
         })
     }
 
-    /// The key in the line that a verdict names.
+    /// Returns the key in the line of a verdict.
     #[must_use]
     pub fn key_at(&self, place: &Place) -> Option<&PublicKey> {
         let entry = self.entries.iter().find(|entry| entry.place == *place)?;
         Some(&entry.key)
     }
 
-    /// The key in the line that a verdict names, for people: its type, its fingerprint, the line.
+    /// Formats the key in the line of a verdict for users: type, fingerprint and position.
     #[must_use]
     pub fn shown_at(&self, place: &Place) -> String {
         match self.key_at(place) {
@@ -157,8 +158,8 @@ impl KnownHosts {
         }
     }
 
-    /// What the files say of `key` at `host`. A certificate counts if an authority of the host
-    /// vouches for it; else its key is looked up as any other.
+    /// Looks up `key` for `host`. A certificate is checked if one of the host's authorities signed
+    /// it; otherwise, its key is looked up like any other.
     #[must_use]
     pub fn check(&self, host: &HostName, key: &AnyKey, now: Unix) -> Verdict {
         let entries: Vec<_> = self.of(host).collect();
@@ -176,7 +177,7 @@ impl KnownHosts {
                 let names = [host.name.as_str()];
                 let check = CertCheck::host(&names, now);
                 let place = entry.place.clone();
-                // Trusted: it is this entry's.
+                // Trusted, because it is this entry's.
                 return match certificate.check(&check, |_| true) {
                     Ok(_) => Verdict::Known(place),
                     Err(why) => Verdict::BadCertificate(place, why),
@@ -197,8 +198,8 @@ impl KnownHosts {
         }
     }
 
-    /// The same for a host's name together with its address, which may not contradict: a key that
-    /// is known for the name and another for the address is changed.
+    /// Looks up `key` for both a host's name and its address, which must not contradict each other:
+    /// if one key is known for the name and another for the address, the key is changed.
     #[must_use]
     pub fn check_both(
         &self,
@@ -214,7 +215,7 @@ impl KnownHosts {
         }
     }
 
-    /// The keys that the host is known with, in the order of their lines.
+    /// Iterates over the known keys of the host, in the order of their lines.
     pub fn keys_of(&self, host: &HostName) -> impl Iterator<Item = KnownKey<'_>> {
         let keys = self.of(host).filter(|entry| entry.marker == Marker::Key);
         keys.map(|entry| KnownKey {
@@ -227,8 +228,8 @@ impl KnownHosts {
         })
     }
 
-    /// `offered` with those first that the host is known with, so that it shows a key that can be
-    /// compared; else in their order.
+    /// Returns `offered` with the algorithms of the host's known keys first, so that the host
+    /// presents a key that can be compared; otherwise, the order is kept.
     #[must_use]
     pub fn prefer(&self, host: &HostName, offered: &[KeyAlgorithm]) -> Vec<KeyAlgorithm> {
         let entries: Vec<_> = self.of(host).collect();
@@ -244,13 +245,13 @@ impl KnownHosts {
         first
     }
 
-    /// Lines that were read.
+    /// Returns the number of lines that were read.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// True if there are no lines.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -267,7 +268,7 @@ impl KnownHosts {
 
 fn parse(line: &str) -> Result<(Marker, Hosts, PublicKey), &'static str> {
     if line.len() > MAX_LINE {
-        return Err("a line that is too long");
+        return Err("the line is too long");
     }
     let split = |text: &str| match text.split_once([' ', '\t']) {
         Some((word, rest)) => (word.to_owned(), rest.trim_start().to_owned()),
@@ -277,24 +278,26 @@ fn parse(line: &str) -> Result<(Marker, Hosts, PublicKey), &'static str> {
     let (marker, (hosts, key)) = match word.as_str() {
         "@cert-authority" => (Marker::Authority, split(&rest)),
         "@revoked" => (Marker::Revoked, split(&rest)),
-        _ if word.starts_with('@') => return Err("an unknown marker"),
+        _ if word.starts_with('@') => return Err("unknown marker"),
         _ => (Marker::Key, (word, rest)),
     };
     let hosts = match hosts.strip_prefix("|1|") {
         Some(hashed) => {
-            let (salt, hash) = hashed.split_once('|').ok_or("a malformed hash")?;
+            let (salt, hash) = hashed.split_once('|').ok_or("the hash is malformed")?;
             let decoded = |text| base64::decode(text).filter(|bytes| bytes.len() == 20);
             Hosts::Hashed {
-                salt: decoded(salt).ok_or("a malformed hash")?,
-                hash: decoded(hash).ok_or("a malformed hash")?,
+                salt: decoded(salt).ok_or("the hash is malformed")?,
+                hash: decoded(hash).ok_or("the hash is malformed")?,
             }
         }
-        None if hosts.starts_with('|') => return Err("an unknown kind of hash"),
-        None => Hosts::Patterns(PatternList::parse(&hosts).ok_or("malformed hosts")?),
+        None if hosts.starts_with('|') => return Err("the type of the hash is not supported"),
+        None => {
+            Hosts::Patterns(PatternList::parse(&hosts).ok_or("the list of hosts is malformed")?)
+        }
     };
     match PublicKey::from_line(&key) {
         Ok((key, _)) => Ok((marker, hosts, key)),
-        Err(KeyError::Unsupported(_)) => Err("a key of an unsupported type"),
-        Err(_) => Err("a malformed key"),
+        Err(KeyError::Unsupported(_)) => Err("the key's type is not supported"),
+        Err(_) => Err("the key is malformed"),
     }
 }

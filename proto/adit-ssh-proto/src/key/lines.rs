@@ -1,14 +1,14 @@
-//! Files with a key on each line: which lines count, and what is told of those that cannot be read.
+//! Files with one key per line: the lines to parse, and reports of the malformed ones.
 
 use std::sync::Arc;
 
 use super::error::{KeyError, Place, Problem};
 
-/// Gives each line that is neither empty nor a comment to `take`, with where it stands; what it
-/// refuses is told.
+/// Passes each line that is neither empty nor a comment to `take`, with its position. Returns the
+/// lines for which `take` failed.
 ///
 /// # Errors
-/// [`KeyError::TooMuch`] for a text of more than `limit` octets, of which nothing is read.
+/// [`KeyError::TooMuch`] if the text has more than `limit` bytes; nothing is read then.
 pub(super) fn read(
     (file, what): (&str, &'static str),
     text: &[u8],

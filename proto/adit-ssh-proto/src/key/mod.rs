@@ -1,12 +1,12 @@
-//! Keys: what signs and what is trusted.
+//! Keys: signing and trust.
 //!
-//! * [`PublicKey`] and [`PrivateKey`] with their blobs, texts and files; [`Certificate`] (OpenSSH's
-//!   `PROTOCOL.certkeys`); [`Signer`], which a local key and a set of keys are;
-//! * [`KnownHosts`], whom a client trusts, and [`AuthorizedKeys`], whom a server lets in, with the
-//!   [`Grant`] of what the user may do;
-//! * [`agent`], the messages of an agent that holds the private keys.
+//! * [`PublicKey`] and [`PrivateKey`] with their blobs, text forms and files; [`Certificate`]
+//!   (OpenSSH's `PROTOCOL.certkeys`); [`Signer`], which local keys and key sets implement;
+//! * [`KnownHosts`], the hosts that a client trusts, and [`AuthorizedKeys`], the keys that a server
+//!   accepts, with the [`Grant`] of a user's permissions;
+//! * [`agent`], the messages of an agent that stores the private keys.
 //!
-//! Nothing here opens a file or a socket: texts come in whole, and time is an argument.
+//! This module opens no file and no socket: files are passed as text, and time is an argument.
 
 pub mod agent;
 mod any;

@@ -1,17 +1,16 @@
-//! The options in front of a key in `authorized_keys` (OpenSSH's `sshd(8)`, AUTHORIZED_KEYS FILE
-//! FORMAT).
+//! Options before a key in `authorized_keys` (OpenSSH's `sshd(8)`, AUTHORIZED_KEYS FILE FORMAT).
 
 use adit_wire::Unix;
 
 use super::grant::{Forward, Grant};
 use super::pattern::SourceList;
 
-/// Entries of a list, and variables, that a line may have.
+/// Maximum number of entries of a list, and of variables, in a line.
 const MAX_ENTRIES: usize = 64;
-/// The longest value of a variable, octets.
+/// Maximum length of a variable's value, in bytes.
 const MAX_VALUE: usize = 4096;
 
-/// What the options of a line say.
+/// Options of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LineOptions {
     pub(super) grant: Grant,
@@ -22,7 +21,7 @@ pub(super) struct LineOptions {
 }
 
 impl LineOptions {
-    /// Without options.
+    /// Returns the defaults of a line without options.
     pub(super) const fn none() -> Self {
         Self {
             grant: Grant::all(),
@@ -33,7 +32,7 @@ impl LineOptions {
         }
     }
 
-    /// Reads the options at the start of `line` and gives what stands behind them.
+    /// Parses the options at the start of `line`, and returns them with the rest of the line.
     pub(super) fn parse(line: &str) -> Result<(Self, &str), &'static str> {
         let mut options = Self::none();
         let mut rest = line;
@@ -42,7 +41,8 @@ impl LineOptions {
             let (name, behind) = rest.split_at_checked(end).unwrap_or((rest, ""));
             let (value, behind) = match behind.strip_prefix('=') {
                 Some(quoted) => {
-                    let (value, behind) = unquote(quoted).ok_or("a value without quotes")?;
+                    let (value, behind) =
+                        unquote(quoted).ok_or("an option's value is not quoted")?;
                     (Some(value), behind)
                 }
                 None => (None, behind),
@@ -51,7 +51,7 @@ impl LineOptions {
             match behind.strip_prefix(',') {
                 Some(next) => rest = next,
                 None if behind.starts_with([' ', '\t']) => return Ok((options, behind)),
-                None => return Err("options without a key"),
+                None => return Err("the key after the options is missing"),
             }
         }
     }
@@ -88,7 +88,7 @@ impl LineOptions {
             "no-touch-required" => grant.touch_required = false,
             "verify-required" => grant.verify_required = true,
             "no-verify-required" => grant.verify_required = false,
-            _ => return Err("an unknown option"),
+            _ => return Err("unknown option"),
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ impl LineOptions {
         match name {
             "command" => once(&mut self.grant.command, value)?,
             "from" => {
-                let list = SourceList::parse(&value).ok_or("a wrong list of `from`")?;
+                let list = SourceList::parse(&value).ok_or("invalid list in `from`")?;
                 once(&mut self.from, list)?;
             }
             "principals" => {
@@ -105,32 +105,35 @@ impl LineOptions {
                 once(&mut self.principals, list)?;
             }
             "expiry-time" => {
-                let time = time(&value).ok_or("a wrong time")?;
-                // The earliest counts.
+                let time = time(&value).ok_or("invalid time in `expiry-time`")?;
+                // The earliest one applies.
                 self.expires = Some(self.expires.map_or(time, |other| other.min(time)));
             }
             "permitopen" => {
-                let forward = Forward::parse(&value).ok_or("a wrong `permitopen`")?;
+                let forward = Forward::parse(&value).ok_or("invalid value of `permitopen`")?;
                 add(self.grant.permit_open.get_or_insert_default(), forward)?;
             }
             "permitlisten" => {
                 let any = || Forward::parse(&format!("*:{value}"));
                 let forward = Forward::parse(&value).or_else(any);
-                let forward = forward.ok_or("a wrong `permitlisten`")?;
+                let forward = forward.ok_or("invalid value of `permitlisten`")?;
                 add(self.grant.permit_listen.get_or_insert_default(), forward)?;
             }
             "environment" => {
-                let (name, value) = value.split_once('=').ok_or("a wrong `environment`")?;
+                let (name, value) = value
+                    .split_once('=')
+                    .ok_or("invalid value of `environment`")?;
                 let fine = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
                 if name.is_empty() || !name.bytes().all(fine) || value.len() > MAX_VALUE {
-                    return Err("a wrong `environment`");
+                    return Err("invalid value of `environment`");
                 }
                 let pair = (name.to_owned(), value.to_owned());
                 add(&mut self.grant.environment, pair)?;
             }
-            // The number of a tunnel device: there are none here, so that there is nothing to hold to.
+            // The number of a tunnel device. Tunnels are not supported, so there is nothing to
+            // enforce.
             "tunnel" if value.bytes().all(|b| b.is_ascii_alphanumeric()) => {}
-            _ => return Err("an unknown option"),
+            _ => return Err("unknown option"),
         }
         Ok(())
     }
@@ -139,19 +142,19 @@ impl LineOptions {
 fn once<T>(place: &mut Option<T>, value: T) -> Result<(), &'static str> {
     match place.replace(value) {
         None => Ok(()),
-        Some(_) => Err("an option that stands twice"),
+        Some(_) => Err("an option is repeated"),
     }
 }
 
 fn add<T>(list: &mut Vec<T>, value: T) -> Result<(), &'static str> {
     if list.len() >= MAX_ENTRIES {
-        return Err("too many entries");
+        return Err("too many entries in an option");
     }
     list.push(value);
     Ok(())
 }
 
-/// The text between quotes at the start, in which `\"` is a quote; and what stands behind.
+/// Returns the quoted text at the start, in which `\"` is a quote, and the rest after it.
 fn unquote(text: &str) -> Option<(String, &str)> {
     let inside = text.strip_prefix('"')?;
     let mut value = String::new();
@@ -166,7 +169,7 @@ fn unquote(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// `YYYYMMDD[HHMM[SS]][Z]`, in UTC with and without `Z`.
+/// Parses `YYYYMMDD[HHMM[SS]][Z]`, which is UTC with and without `Z`.
 fn time(text: &str) -> Option<Unix> {
     let digits = text.strip_suffix(['Z', 'z']).unwrap_or(text);
     if !digits.bytes().all(|b| b.is_ascii_digit()) || ![8, 12, 14].contains(&digits.len()) {
@@ -200,7 +203,7 @@ fn time(text: &str) -> Option<Unix> {
     if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    // Leap years before this one since year 0, less those before 1970.
+    // Leap years before this one since year 0, minus those before 1970.
     let last = year - 1;
     let leaps = last / 4 - last / 100 + last / 400 - 477;
     let days = (year - 1970) * 365 + leaps + months.iter().take(before).sum::<u64>() + day - 1;

@@ -4,12 +4,13 @@ use core::net::IpAddr;
 
 use adit_wire::unmap;
 
-/// Whether `text` is of the pattern, in which `*` is any characters and `?` one; ASCII letters
-/// are equal in both cases. Takes as long as the two lengths multiplied at most.
+/// True if `text` matches the pattern, in which `*` is any sequence of characters and `?` one
+/// character; ASCII letters match case-insensitively. The time is at most proportional to the
+/// product of the lengths.
 pub(super) fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
-    // Behind the last star, and where its run in the text ends so far.
+    // Position after the last star, and the current end of its match in the text.
     let mut star = None;
     while let Some(byte) = text.get(t) {
         match pattern.get(p) {
@@ -31,12 +32,12 @@ pub(super) fn glob(pattern: &str, text: &str) -> bool {
     pattern.iter().skip(p).all(|byte| *byte == b'*')
 }
 
-/// A list of patterns in which `!` excludes.
+/// A list of patterns, in which `!` excludes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PatternList(Vec<(bool, String)>);
 
 impl PatternList {
-    /// Reads patterns with commas between them.
+    /// Parses patterns separated by commas.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let one = |item: &str| {
             let (excludes, pattern) = item
@@ -47,12 +48,12 @@ impl PatternList {
         text.split(',').map(one).collect::<Option<_>>().map(Self)
     }
 
-    /// Whether it is one name, and no pattern.
+    /// True if the list is a single name without wildcards.
     pub(super) fn is_name(&self) -> bool {
         matches!(&*self.0, [(false, name)] if !name.contains(['*', '?']))
     }
 
-    /// Whether a pattern includes the text and none excludes it.
+    /// True if a pattern includes the text and none excludes it.
     pub(super) fn includes(&self, text: &str) -> bool {
         let mut included = false;
         for (excludes, pattern) in &self.0 {
@@ -67,7 +68,7 @@ impl PatternList {
     }
 }
 
-/// Addresses that begin with the same bits.
+/// A range of addresses with a common prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cidr {
     address: IpAddr,
@@ -75,7 +76,7 @@ pub struct Cidr {
 }
 
 impl Cidr {
-    /// Reads `address/bits`, or an address alone.
+    /// Parses `address/bits` or a single address.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (address, bits) = match text.split_once('/') {
@@ -91,7 +92,7 @@ impl Cidr {
         Some(Self { address, bits })
     }
 
-    /// Whether the address is one of these. An IPv4 address inside an IPv6 one counts as IPv4.
+    /// True if the range contains the address. An IPv4-mapped IPv6 address counts as IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let differ = match (self.address, unmap(address)) {
@@ -103,12 +104,12 @@ impl Cidr {
             }
             _ => return false,
         };
-        // A shift by all bits leaves nothing that could differ.
+        // A shift by the full width leaves no bits that could differ.
         differ.unwrap_or(0) == 0
     }
 }
 
-/// Where a user may come from: `from=` of a key.
+/// Addresses and names from which a user may connect: `from=` of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceList(Vec<(bool, Source)>);
 
@@ -119,8 +120,8 @@ enum Source {
 }
 
 impl SourceList {
-    /// Reads names and addresses, patterns of them, and `address/bits`, with commas between and
-    /// `!` for what is excluded. Nothing with a slash is a name.
+    /// Parses names, addresses, patterns of both, and `address/bits`, separated by commas; `!`
+    /// excludes. An item with a slash is never a name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let one = |(excludes, text): (bool, String)| {
@@ -135,8 +136,8 @@ impl SourceList {
         items.into_iter().map(one).collect::<Option<_>>().map(Self)
     }
 
-    /// Whether a peer at this address, and with this name if it is known, is included and by
-    /// neither of the two excluded.
+    /// True if a peer with this address, and this name if known, is included and neither is
+    /// excluded.
     #[must_use]
     pub fn includes(&self, address: IpAddr, name: Option<&str>) -> bool {
         let text = unmap(address).to_string();

@@ -1,4 +1,4 @@
-//! The text around a private key (RFC 7468), and the encryption of its old form (RFC 1421).
+//! Text form of a private key (RFC 7468), and its legacy encryption (RFC 1421).
 
 use adit_crypto::{Secret, aes128_cbc_decrypt, md5};
 use adit_wire::held;
@@ -7,17 +7,17 @@ use super::{base64, error::KeyError};
 
 const MALFORMED: KeyError = KeyError::Malformed("text of a private key");
 
-/// A document with its label.
+/// A PEM document with its label.
 pub(super) struct Pem<'a> {
-    /// What stands behind `BEGIN`.
+    /// Text after `BEGIN`.
     pub(super) label: &'a str,
-    /// The value of `DEK-Info`, if it is encrypted in the old way.
+    /// Value of `DEK-Info`, if the document has the legacy encryption.
     cipher: Option<&'a str>,
     document: Secret<Vec<u8>>,
 }
 
 impl<'a> Pem<'a> {
-    /// The first document of `text`; what stands before and behind it is left alone.
+    /// Parses the first document of `text`; text before and after it is ignored.
     pub(super) fn parse(text: &'a str) -> Result<Self, KeyError> {
         let begin = |line: &'a str| {
             let label = line.trim().strip_prefix("-----BEGIN ")?;
@@ -25,7 +25,7 @@ impl<'a> Pem<'a> {
         };
         let mut lines = text.lines();
         let label = lines.by_ref().find_map(begin).ok_or(MALFORMED)?;
-        // In its full size at once, so that no copy is left behind.
+        // Allocated at full size, so that no copy is left behind in memory.
         let mut body = Secret::new(String::with_capacity(text.len()));
         let (mut cipher, mut whole) = (None, false);
         for line in lines.map(str::trim) {
@@ -47,7 +47,7 @@ impl<'a> Pem<'a> {
         })
     }
 
-    /// The document, decrypted if it has to be.
+    /// Returns the document, decrypted if necessary.
     pub(super) fn open(self, passphrase: Option<&[u8]>) -> Result<Secret<Vec<u8>>, KeyError> {
         let Self {
             cipher,
@@ -60,17 +60,17 @@ impl<'a> Pem<'a> {
         let passphrase = passphrase.ok_or(KeyError::Encrypted)?;
         let (name, iv) = cipher.split_once(',').ok_or(MALFORMED)?;
         if name != "AES-128-CBC" {
-            return Err(KeyError::Unsupported("this cipher of an old key file"));
+            return Err(KeyError::Unsupported("the cipher of the PEM key file"));
         }
         let iv = u128::from_str_radix(iv, 16).map_err(|_| MALFORMED)?;
         let iv = iv.to_be_bytes();
         let (salt, _) = iv.split_at(8);
-        // EVP_BytesToKey with MD5 and one iteration gives one hash, which is the key.
+        // EVP_BytesToKey with MD5 and one iteration yields one hash, which is the key.
         let key = Secret::new(md5(&[passphrase, salt]));
         let data = document.expose_mut();
         aes128_cbc_decrypt(key.expose(), &iv, data).map_err(|_| MALFORMED)?;
-        // Nothing is authenticated: the padding is the only hint at a wrong passphrase, and the
-        // numbers of the key, which have to fit each other.
+        // Nothing is authenticated: a wrong passphrase shows only in the padding, and in the key's
+        // numbers, which have to match each other.
         let pad = data.last().copied().unwrap_or(0);
         let len = data.len().checked_sub(usize::from(pad));
         let len = len.ok_or(KeyError::WrongPassphrase)?;
@@ -83,7 +83,7 @@ impl<'a> Pem<'a> {
     }
 }
 
-/// The text of a document: lines of 70 characters, as OpenSSH writes them.
+/// Returns the text of a document, with lines of 70 characters like OpenSSH's.
 pub(super) fn write(label: &str, document: &[u8]) -> Secret<String> {
     let body = Secret::new(base64::encode(document));
     let len = body.expose().len();

@@ -1,4 +1,4 @@
-//! Private keys: made, read from files, written to files, signing.
+//! Private keys: generation, reading and writing of files, signing.
 
 use adit_crypto::{EcCurve, EcdsaKey, Ed25519Key, RsaKey, Secret, rsa_generate};
 use adit_wire::Entropy;
@@ -13,7 +13,7 @@ use crate::wire::Put;
 
 const OPENSSH: &str = "OPENSSH PRIVATE KEY";
 
-/// What kind of key to make.
+/// Type of key to generate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
     /// Ed25519.
@@ -22,7 +22,7 @@ pub enum KeyKind {
     Ecdsa(EcCurve),
     /// RSA of 2048, 3072, 4096 or 8192 bits.
     Rsa {
-        /// Bits of the modulus.
+        /// Size of the modulus, in bits.
         bits: usize,
     },
 }
@@ -35,7 +35,7 @@ pub struct PrivateKey {
     comment: String,
 }
 
-/// The algorithm's own key.
+/// Key of the specific algorithm.
 #[derive(Debug)]
 pub(super) enum Inner {
     Ed25519(Ed25519Key),
@@ -65,10 +65,12 @@ impl PrivateKey {
         }
     }
 
-    /// A new key, from `chance`; RSA alone takes its chance from the provider, and up to a minute.
+    /// Generates a new key from `chance`. RSA uses the provider's random generator instead, and
+    /// takes up to a minute.
     ///
     /// # Errors
-    /// [`KeyError::Malformed`] for sizes of RSA that are not made; [`KeyError::Crypto`].
+    /// [`KeyError::Malformed`] if the RSA size is not supported; [`KeyError::Crypto`] if generation
+    /// fails.
     pub fn generate(kind: KeyKind, chance: &mut dyn Entropy) -> Result<Self, KeyError> {
         let inner = match kind {
             KeyKind::Ed25519 => {
@@ -82,12 +84,13 @@ impl PrivateKey {
         Ok(Self::new(inner, String::new()))
     }
 
-    /// Reads the text of a key file: OpenSSH's own, PKCS#8, PKCS#1 or SEC 1. The passphrase is
-    /// used if the file is encrypted: OpenSSH's with AES in CTR, GCM or (256 bits) CBC mode, the
-    /// old PEM forms with AES-128-CBC. Each round of the KDF takes some 10 ms.
+    /// Reads the text of a key file in OpenSSH's format, PKCS#8, PKCS#1 or SEC 1. The passphrase is
+    /// used if the file is encrypted: OpenSSH's format with AES in CTR, GCM or (256 bits) CBC mode,
+    /// the legacy PEM formats with AES-128-CBC. Each KDF round takes about 10 ms.
     ///
     /// # Errors
-    /// [`KeyError`]; [`KeyError::Encrypted`] asks for a passphrase.
+    /// [`KeyError`] if the file cannot be read; [`KeyError::Encrypted`] if a passphrase is
+    /// required.
     pub fn read(text: &str, passphrase: Option<&[u8]>) -> Result<Self, KeyError> {
         bounded(text)?;
         let pem = Pem::parse(text)?;
@@ -102,29 +105,30 @@ impl PrivateKey {
             "ENCRYPTED PRIVATE KEY" => {
                 return Err(KeyError::Unsupported("an encrypted PKCS#8 file"));
             }
-            _ => return Err(KeyError::Unsupported("this kind of key file")),
+            _ => return Err(KeyError::Unsupported("the key file format")),
         };
         Ok(Self::new(inner, comment))
     }
 
-    /// The public key of OpenSSH's file, which needs no passphrase: it can be offered before one
-    /// is asked for.
+    /// Reads the public key of a file in OpenSSH's format, without a passphrase: the key can be
+    /// offered before the user is asked for one.
     ///
     /// # Errors
-    /// See [`PrivateKey::read`]; [`KeyError::Unsupported`] for the other formats.
+    /// The errors of [`PrivateKey::read`]; [`KeyError::Unsupported`] for the other formats.
     pub fn read_public(text: &str) -> Result<PublicKey, KeyError> {
         bounded(text)?;
         let pem = Pem::parse(text)?;
         if pem.label != OPENSSH {
-            return Err(KeyError::Unsupported("this kind of key file"));
+            return Err(KeyError::Unsupported("the key file format"));
         }
         file::read_public(pem.open(None)?.expose())
     }
 
-    /// The text of OpenSSH's file.
+    /// Returns the text of a file in OpenSSH's format.
     ///
     /// # Errors
-    /// [`KeyError::TooMuch`] rounds, or an empty passphrase ([`KeyError::WrongPassphrase`]).
+    /// [`KeyError::TooMuch`] if there are too many rounds, [`KeyError::WrongPassphrase`] if the
+    /// passphrase is empty.
     pub fn to_openssh(
         &self,
         encryption: Option<Encryption<'_>>,
@@ -134,31 +138,31 @@ impl PrivateKey {
         Ok(pem::write(OPENSSH, document.expose()))
     }
 
-    /// The public key.
+    /// Returns the public key.
     #[must_use]
     pub const fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// The comment.
+    /// Returns the comment.
     #[must_use]
     pub fn comment(&self) -> &str {
         &self.comment
     }
 
-    /// The same with another comment.
+    /// Replaces the comment.
     #[must_use]
     pub fn with_comment(mut self, comment: impl Into<String>) -> Self {
         self.comment = comment.into();
         self
     }
 
-    /// The signature of `data` as the wire has it, with its name. The algorithm's form with a
-    /// certificate means the same.
+    /// Returns the signature of `data` in its wire format, with the algorithm name. Certificate
+    /// algorithms are equivalent to plain ones.
     ///
     /// # Errors
     /// [`KeyError::WrongAlgorithm`] if it is not one of [`PublicKey::algorithms`];
-    /// [`KeyError::Crypto`].
+    /// [`KeyError::Crypto`] if signing fails.
     pub fn sign(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, KeyError> {
         let algorithm = algorithm.plain();
         if !self.public.algorithms().contains(&algorithm) {
@@ -190,7 +194,7 @@ impl PrivateKey {
 fn bounded(text: &str) -> Result<(), KeyError> {
     if text.len() > MAX_KEY_FILE {
         return Err(KeyError::TooMuch {
-            what: "a key file",
+            what: "size of a key file",
             limit: MAX_KEY_FILE,
         });
     }

@@ -1,4 +1,4 @@
-//! Public keys: the blob of the wire, the line of a file, the fingerprint for people.
+//! Public keys: wire blobs, lines of files, and fingerprints.
 
 use adit_crypto::{EcCurve, RsaPublic, sha256};
 
@@ -6,12 +6,13 @@ use super::{base64, error::KeyError};
 use crate::algorithm::KeyAlgorithm;
 use crate::wire::{Put, Reader};
 
-/// The longest application of a key in a token, octets.
+/// Maximum length of the application of a key in a security key, in bytes.
 const MAX_APPLICATION: usize = 1024;
 
 /// A public key (RFC 8709, RFC 5656, RFC 4253 section 6.6, OpenSSH's `PROTOCOL.u2f`).
 ///
-/// Its form is right; whether a point is on its curve is seen when a signature is verified.
+/// Its format is valid, but a point is checked to be on its curve only when a signature is
+/// verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PublicKey {
@@ -19,35 +20,36 @@ pub enum PublicKey {
     Ed25519([u8; 32]),
     /// ECDSA.
     Ecdsa {
-        /// The curve.
+        /// Elliptic curve.
         curve: EcCurve,
-        /// The uncompressed point.
+        /// Uncompressed point.
         point: Vec<u8>,
     },
     /// RSA, 1024 to 16384 bits; see [`super::RSA_MIN_BITS`].
     Rsa(RsaPublic),
-    /// Ed25519 in a token.
+    /// Ed25519 in a security key (FIDO).
     SkEd25519 {
-        /// The key.
+        /// Public key.
         key: [u8; 32],
-        /// What the token was told, such as `ssh:`.
+        /// Application of the security key, such as `ssh:`.
         application: String,
     },
-    /// ECDSA on P-256 in a token.
+    /// ECDSA on P-256 in a security key (FIDO).
     SkEcdsaP256 {
-        /// The uncompressed point.
+        /// Uncompressed point.
         point: Vec<u8>,
-        /// What the token was told.
+        /// Application of the security key.
         application: String,
     },
 }
 
 impl PublicKey {
-    /// Reads a blob, which ends where the key does. Only the one right encoding of a key is taken,
-    /// so that equal keys have equal blobs and fingerprints.
+    /// Parses a blob without trailing bytes. Only the canonical encoding is accepted, so equal keys
+    /// have equal blobs and fingerprints.
     ///
     /// # Errors
-    /// [`KeyError::Malformed`]; [`KeyError::Unsupported`] for other types, certificates among them.
+    /// [`KeyError::Malformed`] if it is not valid; [`KeyError::Unsupported`] for other types,
+    /// including certificates.
     pub fn parse(blob: &[u8]) -> Result<Self, KeyError> {
         let mut r = Reader::new(blob, "public key");
         let name = r.text()?;
@@ -60,7 +62,7 @@ impl PublicKey {
         }
     }
 
-    /// Reads what stands behind the type in a blob, and behind the nonce in a certificate.
+    /// Parses the fields after the type of a blob, or after the nonce of a certificate.
     pub(super) fn read_fields(name: &str, r: &mut Reader<'_>) -> Result<Self, KeyError> {
         let key = match name {
             "ssh-ed25519" => Self::Ed25519(ed25519(r)?),
@@ -77,7 +79,7 @@ impl PublicKey {
                 application: application(r)?,
             },
             _ => {
-                let curve = curve_of(name).ok_or(KeyError::Unsupported("this type of key"))?;
+                let curve = curve_of(name).ok_or(KeyError::Unsupported("the key type"))?;
                 let point = point(curve, r)?;
                 Self::Ecdsa { curve, point }
             }
@@ -85,7 +87,7 @@ impl PublicKey {
         Ok(key)
     }
 
-    /// Appends what stands behind the type.
+    /// Appends the fields after the type.
     pub(super) fn put_fields(&self, out: &mut Vec<u8>) {
         match self {
             Self::Ed25519(key) => out.put_string(key),
@@ -109,7 +111,7 @@ impl PublicKey {
         }
     }
 
-    /// The blob.
+    /// Returns the blob.
     #[must_use]
     pub fn to_blob(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -118,7 +120,7 @@ impl PublicKey {
         out
     }
 
-    /// The name of the type in the blob and in files. For RSA it is not the name of an algorithm.
+    /// Returns the type's name in blobs and files. For RSA, it is not the name of an algorithm.
     #[must_use]
     pub const fn type_name(&self) -> &'static str {
         match self {
@@ -134,7 +136,7 @@ impl PublicKey {
         }
     }
 
-    /// The algorithms it signs with, the best first.
+    /// Returns the signature algorithms, most preferred first.
     #[must_use]
     pub const fn algorithms(&self) -> &'static [KeyAlgorithm] {
         match self {
@@ -150,14 +152,15 @@ impl PublicKey {
         }
     }
 
-    /// `SHA256:` and 43 characters, as `ssh-keygen -l` prints it.
+    /// Returns `SHA256:` and 43 characters, as printed by `ssh-keygen -l`.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let text = base64::encode(&sha256(&self.to_blob()));
         format!("SHA256:{}", text.trim_end_matches('='))
     }
 
-    /// The line of a `.pub` file, without its end: type, base64, comment if there is one.
+    /// Returns the line of a `.pub` file without a line end: type, base64, and a comment if there
+    /// is one.
     #[must_use]
     pub fn to_line(&self, comment: &str) -> String {
         let text = base64::encode(&self.to_blob());
@@ -165,11 +168,11 @@ impl PublicKey {
         line.trim_end().to_owned()
     }
 
-    /// Reads a line of a `.pub` file: the key and its comment.
+    /// Parses a line of a `.pub` file; returns the key and its comment.
     ///
     /// # Errors
-    /// See [`PublicKey::parse`]; [`KeyError::Malformed`] also if the type in the line is another
-    /// than the blob's.
+    /// The errors of [`PublicKey::parse`]; also [`KeyError::Malformed`] if the type in the line
+    /// differs from the type in the blob.
     pub fn from_line(line: &str) -> Result<(Self, &str), KeyError> {
         let (name, blob, comment) = split_line(line)?;
         let key = Self::parse(&blob)?;
@@ -180,14 +183,14 @@ impl PublicKey {
     }
 }
 
-/// The type of a certificate's blob for a plain key's type, such as `ssh-rsa-cert-v01@openssh.com`.
+/// Returns the certificate type for a plain key's type, such as `ssh-rsa-cert-v01@openssh.com`.
 #[must_use]
 pub fn certificate_type(plain: &str) -> String {
     let stem = plain.strip_suffix("@openssh.com").unwrap_or(plain);
     format!("{stem}-cert-v01@openssh.com")
 }
 
-/// The type, blob and comment of a line of text.
+/// Splits a line of text into type, blob and comment.
 pub(super) fn split_line(line: &str) -> Result<(&str, Vec<u8>, &str), KeyError> {
     let malformed = KeyError::Malformed("public key");
     let (name, rest) = line.trim().split_once([' ', '\t']).ok_or(malformed)?;
@@ -206,7 +209,7 @@ pub(super) fn curve_of(name: &str) -> Option<EcCurve> {
     }
 }
 
-/// The curve's own name (RFC 5656 section 10.1).
+/// Returns the name of the curve (RFC 5656 section 10.1).
 const fn curve_name(curve: EcCurve) -> &'static str {
     match curve {
         EcCurve::P256 => "nistp256",
@@ -233,7 +236,7 @@ fn application(r: &mut Reader<'_>) -> Result<String, KeyError> {
     let text = r.text()?;
     if text.len() > MAX_APPLICATION {
         return Err(KeyError::TooMuch {
-            what: "the application of a key",
+            what: "length of a key's application",
             limit: MAX_APPLICATION,
         });
     }

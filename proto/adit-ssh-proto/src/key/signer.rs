@@ -1,4 +1,4 @@
-//! Who signs: local keys, with or without certificates, alone or as a set.
+//! Signers: local keys with or without certificates, alone or in a set.
 
 use super::certificate::Certificate;
 use super::error::KeyError;
@@ -6,23 +6,24 @@ use super::private::PrivateKey;
 use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
 
-/// Something that signs at once. An agent, which has to be asked, is not one: there the data goes
-/// out with [`super::agent`] and the signature comes back later.
+/// A key that signs immediately. An agent is not one, because it has to be asked: there, send the
+/// data with [`super::agent`] and receive the signature later.
 pub trait Signer: Send + Sync {
-    /// The algorithms, the best first.
+    /// Returns the supported algorithms, most preferred first.
     fn algorithms(&self) -> Vec<KeyAlgorithm>;
 
-    /// The key's blob, or the certificate's, for one of the algorithms; empty for others.
+    /// Returns the blob of the key or certificate for an algorithm; empty if it is not supported.
     fn blob(&self, algorithm: KeyAlgorithm) -> Vec<u8>;
 
-    /// The signature of `data` with its name.
+    /// Signs `data`; returns the signature with its algorithm name.
     ///
     /// # Errors
-    /// [`SshError`] for an algorithm that is not one of these, and if the provider fails.
+    /// [`SshError`] if the algorithm is not supported, or if the provider fails.
     fn sign(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError>;
 
-    /// The blobs of all plain keys, each once: what a host tells its clients. More than one may be
-    /// of the same kind, of which [`Signer::blob`] knows the first.
+    /// Returns the blobs of all plain keys without duplicates, which a host announces to its
+    /// clients. It may contain several keys of the same type, the first of which [`Signer::blob`]
+    /// returns.
     fn blobs(&self) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         for algorithm in self.algorithms() {
@@ -34,10 +35,10 @@ pub trait Signer: Send + Sync {
         all
     }
 
-    /// The signature of `data` by the key of this blob.
+    /// Signs `data` with the key of this blob.
     ///
     /// # Errors
-    /// As [`Signer::sign`], and for a key that is not there.
+    /// The errors of [`Signer::sign`]; also if there is no such key.
     fn sign_by(
         &self,
         blob: &[u8],
@@ -72,7 +73,7 @@ impl Signer for PrivateKey {
     }
 }
 
-/// A key with its certificate, if it has one; it then signs as both.
+/// A key with an optional certificate; it signs as both.
 #[derive(Debug)]
 pub struct CertifiedKey {
     key: PrivateKey,
@@ -80,24 +81,26 @@ pub struct CertifiedKey {
 }
 
 impl CertifiedKey {
+    /// Combines a key with its certificate.
+    ///
     /// # Errors
-    /// [`KeyError::Malformed`] if the certificate is another key's.
+    /// [`KeyError::Malformed`] if the certificate belongs to another key.
     pub fn new(key: PrivateKey, certificate: Option<Certificate>) -> Result<Self, KeyError> {
         match &certificate {
-            Some(certificate) if certificate.key() != key.public() => {
-                Err(KeyError::Malformed("certificate: it is another key's"))
-            }
+            Some(certificate) if certificate.key() != key.public() => Err(KeyError::Malformed(
+                "certificate: it belongs to another key",
+            )),
             _ => Ok(Self { key, certificate }),
         }
     }
 
-    /// The key.
+    /// Returns the key.
     #[must_use]
     pub const fn key(&self) -> &PrivateKey {
         &self.key
     }
 
-    /// The certificate.
+    /// Returns the certificate.
     #[must_use]
     pub const fn certificate(&self) -> Option<&Certificate> {
         self.certificate.as_ref()
@@ -129,18 +132,18 @@ impl Signer for CertifiedKey {
     }
 }
 
-/// Keys of which each algorithm is taken from the first that has it, as a host has them.
+/// A set of keys; for each algorithm, the first key that supports it is used, as for host keys.
 #[derive(Debug, Default)]
 pub struct KeySet(Vec<CertifiedKey>);
 
 impl KeySet {
-    /// The set of these.
+    /// Creates a set of these keys.
     #[must_use]
     pub const fn new(keys: Vec<CertifiedKey>) -> Self {
         Self(keys)
     }
 
-    /// The keys.
+    /// Iterates over the keys.
     pub fn iter(&self) -> impl Iterator<Item = &CertifiedKey> {
         self.0.iter()
     }

@@ -1,5 +1,5 @@
-//! Verifying the signatures of the wire (RFC 8709, RFC 5656 section 3.1.2, RFC 8332, OpenSSH's
-//! `PROTOCOL.u2f`).
+//! Verification of signatures in their wire format (RFC 8709, RFC 5656 section 3.1.2, RFC 8332,
+//! OpenSSH's `PROTOCOL.u2f`).
 
 use adit_crypto::{EcCurve, RsaHash, ecdsa_verify, ed25519_verify, sha256};
 
@@ -7,27 +7,27 @@ use super::{error::KeyError, public::PublicKey};
 use crate::algorithm::KeyAlgorithm;
 use crate::wire::{Put, Reader};
 
-/// Bits of the shortest RSA modulus that is taken unless told otherwise by name.
+/// Default minimum size of an RSA modulus, in bits.
 pub const RSA_MIN_BITS: usize = 2048;
 
-/// What a token says of its user.
+/// User presence, as reported by a security key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Presence {
-    /// The user touched it.
+    /// The user touched the security key.
     pub touched: bool,
-    /// The user proved to be its owner, by PIN or finger.
+    /// The security key verified its user by a PIN or a fingerprint.
     pub verified: bool,
-    /// Its count of signatures; one that falls is a hint at a copy.
+    /// Signature counter; a decrease hints at a copy of the security key.
     pub counter: u32,
 }
 
 impl PublicKey {
-    /// Checks that `signature` (the blob with its name) is this key's signature of `data` with
-    /// `algorithm`, whose form with a certificate means the same. From a token it tells what the
-    /// token says of its user, which the caller has to judge.
+    /// Verifies that `signature` (the blob with its algorithm name) is this key's signature of
+    /// `data` with `algorithm`; certificate algorithms are equivalent to plain ones. For a key in a
+    /// security key, returns the reported user presence, which the caller has to check.
     ///
     /// # Errors
-    /// [`KeyError::WrongAlgorithm`] if the key or the signature has another,
+    /// [`KeyError::WrongAlgorithm`] if the key or the signature uses another algorithm,
     /// [`KeyError::ShortRsa`] below [`RSA_MIN_BITS`], [`KeyError::Malformed`],
     /// [`KeyError::BadSignature`].
     pub fn verify(
@@ -39,10 +39,11 @@ impl PublicKey {
         self.verify_with(RSA_MIN_BITS, algorithm, data, signature)
     }
 
-    /// The same with another bound for RSA, for old gear; the floor of 1024 bits stays.
+    /// Like [`PublicKey::verify`], with another minimum for RSA, for old devices; 1024 bits remain
+    /// the absolute minimum.
     ///
     /// # Errors
-    /// See [`PublicKey::verify`].
+    /// The errors of [`PublicKey::verify`].
     pub fn verify_with(
         &self,
         rsa_min_bits: usize,
@@ -91,7 +92,7 @@ impl PublicKey {
     }
 }
 
-/// The hash of an RSA algorithm.
+/// Returns the hash of an RSA algorithm.
 pub(super) const fn rsa_hash(algorithm: KeyAlgorithm) -> Option<RsaHash> {
     match algorithm {
         KeyAlgorithm::RsaSha256 => Some(RsaHash::Sha256),
@@ -100,7 +101,7 @@ pub(super) const fn rsa_hash(algorithm: KeyAlgorithm) -> Option<RsaHash> {
     }
 }
 
-/// r and s as mpints to r and s of fixed length.
+/// Converts r and s from mpints to a fixed length.
 fn fixed(curve: EcCurve, body: &[u8]) -> Result<Vec<u8>, KeyError> {
     let mut r = Reader::new(body, "ECDSA signature");
     let halves = [r.mpint()?, r.mpint()?];
@@ -115,7 +116,7 @@ fn fixed(curve: EcCurve, body: &[u8]) -> Result<Vec<u8>, KeyError> {
     Ok(out)
 }
 
-/// What a token signs.
+/// Returns the data that a security key signs.
 fn of_token(application: &str, presence: Option<(u8, u32)>, data: &[u8]) -> Vec<u8> {
     let (flags, counter) = presence.unwrap_or_default();
     let mut out = Vec::with_capacity(69);

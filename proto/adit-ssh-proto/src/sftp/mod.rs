@@ -43,20 +43,20 @@ pub use server::{HandleId, Server, Step};
 pub use status::{Refused, Status, TransferError};
 pub use upload::Upload;
 
-/// The version that is spoken.
+/// Supported protocol version.
 pub const VERSION: u32 = 3;
 
-/// The longest message, in octets behind its length field (as in OpenSSH).
+/// Maximum length of a message without its length field, in bytes (as in OpenSSH).
 pub const MAX_MESSAGE: usize = 256 * 1024;
 
-/// The most octets of one READ or WRITE: what a message holds beside 1 KiB for its head.
+/// Maximum number of bytes of one READ or WRITE: the maximum message without 1 KiB for its header.
 pub const MAX_DATA: u32 = 255 * 1024;
 
-/// Octets of one READ or WRITE that every server takes.
+/// Number of bytes of one READ or WRITE that every server accepts.
 pub const USUAL_DATA: u32 = 32 * 1024;
 
-/// Files and folders that one client may have open.
+/// Maximum number of files and directories that one client may have open.
 pub const MAX_HANDLES: usize = 256;
 
-/// Octets of a handle at most (draft section 3).
+/// Maximum length of a handle, in bytes (draft section 3).
 pub const MAX_HANDLE_LEN: usize = 256;
