@@ -1,9 +1,9 @@
-//! Prints what the packets of each cipher and MAC cost, in seconds of processor time per GiB.
+//! Prints the cost of packets with each cipher and MAC, in seconds of CPU time per GiB.
 //!
 //! `cargo run --release -p adit-ssh-proto --example packet_speed`
 //!
-//! Packets of 32 KiB of data as channels send them, in batches of 8 in one buffer; each figure is
-//! the best of 12 batches by the thread's processor time. A whole program adds its system calls.
+//! Measures packets with 32 KiB of data, like those of channels, in batches of 8 in one buffer.
+//! Each figure is the best of 12 batches by the thread's CPU time. System calls are not included.
 
 use std::hint::black_box;
 
@@ -19,7 +19,7 @@ const BATCH_NS: f64 = 2e7;
 const GIB: f64 = (1u64 << 30) as f64;
 
 fn main() {
-    println!("own vectors: {}\n", cpu_level().name());
+    println!("SIMD level: {}\n", cpu_level().name());
     println!(
         "{:<31} {:<30} {:>6} {:>6} {:>6} {:>9}",
         "s per GiB", "", "seal", "open", "both", "100 B, ns"
@@ -53,12 +53,12 @@ fn row(cipher: Cipher, mac: Option<Mac>) {
     );
 }
 
-/// Nanoseconds to seal and to open one packet with `len` octets of data.
+/// Returns the time to seal and to open one packet with `len` bytes of data, in nanoseconds.
 fn measure(cipher: Cipher, mac: Option<Mac>, len: usize) -> (f64, f64) {
     let mut sealer = Sealer::new();
     sealer.set_keys(keys(cipher, mac), true).expect("keys");
     let mut out = Vec::new();
-    // The payload is there already, as when a socket was read into it; only its head is written.
+    // The payload is already there, as if read from a socket; only its header is written.
     let seal_all = |sealer: &mut Sealer, out: &mut Vec<u8>, data: &[u8]| {
         out.clear();
         for _ in 0..TOGETHER {
@@ -76,7 +76,7 @@ fn measure(cipher: Cipher, mac: Option<Mac>, len: usize) -> (f64, f64) {
     });
     let seal = best(|| seal_all(&mut sealer, &mut out, black_box(&data))) - copy;
 
-    // Each batch has to be sealed for its opening; the time of sealing is not counted.
+    // Each batch has to be sealed before it is opened; the time of sealing is not counted.
     let mut opener = Opener::new();
     opener.set_keys(keys(cipher, mac), true).expect("keys");
     sealer.set_keys(keys(cipher, mac), true).expect("keys");
@@ -88,7 +88,7 @@ fn measure(cipher: Cipher, mac: Option<Mac>, len: usize) -> (f64, f64) {
         let mut wire = out.as_mut_slice();
         while !wire.is_empty() {
             let Ok(Opened::Packet { consumed, .. }) = opener.open(wire) else {
-                panic!("a packet was sealed");
+                panic!("the sealed packet must be opened");
             };
             wire = &mut wire[consumed..];
         }
@@ -109,7 +109,7 @@ fn keys(cipher: Cipher, mac: Option<Mac>) -> DirectionKeys {
     }
 }
 
-/// Nanoseconds of one call, the best of all batches.
+/// Returns the time of one call in nanoseconds, the best of all batches.
 fn best(mut call: impl FnMut()) -> f64 {
     let mut batch = |count: u32| {
         let start = cpu_ns();
@@ -123,7 +123,7 @@ fn best(mut call: impl FnMut()) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// The time that this thread has had on a processor.
+/// Returns the CPU time of this thread.
 fn cpu_ns() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64

@@ -1,9 +1,9 @@
-//! Prints how long one tag takes, in nanoseconds, and what other MACs take.
+//! Prints the time of one tag in nanoseconds, compared with other MACs.
 //!
 //! `cargo run --release -p adit-umac --example umac_speed`
 //!
-//! Each figure is the best of 12 batches by the thread's CPU time, with nonces that count up, as
-//! in a connection. `session` keeps the last block of pads, `key` makes a block for each tag.
+//! Each figure is the best of 12 batches by the thread's CPU time, with increasing nonces as in a
+//! connection. `session` reuses the last block of pads, `key` computes a block for each tag.
 
 use std::hint::black_box;
 
@@ -93,7 +93,7 @@ fn row(name: &str, mut measure: impl FnMut(&[u8]) -> f64) {
     println!(" {last:>10.2}");
 }
 
-/// Nanoseconds of one call, the best of all batches.
+/// Returns the time of one call in nanoseconds, the best of all batches.
 fn best(mut call: impl FnMut()) -> f64 {
     let mut batch = |count: u32| {
         let start = cpu_ns();
@@ -109,7 +109,7 @@ fn best(mut call: impl FnMut()) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// The time that this thread has had on a processor.
+/// Returns the CPU time of this thread.
 fn cpu_ns() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64

@@ -1,20 +1,20 @@
-//! L3 (RFC 4418 section 5.4): an inner product modulo 2³⁶ - 5 makes 32 bits of 128.
+//! L3 (RFC 4418 section 5.4): an inner product modulo 2³⁶ - 5, which hashes 128 bits to 32.
 
 use zeroize::Zeroize;
 
 const P36: u64 = LOW36 - 4;
 const LOW36: u64 = (1 << 36) - 1;
 
-/// The key of one stream.
+/// Key of one stream.
 #[derive(Clone, Copy)]
 pub(crate) struct InnerKey {
-    /// Factors for the eight 16-bit digits, the highest first; below p36
+    /// Factors of the eight 16-bit digits, most significant first; less than p36
     factors: [u64; 8],
     mask: u32,
 }
 
 impl InnerKey {
-    /// Octets from the KDF, without the mask.
+    /// Number of bytes from the KDF, without the mask.
     pub(crate) const OCTETS: usize = 64;
 
     pub(crate) fn new(raw: &[u8; Self::OCTETS], mask: u32) -> Self {
@@ -25,24 +25,25 @@ impl InnerKey {
         Self { factors, mask }
     }
 
-    /// The hash of a value below 2⁶⁴, whose upper digits are zero: of all messages up to 16 MiB.
+    /// Returns the hash of a value below 2⁶⁴, whose upper digits are zero: the case of all messages
+    /// up to 16 MiB.
     #[inline(always)]
     pub(crate) fn short(&self, value: u64) -> u32 {
         let [_, _, _, _, a, b, c, d] = self.factors;
         self.finish(digits(value, [a, b, c, d]))
     }
 
-    /// The hash of any value.
+    /// Returns the hash of any value.
     pub(crate) fn long(&self, value: u128) -> u32 {
         let [a, b, c, d, e, f, g, h] = self.factors;
         let [high, low] = [value >> 64, value].map(low64);
         self.finish(digits(high, [a, b, c, d]) + digits(low, [e, f, g, h]))
     }
 
-    /// `sum` < 2⁵⁵: eight products of 16 and 36 bits.
+    /// Reduces `sum`, which is below 2⁵⁵: eight products of 16 and 36 bits.
     #[inline(always)]
     fn finish(&self, sum: u64) -> u32 {
-        // Since 2³⁶ = 5; what is left exceeds p36 by less than p36.
+        // Because 2³⁶ = 5; the result exceeds p36 by less than p36.
         let sum = (sum & LOW36) + 5 * (sum >> 36);
         let (less, borrow) = sum.overflowing_sub(P36);
         low32(if borrow { sum } else { less }) ^ self.mask
@@ -56,7 +57,8 @@ impl Zeroize for InnerKey {
     }
 }
 
-/// The sum of the products of the digits of `value`, the highest first, with `factors`.
+/// Returns the sum of the products of the digits of `value`, most significant first, with
+/// `factors`.
 #[inline(always)]
 const fn digits(value: u64, factors: [u64; 4]) -> u64 {
     let [a, b, c, d] = factors;
@@ -65,19 +67,13 @@ const fn digits(value: u64, factors: [u64; 4]) -> u64 {
 }
 
 #[inline(always)]
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "the cut is what is asked for"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "truncation is intended")]
 const fn low32(value: u64) -> u32 {
     value as u32
 }
 
 #[inline(always)]
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "the cut is what is asked for"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "truncation is intended")]
 const fn low64(value: u128) -> u64 {
     value as u64
 }

@@ -1,4 +1,4 @@
-//! All keys from one (RFC 4418 section 3.2.1): AES in counter mode, numbered by use.
+//! Derivation of all keys from one (RFC 4418 section 3.2.1): AES in counter mode, numbered by use.
 
 use core::fmt;
 
@@ -10,11 +10,11 @@ use crate::inner::InnerKey;
 use crate::nh::NhKey;
 use crate::poly::PolyKey;
 
-/// Streams of the longest tag. A shorter tag's keys are the first of these, since the output of
-/// the KDF does not depend on its length.
+/// Number of streams of the longest tag. The keys of a shorter tag are the first of these, since
+/// the output of the KDF does not depend on its length.
 pub(crate) const STREAMS: usize = 4;
 
-/// The keys of the hash, for all streams.
+/// Keys of the hash for all streams.
 pub(crate) struct HashKeys {
     pub(crate) nh: NhKey,
     pub(crate) poly: [PolyKey; STREAMS],
@@ -57,7 +57,7 @@ impl fmt::Debug for HashKeys {
     }
 }
 
-/// The hash's keys and the cipher that makes the pads.
+/// Returns the keys of the hash and the cipher for the pads.
 pub(crate) fn expand(key: &[u8; 16]) -> (HashKeys, Aes128Enc) {
     let kdf = Kdf(Aes128Enc::new(key.into()));
     let mut pad_key = Zeroizing::new([0; 16]);
@@ -68,7 +68,7 @@ pub(crate) fn expand(key: &[u8; 16]) -> (HashKeys, Aes128Enc) {
 struct Kdf(Aes128Enc);
 
 impl Kdf {
-    /// KDF(K, index, length of `out`).
+    /// Fills `out` with KDF(K, index, length of `out`).
     fn fill(&self, index: u64, out: &mut [u8]) {
         let mut block = [0; 16];
         for (count, piece) in (1u64..).zip(out.chunks_mut(16)) {

@@ -1,39 +1,40 @@
-//! Which instructions the hash uses.
+//! CPU instructions used by the hash.
 
 use crate::simd::Kernel;
 
-/// How wide the vectors of NH are. AES is the `aes` crate's, which chooses for itself.
+/// Width of the vectors of NH. AES is implemented by the `aes` crate, which selects its own
+/// instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Level {
-    /// Plain Rust, whatever the target's base instructions are
+    /// Portable Rust with the base instructions of the target
     Portable,
-    /// 128-bit vectors of AArch64
+    /// 128-bit vectors (NEON) of AArch64
     Neon,
-    /// 256-bit vectors of x86-64
+    /// 256-bit vectors (AVX2) of x86-64
     Avx2,
-    /// 512-bit vectors of x86-64 for full blocks of UMAC-96 and UMAC-128; for the rest, 256-bit
-    /// vectors are faster
+    /// 512-bit vectors (AVX-512) of x86-64 for full blocks of UMAC-96 and UMAC-128; for everything
+    /// else, 256-bit vectors are faster
     Avx512,
 }
 
 impl Level {
-    /// Every level, the narrowest first.
+    /// All levels, narrowest first.
     pub const ALL: [Self; 4] = [Self::Portable, Self::Neon, Self::Avx2, Self::Avx512];
 
-    /// The widest that this CPU has.
+    /// Returns the widest level that this CPU supports.
     #[must_use]
     pub fn best() -> Self {
         Kernel::best().level()
     }
 
-    /// Whether this CPU has it.
+    /// True if this CPU supports the level.
     #[must_use]
     pub fn is_available(self) -> bool {
         Kernel::of(self).is_some()
     }
 
-    /// The name in configuration and reports: `portable`, `neon`, `avx2` or `avx512`.
+    /// Returns the name in configuration and reports: `portable`, `neon`, `avx2` or `avx512`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

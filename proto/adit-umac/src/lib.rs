@@ -1,71 +1,73 @@
 //! UMAC (RFC 4418): message authentication with tags of 32, 64, 96 or 128 bits, several times
-//! faster than any HMAC.
+//! faster than HMAC.
 //!
 //! ```
 //! use adit_umac::{Nonce, Umac};
 //!
-//! let umac = Umac::<8>::new(b"abcdefghijklmnop"); // the tag has 8 octets: UMAC-64
-//! let nonce = Nonce::from(7u64); // a counter, never twice under one key
+//! let umac = Umac::<8>::new(b"abcdefghijklmnop"); // a tag of 8 bytes: UMAC-64
+//! let nonce = Nonce::from(7u64); // a counter; never reuse it with the same key
 //! let tag = umac.tag(nonce, b"message");
 //! assert!(umac.verify(nonce, b"message", tag.as_ref()).is_ok());
 //! assert!(umac.verify(nonce, b"massage", tag.as_ref()).is_err());
 //! ```
 //!
-//! Start with [`Umac`], the key; [`Session`] is a key that goes through its nonces in order and
-//! saves half of the AES calls of UMAC-64; [`Hasher`] takes the message in pieces. There is no
-//! allocation, no `std`, no clock and no chance in here.
+//! Start with [`Umac`], the key. [`Session`] is a key for nonces in increasing order, which saves
+//! half of the AES calls of UMAC-64. [`Hasher`] processes the message in parts. The crate needs no
+//! allocator, no `std`, no clock and no random numbers.
 //!
-//! # How a tag is made
+//! # Structure of the algorithm
 //!
-//! Each 32 bits of the tag are a hash of the message of their own, with their own keys (a *stream*):
+//! Each 32 bits of the tag are a separate hash of the message with separate keys (a *stream*):
 //!
-//! 1. L1, *NH* ([`nh`], [`simd`]): 1,024 octets become 64 bits. All the work of a long message.
-//! 2. L2, two *polynomials* ([`poly`]): the results of more than one block become one.
-//! 3. L3, an *inner product* ([`inner`]): what is left becomes 32 bits.
+//! 1. L1, *NH* ([`nh`], [`simd`]): hashes 1,024 bytes to 64 bits. It does all the work for a long
+//!    message.
+//! 2. L2, two *polynomials* ([`poly`]): combine the results of several blocks into one.
+//! 3. L3, an *inner product* ([`inner`]): hashes the result to 32 bits.
 //!
-//! [`uhash`] puts them together. The pad ([`pad`]), AES of the nonce, is XORed onto the hash; [`kdf`]
-//! makes all keys from one of 16 octets.
+//! [`uhash`] combines them. The pad ([`pad`]), which is AES of the nonce, is XORed with the hash;
+//! [`kdf`] derives all keys from a single key of 16 bytes.
 //!
-//! # What a tag is worth
+//! # Security of a tag
 //!
-//! No computing power helps a forger as long as AES is good and no nonce is used twice. There is
-//! only guessing, and one guess at a message of any content is accepted with a probability of
+//! As long as AES is secure and no nonce is reused, computing power does not help an attacker. Only
+//! guessing remains, and one guess for a message with any content is accepted with a probability of
 //! about (RFC 4418 section 6):
 //!
-//! | tag | octets | one guess | fit for |
+//! | tag | bytes | one guess | suitable for |
 //! |---|--:|--:|---|
-//! | UMAC-32 | 4 | 2⁻³⁰ | single frames of voice, where a forged one is a click |
-//! | UMAC-64 | 8 | 2⁻⁶⁰ | connections that end at the first wrong tag, as those of SSH do |
+//! | UMAC-32 | 4 | 2⁻³⁰ | single voice frames, where a forged one is an audible click |
+//! | UMAC-64 | 8 | 2⁻⁶⁰ | connections that end at the first wrong tag, such as SSH |
 //! | UMAC-96 | 12 | 2⁻⁹⁰ | anything |
 //! | UMAC-128 | 16 | 2⁻¹²⁰ | anything |
 //!
-//! The guesses add up: *n* of them succeed with *n* times that probability. Whoever lets a forger
-//! try without end (datagrams that are dropped in silence) must count on this: at a million
-//! guesses a second UMAC-32 falls in a quarter of an hour, UMAC-64 in some 36,000 years. One
-//! success may tell the forger enough about the hash's key to make the next ones cheap, so a
-//! broken tag is a broken key. UMAC-32 protects nothing that matters to an attacker with patience.
+//! The probabilities add up: *n* guesses succeed with *n* times that probability. An application
+//! that lets an attacker try without limit (such as one that silently drops datagrams) must take
+//! this into account: at a million guesses per second, UMAC-32 is broken within a quarter of an
+//! hour, UMAC-64 within about 36,000 years. One success may reveal enough about the hash key to
+//! make further ones cheap, so a forged tag means a broken key. Do not use UMAC-32 against an
+//! attacker with patience.
 //!
-//! # What a nonce used twice costs
+//! # Reuse of a nonce
 //!
-//! The two tags have the same pad; their XOR is that of two hashes. From it the hash's key can be
-//! worked out piece by piece, and who has it forges a tag for any message under each nonce that
-//! he has seen used. It is not one message that is lost but the key. A counter that is
-//! never set back while the key lives is the way; in SSH the key is changed long before the 32-bit
-//! number of the packet comes round. All nonces under one key must have the same length: short ones
-//! are padded with zeros, so that `01` and `0100` are the same.
+//! Two tags with the same nonce have the same pad, so their XOR is that of the two hashes. An
+//! attacker can derive the hash key from it step by step, and then forge a tag for any message with
+//! each nonce observed so far. Not a single message is lost, but the key. Therefore, use a counter
+//! that is never reset during the life of the key; SSH replaces the key long before the 32-bit
+//! packet number wraps. All nonces under one key must have the same length: short ones are padded
+//! with zeros, so `01` and `0100` are equal.
 //!
-//! # What can be seen from outside
+//! # Side channels
 //!
-//! The time depends on the lengths alone, with one exception of no use: an NH result whose upper
-//! half is all ones (one in 2³²) takes a second multiplication, as the RFC says. AES without
-//! instructions for it is bit-sliced by the `aes` crate. Keys are cleared on drop; what the compiler
-//! keeps in registers, or spills from them, is out of reach.
+//! The time depends only on lengths, with one exception of no use to an attacker: an NH result
+//! whose upper half is all ones (one in 2³²) takes a second multiplication, as required by the RFC.
+//! Without AES instructions, the `aes` crate uses a bit-sliced implementation. Keys are cleared on
+//! drop, except for copies that the compiler keeps in registers or spills to the stack.
 
 #![no_std]
 #![deny(unsafe_code)]
 #![allow(
     rustdoc::private_intra_doc_links,
-    reason = "the way through the modules is for those who read the source"
+    reason = "the links between private modules are for readers of the source"
 )]
 
 #[cfg(test)]
@@ -80,7 +82,7 @@ mod poly;
 mod session;
 #[allow(
     unsafe_code,
-    reason = "vector instructions; what keeps them sound is in the module's text"
+    reason = "vector instructions; the module's docs explain their soundness"
 )]
 mod simd;
 mod tag;

@@ -1,38 +1,38 @@
-//! L1 (RFC 4418 section 5.2): NH, which makes 64 bits of up to 1,024 octets.
+//! L1 (RFC 4418 section 5.2): NH, which hashes up to 1,024 bytes to 64 bits.
 //!
-//! A message is cut into blocks of 1,024 octets, a block into *groups* of 32, each two halves of
-//! four little-endian words. To a group belong pieces of the key of four words, too: stream `s`
-//! adds piece `2·group + s` to the first half and the next piece to the second, and sums up the
-//! products of the words that face each other. So the streams shift along one key, and vector code
-//! finds the keys of two or four streams side by side in memory.
+//! A message is divided into blocks of 1,024 bytes, and a block into *groups* of 32, each with two
+//! halves of four little-endian words. The key is divided into pieces of four words. For each
+//! group, stream `s` adds key piece `2·group + s` to the first half and the next piece to the
+//! second half, and sums the products of corresponding words. The streams are thus shifted along
+//! one key, and vector code finds the keys of two or four streams next to each other in memory.
 //!
-//! Here stands the plain version; [`crate::simd`] has its twins.
+//! This is the portable version; [`crate::simd`] contains the vector versions.
 
 use zeroize::Zeroize;
 
 use crate::kdf::STREAMS;
 
-/// What NH takes at a time, in octets.
+/// The unit that NH processes.
 pub(crate) type Group = [u8; GROUP];
 
-/// Octets of a group.
+/// Length of a group, in bytes.
 pub(crate) const GROUP: usize = 32;
 
-/// Groups of a full block.
+/// Number of groups in a full block.
 pub(crate) const GROUPS: usize = 32;
 
-/// Octets of a full block.
+/// Length of a full block, in bytes.
 pub(crate) const BLOCK: usize = GROUP * GROUPS;
 
-/// NH results, one for each stream; those of streams that the tag has not are of no meaning.
+/// NH results, one for each stream; those of streams that the tag does not use are unspecified.
 pub(crate) type Sums = [u64; STREAMS];
 
-/// 1,024 octets for the first stream and 16 more for each further one, as native words.
+/// Key of NH: 1,024 bytes for the first stream and 16 more for each further one, as native words.
 #[repr(C, align(64))]
 pub(crate) struct NhKey([u32; Self::OCTETS / 4]);
 
 impl NhKey {
-    /// Octets of the key for all streams.
+    /// Length of the key for all streams, in bytes.
     pub(crate) const OCTETS: usize = BLOCK + 16 * (STREAMS - 1);
 
     pub(crate) fn new(raw: &[u8; Self::OCTETS]) -> Self {
@@ -44,8 +44,8 @@ impl NhKey {
         Self(words)
     }
 
-    /// The key from piece `piece` on, `WORDS` words at a time: 4 make a piece, 8 what two streams
-    /// need for one half of a group, or one stream for both.
+    /// Returns the key from piece `piece` on, in units of `WORDS` words: 4 are a piece; 8 are the
+    /// key of two streams for half a group, or of one stream for both halves.
     #[inline(always)]
     pub(crate) fn at<const WORDS: usize>(&self, piece: usize) -> &[[u32; WORDS]] {
         debug_assert!(4 * piece <= self.0.len(), "a piece of the key");
@@ -59,7 +59,7 @@ impl Zeroize for NhKey {
     }
 }
 
-/// Groups that follow each other in one block, and what is left behind them.
+/// Consecutive groups of a block, and the remaining bytes after them.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
     first: usize,
@@ -68,12 +68,12 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// `groups`, of which `first` came before in the block, and a `tail` that is less than a group;
-    /// zeros make it one.
+    /// Creates a run of `groups`, preceded by `first` groups of the block, and a `tail` shorter
+    /// than a group, which is padded with zeros.
     ///
     /// # Panics
     ///
-    /// If a block has not so many groups; the callers cut the message so that it has.
+    /// If the groups exceed a block; the callers divide the message accordingly.
     #[inline(always)]
     pub(crate) fn new(first: usize, groups: &'a [Group], tail: Option<&'a [u8]>) -> Self {
         assert!(tail.is_none_or(|tail| tail.len() < GROUP));
@@ -86,20 +86,19 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The whole groups, and the piece of the key that the first of them begins at for the first
-    /// stream.
+    /// Returns the whole groups, and the key piece of the first one for the first stream.
     #[inline(always)]
     pub(crate) const fn groups(&self) -> (usize, &'a [Group]) {
         (2 * self.first, self.groups)
     }
 
-    /// The tail, if there is one, in the same way.
+    /// Returns the tail, if there is one, and its key piece for the first stream.
     #[inline(always)]
     pub(crate) const fn tail(&self) -> (usize, Option<&'a [u8]>) {
         (2 * (self.first + self.groups.len()), self.tail)
     }
 
-    /// The groups of a full block.
+    /// Returns the groups if they are a full block.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn block(&self) -> Option<&'a [Group; GROUPS]> {
@@ -107,23 +106,23 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The two halves of a group.
+/// Returns the two halves of a group.
 #[inline(always)]
 pub(crate) fn halves(group: &Group) -> (&[u8; 16], &[u8; 16]) {
     match group.as_chunks().0 {
         [low, high] => (low, high),
-        _ => unreachable!("a group has 32 octets"),
+        _ => unreachable!("a group has 32 bytes"),
     }
 }
 
-/// What `run` adds to the NH of its block, without its length in bits, for each stream of a tag
-/// of `TAG` octets.
+/// Computes the contribution of `run` to the NH of its block, without the block's length in bits,
+/// for each stream of a tag of `TAG` bytes.
 pub(crate) fn portable<const TAG: usize>(key: &NhKey, run: Run<'_>) -> Sums {
     let mut sums = [0; STREAMS];
     let (piece, groups) = run.groups();
     let (tail_piece, tail) = run.tail();
     let tail = tail.map(padded);
-    // A stream at a time: so the compiler finds vectors by itself.
+    // One stream at a time, because the compiler vectorizes this form.
     for (stream, sum) in sums.iter_mut().take(TAG / 4).enumerate() {
         *sum = stream_sum(0, key.at(piece + stream), groups);
         *sum = stream_sum(*sum, key.at(tail_piece + stream), tail.as_slice());
@@ -131,7 +130,7 @@ pub(crate) fn portable<const TAG: usize>(key: &NhKey, run: Run<'_>) -> Sums {
     sums
 }
 
-/// `tail` with zeros behind.
+/// Pads `tail` with zeros to a group.
 #[inline]
 pub(crate) fn padded(tail: &[u8]) -> Group {
     let mut group = [0; GROUP];

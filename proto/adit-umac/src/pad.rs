@@ -1,7 +1,7 @@
-//! The pad (RFC 4418 section 3.3): AES of the nonce, which hides the hash.
+//! The pad (RFC 4418 section 3.3): AES of the nonce, which conceals the hash.
 //!
-//! One block of AES has room for four pads of UMAC-32 and two of UMAC-64: there the lowest bits of
-//! the nonce choose the part, and the block is made from the rest.
+//! One AES block contains four pads of UMAC-32 or two of UMAC-64: the lowest bits of the nonce
+//! select the part, and the block is computed from the other bits.
 
 use core::fmt;
 
@@ -9,24 +9,24 @@ use aes::Aes128Enc;
 use aes::cipher::BlockCipherEncrypt;
 use zeroize::Zeroize;
 
-/// What no two messages under one key may share: 1 to 16 octets, of the same length throughout.
+/// A number used once per key: 1 to 16 bytes, always of the same length.
 ///
-/// A sequence number is the best; [`From<u64>`] gives its 8 octets, the most significant first, as
-/// SSH has them.
+/// Preferably a sequence number: [`From<u64>`] converts it to 8 bytes in big-endian order, as in
+/// SSH.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Nonce {
-    /// The octets, and zeros behind them
+    /// The bytes, padded with zeros
     block: u128,
-    /// Bits behind the last octet
+    /// Number of bits after the last byte
     shift: u32,
 }
 
 impl Nonce {
-    /// The nonce of these 1 to 16 octets.
+    /// Creates a nonce from 1 to 16 bytes.
     ///
     /// # Errors
     ///
-    /// [`NonceLength`] if there are none, or more.
+    /// [`NonceLength`] if `octets` is empty or longer.
     #[inline]
     pub fn new(octets: &[u8]) -> Result<Self, NonceLength> {
         if let Ok(octets) = <[u8; 8]>::try_from(octets) {
@@ -46,8 +46,8 @@ impl Nonce {
         })
     }
 
-    /// What AES is to encrypt, and the bit of its output at which the pad for a tag of `TAG` octets
-    /// begins.
+    /// Returns the block to encrypt with AES, and the first bit of the pad for a tag of `TAG` bytes
+    /// in its output.
     #[inline(always)]
     fn place<const TAG: usize>(self) -> (u128, u32) {
         let pads: u128 = match TAG {
@@ -84,19 +84,19 @@ impl From<[u8; 8]> for Nonce {
     }
 }
 
-/// A nonce must have 1 to 16 octets.
+/// A nonce must have 1 to 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NonceLength;
 
 impl fmt::Display for NonceLength {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a nonce must have 1 to 16 octets")
+        f.write_str("a nonce must have 1 to 16 bytes")
     }
 }
 
 impl core::error::Error for NonceLength {}
 
-/// The last block of AES, and what it was made from.
+/// The last AES block and its input.
 pub(crate) struct LastBlock {
     nonce: u128,
     pads: u128,
@@ -119,7 +119,8 @@ impl Drop for LastBlock {
     }
 }
 
-/// The pad for a tag of `TAG` octets, in the upper bits; it may be part of `last`, and becomes it.
+/// Returns the pad for a tag of `TAG` bytes in the upper bits. Uses `last` if it matches, and
+/// updates it otherwise.
 #[inline(always)]
 pub(crate) fn pad<const TAG: usize>(
     aes: &Aes128Enc,

@@ -1,15 +1,15 @@
-//! L2 (RFC 4418 section 5.3): polynomials over the NH results of messages of more than one block.
+//! L2 (RFC 4418 section 5.3): polynomials over the NH results of messages longer than one block.
 //!
-//! The first 2¹⁴ results (16 MiB of message) are coefficients modulo 2⁶⁴ - 59. If there are more, the
-//! value so far is the first coefficient of a second polynomial, modulo 2¹²⁸ - 159, and each two
-//! further results are one more.
+//! The first 2¹⁴ results (16 MiB of the message) are coefficients modulo 2⁶⁴ - 59. If there are
+//! more, the value so far is the first coefficient of a second polynomial modulo 2¹²⁸ - 159, and
+//! each pair of further results is another coefficient.
 
 use zeroize::Zeroize;
 
 use crate::kdf::STREAMS;
 use crate::nh::Sums;
 
-/// NH results that the polynomial of 64 bits takes.
+/// Number of NH results in the 64-bit polynomial.
 const SHORT: u64 = 1 << 14;
 
 /// 2⁶⁴ - p64 and 2¹²⁸ - p128.
@@ -18,11 +18,11 @@ const OFFSET128: u128 = 159;
 const P64: u64 = 0u64.wrapping_sub(OFFSET64);
 const P128: u128 = 0u128.wrapping_sub(OFFSET128);
 
-/// Coefficients from here on come as two: the marker p - 1 and the rest.
+/// Coefficients from this value on are encoded as two: the marker p - 1 and the rest.
 const LIMIT64: u64 = 0xffff_ffff_0000_0000;
 const LIMIT128: u128 = 0xffff_ffff << 96;
 
-/// Where each of the polynomials of one stream is taken.
+/// Points at which the two polynomials of one stream are evaluated.
 #[derive(Clone, Copy)]
 pub(crate) struct PolyKey {
     k64: u64,
@@ -30,7 +30,7 @@ pub(crate) struct PolyKey {
 }
 
 impl PolyKey {
-    /// Octets from the KDF.
+    /// Number of bytes from the KDF.
     pub(crate) const OCTETS: usize = 24;
 
     pub(crate) fn new(raw: &[u8; Self::OCTETS]) -> Self {
@@ -52,14 +52,14 @@ impl Zeroize for PolyKey {
     }
 }
 
-/// The polynomials of all streams of a message, as far as it has been read.
+/// The polynomials of all streams over the blocks read so far.
 pub(crate) struct Poly {
-    /// NH results taken
+    /// Number of NH results absorbed
     count: u64,
-    /// Below 2⁶⁴, not always below the prime
+    /// Below 2⁶⁴, but not always below the prime
     short: Sums,
     long: [u128; STREAMS],
-    /// The first half of the next coefficient of the long polynomial
+    /// First half of the next coefficient of the long polynomial
     half: Sums,
 }
 
@@ -73,12 +73,12 @@ impl Poly {
         }
     }
 
-    /// Whether nothing has been taken.
+    /// True if nothing was absorbed.
     pub(crate) const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Takes the NH result of the next block, for each stream of a tag of `TAG` octets.
+    /// Absorbs the NH result of the next block, for each stream of a tag of `TAG` bytes.
     #[inline(always)]
     pub(crate) fn absorb<const TAG: usize>(&mut self, keys: &[PolyKey; STREAMS], words: Sums) {
         if self.count < SHORT {
@@ -118,12 +118,12 @@ impl Poly {
         }
     }
 
-    /// The output of L2.
+    /// Returns the output of L2.
     pub(crate) fn finish(&mut self, keys: &[PolyKey; STREAMS]) -> [u128; STREAMS] {
         if self.count <= SHORT {
             return self.short.map(|y| u128::from(reduce64(y)));
         }
-        // The octet 0x80 and zeros fill up the last coefficient.
+        // The byte 0x80 and zeros complete the last coefficient.
         let end = [0x80 << 56; STREAMS];
         if self.count.is_multiple_of(2) {
             self.half = end;
@@ -148,15 +148,15 @@ fn marked64(y: u64, key: u64, word: u64) -> u64 {
     horner64(horner64(y, key, P64 - 1), key, word - OFFSET64)
 }
 
-/// `y·key + word` modulo p64, below 2⁶⁴; key < 2⁵⁷ and word < p64.
+/// Returns `y·key + word` modulo p64, below 2⁶⁴; key < 2⁵⁷ and word < p64.
 #[inline(always)]
 fn horner64(y: u64, key: u64, word: u64) -> u64 {
     let (low, high) = split(u128::from(y) * u128::from(key));
-    // Since 2⁶⁴ = 59; high < 2⁵⁷, so that the product has 63 bits.
+    // Because 2⁶⁴ = 59; high < 2⁵⁷, so the product has 63 bits.
     add64(add64(low, high * OFFSET64), word)
 }
 
-/// `y + word` modulo p64, below 2⁶⁴; word < p64, so that after the one carry there is no second.
+/// Returns `y + word` modulo p64, below 2⁶⁴; word < p64, so there is no second carry.
 #[inline(always)]
 fn add64(y: u64, word: u64) -> u64 {
     let (sum, carry) = y.overflowing_add(word);
@@ -176,7 +176,7 @@ fn step128(y: u128, key: u128, word: u128) -> u128 {
     horner128(y, key, word)
 }
 
-/// `y·key + word` modulo p128, below 2¹²⁸; key < 2¹²¹ and word < p128.
+/// Returns `y·key + word` modulo p128, below 2¹²⁸; key < 2¹²¹ and word < p128.
 fn horner128(y: u128, key: u128, word: u128) -> u128 {
     let ((y0, y1), (k0, k1)) = (split(y), split(key));
     let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
@@ -184,7 +184,7 @@ fn horner128(y: u128, key: u128, word: u128) -> u128 {
     let (middle, carry) = product(y0, k1).overflowing_add(product(y1, k0));
     let (low, carry_low) = product(y0, k0).overflowing_add(middle << 64);
     let high = product(y1, k1) + (middle >> 64) + (u128::from(carry) << 64) + u128::from(carry_low);
-    // Since 2¹²⁸ = 159; high·159 may have 129 bits.
+    // Because 2¹²⁸ = 159; high·159 may have 129 bits.
     let (high0, high1) = split(high);
     let upper = u128::from(high1) * OFFSET128;
     let sum = add128(low, u128::from(high0) * OFFSET128);
@@ -193,7 +193,7 @@ fn horner128(y: u128, key: u128, word: u128) -> u128 {
     add128(sum, word)
 }
 
-/// `y + word` modulo p128, below 2¹²⁸; word < p128, so that after the one carry there is no second.
+/// Returns `y + word` modulo p128, below 2¹²⁸; word < p128, so there is no second carry.
 fn add128(y: u128, word: u128) -> u128 {
     let (sum, carry) = y.overflowing_add(word);
     sum.wrapping_add(OFFSET128 * u128::from(carry))
@@ -204,12 +204,9 @@ fn reduce128(y: u128) -> u128 {
     if borrow { y } else { less }
 }
 
-/// The lower and the upper half.
+/// Returns the lower and the upper half.
 #[inline(always)]
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "the cut is what is asked for"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "truncation is intended")]
 const fn split(wide: u128) -> (u64, u64) {
     (wide as u64, (wide >> 64) as u64)
 }

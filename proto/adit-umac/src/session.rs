@@ -1,15 +1,15 @@
-//! A key whose nonces come in order.
+//! A key for nonces in increasing order.
 
 use core::fmt;
 
 use crate::pad::LastBlock;
 use crate::{Hasher, Level, Nonce, Tag, Umac, WrongTag};
 
-/// One direction of a connection: a key, and the last block of pads that AES made.
+/// One direction of a connection: a key, and the last AES block of pads.
 ///
-/// The nonces `2k` and `2k + 1` of UMAC-64 (`4k` to `4k + 3` of UMAC-32) share a block, so that a
-/// counter needs AES for every second (fourth) message only. The tags are those of [`Umac`], in
-/// whatever order the nonces come.
+/// The nonces `2k` and `2k + 1` of UMAC-64 (`4k` to `4k + 3` of UMAC-32) share a block, so a
+/// counter requires AES only for every second (fourth) message. The tags are the same as those of
+/// [`Umac`], in any order of the nonces.
 pub struct Session<const TAG: usize> {
     umac: Umac<TAG>,
     last: LastBlock,
@@ -22,28 +22,28 @@ impl<const TAG: usize> Session<TAG> {
         Umac::new(key).into()
     }
 
-    /// As [`Umac::tag`].
+    /// Returns the tag of `message`, like [`Umac::tag`].
     #[must_use]
     pub fn tag(&mut self, nonce: Nonce, message: &[u8]) -> Tag<TAG> {
         self.umac.tag_after(Some(&mut self.last), nonce, message)
     }
 
-    /// As [`Umac::verify`].
+    /// Verifies `tag`, like [`Umac::verify`].
     ///
     /// # Errors
     ///
-    /// [`WrongTag`] if the tag does not belong to `message` and `nonce`, or is not of `TAG` octets.
+    /// [`WrongTag`] if the tag does not match `message` and `nonce`, or does not have `TAG` bytes.
     pub fn verify(&mut self, nonce: Nonce, message: &[u8], tag: &[u8]) -> Result<(), WrongTag> {
         self.tag(nonce, message).expect(tag)
     }
 
-    /// For a message that comes in pieces.
+    /// Returns a hasher for a message in parts.
     #[must_use]
     pub const fn hasher(&mut self) -> Hasher<'_, TAG> {
         self.umac.hasher_after(Some(&mut self.last))
     }
 
-    /// The instructions in use.
+    /// Returns the level of instructions in use.
     #[must_use]
     pub const fn level(&self) -> Level {
         self.umac.level()

@@ -1,15 +1,15 @@
-//! Tags, and the comparison that tells nothing but its result.
+//! Tags and their comparison in constant time.
 
 use core::fmt;
 
 use subtle::ConstantTimeEq;
 
-/// A tag of `TAG` octets, as it goes over the wire. Equality takes a constant time.
+/// A tag of `TAG` bytes in its wire format. Equality takes constant time.
 #[derive(Clone, Copy, Debug)]
 pub struct Tag<const TAG: usize>([u8; TAG]);
 
 impl<const TAG: usize> Tag<TAG> {
-    /// The upper bits of `value`.
+    /// Takes the upper bits of `value`.
     #[inline(always)]
     pub(crate) fn from_upper(value: u128) -> Self {
         let octets = value.to_be_bytes();
@@ -20,17 +20,17 @@ impl<const TAG: usize> Tag<TAG> {
         Self(tag)
     }
 
-    /// The octets.
+    /// Returns the bytes.
     #[must_use]
     pub const fn into_array(self) -> [u8; TAG] {
         self.0
     }
 
-    /// Compares all of it with what a peer sent.
+    /// Compares the whole tag with a received one.
     ///
     /// # Errors
     ///
-    /// [`WrongTag`] if an octet differs, or the length.
+    /// [`WrongTag`] if a byte or the length differs.
     #[inline]
     pub(crate) fn expect(&self, received: &[u8]) -> Result<(), WrongTag> {
         let same: bool = self.0.ct_eq(received).into();
@@ -58,8 +58,8 @@ impl<const TAG: usize> PartialEq for Tag<TAG> {
 
 impl<const TAG: usize> Eq for Tag<TAG> {}
 
-/// The tag does not belong to the message: the peer is not who has the key, or octets were changed
-/// on the way. To be answered by the end of the connection, not by a second try.
+/// The tag does not match the message: the peer does not have the key, or bytes were altered in
+/// transit. Respond by closing the connection, not with a second attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WrongTag;
 

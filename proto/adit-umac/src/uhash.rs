@@ -1,4 +1,4 @@
-//! UHASH (RFC 4418 section 5.1): the three layers, over messages that come whole or in pieces.
+//! UHASH (RFC 4418 section 5.1): the three layers, over whole messages or parts.
 
 use core::slice;
 
@@ -9,12 +9,12 @@ use crate::nh::{BLOCK, GROUP, GROUPS, Group, Run, Sums};
 use crate::poly::Poly;
 use crate::simd::Kernel;
 
-/// The hash of a whole message, in the upper `TAG` octets.
+/// Returns the hash of a whole message in the upper `TAG` bytes.
 #[inline(always)]
 pub(crate) fn uhash<const TAG: usize>(keys: &HashKeys, kernel: Kernel, message: &[u8]) -> u128 {
     if message.len() <= BLOCK {
         let (groups, rest) = message.as_chunks();
-        // The empty message is one group of zeros.
+        // The empty message is hashed as one group of zeros.
         let tail = (!rest.is_empty() || message.is_empty()).then_some(rest);
         let sums = kernel.nh::<TAG>(&keys.nh, Run::new(0, groups, tail));
         return short::<TAG>(keys, with_length(sums, message.len()));
@@ -29,16 +29,16 @@ fn long<const TAG: usize>(keys: &HashKeys, kernel: Kernel, message: &[u8]) -> u1
     state.finish(keys, kernel)
 }
 
-/// UHASH of a message that is not complete.
+/// State of UHASH over an incomplete message.
 pub(crate) struct State<const TAG: usize> {
     /// NH of the open block's whole groups, without its length
     sums: Sums,
-    /// Octets of the open block; it stays open at 1,024 until more is known to follow, since only
-    /// a longer message goes through L2
+    /// Number of bytes in the open block. A block of 1,024 bytes stays open until more bytes
+    /// follow, because only a longer message goes through L2
     filled: usize,
-    /// The open group, of which `filled % GROUP` octets are there
+    /// The open group, of which `filled % GROUP` bytes are present
     group: Group,
-    /// The closed blocks
+    /// Result of the closed blocks
     poly: Poly,
 }
 
@@ -62,12 +62,12 @@ impl<const TAG: usize> State<TAG> {
             } else {
                 self.take_octets(keys, kernel, data)
             };
-            debug_assert!(taken <= data.len(), "what was there");
+            debug_assert!(taken <= data.len(), "no more than the data");
             data = data.get(taken..).unwrap_or_default();
         }
     }
 
-    /// Ends the open block, which is full.
+    /// Closes the open block, which is full.
     fn close(&mut self, keys: &HashKeys) {
         let sums = with_length(self.sums, BLOCK);
         self.poly.absorb::<TAG>(&keys.poly, sums);
@@ -75,7 +75,7 @@ impl<const TAG: usize> State<TAG> {
         self.filled = 0;
     }
 
-    /// Takes whole groups up to the end of the block, without a copy; gives the octets taken.
+    /// Hashes whole groups up to the end of the block in place; returns the number of bytes.
     fn take_groups(&mut self, keys: &HashKeys, kernel: Kernel, data: &[u8]) -> usize {
         let first = self.filled / GROUP;
         let (groups, _) = data.as_chunks();
@@ -87,7 +87,7 @@ impl<const TAG: usize> State<TAG> {
         taken
     }
 
-    /// Takes octets up to the end of the group; gives how many.
+    /// Copies bytes up to the end of the group; returns their number.
     fn take_octets(&mut self, keys: &HashKeys, kernel: Kernel, data: &[u8]) -> usize {
         let at = self.filled % GROUP;
         let mut taken = 0;
@@ -109,7 +109,7 @@ impl<const TAG: usize> State<TAG> {
         }
     }
 
-    /// The hash, in the upper `TAG` octets. The state is of no use any more.
+    /// Returns the hash in the upper `TAG` bytes. The state must not be used afterwards.
     pub(crate) fn finish(&mut self, keys: &HashKeys, kernel: Kernel) -> u128 {
         let open = self.filled % GROUP;
         if open != 0 || self.filled == 0 {
@@ -134,7 +134,7 @@ impl<const TAG: usize> State<TAG> {
 
 impl<const TAG: usize> Drop for State<TAG> {
     fn drop(&mut self) {
-        // A vector at a time where volatile writes would go word by word.
+        // Clears with vector instructions, where volatile writes would clear word by word.
         self.sums = [0; STREAMS];
         self.group = [0; GROUP];
         self.poly = Poly::new();
@@ -142,15 +142,15 @@ impl<const TAG: usize> Drop for State<TAG> {
     }
 }
 
-/// L1's result: NH and the length of the block in bits.
+/// Returns the result of L1: the sum of NH and the length of the block in bits.
 #[inline(always)]
 fn with_length(sums: Sums, octets: usize) -> Sums {
-    debug_assert!(octets <= BLOCK, "more than a block");
+    debug_assert!(octets <= BLOCK, "at most a block");
     let bits = u64::try_from(8 * octets).unwrap_or(0);
     sums.map(|sum| sum.wrapping_add(bits))
 }
 
-/// L3 of a message of one block, which skips L2.
+/// Returns L3 of a message of one block, which skips L2.
 #[inline(always)]
 fn short<const TAG: usize>(keys: &HashKeys, sums: Sums) -> u128 {
     join(keys.inner.iter().zip(sums).take(TAG / 4), |(key, sum)| {
@@ -158,7 +158,7 @@ fn short<const TAG: usize>(keys: &HashKeys, sums: Sums) -> u128 {
     })
 }
 
-/// The words of the streams, side by side in the upper octets.
+/// Concatenates the words of the streams in the upper bytes.
 #[inline(always)]
 fn join<T>(streams: impl Iterator<Item = T>, word: impl Fn(T) -> u32) -> u128 {
     let mut hash = 0;

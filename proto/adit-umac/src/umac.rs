@@ -1,4 +1,4 @@
-//! The key, one-shot tags, and messages that come in pieces.
+//! Key, one-shot tags, and messages in parts.
 
 use core::fmt;
 
@@ -11,10 +11,10 @@ use crate::simd::Kernel;
 use crate::tag::{Tag, WrongTag};
 use crate::uhash::{State, uhash};
 
-/// A key of UMAC with tags of `TAG` octets: 4, 8, 12 or 16.
+/// A UMAC key for tags of `TAG` bytes: 4, 8, 12 or 16.
 ///
-/// It is expanded once (some two microseconds, 2.5 KiB) and cleared on drop. One key belongs to one
-/// direction of one connection and to one tag length.
+/// It is expanded once (about 2 µs, 2.5 KiB) and cleared on drop. Use one key for one direction of
+/// one connection and one tag length.
 pub struct Umac<const TAG: usize> {
     hash: HashKeys,
     pad: Aes128Enc,
@@ -28,8 +28,8 @@ impl<const TAG: usize> Umac<TAG> {
         Self::with_kernel(key, Kernel::best())
     }
 
-    /// Expands `key` for the instructions of `level`, `None` if this CPU has them not. The tags are
-    /// the same.
+    /// Expands `key` for the instructions of `level`; returns `None` if this CPU does not support
+    /// them. The tags do not depend on the level.
     #[must_use]
     pub fn with_level(key: &[u8; 16], level: Level) -> Option<Self> {
         Kernel::of(level).map(|kernel| Self::with_kernel(key, kernel))
@@ -39,36 +39,36 @@ impl<const TAG: usize> Umac<TAG> {
         const {
             assert!(
                 matches!(TAG, 4 | 8 | 12 | 16),
-                "tags have 4, 8, 12 or 16 octets"
+                "tags must have 4, 8, 12 or 16 bytes"
             );
         };
         let (hash, pad) = kdf::expand(key);
         Self { hash, pad, kernel }
     }
 
-    /// The instructions in use.
+    /// Returns the level of instructions in use.
     #[must_use]
     pub const fn level(&self) -> Level {
         self.kernel.level()
     }
 
-    /// The tag of `message`. No other message may get one under the same `nonce`.
+    /// Returns the tag of `message`. Never use the same `nonce` for another message.
     #[must_use]
     pub fn tag(&self, nonce: Nonce, message: &[u8]) -> Tag<TAG> {
         self.tag_after(None, nonce, message)
     }
 
-    /// Whether `tag` belongs to `message` and `nonce`, in a time that does not tell how much of it
-    /// is right.
+    /// Verifies `tag` for `message` and `nonce`. The time does not reveal how much of the tag is
+    /// correct.
     ///
     /// # Errors
     ///
-    /// [`WrongTag`] if it does not, or is not of `TAG` octets.
+    /// [`WrongTag`] if the tag does not match or does not have `TAG` bytes.
     pub fn verify(&self, nonce: Nonce, message: &[u8], tag: &[u8]) -> Result<(), WrongTag> {
         self.tag(nonce, message).expect(tag)
     }
 
-    /// For a message that comes in pieces.
+    /// Returns a hasher for a message in parts.
     #[must_use]
     pub const fn hasher(&self) -> Hasher<'_, TAG> {
         self.hasher_after(None)
@@ -81,7 +81,7 @@ impl<const TAG: usize> Umac<TAG> {
         nonce: Nonce,
         message: &[u8],
     ) -> Tag<TAG> {
-        // The pad first: AES and the hash run side by side in the CPU.
+        // The pad is first, because the CPU overlaps AES with the hash.
         let pad = pad::<TAG>(&self.pad, nonce, last);
         Tag::from_upper(pad ^ uhash::<TAG>(&self.hash, self.kernel, message))
     }
@@ -104,8 +104,8 @@ impl<const TAG: usize> fmt::Debug for Umac<TAG> {
     }
 }
 
-/// A message that comes in pieces, of whatever lengths. Whole groups of 32 octets are hashed where
-/// they lie; only what is left of a piece is copied.
+/// Computes the tag of a message in parts of any length. Whole groups of 32 bytes are hashed in
+/// place; only the rest of a part is copied.
 pub struct Hasher<'a, const TAG: usize> {
     umac: &'a Umac<TAG>,
     last: Option<&'a mut LastBlock>,
@@ -113,23 +113,23 @@ pub struct Hasher<'a, const TAG: usize> {
 }
 
 impl<const TAG: usize> Hasher<'_, TAG> {
-    /// The next piece of the message.
+    /// Adds the next part of the message.
     pub fn update(&mut self, piece: &[u8]) {
         self.state.update(&self.umac.hash, self.umac.kernel, piece);
     }
 
-    /// The tag of all pieces. No other message may get one under the same `nonce`.
+    /// Returns the tag of all parts. Never use the same `nonce` for another message.
     #[must_use]
     pub fn finish(mut self, nonce: Nonce) -> Tag<TAG> {
         let pad = pad::<TAG>(&self.umac.pad, nonce, self.last.take());
         Tag::from_upper(pad ^ self.state.finish(&self.umac.hash, self.umac.kernel))
     }
 
-    /// Whether `tag` belongs to all pieces and `nonce`, as [`Umac::verify`].
+    /// Verifies `tag` for all parts and `nonce`, like [`Umac::verify`].
     ///
     /// # Errors
     ///
-    /// [`WrongTag`] if it does not, or is not of `TAG` octets.
+    /// [`WrongTag`] if the tag does not match or does not have `TAG` bytes.
     pub fn verify(self, nonce: Nonce, tag: &[u8]) -> Result<(), WrongTag> {
         self.finish(nonce).expect(tag)
     }

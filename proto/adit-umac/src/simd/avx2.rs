@@ -1,4 +1,5 @@
-//! 256-bit vectors: AVX2. A register holds the sums of two streams, or of two groups for one.
+//! 256-bit vectors: AVX2. A register contains the sums of two streams, or of two groups for one
+//! stream.
 
 use core::arch::x86_64::*;
 
@@ -6,20 +7,20 @@ use crate::nh::{Group, NhKey, Run, Sums, halves};
 
 cpufeatures::new!(cpu_has_avx2, "avx2");
 
-/// Shows that this CPU has AVX2.
+/// Proof that this CPU supports AVX2.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(());
 
 impl Avx2 {
-    /// The proof, if this CPU has it.
+    /// Returns the proof if this CPU supports AVX2.
     pub(super) fn detect() -> Option<Self> {
         cpu_has_avx2::get().then_some(Self(()))
     }
 
-    /// What `run` adds to the NH of its block.
+    /// Computes the contribution of `run` to the NH of its block.
     #[inline(always)]
     pub(super) fn nh<const TAG: usize>(self, key: &NhKey, run: Run<'_>) -> Sums {
-        // SAFETY: `self` shows that the feature is there.
+        // SAFETY: `self` proves that the feature is available.
         unsafe {
             match TAG {
                 4 => one(key, run),
@@ -30,7 +31,7 @@ impl Avx2 {
     }
 }
 
-/// UMAC-32: a register holds the same half of two groups.
+/// UMAC-32: a register contains the same half of two groups.
 #[target_feature(enable = "avx2")]
 fn one(key: &NhKey, run: Run<'_>) -> Sums {
     let mut sum = Pair::zero();
@@ -43,7 +44,7 @@ fn one(key: &NhKey, run: Run<'_>) -> Sums {
             _mm256_add_epi32(load(b), load_key(l)),
         );
     }
-    // Zeros instead of a second group add nothing.
+    // Zeros instead of a second group contribute nothing.
     if let ([group], Some(k)) = (odd, keys.get(2 * twos.len())) {
         let keyed = _mm256_add_epi32(load(group), load_key(k));
         sum.add_groups(keyed, _mm256_setzero_si256());
@@ -57,7 +58,7 @@ fn one(key: &NhKey, run: Run<'_>) -> Sums {
     [a.wrapping_add(b).wrapping_add(c).wrapping_add(d), 0, 0, 0]
 }
 
-/// UMAC-64.
+/// UMAC-64: a register contains two streams.
 #[target_feature(enable = "avx2")]
 fn two(key: &NhKey, run: Run<'_>) -> Sums {
     let keys = |piece| key.at(piece).iter().zip(key.at(piece + 1));
@@ -76,7 +77,7 @@ fn two(key: &NhKey, run: Run<'_>) -> Sums {
     [a.wrapping_add(b), c.wrapping_add(d), 0, 0]
 }
 
-/// UMAC-96 and UMAC-128: two passes over each group.
+/// UMAC-96 and UMAC-128: two multiplications per group.
 #[target_feature(enable = "avx2")]
 fn four(key: &NhKey, run: Run<'_>) -> Sums {
     let pairs = |piece| key.at(piece).iter().zip(key.at(piece + 1));
@@ -104,7 +105,7 @@ fn four(key: &NhKey, run: Run<'_>) -> Sums {
     ]
 }
 
-/// The sums of two streams, those of the even and of the odd words apart.
+/// Sums of two streams, separately for even and odd words.
 struct Pair {
     even: __m256i,
     odd: __m256i,
@@ -130,7 +131,7 @@ impl Pair {
         );
     }
 
-    /// Adds two groups, already with their keys, to one stream.
+    /// Adds two groups, which already include their keys, to one stream.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn add_groups(&mut self, a: __m256i, b: __m256i) {
@@ -140,8 +141,8 @@ impl Pair {
         );
     }
 
-    /// Adds the products of the words. The odd ones come down by a shift and by a shuffle: they
-    /// use different ports.
+    /// Adds the products of the words. The odd ones are moved down by a shift and by a shuffle,
+    /// because these use different execution ports.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn multiply(&mut self, a: __m256i, b: __m256i) {
@@ -164,16 +165,16 @@ impl Pair {
     }
 }
 
-/// Half a group in both halves of a register.
+/// Loads half a group into both halves of a register.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn both(half: &[u8; 16]) -> __m256i {
-    // SAFETY: reads the 16 octets of `half`; the address needs no alignment.
+    // SAFETY: reads the 16 bytes of `half`; no alignment is required.
     let half = unsafe { _mm_loadu_si128(half.as_ptr().cast()) };
     _mm256_broadcastsi128_si256(half)
 }
 
-/// The halves of what a tail and zeros make, each in both halves of a register.
+/// Pads a tail with zeros, and loads each half of it into both halves of a register.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn both_of_tail(tail: &[u8]) -> (__m256i, __m256i) {
@@ -184,18 +185,18 @@ fn both_of_tail(tail: &[u8]) -> (__m256i, __m256i) {
     )
 }
 
-/// A tail and zeros, without a copy in memory: a load that finds several short stores in its way
-/// takes longer than all the rest.
+/// Loads a tail padded with zeros, without a copy in memory: a load that overlaps several recent
+/// short stores takes longer than everything else.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_tail(tail: &[u8]) -> __m256i {
     let (words, rest) = tail.as_chunks::<4>();
-    // A tail is shorter than a group, so that there are seven words at most.
-    debug_assert!(words.len() < 8, "a tail");
+    // A tail is shorter than a group, so it has at most seven words.
+    debug_assert!(words.len() < 8, "a tail is shorter than a group");
     let count = _mm256_set1_epi32(words.len().try_into().unwrap_or(0));
     let place = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     let mask = _mm256_cmpgt_epi32(count, place);
-    // SAFETY: reads the words whose number is below `count`, and those are in `words`.
+    // SAFETY: reads only the words with an index below `count`, which are within `words`.
     let words = unsafe { _mm256_maskload_epi32(words.as_ptr().cast(), mask) };
     let octet = |n: usize| rest.get(n).copied().unwrap_or(0);
     let last = i32::from_le_bytes([octet(0), octet(1), octet(2), 0]);
@@ -206,13 +207,13 @@ fn load_tail(tail: &[u8]) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load(group: &Group) -> __m256i {
-    // SAFETY: reads the 32 octets of `group`; the address needs no alignment.
+    // SAFETY: reads the 32 bytes of `group`; no alignment is required.
     unsafe { _mm256_loadu_si256(group.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_key(words: &[u32; 8]) -> __m256i {
-    // SAFETY: reads the 32 octets of `words`; the address needs no alignment.
+    // SAFETY: reads the 32 bytes of `words`; no alignment is required.
     unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
 }

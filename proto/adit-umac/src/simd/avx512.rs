@@ -1,4 +1,4 @@
-//! 512-bit vectors: AVX-512. A register holds the sums of the four streams of UMAC-128.
+//! 512-bit vectors: AVX-512. A register contains the sums of the four streams of UMAC-128.
 
 use core::arch::x86_64::*;
 
@@ -6,21 +6,21 @@ use crate::nh::{GROUPS, Group, NhKey, Sums, halves};
 
 cpufeatures::new!(cpu_has_avx512, "avx512f");
 
-/// Shows that this CPU has AVX-512 F.
+/// Proof that this CPU supports AVX-512 F.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(());
 
 impl Avx512 {
-    /// The proof, if this CPU has it.
+    /// Returns the proof if this CPU supports it.
     pub(super) fn detect() -> Option<Self> {
         cpu_has_avx512::get().then_some(Self(()))
     }
 
-    /// NH of a full block without its length, for all four streams. Less than a block is done
-    /// sooner in 256-bit vectors.
+    /// Computes NH of a full block without its length, for all four streams. Shorter runs are
+    /// faster with 256-bit vectors.
     #[inline(always)]
     pub(super) fn nh(self, key: &NhKey, block: &[Group; GROUPS]) -> Sums {
-        // SAFETY: `self` shows that the feature is there.
+        // SAFETY: `self` proves that the feature is available.
         unsafe { four(key, block) }
     }
 }
@@ -34,25 +34,26 @@ fn four(key: &NhKey, block: &[Group; GROUPS]) -> Sums {
         let a = _mm512_add_epi32(everywhere(low), load_key(k));
         let b = _mm512_add_epi32(everywhere(high), load_key(l));
         even = _mm512_add_epi64(even, _mm512_mul_epu32(a, b));
-        // The odd words come down by a shift and by a shuffle: they use different ports.
+        // The odd words are moved down by a shift and by a shuffle, because these use different
+        // ports.
         let (a, b) = (_mm512_srli_epi64::<32>(a), _mm512_shuffle_epi32::<0xf5>(b));
         odd = _mm512_add_epi64(odd, _mm512_mul_epu32(a, b));
     }
     let sum = _mm512_add_epi64(even, odd);
-    // Each stream has two sums side by side.
+    // Each stream has two adjacent sums.
     let sum = _mm512_add_epi64(sum, _mm512_shuffle_epi32::<0x4e>(sum));
     let mut eight = [0u64; 8];
-    // SAFETY: writes the 64 octets of `eight`; the address needs no alignment.
+    // SAFETY: writes the 64 bytes of `eight`; no alignment is required.
     unsafe { _mm512_storeu_si512(eight.as_mut_ptr().cast(), sum) };
     let [a, _, b, _, c, _, d, _] = eight;
     [a, b, c, d]
 }
 
-/// Half a group in all four quarters of a register.
+/// Loads half a group into all four quarters of a register.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn everywhere(half: &[u8; 16]) -> __m512i {
-    // SAFETY: reads the 16 octets of `half`; the address needs no alignment.
+    // SAFETY: reads the 16 bytes of `half`; no alignment is required.
     let half = unsafe { _mm_loadu_si128(half.as_ptr().cast()) };
     _mm512_broadcast_i32x4(half)
 }
@@ -60,6 +61,6 @@ fn everywhere(half: &[u8; 16]) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load_key(words: &[[u32; 8]; 2]) -> __m512i {
-    // SAFETY: reads the 64 octets of `words`; the address needs no alignment.
+    // SAFETY: reads the 64 bytes of `words`; no alignment is required.
     unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }

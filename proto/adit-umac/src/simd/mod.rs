@@ -1,9 +1,9 @@
-//! NH in vectors, and the choice between them and the plain code.
+//! NH with vector instructions, and the choice between these and the portable code.
 //!
-//! The only module with `unsafe`, in two places per vector width: entering a function that is
-//! compiled for a CPU feature, for which a proof is needed that only detection hands out (`Avx2`,
-//! `Avx512`, `Neon`); and the loads and stores, each from or to an array reference of exactly their
-//! size, which may lie anywhere, or under a mask that the length of a slice makes.
+//! This is the only module with `unsafe`, in two places per vector width. The first is the call of
+//! a function compiled for a CPU feature; it requires a proof that only detection creates (`Avx2`,
+//! `Avx512`, `Neon`). The second is the loads and stores, each from or to an array reference of
+//! exactly their size and with any alignment, or under a mask computed from the length of a slice.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -19,10 +19,11 @@ mod neon;
 use crate::Level;
 use crate::nh::{self, NhKey, Run, Sums};
 
-/// The code that a key uses. A value that names a CPU feature proves that it is there.
+/// Implementation that a key uses. A variant with a CPU feature proves that the feature is
+/// available.
 #[derive(Clone, Copy)]
 pub(crate) enum Kernel {
-    /// Any CPU
+    /// Portable code for any CPU
     Portable,
     /// 128-bit vectors
     #[cfg(all(
@@ -34,19 +35,19 @@ pub(crate) enum Kernel {
     /// 256-bit vectors
     #[cfg(target_arch = "x86_64")]
     Avx2(avx2::Avx2),
-    /// 512-bit vectors where they are the faster ones, else 256-bit
+    /// 512-bit vectors where they are faster, otherwise 256-bit vectors
     #[cfg(target_arch = "x86_64")]
     Avx512(avx512::Avx512, avx2::Avx2),
 }
 
 impl Kernel {
-    /// The widest that this CPU has.
+    /// Returns the widest kernel that this CPU supports.
     pub(crate) fn best() -> Self {
         let widest = Level::ALL.into_iter().rev().find_map(Self::of);
         widest.unwrap_or(Self::Portable)
     }
 
-    /// The code for `level`, if this CPU has it.
+    /// Returns the kernel for `level`, if this CPU supports it.
     pub(crate) fn of(level: Level) -> Option<Self> {
         match level {
             Level::Portable => Some(Self::Portable),
@@ -82,7 +83,8 @@ impl Kernel {
         }
     }
 
-    /// What `run` adds to the NH of its block, for each stream of a tag of `TAG` octets.
+    /// Computes the contribution of `run` to the NH of its block, for each stream of a tag of `TAG`
+    /// bytes.
     #[inline(always)]
     pub(crate) fn nh<const TAG: usize>(self, key: &NhKey, run: Run<'_>) -> Sums {
         match self {

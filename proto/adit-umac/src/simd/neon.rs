@@ -1,11 +1,11 @@
-//! 128-bit vectors: NEON. A register holds the sums of one stream.
+//! 128-bit vectors: NEON. A register contains the sums of one stream.
 
 use core::arch::aarch64::*;
 
 use crate::kdf::STREAMS;
 use crate::nh::{NhKey, Run, Sums, halves, padded};
 
-/// Shows that this CPU has NEON: the module is compiled only for targets that presuppose it.
+/// Proof that this CPU supports NEON: the module is compiled only for targets that require it.
 #[derive(Clone, Copy)]
 pub(crate) struct Neon(());
 
@@ -14,10 +14,10 @@ impl Neon {
         Self(())
     }
 
-    /// What `run` adds to the NH of its block.
+    /// Computes the contribution of `run` to the NH of its block.
     #[inline(always)]
     pub(super) fn nh<const TAG: usize>(self, key: &NhKey, run: Run<'_>) -> Sums {
-        // SAFETY: `self` shows that the feature is there.
+        // SAFETY: `self` proves that the feature is available.
         unsafe { nh::<TAG>(key, run) }
     }
 }
@@ -47,13 +47,13 @@ fn nh<const TAG: usize>(key: &NhKey, run: Run<'_>) -> Sums {
 #[inline]
 #[target_feature(enable = "neon")]
 fn load(half: &[u8; 16]) -> uint32x4_t {
-    // SAFETY: reads the 16 octets of `half`; the address needs no alignment.
+    // SAFETY: reads the 16 bytes of `half`; no alignment is required.
     vreinterpretq_u32_u8(unsafe { vld1q_u8(half.as_ptr()) })
 }
 
 #[inline]
 #[target_feature(enable = "neon")]
 fn load_key(words: &[u32; 4]) -> uint32x4_t {
-    // SAFETY: reads the 16 octets of `words`; the address needs no alignment.
+    // SAFETY: reads the 16 bytes of `words`; no alignment is required.
     unsafe { vld1q_u32(words.as_ptr()) }
 }

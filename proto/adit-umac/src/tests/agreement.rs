@@ -1,4 +1,5 @@
-//! Every kernel against the plain code and against a second, literal reading of the RFC.
+//! Every kernel compared with the portable code and with a second, literal implementation of the
+//! RFC.
 
 use std::vec::Vec;
 
@@ -12,7 +13,7 @@ fn keys(seed: u64) -> HashKeys {
     expand(&noise(seed, 16).try_into().unwrap()).0
 }
 
-/// The octets that NH is to take from a block: with the zeros behind.
+/// Returns the groups that NH processes for a block, padded with zeros.
 fn groups_of(block: &[u8]) -> Vec<[u8; GROUP]> {
     let mut octets = block.to_vec();
     octets.resize(block.len().next_multiple_of(GROUP).max(GROUP), 0);
@@ -104,7 +105,7 @@ fn kernels_agree_on_every_tail() {
         let kernel = Kernel::of(level).unwrap();
         for at in 0..GROUP {
             for length in 0..GROUP {
-                // On the heap with its own length: a sanitizer sees what is read behind it.
+                // On the heap with its exact length: a sanitizer detects reads beyond it.
                 let tail = data[at..at + length].to_vec();
                 all_agree(kernel, &keys, Run::new(at, &[], Some(&tail)));
             }
@@ -130,7 +131,7 @@ fn tags_agree<const TAG: usize>(level: Level, data: &[u8], lengths: impl Iterato
     let vector = Umac::<TAG>::with_level(&key, level).unwrap();
     for length in lengths {
         let nonce = Nonce::from(u64::try_from(length).unwrap());
-        // Every length begins at another place in the cache line.
+        // Every length starts at another position in the cache line.
         let message = &data[length % 64..][..length];
         assert_eq!(
             plain.tag(nonce, message),
@@ -163,7 +164,7 @@ fn levels_agree_at_every_alignment() {
     }
 }
 
-/// Octets of all ones make every word and key wrap around.
+/// Bytes of all ones make every word and key wrap around.
 #[test]
 fn levels_agree_on_extreme_octets() {
     for octet in [0, 0xff, 0x80, 0x7f] {

@@ -1,4 +1,4 @@
-//! Every vector, on every level, in one piece and in several.
+//! Every vector on every level, in one part and in several.
 
 use std::vec::Vec;
 
@@ -32,7 +32,7 @@ fn check<const TAG: usize>(level: Level, case: &Value, message: &[u8], name: &st
     let what = || std::format!("{name} {level:?} {} {}", case["pattern"], case["len"]);
     assert_eq!(umac.tag(nonce, message).as_ref(), right, "{}", what());
     assert_eq!(umac.verify(nonce, message, &right), Ok(()), "{}", what());
-    // Some 100,000 pieces make a long message slow without showing more.
+    // More than about 100,000 parts would make a long message slow without testing more.
     for piece in [1, 7, 32, 1000, 1024, 1025, 65_536] {
         if message.len() / piece > 100_000 {
             continue;

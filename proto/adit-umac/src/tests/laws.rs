@@ -1,4 +1,4 @@
-//! What holds for every message: splits do not matter, every bit does.
+//! Properties of all messages: splits do not matter, every bit does.
 
 use std::format;
 use std::vec::Vec;
@@ -19,7 +19,7 @@ fn splits_agree<const TAG: usize>(key: &[u8; 16], message: &[u8], cuts: &[usize]
     let nonce = Nonce::from(1);
     let (mut parts, mut rest) = (Vec::new(), message);
     for cut in cuts {
-        // Empty pieces among them.
+        // Includes empty parts.
         let (part, tail) = rest.split_at((*cut).min(rest.len()));
         parts.push(part);
         rest = tail;
@@ -122,7 +122,7 @@ fn tags_of_other_lengths_are_wrong() {
 fn a_short_tag_begins_a_long_one_if_its_pad_does() {
     let key = b"0123456789abcdef";
     let message = noise(2, 3000);
-    // A multiple of four: the lowest bits choose the first pad of the block.
+    // A multiple of four: the lowest bits select the first pad of the block.
     let nonce = Nonce::from(0x1234);
     let long = Umac::<16>::new(key).tag(nonce, &message);
     let begins = |short: &[u8]| long.as_ref().starts_with(short);

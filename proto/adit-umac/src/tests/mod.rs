@@ -1,4 +1,4 @@
-//! Golden vectors, laws that every implementation must keep, and the kernels against each other.
+//! Golden vectors, properties of every implementation, and comparisons of the kernels.
 
 mod agreement;
 mod golden;
@@ -22,12 +22,12 @@ pub(crate) fn hex(value: &Value) -> Vec<u8> {
         .collect()
 }
 
-/// What this CPU can run.
+/// Returns the levels that this CPU supports.
 fn levels() -> impl Iterator<Item = Level> {
     Level::ALL.into_iter().filter(|level| level.is_available())
 }
 
-/// Octets without a pattern, the same for the same seed (splitmix64).
+/// Returns pseudo-random bytes, the same for the same seed (splitmix64).
 fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed;
     let next = || {
