@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The identification and the octets up to its end, in chunks of `chunk`.
+    /// Returns the identification and the bytes up to its end, read in chunks of `chunk`.
     fn read(from: Role, wire: &[u8], chunk: usize) -> Result<Option<(usize, String)>, SshError> {
         let (mut reader, mut at, mut have) = (VersionReader::new(from), 0, 0);
         loop {

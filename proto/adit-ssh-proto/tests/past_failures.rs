@@ -1,10 +1,10 @@
-//! Which test guards against which past failure of programs like this one.
+//! Past failures of similar programs, and the tests that guard against them.
 //!
-//! Every class of failure that was made public in implementations of SSH, with the tests that would
-//! fail if it were ours. The table is data so that it cannot go stale: a test that is renamed or
-//! removed breaks this one.
+//! Lists every class of published failures of SSH implementations, with the tests that would fail
+//! if adit had the same. The table is data so that it cannot become outdated: renaming or removing
+//! one of its tests breaks this one.
 
-/// A class of failures, where it was, and the tests against it.
+/// A class of failures, where it occurred, and the tests against it.
 struct Class {
     what: &'static str,
     tests: &'static [(&'static str, &'static str)],
@@ -82,7 +82,7 @@ const CLASSES: &[Class] = &[
         ],
     },
     Class {
-        what: "more modes of a terminal than there is room for",
+        what: "more terminal modes than fit in a buffer",
         tests: &[(CHANNELS, "pty_modes")],
     },
     Class {
@@ -93,11 +93,11 @@ const CLASSES: &[Class] = &[
         ],
     },
     Class {
-        what: "a loop without end for a huge write or a packet size of nothing",
+        what: "an endless loop for a huge write or a packet size of zero",
         tests: &[(CHANNELS, "window_zero_and_huge_write")],
     },
     Class {
-        what: "a deadlock, or state, from replies that nobody asked for",
+        what: "a deadlock or leaked state from unsolicited replies",
         tests: &[
             (CHANNELS, "reply_unsolicited"),
             (TRANSPORT, "reply_unsolicited"),
@@ -108,7 +108,7 @@ const CLASSES: &[Class] = &[
         ],
     },
     Class {
-        what: "a leak for each channel that is refused",
+        what: "a leak for each refused channel",
         tests: &[
             (FLOODS, "reject_100k_channels"),
             (FLOODS, "openings_that_nobody_answers"),
@@ -201,7 +201,7 @@ const CLASSES: &[Class] = &[
         ],
     },
     Class {
-        what: "messages without data, requests and events that nobody takes, pile up",
+        what: "messages without data, requests and unread events accumulate",
         tests: &[
             (FLOODS, "empty_data_flood"),
             (FLOODS, "requests_that_nobody_answers"),
@@ -218,7 +218,7 @@ const CLASSES: &[Class] = &[
         tests: &[(DEFLATE, "bombs_are_refused")],
     },
     Class {
-        what: "an error that tells how a plain MAC failed",
+        what: "an error that reveals the cause of a failed encrypt-and-MAC",
         tests: &[(PACKET, "plain_macs_hide_what_is_wrong")],
     },
     Class {
@@ -265,7 +265,7 @@ fn every_class_has_its_tests() {
     }
 }
 
-/// Whether a function of this name stands below an attribute that makes it a test.
+/// True if a function of this name follows an attribute that makes it a test.
 fn is_test(source: &str, name: &str) -> bool {
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
     let head = [format!("fn {name}("), format!("async fn {name}(")];

@@ -82,7 +82,7 @@ mod tests {
         assert!(matches!(step, ClientStep::Failed { .. }));
         while auth.poll_output().is_some() {}
 
-        // Another user, and a method that nobody has announced for him.
+        // Another user, and a method that no server has listed for that user.
         let step = auth.again(config("b", &[Method::Password])).unwrap();
         password(step, &mut auth);
         let sent = auth.poll_output().unwrap();
@@ -94,7 +94,7 @@ mod tests {
         password(step, &mut auth);
         let step = auth.handle_input(&failure(true)).unwrap();
         assert!(auth.was_partial());
-        // The password is asked for again as a second part; there is none.
+        // The password is asked for again as a second step; there is none.
         assert!(matches!(
             step,
             ClientStep::Ask(ClientAsk::Password { failed: 0 })

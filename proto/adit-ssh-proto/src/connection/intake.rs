@@ -185,7 +185,7 @@ mod tests {
         assert!(intake.is_tight(Time(150), rtt));
         intake.grow(1000);
         assert_eq!(intake.grant(), 1001);
-        // Twice as much within the same time, but after a pause, which does not count.
+        // Twice as much within the same time, but after a pause, which is not counted.
         assert!(intake.receive(Time(9000), 2000));
         intake.consume(2000);
         assert!(intake.is_tight(Time(9150), rtt));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes and goes, the sender is never left without a window for ever.
+        /// In any order of events, the sender always gets a window again.
         #[test]
         fn no_window_is_too_small(target in 1u32..3_000_000, steps in proptest::collection::vec(any::<u32>(), 1..60)) {
             let mut intake = Intake::new(target);

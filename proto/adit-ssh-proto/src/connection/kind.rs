@@ -87,7 +87,7 @@ pub struct Originator {
 pub enum OpenFailure {
     /// The policy forbids it.
     Prohibited,
-    /// The connection behind it failed.
+    /// The connection to the target failed.
     ConnectFailed,
     /// The type is unknown.
     UnknownType,

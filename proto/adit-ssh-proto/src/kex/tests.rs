@@ -1,4 +1,4 @@
-//! Both sides of each method against each other, and against what a hostile peer sends.
+//! Both sides of each method against each other, and against messages of a hostile peer.
 
 use adit_wire::{Entropy, FixedEntropy, Role};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use crate::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac, Machine, Pre
 use crate::wire::{Put, Reader};
 use crate::{SshError, msg};
 
-/// Bytes that pass for random.
+/// Pseudo-random bytes.
 pub(crate) struct Noise(pub(crate) u64);
 
 impl Entropy for Noise {
@@ -30,7 +30,7 @@ pub(crate) fn preferred() -> Preferred {
     })
 }
 
-/// Runs `kex`; what the client and the server ended in.
+/// Runs `kex`; returns the results of the client and the server.
 fn run(kex: Kex) -> (Reply, Agreed) {
     let (mut a, mut b) = (Noise(1), Noise(2));
     let (mut up, mut down) = (Vec::new(), Vec::new());
@@ -69,8 +69,8 @@ fn both_sides_agree_in_every_method() {
     }
 }
 
-/// A value that is altered, cut or of another method never panics, and never gives what the peer
-/// has.
+/// A value that is altered, truncated or of another method never panics, and never yields the
+/// peer's secret.
 #[test]
 fn values_of_a_hostile_client() {
     for kex in Kex::ALL.iter().filter(|kex| **kex != Kex::GroupExchange) {
@@ -128,7 +128,7 @@ fn values_of_a_hostile_server() {
             .unwrap();
         let mut written = Vec::new();
         answer.reply.write(b"", b"", &mut written);
-        // The number, an empty host key, the length of the value, …, an empty signature.
+        // Message number, an empty host key, the length of the value, …, an empty signature.
         let value = written[9..written.len() - 4].to_vec();
         let cut = if has_numbers(*kex) {
             0..0
@@ -153,7 +153,7 @@ fn values_of_a_hostile_server() {
                     .is_err(),
                 "{kex}"
             );
-            // Nothing comes after a failure.
+            // Nothing is accepted after a failure.
             let again = client.handle_input(&payload, &mut Noise(3), &mut Vec::new());
             assert_eq!(again.err(), Some(SshError::Unexpected(31)));
         }
@@ -179,7 +179,7 @@ fn groups_of_a_hostile_server() {
     }
 }
 
-/// Whether its values are numbers, of which a cut one is a number too.
+/// True if the method's values are numbers, which remain valid when truncated.
 fn has_numbers(kex: Kex) -> bool {
     kex.name().starts_with("diffie-hellman")
 }
@@ -205,7 +205,7 @@ fn agree(client: &[u8], server: &[u8]) -> Result<Negotiated, SshError> {
     at_client
 }
 
-/// As of a peer that has UMAC over the plain packet alone.
+/// For a peer that has UMAC over the plaintext only.
 #[test]
 fn plain_umac_goes_before_hmac_over_ciphertext() {
     let client = offer(|p| p.cipher = vec![Cipher::Aes128Ctr], &[]);
@@ -239,7 +239,7 @@ fn the_clients_order_decides() {
     );
 }
 
-/// Each direction by itself: the lists differ only from the server to the client.
+/// Each direction is independent: the lists differ only from the server to the client.
 #[test]
 fn directions_are_chosen_apart() {
     let client = offer(|_| (), &[]);
@@ -345,7 +345,7 @@ fn guesses() {
     assert!(!wrong(&marked));
 }
 
-/// RFC 4253 section 7.2 worked by hand: long keys are the hashes one behind the other.
+/// RFC 4253 section 7.2 computed by hand: long keys are concatenated hashes.
 #[test]
 fn long_keys_go_on() {
     let mut secret = Vec::new();

@@ -90,7 +90,7 @@ mod tests {
         PrivateKey::generate(KeyKind::Ed25519, &mut chance).unwrap()
     }
 
-    /// Two keys of one kind, and RSA.
+    /// Two keys of one type, and RSA.
     fn host() -> KeySet {
         let rsa = include_str!("../../../../vectors/ssh/keys/rsa2048");
         let rsa = PrivateKey::read(rsa, None).unwrap();

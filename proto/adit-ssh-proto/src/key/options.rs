@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn times() {
-        // As `date -u -d … +%s` gives them.
+        // As printed by `date -u -d … +%s`.
         for (text, seconds) in [
             ("19700101", 0),
             ("20000229Z", 951_782_400),

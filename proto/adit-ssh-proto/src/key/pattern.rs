@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition, which is slow.
+    /// The definition of the pattern, which is slow.
     fn slow(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern, text) {
             ([], []) => true,
@@ -217,7 +217,7 @@ mod tests {
         for bad in ["", "a,,b", "!", "10.0.0.0/33", "10.0.0.0/x", "a/8"] {
             assert_eq!(SourceList::parse(bad), None, "{bad}");
         }
-        // Only what is excluded is nothing that is included.
+        // A list that only excludes includes nothing.
         let never = SourceList::parse("!10.0.0.1").unwrap();
         assert!(!never.includes(at("10.0.0.2"), None));
     }

@@ -185,7 +185,7 @@ mod tests {
         let signature = token_signature(algorithm.name(), &body, 0, 1);
         let presence = key.verify(algorithm, b"data", &signature).unwrap();
         assert_eq!(presence, Some(said(false, false, 1)));
-        // The blobs of both lead back.
+        // The blobs of both can be parsed again.
         for key in [key, other] {
             assert_eq!(PublicKey::parse(&key.to_blob()), Ok(key));
         }

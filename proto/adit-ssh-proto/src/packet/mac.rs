@@ -207,7 +207,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Taking turns changes nothing, wherever a packet ends in a turn.
+    /// Alternating changes no result, wherever a packet ends within a step.
     #[test]
     fn turns_make_what_two_passes_make() {
         const KEY: &[u8; 16] = b"abcdefghijklmnop";

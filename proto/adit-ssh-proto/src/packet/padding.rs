@@ -81,7 +81,7 @@ mod tests {
         }
     }
 
-    /// No octets of the stock come twice, whatever the lengths asked for.
+    /// Random bytes are never reused, for any sequence of lengths.
     #[test]
     fn padding_is_fresh() {
         let (mut one, mut two) = (
@@ -99,7 +99,10 @@ mod tests {
             assert_eq!(out.len(), n);
             assert_ne!(out, other, "another key");
             for octets in [&out, &other] {
-                assert!(seen.insert(octets[..8].to_vec()), "octets came twice");
+                assert!(
+                    seen.insert(octets[..8].to_vec()),
+                    "random bytes were reused"
+                );
             }
         }
         let mut again = Vec::new();

@@ -1,4 +1,4 @@
-//! Client and server against each other, and both against what the other never sends.
+//! Client and server against each other, and both against messages that the other never sends.
 
 mod golden;
 mod machines;

@@ -90,7 +90,7 @@ mod tests {
     use core::time::Duration;
     use std::collections::VecDeque;
 
-    /// The size after `rounds` requests over a line with this much in flight at most.
+    /// Returns the size after `rounds` requests over a link with at most this number in flight.
     fn grown(rtt_ms: u64, octets_per_ms: u64, requests: usize) -> usize {
         let mut window = Window::new(32_768);
         let (mut now, mut line_free) = (Time(0), Time(0));

@@ -1,8 +1,9 @@
 //! Sessions with OpenSSH, replayed without it.
 //!
-//! The recordings hold what OpenSSH has sent. Our machines hear it again, with the same chance, and
-//! have to say the same octets as then and to tell the same events: an octet that differs is a
-//! change of the protocol, of an algorithm or of a choice, on purpose or not.
+//! The recordings contain the messages of OpenSSH. The local side receives them again, with the
+//! same random numbers, and has to send the same bytes and report the same events as in the
+//! recording: a different byte is a change of the protocol, of an algorithm or of a choice,
+//! intended or not.
 
 #![allow(
     clippy::unwrap_used,
@@ -48,7 +49,7 @@ fn we_say_what_we_said_then() {
     }
 }
 
-/// What is said does not depend on how the peer's octets come in.
+/// The output does not depend on the boundaries of the peer's reads.
 #[test]
 fn every_cut_gives_the_same() {
     for (plan, recording) in each() {
@@ -71,7 +72,8 @@ fn every_cut_gives_the_same() {
     }
 }
 
-/// Each recording has what it is for: other keys in the middle, and data under both.
+/// Each recording contains what it is for: a re-key in the middle, and data under both sets of
+/// keys.
 #[test]
 fn recordings_have_what_they_are_for() {
     for (plan, recording) in each() {
@@ -101,8 +103,8 @@ fn recordings_have_what_they_are_for() {
     }
 }
 
-/// A single octet of the peer's that is another one is never taken for the same session. Under
-/// keys, that is: what packets in the clear are padded with means nothing.
+/// A single altered byte of the peer is always detected, once there are keys: the padding of
+/// unencrypted packets has no meaning.
 #[test]
 fn an_octet_that_differs_is_seen() {
     for (plan, recording) in each() {

@@ -1,4 +1,4 @@
-//! Which sessions are recorded.
+//! The sessions that are recorded.
 
 use adit_ssh_proto::Role;
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
@@ -6,33 +6,33 @@ use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 /// A session with OpenSSH.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
-    /// The recording's name.
+    /// Name of the recording.
     pub(crate) name: &'static str,
-    /// Which side is ours.
+    /// Role of the local side.
     pub(crate) role: Role,
     pub(crate) kex: Kex,
     pub(crate) cipher: Cipher,
-    /// Offered beside ciphers with a tag of their own too.
+    /// MACs to offer, even with ciphers that have their own tag.
     pub(crate) mac: Mac,
-    /// Who wants new keys in the middle.
+    /// Side that starts the re-key.
     pub(crate) rekey: Rekey,
 }
 
-/// Who wants new keys.
+/// Side that starts a re-key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rekey {
-    /// We do.
+    /// The local side.
     Ours,
-    /// OpenSSH does, after [`Plan::LIMIT`] octets.
+    /// OpenSSH, after [`Plan::LIMIT`] bytes.
     Theirs,
 }
 
 impl Plan {
-    /// Octets under one key that OpenSSH allows.
+    /// Number of bytes under one key that OpenSSH allows.
     #[allow(dead_code, reason = "for the recorder alone")]
     pub(crate) const LIMIT: usize = 2048;
 
-    /// All of them.
+    /// All plans.
     pub(crate) const ALL: [Self; 6] = [
         Self::of(
             "client-gcm",

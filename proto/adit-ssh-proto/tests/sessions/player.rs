@@ -1,8 +1,8 @@
-//! Our side of a session, the same in each run: what it says depends on the plan and on what the
-//! peer has said, and on nothing else.
+//! The local side of a session, which is deterministic: its messages depend only on the plan and
+//! the peer's messages.
 //!
-//! A client logs in with a key, runs a program that gives back what it is given, sends one half of
-//! a text and, when that has come back, the other. A server lets every key in and is that program.
+//! A client logs in with a key, runs a program that echoes its input, sends one half of a text and,
+//! after its echo, the other. A server accepts every key and is that program.
 
 use std::sync::Arc;
 
@@ -24,15 +24,15 @@ use adit_wire::{Entropy, Time};
 
 use crate::plan::{Plan, Rekey};
 
-/// Octets of each half of the text.
+/// Length of each half of the text, in bytes.
 pub(crate) const HALF: usize = 2500;
-/// What the program ends with.
+/// Exit status of the program.
 pub(crate) const STATUS: u32 = 7;
 
-/// The key of both of our roles.
+/// Key of both roles.
 pub(crate) const KEY: &str = include_str!("../../../../vectors/ssh/keys/ed25519");
 
-/// The text that goes there and back.
+/// The text that is echoed.
 pub(crate) fn text() -> Vec<u8> {
     (0..)
         .flat_map(|n: u32| format!("{n:x},").into_bytes())
@@ -40,7 +40,7 @@ pub(crate) fn text() -> Vec<u8> {
         .collect()
 }
 
-/// Octets that pass for random, the same in each run.
+/// Returns pseudo-random bytes, the same in each run.
 struct Noise(u64);
 
 impl Entropy for Noise {
@@ -55,7 +55,7 @@ impl Entropy for Noise {
     }
 }
 
-/// Our side.
+/// The local side.
 pub(crate) struct Player {
     plan: Plan,
     user: String,
@@ -64,13 +64,13 @@ pub(crate) struct Player {
     /// Received and not opened yet.
     inbox: Vec<u8>,
     events: Vec<String>,
-    /// Octets of the text that have come.
+    /// Number of bytes of the text that have arrived.
     got: Vec<u8>,
     sent: usize,
     over: bool,
 }
 
-/// What stands on the transport.
+/// State of the layers above the transport.
 enum Above {
     Nothing,
     Client(ClientAuth),
@@ -87,7 +87,7 @@ impl Player {
             mac: vec![plan.mac],
             compression: vec![Compression::None],
         });
-        // Not our version, which changes.
+        // Not the local version, which changes.
         config.software = "adit_recorded".to_owned();
         config.strict = StrictKex::Always;
         config.user_algorithms = vec![KeyAlgorithm::Ed25519];
@@ -112,22 +112,22 @@ impl Player {
         }
     }
 
-    /// What it has to send.
+    /// Returns the bytes to send.
     pub(crate) fn said(&mut self) -> Vec<u8> {
         core::mem::take(self.transport.take_output())
     }
 
-    /// What has happened since it was asked last.
+    /// Returns the events since the last call.
     pub(crate) fn events(&mut self) -> Vec<String> {
         core::mem::take(&mut self.events)
     }
 
-    /// Whether the session is over, and went as it should.
+    /// True if the session has ended as expected.
     pub(crate) const fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Takes what the peer has sent. An error is an event, and the last.
+    /// Takes the peer's bytes. An error is the last event.
     pub(crate) fn hear(&mut self, octets: &[u8]) {
         self.inbox.extend_from_slice(octets);
         let mut inbox = core::mem::take(&mut self.inbox);
@@ -148,7 +148,7 @@ impl Player {
         self.inbox = inbox;
     }
 
-    /// Opens the packet in front; gives its octets.
+    /// Opens the packet in front; returns its length.
     fn open(&mut self, wire: &mut [u8]) -> Result<Option<usize>, SshError> {
         let consumed = match self.transport.open_next(wire)? {
             Step::NeedMore { .. } => return Ok(None),
@@ -194,7 +194,7 @@ impl Player {
                     auth.server_extensions(user_algorithms.as_deref(), hostbound);
                 }
             }
-            // Its words may name files of the peer's.
+            // Its text may contain names of the peer's files.
             Event::Debug(_) => self.tell("debug"),
             other => self.tell(format!("{other:?}")),
         }
@@ -277,11 +277,11 @@ impl Player {
         }
     }
 
-    /// Sends what stands above wants to.
+    /// Sends the messages of the layers above.
     fn pump(&mut self) -> Result<(), SshError> {
         match &mut self.above {
             Above::Nothing | Above::Server(_) => Ok(()),
-            // It begins.
+            // The session starts.
             Above::Client(auth) => say_all(&mut self.transport, || auth.poll_output()),
             Above::Connection(connection) => flush(&mut self.transport, connection),
         }
@@ -317,7 +317,10 @@ impl Player {
     ) -> Result<(), SshError> {
         let before = self.got.len();
         self.got.extend_from_slice(data);
-        assert!(text().starts_with(&self.got), "octets that nobody has sent");
+        assert!(
+            text().starts_with(&self.got),
+            "the text differs from the one sent"
+        );
         let half = before < HALF && self.got.len() >= HALF;
         if half && self.plan.rekey == Rekey::Ours {
             self.transport.rekey()?;
@@ -333,14 +336,14 @@ impl Player {
         }
     }
 
-    /// Sends data, in one message.
+    /// Sends data in one message.
     fn write(
         &mut self,
         connection: &mut Connection,
         channel: ChannelId,
         data: &[u8],
     ) -> Result<(), SshError> {
-        // No data goes before what is to be said already.
+        // No data is sent before the pending messages.
         flush(&mut self.transport, connection)?;
         let mut message = Vec::new();
         let header = connection.data_header(channel, Kind::Stdout, data.len(), &mut message);

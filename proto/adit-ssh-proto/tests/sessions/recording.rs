@@ -1,17 +1,17 @@
-//! A recorded session as text: who we were, then what the peer sent, what came of it and what we
-//! sent, in their order.
+//! A recorded session as text: both identities, then the peer's input, the resulting events and the
+//! local output, in order.
 //!
 //! ```text
-//! peer: SSH-2.0-OpenSSH_9.2p1      who was at the other end
-//! user: me                         as whom
-//! > 5353482d…                      ours, hexadecimal; a line that begins with a space goes on
-//! < 5353482d…                      the peer's, as one read gave it
-//! = the user is in                 an event, of the octets before
+//! peer: SSH-2.0-OpenSSH_9.2p1      the peer's identification
+//! user: me                         user name
+//! > 5353482d…                      local output, hexadecimal; a line that starts with a space continues it
+//! < 5353482d…                      the peer's output of one read
+//! = the user is in                 an event caused by the bytes before it
 //! ```
 
 use core::fmt::Write as _;
 
-/// Octets on one line.
+/// Bytes per line.
 const LINE: usize = 60;
 
 /// A session.
@@ -19,18 +19,18 @@ const LINE: usize = 60;
 pub(crate) struct Recording {
     /// The peer's identification.
     pub(crate) peer: String,
-    /// The user.
+    /// User name.
     pub(crate) user: String,
     pub(crate) turns: Vec<Turn>,
 }
 
-/// What one read gave, and what came of it.
+/// Input of one read, and its results.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Turn {
-    /// The peer's octets; none in the first turn.
+    /// The peer's bytes; none in the first turn.
     pub(crate) heard: Vec<u8>,
     pub(crate) events: Vec<String>,
-    /// Our octets.
+    /// Local bytes.
     pub(crate) said: Vec<u8>,
 }
 

@@ -55,7 +55,7 @@ fn methods_in_their_order() {
     let signature = key(1).sign(KeyAlgorithm::Ed25519, b"").unwrap();
     let _ = client.answer(ClientAnswer::Signature(signature)).unwrap();
     assert_eq!(numbers(|| client.poll_output()), [msg::USERAUTH_REQUEST]);
-    // Questions: refused without any, and not tried again.
+    // Keyboard-interactive: refused without any prompt, and not tried again.
     let step = client.handle_input(&failed(&all, false)).unwrap();
     assert!(matches!(step, ClientStep::Wait));
     assert_eq!(numbers(|| client.poll_output()), [msg::USERAUTH_REQUEST]);
@@ -86,7 +86,7 @@ fn rsa_by_what_the_server_takes() {
         (None, Some(RsaSha512)),
         (Some(vec![RsaSha256, Ed25519]), Some(RsaSha256)),
         (Some(vec![RsaSha256, RsaSha512]), Some(RsaSha512)),
-        // Nothing but SHA-1, it seems: the key is not shown.
+        // The server seems to support only SHA-1: the key is not offered.
         (Some(vec![Ed25519]), None),
     ] {
         let mut client = client(with_keys(&[(rsa(), false)]));
@@ -222,7 +222,7 @@ fn passwords_are_changed() {
             .expose()
             .ends_with(b"\x01\0\0\0\x03old\0\0\0\x03new")
     );
-    // A server that never has enough.
+    // A server that never stops asking.
     let mut rounds = 0;
     while let ClientStep::Ask(_) = client.handle_input(&change).unwrap() {
         rounds += 1;
@@ -350,7 +350,7 @@ fn messages_out_of_turn() {
 }
 
 proptest! {
-    /// Whatever a server sends, each side ends or waits, and a password goes out only after it
+    /// For any input from a server, each side ends or waits, and a password is sent only after it
     /// was asked for.
     #[test]
     fn no_payload_panics(script in prop::collection::vec((any::<u8>(), any::<Vec<u8>>(), 0u8..6), 0..20)) {

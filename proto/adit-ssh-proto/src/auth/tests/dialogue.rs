@@ -1,4 +1,4 @@
-//! Both machines, over payloads.
+//! Both state machines against each other, over payloads.
 
 use super::*;
 use crate::key::{AuthorizedKeys, Certificate, CertifiedKey, Denied, Offer, Signer};
@@ -10,13 +10,13 @@ struct User<'a> {
     password: &'a str,
 }
 
-/// What a server knows.
+/// Data of a server.
 struct Host {
     keys: AuthorizedKeys,
     password: &'static str,
 }
 
-/// How it ended: the login, or nothing; and the signatures that were made.
+/// Result: the login or nothing, and the number of signatures.
 fn converse(
     mut client: ClientAuth,
     mut server: ServerAuth,

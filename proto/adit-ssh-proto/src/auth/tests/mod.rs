@@ -1,4 +1,4 @@
-//! Both machines against each other, and each against a peer who plays foul.
+//! Both state machines against each other, and each against a hostile peer.
 
 mod client;
 mod dialogue;
@@ -28,12 +28,12 @@ fn secret(text: &str) -> Secret<String> {
     Secret::new(text.to_owned())
 }
 
-/// The numbers of the messages that wait.
+/// Returns the numbers of the queued messages.
 fn numbers(mut poll: impl FnMut() -> Option<Outgoing>) -> Vec<u8> {
     core::iter::from_fn(|| poll().map(|out| out.payload.expose()[0])).collect()
 }
 
-/// A server that has accepted the service.
+/// Returns a server that has accepted the service.
 fn server(config: ServerConfig) -> ServerAuth {
     let mut server = ServerAuth::new(config, SESSION, HOST);
     let request = message::service(msg::SERVICE_REQUEST, message::USERAUTH);
@@ -45,7 +45,7 @@ fn server(config: ServerConfig) -> ServerAuth {
     server
 }
 
-/// A server with these methods.
+/// Returns a server with these methods.
 fn server_with(methods: &[Method]) -> ServerAuth {
     server(ServerConfig {
         methods: methods.to_vec(),
@@ -53,7 +53,7 @@ fn server_with(methods: &[Method]) -> ServerAuth {
     })
 }
 
-/// A request with a signature over `session`, by `signer` for `shown`.
+/// Returns a request with a signature over `session`, by `signer` for `shown`.
 fn signed(user: &str, key: &PrivateKey, signer: &PrivateKey, session: &[u8]) -> Vec<u8> {
     let blob = key.public().to_blob();
     let mut out = Vec::new();
@@ -92,7 +92,7 @@ fn nothing(user: &str) -> Vec<u8> {
     out
 }
 
-/// The methods and the partial success of the FAILURE that waits.
+/// Returns the methods and the partial success of the queued FAILURE.
 fn failure(server: &mut ServerAuth) -> (String, bool) {
     let out = server.poll_output().expect("an answer");
     let mut r = Reader::new(out.payload.expose(), "x");

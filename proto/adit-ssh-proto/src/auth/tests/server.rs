@@ -1,13 +1,13 @@
-//! The server against clients of every kind. The names of the module and of its tests are those of
-//! the list of past failures of other implementations.
+//! The server against clients of every kind. The names of the module and its tests are those in the
+//! list of past failures of other implementations.
 
 use super::*;
 use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
 use crate::key::Certificate;
 
-/// x/crypto/ssh, CVE-2024-45337: a client asks about one key and signs with another; the
-/// permissions have to be those of the key that signed.
+/// x/crypto/ssh, CVE-2024-45337: a client queries one key and signs with another; the permissions
+/// have to be those of the key that signed.
 #[test]
 fn query_then_sign_other() {
     let (asked, signs) = (key(1), key(2));
@@ -17,7 +17,7 @@ fn query_then_sign_other() {
     };
     assert_eq!(key, shown(&asked));
     let step = server.answer(ServerAnswer::Accept).unwrap();
-    assert!(matches!(step, ServerStep::Wait), "a query lets nobody in");
+    assert!(matches!(step, ServerStep::Wait), "a query does not log in");
     assert_eq!(numbers(|| server.poll_output()), [msg::USERAUTH_PK_OK]);
     let ServerAsk::Key { key, .. } = ask(&mut server, &signed("u", &signs, &signs, SESSION)) else {
         panic!("a signature");
@@ -29,7 +29,7 @@ fn query_then_sign_other() {
     assert_eq!((login.user.as_str(), login.key), ("u", Some(shown(&signs))));
 }
 
-/// The reverse: the last query is of another key than the one that signed and was accepted.
+/// The reverse: the last query is for another key than the one that signed and was accepted.
 #[test]
 fn sign_is_refused_then_query_accepted() {
     let (bad, good) = (key(1), key(2));
@@ -45,7 +45,7 @@ fn sign_is_refused_then_query_accepted() {
         server.answer(ServerAnswer::Accept),
         Ok(ServerStep::Wait)
     ));
-    // A signature of the refused key under the accepted one's blob.
+    // A signature of the refused key with the accepted key's blob.
     let step = server
         .handle_input(&signed("u", &good, &bad, SESSION))
         .unwrap();
@@ -89,7 +89,7 @@ fn nothing_is_asked_without_a_valid_signature() {
     assert!(matches!(ask(&mut server, &good), ServerAsk::Key { .. }));
 }
 
-/// Methods that succeeded for one user are nothing for the next.
+/// Methods that succeeded for one user do not count for the next.
 #[test]
 fn another_user_starts_anew() {
     let key = key(1);
@@ -104,13 +104,13 @@ fn another_user_starts_anew() {
         Ok(ServerStep::Wait)
     ));
     assert_eq!(failure(&mut server), ("password".into(), true));
-    // The password of bob does not finish what alice began.
+    // Bob's password does not complete Alice's authentication.
     assert!(matches!(
         server.handle_input(&password("bob", "x")),
         Ok(ServerStep::Wait)
     ));
     assert_eq!(failure(&mut server), ("publickey".into(), false));
-    // Nor does coming back to alice go on.
+    // Returning to Alice does not continue it, either.
     assert!(matches!(
         server.handle_input(&password("alice", "x")),
         Ok(ServerStep::Wait)
@@ -153,7 +153,7 @@ fn several_methods() {
         Ok(ServerStep::Wait)
     ));
     assert_eq!(failure(&mut server), ("publickey,password".into(), true));
-    // The same key is no second one.
+    // The same key does not count twice.
     assert!(matches!(
         server.handle_input(&signed("u", &one, &one, SESSION)),
         Ok(ServerStep::Wait)
@@ -181,7 +181,7 @@ fn who_may_come_in_may_go_on_with_other_methods() {
         partial,
     };
     let mut server = server_with(&[Method::PublicKey, Method::Password]);
-    // A key that is only asked about is no part of anything.
+    // A key that was only queried does not count.
     ask(&mut server, &query("u", &one));
     let step = server.answer(go_on(&[Method::PublicKey], true));
     assert!(matches!(step, Ok(ServerStep::Wait)));
@@ -191,7 +191,7 @@ fn who_may_come_in_may_go_on_with_other_methods() {
     let step = server.answer(go_on(&[Method::PublicKey], true));
     assert!(matches!(step, Ok(ServerStep::Wait)));
     assert_eq!(failure(&mut server), ("publickey".into(), true));
-    // The same key is no second one, and a password is not offered any more.
+    // The same key does not count twice, and a password is no longer offered.
     for again in [signed("u", &one, &one, SESSION), password("u", "p")] {
         assert!(matches!(server.handle_input(&again), Ok(ServerStep::Wait)));
         assert_eq!(failure(&mut server), ("publickey".into(), false));
@@ -227,7 +227,7 @@ fn tries_end() {
             Ok(ServerStep::Wait)
         ));
     }
-    // Another user makes no new tries.
+    // Another user name does not reset the number of attempts.
     ask(&mut server, &password("v", "x"));
     let end = server.answer(ServerAnswer::Reject);
     assert!(matches!(end, Err(SshError::Policy(_))), "{end:?}");
@@ -311,7 +311,7 @@ fn questions() {
         ));
         server
     };
-    // Nobody is in before he answered.
+    // Nobody is authenticated before the driver has answered.
     assert!(start().answer(ServerAnswer::Accept).is_err());
     let mut server = start();
     let _ = server.answer(ask_one()).unwrap();
@@ -333,7 +333,7 @@ fn questions() {
         server.answer(ServerAnswer::Accept),
         Ok(ServerStep::Success(_))
     ));
-    // Fewer answers, more of them, and answers to nothing.
+    // Too few responses, too many, and responses without prompts.
     for texts in [&[][..], &[&b"1"[..], b"2"]] {
         let mut server = start();
         let _ = server.answer(ask_one()).unwrap();
@@ -341,7 +341,7 @@ fn questions() {
     }
     let mut server = server_with(&[Method::KeyboardInteractive]);
     assert!(server.handle_input(&reply(&[])).is_err());
-    // A request gives the questions up.
+    // A new request cancels the prompts.
     let mut server = start();
     let _ = server.answer(ask_one()).unwrap();
     let _ = server.handle_input(&nothing("u")).unwrap();
@@ -377,7 +377,7 @@ fn bound_to_the_host() {
         without.handle_input(&bound(HOST)),
         Ok(ServerStep::Wait)
     ));
-    // The one's signature is not the other's.
+    // One key's signature is not valid for the other.
     let plain = signed("u", &key, &key, SESSION);
     let signature = &plain[plain.len() - 87..];
     let mut mixed = bound(HOST);
@@ -399,7 +399,7 @@ fn algorithms_that_are_not_taken() {
         Ok(ServerStep::Wait)
     ));
     assert_eq!(failure(&mut server).0, "publickey");
-    // A name that is not the blob's, and the SHA-1 of old.
+    // A name that differs from the blob's, and the legacy SHA-1.
     for name in [
         "ecdsa-sha2-nistp256",
         "ssh-rsa",
@@ -416,7 +416,7 @@ fn algorithms_that_are_not_taken() {
     }
 }
 
-/// The possession of a certificate's key is checked here, the authority by whom is asked.
+/// Possession of a certificate's key is verified here; the driver decides about the authority.
 #[test]
 fn certificates_are_possessed_by_a_signature() {
     let text = include_str!("../../../../../vectors/ssh/keys/ed25519");
@@ -474,7 +474,7 @@ fn messages_out_of_turn() {
         server_with(&[]).handle_input(&nothing(&long)),
         Err(SshError::TooMuch { .. })
     ));
-    // A service that is not the connection.
+    // A service other than the connection service.
     let mut out = vec![msg::USERAUTH_REQUEST];
     for text in ["u", "ssh-userauth", "none"] {
         out.put_string(text.as_bytes());

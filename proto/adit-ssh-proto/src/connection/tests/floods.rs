@@ -1,4 +1,4 @@
-//! A peer that keeps to the protocol and sends more of everything than it should.
+//! A peer that obeys the protocol, and sends excessive amounts of everything.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn reject_100k_channels() {
     }
     assert_eq!((server.channels(), server.budget.given()), (0, 0));
     assert!(server.wants_input() && server.events.is_empty());
-    // A driver that does not send the refusals is told to stop reading, and then stopped.
+    // A driver that does not send the refusals is asked to stop reading, and then fails.
     let mut stopped = None;
     for n in 0..1_000_000u32 {
         if stopped.is_none() && !server.wants_input() {
@@ -35,7 +35,7 @@ fn reject_100k_channels() {
     panic!("the refusals grow without end");
 }
 
-/// More channels wanted than may wait for an answer: the rest are refused, and events are bounded.
+/// More channel requests than may be pending: the rest is refused, and events are bounded.
 #[test]
 fn openings_that_nobody_answers() {
     let mut server = server();
@@ -64,7 +64,7 @@ fn requests_that_nobody_answers() {
         let why = fails(&mut server, &request);
         assert!(matches!(why, SshError::TooMuch { limit: 128, .. }));
     }
-    // Ours are bounded too.
+    // Local requests are bounded, too.
     let (mut server, id) = server_with_session(1, 10);
     let ask = |server: &mut Connection| server.request(id, &Request::Shell, WantReply::Yes);
     assert!((0..128).all(|_| ask(&mut server).is_ok()));
@@ -74,7 +74,7 @@ fn requests_that_nobody_answers() {
     assert_eq!(ask(&mut server), Err(CallError::TooMany));
 }
 
-/// Events that nobody polls: the driver is told, then stopped.
+/// Events that are not polled: the driver is asked to stop reading, then it fails.
 #[test]
 fn events_that_nobody_polls() {
     let (mut server, _) = server_with_session(1, 10);
@@ -92,7 +92,7 @@ fn events_that_nobody_polls() {
     assert!(server.wants_input());
 }
 
-/// Channels that come and go leave no bytes behind that nobody counts.
+/// Channels that open and close leave no uncounted bytes behind.
 #[test]
 fn closed_channels_count_until_their_bytes_are_consumed() {
     let limits = Limits {
@@ -125,7 +125,7 @@ fn closed_channels_count_until_their_bytes_are_consumed() {
     assert_eq!(server.channels(), 2);
 }
 
-/// Messages with no data in them use up no window: a hundred thousand leave nothing behind.
+/// Messages without data use no window: a hundred thousand leave nothing behind.
 #[test]
 fn empty_data_flood() {
     let (mut server, id) = server_with_session(1, 10);
@@ -149,7 +149,7 @@ fn empty_data_flood() {
     assert!(matches!(came, Handled::Data { channel, .. } if channel == id));
 }
 
-/// More host keys than a host can have, told and asked for, and lengths that promise them.
+/// More host keys than a host may have, announced and requested, and lengths that claim them.
 #[test]
 fn host_keys_flood() {
     let keys = |count: usize| {
@@ -177,7 +177,7 @@ fn host_keys_flood() {
     }
     let promise = fails(&mut client(), &told(&[0xff, 0xff, 0xff, 0xff]));
     assert!(matches!(promise, SshError::Malformed(_)));
-    // A server is not told of keys, and a client has none to prove: nothing comes of it.
+    // A server receives no host keys, and a client has none to prove: nothing happens.
     let (mut wrong, mut way) = (server(), client());
     assert_eq!(wrong.handle_input(NOW, &told(&keys(1))), Ok(Handled::Done));
     assert_eq!(way.handle_input(NOW, &asked(&keys(1))), Ok(Handled::Done));

@@ -1,4 +1,4 @@
-//! The forms on the wire: by hand from the RFC, and back and forth.
+//! Wire formats: hand-made from the RFC, and round trips.
 
 use adit_crypto::Secret;
 use proptest::prelude::*;
@@ -217,7 +217,7 @@ proptest! {
         prop_assert_eq!(read, Ok(Some(request)));
     }
 
-    /// No bytes behind any message number do harm, and no cut of a good message.
+    /// No bytes after any message number, and no truncated valid message, cause a panic.
     #[test]
     fn any_payload_is_handled(number in 80u8..102, body: Vec<u8>, request in request(), cut: prop::sample::Index) {
         let (mut server, _) = server_with_session(5, 100);

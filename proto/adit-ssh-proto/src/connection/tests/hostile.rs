@@ -1,4 +1,4 @@
-//! A peer that breaks the protocol. What failed in other implementations has a test here.
+//! A peer that violates the protocol. Failures of other implementations have tests here.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn window_and_packet_are_kept() {
     }
 }
 
-/// A write that is larger than every window ends, with what fits.
+/// A write larger than every window ends with the bytes that fit.
 #[test]
 fn window_zero_and_huge_write() {
     let (mut server, id) = server_with_session(1, 100_000);
@@ -52,7 +52,7 @@ fn window_zero_and_huge_write() {
         let why = server.data_header(id, Kind::Stdout, len, &mut out);
         assert_eq!((why, out.len()), (Err(CallError::NoRoom), 0));
     }
-    // A packet size of nothing would keep us waiting for ever.
+    // A packet size of zero would make this end wait forever.
     let bad = open_session(2, 1, 0);
     assert!(matches!(fails(&mut server, &bad), SshError::Malformed(_)));
 }
@@ -82,7 +82,7 @@ fn reply_unsolicited() {
             SshError::Unexpected(_) | SshError::Malformed(_)
         ));
     }
-    // One answer more than there are requests.
+    // One more answer than there are requests.
     let (mut server, id) = server_with_session(1, 10);
     server
         .request(id, &Request::Break(1), WantReply::Yes)
@@ -93,7 +93,7 @@ fn reply_unsolicited() {
     assert_eq!(why, SshError::Unexpected(msg::CHANNEL_FAILURE));
 }
 
-/// A channel that is only wanted cannot do anything.
+/// A channel that is only requested cannot be used.
 #[test]
 fn nothing_comes_before_the_confirmation() {
     for number in [
@@ -145,7 +145,7 @@ fn pty_modes() {
     let found = modes(&mut server);
     assert_eq!(found.iter().count(), 159);
     assert_eq!((found.get(142), found.get(160)), (Some(9999), None));
-    // What is not defined ends the reading; what is cut off is an error.
+    // Undefined modes end the parsing; truncated ones are an error.
     let _ = server
         .handle_input(NOW, &pty(&[1, 0, 0, 0, 3, 160, 1]))
         .unwrap();
@@ -172,7 +172,7 @@ fn nothing_comes_behind_the_end() {
             false,
         ),
     ] {
-        // Once with data that was not consumed, so that the channel is still there.
+        // Once with data that was not consumed, so that the channel still exists.
         for held in [false, true] {
             let (mut server, _) = server_with_session(1, 10);
             if held {
@@ -185,7 +185,7 @@ fn nothing_comes_behind_the_end() {
     }
 }
 
-/// What is on its way when we close is dropped, without an event or an answer.
+/// Messages in transit when the channel is closed are dropped, without an event or an answer.
 #[test]
 fn what_comes_behind_our_close_is_dropped() {
     let (mut server, id) = server_with_session(1, 10);
@@ -216,7 +216,7 @@ fn the_peers_numbers_are_its_own_and_single() {
     let _ = server.handle_input(NOW, &close).unwrap();
     assert_eq!(server.handle_input(NOW, &again), Ok(Handled::Done));
     assert!(matches!(fails(&mut server, &again), SshError::Malformed(_)));
-    // Numbers that we have not given.
+    // Numbers that were not assigned.
     let (mut server, _) = server_with_session(7, 10);
     let why = fails(&mut server, &data(7, b"x"));
     assert_eq!(why, SshError::Malformed("channel number"));

@@ -1,4 +1,4 @@
-//! The life of channels and requests as the RFC wants it.
+//! The life cycle of channels and requests as required by the RFC.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn a_command_from_beginning_to_end() {
     );
     assert_eq!(events(&mut server), [Event::Closed(there)]);
     assert_eq!(server.channels(), 0);
-    assert_eq!(client.channels(), 1, "five octets are not consumed");
+    assert_eq!(client.channels(), 1, "five bytes are not consumed");
     client.consumed(here, 5, NOW);
     assert_eq!((client.channels(), client.budget.given()), (0, 0));
     assert_eq!(client.room(here), 0);
@@ -79,7 +79,7 @@ fn half_close_leaves_the_other_way_open() {
     ));
 }
 
-/// A window that was to be widened is not, once there is nothing to come.
+/// A pending window adjustment is dropped once no more data can arrive.
 #[test]
 fn no_adjust_comes_behind_the_end() {
     for end in [msg::CHANNEL_EOF, msg::CHANNEL_CLOSE, 0] {
@@ -229,7 +229,7 @@ fn global_requests_and_their_answers() {
         client.global_request(&GlobalRequest::NoMoreSessions),
         Ok(None)
     );
-    // Each end is asked for what it does not do.
+    // Each end is asked for something that it does not do.
     let wrong = [
         server.global_request(&forward(1)),
         client.global_request(&GlobalRequest::HostKeysProve(Vec::new())),
@@ -241,7 +241,7 @@ fn global_requests_and_their_answers() {
         answer: GlobalAnswer::Refused,
     };
     assert_eq!(events(&mut server)[2], refused);
-    // No session comes any more, but other channels do.
+    // No more sessions can be opened, but other channels can.
     let session = client.open(&ChannelKind::Session).unwrap();
     let other = ChannelKind::DirectStreamlocal {
         path: b"/run/x".to_vec(),
@@ -255,7 +255,7 @@ fn global_requests_and_their_answers() {
     assert!(matches!(&events(&mut server)[..], [Event::Open { kind, .. }] if *kind == other));
 }
 
-/// Ten thousand channels, in turn and a thousand at a time; nothing is left of them.
+/// Ten thousand channels, in sequence and a thousand at a time; nothing is left of them.
 #[test]
 fn ten_thousand_channels() {
     let (mut client, mut server) = (client(), server());

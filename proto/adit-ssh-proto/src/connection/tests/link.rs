@@ -1,15 +1,15 @@
-//! A long fat link in virtual time, and readers of different speed.
+//! A link with high bandwidth and delay in virtual time, and readers of different speed.
 
 use core::time::Duration;
 use std::collections::VecDeque;
 
 use super::*;
 
-/// A direction of a link: what is on its way and when it arrives.
+/// One direction of a link: packets in transit with their time of arrival.
 struct Wire {
     octets_per_ms: u64,
     delay: u64,
-    /// When the last octet has left the sender, in microseconds.
+    /// Time at which the last byte has left the sender, in microseconds.
     busy: u64,
     flight: VecDeque<(u64, Vec<u8>, usize)>,
 }
@@ -24,12 +24,12 @@ impl Wire {
         }
     }
 
-    /// Whether it takes more now: a sender with a buffer of 2 ms.
+    /// True if it accepts more now: a sender with a buffer of 2 ms.
     const fn is_free(&self, now: u64) -> bool {
         self.busy < now + 2000
     }
 
-    /// Sends `payload` and `len` octets of data, which are left out in here.
+    /// Sends `payload` and `len` bytes of data, whose contents are omitted.
     fn send(&mut self, now: u64, payload: Vec<u8>, len: usize) {
         let octets = u64::try_from(payload.len() + len + 32).unwrap();
         self.busy = self.busy.max(now) + octets * 1000 / self.octets_per_ms;
@@ -44,7 +44,7 @@ impl Wire {
     }
 }
 
-/// Sends as much as it can for `until` microseconds; gives what arrived behind `from`.
+/// Sends as much as possible for `until` microseconds; returns the bytes that arrived after `from`.
 fn octets_of(rtt: u64, limits: Limits, reader: u64, from: u64, until: u64) -> (u64, u32) {
     let mut client = Connection::new(Role::Client, limits);
     let mut server = server();
@@ -71,7 +71,7 @@ fn octets_of(rtt: u64, limits: Limits, reader: u64, from: u64, until: u64) -> (u
             unread += len;
             got += if now >= from { len as u64 } else { 0 };
         }
-        // The reader takes so many octets in each millisecond, in pieces of a message.
+        // The reader consumes this number of bytes per millisecond, in chunks of one message.
         let mut may = usize::try_from(reader).unwrap().min(unread);
         unread -= may;
         while may > 0 {
@@ -91,18 +91,18 @@ fn octets_of(rtt: u64, limits: Limits, reader: u64, from: u64, until: u64) -> (u
     (got, client.slots.get(here).unwrap().intake.target())
 }
 
-/// 1 Gbit/s and 100 ms: windows of 2 MiB would bring 20 MB/s.
+/// 1 Gbit/s and 100 ms: windows of 2 MiB would limit the throughput to 20 MB/s.
 #[test]
 fn a_long_fat_link_is_filled() {
     let (got, window) = octets_of(100_000, Limits::default(), 1 << 30, 2_000_000, 4_000_000);
-    assert!(got >= 200_000_000, "{got} octets in two seconds");
+    assert!(got >= 200_000_000, "{got} bytes in two seconds");
     assert!((16 << 20..=64 << 20).contains(&window), "{window}");
     let fixed = Limits {
         max_window: 2 << 20,
         ..Limits::default()
     };
     let (slow, window) = octets_of(100_000, fixed, 1 << 30, 2_000_000, 4_000_000);
-    assert!(slow < 60_000_000, "{slow} octets: the test proves nothing");
+    assert!(slow < 60_000_000, "{slow} bytes: the test proves nothing");
     assert_eq!(window, 2 << 20);
 }
 
@@ -110,7 +110,7 @@ fn a_long_fat_link_is_filled() {
 #[test]
 fn windows_grow_only_where_it_helps() {
     let (got, window) = octets_of(2000, Limits::default(), 1 << 30, 500_000, 1_000_000);
-    assert!(got >= 60_000_000, "{got} octets in half a second");
+    assert!(got >= 60_000_000, "{got} bytes in half a second");
     assert_eq!(window, 2 << 20);
     let (_, window) = octets_of(100_000, Limits::default(), 5000, 0, 4_000_000);
     assert_eq!(window, 2 << 20, "5 MB/s");

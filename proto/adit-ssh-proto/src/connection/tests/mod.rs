@@ -1,4 +1,4 @@
-//! Two ends against each other, and one end against a peer that does what it likes.
+//! Two ends against each other, and one end against an arbitrary peer.
 
 mod floods;
 mod forms;
@@ -18,14 +18,14 @@ use crate::wire::Put;
 
 const NOW: Time = Time(0);
 
-/// A message: its number and what `write` appends.
+/// Returns a message: its number and the output of `write`.
 fn message(number: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = vec![number];
     write(&mut out);
     out
 }
 
-/// A message of 32-bit numbers.
+/// Returns a message of 32-bit numbers.
 fn numbers(number: u8, fields: &[u32]) -> Vec<u8> {
     message(number, |out| {
         for field in fields {
@@ -75,7 +75,7 @@ fn server() -> Connection {
     Connection::new(Role::Server, Limits::default())
 }
 
-/// Everything that one end has to say, a payload each.
+/// Returns the pending output of one end, one payload each.
 fn output(end: &mut Connection) -> Vec<Vec<u8>> {
     core::iter::from_fn(|| {
         let mut out = Vec::new();
@@ -88,7 +88,7 @@ fn events(end: &mut Connection) -> Vec<Event> {
     core::iter::from_fn(|| end.poll_event()).collect()
 }
 
-/// Carries control messages both ways until there are none.
+/// Transfers control messages in both directions until there are none.
 fn settle(a: &mut Connection, b: &mut Connection) {
     for _ in 0..100 {
         let (from_a, from_b) = (output(a), output(b));
@@ -105,7 +105,7 @@ fn settle(a: &mut Connection, b: &mut Connection) {
     panic!("they never come to an end");
 }
 
-/// An open session: the client's id of it and the server's.
+/// Opens a session; returns its identifiers at the client and at the server.
 fn session(client: &mut Connection, server: &mut Connection) -> (ChannelId, ChannelId) {
     let here = client.open(&ChannelKind::Session).unwrap();
     settle(client, server);
@@ -122,7 +122,7 @@ fn session(client: &mut Connection, server: &mut Connection) -> (ChannelId, Chan
     (here, there)
 }
 
-/// A server with one open session, whose peer is the test: it has given it `remote`.
+/// Returns a server with one open session, whose peer is the test and numbers it `remote`.
 fn server_with_session(remote: u32, window: u32) -> (Connection, ChannelId) {
     let mut server = server();
     let _ = server
@@ -136,7 +136,7 @@ fn server_with_session(remote: u32, window: u32) -> (Connection, ChannelId) {
     (server, channel)
 }
 
-/// Sends as much of `bytes` as there is room for, in one message.
+/// Sends as much of `bytes` as fits in one message.
 fn send(end: &mut Connection, id: ChannelId, kind: Kind, bytes: &[u8]) -> Option<Vec<u8>> {
     let now = bytes.get(..end.room(id)).unwrap_or(bytes);
     let mut payload = Vec::new();
@@ -145,7 +145,7 @@ fn send(end: &mut Connection, id: ChannelId, kind: Kind, bytes: &[u8]) -> Option
     Some(payload)
 }
 
-/// Gives a payload that ends the connection, for good.
+/// Passes a payload that ends the connection permanently.
 fn fails(end: &mut Connection, payload: &[u8]) -> SshError {
     let why = end.handle_input(NOW, payload).unwrap_err();
     assert_eq!(

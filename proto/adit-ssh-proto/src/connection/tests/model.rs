@@ -1,5 +1,5 @@
-//! Two ends that do anything in any order: what is read of a channel is what was written to it,
-//! and in the end nothing is left.
+//! Two ends that perform arbitrary actions in any order: data read from a channel is the data
+//! written to it, and nothing is left in the end.
 
 mod end;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use self::end::End;
 use super::*;
 
-/// What an end's application does next.
+/// Next action of an end's application.
 #[derive(Debug, Clone)]
 enum Act {
     Open,
@@ -59,7 +59,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Both leave everything: answers, reads, closes.
+/// Both ends finish everything: answers, reads, closes.
 fn finish(ends: &mut [End; 2]) {
     for round in 0..50 {
         for n in 0..2 {

@@ -1,4 +1,4 @@
-//! Channels and requests of a program's own types.
+//! Application-defined channels and requests.
 
 use super::*;
 use crate::connection::{global, kind, request};
@@ -20,7 +20,7 @@ fn open(sender: u32, name: &str, data: &[u8]) -> Vec<u8> {
     })
 }
 
-/// An open channel of an own type that `a` has wanted: the ids at both ends.
+/// Opens a channel of an application-defined type from `a`; returns its identifiers at both ends.
 fn channel(a: &mut Connection, b: &mut Connection) -> (ChannelId, ChannelId) {
     b.set_takes_own(true);
     let here = a.open(&ChannelKind::Own(own(b"room"))).unwrap();
@@ -35,7 +35,7 @@ fn channel(a: &mut Connection, b: &mut Connection) -> (ChannelId, ChannelId) {
     (here, channel)
 }
 
-/// Both ends may want a channel, ask in it for whatever they like, and send bytes.
+/// Both ends may open a channel, send any request in it, and send bytes.
 #[test]
 fn channels_go_both_ways() {
     for client_opens in [true, false] {
@@ -45,7 +45,7 @@ fn channels_go_both_ways() {
         };
         let (here, there) = channel(&mut a, &mut b);
         for name in ["join@example.com", "exec", "shell"] {
-            // Names that mean something in a session mean nothing here, nor have data a form.
+            // Names with a meaning in a session have none here, and their data has no format.
             let wish = || Request::Own(Own::new(name, *b"\0").unwrap());
             b.request(there, &wish(), WantReply::Yes).unwrap();
             settle(&mut a, &mut b);
@@ -96,7 +96,7 @@ fn what_nobody_takes_is_unknown() {
     }
 }
 
-/// What waits to be answered is bounded by number and by octets.
+/// Pending channels are bounded by number and by bytes.
 #[test]
 fn openings_that_nobody_answers() {
     let mut end = client();
@@ -121,7 +121,7 @@ fn openings_that_nobody_answers() {
     let refused = output(&mut end);
     let shortage = &[0, 0, 0, 4][..];
     assert!(refused.iter().all(|r| r.get(5..9) == Some(shortage)));
-    // Whatever becomes of them, there is room again.
+    // Once they are answered, there is space again.
     for (n, event) in wanted.into_iter().enumerate() {
         let Event::Open { channel, .. } = event else {
             panic!("{event:?}");
@@ -135,7 +135,7 @@ fn openings_that_nobody_answers() {
     assert_eq!(end.asked_octets, 0);
 }
 
-/// Answers go out in the order of the requests, whenever they are known.
+/// Answers are sent in the order of the requests, in any order of the calls.
 #[test]
 fn global_requests_are_answered_in_their_order() {
     let (mut a, mut b) = (client(), server());
@@ -159,7 +159,7 @@ fn global_requests_are_answered_in_their_order() {
         assert_eq!(reply.is_some(), want == WantReply::Yes);
         replies.extend(reply.map(|reply| (reply, own.into_parts().1)));
     }
-    // A sign of life between the two waits for the first.
+    // A keepalive in between waits for the first answer.
     let life = a
         .global_request(&GlobalRequest::KeepAlive)
         .unwrap()
@@ -178,7 +178,7 @@ fn global_requests_are_answered_in_their_order() {
     assert_eq!(events(&mut a), all);
 }
 
-/// Each list of names has all that are read here, and nothing of them is a program's own.
+/// Each list of names contains all that are parsed here, and none can be application-defined.
 #[test]
 fn names_that_are_known_are_reserved() {
     let (mut a, mut b) = (client(), server());
@@ -214,7 +214,7 @@ fn names_that_are_known_are_reserved() {
     assert_eq!(a.request(in_session, &others, WantReply::No), Ok(()));
 }
 
-/// A server's sign of life in a channel of an own type is answered here.
+/// A server's keepalive in a channel of an application-defined type is answered here.
 #[test]
 fn signs_of_life_are_answered() {
     let (mut a, mut b) = (client(), server());

@@ -1,4 +1,4 @@
-//! Who may ask for what.
+//! Requests that each role may make.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn forwarded(sender: u32, address: &str, port: u32) -> Vec<u8> {
     })
 }
 
-/// Only what was asked for comes in, and only as long as it is.
+/// Only requested forwards may open channels, and only while they are requested.
 #[test]
 fn forwards_that_nobody_asked_for() {
     let mut client = client();
@@ -61,7 +61,7 @@ fn forwards_that_nobody_asked_for() {
     assert_eq!(client.channels(), 0);
 }
 
-/// A client gives the server no shell; its display and its agent only if it said so.
+/// A client refuses sessions from the server; its display and its agent only if it requested them.
 #[test]
 fn each_role_is_asked_for_its_own() {
     let open = |name: &str| {

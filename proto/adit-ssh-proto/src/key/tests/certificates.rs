@@ -3,7 +3,7 @@
 use super::*;
 use adit_wire::Unix;
 
-/// In 2024, January.
+/// January 2024.
 const NOW: Unix = Unix(1_705_000_000);
 
 fn certificate(line: &str) -> Certificate {
@@ -15,7 +15,7 @@ fn check(line: &str, by: &str, check: &CertCheck<'_>) -> Result<Grant, CertError
     certificate(line).check(check, |key| *key == authority)
 }
 
-/// Of the user alice, signed by `ca`, from a place that `forced` allows.
+/// Checks a certificate of the user alice, signed by `ca`, from an address that `forced` allows.
 fn alice(line: &str) -> Result<Grant, CertError> {
     let from = "10.9.8.7".parse().ok();
     check(
@@ -60,7 +60,7 @@ fn keys_of_every_type_are_certified() {
     }
 }
 
-/// Signatures of every algorithm, none of them made here.
+/// Signatures of every algorithm, none of them made by this crate.
 #[test]
 fn authorities_of_every_type() {
     let user = CertCheck::user(&["alice"], NOW, None);
@@ -178,7 +178,7 @@ fn authorities_have_to_be_trusted() {
     assert_eq!(other, Err(CertError::Untrusted));
 }
 
-/// Each octet is either part of the form or under the signature.
+/// Each byte is either part of the format or covered by the signature.
 #[test]
 fn forged_certificates() {
     let blob = certificate(vector!("user-cert.pub")).blob().to_vec();

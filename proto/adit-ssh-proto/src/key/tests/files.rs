@@ -7,7 +7,7 @@ use adit_crypto::EcCurve;
 use adit_wire::{Entropy, FixedEntropy};
 use proptest::prelude::*;
 
-/// Chance that is not, and does not end.
+/// A deterministic and endless random source.
 struct Steps(u8);
 
 impl Entropy for Steps {
@@ -27,7 +27,7 @@ const FILES: [(&str, &str); 5] = [
     (vector!("rsa2048"), vector!("rsa2048.pub")),
 ];
 
-/// The check number of an OpenSSH file that is not encrypted: its only chance.
+/// The check number of an unencrypted OpenSSH file: its only random value.
 fn check_of(text: &str) -> Vec<u8> {
     let body: String = text.lines().filter(|l| !l.starts_with('-')).collect();
     let document = base64::decode(&body).unwrap();
@@ -162,7 +162,7 @@ fn files_that_lie() {
         PrivateKey::read(&long, None),
         Err(KeyError::TooMuch { .. })
     ));
-    // The public key in front is another's.
+    // The public key in front belongs to another key.
     let body: String = text.lines().filter(|l| !l.starts_with('-')).collect();
     let mut document = base64::decode(&body).unwrap();
     for at in 0..document.len() {
@@ -232,7 +232,7 @@ fn rsa_hashes_are_not_exchanged() {
 fn blobs_have_one_form() {
     let key = public(vector!("rsa2048.pub"));
     let blob = key.to_blob();
-    // A zero in front of the exponent.
+    // A leading zero in the exponent.
     let mut padded = blob[..11].to_vec();
     padded.extend([0, 0, 0, 4, 0]);
     padded.extend(&blob[15..]);
@@ -245,7 +245,7 @@ fn blobs_have_one_form() {
     assert!(matches!(dss, Err(KeyError::Unsupported(_))));
 }
 
-/// x/crypto/ssh, CVE-2020-9283: a public key of a wrong length ended the process.
+/// x/crypto/ssh, CVE-2020-9283: a public key of a wrong length crashed the process.
 #[test]
 fn key_len() {
     use crate::wire::Put;
@@ -266,7 +266,7 @@ fn key_len() {
             blob.put_string(&vec![4; len]);
             let parsed = PublicKey::parse(&blob);
             assert_eq!(parsed.is_ok(), len == right, "{curve} {len}");
-            // Of the right form, but not on the curve.
+            // Of the right format, but not on the curve.
             if let Ok(key) = parsed {
                 let algorithm = key.algorithms()[0];
                 let mut signature = Vec::new();

@@ -129,7 +129,7 @@ fn hosts_with_certificates() {
     let wrong = Verdict::BadCertificate(at(1), CertError::WrongPrincipal);
     assert_eq!(check("other.example.org"), wrong);
     assert_eq!(check("host.example.net"), Verdict::Unknown);
-    // A user's certificate is no host's, and the authority's key is no host key.
+    // A user certificate is not a host certificate, and the authority's key is not a host key.
     let user = known.check(
         &host("a.example.org", 22),
         &cert(vector!("user-cert.pub")),
@@ -138,7 +138,7 @@ fn hosts_with_certificates() {
     assert_eq!(user, Verdict::BadCertificate(at(1), CertError::WrongKind));
     let itself = known.check(&host("a.example.org", 22), &any(ca), NOW);
     assert_eq!(itself, Verdict::Unknown);
-    // Without its authority a certificate is its key.
+    // Without its authority, a certificate counts as its key.
     let plain = hosts(&format!("host.example.net {ed}"));
     let verdict = plain.check(&host("host.example.net", 22), &certified, NOW);
     assert_eq!(verdict, Verdict::Known(at(1)));
@@ -161,7 +161,7 @@ fn keys_of_a_host_and_whose_lines_they_are() {
         .map(|known| (known.place.line, known.alone, known.key.type_name()))
         .collect();
     let (ed, ec) = ("ssh-ed25519", "ecdsa-sha2-nistp256");
-    // The files of keys end their lines themselves.
+    // Key files contain their own line ends.
     let lines: Vec<_> = found
         .iter()
         .map(|(_, alone, kind)| (*alone, *kind))
@@ -273,7 +273,7 @@ fn other_keys_are_unknown() {
     let text = vector!("ed25519.pub");
     let denied = find(text, &any(vector!("ecdsa256.pub")), "::1");
     assert_eq!(denied, Err(Denied::Unknown));
-    // A certificate of a listed key is not the key, an authority's own key is no user's.
+    // A certificate of a listed key is not that key, and an authority's own key is not a user's.
     assert_eq!(
         find(text, &cert(vector!("user-cert.pub")), "::1"),
         Err(Denied::Unknown)

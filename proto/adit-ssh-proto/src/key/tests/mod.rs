@@ -1,4 +1,4 @@
-//! Keys against what OpenSSH's own tools made: `vectors/ssh/keys`.
+//! Keys compared with those made by OpenSSH's own tools: `vectors/ssh/keys`.
 
 mod certificates;
 mod files;
@@ -13,7 +13,7 @@ macro_rules! vector {
 }
 pub(super) use vector;
 
-/// The passphrase of all encrypted files.
+/// Passphrase of all encrypted files.
 const PASSPHRASE: &[u8] = b"correct horse";
 
 fn public(line: &str) -> PublicKey {

@@ -1,11 +1,12 @@
-//! Compression both ways: when it begins, packets of all sizes, other people's streams, bombs.
+//! Compression in both directions: its start, packets of all sizes, streams of other encoders,
+//! bombs.
 
 use super::*;
 use crate::packet::MAX_PAYLOAD;
 
 const SUITE: Suite = (Cipher::Aes128Gcm, None);
 
-/// Bytes that no compression makes shorter.
+/// Bytes that cannot be compressed.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 88_172_645_463_325_252u64;
     let mut next = || {
@@ -20,7 +21,7 @@ fn noise(len: usize) -> Vec<u8> {
 fn there_and_back(sealer: &mut Sealer, opener: &mut Opener, payload: &[u8]) -> usize {
     let mut wire = sealed(sealer, payload);
     let (found, consumed) = open_one(opener, &mut wire).unwrap();
-    assert!(found == payload, "{} octets", payload.len());
+    assert!(found == payload, "{} bytes", payload.len());
     consumed
 }
 
@@ -33,11 +34,11 @@ fn packets_of_all_sizes() {
             there_and_back(&mut sealer, &mut opener, &noise(len));
             there_and_back(&mut sealer, &mut opener, &vec![b'a'; len]);
         }
-        // The same again costs next to nothing: it is one stream.
+        // Repetition costs almost nothing, because there is a single stream.
         let text = noise(5000);
         there_and_back(&mut sealer, &mut opener, &text);
         let again = there_and_back(&mut sealer, &mut opener, &text);
-        assert!(again < 200, "{again} octets");
+        assert!(again < 200, "{again} bytes");
         there_and_back(&mut sealer, &mut opener, &vec![0; MAX_PAYLOAD]);
     }
 }
@@ -52,7 +53,7 @@ fn long_streams_go_on() {
     }
 }
 
-/// `zlib@openssh.com` waits for the end of authentication, at both ends; `zlib` doesn't.
+/// `zlib@openssh.com` waits for the end of authentication at both ends; `zlib` does not.
 #[test]
 fn delayed_compression_begins_when_told() {
     let plain = vec![b'a'; 1000];
@@ -62,18 +63,18 @@ fn delayed_compression_begins_when_told() {
     opener.start_compression();
     assert!(there_and_back(&mut sealer, &mut opener, &plain) < 100);
     let first = there_and_back(&mut sealer, &mut opener, &noise(500));
-    // Telling it twice changes nothing: it is one stream still.
+    // A second call has no effect: the stream continues.
     sealer.start_compression();
     opener.start_compression();
     assert!(there_and_back(&mut sealer, &mut opener, &noise(500)) < first / 2);
-    // New keys begin new streams, at once now.
+    // New keys start new streams, now immediately.
     for kind in [Compression::ZlibDelayed, Compression::Zlib] {
         sealer.set_keys(keys(SUITE, 5, kind), true).unwrap();
         opener.set_keys(keys(SUITE, 5, kind), true).unwrap();
         assert_eq!(there_and_back(&mut sealer, &mut opener, &noise(500)), first);
         assert!(there_and_back(&mut sealer, &mut opener, &noise(500)) < first / 2);
     }
-    // And may end it.
+    // They may also end compression.
     sealer
         .set_keys(keys(SUITE, 6, Compression::None), true)
         .unwrap();
@@ -84,12 +85,12 @@ fn delayed_compression_begins_when_told() {
     assert!(there_and_back(&mut Sealer::new(), &mut Opener::new(), &plain) > 1000);
 }
 
-/// An opener with compression that is given `deflated` in an authentic packet.
+/// Returns an opener with compression that has received `deflated` in an authentic packet.
 fn given(opener: &mut Opener, sealer: &mut Sealer, deflated: &[u8]) -> Result<Vec<u8>, SshError> {
     open_one(opener, &mut sealed(sealer, deflated)).map(|(payload, _)| payload)
 }
 
-/// A sealer that does not compress, and an opener that inflates.
+/// Returns a sealer without compression, and an opener with it.
 fn forger() -> (Sealer, Opener) {
     (
         pair(SUITE, Compression::None).0,
@@ -97,7 +98,7 @@ fn forger() -> (Sealer, Opener) {
     )
 }
 
-/// 200 KB of zeros deflate to a few hundred octets; four of them in one packet are above the bound.
+/// 200 KB of zeros deflate to a few hundred bytes; four of them in one packet exceed the limit.
 #[test]
 fn bombs_are_refused() {
     let mut stream = crate::packet::deflate::Deflater::new();
@@ -117,7 +118,7 @@ fn bombs_are_refused() {
         given(&mut opener, &mut sealer, &bomb),
         Err(too_much.clone())
     );
-    // One octet above the bound is too much, the bound is not.
+    // One byte above the limit is too much, the limit itself is not.
     for (len, fits) in [(MAX_PAYLOAD, true), (MAX_PAYLOAD + 1, false)] {
         let (mut sealer, mut opener) = forger();
         let mut deflated = vec![0; len];
@@ -138,13 +139,13 @@ fn what_is_no_stream_is_refused() {
     for bad in [
         &b"not zlib"[..],
         &[0x78, 0x9c, 0x07],
-        // A whole stream: those of SSH do not end.
+        // A complete stream: those of SSH do not end.
         &[0x78, 0x9c, 0x03, 0x00, 0x00, 0x00, 0x00, 0x01],
     ] {
         let (mut sealer, mut opener) = forger();
         assert_eq!(given(&mut opener, &mut sealer, bad), malformed);
     }
-    // The header alone, or an empty block: authentic, and empty.
+    // Only the header, or an empty block: authentic, but empty.
     for empty in [&[0x78, 0x9c][..], &[0x78, 0x9c, 0, 0, 0, 0xff, 0xff]] {
         let (mut sealer, mut opener) = forger();
         let found = given(&mut opener, &mut sealer, empty);
@@ -163,8 +164,8 @@ proptest::proptest! {
     }
 }
 
-/// What zlib writes with `Z_PARTIAL_FLUSH`, as OpenSSH does: the last bits of a packet may wait for
-/// the next one.
+/// Output of zlib with `Z_PARTIAL_FLUSH`, as in OpenSSH: the last bits of a packet may be delayed
+/// until the next one.
 #[derive(Default)]
 struct Partial {
     bits: u64,
@@ -183,14 +184,14 @@ impl Partial {
         }
     }
 
-    /// A block with codes of its own (RFC 1951 section 3.2.7), as zlib makes it of zeros: one of
-    /// them alone, and this many times 258 more. Then the empty block of a flush.
+    /// Builds a block with dynamic codes (RFC 1951 section 3.2.7), like zlib's for zeros: a single
+    /// one, then this number times 258 more. The empty block of a flush follows.
     fn zeros(&mut self, matches: usize) -> Vec<u8> {
         self.put(0b100, 3);
         self.put(29, 5);
         self.put(0, 5);
         self.put(14, 4);
-        // The lengths of the codes of 16, 17, 18, 0, 8, 7, 9, …, 1.
+        // Lengths of the codes of 16, 17, 18, 0, 8, 7, 9, …, 1.
         for len in [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2] {
             self.put(len, 3);
         }
@@ -215,7 +216,7 @@ impl Partial {
     }
 }
 
-/// No packet ends before its end, wherever it meets the end of the inflater's window of 32 KiB.
+/// No packet ends too early, wherever it reaches the end of the inflater's window of 32 KiB.
 #[test]
 fn all_of_a_partial_flush_is_there() {
     let mut inflater = crate::packet::deflate::Inflater::new();

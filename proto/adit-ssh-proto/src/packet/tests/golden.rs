@@ -1,4 +1,4 @@
-//! Packets and streams of others; see `vectors/ssh/README.md`.
+//! Packets and streams of other implementations; see `vectors/ssh/README.md`.
 
 use serde_json::Value;
 
@@ -59,8 +59,8 @@ fn packets_of_every_suite() {
             assert_eq!(consumed, wire.len());
         }
     }
-    // Those that are offered; the others are made by the same code with shorter tags, and OpenSSH
-    // reads them in the tests of the program.
+    // Only the offered MACs; the others use the same code with shorter tags, and OpenSSH reads them
+    // in the tests of the program.
     let offered = Preferred::for_machine(Machine {
         aes: true,
         clmul: true,
@@ -71,7 +71,7 @@ fn packets_of_every_suite() {
     assert!(usual.iter().all(|suite| found.contains(suite)));
 }
 
-/// zlib's partial flush, which OpenSSH sends, does not end on an octet's border.
+/// zlib's partial flush, which OpenSSH sends, does not end on a byte boundary.
 #[test]
 fn streams_of_zlib() {
     let vectors = vectors();

@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::packet::MAX_PACKET_LENGTH;
 
-/// Up to here an opener may wait when it hides what is wrong.
+/// Number of bytes for which an opener may wait when it conceals the failure.
 const LONGEST: usize = 4 + MAX_PACKET_LENGTH + 64;
 
-/// Whether the opener hides what is wrong.
+/// True if the opener conceals the failure.
 fn hides((_, mac): Suite) -> bool {
     mac.is_some_and(|mac| !mac.is_etm())
 }
@@ -22,11 +22,11 @@ fn every_flipped_bit_is_told() {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
             match opener.open(&mut bad) {
-                // In the length, where it became more: the opener waits for the rest of it.
+                // In the length, which increased: the opener waits for the missing bytes.
                 Ok(Opened::NeedMore { total }) => {
                     assert!(bit < 32 || hides(suite), "{suite:?}: waits at bit {bit}");
                     assert!(total > bad.len() && total <= LONGEST);
-                    // The MAC over the longest packet is slow: not for each bit.
+                    // The MAC over the longest packet is slow, so not every bit is tested.
                     if hides(suite) && bit % 13 != 0 {
                         continue;
                     }
@@ -36,16 +36,19 @@ fn every_flipped_bit_is_told() {
                 }
                 Ok(Opened::Packet { .. }) => panic!("{suite:?}: bit {bit} went through"),
                 Err(SshError::BadTag) => {}
-                Err(_) => assert!(bit < 32 && !hides(suite), "{suite:?}: told at bit {bit}"),
+                Err(_) => assert!(
+                    bit < 32 && !hides(suite),
+                    "{suite:?}: reported at bit {bit}"
+                ),
             }
-            // It stays so.
+            // The error persists.
             let mut good = good.clone();
             assert!(opener.open(&mut good).is_err());
         }
     }
 }
 
-/// Another key, a packet left out, one sent twice: each is a bad tag.
+/// Another key, a missing packet, and a repeated packet: each causes a bad tag.
 #[test]
 fn packets_are_bound_to_key_and_place() {
     for suite in suites() {
@@ -75,8 +78,8 @@ fn packets_are_bound_to_key_and_place() {
     }
 }
 
-/// What a peer can tell of a bad length is what it can tell of a bad tag: nothing comes back
-/// before as much was read, and then it is the same.
+/// A peer learns the same from a bad length as from a bad tag: no response until the same number of
+/// bytes was read, and then the same error.
 #[test]
 fn plain_macs_hide_what_is_wrong() {
     for suite in suites().filter(|suite| hides(*suite)) {
@@ -84,7 +87,7 @@ fn plain_macs_hide_what_is_wrong() {
         let tag = suite.1.map_or(0, |mac| mac.key_tag_len().1);
         let longest = 4 + MAX_PACKET_LENGTH + tag;
         let last = good.len() - 1;
-        // The length: above the bound, not a multiple, nothing; the padding; the tag.
+        // The length: above the limit, not a multiple, zero; the padding; the tag.
         let changes = [
             (0, 0xff),
             (3, 0x01),
@@ -116,7 +119,7 @@ fn plain_macs_hide_what_is_wrong() {
     }
 }
 
-/// Lengths that are readable are told at once, without waiting for what they promise.
+/// Readable lengths are rejected immediately, without waiting for the bytes that they announce.
 #[test]
 fn lengths_out_of_bounds() {
     let too_much = SshError::TooMuch {
@@ -148,7 +151,7 @@ fn lengths_out_of_bounds() {
     }
 }
 
-/// Packets that are authentic and yet wrong inside: padding too short or too long, no payload.
+/// Authentic packets with invalid contents: padding too short or too long, no payload.
 #[test]
 fn padding_out_of_bounds() {
     for padding in 0..=255u8 {
@@ -184,8 +187,8 @@ fn what_is_printed_tells_no_secret() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Any bytes, in any pieces, with any keys: no panic, nothing above the bound is waited for,
-    /// nothing but the clear gives a payload.
+    /// Any bytes in any parts with any keys: no panic, no waiting beyond the limit, and no payload
+    /// unless unencrypted.
     #[test]
     fn no_bytes_panic(
         which in 0usize..40,

@@ -1,4 +1,5 @@
-//! The packet protocol against itself, against golden packets of others, and against bad bytes.
+//! The packet protocol against itself, against golden packets of other implementations, and against
+//! bad bytes.
 
 mod compression;
 mod golden;
@@ -11,10 +12,10 @@ use super::{DirectionKeys, Opened, Opener, Payload, Sealer};
 use crate::SshError;
 use crate::algorithm::{Cipher, Compression, Mac};
 
-/// A cipher, and a MAC where it needs one.
+/// A cipher, and a MAC if it needs one.
 type Suite = (Cipher, Option<Mac>);
 
-/// Every cipher with every MAC that it goes with.
+/// Returns every cipher with every MAC that it can be combined with.
 fn suites() -> impl Iterator<Item = Suite> {
     Cipher::ALL.iter().flat_map(|&cipher| {
         let macs: Vec<_> = if cipher.is_aead() {
@@ -26,7 +27,7 @@ fn suites() -> impl Iterator<Item = Suite> {
     })
 }
 
-/// Keys that differ in each part and with `salt`.
+/// Returns keys that differ in each part and with `salt`.
 fn keys((cipher, mac): Suite, salt: u8, compression: Compression) -> DirectionKeys {
     let (key, iv) = cipher.key_iv_len();
     let mac_key = mac.map_or(0, |mac| mac.key_tag_len().0);
@@ -47,7 +48,7 @@ fn keys((cipher, mac): Suite, salt: u8, compression: Compression) -> DirectionKe
     }
 }
 
-/// Two ends with the same keys.
+/// Returns two ends with the same keys.
 fn pair(suite: Suite, compression: Compression) -> (Sealer, Opener) {
     let (mut sealer, mut opener) = (Sealer::new(), Opener::new());
     sealer.set_keys(keys(suite, 1, compression), false).unwrap();
@@ -61,10 +62,10 @@ fn sealed(sealer: &mut Sealer, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Opens one packet that must be whole; gives its payload and its octets.
+/// Opens one packet, which must be complete; returns its payload and length.
 fn open_one(opener: &mut Opener, wire: &mut [u8]) -> Result<(Vec<u8>, usize), SshError> {
     match opener.open(wire)? {
-        Opened::NeedMore { total } => panic!("{total} of {} octets wanted", wire.len()),
+        Opened::NeedMore { total } => panic!("{total} bytes required, {} present", wire.len()),
         Opened::Packet { consumed, payload } => {
             Ok((opener.payload(wire, &payload).to_vec(), consumed))
         }

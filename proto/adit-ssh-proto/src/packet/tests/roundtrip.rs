@@ -1,4 +1,4 @@
-//! What is sealed is opened: every cipher and MAC, every length, any pieces, new keys.
+//! Sealed packets can be opened: every cipher and MAC, every length, any parts, new keys.
 
 use super::*;
 use crate::packet::{HEAD_LEN, MAX_PACKET_LENGTH, MAX_PAYLOAD};
@@ -9,7 +9,7 @@ fn there_and_back(sealer: &mut Sealer, opener: &mut Opener, lens: impl Iterator<
         let payload = bytes(len);
         wire.clear();
         sealer.seal(&payload, &mut wire).unwrap();
-        // What stands behind is none of this packet's business.
+        // Bytes after the packet are not touched.
         wire.extend_from_slice(b"behind");
         let (found, consumed) = open_one(opener, &mut wire).unwrap();
         assert!(found == payload, "{opener:?}, {len}");
@@ -34,7 +34,7 @@ fn every_suite_at_every_length() {
     there_and_back(&mut Sealer::new(), &mut Opener::new(), lens);
 }
 
-/// RFC 4253 section 6: the padding, and what it makes whole.
+/// RFC 4253 section 6: the padding, and the multiple that it completes.
 #[test]
 fn packets_have_the_form_of_the_rfc() {
     for suite in suites() {
@@ -65,7 +65,7 @@ fn byte_by_byte() {
         for len in [1, 17, 300] {
             let payload = bytes(len);
             let wire = sealed(&mut sealer, &payload);
-            // The caller's buffer, which the opener may have changed in part.
+            // The caller's buffer, part of which the opener may have changed.
             let mut buffer = Vec::new();
             let mut wanted = 0;
             for (i, byte) in wire.iter().enumerate() {
@@ -87,7 +87,7 @@ fn byte_by_byte() {
     }
 }
 
-/// Many packets in one buffer, each behind the one before.
+/// Many packets in one buffer, one after the other.
 #[test]
 fn packets_in_a_row() {
     for suite in suites() {
@@ -111,8 +111,8 @@ fn packets_in_a_row() {
     }
 }
 
-/// A key exchange between two packets of one buffer: what stands behind NEWKEYS is not read
-/// before the keys are there. With strict kex the numbers begin anew, without they go on.
+/// A key exchange between two packets of one buffer: bytes after NEWKEYS are not read before the
+/// new keys are set. With strict kex, the sequence numbers restart; otherwise, they continue.
 #[test]
 fn new_keys_take_over() {
     let all: Vec<_> = suites().collect();
@@ -162,7 +162,7 @@ fn keys_are_used_up() {
     assert_eq!(sealer.seal(b"payload", &mut out), Err(used_up.clone()));
     assert_eq!(out, b"before");
     assert_eq!(opener.open(&mut [0; 100]), Err(used_up));
-    // The first exchange has the clear instead of keys.
+    // The first exchange is unencrypted.
     let mut clear = Sealer::new();
     clear.count.packets = 1 << 32;
     assert!(clear.seal(b"payload", &mut out).is_err());
@@ -221,7 +221,7 @@ fn keys_of_wrong_lengths_are_refused() {
                 opener.set_keys(changed(), true),
                 Err(SshError::Crypto(_))
             ));
-            // The old ones are there still.
+            // The old keys are still in use.
             there_and_back(&mut sealer, &mut opener, 1..3);
         }
     }

@@ -1,4 +1,4 @@
-//! A session of OpenSSH with itself; see `vectors/sftp/README.md`.
+//! A recorded session of OpenSSH with itself; see `vectors/sftp/README.md`.
 
 use crate::sftp::*;
 

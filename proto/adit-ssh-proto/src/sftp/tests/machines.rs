@@ -1,4 +1,4 @@
-//! A client that carries files to and from a server which answers in any order, and hostile ends.
+//! A client that transfers files to and from a server that answers in any order, and hostile peers.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::error::SshError;
 use crate::sftp::*;
 
-/// A client that is ready, of a server that has these extensions.
+/// Returns a client that is ready, for a server with these extensions.
 fn ready<T: PartialEq>(extensions: Extensions, server: &mut Server<Vec<u8>>) -> Client<T> {
     let (mut there, mut here) = (Vec::new(), Vec::new());
     *server = Server::new(extensions);
@@ -75,7 +75,7 @@ fn serve(server: &mut Server<Vec<u8>>, frame: &[u8], short: u32, out: &mut Vec<u
     }
 }
 
-/// Opens a file whose content is `path` and gives its handle.
+/// Opens a file whose content is `path`, and returns its handle.
 fn open(client: &mut Client<()>, server: &mut Server<Vec<u8>>, path: &[u8]) -> Vec<u8> {
     let (mut there, mut here) = (Vec::new(), Vec::new());
     let request = Request::Open {
@@ -94,7 +94,7 @@ fn open(client: &mut Client<()>, server: &mut Server<Vec<u8>>, path: &[u8]) -> V
     }
 }
 
-/// Takes the frame that `pick` chooses, so that the order is any.
+/// Takes the frame that `pick` selects, to get an arbitrary order.
 fn take(queue: &mut VecDeque<Vec<u8>>, pick: usize) -> Option<Vec<u8>> {
     let place = pick.checked_rem(queue.len())?;
     queue.remove(place)
@@ -216,7 +216,7 @@ fn a_reply_that_nobody_asked_for_breaks_the_channel() {
     let mut client = ready::<u8>(Extensions::ALL, &mut server);
     let reply = |id: RequestId, reply: Reply<'_>| {
         let mut out = Vec::new();
-        // The number is what Debug shows; it is not public.
+        // The number is only visible through Debug, since it is not public.
         let id: String = format!("{id:?}")
             .chars()
             .filter(char::is_ascii_digit)
@@ -292,7 +292,7 @@ fn handles_are_counted_and_never_taken_for_others() {
     );
 }
 
-/// What a client wants is what a server has to make room for.
+/// A server has to buffer as much as a client requests.
 #[test]
 fn reads_are_clamped() {
     let mut server = Server::new(Extensions::ALL);
@@ -316,8 +316,8 @@ fn reads_are_clamped() {
     }
 }
 
-/// The slot of a handle is used again, under another number: one that was closed closes nothing
-/// more, also when the driver has kept it.
+/// The slot of a handle is reused with another number: a closed handle closes nothing else, even if
+/// the driver has kept it.
 #[test]
 fn a_stale_handle_closes_nothing() {
     let mut server = Server::new(Extensions::ALL);

@@ -1,4 +1,4 @@
-//! Every message is read as it was written; no bytes panic.
+//! Every message is parsed as it was written; no input panics.
 
 use proptest::prelude::*;
 
@@ -82,7 +82,7 @@ proptest! {
             let frame = frames.next(&mut data).unwrap().unwrap();
             prop_assert_eq!(Request::parse(frame), Ok((id, request)));
             for cut in 0..frame.len() {
-                // What is cut is malformed, or it was the last optional thing.
+                // A truncated message is malformed, or only its last optional field is missing.
                 let _ = Request::parse(&frame[..cut]);
             }
         }

@@ -1,4 +1,4 @@
-//! Messages that may come at any time, guesses, and octets that are anything.
+//! Messages that may arrive at any time, guesses, and arbitrary bytes.
 
 use super::{End, Link, clear, data, pair, settings};
 use crate::algorithm::Kex;
@@ -9,7 +9,7 @@ use crate::wire::Put;
 use crate::{SshError, msg};
 use proptest::prelude::*;
 
-/// A client that guesses the method: a wrong guess is dropped, once; a right one is used.
+/// A client that guesses the method: a wrong guess is ignored once; a right one is used.
 #[test]
 fn guesses_are_handled() {
     let init = |kex| {
@@ -48,7 +48,7 @@ fn guesses_are_handled() {
     assert!(run(Kex::Curve25519, true, &[&right, &right]).is_err());
 }
 
-/// What is not known is told so with its number, but not before the keys.
+/// Unknown messages are reported with their number, but not before the keys.
 #[test]
 fn unknown_messages() {
     let mut link = pair(settings(), settings());
@@ -73,8 +73,8 @@ fn unknown_messages() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// One octet altered on the way of a first exchange: whoever comes to an end of it nevertheless
-    /// (padding says nothing) has heard the same as the other.
+    /// One altered byte during a first exchange: a side that completes it nevertheless (the byte
+    /// was padding) has received the same as the other.
     #[test]
     fn both_have_heard_the_same(at: u16, flip in 1u8.., down: bool) {
         let mut link = Link::new(settings(), settings());
@@ -96,7 +96,7 @@ proptest! {
         }
     }
 
-    /// Any octets, as a stream and as payloads of packets, to either side.
+    /// Arbitrary bytes, as a stream and as payloads of packets, to either side.
     #[test]
     fn no_bytes_panic(stream: Vec<u8>, payloads: Vec<Vec<u8>>, server: bool) {
         let fresh = || if server { End::server(settings()) } else { End::client(settings()) };

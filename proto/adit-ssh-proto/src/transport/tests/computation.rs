@@ -1,11 +1,11 @@
-//! What a server computes is handed out, and comes back.
+//! A server's computation is handed out, and its result returned.
 
 use super::super::Step;
 use super::{End, Link, data, settings};
 use crate::SshError;
 use crate::algorithm::Kex;
 
-/// A link whose server computes nothing itself.
+/// Returns a link whose server computes nothing itself.
 fn link(kex: Kex) -> Link {
     let mut config = settings();
     config.preferred.kex = vec![kex];
@@ -14,7 +14,7 @@ fn link(kex: Kex) -> Link {
     link
 }
 
-/// Lets them talk and computes what is asked for; how often that was.
+/// Exchanges messages and runs the requested computations; returns their number.
 fn talk(link: &mut Link) -> usize {
     let mut computed = 0;
     for _ in 0..100 {
@@ -46,7 +46,7 @@ fn every_method_with_every_message() {
         assert_eq!(talk(&mut link), messages, "{kex}");
         link.let_in();
         link.client.transport.rekey().unwrap();
-        // What is sent meanwhile waits.
+        // Payloads sent meanwhile are queued.
         link.client.transport.send(&data(1, 100)).unwrap();
         link.server.transport.send(&data(2, 100)).unwrap();
         assert_eq!(talk(&mut link), messages, "{kex}");

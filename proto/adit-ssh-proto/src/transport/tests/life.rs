@@ -1,4 +1,4 @@
-//! From the first line to the last message: versions, holding back, extensions, pings, the end.
+//! From the first line to the last message: versions, withheld lists, extensions, pings, the end.
 
 use core::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::kex::{EXT_INFO_CLIENT, KexInit, STRICT_CLIENT, write_kexinit};
 use crate::msg;
 use crate::wire::Put;
 
-/// The KEXINIT in `said`, behind the line.
+/// Returns the KEXINIT in `said`, after the line.
 fn lists(said: &[u8]) -> Vec<u8> {
     let end = said.iter().position(|b| *b == b'\n').unwrap() + 1;
     let packet = &said[end..];
@@ -32,11 +32,11 @@ fn a_server_may_talk_first_and_a_client_not() {
     let mut server = End::server(settings());
     server.said();
     assert!(server.hear(b"GET / HTTP/1.1\r\n").is_err());
-    assert!(server.said().is_empty(), "not told to what is no SSH");
+    assert!(server.said().is_empty(), "no DISCONNECT without SSH");
     assert!(server.hear(b"SSH-2.0-x\r\n").is_err(), "it was over");
 }
 
-/// A server with ChaCha20 waits for a client's lists, to leave it out if it must.
+/// A server with ChaCha20 waits for a client's lists, to omit it if necessary.
 #[test]
 fn chacha_is_left_out_for_clients_without_strict_kex() {
     let mut eager = settings().preferred;
@@ -56,7 +56,7 @@ fn chacha_is_left_out_for_clients_without_strict_kex() {
             assert!(list.has(Cipher::Aes256Gcm.name()));
         }
     }
-    // A client that knows nothing else is refused, on either side.
+    // A client without any other cipher is refused, on either side.
     let exposed = |strict| {
         let mut config = settings();
         config.preferred.cipher = vec![Cipher::ChaCha20Poly1305];
@@ -72,7 +72,7 @@ fn chacha_is_left_out_for_clients_without_strict_kex() {
     assert!(matches!(refused(usual, never), SshError::Policy(_)));
 }
 
-/// A client that waits for the server's lists gets them, without ChaCha20, after a moment.
+/// A client that waits for the server's lists receives them after a short time, without ChaCha20.
 #[test]
 fn a_silent_client_gets_the_lists_too() {
     let mut server = End::server(settings());
@@ -87,7 +87,7 @@ fn a_silent_client_gets_the_lists_too() {
     let ours = lists(&[first, server.said()].concat());
     let ours = KexInit::parse(&ours).unwrap();
     assert!(!ours.cipher[0].has(Cipher::ChaCha20Poly1305.name()));
-    // The limit of the exchange counts from there.
+    // The timeout of the exchange starts here.
     assert_eq!(server.transport.poll_timeout(at(300)), Some(at(120_300)));
     assert!(server.transport.handle_timeout(at(120_300)).is_err());
     assert_eq!(server.transport.poll_timeout(at(120_301)), None);
@@ -123,7 +123,7 @@ fn pings_come_back_in_order() {
     let mut link = pair(settings(), settings());
     assert_eq!(link.client.transport.ping(b"first"), Ok(true));
     link.client.transport.ping(b"").unwrap();
-    // A client has not said that it answers.
+    // A client has not announced that it answers.
     assert_eq!(link.server.transport.ping(b"x"), Ok(false));
     link.settle().unwrap();
     let pongs = link.client.events.iter().filter_map(|event| match event {
@@ -146,7 +146,7 @@ fn words_for_a_log_are_printable() {
     assert_eq!(link.server.events.last(), Some(&expected));
 }
 
-/// `zlib@openssh.com` begins behind USERAUTH_SUCCESS, in both directions.
+/// `zlib@openssh.com` starts after USERAUTH_SUCCESS, in both directions.
 #[test]
 fn delayed_compression() {
     let mut config = settings();
@@ -189,7 +189,7 @@ fn the_end_is_told_with_its_words() {
     };
     assert_eq!(link.client.hear(&down), Err(ended.clone()));
     assert_eq!(link.client.payloads, [data(1, 9)]);
-    // It is told again by every call, and not answered.
+    // Every call returns the error again, and the peer gets no answer.
     assert_eq!(link.client.transport.send(&[94]), Err(ended.clone()));
     assert_eq!(link.client.transport.rekey(), Err(ended.clone()));
     assert_eq!(link.client.transport.open_next(&mut []), Err(ended));

@@ -1,4 +1,4 @@
-//! A client and a server with bytes in between that a test may cut, alter and add to.
+//! A client and a server, with bytes in between that a test may cut, alter and extend.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::key::{CertifiedKey, KeySet, PrivateKey, Signer};
 use crate::msg;
 use crate::packet::Sealer;
 
-/// Settings with the cheapest method, so that tests are about the rest.
+/// Settings with the cheapest method, for tests that are not about the method.
 pub(super) fn settings() -> Config {
     let mut names = preferred();
     names.kex = vec![Kex::Curve25519];
@@ -24,28 +24,28 @@ pub(super) fn host_key() -> Arc<dyn Signer> {
     Arc::new(KeySet::new(vec![CertifiedKey::new(key, None).unwrap()]))
 }
 
-/// A message of a channel with `len` octets that differ with `number`.
+/// Returns a channel message with `len` bytes that depend on `number`.
 pub(super) fn data(number: usize, len: usize) -> Vec<u8> {
     let mut out = vec![msg::CHANNEL_DATA];
     out.extend((0..len).map(|i| (i.wrapping_mul(37) ^ number.wrapping_mul(101)) as u8));
     out
 }
 
-/// A packet in the clear.
+/// Returns an unencrypted packet.
 pub(super) fn clear(payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     Sealer::new().seal(payload, &mut out).unwrap();
     out
 }
 
-/// One side with what it was sent and what came of it.
+/// One side, with its input and results.
 pub(super) struct End {
     pub(super) transport: Transport,
     /// Received and not opened yet.
     inbox: Vec<u8>,
     pub(super) payloads: Vec<Vec<u8>>,
     pub(super) events: Vec<Event>,
-    /// Whether questions for a host key get a yes at once.
+    /// True if host keys are accepted immediately.
     pub(super) trusting: bool,
 }
 
@@ -69,18 +69,18 @@ impl End {
         Self::new(Transport::server(Arc::new(config), host_key(), chance).unwrap())
     }
 
-    /// What it has to send.
+    /// Returns the bytes to send.
     pub(super) fn said(&mut self) -> Vec<u8> {
         core::mem::take(self.transport.take_output())
     }
 
-    /// Takes `bytes` and opens what is whole, as long as nothing is to be computed.
+    /// Takes `bytes` and opens complete packets, unless a computation is pending.
     pub(super) fn hear_until_blocked(&mut self, bytes: &[u8]) -> Result<(), SshError> {
         self.trusting = false;
         self.hear(bytes)
     }
 
-    /// Takes `bytes` and opens what is whole.
+    /// Takes `bytes` and opens complete packets.
     pub(super) fn hear(&mut self, bytes: &[u8]) -> Result<(), SshError> {
         self.inbox.extend_from_slice(bytes);
         let mut at = 0;
@@ -120,7 +120,7 @@ impl End {
         Ok(())
     }
 
-    /// How many times keys were made, the first time too.
+    /// Returns the number of key exchanges, including the first.
     pub(super) fn keys(&self) -> usize {
         let keys = |event: &&Event| matches!(event, Event::Ready(_) | Event::Rekeyed(_));
         self.events.iter().filter(keys).count()
@@ -134,7 +134,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Two sides that have said nothing to each other yet.
+    /// Creates two sides before their first message.
     pub(super) fn new(client: Config, server: Config) -> Self {
         Self {
             client: End::client(client),
@@ -142,18 +142,18 @@ impl Link {
         }
     }
 
-    /// The user is in, so that keys may be made anew.
+    /// Marks the user as authenticated, which allows re-keys.
     pub(super) fn let_in(&mut self) {
         self.client.transport.user_is_in();
         self.server.transport.user_is_in();
     }
 
-    /// Lets them talk until both are silent.
+    /// Exchanges bytes until both sides are silent.
     pub(super) fn settle(&mut self) -> Result<(), SshError> {
         self.settle_in(usize::MAX)
     }
 
-    /// The same, with at most `most` octets in one direction before the other has its turn.
+    /// Exchanges bytes in turns of at most `most` bytes per direction.
     pub(super) fn settle_in(&mut self, most: usize) -> Result<(), SshError> {
         for _ in 0..1_000_000 {
             let up = piece(self.client.transport.take_output(), most);
@@ -172,14 +172,14 @@ fn piece(out: &mut Vec<u8>, most: usize) -> Vec<u8> {
     out.drain(..out.len().min(most)).collect()
 }
 
-/// Two sides with keys, and a user who is in.
+/// Returns two sides with keys and an authenticated user.
 pub(super) fn pair_in(client: Config, server: Config) -> Link {
     let mut link = pair(client, server);
     link.let_in();
     link
 }
 
-/// Two sides with keys.
+/// Returns two sides with keys.
 pub(super) fn pair(client: Config, server: Config) -> Link {
     let mut link = Link::new(client, server);
     link.settle().unwrap();

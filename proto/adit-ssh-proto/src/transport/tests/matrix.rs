@@ -14,7 +14,7 @@ macro_rules! vector {
     };
 }
 
-/// A key of each kind, with its certificate.
+/// Returns a key of each type, with its certificate.
 fn every_key() -> Arc<dyn Signer> {
     let files = [
         (vector!("ed25519"), vector!("user-cert.pub")),
@@ -40,7 +40,8 @@ fn only(kex: Kex, host_key: KeyAlgorithm, cipher: Cipher, mac: Mac) -> Config {
     config
 }
 
-/// Connects, and carries data both ways; the server has all it can, the client wants one of each.
+/// Connects and transfers data in both directions; the server offers everything, the client one of
+/// each.
 fn run(client: Config, signer: &Arc<dyn Signer>) -> Link {
     let mut server = settings();
     server.preferred.kex = Kex::ALL.to_vec();
@@ -54,7 +55,7 @@ fn run(client: Config, signer: &Arc<dyn Signer>) -> Link {
         server: End::new(server.unwrap()),
     };
     let what = format!("{wanted:?}");
-    // No piece is as long as a packet.
+    // No part is as long as a packet.
     link.settle_in(11).expect(&what);
     for number in 0..3 {
         link.client.transport.send(&data(number, 500)).unwrap();
@@ -81,8 +82,8 @@ fn run(client: Config, signer: &Arc<dyn Signer>) -> Link {
     link
 }
 
-/// Each method with every cipher and MAC, the host keys in turn. The methods that compute with
-/// thousands of bits, slow without optimisation, with a few.
+/// Each method with every cipher and MAC, and the host keys in turn. Methods that compute with
+/// thousands of bits are slow without optimization, so they run with a few.
 #[test]
 fn every_method_with_every_suite() {
     let signer = every_key();
@@ -109,7 +110,7 @@ fn every_method_with_every_suite() {
     }
 }
 
-/// Every cipher with every MAC that it goes with.
+/// Every cipher with every MAC that it can be combined with.
 fn suites() -> Vec<(Cipher, Mac)> {
     let mut out = Vec::new();
     for cipher in Cipher::ALL {
@@ -151,7 +152,7 @@ fn every_cipher_with_every_mac_and_compression() {
     }
 }
 
-/// Whichever of both insists on strict key exchange, or cannot do it.
+/// Either side requires strict key exchange, or does not support it.
 #[test]
 fn strict_kex_takes_two() {
     use StrictKex::{Always, Never, WhenExposed};

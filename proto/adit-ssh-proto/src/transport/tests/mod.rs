@@ -1,4 +1,4 @@
-//! Both sides of the transport in memory, with a peer made by hand where one has to misbehave.
+//! Both sides of the transport in memory, with a hand-made peer where one side has to misbehave.
 
 mod anything;
 mod computation;

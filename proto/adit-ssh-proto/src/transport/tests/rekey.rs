@@ -1,4 +1,4 @@
-//! New keys while data flows in both directions at once.
+//! Re-keys while data flows in both directions simultaneously.
 
 use core::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::algorithm::{Cipher, Compression, Mac};
 
 const MESSAGES: usize = 300;
 
-/// Sends in both directions at once, with little turns; the keys that were made on the way.
+/// Sends in both directions simultaneously in short turns; returns the number of re-keys.
 fn bulk(client: Config, server: Config) -> usize {
     let mut link = pair_in(client, server);
     let session = link.client.transport.session_id().unwrap().to_vec();
     for n in 0..MESSAGES {
         link.client.transport.send(&data(n, 1000)).unwrap();
         link.server.transport.send(&data(n + 7, 900)).unwrap();
-        // A part of what waits gets through, so that packets cross the exchanges.
+        // Only a part of the queued bytes is delivered, so that packets cross the exchanges.
         let up = crossing(link.client.transport.take_output(), n);
         link.server.hear(&up).unwrap();
         let down = crossing(link.server.transport.take_output(), n + 1);
@@ -41,7 +41,7 @@ fn crossing(out: &mut Vec<u8>, n: usize) -> Vec<u8> {
     out.drain(..some).collect()
 }
 
-/// Suites of each way to seal, with and without compression.
+/// Suites of each kind of packet protection, with and without compression.
 fn suites() -> Vec<Config> {
     let suites = [
         (Cipher::Aes128Gcm, Mac::Umac64Etm),
@@ -67,7 +67,7 @@ fn suites() -> Vec<Config> {
 fn by_bytes_from_either_side_or_both() {
     for config in suites() {
         let mut eager = config.clone();
-        // The least there is: 16 KiB.
+        // The minimum: 16 KiB.
         eager.rekey_bytes = Some(1);
         let least = match config.preferred.compression[0] {
             Compression::None => 10,
@@ -84,7 +84,7 @@ fn by_bytes_from_either_side_or_both() {
     }
 }
 
-/// What is received counts as well as what is sent: the one who only listens renews the keys.
+/// Received bytes count like sent ones: a side that only receives starts re-keys, too.
 #[test]
 fn by_what_is_received_alone() {
     let (mut bytes, mut packets) = (settings(), settings());
@@ -141,8 +141,8 @@ fn by_time() {
     assert_eq!(link.client.transport.poll_timeout(at(61)), Some(at(121)));
 }
 
-/// Before the user is in, a server computes one exchange and no more; neither side begins another
-/// one, whatever is due.
+/// Before authentication, a server computes only one exchange, and neither side starts another one,
+/// even if it is due.
 #[test]
 fn not_before_the_user_is_in() {
     let mut eager = settings();
@@ -161,7 +161,7 @@ fn not_before_the_user_is_in() {
     }
     link.settle().unwrap();
     assert_eq!((link.client.keys(), link.server.keys()), (1, 1));
-    // What was due is made up for once they are in.
+    // A due re-key follows after authentication.
     link.let_in();
     link.client.transport.send(&data(0, 10)).unwrap();
     link.settle().unwrap();
@@ -179,7 +179,7 @@ fn not_before_the_user_is_in() {
     );
 }
 
-/// Both ask in the same moment: one exchange comes of it.
+/// Both sides start at the same moment: there is a single exchange.
 #[test]
 fn both_at_once() {
     let mut link = pair_in(settings(), settings());
@@ -190,7 +190,7 @@ fn both_at_once() {
     assert_eq!((link.client.keys(), link.server.keys()), (2, 2));
 }
 
-/// What the peer sent before its KEXINIT still comes in; behind it nothing may.
+/// Messages that the peer sent before its KEXINIT are still accepted; after it, none are.
 #[test]
 fn data_may_come_until_the_peers_kexinit() {
     let mut link = pair_in(settings(), settings());
@@ -200,7 +200,7 @@ fn data_may_come_until_the_peers_kexinit() {
     link.client.hear(&down).unwrap();
     assert_eq!(link.client.payloads, [data(1, 10)]);
 
-    // A server that seals under its old keys behind its KEXINIT: made by asking it not to know.
+    // A server that seals under its old keys after its KEXINIT, by bypassing its state.
     let mut link = pair_in(settings(), settings());
     link.server.transport.rekey().unwrap();
     let transport = &mut link.server.transport;
@@ -213,7 +213,7 @@ fn data_may_come_until_the_peers_kexinit() {
     assert!(link.client.payloads.is_empty());
 }
 
-/// A peer that begins an exchange and never ends it holds a bounded queue, and not for ever.
+/// A peer that starts an exchange and never completes it holds a bounded queue, for a limited time.
 #[test]
 fn an_exchange_without_end() {
     let mut config = settings();
@@ -231,7 +231,7 @@ fn an_exchange_without_end() {
     assert_eq!(due, now + Duration::from_mins(2));
     let late = link.client.transport.handle_timeout(due);
     assert!(matches!(late, Err(SshError::Kex(_))), "{late:?}");
-    // It was only a queue: told in time, all of it gets through.
+    // The queue was the only effect: completed in time, all of it is delivered.
     let mut link = pair_in(settings(), settings());
     link.client.transport.rekey().unwrap();
     for n in 0..9 {
@@ -241,10 +241,10 @@ fn an_exchange_without_end() {
     assert_eq!(link.server.payloads.len(), 9);
 }
 
-/// Sequence numbers start anew under strict key exchange, and go on without it.
+/// With strict key exchange, sequence numbers restart; otherwise, they continue.
 #[test]
 fn sequence_numbers() {
-    // What client and server have sent: with the first keys EXT_INFO, and data of the client.
+    // Messages sent by client and server: EXT_INFO under the first keys, and the client's data.
     for (strict, first, second) in [
         (StrictKex::WhenExposed, [4, 1], [1, 0]),
         (StrictKex::Never, [7, 4], [11, 7]),
@@ -272,7 +272,7 @@ fn sequence_numbers() {
     }
 }
 
-/// Payloads are written in place; one that is not finished was never there.
+/// Payloads are written in place; an unfinished one leaves no trace.
 #[test]
 fn payloads_in_place() {
     let mut link = pair_in(settings(), settings());

@@ -1,4 +1,4 @@
-//! What a client does with host keys.
+//! A client's handling of host keys.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn rsa_key() -> Arc<dyn Signer> {
     Arc::new(PrivateKey::read(key, None).unwrap())
 }
 
-/// Until the client asks whether the host key is right.
+/// Runs until the client asks about the host key.
 fn asking() -> Link {
     let mut link = Link::new(settings(), settings());
     link.client.trusting = false;
@@ -48,7 +48,7 @@ fn wrong_host_key_must_fail() {
     );
 }
 
-/// Without an answer nothing goes on, however long it takes and whatever comes.
+/// Nothing continues without an answer, for any time and any input.
 #[test]
 fn nothing_is_sent_to_an_unknown_host() {
     let mut link = asking();
@@ -65,7 +65,7 @@ fn nothing_is_sent_to_an_unknown_host() {
     assert_eq!(link.server.payloads, [b"\x32a password"]);
 }
 
-/// Somebody who shows a key that is not his.
+/// A signer that presents another host's key.
 #[test]
 fn a_borrowed_host_key_proves_nothing() {
     struct Liar;
@@ -91,8 +91,8 @@ fn a_borrowed_host_key_proves_nothing() {
     assert!(link.client.transport.session_id().is_none());
 }
 
-/// A host key of the right kind that signs with an algorithm that was not agreed on, or is of
-/// another kind.
+/// A host key of the right type that signs with an algorithm that was not negotiated, or a key of
+/// another type.
 #[test]
 fn the_algorithm_must_be_the_one_agreed_on() {
     struct Other(KeyAlgorithm);

@@ -1,4 +1,4 @@
-//! Peers that break the rules before anybody knows who they are.
+//! Unauthenticated peers that violate the protocol.
 
 use super::super::Event;
 use super::{End, Link, clear, pair, settings};
@@ -9,7 +9,7 @@ use crate::packet::MAX_PACKET_LENGTH;
 use crate::wire::Put;
 use crate::{SshError, msg};
 
-/// A server and a client that have exchanged their lists, and want to use `kex`.
+/// Returns a server and a client that have exchanged their lists, and will use `kex`.
 fn lists(kex: Kex) -> Link {
     let mut config = settings();
     config.preferred.kex = vec![kex];
@@ -21,14 +21,14 @@ fn lists(kex: Kex) -> Link {
     link
 }
 
-/// Gives `value` to a server in the place of the client's public value.
+/// Passes `value` to a server in place of the client's public value.
 fn to_server(kex: Kex, value: &[u8]) -> Result<(), SshError> {
     let mut payload = vec![msg::KEX_INIT];
     payload.put_string(value);
     lists(kex).server.hear(&clear(&payload))
 }
 
-/// Gives `value` to a client in the place of the server's public value.
+/// Passes `value` to a client in place of the server's public value.
 fn to_client(kex: Kex, value: &[u8]) -> Result<(), SshError> {
     let mut payload = vec![msg::KEX_REPLY];
     payload.put_string(b"no key");
@@ -39,7 +39,7 @@ fn to_client(kex: Kex, value: &[u8]) -> Result<(), SshError> {
 
 const INVALID: SshError = SshError::Kex("the peer's public value is not valid");
 
-/// Points of X25519 whose product with any key is zero (RFC 7748 section 6.1).
+/// X25519 points whose product with any key is zero (RFC 7748 section 6.1).
 fn points_of_small_order() -> Vec<[u8; 32]> {
     let almost = |last: u8| {
         let mut point = [0xff; 32];
@@ -77,7 +77,7 @@ fn kex_zero() {
         for kex in [Kex::MlKem768X25519, Kex::Sntrup761X25519] {
             let mut ours = Vec::new();
             ClientKex::start(kex, &mut Noise(4), &mut ours).unwrap();
-            // A genuine lattice, and the point behind it.
+            // A genuine post-quantum value with this point.
             let lattice = &ours[5..ours.len() - 32];
             let value = [lattice, &point].concat();
             assert_eq!(to_server(kex, &value), Err(INVALID), "{kex}");
@@ -109,7 +109,7 @@ fn key_len() {
             }
         }
     }
-    // Numbers: none, one, too many, and negative ones.
+    // Numbers: none, one, too large, and negative.
     let number = |value: &[u8]| {
         let mut payload = vec![msg::KEX_INIT];
         payload.put_string(value);
@@ -120,7 +120,7 @@ fn key_len() {
     }
 }
 
-/// Lengths that promise more than there is, or more than may be: nothing is allocated for them.
+/// Lengths that exceed the data or the limit: nothing is allocated for them.
 #[test]
 fn ssh_len() {
     let mut link = Link::new(settings(), settings());
@@ -142,7 +142,7 @@ fn ssh_len() {
     }
 }
 
-/// Lists of a hundred thousand names, of one endless name, of empty ones.
+/// Lists of a hundred thousand names, of one endless name, and of empty names.
 #[test]
 fn lists_out_of_bounds() {
     let refused = |list: &str| {
@@ -176,7 +176,7 @@ fn lists_out_of_bounds() {
     assert_eq!((what, theirs.len()), ("method of key exchange", 1024));
 }
 
-/// What each side offers is told to whoever looks at either of them.
+/// Both sides' errors contain the offers of both sides.
 #[test]
 fn nothing_in_common_is_told_to_both() {
     let (mut client, mut server) = (settings(), settings());
@@ -191,7 +191,8 @@ fn nothing_in_common_is_told_to_both() {
     let expected = "no common MAC (client to server): we offer hmac-sha2-512; \
                     the peer offers umac-64-etm@openssh.com,umac-128@openssh.com";
     assert_eq!(told, expected);
-    // The client finds out by itself, from the server's lists; were it not to, it would be told.
+    // The client detects it on its own, from the server's lists; otherwise, DISCONNECT would tell
+    // it.
     let down = link.server.said();
     let told = link.client.hear(&down).unwrap_err().to_string();
     let expected = "no common MAC (client to server): we offer \
@@ -199,7 +200,7 @@ fn nothing_in_common_is_told_to_both() {
     assert_eq!(told, expected);
 }
 
-/// Answers that nobody has asked for.
+/// Answers without a request.
 #[test]
 fn reply_unsolicited() {
     for number in [
@@ -239,7 +240,7 @@ fn reply_unsolicited() {
         link.client.hear(&clear(&[21])),
         Err(SshError::Unexpected(21))
     );
-    // Lists a second time.
+    // A second KEXINIT.
     let mut link = lists(Kex::Curve25519);
     let mut again = Vec::new();
     write_kexinit(&preferred(), &[], [0; 16], &mut again);
@@ -247,7 +248,7 @@ fn reply_unsolicited() {
         link.client.hear(&clear(&again)),
         Err(SshError::Unexpected(20))
     );
-    // A pong without a ping is a word, and words that nobody fetches are not kept for ever.
+    // A pong without a ping only informs, and events that are not polled are not kept forever.
     let mut link = pair(settings(), settings());
     link.client.hear(&[]).unwrap();
     for _ in 0..1000 {
@@ -277,7 +278,7 @@ fn ping(len: usize) -> Vec<u8> {
     payload
 }
 
-/// CVE-2025-26466: pings that are to be answered before anybody is in, or while nothing is read.
+/// CVE-2025-26466: pings to be answered before authentication, or while the peer does not read.
 #[test]
 fn ping_flood() {
     let mut link = pair(settings(), settings());
@@ -298,12 +299,12 @@ fn ping_flood() {
         .send(&[msg::USERAUTH_SUCCESS])
         .unwrap();
     link.settle().unwrap();
-    // Answers are taken: any number.
+    // The answers are read: any number is allowed.
     for _ in 0..200 {
         link.client.transport.send(&ping(1000)).unwrap();
         link.settle().unwrap();
     }
-    // Answers are not taken.
+    // The answers are not read.
     let mut broken = Ok(());
     for n in 0..200 {
         link.client.transport.send(&ping(1000)).unwrap();
@@ -318,7 +319,7 @@ fn ping_flood() {
         broken,
         Err(SshError::TooMuch { limit: 100_000, .. })
     ));
-    // The same while a key exchange is kept open: the answers would wait in the queue.
+    // The same while a key exchange is kept open: the answers would be queued.
     let mut config = settings();
     config.max_queue = 50_000;
     let mut link = pair(settings(), config);
@@ -339,7 +340,7 @@ fn ping_flood() {
     ));
 }
 
-/// Words without end before the keys, of a peer that does not do strict key exchange.
+/// Endless text before the keys, from a peer without strict key exchange.
 #[test]
 fn words_before_the_keys_are_counted() {
     let mut server = End::server(settings());

@@ -1,5 +1,5 @@
-//! Somebody between both sides who adds packets while they are in the clear, and takes away the
-//! first ones under keys: prefix truncation, CVE-2023-48795.
+//! An attacker between both sides, who adds unencrypted packets and removes the first encrypted
+//! ones: prefix truncation, CVE-2023-48795.
 
 use super::super::{Config, StrictKex};
 use super::{End, Link, clear, data, pair_in, settings};
@@ -7,7 +7,7 @@ use crate::algorithm::{Cipher, Mac};
 use crate::wire::Put;
 use crate::{SshError, msg};
 
-/// What anybody can say without keys, and what means nothing.
+/// Messages without meaning that anyone can send without keys.
 fn noise() -> [Vec<u8>; 3] {
     let mut ignore = vec![msg::IGNORE];
     ignore.put_string(b"x");
@@ -19,13 +19,13 @@ fn noise() -> [Vec<u8>; 3] {
     [ignore, debug, unimplemented]
 }
 
-/// The line at the front, and what is behind it.
+/// Splits off the line at the front.
 fn line(said: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let end = said.iter().position(|b| *b == b'\n').unwrap() + 1;
     (said[..end].to_vec(), said[end..].to_vec())
 }
 
-/// The packets in the clear up to NEWKEYS, and what is behind them.
+/// Splits off the unencrypted packets up to NEWKEYS.
 fn until_newkeys(said: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut at = 0;
     loop {
@@ -46,8 +46,8 @@ fn config(strict: StrictKex, cipher: Cipher, mac: Mac) -> Config {
     config
 }
 
-/// The attack on a client: one packet is added before NEWKEYS, the server's EXT_INFO is taken away.
-/// What the client makes of the addition, and of the first packet that it gets under keys.
+/// Attacks a client: adds one packet before NEWKEYS, and removes the server's EXT_INFO. Returns the
+/// client's results for the added packet, and for the first packet that it receives under keys.
 fn truncate(config: &Config, added: Option<&[u8]>) -> (End, Result<(), SshError>) {
     let mut link = Link::new(config.clone(), config.clone());
     let up = link.client.said();
@@ -72,7 +72,7 @@ fn truncate(config: &Config, added: Option<&[u8]>) -> (End, Result<(), SshError>
     (link.client, heard)
 }
 
-/// That the test does what the attack did: without the answer to it, it works.
+/// Shows that the test performs the attack: without the countermeasure, it succeeds.
 #[test]
 fn terrapin_works_without_strict_kex() {
     let config = config(StrictKex::Never, Cipher::ChaCha20Poly1305, Mac::Umac64);
@@ -99,7 +99,7 @@ fn terrapin_chacha() {
     }
 }
 
-/// Counter mode with encrypt then MAC: the tag goes through, what it covers is garbage.
+/// Counter mode with encrypt then MAC: the tag is accepted, but the plaintext is garbage.
 #[test]
 fn terrapin_etm() {
     for mac in Mac::ALL.iter().filter(|mac| mac.is_etm()) {
@@ -115,7 +115,7 @@ fn terrapin_etm() {
     }
 }
 
-/// GCM counts by itself.
+/// GCM has its own counter.
 #[test]
 fn terrapin_gcm_is_no_prey() {
     let [ignore, ..] = noise();
@@ -123,7 +123,8 @@ fn terrapin_gcm_is_no_prey() {
     assert_eq!(truncate(&config, Some(&ignore)).1, Err(SshError::BadTag));
 }
 
-/// The same words at each place before the keys, to each side; allowed when it is not strict.
+/// The same messages at each place before the keys, to each side; allowed without strict key
+/// exchange.
 #[test]
 fn nothing_is_added_before_the_keys() {
     for (strict, refused) in [(StrictKex::WhenExposed, true), (StrictKex::Never, false)] {
@@ -139,8 +140,8 @@ fn nothing_is_added_before_the_keys() {
     }
 }
 
-/// Adds at `place`: before KEXINIT, behind it, behind the method's own message, or, to a client,
-/// right before NEWKEYS.
+/// Adds messages at `place`: before KEXINIT, after it, after the method's own message, or, for a
+/// client, right before NEWKEYS.
 fn add(config: &Config, added: &[u8], place: usize, to_client: bool) -> Result<(), SshError> {
     let mut link = Link::new(config.clone(), config.clone());
     let (up, down) = (line(&link.client.said()), line(&link.server.said()));
@@ -159,7 +160,7 @@ fn add(config: &Config, added: &[u8], place: usize, to_client: bool) -> Result<(
     link.server.hear(&method)?;
     add(&mut link, 2)?;
     let (keys, rest) = until_newkeys(&link.server.said());
-    // NEWKEYS is the last of them: 4 octets of length and 12 behind.
+    // NEWKEYS is the last of them: 4 bytes of length and 12 more.
     let (reply, newkeys) = keys.split_at(keys.len() - 16);
     link.client.hear(reply)?;
     add(&mut link, 3)?;
@@ -168,8 +169,8 @@ fn add(config: &Config, added: &[u8], place: usize, to_client: bool) -> Result<(
     link.settle()
 }
 
-/// Under strict key exchange new keys start at sequence number 0 in each direction, so nothing that
-/// came before can stand for what was taken away.
+/// With strict key exchange, new keys start at sequence number 0 in each direction, so no earlier
+/// packet can replace a removed one.
 #[test]
 fn a_packet_less_is_noticed_at_every_exchange() {
     for cipher in Cipher::ALL {
@@ -183,12 +184,12 @@ fn a_packet_less_is_noticed_at_every_exchange() {
         let down = link.server.said();
         let heard = link.client.hear(&down);
         assert!(link.client.payloads.is_empty(), "{cipher}");
-        // Its length is encrypted too: what it says is anything.
+        // Its length is encrypted, too, so its value is arbitrary.
         if *cipher == Cipher::ChaCha20Poly1305 {
             continue;
         }
         assert_eq!(heard, Err(SshError::BadTag), "{cipher}");
-        // What is told to the server is why.
+        // The server receives the reason.
         let up = link.client.said();
         let Err(SshError::Disconnected { reason: 5, text }) = link.server.hear(&up) else {
             panic!("no word of it");

@@ -1,14 +1,14 @@
-//! One of the two ends: its machine and its application, which checks what it sees.
+//! One of the two ends: its state machine, and an application that checks what it receives.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::super::*;
 use super::Act;
 
-/// A channel as one end's application sees it.
+/// A channel as seen by one end's application.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// Tells the channels apart at both ends: who opened it, and as which.
+    /// Identifies the channel at both ends: the end that opened it, and its number there.
     name: Option<(bool, u32)>,
     pub(super) open: bool,
     written: [u32; 2],
@@ -24,14 +24,14 @@ pub(super) struct End {
     pub(super) machine: Connection,
     pub(super) wire: VecDeque<Vec<u8>>,
     pub(super) lines: BTreeMap<ChannelId, Line>,
-    /// Channels that were asked for, and duties to answer.
+    /// Requested channels, and pending answers.
     pub(super) wanted: Vec<ChannelId>,
     pub(super) duties: Vec<ReplyTo>,
     pub(super) expected: VecDeque<GlobalId>,
     opened: u32,
 }
 
-/// The octet at `at` of what the client, or the server, writes to a stream of a channel.
+/// Returns the byte at `at` of the data that the client or the server writes to a stream.
 fn octet(client: bool, name: (bool, u32), kind: usize, at: u32) -> u8 {
     let seed = name.1 * 7 + u32::from(name.0) * 3 + u32::from(client) * 101;
     (at * 31 + at / 256 + seed + u32::try_from(kind).unwrap() * 57).to_le_bytes()[0]
@@ -195,7 +195,7 @@ impl End {
         }
     }
 
-    /// What is closed is forgotten at once, unless it waits for the peer.
+    /// Closed channels are removed immediately, unless they wait for the peer.
     pub(super) fn close(&mut self, id: ChannelId) {
         self.machine.close(id);
         if self.lines.get(&id).is_some_and(|line| line.closed) {
