@@ -170,7 +170,7 @@ mod tests {
         );
     }
 
-    /// RFC 4418 section 3.3.1, octet by octet.
+    /// RFC 4418 section 3.3.1, byte by byte.
     fn by_the_rfc(aes: &Aes128Enc, octets: &[u8], tag: usize) -> [u8; 16] {
         let mut block = [0; 16];
         block[..octets.len()].copy_from_slice(octets);

@@ -99,7 +99,7 @@ pub struct Transport {
     signer: Option<Arc<dyn Signer>>,
     /// `None` while a computation uses it.
     entropy: Option<Box<dyn Entropy + Send>>,
-    /// True if computations are handed to the driver; below it, the one waiting to be taken.
+    /// True if computations are handed to the driver; `computation` is the one waiting to be taken.
     hands_out: bool,
     computation: Option<Box<Computation>>,
     ours: Version,
