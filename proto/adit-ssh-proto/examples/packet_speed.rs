@@ -19,7 +19,7 @@ const BATCH_NS: f64 = 2e7;
 const GIB: f64 = (1u64 << 30) as f64;
 
 fn main() {
-    println!("own vectors: {}\n", cpu_level().name());
+    println!("SIMD level: {}\n", cpu_level().name());
     println!(
         "{:<31} {:<30} {:>6} {:>6} {:>6} {:>9}",
         "s per GiB", "", "seal", "open", "both", "100 B, ns"
@@ -88,7 +88,7 @@ fn measure(cipher: Cipher, mac: Option<Mac>, len: usize) -> (f64, f64) {
         let mut wire = out.as_mut_slice();
         while !wire.is_empty() {
             let Ok(Opened::Packet { consumed, .. }) = opener.open(wire) else {
-                panic!("a packet was sealed");
+                panic!("the sealed packet must be opened");
             };
             wire = &mut wire[consumed..];
         }

@@ -8,7 +8,7 @@ pub enum SshError {
     #[error("malformed {0}")]
     Malformed(&'static str),
     /// A length, a count or a window exceeds its limit.
-    #[error("{what} is above {limit}")]
+    #[error("{what} exceeds the limit of {limit}")]
     TooMuch {
         /// Name of the quantity.
         what: &'static str,
@@ -16,10 +16,10 @@ pub enum SshError {
         limit: usize,
     },
     /// A message arrived in a state that does not allow it.
-    #[error("message {0} at a point where it must not come")]
+    #[error("unexpected message {0} in this state")]
     Unexpected(u8),
     /// A packet's tag is wrong: the bytes were altered, or the keys differ.
-    #[error("a packet's tag is wrong")]
+    #[error("packet authentication failed: wrong tag")]
     BadTag,
     /// The two sides have no algorithm in common.
     #[error("no common {what}: we offer {ours}; the peer offers {theirs}")]
@@ -32,7 +32,7 @@ pub enum SshError {
         theirs: String,
     },
     /// The key exchange failed: a point, a key or a signature is not valid.
-    #[error("key exchange: {0}")]
+    #[error("key exchange failed: {0}")]
     Kex(&'static str),
     /// The policy forbids what the peer requested, or the peer itself.
     #[error("refused: {0}")]
@@ -46,7 +46,7 @@ pub enum SshError {
         text: String,
     },
     /// The local random source or cryptography failed.
-    #[error("cryptography: {0}")]
+    #[error("cryptography failed: {0}")]
     Crypto(&'static str),
 }
 

@@ -136,7 +136,7 @@ impl VersionReader {
         self.lines += 1;
         if self.lines > MAX_BANNER_LINES {
             return Err(SshError::TooMuch {
-                what: "lines before the identification",
+                what: "number of lines before the identification",
                 limit: MAX_BANNER_LINES,
             });
         }
@@ -149,14 +149,16 @@ impl VersionReader {
         if line.starts_with(b"SSH-2.0-") || both {
             Ok(())
         } else {
-            Err(SshError::Policy("the peer speaks another version of SSH"))
+            Err(SshError::Policy(
+                "the peer's SSH protocol version is not 2.0",
+            ))
         }
     }
 }
 
 const fn too_long(limit: usize) -> SshError {
     SshError::TooMuch {
-        what: "a line before key exchange",
+        what: "length of a line before key exchange",
         limit,
     }
 }

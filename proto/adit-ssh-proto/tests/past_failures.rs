@@ -82,7 +82,7 @@ const CLASSES: &[Class] = &[
         ],
     },
     Class {
-        what: "more modes of a terminal than there is room for",
+        what: "more terminal modes than fit in a buffer",
         tests: &[(CHANNELS, "pty_modes")],
     },
     Class {
@@ -93,11 +93,11 @@ const CLASSES: &[Class] = &[
         ],
     },
     Class {
-        what: "a loop without end for a huge write or a packet size of nothing",
+        what: "an endless loop for a huge write or a packet size of zero",
         tests: &[(CHANNELS, "window_zero_and_huge_write")],
     },
     Class {
-        what: "a deadlock, or state, from replies that nobody asked for",
+        what: "a deadlock or leaked state from unsolicited replies",
         tests: &[
             (CHANNELS, "reply_unsolicited"),
             (TRANSPORT, "reply_unsolicited"),
@@ -108,7 +108,7 @@ const CLASSES: &[Class] = &[
         ],
     },
     Class {
-        what: "a leak for each channel that is refused",
+        what: "a leak for each refused channel",
         tests: &[
             (FLOODS, "reject_100k_channels"),
             (FLOODS, "openings_that_nobody_answers"),
@@ -201,7 +201,7 @@ const CLASSES: &[Class] = &[
         ],
     },
     Class {
-        what: "messages without data, requests and events that nobody takes, pile up",
+        what: "messages without data, requests and unread events accumulate",
         tests: &[
             (FLOODS, "empty_data_flood"),
             (FLOODS, "requests_that_nobody_answers"),
@@ -218,7 +218,7 @@ const CLASSES: &[Class] = &[
         tests: &[(DEFLATE, "bombs_are_refused")],
     },
     Class {
-        what: "an error that tells how a plain MAC failed",
+        what: "an error that reveals the cause of a failed encrypt-and-MAC",
         tests: &[(PACKET, "plain_macs_hide_what_is_wrong")],
     },
     Class {

@@ -67,19 +67,13 @@ const fn digits(value: u64, factors: [u64; 4]) -> u64 {
 }
 
 #[inline(always)]
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "the cut is what is asked for"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "truncation is intended")]
 const fn low32(value: u64) -> u32 {
     value as u32
 }
 
 #[inline(always)]
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "the cut is what is asked for"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "truncation is intended")]
 const fn low64(value: u128) -> u64 {
     value as u64
 }

@@ -67,7 +67,7 @@
 #![deny(unsafe_code)]
 #![allow(
     rustdoc::private_intra_doc_links,
-    reason = "the way through the modules is for those who read the source"
+    reason = "the links between private modules are for readers of the source"
 )]
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ mod poly;
 mod session;
 #[allow(
     unsafe_code,
-    reason = "vector instructions; what keeps them sound is in the module's text"
+    reason = "vector instructions; the module's docs explain their soundness"
 )]
 mod simd;
 mod tag;

@@ -111,7 +111,7 @@ impl<'a> Run<'a> {
 pub(crate) fn halves(group: &Group) -> (&[u8; 16], &[u8; 16]) {
     match group.as_chunks().0 {
         [low, high] => (low, high),
-        _ => unreachable!("a group has 32 octets"),
+        _ => unreachable!("a group has 32 bytes"),
     }
 }
 

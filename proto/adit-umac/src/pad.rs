@@ -90,7 +90,7 @@ pub struct NonceLength;
 
 impl fmt::Display for NonceLength {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a nonce must have 1 to 16 octets")
+        f.write_str("a nonce must have 1 to 16 bytes")
     }
 }
 

@@ -206,10 +206,7 @@ fn reduce128(y: u128) -> u128 {
 
 /// Returns the lower and the upper half.
 #[inline(always)]
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "the cut is what is asked for"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "truncation is intended")]
 const fn split(wide: u128) -> (u64, u64) {
     (wide as u64, (wide >> 64) as u64)
 }

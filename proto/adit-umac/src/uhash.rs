@@ -62,7 +62,7 @@ impl<const TAG: usize> State<TAG> {
             } else {
                 self.take_octets(keys, kernel, data)
             };
-            debug_assert!(taken <= data.len(), "what was there");
+            debug_assert!(taken <= data.len(), "no more than the data");
             data = data.get(taken..).unwrap_or_default();
         }
     }
@@ -145,7 +145,7 @@ impl<const TAG: usize> Drop for State<TAG> {
 /// Returns the result of L1: the sum of NH and the length of the block in bits.
 #[inline(always)]
 fn with_length(sums: Sums, octets: usize) -> Sums {
-    debug_assert!(octets <= BLOCK, "more than a block");
+    debug_assert!(octets <= BLOCK, "at most a block");
     let bits = u64::try_from(8 * octets).unwrap_or(0);
     sums.map(|sum| sum.wrapping_add(bits))
 }

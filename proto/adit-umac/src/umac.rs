@@ -39,7 +39,7 @@ impl<const TAG: usize> Umac<TAG> {
         const {
             assert!(
                 matches!(TAG, 4 | 8 | 12 | 16),
-                "tags have 4, 8, 12 or 16 octets"
+                "tags must have 4, 8, 12 or 16 bytes"
             );
         };
         let (hash, pad) = kdf::expand(key);

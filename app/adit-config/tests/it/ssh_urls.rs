@@ -145,7 +145,7 @@ fn a_passphrase_opens_the_key() {
         .with_file("/p", "correct horse\n");
     let text = mistakes(&[NEAR, "ssh://h?key=@/k"], &cabinet);
     assert!(text.contains("`/k` is not a usable private key"), "{text}");
-    assert!(text.contains("a passphrase is needed"), "{text}");
+    assert!(text.contains("a passphrase is required"), "{text}");
     assert!(text.contains("`?passphrase=@FILE`"), "{text}");
     let text = mistakes(&[NEAR, "ssh://h?key=@/k&passphrase=wrong"], &cabinet);
     assert!(text.contains("the passphrase is wrong"), "{text}");

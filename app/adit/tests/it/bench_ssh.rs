@@ -146,7 +146,7 @@ fn no_ssh_server() {
             "hint: it said `HTTP/1.1 400 Bad Request`",
         ),
         (b"", "does not speak SSH: it closed the connection"),
-        (b"SSH-1.5-old\r\n", "another version of SSH"),
+        (b"SSH-1.5-old\r\n", "SSH protocol version is not 2.0"),
         (b"\x15\x03\x01\x00\x02\x02\x0a\0\0\0", "does not speak SSH"),
         (
             b"SSH-2.0-x\r\n\xff\xff\xff\xff",

@@ -229,7 +229,7 @@ impl ClientAuth {
                 self.state = State::Interactive(rounds);
             }
             (state, ClientAnswer::Decline) => return self.decline(state),
-            _ => return Err(SshError::Policy("an answer to another question")),
+            _ => return Err(SshError::Policy("the answer does not match the question")),
         }
         Ok(ClientStep::Wait)
     }
@@ -241,7 +241,7 @@ impl ClientAuth {
             // either.
             State::AskPassword | State::AskNewPassword => self.passwords = self.config.prompts,
             State::AskResponses(..) => self.interactives = self.config.prompts,
-            _ => return Err(SshError::Policy("an answer that was not asked for")),
+            _ => return Err(SshError::Policy("an answer without a question")),
         }
         Ok(self.next_try())
     }

@@ -19,7 +19,9 @@ impl ClientAuth {
     /// [`SshError::Policy`] if no attempt has failed yet, or if the user is authenticated.
     pub fn again(&mut self, config: ClientConfig) -> Result<ClientStep, SshError> {
         if self.state != State::Failed {
-            return Err(SshError::Policy("another try is still under way"));
+            return Err(SshError::Policy(
+                "another authentication attempt is still running",
+            ));
         }
         self.allowed = config.methods.iter().map(|m| m.name().to_owned()).collect();
         self.tried = vec![false; config.identities.len()];

@@ -50,7 +50,9 @@ impl ClientAuth {
                 r.end()?;
                 let wanted = signing.algorithm.name().as_bytes();
                 if algorithm != wanted || blob != self.blob(signing.identity) {
-                    return Err(SshError::Malformed("USERAUTH_PK_OK: not what was asked"));
+                    return Err(SshError::Malformed(
+                        "USERAUTH_PK_OK: another key than in the query",
+                    ));
                 }
                 Ok(self.ask_signature(signing))
             }
@@ -82,7 +84,7 @@ impl ClientAuth {
         self.banners += 1;
         if self.banners > MAX_BANNERS {
             return Err(SshError::TooMuch {
-                what: "the number of banners",
+                what: "number of banners",
                 limit: MAX_BANNERS as usize,
             });
         }
@@ -111,7 +113,7 @@ impl ClientAuth {
         self.partials += 1;
         if self.partials > MAX_PARTIALS {
             return Err(SshError::TooMuch {
-                what: "the parts of an authentication",
+                what: "number of partial successes",
                 limit: MAX_PARTIALS as usize,
             });
         }
@@ -138,10 +140,10 @@ impl ClientAuth {
             limit: limit as usize,
         };
         if count > MAX_PROMPTS {
-            return Err(limit("the number of questions", MAX_PROMPTS));
+            return Err(limit("number of prompts", MAX_PROMPTS));
         }
         if rounds >= MAX_ROUNDS {
-            return Err(limit("the rounds of questions", MAX_ROUNDS));
+            return Err(limit("number of rounds of prompts", MAX_ROUNDS));
         }
         let mut prompts = Vec::new();
         for _ in 0..count {

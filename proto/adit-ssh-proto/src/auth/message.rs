@@ -92,7 +92,7 @@ impl<'a> Request<'a> {
         let (user, service, method) = (r.text()?, r.text()?, r.string()?);
         if user.len() > MAX_USER {
             return Err(SshError::TooMuch {
-                what: "the name of a user",
+                what: "length of the user name",
                 limit: MAX_USER,
             });
         }
@@ -190,7 +190,7 @@ pub(super) fn check_service(payload: &[u8]) -> Result<(), SshError> {
     let mut r = Reader::new(payload, "service");
     r.u8()?;
     if r.string()? != USERAUTH.as_bytes() {
-        return Err(SshError::Policy("a service that is not there"));
+        return Err(SshError::Policy("the requested service is not available"));
     }
     r.end()
 }

@@ -221,7 +221,7 @@ impl ServerAuth {
         let pending = core::mem::replace(&mut self.pending, Pending::Request);
         match (pending, answer) {
             (Pending::Request | Pending::Response { .. }, _) => {
-                Err(SshError::Policy("an answer that was not asked for"))
+                Err(SshError::Policy("an answer without a question"))
             }
             (Pending::Nothing, Accept) => Ok(self.login()),
             (Pending::Query { algorithm, blob }, Accept) => {
@@ -268,7 +268,7 @@ impl ServerAuth {
             (Pending::Nothing, Reject) => self.fail_nothing(),
             (_, Reject) => self.fail(),
             // Prompts that were not asked for do not log anyone in.
-            _ => Err(SshError::Policy("an answer to another question")),
+            _ => Err(SshError::Policy("the answer does not match the question")),
         }
     }
 
@@ -295,7 +295,7 @@ impl ServerAuth {
     pub(super) fn fail(&mut self) -> Result<ServerStep, SshError> {
         self.failures += 1;
         if self.failures >= self.config.tries {
-            return Err(SshError::Policy("too many failed tries to authenticate"));
+            return Err(SshError::Policy("too many failed authentication attempts"));
         }
         self.put_failure(false);
         Ok(ServerStep::Wait)
@@ -314,7 +314,7 @@ impl ServerAuth {
     pub(super) const fn count(&mut self) -> Result<(), SshError> {
         self.requests += 1;
         if self.requests > MAX_REQUESTS {
-            return Err(SshError::Policy("too many requests to authenticate"));
+            return Err(SshError::Policy("too many authentication requests"));
         }
         Ok(())
     }
@@ -335,7 +335,7 @@ impl ServerAuth {
     ) -> Result<ServerStep, SshError> {
         let count = u32::try_from(prompts.len()).unwrap_or(u32::MAX);
         if count > super::message::MAX_PROMPTS {
-            return Err(SshError::Policy("too many questions"));
+            return Err(SshError::Policy("too many prompts"));
         }
         let mut out = vec![msg::USERAUTH_INFO_REQUEST];
         for text in [name, instruction, ""] {

@@ -87,7 +87,7 @@ impl ServerAuth {
         // RFC 4256 section 3.1: a new request cancels open prompts.
         self.pending = Pending::Request;
         if request.service != CONNECTION {
-            return Err(SshError::Policy("a service that is not there"));
+            return Err(SshError::Policy("the requested service is not available"));
         }
         if request.user != self.progress.user {
             self.progress = Progress::of(request.user);

@@ -8,13 +8,13 @@ pub enum CallError {
     #[error("the channel is gone")]
     Gone,
     /// The channel is not open yet, or is open already.
-    #[error("the channel is not at that point")]
+    #[error("the channel's state does not allow this call")]
     NotNow,
     /// The sending side of the channel has ended.
-    #[error("the own side of the channel has ended")]
+    #[error("the sending side of the channel has ended")]
     Ended,
     /// There are too many channels, or too many unanswered requests.
-    #[error("too many channels or requests at a time")]
+    #[error("too many channels or unanswered requests")]
     TooMany,
     /// The output is full: call [`poll_output`](super::Connection::poll_output) first.
     #[error("the output is full")]
@@ -23,6 +23,6 @@ pub enum CallError {
     #[error("the library handles this name itself")]
     Reserved,
     /// There is no data, or more than fits.
-    #[error("no data, or more than there is room for")]
+    #[error("the data is empty or exceeds the available space")]
     NoRoom,
 }

@@ -208,7 +208,7 @@ fn keys(r: &mut Reader<'_>) -> Result<Vec<Vec<u8>>, SshError> {
     while !r.rest().is_empty() {
         if keys.len() == MAX_KEYS {
             return Err(SshError::TooMuch {
-                what: "the number of host keys",
+                what: "number of host keys",
                 limit: MAX_KEYS,
             });
         }

@@ -79,7 +79,7 @@ impl Connection {
         let limit = self.limits.requests;
         if want && self.owed.len() >= limit {
             return Err(SshError::TooMuch {
-                what: "requests without an answer",
+                what: "number of unanswered requests",
                 limit,
             });
         }

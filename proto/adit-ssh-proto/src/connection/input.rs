@@ -35,7 +35,7 @@ impl Connection {
             let limit = self.limits.queue.saturating_mul(PATIENCE);
             if self.outbox.octets().max(self.event_octets) > limit {
                 return Err(SshError::TooMuch {
-                    what: "what waits for the peer's sake",
+                    what: "size of the queue caused by the peer",
                     limit,
                 });
             }
@@ -132,7 +132,7 @@ impl Connection {
         let len = u32::try_from(range.len()).ok().filter(|len| *len <= max);
         let len = len.ok_or_else(|| too_much("data in one message", max))?;
         if !channel.intake.receive(now, len) {
-            return Err(too_much("data above the window", channel.intake.target()));
+            return Err(too_much("data in the window", channel.intake.target()));
         }
         match kind {
             _ if range.is_empty() => Ok(Handled::Done),
@@ -156,7 +156,7 @@ impl Connection {
         r.end()?;
         let before = channel.window;
         channel.window = before.checked_add(more).ok_or_else(|| SshError::TooMuch {
-            what: "a channel's window",
+            what: "size of a channel window",
             limit: usize_from(u32::MAX),
         })?;
         if before > 0 || more == 0 || !channel.can_write() {

@@ -24,7 +24,7 @@ impl Outbox {
     /// Appends the oldest message to `out`; returns false if there is none.
     pub(super) fn pop(&mut self, out: &mut Vec<u8>) -> bool {
         let rest = subslice(&self.bytes, self.head..);
-        let Ok(message) = Reader::new(rest, "message of our own").string() else {
+        let Ok(message) = Reader::new(rest, "queued message").string() else {
             return false;
         };
         out.extend_from_slice(message);

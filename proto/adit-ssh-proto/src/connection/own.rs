@@ -20,10 +20,10 @@ pub struct Own {
 #[non_exhaustive]
 pub enum OwnError {
     /// The name is empty, too long, or contains other characters.
-    #[error("a name has 1 to 64 printable characters of US-ASCII, without space and comma")]
+    #[error("a name must have 1 to 64 printable characters of US-ASCII, without space and comma")]
     Name,
     /// The data is longer than a message allows.
-    #[error("{0} octets of data, more than the {max} of a message", max = Own::MAX_DATA)]
+    #[error("{0} bytes of data exceed the limit of {max} for a message", max = Own::MAX_DATA)]
     Data(usize),
 }
 

@@ -86,7 +86,7 @@ impl Connection {
         }
         if want && channel.owed.len() >= limit {
             return Err(SshError::TooMuch {
-                what: "requests of a channel without an answer",
+                what: "number of unanswered requests of a channel",
                 limit,
             });
         }

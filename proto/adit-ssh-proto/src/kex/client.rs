@@ -190,8 +190,9 @@ fn dh_key(group: DhGroup, entropy: &mut dyn Entropy) -> Result<DhKey, SshError> 
 fn group(mut r: Reader<'_>, entropy: &mut dyn Entropy) -> Result<DhKey, SshError> {
     let (prime, generator) = (r.mpint()?, r.mpint()?);
     r.end()?;
-    let group = DhGroup::new(prime, generator)
-        .map_err(|_| SshError::Kex("the server's group is not of 2048 to 8192 bits"))?;
+    let group = DhGroup::new(prime, generator).map_err(|_| {
+        SshError::Kex("the server's group is not valid or not between 2048 and 8192 bits")
+    })?;
     dh_key(group, entropy)
 }
 

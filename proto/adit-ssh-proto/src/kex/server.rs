@@ -197,7 +197,7 @@ fn choose([least, wanted, most]: [u32; 3]) -> Result<ModpSize, SshError> {
     let fits = |(bits, _): &&(u32, ModpSize)| (least..=most).contains(bits);
     let enough = groups.iter().filter(fits).find(|(bits, _)| *bits >= wanted);
     let chosen = enough.or_else(|| groups.iter().rev().find(fits));
-    let (_, group) = chosen.ok_or(SshError::Kex("no group of the sizes that are asked for"))?;
+    let (_, group) = chosen.ok_or(SshError::Kex("no group has a size that the client accepts"))?;
     Ok(*group)
 }
 

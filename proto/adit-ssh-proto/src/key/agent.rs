@@ -80,7 +80,7 @@ pub fn frame(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, SshError> {
     let len = usize_from(u32::from_be_bytes(*len));
     if len > MAX_FRAME {
         return Err(SshError::TooMuch {
-            what: "an agent's frame",
+            what: "length of an agent's frame",
             limit: MAX_FRAME,
         });
     }

@@ -27,7 +27,7 @@ impl AnyKey {
     pub fn parse(blob: &[u8]) -> Result<Self, KeyError> {
         if blob.len() > MAX_KEY_BLOB {
             return Err(KeyError::TooMuch {
-                what: "a key",
+                what: "length of a key",
                 limit: MAX_KEY_BLOB,
             });
         }

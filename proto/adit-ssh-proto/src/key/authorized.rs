@@ -51,7 +51,7 @@ pub enum Denied {
     #[error("{0}: the key has expired")]
     Expired(Place),
     /// The security key was not touched, or did not verify its user.
-    #[error("{0}: the token did not see its user")]
+    #[error("{0}: the security key did not confirm the user's presence")]
     Presence(Place),
     /// The authority is trusted, but the certificate is not valid.
     #[error("{0}: {1}")]
@@ -98,7 +98,7 @@ impl AuthorizedKeys {
     /// # Errors
     /// [`KeyError::TooMuch`] if the text is longer than 4 MiB; nothing is read then.
     pub fn read(&mut self, file: &str, text: &[u8]) -> Result<Vec<Problem>, KeyError> {
-        let what = "a file of authorised keys";
+        let what = "size of a file of authorised keys";
         lines::read((file, what), text, MAX_AUTHORIZED_KEYS, |line, place| {
             let (options, key) = parse(line)?;
             self.entries.push(Entry {
@@ -193,7 +193,7 @@ impl Entry {
 
 fn parse(line: &str) -> Result<(LineOptions, PublicKey), &'static str> {
     if line.len() > MAX_LINE {
-        return Err("a line that is too long");
+        return Err("the line is too long");
     }
     // Like OpenSSH: a line that is not a key starts with options.
     let whole = PublicKey::from_line(line);
@@ -206,7 +206,7 @@ fn parse(line: &str) -> Result<(LineOptions, PublicKey), &'static str> {
     };
     match key {
         Ok((key, _)) => Ok((options, key)),
-        Err(KeyError::Unsupported(_)) => Err("a key of an unsupported type"),
-        Err(_) => Err("a malformed key"),
+        Err(KeyError::Unsupported(_)) => Err("the key's type is not supported"),
+        Err(_) => Err("the key is malformed"),
     }
 }

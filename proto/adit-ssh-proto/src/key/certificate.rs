@@ -95,7 +95,7 @@ pub enum CertError {
     #[error("the certificate's authority is not trusted")]
     Untrusted,
     /// It is a host certificate where a user certificate is required, or the reverse.
-    #[error("the certificate is of the wrong kind")]
+    #[error("the certificate has the wrong type")]
     WrongKind,
     /// It is not valid yet.
     #[error("the certificate is not valid yet")]
@@ -107,13 +107,13 @@ pub enum CertError {
     #[error("the certificate is not for this name")]
     WrongPrincipal,
     /// A critical option is unknown, not allowed for this type, or repeated.
-    #[error("the certificate has the critical option `{0}`")]
+    #[error("the critical option `{0}` of the certificate is not supported")]
     CriticalOption(String),
     /// The certificate does not allow the peer's address.
     #[error("the certificate is not for this address")]
     WrongSource,
     /// The authority's signature or a key in the certificate is not valid.
-    #[error("the certificate: {0}")]
+    #[error("the certificate is not valid: {0}")]
     Key(KeyError),
 }
 
@@ -132,7 +132,7 @@ impl Certificate {
     /// [`KeyError::TooMuch`] if it has too many entries.
     pub fn parse(blob: &[u8]) -> Result<Self, KeyError> {
         let mut r = Reader::new(blob, "certificate");
-        let plain = plain_type(r.text()?).ok_or(KeyError::Unsupported("this certificate"))?;
+        let plain = plain_type(r.text()?).ok_or(KeyError::Unsupported("the certificate type"))?;
         r.string()?;
         let key = PublicKey::read_fields(plain, &mut r)?;
         let serial = r.u64()?;
@@ -371,7 +371,7 @@ const fn room(count: usize) -> Result<(), KeyError> {
         return Ok(());
     }
     Err(KeyError::TooMuch {
-        what: "the entries of a certificate",
+        what: "number of entries in a certificate",
         limit: MAX_ENTRIES,
     })
 }

@@ -27,7 +27,9 @@ pub(super) fn pkcs1(document: &[u8]) -> Result<Inner, KeyError> {
     let mut whole = Der(document);
     let mut s = Der(whole.value(SEQUENCE)?);
     if s.value(INTEGER)? != [0] {
-        return Err(KeyError::Unsupported("an RSA key of more than two primes"));
+        return Err(KeyError::Unsupported(
+            "an RSA key with more than two primes",
+        ));
     }
     let (n, e, d) = (s.value(INTEGER)?, s.value(INTEGER)?, s.value(INTEGER)?);
     let (p, q) = (s.value(INTEGER)?, s.value(INTEGER)?);
@@ -82,7 +84,7 @@ pub(super) fn pkcs8(document: &[u8]) -> Result<Inner, KeyError> {
             let seed = Der(key).value(OCTETS)?.try_into().map_err(|_| MALFORMED)?;
             Ok(Inner::Ed25519(Ed25519Key::from_seed(Secret::new(seed))?))
         }
-        _ => Err(KeyError::Unsupported("this algorithm in PKCS#8")),
+        _ => Err(KeyError::Unsupported("the algorithm in the PKCS#8 file")),
     }
 }
 
@@ -91,7 +93,7 @@ fn curve_of(oid: &[u8]) -> Result<NistCurve, KeyError> {
         P256 => Ok(NistCurve::P256),
         P384 => Ok(NistCurve::P384),
         P521 => Ok(NistCurve::P521),
-        _ => Err(KeyError::Unsupported("this curve")),
+        _ => Err(KeyError::Unsupported("the elliptic curve")),
     }
 }
 

@@ -17,7 +17,7 @@ pub enum KeyError {
     #[error("{0} is not supported")]
     Unsupported(&'static str),
     /// A count or a length exceeds its limit.
-    #[error("{what} is above {limit}")]
+    #[error("{what} exceeds the limit of {limit}")]
     TooMuch {
         /// Name of the quantity.
         what: &'static str,
@@ -25,16 +25,16 @@ pub enum KeyError {
         limit: usize,
     },
     /// The file requires a passphrase, and none was passed.
-    #[error("the key file is encrypted: a passphrase is needed")]
+    #[error("the key file is encrypted: a passphrase is required")]
     Encrypted,
     /// The passphrase does not decrypt the file.
     #[error("the passphrase is wrong")]
     WrongPassphrase,
     /// The key does not support this algorithm, or the signature was made with another one.
-    #[error("the algorithm is not one of this key")]
+    #[error("the key does not support this algorithm")]
     WrongAlgorithm,
     /// The modulus of an RSA key is shorter than the policy requires.
-    #[error("an RSA key of {bits} bits, where at least {least} are wanted")]
+    #[error("the RSA key has {bits} bits; at least {least} are required")]
     ShortRsa {
         /// Size of the modulus, in bits.
         bits: usize,
@@ -76,12 +76,14 @@ impl From<KeyError> for SshError {
             KeyError::TooMuch { what, limit } => Self::TooMuch { what, limit },
             KeyError::Unsupported(what) => Self::Policy(what),
             KeyError::Encrypted | KeyError::WrongPassphrase => {
-                Self::Policy("a key file that cannot be opened")
+                Self::Policy("the key file cannot be decrypted")
             }
-            KeyError::WrongAlgorithm => Self::Kex("the signature's algorithm is not the key's"),
+            KeyError::WrongAlgorithm => {
+                Self::Kex("the signature's algorithm does not match the key")
+            }
             KeyError::ShortRsa { .. } => Self::Policy("the RSA key is too short"),
             KeyError::BadSignature => Self::Kex("the signature is wrong"),
-            KeyError::Crypto => Self::Crypto("a signature could not be made or checked"),
+            KeyError::Crypto => Self::Crypto("creating or verifying a signature failed"),
         }
     }
 }

@@ -58,11 +58,11 @@ impl<'a> Envelope<'a> {
             b"none" if cipher == FileCipher::None => None,
             b"bcrypt" if cipher != FileCipher::None => Some((options.string()?, options.u32()?)),
             b"none" | b"bcrypt" => return Err(KeyError::Malformed("private key file")),
-            _ => return Err(KeyError::Unsupported("the key derivation of this key file")),
+            _ => return Err(KeyError::Unsupported("the key derivation of the key file")),
         };
         options.end()?;
         if r.u32()? != 1 {
-            return Err(KeyError::Unsupported("a file of more than one key"));
+            return Err(KeyError::Unsupported("a key file with more than one key"));
         }
         let public = PublicKey::parse(r.string()?)?;
         let section = r.string()?;
@@ -84,11 +84,11 @@ impl<'a> Envelope<'a> {
         };
         for (what, found, limit) in [
             (
-                "the rounds of a key file",
+                "number of rounds of a key file",
                 usize_from(rounds),
                 MAX_ROUNDS as usize,
             ),
-            ("the salt of a key file", salt.len(), MAX_SALT),
+            ("length of the salt of a key file", salt.len(), MAX_SALT),
         ] {
             if found > limit {
                 return Err(KeyError::TooMuch { what, limit });
@@ -155,9 +155,9 @@ fn read_fields(r: &mut Reader<'_>) -> Result<Inner, KeyError> {
             };
             Ok(Inner::Rsa(Box::new(RsaKey::from_parts(&parts)?)))
         }
-        name if name.starts_with("sk-") => Err(KeyError::Unsupported("a key that is in a token")),
+        name if name.starts_with("sk-") => Err(KeyError::Unsupported("a key in a security key")),
         name => {
-            let curve = curve_of(name).ok_or(KeyError::Unsupported("this type of key"))?;
+            let curve = curve_of(name).ok_or(KeyError::Unsupported("the key type"))?;
             let (_, point) = (r.string()?, r.string()?);
             let key = EcdsaKey::from_scalar(curve, r.mpint()?)?;
             if key.point() == point {
@@ -200,7 +200,7 @@ pub(super) fn write(
     if let Some(Encryption { passphrase, rounds }) = encryption {
         if rounds > MAX_ROUNDS {
             return Err(KeyError::TooMuch {
-                what: "the rounds of a key file",
+                what: "number of rounds of a key file",
                 limit: MAX_ROUNDS as usize,
             });
         }
@@ -290,7 +290,7 @@ impl FileCipher {
 
     fn by_name(name: &[u8]) -> Result<Self, KeyError> {
         let found = Self::ALL.into_iter().find(|c| c.name().as_bytes() == name);
-        found.ok_or(KeyError::Unsupported("the cipher of this key file"))
+        found.ok_or(KeyError::Unsupported("the cipher of the key file"))
     }
 
     const fn key_iv_len(self) -> (usize, usize) {

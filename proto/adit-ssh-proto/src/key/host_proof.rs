@@ -33,11 +33,13 @@ pub fn prove(
     let mut out = Vec::new();
     for blob in blobs {
         let at = own.iter().position(|one| one == blob);
-        let at = at.ok_or(SshError::Policy("a proof for a key that is not the host's"))?;
+        let at = at.ok_or(SshError::Policy(
+            "a proof was requested for a key that the host does not have",
+        ))?;
         own.swap_remove(at);
         let able = PublicKey::parse(blob)?.algorithms();
         let usual = able.first().copied();
-        let usual = usual.ok_or(SshError::Crypto("a key without algorithms"))?;
+        let usual = usual.ok_or(SshError::Crypto("the key has no algorithms"))?;
         let algorithm = if able.contains(&agreed.plain()) {
             agreed.plain()
         } else {
@@ -66,10 +68,12 @@ pub fn check_proof(
         let name = Reader::new(signature, "signature").string()?;
         let named = |algorithm: &&KeyAlgorithm| algorithm.name().as_bytes() == name;
         let algorithm = key.algorithms().iter().find(named).copied();
-        let algorithm = algorithm.ok_or(SshError::Kex("a proof by an unknown algorithm"))?;
+        let algorithm = algorithm.ok_or(SshError::Kex(
+            "a proof of a host key uses an unknown algorithm",
+        ))?;
         let data = signed(session_id, &key.to_blob());
         key.verify_with(rsa_min_bits, algorithm, &data, signature)
-            .map_err(|_| SshError::Kex("a host key that was told was not proved"))?;
+            .map_err(|_| SshError::Kex("the proof of an announced host key is wrong"))?;
     }
     r.end()
 }

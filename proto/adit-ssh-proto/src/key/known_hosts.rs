@@ -129,7 +129,7 @@ impl KnownHosts {
     /// # Errors
     /// [`KeyError::TooMuch`] if the text is longer than 16 MiB; nothing is read then.
     pub fn read(&mut self, file: &str, text: &[u8]) -> Result<Vec<Problem>, KeyError> {
-        let what = "a file of known hosts";
+        let what = "size of a file of known hosts";
         lines::read((file, what), text, MAX_KNOWN_HOSTS, |line, place| {
             let (marker, hosts, key) = parse(line)?;
             self.entries.push(Entry {
@@ -268,7 +268,7 @@ impl KnownHosts {
 
 fn parse(line: &str) -> Result<(Marker, Hosts, PublicKey), &'static str> {
     if line.len() > MAX_LINE {
-        return Err("a line that is too long");
+        return Err("the line is too long");
     }
     let split = |text: &str| match text.split_once([' ', '\t']) {
         Some((word, rest)) => (word.to_owned(), rest.trim_start().to_owned()),
@@ -278,24 +278,26 @@ fn parse(line: &str) -> Result<(Marker, Hosts, PublicKey), &'static str> {
     let (marker, (hosts, key)) = match word.as_str() {
         "@cert-authority" => (Marker::Authority, split(&rest)),
         "@revoked" => (Marker::Revoked, split(&rest)),
-        _ if word.starts_with('@') => return Err("an unknown marker"),
+        _ if word.starts_with('@') => return Err("unknown marker"),
         _ => (Marker::Key, (word, rest)),
     };
     let hosts = match hosts.strip_prefix("|1|") {
         Some(hashed) => {
-            let (salt, hash) = hashed.split_once('|').ok_or("a malformed hash")?;
+            let (salt, hash) = hashed.split_once('|').ok_or("the hash is malformed")?;
             let decoded = |text| base64::decode(text).filter(|bytes| bytes.len() == 20);
             Hosts::Hashed {
-                salt: decoded(salt).ok_or("a malformed hash")?,
-                hash: decoded(hash).ok_or("a malformed hash")?,
+                salt: decoded(salt).ok_or("the hash is malformed")?,
+                hash: decoded(hash).ok_or("the hash is malformed")?,
             }
         }
-        None if hosts.starts_with('|') => return Err("an unknown kind of hash"),
-        None => Hosts::Patterns(PatternList::parse(&hosts).ok_or("malformed hosts")?),
+        None if hosts.starts_with('|') => return Err("the type of the hash is not supported"),
+        None => {
+            Hosts::Patterns(PatternList::parse(&hosts).ok_or("the list of hosts is malformed")?)
+        }
     };
     match PublicKey::from_line(&key) {
         Ok((key, _)) => Ok((marker, hosts, key)),
-        Err(KeyError::Unsupported(_)) => Err("a key of an unsupported type"),
-        Err(_) => Err("a malformed key"),
+        Err(KeyError::Unsupported(_)) => Err("the key's type is not supported"),
+        Err(_) => Err("the key is malformed"),
     }
 }

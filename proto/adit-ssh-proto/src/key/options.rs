@@ -41,7 +41,8 @@ impl LineOptions {
             let (name, behind) = rest.split_at_checked(end).unwrap_or((rest, ""));
             let (value, behind) = match behind.strip_prefix('=') {
                 Some(quoted) => {
-                    let (value, behind) = unquote(quoted).ok_or("a value without quotes")?;
+                    let (value, behind) =
+                        unquote(quoted).ok_or("an option's value is not quoted")?;
                     (Some(value), behind)
                 }
                 None => (None, behind),
@@ -50,7 +51,7 @@ impl LineOptions {
             match behind.strip_prefix(',') {
                 Some(next) => rest = next,
                 None if behind.starts_with([' ', '\t']) => return Ok((options, behind)),
-                None => return Err("options without a key"),
+                None => return Err("the key after the options is missing"),
             }
         }
     }
@@ -87,7 +88,7 @@ impl LineOptions {
             "no-touch-required" => grant.touch_required = false,
             "verify-required" => grant.verify_required = true,
             "no-verify-required" => grant.verify_required = false,
-            _ => return Err("an unknown option"),
+            _ => return Err("unknown option"),
         }
         Ok(())
     }
@@ -96,7 +97,7 @@ impl LineOptions {
         match name {
             "command" => once(&mut self.grant.command, value)?,
             "from" => {
-                let list = SourceList::parse(&value).ok_or("a wrong list of `from`")?;
+                let list = SourceList::parse(&value).ok_or("invalid list in `from`")?;
                 once(&mut self.from, list)?;
             }
             "principals" => {
@@ -104,25 +105,27 @@ impl LineOptions {
                 once(&mut self.principals, list)?;
             }
             "expiry-time" => {
-                let time = time(&value).ok_or("a wrong time")?;
+                let time = time(&value).ok_or("invalid time in `expiry-time`")?;
                 // The earliest one applies.
                 self.expires = Some(self.expires.map_or(time, |other| other.min(time)));
             }
             "permitopen" => {
-                let forward = Forward::parse(&value).ok_or("a wrong `permitopen`")?;
+                let forward = Forward::parse(&value).ok_or("invalid value of `permitopen`")?;
                 add(self.grant.permit_open.get_or_insert_default(), forward)?;
             }
             "permitlisten" => {
                 let any = || Forward::parse(&format!("*:{value}"));
                 let forward = Forward::parse(&value).or_else(any);
-                let forward = forward.ok_or("a wrong `permitlisten`")?;
+                let forward = forward.ok_or("invalid value of `permitlisten`")?;
                 add(self.grant.permit_listen.get_or_insert_default(), forward)?;
             }
             "environment" => {
-                let (name, value) = value.split_once('=').ok_or("a wrong `environment`")?;
+                let (name, value) = value
+                    .split_once('=')
+                    .ok_or("invalid value of `environment`")?;
                 let fine = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
                 if name.is_empty() || !name.bytes().all(fine) || value.len() > MAX_VALUE {
-                    return Err("a wrong `environment`");
+                    return Err("invalid value of `environment`");
                 }
                 let pair = (name.to_owned(), value.to_owned());
                 add(&mut self.grant.environment, pair)?;
@@ -130,7 +133,7 @@ impl LineOptions {
             // The number of a tunnel device. Tunnels are not supported, so there is nothing to
             // enforce.
             "tunnel" if value.bytes().all(|b| b.is_ascii_alphanumeric()) => {}
-            _ => return Err("an unknown option"),
+            _ => return Err("unknown option"),
         }
         Ok(())
     }
@@ -139,13 +142,13 @@ impl LineOptions {
 fn once<T>(place: &mut Option<T>, value: T) -> Result<(), &'static str> {
     match place.replace(value) {
         None => Ok(()),
-        Some(_) => Err("an option that stands twice"),
+        Some(_) => Err("an option is repeated"),
     }
 }
 
 fn add<T>(list: &mut Vec<T>, value: T) -> Result<(), &'static str> {
     if list.len() >= MAX_ENTRIES {
-        return Err("too many entries");
+        return Err("too many entries in an option");
     }
     list.push(value);
     Ok(())

@@ -60,7 +60,7 @@ impl<'a> Pem<'a> {
         let passphrase = passphrase.ok_or(KeyError::Encrypted)?;
         let (name, iv) = cipher.split_once(',').ok_or(MALFORMED)?;
         if name != "AES-128-CBC" {
-            return Err(KeyError::Unsupported("this cipher of an old key file"));
+            return Err(KeyError::Unsupported("the cipher of the PEM key file"));
         }
         let iv = u128::from_str_radix(iv, 16).map_err(|_| MALFORMED)?;
         let iv = iv.to_be_bytes();

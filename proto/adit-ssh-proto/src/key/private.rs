@@ -105,7 +105,7 @@ impl PrivateKey {
             "ENCRYPTED PRIVATE KEY" => {
                 return Err(KeyError::Unsupported("an encrypted PKCS#8 file"));
             }
-            _ => return Err(KeyError::Unsupported("this kind of key file")),
+            _ => return Err(KeyError::Unsupported("the key file format")),
         };
         Ok(Self::new(inner, comment))
     }
@@ -119,7 +119,7 @@ impl PrivateKey {
         bounded(text)?;
         let pem = Pem::parse(text)?;
         if pem.label != OPENSSH {
-            return Err(KeyError::Unsupported("this kind of key file"));
+            return Err(KeyError::Unsupported("the key file format"));
         }
         file::read_public(pem.open(None)?.expose())
     }
@@ -194,7 +194,7 @@ impl PrivateKey {
 fn bounded(text: &str) -> Result<(), KeyError> {
     if text.len() > MAX_KEY_FILE {
         return Err(KeyError::TooMuch {
-            what: "a key file",
+            what: "size of a key file",
             limit: MAX_KEY_FILE,
         });
     }

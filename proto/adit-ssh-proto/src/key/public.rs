@@ -79,7 +79,7 @@ impl PublicKey {
                 application: application(r)?,
             },
             _ => {
-                let curve = curve_of(name).ok_or(KeyError::Unsupported("this type of key"))?;
+                let curve = curve_of(name).ok_or(KeyError::Unsupported("the key type"))?;
                 let point = point(curve, r)?;
                 Self::Ecdsa { curve, point }
             }
@@ -236,7 +236,7 @@ fn application(r: &mut Reader<'_>) -> Result<String, KeyError> {
     let text = r.text()?;
     if text.len() > MAX_APPLICATION {
         return Err(KeyError::TooMuch {
-            what: "the application of a key",
+            what: "length of a key's application",
             limit: MAX_APPLICATION,
         });
     }

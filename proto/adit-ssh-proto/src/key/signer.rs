@@ -87,9 +87,9 @@ impl CertifiedKey {
     /// [`KeyError::Malformed`] if the certificate belongs to another key.
     pub fn new(key: PrivateKey, certificate: Option<Certificate>) -> Result<Self, KeyError> {
         match &certificate {
-            Some(certificate) if certificate.key() != key.public() => {
-                Err(KeyError::Malformed("certificate: it is another key's"))
-            }
+            Some(certificate) if certificate.key() != key.public() => Err(KeyError::Malformed(
+                "certificate: it belongs to another key",
+            )),
             _ => Ok(Self { key, certificate }),
         }
     }

@@ -33,7 +33,7 @@ impl Count {
         if self.packets < MOST_PACKETS {
             Ok(())
         } else {
-            Err(SshError::Crypto("keys are used up"))
+            Err(SshError::Crypto("keys are exhausted"))
         }
     }
 

@@ -21,7 +21,7 @@ pub(super) const AES_BLOCK: usize = 16;
 /// Cipher state of one direction.
 #[allow(
     clippy::large_enum_variant,
-    reason = "one per direction, and a pointer less on the way of each packet"
+    reason = "one per direction; boxing would cost each packet a pointer dereference"
 )]
 pub(super) enum Cover {
     /// No encryption, before the first NEWKEYS.
@@ -46,7 +46,7 @@ pub(super) struct Counter {
 
 impl Cover {
     pub(super) fn new(keys: &DirectionKeys) -> Result<Self, SshError> {
-        const WRONG: SshError = SshError::Crypto("length of a cipher's key or IV");
+        const WRONG: SshError = SshError::Crypto("wrong length of a cipher key or IV");
         let (key, iv) = (keys.key.expose().as_slice(), keys.iv.expose().as_slice());
         if (key.len(), iv.len()) != keys.cipher.key_iv_len() {
             return Err(WRONG);
@@ -64,7 +64,9 @@ impl Cover {
             Cipher::Aes192Ctr => StreamKind::Aes192Ctr,
             Cipher::Aes256Ctr => StreamKind::Aes256Ctr,
         };
-        let mac = keys.mac.ok_or(SshError::Crypto("a cipher without a MAC"))?;
+        let mac = keys
+            .mac
+            .ok_or(SshError::Crypto("the cipher requires a MAC"))?;
         let counter = Counter {
             // Encryption and decryption are the same in counter mode.
             cipher: StreamCipher::new(kind, key, iv, Direction::Encrypt).map_err(|_| WRONG)?,

@@ -80,7 +80,7 @@ impl Deflater {
             rest = subslice(rest, result.bytes_consumed..);
             filled += result.bytes_written;
             if result.status != Ok(MZStatus::Ok) {
-                return Err(SshError::Crypto("compression"));
+                return Err(SshError::Crypto("compressing a payload"));
             }
             if filled < self.out.len() && rest.is_empty() {
                 break;
@@ -157,7 +157,7 @@ fn grow(out: &mut Vec<u8>, filled: usize) -> Result<(), SshError> {
 
 const fn too_much() -> SshError {
     SshError::TooMuch {
-        what: "payload with compression",
+        what: "decompressed payload",
         limit: MAX_PAYLOAD,
     }
 }

@@ -19,7 +19,7 @@ const STRIDE: usize = 2048;
 /// MAC key of one direction.
 #[allow(
     clippy::large_enum_variant,
-    reason = "one per direction, and a pointer less on the way of each packet"
+    reason = "one per direction; boxing would cost each packet a pointer dereference"
 )]
 pub(super) enum MacKey {
     Umac64(Session<8>),
@@ -30,7 +30,7 @@ pub(super) enum MacKey {
 
 impl MacKey {
     pub(super) fn new(mac: Mac, key: &[u8]) -> Result<Self, SshError> {
-        const WRONG: SshError = SshError::Crypto("length of a MAC's key");
+        const WRONG: SshError = SshError::Crypto("wrong length of a MAC key");
         if key.len() != mac.key_tag_len().0 {
             return Err(WRONG);
         }
@@ -185,7 +185,7 @@ fn cut(tag: &HmacTag, len: usize) -> &[u8] {
 
 fn copy(from: &[u8], to: &mut [u8]) -> Result<(), SshError> {
     if from.len() != to.len() {
-        return Err(SshError::Crypto("room for a tag"));
+        return Err(SshError::Crypto("wrong length of a tag buffer"));
     }
     to.copy_from_slice(from);
     Ok(())

@@ -33,7 +33,7 @@ impl Padding {
         let seed = adit_crypto::Secret::new(hmac_sha256(key, &[b"padding of packets", iv, mac]));
         let kind = StreamKind::ChaCha20Ietf;
         let source = StreamCipher::new(kind, seed.expose(), &[0; 12], Direction::Encrypt)
-            .map_err(|_| SshError::Crypto("the source of padding"))?;
+            .map_err(|_| SshError::Crypto("creating the padding source"))?;
         Ok(Self {
             source: Some(source),
             stock: [0; STOCK],
@@ -99,7 +99,10 @@ mod tests {
             assert_eq!(out.len(), n);
             assert_ne!(out, other, "another key");
             for octets in [&out, &other] {
-                assert!(seen.insert(octets[..8].to_vec()), "octets came twice");
+                assert!(
+                    seen.insert(octets[..8].to_vec()),
+                    "random bytes were reused"
+                );
             }
         }
         let mut again = Vec::new();

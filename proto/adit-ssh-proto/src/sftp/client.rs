@@ -190,7 +190,9 @@ impl<T> Client<T> {
             State::AwaitVersion => {
                 let (version, extensions) = parse_version(frame)?;
                 if version != VERSION {
-                    return Err(SshError::Policy("the server does not speak SFTP version 3"));
+                    return Err(SshError::Policy(
+                        "the server does not support SFTP version 3",
+                    ));
                 }
                 self.extensions = extensions;
                 if extensions.has(Extension::Limits) {
@@ -214,12 +216,12 @@ impl<T> Client<T> {
                 let (id, reply) = Reply::parse(frame)?;
                 let Pending { expected, tag } = self
                     .release(id)
-                    .ok_or(SshError::Malformed("number of an SFTP reply"))?;
+                    .ok_or(SshError::Malformed("request number of an SFTP reply"))?;
                 let id = RequestId(id);
                 if suits(&reply, expected) {
                     Ok(Event::Reply { tag, id, reply })
                 } else {
-                    Err(SshError::Malformed("kind of an SFTP reply"))
+                    Err(SshError::Malformed("type of an SFTP reply"))
                 }
             }
         }
@@ -227,7 +229,9 @@ impl<T> Client<T> {
 
     fn reserve(&mut self, expected: Expected, tag: T) -> Result<RequestId, SshError> {
         if self.state != State::Ready {
-            return Err(SshError::Policy("an SFTP request before the versions"));
+            return Err(SshError::Policy(
+                "an SFTP request before the version exchange",
+            ));
         }
         let pending = Some(Pending { expected, tag });
         if let Some(slot) = self.free.pop().and_then(|index| {
@@ -240,7 +244,7 @@ impl<T> Client<T> {
         }
         if self.slots.len() >= MAX_IN_FLIGHT {
             return Err(SshError::TooMuch {
-                what: "SFTP requests in flight",
+                what: "number of SFTP requests in flight",
                 limit: MAX_IN_FLIGHT,
             });
         }

@@ -9,7 +9,7 @@ use crate::wire::{Put, Reader};
 /// An operation beyond SFTP version 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the fields are those of the document")]
+#[allow(missing_docs, reason = "the fields are those of OpenSSH's PROTOCOL")]
 pub enum Extended<'a, H = &'a [u8]> {
     /// Renames a file and replaces an existing one.
     PosixRename { from: &'a [u8], to: &'a [u8] },

@@ -70,9 +70,7 @@ impl<H> Server<H> {
     ) -> Result<Step<'a>, SshError> {
         if !self.begun {
             if parse_init(frame)? < VERSION {
-                return Err(SshError::Policy(
-                    "the client speaks an SFTP below version 3",
-                ));
+                return Err(SshError::Policy("the client's SFTP version is below 3"));
             }
             self.begun = true;
             put_version(self.extensions, out);

@@ -141,7 +141,7 @@ impl Transport {
         method: ServerKex,
         message: &[u8],
     ) -> Result<(), SshError> {
-        let away = SshError::Crypto("a computation was not given back");
+        let away = SshError::Crypto("the result of a computation was not returned");
         let computation = Computation {
             negotiated,
             method,
@@ -159,7 +159,9 @@ impl Transport {
 
     fn computed(&mut self, computed: Computed) -> Result<(), SshError> {
         let Some(exchange) = &mut self.exchange else {
-            return Err(SshError::Crypto("a result that nobody waits for"));
+            return Err(SshError::Crypto(
+                "a computation's result without a key exchange",
+            ));
         };
         self.entropy = Some(computed.entropy);
         let outcome = computed.outcome?;

@@ -180,7 +180,7 @@ impl Transport {
             // Each exchange costs a server far more than a client, which is still unauthenticated
             // here.
             return Err(SshError::Policy(
-                "a second key exchange before the user is in",
+                "a second key exchange before authentication",
             ));
         }
         let begin = match &self.exchange {
@@ -202,7 +202,7 @@ impl Transport {
             .any(|direction| direction.cipher == Cipher::ChaCha20Poly1305);
         if exposed && !self.strict && self.config.strict == StrictKex::WhenExposed {
             return Err(SshError::Policy(
-                "chacha20-poly1305@openssh.com with a peer that cannot do strict key exchange (CVE-2023-48795)",
+                "chacha20-poly1305@openssh.com with a peer that does not support strict key exchange (CVE-2023-48795)",
             ));
         }
         let mut payload = Vec::new();
@@ -234,11 +234,13 @@ impl Transport {
         self.strict = able && self.config.strict != StrictKex::Never;
         if self.strict && self.opener.packets() != 1 {
             return Err(SshError::Kex(
-                "packets before the first KEXINIT of a strict key exchange",
+                "the peer sent packets before the first KEXINIT of a strict key exchange",
             ));
         }
         if !able && self.config.strict == StrictKex::Always {
-            return Err(SshError::Policy("the peer cannot do strict key exchange"));
+            return Err(SshError::Policy(
+                "the peer does not support strict key exchange",
+            ));
         }
         // A KEXINIT that is not sent yet omits the vulnerable cipher, so that another one is
         // chosen.

@@ -63,7 +63,7 @@ impl Transport {
             Opened::Packet { consumed, payload } => (consumed, payload),
         };
         let message = self.opener.payload(wire, &payload);
-        debug_assert!(!message.is_empty(), "the opener refuses empty payloads");
+        debug_assert!(!message.is_empty(), "the opener rejects empty payloads");
         let number = message.first().copied().unwrap_or_default();
         if matches!(
             number,
@@ -99,7 +99,7 @@ impl Transport {
     fn handle(&mut self, number: u8, message: &[u8]) -> Result<(), SshError> {
         if self.session.is_none() && self.opener.packets() > MAX_FIRST_PACKETS {
             return Err(SshError::TooMuch {
-                what: "packets before the first keys",
+                what: "number of packets before the first keys",
                 limit: 256,
             });
         }
@@ -174,7 +174,7 @@ impl Transport {
         self.early += 1;
         if self.early > MAX_EARLY {
             return Err(SshError::TooMuch {
-                what: "messages beside authentication",
+                what: "number of messages other than authentication",
                 limit: 32,
             });
         }

@@ -281,7 +281,7 @@ impl Transport {
     pub fn disconnect(&mut self, reason: Disconnect, text: &str) {
         if self.closed.is_none() {
             self.put_disconnect(reason, text);
-            self.closed = Some(SshError::Policy("the connection was ended by us"));
+            self.closed = Some(SshError::Policy("the connection is closed"));
         }
     }
 
@@ -315,7 +315,7 @@ impl Transport {
     }
 
     fn entropy(&mut self) -> Result<&mut (dyn Entropy + 'static), SshError> {
-        let away = SshError::Crypto("a computation was not given back");
+        let away = SshError::Crypto("the result of a computation was not returned");
         Ok(&mut **self.entropy.as_mut().ok_or(away)?)
     }
 

@@ -27,7 +27,7 @@ impl Transport {
             .saturating_add(QUEUE_COST);
         if queued > self.config.max_queue {
             return Err(SshError::TooMuch {
-                what: "output that waits for a key exchange",
+                what: "output queued during a key exchange",
                 limit: self.config.max_queue,
             });
         }
@@ -125,7 +125,7 @@ impl Transport {
     pub(super) fn check_unsent(&self) -> Result<(), SshError> {
         if self.out.len().saturating_add(self.queued) > self.config.max_unsent {
             return Err(SshError::TooMuch {
-                what: "answers that the peer does not take",
+                what: "size of the answers that the peer has not read",
                 limit: self.config.max_unsent,
             });
         }

@@ -59,7 +59,7 @@ impl Transport {
                     .retain(|c| *c != Cipher::ChaCha20Poly1305);
                 self.start_exchange()
             }
-            Some(_) => Err(SshError::Kex("the peer takes too long")),
+            Some(_) => Err(SshError::Kex("timed out waiting for the peer")),
             None => self.start_exchange(),
         };
         due.map_err(|why| self.fail(why))

@@ -317,7 +317,10 @@ impl Player {
     ) -> Result<(), SshError> {
         let before = self.got.len();
         self.got.extend_from_slice(data);
-        assert!(text().starts_with(&self.got), "octets that nobody has sent");
+        assert!(
+            text().starts_with(&self.got),
+            "the text differs from the one sent"
+        );
         let half = before < HALF && self.got.len() >= HALF;
         if half && self.plan.rekey == Rekey::Ours {
             self.transport.rekey()?;

@@ -192,7 +192,7 @@ fn both_of_tail(tail: &[u8]) -> (__m256i, __m256i) {
 fn load_tail(tail: &[u8]) -> __m256i {
     let (words, rest) = tail.as_chunks::<4>();
     // A tail is shorter than a group, so it has at most seven words.
-    debug_assert!(words.len() < 8, "a tail");
+    debug_assert!(words.len() < 8, "a tail is shorter than a group");
     let count = _mm256_set1_epi32(words.len().try_into().unwrap_or(0));
     let place = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     let mask = _mm256_cmpgt_epi32(count, place);

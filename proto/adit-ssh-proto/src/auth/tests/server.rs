@@ -17,7 +17,7 @@ fn query_then_sign_other() {
     };
     assert_eq!(key, shown(&asked));
     let step = server.answer(ServerAnswer::Accept).unwrap();
-    assert!(matches!(step, ServerStep::Wait), "a query lets nobody in");
+    assert!(matches!(step, ServerStep::Wait), "a query does not log in");
     assert_eq!(numbers(|| server.poll_output()), [msg::USERAUTH_PK_OK]);
     let ServerAsk::Key { key, .. } = ask(&mut server, &signed("u", &signs, &signs, SESSION)) else {
         panic!("a signature");

@@ -57,7 +57,7 @@ fn a_command_from_beginning_to_end() {
     );
     assert_eq!(events(&mut server), [Event::Closed(there)]);
     assert_eq!(server.channels(), 0);
-    assert_eq!(client.channels(), 1, "five octets are not consumed");
+    assert_eq!(client.channels(), 1, "five bytes are not consumed");
     client.consumed(here, 5, NOW);
     assert_eq!((client.channels(), client.budget.given()), (0, 0));
     assert_eq!(client.room(here), 0);

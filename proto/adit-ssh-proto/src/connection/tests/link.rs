@@ -95,14 +95,14 @@ fn octets_of(rtt: u64, limits: Limits, reader: u64, from: u64, until: u64) -> (u
 #[test]
 fn a_long_fat_link_is_filled() {
     let (got, window) = octets_of(100_000, Limits::default(), 1 << 30, 2_000_000, 4_000_000);
-    assert!(got >= 200_000_000, "{got} octets in two seconds");
+    assert!(got >= 200_000_000, "{got} bytes in two seconds");
     assert!((16 << 20..=64 << 20).contains(&window), "{window}");
     let fixed = Limits {
         max_window: 2 << 20,
         ..Limits::default()
     };
     let (slow, window) = octets_of(100_000, fixed, 1 << 30, 2_000_000, 4_000_000);
-    assert!(slow < 60_000_000, "{slow} octets: the test proves nothing");
+    assert!(slow < 60_000_000, "{slow} bytes: the test proves nothing");
     assert_eq!(window, 2 << 20);
 }
 
@@ -110,7 +110,7 @@ fn a_long_fat_link_is_filled() {
 #[test]
 fn windows_grow_only_where_it_helps() {
     let (got, window) = octets_of(2000, Limits::default(), 1 << 30, 500_000, 1_000_000);
-    assert!(got >= 60_000_000, "{got} octets in half a second");
+    assert!(got >= 60_000_000, "{got} bytes in half a second");
     assert_eq!(window, 2 << 20);
     let (_, window) = octets_of(100_000, Limits::default(), 5000, 0, 4_000_000);
     assert_eq!(window, 2 << 20, "5 MB/s");

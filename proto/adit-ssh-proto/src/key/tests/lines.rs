@@ -198,7 +198,7 @@ fn bad_lines_are_told() {
     let problems = known.read("hosts", text.as_bytes()).unwrap();
     let lines: Vec<_> = problems.iter().map(|p| p.place.line).collect();
     assert_eq!((lines, known.len()), (vec![1, 2, 3, 4, 5, 6], 1));
-    assert_eq!(problems[1].to_string(), "hosts:2: an unknown marker");
+    assert_eq!(problems[1].to_string(), "hosts:2: unknown marker");
     let long = format!("{},h {ed}", "x".repeat(70_000));
     assert_eq!(known.read("hosts", long.as_bytes()).unwrap().len(), 1);
 }
@@ -265,7 +265,7 @@ fn unknown_options_let_nobody_in() {
     let text = format!("no-such-option {ed}command=unquoted {ed}pty,zap=\"x\" {ed}ssh-dss AAAA\n");
     let problems = authorized.read("keys", text.as_bytes()).unwrap();
     assert_eq!((problems.len(), authorized.is_empty()), (4, true));
-    assert_eq!(problems[0].to_string(), "keys:1: an unknown option");
+    assert_eq!(problems[0].to_string(), "keys:1: unknown option");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn noise(len: usize) -> Vec<u8> {
 fn there_and_back(sealer: &mut Sealer, opener: &mut Opener, payload: &[u8]) -> usize {
     let mut wire = sealed(sealer, payload);
     let (found, consumed) = open_one(opener, &mut wire).unwrap();
-    assert!(found == payload, "{} octets", payload.len());
+    assert!(found == payload, "{} bytes", payload.len());
     consumed
 }
 
@@ -38,7 +38,7 @@ fn packets_of_all_sizes() {
         let text = noise(5000);
         there_and_back(&mut sealer, &mut opener, &text);
         let again = there_and_back(&mut sealer, &mut opener, &text);
-        assert!(again < 200, "{again} octets");
+        assert!(again < 200, "{again} bytes");
         there_and_back(&mut sealer, &mut opener, &vec![0; MAX_PAYLOAD]);
     }
 }
@@ -111,7 +111,7 @@ fn bombs_are_refused() {
     assert!(bomb.len() < 40_000, "{}", bomb.len());
     let (mut sealer, mut opener) = forger();
     let too_much = SshError::TooMuch {
-        what: "payload with compression",
+        what: "decompressed payload",
         limit: MAX_PAYLOAD,
     };
     assert_eq!(

@@ -36,7 +36,10 @@ fn every_flipped_bit_is_told() {
                 }
                 Ok(Opened::Packet { .. }) => panic!("{suite:?}: bit {bit} went through"),
                 Err(SshError::BadTag) => {}
-                Err(_) => assert!(bit < 32 && !hides(suite), "{suite:?}: told at bit {bit}"),
+                Err(_) => assert!(
+                    bit < 32 && !hides(suite),
+                    "{suite:?}: reported at bit {bit}"
+                ),
             }
             // The error persists.
             let mut good = good.clone();

@@ -65,7 +65,7 @@ fn sealed(sealer: &mut Sealer, payload: &[u8]) -> Vec<u8> {
 /// Opens one packet, which must be complete; returns its payload and length.
 fn open_one(opener: &mut Opener, wire: &mut [u8]) -> Result<(Vec<u8>, usize), SshError> {
     match opener.open(wire)? {
-        Opened::NeedMore { total } => panic!("{total} of {} octets wanted", wire.len()),
+        Opened::NeedMore { total } => panic!("{total} bytes required, {} present", wire.len()),
         Opened::Packet { consumed, payload } => {
             Ok((opener.payload(wire, &payload).to_vec(), consumed))
         }

@@ -158,7 +158,7 @@ fn keys_are_used_up() {
     (sealer.count.packets, opener.count.packets) = (u64::from(u32::MAX), u64::from(u32::MAX));
     there_and_back(&mut sealer, &mut opener, 5..6);
     let mut out = b"before".to_vec();
-    let used_up = SshError::Crypto("keys are used up");
+    let used_up = SshError::Crypto("keys are exhausted");
     assert_eq!(sealer.seal(b"payload", &mut out), Err(used_up.clone()));
     assert_eq!(out, b"before");
     assert_eq!(opener.open(&mut [0; 100]), Err(used_up));

@@ -32,7 +32,7 @@ fn a_server_may_talk_first_and_a_client_not() {
     let mut server = End::server(settings());
     server.said();
     assert!(server.hear(b"GET / HTTP/1.1\r\n").is_err());
-    assert!(server.said().is_empty(), "not told to what is no SSH");
+    assert!(server.said().is_empty(), "no DISCONNECT without SSH");
     assert!(server.hear(b"SSH-2.0-x\r\n").is_err(), "it was over");
 }
 

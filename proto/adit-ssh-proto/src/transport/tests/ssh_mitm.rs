@@ -194,6 +194,6 @@ fn a_packet_less_is_noticed_at_every_exchange() {
         let Err(SshError::Disconnected { reason: 5, text }) = link.server.hear(&up) else {
             panic!("no word of it");
         };
-        assert_eq!(text, "a packet's tag is wrong");
+        assert_eq!(text, "packet authentication failed: wrong tag");
     }
 }
