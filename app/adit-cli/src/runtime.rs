@@ -30,7 +30,7 @@ pub fn block_on_within<W: Future<Output = Done>>(
         let signals = Signals::catch().context("catching signals")?;
         work(signals).await
     });
-    adit_stream::lane::close(Duration::from_millis(100));
+    adit_stream::lane::close_lanes(Duration::from_millis(100));
     // A look-up that hangs must not hold up the end.
     runtime.shutdown_timeout(Duration::from_millis(100));
     done

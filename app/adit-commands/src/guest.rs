@@ -42,7 +42,7 @@ pub(crate) fn serve(invited: Result<PluginEndpoint, PluginEndpointError>) -> Res
             () = told => Ok(()),
         }
     });
-    adit_stream::lane::close(Duration::ZERO);
+    adit_stream::lane::close_lanes(Duration::ZERO);
     runtime.shutdown_background();
     done
 }

@@ -3,7 +3,7 @@
 use adit_config::Endpoint;
 use adit_config::text::Problem;
 use adit_crypto::StreamKind;
-use adit_obfs::{ObfsKind, Redirect};
+use adit_obfs::{ObfsKind, RedirectRule};
 use adit_shadowsocksr::Protocol;
 
 use crate::conversion_context::ConversionContext;
@@ -116,7 +116,7 @@ impl SsrSettings {
         if self.protocol.parse::<Protocol>().is_err() {
             return Some(format!("protocol `{}` is not known", self.protocol));
         }
-        if !self.obfs.is_empty() && ObfsKind::of_server(&self.obfs).is_err() {
+        if !self.obfs.is_empty() && ObfsKind::parse_server_name(&self.obfs).is_err() {
             return Some(format!("obfs `{}` is not known", self.obfs));
         }
         // A file named here would be one of this machine.
@@ -190,7 +190,7 @@ fn read_redirect(fields: &mut ObjectFields<'_>, clerk: &mut ConversionContext<'_
     let path = fields.field_path("redirect");
     let mut rules = Vec::new();
     for text in fields.strings_field("redirect", clerk) {
-        match Redirect::parse(text) {
+        match RedirectRule::parse(text) {
             Ok(_) if !text.contains(',') => rules.push(text.to_owned()),
             Ok(_) => clerk.add_note(path.clone(), "a rule with a comma is left out"),
             Err(why) => clerk.add_problem(Problem::without_place(

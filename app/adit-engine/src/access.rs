@@ -113,7 +113,7 @@ impl AccessRule {
             // The name does not show which of the networks it belongs to.
             NameMeaning::LocalNetwork if !matches!(self.private, PrivateAccess::Nets(_)) => {}
             // UDP-over-TCP datagrams contain their own destinations, which only the hop reads.
-            _ if uot::version(target).is_some() => {
+            _ if uot::requested_version(target).is_some() => {
                 return Err("UDP over TCP is for the listener itself, not for a hop".to_owned());
             }
             _ => return Ok(()),

@@ -231,7 +231,11 @@ pub(crate) async fn build_hop(
             let keys = KeyChain::parse(*method, secret.expose())?;
             let name = plan.display_name();
             let dated = crate::probe::has_time_stamps(&keys);
-            let health = Arc::new(ServerHealth::new(name, keys.key().id().to_string(), dated));
+            let health = Arc::new(ServerHealth::new(
+                name,
+                keys.user_key().id().to_string(),
+                dated,
+            ));
             // A legacy cipher decrypts any bytes, and the method `none` has no key.
             if matches!(method.edition(), Edition::Aead | Edition::Aead2022) {
                 health.set_check(Check {

@@ -41,20 +41,20 @@ impl ListenerCredentials {
 }
 
 impl adit_socks::Credentials for ListenerCredentials {
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         self.required()
     }
     /// Accepts any pair if there are no users: some clients can only offer a stored password.
-    fn check(&self, user: &[u8], password: &[u8]) -> bool {
+    fn check_password(&self, user: &[u8], password: &[u8]) -> bool {
         !self.required() || self.matches(user, password)
     }
 }
 
 impl adit_http::server::BasicAuth for ListenerCredentials {
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         self.required()
     }
-    fn check(&self, user: &[u8], password: &[u8]) -> bool {
+    fn check_password(&self, user: &[u8], password: &[u8]) -> bool {
         self.matches(user, password)
     }
 }
@@ -86,6 +86,6 @@ mod tests {
     #[test]
     fn without_users_anyone_may_come() {
         let open = ListenerCredentials::new(&[]);
-        assert!(!open.required() && adit_socks::Credentials::check(&open, b"x", b"y"));
+        assert!(!open.required() && adit_socks::Credentials::check_password(&open, b"x", b"y"));
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use adit_config::{ListenerConfig, Plan, Route};
 use adit_net::{BufferSizes, limits, system};
-use adit_stream::{Counts, Meter};
+use adit_stream::{MeterStats, TrafficMeter};
 use adit_wire::UnixTime;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -36,7 +36,7 @@ pub struct Engine {
 struct RunningListener {
     listening: ListenerInfo,
     router: Arc<Router>,
-    meter: Arc<Meter>,
+    meter: Arc<TrafficMeter>,
     roster: Option<Arc<UserTable>>,
     kept: ListenerResources,
     tasks: JoinSet<()>,
@@ -218,20 +218,20 @@ impl Engine {
 
     /// Returns payload and session counts of each listener since it was opened, in the order of opening.
     #[must_use]
-    pub fn listener_counts(&self) -> Vec<(ListenerInfo, Counts)> {
+    pub fn listener_counts(&self) -> Vec<(ListenerInfo, MeterStats)> {
         let running = self.lock_running();
         let each = running.iter();
-        each.map(|r| (r.listening.clone(), r.meter.counts()))
+        each.map(|r| (r.listening.clone(), r.meter.stats()))
             .collect()
     }
 
     /// Returns the sum of the payload and session counts of all listeners.
     #[must_use]
-    pub fn total_counts(&self) -> Counts {
+    pub fn total_counts(&self) -> MeterStats {
         self.lock_running()
             .iter()
-            .map(|r| r.meter.counts())
-            .fold(Counts::default(), |a, b| Counts {
+            .map(|r| r.meter.stats())
+            .fold(MeterStats::default(), |a, b| MeterStats {
                 up: a.up + b.up,
                 down: a.down + b.down,
                 opened: a.opened + b.opened,

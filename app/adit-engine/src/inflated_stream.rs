@@ -6,7 +6,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll, ready};
 
-use adit_shadowsocksr::{Frame, StackOpen};
+use adit_shadowsocksr::{OpenedFrame, StackOpen};
 use adit_stream::lane::RelayLane;
 use adit_stream::{BoxStream, Layered, Stream};
 use adit_wire::{Open, Opened, ProtocolError, Seal, subslice, subslice_mut};
@@ -74,16 +74,16 @@ impl<Se: Seal> Stream for InflatedStream<Se> {
                 .open_frame(self.below.filled())
                 .map_err(io_error)?
             {
-                Frame::Inflated { consumed } => {
+                OpenedFrame::Inflated { consumed } => {
                     self.plain.extend_from_slice(self.open.inflated());
                     self.consume_plaintext(consumed);
                 }
-                Frame::Plain { consumed, payload } => {
+                OpenedFrame::Plain { consumed, payload } => {
                     let data = subslice(self.below.filled(), payload);
                     self.plain.extend_from_slice(data);
                     self.consume_plaintext(consumed);
                 }
-                Frame::NeedMore { total } => {
+                OpenedFrame::NeedMore { total } => {
                     let have = ready!(self.below.poll_fill(cx, total))?;
                     if have < total {
                         if have > 0 {

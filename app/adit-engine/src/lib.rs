@@ -69,7 +69,7 @@ pub mod udp;
 mod user_account;
 mod user_table;
 
-pub use adit_stream::Counts;
+pub use adit_stream::MeterStats;
 
 pub use engine::{Engine, KeyedServer, ListenerInfo};
 pub use error::{AcceptError, DialError, DialStage};

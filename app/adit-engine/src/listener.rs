@@ -28,7 +28,7 @@ use adit_config::{
 use adit_kcp::Counters;
 use adit_net::limits;
 use adit_net::tcp::FastOpen;
-use adit_stream::{Limits, Meter};
+use adit_stream::{RelayTimeouts, TrafficMeter};
 use adit_wire::{Target, UnixTime};
 
 pub(crate) use self::keyed::is_strict_listener;
@@ -60,7 +60,7 @@ pub(crate) struct BoundListener {
     /// Routes its requests.
     pub(crate) router: Arc<Router>,
     /// Counts its payload and sessions.
-    pub(crate) meter: Arc<Meter>,
+    pub(crate) meter: Arc<TrafficMeter>,
     /// Its users, if it is keyed.
     pub(crate) roster: Option<Arc<UserTable>>,
     pub(crate) resources: ListenerResources,
@@ -303,7 +303,7 @@ impl<'a> ListenerBuilder<'a> {
         ConnectionHandler {
             acceptor,
             router,
-            limits: Limits {
+            limits: RelayTimeouts {
                 idle: limits.idle,
                 half_close_idle: limits.half_close_idle,
             },

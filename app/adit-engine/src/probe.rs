@@ -14,7 +14,7 @@ use std::time::Duration;
 use adit_config::{CarrierSettings, ServerHop};
 use adit_net::system::{self, ThreadRng};
 use adit_shadowsocks::{Edition, KeyChain, tcp};
-use adit_stream::{BoxStream, Layered, fill, flush};
+use adit_stream::{BoxStream, Layered, fill_to, flush_stream};
 use adit_wire::{Host, Name, Target, UnixTime};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -180,21 +180,22 @@ async fn send_probe(
     let below = via.connect(server, &[]).await.map_err(|e| e.source_error)?;
     let name = Name::new(CHECK_NAME).map_err(io::Error::other)?;
     let target = Target::new(Host::Name(name), 1);
-    let (seal, open) = tcp::client(keys, &target, Arc::new(ShiftedClock(shift)), &mut ThreadRng)
-        .map_err(io::Error::other)?;
+    let (seal, open) =
+        tcp::client_codecs(keys, &target, Arc::new(ShiftedClock(shift)), &mut ThreadRng)
+            .map_err(io::Error::other)?;
     // A legacy cipher decrypts anything: only the contents prove the key.
     let legacy = keys.method().is_legacy();
     let want = if legacy { GREETING.len() } else { 1 };
     let progress = open.progress();
     let mut io: BoxStream = Box::new(Layered::new(below.io, seal, open));
     let talk = async {
-        flush(&mut io).await?;
-        fill(&mut io, want).await
+        flush_stream(&mut io).await?;
+        fill_to(&mut io, want).await
     };
     let silent = timeout(REQUEST_TIMEOUT, talk).await.is_err();
     let answered = !legacy || io.filled().starts_with(GREETING);
-    Ok(if answered && progress.authenticated() {
-        ProbeAnswer::Authentic(progress.skew())
+    Ok(if answered && progress.is_authenticated() {
+        ProbeAnswer::Authentic(progress.clock_skew())
     } else if silent {
         ProbeAnswer::Silent
     } else {

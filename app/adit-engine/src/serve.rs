@@ -12,7 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adit_shadowsocks::uot;
-use adit_stream::{BoxStream, Count, End, Limits, Meter, Outcome, Stream, fill, lane, relay};
+use adit_stream::{
+    BoxStream, CountBytes, EndReason, RelayOutcome, RelayTimeouts, Stream, TrafficMeter, fill_to,
+    lane, relay,
+};
 use adit_wire::{Host, Target};
 use tokio::sync::watch;
 use tokio::task::yield_now;
@@ -53,9 +56,9 @@ pub struct ConnectionHandler {
     /// Chooses the connector.
     pub router: Arc<Router>,
     /// Timeouts of relayed sessions.
-    pub limits: Limits,
+    pub limits: RelayTimeouts,
     /// Counters of the listener.
-    pub meter: Arc<Meter>,
+    pub meter: Arc<TrafficMeter>,
     /// Timeouts of associations.
     pub ttl: AssociationTtl,
     /// Options of UDP ASSOCIATE.
@@ -119,7 +122,7 @@ impl ConnectionHandler {
     ) {
         // Assigned here, so that slots are as old as their connections, whenever their tasks start.
         let place = self.slot_for_peer(peer);
-        lane::spawn(self.run_session(
+        lane::spawn_movable(self.run_session(
             self.clone().accept_connection(io, peer, place),
             Some(ticket),
         ));
@@ -307,7 +310,7 @@ impl ConnectionHandler {
             if let Some(ticket) = self.connection_limiter.try_acquire() {
                 let worker = self.clone();
                 let opening = async move { worker.open_stream(pending, peer, rounds).await };
-                lane::spawn(self.run_session(opening, Some(ticket)));
+                lane::spawn_movable(self.run_session(opening, Some(ticket)));
                 continue;
             }
             let why = "too many connections are open";
@@ -329,7 +332,7 @@ impl ConnectionHandler {
         let user = pending.request.user.clone().unwrap_or_default();
         let account = pending.request.account.clone();
         let asker = client_lookup_owner(account.as_ref(), peer.remote.ip());
-        if let Some(version) = uot::version(&target).filter(|_| self.over_tcp) {
+        if let Some(version) = uot::requested_version(&target).filter(|_| self.over_tcp) {
             let carried = self.serve_udp_over_tcp(pending, version, account.as_ref(), peer);
             let carried = Box::pin(asker.scope(carried));
             let end = run_until_removed(account.as_deref(), carried).await;
@@ -389,7 +392,7 @@ impl ConnectionHandler {
         let first_wait = self.first_wait.unwrap_or(far.first_wait);
         if !first_wait.is_zero() && far.io.owes_head() {
             // The header is sent now, with or without a payload.
-            let _ = timeout(first_wait, fill(&mut near, 1)).await;
+            let _ = timeout(first_wait, fill_to(&mut near, 1)).await;
         }
         Some(OpenSession {
             near,
@@ -495,12 +498,12 @@ impl HopObserver<'_> {
 
     /// Updates the health at the end of a session. A server that received no payload need not answer, and a
     /// client may close the connection before the answer.
-    fn update_at_end(&self, outcome: &Outcome, asked: bool) {
+    fn update_at_end(&self, outcome: &RelayOutcome, asked: bool) {
         let waited = self.watch.since.elapsed();
         let gone = match &outcome.end {
-            End::Far(_) => true,
-            End::Finished => outcome.far_first,
-            End::Idle | End::Near(_) => false,
+            EndReason::Far(_) => true,
+            EndReason::Finished => outcome.target_ended_first,
+            EndReason::Idle | EndReason::Near(_) => false,
         };
         if !asked {
             self.update_health(None);
@@ -527,7 +530,7 @@ impl RequestCounter<'_> {
     }
 }
 
-impl Count for RequestCounter<'_> {
+impl CountBytes for RequestCounter<'_> {
     fn add_up(&self, n: usize) {
         self.both.add_up(n);
         // Written once, so that the cache line stays shared.
@@ -569,8 +572,8 @@ struct SessionInfo {
 async fn relay_and_watch(
     eye: Option<&HopObserver<'_>>,
     asked: &RequestCounter<'_>,
-    mut relay: Pin<&mut (impl Future<Output = Outcome> + Send)>,
-) -> Outcome {
+    mut relay: Pin<&mut (impl Future<Output = RelayOutcome> + Send)>,
+) -> RelayOutcome {
     if let Some(eye) = eye {
         tokio::select! {
             outcome = relay.as_mut() => return outcome,
@@ -605,7 +608,7 @@ async fn wait_for_client_close(client: Option<&mut BoxStream>) -> String {
 async fn wait_for_client_error(io: &mut BoxStream) -> String {
     loop {
         let have = io.filled().len();
-        match fill(io, have + 1).await {
+        match fill_to(io, have + 1).await {
             Ok(n) if n > have && n < MAX_EARLY_BYTES => {}
             Ok(_) => return std::future::pending().await,
             // The error of a codec: the client's bytes were invalid.

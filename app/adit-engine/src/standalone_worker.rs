@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_net::dial::Family;
-use adit_stream::Limits;
+use adit_stream::RelayTimeouts;
 
 use crate::Router;
 use crate::acceptor::{ProxyAcceptor, RequestAcceptor, SocksRules};
@@ -42,7 +42,7 @@ impl ConnectionHandler {
         Arc::new(Self {
             acceptor,
             router: Arc::new(Router::new(Vec::new(), way, Family::Any)),
-            limits: Limits {
+            limits: RelayTimeouts {
                 idle: Duration::ZERO,
                 half_close_idle: Duration::ZERO,
             },

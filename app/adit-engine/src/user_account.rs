@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use adit_net::names::LookupOrigin;
-use adit_stream::{Count, Meter};
+use adit_stream::{CountBytes, TrafficMeter};
 use adit_wire::source_network;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
@@ -172,28 +172,28 @@ pub(crate) fn client_lookup_owner(
 }
 
 /// An open session. It is counted as closed when dropped, however it ends.
-pub(crate) struct CountedSession<'a>(&'a Meter);
+pub(crate) struct CountedSession<'a>(&'a TrafficMeter);
 
 impl<'a> CountedSession<'a> {
-    pub(crate) fn new(meter: &'a Meter) -> Self {
-        meter.open();
+    pub(crate) fn new(meter: &'a TrafficMeter) -> Self {
+        meter.count_opened();
         Self(meter)
     }
 }
 
 impl Drop for CountedSession<'_> {
     fn drop(&mut self) {
-        self.0.close();
+        self.0.count_closed();
     }
 }
 
 /// A counter that adds to those of a listener and of a user.
 pub(crate) struct DualCounter<'a> {
-    pub(crate) meter: &'a Meter,
+    pub(crate) meter: &'a TrafficMeter,
     pub(crate) account: Option<&'a Arc<UserAccount>>,
 }
 
-impl Count for DualCounter<'_> {
+impl CountBytes for DualCounter<'_> {
     fn add_up(&self, n: usize) {
         self.meter.add_up(n);
         if let Some(account) = self.account {
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn clearing_counts_everything_once() {
-        let (meter, account) = (Meter::default(), Arc::new(UserAccount::default()));
+        let (meter, account) = (TrafficMeter::default(), Arc::new(UserAccount::default()));
         let both = DualCounter {
             meter: &meter,
             account: Some(&account),
@@ -243,6 +243,6 @@ mod tests {
         let rest = account.read_usage(false);
         assert_eq!(first.combined_with(rest).up, 8);
         assert_eq!(rest.down, 0);
-        assert_eq!(meter.counts().up, 7);
+        assert_eq!(meter.stats().up, 7);
     }
 }

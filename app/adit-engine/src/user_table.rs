@@ -118,10 +118,10 @@ impl UserTable {
         put: &[(&str, &str)],
     ) -> Result<(), UserTableError> {
         let users = self.users();
-        if !users.have_names() {
+        if !users.has_names() {
             return Err(UserTableError::NoUsers);
         }
-        self.replace_users(users.changed(remove, put)?);
+        self.replace_users(users.with_changes(remove, put)?);
         Ok(())
     }
 
@@ -244,7 +244,7 @@ mod tests {
 
     fn roster() -> UserTable {
         let identity = Key::parse(Method::Blake3Aes128Gcm, "AAECAwQFBgcICQoLDA0ODw==").unwrap();
-        let users = Users::identified(&identity, [("alice", ALICE), ("bob", BOB)]);
+        let users = Users::with_identity_key(&identity, [("alice", ALICE), ("bob", BOB)]);
         UserTable::new(users.unwrap(), None)
     }
 
@@ -255,7 +255,7 @@ mod tests {
         let snapshot = roster.users();
         roster.change_users(&["alice"], &[]).unwrap();
         let during = async |name: &str| {
-            let account = roster.account_of(snapshot.named(name).as_ref());
+            let account = roster.account_of(snapshot.find_by_name(name).as_ref());
             account.run_until_removed(async { "served" }).await
         };
         assert_eq!(during("alice").await, None);
@@ -265,7 +265,7 @@ mod tests {
     #[tokio::test]
     async fn a_removal_ends_open_sessions_and_keeps_what_they_used() {
         let roster = Arc::new(roster());
-        let account = |name: &str| roster.account_of(roster.users().named(name).as_ref());
+        let account = |name: &str| roster.account_of(roster.users().find_by_name(name).as_ref());
         let (alice, bob) = (account("alice"), account("bob"));
         alice.count_packet_up(7);
         let change = async { roster.change_users(&["alice"], &[]).unwrap() };

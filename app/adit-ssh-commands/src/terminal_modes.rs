@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use adit_ssh_proto::connection::Modes;
+use adit_ssh_proto::connection::TerminalModes;
 use rustix::termios::{
     ControlModes, InputModes, LocalModes, OptionalActions, OutputModes, SpecialCodeIndex, Termios,
     tcgetattr, tcsetattr,
@@ -83,8 +83,8 @@ const INPUT_SPEED: u8 = 128;
 const OUTPUT_SPEED: u8 = 129;
 
 /// Those of this terminal; none if it is no terminal: the host's own defaults hold then.
-pub(super) fn of(terminal: impl AsFd) -> Modes {
-    let mut modes = Modes::new();
+pub(super) fn of(terminal: impl AsFd) -> TerminalModes {
+    let mut modes = TerminalModes::new();
     let Ok(now) = tcgetattr(terminal) else {
         return modes;
     };
@@ -116,7 +116,7 @@ pub(super) fn of(terminal: impl AsFd) -> Modes {
 }
 
 /// Sets what this system knows of them.
-pub(super) fn apply(terminal: impl AsFd, modes: &Modes) -> io::Result<()> {
+pub(super) fn apply(terminal: impl AsFd, modes: &TerminalModes) -> io::Result<()> {
     let mut termios = tcgetattr(&terminal)?;
     for (number, value) in modes.iter() {
         set(&mut termios, number, value);
@@ -163,7 +163,7 @@ mod tests {
     #[tokio::test]
     async fn modes_are_set_and_unknown_ones_left_alone() {
         let (_terminal, theirs) = PseudoTerminal::open().unwrap();
-        let mut modes = Modes::new();
+        let mut modes = TerminalModes::new();
         for (number, value) in [
             (1, 7),
             (2, NONE),

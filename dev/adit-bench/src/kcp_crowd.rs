@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
 use adit_fec::{CodeMatrix, Encoder, ErasureCode, HEADER, Packet};
-use adit_kcp_proto::{Config, Kcp};
+use adit_kcp_proto::{Config, KcpSession};
 use adit_net::system::{self, ThreadRng};
 use anyhow::{Context, Result, bail};
 
@@ -53,7 +53,7 @@ fn begin(socket: &UdpSocket, conv: u32, key: &PacketKey, code: &ErasureCode) -> 
         ..Config::fast3()
     };
     let mut now = system::monotonic_now();
-    let mut kcp = Kcp::new(conv, config, now);
+    let mut kcp = KcpSession::new(conv, config, now);
     let mut encoder = Encoder::new(code.clone(), config.mtu)?;
     kcp.send(b"x")?;
     let mut buf = [0; 2048];
@@ -68,7 +68,7 @@ fn begin(socket: &UdpSocket, conv: u32, key: &PacketKey, code: &ErasureCode) -> 
             key.seal(packet, &mut ThreadRng)?;
             socket.send(packet)?;
         }
-        if kcp.front().is_some() && kcp.is_drained() {
+        if kcp.front_bytes().is_some() && kcp.is_drained() {
             return Ok(());
         }
         if began.elapsed() > PATIENCE.1 {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, ServerOpener, TAIL_ROOM};
+use adit_shadowsocks::udp::{ClientSession, HEADROOM, ServerOpener, TAILROOM};
 use adit_shadowsocks::{Key, Method, Users};
 use adit_wire::{Entropy, Target, UnixTime};
 use anyhow::{Context, Result, ensure};
@@ -33,11 +33,11 @@ impl Packets {
         entropy: &mut dyn Entropy,
     ) -> Result<Self> {
         let (key, _) = Key::generate(method, entropy);
-        let payload = HEAD_ROOM..HEAD_ROOM + payload;
-        let slot = payload.end + TAIL_ROOM;
+        let payload = HEADROOM..HEADROOM + payload;
+        let slot = payload.end + TAILROOM;
         Ok(Self {
             client: ClientSession::new(&key.clone().into(), entropy),
-            server: ServerOpener::new(&Users::single(key)),
+            server: ServerOpener::new(&Users::with_single_key(key)),
             target: "192.0.2.1:443".parse().context("a target")?,
             arena: vec![0; slot * count],
             payload,
@@ -47,7 +47,7 @@ impl Packets {
 
     /// Seals a packet in every slot.
     pub(crate) fn seal(&mut self, entropy: &mut dyn Entropy) -> Result<()> {
-        let slot = self.payload.end + TAIL_ROOM;
+        let slot = self.payload.end + TAILROOM;
         for (packet, sealed) in self.arena.chunks_exact_mut(slot).zip(&mut self.sealed) {
             let payload = self.payload.clone();
             *sealed = self
@@ -59,10 +59,10 @@ impl Packets {
 
     /// Opens the packet in every slot, in place.
     pub(crate) fn open(&mut self) -> Result<()> {
-        let slot = self.payload.end + TAIL_ROOM;
+        let slot = self.payload.end + TAILROOM;
         for (packet, sealed) in self.arena.chunks_exact_mut(slot).zip(&self.sealed) {
             let packet = packet.get_mut(sealed.clone()).context("a packet")?;
-            let incoming = self.server.open(packet, NOW)?;
+            let incoming = self.server.open_packet(packet, NOW)?;
             ensure!(
                 incoming.payload.len() == self.payload.len(),
                 "another payload than was sealed"

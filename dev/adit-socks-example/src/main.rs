@@ -13,7 +13,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::thread;
 use std::time::Duration;
 
-use adit_socks::server::{Credentials, Socks5, reply};
+use adit_socks::server::{Credentials, Socks5, encode_reply};
 use adit_socks::{Command, Reply, Request};
 use adit_wire::{Handshake, Rx, Step, Tx};
 
@@ -27,12 +27,12 @@ struct Login {
 }
 
 impl Credentials for Login {
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         true
     }
 
     /// Looks at every byte, however many are right.
-    fn check(&self, user: &[u8], password: &[u8]) -> bool {
+    fn check_password(&self, user: &[u8], password: &[u8]) -> bool {
         let same = |a: &[u8], b: &[u8]| {
             let differs = a.iter().zip(b).fold(0, |sum, (x, y)| sum | (x ^ y));
             a.len() == b.len() && differs == 0
@@ -87,10 +87,10 @@ fn serve(mut client: TcpStream, login: &Login) -> io::Result<()> {
     let (request, first) = request(&mut client, login)?;
     let mut target = match connect(&request) {
         Ok(target) => target,
-        Err(why) => return client.write_all(&reply(request.version, why, None)),
+        Err(why) => return client.write_all(&encode_reply(request.version, why, None)),
     };
     let bound = target.local_addr().ok();
-    client.write_all(&reply(request.version, Reply::Succeeded, bound))?;
+    client.write_all(&encode_reply(request.version, Reply::Succeeded, bound))?;
     client.set_read_timeout(None)?;
     target.write_all(&first)?;
     let (mut from_client, mut to_target) = (client.try_clone()?, target.try_clone()?);

@@ -127,15 +127,15 @@ counters! {
 }
 
 /// Adds `n`. Does not touch the cache line if there is nothing to add.
-pub(super) fn add(counter: &AtomicU64, n: u64) {
+pub(super) fn add_nonzero(counter: &AtomicU64, n: u64) {
     if n > 0 {
         counter.fetch_add(n, Ordering::Relaxed);
     }
 }
 
 impl Counters {
-    pub(super) fn opened(&self, by_peer: bool) {
-        add(
+    pub(super) fn count_opened(&self, by_peer: bool) {
+        add_nonzero(
             if by_peer {
                 &self.passive_opens
             } else {
@@ -147,7 +147,7 @@ impl Counters {
         self.max_conn.fetch_max(now, Ordering::Relaxed);
     }
 
-    pub(super) fn closed(&self) {
+    pub(super) fn count_closed(&self) {
         self.curr_estab.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -159,10 +159,10 @@ mod tests {
     #[test]
     fn columns_stand_in_kcp_gos_order() {
         let counters = Counters::default();
-        counters.opened(false);
-        counters.opened(true);
-        counters.closed();
-        add(&counters.oob_packets, 7);
+        counters.count_opened(false);
+        counters.count_opened(true);
+        counters.count_closed();
+        add_nonzero(&counters.oob_packets, 7);
         let counts = counters.counts();
         assert_eq!(counts.values()[2..6], [2, 1, 1, 1]);
         assert_eq!((Counts::NAMES[29], counts.values()[29]), ("OOBPackets", 7));

@@ -30,11 +30,11 @@ use adit_wire::Entropy;
 pub trait PacketCrypt: Send + Sync + 'static {
     /// Returns the number of bytes before the payload, for nonce and check. Called once, when a
     /// socket is opened; the bytes count in [`Settings::mtu`](super::Settings::mtu).
-    fn head(&self) -> usize;
+    fn head_len(&self) -> usize;
 
     /// Returns the number of bytes after the payload, for a tag. Called once, like
     /// [`head`](Self::head).
-    fn tail(&self) -> usize {
+    fn tail_len(&self) -> usize {
         0
     }
 
@@ -83,19 +83,19 @@ pub trait BlockCrypt: Send + Sync + 'static {
 ///
 /// CRC-32 detects damage and other keys, and is not an authentication.
 #[derive(Debug, Clone, Copy)]
-pub struct Checked<C>(pub C);
+pub struct ChecksumCrypt<C>(pub C);
 
 /// Lengths of the nonce and of the check, in bytes.
-const NONCE: usize = 16;
-const CHECK: usize = 4;
+const NONCE_LEN: usize = 16;
+const CHECK_LEN: usize = 4;
 
-impl<C: BlockCrypt> PacketCrypt for Checked<C> {
-    fn head(&self) -> usize {
-        NONCE + CHECK
+impl<C: BlockCrypt> PacketCrypt for ChecksumCrypt<C> {
+    fn head_len(&self) -> usize {
+        NONCE_LEN + CHECK_LEN
     }
 
     fn seal(&self, packet: &mut [u8], chance: &mut dyn Entropy) -> Result<(), CryptoError> {
-        let (nonce, check, payload) = pieces(packet).ok_or(CryptoError::NoRoom)?;
+        let (nonce, check, payload) = split_packet(packet).ok_or(CryptoError::NoRoom)?;
         chance.fill(nonce);
         *check = crc32(payload).to_le_bytes();
         self.0.encrypt(packet);
@@ -104,7 +104,7 @@ impl<C: BlockCrypt> PacketCrypt for Checked<C> {
 
     fn open(&self, packet: &mut [u8]) -> Result<(), CryptoError> {
         self.0.decrypt(packet);
-        let (_, check, payload) = pieces(packet).ok_or(CryptoError::Unauthentic)?;
+        let (_, check, payload) = split_packet(packet).ok_or(CryptoError::Unauthentic)?;
         if *check != crc32(payload).to_le_bytes() {
             return Err(CryptoError::Unauthentic);
         }
@@ -113,7 +113,9 @@ impl<C: BlockCrypt> PacketCrypt for Checked<C> {
 }
 
 /// Splits a packet into nonce, check and payload.
-fn pieces(packet: &mut [u8]) -> Option<(&mut [u8; NONCE], &mut [u8; CHECK], &mut [u8])> {
+fn split_packet(
+    packet: &mut [u8],
+) -> Option<(&mut [u8; NONCE_LEN], &mut [u8; CHECK_LEN], &mut [u8])> {
     let (nonce, rest) = packet.split_first_chunk_mut()?;
     let (check, payload) = rest.split_first_chunk_mut()?;
     Some((nonce, check, payload))

@@ -6,40 +6,40 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_net::system;
-use adit_stream::slice::give_way;
+use adit_stream::time_slice::yield_to_others;
 use adit_wire::Time;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::table::Table;
+use super::table::SessionTable;
 
 /// Batches before other tasks have their turn.
-const ROUNDS: usize = 8;
+const MAX_BATCHES: usize = 8;
 /// Pause after an error of the socket.
-const PAUSE: Duration = Duration::from_millis(100);
+const ERROR_PAUSE: Duration = Duration::from_millis(100);
 
 /// Receives for all sessions of a socket, and wakes for the earliest of their timers.
 ///
 /// Ends when there is no session and none can start.
-pub(super) struct Driver {
-    table: Table,
+pub(super) struct SocketDriver {
+    table: SessionTable,
     sleep: Pin<Box<Sleep>>,
     /// Time for which `sleep` is set.
-    until: Time,
+    sleep_until: Time,
 }
 
-impl Driver {
-    pub(super) fn spawn(table: Table) {
+impl SocketDriver {
+    pub(super) fn spawn(table: SessionTable) {
         tokio::spawn(Self {
             table,
             sleep: Box::pin(sleep(Duration::ZERO)),
-            until: Time(0),
+            sleep_until: Time(0),
         });
     }
 
     /// Sleeps until `at`. An earlier wake-up that is already set stays and may be spurious.
     fn poll_sleep(&mut self, cx: &mut Context<'_>, now: Time, at: Time) -> Poll<()> {
-        if self.until <= now || at < self.until {
-            self.until = at;
+        if self.sleep_until <= now || at < self.sleep_until {
+            self.sleep_until = at;
             self.sleep
                 .as_mut()
                 .reset(Instant::now() + at.duration_since(now));
@@ -48,30 +48,30 @@ impl Driver {
     }
 }
 
-impl Future for Driver {
+impl Future for SocketDriver {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let me = self.get_mut();
-        me.table.socket.alarms().awake();
-        for _ in 0..ROUNDS {
+        me.table.socket.lock_timers().mark_awake();
+        for _ in 0..MAX_BATCHES {
             let received = me.table.poll_receive(cx, system::monotonic_now());
             let now = system::monotonic_now();
-            me.table.settle(now);
+            me.table.settle_sessions(now);
             let alarm = match received {
                 Poll::Ready(Ok(())) => continue,
-                Poll::Ready(Err(_)) => Some(now + PAUSE),
+                Poll::Ready(Err(_)) => Some(now + ERROR_PAUSE),
                 Poll::Pending if me.table.is_finished() => return Poll::Ready(()),
-                Poll::Pending => me.table.socket.alarms().sleep(cx.waker()),
+                Poll::Pending => me.table.socket.lock_timers().register_sleep(cx.waker()),
             };
             match alarm {
                 Some(at) if at <= now => {}
                 Some(at) if me.poll_sleep(cx, now, at).is_ready() => {}
                 _ => return Poll::Pending,
             }
-            me.table.socket.alarms().awake();
+            me.table.socket.lock_timers().mark_awake();
         }
-        give_way(cx);
+        yield_to_others(cx);
         Poll::Pending
     }
 }

@@ -54,25 +54,25 @@
 
 #![forbid(unsafe_code)]
 
-mod alarms;
-mod allowance;
+mod amplification_limit;
+mod buffer_parts;
 mod counters;
 mod crypt;
 mod driver;
 pub mod fec;
 mod listener;
-mod newcomers;
+mod new_peers;
 mod oob;
-mod parts;
+mod pipeline;
 mod route;
-mod sealed;
+mod sealed_sessions;
 mod session;
 mod settings;
 mod socket;
+mod socket_timers;
 mod stream;
 mod table;
 mod transport;
-mod wire;
 
 /// Compiles the examples of the guide.
 #[cfg(doctest)]
@@ -80,18 +80,18 @@ mod wire;
 mod guide {}
 
 #[cfg(test)]
-mod endings;
+mod amplification_tests;
 #[cfg(test)]
-mod reflection;
+mod closing_tests;
 #[cfg(test)]
 mod tests;
 
 pub use adit_crypto::CryptoError;
 pub use adit_wire::Entropy;
 pub use counters::{Count, Counters, Counts};
-pub use crypt::{BlockCrypt, Checked, PacketCrypt};
+pub use crypt::{BlockCrypt, ChecksumCrypt, PacketCrypt};
 pub use listener::KcpListener;
 pub use oob::{OobError, OobReceiver};
 pub use settings::{Fec, Settings, SettingsError};
-pub use stream::{Contact, KcpReadHalf, KcpStream, KcpWriteHalf, Probe};
+pub use stream::{KcpReadHalf, KcpStream, KcpWriteHalf, PeerContact, SessionProbe};
 pub use transport::DatagramTransport;

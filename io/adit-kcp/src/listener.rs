@@ -7,11 +7,11 @@ use std::sync::Arc;
 use adit_net::{BatchUdpSocket, BufferSizes};
 use tokio::sync::mpsc;
 
-use super::driver::Driver;
+use super::driver::SocketDriver;
 use super::settings::Settings;
-use super::socket::Socket;
+use super::socket::KcpSocket;
 use super::stream::KcpStream;
-use super::table::Table;
+use super::table::SessionTable;
 use super::transport::{DatagramTransport, Transport};
 
 /// Accepts sessions on one UDP socket, or over a [`DatagramTransport`].
@@ -24,7 +24,7 @@ use super::transport::{DatagramTransport, Transport};
 /// When the listener is dropped, the accepted sessions continue.
 #[derive(Debug)]
 pub struct KcpListener {
-    socket: Arc<Socket>,
+    socket: Arc<KcpSocket>,
     /// Emptied before the driver is woken.
     queue: Option<mpsc::Receiver<KcpStream>>,
 }
@@ -40,7 +40,7 @@ impl KcpListener {
     ///
     /// Panics outside of a tokio runtime.
     pub fn bind(addr: SocketAddr, settings: Settings) -> io::Result<Self> {
-        Self::on(settings, || BatchUdpSocket::bind(addr).map(Transport::Udp))
+        Self::listen_with(settings, || BatchUdpSocket::bind(addr).map(Transport::Udp))
     }
 
     /// Listens on a bound socket that you have opened: kcp-go's `ServeConn`. The socket becomes
@@ -55,7 +55,7 @@ impl KcpListener {
     ///
     /// Panics outside of a tokio runtime.
     pub fn from_socket(socket: std::net::UdpSocket, settings: Settings) -> io::Result<Self> {
-        Self::on(settings, || {
+        Self::listen_with(settings, || {
             BatchUdpSocket::from_std(socket).map(Transport::Udp)
         })
     }
@@ -69,15 +69,18 @@ impl KcpListener {
     /// # Panics
     ///
     /// Panics outside of a tokio runtime.
-    pub fn over(transport: impl DatagramTransport, settings: Settings) -> io::Result<Self> {
-        Self::on(settings, || Ok(Transport::Own(Box::new(transport))))
+    pub fn bind_over(transport: impl DatagramTransport, settings: Settings) -> io::Result<Self> {
+        Self::listen_with(settings, || Ok(Transport::Own(Box::new(transport))))
     }
 
-    fn on(settings: Settings, open: impl FnOnce() -> io::Result<Transport>) -> io::Result<Self> {
+    fn listen_with(
+        settings: Settings,
+        open: impl FnOnce() -> io::Result<Transport>,
+    ) -> io::Result<Self> {
         let backlog = settings.backlog;
-        let socket = Arc::new(Socket::new(settings, open)?);
+        let socket = Arc::new(KcpSocket::new(settings, open)?);
         let (sender, queue) = mpsc::channel(backlog.max(1));
-        Driver::spawn(Table::new(Arc::clone(&socket), Some(sender)));
+        SocketDriver::spawn(SessionTable::new(Arc::clone(&socket), Some(sender)));
         Ok(Self {
             socket,
             queue: Some(queue),
@@ -95,7 +98,7 @@ impl KcpListener {
 
     /// Returns the sizes of the socket's kernel buffers; `None` over a [`DatagramTransport`].
     #[must_use]
-    pub fn buffers(&self) -> Option<BufferSizes> {
+    pub fn socket_buffers(&self) -> Option<BufferSizes> {
         self.socket
             .transport
             .udp()

@@ -7,7 +7,7 @@ use adit_fec::{HEADER, OOB_HEADER};
 use tokio::sync::mpsc;
 
 /// Maximum number of datagrams that wait for the application; more are lost.
-const QUEUE: usize = 64;
+const MAX_QUEUED: usize = 64;
 
 /// Error of an out-of-band datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -62,20 +62,20 @@ pub(super) struct OobSender(mpsc::Sender<Box<[u8]>>);
 
 impl OobSender {
     /// Queues a datagram, or drops it if the queue is full.
-    pub(super) fn put(&self, payload: &[u8]) {
+    pub(super) fn try_send(&self, payload: &[u8]) {
         if let Ok(place) = self.0.try_reserve() {
             place.send(payload.into());
         }
     }
 }
 
-pub(super) fn queue() -> (OobSender, OobReceiver) {
-    let (sender, receiver) = mpsc::channel(QUEUE);
+pub(super) fn new_queue() -> (OobSender, OobReceiver) {
+    let (sender, receiver) = mpsc::channel(MAX_QUEUED);
     (OobSender(sender), OobReceiver(receiver))
 }
 
 /// Returns the maximum length of an out-of-band datagram for KCP datagrams of `mtu` bytes: the
 /// headers differ by the conversation, which KCP has in its own.
-pub(super) fn limit(mtu: usize) -> usize {
+pub(super) fn max_payload(mtu: usize) -> usize {
     mtu.saturating_sub(OOB_HEADER - HEADER)
 }

@@ -12,12 +12,12 @@ use adit_kcp_proto::{Config, ConfigError};
 use super::crypt::PacketCrypt;
 
 /// Maximum size of a datagram, in bytes of UDP payload: kcp-go's buffers have no more.
-pub(super) const LONGEST: usize = 1500;
+pub(super) const MAX_DATAGRAM: usize = 1500;
 /// Minimum MTU of KCP that is worth sending.
-const SHORTEST: usize = 50;
+const MIN_KCP_MTU: usize = 50;
 
 /// Twice as long as NATs keep an idle flow (RFC 4787: five minutes or less).
-const IDLE: Duration = Duration::from_secs(600);
+const DEFAULT_IDLE: Duration = Duration::from_secs(600);
 
 /// The settings of a socket and its sessions.
 #[derive(Clone)]
@@ -115,7 +115,7 @@ impl Settings {
             backlog: 128,
             sessions: 65_536,
             per_source: 4_096,
-            idle: IDLE,
+            idle: DEFAULT_IDLE,
             rate: 0,
             counters: Arc::default(),
         }
@@ -127,7 +127,7 @@ impl Settings {
     ///
     /// See [`SettingsError`].
     pub fn check(&self) -> Result<(), SettingsError> {
-        self.layout().map(drop)
+        self.compute_layout().map(drop)
     }
 
     /// True if only holders of the key can make packets that pass the check. CRC-32 under a cipher
@@ -148,7 +148,7 @@ impl Settings {
     }
 
     /// Checks the settings and computes the layout of a datagram.
-    pub(super) fn layout(&self) -> Result<Layout, SettingsError> {
+    pub(super) fn compute_layout(&self) -> Result<DatagramLayout, SettingsError> {
         if let Some(Fec {
             data,
             parity,
@@ -163,16 +163,16 @@ impl Settings {
         }
         let (head, tail) = match (&self.session, &self.crypt, &self.key) {
             (Some(_), _, _) => (SESSION_OVERHEAD.head, SESSION_OVERHEAD.tail),
-            (None, Some(crypt), _) => (crypt.head(), crypt.tail()),
+            (None, Some(crypt), _) => (crypt.head_len(), crypt.tail_len()),
             (None, None, Some(key)) => (key.overhead_layout().head, key.overhead_layout().tail),
             (None, None, None) => (0, 0),
         };
         let fec = if self.fec.is_some() { HEADER } else { 0 };
-        let least = head.saturating_add(tail).saturating_add(fec + SHORTEST);
-        if !(least..=LONGEST).contains(&self.mtu) {
+        let least = head.saturating_add(tail).saturating_add(fec + MIN_KCP_MTU);
+        if !(least..=MAX_DATAGRAM).contains(&self.mtu) {
             return Err(SettingsError::Mtu { least });
         }
-        Ok(Layout {
+        Ok(DatagramLayout {
             head,
             fec,
             tail,
@@ -194,7 +194,7 @@ impl fmt::Debug for Settings {
 
 /// The layout of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct DatagramLayout {
     /// Bytes of encryption before the payload.
     pub(super) head: usize,
     /// Bytes of the header of a shard, or 0.
@@ -238,7 +238,7 @@ mod tests {
             (Null, HighwayHash, false, 1350, false),
         ] {
             let settings = with(kind, check, fec);
-            assert_eq!(settings.layout().unwrap().kcp_mtu, mtu, "{kind}");
+            assert_eq!(settings.compute_layout().unwrap().kcp_mtu, mtu, "{kind}");
             assert_eq!(settings.authenticates(), authenticates, "{kind}");
         }
     }
@@ -250,9 +250,15 @@ mod tests {
             mtu,
             ..good.clone()
         };
-        assert_eq!(mtu(1501).layout(), Err(SettingsError::Mtu { least: 78 }));
-        assert_eq!(mtu(77).layout(), Err(SettingsError::Mtu { least: 78 }));
-        assert!(mtu(78).layout().is_ok() && mtu(1500).layout().is_ok());
+        assert_eq!(
+            mtu(1501).compute_layout(),
+            Err(SettingsError::Mtu { least: 78 })
+        );
+        assert_eq!(
+            mtu(77).compute_layout(),
+            Err(SettingsError::Mtu { least: 78 })
+        );
+        assert!(mtu(78).compute_layout().is_ok() && mtu(1500).compute_layout().is_ok());
         let arq = |kcp| Settings {
             kcp,
             ..good.clone()
@@ -262,26 +268,29 @@ mod tests {
             ..Config::fast()
         });
         assert_eq!(
-            odd.layout(),
+            odd.compute_layout(),
             Err(SettingsError::Kcp(ConfigError::Nodelay(9)))
         );
         let none = arq(Config {
             mtu: 0,
             ..Config::fast()
         });
-        assert_eq!(none.layout(), Err(SettingsError::Kcp(ConfigError::Mtu(0))));
+        assert_eq!(
+            none.compute_layout(),
+            Err(SettingsError::Kcp(ConfigError::Mtu(0)))
+        );
         let small = arq(Config {
             mtu: 500,
             ..Config::fast()
         });
-        assert_eq!(small.layout().unwrap().kcp_mtu, 500, "it is read");
+        assert_eq!(small.compute_layout().unwrap().kcp_mtu, 500, "it is read");
         let zero = Settings {
             backlog: 0,
             ..good.clone()
         };
-        assert_eq!(zero.layout(), Err(SettingsError::Zero));
+        assert_eq!(zero.compute_layout(), Err(SettingsError::Zero));
         let fec = good.fec.map(|fec| Fec { data: 255, ..fec });
         let wide = Settings { fec, ..good };
-        assert!(matches!(wide.layout(), Err(SettingsError::Fec(_))));
+        assert!(matches!(wide.compute_layout(), Err(SettingsError::Fec(_))));
     }
 }

@@ -8,31 +8,31 @@ use std::task::Waker;
 use adit_fec::ErasureCode;
 use adit_wire::Time;
 
-use super::alarms::Alarms;
-use super::settings::{Layout, Settings};
+use super::settings::{DatagramLayout, Settings};
+use super::socket_timers::SocketTimers;
 use super::transport::Transport;
 
 /// A socket, its settings, and the timers of its sessions.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(super) struct KcpSocket {
     pub(super) transport: Transport,
     pub(super) settings: Settings,
-    pub(super) layout: Layout,
+    pub(super) layout: DatagramLayout,
     /// The code of sent datagrams, created once.
     pub(super) code: Option<ErasureCode>,
-    alarms: Mutex<Alarms>,
+    alarms: Mutex<SocketTimers>,
     /// Datagrams from the address of a session that did not pass the check.
     refused: AtomicU64,
 }
 
-impl Socket {
+impl KcpSocket {
     /// Opens a socket with `open` if the settings are valid.
     pub(super) fn new(
         settings: Settings,
         open: impl FnOnce() -> io::Result<Transport>,
     ) -> io::Result<Self> {
         let wrong = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
-        let layout = settings.layout().map_err(wrong)?;
+        let layout = settings.compute_layout().map_err(wrong)?;
         let code = settings
             .fec
             .map(|fec| ErasureCode::new(fec.matrix, fec.data, fec.parity));
@@ -46,27 +46,27 @@ impl Socket {
         })
     }
 
-    pub(super) fn alarms(&self) -> MutexGuard<'_, Alarms> {
+    pub(super) fn lock_timers(&self) -> MutexGuard<'_, SocketTimers> {
         self.alarms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Moves a session's timer, and wakes the driver if it sleeps longer.
-    pub(super) fn set_alarm(&self, slot: usize, old: Option<Time>, new: Time) {
-        let waker = self.alarms().set(slot, old, new);
+    pub(super) fn set_timer(&self, slot: usize, old: Option<Time>, new: Time) {
+        let waker = self.lock_timers().set_timer(slot, old, new);
         waker.into_iter().for_each(Waker::wake);
     }
 
     /// Wakes the driver to check if it is still needed.
     pub(super) fn wake_driver(&self) {
-        let waker = self.alarms().wake();
+        let waker = self.lock_timers().take_waker();
         waker.into_iter().for_each(Waker::wake);
     }
 
-    pub(super) fn refuse(&self) {
+    pub(super) fn count_refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn refused(&self) -> u64 {
+    pub(super) fn refused_count(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 }

@@ -14,17 +14,17 @@ use adit_net::system::ThreadRng;
 use adit_stream::lane::RelayLane;
 use adit_wire::Entropy;
 
-use super::driver::Driver;
+use super::driver::SocketDriver;
 use super::oob::{OobError, OobReceiver};
 use super::session::Session;
 use super::settings::Settings;
-use super::socket::Socket;
-use super::table::Table;
+use super::socket::KcpSocket;
+use super::table::SessionTable;
 use super::transport::{DatagramTransport, Transport};
-use adit_stream::{Buffered, Raw};
+use adit_stream::{Buffered, RawStream};
 
 /// Maximum number of additional copies of a datagram.
-const MOST_COPIES: u8 = 3;
+const MAX_COPIES: u8 = 3;
 
 adit_stream::session_stream! {
     raw: Link;
@@ -41,21 +41,21 @@ adit_stream::session_stream! {
 
 /// The session behind a [`KcpStream`] or its halves; it is closed with the last of them.
 #[derive(Clone)]
-pub(crate) struct Link(Arc<Handle>);
+pub(crate) struct Link(Arc<SessionHandle>);
 
-struct Handle {
+struct SessionHandle {
     session: Arc<Session>,
 }
 
-impl Drop for Handle {
+impl Drop for SessionHandle {
     fn drop(&mut self) {
-        self.session.close(false);
+        self.session.close_stream(false);
     }
 }
 
 impl Link {
-    pub(super) fn stream(session: Arc<Session>) -> KcpStream {
-        KcpStream(Buffered::new(Self(Arc::new(Handle { session }))))
+    pub(super) fn new_stream(session: Arc<Session>) -> KcpStream {
+        KcpStream(Buffered::new(Self(Arc::new(SessionHandle { session }))))
     }
 }
 
@@ -80,7 +80,7 @@ impl KcpStream {
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
         let open = || BatchUdpSocket::bind(SocketAddr::new(any, 0)).map(Transport::Udp);
-        Self::begin(Socket::new(settings, open)?, peer)
+        Self::start_session(KcpSocket::new(settings, open)?, peer)
     }
 
     /// Like [`connect`](Self::connect), on a bound socket that you have opened: kcp-go's `NewConn`.
@@ -106,7 +106,7 @@ impl KcpStream {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let open = || BatchUdpSocket::from_std(socket).map(Transport::Udp);
-        Self::begin(Socket::new(settings, open)?, peer)
+        Self::start_session(KcpSocket::new(settings, open)?, peer)
     }
 
     /// Like [`connect`](Self::connect), over a transport, which is dropped with the session.
@@ -124,10 +124,10 @@ impl KcpStream {
         settings: Settings,
     ) -> io::Result<Self> {
         let open = || Ok(Transport::Own(Box::new(transport)));
-        Self::begin(Socket::new(settings, open)?, peer)
+        Self::start_session(KcpSocket::new(settings, open)?, peer)
     }
 
-    fn begin(socket: Socket, peer: SocketAddr) -> io::Result<Self> {
+    fn start_session(socket: KcpSocket, peer: SocketAddr) -> io::Result<Self> {
         let socket = Arc::new(socket);
         let conv = socket.settings.conv.unwrap_or_else(|| {
             let mut conv = [0; 4];
@@ -142,16 +142,16 @@ impl KcpStream {
             }
             None => None,
         };
-        let mut table = Table::new(socket, None);
-        let stream = table.insert(peer, conv, false, session);
-        Driver::spawn(table);
+        let mut table = SessionTable::new(socket, None);
+        let stream = table.insert_session(peer, conv, false, session);
+        SocketDriver::spawn(table);
         Ok(stream)
     }
 
     /// Returns the peer's address; with [`Settings::session`] the one from which it was last heard.
     #[must_use]
     pub fn peer_addr(&self) -> SocketAddr {
-        self.session().peer()
+        self.session().peer_addr()
     }
 
     /// Returns the address of the socket, which a listener's sessions share.
@@ -184,7 +184,7 @@ impl KcpStream {
     /// A value is out of bounds, or cannot change while data is in transit; then nothing is
     /// changed.
     pub fn set_config(&self, config: Config) -> Result<(), ChangeError> {
-        self.session().change(config)
+        self.session().change_config(config)
     }
 
     /// Limits the rate of this session to `rate` bytes per second, headers included; 0 is no limit.
@@ -201,7 +201,7 @@ impl KcpStream {
     ///
     /// `InvalidInput` above 3; then nothing is changed.
     pub fn set_copies(&self, copies: u8) -> io::Result<()> {
-        if copies > MOST_COPIES {
+        if copies > MAX_COPIES {
             let what = "a datagram can have at most 3 additional copies";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
@@ -233,7 +233,7 @@ impl KcpStream {
     /// Creates a receiver for the peer's out-of-band datagrams, which replaces the previous one.
     /// Datagrams that arrived before the first are lost. Replaces kcp-go's `SetOOBHandler`.
     #[must_use]
-    pub fn oob(&self) -> OobReceiver {
+    pub fn oob_receiver(&self) -> OobReceiver {
         self.session().take_oob()
     }
 
@@ -251,8 +251,8 @@ impl KcpStream {
 
     /// Returns a handle to query the session that does not keep it open.
     #[must_use]
-    pub fn probe(&self) -> Probe {
-        Probe(Arc::clone(self.session()))
+    pub fn session_probe(&self) -> SessionProbe {
+        SessionProbe(Arc::clone(self.session()))
     }
 }
 
@@ -267,7 +267,7 @@ impl KcpWriteHalf {
     }
 }
 
-impl Raw for Link {
+impl RawStream for Link {
     fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
         self.0.session.poll_read(cx, out)
     }
@@ -289,12 +289,12 @@ impl Raw for Link {
     }
 
     fn poll_finish(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.session.finish();
+        self.0.session.finish_writing();
         Poll::Ready(Ok(()))
     }
 
     fn abort(&mut self) {
-        self.0.session.close(true);
+        self.0.session.close_stream(true);
     }
 
     /// The session's task and those of the other streams take turns on the same data; with relays
@@ -307,17 +307,17 @@ impl Raw for Link {
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let session = &self.0.session;
-        write!(f, "Link({:#x} with {})", session.conv, session.peer())
+        write!(f, "Link({:#x} with {})", session.conv, session.peer_addr())
     }
 }
 
 /// A handle to query a session. Does not keep it open.
 #[derive(Debug, Clone)]
-pub struct Probe(Arc<Session>);
+pub struct SessionProbe(Arc<Session>);
 
 /// Data received from the peer until now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Contact {
+pub enum PeerContact {
     /// Nothing was received.
     Silent,
     /// This number of datagrams was received, none of which passed the check: the peer uses another
@@ -327,14 +327,14 @@ pub enum Contact {
     Heard,
 }
 
-impl Probe {
+impl SessionProbe {
     /// Returns the kind of data received from the peer until now.
     #[must_use]
-    pub fn contact(&self) -> Contact {
-        match (self.0.heard(), self.0.socket.refused()) {
-            (true, _) => Contact::Heard,
-            (false, 0) => Contact::Silent,
-            (false, refused) => Contact::Foreign(refused),
+    pub fn peer_contact(&self) -> PeerContact {
+        match (self.0.has_heard_peer(), self.0.socket.refused_count()) {
+            (true, _) => PeerContact::Heard,
+            (false, 0) => PeerContact::Silent,
+            (false, refused) => PeerContact::Foreign(refused),
         }
     }
 
@@ -347,14 +347,14 @@ impl Probe {
     /// Returns the time for which data has waited for an acknowledgement while nothing was
     /// received; `None` if no data waits. The protocol has no other sign of a peer that is gone.
     #[must_use]
-    pub fn unanswered(&self) -> Option<Duration> {
-        self.0.unanswered()
+    pub fn unanswered_for(&self) -> Option<Duration> {
+        self.0.unanswered_for()
     }
 
     /// True if the peer's datagrams have the header of forward error correction; `None` before one
     /// was received.
     #[must_use]
-    pub fn peer_corrects(&self) -> Option<bool> {
+    pub fn peer_uses_fec(&self) -> Option<bool> {
         self.0.peer_corrects()
     }
 

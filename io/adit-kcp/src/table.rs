@@ -10,28 +10,28 @@ use adit_crypto::packet::session::{PacketSession, SessionId};
 use adit_wire::{Time, source_network, subslice, subslice_mut};
 use tokio::sync::mpsc;
 
-use super::counters::add;
-use super::route::{Opening, Route};
-use super::session::{Session, Settled};
-use super::settings::Layout;
-use super::socket::Socket;
+use super::counters::add_nonzero;
+use super::route::{DatagramRoute, FirstSegment};
+use super::session::{Session, SettleOutcome};
+use super::settings::DatagramLayout;
+use super::socket::KcpSocket;
 use super::stream::{KcpStream, Link};
 use super::transport::{self, Transport};
-use crate::newcomers::Newcomers;
+use crate::new_peers::NewPeers;
 
 /// Maximum number of sessions of one address: a client that was restarted, or several behind one
 /// port.
-const PER_PEER: usize = 4;
+const MAX_PER_ADDR: usize = 4;
 /// Sessions that unauthenticated packets may start: per second, and in a burst.
-const BIRTHS: (u64, u64) = (256, 512);
+const NEW_SESSION_RATE: (u64, u64) = (256, 512);
 /// Number of ended sessions that are remembered, and the time for which they are: packets that a
 /// peer sends after the end start no new session.
-const REMEMBERED: (usize, Duration) = (256, Duration::from_secs(60));
+const ENDED_HISTORY: (usize, Duration) = (256, Duration::from_secs(60));
 
 /// The sessions of a socket.
 #[derive(Debug)]
-pub(super) struct Table {
-    pub(super) socket: Arc<Socket>,
+pub(super) struct SessionTable {
+    pub(super) socket: Arc<KcpSocket>,
     pub(super) slots: Vec<Option<Arc<Session>>>,
     pub(super) free: Vec<usize>,
     /// The slots of each address, the newest session last.
@@ -44,14 +44,14 @@ pub(super) struct Table {
     pub(super) touched: Vec<usize>,
     pub(super) accept: Option<mpsc::Sender<KcpStream>>,
     /// Time at which the budget for unauthenticated sessions is full again.
-    births: Time,
+    budget_full_at: Time,
     ended: VecDeque<(Time, SocketAddr, u32)>,
     /// The slots of sessions with session keys, by their clients' ids.
     pub(super) ids: HashMap<SessionId, usize>,
     /// New clients of such sessions, if they can start here.
-    pub(super) newcomers: Option<Newcomers>,
+    pub(super) new_peers: Option<NewPeers>,
     /// The transport has ended.
-    cut: bool,
+    is_transport_closed: bool,
 }
 
 /// Maximum number of datagrams that are opened together: as many as are still in the first-level
@@ -60,7 +60,7 @@ const BATCH: usize = transport::BATCH;
 
 /// Counts of one batch.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct BatchStats {
     packets: u64,
     bytes: u64,
     pub(super) refused: u64,
@@ -68,18 +68,18 @@ pub(super) struct Tally {
     pub(super) oob: u64,
 }
 
-impl Tally {
-    fn count(&mut self, datagram: &[u8]) {
+impl BatchStats {
+    fn count_datagram(&mut self, datagram: &[u8]) {
         self.packets += 1;
         self.bytes += datagram.len() as u64;
     }
 }
 
-impl Table {
-    pub(super) fn new(socket: Arc<Socket>, accept: Option<mpsc::Sender<KcpStream>>) -> Self {
+impl SessionTable {
+    pub(super) fn new(socket: Arc<KcpSocket>, accept: Option<mpsc::Sender<KcpStream>>) -> Self {
         let key = socket.settings.session.clone().filter(|_| accept.is_some());
         Self {
-            newcomers: key.map(Newcomers::new),
+            new_peers: key.map(NewPeers::new),
             ids: HashMap::new(),
             socket,
             slots: Vec::new(),
@@ -89,9 +89,9 @@ impl Table {
             last: None,
             touched: Vec::new(),
             accept,
-            births: Time(0),
+            budget_full_at: Time(0),
             ended: VecDeque::new(),
-            cut: false,
+            is_transport_closed: false,
         }
     }
 
@@ -108,7 +108,7 @@ impl Table {
         now: Time,
     ) -> Poll<std::io::Result<()>> {
         let socket = Arc::clone(&self.socket);
-        let mut tally = Tally::default();
+        let mut tally = BatchStats::default();
         let done = match &socket.transport {
             Transport::Udp(udp) => udp.poll_recv_runs(cx, &mut |run, from| {
                 for some in run.bytes.chunks_mut(run.stride * BATCH) {
@@ -120,53 +120,53 @@ impl Table {
                         count += 1;
                     }
                     let packets = subslice_mut(&mut packets, ..count);
-                    self.datagrams(&socket, packets, from, now, &mut tally);
+                    self.handle_datagrams(&socket, packets, from, now, &mut tally);
                 }
             }),
-            Transport::Own(_) if self.cut => Poll::Pending,
+            Transport::Own(_) if self.is_transport_closed => Poll::Pending,
             Transport::Own(own) => transport::poll_receive(&**own, cx, &mut |packets, from| {
-                self.datagrams(&socket, packets, from, now, &mut tally);
+                self.handle_datagrams(&socket, packets, from, now, &mut tally);
             }),
         };
         let counters = &socket.settings.counters;
-        add(&counters.in_pkts, tally.packets);
-        add(&counters.in_bytes, tally.bytes);
-        add(&counters.in_csum_errors, tally.refused);
-        add(&counters.kcp_in_errors, tally.malformed);
-        add(&counters.oob_packets, tally.oob);
-        add(
+        add_nonzero(&counters.in_pkts, tally.packets);
+        add_nonzero(&counters.in_bytes, tally.bytes);
+        add_nonzero(&counters.in_csum_errors, tally.refused);
+        add_nonzero(&counters.kcp_in_errors, tally.malformed);
+        add_nonzero(&counters.oob_packets, tally.oob);
+        add_nonzero(
             &counters.in_errs,
             matches!(done, Poll::Ready(Err(_))).into(),
         );
         if let (Poll::Ready(Err(why)), Transport::Own(_)) = (&done, &socket.transport)
             && why.kind() == std::io::ErrorKind::BrokenPipe
         {
-            self.cut = true;
+            self.is_transport_closed = true;
             self.accept = None;
             self.slots
                 .iter()
                 .flatten()
-                .for_each(|session| session.cut());
+                .for_each(|session| session.fail_transport());
         }
         done
     }
 
     /// Sends answers, and handles timers that are due.
-    pub(super) fn settle(&mut self, now: Time) {
+    pub(super) fn settle_sessions(&mut self, now: Time) {
         let mut touched = std::mem::take(&mut self.touched);
         for slot in touched.drain(..) {
-            self.look(slot, now, Session::settle);
+            self.visit_slot(slot, now, Session::settle_input);
         }
         self.touched = touched;
         loop {
-            let due = self.socket.alarms().pop(now);
+            let due = self.socket.lock_timers().pop_due(now);
             let Some(slot) = due else { break };
-            self.look(slot, now, Session::ring);
+            self.visit_slot(slot, now, Session::handle_timer);
         }
     }
 
     /// Adds a session that starts here or at a peer.
-    pub(super) fn insert(
+    pub(super) fn insert_session(
         &mut self,
         peer: SocketAddr,
         conv: u32,
@@ -184,29 +184,31 @@ impl Table {
         }
         self.peers.entry(peer).or_default().push(slot);
         *self.sources.entry(source_network(peer.ip())).or_default() += 1;
-        self.socket.settings.counters.opened(by_peer);
-        Link::stream(session)
+        self.socket.settings.counters.count_opened(by_peer);
+        Link::new_stream(session)
     }
 
     /// Handles at most [`BATCH`] datagrams of one peer.
-    fn datagrams(
+    fn handle_datagrams(
         &mut self,
-        socket: &Socket,
+        socket: &KcpSocket,
         packets: &mut [&mut [u8]],
         from: SocketAddr,
         now: Time,
-        tally: &mut Tally,
+        tally: &mut BatchStats,
     ) {
         debug_assert!(packets.len() <= BATCH, "more than BATCH would be ignored");
-        packets.iter().for_each(|packet| tally.count(packet));
+        packets
+            .iter()
+            .for_each(|packet| tally.count_datagram(packet));
         if socket.settings.session.is_some() {
             for packet in packets {
-                self.sealed(packet, from, now, tally);
+                self.handle_sealed(packet, from, now, tally);
             }
             return;
         }
         let mut opened = [true; BATCH];
-        let Layout { head, tail, .. } = socket.layout;
+        let DatagramLayout { head, tail, .. } = socket.layout;
         if let Some(crypt) = &socket.settings.crypt {
             for (packet, opened) in packets.iter_mut().zip(&mut opened) {
                 *opened = packet.len() >= head + tail && crypt.open(packet).is_ok();
@@ -228,7 +230,7 @@ impl Table {
             } else {
                 tally.refused += 1;
                 if self.peers.contains_key(&from) {
-                    socket.refuse();
+                    socket.count_refused();
                 }
             }
         }
@@ -236,7 +238,7 @@ impl Table {
         while let Some((first, others)) = rest.split_first() {
             // In most cases all belong to the session of the previous one.
             if let Some((_, session)) = self.last.as_ref().filter(|(peer, _)| *peer == from) {
-                let (taken, fresh) = session.handle_run(rest, now);
+                let (taken, fresh) = session.handle_packets(rest, now);
                 if fresh {
                     self.touched.push(session.slot);
                 }
@@ -245,28 +247,36 @@ impl Table {
                     continue;
                 }
             }
-            self.payload(first, from, now, tally);
+            self.handle_payload(first, from, now, tally);
             rest = others;
         }
     }
 
     /// Handles a packet that does not belong to the session of the previous one.
-    fn payload(&mut self, payload: &[u8], from: SocketAddr, now: Time, tally: &mut Tally) {
-        let route = Route::of(payload);
+    fn handle_payload(
+        &mut self,
+        payload: &[u8],
+        from: SocketAddr,
+        now: Time,
+        tally: &mut BatchStats,
+    ) {
+        let route = DatagramRoute::classify(payload);
         let conv = match route {
-            Route::Bare(_, opening) | Route::Data(_, Some(opening)) => Some(opening.conv),
-            Route::Data(_, None) | Route::Parity => None,
-            Route::Oob(conv, _) => Some(conv),
-            Route::Unknown => {
+            DatagramRoute::Bare(_, opening) | DatagramRoute::Data(_, Some(opening)) => {
+                Some(opening.conv)
+            }
+            DatagramRoute::Data(_, None) | DatagramRoute::Parity => None,
+            DatagramRoute::Oob(conv, _) => Some(conv),
+            DatagramRoute::Unknown => {
                 tally.malformed += 1;
                 return;
             }
         };
         let Some(session) = self
-            .find(from, conv)
-            .or_else(|| self.begin(from, route, now))
+            .find_session(from, conv)
+            .or_else(|| self.begin_session(from, route, now))
         else {
-            tally.oob += u64::from(matches!(route, Route::Oob(..)));
+            tally.oob += u64::from(matches!(route, DatagramRoute::Oob(..)));
             return;
         };
         if session.handle_input(payload, now) {
@@ -277,7 +287,7 @@ impl Table {
 
     /// Returns the session of a packet: that of its conversation, or the newest if the packet has
     /// no conversation number.
-    fn find(&self, from: SocketAddr, conv: Option<u32>) -> Option<Arc<Session>> {
+    fn find_session(&self, from: SocketAddr, conv: Option<u32>) -> Option<Arc<Session>> {
         let slots = self.peers.get(&from)?.iter().rev();
         let mut sessions = slots.filter_map(|slot| self.slots.get(*slot)?.as_ref());
         let found = sessions.find(|session| conv.is_none_or(|conv| conv == session.conv));
@@ -285,29 +295,35 @@ impl Table {
     }
 
     /// Starts a new session, if the peer may start one. Never affects an existing one.
-    fn begin(&mut self, from: SocketAddr, route: Route<'_>, now: Time) -> Option<Arc<Session>> {
-        let (Route::Bare(_, opening) | Route::Data(_, Some(opening))) = route else {
+    fn begin_session(
+        &mut self,
+        from: SocketAddr,
+        route: DatagramRoute<'_>,
+        now: Time,
+    ) -> Option<Arc<Session>> {
+        let (DatagramRoute::Bare(_, opening) | DatagramRoute::Data(_, Some(opening))) = route
+        else {
             return None;
         };
-        if !opening.begins() || self.is_ended(from, opening, now) {
+        if !opening.may_begin_session() || self.has_ended(from, opening, now) {
             return None;
         }
         let here = self.peers.get(&from).map_or(0, Vec::len);
-        if here >= PER_PEER || !self.has_room(from) {
+        if here >= MAX_PER_ADDR || !self.is_within_limits(from) {
             return None;
         }
         let permit = self.accept.clone()?.try_reserve_owned().ok()?;
-        if !self.socket.settings.authenticates() && !self.may_be_born(now) {
+        if !self.socket.settings.authenticates() && !self.take_new_session_budget(now) {
             return None;
         }
-        let stream = self.insert(from, opening.conv, true, None);
+        let stream = self.insert_session(from, opening.conv, true, None);
         let session = Arc::clone(stream.session());
         permit.send(stream);
         Some(session)
     }
 
     /// True if one more session of that address is within the limits.
-    pub(super) fn has_room(&self, from: SocketAddr) -> bool {
+    pub(super) fn is_within_limits(&self, from: SocketAddr) -> bool {
         let settings = &self.socket.settings;
         let of_source = self
             .sources
@@ -318,8 +334,8 @@ impl Table {
         sessions < settings.sessions && of_source < settings.per_source
     }
 
-    fn is_ended(&mut self, from: SocketAddr, opening: Opening, now: Time) -> bool {
-        let (_, long) = REMEMBERED;
+    fn has_ended(&mut self, from: SocketAddr, opening: FirstSegment, now: Time) -> bool {
+        let (_, long) = ENDED_HISTORY;
         while self
             .ended
             .front()
@@ -332,52 +348,57 @@ impl Table {
     }
 
     /// Takes one session from the budget for unauthenticated ones. Returns false if it is used up.
-    fn may_be_born(&mut self, now: Time) -> bool {
-        let (rate, burst) = BIRTHS;
-        let full = self.births.max(now).0.saturating_add(1_000_000 / rate);
+    fn take_new_session_budget(&mut self, now: Time) -> bool {
+        let (rate, burst) = NEW_SESSION_RATE;
+        let full = self
+            .budget_full_at
+            .max(now)
+            .0
+            .saturating_add(1_000_000 / rate);
         let fits = full - now.0 <= burst * 1_000_000 / rate;
         if fits {
-            self.births = Time(full);
+            self.budget_full_at = Time(full);
         }
         fits
     }
 
     /// Runs `what` on a session, and removes the session if it has ended.
-    fn look(&mut self, slot: usize, now: Time, what: fn(&Session, Time) -> Settled) {
+    fn visit_slot(&mut self, slot: usize, now: Time, what: fn(&Session, Time) -> SettleOutcome) {
         let session = self.slots.get(slot).and_then(Option::as_ref);
-        if session.is_some_and(|session| what(session, now) == Settled::Gone) {
-            self.forget(slot, now);
+        if session.is_some_and(|session| what(session, now) == SettleOutcome::Remove) {
+            self.remove_session(slot, now);
         }
     }
 
     /// Removes a session, and remembers that it has ended.
-    fn forget(&mut self, slot: usize, now: Time) {
+    fn remove_session(&mut self, slot: usize, now: Time) {
         let Some(session) = self.slots.get_mut(slot).and_then(Option::take) else {
             return;
         };
-        session.forget();
+        session.release();
         if let Some(id) = session.peer_id() {
             self.ids.remove(&id);
         }
         self.free.push(slot);
         self.last = None;
-        if let Some(slots) = self.peers.get_mut(&session.born_at) {
+        if let Some(slots) = self.peers.get_mut(&session.first_addr) {
             slots.retain(|other| *other != slot);
             if slots.is_empty() {
-                self.peers.remove(&session.born_at);
+                self.peers.remove(&session.first_addr);
             }
         }
-        let source = source_network(session.born_at.ip());
+        let source = source_network(session.first_addr.ip());
         if let Some(count) = self.sources.get_mut(&source) {
             *count -= 1;
             if *count == 0 {
                 self.sources.remove(&source);
             }
         }
-        let (most, _) = REMEMBERED;
+        let (most, _) = ENDED_HISTORY;
         if self.ended.len() == most {
             self.ended.pop_front();
         }
-        self.ended.push_back((now, session.born_at, session.conv));
+        self.ended
+            .push_back((now, session.first_addr, session.conv));
     }
 }

@@ -8,7 +8,7 @@ use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
 use adit_fec::CodeMatrix;
 use adit_interop::Pattern;
 use adit_interop::lossy::{Faults, Lossy};
-use adit_kcp_proto::{Cmd, Config, Header};
+use adit_kcp_proto::{Command, Config, SegmentHeader};
 use adit_stream::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
@@ -136,11 +136,11 @@ async fn correction_follows_the_peer_where_that_is_wished() {
     ] {
         let at_once = client.fec.is_some();
         let (_listener, near, far) = pair(server, client).await;
-        let (near_probe, far_probe) = (near.probe(), far.probe());
+        let (near_probe, far_probe) = (near.session_probe(), far.session_probe());
         echo(near, far, 200_000, 5).await;
-        assert_eq!(near_probe.peer_corrects(), Some(corrects));
+        assert_eq!(near_probe.peer_uses_fec(), Some(corrects));
         // The client's first data was sent before it had received anything.
-        assert_eq!(far_probe.peer_corrects(), Some(at_once));
+        assert_eq!(far_probe.peer_uses_fec(), Some(at_once));
     }
 }
 
@@ -158,9 +158,9 @@ async fn the_mode_kcp9_is_another() {
         }
     };
     let (_listener, near, far) = pair(nine(), nine()).await;
-    let probe = near.probe();
+    let probe = near.session_probe();
     echo(near, far, 200_000, 9).await;
-    assert_eq!(probe.contact(), Contact::Heard);
+    assert_eq!(probe.peer_contact(), PeerContact::Heard);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -177,7 +177,7 @@ async fn bulk_comes_through_a_bad_path() {
         let relay = Lossy::start(listener.local_addr().unwrap(), faults, seed).unwrap();
         let client = settings(PacketKind::Salsa20, fec);
         let (near, far) = through(&mut listener, relay.addr(), client).await;
-        let probe = far.probe();
+        let probe = far.session_probe();
         echo(near, far, 2_000_000, seed).await;
         let counts = counters.counts();
         assert!(
@@ -248,8 +248,8 @@ async fn a_socket_is_free_again_when_nobody_needs_it() {
 }
 
 /// Returns a datagram as any client would send it.
-fn push(conv: u32, sn: u32, cmd: Cmd) -> Vec<u8> {
-    let header = Header {
+fn push(conv: u32, sn: u32, cmd: Command) -> Vec<u8> {
+    let header = SegmentHeader {
         conv,
         cmd,
         frg: 0,
@@ -259,7 +259,7 @@ fn push(conv: u32, sn: u32, cmd: Cmd) -> Vec<u8> {
         una: 0,
         len: 1,
     };
-    [&header.bytes()[..], b"?"].concat()
+    [&header.encode()[..], b"?"].concat()
 }
 
 #[tokio::test]
@@ -268,20 +268,20 @@ async fn a_foreign_conversation_never_ends_a_live_one() {
     let addr = listener.local_addr().unwrap();
     let client = UdpSocket::bind(any()).unwrap();
     let send = |bytes: &[u8]| assert_eq!(client.send_to(bytes, addr).unwrap(), bytes.len());
-    send(&push(7, 0, Cmd::Push));
+    send(&push(7, 0, Command::Push));
     let (mut first, _) = listener.accept().await.unwrap();
     // Not the first data, or no conversation at all: no session starts.
-    send(&push(8, 1, Cmd::Push));
-    send(&push(8, 0, Cmd::Ack));
+    send(&push(8, 1, Command::Push));
+    send(&push(8, 0, Command::Ack));
     send(&[9; 100]);
     // A new one at the same address exists beside the old one; a fifth does not.
     for conv in 8..20 {
-        send(&push(conv, 0, Cmd::Push));
+        send(&push(conv, 0, Command::Push));
     }
     for conv in 8..11 {
         assert_eq!(listener.accept().await.unwrap().0.conv(), conv);
     }
-    send(&push(7, 1, Cmd::Push));
+    send(&push(7, 1, Command::Push));
     let mut both = [0; 2];
     let read = timeout(PATIENCE, first.read_exact(&mut both)).await;
     read.expect("the old session must continue").unwrap();
@@ -294,14 +294,14 @@ async fn an_ended_conversation_is_not_begun_again() {
     let mut listener = KcpListener::bind(any(), plain()).unwrap();
     let addr = listener.local_addr().unwrap();
     let client = UdpSocket::bind(any()).unwrap();
-    client.send_to(&push(7, 0, Cmd::Push), addr).unwrap();
+    client.send_to(&push(7, 0, Command::Push), addr).unwrap();
     let (stream, _) = listener.accept().await.unwrap();
     drop(stream);
     sleep(Duration::from_millis(100)).await;
-    client.send_to(&push(7, 0, Cmd::Push), addr).unwrap();
+    client.send_to(&push(7, 0, Command::Push), addr).unwrap();
     let more = timeout(Duration::from_millis(100), listener.accept()).await;
     assert!(more.is_err(), "{more:?}");
-    client.send_to(&push(6, 0, Cmd::Push), addr).unwrap();
+    client.send_to(&push(6, 0, Command::Push), addr).unwrap();
     assert_eq!(listener.accept().await.unwrap().0.conv(), 6);
 }
 
@@ -318,7 +318,7 @@ async fn births_are_bounded_by_the_backlog_and_the_number_of_sessions() {
     let clients: Vec<_> = (0..10).map(|_| UdpSocket::bind(any()).unwrap()).collect();
     let knock = || {
         for client in &clients {
-            client.send_to(&push(7, 0, Cmd::Push), addr).unwrap();
+            client.send_to(&push(7, 0, Command::Push), addr).unwrap();
         }
     };
     knock();
@@ -354,7 +354,7 @@ async fn strangers_begin_few_sessions_where_nothing_authenticates_them() {
         sleep(Duration::from_millis(50)).await;
         counters.counts().passive_opens
     };
-    let open: Vec<_> = (0..1500).map(|conv| push(conv, 0, Cmd::Push)).collect();
+    let open: Vec<_> = (0..1500).map(|conv| push(conv, 0, Command::Push)).collect();
     let begun = born(plain(), open.clone()).await;
     assert!((512..1300).contains(&begun), "{begun}");
     let gcm = settings(PacketKind::Aes128Gcm, None);
@@ -380,21 +380,21 @@ async fn a_wrong_key_is_told_from_silence() {
         settings(PacketKind::Aes, None),
     )
     .await;
-    assert_eq!(far.probe().contact(), Contact::Heard);
+    assert_eq!(far.session_probe().peer_contact(), PeerContact::Heard);
     sleep(Duration::from_millis(50)).await;
-    assert_eq!(near.probe().contact(), Contact::Heard);
+    assert_eq!(near.session_probe().peer_contact(), PeerContact::Heard);
     let silent = UdpSocket::bind(any()).unwrap();
     let addr = silent.local_addr().unwrap();
     let mut lost = KcpStream::connect(addr, settings(PacketKind::Aes, None)).unwrap();
     lost.write_all(b"anyone?").await.unwrap();
-    assert_eq!(lost.probe().contact(), Contact::Silent);
+    assert_eq!(lost.session_probe().peer_contact(), PeerContact::Silent);
     let mut buf = [0; 2000];
     let (len, from) = silent.recv_from(&mut buf).unwrap();
     // The client's own packets, damaged, are sent back to it.
     buf[len - 1] ^= 1;
     silent.send_to(&buf[..len], from).unwrap();
     sleep(Duration::from_millis(50)).await;
-    assert_eq!(lost.probe().contact(), Contact::Foreign(1));
+    assert_eq!(lost.session_probe().peer_contact(), PeerContact::Foreign(1));
 }
 
 #[tokio::test]
@@ -410,13 +410,13 @@ async fn a_peer_that_is_gone_ends_reads_and_writes() {
     let mut listener = KcpListener::bind(any(), plain()).unwrap();
     let relay = Lossy::start(listener.local_addr().unwrap(), Faults::default(), 1).unwrap();
     let (mut near, _far) = through(&mut listener, relay.addr(), hasty).await;
-    let probe = near.probe();
+    let probe = near.session_probe();
     sleep(Duration::from_millis(100)).await;
-    assert_eq!(probe.unanswered(), None);
+    assert_eq!(probe.unanswered_for(), None);
     relay.cut();
     near.write_all(b"lost").await.unwrap();
     sleep(Duration::from_millis(100)).await;
-    let waited = probe.unanswered().expect("nothing was received since");
+    let waited = probe.unanswered_for().expect("nothing was received since");
     assert!(waited >= Duration::from_millis(100), "{waited:?}");
     let mut buf = [0; 8];
     let read = timeout(Duration::from_secs(60), near.read(&mut buf)).await;
@@ -446,13 +446,13 @@ async fn an_idle_session_gives_its_memory_back_and_wakes_nobody() {
     near.write_all(&[7; 100_000]).await.unwrap();
     far.read_exact(&mut vec![0; 100_000]).await.unwrap();
     for stream in [&near, &far] {
-        assert!(stream.session().memory() > 20_000);
+        assert!(stream.session().memory_size() > 20_000);
     }
     sleep(Duration::from_millis(2_500)).await;
     for stream in [&near, &far] {
         let session = stream.session();
-        assert!(session.memory() < 2048, "{}", session.memory());
-        assert!(session.rests());
+        assert!(session.memory_size() < 2048, "{}", session.memory_size());
+        assert!(session.is_at_rest());
     }
 }
 
@@ -470,9 +470,9 @@ async fn relays_lend_and_reserve() {
         near.commit(now.len()).unwrap();
         left = later;
     }
-    adit_stream::finish(&mut near).await.unwrap();
+    adit_stream::finish_stream(&mut near).await.unwrap();
     // Contiguous, across segment boundaries.
-    let n = adit_stream::fill(&mut far, 50_000).await.unwrap();
+    let n = adit_stream::fill_to(&mut far, 50_000).await.unwrap();
     assert_eq!(n, 50_000);
     assert!(far.filled() == bytes);
     far.consume(50_000);

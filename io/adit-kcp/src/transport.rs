@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use adit_net::BatchUdpSocket;
 use adit_wire::subslice;
 
-use super::settings::LONGEST;
+use super::settings::MAX_DATAGRAM;
 
 /// Maximum number of datagrams received before the sessions answer.
 pub(super) const BATCH: usize = 16;
@@ -191,14 +191,14 @@ pub(super) fn poll_receive(
     each: &mut dyn FnMut(&mut [&mut [u8]], SocketAddr),
 ) -> Poll<io::Result<()>> {
     // Taken out while it is in use: the transport is foreign code, which may call back.
-    let mut bytes = ROOM.take();
-    bytes.resize(BATCH * LONGEST, 0);
-    let received = receive(&mut bytes, own, cx, each);
-    ROOM.set(bytes);
+    let mut bytes = RECEIVE_BUFFER.take();
+    bytes.resize(BATCH * MAX_DATAGRAM, 0);
+    let received = receive_batch(&mut bytes, own, cx, each);
+    RECEIVE_BUFFER.set(bytes);
     received
 }
 
-fn receive(
+fn receive_batch(
     bytes: &mut [u8],
     own: &dyn DatagramTransport,
     cx: &mut Context<'_>,
@@ -206,7 +206,7 @@ fn receive(
 ) -> Poll<io::Result<()>> {
     let mut packets: [&mut [u8]; BATCH] = std::array::from_fn(|_| Default::default());
     let mut senders = [None; BATCH];
-    let places = bytes.chunks_mut(LONGEST).zip(&mut packets);
+    let places = bytes.chunks_mut(MAX_DATAGRAM).zip(&mut packets);
     for (at, ((room, packet), sender)) in places.zip(&mut senders).enumerate() {
         match own.poll_recv_from(cx, room) {
             Poll::Ready(Ok((len, from))) => {
@@ -234,5 +234,5 @@ fn receive(
 
 thread_local! {
     /// The receive buffer: one for all transports of a thread.
-    static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static RECEIVE_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }

@@ -181,7 +181,7 @@ async fn datagrams_go_beside_the_stream() {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let server = kcpgo::echo(&options).unwrap();
         let mut stream = KcpStream::connect(server.addr(), case.settings()).unwrap();
-        let mut back = stream.oob();
+        let mut back = stream.oob_receiver();
         stream.write_all(b"!").await.unwrap();
         timeout(LIMIT, stream.read_u8()).await.unwrap().unwrap();
         let longest = stream.oob_max_size();
@@ -210,7 +210,7 @@ async fn datagrams_go_beside_the_stream() {
         });
         let serve = async move {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let mut came = stream.oob();
+            let mut came = stream.oob_receiver();
             let byte = stream.read_u8().await.unwrap();
             stream.write_all(&[byte]).await.unwrap();
             while let Some(datagram) = came.recv().await {

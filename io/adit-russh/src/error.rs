@@ -1,8 +1,8 @@
 //! Errors, with russh's names.
 
-use adit_ssh::{ConnectError, End, OpenError, RequestError};
+use adit_ssh::{ConnectError, OpenError, RequestError, SessionEnd};
 use adit_ssh_proto::SshError;
-use adit_ssh_proto::connection::CallError;
+use adit_ssh_proto::connection::ChannelCallError;
 
 use crate::ChannelOpenFailure;
 
@@ -118,9 +118,9 @@ impl From<SshError> for Error {
     fn from(why: SshError) -> Self {
         match why {
             SshError::NoCommon { what, ours, theirs } => Self::NoCommonAlgo {
-                kind: kind_of(what),
-                ours: split(&ours),
-                theirs: split(&theirs),
+                kind: algorithm_kind(what),
+                ours: split_names(&ours),
+                theirs: split_names(&theirs),
             },
             SshError::BadTag => Self::PacketAuth,
             SshError::Disconnected { .. } => Self::Disconnect,
@@ -129,11 +129,13 @@ impl From<SshError> for Error {
     }
 }
 
-impl From<CallError> for Error {
-    fn from(why: CallError) -> Self {
+impl From<ChannelCallError> for Error {
+    fn from(why: ChannelCallError) -> Self {
         match why {
-            CallError::Gone | CallError::NotNow | CallError::Ended => Self::WrongChannel,
-            CallError::TooMany | CallError::Full => Self::Pending,
+            ChannelCallError::Gone | ChannelCallError::NotNow | ChannelCallError::Ended => {
+                Self::WrongChannel
+            }
+            ChannelCallError::TooMany | ChannelCallError::Full => Self::Pending,
             _ => Self::Inconsistent,
         }
     }
@@ -152,9 +154,9 @@ impl From<ConnectError> for Error {
     }
 }
 
-impl From<End> for Error {
+impl From<SessionEnd> for Error {
     /// Converts the error of a call after the end of the session.
-    fn from(_: End) -> Self {
+    fn from(_: SessionEnd) -> Self {
         Self::Disconnect
     }
 }
@@ -163,7 +165,7 @@ impl From<OpenError> for Error {
     fn from(why: OpenError) -> Self {
         match why {
             OpenError::Refused { reason, text } => {
-                Self::ChannelOpenFailure(ChannelOpenFailure::of(reason, &text))
+                Self::ChannelOpenFailure(ChannelOpenFailure::from_open_failure(reason, &text))
             }
             OpenError::Call(why) => why.into(),
             OpenError::End(why) => why.into(),
@@ -184,7 +186,7 @@ impl From<RequestError> for Error {
     }
 }
 
-fn kind_of(what: &str) -> AlgorithmKind {
+fn algorithm_kind(what: &str) -> AlgorithmKind {
     let kinds = [
         ("cipher", AlgorithmKind::Cipher),
         ("MAC", AlgorithmKind::Mac),
@@ -195,7 +197,7 @@ fn kind_of(what: &str) -> AlgorithmKind {
     found.map_or(AlgorithmKind::Kex, |(_, kind)| kind)
 }
 
-fn split(names: &str) -> Vec<String> {
+fn split_names(names: &str) -> Vec<String> {
     names
         .split(',')
         .map(|name| name.trim().to_owned())

@@ -73,7 +73,7 @@
 mod channel;
 mod channel_id;
 pub mod client;
-mod core;
+mod config_conversion;
 mod disconnect;
 mod error;
 pub mod keys;
@@ -84,7 +84,7 @@ mod open_failure;
 mod preferred;
 mod pty;
 pub mod server;
-mod settings;
+mod session_core;
 mod sig;
 mod ssh_id;
 

@@ -26,7 +26,7 @@ impl Limits {
         }
     }
 
-    pub(crate) fn octets(&self) -> u64 {
+    pub(crate) fn rekey_bytes(&self) -> u64 {
         let least = self.rekey_write_limit.min(self.rekey_read_limit);
         u64_from(least)
     }

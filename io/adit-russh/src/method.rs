@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::str::FromStr;
 
-use adit_ssh_proto::auth::Method;
+use adit_ssh_proto::auth::AuthMethod;
 
 /// An authentication method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,7 +20,7 @@ pub enum MethodKind {
     KeyboardInteractive,
 }
 
-const NAMES: [(MethodKind, &str); 5] = [
+const METHOD_NAMES: [(MethodKind, &str); 5] = [
     (MethodKind::None, "none"),
     (MethodKind::Password, "password"),
     (MethodKind::PublicKey, "publickey"),
@@ -30,7 +30,7 @@ const NAMES: [(MethodKind, &str); 5] = [
 
 impl From<&MethodKind> for &'static str {
     fn from(kind: &MethodKind) -> Self {
-        let found = NAMES.iter().find(|(other, _)| other == kind);
+        let found = METHOD_NAMES.iter().find(|(other, _)| other == kind);
         found.map_or("", |(_, name)| name)
     }
 }
@@ -45,7 +45,7 @@ impl FromStr for MethodKind {
     type Err = ();
 
     fn from_str(name: &str) -> Result<Self, ()> {
-        let found = NAMES.iter().find(|(_, other)| *other == name);
+        let found = METHOD_NAMES.iter().find(|(_, other)| *other == name);
         found.map(|(kind, _)| *kind).ok_or(())
     }
 }
@@ -64,7 +64,7 @@ impl MethodSet {
     /// Returns all methods, the assumption of a client that has no list from the server yet.
     #[must_use]
     pub fn all() -> Self {
-        Self(NAMES.iter().map(|(kind, _)| *kind).collect())
+        Self(METHOD_NAMES.iter().map(|(kind, _)| *kind).collect())
     }
 
     /// Returns the methods that the server supports: none, password, public key, keyboard-interactive.
@@ -93,13 +93,13 @@ impl MethodSet {
     }
 
     /// Returns the methods that the protocol implementation offers.
-    pub(crate) fn below(&self) -> Vec<Method> {
-        let known = |kind: &MethodKind| Method::by_name(kind.into());
+    pub(crate) fn to_methods(&self) -> Vec<AuthMethod> {
+        let known = |kind: &MethodKind| AuthMethod::by_name(kind.into());
         self.0.iter().filter_map(known).collect()
     }
 
     /// Converts a server's list, without unknown names.
-    pub(crate) fn of(names: &[String]) -> Self {
+    pub(crate) fn from_names(names: &[String]) -> Self {
         let mut set = Self::empty();
         for kind in names.iter().filter_map(|name| name.parse().ok()) {
             set.push(kind);
@@ -158,9 +158,12 @@ mod tests {
         let mut set = MethodSet::from(&[MethodKind::Password, MethodKind::PublicKey][..]);
         set.push(MethodKind::Password);
         assert_eq!(&*set, [MethodKind::PublicKey, MethodKind::Password]);
-        assert_eq!(set.below(), [Method::PublicKey, Method::Password]);
+        assert_eq!(
+            set.to_methods(),
+            [AuthMethod::PublicKey, AuthMethod::Password]
+        );
         let told = ["gssapi-with-mic".to_owned(), "password".to_owned()];
-        assert_eq!(&*MethodSet::of(&told), [MethodKind::Password]);
+        assert_eq!(&*MethodSet::from_names(&told), [MethodKind::Password]);
         assert!(!MethodSet::server_supported().contains(&MethodKind::HostBased));
     }
 }

@@ -1,6 +1,6 @@
 //! Reasons to refuse a channel (RFC 4254 section 5.1).
 
-use adit_ssh_proto::connection::OpenFailure;
+use adit_ssh_proto::connection::OpenFailureReason;
 
 /// The reason why a channel was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl ChannelOpenFailure {
     /// Returns the code on the wire.
     #[must_use]
     pub fn code(&self) -> u32 {
-        self.below().code()
+        self.to_open_failure().code()
     }
 
     /// Returns an explanation.
@@ -41,23 +41,23 @@ impl ChannelOpenFailure {
         }
     }
 
-    pub(crate) const fn below(&self) -> OpenFailure {
+    pub(crate) const fn to_open_failure(&self) -> OpenFailureReason {
         match self {
-            Self::AdministrativelyProhibited => OpenFailure::Prohibited,
-            Self::ConnectFailed => OpenFailure::ConnectFailed,
-            Self::UnknownChannelType => OpenFailure::UnknownType,
-            Self::ResourceShortage => OpenFailure::Shortage,
-            Self::Other { code, .. } => OpenFailure::Other(*code),
+            Self::AdministrativelyProhibited => OpenFailureReason::Prohibited,
+            Self::ConnectFailed => OpenFailureReason::ConnectFailed,
+            Self::UnknownChannelType => OpenFailureReason::UnknownType,
+            Self::ResourceShortage => OpenFailureReason::Shortage,
+            Self::Other { code, .. } => OpenFailureReason::Other(*code),
         }
     }
 
-    pub(crate) fn of(reason: OpenFailure, text: &str) -> Self {
+    pub(crate) fn from_open_failure(reason: OpenFailureReason, text: &str) -> Self {
         match reason {
-            OpenFailure::Prohibited => Self::AdministrativelyProhibited,
-            OpenFailure::ConnectFailed => Self::ConnectFailed,
-            OpenFailure::UnknownType => Self::UnknownChannelType,
-            OpenFailure::Shortage => Self::ResourceShortage,
-            OpenFailure::Other(code) => Self::Other {
+            OpenFailureReason::Prohibited => Self::AdministrativelyProhibited,
+            OpenFailureReason::ConnectFailed => Self::ConnectFailed,
+            OpenFailureReason::UnknownType => Self::UnknownChannelType,
+            OpenFailureReason::Shortage => Self::ResourceShortage,
+            OpenFailureReason::Other(code) => Self::Other {
                 code,
                 reason: text.to_owned(),
             },

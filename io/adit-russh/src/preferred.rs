@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use adit_ssh::preferred;
+use adit_ssh::preferred_algorithms;
 use adit_ssh_proto::algorithm::{self as below, KeyAlgorithm};
 
 use crate::keys::{Algorithm, EcdsaCurve, HashAlg};
@@ -26,7 +26,7 @@ pub struct Preferred {
     pub compression: Cow<'static, [compression::Name]>,
 }
 
-const KEYS: &[Algorithm] = &[
+const HOST_KEY_ALGORITHMS: &[Algorithm] = &[
     Algorithm::Ed25519,
     Algorithm::Ecdsa {
         curve: EcdsaCurve::NistP256,
@@ -51,7 +51,7 @@ impl Preferred {
     /// All algorithms, in the order for a processor with fast AES.
     pub const DEFAULT: Self = Self {
         kex: Cow::Borrowed(kex::ALL),
-        key: Cow::Borrowed(KEYS),
+        key: Cow::Borrowed(HOST_KEY_ALGORITHMS),
         host_key_certificates: Cow::Borrowed(&[]),
         cipher: Cow::Borrowed(cipher::ALL),
         mac: Cow::Borrowed(mac::ALL),
@@ -83,27 +83,32 @@ impl Preferred {
     }
 
     /// Converts this for the transport. Names of markers are skipped: the transport sends them itself.
-    pub(crate) fn below(&self, certified: Certified) -> Result<below::Preferred, Error> {
-        let plain = self.key.iter().filter_map(Algorithm::below);
+    pub(crate) fn to_transport(
+        &self,
+        certified: HostCertificates,
+    ) -> Result<below::AlgorithmPreferences, Error> {
+        let plain = self.key.iter().filter_map(Algorithm::signature_algorithm);
         let certificates: Vec<KeyAlgorithm> = match certified {
-            Certified::Listed => {
+            HostCertificates::Listed => {
                 let listed = self.host_key_certificates.iter();
-                listed.filter_map(Algorithm::certificate_below).collect()
+                listed
+                    .filter_map(Algorithm::certificate_algorithm)
+                    .collect()
             }
-            Certified::All => {
+            HostCertificates::All => {
                 let all = KeyAlgorithm::ALL.iter().copied();
                 all.filter(|a| a.is_certificate()).collect()
             }
         };
-        Ok(below::Preferred {
-            kex: known("key exchange methods", &self.kex, below::Kex::by_name)?,
-            host_key: some(
+        Ok(below::AlgorithmPreferences {
+            kex: resolve_names("key exchange methods", &self.kex, below::Kex::by_name)?,
+            host_key: require_some(
                 "host key algorithms",
                 certificates.into_iter().chain(plain).collect(),
             )?,
-            cipher: known("ciphers", &self.cipher, below::Cipher::by_name)?,
-            mac: known("MACs", &self.mac, below::Mac::by_name)?,
-            compression: known(
+            cipher: resolve_names("ciphers", &self.cipher, below::Cipher::by_name)?,
+            mac: resolve_names("MACs", &self.mac, below::Mac::by_name)?,
+            compression: resolve_names(
                 "compression methods",
                 &self.compression,
                 below::Compression::by_name,
@@ -114,23 +119,23 @@ impl Preferred {
 
 /// The host certificates that are accepted or presented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Certified {
+pub(crate) enum HostCertificates {
     /// On a client: those in [`Preferred::host_key_certificates`].
     Listed,
     /// On a server: all that it has.
     All,
 }
 
-fn known<N: AsRef<str>, T>(
+fn resolve_names<N: AsRef<str>, T>(
     what: &str,
     names: &[N],
     find: impl Fn(&str) -> Option<T>,
 ) -> Result<Vec<T>, Error> {
     let found = names.iter().filter_map(|name| find(name.as_ref()));
-    some(what, found.collect())
+    require_some(what, found.collect())
 }
 
-fn some<T>(what: &str, list: Vec<T>) -> Result<Vec<T>, Error> {
+fn require_some<T>(what: &str, list: Vec<T>) -> Result<Vec<T>, Error> {
     if list.is_empty() {
         return Err(Error::InvalidConfig(format!("no {what} to offer")));
     }
@@ -140,7 +145,7 @@ fn some<T>(what: &str, list: Vec<T>) -> Result<Vec<T>, Error> {
 impl Default for Preferred {
     /// All algorithms, with the ciphers in the order that suits this processor.
     fn default() -> Self {
-        let order = preferred().cipher;
+        let order = preferred_algorithms().cipher;
         let named = order
             .iter()
             .filter_map(|cipher| cipher::Name::try_from(cipher.name()).ok());
@@ -158,22 +163,26 @@ mod tests {
     /// Every name is one of the transport's, and none of the transport's is missing.
     #[test]
     fn names_are_complete() {
-        let all = Preferred::DEFAULT.below(Certified::All).unwrap();
+        let all = Preferred::DEFAULT
+            .to_transport(HostCertificates::All)
+            .unwrap();
         assert_eq!(all.kex, below::Kex::ALL);
-        assert_eq!(all.mac, preferred().mac);
+        assert_eq!(all.mac, preferred_algorithms().mac);
         assert_eq!(all.cipher.len(), below::Cipher::ALL.len());
         assert_eq!(all.host_key.len(), KeyAlgorithm::ALL.len());
         assert_eq!(compression::ALL.len(), below::Compression::ALL.len());
-        let own = Preferred::default().below(Certified::Listed).unwrap();
-        assert_eq!(own.cipher, preferred().cipher);
+        let own = Preferred::default()
+            .to_transport(HostCertificates::Listed)
+            .unwrap();
+        assert_eq!(own.cipher, preferred_algorithms().cipher);
         assert!(own.host_key.iter().all(|a| !a.is_certificate()));
     }
 
     #[test]
     fn servers_offer_no_finite_fields() {
         let offered = crate::server::Config::default().preferred;
-        let offered = offered.below(Certified::All).unwrap();
-        assert_eq!(offered.kex, preferred().for_server().kex);
+        let offered = offered.to_transport(HostCertificates::All).unwrap();
+        assert_eq!(offered.kex, preferred_algorithms().for_server().kex);
     }
 
     #[test]
@@ -182,7 +191,9 @@ mod tests {
             kex: Cow::Borrowed(&[kex::EXTENSION_SUPPORT_AS_CLIENT]),
             ..Preferred::DEFAULT
         };
-        let why = preferred.below(Certified::Listed).unwrap_err();
+        let why = preferred
+            .to_transport(HostCertificates::Listed)
+            .unwrap_err();
         assert!(matches!(why, Error::InvalidConfig(_)));
     }
 }

@@ -1,6 +1,6 @@
 //! Terminal modes (RFC 4254 section 8, RFC 8160).
 
-use adit_ssh_proto::connection::{Modes, Pty as Wanted, Size};
+use adit_ssh_proto::connection::{PtyRequest as Wanted, TerminalModes, TerminalSize};
 
 macro_rules! modes {
     ($($name:ident = $number:literal,)*) => {
@@ -36,28 +36,28 @@ impl Pty {
         found.map_or(0, |(number, _)| *number)
     }
 
-    fn of(number: u8) -> Option<Self> {
+    fn from_number(number: u8) -> Option<Self> {
         let found = Self::ALL.iter().find(|(other, _)| *other == number);
         found.map(|(_, mode)| *mode)
     }
 }
 
 /// Creates a terminal request.
-pub(crate) fn wanted(term: &str, size: [u32; 4], modes: &[(Pty, u32)]) -> Wanted {
-    let mut all = Modes::new();
+pub(crate) fn terminal_request(term: &str, size: [u32; 4], modes: &[(Pty, u32)]) -> Wanted {
+    let mut all = TerminalModes::new();
     for (mode, value) in modes {
         all.set(mode.number(), *value);
     }
     Wanted {
         term: term.to_owned(),
-        size: self::size(size),
+        size: self::to_size(size),
         modes: all,
     }
 }
 
 /// Creates a size from columns, rows, width and height.
-pub(crate) const fn size([columns, rows, width, height]: [u32; 4]) -> Size {
-    Size {
+pub(crate) const fn to_size([columns, rows, width, height]: [u32; 4]) -> TerminalSize {
+    TerminalSize {
         columns,
         rows,
         width,
@@ -66,10 +66,10 @@ pub(crate) const fn size([columns, rows, width, height]: [u32; 4]) -> Size {
 }
 
 /// Returns the modes that have a name.
-pub(crate) fn named(modes: &Modes) -> Vec<(Pty, u32)> {
+pub(crate) fn named_modes(modes: &TerminalModes) -> Vec<(Pty, u32)> {
     let named = modes
         .iter()
-        .filter_map(|(number, value)| Some((Pty::of(number)?, value)));
+        .filter_map(|(number, value)| Some((Pty::from_number(number)?, value)));
     named.collect()
 }
 
@@ -80,8 +80,8 @@ mod tests {
     #[test]
     fn modes_come_back() {
         let modes = [(Pty::ECHO, 1), (Pty::TTY_OP_OSPEED, 38400)];
-        let pty = wanted("xterm", [80, 24, 0, 0], &modes);
+        let pty = terminal_request("xterm", [80, 24, 0, 0], &modes);
         assert_eq!(pty.size.rows, 24);
-        assert_eq!(named(&pty.modes), modes);
+        assert_eq!(named_modes(&pty.modes), modes);
     }
 }

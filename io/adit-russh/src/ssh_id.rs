@@ -15,7 +15,7 @@ pub enum SshId {
 
 impl SshId {
     /// Returns the software version.
-    pub(crate) fn software(&self) -> Result<&str, Error> {
+    pub(crate) fn software_version(&self) -> Result<&str, Error> {
         let Self::Standard(line) = self;
         line.strip_prefix("SSH-2.0-")
             .ok_or_else(|| Error::InvalidConfig(format!("`{line}` does not start with `SSH-2.0-`")))

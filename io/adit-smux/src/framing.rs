@@ -4,20 +4,20 @@ use std::task::{Context, Poll, ready};
 
 use adit_smux_proto::{FRAME_HEADER, MIN_OUTPUT};
 use adit_stream::BoxStream;
-use adit_stream::pool::{Class, Lease};
+use adit_stream::pool::{PoolBuffer, SizeClass};
 use adit_wire::{Time, subslice, subslice_mut};
 
-use super::shared::State;
-use super::snappy::{BLOCK, Decoder, Encoder, Front, STREAM};
-use super::{End, SnappyError};
-use adit_stream::Buffer;
+use super::shared::SessionState;
+use super::snappy::{MAX_BLOCK, STREAM_IDENTIFIER, SnappyChunk, SnappyDecoder, SnappyEncoder};
+use super::{EndReason, SnappyError};
+use adit_stream::PooledBuffer;
 
 /// Maximum plaintext of a block, in bytes: four frames of kcptun.
-const PIECE: usize = BLOCK / 2;
+const MAX_BLOCK_PLAINTEXT: usize = MAX_BLOCK / 2;
 
 /// State of the detection of the peer's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Peer {
+enum PeerFormat {
     Unknown,
     Known,
 }
@@ -25,29 +25,29 @@ enum Peer {
 /// The format of bytes on the stream below.
 pub(super) struct Framing {
     version: u8,
-    peer: Peer,
-    snappy: Option<Box<Snappy>>,
+    peer: PeerFormat,
+    snappy: Option<Box<SnappyFraming>>,
 }
 
-struct Snappy {
-    encoder: Encoder,
-    decoder: Decoder,
+struct SnappyFraming {
+    encoder: SnappyEncoder,
+    decoder: SnappyDecoder,
     /// Decompressed and not handled yet.
-    plain: Buffer,
+    plain: PooledBuffer,
 }
 
 impl Framing {
     pub(super) fn new(version: u8, compress: bool) -> Self {
         let snappy = compress.then(|| {
-            Box::new(Snappy {
-                encoder: Encoder::new(),
-                decoder: Decoder::default(),
-                plain: Buffer::default(),
+            Box::new(SnappyFraming {
+                encoder: SnappyEncoder::new(),
+                decoder: SnappyDecoder::default(),
+                plain: PooledBuffer::default(),
             })
         });
         Self {
             version,
-            peer: Peer::Unknown,
+            peer: PeerFormat::Unknown,
             snappy,
         }
     }
@@ -57,13 +57,15 @@ impl Framing {
         &mut self,
         cx: &mut Context<'_>,
         below: &mut BoxStream,
-    ) -> Poll<Result<(), End>> {
+    ) -> Poll<Result<(), EndReason>> {
         let Some(snappy) = &mut self.snappy else {
             if ready!(below.poll_fill(cx, 1))? == 0 {
-                return Poll::Ready(Err(End::Ended));
+                return Poll::Ready(Err(EndReason::Ended));
             }
-            if self.peer == Peer::Unknown && below.filled().first() == STREAM.first() {
-                return Poll::Ready(Err(End::Compression { theirs: true }));
+            if self.peer == PeerFormat::Unknown
+                && below.filled().first() == STREAM_IDENTIFIER.first()
+            {
+                return Poll::Ready(Err(EndReason::Compression { theirs: true }));
             }
             return Poll::Ready(Ok(()));
         };
@@ -71,25 +73,27 @@ impl Framing {
         while snappy.plain.is_empty() {
             let have = ready!(below.poll_fill(cx, want))?;
             if have == 0 {
-                return Poll::Ready(Err(End::Ended));
+                return Poll::Ready(Err(EndReason::Ended));
             }
             let wire = below.filled();
             // The first byte of a frame is a version.
             if !snappy.decoder.has_begun() && matches!(wire.first(), Some(1 | 2)) {
-                return Poll::Ready(Err(End::Compression { theirs: false }));
+                return Poll::Ready(Err(EndReason::Compression { theirs: false }));
             }
-            match snappy.decoder.front(wire)? {
-                Front::NeedMore(_) if have < want => return Poll::Ready(Err(End::Ended)),
-                Front::NeedMore(total) => want = total,
-                Front::Skip(used) => {
+            match snappy.decoder.parse_front(wire)? {
+                SnappyChunk::NeedMore(_) if have < want => {
+                    return Poll::Ready(Err(EndReason::Ended));
+                }
+                SnappyChunk::NeedMore(total) => want = total,
+                SnappyChunk::Skip(used) => {
                     below.consume(used);
                     want = 1;
                 }
-                Front::Block(used, block) => {
+                SnappyChunk::Block(used, block) => {
                     if block.len > 0 {
                         snappy.plain.reserve(block.len);
-                        Decoder::open(&block, wire, snappy.plain.room())?;
-                        snappy.plain.fill(block.len);
+                        SnappyDecoder::open_block(&block, wire, snappy.plain.spare_mut())?;
+                        snappy.plain.advance_end(block.len);
                     }
                     below.consume(used);
                     want = 1;
@@ -100,27 +104,27 @@ impl Framing {
     }
 
     /// Passes the available bytes to the core. Returns true if it accepted all.
-    pub(super) fn take_in(
+    pub(super) fn handle_input(
         &mut self,
         below: &mut BoxStream,
-        state: &mut State,
+        state: &mut SessionState,
         now: Time,
-    ) -> Result<bool, End> {
+    ) -> Result<bool, EndReason> {
         let bytes = match &self.snappy {
             Some(snappy) => snappy.plain.bytes(),
             None => below.filled(),
         };
-        if self.peer == Peer::Unknown
+        if self.peer == PeerFormat::Unknown
             && let Some(theirs) = bytes.first().copied()
         {
             if theirs != self.version && matches!(theirs, 1 | 2) {
                 let ours = self.version;
-                return Err(End::Version { ours, theirs });
+                return Err(EndReason::Version { ours, theirs });
             }
-            self.peer = Peer::Known;
+            self.peer = PeerFormat::Known;
         }
         let (len, used) = (bytes.len(), state.core.handle_input(now, bytes)?);
-        state.understood |= used > 0;
+        state.has_valid_input |= used > 0;
         match &mut self.snappy {
             Some(snappy) => snappy.plain.consume(used),
             None => below.consume(used),
@@ -129,31 +133,31 @@ impl Framing {
     }
 
     /// Returns the space in the stream below that [`give_out`](Self::give_out) needs, in bytes.
-    pub(super) fn room(&self) -> usize {
+    pub(super) fn output_space(&self) -> usize {
         match &self.snappy {
-            Some(_) => Encoder::room(PIECE),
+            Some(_) => SnappyEncoder::max_encoded_len(MAX_BLOCK_PLAINTEXT),
             None => MIN_OUTPUT.max(FRAME_HEADER + 1),
         }
     }
 
     /// Moves frames of the core into the slot of the stream below, which has been reserved. Returns
     /// false if there were none.
-    pub(super) fn give_out(
+    pub(super) fn write_output(
         &mut self,
         below: &mut BoxStream,
-        state: &mut State,
-    ) -> Result<bool, End> {
+        state: &mut SessionState,
+    ) -> Result<bool, EndReason> {
         let len = match &mut self.snappy {
             None => state.core.poll_output(below.slot()),
             Some(snappy) => {
-                let mut piece = Lease::take(Class::SMALL, PIECE);
-                let room = subslice_mut(&mut piece, ..PIECE);
+                let mut piece = PoolBuffer::take(SizeClass::SMALL, MAX_BLOCK_PLAINTEXT);
+                let room = subslice_mut(&mut piece, ..MAX_BLOCK_PLAINTEXT);
                 let len = state.core.poll_output(room);
                 if len == 0 {
                     return Ok(false);
                 }
                 let plain = subslice(&piece, ..len);
-                let packed = snappy.encoder.encode(plain, below.slot());
+                let packed = snappy.encoder.encode_block(plain, below.slot());
                 packed.ok_or(SnappyError::Length)?
             }
         };

@@ -24,11 +24,11 @@
 #![forbid(unsafe_code)]
 
 mod driver;
-mod end;
+mod end_reason;
 mod framing;
-mod manner;
 mod mux;
-mod padded;
+mod peer_format;
+mod qpp;
 mod shared;
 mod snappy;
 mod stream;
@@ -36,8 +36,8 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use end::End;
-pub use manner::Manner;
-pub use mux::{Mux, Settings, Watch};
+pub use end_reason::EndReason;
+pub use mux::{Mux, MuxWatch, Settings};
+pub use peer_format::SmuxFormat;
 pub use snappy::SnappyError;
 pub use stream::{SmuxReadHalf, SmuxStream, SmuxWriteHalf};

@@ -10,10 +10,10 @@ use adit_net::system;
 use adit_smux_proto::{Config, ConfigError, OpenError, Session};
 use adit_stream::BoxStream;
 
-use super::End;
-use super::driver::Driver;
+use super::EndReason;
+use super::driver::SessionDriver;
 use super::framing::Framing;
-use super::shared::Shared;
+use super::shared::SharedSession;
 use super::stream::{Link, SmuxStream};
 
 /// Settings of a session.
@@ -33,7 +33,7 @@ pub struct Settings {
 /// last stream.
 #[derive(Debug)]
 pub struct Mux {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSession>,
 }
 
 impl Mux {
@@ -55,11 +55,11 @@ impl Mux {
         // With a start one interval ago, the session's first keep-alive is due now.
         let ahead = config.keepalive.unwrap_or(Duration::ZERO);
         let framing = Framing::new(config.version.number(), compress);
-        let shared = Arc::new(Shared::new(
+        let shared = Arc::new(SharedSession::new(
             Session::new(config, system::monotonic_now())?,
             pads,
         ));
-        Driver::spawn(Arc::clone(&shared), below, framing, ahead);
+        SessionDriver::spawn(Arc::clone(&shared), below, framing, ahead);
         Ok(Self { shared })
     }
 
@@ -72,10 +72,10 @@ impl Mux {
     pub fn open(&self) -> Result<SmuxStream, OpenError> {
         let mut state = self.shared.lock();
         if state.end.is_some() {
-            return Err(OpenError::Broken);
+            return Err(OpenError::SessionFailed);
         }
         let id = state.core.open()?;
-        let stream = Link::stream(&self.shared, &mut state, id);
+        let stream = Link::new_stream(&self.shared, &mut state, id);
         let waker = state.driver_to_wake();
         drop(state);
         waker.into_iter().for_each(Waker::wake);
@@ -91,17 +91,17 @@ impl Mux {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn accept(&self) -> Result<SmuxStream, End> {
+    pub async fn accept(&self) -> Result<SmuxStream, EndReason> {
         poll_fn(|cx| {
             let mut state = self.shared.lock();
             let Some(id) = state.core.accept() else {
                 if let Some(end) = &state.end {
                     return Poll::Ready(Err(end.clone()));
                 }
-                state.wait_accept(cx);
+                state.wait_for_stream_open(cx);
                 return Poll::Pending;
             };
-            let stream = Link::stream(&self.shared, &mut state, id);
+            let stream = Link::new_stream(&self.shared, &mut state, id);
             let waker = state.driver_to_wake();
             drop(state);
             waker.into_iter().for_each(Waker::wake);
@@ -112,14 +112,14 @@ impl Mux {
 
     /// Returns the number of streams that are open, or that still have something to send.
     #[must_use]
-    pub fn streams(&self) -> usize {
-        self.shared.lock().core.streams()
+    pub fn stream_count(&self) -> usize {
+        self.shared.lock().core.stream_count()
     }
 
     /// Ends the session now; its streams fail. The peer is not informed.
     pub fn close(&self) {
         let mut state = self.shared.lock();
-        state.end.get_or_insert(End::Closed);
+        state.end.get_or_insert(EndReason::Closed);
         let waker = state.driver_to_wake();
         drop(state);
         waker.into_iter().for_each(Waker::wake);
@@ -127,47 +127,47 @@ impl Mux {
 
     /// Returns the reason for the end of the session, if it is over.
     #[must_use]
-    pub fn end(&self) -> Option<End> {
+    pub fn end_reason(&self) -> Option<EndReason> {
         self.shared.lock().end.clone()
     }
 
     /// Waits for the end of the session.
-    pub async fn ended(&self) -> End {
-        self.watch().ended().await
+    pub async fn wait_end(&self) -> EndReason {
+        self.new_watch().wait_end().await
     }
 
     /// Returns a handle to wait for the session's end that does not keep it open.
     #[must_use]
-    pub fn watch(&self) -> Watch {
-        Watch(Arc::clone(&self.shared))
+    pub fn new_watch(&self) -> MuxWatch {
+        MuxWatch(Arc::clone(&self.shared))
     }
 }
 
 /// A handle to wait for a session's end. Does not keep the session open.
 #[derive(Debug, Clone)]
-pub struct Watch(Arc<Shared>);
+pub struct MuxWatch(Arc<SharedSession>);
 
-impl Watch {
+impl MuxWatch {
     /// True if the peer has sent a valid frame.
     #[must_use]
-    pub fn is_understood(&self) -> bool {
-        self.0.lock().understood
+    pub fn has_valid_input(&self) -> bool {
+        self.0.lock().has_valid_input
     }
 
     /// Sends a keep-alive, which the peer ignores.
-    pub fn greet(&self) {
+    pub fn send_keepalive(&self) {
         let mut state = self.0.lock();
-        state.core.greet();
+        state.core.send_keepalive();
         let waker = state.driver_to_wake();
         drop(state);
         waker.into_iter().for_each(Waker::wake);
     }
 
     /// Waits for the end of the session.
-    pub async fn ended(&self) -> End {
+    pub async fn wait_end(&self) -> EndReason {
         loop {
             // Created before the check, so that an end between the two is not missed.
-            let over = self.0.over.notified();
+            let over = self.0.ended.notified();
             if let Some(end) = &self.0.lock().end {
                 return end.clone();
             }

@@ -8,86 +8,86 @@ use adit_crypto::packet::qpp::PermutationPads;
 use adit_smux_proto::{Event, Session, StreamId};
 use tokio::sync::Notify;
 
-use super::End;
+use super::EndReason;
 
 /// A session.
 #[derive(Debug)]
-pub(super) struct Shared {
-    state: Mutex<State>,
+pub(super) struct SharedSession {
+    state: Mutex<SessionState>,
     /// The pads that all streams use, if any.
     pub(super) pads: Option<Arc<PermutationPads>>,
     /// Notified when the session is over.
-    pub(super) over: Notify,
+    pub(super) ended: Notify,
 }
 
 /// The state behind the lock.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct SessionState {
     pub(super) core: Session,
-    waiters: HashMap<StreamId, Waiters>,
+    waiters: HashMap<StreamId, StreamWaiters>,
     acceptor: Option<Waker>,
     /// The waker of the task, while it sleeps.
     pub(super) driver: Option<Waker>,
     /// The core did not accept all input.
-    pub(super) blocked: bool,
+    pub(super) input_blocked: bool,
     /// The stream below does not accept more output.
-    pub(super) stuck: bool,
-    pub(super) end: Option<End>,
+    pub(super) output_blocked: bool,
+    pub(super) end: Option<EndReason>,
     /// The peer has sent a valid frame.
-    pub(super) understood: bool,
+    pub(super) has_valid_input: bool,
     /// Number of handles to the session.
     pub(super) handles: usize,
 }
 
 /// The wakers of the tasks that wait for a stream.
 #[derive(Debug, Default)]
-struct Waiters {
+struct StreamWaiters {
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
 
 /// A direction of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum StreamSide {
     Reader,
     Writer,
 }
 
-impl Shared {
+impl SharedSession {
     pub(super) fn new(core: Session, pads: Option<Arc<PermutationPads>>) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(SessionState {
                 core,
                 waiters: HashMap::new(),
                 acceptor: None,
                 driver: None,
-                blocked: false,
-                stuck: false,
+                input_blocked: false,
+                output_blocked: false,
                 end: None,
-                understood: false,
+                has_valid_input: false,
                 handles: 1,
             }),
             pads,
-            over: Notify::new(),
+            ended: Notify::new(),
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl SessionState {
     /// True if the task had something to do.
     pub(super) fn wants_driver(&self) -> bool {
-        let over = self.end.is_some() || self.is_deserted();
-        let input = self.blocked && self.core.wants_input();
-        over || input || (!self.stuck && self.core.wants_output())
+        let over = self.end.is_some() || self.is_unused();
+        let input = self.input_blocked && self.core.wants_input();
+        over || input || (!self.output_blocked && self.core.wants_output())
     }
 
     /// True if there is no handle to open or accept a stream, and no stream.
-    pub(super) fn is_deserted(&self) -> bool {
-        self.handles == 0 && self.core.streams() == 0
+    pub(super) fn is_unused(&self) -> bool {
+        self.handles == 0 && self.core.stream_count() == 0
     }
 
     /// Returns the task's waker, if the task sleeps and should not.
@@ -100,7 +100,7 @@ impl State {
     }
 
     pub(super) fn add_stream(&mut self, id: StreamId) {
-        self.waiters.insert(id, Waiters::default());
+        self.waiters.insert(id, StreamWaiters::default());
     }
 
     pub(super) fn remove_stream(&mut self, id: StreamId) {
@@ -108,21 +108,21 @@ impl State {
     }
 
     /// Stores the waker of a waiting task.
-    pub(super) fn wait(&mut self, id: StreamId, side: Side, cx: &Context<'_>) {
+    pub(super) fn wait_for_stream(&mut self, id: StreamId, side: StreamSide, cx: &Context<'_>) {
         if let Some(waiters) = self.waiters.get_mut(&id) {
             match side {
-                Side::Reader => keep(&mut waiters.reader, cx),
-                Side::Writer => keep(&mut waiters.writer, cx),
+                StreamSide::Reader => store_waker(&mut waiters.reader, cx),
+                StreamSide::Writer => store_waker(&mut waiters.writer, cx),
             }
         }
     }
 
-    pub(super) fn wait_accept(&mut self, cx: &Context<'_>) {
-        keep(&mut self.acceptor, cx);
+    pub(super) fn wait_for_stream_open(&mut self, cx: &Context<'_>) {
+        store_waker(&mut self.acceptor, cx);
     }
 
     /// Collects the wakers for the core's events.
-    pub(super) fn collect(&mut self, wake: &mut Vec<Waker>) {
+    pub(super) fn collect_wakers(&mut self, wake: &mut Vec<Waker>) {
         while let Some(event) = self.core.poll_event() {
             let mut of = |id, reader: bool, writer: bool| {
                 if let Some(waiters) = self.waiters.get_mut(&id) {
@@ -141,7 +141,7 @@ impl State {
     }
 
     /// Ends the session, and collects all wakers.
-    pub(super) fn end(&mut self, why: End, wake: &mut Vec<Waker>) {
+    pub(super) fn end_session(&mut self, why: EndReason, wake: &mut Vec<Waker>) {
         self.end.get_or_insert(why);
         wake.extend(self.acceptor.take());
         for waiters in self.waiters.values_mut() {
@@ -151,7 +151,7 @@ impl State {
     }
 }
 
-fn keep(place: &mut Option<Waker>, cx: &Context<'_>) {
+fn store_waker(place: &mut Option<Waker>, cx: &Context<'_>) {
     if !place.as_ref().is_some_and(|old| old.will_wake(cx.waker())) {
         *place = Some(cx.waker().clone());
     }

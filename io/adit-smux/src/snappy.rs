@@ -7,14 +7,14 @@
 use core::ops::Range;
 
 /// The identifier at the start of a stream.
-pub(super) const STREAM: [u8; 10] = *b"\xff\x06\x00\x00sNaPpY";
+pub(super) const STREAM_IDENTIFIER: [u8; 10] = *b"\xff\x06\x00\x00sNaPpY";
 /// Maximum plaintext of a block in bytes.
-pub(super) const BLOCK: usize = 64 << 10;
+pub(super) const MAX_BLOCK: usize = 64 << 10;
 
 const HEADER: usize = 4;
 const CHECKSUM: usize = 4;
 /// Maximum length of a body: a block that became longer by compression.
-const BODY: usize = CHECKSUM + 32 + BLOCK + BLOCK / 6;
+const MAX_BODY: usize = CHECKSUM + 32 + MAX_BLOCK + MAX_BLOCK / 6;
 
 /// Error of a Snappy stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -38,12 +38,12 @@ pub enum SnappyError {
 }
 
 /// Writes blocks.
-pub(super) struct Encoder {
+pub(super) struct SnappyEncoder {
     snap: snap::raw::Encoder,
     begun: bool,
 }
 
-impl Encoder {
+impl SnappyEncoder {
     pub(super) fn new() -> Self {
         Self {
             snap: snap::raw::Encoder::new(),
@@ -52,16 +52,20 @@ impl Encoder {
     }
 
     /// Returns the maximum length of the output for `len` bytes of plaintext.
-    pub(super) fn room(len: usize) -> usize {
-        STREAM.len() + HEADER + CHECKSUM + snap::raw::max_compress_len(len)
+    pub(super) fn max_encoded_len(len: usize) -> usize {
+        STREAM_IDENTIFIER.len() + HEADER + CHECKSUM + snap::raw::max_compress_len(len)
     }
 
     /// Writes one block of at most [`BLOCK`] bytes to the front of `out`, which needs
     /// [space](Self::room) for it. Returns its length.
-    pub(super) fn encode(&mut self, plain: &[u8], out: &mut [u8]) -> Option<usize> {
-        let start = if self.begun { 0 } else { STREAM.len() };
+    pub(super) fn encode_block(&mut self, plain: &[u8], out: &mut [u8]) -> Option<usize> {
+        let start = if self.begun {
+            0
+        } else {
+            STREAM_IDENTIFIER.len()
+        };
         let (front, out) = out.split_at_mut_checked(start)?;
-        front.copy_from_slice(STREAM.get(..start)?);
+        front.copy_from_slice(STREAM_IDENTIFIER.get(..start)?);
         let (header, body) = out.split_first_chunk_mut::<HEADER>()?;
         let (checksum, block) = body.split_first_chunk_mut::<CHECKSUM>()?;
         let packed = self.snap.compress(plain, block).ok()?;
@@ -74,7 +78,7 @@ impl Encoder {
         };
         let [l0, l1, l2, _] = u32::try_from(CHECKSUM + len).ok()?.to_le_bytes();
         *header = [kind, l0, l1, l2];
-        *checksum = masked(plain).to_le_bytes();
+        *checksum = masked_crc32c(plain).to_le_bytes();
         self.begun = true;
         Some(start + HEADER + CHECKSUM + len)
     }
@@ -82,19 +86,19 @@ impl Encoder {
 
 /// The front of a Snappy stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Front {
+pub(super) enum SnappyChunk {
     /// An incomplete chunk: this total number of bytes is needed.
     NeedMore(usize),
     /// A chunk of this length without plaintext.
     Skip(usize),
     /// A chunk of this length with a block.
-    Block(usize, Block),
+    Block(usize, SnappyBlock),
 }
 
 /// The position of a block, and the length of its plaintext.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Block {
-    packed: bool,
+pub(super) struct SnappyBlock {
+    is_compressed: bool,
     body: Range<usize>,
     pub(super) len: usize,
     checksum: u32,
@@ -102,37 +106,37 @@ pub(super) struct Block {
 
 /// Reads chunks.
 #[derive(Default)]
-pub(super) struct Decoder {
+pub(super) struct SnappyDecoder {
     begun: bool,
 }
 
-impl Decoder {
+impl SnappyDecoder {
     /// True if the stream identifier was received.
     pub(super) const fn has_begun(&self) -> bool {
         self.begun
     }
 
     /// Parses the front of the received bytes.
-    pub(super) fn front(&mut self, wire: &[u8]) -> Result<Front, SnappyError> {
+    pub(super) fn parse_front(&mut self, wire: &[u8]) -> Result<SnappyChunk, SnappyError> {
         let Some(([kind, l0, l1, l2], rest)) = wire.split_first_chunk::<HEADER>() else {
-            return Ok(Front::NeedMore(HEADER));
+            return Ok(SnappyChunk::NeedMore(HEADER));
         };
         if !self.begun && *kind != 0xff {
             return Err(SnappyError::Stream);
         }
         let len = usize::try_from(u32::from_le_bytes([*l0, *l1, *l2, 0]));
         let len = len.map_err(|_| SnappyError::Length)?;
-        if len > BODY {
+        if len > MAX_BODY {
             return Err(SnappyError::Length);
         }
         let whole = HEADER + len;
         let Some(body) = rest.get(..len) else {
-            return Ok(Front::NeedMore(whole));
+            return Ok(SnappyChunk::NeedMore(whole));
         };
         match kind {
-            0xff if wire.get(..whole) == Some(&STREAM) => {
+            0xff if wire.get(..whole) == Some(&STREAM_IDENTIFIER) => {
                 self.begun = true;
-                Ok(Front::Skip(whole))
+                Ok(SnappyChunk::Skip(whole))
             }
             0xff => Err(SnappyError::Stream),
             0 | 1 => {
@@ -144,28 +148,32 @@ impl Decoder {
                 } else {
                     block.len()
                 };
-                if len > BLOCK {
+                if len > MAX_BLOCK {
                     return Err(SnappyError::Length);
                 }
-                let block = Block {
-                    packed,
+                let block = SnappyBlock {
+                    is_compressed: packed,
                     body: HEADER + CHECKSUM..whole,
                     len,
                     checksum: u32::from_le_bytes(*checksum),
                 };
-                Ok(Front::Block(whole, block))
+                Ok(SnappyChunk::Block(whole, block))
             }
-            0x80..=0xfe => Ok(Front::Skip(whole)),
+            0x80..=0xfe => Ok(SnappyChunk::Skip(whole)),
             other => Err(SnappyError::Chunk(*other)),
         }
     }
 
     /// Decompresses a block at the front of `wire` to the front of `out`, which needs at least
     /// [`Block::len`] bytes.
-    pub(super) fn open(block: &Block, wire: &[u8], out: &mut [u8]) -> Result<(), SnappyError> {
+    pub(super) fn open_block(
+        block: &SnappyBlock,
+        wire: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), SnappyError> {
         let body = wire.get(block.body.clone()).ok_or(SnappyError::Length)?;
         let out = out.get_mut(..block.len).ok_or(SnappyError::Length)?;
-        if block.packed {
+        if block.is_compressed {
             let done = snap::raw::Decoder::new().decompress(body, out);
             let len = done.map_err(|_| SnappyError::Block)?;
             if len != out.len() {
@@ -174,7 +182,7 @@ impl Decoder {
         } else {
             out.copy_from_slice(body);
         }
-        if masked(out) == block.checksum {
+        if masked_crc32c(out) == block.checksum {
             Ok(())
         } else {
             Err(SnappyError::Checksum)
@@ -182,7 +190,7 @@ impl Decoder {
     }
 }
 
-fn masked(plain: &[u8]) -> u32 {
+fn masked_crc32c(plain: &[u8]) -> u32 {
     crc32c::crc32c(plain)
         .rotate_right(15)
         .wrapping_add(0xa282_ead8)
@@ -194,28 +202,28 @@ mod tests {
     use proptest::prelude::*;
 
     fn encoded(pieces: &[&[u8]]) -> Vec<u8> {
-        let mut encoder = Encoder::new();
+        let mut encoder = SnappyEncoder::new();
         let mut wire = Vec::new();
         for piece in pieces {
-            let mut out = vec![0; Encoder::room(piece.len())];
-            let len = encoder.encode(piece, &mut out).unwrap();
+            let mut out = vec![0; SnappyEncoder::max_encoded_len(piece.len())];
+            let len = encoder.encode_block(piece, &mut out).unwrap();
             wire.extend_from_slice(&out[..len]);
         }
         wire
     }
 
     fn decoded(wire: &[u8]) -> Result<Vec<u8>, SnappyError> {
-        let (mut decoder, mut rest, mut plain) = (Decoder::default(), wire, Vec::new());
+        let (mut decoder, mut rest, mut plain) = (SnappyDecoder::default(), wire, Vec::new());
         loop {
-            match decoder.front(rest)? {
-                Front::NeedMore(total) => {
+            match decoder.parse_front(rest)? {
+                SnappyChunk::NeedMore(total) => {
                     assert!(total > rest.len());
                     return Ok(plain);
                 }
-                Front::Skip(used) => rest = &rest[used..],
-                Front::Block(used, block) => {
+                SnappyChunk::Skip(used) => rest = &rest[used..],
+                SnappyChunk::Block(used, block) => {
                     let mut out = vec![0; block.len];
-                    Decoder::open(&block, rest, &mut out)?;
+                    SnappyDecoder::open_block(&block, rest, &mut out)?;
                     plain.extend_from_slice(&out);
                     rest = &rest[used..];
                 }
@@ -278,11 +286,11 @@ mod tests {
         assert_eq!(decoded(&bad), Err(SnappyError::Chunk(2)));
         bad[10] = 0x80;
         assert_eq!(decoded(&bad), Ok(Vec::new()));
-        let long = [&STREAM[..], &[0, 0xff, 0xff, 0xff]].concat();
+        let long = [&STREAM_IDENTIFIER[..], &[0, 0xff, 0xff, 0xff]].concat();
         assert_eq!(decoded(&long), Err(SnappyError::Length));
         // A block that claims to be 4 GiB.
         let bomb = [
-            &STREAM[..],
+            &STREAM_IDENTIFIER[..],
             &[0, 9, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f],
         ]
         .concat();
@@ -301,7 +309,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_handled(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = decoded(&[&STREAM[..], &bytes].concat());
+            let _ = decoded(&[&STREAM_IDENTIFIER[..], &bytes].concat());
             let _ = decoded(&bytes);
         }
     }

@@ -8,9 +8,9 @@ use std::task::{Context, Poll, Waker};
 use adit_smux_proto::{StreamError, StreamId};
 use adit_stream::lane::RelayLane;
 
-use super::padded::Padded;
-use super::shared::{Shared, Side, State};
-use adit_stream::{Buffered, Raw};
+use super::qpp::QppStream;
+use super::shared::{SessionState, SharedSession, StreamSide};
+use adit_stream::{Buffered, RawStream};
 
 adit_stream::session_stream! {
     raw: Link;
@@ -26,26 +26,26 @@ adit_stream::session_stream! {
 
 /// The stream behind a [`SmuxStream`] or its halves; it is closed with the last of them.
 #[derive(Clone)]
-pub(crate) struct Link(Arc<Handle>);
+pub(crate) struct Link(Arc<StreamHandle>);
 
-struct Handle {
-    shared: Arc<Shared>,
+struct StreamHandle {
+    shared: Arc<SharedSession>,
     id: StreamId,
-    padded: Option<Padded>,
+    padded: Option<QppStream>,
 }
 
-impl Drop for Handle {
+impl Drop for StreamHandle {
     fn drop(&mut self) {
-        self.with(|state, id| {
+        self.with_session(|state, id| {
             state.core.close(id);
             state.remove_stream(id);
         });
     }
 }
 
-impl Handle {
+impl StreamHandle {
     /// Runs `work` on the session, and wakes its task if it has something to do afterwards.
-    fn with<T>(&self, work: impl FnOnce(&mut State, StreamId) -> T) -> T {
+    fn with_session<T>(&self, work: impl FnOnce(&mut SessionState, StreamId) -> T) -> T {
         let mut state = self.shared.lock();
         let done = work(&mut state, self.id);
         let waker = state.driver_to_wake();
@@ -57,11 +57,19 @@ impl Handle {
 
 impl Link {
     /// Creates the handle of the new stream `id`.
-    pub(super) fn stream(shared: &Arc<Shared>, state: &mut State, id: StreamId) -> SmuxStream {
+    pub(super) fn new_stream(
+        shared: &Arc<SharedSession>,
+        state: &mut SessionState,
+        id: StreamId,
+    ) -> SmuxStream {
         state.add_stream(id);
         let shared = Arc::clone(shared);
-        let padded = shared.pads.clone().map(Padded::new);
-        SmuxStream(Buffered::new(Self(Arc::new(Handle { shared, id, padded }))))
+        let padded = shared.pads.clone().map(QppStream::new);
+        SmuxStream(Buffered::new(Self(Arc::new(StreamHandle {
+            shared,
+            id,
+            padded,
+        }))))
     }
 }
 
@@ -73,58 +81,58 @@ impl SmuxStream {
     }
 }
 
-impl Handle {
+impl StreamHandle {
     fn poll_read(&self, cx: &Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.with(|state, id| match (state.core.read(id, out), &state.end) {
+        self.with_session(|state, id| match (state.core.read(id, out), &state.end) {
             (Ok(n), _) => Poll::Ready(Ok(n)),
             (Err(StreamError::Empty), None) => {
-                state.wait(id, Side::Reader, cx);
+                state.wait_for_stream(id, StreamSide::Reader, cx);
                 Poll::Pending
             }
-            (Err(StreamError::Empty), Some(end)) => Poll::Ready(Err(end.error())),
-            (Err(why), _) => Poll::Ready(Err(broken(why))),
+            (Err(StreamError::Empty), Some(end)) => Poll::Ready(Err(end.to_io_error())),
+            (Err(why), _) => Poll::Ready(Err(broken_pipe(why))),
         })
     }
 
     fn poll_write(&self, cx: &Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.with(|state, id| {
+        self.with_session(|state, id| {
             if let Some(end) = &state.end {
-                return Poll::Ready(Err(end.error()));
+                return Poll::Ready(Err(end.to_io_error()));
             }
             match state.core.write(id, bytes) {
                 Ok(0) => {
-                    state.wait(id, Side::Writer, cx);
+                    state.wait_for_stream(id, StreamSide::Writer, cx);
                     Poll::Pending
                 }
-                done => Poll::Ready(done.map_err(broken)),
+                done => Poll::Ready(done.map_err(broken_pipe)),
             }
         })
     }
 }
 
-impl Raw for Link {
+impl RawStream for Link {
     fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
         match &self.0.padded {
             None => self.0.poll_read(cx, out),
-            Some(padded) => padded.read(out, |out| self.0.poll_read(cx, out)),
+            Some(padded) => padded.read_with(out, |out| self.0.poll_read(cx, out)),
         }
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match &self.0.padded {
             None => self.0.poll_write(cx, bytes),
-            Some(padded) => padded.write(bytes, |bytes| self.0.poll_write(cx, bytes)),
+            Some(padded) => padded.write_with(bytes, |bytes| self.0.poll_write(cx, bytes)),
         }
     }
 
     fn poll_finish(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let done = self.0.with(|state, id| state.core.close_write(id));
-        Poll::Ready(done.map_err(broken))
+        let done = self.0.with_session(|state, id| state.core.close_write(id));
+        Poll::Ready(done.map_err(broken_pipe))
     }
 
     /// The peer sees an ordinary end: the protocol has no other.
     fn abort(&mut self) {
-        self.0.with(|state, id| state.core.abort(id));
+        self.0.with_session(|state, id| state.core.abort(id));
     }
 
     /// The session's task and those of the other streams take turns on the same data; with relays
@@ -140,6 +148,6 @@ impl fmt::Debug for Link {
     }
 }
 
-fn broken(why: StreamError) -> io::Error {
+fn broken_pipe(why: StreamError) -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, why)
 }

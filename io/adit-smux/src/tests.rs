@@ -88,7 +88,7 @@ async fn many_streams_at_a_time_in_every_mode() {
                 stream.await.unwrap();
             }
             let left = async {
-                while near.streams() > 0 {
+                while near.stream_count() > 0 {
                     sleep(Duration::from_millis(5)).await;
                 }
             };
@@ -207,7 +207,7 @@ async fn ends_that_differ_find_out_and_say_how() {
         let (near, far) = connection().await;
         let near = Mux::new(near, settings(v, Role::Client, c)).unwrap();
         let far = Mux::new(far, settings(w, Role::Server, d)).unwrap();
-        let ends = async { tokio::join!(near.ended(), far.ended()) };
+        let ends = async { tokio::join!(near.wait_end(), far.wait_end()) };
         let (near_end, far_end) = timeout(PATIENCE, ends)
             .await
             .expect("found without traffic");
@@ -228,8 +228,8 @@ async fn a_session_that_breaks_fails_its_streams_but_not_what_was_read() {
         .await
         .unwrap();
     far.write_all(&[2, 9, 0, 0, 0, 0, 0, 0]).await.unwrap();
-    let end = timeout(PATIENCE, near.ended()).await.unwrap();
-    assert!(matches!(end, End::Protocol(_)), "{end}");
+    let end = timeout(PATIENCE, near.wait_end()).await.unwrap();
+    assert!(matches!(end, EndReason::Protocol(_)), "{end}");
     let mut word = [0; 3];
     stream.read_exact(&mut word).await.unwrap();
     assert_eq!(&word, b"yes");
@@ -244,8 +244,8 @@ async fn a_peer_that_says_nothing_is_found() {
     hasty.config.keepalive = Some(Duration::from_millis(50));
     hasty.config.timeout = Duration::from_millis(200);
     let near = Mux::new(near, hasty.clone()).unwrap();
-    let end = timeout(PATIENCE, near.ended()).await.unwrap();
-    assert!(matches!(end, End::Silent(_)), "{end}");
+    let end = timeout(PATIENCE, near.wait_end()).await.unwrap();
+    assert!(matches!(end, EndReason::Silent(_)), "{end}");
     drop(far);
     // A peer that is alive sends keep-alives.
     let (near, far) = connection().await;
@@ -254,7 +254,7 @@ async fn a_peer_that_says_nothing_is_found() {
     hasty.config.backlog = 1;
     let far = Mux::new(far, hasty).unwrap();
     sleep(Duration::from_millis(600)).await;
-    assert!(near.end().is_none() && far.end().is_none());
+    assert!(near.end_reason().is_none() && far.end_reason().is_none());
 }
 
 #[tokio::test]
@@ -264,16 +264,21 @@ async fn a_session_without_handles_lives_as_long_as_its_streams() {
     echo(far.clone());
     drop(near);
     there_and_back(stream, 300_000, 3).await;
-    let end = timeout(PATIENCE, far.ended()).await.expect("then it ends");
-    assert!(matches!(end, End::Ended), "{end}");
+    let end = timeout(PATIENCE, far.wait_end())
+        .await
+        .expect("then it ends");
+    assert!(matches!(end, EndReason::Ended), "{end}");
 
     let (near, far) = pair(connection().await, Version::V2, false);
     let mut stream = near.open().unwrap();
     stream.write_all(b"x").await.unwrap();
     near.close();
-    assert!(matches!(near.ended().await, End::Closed));
+    assert!(matches!(near.wait_end().await, EndReason::Closed));
     assert!(stream.read(&mut [0]).await.is_err());
-    assert!(matches!(far.ended().await, End::Ended | End::Below(_)));
+    assert!(matches!(
+        far.wait_end().await,
+        EndReason::Ended | EndReason::Below(_)
+    ));
 }
 
 #[tokio::test]

@@ -16,8 +16,8 @@ use std::io::Write as _;
 use std::path::Path;
 
 use adit_ssh::client::{Client, ClientConfig, Exit, KnownHostsOnly, Login, Session};
-use adit_ssh::{Channel, End};
-use adit_ssh_proto::connection::{Modes, Pty, Size};
+use adit_ssh::{Channel, SessionEnd};
+use adit_ssh_proto::connection::{PtyRequest, TerminalModes, TerminalSize};
 use adit_ssh_proto::key::PrivateKey;
 use adit_stream::{BoxStream, Tcp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -46,10 +46,10 @@ pub(crate) async fn dial(
     key: &Path,
     known_hosts: &Path,
 ) -> Fallible<Session> {
-    let key = PrivateKey::read(&fs::read_to_string(key)?, None)?;
+    let key = PrivateKey::from_text(&fs::read_to_string(key)?, None)?;
     let known = KnownHostsOnly::read(host, port, &[known_hosts])?;
-    let config = ClientConfig::known(known, Login::new(user).with_key(key));
-    Ok(Client::dial(host, port, config).await?)
+    let config = ClientConfig::for_known_host(known, Login::new(user).with_key(key));
+    Ok(Client::connect_tcp(host, port, config).await?)
 }
 // end
 
@@ -65,7 +65,11 @@ pub(crate) async fn connect(socket: TcpStream, config: ClientConfig) -> Fallible
 // region: output
 /// `Client.NewSession` and `Session.Output`.
 pub(crate) async fn output(session: &Session, command: &str) -> Fallible<Vec<u8>> {
-    let output = session.open_session().await?.output(command).await?;
+    let output = session
+        .open_session()
+        .await?
+        .collect_output(command)
+        .await?;
     match output.exit {
         Some(Exit::Status(0)) => Ok(output.stdout),
         exit => Err(format!("{exit:?}: {}", String::from_utf8_lossy(&output.stderr)).into()),
@@ -76,7 +80,11 @@ pub(crate) async fn output(session: &Session, command: &str) -> Fallible<Vec<u8>
 // region: run
 /// `Session.Run` with `Session.Stdout` and `Session.Stderr` set; returns the exit status.
 pub(crate) async fn run(session: &Session, command: &str) -> Fallible<u32> {
-    let output = session.open_session().await?.output(command).await?;
+    let output = session
+        .open_session()
+        .await?
+        .collect_output(command)
+        .await?;
     std::io::stdout().write_all(&output.stdout)?;
     std::io::stderr().write_all(&output.stderr)?;
     match output.exit {
@@ -93,7 +101,7 @@ pub(crate) async fn run(session: &Session, command: &str) -> Fallible<u32> {
 pub(crate) async fn start(session: &Session, input: &[u8]) -> Fallible<(String, Option<Exit>)> {
     let program = session.open_session().await?;
     // Servers accept only a few names, so ignore a refusal.
-    let _ = program.control().env("LANG", "C").await;
+    let _ = program.control().set_env("LANG", "C").await;
     program.exec("sort").await?;
     let (control, channel, stderr) = program.into_parts();
     drop(stderr); // Its standard error is discarded.
@@ -102,7 +110,7 @@ pub(crate) async fn start(session: &Session, input: &[u8]) -> Fallible<(String, 
     stdin.shutdown().await?;
     let mut text = String::new();
     stdout.read_to_string(&mut text).await?;
-    Ok((text, control.wait().await))
+    Ok((text, control.wait_exit().await))
 }
 // end
 
@@ -111,30 +119,33 @@ pub(crate) async fn start(session: &Session, input: &[u8]) -> Fallible<(String, 
 pub(crate) async fn signal(session: &Session) -> Fallible<Option<Exit>> {
     let program = session.open_session().await?;
     program.exec("exec sleep 60").await?;
-    program.control().signal("TERM").await?;
-    Ok(program.control().wait().await)
+    program.control().send_signal("TERM").await?;
+    Ok(program.control().wait_exit().await)
 }
 // end
 
 // region: shell
 /// `Session.RequestPty`, `Session.WindowChange` and `Session.Shell`.
 pub(crate) async fn shell(session: &Session, typed: &[u8]) -> Fallible<Vec<u8>> {
-    let mut modes = Modes::new();
+    let mut modes = TerminalModes::new();
     modes.set(53, 0); // ECHO (RFC 4254 section 8): typed text is not echoed.
-    let size = Size {
+    let size = TerminalSize {
         columns: 80,
         rows: 24,
-        ..Size::default()
+        ..TerminalSize::default()
     };
     let mut program = session.open_session().await?;
     let term = "xterm".to_owned();
-    program.control().pty(Pty { term, size, modes }).await?;
-    program.shell().await?;
-    let wide = Size {
+    program
+        .control()
+        .request_pty(PtyRequest { term, size, modes })
+        .await?;
+    program.start_shell().await?;
+    let wide = TerminalSize {
         columns: 132,
         ..size
     };
-    program.control().window_change(wide).await?;
+    program.control().send_window_change(wide).await?;
     program.channel().write_all(typed).await?;
     program.channel().flush().await?;
     let mut shown = Vec::new();
@@ -147,7 +158,7 @@ pub(crate) async fn shell(session: &Session, typed: &[u8]) -> Fallible<Vec<u8>> 
 /// `Session.RequestSubsystem`: a channel for the subsystem's protocol.
 pub(crate) async fn subsystem(session: &Session, name: &str) -> Fallible<Channel> {
     let program = session.open_session().await?;
-    program.subsystem(name).await?;
+    program.start_subsystem(name).await?;
     Ok(program.into_channel())
 }
 // end
@@ -166,8 +177,8 @@ pub(crate) fn about(session: &Session) -> String {
 
 // region: close
 /// `Client.Close` and `Client.Wait`. A session whose last handle and channel are dropped ends too.
-pub(crate) async fn close(session: Session) -> End {
+pub(crate) async fn close(session: Session) -> SessionEnd {
     session.disconnect("that was all");
-    session.closed().await
+    session.wait_closed().await
 }
 // end

@@ -29,10 +29,10 @@ async fn main() -> Fallible<()> {
         return Err("usage: ssh_forward HOST PORT USER KEY KNOWN_HOSTS TARGET:PORT".into());
     };
     let port = port.parse()?;
-    let key = PrivateKey::read(&std::fs::read_to_string(Path::new(key))?, None)?;
+    let key = PrivateKey::from_text(&std::fs::read_to_string(Path::new(key))?, None)?;
     let known = KnownHostsOnly::read(host, port, &[known_hosts])?;
-    let config = ClientConfig::known(known, Login::new(user).with_key(key));
-    let session = Client::dial(host, port, config).await?;
+    let config = ClientConfig::for_known_host(known, Login::new(user).with_key(key));
+    let session = Client::connect_tcp(host, port, config).await?;
     let (target, port) = target.rsplit_once(':').ok_or("TARGET:PORT")?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?);
@@ -43,14 +43,14 @@ async fn main() -> Fallible<()> {
 /// `Client.Dial("tcp", …)`: the channel is `AsyncRead` and `AsyncWrite`, and half-closes.
 pub(crate) async fn dial(session: &Session, host: &str, port: u16) -> Fallible<Channel> {
     let nobody = Originator::default(); // The originator, for the server's log.
-    Ok(session.direct_tcpip(host, port, nobody).await?)
+    Ok(session.open_direct_tcpip(host, port, nobody).await?)
 }
 // end
 
 // region: dial_unix
 /// `Client.Dial("unix", …)`.
 pub(crate) async fn dial_unix(session: &Session, path: &str) -> Fallible<Channel> {
-    Ok(session.direct_streamlocal(path).await?)
+    Ok(session.open_direct_streamlocal(path).await?)
 }
 // end
 
@@ -67,7 +67,7 @@ pub(crate) async fn local(
         tokio::spawn(async move {
             // The target may not answer, so wait in a separate task.
             let nobody = Originator::default();
-            let mut channel = session.direct_tcpip(host, port, nobody).await?;
+            let mut channel = session.open_direct_tcpip(host, port, nobody).await?;
             copy_bidirectional(&mut socket, &mut channel).await?;
             Fallible::Ok(())
         });
@@ -115,13 +115,15 @@ pub(crate) async fn with_agent(
     command: &str,
 ) -> Fallible<Output> {
     let mut wanted = session.agent_channels()?;
-    let binding = session.binding();
+    let binding = session.session_binding();
     let served = tokio::spawn(async move {
         while let Some(opening) = wanted.accept().await {
             let mut agent = UnixStream::connect(&agent).await?;
             // This enforces keys that are restricted to certain hosts (`ssh-add -h`). An agent
             // without support for it refuses, and is usable nevertheless.
-            let _ = binding.tell(&mut agent, AgentUse::Forwarding).await;
+            let _ = binding
+                .send_to_agent(&mut agent, AgentUse::Forwarding)
+                .await;
             let mut channel = opening.accept()?;
             tokio::spawn(async move { copy_bidirectional(&mut channel, &mut agent).await });
         }
@@ -129,7 +131,7 @@ pub(crate) async fn with_agent(
     });
     let program = session.open_session().await?;
     program.control().forward_agent().await?;
-    let output = program.output(command).await;
+    let output = program.collect_output(command).await;
     served.abort();
     Ok(output?)
 }

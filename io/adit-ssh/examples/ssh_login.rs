@@ -22,7 +22,7 @@ use adit_ssh::client::{
 };
 use adit_ssh::{BoxFuture, HostKeyRefused, Keepalive};
 use adit_ssh_proto::algorithm::{Cipher, Kex, KeyAlgorithm, Mac};
-use adit_ssh_proto::auth::Prompt;
+use adit_ssh_proto::auth::InteractivePrompt;
 use adit_ssh_proto::key::{AnyKey, Certificate, CertifiedKey, HostName, PrivateKey, PublicKey};
 
 pub(crate) type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -37,7 +37,7 @@ async fn main() -> Fallible<()> {
         host_key_callback(fingerprint.clone()),
         with_password(user, password),
     );
-    let session = Client::dial(host, port.parse()?, config).await?;
+    let session = Client::connect_tcp(host, port.parse()?, config).await?;
     println!("{} ({})", session.version(), session.negotiated());
     Ok(())
 }
@@ -54,15 +54,15 @@ pub(crate) fn with_password(user: &str, password: &str) -> Login {
 struct Answers<F>(F);
 
 impl<F: Fn(&str) -> String + Send + Sync> Prompter for Answers<F> {
-    fn password(&self, _failed: u32) -> BoxFuture<'_, Option<Secret<String>>> {
+    fn ask_password(&self, _failed: u32) -> BoxFuture<'_, Option<Secret<String>>> {
         Box::pin(async { None })
     }
 
-    fn questions<'a>(
+    fn ask_questions<'a>(
         &'a self,
         _name: &'a str,
         _instruction: &'a str,
-        prompts: &'a [Prompt],
+        prompts: &'a [InteractivePrompt],
     ) -> BoxFuture<'a, Option<Vec<Secret<String>>>> {
         let answers = prompts
             .iter()
@@ -100,10 +100,10 @@ pub(crate) fn with_certificate(
     passphrase: &str,
     certificate: &str,
 ) -> Fallible<Login> {
-    let key = PrivateKey::read(key, Some(passphrase.as_bytes()))?;
+    let key = PrivateKey::from_text(key, Some(passphrase.as_bytes()))?;
     let (certificate, _comment) = Certificate::from_line(certificate)?;
     let key = CertifiedKey::new(key, Some(certificate))?;
-    Ok(Login::new(user).with_identity(LocalKey::certified(key)))
+    Ok(Login::new(user).with_identity(LocalKey::with_certificate(key)))
 }
 // end
 
@@ -139,7 +139,7 @@ pub(crate) fn any_host_key() -> Arc<dyn HostKeyPolicy> {
 pub(crate) fn known_line(host: &str, port: u16, key: &PublicKey) -> Fallible<String> {
     let host = HostName::new(host, port).ok_or("not a host name")?;
     let salt = None;
-    Ok(host.line(key, salt))
+    Ok(host.known_hosts_line(key, salt))
 }
 // end
 
@@ -157,7 +157,7 @@ pub(crate) fn choose(config: &mut ClientConfig) {
     // A Go program sends `keepalive@openssh.com` requests itself.
     config.keepalive = Some(Keepalive {
         interval: Duration::from_secs(15),
-        missed: 3,
+        max_missed: 3,
     });
 }
 // end
@@ -165,7 +165,7 @@ pub(crate) fn choose(config: &mut ClientConfig) {
 // region: keys
 /// `ssh.MarshalAuthorizedKey`, `PublicKey.Marshal`, `ssh.FingerprintSHA256`, `ssh.MarshalPrivateKey`.
 pub(crate) fn forms(key: &PrivateKey) -> Fallible<[String; 3]> {
-    let public = key.public();
+    let public = key.public_key();
     let line = public.to_line("me@here");
     let blob = public.to_blob();
     assert_eq!(AnyKey::parse(&blob)?.key(), public); // ssh.ParsePublicKey

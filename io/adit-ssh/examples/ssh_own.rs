@@ -16,10 +16,10 @@ use std::sync::Arc;
 use adit_net::system::ThreadRng;
 use adit_ssh::BoxFuture;
 use adit_ssh::client::{Client, ClientConfig, Login, PinnedKeys, Session};
-use adit_ssh::own::OwnOpening;
-use adit_ssh::server::{AuthPolicy, Connection, Incoming, Proof, Server, ServerConfig};
-use adit_ssh_proto::connection::OpenFailure;
-use adit_ssh_proto::key::{AnyKey, KeyKind, KeySet, PrivateKey};
+use adit_ssh::custom::IncomingCustomChannel;
+use adit_ssh::server::{AuthPolicy, Connection, Incoming, KeyProof, Server, ServerConfig};
+use adit_ssh_proto::connection::OpenFailureReason;
+use adit_ssh_proto::key::{AnyKey, KeySet, KeyType, PrivateKey};
 use adit_stream::Tcp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -39,10 +39,10 @@ async fn main() -> Fallible<()> {
 
 /// A client and a server, connected over loopback.
 pub(crate) async fn both_ends() -> Fallible<(Session, Connection)> {
-    let host = PrivateKey::generate(KeyKind::Ed25519, &mut ThreadRng)?;
-    let user = PrivateKey::generate(KeyKind::Ed25519, &mut ThreadRng)?;
-    let known = PinnedKeys(vec![AnyKey::Plain(host.public().clone())]);
-    let policy = One(AnyKey::Plain(user.public().clone()));
+    let host = PrivateKey::generate(KeyType::Ed25519, &mut ThreadRng)?;
+    let user = PrivateKey::generate(KeyType::Ed25519, &mut ThreadRng)?;
+    let known = PinnedKeys(vec![AnyKey::Plain(host.public_key().clone())]);
+    let policy = One(AnyKey::Plain(user.public_key().clone()));
     let login = Login::new("me").with_key(user);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let near = TcpStream::connect(listener.local_addr()?).await?;
@@ -62,7 +62,12 @@ pub(crate) async fn both_ends() -> Fallible<(Session, Connection)> {
 struct One(AnyKey);
 
 impl AuthPolicy for One {
-    fn public_key<'a>(&'a self, _: &'a str, key: &'a AnyKey, _: Proof) -> BoxFuture<'a, bool> {
+    fn check_public_key<'a>(
+        &'a self,
+        _: &'a str,
+        key: &'a AnyKey,
+        _: KeyProof,
+    ) -> BoxFuture<'a, bool> {
         Box::pin(std::future::ready(*key == self.0))
     }
 }
@@ -70,10 +75,12 @@ impl AuthPolicy for One {
 // region: channel
 /// `Client.OpenChannel` and `Channel.SendRequest`. Returns the bytes from the channel.
 pub(crate) async fn shout(session: &Session, text: &str) -> Fallible<Vec<u8>> {
-    let mut shouting = session.open_channel("shout@example.com", "loud").await?;
+    let mut shouting = session
+        .open_custom_channel("shout@example.com", "loud")
+        .await?;
     let control = shouting.control();
-    control.request("language@example.com", "en").await?; // Waits for the answer.
-    control.tell("hint@example.com", []).await?; // Wants no answer.
+    control.send_request("language@example.com", "en").await?; // Waits for the answer.
+    control.send_notification("hint@example.com", []).await?; // Wants no answer.
     shouting.channel().write_all(text.as_bytes()).await?;
     shouting.channel().shutdown().await?;
     let mut back = Vec::new();
@@ -85,7 +92,7 @@ pub(crate) async fn shout(session: &Session, text: &str) -> Fallible<Vec<u8>> {
 // region: request
 /// `Client.SendRequest`: a global request, whose answer may have data.
 pub(crate) async fn time(session: &Session) -> Fallible<String> {
-    let answer = session.request("time@example.com", []).await?;
+    let answer = session.send_request("time@example.com", []).await?;
     Ok(String::from_utf8(answer)?)
 }
 // end
@@ -93,8 +100,8 @@ pub(crate) async fn time(session: &Session) -> Fallible<String> {
 // region: handle
 /// `Client.HandleChannelOpen`, and the `<-chan *ssh.Request` of `ssh.NewClientConn`.
 pub(crate) async fn handle(session: &Session) -> Fallible<()> {
-    let mut channels = session.own_channels("news@example.com")?;
-    let mut requests = session.own_requests()?;
+    let mut channels = session.custom_channels("news@example.com")?;
+    let mut requests = session.custom_requests()?;
     loop {
         tokio::select! {
             Some(opening) = channels.accept() => {
@@ -104,7 +111,7 @@ pub(crate) async fn handle(session: &Session) -> Fallible<()> {
                 channel.shutdown().await?;
             }
             // Replying to a request that wants no reply does nothing.
-            Some(request) = requests.next() => match request.name() {
+            Some(request) = requests.next_request() => match request.name() {
                 "name@example.com" => request.grant("a client")?,
                 _ => request.refuse(),
             },
@@ -122,7 +129,7 @@ pub(crate) async fn serve(mut connection: Connection) -> Fallible<()> {
             // `NewChannel.ChannelType`, `ExtraData`, `Accept` and `Reject`
             Incoming::OwnChannel(opening) => match opening.name() {
                 "shout@example.com" => drop(tokio::spawn(loudly(opening))),
-                _ => opening.refuse(OpenFailure::UnknownType, "no such type"),
+                _ => opening.refuse(OpenFailureReason::UnknownType, "no such type"),
             },
             Incoming::OwnRequest(request) => match request.name() {
                 "time@example.com" => request.grant("noon")?,
@@ -134,10 +141,10 @@ pub(crate) async fn serve(mut connection: Connection) -> Fallible<()> {
     Ok(())
 }
 
-async fn loudly(opening: OwnOpening) -> Fallible<()> {
+async fn loudly(opening: IncomingCustomChannel) -> Fallible<()> {
     let (mut channel, _control, mut requests) = opening.accept()?.into_parts();
     tokio::spawn(async move {
-        while let Some(request) = requests.next().await {
+        while let Some(request) = requests.next_request().await {
             match &*request.name {
                 "language@example.com" => request.reply.grant(),
                 _ => request.reply.refuse(),

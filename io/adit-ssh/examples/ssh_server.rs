@@ -16,11 +16,11 @@ use std::sync::Arc;
 use adit_crypto::Secret;
 use adit_ssh::BoxFuture;
 use adit_ssh::server::{
-    AuthPolicy, ForwardPlace, ForwardRequest, Incoming, Proof, Server, ServerConfig, ServerHandle,
-    ServerSession,
+    AuthPolicy, ForwardAddress, ForwardRequest, Incoming, KeyProof, Server, ServerConfig,
+    ServerHandle, ServerSession,
 };
-use adit_ssh_proto::auth::{Method, Prompt, ServerAnswer, password_eq};
-use adit_ssh_proto::connection::{OpenFailure, Originator, Request};
+use adit_ssh_proto::auth::{AuthMethod, InteractivePrompt, ServerAnswer, passwords_equal};
+use adit_ssh_proto::connection::{OpenFailureReason, Originator, SshChannelRequest};
 use adit_ssh_proto::key::{AnyKey, KeySet, PrivateKey, PublicKey};
 use adit_stream::Tcp;
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
@@ -49,12 +49,12 @@ async fn main() -> Fallible<()> {
 /// `ssh.ServerConfig` with `AddHostKey`, `MaxAuthTries`, `BannerCallback` and the methods whose
 /// callbacks are set.
 pub(crate) fn config(host_key: &str) -> Fallible<ServerConfig> {
-    let host_key = PrivateKey::read(host_key, None)?;
+    let host_key = PrivateKey::from_text(host_key, None)?;
     let mut config = ServerConfig::new(Arc::new(KeySet::from(vec![host_key])));
     config.auth.methods = vec![
-        Method::PublicKey,
-        Method::KeyboardInteractive,
-        Method::Password,
+        AuthMethod::PublicKey,
+        AuthMethod::KeyboardInteractive,
+        AuthMethod::Password,
     ];
     config.auth.tries = 4;
     config.auth.banner = Some("Welcome.\n".to_owned());
@@ -70,18 +70,18 @@ pub(crate) struct Users {
 }
 
 impl AuthPolicy for Users {
-    fn public_key<'a>(
+    fn check_public_key<'a>(
         &'a self,
         _user: &'a str,
         key: &'a AnyKey,
-        _proof: Proof, // Accepting a key that is only queried logs no one in.
+        _proof: KeyProof, // Accepting a key that is only queried logs no one in.
     ) -> BoxFuture<'a, bool> {
         // A certificate would require a check of its authority.
         let known = matches!(key, AnyKey::Plain(key) if self.keys.contains(key));
         Box::pin(std::future::ready(known))
     }
 
-    fn password<'a>(
+    fn check_password<'a>(
         &'a self,
         _user: &'a str,
         password: &'a Secret<String>,
@@ -89,11 +89,11 @@ impl AuthPolicy for Users {
         Box::pin(std::future::ready(self.judge(password)))
     }
 
-    fn questions<'a>(&'a self, user: &'a str) -> BoxFuture<'a, ServerAnswer> {
+    fn prompt_user<'a>(&'a self, user: &'a str) -> BoxFuture<'a, ServerAnswer> {
         let questions = ServerAnswer::Questions {
             name: String::new(),
             instruction: format!("Hello {user}."),
-            prompts: vec![Prompt {
+            prompts: vec![InteractivePrompt {
                 text: "The word? ".to_owned(),
                 echo: false,
             }],
@@ -101,7 +101,7 @@ impl AuthPolicy for Users {
         Box::pin(std::future::ready(questions))
     }
 
-    fn responses<'a>(
+    fn check_responses<'a>(
         &'a self,
         _user: &'a str,
         responses: &'a [Secret<String>],
@@ -118,7 +118,7 @@ impl Users {
     /// Compares in constant time.
     fn judge(&self, given: &Secret<String>) -> ServerAnswer {
         let right = self.password.as_ref();
-        match right.is_some_and(|right| password_eq(given.expose(), right)) {
+        match right.is_some_and(|right| passwords_equal(given.expose(), right)) {
             true => ServerAnswer::Accept,
             false => ServerAnswer::Reject,
         }
@@ -176,7 +176,9 @@ async fn attend(socket: TcpStream, config: &ServerConfig, users: &dyn AuthPolicy
                             copy_bidirectional(&mut channel, &mut socket).await?;
                         }
                         // `NewChannel.Reject`
-                        Err(why) => opening.refuse(OpenFailure::ConnectFailed, why.to_string()),
+                        Err(why) => {
+                            opening.refuse(OpenFailureReason::ConnectFailed, why.to_string())
+                        }
                     }
                     Fallible::Ok(())
                 });
@@ -193,7 +195,7 @@ async fn attend(socket: TcpStream, config: &ServerConfig, users: &dyn AuthPolicy
 /// A `tcpip-forward` request, and `ServerConn.OpenChannel("forwarded-tcpip", …)` for each
 /// connection. Always listens on loopback.
 async fn listen(request: ForwardRequest, handle: ServerHandle) -> Fallible<()> {
-    let ForwardPlace::Tcpip { address, port } = request.place().clone() else {
+    let ForwardAddress::Tcpip { address, port } = request.address().clone() else {
         return Ok(());
     };
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
@@ -218,17 +220,17 @@ async fn listen(request: ForwardRequest, handle: ServerHandle) -> Fallible<()> {
 async fn greet(session: ServerSession, user: String) -> Fallible<()> {
     while let Some(next) = session.next_request().await {
         match next.request {
-            Request::Exec(command) => {
+            SshChannelRequest::Exec(command) => {
                 next.reply.grant();
                 let (control, mut channel, _stderr) = session.into_parts();
                 let command = String::from_utf8_lossy(&command);
                 let text = format!("hello {user}: {command}\n");
                 channel.write_all(text.as_bytes()).await?;
                 channel.shutdown().await?;
-                control.exit(0);
+                control.send_exit_status(0);
                 return Ok(());
             }
-            Request::Env { .. } => next.reply.grant(),
+            SshChannelRequest::Env { .. } => next.reply.grant(),
             _ => next.reply.refuse(),
         }
     }

@@ -21,11 +21,11 @@ use std::time::{Duration, Instant};
 use adit_net::system::ThreadRng;
 use adit_ssh::BoxFuture;
 use adit_ssh::client::{Client, ClientConfig, HostKeyFn, Login};
-use adit_ssh::server::{AuthPolicy, Incoming, Proof, Server, ServerConfig};
+use adit_ssh::server::{AuthPolicy, Incoming, KeyProof, Server, ServerConfig};
 use adit_ssh_proto::algorithm::{Cipher, Mac};
-use adit_ssh_proto::connection::Request;
-use adit_ssh_proto::key::{AnyKey, KeyKind, KeySet, PrivateKey};
-use adit_stream::{Stream, Tcp, fill, finish};
+use adit_ssh_proto::connection::SshChannelRequest;
+use adit_ssh_proto::key::{AnyKey, KeySet, KeyType, PrivateKey};
+use adit_stream::{Stream, Tcp, fill_to, finish_stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -36,7 +36,12 @@ use tokio::sync::mpsc;
 struct Anybody;
 
 impl AuthPolicy for Anybody {
-    fn public_key<'a>(&'a self, _: &'a str, _: &'a AnyKey, _: Proof) -> BoxFuture<'a, bool> {
+    fn check_public_key<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a AnyKey,
+        _: KeyProof,
+    ) -> BoxFuture<'a, bool> {
         Box::pin(async { true })
     }
 }
@@ -68,7 +73,7 @@ fn cpu() -> Duration {
 }
 
 fn key() -> PrivateKey {
-    PrivateKey::generate(KeyKind::Ed25519, &mut ThreadRng).unwrap()
+    PrivateKey::generate(KeyType::Ed25519, &mut ThreadRng).unwrap()
 }
 
 async fn serve() {
@@ -81,7 +86,7 @@ async fn serve() {
     while let Some(Incoming::Session(opening)) = connection.accept().await {
         let session = opening.accept().unwrap();
         let request = session.next_request().await.unwrap();
-        let Request::Exec(number) = request.request else {
+        let SshChannelRequest::Exec(number) = request.request else {
             return;
         };
         request.reply.grant();
@@ -97,12 +102,12 @@ async fn serve() {
             channel.commit(n).unwrap();
             left -= n;
         }
-        finish(&mut channel).await.unwrap();
+        finish_stream(&mut channel).await.unwrap();
         let mut end = Vec::new();
         let mut reader = channel.into_split().0;
         reader.read_to_end(&mut end).await.unwrap();
         println!("{}", (cpu() - before).as_millis());
-        control.exit(0);
+        control.send_exit_status(0);
     }
 }
 
@@ -176,14 +181,14 @@ async fn measure(algorithms: &str, gib: usize, delay: u64) {
     let mut channel = program.into_channel();
     let mut got = 0;
     loop {
-        let n = fill(&mut channel, 1).await.unwrap();
+        let n = fill_to(&mut channel, 1).await.unwrap();
         if n == 0 {
             break;
         }
         got += n;
         channel.consume(n);
     }
-    finish(&mut channel).await.unwrap();
+    finish_stream(&mut channel).await.unwrap();
     let (took, own) = (start.elapsed(), cpu() - before);
     assert_eq!(got, octets);
     let theirs: u64 = lines.next().unwrap().unwrap().parse().unwrap();

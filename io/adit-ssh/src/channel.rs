@@ -6,16 +6,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use adit_ssh_proto::connection::{ChannelId, Kind};
+use adit_ssh_proto::connection::{ChannelId, DataKind};
 use adit_stream::Stream;
 use adit_stream::lane::RelayLane;
-use adit_stream::pool::Class;
+use adit_stream::pool::SizeClass;
 use adit_wire::subslice;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::chunks::Chunks;
-use super::pipe::{Pipe, State};
-use adit_stream::Buffer;
+use super::byte_queue::ByteQueue;
+use super::shared_channel::{ChannelState, SharedChannel};
+use adit_stream::PooledBuffer;
 
 /// Minimum size of a write slot, in bytes. A smaller one is not worth a message: the buffer is sent
 /// first.
@@ -23,29 +23,29 @@ const MIN_SLOT: usize = 4096;
 
 /// A reference to a channel, which is closed when the last one is dropped.
 #[derive(Clone)]
-pub(super) struct Handle(Arc<Held>);
+pub(super) struct ChannelHandle(Arc<ChannelGuard>);
 
-struct Held(Arc<Pipe>);
+struct ChannelGuard(Arc<SharedChannel>);
 
-impl Handle {
-    pub(super) fn new(pipe: Arc<Pipe>) -> Self {
-        pipe.mail.hold();
-        Self(Arc::new(Held(pipe)))
+impl ChannelHandle {
+    pub(super) fn new(pipe: Arc<SharedChannel>) -> Self {
+        pipe.mail.add_handle();
+        Self(Arc::new(ChannelGuard(pipe)))
     }
 
-    pub(super) fn pipe(&self) -> &Arc<Pipe> {
+    pub(super) fn pipe(&self) -> &Arc<SharedChannel> {
         &self.0.0
     }
 }
 
-impl Drop for Held {
+impl Drop for ChannelGuard {
     fn drop(&mut self) {
-        self.0.set(State::leave);
-        self.0.mail.release();
+        self.0.update_state(ChannelState::release_handle);
+        self.0.mail.remove_handle();
     }
 }
 
-impl fmt::Debug for Handle {
+impl fmt::Debug for ChannelHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.pipe().id)
     }
@@ -63,25 +63,25 @@ pub struct Channel {
 /// The receiving half of a channel, or of its standard error.
 #[derive(Debug)]
 pub struct ChannelReader {
-    handle: Handle,
-    kind: Kind,
-    bytes: Chunks,
+    handle: ChannelHandle,
+    kind: DataKind,
+    bytes: ByteQueue,
     ended: bool,
 }
 
 /// The sending half of a channel, or of its standard error.
 #[derive(Debug)]
 pub struct ChannelWriter {
-    handle: Handle,
-    kind: Kind,
-    bytes: Buffer,
+    handle: ChannelHandle,
+    kind: DataKind,
+    bytes: PooledBuffer,
 }
 
 impl Channel {
-    pub(super) fn new(handle: Handle) -> Self {
+    pub(super) fn new(handle: ChannelHandle) -> Self {
         Self {
-            reader: ChannelReader::new(handle.clone(), Kind::Stdout),
-            writer: ChannelWriter::new(handle, Kind::Stdout),
+            reader: ChannelReader::new(handle.clone(), DataKind::Stdout),
+            writer: ChannelWriter::new(handle, DataKind::Stdout),
         }
     }
 
@@ -99,11 +99,11 @@ impl Channel {
 }
 
 impl ChannelReader {
-    pub(super) const fn new(handle: Handle, kind: Kind) -> Self {
+    pub(super) const fn new(handle: ChannelHandle, kind: DataKind) -> Self {
         Self {
             handle,
             kind,
-            bytes: Chunks::new(),
+            bytes: ByteQueue::new(),
             ended: false,
         }
     }
@@ -116,10 +116,11 @@ impl ChannelReader {
     pub fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
         while self.bytes.len() < want && !self.ended {
             let pipe = self.handle.pipe();
-            self.ended = ready!(pipe.poll_take(cx, self.kind, &mut self.bytes))? == 0;
+            self.ended = ready!(pipe.poll_receive(cx, self.kind, &mut self.bytes))? == 0;
         }
         if want > 1 {
-            self.bytes.join(want, &self.handle.pipe().mail.spares);
+            self.bytes
+                .make_contiguous(want, &self.handle.pipe().mail.spares);
         }
         Poll::Ready(Ok(self.bytes.len()))
     }
@@ -131,7 +132,7 @@ impl ChannelReader {
 
     /// Fills `out` with the slices of the readable bytes in order and returns their number.
     pub fn runs<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
-        self.bytes.runs(out)
+        self.bytes.fill_slices(out)
     }
 
     /// Marks `n` readable bytes as used.
@@ -139,7 +140,7 @@ impl ChannelReader {
         let n = n.min(self.bytes.len());
         let pipe = self.handle.pipe();
         self.bytes.consume(n, &pipe.mail.spares);
-        pipe.consumed(n);
+        pipe.report_consumed(n);
     }
 }
 
@@ -147,43 +148,47 @@ impl Drop for ChannelReader {
     fn drop(&mut self) {
         let left = self.bytes.len();
         self.consume(left);
-        self.handle.pipe().deafen(self.kind);
+        self.handle.pipe().stop_reading(self.kind);
     }
 }
 
 impl ChannelWriter {
-    pub(super) fn new(handle: Handle, kind: Kind) -> Self {
+    pub(super) fn new(handle: ChannelHandle, kind: DataKind) -> Self {
         Self {
             handle,
             kind,
-            bytes: Buffer::default(),
+            bytes: PooledBuffer::default(),
         }
     }
 
-    fn poll_give(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_queue_buffer(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         if self.bytes.is_empty() {
             return Poll::Ready(Ok(()));
         }
         let class = self.bytes.class();
-        ready!(self.handle.pipe().poll_give(cx, self.kind, &mut self.bytes))?;
-        self.bytes = Buffer::of(class);
+        ready!(
+            self.handle
+                .pipe()
+                .poll_send_buffer(cx, self.kind, &mut self.bytes)
+        )?;
+        self.bytes = PooledBuffer::with_class(class);
         Poll::Ready(Ok(()))
     }
 
     fn poll_slot(&mut self, cx: &Context<'_>, min: usize) -> Poll<io::Result<usize>> {
         let min = min.max(MIN_SLOT);
-        if !self.bytes.is_empty() && self.bytes.room().len() < min {
-            self.bytes.learn(1, 1);
-            ready!(self.poll_give(cx))?;
+        if !self.bytes.is_empty() && self.bytes.spare_mut().len() < min {
+            self.bytes.adapt_class(1, 1);
+            ready!(self.poll_queue_buffer(cx))?;
         }
         let class = self.bytes.class();
-        if self.bytes.capacity() == 0 && class > Class::SMALL {
+        if self.bytes.capacity() == 0 && class > SizeClass::SMALL {
             let spares = &self.handle.pipe().mail.spares;
             let room = min.max(class.bytes());
-            self.bytes = spares.take(room).instead_of(&self.bytes);
+            self.bytes = spares.take_buffer(room).with_class_of(&self.bytes);
         }
         self.bytes.reserve(min);
-        Poll::Ready(Ok(self.bytes.room().len()))
+        Poll::Ready(Ok(self.bytes.spare_mut().len()))
     }
 
     /// Reads once from `source`, directly into the buffer of bytes to be sealed, and passes them on.
@@ -197,45 +202,49 @@ impl ChannelWriter {
         cx: &mut Context<'_>,
         source: Pin<&mut impl AsyncRead>,
     ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_give(cx))?;
+        ready!(self.poll_queue_buffer(cx))?;
         ready!(self.poll_slot(cx, 1))?;
-        let room = self.bytes.room();
+        let room = self.bytes.spare_mut();
         let offered = room.len();
         let mut room = ReadBuf::new(room);
         if source.poll_read(cx, &mut room)?.is_pending() {
             // An idle connection holds no buffer.
-            self.bytes.rest();
+            self.bytes.release_if_empty();
             return Poll::Pending;
         }
         let n = room.filled().len();
-        self.bytes.fill(n);
-        self.bytes.learn(n, offered);
-        if let Poll::Ready(done) = self.poll_give(cx) {
+        self.bytes.advance_end(n);
+        self.bytes.adapt_class(n, offered);
+        if let Poll::Ready(done) = self.poll_queue_buffer(cx) {
             done?;
         }
         Poll::Ready(Ok(n))
     }
 
-    fn poll_hand_on(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_queue_all(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         if self.bytes.is_empty() {
-            self.bytes.rest();
+            self.bytes.release_if_empty();
         } else {
-            self.bytes.learn(self.bytes.len(), usize::MAX);
+            self.bytes.adapt_class(self.bytes.len(), usize::MAX);
         }
-        self.poll_give(cx)
+        self.poll_queue_buffer(cx)
     }
 
     /// Ends the sending direction after the data written so far.
-    fn poll_end(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_hand_on(cx))?;
-        self.handle.pipe().set(|state| state.finish(self.kind));
+    fn poll_send_eof(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_queue_all(cx))?;
+        self.handle
+            .pipe()
+            .update_state(|state| state.finish_writing(self.kind));
         Poll::Ready(Ok(()))
     }
 }
 
 impl Drop for ChannelWriter {
     fn drop(&mut self) {
-        self.handle.pipe().set(|state| state.finish(self.kind));
+        self.handle
+            .pipe()
+            .update_state(|state| state.finish_writing(self.kind));
     }
 }
 
@@ -261,20 +270,20 @@ impl Stream for Channel {
     }
 
     fn slot(&mut self) -> &mut [u8] {
-        self.writer.bytes.room()
+        self.writer.bytes.spare_mut()
     }
 
     fn commit(&mut self, n: usize) -> io::Result<()> {
-        self.writer.bytes.fill(n);
+        self.writer.bytes.advance_end(n);
         Ok(())
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.writer.poll_hand_on(cx)
+        self.writer.poll_queue_all(cx)
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.writer.poll_end(cx)
+        self.writer.poll_send_eof(cx)
     }
 
     /// Closes the channel without an EOF, which adit peers see as a reset.
@@ -310,7 +319,7 @@ impl AsyncRead for ChannelReader {
             me.bytes.consume(n, &me.handle.pipe().mail.spares);
             copied += n;
         }
-        me.handle.pipe().consumed(copied);
+        me.handle.pipe().report_consumed(copied);
         Poll::Ready(Ok(()))
     }
 }
@@ -322,19 +331,19 @@ impl AsyncWrite for ChannelWriter {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let me = self.get_mut();
-        ready!(me.poll_give(cx))?;
+        ready!(me.poll_queue_buffer(cx))?;
         if bytes.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        me.handle.pipe().poll_copy(cx, me.kind, bytes)
+        me.handle.pipe().poll_send_copy(cx, me.kind, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().poll_hand_on(cx)
+        self.get_mut().poll_queue_all(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().poll_end(cx)
+        self.get_mut().poll_send_eof(cx)
     }
 }
 
@@ -358,10 +367,10 @@ impl AsyncWrite for Channel {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().writer.poll_hand_on(cx)
+        self.get_mut().writer.poll_queue_all(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().writer.poll_end(cx)
+        self.get_mut().writer.poll_send_eof(cx)
     }
 }

@@ -16,7 +16,7 @@ use std::thread::available_parallelism;
 
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::auth::{ServerAuth, ServerStep};
-use adit_ssh_proto::transport::{Computed, Transport};
+use adit_ssh_proto::transport::{KexComputationResult, Transport};
 use adit_wire::source_network;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
@@ -26,58 +26,58 @@ use super::BoxFuture;
 /// The kind of peer that a computation is for. Unauthenticated peers, however many, do not delay
 /// authenticated users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum AuthState {
     /// A client that has not logged in.
-    Stranger,
+    Unauthenticated,
     /// A user who has logged in.
-    User,
+    Authenticated,
 }
 
 /// The address of the client; `None` if unknown.
 type Source = Option<IpAddr>;
 
 /// A fair queue for a limited number of slots, by source.
-struct Turns(Mutex<Waiting>);
+struct FairQueue(Mutex<QueueState>);
 
-struct Waiting {
+struct QueueState {
     /// The number of free slots.
     free: usize,
     /// Waiting tasks by source. No queue is empty.
-    queues: HashMap<Source, VecDeque<oneshot::Sender<Turn>>>,
+    queues: HashMap<Source, VecDeque<oneshot::Sender<ComputePermit>>>,
     /// The waiting sources, the next one at the front.
     round: VecDeque<Source>,
 }
 
 /// The right to compute. Dropping it passes it to the next in line.
-struct Turn(Option<&'static Turns>);
+struct ComputePermit(Option<&'static FairQueue>);
 
-impl Drop for Turn {
+impl Drop for ComputePermit {
     fn drop(&mut self) {
         if let Some(turns) = self.0.take() {
-            turns.pass_on();
+            turns.release_permit();
         }
     }
 }
 
-impl Turns {
+impl FairQueue {
     fn new(at_once: usize) -> Self {
-        Self(Mutex::new(Waiting {
+        Self(Mutex::new(QueueState {
             free: at_once,
             queues: HashMap::new(),
             round: VecDeque::new(),
         }))
     }
 
-    async fn turn(&'static self, source: Source) -> Turn {
+    async fn acquire_permit(&'static self, source: Source) -> ComputePermit {
         let source = source.map(source_network);
         let turn = {
             let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if waiting.free > 0 {
                 waiting.free -= 1;
-                return Turn(Some(self));
+                return ComputePermit(Some(self));
             }
             let (turn, comes) = oneshot::channel();
-            let Waiting { queues, round, .. } = &mut *waiting;
+            let QueueState { queues, round, .. } = &mut *waiting;
             let queue = queues.entry(source).or_insert_with(|| {
                 round.push_back(source);
                 VecDeque::new()
@@ -90,14 +90,14 @@ impl Turns {
         // No sender is dropped before it has sent, unless its receiver is gone.
         let turn = turn.await;
         debug_assert!(turn.is_ok(), "a computation's turn was lost");
-        turn.unwrap_or(Turn(None))
+        turn.unwrap_or(ComputePermit(None))
     }
 
     /// Passes a slot to the next in line.
-    fn pass_on(&'static self) {
+    fn release_permit(&'static self) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(next) = waiting.next() {
-            match next.send(Turn(Some(self))) {
+        while let Some(next) = waiting.take_next_waiter() {
+            match next.send(ComputePermit(Some(self))) {
                 Ok(()) => return,
                 // The receiver is gone. Disarm its turn: dropping it would recurse into this function.
                 Err(mut unused) => unused.0 = None,
@@ -107,9 +107,9 @@ impl Turns {
     }
 }
 
-impl Waiting {
+impl QueueState {
     /// Removes the next waiting task of the next source and returns it.
-    fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
+    fn take_next_waiter(&mut self) -> Option<oneshot::Sender<ComputePermit>> {
         let source = self.round.pop_front()?;
         let queue = self.queues.get_mut(&source)?;
         let next = queue.pop_front();
@@ -122,18 +122,18 @@ impl Waiting {
     }
 }
 
-struct All {
-    strangers: Turns,
-    users: Turns,
+struct ComputeQueues {
+    unauthenticated: FairQueue,
+    authenticated: FairQueue,
 }
 
-static ALL: LazyLock<All> = LazyLock::new(|| All {
-    strangers: Turns::new(at_once()),
-    users: Turns::new(at_once()),
+static COMPUTE_QUEUES: LazyLock<ComputeQueues> = LazyLock::new(|| ComputeQueues {
+    unauthenticated: FairQueue::new(max_concurrent()),
+    authenticated: FairQueue::new(max_concurrent()),
 });
 
 /// Returns the number of computations of one kind that may run at a time.
-fn at_once() -> usize {
+fn max_concurrent() -> usize {
     available_parallelism().map_or(1, |n| n.get().div_ceil(2))
 }
 
@@ -142,19 +142,19 @@ fn at_once() -> usize {
 pub struct Computations {
     /// The address of the client, by which computations take turns.
     source: Source,
-    running: Option<BoxFuture<'static, Result<Computed, SshError>>>,
-    done: u32,
+    running: Option<BoxFuture<'static, Result<KexComputationResult, SshError>>>,
+    completed: u32,
 }
 
 impl Computations {
     /// Creates the state for a client at `source`. All clients of unknown source (`None`) take turns as
     /// one.
     #[must_use]
-    pub const fn of(source: Option<IpAddr>) -> Self {
+    pub const fn for_source(source: Option<IpAddr>) -> Self {
         Self {
             source,
             running: None,
-            done: 0,
+            completed: 0,
         }
     }
 
@@ -162,23 +162,23 @@ impl Computations {
     ///
     /// # Errors
     /// The errors of [`Transport::finish_computation`].
-    pub fn poll(
+    pub fn poll_computations(
         &mut self,
         cx: &mut Context<'_>,
         transport: &mut Transport,
-        whose: Whose,
+        whose: AuthState,
     ) -> Poll<Result<(), SshError>> {
         loop {
             if let Some(running) = &mut self.running {
                 let computed = ready!(running.as_mut().poll(cx));
                 self.running = None;
-                self.done = self.done.saturating_add(1);
+                self.completed = self.completed.saturating_add(1);
                 transport.finish_computation(computed?)?;
             }
             let Some(computation) = transport.take_computation() else {
                 return Poll::Ready(Ok(()));
             };
-            let run = apart(whose, self.source, move || computation.run());
+            let run = run_blocking(whose, self.source, move || computation.run());
             self.running = Some(Box::pin(run));
         }
     }
@@ -189,21 +189,21 @@ impl Computations {
     /// # Errors
     /// Fails if the runtime shuts down. The result of [`ServerAuth::handle_input`] is returned beside
     /// `auth`.
-    pub fn authenticate(
+    pub fn handle_auth_message(
         &self,
         mut auth: ServerAuth,
         payload: Vec<u8>,
     ) -> impl Future<Output = Result<(ServerAuth, Result<ServerStep, SshError>), SshError>> + use<>
     {
         let source = self.source;
-        let signed = ServerAuth::tried(&payload).is_some_and(|tried| tried.signed);
+        let signed = ServerAuth::peek_attempt(&payload).is_some_and(|tried| tried.signed);
         let handle = move || {
             let step = auth.handle_input(&payload);
             (auth, step)
         };
         async move {
             if signed {
-                apart(Whose::Stranger, source, handle).await
+                run_blocking(AuthState::Unauthenticated, source, handle).await
             } else {
                 Ok(handle())
             }
@@ -212,8 +212,8 @@ impl Computations {
 
     /// Returns the number of completed computations.
     #[must_use]
-    pub const fn done(&self) -> u32 {
-        self.done
+    pub const fn completed_count(&self) -> u32 {
+        self.completed
     }
 }
 
@@ -222,22 +222,22 @@ impl fmt::Debug for Computations {
         f.debug_struct("Computations")
             .field("source", &self.source)
             .field("running", &self.running.is_some())
-            .field("done", &self.done)
+            .field("done", &self.completed)
             .finish()
     }
 }
 
 /// Runs `work` on a blocking thread when it is the turn of its source.
-pub(super) async fn apart<T: Send + 'static>(
-    whose: Whose,
+pub(super) async fn run_blocking<T: Send + 'static>(
+    whose: AuthState,
     source: Source,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, SshError> {
     let turns = match whose {
-        Whose::Stranger => &ALL.strangers,
-        Whose::User => &ALL.users,
+        AuthState::Unauthenticated => &COMPUTE_QUEUES.unauthenticated,
+        AuthState::Authenticated => &COMPUTE_QUEUES.authenticated,
     };
-    let turn = turns.turn(source).await;
+    let turn = turns.acquire_permit(source).await;
     let done = spawn_blocking(move || {
         let done = work();
         // The work holds the turn, not the task that waits for it: that task may be gone by now.
@@ -266,29 +266,29 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
             NOW.fetch_sub(1, Ordering::SeqCst);
         };
-        let tasks: Vec<_> = (0..4 * at_once() + 4)
-            .map(|_| tokio::spawn(apart(Whose::Stranger, None, work)))
+        let tasks: Vec<_> = (0..4 * max_concurrent() + 4)
+            .map(|_| tokio::spawn(run_blocking(AuthState::Unauthenticated, None, work)))
             .collect();
         for task in tasks {
             task.await.unwrap().unwrap();
         }
-        assert_eq!(MOST.load(Ordering::SeqCst), at_once());
+        assert_eq!(MOST.load(Ordering::SeqCst), max_concurrent());
     }
 
-    fn one_at_a_time() -> &'static Turns {
-        Box::leak(Box::new(Turns::new(1)))
+    fn one_at_a_time() -> &'static FairQueue {
+        Box::leak(Box::new(FairQueue::new(1)))
     }
 
     /// Spawns a task that waits for its turn and records when it has it.
     async fn waiter(
-        turns: &'static Turns,
+        turns: &'static FairQueue,
         from: &str,
         name: &'static str,
         served: &'static Mutex<Vec<&'static str>>,
     ) -> JoinHandle<()> {
         let from = Some(from.parse().unwrap());
         let waiter = tokio::spawn(async move {
-            let turn = turns.turn(from).await;
+            let turn = turns.acquire_permit(from).await;
             served.lock().unwrap().push(name);
             drop(turn);
         });
@@ -300,7 +300,7 @@ mod tests {
     async fn a_source_with_many_connections_costs_the_others_one_turn() {
         static SERVED: Mutex<Vec<&str>> = Mutex::new(Vec::new());
         let turns = one_at_a_time();
-        let first = turns.turn(None).await;
+        let first = turns.acquire_permit(None).await;
         let mut waiters = Vec::new();
         for _ in 0..20 {
             // Both are in one IPv6 /64, which counts as one source.
@@ -322,7 +322,7 @@ mod tests {
     async fn who_leaves_takes_no_turn_away() {
         static SERVED: Mutex<Vec<&str>> = Mutex::new(Vec::new());
         let turns = one_at_a_time();
-        let first = turns.turn(None).await;
+        let first = turns.acquire_permit(None).await;
         let gone = waiter(turns, "192.0.2.1", "gone", &SERVED).await;
         let stays = waiter(turns, "192.0.2.1", "stays", &SERVED).await;
         let unseen = waiter(turns, "192.0.2.2", "gone", &SERVED).await;

@@ -5,21 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_ssh_proto::SshError;
-use adit_ssh_proto::connection::{CallError, OpenFailure, OwnError};
+use adit_ssh_proto::connection::{ChannelCallError, CustomMessageError, OpenFailureReason};
 
 /// The reason why a session is over, as far as this end can tell.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum End {
+pub enum SessionEnd {
     /// This end closed the session.
     #[error("the session was closed")]
     Closed,
     /// The underlying stream ended.
     #[error("the peer ended the connection")]
-    Ended,
+    PeerClosed,
     /// The underlying stream failed.
     #[error("{0}")]
-    Below(Arc<io::Error>),
+    Io(Arc<io::Error>),
     /// The peer sent a disconnect message, or one side violated the protocol.
     #[error(transparent)]
     Ssh(#[from] SshError),
@@ -28,21 +28,21 @@ pub enum End {
     Idle(Duration),
     /// The peer did not answer keepalive requests.
     #[error("the peer sent nothing for {} s", .0.as_secs())]
-    Silent(Duration),
+    PeerSilent(Duration),
 }
 
-impl From<io::Error> for End {
+impl From<io::Error> for SessionEnd {
     fn from(why: io::Error) -> Self {
-        Self::Below(Arc::new(why))
+        Self::Io(Arc::new(why))
     }
 }
 
-impl End {
+impl SessionEnd {
     /// Converts this into the error of a channel that was cut off with the session.
-    pub(super) fn error(&self) -> io::Error {
+    pub(super) fn to_io_error(&self) -> io::Error {
         let kind = match self {
-            Self::Below(why) => why.kind(),
-            Self::Silent(_) | Self::Idle(_) => io::ErrorKind::TimedOut,
+            Self::Io(why) => why.kind(),
+            Self::PeerSilent(_) | Self::Idle(_) => io::ErrorKind::TimedOut,
             _ => io::ErrorKind::ConnectionReset,
         };
         io::Error::new(kind, self.clone())
@@ -67,7 +67,7 @@ pub enum ConnectError {
     HostKey(HostKeyRefused),
     /// On a client: no authentication method is left to try. On a server: the client failed to
     /// authenticate.
-    #[error("authentication failed{}", would_take(.methods))]
+    #[error("authentication failed{}", format_methods(.methods))]
     Auth {
         /// The methods that the server would accept next.
         methods: Vec<String>,
@@ -88,7 +88,7 @@ impl From<HostKeyRefused> for ConnectError {
     }
 }
 
-fn would_take(methods: &[String]) -> String {
+fn format_methods(methods: &[String]) -> String {
     if methods.is_empty() {
         String::new()
     } else {
@@ -106,31 +106,33 @@ pub struct HostKeyRefused(pub String);
 #[non_exhaustive]
 pub enum OpenError {
     /// The peer refused the channel.
-    #[error("{}{}", refusal(.reason), if .text.is_empty() { String::new() } else { format!(": {text}") })]
+    #[error("{}{}", refusal_message(.reason), if .text.is_empty() { String::new() } else { format!(": {text}") })]
     Refused {
         /// The reason code.
-        reason: OpenFailure,
+        reason: OpenFailureReason,
         /// The peer's explanation, printable characters only.
         text: String,
     },
     /// Too many channels are open, or the type name is reserved for the library.
     #[error(transparent)]
-    Call(#[from] CallError),
+    Call(#[from] ChannelCallError),
     /// The name or the data of an application-defined type is malformed.
     #[error(transparent)]
-    Own(#[from] OwnError),
+    Own(#[from] CustomMessageError),
     /// The session is over.
     #[error(transparent)]
-    End(#[from] End),
+    End(#[from] SessionEnd),
 }
 
-fn refusal(reason: &OpenFailure) -> String {
+fn refusal_message(reason: &OpenFailureReason) -> String {
     match reason {
-        OpenFailure::Prohibited => "the peer does not allow this channel".to_owned(),
-        OpenFailure::ConnectFailed => "the peer could not connect".to_owned(),
-        OpenFailure::UnknownType => "the peer does not support this type of channel".to_owned(),
-        OpenFailure::Shortage => "the peer has no resources for another channel".to_owned(),
-        OpenFailure::Other(code) => format!("the peer refused the channel (reason {code})"),
+        OpenFailureReason::Prohibited => "the peer does not allow this channel".to_owned(),
+        OpenFailureReason::ConnectFailed => "the peer could not connect".to_owned(),
+        OpenFailureReason::UnknownType => {
+            "the peer does not support this type of channel".to_owned()
+        }
+        OpenFailureReason::Shortage => "the peer has no resources for another channel".to_owned(),
+        OpenFailureReason::Other(code) => format!("the peer refused the channel (reason {code})"),
     }
 }
 
@@ -140,12 +142,12 @@ impl OpenError {
     pub fn into_io(self) -> io::Error {
         let kind = match &self {
             Self::Refused { reason, .. } => match reason {
-                OpenFailure::Prohibited => io::ErrorKind::PermissionDenied,
-                OpenFailure::ConnectFailed => io::ErrorKind::ConnectionRefused,
-                OpenFailure::UnknownType => io::ErrorKind::Unsupported,
+                OpenFailureReason::Prohibited => io::ErrorKind::PermissionDenied,
+                OpenFailureReason::ConnectFailed => io::ErrorKind::ConnectionRefused,
+                OpenFailureReason::UnknownType => io::ErrorKind::Unsupported,
                 _ => io::ErrorKind::Other,
             },
-            Self::Own(_) | Self::Call(CallError::Reserved) => io::ErrorKind::InvalidInput,
+            Self::Own(_) | Self::Call(ChannelCallError::Reserved) => io::ErrorKind::InvalidInput,
             Self::Call(_) => io::ErrorKind::QuotaExceeded,
             Self::End(_) => io::ErrorKind::NotConnected,
         };
@@ -159,7 +161,7 @@ impl RequestError {
     pub fn into_io(self) -> io::Error {
         let kind = match &self {
             Self::Refused(_) => io::ErrorKind::PermissionDenied,
-            Self::Own(_) | Self::Call(CallError::Reserved) => io::ErrorKind::InvalidInput,
+            Self::Own(_) | Self::Call(ChannelCallError::Reserved) => io::ErrorKind::InvalidInput,
             Self::Call(_) => io::ErrorKind::QuotaExceeded,
             Self::Closed => io::ErrorKind::BrokenPipe,
             Self::End(_) => io::ErrorKind::NotConnected,
@@ -177,16 +179,16 @@ pub enum RequestError {
     Refused(String),
     /// The request could not be sent.
     #[error(transparent)]
-    Call(#[from] CallError),
+    Call(#[from] ChannelCallError),
     /// The name or the data of an application-defined request is malformed.
     #[error(transparent)]
-    Own(#[from] OwnError),
+    Own(#[from] CustomMessageError),
     /// The channel closed before the answer arrived.
     #[error("the channel closed before the peer answered")]
     Closed,
     /// The session is over.
     #[error(transparent)]
-    End(#[from] End),
+    End(#[from] SessionEnd),
 }
 
 #[cfg(test)]
@@ -206,16 +208,16 @@ mod tests {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         let broken = SshError::Malformed("packet length");
         let errors: [Box<dyn Error>; 10] = [
-            Box::new(End::from(refused())),
-            Box::new(End::Ssh(broken.clone())),
+            Box::new(SessionEnd::from(refused())),
+            Box::new(SessionEnd::Ssh(broken.clone())),
             Box::new(ConnectError::Io(refused())),
             Box::new(ConnectError::Ssh(broken.clone())),
-            Box::new(OpenError::End(End::Ssh(broken.clone()))),
-            Box::new(OpenError::Call(CallError::TooMany)),
-            Box::new(RequestError::End(End::Closed)),
-            Box::new(RequestError::Call(CallError::TooMany)),
-            Box::new(OpenError::Own(OwnError::Name)),
-            Box::new(RequestError::Own(OwnError::Name)),
+            Box::new(OpenError::End(SessionEnd::Ssh(broken.clone()))),
+            Box::new(OpenError::Call(ChannelCallError::TooMany)),
+            Box::new(RequestError::End(SessionEnd::Closed)),
+            Box::new(RequestError::Call(ChannelCallError::TooMany)),
+            Box::new(OpenError::Own(CustomMessageError::Name)),
+            Box::new(RequestError::Own(CustomMessageError::Name)),
         ];
         for error in errors {
             let said = chain(&*error);

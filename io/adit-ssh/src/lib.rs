@@ -46,33 +46,33 @@
 #[doc = include_str!("../../../docs/guides/ssh-library.md")]
 mod guide {}
 
-mod about;
+mod byte_queue;
 mod channel;
-mod chunks;
 pub mod client;
 pub mod computations;
+mod cpu;
+pub mod custom;
 mod driver;
 mod error;
-mod forwards;
-mod line;
-mod machine;
-mod mail;
+mod incoming_channel;
 pub mod messages;
-mod opening;
-pub mod own;
-mod pipe;
+mod peer;
+mod routes;
 pub mod server;
-mod spares;
+mod shared_channel;
+mod shared_session;
+mod spare_buffers;
+mod transport_stream;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-pub use about::Peer;
 pub use channel::{Channel, ChannelReader, ChannelWriter};
-pub use error::{ConnectError, End, HostKeyRefused, OpenError, RequestError};
-pub use machine::{machine, preferred};
-pub use opening::Opening;
+pub use cpu::{cpu_features, preferred_algorithms};
+pub use error::{ConnectError, HostKeyRefused, OpenError, RequestError, SessionEnd};
+pub use incoming_channel::IncomingChannel;
+pub use peer::Peer;
 
 /// A boxed future, as the asynchronous methods of this crate's traits return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -83,14 +83,14 @@ pub struct Keepalive {
     /// Time without a packet from the peer before a request is sent.
     pub interval: Duration,
     /// Number of unanswered requests after which the session ends.
-    pub missed: u32,
+    pub max_missed: u32,
 }
 
 impl Default for Keepalive {
     fn default() -> Self {
         Self {
             interval: Duration::from_secs(30),
-            missed: 3,
+            max_missed: 3,
         }
     }
 }

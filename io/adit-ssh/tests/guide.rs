@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 
 use adit_interop::Folder;
 use adit_interop::openssh::{Sshd, keygen, user};
-use adit_ssh::End;
+use adit_ssh::SessionEnd;
 use adit_ssh::client::{Client, ClientConfig, Exit, Login, Session};
 use adit_ssh::server::{Incoming, Server};
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
-use adit_ssh_proto::connection::Request;
+use adit_ssh_proto::connection::SshChannelRequest;
 use adit_ssh_proto::key::{HostName, PrivateKey, PublicKey};
 use adit_stream::Tcp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -160,7 +160,10 @@ async fn programs_of_the_client() {
     assert_eq!(answer[4..], [2, 0, 0, 0, 3]);
     let about = ssh_client::about(&session);
     assert!(about.starts_with("SSH-2.0-OpenSSH"), "{about}");
-    assert!(matches!(ssh_client::close(session).await, End::Closed));
+    assert!(matches!(
+        ssh_client::close(session).await,
+        SessionEnd::Closed
+    ));
     sftp.read_to_end(&mut Vec::new()).await.unwrap_err();
 }
 
@@ -171,7 +174,7 @@ async fn an_unknown_host_is_refused() {
     let line = fs::read_to_string(another.with_extension("pub")).unwrap();
     let (key, _) = PublicKey::from_line(&line).unwrap();
     let name = HostName::new("127.0.0.1", host.sshd.port()).unwrap();
-    fs::write(&host.known_hosts, name.line(&key, None)).unwrap();
+    fs::write(&host.known_hosts, name.known_hosts_line(&key, None)).unwrap();
     let (key, port) = (host.sshd.folder().join("id"), host.sshd.port());
     let dialled = ssh_client::dial("127.0.0.1", port, "me", &key, &host.known_hosts).await;
     let why = dialled.unwrap_err().to_string();
@@ -259,7 +262,7 @@ async fn ways_to_log_in() {
     tokio::spawn(ssh_server::serve(listener, config, users));
 
     let pinned = || ssh_login::fixed_host_key(&read("host.pub")).unwrap();
-    let key = || PrivateKey::read(&read("id"), None).unwrap();
+    let key = || PrivateKey::from_text(&read("id"), None).unwrap();
     for (login, good) in [
         (ssh_login::with_password("ann", "open sesame"), true),
         (ssh_login::with_password("ann", "open"), false),
@@ -272,7 +275,7 @@ async fn ways_to_log_in() {
     ] {
         let mut config = ClientConfig::new(pinned(), login);
         ssh_login::choose(&mut config);
-        let entered = Client::dial("127.0.0.1", port, config).await;
+        let entered = Client::connect_tcp("127.0.0.1", port, config).await;
         assert_eq!(entered.is_ok(), good);
         if let Ok(session) = entered {
             let negotiated = session.negotiated();
@@ -291,9 +294,9 @@ async fn ways_to_log_in() {
     }
     let [line, fingerprint, file] = ssh_login::forms(&key()).unwrap();
     assert!(read("id.pub").starts_with(line.rsplit_once(' ').unwrap().0));
-    assert!(PrivateKey::read(&file, None).unwrap().public() == key().public());
-    let host = PrivateKey::read(&read("host"), None).unwrap();
-    let print = host.public().fingerprint();
+    assert!(PrivateKey::from_text(&file, None).unwrap().public_key() == key().public_key());
+    let host = PrivateKey::from_text(&read("host"), None).unwrap();
+    let print = host.public_key().fingerprint();
     for (host_key, good) in [
         (ssh_login::host_key_callback(print), true),
         (ssh_login::host_key_callback(fingerprint), false),
@@ -317,7 +320,7 @@ async fn agents_and_certificates() {
         .unwrap();
     let pinned = || ssh_login::fixed_host_key(&host.sshd.host_key().unwrap()).unwrap();
     let config = ClientConfig::new(pinned(), login);
-    let session = Client::dial("127.0.0.1", host.sshd.port(), config)
+    let session = Client::connect_tcp("127.0.0.1", host.sshd.port(), config)
         .await
         .unwrap();
     assert_eq!(ssh_client::run(&session, "true").await.unwrap(), 0);
@@ -348,7 +351,7 @@ async fn agents_and_certificates() {
     assert!(ssh_login::with_certificate("me", &key, "wrong", &certificate).is_err());
     let login = ssh_login::with_certificate(&user(), &key, "hidden", certificate.trim()).unwrap();
     let config = ClientConfig::new(pinned(), login);
-    let session = Client::dial("127.0.0.1", host.sshd.port(), config)
+    let session = Client::connect_tcp("127.0.0.1", host.sshd.port(), config)
         .await
         .unwrap();
     assert_eq!(ssh_client::run(&session, "true").await.unwrap(), 0);
@@ -377,8 +380,8 @@ async fn signals_arrive() {
         };
         let session = opening.accept().unwrap();
         while let Some(next) = session.next_request().await {
-            if let Request::Signal(name) = &next.request {
-                session.control().exit_signal(name.clone(), false, "");
+            if let SshChannelRequest::Signal(name) = &next.request {
+                session.control().send_exit_signal(name.clone(), false, "");
                 break;
             }
             next.reply.grant();
@@ -387,7 +390,9 @@ async fn signals_arrive() {
     let pinned = ssh_login::fixed_host_key(&read("host.pub")).unwrap();
     let client = async {
         let config = ClientConfig::new(pinned, ssh_login::with_password("me", "word"));
-        let session = Client::dial("127.0.0.1", port, config).await.unwrap();
+        let session = Client::connect_tcp("127.0.0.1", port, config)
+            .await
+            .unwrap();
         ssh_client::signal(&session).await.unwrap()
     };
     let ((), exit) = tokio::join!(server, client);
@@ -402,7 +407,10 @@ async fn channels_and_requests_of_own_types() {
     assert_eq!(ssh_own::time(&session).await.unwrap(), "noon");
     let shouted = ssh_own::shout(&session, "quiet").await.unwrap();
     assert_eq!(shouted, b"QUIET");
-    session.open_channel("x@example.com", []).await.unwrap_err();
+    session
+        .open_custom_channel("x@example.com", [])
+        .await
+        .unwrap_err();
     let handled = tokio::spawn({
         let session = session.clone();
         async move { ssh_own::handle(&session).await }
@@ -410,7 +418,10 @@ async fn channels_and_requests_of_own_types() {
     let mut news = Err(());
     for _ in 0..10_000 {
         // The client accepts channels once it has registered the type.
-        match server.open_channel("news@example.com", "today").await {
+        match server
+            .open_custom_channel("news@example.com", "today")
+            .await
+        {
             Ok(opened) => {
                 news = Ok(opened);
                 break;
@@ -422,9 +433,12 @@ async fn channels_and_requests_of_own_types() {
     let mut back = Vec::new();
     news.channel().read_to_end(&mut back).await.unwrap();
     assert_eq!(back, b"read");
-    let name = server.request("name@example.com", []).await;
+    let name = server.send_request("name@example.com", []).await;
     assert_eq!(name.unwrap(), b"a client");
-    server.request("age@example.com", []).await.unwrap_err();
+    server
+        .send_request("age@example.com", [])
+        .await
+        .unwrap_err();
     session.disconnect("");
     served.await.unwrap().unwrap();
     handled.await.unwrap().unwrap();

@@ -5,11 +5,11 @@ use std::io;
 use adit_wire::{Handshake, Rx, Step, Tx};
 
 use crate::Stream;
-use crate::stream::{fill, flush};
+use crate::stream::{fill_to, flush_stream};
 
 /// Error of a handshake that did not complete.
 #[derive(Debug)]
-pub enum RunError<E> {
+pub enum HandshakeError<E> {
     /// The core refused the peer's bytes. The caller sends the reply, since it may have to wait
     /// first or must not answer at all.
     Core {
@@ -24,7 +24,7 @@ pub enum RunError<E> {
     Io(io::Error),
 }
 
-impl<E> From<io::Error> for RunError<E> {
+impl<E> From<io::Error> for HandshakeError<E> {
     fn from(e: io::Error) -> Self {
         Self::Io(e)
     }
@@ -35,10 +35,10 @@ impl<E> From<io::Error> for RunError<E> {
 /// # Errors
 ///
 /// See [`RunError`]. The end of the stream before the handshake is complete is [`RunError::Eof`].
-pub async fn run<H: Handshake>(
+pub async fn run_handshake<H: Handshake>(
     io: &mut dyn Stream,
     core: &mut H,
-) -> Result<H::Output, RunError<H::Error>> {
+) -> Result<H::Output, HandshakeError<H::Error>> {
     let mut out = Vec::new();
     loop {
         let (step, eaten) = {
@@ -48,18 +48,18 @@ pub async fn run<H: Handshake>(
         };
         let step = match step {
             Ok(step) => step,
-            Err(error) => return Err(RunError::Core { error, unsent: out }),
+            Err(error) => return Err(HandshakeError::Core { error, unsent: out }),
         };
         io.consume(eaten);
         if !out.is_empty() {
-            send(io, &out).await?;
+            write_and_flush(io, &out).await?;
             out.clear();
         }
         match step {
             Step::Done(output) => return Ok(output),
             Step::NeedMore { total } => {
-                if fill(io, total).await? < total {
-                    return Err(RunError::Eof);
+                if fill_to(io, total).await? < total {
+                    return Err(HandshakeError::Eof);
                 }
             }
         }
@@ -71,9 +71,9 @@ pub async fn run<H: Handshake>(
 /// # Errors
 ///
 /// As [`put`].
-pub async fn send(io: &mut dyn Stream, bytes: &[u8]) -> io::Result<()> {
-    put(io, bytes).await?;
-    flush(io).await
+pub async fn write_and_flush(io: &mut dyn Stream, bytes: &[u8]) -> io::Result<()> {
+    write_all(io, bytes).await?;
+    flush_stream(io).await
 }
 
 /// Writes `bytes` to the stream without a flush: they are sent with the next flush, or when a
@@ -83,7 +83,7 @@ pub async fn send(io: &mut dyn Stream, bytes: &[u8]) -> io::Result<()> {
 ///
 /// Fails with [`WriteZero`](io::ErrorKind::WriteZero) if the write direction is complete, or with
 /// the error of the stream.
-pub async fn put(io: &mut dyn Stream, mut bytes: &[u8]) -> io::Result<()> {
+pub async fn write_all(io: &mut dyn Stream, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let size = std::future::poll_fn(|cx| io.poll_slot(cx, 1)).await?;
         if size == 0 {

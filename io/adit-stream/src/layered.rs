@@ -32,17 +32,17 @@ pub struct Layered<S, Se, Op> {
     /// The write direction is finished.
     finished: bool,
     /// An error to return once the valid bytes before it are consumed.
-    fault: Option<io::Error>,
+    error: Option<io::Error>,
     /// The overhead around the slot that is currently reserved, and the size of the slot.
     reserved: Option<(Overhead, usize)>,
 }
 
 /// Maximum number of records that a codec learns about before they are sealed.
-const TOGETHER: usize = 8;
+const MAX_SEALED_AHEAD: usize = 8;
 
 /// Iterator over the payload ranges of a slot: all full except the last.
 #[derive(Clone)]
-struct Records {
+struct RecordRanges {
     room: Overhead,
     slot: usize,
     /// Bytes that are not in a record yet; `None` after the last record.
@@ -52,11 +52,11 @@ struct Records {
     at: usize,
 }
 
-impl Records {
+impl RecordRanges {
     /// Returns the first ranges, and their number.
     #[inline(never)]
-    fn together(self) -> ([Range<usize>; TOGETHER], usize) {
-        let mut all = [const { 0..0 }; TOGETHER];
+    fn collect_first(self) -> ([Range<usize>; MAX_SEALED_AHEAD], usize) {
+        let mut all = [const { 0..0 }; MAX_SEALED_AHEAD];
         let mut count = 0;
         for (place, payload) in all.iter_mut().zip(self) {
             *place = payload;
@@ -66,7 +66,7 @@ impl Records {
     }
 }
 
-impl Iterator for Records {
+impl Iterator for RecordRanges {
     type Item = Range<usize>;
 
     fn next(&mut self) -> Option<Range<usize>> {
@@ -94,7 +94,7 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
             ended: false,
             complete: false,
             finished: false,
-            fault: None,
+            error: None,
             reserved: None,
         }
     }
@@ -109,7 +109,7 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
         loop {
             // Even without a byte: a codec may already know that none will arrive.
             let wire = subslice_mut(self.below.filled(), self.opened..);
-            match self.open.open(wire).map_err(broken)? {
+            match self.open.open(wire).map_err(invalid_data)? {
                 Opened::NeedMore { total } => return Ok(total.max(wire.len() + 1)),
                 Opened::End => {
                     self.complete = true;
@@ -121,14 +121,14 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
                             .push_back(self.opened + payload.start..self.opened + payload.end);
                     }
                     self.opened += consumed;
-                    self.drop_spent();
+                    self.consume_spent();
                 }
             }
         }
     }
 
     /// Consumes the bytes of the stream below that precede the first run.
-    fn drop_spent(&mut self) {
+    fn consume_spent(&mut self) {
         let spent = self.runs.front().map_or(self.opened, |run| run.start);
         if spent > 0 {
             self.below.consume(spent);
@@ -159,12 +159,12 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
     }
 
     /// Returns the number of readable bytes.
-    fn readable(&self) -> usize {
+    fn readable_len(&self) -> usize {
         self.runs.iter().map(Range::len).sum()
     }
 
     /// Makes the first run at least `want` bytes long, if there are as many, by closing gaps.
-    fn join(&mut self, want: usize) {
+    fn join_runs(&mut self, want: usize) {
         while self.runs.len() > 1 && self.runs.front().is_some_and(|run| run.len() < want) {
             if let (Some(first), Some(second)) = (self.runs.pop_front(), self.runs.pop_front()) {
                 // The first run moves right, up to the second: usually the shorter copy.
@@ -173,11 +173,11 @@ impl<S: Stream, Se: Seal, Op: Open> Layered<S, Se, Op> {
                 self.runs.push_front(start..second.end);
             }
         }
-        self.drop_spent();
+        self.consume_spent();
     }
 }
 
-fn broken(why: ProtocolError) -> io::Error {
+fn invalid_data(why: ProtocolError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
@@ -192,34 +192,34 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
 
     fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
         loop {
-            let readable = self.readable();
+            let readable = self.readable_len();
             if readable >= want || self.ended {
-                self.join(want.min(readable));
+                self.join_runs(want.min(readable));
                 return Poll::Ready(Ok(readable));
             }
             if self.complete {
                 return self.poll_after_end(cx).map_ok(|()| readable);
             }
-            if let Some(e) = self.fault.take() {
+            if let Some(e) = self.error.take() {
                 return Poll::Ready(Err(e));
             }
             let next = match self.open_all() {
                 Ok(next) => next,
                 // Bytes that were opened before the error are still valid.
-                Err(e) if self.readable() >= want => {
-                    self.fault = Some(e);
+                Err(e) if self.readable_len() >= want => {
+                    self.error = Some(e);
                     continue;
                 }
                 Err(e) => return Poll::Ready(Err(e)),
             };
-            if self.complete || self.readable() >= want {
+            if self.complete || self.readable_len() >= want {
                 continue;
             }
             let total = self.opened + next;
             let have = ready!(self.below.poll_fill(cx, total))?;
             if have < total {
                 if !self.open.is_at_boundary(have - self.opened) {
-                    return Poll::Ready(Err(broken(ProtocolError::Truncated("a record"))));
+                    return Poll::Ready(Err(invalid_data(ProtocolError::Truncated("a record"))));
                 }
                 self.ended = true;
             }
@@ -255,7 +255,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
                 self.runs.pop_front();
             }
         }
-        self.drop_spent();
+        self.consume_spent();
     }
 
     fn poll_slot(&mut self, cx: &mut Context<'_>, min: usize) -> Poll<io::Result<usize>> {
@@ -271,7 +271,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
                 return Poll::Ready(Ok(size));
             }
             if !self.below.owes_head() {
-                return Poll::Ready(Err(broken(ProtocolError::NoRoom(
+                return Poll::Ready(Err(invalid_data(ProtocolError::NoRoom(
                     "a record in the layer below",
                 ))));
             }
@@ -327,7 +327,7 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
             return Ok(());
         };
         let slot = self.below.slot();
-        let records = Records {
+        let records = RecordRanges {
             room,
             slot: slot.len(),
             rest: Some(n),
@@ -335,14 +335,14 @@ impl<S: Stream, Se: Seal, Op: Open> Stream for Layered<S, Se, Op> {
             at: 0,
         };
         if n > size && self.seal.wants_seal_ahead() {
-            let (all, count) = records.clone().together();
+            let (all, count) = records.clone().collect_first();
             self.seal.seal_ahead(slot, subslice(&all, ..count));
         }
         let mut end = 0;
         for payload in records {
             let behind = payload.end + room.tail;
             let record = subslice_mut(slot, ..behind);
-            let wire = self.seal.seal(record, payload).map_err(broken)?;
+            let wire = self.seal.seal(record, payload).map_err(invalid_data)?;
             if wire.start > end {
                 record.copy_within(wire.clone(), end);
             }

@@ -10,7 +10,7 @@ const SHARDS: usize = 16;
 ///
 /// Each thread adds to its own cache line; a reader sums them up. There is no lock and no channel.
 #[derive(Debug, Default)]
-pub struct Meter {
+pub struct TrafficMeter {
     shards: [Shard; SHARDS],
 }
 
@@ -26,26 +26,30 @@ struct Shard {
 }
 
 /// A counter for the payload bytes of a session.
-pub trait Count: Sync {
+pub trait CountBytes: Sync {
     /// Adds payload bytes from the client.
     fn add_up(&self, n: usize);
     /// Adds payload bytes to the client.
     fn add_down(&self, n: usize);
 }
 
-impl Count for Meter {
+impl CountBytes for TrafficMeter {
     fn add_up(&self, n: usize) {
-        self.shard().up.fetch_add(n as u64, Ordering::Relaxed);
+        self.current_shard()
+            .up
+            .fetch_add(n as u64, Ordering::Relaxed);
     }
 
     fn add_down(&self, n: usize) {
-        self.shard().down.fetch_add(n as u64, Ordering::Relaxed);
+        self.current_shard()
+            .down
+            .fetch_add(n as u64, Ordering::Relaxed);
     }
 }
 
 /// A snapshot of a [`Meter`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct MeterStats {
     /// Payload bytes from the client.
     pub up: u64,
     /// Payload bytes to the client.
@@ -58,28 +62,28 @@ pub struct Counts {
     pub lost: u64,
 }
 
-impl Meter {
+impl TrafficMeter {
     /// Counts a session that starts.
-    pub fn open(&self) {
-        self.shard().opened.fetch_add(1, Ordering::Relaxed);
+    pub fn count_opened(&self) {
+        self.current_shard().opened.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a session that ends.
-    pub fn close(&self) {
-        self.shard().closed.fetch_add(1, Ordering::Relaxed);
+    pub fn count_closed(&self) {
+        self.current_shard().closed.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a datagram that could not be forwarded.
-    pub fn lose(&self) {
-        self.shard().lost.fetch_add(1, Ordering::Relaxed);
+    pub fn count_lost(&self) {
+        self.current_shard().lost.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the current sums.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn stats(&self) -> MeterStats {
         self.shards
             .iter()
-            .fold(Counts::default(), |sum, shard| Counts {
+            .fold(MeterStats::default(), |sum, shard| MeterStats {
                 up: sum.up.wrapping_add(shard.up.load(Ordering::Relaxed)),
                 down: sum.down.wrapping_add(shard.down.load(Ordering::Relaxed)),
                 opened: sum
@@ -93,7 +97,7 @@ impl Meter {
     }
 
     /// Returns the shard of the current thread.
-    fn shard(&self) -> &Shard {
+    fn current_shard(&self) -> &Shard {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         thread_local! {
             static MINE: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS);
@@ -110,17 +114,17 @@ mod tests {
 
     #[test]
     fn threads_add_up() {
-        let meter = Meter::default();
+        let meter = TrafficMeter::default();
         std::thread::scope(|s| {
             for _ in 0..20 {
                 s.spawn(|| (0..1000).for_each(|_| meter.add_up(3)));
             }
         });
         meter.add_down(7);
-        meter.open();
+        meter.count_opened();
         assert_eq!(
-            meter.counts(),
-            Counts {
+            meter.stats(),
+            MeterStats {
                 up: 60_000,
                 down: 7,
                 opened: 1,

@@ -13,13 +13,13 @@ use std::ops::{Deref, DerefMut};
 pub const SIZES: [usize; 3] = [16 << 10, 72 << 10, 288 << 10];
 
 /// Maximum number of free buffers of each size that a thread keeps: about 2.8 MiB in total.
-const KEEP: [usize; 3] = [64, 8, 4];
+const MAX_FREE: [usize; 3] = [64, 8, 4];
 
 /// A size class: an index into [`SIZES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Class(u8);
+pub struct SizeClass(u8);
 
-impl Class {
+impl SizeClass {
     /// The smallest size.
     pub const SMALL: Self = Self(0);
     /// The largest size of the pool.
@@ -27,13 +27,13 @@ impl Class {
 
     /// Returns the next larger size, or this one if it is the largest.
     #[must_use]
-    pub fn grown(self) -> Self {
+    pub fn next_larger(self) -> Self {
         Self(self.0 + 1).min(Self::LARGE)
     }
 
     /// Returns the next smaller size, or this one if it is the smallest.
     #[must_use]
-    pub const fn shrunk(self) -> Self {
+    pub const fn next_smaller(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
 
@@ -42,7 +42,7 @@ impl Class {
     pub fn at_least(self, bytes: usize) -> Self {
         let mut class = self;
         while class < Self::LARGE && class.bytes() < bytes {
-            class = class.grown();
+            class = class.next_larger();
         }
         class
     }
@@ -61,15 +61,15 @@ thread_local! {
 
 /// A buffer from the pool, or an empty one after [`Lease::release`].
 #[derive(Debug, Default)]
-pub struct Lease {
+pub struct PoolBuffer {
     bytes: Box<[u8]>,
 }
 
-impl Lease {
+impl PoolBuffer {
     /// Takes a buffer of at least `class` and at least `min` bytes. A `min` beyond the sizes of the
     /// pool allocates a buffer outside the pool.
     #[must_use]
-    pub fn take(class: Class, min: usize) -> Self {
+    pub fn take(class: SizeClass, min: usize) -> Self {
         let class = class.at_least(min);
         if class.bytes() < min {
             return Self {
@@ -98,7 +98,7 @@ impl Lease {
         // The pool of a thread that is ending is gone; then the buffer is freed.
         let _ = FREE.try_with(|free| {
             let mut free = free.borrow_mut();
-            if let (Some(list), Some(keep)) = (free.get_mut(index), KEEP.get(index))
+            if let (Some(list), Some(keep)) = (free.get_mut(index), MAX_FREE.get(index))
                 && list.len() < *keep
             {
                 list.push(bytes);
@@ -107,20 +107,20 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for PoolBuffer {
     fn drop(&mut self) {
         self.release();
     }
 }
 
-impl Deref for Lease {
+impl Deref for PoolBuffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl DerefMut for Lease {
+impl DerefMut for PoolBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
@@ -132,21 +132,30 @@ mod tests {
 
     #[test]
     fn buffers_come_back_and_the_pool_is_bounded() {
-        let mut a = Lease::take(Class::SMALL, 0);
+        let mut a = PoolBuffer::take(SizeClass::SMALL, 0);
         a[0] = 7;
         a.release();
         assert!(a.is_none());
-        assert_eq!(Lease::take(Class::SMALL, 0)[0], 7, "the same buffer");
-        let many: Vec<_> = (0..40).map(|_| Lease::take(Class::LARGE, 0)).collect();
+        assert_eq!(
+            PoolBuffer::take(SizeClass::SMALL, 0)[0],
+            7,
+            "the same buffer"
+        );
+        let many: Vec<_> = (0..40)
+            .map(|_| PoolBuffer::take(SizeClass::LARGE, 0))
+            .collect();
         drop(many);
-        FREE.with_borrow(|free| assert_eq!(free[2].len(), KEEP[2]));
+        FREE.with_borrow(|free| assert_eq!(free[2].len(), MAX_FREE[2]));
     }
 
     #[test]
     fn sizes_serve_the_need() {
-        assert_eq!(Lease::take(Class::SMALL, 65_535 + 34).len(), SIZES[1]);
-        assert_eq!(Lease::take(Class::SMALL, 1 << 20).len(), 1 << 20);
-        assert_eq!(Class::LARGE.grown(), Class::LARGE);
-        assert_eq!(Class::SMALL.shrunk(), Class::SMALL);
+        assert_eq!(
+            PoolBuffer::take(SizeClass::SMALL, 65_535 + 34).len(),
+            SIZES[1]
+        );
+        assert_eq!(PoolBuffer::take(SizeClass::SMALL, 1 << 20).len(), 1 << 20);
+        assert_eq!(SizeClass::LARGE.next_larger(), SizeClass::LARGE);
+        assert_eq!(SizeClass::SMALL.next_smaller(), SizeClass::SMALL);
     }
 }

@@ -10,24 +10,24 @@ use adit_net::splice::{self, Pipe};
 use adit_wire::{subslice, subslice_mut};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use crate::bulk::{self, Bulk, Rate};
-use crate::lane::{self, Load};
-use crate::slice::{TimeSlice, give_way};
-use crate::{Count, Short, Stream, Tcp};
+use crate::bulk::{self, BulkDetector, RateMeter};
+use crate::lane::{self, TaskLoad};
+use crate::time_slice::{TimeSlice, yield_to_others};
+use crate::{CountBytes, ShortRead, Stream, Tcp};
 
 /// Bytes below which the rate of a direction is not measured.
-const LARGE: u64 = 1 << 20;
+const LARGE_FLOW: u64 = 1 << 20;
 /// Maximum number of slots filled by one read.
-const SCATTER: usize = 8;
+const MAX_SLOTS: usize = 8;
 /// Maximum number of runs gathered in one write.
-const GATHER: usize = 16;
+const MAX_RUNS: usize = 16;
 /// Number of consecutive quiet parts after which a deadline has passed. A deadline is met to a
 /// quarter of itself, and the clock is not read per chunk.
-const PARTS: u32 = 4;
+const QUIET_PARTS: u32 = 4;
 
 /// Deadlines of a relayed session. Zero means never.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct RelayTimeouts {
     /// Maximum silence in both directions.
     pub idle: Duration,
     /// Maximum silence once one direction has ended.
@@ -36,20 +36,20 @@ pub struct Limits {
 
 /// Result of a relayed session.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RelayOutcome {
     /// Payload bytes from near to far.
     pub up: u64,
     /// Payload bytes from far to near.
     pub down: u64,
     /// The reason for the end.
-    pub end: End,
+    pub end: EndReason,
     /// True if the target ended its direction first.
-    pub far_first: bool,
+    pub target_ended_first: bool,
 }
 
 /// Reason for the end of a session.
 #[derive(Debug)]
-pub enum End {
+pub enum EndReason {
     /// Both directions have ended.
     Finished,
     /// Both directions were silent for too long.
@@ -71,14 +71,14 @@ pub enum End {
 pub async fn relay(
     near: &mut dyn Stream,
     far: &mut dyn Stream,
-    limits: &Limits,
-    meter: &dyn Count,
-) -> Outcome {
+    limits: &RelayTimeouts,
+    meter: &dyn CountBytes,
+) -> RelayOutcome {
     let (mut up, mut down) = (Direction::default(), Direction::default());
-    let mut quiet = Quiet::default();
-    let mut timer = pin!(sleep(part_of(limits, false)));
+    let mut quiet = SilenceDetector::default();
+    let mut timer = pin!(sleep(check_interval(limits, false)));
     let mut first = None;
-    let mut load = Load::default();
+    let mut load = TaskLoad::default();
     let end = poll_fn(|cx| {
         let mut worked = Duration::ZERO;
         let mut a = up.poll(cx, near, far, &mut worked, |n| meter.add_up(n));
@@ -91,13 +91,11 @@ pub async fn relay(
             first = Some(b.is_ready());
         }
         match (a, b) {
-            (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => Poll::Ready(End::Finished),
-            (Poll::Ready(Err(Fault::From(e))), _) | (_, Poll::Ready(Err(Fault::To(e)))) => {
-                Poll::Ready(End::Near(e))
-            }
-            (Poll::Ready(Err(Fault::To(e))), _) | (_, Poll::Ready(Err(Fault::From(e)))) => {
-                Poll::Ready(End::Far(e))
-            }
+            (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => Poll::Ready(EndReason::Finished),
+            (Poll::Ready(Err(FailedSide::From(e))), _)
+            | (_, Poll::Ready(Err(FailedSide::To(e)))) => Poll::Ready(EndReason::Near(e)),
+            (Poll::Ready(Err(FailedSide::To(e))), _)
+            | (_, Poll::Ready(Err(FailedSide::From(e)))) => Poll::Ready(EndReason::Far(e)),
             (a, b) => {
                 let half = a.is_ready() || b.is_ready();
                 let wanted = near.lane().or(|| far.lane());
@@ -109,7 +107,7 @@ pub async fn relay(
                     let deadline = timer.deadline();
                     timer.set(sleep_until(deadline));
                     drop(there);
-                    lane::change(lane);
+                    lane::change_lane(lane);
                     return Poll::Pending;
                 }
                 quiet.poll(cx, timer.as_mut(), limits, half, up.moved + down.moved)
@@ -117,15 +115,15 @@ pub async fn relay(
         }
     })
     .await;
-    if !matches!(end, End::Finished) {
+    if !matches!(end, EndReason::Finished) {
         near.abort();
         far.abort();
     }
-    Outcome {
+    RelayOutcome {
         up: up.moved,
         down: down.moved,
         end,
-        far_first: first.unwrap_or(false),
+        target_ended_first: first.unwrap_or(false),
     }
 }
 
@@ -137,13 +135,13 @@ fn move_sources(
     near: &mut dyn Stream,
     down: &mut Direction,
     far: &mut dyn Stream,
-) -> Result<(), End> {
-    up.move_source(near).map_err(End::Near)?;
-    down.move_source(far).map_err(End::Far)
+) -> Result<(), EndReason> {
+    up.move_source(near).map_err(EndReason::Near)?;
+    down.move_source(far).map_err(EndReason::Far)
 }
 
 /// Returns the time between two looks at the counters.
-fn part_of(limits: &Limits, half: bool) -> Duration {
+fn check_interval(limits: &RelayTimeouts, half: bool) -> Duration {
     let limit = if half {
         limits.half_close_idle
     } else {
@@ -152,43 +150,47 @@ fn part_of(limits: &Limits, half: bool) -> Duration {
     if limit.is_zero() {
         Duration::from_secs(1 << 30)
     } else {
-        limit / PARTS
+        limit / QUIET_PARTS
     }
 }
 
 /// Detects silence by comparing the counters at intervals.
 #[derive(Default)]
-struct Quiet {
+struct SilenceDetector {
     moved: u64,
     parts: u32,
     half: bool,
 }
 
-impl Quiet {
+impl SilenceDetector {
     /// Checks the counters when the timer fires. Ready with [`End::Idle`] after too much silence.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
         mut timer: Pin<&mut Sleep>,
-        limits: &Limits,
+        limits: &RelayTimeouts,
         half: bool,
         moved: u64,
-    ) -> Poll<End> {
+    ) -> Poll<EndReason> {
         if half != self.half {
             (self.half, self.parts) = (half, 0);
-            timer.as_mut().reset(Instant::now() + part_of(limits, half));
+            timer
+                .as_mut()
+                .reset(Instant::now() + check_interval(limits, half));
         }
         loop {
             ready!(timer.as_mut().poll(cx));
             if moved == self.moved {
                 self.parts += 1;
-                if self.parts >= PARTS {
-                    return Poll::Ready(End::Idle);
+                if self.parts >= QUIET_PARTS {
+                    return Poll::Ready(EndReason::Idle);
                 }
             } else {
                 (self.moved, self.parts) = (moved, 0);
             }
-            timer.as_mut().reset(Instant::now() + part_of(limits, half));
+            timer
+                .as_mut()
+                .reset(Instant::now() + check_interval(limits, half));
         }
     }
 }
@@ -198,21 +200,21 @@ impl Quiet {
 struct Direction {
     phase: Phase,
     moved: u64,
-    splice: Splice,
+    splice: SpliceState,
     /// Present once the direction has moved enough bytes.
-    large: Option<Box<Large>>,
+    large: Option<Box<LargeFlow>>,
 }
 
 /// Rates of a direction that has moved more than `LARGE` bytes.
 #[derive(Default)]
-struct Large {
-    glance: Rate,
-    bulk: Bulk,
+struct LargeFlow {
+    glance: RateMeter,
+    bulk: BulkDetector,
 }
 
 /// State of splicing, and the pipe that holds bytes.
 #[derive(Default)]
-enum Splice {
+enum SpliceState {
     #[default]
     Idle,
     Flowing(Pipe),
@@ -230,13 +232,13 @@ enum Phase {
 }
 
 /// The failed side of a direction.
-enum Fault {
+enum FailedSide {
     From(io::Error),
     To(io::Error),
 }
 
 /// Result of one step of a direction.
-enum Moved {
+enum StepOutcome {
     Bytes(usize),
     /// The source is empty; committed bytes have to be sent.
     SourceEmpty,
@@ -254,52 +256,55 @@ impl Direction {
         to: &mut dyn Stream,
         worked: &mut Duration,
         count: impl FnMut(usize),
-    ) -> Poll<Result<(), Fault>> {
+    ) -> Poll<Result<(), FailedSide>> {
         let mut slice = TimeSlice::default();
-        let done = self.go_on(cx, from, to, &mut slice, count);
-        *worked += slice.spent();
+        let done = self.poll_within(cx, from, to, &mut slice, count);
+        *worked += slice.time_worked();
         done
     }
 
     /// Moves bytes until the source is empty, the destination full, or the slice used up.
-    fn go_on(
+    fn poll_within(
         &mut self,
         cx: &mut Context<'_>,
         from: &mut dyn Stream,
         to: &mut dyn Stream,
         slice: &mut TimeSlice,
         mut count: impl FnMut(usize),
-    ) -> Poll<Result<(), Fault>> {
+    ) -> Poll<Result<(), FailedSide>> {
         loop {
             match self.phase {
-                Phase::Copy => match self.step(cx, from, to)? {
-                    Moved::Bytes(n) => {
+                Phase::Copy => match self.move_some(cx, from, to)? {
+                    StepOutcome::Bytes(n) => {
                         self.moved += n as u64;
                         count(n);
-                        if slice.is_over_for_all(n) {
-                            let _ = to.poll_flush(cx).map_err(Fault::To)?;
-                            give_way(cx);
+                        if slice.is_used_up_if_unwatched(n) {
+                            let _ = to.poll_flush(cx).map_err(FailedSide::To)?;
+                            yield_to_others(cx);
                             return Poll::Pending;
                         }
                     }
-                    Moved::SourceEmpty => {
+                    StepOutcome::SourceEmpty => {
                         if to.complete() {
                             // A source that keeps its connection open would never end the
                             // direction.
                             self.phase = Phase::Finish;
                             continue;
                         }
-                        let _ = to.poll_flush(cx).map_err(Fault::To)?;
-                        if self.wake_less(cx, from, to).map_err(Fault::From)? {
+                        let _ = to.poll_flush(cx).map_err(FailedSide::To)?;
+                        if self
+                            .reduce_wakeups(cx, from, to)
+                            .map_err(FailedSide::From)?
+                        {
                             continue;
                         }
                         return Poll::Pending;
                     }
-                    Moved::TargetFull => return Poll::Pending,
-                    Moved::End => self.phase = Phase::Finish,
+                    StepOutcome::TargetFull => return Poll::Pending,
+                    StepOutcome::End => self.phase = Phase::Finish,
                 },
                 Phase::Finish => {
-                    ready!(to.poll_finish(cx)).map_err(Fault::To)?;
+                    ready!(to.poll_finish(cx)).map_err(FailedSide::To)?;
                     self.phase = Phase::Done;
                 }
                 Phase::Done => return Poll::Ready(Ok(())),
@@ -317,51 +322,51 @@ impl Direction {
         };
         if let Some(large) = &mut self.large {
             // Its timer belongs to the previous runtime.
-            large.bulk.end(source);
+            large.bulk.remove_mark(source);
         }
-        source.watch_from_here()
+        source.watch_from_current()
     }
 
     /// Makes a fast source that is empty now wake its reader less often. Returns true if the source
     /// has to be polled again.
-    fn wake_less(
+    fn reduce_wakeups(
         &mut self,
         cx: &mut Context<'_>,
         from: &mut dyn Stream,
         to: &mut dyn Stream,
     ) -> io::Result<bool> {
-        if self.moved < LARGE {
+        if self.moved < LARGE_FLOW {
             return Ok(false);
         }
         let most = match (from.bare(), to.bare()) {
-            (Some(_), Some(_)) => bulk::PASSED,
-            _ => bulk::OPENED,
+            (Some(_), Some(_)) => bulk::MAX_MARK_PASSED,
+            _ => bulk::MAX_MARK_OPENED,
         };
         let Some(source) = from.bottom() else {
             return Ok(false);
         };
         let large = self.large.get_or_insert_default();
         if large.glance.is_fast(self.moved) {
-            source.watch_when_asked(cx)?;
+            source.watch_on_demand(cx)?;
         }
         Ok(large.bulk.poll_pause(cx, source, self.moved, most))
     }
 
     /// Moves some bytes in the cheapest way that the two streams allow.
-    fn step(
+    fn move_some(
         &mut self,
         cx: &mut Context<'_>,
         from: &mut dyn Stream,
         to: &mut dyn Stream,
-    ) -> Result<Moved, Fault> {
+    ) -> Result<StepOutcome, FailedSide> {
         if let (Some(from), Some(to)) = (from.bare(), to.bare())
-            && from.buffered() == 0
-            && !matches!(self.splice, Splice::Never)
+            && from.buffered_len() == 0
+            && !matches!(self.splice, SpliceState::Never)
         {
             // Bytes read with the handshake are sent first: nothing else may be copied behind them.
             match to.poll_flush(cx) {
-                Poll::Ready(done) => done.map_err(Fault::To)?,
-                Poll::Pending => return Ok(Moved::TargetFull),
+                Poll::Ready(done) => done.map_err(FailedSide::To)?,
+                Poll::Pending => return Ok(StepOutcome::TargetFull),
             }
             if let Some(moved) = self.splice_step(cx, from, to)? {
                 return Ok(moved);
@@ -376,43 +381,43 @@ impl Direction {
         cx: &mut Context<'_>,
         from: &mut Tcp,
         to: &mut Tcp,
-    ) -> Result<Option<Moved>, Fault> {
-        if matches!(self.splice, Splice::Idle) {
+    ) -> Result<Option<StepOutcome>, FailedSide> {
+        if matches!(self.splice, SpliceState::Idle) {
             // Readiness first, so that no task holds a pipe while it waits.
             match from.poll_readable(cx) {
-                Poll::Ready(done) => done.map_err(Fault::From)?,
-                Poll::Pending => return Ok(Some(Moved::SourceEmpty)),
+                Poll::Ready(done) => done.map_err(FailedSide::From)?,
+                Poll::Pending => return Ok(Some(StepOutcome::SourceEmpty)),
             }
             match splice::lease_pipe() {
-                Some(pipe) => self.splice = Splice::Flowing(pipe),
+                Some(pipe) => self.splice = SpliceState::Flowing(pipe),
                 None => return Ok(None),
             }
         }
-        let Splice::Flowing(pipe) = &mut self.splice else {
+        let SpliceState::Flowing(pipe) = &mut self.splice else {
             return Ok(None);
         };
         if pipe.buffered() == 0 {
             match from.poll_fill_pipe(cx, pipe) {
                 Poll::Ready(Ok(0)) => {
-                    self.splice = Splice::Idle;
-                    return Ok(Some(Moved::End));
+                    self.splice = SpliceState::Idle;
+                    return Ok(Some(StepOutcome::End));
                 }
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(e)) if e.kind() == io::ErrorKind::InvalidInput => {
-                    self.splice = Splice::Never;
+                    self.splice = SpliceState::Never;
                     return Ok(None);
                 }
-                Poll::Ready(Err(e)) => return Err(Fault::From(e)),
+                Poll::Ready(Err(e)) => return Err(FailedSide::From(e)),
                 Poll::Pending => {
-                    self.splice = Splice::Idle;
-                    return Ok(Some(Moved::SourceEmpty));
+                    self.splice = SpliceState::Idle;
+                    return Ok(Some(StepOutcome::SourceEmpty));
                 }
             }
         }
         match to.poll_drain_pipe(cx, pipe) {
-            Poll::Ready(Ok(n)) => Ok(Some(Moved::Bytes(n))),
-            Poll::Ready(Err(e)) => Err(Fault::To(e)),
-            Poll::Pending => Ok(Some(Moved::TargetFull)),
+            Poll::Ready(Ok(n)) => Ok(Some(StepOutcome::Bytes(n))),
+            Poll::Ready(Err(e)) => Err(FailedSide::To(e)),
+            Poll::Pending => Ok(Some(StepOutcome::TargetFull)),
         }
     }
 }
@@ -422,54 +427,57 @@ fn copy_step(
     cx: &mut Context<'_>,
     from: &mut dyn Stream,
     to: &mut dyn Stream,
-) -> Result<Moved, Fault> {
+) -> Result<StepOutcome, FailedSide> {
     if let Some(socket) = from.bare()
-        && socket.buffered() == 0
+        && socket.buffered_len() == 0
     {
         // From the socket straight into the place where the destination seals. Readiness first, so
         // that no task holds a buffer while it waits.
         match socket.poll_readable(cx) {
-            Poll::Ready(done) => done.map_err(Fault::From)?,
-            Poll::Pending => return Ok(Moved::SourceEmpty),
+            Poll::Ready(done) => done.map_err(FailedSide::From)?,
+            Poll::Pending => return Ok(StepOutcome::SourceEmpty),
         }
         match to.poll_slot(cx, 1) {
-            Poll::Ready(Ok(0)) => return Ok(Moved::End),
-            Poll::Ready(done) => drop(done.map_err(Fault::To)?),
-            Poll::Pending => return Ok(Moved::TargetFull),
+            Poll::Ready(Ok(0)) => return Ok(StepOutcome::End),
+            Poll::Ready(done) => drop(done.map_err(FailedSide::To)?),
+            Poll::Pending => return Ok(StepOutcome::TargetFull),
         }
-        let mut slots: [IoSliceMut<'_>; SCATTER] =
+        let mut slots: [IoSliceMut<'_>; MAX_SLOTS] =
             std::array::from_fn(|_| IoSliceMut::new(&mut []));
         let count = to.slots(&mut slots);
-        return match socket.poll_read_into(cx, subslice_mut(&mut slots, ..count), Short::Ask) {
-            Poll::Ready(Ok(0)) => Ok(Moved::End),
-            Poll::Ready(Ok(n)) => to.commit(n).map(|()| Moved::Bytes(n)).map_err(Fault::To),
-            Poll::Ready(Err(e)) => Err(Fault::From(e)),
-            Poll::Pending => Ok(Moved::SourceEmpty),
+        return match socket.poll_read_into(cx, subslice_mut(&mut slots, ..count), ShortRead::Ask) {
+            Poll::Ready(Ok(0)) => Ok(StepOutcome::End),
+            Poll::Ready(Ok(n)) => to
+                .commit(n)
+                .map(|()| StepOutcome::Bytes(n))
+                .map_err(FailedSide::To),
+            Poll::Ready(Err(e)) => Err(FailedSide::From(e)),
+            Poll::Pending => Ok(StepOutcome::SourceEmpty),
         };
     }
     match from.poll_fill(cx, 1) {
-        Poll::Ready(Ok(0)) => return Ok(Moved::End),
-        Poll::Ready(done) => drop(done.map_err(Fault::From)?),
-        Poll::Pending => return Ok(Moved::SourceEmpty),
+        Poll::Ready(Ok(0)) => return Ok(StepOutcome::End),
+        Poll::Ready(done) => drop(done.map_err(FailedSide::From)?),
+        Poll::Pending => return Ok(StepOutcome::SourceEmpty),
     }
     if let Some(socket) = to.bare() {
         // From where the source opened the bytes straight to the socket, all records in one write.
-        let mut runs: [IoSlice<'_>; GATHER] = std::array::from_fn(|_| IoSlice::new(&[]));
+        let mut runs: [IoSlice<'_>; MAX_RUNS] = std::array::from_fn(|_| IoSlice::new(&[]));
         let count = from.runs(&mut runs);
         return match socket.poll_write_from(cx, subslice(&runs, ..count)) {
-            Poll::Ready(Ok(0)) => Err(Fault::To(io::ErrorKind::WriteZero.into())),
+            Poll::Ready(Ok(0)) => Err(FailedSide::To(io::ErrorKind::WriteZero.into())),
             Poll::Ready(Ok(n)) => {
                 from.consume(n);
-                Ok(Moved::Bytes(n))
+                Ok(StepOutcome::Bytes(n))
             }
-            Poll::Ready(Err(e)) => Err(Fault::To(e)),
-            Poll::Pending => Ok(Moved::TargetFull),
+            Poll::Ready(Err(e)) => Err(FailedSide::To(e)),
+            Poll::Pending => Ok(StepOutcome::TargetFull),
         };
     }
     match to.poll_slot(cx, 1) {
-        Poll::Ready(Ok(0)) => return Ok(Moved::End),
-        Poll::Ready(done) => drop(done.map_err(Fault::To)?),
-        Poll::Pending => return Ok(Moved::TargetFull),
+        Poll::Ready(Ok(0)) => return Ok(StepOutcome::End),
+        Poll::Ready(done) => drop(done.map_err(FailedSide::To)?),
+        Poll::Pending => return Ok(StepOutcome::TargetFull),
     }
     let (lent, slot) = (from.filled(), to.slot());
     let n = lent.len().min(slot.len());
@@ -477,5 +485,7 @@ fn copy_step(
         slot.copy_from_slice(lent);
     }
     from.consume(n);
-    to.commit(n).map(|()| Moved::Bytes(n)).map_err(Fault::To)
+    to.commit(n)
+        .map(|()| StepOutcome::Bytes(n))
+        .map_err(FailedSide::To)
 }

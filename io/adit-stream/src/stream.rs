@@ -151,7 +151,7 @@ impl<S: Stream + ?Sized> Stream for Box<S> {
 /// # Errors
 ///
 /// The error of the stream.
-pub async fn fill(io: &mut dyn Stream, want: usize) -> io::Result<usize> {
+pub async fn fill_to(io: &mut dyn Stream, want: usize) -> io::Result<usize> {
     poll_fn(|cx| io.poll_fill(cx, want)).await
 }
 
@@ -160,7 +160,7 @@ pub async fn fill(io: &mut dyn Stream, want: usize) -> io::Result<usize> {
 /// # Errors
 ///
 /// The error of the stream.
-pub async fn flush(io: &mut dyn Stream) -> io::Result<()> {
+pub async fn flush_stream(io: &mut dyn Stream) -> io::Result<()> {
     poll_fn(|cx| io.poll_flush(cx)).await
 }
 
@@ -169,6 +169,6 @@ pub async fn flush(io: &mut dyn Stream) -> io::Result<()> {
 /// # Errors
 ///
 /// The error of the stream.
-pub async fn finish(io: &mut dyn Stream) -> io::Result<()> {
+pub async fn finish_stream(io: &mut dyn Stream) -> io::Result<()> {
     poll_fn(|cx| io.poll_finish(cx)).await
 }

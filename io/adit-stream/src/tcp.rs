@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::Stream;
-use crate::pool::{Class, Lease};
+use crate::pool::{PoolBuffer, SizeClass};
 
 /// Minimum size of a slot, in bytes. A smaller one is not worth a record; the buffer is flushed
 /// first.
@@ -24,17 +24,17 @@ const MIN_SLOT: usize = 4096;
 /// follows the traffic: it grows when reads or writes fill it and shrinks when they do not.
 #[derive(Debug)]
 pub struct Tcp {
-    socket: Socket,
-    rx: Side,
-    tx: Side,
+    socket: WatchedSocket,
+    rx: SocketBuffer,
+    tx: SocketBuffer,
     ended: bool,
     /// A task has waited for received bytes, and none were taken since.
-    waited: bool,
+    waited_in_vain: bool,
 }
 
 /// The meaning of a read that returns less than the space offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Short {
+pub enum ShortRead {
     /// The socket is empty until it is readable again. For records, which do not use urgent data.
     Empty,
     /// As [`Empty`](Self::Empty), unless urgent data stopped the read. For arbitrary applications.
@@ -43,7 +43,7 @@ pub enum Short {
 
 /// The socket, by how the runtime watches it.
 #[derive(Debug)]
-enum Socket {
+enum WatchedSocket {
     /// Always, for both directions.
     Watched(TcpStream),
     /// Only for received bytes, while a task waits for them.
@@ -54,14 +54,14 @@ enum Socket {
 
 /// A buffer with bytes in `start..end`.
 #[derive(Debug, Default)]
-struct Side {
-    buf: Lease,
+struct SocketBuffer {
+    buf: PoolBuffer,
     start: usize,
     end: usize,
-    hint: Class,
+    hint: SizeClass,
 }
 
-impl Side {
+impl SocketBuffer {
     fn len(&self) -> usize {
         self.end - self.start
     }
@@ -70,7 +70,7 @@ impl Side {
         subslice_mut(&mut self.buf, self.start..self.end)
     }
 
-    fn space(&mut self) -> &mut [u8] {
+    fn spare_mut(&mut self) -> &mut [u8] {
         subslice_mut(&mut self.buf, self.end..)
     }
 
@@ -82,7 +82,7 @@ impl Side {
     }
 
     /// Returns the buffer to the pool if it is empty.
-    fn rest(&mut self) {
+    fn release_if_empty(&mut self) {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
             self.buf.release();
@@ -90,14 +90,14 @@ impl Side {
     }
 
     /// Makes space for `total` bytes counted from `start`.
-    fn make_room(&mut self, total: usize) {
+    fn reserve_total(&mut self, total: usize) {
         if self.buf.len() - self.start >= total && !self.buf.is_none() {
             return;
         }
         if self.buf.len() >= total && !self.buf.is_none() {
             self.buf.copy_within(self.start..self.end, 0);
         } else {
-            let mut larger = Lease::take(self.hint, total);
+            let mut larger = PoolBuffer::take(self.hint, total);
             let old = subslice(&self.buf, self.start..self.end);
             if let Some(front) = larger.get_mut(..old.len()) {
                 front.copy_from_slice(old);
@@ -108,16 +108,16 @@ impl Side {
     }
 
     /// Adapts the buffer size to a transfer of `n` bytes where `offered` were possible.
-    fn learn(&mut self, n: usize, offered: usize) {
+    fn adapt_class(&mut self, n: usize, offered: usize) {
         if n == offered {
-            self.hint = self.hint.grown();
-        } else if n < self.hint.shrunk().bytes() / 2 {
-            self.hint = self.hint.shrunk();
+            self.hint = self.hint.next_larger();
+        } else if n < self.hint.next_smaller().bytes() / 2 {
+            self.hint = self.hint.next_smaller();
         }
     }
 }
 
-impl Socket {
+impl WatchedSocket {
     /// Reads for handshakes and records, which do not use urgent data: after a short read the
     /// socket is taken as empty until it is readable again.
     fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
@@ -146,11 +146,11 @@ impl Tcp {
     #[must_use]
     pub fn new(socket: TcpStream) -> Self {
         Self {
-            socket: Socket::Watched(socket),
-            rx: Side::default(),
-            tx: Side::default(),
+            socket: WatchedSocket::Watched(socket),
+            rx: SocketBuffer::default(),
+            tx: SocketBuffer::default(),
             ended: false,
-            waited: false,
+            waited_in_vain: false,
         }
     }
 
@@ -160,21 +160,24 @@ impl Tcp {
     ///
     /// The socket cannot be registered with the runtime, or was lost by an earlier failure.
     pub fn socket(&mut self) -> io::Result<&mut TcpStream> {
-        if let Socket::Asked(_) = &self.socket
-            && let Socket::Asked(asked) = std::mem::replace(&mut self.socket, Socket::Lost)
+        if let WatchedSocket::Asked(_) = &self.socket
+            && let WatchedSocket::Asked(asked) =
+                std::mem::replace(&mut self.socket, WatchedSocket::Lost)
         {
-            self.socket = Socket::Watched(asked.into_registered()?);
+            self.socket = WatchedSocket::Watched(asked.into_registered()?);
         }
         match &mut self.socket {
-            Socket::Watched(socket) => Ok(socket),
-            Socket::Asked(_) | Socket::Lost => Err(io::ErrorKind::NotConnected.into()),
+            WatchedSocket::Watched(socket) => Ok(socket),
+            WatchedSocket::Asked(_) | WatchedSocket::Lost => {
+                Err(io::ErrorKind::NotConnected.into())
+            }
         }
     }
 
     /// Like [`socket`](Self::socket), for a task that is about to wait for it. A task that already
     /// waits is woken to poll again.
-    fn watched(&mut self, cx: &Context<'_>) -> io::Result<&mut TcpStream> {
-        if let Socket::Asked(_) = &self.socket {
+    fn watch_and_wake(&mut self, cx: &Context<'_>) -> io::Result<&mut TcpStream> {
+        if let WatchedSocket::Asked(_) = &self.socket {
             cx.waker().wake_by_ref();
         }
         self.socket()
@@ -187,12 +190,13 @@ impl Tcp {
     /// # Errors
     ///
     /// The socket cannot be registered with the runtime.
-    pub fn watch_when_asked(&mut self, cx: &Context<'_>) -> io::Result<()> {
-        if let Socket::Watched(_) = &self.socket
+    pub fn watch_on_demand(&mut self, cx: &Context<'_>) -> io::Result<()> {
+        if let WatchedSocket::Watched(_) = &self.socket
             && OnDemandTcp::is_supported()
-            && let Socket::Watched(socket) = std::mem::replace(&mut self.socket, Socket::Lost)
+            && let WatchedSocket::Watched(socket) =
+                std::mem::replace(&mut self.socket, WatchedSocket::Lost)
         {
-            self.socket = Socket::Asked(OnDemandTcp::new(socket)?);
+            self.socket = WatchedSocket::Asked(OnDemandTcp::new(socket)?);
             cx.waker().wake_by_ref();
         }
         Ok(())
@@ -203,24 +207,26 @@ impl Tcp {
     /// # Errors
     ///
     /// The socket cannot be registered with the runtime.
-    pub fn watch_from_here(&mut self) -> io::Result<()> {
-        self.socket = match std::mem::replace(&mut self.socket, Socket::Lost) {
-            Socket::Watched(socket) => Socket::Watched(TcpStream::from_std(socket.into_std()?)?),
-            Socket::Asked(asked) => Socket::Watched(asked.into_registered()?),
-            Socket::Lost => Socket::Lost,
+    pub fn watch_from_current(&mut self) -> io::Result<()> {
+        self.socket = match std::mem::replace(&mut self.socket, WatchedSocket::Lost) {
+            WatchedSocket::Watched(socket) => {
+                WatchedSocket::Watched(TcpStream::from_std(socket.into_std()?)?)
+            }
+            WatchedSocket::Asked(asked) => WatchedSocket::Watched(asked.into_registered()?),
+            WatchedSocket::Lost => WatchedSocket::Lost,
         };
         Ok(())
     }
 
     /// Returns the number of bytes received and not consumed.
     #[must_use]
-    pub fn buffered(&self) -> usize {
+    pub fn buffered_len(&self) -> usize {
         self.rx.len()
     }
 
     /// Returns the number of bytes committed and not sent.
     #[must_use]
-    pub fn unsent(&self) -> usize {
+    pub fn unsent_len(&self) -> usize {
         self.tx.len()
     }
 
@@ -230,10 +236,10 @@ impl Tcp {
             return Poll::Ready(Ok(()));
         }
         let ready = match &mut self.socket {
-            Socket::Asked(asked) => asked.poll_requested(cx),
-            _ => self.watched(cx)?.poll_read_ready(cx),
+            WatchedSocket::Asked(asked) => asked.poll_requested(cx),
+            _ => self.watch_and_wake(cx)?.poll_read_ready(cx),
         };
-        self.waited |= ready.is_pending();
+        self.waited_in_vain |= ready.is_pending();
         ready
     }
 
@@ -243,21 +249,21 @@ impl Tcp {
         &mut self,
         cx: &mut Context<'_>,
         out: &mut [IoSliceMut<'_>],
-        short: Short,
+        short: ShortRead,
     ) -> Poll<io::Result<usize>> {
         if self.ended {
             return Poll::Ready(Ok(0));
         }
-        if let Socket::Asked(asked) = &mut self.socket {
+        if let WatchedSocket::Asked(asked) = &mut self.socket {
             let take = |socket: &_| adit_net::tcp::read_vectored(socket, out);
             let n = ready!(asked.poll_read_with(cx, take))?;
             self.ended = n == 0;
             return Poll::Ready(Ok(n));
         }
         let offered: usize = out.iter().map(|slice| slice.len()).sum();
-        let socket = &*self.watched(cx)?;
+        let socket = &*self.watch_and_wake(cx)?;
         let take = || adit_net::tcp::read_vectored(socket, out);
-        let n = ready!(poll_take(cx, socket, offered, short, take))?;
+        let n = ready!(poll_read_with(cx, socket, offered, short, take))?;
         self.ended = n == 0;
         Poll::Ready(Ok(n))
     }
@@ -269,13 +275,13 @@ impl Tcp {
         runs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_flush(cx))?;
-        if let Socket::Asked(asked) = &self.socket {
+        if let WatchedSocket::Asked(asked) = &self.socket {
             match asked.socket().write_vectored(runs) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
             }
         }
-        let socket = Pin::new(self.watched(cx)?);
+        let socket = Pin::new(self.watch_and_wake(cx)?);
         match runs {
             [one] => socket.poll_write(cx, one),
             many => socket.poll_write_vectored(cx, many),
@@ -292,22 +298,22 @@ impl Tcp {
         if self.ended {
             return Poll::Ready(Ok(0));
         }
-        if let Socket::Asked(asked) = &mut self.socket {
+        if let WatchedSocket::Asked(asked) = &mut self.socket {
             // The event is raised once for each wait: once more without a byte means urgent data.
-            let told = std::mem::take(&mut self.waited);
+            let told = std::mem::take(&mut self.waited_in_vain);
             let taken = asked.poll_read_with(cx, |socket| match told {
                 true => pipe.fill_or_copy(socket),
                 false => pipe.fill_from(socket),
             });
-            self.waited = taken.is_pending();
+            self.waited_in_vain = taken.is_pending();
             let n = ready!(taken)?;
             self.ended = n == 0;
             return Poll::Ready(Ok(n));
         }
-        let socket = &*self.watched(cx)?;
+        let socket = &*self.watch_and_wake(cx)?;
         let room = pipe.page_capacity();
         let take = || pipe.fill_or_copy(socket);
-        let n = ready!(poll_take(cx, socket, room, Short::Ask, take))?;
+        let n = ready!(poll_read_with(cx, socket, room, ShortRead::Ask, take))?;
         self.ended = n == 0;
         Poll::Ready(Ok(n))
     }
@@ -318,11 +324,13 @@ impl Tcp {
     /// # Errors
     ///
     /// The system refuses the option, or the socket was lost by an earlier failure.
-    pub fn set_mark(&mut self, mark: u32) -> io::Result<()> {
+    pub fn set_receive_mark(&mut self, mark: u32) -> io::Result<()> {
         match &self.socket {
-            Socket::Watched(socket) => adit_net::watermark::set_receive_mark(socket, mark),
-            Socket::Asked(asked) => adit_net::watermark::set_receive_mark(asked.socket(), mark),
-            Socket::Lost => Err(io::ErrorKind::NotConnected.into()),
+            WatchedSocket::Watched(socket) => adit_net::watermark::set_receive_mark(socket, mark),
+            WatchedSocket::Asked(asked) => {
+                adit_net::watermark::set_receive_mark(asked.socket(), mark)
+            }
+            WatchedSocket::Lost => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
@@ -334,9 +342,11 @@ impl Tcp {
     /// The system refuses the option, or the socket was lost by an earlier failure.
     pub fn set_unsent_limit(&mut self, bytes: u32) -> io::Result<()> {
         match &self.socket {
-            Socket::Watched(socket) => adit_net::watermark::set_unsent_limit(socket, bytes),
-            Socket::Asked(asked) => adit_net::watermark::set_unsent_limit(asked.socket(), bytes),
-            Socket::Lost => Err(io::ErrorKind::NotConnected.into()),
+            WatchedSocket::Watched(socket) => adit_net::watermark::set_unsent_limit(socket, bytes),
+            WatchedSocket::Asked(asked) => {
+                adit_net::watermark::set_unsent_limit(asked.socket(), bytes)
+            }
+            WatchedSocket::Lost => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
@@ -346,13 +356,13 @@ impl Tcp {
         cx: &mut Context<'_>,
         pipe: &mut Pipe,
     ) -> Poll<io::Result<usize>> {
-        if let Socket::Asked(asked) = &self.socket {
+        if let WatchedSocket::Asked(asked) = &self.socket {
             match pipe.drain_to(asked.socket()) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
             }
         }
-        let socket = &*self.watched(cx)?;
+        let socket = &*self.watch_and_wake(cx)?;
         loop {
             ready!(socket.poll_write_ready(cx))?;
             match socket.try_io(Interest::WRITABLE, || pipe.drain_to(socket)) {
@@ -365,11 +375,11 @@ impl Tcp {
 
 /// Reads received bytes with `take`. If that returns less than `room` bytes the socket is empty and
 /// need not be read again, unless urgent data stopped the read; `short` says if it may have.
-fn poll_take(
+fn poll_read_with(
     cx: &mut Context<'_>,
     socket: &TcpStream,
     room: usize,
-    short: Short,
+    short: ShortRead,
     mut take: impl FnMut() -> io::Result<usize>,
 ) -> Poll<io::Result<usize>> {
     loop {
@@ -377,7 +387,8 @@ fn poll_take(
         let mut got = None;
         let done = socket.try_io(Interest::READABLE, || {
             let n = *got.insert(take()?);
-            if n < room && (n == 0 || short == Short::Empty || !urgent::is_urgent_next(socket)) {
+            if n < room && (n == 0 || short == ShortRead::Empty || !urgent::is_urgent_next(socket))
+            {
                 // Clears the readiness, but not that of the end.
                 return Err(io::ErrorKind::WouldBlock.into());
             }
@@ -396,29 +407,29 @@ impl Stream for Tcp {
         while self.rx.len() < want && !self.ended {
             if self.rx.buf.is_none() {
                 ready!(match &mut self.socket {
-                    Socket::Asked(asked) => asked.poll_requested(cx),
-                    _ => self.watched(cx)?.poll_read_ready(cx),
+                    WatchedSocket::Asked(asked) => asked.poll_requested(cx),
+                    _ => self.watch_and_wake(cx)?.poll_read_ready(cx),
                 })?;
             }
             // The first read takes the size that the last ones suggest; `want` does not limit it.
-            self.rx.make_room(want);
-            let space = self.rx.space();
+            self.rx.reserve_total(want);
+            let space = self.rx.spare_mut();
             let offered = space.len();
             match self.socket.poll_read(cx, space) {
                 Poll::Ready(Ok(n)) => {
                     self.ended = n == 0;
                     self.rx.end += n;
-                    self.rx.learn(n, offered);
+                    self.rx.adapt_class(n, offered);
                 }
                 Poll::Ready(Err(e)) => return Poll::Ready(Err(e)),
                 Poll::Pending => {
-                    self.rx.rest();
+                    self.rx.release_if_empty();
                     return Poll::Pending;
                 }
             }
         }
         if self.ended {
-            self.rx.rest();
+            self.rx.release_if_empty();
         }
         Poll::Ready(Ok(self.rx.len()))
     }
@@ -439,22 +450,22 @@ impl Stream for Tcp {
 
     fn consume(&mut self, n: usize) {
         self.rx.advance(n);
-        self.rx.rest();
+        self.rx.release_if_empty();
     }
 
     fn poll_slot(&mut self, cx: &mut Context<'_>, min: usize) -> Poll<io::Result<usize>> {
         let min = min.max(MIN_SLOT);
-        if self.tx.len() > 0 && self.tx.space().len() < min {
-            self.tx.hint = self.tx.hint.grown();
+        if self.tx.len() > 0 && self.tx.spare_mut().len() < min {
+            self.tx.hint = self.tx.hint.next_larger();
             ready!(self.poll_flush(cx))?;
         }
         let have = self.tx.len();
-        self.tx.make_room(have + min);
-        Poll::Ready(Ok(self.tx.space().len()))
+        self.tx.reserve_total(have + min);
+        Poll::Ready(Ok(self.tx.spare_mut().len()))
     }
 
     fn slot(&mut self) -> &mut [u8] {
-        self.tx.space()
+        self.tx.spare_mut()
     }
 
     fn commit(&mut self, n: usize) -> io::Result<()> {
@@ -463,17 +474,17 @@ impl Stream for Tcp {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.tx.len() > 0 && self.tx.end < self.tx.hint.shrunk().bytes() / 2 {
-            self.tx.hint = self.tx.hint.shrunk();
+        if self.tx.len() > 0 && self.tx.end < self.tx.hint.next_smaller().bytes() / 2 {
+            self.tx.hint = self.tx.hint.next_smaller();
         }
         while self.tx.len() > 0 {
             let asked = match &self.socket {
-                Socket::Asked(asked) => asked.socket().write(self.tx.bytes()),
+                WatchedSocket::Asked(asked) => asked.socket().write(self.tx.bytes()),
                 _ => Err(io::ErrorKind::WouldBlock.into()),
             };
             let n = match asked {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    self.watched(cx)?;
+                    self.watch_and_wake(cx)?;
                     ready!(self.socket.poll_write(cx, self.tx.bytes()))?
                 }
                 done => done?,
@@ -483,13 +494,13 @@ impl Stream for Tcp {
             }
             self.tx.advance(n);
         }
-        self.tx.rest();
+        self.tx.release_if_empty();
         Poll::Ready(Ok(()))
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_flush(cx))?;
-        Pin::new(self.watched(cx)?).poll_shutdown(cx)
+        Pin::new(self.watch_and_wake(cx)?).poll_shutdown(cx)
     }
 
     fn abort(&mut self) {

@@ -19,7 +19,10 @@ pub(crate) struct Authority<'a> {
 }
 
 /// Parses an authority. Without a `default_port` the port is required.
-pub(crate) fn parse(text: &str, default_port: Option<u16>) -> Result<Authority<'_>, &'static str> {
+pub(crate) fn parse_authority(
+    text: &str,
+    default_port: Option<u16>,
+) -> Result<Authority<'_>, &'static str> {
     let split = match text.strip_prefix('[') {
         // The bracket belongs to the host.
         Some(rest) => rest.find(']').map_or(text.len(), |end| end + 2),
@@ -56,7 +59,7 @@ fn parse_port(digits: &str) -> Option<u16> {
 }
 
 /// Formats a target as an authority, with its port; `None` for a name that a URI cannot contain.
-pub(crate) fn write(target: &Target) -> Option<String> {
+pub(crate) fn format_authority(target: &Target) -> Option<String> {
     match &target.host {
         Host::Name(name) if !name.as_str().bytes().all(is_host_byte) => None,
         // `Target` formats addresses the same way, with IPv6 in brackets.
@@ -81,9 +84,9 @@ mod tests {
             ("[::ffff:1.2.3.4]:1", "1.2.3.4:1"),
             ("a_b.~c:0080", "a_b.~c:80"),
         ] {
-            let target = parse(text, None).unwrap().target;
+            let target = parse_authority(text, None).unwrap().target;
             assert_eq!(target.to_string(), want);
-            assert_eq!(write(&target).as_deref(), Some(want));
+            assert_eq!(format_authority(&target).as_deref(), Some(want));
         }
         for (text, host, port) in [
             ("h", "h", None),
@@ -92,7 +95,7 @@ mod tests {
             ("[::1]", "[::1]", None),
             ("[::1]:", "[::1]", None),
         ] {
-            let found = parse(text, Some(80)).unwrap();
+            let found = parse_authority(text, Some(80)).unwrap();
             assert_eq!((found.host, found.port), (host, port));
             assert_eq!(found.target.port, 80);
         }
@@ -128,11 +131,11 @@ mod tests {
             "[::1]]:80",
             "é:80",
         ] {
-            assert!(parse(text, None).is_err(), "{text}");
+            assert!(parse_authority(text, None).is_err(), "{text}");
         }
         for name in ["a/b", "a@b", "ü", "a:b"] {
             let target = Target::new(Host::parse(name).unwrap(), 80);
-            assert_eq!(write(&target), None, "{name}");
+            assert_eq!(format_authority(&target), None, "{name}");
         }
     }
 }

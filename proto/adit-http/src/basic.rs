@@ -13,12 +13,12 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// A user and a password, wiped from memory when dropped.
-pub(crate) struct Login {
+pub(crate) struct BasicLogin {
     plain: Zeroizing<Vec<u8>>,
     colon: usize,
 }
 
-impl Login {
+impl BasicLogin {
     /// Parses the value of a `Proxy-Authorization` field; `None` if it is not Basic.
     pub(crate) fn parse(value: &[u8]) -> Option<Self> {
         let (scheme, rest) = value.split_at(value.iter().position(|b| *b == b' ')?);
@@ -41,7 +41,7 @@ impl Login {
 }
 
 /// Formats the value of a `Proxy-Authorization` field; `None` if the name contains a colon.
-pub(crate) fn write(user: &str, password: &str) -> Option<Zeroizing<String>> {
+pub(crate) fn format_basic(user: &str, password: &str) -> Option<Zeroizing<String>> {
     if user.contains(':') {
         return None;
     }
@@ -57,18 +57,19 @@ mod tests {
     #[test]
     fn reads_what_it_writes() {
         for (user, password) in [("u", "p"), ("", ""), ("user", "a:b:c"), ("ü", "пароль")] {
-            let login = Login::parse(write(user, password).unwrap().as_bytes()).unwrap();
+            let login =
+                BasicLogin::parse(format_basic(user, password).unwrap().as_bytes()).unwrap();
             assert_eq!(login.user(), user.as_bytes());
             assert_eq!(login.password(), password.as_bytes());
         }
-        assert_eq!(write("u", "p").unwrap().as_str(), "Basic dTpw");
-        assert!(write("a:b", "p").is_none());
+        assert_eq!(format_basic("u", "p").unwrap().as_str(), "Basic dTpw");
+        assert!(format_basic("a:b", "p").is_none());
     }
 
     #[test]
     fn is_liberal_in_case_blanks_and_padding_alone() {
         for value in ["basic dTpwcA==", "BASIC   dTpwcA==", "Basic dTpwcA"] {
-            assert_eq!(Login::parse(value.as_bytes()).unwrap().user(), b"u");
+            assert_eq!(BasicLogin::parse(value.as_bytes()).unwrap().user(), b"u");
         }
         for value in [
             "Basic",
@@ -78,7 +79,7 @@ mod tests {
             "Basic dTp-",
             "Basic dXA=",
         ] {
-            assert!(Login::parse(value.as_bytes()).is_none(), "{value}");
+            assert!(BasicLogin::parse(value.as_bytes()).is_none(), "{value}");
         }
     }
 }

@@ -4,18 +4,18 @@
 //! [`ResponseSeal`] for the bytes written to it.
 
 mod chunks;
-mod ends;
+mod exchange_ends;
 mod open;
 mod progress;
 mod seal;
-mod switch;
+mod upgrade_state;
 
-pub use ends::Ends;
+pub use exchange_ends::ExchangeEnds;
 pub use open::BodyOpen;
 pub use seal::ResponseSeal;
 
 use crate::Framing;
-use switch::Switch;
+use upgrade_state::UpgradeSwitch;
 
 /// Creates the two codecs for a [`Request::Forward`](crate::server::Request::Forward) from its
 /// fields.
@@ -23,14 +23,18 @@ use switch::Switch;
 /// With `upgrade` the two are linked: the client's bytes after its head wait until the origin has
 /// answered 101, and are not forwarded if it answers anything else.
 #[must_use]
-pub fn exchange(body: Framing, upgrade: bool, head_request: bool) -> (BodyOpen, ResponseSeal) {
+pub fn exchange_codecs(
+    body: Framing,
+    upgrade: bool,
+    head_request: bool,
+) -> (BodyOpen, ResponseSeal) {
     if !upgrade {
         return (BodyOpen::new(body), ResponseSeal::new(head_request));
     }
-    let switch = Switch::default();
+    let switch = UpgradeSwitch::default();
     (
-        BodyOpen::behind(switch.clone()),
-        ResponseSeal::turning(switch),
+        BodyOpen::after_upgrade(switch.clone()),
+        ResponseSeal::with_upgrade(switch),
     )
 }
 
@@ -38,11 +42,14 @@ pub fn exchange(body: Framing, upgrade: bool, head_request: bool) -> (BodyOpen, 
 /// ([`server::Request::Forward`](crate::server::Request)): once [`Ends::both`] is true, its next
 /// request follows in its stream.
 #[must_use]
-pub fn kept(body: Framing, head_request: bool) -> (BodyOpen, ResponseSeal, Ends) {
-    let ends = Ends::default();
+pub fn keep_alive_codecs(
+    body: Framing,
+    head_request: bool,
+) -> (BodyOpen, ResponseSeal, ExchangeEnds) {
+    let ends = ExchangeEnds::default();
     (
-        BodyOpen::new(body).noting(ends.clone()),
-        ResponseSeal::keeping(head_request, ends.clone()),
+        BodyOpen::new(body).with_ends(ends.clone()),
+        ResponseSeal::with_keep_alive(head_request, ends.clone()),
         ends,
     )
 }

@@ -10,7 +10,7 @@ use crate::{MAX_HEAD, authority, basic};
 
 /// A request for a tunnel to one target. Bytes after the proxy's answer are left in `rx`: they come
 /// from the target.
-pub struct Connect {
+pub struct HttpConnect {
     target: Target,
     auth: Option<(Zeroizing<String>, Zeroizing<String>)>,
     opened: bool,
@@ -66,7 +66,7 @@ impl From<ClientError> for ProtocolError {
     }
 }
 
-impl Connect {
+impl HttpConnect {
     /// Creates a request for a tunnel to `target`, with the user name and password of `auth`.
     #[must_use]
     pub fn new(target: Target, auth: Option<(String, String)>) -> Self {
@@ -79,12 +79,12 @@ impl Connect {
         }
     }
 
-    fn open(&mut self, tx: &mut Tx<'_>) -> Result<(), ClientError> {
-        let to = authority::write(&self.target).ok_or(ClientError::Target)?;
+    fn write_request(&mut self, tx: &mut Tx<'_>) -> Result<(), ClientError> {
+        let to = authority::format_authority(&self.target).ok_or(ClientError::Target)?;
         let auth = match self.auth.take() {
             None => None,
             Some((user, password)) => {
-                Some(basic::write(&user, &password).ok_or(ClientError::UserName)?)
+                Some(basic::format_basic(&user, &password).ok_or(ClientError::UserName)?)
             }
         };
         tx.extend_from_slice(format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n").as_bytes());
@@ -109,13 +109,13 @@ impl Connect {
     }
 }
 
-impl Handshake for Connect {
+impl Handshake for HttpConnect {
     type Output = ();
     type Error = ClientError;
 
     fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<()>, ClientError> {
         if !self.opened {
-            self.open(tx)?;
+            self.write_request(tx)?;
             self.opened = true;
         }
         loop {
@@ -136,7 +136,7 @@ impl Handshake for Connect {
                 _ => return Err(ClientError::TooLarge),
             };
             let head = subslice(rx.bytes(), ..len);
-            let (line, _) = crate::head::split(head);
+            let (line, _) = crate::head::split_head(head);
             let status = StatusLine::parse(line)
                 .map_err(ClientError::Malformed)?
                 .status;
@@ -157,7 +157,7 @@ impl Handshake for Connect {
     }
 }
 
-impl fmt::Debug for Connect {
+impl fmt::Debug for HttpConnect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connect")
             .field("target", &self.target)

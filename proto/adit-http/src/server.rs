@@ -6,8 +6,8 @@ mod refusal;
 
 use adit_wire::Target;
 
-pub use head::Head;
-pub use refusal::{Refusal, explained, failure};
+pub use head::RequestHandshake;
+pub use refusal::{Refusal, explained_failure, failure_response};
 
 use crate::Framing;
 
@@ -17,11 +17,11 @@ pub const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 /// The users of a listener.
 pub trait BasicAuth: Send + Sync {
     /// True if a password is required.
-    fn required(&self) -> bool;
+    fn is_required(&self) -> bool;
 
     /// True if the pair is correct. Implementations must take the same time for all users and
     /// passwords of the same lengths. Both are opaque bytes and may be empty.
-    fn check(&self, user: &[u8], password: &[u8]) -> bool;
+    fn check_password(&self, user: &[u8], password: &[u8]) -> bool;
 }
 
 /// A client's complete request.

@@ -7,7 +7,7 @@
 
 use std::hint::black_box;
 
-use adit_kcp_proto::{Cmd, Compat, Config, Congestion, Header, Kcp};
+use adit_kcp_proto::{Command, Compat, Config, CongestionControl, KcpSession, SegmentHeader};
 use adit_wire::Time;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -31,7 +31,7 @@ fn main() {
         });
     }
     let paced = Config {
-        congestion: Congestion::Bbr,
+        congestion: CongestionControl::Bbr,
         ..config
     };
     println!("paced");
@@ -40,16 +40,16 @@ fn main() {
 }
 
 /// A session at 1 ms whose peer's window is known to be open.
-fn open(config: Config) -> Kcp {
-    let mut kcp = Kcp::new(CONV, config, Time(0));
-    let wins = header(Cmd::Wins, 0, 0, 0);
-    kcp.handle_input(Time(1000), &wins.bytes(), false)
+fn open(config: Config) -> KcpSession {
+    let mut kcp = KcpSession::new(CONV, config, Time(0));
+    let wins = header(Command::WindowReport, 0, 0, 0);
+    kcp.handle_input(Time(1000), &wins.encode(), false)
         .expect("a segment");
     kcp
 }
 
-const fn header(cmd: Cmd, ts: u32, sn: u32, una: u32) -> Header {
-    Header {
+const fn header(cmd: Command, ts: u32, sn: u32, una: u32) -> SegmentHeader {
+    SegmentHeader {
         conv: CONV,
         cmd,
         frg: 0,
@@ -94,12 +94,12 @@ fn cycle(config: Config, name: &str, prompt: fn(u32) -> bool) {
         assert_eq!(kcp.send(&data), Ok(data.len()));
         kcp.flush_now(time);
         while let Some(len) = kcp.poll_output(time, &mut out) {
-            let sent = Header::parse(black_box(&out[..len])).expect("our own");
+            let sent = SegmentHeader::parse(black_box(&out[..len])).expect("our own");
             if prompt(sent.sn) {
                 let low = late.map_or(sent.sn + 1, |sn: u32| sn);
                 una = una.max(low);
-                let ack = header(Cmd::Ack, sent.ts, sent.sn, una);
-                kcp.handle_input(time, &ack.bytes(), false)
+                let ack = header(Command::Ack, sent.ts, sent.sn, una);
+                kcp.handle_input(time, &ack.encode(), false)
                     .expect("an acknowledgement");
                 late = late.filter(|sn| sent.sn - sn < 10 && sent.sn != *sn);
             } else {
@@ -112,26 +112,26 @@ fn cycle(config: Config, name: &str, prompt: fn(u32) -> bool) {
 }
 
 fn memory(config: Config) {
-    let fresh = Kcp::new(CONV, config, Time(0));
+    let fresh = KcpSession::new(CONV, config, Time(0));
     println!("memory");
     println!(
         "  new                                   {:7} bytes",
-        fresh.memory()
+        fresh.memory_size()
     );
     let mut kcp = open(config);
     let mut out = [0; 1400];
     kcp.send(&vec![7; 1376 * 1000]).expect("open");
     let mut acks = Vec::new();
     while let Some(len) = kcp.poll_output(Time(2000), &mut out) {
-        let sent = Header::parse(&out[..len]).expect("our own");
-        acks.push(header(Cmd::Ack, sent.ts, sent.sn, sent.sn + 1));
+        let sent = SegmentHeader::parse(&out[..len]).expect("our own");
+        acks.push(header(Command::Ack, sent.ts, sent.sn, sent.sn + 1));
     }
     println!(
         "  1,000 segments in flight              {:7} bytes",
-        kcp.memory()
+        kcp.memory_size()
     );
     for ack in acks {
-        kcp.handle_input(Time(3000), &ack.bytes(), false)
+        kcp.handle_input(Time(3000), &ack.encode(), false)
             .expect("an acknowledgement");
     }
     while let Some(at) = kcp.poll_timeout() {
@@ -140,7 +140,7 @@ fn memory(config: Config) {
     }
     println!(
         "  idle again                            {:7} bytes",
-        kcp.memory()
+        kcp.memory_size()
     );
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p adit-kcp-proto --example link`
 
-use adit_kcp_proto::{Config, Congestion, Kcp};
+use adit_kcp_proto::{Config, CongestionControl, KcpSession};
 use adit_wire::Time;
 
 #[path = "../src/tests/link.rs"]
@@ -18,10 +18,10 @@ fn main() {
     for queue in [625_000, 62_500] {
         for loss in [0, 1, 5, 20, 30] {
             for congestion in [
-                Congestion::Off,
-                Congestion::Reno,
-                Congestion::Bbr,
-                Congestion::Auto,
+                CongestionControl::Off,
+                CongestionControl::Reno,
+                CongestionControl::Bbr,
+                CongestionControl::Auto,
             ] {
                 bulk(loss, queue, congestion);
             }
@@ -29,13 +29,17 @@ fn main() {
     }
     println!("64-byte echo, 50 ms round trip, fast3, one at a time, 4,000 of them");
     for loss in [0, 5] {
-        for congestion in [Congestion::Off, Congestion::Bbr, Congestion::Auto] {
+        for congestion in [
+            CongestionControl::Off,
+            CongestionControl::Bbr,
+            CongestionControl::Auto,
+        ] {
             echo(loss, congestion);
         }
     }
 }
 
-fn world(loss: u64, queue: u64, congestion: Congestion) -> World {
+fn world(loss: u64, queue: u64, congestion: CongestionControl) -> World {
     let config = Config {
         send_window: 2048,
         recv_window: 2048,
@@ -50,18 +54,18 @@ fn world(loss: u64, queue: u64, congestion: Congestion) -> World {
         rate: 12_500_000,
         queue,
     };
-    let ends = [(); 2].map(|()| Kcp::new(1, config, Time(0)));
+    let ends = [(); 2].map(|()| KcpSession::new(1, config, Time(0)));
     World::new(ends, path, Time(0), 42)
 }
 
-fn bulk(loss: u64, queue: u64, congestion: Congestion) {
+fn bulk(loss: u64, queue: u64, congestion: CongestionControl) {
     let mut world = world(loss, queue, congestion);
     let data = [7; 65_536];
     let mut received = 0;
     let until = Time(20 * SECOND);
     loop {
         while world.ends[0].send(&data).expect("a living peer") > 0 {}
-        while let Some(len) = world.ends[1].front().map(<[u8]>::len) {
+        while let Some(len) = world.ends[1].front_bytes().map(<[u8]>::len) {
             received += world.ends[1].consume(len);
         }
         if !world.step(until) {
@@ -78,19 +82,19 @@ fn bulk(loss: u64, queue: u64, congestion: Congestion) {
     );
 }
 
-fn echo(loss: u64, congestion: Congestion) {
+fn echo(loss: u64, congestion: CongestionControl) {
     let mut world = world(loss, 625_000, congestion);
     let mut times = Vec::new();
     while times.len() < 4000 {
         let began = world.now;
         world.ends[0].send(&[7; 64]).expect("a living peer");
-        while world.ends[0].readable() < 64 {
+        while world.ends[0].readable_len() < 64 {
             if !world.step(Time(u64::MAX)) {
                 println!("  stuck");
                 return;
             }
             let mut bytes = [0; 64];
-            if world.ends[1].readable() >= 64 && world.ends[1].recv(&mut bytes) == Some(64) {
+            if world.ends[1].readable_len() >= 64 && world.ends[1].recv(&mut bytes) == Some(64) {
                 world.ends[1].send(&bytes).expect("a living peer");
             }
         }

@@ -19,7 +19,7 @@ pub enum Compat {
 
 /// Limit of the sender besides the two windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Congestion {
+pub enum CongestionControl {
     /// No limit, as in all named modes.
     #[default]
     Off,
@@ -45,7 +45,7 @@ pub struct Config {
     /// time-out.
     pub resend: u16,
     /// Congestion control.
-    pub congestion: Congestion,
+    pub congestion: CongestionControl,
     /// Maximum number of segments in flight, in stream mode including queued ones; limited to
     /// 1..=65535.
     pub send_window: u32,
@@ -76,33 +76,33 @@ impl Config {
     /// Mode `normal` of kcptun: 40 ms.
     #[must_use]
     pub const fn normal() -> Self {
-        Self::mode(0, 40)
+        Self::with_mode(0, 40)
     }
 
     /// Mode `fast` of kcptun: 30 ms.
     #[must_use]
     pub const fn fast() -> Self {
-        Self::mode(0, 30)
+        Self::with_mode(0, 30)
     }
 
     /// Mode `fast2` of kcptun: 20 ms, hasty time-outs.
     #[must_use]
     pub const fn fast2() -> Self {
-        Self::mode(1, 20)
+        Self::with_mode(1, 20)
     }
 
     /// Mode `fast3` of kcptun: 10 ms, hasty time-outs.
     #[must_use]
     pub const fn fast3() -> Self {
-        Self::mode(1, 10)
+        Self::with_mode(1, 10)
     }
 
-    const fn mode(nodelay: u8, interval_ms: u32) -> Self {
+    const fn with_mode(nodelay: u8, interval_ms: u32) -> Self {
         Self {
             nodelay,
             interval_ms,
             resend: 2,
-            congestion: Congestion::Off,
+            congestion: CongestionControl::Off,
             send_window: 128,
             recv_window: 512,
             mtu: 1400,
@@ -122,7 +122,7 @@ impl Config {
     ///
     /// The first value that is out of bounds.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let held = self.bounded();
+        let held = self.clamped();
         if self.nodelay != held.nodelay {
             Err(ConfigError::Nodelay(self.nodelay))
         } else if self.interval_ms != held.interval_ms {
@@ -130,7 +130,7 @@ impl Config {
         } else if self.send_window != held.send_window {
             Err(ConfigError::SendWindow(self.send_window))
         } else if self.recv_window != held.recv_window {
-            let (given, least) = (self.recv_window, self.least_window());
+            let (given, least) = (self.recv_window, self.min_recv_window());
             Err(ConfigError::RecvWindow { given, least })
         } else if self.mtu != held.mtu {
             Err(ConfigError::Mtu(self.mtu))
@@ -139,34 +139,34 @@ impl Config {
         }
     }
 
-    fn least_window(&self) -> u32 {
+    fn min_recv_window(&self) -> u32 {
         match self.compat {
-            Compat::C => Compat::C.recv_window(),
+            Compat::C => Compat::C.default_recv_window(),
             Compat::Go => 1,
         }
     }
 
     /// Returns the settings with every value limited to its bounds.
     #[must_use]
-    pub fn bounded(mut self) -> Self {
-        let least = self.least_window();
+    pub fn clamped(mut self) -> Self {
+        let least = self.min_recv_window();
         self.nodelay = self.nodelay.min(2);
         self.interval_ms = self.interval_ms.clamp(10, 5000);
         self.send_window = self.send_window.clamp(1, WINDOW_MAX);
         self.recv_window = self.recv_window.clamp(least, WINDOW_MAX);
-        self.mtu = self.mtu.clamp(MTU.0, MTU.1);
+        self.mtu = self.mtu.clamp(MTU_BOUNDS.0, MTU_BOUNDS.1);
         self
     }
 
     /// Returns the payload of a full segment in bytes, with the MTU limited to its bounds.
     #[must_use]
     pub fn mss(&self) -> usize {
-        self.mtu.clamp(MTU.0, MTU.1) - HEADER_LEN
+        self.mtu.clamp(MTU_BOUNDS.0, MTU_BOUNDS.1) - HEADER_LEN
     }
 
     /// Returns the maximum payload of a received segment in bytes. The peer's MTU need not be ours:
     /// that of a kcp-go peer is 1500 at most, and a larger one is configured at both ends.
-    pub(crate) fn data_max(&self) -> usize {
+    pub(crate) fn max_received_data(&self) -> usize {
         self.mtu.max(1500) - HEADER_LEN
     }
 }
@@ -198,14 +198,14 @@ pub enum ConfigError {
 }
 
 /// Bounds of a datagram in bytes: two nearly empty segments, and the maximum of UDP.
-const MTU: (usize, usize) = (50, 65_507);
+const MTU_BOUNDS: (usize, usize) = (50, 65_507);
 /// The window field has 16 bits.
 const WINDOW_MAX: u32 = 65_535;
 
 impl Compat {
     /// Returns the default receive window, which is also assumed of a peer that has not sent its
     /// own.
-    pub(crate) const fn recv_window(self) -> u32 {
+    pub(crate) const fn default_recv_window(self) -> u32 {
         match self {
             Self::C => 128,
             Self::Go => 32,
@@ -213,7 +213,7 @@ impl Compat {
     }
 
     /// Returns the milliseconds between the closing of a window and the first probe.
-    pub(crate) const fn probe_wait(self) -> u64 {
+    pub(crate) const fn first_probe_wait(self) -> u64 {
         match self {
             Self::C => 5000,
             Self::Go => 500,
@@ -221,7 +221,7 @@ impl Compat {
     }
 
     /// Returns the maximum number of segments in a message.
-    pub(crate) const fn fragments(self) -> usize {
+    pub(crate) const fn max_fragments(self) -> usize {
         match self {
             Self::C => 127,
             Self::Go => 255,
@@ -242,14 +242,14 @@ mod tests {
             mtu: 0,
             ..Config::fast3()
         };
-        let held = wild.bounded();
+        let held = wild.clamped();
         assert_eq!((held.interval_ms, held.send_window), (10, 1));
         assert_eq!((held.recv_window, held.mtu), (1, 50));
         let c = Config {
             compat: Compat::C,
             ..wild
         };
-        assert_eq!(c.bounded().recv_window, 128);
+        assert_eq!(c.clamped().recv_window, 128);
         assert_eq!(wild.mss(), 26, "no underflow");
         let errors = [
             (Config { nodelay: 9, ..wild }, ConfigError::Nodelay(9)),
@@ -282,8 +282,8 @@ mod tests {
         ];
         for (config, why) in errors {
             assert_eq!(config.check(), Err(why));
-            assert_eq!(config.bounded().check(), Ok(()));
+            assert_eq!(config.clamped().check(), Ok(()));
         }
-        assert_eq!(Config::normal().bounded(), Config::normal());
+        assert_eq!(Config::normal().clamped(), Config::normal());
     }
 }

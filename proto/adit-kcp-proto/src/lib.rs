@@ -38,32 +38,32 @@
 
 mod acks;
 mod bbr;
-mod bytes;
-mod change;
+mod byte_ring;
+mod change_config;
+mod closing;
 mod config;
-mod confirmed;
-mod farewell;
-mod flight;
+mod in_flight;
 mod input;
-mod kcp;
-mod meters;
 mod output;
-mod reached;
+mod path_meters;
+mod peer_confirmation;
+mod reachability;
 mod recv;
 mod reno;
-mod resend;
+mod retransmit;
 mod rtt;
 mod segment;
 mod send;
 mod seq;
+mod session;
 mod stats;
 mod timers;
 
 #[cfg(test)]
 mod tests;
 
-pub use change::ChangeError;
-pub use config::{Compat, Config, ConfigError, Congestion};
-pub use kcp::{Kcp, SendError, State};
-pub use segment::{Cmd, HEADER_LEN, Header};
+pub use change_config::ChangeError;
+pub use config::{Compat, Config, ConfigError, CongestionControl};
+pub use segment::{Command, HEADER_LEN, SegmentHeader};
+pub use session::{KcpSession, SendError, SessionState};
 pub use stats::Stats;

@@ -12,12 +12,12 @@ use std::collections::VecDeque;
 
 use adit_wire::{narrow_int, subslice_mut};
 
-use crate::bytes::ByteRing;
-use crate::seq::{Sn, SnRing};
+use crate::byte_ring::ByteRing;
+use crate::seq::{SeqNum, SeqRing};
 
 /// A received segment; `full` is true if the slot is in use.
 #[derive(Debug, Clone, Copy, Default)]
-struct Slot {
+struct RecvSlot {
     pos: usize,
     len: usize,
     frg: u8,
@@ -26,7 +26,7 @@ struct Slot {
 
 /// Result of receiving a data segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pushed {
+pub(crate) enum PushOutcome {
     /// Stored.
     New,
     /// Received before; its acknowledgement may have been lost.
@@ -38,18 +38,18 @@ pub(crate) enum Pushed {
 /// The receive side of a session.
 #[derive(Debug)]
 pub(crate) struct RecvWindow {
-    slots: SnRing<Slot>,
+    slots: SeqRing<RecvSlot>,
     bytes: ByteRing,
     /// Numbers with data in the order of arrival; the first is the oldest that is not read.
-    arrivals: VecDeque<Sn>,
+    arrivals: VecDeque<SeqNum>,
     window: u32,
     stream: bool,
     /// The first segment that is not read completely.
-    front: Sn,
+    front: SeqNum,
     /// All segments before it have been received.
-    next: Sn,
+    next: SeqNum,
     /// One past the highest number received.
-    end: Sn,
+    end: SeqNum,
     /// Bytes of `front` already read.
     offset: usize,
     /// Segments left of a message that is being read.
@@ -59,9 +59,9 @@ pub(crate) struct RecvWindow {
 }
 
 impl RecvWindow {
-    pub(crate) fn new(first: Sn, window: u32, stream: bool) -> Self {
+    pub(crate) fn new(first: SeqNum, window: u32, stream: bool) -> Self {
         Self {
-            slots: SnRing::new(),
+            slots: SeqRing::new(),
             bytes: ByteRing::new(),
             arrivals: VecDeque::new(),
             window,
@@ -76,36 +76,37 @@ impl RecvWindow {
     }
 
     /// Changes the settings.
-    pub(crate) const fn change(&mut self, window: u32, stream: bool) {
+    pub(crate) const fn set_limits(&mut self, window: u32, stream: bool) {
         (self.window, self.stream) = (window, stream);
     }
 
     /// Returns the number before which everything has been received.
-    pub(crate) const fn next(&self) -> Sn {
+    pub(crate) const fn next_expected(&self) -> SeqNum {
         self.next
     }
 
     /// Returns the number of free segments that is reported to the peer. Segments out of order do
     /// not count.
-    pub(crate) fn free(&self) -> u16 {
-        narrow_int(self.window.saturating_sub(self.ordered()))
+    pub(crate) fn free_segments(&self) -> u16 {
+        narrow_int(self.window.saturating_sub(self.ordered_count()))
     }
 
     /// Adds a data segment.
-    pub(crate) fn push(&mut self, sn: Sn, frg: u8, data: &[u8]) -> Pushed {
-        if !sn.before(self.next.plus(self.window)) {
-            return Pushed::Overrun;
+    pub(crate) fn push(&mut self, sn: SeqNum, frg: u8, data: &[u8]) -> PushOutcome {
+        if !sn.is_before(self.next.wrapping_add(self.window)) {
+            return PushOutcome::Overrun;
         }
-        if sn.before(self.next) || self.held(sn).is_some() {
-            return Pushed::Repeated;
+        if sn.is_before(self.next) || self.received_slot(sn).is_some() {
+            return PushOutcome::Repeated;
         }
         // At most twice the window: as much may be ordered and unread as out of order.
-        let count = self.end.distance(self.front);
-        let wanted = sn.plus(1).distance(self.front).max(count);
-        self.slots.grow(wanted.max(8) as usize, self.front, count);
-        let pos = self.bytes.tail();
+        let count = self.end.distance_from(self.front);
+        let wanted = sn.wrapping_add(1).distance_from(self.front).max(count);
+        self.slots
+            .grow_to(wanted.max(8) as usize, self.front, count);
+        let pos = self.bytes.next_position();
         if let Some(slot) = self.slots.get_mut(sn) {
-            *slot = Slot {
+            *slot = RecvSlot {
                 pos,
                 len: data.len(),
                 frg,
@@ -117,31 +118,32 @@ impl RecvWindow {
             self.bytes.push(data);
             self.arrivals.push_back(sn);
         }
-        if self.end.before(sn.plus(1)) {
-            self.end = sn.plus(1);
+        if self.end.is_before(sn.wrapping_add(1)) {
+            self.end = sn.wrapping_add(1);
         }
-        self.order();
-        Pushed::New
+        self.advance_order();
+        PushOutcome::New
     }
 
     /// Returns the number of readable bytes: in stream mode all in order, otherwise the rest of the
     /// front message.
-    pub(crate) fn readable(&self) -> usize {
+    pub(crate) fn readable_len(&self) -> usize {
         if self.stream {
             return self.ready;
         }
-        let segments = (0..self.front_message()).filter_map(|n| self.slots.get(self.front.plus(n)));
+        let segments = (0..self.front_message_segments())
+            .filter_map(|n| self.slots.get(self.front.wrapping_add(n)));
         let whole: usize = segments.map(|slot| slot.len).sum();
         whole - self.offset.min(whole)
     }
 
     /// Returns the next bytes in place, up to the end of the front segment or of the ring.
-    pub(crate) fn front(&self) -> Option<&[u8]> {
-        if self.front_message() == 0 {
+    pub(crate) fn front_bytes(&self) -> Option<&[u8]> {
+        if self.front_message_segments() == 0 {
             return None;
         }
         let slot = self.slots.get(self.front)?;
-        let (first, second) = self.rest(slot);
+        let (first, second) = self.front_rest(slot);
         Some(if first.is_empty() { second } else { first })
     }
 
@@ -149,16 +151,16 @@ impl RecvWindow {
     /// of bytes consumed.
     pub(crate) fn consume(&mut self, n: usize) -> usize {
         let mut left = n;
-        while self.front_message() > 0 {
+        while self.front_message_segments() > 0 {
             let here = self.front_slot().len - self.offset;
             if left < here {
-                self.begin();
+                self.begin_message();
                 self.offset += left;
                 self.ready -= left;
                 return n;
             }
             left -= here;
-            let ended = self.pass();
+            let ended = self.pass_front();
             if left == 0 || (ended && !self.stream) {
                 break;
             }
@@ -169,15 +171,15 @@ impl RecvWindow {
     /// Copies the next bytes, in message mode of one message at most. Returns `None` if there is
     /// nothing to read yet.
     pub(crate) fn read(&mut self, out: &mut [u8]) -> Option<usize> {
-        if self.front_message() == 0 {
+        if self.front_message_segments() == 0 {
             return None;
         }
         let mut filled = 0;
-        while self.front_message() > 0 {
+        while self.front_message_segments() > 0 {
             let Some(slot) = self.slots.get(self.front) else {
                 break;
             };
-            let (first, second) = self.rest(slot);
+            let (first, second) = self.front_rest(slot);
             let had = filled;
             for part in [first, second] {
                 let room = subslice_mut(out, filled..);
@@ -188,12 +190,12 @@ impl RecvWindow {
             }
             let whole = filled - had == first.len() + second.len();
             if !whole {
-                self.begin();
+                self.begin_message();
                 self.offset += filled - had;
                 self.ready -= filled - had;
                 break;
             }
-            let ended = self.pass();
+            let ended = self.pass_front();
             if (ended && !self.stream) || (self.stream && filled == out.len()) {
                 break;
             }
@@ -206,26 +208,28 @@ impl RecvWindow {
         self.front == self.end
     }
 
-    pub(crate) fn heap(&self) -> usize {
-        self.slots.heap() + self.bytes.heap() + self.arrivals.capacity() * size_of::<Sn>()
+    pub(crate) fn heap_size(&self) -> usize {
+        self.slots.heap_size()
+            + self.bytes.heap_size()
+            + self.arrivals.capacity() * size_of::<SeqNum>()
     }
 
     /// Frees the memory of an empty window.
-    pub(crate) fn release(&mut self) {
+    pub(crate) fn release_if_empty(&mut self) {
         if self.is_empty() {
-            self.slots.release();
-            self.bytes.release();
+            self.slots.release_memory();
+            self.bytes.release_memory();
             self.arrivals = VecDeque::new();
         }
     }
 
     /// Returns the number of segments that are in order and not read.
-    const fn ordered(&self) -> u32 {
-        self.next.distance(self.front)
+    const fn ordered_count(&self) -> u32 {
+        self.next.distance_from(self.front)
     }
 
     /// Returns the front segment, which has arrived.
-    fn front_slot(&self) -> Slot {
+    fn front_slot(&self) -> RecvSlot {
         let slot = self.slots.get(self.front).copied();
         debug_assert!(slot.is_some(), "the front is not in the ring");
         slot.unwrap_or_default()
@@ -233,8 +237,8 @@ impl RecvWindow {
 
     /// Returns the number of segments of the front message if it is complete; in stream mode every
     /// segment is a message.
-    fn front_message(&self) -> u32 {
-        let ordered = self.ordered();
+    fn front_message_segments(&self) -> u32 {
+        let ordered = self.ordered_count();
         if ordered == 0 || self.message > 0 {
             return self.message;
         }
@@ -247,28 +251,28 @@ impl RecvWindow {
     }
 
     /// Stores the number of segments of a message of which the first part is taken.
-    fn begin(&mut self) {
-        self.message = self.front_message();
+    fn begin_message(&mut self) {
+        self.message = self.front_message_segments();
     }
 
     /// Returns the rest of the front segment.
-    fn rest(&self, slot: &Slot) -> (&[u8], &[u8]) {
+    fn front_rest(&self, slot: &RecvSlot) -> (&[u8], &[u8]) {
         self.bytes
-            .parts(slot.pos.wrapping_add(self.offset), slot.len - self.offset)
+            .slices(slot.pos.wrapping_add(self.offset), slot.len - self.offset)
     }
 
     /// Returns the segment with that number, if it has arrived and is not consumed.
-    fn held(&self, sn: Sn) -> Option<&Slot> {
+    fn received_slot(&self, sn: SeqNum) -> Option<&RecvSlot> {
         let slot = self.slots.get(sn).filter(|slot| slot.full)?;
-        sn.before(self.end).then_some(slot)
+        sn.is_before(self.end).then_some(slot)
     }
 
     /// Consumes the front segment. Returns true if a message ended with it.
-    fn pass(&mut self) -> bool {
-        self.begin();
+    fn pass_front(&mut self) -> bool {
+        self.begin_message();
         self.message = self.message.saturating_sub(1);
         self.drop_front();
-        self.order();
+        self.advance_order();
         self.message == 0
     }
 
@@ -279,11 +283,11 @@ impl RecvWindow {
             slot.full = false;
         }
         self.offset = 0;
-        self.front = self.front.plus(1);
+        self.front = self.front.wrapping_add(1);
         while self
             .arrivals
             .front()
-            .is_some_and(|sn| sn.before(self.front))
+            .is_some_and(|sn| sn.is_before(self.front))
         {
             self.arrivals.pop_front();
         }
@@ -294,18 +298,18 @@ impl RecvWindow {
     }
 
     /// Extends the ordered part with segments that have arrived, within the window.
-    fn order(&mut self) {
+    fn advance_order(&mut self) {
         loop {
-            while self.ordered() < self.window {
-                let Some(len) = self.held(self.next).map(|slot| slot.len) else {
+            while self.ordered_count() < self.window {
+                let Some(len) = self.received_slot(self.next).map(|slot| slot.len) else {
                     break;
                 };
                 self.ready += len;
-                self.next = self.next.plus(1);
+                self.next = self.next.wrapping_add(1);
             }
             // An empty segment is no data to a stream.
             let empty = self.slots.get(self.front).is_some_and(|slot| slot.len == 0);
-            if !(self.stream && empty && self.ordered() > 0) {
+            if !(self.stream && empty && self.ordered_count() > 0) {
                 return;
             }
             self.drop_front();
@@ -326,38 +330,53 @@ mod tests {
 
     #[test]
     fn order_is_restored_across_the_wrap() {
-        let first = Sn(u32::MAX - 1);
+        let first = SeqNum(u32::MAX - 1);
         let mut w = RecvWindow::new(first, 8, true);
         for n in [3, 1, 2] {
-            assert_eq!(w.push(first.plus(n), 0, &[n as u8; 100]), Pushed::New);
-            assert_eq!((w.readable(), w.front()), (0, None));
+            assert_eq!(
+                w.push(first.wrapping_add(n), 0, &[n as u8; 100]),
+                PushOutcome::New
+            );
+            assert_eq!((w.readable_len(), w.front_bytes()), (0, None));
         }
-        assert_eq!(w.push(first.plus(2), 0, b"again"), Pushed::Repeated);
-        assert_eq!(w.push(first.plus(8), 0, b"far"), Pushed::Overrun);
-        assert_eq!(w.push(first.plus(u32::MAX), 0, b"old"), Pushed::Repeated);
-        assert_eq!(w.push(first, 0, &[0; 100]), Pushed::New);
-        assert_eq!((w.readable(), w.free(), w.next()), (400, 4, Sn(2)));
+        assert_eq!(
+            w.push(first.wrapping_add(2), 0, b"again"),
+            PushOutcome::Repeated
+        );
+        assert_eq!(
+            w.push(first.wrapping_add(8), 0, b"far"),
+            PushOutcome::Overrun
+        );
+        assert_eq!(
+            w.push(first.wrapping_add(u32::MAX), 0, b"old"),
+            PushOutcome::Repeated
+        );
+        assert_eq!(w.push(first, 0, &[0; 100]), PushOutcome::New);
+        assert_eq!(
+            (w.readable_len(), w.free_segments(), w.next_expected()),
+            (400, 4, SeqNum(2))
+        );
         assert_eq!(read(&mut w, 150).unwrap().len(), 150);
-        assert_eq!(w.front(), Some(&[1; 50][..]));
+        assert_eq!(w.front_bytes(), Some(&[1; 50][..]));
         assert_eq!(w.consume(51), 51);
-        assert_eq!(w.front(), Some(&[2; 99][..]));
+        assert_eq!(w.front_bytes(), Some(&[2; 99][..]));
         assert_eq!(w.consume(1000), 199);
         assert!(w.is_empty());
-        w.release();
-        assert_eq!(w.heap(), 0);
+        w.release_if_empty();
+        assert_eq!(w.heap_size(), 0);
     }
 
     #[test]
     fn messages_come_whole_or_not_at_all() {
-        let mut w = RecvWindow::new(Sn(0), 8, false);
-        w.push(Sn(0), 1, b"ab");
+        let mut w = RecvWindow::new(SeqNum(0), 8, false);
+        w.push(SeqNum(0), 1, b"ab");
         assert_eq!(read(&mut w, 9), None);
-        w.push(Sn(1), 0, b"cd");
-        w.push(Sn(2), 0, b"");
-        w.push(Sn(3), 0, b"xyz");
-        assert_eq!(w.readable(), 4);
+        w.push(SeqNum(1), 0, b"cd");
+        w.push(SeqNum(2), 0, b"");
+        w.push(SeqNum(3), 0, b"xyz");
+        assert_eq!(w.readable_len(), 4);
         assert_eq!(read(&mut w, 3).unwrap(), b"abc");
-        assert_eq!((w.readable(), w.front()), (1, Some(&b"d"[..])));
+        assert_eq!((w.readable_len(), w.front_bytes()), (1, Some(&b"d"[..])));
         assert_eq!(read(&mut w, 3).unwrap(), b"d");
         assert_eq!(read(&mut w, 3).unwrap(), b"");
         assert_eq!(w.consume(9), 3);
@@ -366,30 +385,30 @@ mod tests {
 
     #[test]
     fn a_full_queue_holds_the_rest_back() {
-        let mut w = RecvWindow::new(Sn(0), 2, true);
+        let mut w = RecvWindow::new(SeqNum(0), 2, true);
         for n in 0..2 {
-            w.push(Sn(n), 0, b"z");
+            w.push(SeqNum(n), 0, b"z");
         }
-        assert_eq!(w.free(), 0);
+        assert_eq!(w.free_segments(), 0);
         // Still within next + window: stored, but not yet in order.
-        assert_eq!(w.push(Sn(2), 0, b"z"), Pushed::New);
-        assert_eq!((w.next(), w.readable()), (Sn(2), 2));
+        assert_eq!(w.push(SeqNum(2), 0, b"z"), PushOutcome::New);
+        assert_eq!((w.next_expected(), w.readable_len()), (SeqNum(2), 2));
         assert_eq!(w.consume(1), 1);
-        assert_eq!((w.next(), w.readable()), (Sn(3), 2));
+        assert_eq!((w.next_expected(), w.readable_len()), (SeqNum(3), 2));
     }
 
     /// An empty segment stores a position of bytes that are gone when its turn comes.
     #[test]
     fn empty_segments_hold_no_place_in_the_ring() {
         for stream in [true, false] {
-            let mut w = RecvWindow::new(Sn(0), 8, stream);
-            w.push(Sn(0), 0, b"abc");
-            w.push(Sn(2), 0, b"");
+            let mut w = RecvWindow::new(SeqNum(0), 8, stream);
+            w.push(SeqNum(0), 0, b"abc");
+            w.push(SeqNum(2), 0, b"");
             assert_eq!(read(&mut w, 9).unwrap(), b"abc");
             // The ring is empty here and starts over.
-            w.push(Sn(1), 0, b"x");
+            w.push(SeqNum(1), 0, b"x");
             assert_eq!(read(&mut w, 9).unwrap(), b"x");
-            w.push(Sn(3), 0, b"yz");
+            w.push(SeqNum(3), 0, b"yz");
             if !stream {
                 assert_eq!(read(&mut w, 9).unwrap(), b"");
             }
@@ -400,12 +419,12 @@ mod tests {
 
     #[test]
     fn empty_segments_vanish_from_streams() {
-        let mut w = RecvWindow::new(Sn(0), 8, true);
-        w.push(Sn(0), 0, b"");
-        assert_eq!((w.front(), w.is_empty()), (None, true));
-        w.push(Sn(1), 0, b"a");
-        w.push(Sn(2), 0, b"");
-        w.push(Sn(3), 0, b"b");
+        let mut w = RecvWindow::new(SeqNum(0), 8, true);
+        w.push(SeqNum(0), 0, b"");
+        assert_eq!((w.front_bytes(), w.is_empty()), (None, true));
+        w.push(SeqNum(1), 0, b"a");
+        w.push(SeqNum(2), 0, b"");
+        w.push(SeqNum(3), 0, b"b");
         assert_eq!(read(&mut w, 9).unwrap(), b"ab");
         assert!(w.is_empty());
     }

@@ -8,7 +8,7 @@ const SSTHRESH_MIN: u32 = 2;
 
 /// The window in segments and its growth in bytes.
 #[derive(Debug)]
-pub(crate) struct Reno {
+pub(crate) struct RenoWindow {
     compat: Compat,
     mss: u64,
     cwnd: u32,
@@ -16,7 +16,7 @@ pub(crate) struct Reno {
     incr: u64,
 }
 
-impl Reno {
+impl RenoWindow {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             compat: config.compat,
@@ -37,7 +37,7 @@ impl Reno {
     }
 
     /// Grows the window after a datagram that acknowledged data in order.
-    pub(crate) fn progress(&mut self, peer_window: u32) {
+    pub(crate) fn grow_window(&mut self, peer_window: u32) {
         if self.cwnd >= peer_window {
             return;
         }
@@ -53,13 +53,13 @@ impl Reno {
             }
         }
         if self.cwnd > peer_window {
-            self.set(peer_window);
+            self.set_cwnd(peer_window);
         }
     }
 
     /// Adapts the window after a flush that sent overtaken segments again (`fast`), or segments
     /// that had timed out (`lost`), with `span` numbers in flight under an `effective` window.
-    pub(crate) fn flushed(
+    pub(crate) fn end_flush(
         &mut self,
         fast: bool,
         lost: bool,
@@ -73,18 +73,18 @@ impl Reno {
         };
         if fast {
             self.ssthresh = (span / 2).max(SSTHRESH_MIN);
-            self.set(self.ssthresh + u32::from(resend));
+            self.set_cwnd(self.ssthresh + u32::from(resend));
         }
         if lost {
             self.ssthresh = (before / 2).max(SSTHRESH_MIN);
-            self.set(1);
+            self.set_cwnd(1);
         }
         if self.cwnd < 1 {
-            self.set(1);
+            self.set_cwnd(1);
         }
     }
 
-    fn set(&mut self, cwnd: u32) {
+    fn set_cwnd(&mut self, cwnd: u32) {
         self.cwnd = cwnd;
         self.incr = u64::from(cwnd) * self.mss;
     }

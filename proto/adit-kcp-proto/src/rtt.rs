@@ -8,7 +8,7 @@ const RTO_INITIAL: u32 = 200;
 
 /// Smoothed round-trip time, its variance and the resulting time-out.
 #[derive(Debug)]
-pub(crate) struct Rtt {
+pub(crate) struct RttEstimator {
     compat: Compat,
     /// Minimum time-out.
     floor: u32,
@@ -19,15 +19,15 @@ pub(crate) struct Rtt {
     rto: u32,
 }
 
-const fn floor(nodelay: bool) -> u32 {
+const fn min_rto(nodelay: bool) -> u32 {
     if nodelay { 30 } else { 100 }
 }
 
-impl Rtt {
+impl RttEstimator {
     pub(crate) const fn new(compat: Compat, nodelay: bool, interval: u32) -> Self {
         Self {
             compat,
-            floor: floor(nodelay),
+            floor: min_rto(nodelay),
             interval,
             srtt: 0,
             var: 0,
@@ -36,15 +36,15 @@ impl Rtt {
     }
 
     /// Changes the settings, for the next sample on.
-    pub(crate) const fn change(&mut self, nodelay: bool, interval: u32) {
-        (self.floor, self.interval) = (floor(nodelay), interval);
+    pub(crate) const fn set_limits(&mut self, nodelay: bool, interval: u32) {
+        (self.floor, self.interval) = (min_rto(nodelay), interval);
     }
 
     pub(crate) const fn srtt(&self) -> u32 {
         self.srtt
     }
 
-    pub(crate) const fn var(&self) -> u32 {
+    pub(crate) const fn mean_deviation(&self) -> u32 {
         self.var
     }
 
@@ -53,7 +53,7 @@ impl Rtt {
     }
 
     /// Adds a measured round trip. A forged one counts as a minute at most.
-    pub(crate) fn sample(&mut self, rtt: u32) {
+    pub(crate) fn add_sample(&mut self, rtt: u32) {
         let rtt = rtt.min(RTO_MAX);
         if self.srtt == 0 {
             self.srtt = rtt;
@@ -97,13 +97,13 @@ mod tests {
     fn golden_estimates_of_kcp_go() {
         for case in vectors()["kcp_rto_go"].as_array().unwrap() {
             let nodelay = number(&case["nodelay"]) != 0;
-            let mut rtt = Rtt::new(Compat::Go, nodelay, number(&case["interval"]));
+            let mut rtt = RttEstimator::new(Compat::Go, nodelay, number(&case["interval"]));
             let samples = case["rtt"].as_array().unwrap();
             let wanted = case["srtt_rttvar_rto"].as_array().unwrap();
             assert_eq!(samples.len(), wanted.len());
             for (sample, wanted) in samples.iter().zip(wanted) {
-                rtt.sample(number(sample));
-                let got = [rtt.srtt(), rtt.var(), rtt.rto()];
+                rtt.add_sample(number(sample));
+                let got = [rtt.srtt(), rtt.mean_deviation(), rtt.rto()];
                 assert_eq!(got, [0, 1, 2].map(|at| number(&wanted[at])));
             }
         }
@@ -112,11 +112,11 @@ mod tests {
     #[test]
     fn forged_samples_stay_in_bounds() {
         for compat in [Compat::C, Compat::Go] {
-            let mut rtt = Rtt::new(compat, true, 10);
+            let mut rtt = RttEstimator::new(compat, true, 10);
             for sample in [u32::MAX, 0, 0, u32::MAX, 1, 0, u32::MAX, u32::MAX] {
-                rtt.sample(sample);
+                rtt.add_sample(sample);
                 assert!((30..=RTO_MAX).contains(&rtt.rto()));
-                assert!(rtt.srtt() <= RTO_MAX && rtt.var() <= RTO_MAX);
+                assert!(rtt.srtt() <= RTO_MAX && rtt.mean_deviation() <= RTO_MAX);
             }
         }
     }

@@ -11,24 +11,24 @@ pub const HEADER_LEN: usize = 24;
 /// The command of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Cmd {
+pub enum Command {
     /// Data.
     Push = 81,
     /// Acknowledges one data segment.
     Ack = 82,
     /// Requests the peer's window (a window probe).
-    Wask = 83,
+    WindowProbe = 83,
     /// Reports the window, as every segment does.
-    Wins = 84,
+    WindowReport = 84,
 }
 
 /// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct SegmentHeader {
     /// The conversation number, equal at both ends.
     pub conv: u32,
     /// The command.
-    pub cmd: Cmd,
+    pub cmd: Command,
     /// Number of segments of the message that follow this one; 0 in stream mode.
     pub frg: u8,
     /// The sender's free receive window in segments.
@@ -43,21 +43,21 @@ pub struct Header {
     pub len: u32,
 }
 
-impl Header {
+impl SegmentHeader {
     /// Parses the first header of a datagram, as a listener does to find the session.
     ///
     /// # Errors
     ///
     /// [`ProtocolError::Truncated`] for fewer than 24 bytes, [`ProtocolError::Malformed`] for an unknown command.
     pub fn parse(bytes: &[u8]) -> Result<Self, ProtocolError> {
-        let fields = Fields::read(&mut Reader::new(bytes))
+        let fields = RawHeader::read(&mut Reader::new(bytes))
             .map_err(|EndOfInput| ProtocolError::Truncated("a KCP header"))?;
-        fields.header()
+        fields.to_header()
     }
 
     /// Returns the encoded header.
     #[must_use]
-    pub fn bytes(&self) -> [u8; HEADER_LEN] {
+    pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         let [cv0, cv1, cv2, cv3] = self.conv.to_le_bytes();
         let [w0, w1] = self.wnd.to_le_bytes();
@@ -73,12 +73,12 @@ impl Header {
 
 /// Takes the next segment off `datagram`. Returns `None` when fewer than 24 bytes are left, which
 /// all implementations treat as padding.
-pub(crate) fn next<'a>(
+pub(crate) fn next_segment<'a>(
     datagram: &mut &'a [u8],
     conv: u32,
-) -> Result<Option<(Header, &'a [u8])>, ProtocolError> {
+) -> Result<Option<(SegmentHeader, &'a [u8])>, ProtocolError> {
     let mut reader = Reader::new(datagram);
-    let Ok(fields) = Fields::read(&mut reader) else {
+    let Ok(fields) = RawHeader::read(&mut reader) else {
         return Ok(None);
     };
     if fields.conv != conv {
@@ -89,11 +89,11 @@ pub(crate) fn next<'a>(
         .and_then(|len| reader.take(len).ok())
         .ok_or(ProtocolError::Truncated("a KCP segment"))?;
     *datagram = reader.rest();
-    Ok(Some((fields.header()?, data)))
+    Ok(Some((fields.to_header()?, data)))
 }
 
 /// A header whose command is not checked yet.
-struct Fields {
+struct RawHeader {
     conv: u32,
     cmd: u8,
     frg: u8,
@@ -104,7 +104,7 @@ struct Fields {
     len: u32,
 }
 
-impl Fields {
+impl RawHeader {
     fn read(r: &mut Reader<'_>) -> Result<Self, EndOfInput> {
         let bytes: [u8; HEADER_LEN] = r.array()?;
         let mut r = Reader::new(&bytes);
@@ -120,14 +120,14 @@ impl Fields {
         })
     }
 
-    const fn header(&self) -> Result<Header, ProtocolError> {
-        Ok(Header {
+    const fn to_header(&self) -> Result<SegmentHeader, ProtocolError> {
+        Ok(SegmentHeader {
             conv: self.conv,
             cmd: match self.cmd {
-                81 => Cmd::Push,
-                82 => Cmd::Ack,
-                83 => Cmd::Wask,
-                84 => Cmd::Wins,
+                81 => Command::Push,
+                82 => Command::Ack,
+                83 => Command::WindowProbe,
+                84 => Command::WindowReport,
                 _ => return Err(ProtocolError::Malformed("KCP command")),
             },
             frg: self.frg,
@@ -152,7 +152,7 @@ mod tests {
             let bytes = hex(&case["bytes"]);
             let conv = number(&case["conv"]);
             let mut rest = &bytes[..];
-            let (header, data) = next(&mut rest, conv).unwrap().unwrap();
+            let (header, data) = next_segment(&mut rest, conv).unwrap().unwrap();
             assert_eq!(
                 [header.cmd as u32, header.frg.into(), header.wnd.into()],
                 ["cmd", "frg", "wnd"].map(|name| number(&case[name]))
@@ -163,17 +163,17 @@ mod tests {
             );
             assert_eq!(data, hex(&case["data"]));
             assert!(rest.is_empty());
-            assert_eq!([&header.bytes()[..], data].concat(), bytes);
-            assert_eq!(Header::parse(&bytes), Ok(header));
+            assert_eq!([&header.encode()[..], data].concat(), bytes);
+            assert_eq!(SegmentHeader::parse(&bytes), Ok(header));
 
             for cut in HEADER_LEN..bytes.len() {
                 assert_eq!(
-                    next(&mut &bytes[..cut], conv),
+                    next_segment(&mut &bytes[..cut], conv),
                     Err(ProtocolError::Truncated("a KCP segment"))
                 );
             }
-            assert_eq!(next(&mut &bytes[..HEADER_LEN - 1], conv), Ok(None));
-            assert!(next(&mut &bytes[..], conv ^ 1).is_err());
+            assert_eq!(next_segment(&mut &bytes[..HEADER_LEN - 1], conv), Ok(None));
+            assert!(next_segment(&mut &bytes[..], conv ^ 1).is_err());
         }
     }
 
@@ -183,14 +183,14 @@ mod tests {
         for cmd in (0..81).chain(85..=255) {
             bytes[4] = cmd;
             assert_eq!(
-                next(&mut &bytes[..], 0),
+                next_segment(&mut &bytes[..], 0),
                 Err(ProtocolError::Malformed("KCP command"))
             );
         }
         bytes[4] = 81;
         bytes[20..].fill(0xff);
         assert_eq!(
-            next(&mut &bytes[..], 0),
+            next_segment(&mut &bytes[..], 0),
             Err(ProtocolError::Truncated("a KCP segment"))
         );
     }

@@ -23,11 +23,11 @@ use crate::{Codecs, ObfsOpen, ObfsSeal};
 /// skew: to such clients the server shows another service.
 pub struct ClientHandshake {
     hello: Vec<u8>,
-    wait: Wait,
+    wait: WaitFor,
 }
 
 /// The data that must arrive before the handshake is done.
-enum Wait {
+enum WaitFor {
     Nothing(Codecs),
     /// Any bytes.
     Anything,
@@ -48,16 +48,16 @@ impl Handshake for ClientHandshake {
 
     fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Codecs>, ProtocolError> {
         tx.extend_from_slice(&core::mem::take(&mut self.hello));
-        let wait = core::mem::replace(&mut self.wait, Wait::Over);
+        let wait = core::mem::replace(&mut self.wait, WaitFor::Over);
         let answered = match &wait {
-            Wait::Nothing(_) => Step::Done(0),
-            Wait::Anything => match rx.bytes().len() {
+            WaitFor::Nothing(_) => Step::Done(0),
+            WaitFor::Anything => match rx.bytes().len() {
                 0 => Step::NeedMore { total: 1 },
                 all => Step::Done(all),
             },
-            Wait::Flight { tagger, .. } => read_flight(rx.bytes(), tagger)?,
-            Wait::Answer { session, .. } => read_answer(rx.bytes(), session)?,
-            Wait::Over => return Err(ProtocolError::Malformed("handshake: already finished")),
+            WaitFor::Flight { tagger, .. } => read_flight(rx.bytes(), tagger)?,
+            WaitFor::Answer { session, .. } => read_answer(rx.bytes(), session)?,
+            WaitFor::Over => return Err(ProtocolError::Malformed("handshake: already finished")),
         };
         match answered {
             Step::NeedMore { total } => {
@@ -66,20 +66,20 @@ impl Handshake for ClientHandshake {
             }
             Step::Done(eaten) => {
                 rx.consume(eaten);
-                Ok(Step::Done(wait.codecs()))
+                Ok(Step::Done(wait.into_codecs()))
             }
         }
     }
 }
 
-impl Wait {
-    fn codecs(self) -> Codecs {
+impl WaitFor {
+    fn into_codecs(self) -> Codecs {
         match self {
             Self::Nothing(codecs) => codecs,
-            Self::Anything | Self::Over => Codecs::raw(),
+            Self::Anything | Self::Over => Codecs::new_raw(),
             Self::Flight { end, .. } | Self::Answer { end, .. } => Codecs {
                 seal: ObfsSeal::records_after(end),
-                open: ObfsOpen::records(),
+                open: ObfsOpen::new_records(),
             },
         }
     }

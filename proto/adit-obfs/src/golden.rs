@@ -6,9 +6,9 @@ use adit_wire::codec_laws::{open_all, run_handshake};
 use adit_wire::{FixedEntropy, Seal, Step, UnixTime};
 use serde_json::Value;
 
-use crate::http::{Requests, Verb};
-use crate::quiet::{self, Chance, ProofKey, TICKET};
-use crate::tls::sni;
+use crate::http::{HttpMethod, RequestTemplate};
+use crate::quiet::{self, HelloRandom, ProofKey, TICKET_LEN};
+use crate::tls::sni_name;
 use crate::*;
 
 const SPLITS: [&[usize]; 4] = [&[usize::MAX], &[1], &[7, 1, 300], &[4096]];
@@ -70,7 +70,7 @@ impl Case {
         let clock = if is_http { DATED } else { NOW };
         let settings = ServerSettings {
             kind: self.kind,
-            strangers: Strangers::Refuse,
+            unrecognized: UnrecognizedPolicy::Refuse,
             param: &self.param("server_obfs_param"),
             key: &hex(&self.value["key"]),
             password: b"",
@@ -78,7 +78,7 @@ impl Case {
             started: NOW,
         };
         let state = ServerState::new(&settings, &mut FixedEntropy::default()).unwrap();
-        state.handshake(&mut FixedEntropy::new(chance))
+        state.new_handshake(&mut FixedEntropy::new(chance))
     }
 
     fn client(&self, shared: Vec<u8>, own: Vec<u8>) -> ClientHandshake {
@@ -92,7 +92,7 @@ impl Case {
             url_bytes: 46,
         };
         let state = ClientState::new(&settings, &mut FixedEntropy::new(shared)).unwrap();
-        state.handshake(NOW, &mut FixedEntropy::new(own))
+        state.new_handshake(NOW, &mut FixedEntropy::new(own))
     }
 }
 
@@ -162,19 +162,20 @@ fn http() {
             assert_eq!((hello, plain), (vec![], case.plain("s2c")));
         }
         let verb = match case.kind {
-            ObfsKind::HttpPost => Verb::Post,
-            _ => Verb::Get,
+            ObfsKind::HttpPost => HttpMethod::Post,
+            _ => HttpMethod::Get,
         };
         let param = case.param("client_obfs_param");
         let mut chance = FixedEntropy::default();
-        let requests = Requests::new(verb, &param, &case.server_addr(), 46, &mut chance);
+        let requests = RequestTemplate::new(verb, &param, &case.server_addr(), 46, &mut chance);
         let agent = "Mozilla/5.0 (Windows NT 6.3; WOW64; rv:40.0) Gecko/20100101 Firefox/40.0";
-        let draws = usize::from(param.hosts().len() > 1) + 32 * usize::from(verb == Verb::Post);
+        let draws =
+            usize::from(param.hosts().len() > 1) + 32 * usize::from(verb == HttpMethod::Post);
         let chance = [vec![0; 8 * draws], drawn(78 - 46)].concat();
         let request = requests
             .with_agent(agent)
-            .request(&mut FixedEntropy::new(chance));
-        let mut codec = ObfsSeal::request(request);
+            .new_head(&mut FixedEntropy::new(chance));
+        let mut codec = ObfsSeal::with_request_head(request);
         for (wire, plain) in &sent {
             assert_eq!(seal(&mut codec, plain), *wire);
         }
@@ -210,7 +211,7 @@ fn ticket_auth() {
         let (sent, answers) = (case.steps("c2s"), case.steps("s2c"));
         let (hello, flight, end) = (&sent[0].0, &answers[0].0, &sent[1].0);
         // The random numbers of the peer, from its bytes.
-        let name = sni(text(&case.value["client_obfs_param"])).len();
+        let name = sni_name(text(&case.value["client_obfs_param"])).len();
         let ticket_at = 76 + 32 + 2 + 5 + 9 + name + 4 + 2;
         let len = usize::from(u16::from_be_bytes(array(&hello[ticket_at..])));
         let ticket = &hello[ticket_at + 2..ticket_at + 2 + len];
@@ -255,7 +256,7 @@ fn go_quiet_vectors() -> Value {
 fn quiet_server(key: &str, now: u64) -> ServerHandshake {
     let settings = ServerSettings {
         kind: ObfsKind::GoQuiet,
-        strangers: Strangers::Refuse,
+        unrecognized: UnrecognizedPolicy::Refuse,
         param: &ObfsParam::default(),
         key: b"",
         password: key.as_bytes(),
@@ -263,7 +264,7 @@ fn quiet_server(key: &str, now: u64) -> ServerHandshake {
         started: UnixTime(now),
     };
     let state = ServerState::new(&settings, &mut FixedEntropy::default()).unwrap();
-    state.handshake(&mut FixedEntropy::default())
+    state.new_handshake(&mut FixedEntropy::default())
 }
 
 #[test]
@@ -272,9 +273,9 @@ fn go_quiet_random_fields() {
     for case in vectors["random_field"].as_array().unwrap() {
         let key = ProofKey::new(text(&case["key"]).as_bytes()).unwrap();
         let now = UnixTime(case["time"].as_u64().unwrap());
-        let field = key.prove(array(&hex(&case["iv"])), now);
+        let field = key.make_proof(array(&hex(&case["iv"])), now);
         assert_eq!(field.to_vec(), hex(&case["random"]));
-        assert_eq!(key.check(&field, now), Ok(()));
+        assert_eq!(key.check_proof(&field, now), Ok(()));
     }
 }
 
@@ -295,7 +296,7 @@ fn go_quiet_clients_of_others() {
         let chrome = text(&case["browser"]) == "chrome";
         let find = |what: &[u8]| hello.windows(what.len()).position(|at| at == what).unwrap();
         let ticket = find(&[0, 0x23, 0, 0xc0]) + 4;
-        let chance = Chance {
+        let chance = HelloRandom {
             session: array(&hello[44..]),
             grease: match chrome {
                 true => [
@@ -307,21 +308,21 @@ fn go_quiet_clients_of_others() {
             },
         };
         let proof = ProofKey::new(key.as_bytes()).unwrap();
-        let ours = quiet::Hello {
+        let ours = quiet::QuietHello {
             browser: if chrome {
                 Browser::Chrome
             } else {
                 Browser::Firefox
             },
-            random: proof.prove(array(&hello[11..]), UnixTime(now)),
+            random: proof.make_proof(array(&hello[11..]), UnixTime(now)),
             chance: &chance,
             name: text(&case["server_name"]),
-            ticket: &array::<TICKET>(&hello[ticket..]),
+            ticket: &array::<TICKET_LEN>(&hello[ticket..]),
         };
         assert_eq!(ours.encode(), hello);
         let done = Ok(Step::Done(reply.len()));
         assert_eq!(quiet::read_answer(&reply, &chance.session), done);
-        let mut codec = ObfsSeal::records_after(quiet::end(&array(&end[11..])));
+        let mut codec = ObfsSeal::records_after(quiet::client_end(&array(&end[11..])));
         assert_eq!(seal(&mut codec, b""), end);
         assert_eq!(seal(&mut codec, b"first payload"), data);
     }
@@ -341,5 +342,5 @@ fn go_quiet_least_hello() {
         assert_eq!(rest[..5], head);
         rest = &rest[5 + usize::from(head[4])..];
     }
-    assert!(rest.is_empty() && core.answered());
+    assert!(rest.is_empty() && core.is_answered());
 }

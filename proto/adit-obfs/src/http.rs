@@ -4,8 +4,8 @@ mod request;
 mod response;
 mod server;
 
-pub(crate) use request::{Request, Requests, Verb};
-pub(crate) use response::{Skip, response_head};
+pub(crate) use request::{HttpMethod, RequestHead, RequestTemplate};
+pub(crate) use response::{HeadSkipper, response_head};
 pub(crate) use server::RequestReader;
 
 /// Maximum length of a head in bytes, as in ShadowsocksR's server.

@@ -42,14 +42,14 @@
 
 mod client;
 mod http;
-mod kind;
+mod obfs_kind;
+mod obfs_param;
 mod open;
-mod param;
 mod quiet;
 mod random_head;
 mod redirect;
 mod seal;
-mod seen;
+mod seen_hellos;
 mod server;
 mod tls;
 
@@ -59,11 +59,11 @@ mod golden;
 mod tests;
 
 pub use client::{ClientHandshake, ClientSettings, ClientState};
-pub use kind::{ObfsKind, Strangers, UnknownObfs};
+pub use obfs_kind::{ObfsKind, UnknownObfs, UnrecognizedPolicy};
+pub use obfs_param::{ObfsParam, ParamError};
 pub use open::ObfsOpen;
-pub use param::{ObfsParam, ParamError};
 pub use quiet::Browser;
-pub use redirect::{Redirect, RedirectError};
+pub use redirect::{RedirectError, RedirectRule};
 pub use seal::ObfsSeal;
 pub use server::{ServerHandshake, ServerSettings, ServerState};
 
@@ -78,10 +78,10 @@ pub struct Codecs {
 
 impl Codecs {
     /// Creates codecs that change nothing in either direction.
-    pub(crate) const fn raw() -> Self {
+    pub(crate) const fn new_raw() -> Self {
         Self {
-            seal: ObfsSeal::raw(),
-            open: ObfsOpen::raw(),
+            seal: ObfsSeal::new_raw(),
+            open: ObfsOpen::new_raw(),
         }
     }
 
@@ -90,10 +90,10 @@ impl Codecs {
     /// of all available records is opened as one. This moves the data by a few bytes, a cost that
     /// the layer above must outweigh.
     #[must_use]
-    pub fn joined(self) -> Self {
+    pub fn with_joined_records(self) -> Self {
         Self {
-            seal: self.seal.joined(),
-            open: self.open.joined(),
+            seal: self.seal.with_joined_records(),
+            open: self.open.with_joined_records(),
         }
     }
 }

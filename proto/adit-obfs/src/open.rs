@@ -4,50 +4,50 @@ use std::sync::Arc;
 
 use adit_wire::{Open, Opened, ProtocolError, Step};
 
-use crate::http::Skip;
-use crate::tls::{Records, Tagger, read_flight};
+use crate::http::HeadSkipper;
+use crate::tls::{RecordReader, Tagger, read_flight};
 
 /// The receiving codec of a connection.
 #[derive(Debug)]
-pub struct ObfsOpen(State);
+pub struct ObfsOpen(OpenState);
 
 #[derive(Debug)]
-enum State {
+enum OpenState {
     Raw,
     /// A client of an HTTP kind, before the end of the response head.
-    Response(Skip),
+    Response(HeadSkipper),
     /// A client that did not wait for the server's flight.
     Flight {
         tagger: Arc<Tagger>,
         joined: bool,
     },
-    Records(Records),
+    Records(RecordReader),
 }
 
 impl ObfsOpen {
-    pub(crate) const fn raw() -> Self {
-        Self(State::Raw)
+    pub(crate) const fn new_raw() -> Self {
+        Self(OpenState::Raw)
     }
 
-    pub(crate) fn response() -> Self {
-        Self(State::Response(Skip::default()))
+    pub(crate) fn after_response_head() -> Self {
+        Self(OpenState::Response(HeadSkipper::default()))
     }
 
-    pub(crate) const fn flight(tagger: Arc<Tagger>) -> Self {
+    pub(crate) const fn after_flight(tagger: Arc<Tagger>) -> Self {
         let joined = false;
-        Self(State::Flight { tagger, joined })
+        Self(OpenState::Flight { tagger, joined })
     }
 
-    pub(crate) fn records() -> Self {
-        Self(State::Records(Records::default()))
+    pub(crate) fn new_records() -> Self {
+        Self(OpenState::Records(RecordReader::default()))
     }
 
     /// Opens several records at a time; see [`Codecs::joined`](crate::Codecs::joined).
-    pub(crate) fn joined(mut self) -> Self {
+    pub(crate) fn with_joined_records(mut self) -> Self {
         match &mut self.0 {
-            State::Records(records) => records.join(),
-            State::Flight { joined, .. } => *joined = true,
-            State::Raw | State::Response(_) => {}
+            OpenState::Records(records) => records.join_records(),
+            OpenState::Flight { joined, .. } => *joined = true,
+            OpenState::Raw | OpenState::Response(_) => {}
         }
         self
     }
@@ -55,31 +55,35 @@ impl ObfsOpen {
     /// True if bytes pass unchanged from now on.
     #[must_use]
     pub const fn is_raw(&self) -> bool {
-        matches!(self.0, State::Raw)
+        matches!(self.0, OpenState::Raw)
     }
 }
 
 impl Open for ObfsOpen {
     fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         match &mut self.0 {
-            State::Records(records) => records.open(wire),
-            State::Raw if wire.is_empty() => Ok(Opened::NeedMore { total: 1 }),
-            State::Raw => Ok(Opened::Record {
+            OpenState::Records(records) => records.open_records(wire),
+            OpenState::Raw if wire.is_empty() => Ok(Opened::NeedMore { total: 1 }),
+            OpenState::Raw => Ok(Opened::Record {
                 consumed: wire.len(),
                 payload: 0..wire.len(),
             }),
-            State::Response(skip) => {
-                let (opened, ended) = skip.open(wire)?;
+            OpenState::Response(skip) => {
+                let (opened, ended) = skip.skip_head(wire)?;
                 if ended {
-                    self.0 = State::Raw;
+                    self.0 = OpenState::Raw;
                 }
                 Ok(opened)
             }
-            State::Flight { tagger, joined } => Ok(match read_flight(wire, tagger)? {
+            OpenState::Flight { tagger, joined } => Ok(match read_flight(wire, tagger)? {
                 Step::NeedMore { total } => Opened::NeedMore { total },
                 Step::Done(consumed) => {
-                    let records = Self::records();
-                    *self = if *joined { records.joined() } else { records };
+                    let records = Self::new_records();
+                    *self = if *joined {
+                        records.with_joined_records()
+                    } else {
+                        records
+                    };
                     let payload = consumed..consumed;
                     Opened::Record { consumed, payload }
                 }
@@ -90,9 +94,9 @@ impl Open for ObfsOpen {
     /// A server without data does not send a head either, so that is a valid end.
     fn is_at_boundary(&self, unread: usize) -> bool {
         let whole = match &self.0 {
-            State::Raw | State::Flight { .. } => true,
-            State::Response(skip) => !skip.begun(),
-            State::Records(records) => records.at_boundary(),
+            OpenState::Raw | OpenState::Flight { .. } => true,
+            OpenState::Response(skip) => !skip.has_begun(),
+            OpenState::Records(records) => records.at_boundary(),
         };
         whole && unread == 0
     }

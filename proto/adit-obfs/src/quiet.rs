@@ -8,10 +8,10 @@ mod answer;
 mod hello;
 mod proof;
 
-pub(crate) use answer::{Answer, end, read_answer};
+pub(crate) use answer::{ServerAnswer, client_end, read_answer};
 pub use hello::Browser;
-pub(crate) use hello::{Chance, Hello, TICKET};
-pub(crate) use proof::{ProofKey, REMEMBERED};
+pub(crate) use hello::{HelloRandom, QuietHello, TICKET_LEN};
+pub(crate) use proof::{ProofKey, REMEMBER_SECS};
 
 use crate::ParamError;
 

@@ -33,7 +33,7 @@ pub(crate) fn client_head(entropy: &mut dyn Entropy) -> Vec<u8> {
 ///
 /// Takes the longest head that matches the checksum: if a head ends in zeros, the checksum matches
 /// before each of them too, and a client sends nothing more before it is answered.
-pub(crate) fn read(rx: &mut Rx<'_>) -> Result<Step<()>, ProtocolError> {
+pub(crate) fn read_client_head(rx: &mut Rx<'_>) -> Result<Step<()>, ProtocolError> {
     let (least, most) = (usize::from(MIN) + 4, usize::from(MAX) + 4);
     let bytes = rx.bytes();
     let (mut sum, mut end) = (Hasher::new(), None);
@@ -68,12 +68,12 @@ mod tests {
             assert_eq!(head.len(), usize::from(len) + 4);
             for end in 0..head.len() {
                 let mut part = head[..end].to_vec();
-                let step = read(&mut Rx::new(&mut part));
+                let step = read_client_head(&mut Rx::new(&mut part));
                 assert!(matches!(step, Ok(Step::NeedMore { total }) if total > end));
             }
             let mut whole = [&head[..], b"data"].concat();
             let mut rx = Rx::new(&mut whole);
-            assert_eq!(read(&mut rx), Ok(Step::Done(())));
+            assert_eq!(read_client_head(&mut rx), Ok(Step::Done(())));
             assert_eq!(rx.bytes(), b"data");
         }
     }
@@ -88,7 +88,7 @@ mod tests {
         let mut count = 0;
         for mut head in found {
             let mut rx = Rx::new(&mut head);
-            assert_eq!(read(&mut rx), Ok(Step::Done(())));
+            assert_eq!(read_client_head(&mut rx), Ok(Step::Done(())));
             assert_eq!(rx.bytes(), b"");
             count += 1;
         }
@@ -99,8 +99,8 @@ mod tests {
     fn other_bytes_are_refused_at_the_longest_head() {
         let mut bytes = [7; 103];
         let why = ProtocolError::Malformed("random_head: no checksum");
-        assert_eq!(read(&mut Rx::new(&mut bytes)), Err(why));
-        let step = read(&mut Rx::new(&mut bytes[..102]));
+        assert_eq!(read_client_head(&mut Rx::new(&mut bytes)), Err(why));
+        let step = read_client_head(&mut Rx::new(&mut bytes[..102]));
         assert_eq!(step, Ok(Step::NeedMore { total: 103 }));
     }
 }

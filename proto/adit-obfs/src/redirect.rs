@@ -3,7 +3,7 @@
 use adit_wire::Target;
 
 /// The default port.
-const WEB: u16 = 80;
+const DEFAULT_PORT: u16 = 80;
 
 /// One rule: `[pattern[:port]#]host[:port]`.
 ///
@@ -11,7 +11,7 @@ const WEB: u16 = 80;
 /// everything. The first port is the listener's; `*`, `0` or none matches all. The peer is then
 /// relayed to the second part, starting with the bytes received.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Redirect {
+pub struct RedirectRule {
     /// `None` matches all.
     pattern: Option<Box<[u8]>>,
     /// `None` matches all.
@@ -34,7 +34,7 @@ pub enum RedirectError {
     Pattern,
 }
 
-impl Redirect {
+impl RedirectRule {
     /// Parses a rule.
     ///
     /// # Errors
@@ -48,21 +48,21 @@ impl Redirect {
             port => Some(port.parse().map_err(|_| RedirectError::Port)?),
         };
         Ok(Self {
-            pattern: literal(pattern)?,
+            pattern: parse_pattern(pattern)?,
             listener,
-            to: target(decoy)?,
+            to: parse_decoy(decoy)?,
         })
     }
 
     /// Returns the decoy of the first of `rules` that matches a connection to the listener's `port`
     /// which has sent `seen`.
     #[must_use]
-    pub fn decoy<'a>(rules: &'a [Self], seen: &[u8], port: u16) -> Option<&'a Target> {
-        let fits = |rule: &&Self| rule.fits(seen, port);
+    pub fn find_decoy<'a>(rules: &'a [Self], seen: &[u8], port: u16) -> Option<&'a Target> {
+        let fits = |rule: &&Self| rule.matches_peer(seen, port);
         rules.iter().find(fits).map(|rule| &rule.to)
     }
 
-    fn fits(&self, seen: &[u8], port: u16) -> bool {
+    fn matches_peer(&self, seen: &[u8], port: u16) -> bool {
         let here = self.listener.is_none_or(|listener| listener == port);
         here && self.pattern.as_ref().is_none_or(|pattern| {
             seen.windows(pattern.len().max(1))
@@ -72,7 +72,7 @@ impl Redirect {
 }
 
 /// ShadowsocksR accepts regular expressions. In practice they are host names, some with `\.`.
-fn literal(pattern: &str) -> Result<Option<Box<[u8]>>, RedirectError> {
+fn parse_pattern(pattern: &str) -> Result<Option<Box<[u8]>>, RedirectError> {
     if matches!(pattern, "" | "*" | ".*") {
         return Ok(None);
     }
@@ -85,10 +85,10 @@ fn literal(pattern: &str) -> Result<Option<Box<[u8]>>, RedirectError> {
     Ok(Some(text.into_bytes().into()))
 }
 
-fn target(decoy: &str) -> Result<Target, RedirectError> {
+fn parse_decoy(decoy: &str) -> Result<Target, RedirectError> {
     let with_port = decoy.parse();
     with_port
-        .or_else(|_| format!("{decoy}:{WEB}").parse())
+        .or_else(|_| format!("{decoy}:{DEFAULT_PORT}").parse())
         .map_err(|_| RedirectError::Decoy)
 }
 
@@ -96,8 +96,11 @@ fn target(decoy: &str) -> Result<Target, RedirectError> {
 mod tests {
     use super::*;
 
-    fn rules(texts: &[&str]) -> Vec<Redirect> {
-        texts.iter().map(|t| Redirect::parse(t).unwrap()).collect()
+    fn rules(texts: &[&str]) -> Vec<RedirectRule> {
+        texts
+            .iter()
+            .map(|t| RedirectRule::parse(t).unwrap())
+            .collect()
     }
 
     #[test]
@@ -109,15 +112,15 @@ mod tests {
             "*#[2001:db8::1]:1",
         ]);
         let decoy = |seen: &[u8], port| {
-            let found = Redirect::decoy(&rules, seen, port);
+            let found = RedirectRule::find_decoy(&rules, seen, port);
             found.map(ToString::to_string).unwrap_or_default()
         };
         assert_eq!(decoy(b"\x16..a.com..", 443), "192.0.2.1:8443");
         assert_eq!(decoy(b"\x16..a.com..", 80), "w.com:80");
         assert_eq!(decoy(b"Host: b.com\r\n", 80), "b.com:8080");
         assert_eq!(decoy(b"", 443), "[2001:db8::1]:1");
-        assert_eq!(Redirect::decoy(&rules[..1], b"a,com", 443), None);
-        assert_eq!(Redirect::decoy(&[], b"", 443), None);
+        assert_eq!(RedirectRule::find_decoy(&rules[..1], b"a,com", 443), None);
+        assert_eq!(RedirectRule::find_decoy(&[], b"", 443), None);
     }
 
     #[test]
@@ -125,13 +128,13 @@ mod tests {
         for (text, to) in [("w.com:443", "w.com:443"), ("w.com", "w.com:80")] {
             let rules = rules(&[text]);
             let to: Target = to.parse().unwrap();
-            assert_eq!(Redirect::decoy(&rules, b"x", 1), Some(&to));
+            assert_eq!(RedirectRule::find_decoy(&rules, b"x", 1), Some(&to));
         }
     }
 
     #[test]
     fn refuses_what_it_cannot_do() {
-        let fault = |text| Redirect::parse(text).unwrap_err();
+        let fault = |text| RedirectRule::parse(text).unwrap_err();
         assert_eq!(fault("a.*b#w.com"), RedirectError::Pattern);
         assert_eq!(fault("a:http#w.com"), RedirectError::Port);
         for bad in ["", "a#", "a b:80", "::1", "a:1:2"] {

@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use adit_wire::{Overhead, ProtocolError, Seal};
 
-use crate::http::Request;
+use crate::http::RequestHead;
 use crate::tls::{JOINED, MAX_RECORD, RECORD_HEAD, record_head};
 
 /// Maximum length of a chunk that passes unchanged, in bytes.
@@ -16,7 +16,7 @@ const MAX_RAW: usize = 1 << 20;
 /// The first record includes everything that must precede the first data: an HTTP head waits for
 /// data, while the end of a TLS handshake is owed ([`Seal::must_send_head`]) and may be sent alone.
 pub struct ObfsSeal {
-    first: Option<First>,
+    first: Option<FirstBytes>,
     framing: Framing,
 }
 
@@ -28,47 +28,47 @@ enum Framing {
 }
 
 /// The bytes that precede the first data.
-enum First {
+enum FirstBytes {
     /// A request head, which takes the first bytes into its URL.
-    Request(Box<Request>),
+    Request(Box<RequestHead>),
     /// A response head.
     Response(Vec<u8>),
     /// The end of a TLS handshake.
     End(Vec<u8>),
 }
 
-impl First {
-    fn room(&self) -> usize {
+impl FirstBytes {
+    fn head_len(&self) -> usize {
         match self {
-            Self::Request(request) => request.room(),
+            Self::Request(request) => request.seal_overhead(),
             Self::Response(bytes) | Self::End(bytes) => bytes.len(),
         }
     }
 }
 
 impl ObfsSeal {
-    pub(crate) const fn raw() -> Self {
+    pub(crate) const fn new_raw() -> Self {
         Self {
             first: None,
             framing: Framing::Raw,
         }
     }
 
-    pub(crate) fn request(request: Request) -> Self {
+    pub(crate) fn with_request_head(request: RequestHead) -> Self {
         Self {
-            first: Some(First::Request(Box::new(request))),
+            first: Some(FirstBytes::Request(Box::new(request))),
             framing: Framing::Raw,
         }
     }
 
-    pub(crate) const fn response(head: Vec<u8>) -> Self {
+    pub(crate) const fn with_response_head(head: Vec<u8>) -> Self {
         Self {
-            first: Some(First::Response(head)),
+            first: Some(FirstBytes::Response(head)),
             framing: Framing::Raw,
         }
     }
 
-    pub(crate) const fn records() -> Self {
+    pub(crate) const fn new_records() -> Self {
         Self {
             first: None,
             framing: Framing::Records(1),
@@ -77,13 +77,13 @@ impl ObfsSeal {
 
     pub(crate) const fn records_after(end: Vec<u8>) -> Self {
         Self {
-            first: Some(First::End(end)),
+            first: Some(FirstBytes::End(end)),
             framing: Framing::Records(1),
         }
     }
 
     /// Seals several records at a time; see [`Codecs::joined`](crate::Codecs::joined).
-    pub(crate) fn joined(mut self) -> Self {
+    pub(crate) fn with_joined_records(mut self) -> Self {
         if let Framing::Records(count) = &mut self.framing {
             *count = JOINED;
         }
@@ -99,7 +99,7 @@ impl ObfsSeal {
 
 impl Seal for ObfsSeal {
     fn overhead(&self) -> Overhead {
-        let first = self.first.as_ref().map_or(0, First::room);
+        let first = self.first.as_ref().map_or(0, FirstBytes::head_len);
         let (head, max) = match self.framing {
             Framing::Raw => (0, MAX_RAW),
             Framing::Records(count) => (count * RECORD_HEAD, count * MAX_RECORD),
@@ -120,7 +120,7 @@ impl Seal for ObfsSeal {
         record: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, ProtocolError> {
-        check_room(self.overhead(), record, &payload)?;
+        check_overhead(self.overhead(), record, &payload)?;
         if payload.is_empty() && !self.must_send_head() {
             return Ok(payload);
         }
@@ -128,12 +128,12 @@ impl Seal for ObfsSeal {
         if let Framing::Records(_) = self.framing
             && !payload.is_empty()
         {
-            wire.start = cut(record, &payload)?;
+            wire.start = split_into_records(record, &payload)?;
         }
         match self.first.take() {
             None => {}
-            Some(First::Request(request)) => wire = request.seal(record, wire)?,
-            Some(First::Response(head) | First::End(head)) => {
+            Some(FirstBytes::Request(request)) => wire = request.seal_first(record, wire)?,
+            Some(FirstBytes::Response(head) | FirstBytes::End(head)) => {
                 put_before(record, &mut wire, &head)?;
             }
         }
@@ -141,11 +141,15 @@ impl Seal for ObfsSeal {
     }
 
     fn must_send_head(&self) -> bool {
-        matches!(self.first, Some(First::End(_)))
+        matches!(self.first, Some(FirstBytes::End(_)))
     }
 }
 
-fn check_room(room: Overhead, record: &[u8], payload: &Range<usize>) -> Result<(), ProtocolError> {
+fn check_overhead(
+    room: Overhead,
+    record: &[u8],
+    payload: &Range<usize>,
+) -> Result<(), ProtocolError> {
     if payload.len() > room.max_payload {
         let what = "a record's payload";
         let limit = room.max_payload;
@@ -159,7 +163,7 @@ fn check_room(room: Overhead, record: &[u8], payload: &Range<usize>) -> Result<(
 }
 
 /// Splits a payload into records, all full except the last, and returns the start of the first.
-fn cut(record: &mut [u8], payload: &Range<usize>) -> Result<usize, ProtocolError> {
+fn split_into_records(record: &mut [u8], payload: &Range<usize>) -> Result<usize, ProtocolError> {
     let count = payload.len().div_ceil(MAX_RECORD);
     let start = payload.start.checked_sub(count * RECORD_HEAD);
     let start = start.ok_or(ProtocolError::NoRoom("a record's head"))?;

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
 
-use state::{Inner, Judge};
+use state::{Recognition, SharedState};
 pub use state::{ServerSettings, ServerState};
 
 use crate::http::{RequestReader, response_head};
-use crate::kind::Strangers;
-use crate::quiet::Answer;
+use crate::obfs_kind::UnrecognizedPolicy;
+use crate::quiet::ServerAnswer;
 use crate::random_head;
-use crate::tls::{Flight, Tagger, parse_client_hello, parse_end, read_end, read_hello};
+use crate::tls::{ServerFlight, Tagger, parse_client_hello, parse_end, read_end, read_hello};
 use crate::{Codecs, ObfsOpen, ObfsSeal};
 
 /// The handshake of one connection, from the first byte to the codecs.
@@ -27,7 +27,7 @@ use crate::{Codecs, ObfsOpen, ObfsSeal};
 /// With [`Strangers::PassOn`] a client that uses another protocol is not an error: the codecs
 /// change nothing, and the received bytes are the first data.
 pub struct ServerHandshake {
-    shared: Arc<Inner>,
+    shared: Arc<SharedState>,
     state: State,
     answered: bool,
 }
@@ -36,9 +36,9 @@ enum State {
     Plain,
     Request(RequestReader),
     RandomHead(Vec<u8>),
-    TlsHello(Box<Flight>),
+    TlsHello(Box<ServerFlight>),
     TlsEnd(Tagger),
-    QuietHello(Box<Answer>),
+    QuietHello(Box<ServerAnswer>),
     QuietEnd,
     Over,
 }
@@ -46,7 +46,7 @@ enum State {
 impl ServerHandshake {
     /// True if the client was recognized and answered.
     #[must_use]
-    pub const fn answered(&self) -> bool {
+    pub const fn is_answered(&self) -> bool {
         self.answered
     }
 
@@ -57,26 +57,26 @@ impl ServerHandshake {
     /// # Errors
     ///
     /// Returns [`Broken::Truncated`] unless the client is passed on.
-    pub fn expire(&mut self) -> Result<Codecs, ProtocolError> {
+    pub fn handle_timeout(&mut self) -> Result<Codecs, ProtocolError> {
         self.state = State::Over;
-        self.stranger(ProtocolError::Truncated("the client's hello"))
+        self.handle_unrecognized(ProtocolError::Truncated("the client's hello"))
     }
 
-    fn stranger(&self, why: ProtocolError) -> Result<Codecs, ProtocolError> {
-        match self.shared.strangers {
-            Strangers::PassOn if !self.answered => Ok(Codecs::raw()),
+    fn handle_unrecognized(&self, why: ProtocolError) -> Result<Codecs, ProtocolError> {
+        match self.shared.unrecognized {
+            UnrecognizedPolicy::PassOn if !self.answered => Ok(Codecs::new_raw()),
             _ => Err(why),
         }
     }
 
     /// Reads one message; returns `None` if another follows.
-    fn advance(
+    fn advance_state(
         &mut self,
         rx: &mut Rx<'_>,
         tx: &mut Tx<'_>,
     ) -> Result<Option<Step<Codecs>>, ProtocolError> {
         let now = self.shared.clock.unix_time();
-        let judge = &self.shared.judge;
+        let judge = &self.shared.recognition;
         // Unwraps a step, or returns its `Step::NeedMore`.
         macro_rules! done {
             ($step:expr) => {
@@ -87,21 +87,21 @@ impl ServerHandshake {
             };
         }
         let (codecs, next) = match (&mut self.state, judge) {
-            (State::Plain, _) => (Some(Codecs::raw()), State::Over),
-            (State::Request(reader), Judge::Hosts(hosts)) => {
-                done!(reader.read(rx, hosts));
+            (State::Plain, _) => (Some(Codecs::new_raw()), State::Over),
+            (State::Request(reader), Recognition::Hosts(hosts)) => {
+                done!(reader.read_head(rx, hosts));
                 let codecs = Codecs {
-                    seal: ObfsSeal::response(response_head(now)),
-                    open: ObfsOpen::raw(),
+                    seal: ObfsSeal::with_response_head(response_head(now)),
+                    open: ObfsOpen::new_raw(),
                 };
                 (Some(codecs), State::Over)
             }
             (State::RandomHead(answer), _) => {
-                done!(random_head::read(rx));
+                done!(random_head::read_client_head(rx));
                 tx.extend_from_slice(answer);
-                (Some(Codecs::raw()), State::Over)
+                (Some(Codecs::new_raw()), State::Over)
             }
-            (State::TlsHello(flight), Judge::Tag { key, window, seen }) => {
+            (State::TlsHello(flight), Recognition::Tag { key, window, seen }) => {
                 let (len, tagger) = done!(read_hello(rx.bytes(), key.expose(), *window, seen, now));
                 rx.consume(len);
                 tx.extend_from_slice(&flight.encode(&tagger, now));
@@ -109,19 +109,19 @@ impl ServerHandshake {
             }
             (State::TlsEnd(tagger), _) => {
                 rx.consume(done!(read_end(rx.bytes(), tagger)));
-                (Some(records()), State::Over)
+                (Some(record_codecs()), State::Over)
             }
-            (State::QuietHello(answer), Judge::Proof { key, seen }) => {
+            (State::QuietHello(answer), Recognition::Proof { key, seen }) => {
                 let hello = done!(parse_client_hello(rx.bytes()));
-                key.check(&hello.random, now)?;
-                seen.insert(&hello.random, now)?;
+                key.check_proof(&hello.random, now)?;
+                seen.insert_hello(&hello.random, now)?;
                 rx.consume(hello.len);
                 tx.extend_from_slice(&answer.encode(&hello.session));
                 (None, State::QuietEnd)
             }
             (State::QuietEnd, _) => {
                 rx.consume(done!(parse_end(rx.bytes())));
-                (Some(records()), State::Over)
+                (Some(record_codecs()), State::Over)
             }
             _ => return Err(ProtocolError::Malformed("handshake: already finished")),
         };
@@ -131,10 +131,10 @@ impl ServerHandshake {
     }
 }
 
-fn records() -> Codecs {
+fn record_codecs() -> Codecs {
     Codecs {
-        seal: ObfsSeal::records(),
-        open: ObfsOpen::records(),
+        seal: ObfsSeal::new_records(),
+        open: ObfsOpen::new_records(),
     }
 }
 
@@ -144,7 +144,7 @@ impl Handshake for ServerHandshake {
 
     fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Codecs>, ProtocolError> {
         loop {
-            match self.advance(rx, tx) {
+            match self.advance_state(rx, tx) {
                 Ok(Some(step)) => return Ok(step),
                 Ok(None) => {}
                 Err(why) => {
@@ -152,7 +152,7 @@ impl Handshake for ServerHandshake {
                     self.state = State::Over;
                     return match over {
                         true => Err(why),
-                        false => self.stranger(why).map(Step::Done),
+                        false => self.handle_unrecognized(why).map(Step::Done),
                     };
                 }
             }

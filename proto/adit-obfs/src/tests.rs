@@ -39,10 +39,10 @@ fn client(kind: ObfsKind, param: &str, key: &[u8], seed: u64) -> ClientState {
     ClientState::new(&settings, &mut Numbers(seed)).unwrap()
 }
 
-fn server(kind: ObfsKind, strangers: Strangers, param: &str) -> ServerState {
+fn server(kind: ObfsKind, strangers: UnrecognizedPolicy, param: &str) -> ServerState {
     let settings = ServerSettings {
         kind,
-        strangers,
+        unrecognized: strangers,
         param: &ObfsParam::parse(param).unwrap(),
         key: KEY,
         password: KEY,
@@ -93,8 +93,8 @@ fn exchange(kind: ObfsKind, seed: u64, first: usize, piece: usize) {
     let (mut near, mut far) = (Vec::new(), Vec::new());
     let mut chance = Numbers(seed);
     let state = client(kind, "a.com,b.com", KEY, seed);
-    let mut client = state.clone().handshake(NOW, &mut chance);
-    let mut server = server(kind, Strangers::Refuse, "").handshake(&mut chance);
+    let mut client = state.clone().new_handshake(NOW, &mut chance);
+    let mut server = server(kind, UnrecognizedPolicy::Refuse, "").new_handshake(&mut chance);
 
     let (mut ours, hello) = step(&mut client, &mut near, b"");
     let (mut theirs, mut answer) = (None, Vec::new());
@@ -106,7 +106,7 @@ fn exchange(kind: ObfsKind, seed: u64, first: usize, piece: usize) {
     }
     // A side that joins records is compatible with one that does not.
     let joined = |codecs: Option<Codecs>, yes: bool| match codecs.unwrap() {
-        codecs if yes => codecs.joined(),
+        codecs if yes => codecs.with_joined_records(),
         codecs => codecs,
     };
     let mut ours = joined(ours, seed % 2 == 1);
@@ -149,11 +149,14 @@ fn joined_records_are_the_same_on_the_wire() {
     for len in [1, 16_384, 16_385, 50_000, 65_536, 200_000] {
         let data = pattern(len);
         let sealed = |seal: &mut ObfsSeal| seal_all(seal, &data, usize::MAX).unwrap();
-        let mut joined = ObfsSeal::records().joined();
+        let mut joined = ObfsSeal::new_records().with_joined_records();
         assert_eq!(joined.overhead().max_payload, 65_536);
         let mut wire = sealed(&mut joined);
-        assert!(wire == sealed(&mut ObfsSeal::records()), "{len}");
-        let opened = ObfsOpen::records().joined().open(&mut wire).unwrap();
+        assert!(wire == sealed(&mut ObfsSeal::new_records()), "{len}");
+        let opened = ObfsOpen::new_records()
+            .with_joined_records()
+            .open(&mut wire)
+            .unwrap();
         let consumed = wire.len();
         let payload = 5..5 + len;
         assert_eq!(opened, Opened::Record { consumed, payload });
@@ -164,7 +167,7 @@ fn joined_records_are_the_same_on_the_wire() {
 /// Returns a client's first bytes and all bytes it sends until it has sent some data.
 fn first_bytes(kind: ObfsKind, key: &[u8], now: UnixTime, seed: u64) -> Vec<u8> {
     let mut chance = Numbers(seed);
-    let mut core = client(kind, "a.com", key, seed).handshake(now, &mut chance);
+    let mut core = client(kind, "a.com", key, seed).new_handshake(now, &mut chance);
     let (codecs, mut sent) = step(&mut core, &mut Vec::new(), b"");
     if let Some(mut codecs) = codecs {
         sent.extend(seal_all(&mut codecs.seal, &pattern(100), 4096).unwrap());
@@ -179,11 +182,11 @@ const KEYED: [ObfsKind; 3] = [
 ];
 
 fn refusal(state: &ServerState, wire: &[u8]) -> Option<ProtocolError> {
-    let mut core = state.handshake(&mut Numbers(3));
+    let mut core = state.new_handshake(&mut Numbers(3));
     match run_handshake(&mut core, wire, &[usize::MAX]) {
         Ok(_) => None,
         Err((why, sent)) => {
-            assert!(sent.is_empty() || core.answered());
+            assert!(sent.is_empty() || core.is_answered());
             Some(why)
         }
     }
@@ -192,7 +195,7 @@ fn refusal(state: &ServerState, wire: &[u8]) -> Option<ProtocolError> {
 #[test]
 fn wrong_keys_times_and_replays_are_refused() {
     for kind in KEYED {
-        let state = server(kind, Strangers::Refuse, "");
+        let state = server(kind, UnrecognizedPolicy::Refuse, "");
         let good = first_bytes(kind, KEY, NOW, 5);
         assert_eq!(refusal(&state, &good), None);
         assert_eq!(refusal(&state, &good), Some(ProtocolError::Replayed));
@@ -205,7 +208,7 @@ fn wrong_keys_times_and_replays_are_refused() {
         };
         assert_eq!(refusal(&state, &late), Some(why));
     }
-    let lenient = server(ObfsKind::TicketAuth, Strangers::Refuse, "0");
+    let lenient = server(ObfsKind::TicketAuth, UnrecognizedPolicy::Refuse, "0");
     let late = first_bytes(ObfsKind::TicketAuth, KEY, UnixTime(5), 7);
     assert_eq!(refusal(&lenient, &late), None);
     assert_eq!(refusal(&lenient, &late), Some(ProtocolError::Replayed));
@@ -214,7 +217,7 @@ fn wrong_keys_times_and_replays_are_refused() {
 #[test]
 fn a_refused_client_leaves_its_bytes_as_they_were() {
     for kind in ObfsKind::ALL.into_iter().skip(1) {
-        let state = server(kind, Strangers::Refuse, "other.com");
+        let state = server(kind, UnrecognizedPolicy::Refuse, "other.com");
         for seed in [8, 9] {
             let mut wire = first_bytes(kind, b"wrong", NOW, seed);
             if kind == ObfsKind::RandomHead {
@@ -222,16 +225,16 @@ fn a_refused_client_leaves_its_bytes_as_they_were() {
                 wire[0] ^= 1;
             }
             let seen = wire.clone();
-            let mut core = state.handshake(&mut Numbers(3));
+            let mut core = state.new_handshake(&mut Numbers(3));
             let (mut rx, mut sent) = (Rx::new(&mut wire), Vec::new());
             assert!(
                 core.step(&mut rx, &mut Tx::new(&mut sent)).is_err(),
                 "{kind}"
             );
             assert!(rx.consumed() == 0 && rx.bytes() == seen && sent.is_empty());
-            assert!(!core.answered());
-            let rules = [Redirect::parse("w.com:443").unwrap()];
-            assert!(Redirect::decoy(&rules, &seen, 443).is_some());
+            assert!(!core.is_answered());
+            let rules = [RedirectRule::parse("w.com:443").unwrap()];
+            assert!(RedirectRule::find_decoy(&rules, &seen, 443).is_some());
         }
     }
 }
@@ -240,13 +243,13 @@ fn a_refused_client_leaves_its_bytes_as_they_were() {
 fn strangers_are_passed_on_if_so_wished() {
     for kind in ObfsKind::ALL {
         let name = format!("{kind}_compatible");
-        let Ok((kind, strangers)) = ObfsKind::of_server(&name) else {
+        let Ok((kind, strangers)) = ObfsKind::parse_server_name(&name) else {
             continue;
         };
         let state = server(kind, strangers, "");
         for pieces in [&[1][..], &[usize::MAX]] {
             let input = pattern(200);
-            let mut core = state.handshake(&mut Numbers(3));
+            let mut core = state.new_handshake(&mut Numbers(3));
             let (step, sent, held) = run_handshake(&mut core, &input, pieces).unwrap();
             let Step::Done(mut codecs) = step else {
                 panic!("{kind}");
@@ -255,10 +258,10 @@ fn strangers_are_passed_on_if_so_wished() {
             assert_eq!(open_all(&mut codecs.open, &held, pieces), Ok((input, 0)));
         }
         // Too few bytes to decide: the caller's patience decides.
-        let mut core = state.handshake(&mut Numbers(3));
-        assert!(core.expire().is_ok());
-        let mut core = server(kind, Strangers::Refuse, "").handshake(&mut Numbers(3));
-        assert!(core.expire().is_err());
+        let mut core = state.new_handshake(&mut Numbers(3));
+        assert!(core.handle_timeout().is_ok());
+        let mut core = server(kind, UnrecognizedPolicy::Refuse, "").new_handshake(&mut Numbers(3));
+        assert!(core.handle_timeout().is_err());
     }
 }
 
@@ -268,38 +271,38 @@ fn flipped_bits_are_refused() {
     let kind = ObfsKind::TicketAuth;
     let (mut near, mut far) = (Vec::new(), Vec::new());
     let (shared, mut chance) = (client(kind, "a.com", KEY, 2), Numbers(2));
-    let mut ours = shared.handshake(NOW, &mut chance);
+    let mut ours = shared.new_handshake(NOW, &mut chance);
     let (_, hello) = step(&mut ours, &mut near, b"");
     // From the record head to the session id; the rest of a hello has no tag.
     for bit in 0..76 * 8 {
-        let state = server(kind, Strangers::Refuse, "");
+        let state = server(kind, UnrecognizedPolicy::Refuse, "");
         let mut bad = hello.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
-        let mut core = state.handshake(&mut Numbers(2));
+        let mut core = state.new_handshake(&mut Numbers(2));
         match run_handshake(&mut core, &bad, &[usize::MAX]) {
             Ok((Step::NeedMore { .. }, sent, _)) => assert!(sent.is_empty(), "{bit}"),
             Ok((Step::Done(_), ..)) => panic!("{bit}"),
             Err((_, sent)) => assert!(sent.is_empty()),
         }
     }
-    let state = server(kind, Strangers::Refuse, "");
-    let (_, flight) = step(&mut state.handshake(&mut Numbers(2)), &mut far, &hello);
+    let state = server(kind, UnrecognizedPolicy::Refuse, "");
+    let (_, flight) = step(&mut state.new_handshake(&mut Numbers(2)), &mut far, &hello);
     let (codecs, _) = step(&mut ours, &mut near, &flight);
     let end = seal_all(&mut codecs.unwrap().seal, b"", 1).unwrap();
     for bit in 0..flight.len() * 8 {
         let mut bad = flight.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
-        let mut core = shared.handshake(NOW, &mut Numbers(2));
+        let mut core = shared.new_handshake(NOW, &mut Numbers(2));
         let step = run_handshake(&mut core, &bad, &[usize::MAX]);
         assert!(!matches!(step, Ok((Step::Done(_), ..))), "{bit}");
     }
     for bit in 0..end.len() * 8 {
         let mut bad = [&hello[..], &end].concat();
         bad[hello.len() + bit / 8] ^= 1 << (bit % 8);
-        let mut core = server(kind, Strangers::Refuse, "").handshake(&mut Numbers(2));
+        let mut core = server(kind, UnrecognizedPolicy::Refuse, "").new_handshake(&mut Numbers(2));
         let step = run_handshake(&mut core, &bad, &[usize::MAX]);
         assert!(!matches!(step, Ok((Step::Done(_), ..))), "{bit}");
-        assert!(core.answered());
+        assert!(core.is_answered());
     }
 }
 
@@ -313,7 +316,7 @@ fn a_real_web_server_is_no_answer() {
             b"\x15\x03\x03\x00\x02\x02\x28",
             b"HTTP/1.1 400 Bad",
         ] {
-            let mut core = client(kind, "a.com", KEY, 1).handshake(NOW, &mut Numbers(1));
+            let mut core = client(kind, "a.com", KEY, 1).new_handshake(NOW, &mut Numbers(1));
             let (why, _) = run_handshake(&mut core, bytes, &[usize::MAX]).unwrap_err();
             let told = matches!(
                 why,
@@ -329,7 +332,7 @@ fn a_real_web_server_is_no_answer() {
 #[test]
 fn seals_say_when_there_is_no_room() {
     for kind in ObfsKind::ALL {
-        let mut core = client(kind, "a.com", KEY, 1).handshake(NOW, &mut Numbers(1));
+        let mut core = client(kind, "a.com", KEY, 1).new_handshake(NOW, &mut Numbers(1));
         let (Some(mut codecs), _) = step(&mut core, &mut Vec::new(), b"") else {
             continue;
         };
@@ -368,10 +371,10 @@ proptest! {
         let mut wire = first_bytes(kind, KEY, NOW, 4);
         wire.truncate(cut);
         wire.extend_from_slice(&noise);
-        let state = server(kind, Strangers::Refuse, "");
-        let whole = run_handshake(&mut state.handshake(&mut Numbers(1)), &wire, &[usize::MAX]);
-        let state = server(kind, Strangers::Refuse, "");
-        let split = run_handshake(&mut state.handshake(&mut Numbers(1)), &wire, &[piece]);
+        let state = server(kind, UnrecognizedPolicy::Refuse, "");
+        let whole = run_handshake(&mut state.new_handshake(&mut Numbers(1)), &wire, &[usize::MAX]);
+        let state = server(kind, UnrecognizedPolicy::Refuse, "");
+        let split = run_handshake(&mut state.new_handshake(&mut Numbers(1)), &wire, &[piece]);
         match (whole, split) {
             (Ok((Step::Done(mut a), sent, held)), Ok((Step::Done(mut b), same, rest))) => {
                 prop_assert_eq!((sent, &held), (same, &rest));
@@ -383,7 +386,7 @@ proptest! {
             (Err((a, _)), Err((b, _))) => prop_assert_eq!(a, b),
             other => prop_assert!(false, "{:?}", other),
         }
-        let mut core = client(kind, "a.com", KEY, 4).handshake(NOW, &mut Numbers(4));
+        let mut core = client(kind, "a.com", KEY, 4).new_handshake(NOW, &mut Numbers(4));
         if let Ok((Step::Done(mut codecs), _, held)) = run_handshake(&mut core, &noise, &[piece]) {
             let _ = open_all(&mut codecs.open, &held, &[piece]);
         }

@@ -6,18 +6,22 @@
 
 use adit_wire::narrow_int;
 
-mod end;
+mod client_end;
+mod client_hello;
 mod flight;
 mod hello;
-mod parse;
 mod record;
 mod tag;
 
-pub(crate) use end::{ClientEnd, parse_end, read_end};
-pub(crate) use flight::{Flight, read_flight};
-pub(crate) use hello::{Hello, Window, read_hello, server_name, sni, ticket};
-pub(crate) use parse::parse_client_hello;
-pub(crate) use record::{CHANGE_CIPHER_SPEC, RECORD_HEAD, Records, head_of, record_head};
+pub(crate) use client_end::{ClientEnd, parse_end, read_end};
+pub(crate) use client_hello::parse_client_hello;
+pub(crate) use flight::{ServerFlight, read_flight};
+pub(crate) use hello::{
+    TimeWindow, TlsHello, draw_ticket, read_hello, server_name_extension, sni_name,
+};
+pub(crate) use record::{
+    CHANGE_CIPHER_SPEC, RECORD_HEAD, RecordReader, parse_record_head, record_head,
+};
 pub(crate) use tag::Tagger;
 
 /// Maximum length of a record payload that this side sends, in bytes (RFC 5246, section 6.2.1).

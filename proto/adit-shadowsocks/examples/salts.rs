@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "an example that measures")]
 
-use adit_shadowsocks::{Restart, SaltPool};
+use adit_shadowsocks::{RestartPolicy, SaltPool};
 use adit_wire::UnixTime;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::read;
@@ -44,11 +44,11 @@ fn main() {
     for (edition, stamp) in [("2022", Some(NOW)), ("AEAD", None)] {
         let salts: Vec<_> = (0..SALTS).map(salt).collect();
         let before = resident();
-        let pool = SaltPool::new([1; 16], NOW, Restart::Lenient);
+        let pool = SaltPool::new([1; 16], NOW, RestartPolicy::Lenient);
         let timed = |expected: bool| {
             let start = worked();
             for salt in &salts {
-                assert_eq!(pool.insert(salt, stamp, NOW).is_ok(), expected);
+                assert_eq!(pool.insert_salt(salt, stamp, NOW).is_ok(), expected);
             }
             (worked() - start) / SALTS as f64
         };
@@ -59,11 +59,11 @@ fn main() {
         );
         if stamp.is_none() {
             let start = worked();
-            let export = pool.export();
+            let export = pool.export_digests();
             let exported = (worked() - start) / 1e6;
-            let mut again = SaltPool::new([2; 16], NOW, Restart::Lenient);
+            let mut again = SaltPool::new([2; 16], NOW, RestartPolicy::Lenient);
             let start = worked();
-            let taken = again.restore(export.expose()).unwrap();
+            let taken = again.restore_digests(export.expose()).unwrap();
             let restored = (worked() - start) / 1e6;
             let size = export.expose().len() as f64 / f64::from(1 << 20);
             println!(

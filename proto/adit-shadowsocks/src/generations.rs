@@ -7,7 +7,7 @@ use adit_wire::UnixTime;
 
 /// Length of a generation in seconds. An entry stays for one to two generations; a stamp can be
 /// valid for 60 s (from 30 s before its time to 30 s after).
-pub(crate) const GENERATION: u64 = 60;
+pub(crate) const GENERATION_SECS: u64 = 60;
 
 /// Two tables, rotated by time.
 #[derive(Default)]
@@ -20,24 +20,24 @@ pub(crate) struct Generations<T> {
 
 impl<T: Default> Generations<T> {
     /// Drops entries that are too old at `now`. Call it before every lookup and insertion.
-    pub(crate) fn turn(&mut self, now: UnixTime) {
+    pub(crate) fn rotate_at(&mut self, now: UnixTime) {
         let Some(age) = now.0.checked_sub(self.since.0) else {
             // The clock went back, so the period starts anew. Waiting until the clock has caught up
             // would fill the tables and refuse all clients.
             self.since = now;
             return;
         };
-        if age >= GENERATION {
+        if age >= GENERATION_SECS {
             self.previous = core::mem::take(&mut self.current);
-            if age >= 2 * GENERATION {
+            if age >= 2 * GENERATION_SECS {
                 self.previous = T::default();
             }
-            self.since = UnixTime(now.0 - age % GENERATION);
+            self.since = UnixTime(now.0 - age % GENERATION_SECS);
         }
     }
 
     /// Begins a new generation early, because the current one is full.
-    pub(crate) fn turn_early(&mut self, now: UnixTime) {
+    pub(crate) fn rotate_early(&mut self, now: UnixTime) {
         self.previous = core::mem::take(&mut self.current);
         self.since = now;
     }
@@ -53,7 +53,7 @@ mod tests {
             current: vec![2],
             previous: vec![1],
         };
-        both.turn(UnixTime(now));
+        both.rotate_at(UnixTime(now));
         (both.current, both.previous, both.since.0)
     }
 
@@ -77,9 +77,9 @@ mod tests {
             current: vec![2],
             previous: vec![1],
         };
-        both.turn_early(UnixTime(1030));
+        both.rotate_early(UnixTime(1030));
         assert_eq!((both.current.len(), &both.previous[..]), (0, &[2][..]));
-        both.turn(UnixTime(1089));
+        both.rotate_at(UnixTime(1089));
         assert_eq!(both.previous, [2]);
     }
 }

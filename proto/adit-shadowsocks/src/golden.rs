@@ -95,11 +95,11 @@ fn ipsks(case: &Value) -> &[Value] {
 /// vector's user.
 pub(crate) fn users(case: &Value) -> Arc<Users> {
     let Some(identity) = ipsks(case).last() else {
-        return Users::single(chain(case).key().clone());
+        return Users::with_single_key(chain(case).user_key().clone());
     };
     let decoy = Key::generate(method(case), &mut FixedEntropy::new([1; 32])).1;
     let list = [("alice", decoy), ("bob", secret(&case["psk"]))];
-    Users::identified(&key(case, identity), list).unwrap()
+    Users::with_identity_key(&key(case, identity), list).unwrap()
 }
 
 /// Returns the relays in front of that server, each with its next hop at index 1.

@@ -26,11 +26,11 @@ pub(crate) struct IdentityHash([u8; IDENTITY_LEN]);
 
 impl IdentityHash {
     /// Returns half of the hash, which suffices to tell users apart.
-    pub(crate) fn half(self) -> u64 {
+    pub(crate) fn first_half(self) -> u64 {
         u64::from_be_bytes(array_prefix(&self.0))
     }
 
-    pub(crate) fn of(hash: [u8; 32]) -> Self {
+    pub(crate) fn from_key_hash(hash: [u8; 32]) -> Self {
         Self(array_prefix(&hash))
     }
 
@@ -43,7 +43,7 @@ impl IdentityHash {
         let mut block = self.0;
         identity
             .material()
-            .identity(salt)?
+            .derive_identity_cipher(salt)?
             .encrypt_block(&mut block);
         Ok(block)
     }
@@ -56,7 +56,7 @@ impl IdentityHash {
     ) -> Result<Self, ProtocolError> {
         identity
             .material()
-            .identity(salt)?
+            .derive_identity_cipher(salt)?
             .decrypt_block(&mut block);
         Ok(Self(block))
     }
@@ -67,7 +67,7 @@ impl IdentityHash {
         identity: &HeaderCipher,
         ids: &[u8; IDENTITY_LEN],
     ) -> [u8; IDENTITY_LEN] {
-        let mut block = xor(self.0, ids);
+        let mut block = xor_blocks(self.0, ids);
         identity.encrypt_block(&mut block);
         block
     }
@@ -79,25 +79,25 @@ impl IdentityHash {
         mut block: [u8; IDENTITY_LEN],
     ) -> Self {
         identity.decrypt_block(&mut block);
-        Self(xor(block, ids))
+        Self(xor_blocks(block, ids))
     }
 
     /// Returns the table slot. The value is a hash already, and only owners of the keys choose it.
-    fn slot(self) -> u64 {
+    fn table_slot(self) -> u64 {
         u64::from_le_bytes(array_prefix(&self.0))
     }
 }
 
-fn xor(a: [u8; IDENTITY_LEN], b: &[u8; IDENTITY_LEN]) -> [u8; IDENTITY_LEN] {
+fn xor_blocks(a: [u8; IDENTITY_LEN], b: &[u8; IDENTITY_LEN]) -> [u8; IDENTITY_LEN] {
     (u128::from_ne_bytes(a) ^ u128::from_ne_bytes(*b)).to_ne_bytes()
 }
 
 /// An index from identity hashes to positions in a list of users or next hops. The list stores the
 /// hashes and this table only the positions, so that a lookup reads little memory.
 #[derive(Default)]
-pub(crate) struct Directory(HashTable<u32>);
+pub(crate) struct HashIndex(HashTable<u32>);
 
-impl Directory {
+impl HashIndex {
     pub(crate) fn with_capacity(len: usize) -> Self {
         Self(HashTable::with_capacity(len))
     }
@@ -114,18 +114,18 @@ impl Directory {
             return Err(taken);
         }
         self.0
-            .insert_unique(hash.slot(), place, |known| of(*known).slot());
+            .insert_unique(hash.table_slot(), place, |known| of(*known).table_slot());
         Ok(())
     }
 
     /// Returns the position of `hash`; `is` is true for a position that has it.
     pub(crate) fn find(&self, hash: IdentityHash, is: impl Fn(u32) -> bool) -> Option<u32> {
-        self.0.find(hash.slot(), |known| is(*known)).copied()
+        self.0.find(hash.table_slot(), |known| is(*known)).copied()
     }
 
     /// Returns the number of bytes on the heap.
     #[cfg(test)]
-    pub(crate) fn heap(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         self.0.allocation_size()
     }
 }

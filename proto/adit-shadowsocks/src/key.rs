@@ -9,16 +9,16 @@ use adit_crypto::{
 use adit_wire::{Entropy, ProtocolError};
 
 use crate::Method;
-use crate::material::Material;
+use crate::key_material::KeyMaterial;
 
 static KEY_ID: LazyLock<KdfContext> = LazyLock::new(|| KdfContext::new("adit key-id"));
 
 /// A method with its key. Cheap to clone; cleared from memory when the last clone is dropped.
 #[derive(Clone)]
-pub struct Key(Arc<Inner>);
+pub struct Key(Arc<KeyInner>);
 
-struct Inner {
-    material: Material,
+struct KeyInner {
+    material: KeyMaterial,
     id: KeyId,
     packets: PacketCipher,
     /// The expanded key, in the stream edition only.
@@ -102,16 +102,22 @@ impl Key {
     /// ([`KeyError::Length`]) or contains a `:` ([`KeyError::Several`]), or if a password is empty
     /// ([`KeyError::Empty`]).
     pub fn parse(method: Method, secret: &str) -> Result<Self, KeyError> {
-        let material = Material::parse(method, secret)?;
-        Ok(Self::with(material, stream_key(method, secret)))
+        let material = KeyMaterial::parse(method, secret)?;
+        Ok(Self::with_stream_key(
+            material,
+            expand_stream_key(method, secret),
+        ))
     }
 
     /// Generates a random key and returns it with its text for a URL: base64 of the key for 2022
     /// methods, a random password of 32 characters for AEAD and legacy methods, an empty string for
     /// `none`.
     pub fn generate(method: Method, entropy: &mut dyn Entropy) -> (Self, String) {
-        let (material, text) = Material::generate(method, entropy);
-        (Self::with(material, stream_key(method, &text)), text)
+        let (material, text) = KeyMaterial::generate(method, entropy);
+        (
+            Self::with_stream_key(material, expand_stream_key(method, &text)),
+            text,
+        )
     }
 
     /// Returns the method.
@@ -127,11 +133,11 @@ impl Key {
     }
 
     /// Expands the ciphers that all sessions of the key share, in the editions that have users.
-    pub(crate) fn expand(material: Material) -> Self {
-        Self::with(material, None)
+    pub(crate) fn from_material(material: KeyMaterial) -> Self {
+        Self::with_stream_key(material, None)
     }
 
-    fn with(material: Material, stream: Option<StreamKey>) -> Self {
+    fn with_stream_key(material: KeyMaterial, stream: Option<StreamKey>) -> Self {
         let (method, key) = (material.method(), material.bytes());
         let mut id = [0; 2];
         KEY_ID.derive_key(&[method.name().as_bytes(), &[0], key], &mut id);
@@ -150,7 +156,7 @@ impl Key {
             }
             _ => PacketCipher::Unused,
         };
-        Self(Arc::new(Inner {
+        Self(Arc::new(KeyInner {
             id: KeyId(u16::from_be_bytes(id)),
             material,
             packets,
@@ -159,18 +165,18 @@ impl Key {
     }
 
     /// Returns the raw bytes, from which other keys are derived.
-    pub(crate) fn material(&self) -> &Material {
+    pub(crate) fn material(&self) -> &KeyMaterial {
         &self.0.material
     }
 
     /// Returns the ciphers for UDP packets of the 2022 edition.
-    pub(crate) fn packets(&self) -> &PacketCipher {
+    pub(crate) fn packet_cipher(&self) -> &PacketCipher {
         &self.0.packets
     }
 
     /// Starts the cipher of one direction of a stream, or of one packet, in the stream edition.
     /// `iv` has [`Method::salt_len`] bytes.
-    pub(crate) fn start(
+    pub(crate) fn start_cipher(
         &self,
         iv: &[u8],
         direction: Direction,
@@ -180,7 +186,7 @@ impl Key {
     }
 
     /// Returns the header cipher, for methods with identity headers (SIP023).
-    pub(crate) fn headers(&self) -> Option<&HeaderCipher> {
+    pub(crate) fn header_cipher(&self) -> Option<&HeaderCipher> {
         match &self.0.packets {
             PacketCipher::Aes(cipher) => Some(cipher),
             _ => None,
@@ -192,7 +198,7 @@ const NO_STREAM: ProtocolError = ProtocolError::Malformed("method: not a stream 
 
 /// Expands the key of a legacy method. It needs the text itself: the oldest cipher is seeded with
 /// more bytes of it than [`Material`] stores.
-fn stream_key(method: Method, secret: &str) -> Option<StreamKey> {
+fn expand_stream_key(method: Method, secret: &str) -> Option<StreamKey> {
     let Method::Stream(kind) = method else {
         return None;
     };
@@ -313,11 +319,11 @@ mod tests {
         for method in Method::ALL {
             let (key, _) = Key::generate(method, &mut FixedEntropy::default());
             let aead = matches!(method.edition(), Edition::Aead | Edition::Aead2022);
-            assert_eq!(key.material().session(&[0; 32]).is_ok(), aead);
+            assert_eq!(key.material().derive_session_key(&[0; 32]).is_ok(), aead);
             let iv = [0; 32];
-            let stream = key.start(&iv[..method.salt_len()], Direction::Encrypt);
+            let stream = key.start_cipher(&iv[..method.salt_len()], Direction::Encrypt);
             assert_eq!(stream.is_ok(), method.is_legacy(), "{method}");
-            let packets = !matches!(key.packets(), PacketCipher::Unused);
+            let packets = !matches!(key.packet_cipher(), PacketCipher::Unused);
             assert_eq!(packets, method.edition() == Edition::Aead2022);
         }
     }

@@ -19,28 +19,28 @@
 
 #![forbid(unsafe_code)]
 
-mod chain;
 mod generations;
+mod header_writer;
 mod identity;
 mod key;
-mod material;
+mod key_chain;
+mod key_material;
 mod method;
 pub mod relay;
 mod salt;
-mod salts;
-mod stamp;
+mod salt_pool;
 pub mod tcp;
+mod timestamp;
 pub mod udp;
 pub mod uot;
 mod users;
-mod writer;
 
 #[cfg(test)]
 mod golden;
 
-pub use chain::KeyChain;
 pub use identity::MAX_IDENTITIES;
 pub use key::{Key, KeyError, KeyId};
+pub use key_chain::KeyChain;
 pub use method::{Edition, Method, UnknownMethod};
-pub use salts::{Restart, SaltPool, SaltsError, Start};
+pub use salt_pool::{ProcessStart, RestartPolicy, SaltPool, SaltRestoreError};
 pub use users::{MAX_TRIAL_USERS, MAX_USERS, UserId, UserRef, Users, UsersError};

@@ -51,7 +51,7 @@ pub enum Edition {
 }
 
 /// The methods that are not legacy, recommended ones first.
-const CURRENT: [Method; 10] = [
+const CURRENT_METHODS: [Method; 10] = [
     Method::Blake3Aes128Gcm,
     Method::Blake3Aes256Gcm,
     Method::Blake3ChaCha20Poly1305,
@@ -65,7 +65,7 @@ const CURRENT: [Method; 10] = [
 ];
 
 /// Number of stream ciphers that are legacy methods.
-const LEGACY: usize = 44;
+const LEGACY_COUNT: usize = 44;
 
 /// True if Shadowsocks has a name for the cipher; the others belong to ShadowsocksR.
 const fn has_name(kind: StreamKind) -> bool {
@@ -82,11 +82,11 @@ pub struct UnknownMethod(pub String);
 
 impl Method {
     /// All methods: recommended ones first, legacy ones last.
-    pub const ALL: [Self; CURRENT.len() + LEGACY] = {
-        let mut all = [Self::None; CURRENT.len() + LEGACY];
+    pub const ALL: [Self; CURRENT_METHODS.len() + LEGACY_COUNT] = {
+        let mut all = [Self::None; CURRENT_METHODS.len() + LEGACY_COUNT];
         let mut i = 0;
-        while i < CURRENT.len() {
-            all[i] = CURRENT[i];
+        while i < CURRENT_METHODS.len() {
+            all[i] = CURRENT_METHODS[i];
             i += 1;
         }
         let mut kind = 0;

@@ -16,7 +16,7 @@ pub(crate) struct Salt {
 
 impl Salt {
     /// Draws a random salt for `method`.
-    pub(crate) fn draw(method: Method, entropy: &mut dyn Entropy) -> Self {
+    pub(crate) fn draw_random(method: Method, entropy: &mut dyn Entropy) -> Self {
         let mut salt = Self {
             bytes: [0; 32],
             len: method.salt_len(),
@@ -28,7 +28,7 @@ impl Salt {
     }
 
     /// Reads the salt at the front of `wire`, if it is complete.
-    pub(crate) fn read(method: Method, wire: &[u8]) -> Option<Self> {
+    pub(crate) fn read_from(method: Method, wire: &[u8]) -> Option<Self> {
         let mut salt = Self {
             bytes: [0; 32],
             len: method.salt_len(),

@@ -57,7 +57,7 @@ pub enum Frame {
 
 /// Returns the reserved target that requests a stream of this version.
 #[must_use]
-pub fn name(version: Version) -> Option<Target> {
+pub fn reserved_target(version: Version) -> Option<Target> {
     let name = match version {
         Version::V1 => V1,
         Version::V2 => V2,
@@ -67,7 +67,7 @@ pub fn name(version: Version) -> Option<Target> {
 
 /// Returns the version that `target` requests. `None` for a real target.
 #[must_use]
-pub fn version(target: &Target) -> Option<Version> {
+pub fn requested_version(target: &Target) -> Option<Version> {
     match &target.host {
         Host::Name(name) if name.as_str() == V2 => Some(Version::V2),
         Host::Name(name) if name.as_str() == V1 => Some(Version::V1),
@@ -143,7 +143,7 @@ pub fn parse_frame(bytes: &mut [u8], connected: bool) -> Result<Frame, ProtocolE
         let Some(kind) = bytes.first().copied() else {
             return Ok(Frame::NeedMore { total: 1 });
         };
-        set_kind(
+        set_address_type(
             bytes,
             match kind {
                 0 => 1,
@@ -153,7 +153,7 @@ pub fn parse_frame(bytes: &mut [u8], connected: bool) -> Result<Frame, ProtocolE
             },
         );
         let parsed = parse_addr(bytes);
-        set_kind(bytes, kind);
+        set_address_type(bytes, kind);
         match parsed {
             Ok((peer, used)) => (Some(peer), used),
             Err(AddrError::Incomplete { total }) => return Ok(Frame::NeedMore { total }),
@@ -171,7 +171,7 @@ pub fn parse_frame(bytes: &mut [u8], connected: bool) -> Result<Frame, ProtocolE
     Ok(Frame::Packet { peer, payload })
 }
 
-fn set_kind(bytes: &mut [u8], kind: u8) {
+fn set_address_type(bytes: &mut [u8], kind: u8) {
     if let Some(first) = bytes.first_mut() {
         *first = kind;
     }
@@ -225,9 +225,9 @@ mod tests {
     #[test]
     fn names_are_told_apart() {
         for v in [Version::V1, Version::V2] {
-            assert_eq!(version(&name(v).unwrap()), Some(v));
+            assert_eq!(requested_version(&reserved_target(v).unwrap()), Some(v));
         }
-        assert_eq!(version(&target("udp-over-tcp.arpa:0")), None);
+        assert_eq!(requested_version(&target("udp-over-tcp.arpa:0")), None);
     }
 
     proptest! {

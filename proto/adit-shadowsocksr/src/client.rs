@@ -7,28 +7,28 @@ use std::sync::Arc;
 
 use adit_wire::{Entropy, ProtocolError, UnixTime};
 
-use crate::frame::{AdlerKind, FrameOpen, FrameSeal, OneTimeSeal, Opener, Tagged};
-use crate::hello::{IdForm, Identity};
-use crate::kind::Family;
-use crate::noise::Noise;
-use crate::packet::Association;
-use crate::port::Port;
-use crate::user::UserKey;
+use crate::frame::{AdlerKind, FrameOpen, FrameOpener, FrameSeal, OneTimeSeal, TaggedCodec};
+use crate::hello::{ClientIdentity, IdForm};
+use crate::noise::NoiseRng;
+use crate::packet::PacketAssociation;
+use crate::port::PortParams;
+use crate::protocol_kind::ProtocolFamily;
+use crate::user_key::UserKey;
 use crate::{ClientParam, ProtocolKind, head};
 
 pub use seal::ClientSeal;
-use seal::Head;
+use seal::PendingHead;
 
 /// A client's state for one server. Keep it for as long as the process runs: it stores the client
 /// id and counts the connections, and servers check both.
-pub struct Client {
-    port: Arc<Port>,
+pub struct ProtocolClient {
+    port: Arc<PortParams>,
     user: Arc<UserKey>,
     uid: Option<u32>,
-    identity: Identity,
+    identity: ClientIdentity,
 }
 
-impl Client {
+impl ProtocolClient {
     /// Creates the state. `key` is the cipher's key (16 bytes of the same derivation for methods
     /// without a cipher). `obfs_overhead` is the number of bytes that the obfs adds to a full
     /// frame: 5 for those that imitate TLS and 0 for the others. Both must match the server's.
@@ -36,14 +36,14 @@ impl Client {
     pub fn new(kind: ProtocolKind, key: &[u8], param: ClientParam, obfs_overhead: u16) -> Self {
         let uid = param.uid();
         let user = match param.user {
-            Some((_, password)) => UserKey::of_password(kind, key, password.expose().as_bytes()),
-            None => UserKey::of_port(kind, key),
+            Some((_, password)) => UserKey::from_password(kind, key, password.expose().as_bytes()),
+            None => UserKey::from_port_key(kind, key),
         };
         Self {
-            port: Arc::new(Port::new(kind, key, obfs_overhead, param.interval)),
+            port: Arc::new(PortParams::new(kind, key, obfs_overhead, param.interval)),
             user: Arc::new(user),
             uid,
-            identity: Identity::new(),
+            identity: ClientIdentity::new(),
         }
     }
 
@@ -59,57 +59,57 @@ impl Client {
     /// # Errors
     ///
     /// Fails if no cipher can be derived from the key.
-    pub fn connect(
+    pub fn connect_codecs(
         &self,
         iv: &[u8],
         now: UnixTime,
         entropy: &mut dyn Entropy,
     ) -> Result<(ClientSeal, FrameOpen), ProtocolError> {
-        let mut noise = Noise::new(entropy);
+        let mut noise = NoiseRng::new(entropy);
         let family = self.port.kind.family();
-        let mut hello = |form| self.identity.next(form, now, entropy);
+        let mut hello = |form| self.identity.next_hello(form, now, entropy);
         let (head, frames, open) = match family {
-            Family::Origin => (None, FrameSeal::Raw, Opener::Raw),
-            Family::Crc { auth } => {
-                let head = auth.then(|| Head::Simple(hello(IdForm::Four)));
-                (head, FrameSeal::Crc, Opener::Crc)
+            ProtocolFamily::Origin => (None, FrameSeal::Raw, FrameOpener::Raw),
+            ProtocolFamily::Crc { auth } => {
+                let head = auth.then(|| PendingHead::Simple(hello(IdForm::Four)));
+                (head, FrameSeal::Crc, FrameOpener::Crc)
             }
-            Family::Deflate => (None, FrameSeal::Deflate(None), Opener::Deflate(None)),
-            Family::OneTime => {
+            ProtocolFamily::Deflate => (None, FrameSeal::Deflate(None), FrameOpener::Deflate(None)),
+            ProtocolFamily::OneTime => {
                 let frames = OneTimeSeal::new(iv, self.port.iv_key(iv));
-                (None, FrameSeal::OneTime(frames), Opener::Raw)
+                (None, FrameSeal::OneTime(frames), FrameOpener::Raw)
             }
-            Family::Adler(kind) => {
+            ProtocolFamily::Adler(kind) => {
                 let form = match kind {
                     AdlerKind::V2 => IdForm::Eight,
                     _ => IdForm::Four,
                 };
-                let head = Head::Sha1 {
+                let head = PendingHead::Sha1 {
                     kind,
                     port: self.port.clone(),
                     iv: iv.into(),
                     hello: hello(form),
                 };
-                (Some(head), FrameSeal::Adler(kind), Opener::Adler(kind))
+                (Some(head), FrameSeal::Adler(kind), FrameOpener::Adler(kind))
             }
-            Family::Mac(kind) => {
+            ProtocolFamily::Mac(kind) => {
                 let hello = hello(IdForm::Four);
-                let head = Head::Aes {
+                let head = PendingHead::Aes {
                     kind,
                     iv_key: self.port.iv_key(iv),
                     user: self.user.clone(),
-                    uid: self.uid(entropy),
+                    uid: self.uid_to_send(entropy),
                     hello,
                 };
-                let frames = || Tagged::new(kind, self.user.key());
-                let open = Opener::Tagged(frames());
+                let frames = || TaggedCodec::new(kind, self.user.key());
+                let open = FrameOpener::Tagged(frames());
                 (Some(head), FrameSeal::Tagged(frames()), open)
             }
-            Family::Chain(chain) => {
+            ProtocolFamily::Chain(chain) => {
                 let hello = hello(IdForm::Four);
-                let uid = self.uid(entropy);
+                let uid = self.uid_to_send(entropy);
                 let iv_key = self.port.iv_key(iv);
-                let (message, start) = head::chain::pack(
+                let (message, start) = head::chain::pack_message(
                     iv_key.expose(),
                     &self.user,
                     uid,
@@ -117,12 +117,12 @@ impl Client {
                     self.port.overhead,
                     &mut noise,
                 )?;
-                let sizes = self.port.sizes(chain, now);
-                let seal = start.requests(sizes.clone(), &self.user);
-                let open = start.answers(sizes, &self.user).told();
-                let head = Some(Head::Chain(message));
+                let sizes = self.port.padding_sizes(chain, now);
+                let seal = start.request_codec(sizes.clone(), &self.user);
+                let open = start.answer_codec(sizes, &self.user).expecting_mss();
+                let head = Some(PendingHead::Chain(message));
                 let seal = FrameSeal::Chained(Box::new(seal));
-                (head, seal, Opener::Chained(Box::new(open)))
+                (head, seal, FrameOpener::Chained(Box::new(open)))
             }
         };
         Ok((ClientSeal::new(head, frames, noise), FrameOpen(open)))
@@ -130,13 +130,13 @@ impl Client {
 
     /// Creates the packet codec of one UDP association.
     #[must_use]
-    pub fn association(&self, entropy: &mut dyn Entropy) -> Association {
-        let uid = self.uid(entropy);
-        Association::new(self.port.clone(), self.user.clone(), uid)
+    pub fn new_association(&self, entropy: &mut dyn Entropy) -> PacketAssociation {
+        let uid = self.uid_to_send(entropy);
+        PacketAssociation::new(self.port.clone(), self.user.clone(), uid)
     }
 
     /// Returns the user's id as sent; a random one if there is no user.
-    fn uid(&self, entropy: &mut dyn Entropy) -> [u8; 4] {
+    fn uid_to_send(&self, entropy: &mut dyn Entropy) -> [u8; 4] {
         self.uid.map_or_else(
             || {
                 let mut uid = [0; 4];
@@ -148,7 +148,7 @@ impl Client {
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for ProtocolClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("kind", &self.port.kind)

@@ -13,33 +13,33 @@
 
 mod adler;
 mod bounds;
-mod chained;
+mod chain_frame;
 mod crc;
 mod deflate;
-mod one_time;
-mod pad;
-mod tagged;
+mod one_time_auth;
+mod padding;
+mod tagged_frame;
 
 pub(crate) use adler::AdlerKind;
-use bounds::BULK;
-pub use bounds::Frame;
-pub(crate) use chained::Chained;
+use bounds::MIN_BULK_LEN;
+pub use bounds::OpenedFrame;
+pub(crate) use chain_frame::ChainCodec;
 use deflate::{Deflater, Inflater};
-pub(crate) use one_time::{
+pub(crate) use one_time_auth::{
     OneTimeOpen, OneTimeSeal, TAG as ONE_TIME_TAG, open_head as open_one_time,
 };
-pub(crate) use pad::Pad;
 #[cfg(test)]
-pub(crate) use pad::Style;
-pub(crate) use tagged::Tagged;
+pub(crate) use padding::LengthStyle;
+pub(crate) use padding::PaddingBlock;
+pub(crate) use tagged_frame::TaggedCodec;
 
 use core::ops::Range;
 
 use adit_wire::{Open, Opened, Overhead, ProtocolError};
 
-use crate::noise::Noise;
+use crate::noise::NoiseRng;
 
-pub(crate) use crc::{pack as pack_crc, room as room_crc};
+pub(crate) use crc::{pack_frame as pack_crc, seal_overhead as room_crc};
 
 /// Maximum payload of one call for `origin`, in bytes. It bounds buffers; the wire format has no
 /// such limit.
@@ -53,24 +53,24 @@ pub(crate) enum FrameSeal {
     Deflate(Option<Box<Deflater>>),
     OneTime(OneTimeSeal),
     Adler(AdlerKind),
-    Tagged(Tagged),
-    Chained(Box<Chained>),
+    Tagged(TaggedCodec),
+    Chained(Box<ChainCodec>),
 }
 
 impl FrameSeal {
-    pub(crate) fn room(&self) -> Overhead {
+    pub(crate) fn seal_overhead(&self) -> Overhead {
         match self {
             Self::Raw => Overhead {
                 head: 0,
                 tail: 0,
                 max_payload: MAX_RAW,
             },
-            Self::Crc => crc::room(),
+            Self::Crc => crc::seal_overhead(),
             Self::Deflate(_) => Deflater::ROOM,
-            Self::OneTime(frames) => frames.room(),
-            Self::Adler(kind) => kind.room(),
-            Self::Tagged(_) => Tagged::ROOM,
-            Self::Chained(frames) => frames.room(),
+            Self::OneTime(frames) => frames.seal_overhead(),
+            Self::Adler(kind) => kind.seal_overhead(),
+            Self::Tagged(_) => TaggedCodec::ROOM,
+            Self::Chained(frames) => frames.seal_overhead(),
         }
     }
 
@@ -87,53 +87,53 @@ impl FrameSeal {
     }
 
     /// Seals one frame; the caller has checked the overhead.
-    pub(crate) fn seal(
+    pub(crate) fn seal_frame(
         &mut self,
         record: &mut [u8],
         payload: Range<usize>,
-        noise: &mut Noise,
+        noise: &mut NoiseRng,
     ) -> Result<Range<usize>, ProtocolError> {
         match self {
             Self::Raw => Ok(payload),
             Self::Crc => {
-                let pad = small_pad(payload.len(), noise);
-                crc::pack(record, payload, pad, noise)
+                let pad = draw_small_pad(payload.len(), noise);
+                crc::pack_frame(record, payload, pad, noise)
             }
             Self::Deflate(frames) => {
                 let frames = frames.get_or_insert_with(Deflater::new);
-                frames.seal(record, payload)
+                frames.seal_frame(record, payload)
             }
-            Self::OneTime(frames) => frames.seal(record, payload),
+            Self::OneTime(frames) => frames.seal_data(record, payload),
             Self::Adler(kind) => {
                 let pad = match kind {
-                    AdlerKind::V1 => small_pad(payload.len(), noise),
-                    _ => frame_pad(payload.len(), noise),
+                    AdlerKind::V1 => draw_small_pad(payload.len(), noise),
+                    _ => draw_frame_pad(payload.len(), noise),
                 };
-                kind.pack(record, payload, pad, noise)
+                kind.pack_frame(record, payload, pad, noise)
             }
             Self::Tagged(frames) => {
-                let pad = frame_pad(payload.len(), noise);
-                frames.pack(record, payload, pad, noise)
+                let pad = draw_frame_pad(payload.len(), noise);
+                frames.pack_frame(record, payload, pad, noise)
             }
-            Self::Chained(frames) => frames.seal(record, payload, noise),
+            Self::Chained(frames) => frames.seal_data(record, payload, noise),
         }
     }
 }
 
 /// Draws a padding: small writes are padded, bulk data never.
-fn frame_pad(len: usize, noise: &mut Noise) -> Pad {
+fn draw_frame_pad(len: usize, noise: &mut NoiseRng) -> PaddingBlock {
     match len {
-        BULK.. => Pad::NONE,
-        401.. => Pad::random(noise.up_to(255)),
-        _ => Pad::random(noise.up_to(511)),
+        MIN_BULK_LEN.. => PaddingBlock::NONE,
+        401.. => PaddingBlock::with_random(noise.draw_up_to(255)),
+        _ => PaddingBlock::with_random(noise.draw_up_to(511)),
     }
 }
 
 /// Draws a padding block of at most 16 bytes.
-fn small_pad(len: usize, noise: &mut Noise) -> Pad {
+fn draw_small_pad(len: usize, noise: &mut NoiseRng) -> PaddingBlock {
     match len {
-        BULK.. => Pad::NONE,
-        _ => Pad::random(noise.up_to(15)),
+        MIN_BULK_LEN.. => PaddingBlock::NONE,
+        _ => PaddingBlock::with_random(noise.draw_up_to(15)),
     }
 }
 
@@ -141,17 +141,17 @@ fn small_pad(len: usize, noise: &mut Noise) -> Pad {
 ///
 /// [`Open`] suffices for every protocol except `verify_deflate`, whose data may not fit in place:
 /// use [`open_frame`](Self::open_frame) for it.
-pub struct FrameOpen(pub(crate) Opener);
+pub struct FrameOpen(pub(crate) FrameOpener);
 
-pub(crate) enum Opener {
+pub(crate) enum FrameOpener {
     Raw,
     Crc,
     /// Created with the first frame, because it is large.
     Deflate(Option<Box<Inflater>>),
     OneTime(OneTimeOpen),
     Adler(AdlerKind),
-    Tagged(Tagged),
-    Chained(Box<Chained>),
+    Tagged(TaggedCodec),
+    Chained(Box<ChainCodec>),
 }
 
 impl FrameOpen {
@@ -162,20 +162,22 @@ impl FrameOpen {
     /// # Errors
     ///
     /// Fails if the frame is malformed, too long or not authentic.
-    pub fn open_frame(&mut self, plain: &mut [u8]) -> Result<Frame, ProtocolError> {
+    pub fn open_frame(&mut self, plain: &mut [u8]) -> Result<OpenedFrame, ProtocolError> {
         match &mut self.0 {
-            Opener::Raw if plain.is_empty() => Ok(Frame::NeedMore { total: 1 }),
-            Opener::Raw => Ok(Frame::Plain {
+            FrameOpener::Raw if plain.is_empty() => Ok(OpenedFrame::NeedMore { total: 1 }),
+            FrameOpener::Raw => Ok(OpenedFrame::Plain {
                 consumed: plain.len(),
                 payload: 0..plain.len(),
             }),
-            Opener::Crc => crc::open(plain),
-            Opener::Deflate(_) if plain.is_empty() => Ok(Frame::NeedMore { total: 1 }),
-            Opener::Deflate(frames) => frames.get_or_insert_with(Inflater::new).open(plain),
-            Opener::OneTime(frames) => frames.open(plain),
-            Opener::Adler(kind) => kind.open(plain),
-            Opener::Tagged(frames) => frames.open(plain),
-            Opener::Chained(frames) => frames.open(plain),
+            FrameOpener::Crc => crc::open_frame(plain),
+            FrameOpener::Deflate(_) if plain.is_empty() => Ok(OpenedFrame::NeedMore { total: 1 }),
+            FrameOpener::Deflate(frames) => {
+                frames.get_or_insert_with(Inflater::new).open_frame(plain)
+            }
+            FrameOpener::OneTime(frames) => frames.open_frame(plain),
+            FrameOpener::Adler(kind) => kind.open_frame(plain),
+            FrameOpener::Tagged(frames) => frames.open_frame(plain),
+            FrameOpener::Chained(frames) => frames.open_frame(plain),
         }
     }
 
@@ -184,26 +186,26 @@ impl FrameOpen {
     #[must_use]
     pub fn inflated(&self) -> &[u8] {
         match &self.0 {
-            Opener::Deflate(Some(frames)) => frames.data(),
+            FrameOpener::Deflate(Some(frames)) => frames.inflated_data(),
             _ => &[],
         }
     }
 
     /// True if bytes are passed unchanged.
     pub(crate) const fn is_raw(&self) -> bool {
-        matches!(self.0, Opener::Raw)
+        matches!(self.0, FrameOpener::Raw)
     }
 
     /// True if several frames are verified together when they are available.
     pub(crate) fn looks_ahead(&self) -> bool {
-        matches!(&self.0, Opener::Tagged(frames) if frames.looks_ahead())
+        matches!(&self.0, FrameOpener::Tagged(frames) if frames.looks_ahead())
     }
 
     /// Returns the segment size reported by an `auth_chain` server, in bytes.
     #[must_use]
-    pub fn mss(&self) -> Option<u16> {
+    pub fn segment_size(&self) -> Option<u16> {
         match &self.0 {
-            Opener::Chained(frames) => frames.mss(),
+            FrameOpener::Chained(frames) => frames.segment_size(),
             _ => None,
         }
     }
@@ -213,9 +215,9 @@ impl Open for FrameOpen {
     /// Opens a frame like [`open_frame`](FrameOpen::open_frame); inflated data is an error.
     fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         match self.open_frame(wire)? {
-            Frame::NeedMore { total } => Ok(Opened::NeedMore { total }),
-            Frame::Plain { consumed, payload } => Ok(Opened::Record { consumed, payload }),
-            Frame::Inflated { .. } => Err(ProtocolError::NoRoom("inflated data")),
+            OpenedFrame::NeedMore { total } => Ok(Opened::NeedMore { total }),
+            OpenedFrame::Plain { consumed, payload } => Ok(Opened::Record { consumed, payload }),
+            OpenedFrame::Inflated { .. } => Err(ProtocolError::NoRoom("inflated data")),
         }
     }
 }

@@ -7,7 +7,7 @@ mod udp;
 use adit_wire::UnixTime;
 use serde_json::Value;
 
-use crate::{Client, ClientParam, ProtocolKind, ReplayStore, Server, ServerParam};
+use crate::{ClientParam, ProtocolClient, ProtocolKind, ProtocolServer, ReplayStore, ServerParam};
 
 macro_rules! file {
     ($name:literal) => {
@@ -97,15 +97,15 @@ impl Exchange {
         }
     }
 
-    pub(crate) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> ProtocolClient {
         let param = ClientParam::parse(self.kind, &self.client_param).unwrap();
-        Client::new(self.kind, &self.key, param, 0)
+        ProtocolClient::new(self.kind, &self.key, param, 0)
     }
 
-    pub(crate) fn server(&self) -> std::sync::Arc<Server> {
+    pub(crate) fn server(&self) -> std::sync::Arc<ProtocolServer> {
         let param = ServerParam::parse(self.kind, &self.server_param).unwrap();
         let replays = std::sync::Arc::new(ReplayStore::new([7; 16], self.now));
-        Server::new(self.kind.into(), &self.key, &param, 0, replays).into()
+        ProtocolServer::new(self.kind.into(), &self.key, &param, 0, replays).into()
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) const FIRST_DATA: usize = 1200;
 
 /// A first message whose MACs are valid; time and ids are not checked yet.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct VerifiedHead {
     pub(crate) hello: Hello,
     /// Number of bytes in the message.
     pub(crate) consumed: usize,

@@ -18,39 +18,39 @@
 
 #![forbid(unsafe_code)]
 
-mod chain;
+mod chain_padding;
 mod client;
+mod clock_tolerance;
 mod field;
 mod frame;
 mod head;
 mod hello;
-mod kind;
 mod mac;
 mod noise;
-mod over_tcp;
 mod packet;
-mod param;
 mod port;
+mod protocol_kind;
+mod protocol_param;
 mod replay;
 mod server;
 mod stack;
-mod stamp;
-mod user;
+mod udp_over_tcp;
+mod user_key;
 
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Client, ClientSeal};
-pub use frame::{Frame, FrameOpen};
-pub use kind::{Protocol, ProtocolKind, UnknownProtocol};
-pub use over_tcp::{Datagram, parse_datagram, put_datagram_head};
-pub use packet::{Association, PACKET_TAIL};
-pub use param::{ClientParam, ParamError, ServerParam};
+pub use client::{ClientSeal, ProtocolClient};
+pub use frame::{FrameOpen, OpenedFrame};
+pub use packet::{PACKET_TAIL, PacketAssociation};
+pub use protocol_kind::{Protocol, ProtocolKind, UnknownProtocol};
+pub use protocol_param::{ClientParam, ParamError, ServerParam};
 pub use replay::ReplayStore;
-pub use server::{Accepted, Server, ServerHandshake, ServerSeal};
+pub use server::{AcceptedConnection, ProtocolServer, ServerHandshake, ServerSeal};
 pub use stack::{
-    ClientStack, PacketClient, PacketServer, Progress, ServerStack, StackAccepted, StackClient,
-    StackHandshake, StackOpen, StackSeal,
+    ClientCodecs, ClientStack, PacketClient, PacketServer, ServerStack, StackAccepted,
+    StackHandshake, StackOpen, StackProgress, StackSeal,
 };
+pub use udp_over_tcp::{ParsedDatagram, parse_datagram, put_datagram_head};

@@ -14,7 +14,7 @@ pub(crate) enum MacKind {
 
 impl MacKind {
     /// Returns the hash of a user's password. The fast kind is keyed with the port's key.
-    pub(crate) fn hash(self, port_key: &[u8], data: &[u8]) -> Vec<u8> {
+    pub(crate) fn hash_password(self, port_key: &[u8], data: &[u8]) -> Vec<u8> {
         match self {
             Self::Md5 => md5(&[data]).to_vec(),
             Self::Sha1 => sha1(&[data]).to_vec(),
@@ -59,12 +59,12 @@ impl MacBatch {
     }
 
     /// Returns the first four bytes of each tag. The messages must have one length.
-    pub(crate) fn tags(&self, messages: [&[u8]; MAC_LANES]) -> [[u8; 4]; MAC_LANES] {
+    pub(crate) fn compute_tags(&self, messages: [&[u8]; MAC_LANES]) -> [[u8; 4]; MAC_LANES] {
         match self {
-            Self::Md5(keys) => keys.compute_tags(messages).map(|tag| first(&tag)),
+            Self::Md5(keys) => keys.compute_tags(messages).map(|tag| first_bytes(&tag)),
             Self::Fast(keys) => keys
                 .compute_hashes(messages)
-                .map(|hash| first(&hash.to_le_bytes())),
+                .map(|hash| first_bytes(&hash.to_le_bytes())),
         }
     }
 }
@@ -88,9 +88,9 @@ impl<'k> Mac<'k> {
     /// Returns the first `N` bytes of the tag, at most 8.
     pub(crate) fn tag<const N: usize>(&self, data: &[u8]) -> [u8; N] {
         match self {
-            Self::Md5(key) => first(&hmac_md5(key, &[data])),
-            Self::Sha1(key) => first(&hmac_sha1(key, &[data])),
-            Self::Fast(key) => first(&key.hash_bytes(data).to_le_bytes()),
+            Self::Md5(key) => first_bytes(&hmac_md5(key, &[data])),
+            Self::Sha1(key) => first_bytes(&hmac_sha1(key, &[data])),
+            Self::Fast(key) => first_bytes(&key.hash_bytes(data).to_le_bytes()),
         }
     }
 }
@@ -120,7 +120,7 @@ pub(crate) fn first_16(bytes: &[u8]) -> [u8; 16] {
 }
 
 /// Returns the first `N` bytes; at least `N` must be present.
-fn first<const N: usize, const M: usize>(tag: &[u8; M]) -> [u8; N] {
+fn first_bytes<const N: usize, const M: usize>(tag: &[u8; M]) -> [u8; N] {
     const { assert!(N <= M) };
     let mut out = [0; N];
     for (place, byte) in out.iter_mut().zip(tag) {

@@ -7,12 +7,12 @@
 use adit_crypto::SipKey;
 use adit_wire::Entropy;
 
-pub(crate) struct Noise {
+pub(crate) struct NoiseRng {
     key: SipKey,
     block: u64,
 }
 
-impl Noise {
+impl NoiseRng {
     pub(crate) fn new(entropy: &mut dyn Entropy) -> Self {
         let mut seed = [0; 16];
         entropy.fill(&mut seed);
@@ -23,12 +23,12 @@ impl Noise {
     }
 
     /// Draws a number from 0 to `high`, inclusive.
-    pub(crate) fn up_to(&mut self, high: u16) -> usize {
+    pub(crate) fn draw_up_to(&mut self, high: u16) -> usize {
         usize::from(self.in_range(0, high))
     }
 }
 
-impl Entropy for Noise {
+impl Entropy for NoiseRng {
     fn fill(&mut self, out: &mut [u8]) {
         for chunk in out.chunks_mut(8) {
             self.block = self.block.wrapping_add(1);
@@ -47,12 +47,12 @@ mod tests {
 
     #[test]
     fn streams_do_not_repeat() {
-        let mut noise = Noise::new(&mut FixedEntropy::new([7; 16]));
+        let mut noise = NoiseRng::new(&mut FixedEntropy::new([7; 16]));
         let (mut a, mut b) = ([0; 64], [0; 64]);
         noise.fill(&mut a);
         noise.fill(&mut b);
         assert_ne!(a, b);
         assert!(a.chunks(8).all(|c| c != [0; 8]));
-        assert!((0..100).all(|_| noise.up_to(15) < 16));
+        assert!((0..100).all(|_| noise.draw_up_to(15) < 16));
     }
 }

@@ -17,13 +17,13 @@ use std::sync::Arc;
 use adit_crypto::{ct_eq, hmac_md5};
 use adit_wire::{Entropy, ProtocolError};
 
-use crate::Server;
-use crate::chain::Generator;
-use crate::field::{around, get, part, put, view};
-use crate::kind::Family;
+use crate::ProtocolServer;
+use crate::chain_padding::Generator;
+use crate::field::{get_field, put_field, range_around, range_mut, range_ref};
 use crate::mac::{Mac, MacKind};
-use crate::port::Port;
-use crate::user::UserKey;
+use crate::port::PortParams;
+use crate::protocol_kind::ProtocolFamily;
+use crate::user_key::UserKey;
 
 /// Tailroom in bytes that suffices for any protocol; no headroom is needed.
 pub const PACKET_TAIL: usize = MAX_NOISE + FIELDS;
@@ -36,14 +36,14 @@ const FIELDS: usize = 8;
 const TAG: usize = 4;
 
 /// The packet codec of a client's association.
-pub struct Association {
-    port: Arc<Port>,
+pub struct PacketAssociation {
+    port: Arc<PortParams>,
     user: Arc<UserKey>,
     uid: [u8; 4],
 }
 
-impl Association {
-    pub(crate) const fn new(port: Arc<Port>, user: Arc<UserKey>, uid: [u8; 4]) -> Self {
+impl PacketAssociation {
+    pub(crate) const fn new(port: Arc<PortParams>, user: Arc<UserKey>, uid: [u8; 4]) -> Self {
         Self { port, user, uid }
     }
 
@@ -53,7 +53,7 @@ impl Association {
     /// # Errors
     ///
     /// Fails if there is too little room.
-    pub fn seal(
+    pub fn seal_packet(
         &self,
         packet: &mut [u8],
         payload: Range<usize>,
@@ -61,13 +61,13 @@ impl Association {
     ) -> Result<Range<usize>, ProtocolError> {
         let (key, user) = (self.port.key(), &*self.user);
         match self.port.kind.family() {
-            Family::Mac(kind) => seal_tagged(kind, user.key(), &self.uid, packet, payload),
-            Family::Chain(_) => {
+            ProtocolFamily::Mac(kind) => seal_tagged(kind, user.key(), &self.uid, packet, payload),
+            ProtocolFamily::Chain(_) => {
                 let mut a = [0; 3];
                 entropy.fill(&mut a);
                 let m = hmac_md5(key, &[&a]);
                 let [x, y, z] = a;
-                let [d, e, f, g] = masked(self.uid, &m)?;
+                let [d, e, f, g] = mask_uid(self.uid, &m)?;
                 let fields = [x, y, z, d, e, f, g];
                 seal_chained(user, &m, fields, packet, payload, entropy)
             }
@@ -80,11 +80,11 @@ impl Association {
     /// # Errors
     ///
     /// Fails if the packet is too short or not authentic.
-    pub fn open(&self, packet: &mut [u8]) -> Result<Range<usize>, ProtocolError> {
+    pub fn open_packet(&self, packet: &mut [u8]) -> Result<Range<usize>, ProtocolError> {
         match self.port.kind.family() {
-            Family::Mac(kind) => open_tagged(kind, self.port.key(), packet),
-            Family::Chain(_) => {
-                let a: [u8; 7] = get(packet, fields(packet)?)?;
+            ProtocolFamily::Mac(kind) => open_tagged(kind, self.port.key(), packet),
+            ProtocolFamily::Chain(_) => {
+                let a: [u8; 7] = get_field(packet, fields_start(packet)?)?;
                 let m = hmac_md5(self.port.key(), &[&a]);
                 open_chained(&self.user, &m, packet)
             }
@@ -93,7 +93,7 @@ impl Association {
     }
 }
 
-impl fmt::Debug for Association {
+impl fmt::Debug for PacketAssociation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Association")
             .field("kind", &self.port.kind)
@@ -101,7 +101,7 @@ impl fmt::Debug for Association {
     }
 }
 
-impl Server {
+impl ProtocolServer {
     /// Opens a client's decrypted packet and returns the user, if the port has users, and the range
     /// of the data.
     ///
@@ -113,20 +113,20 @@ impl Server {
         packet: &mut [u8],
     ) -> Result<(Option<u32>, Range<usize>), ProtocolError> {
         let port = self.port();
-        let find = |uid| self.find(uid).ok_or(ProtocolError::Unauthentic);
+        let find = |uid| self.find_user(uid).ok_or(ProtocolError::Unauthentic);
         match port.kind.family() {
-            Family::Mac(kind) => {
-                let at = fields(packet)?;
-                let uid = u32::from_le_bytes(get(packet, at)?);
+            ProtocolFamily::Mac(kind) => {
+                let at = fields_start(packet)?;
+                let uid = u32::from_le_bytes(get_field(packet, at)?);
                 open_tagged(kind, find(uid)?.key(), packet)?;
-                Ok((self.known(uid), 0..at))
+                Ok((self.accounted_uid(uid), 0..at))
             }
-            Family::Chain(_) => {
-                let at = fields(packet)?;
-                let m = hmac_md5(port.key(), &[view(packet, at..at + 3)?]);
-                let uid = u32::from_le_bytes(masked(get(packet, at + 3)?, &m)?);
+            ProtocolFamily::Chain(_) => {
+                let at = fields_start(packet)?;
+                let m = hmac_md5(port.key(), &[range_ref(packet, at..at + 3)?]);
+                let uid = u32::from_le_bytes(mask_uid(get_field(packet, at + 3)?, &m)?);
                 let payload = open_chained(find(uid)?, &m, packet)?;
-                Ok((self.known(uid), payload))
+                Ok((self.accounted_uid(uid), payload))
             }
             _ => Ok((None, 0..packet.len())),
         }
@@ -147,10 +147,10 @@ impl Server {
     ) -> Result<Range<usize>, ProtocolError> {
         let port = self.port();
         match port.kind.family() {
-            Family::Mac(kind) => seal_tagged(kind, port.key(), &[], packet, payload),
-            Family::Chain(_) => {
+            ProtocolFamily::Mac(kind) => seal_tagged(kind, port.key(), &[], packet, payload),
+            ProtocolFamily::Chain(_) => {
                 let user = self
-                    .find(uid.unwrap_or(0))
+                    .find_user(uid.unwrap_or(0))
                     .ok_or(ProtocolError::Unauthentic)?;
                 let mut a = [0; 7];
                 entropy.fill(&mut a);
@@ -163,7 +163,7 @@ impl Server {
 }
 
 /// Returns the start of the last [`FIELDS`] bytes; fails if there is nothing in front of them.
-fn fields(packet: &[u8]) -> Result<usize, ProtocolError> {
+fn fields_start(packet: &[u8]) -> Result<usize, ProtocolError> {
     match packet.len().checked_sub(FIELDS) {
         None | Some(0) => Err(ProtocolError::Truncated("a packet")),
         Some(at) => Ok(at),
@@ -177,19 +177,19 @@ fn seal_tagged(
     packet: &mut [u8],
     payload: Range<usize>,
 ) -> Result<Range<usize>, ProtocolError> {
-    let range = around(packet, &payload, 0, uid.len() + TAG)?;
-    put(packet, payload.end, uid)?;
+    let range = range_around(packet, &payload, 0, uid.len() + TAG)?;
+    put_field(packet, payload.end, uid)?;
     let end = range.end - TAG;
-    let tag = Mac::new(kind, key).tag::<TAG>(view(packet, range.start..end)?);
-    put(packet, end, &tag)?;
+    let tag = Mac::new(kind, key).tag::<TAG>(range_ref(packet, range.start..end)?);
+    put_field(packet, end, &tag)?;
     Ok(range)
 }
 
 fn open_tagged(kind: MacKind, key: &[u8], packet: &[u8]) -> Result<Range<usize>, ProtocolError> {
-    fields(packet)?;
+    fields_start(packet)?;
     let end = packet.len() - TAG;
-    let tag = Mac::new(kind, key).tag::<TAG>(view(packet, 0..end)?);
-    if !ct_eq(&tag, view(packet, end..packet.len())?) {
+    let tag = Mac::new(kind, key).tag::<TAG>(range_ref(packet, 0..end)?);
+    if !ct_eq(&tag, range_ref(packet, end..packet.len())?) {
         return Err(ProtocolError::Unauthentic);
     }
     Ok(0..end)
@@ -204,15 +204,16 @@ fn seal_chained(
     entropy: &mut dyn Entropy,
 ) -> Result<Range<usize>, ProtocolError> {
     let n = noise_len(m);
-    let range = around(packet, &payload, 0, n + FIELDS)?;
-    user.rc4(m).apply(part(packet, payload.clone())?);
+    let range = range_around(packet, &payload, 0, n + FIELDS)?;
+    user.rc4_from_hash(m)
+        .apply(range_mut(packet, payload.clone())?);
     if n > 0 {
-        entropy.fill(part(packet, payload.end..payload.end + n)?);
+        entropy.fill(range_mut(packet, payload.end..payload.end + n)?);
     }
-    put(packet, payload.end + n, &fields)?;
+    put_field(packet, payload.end + n, &fields)?;
     let end = range.end - 1;
-    let [tag, ..] = hmac_md5(user.key(), &[view(packet, range.start..end)?]);
-    put(packet, end, &[tag])?;
+    let [tag, ..] = hmac_md5(user.key(), &[range_ref(packet, range.start..end)?]);
+    put_field(packet, end, &[tag])?;
     Ok(range)
 }
 
@@ -221,23 +222,23 @@ fn open_chained(
     m: &[u8; 16],
     packet: &mut [u8],
 ) -> Result<Range<usize>, ProtocolError> {
-    let at = fields(packet)?;
+    let at = fields_start(packet)?;
     let end = packet.len() - 1;
-    let [tag, ..] = hmac_md5(user.key(), &[view(packet, 0..end)?]);
-    if !ct_eq(&[tag], &get::<1>(packet, end)?) {
+    let [tag, ..] = hmac_md5(user.key(), &[range_ref(packet, 0..end)?]);
+    if !ct_eq(&[tag], &get_field::<1>(packet, end)?) {
         return Err(ProtocolError::Unauthentic);
     }
     let len = at.checked_sub(noise_len(m));
     let len = len.ok_or(ProtocolError::Malformed("packet: shorter than its noise"))?;
-    user.rc4(m).apply(part(packet, 0..len)?);
+    user.rc4_from_hash(m).apply(range_mut(packet, 0..len)?);
     Ok(0..len)
 }
 
 fn noise_len(m: &[u8; 16]) -> usize {
-    Generator::seed(m).below(MAX_NOISE + 1)
+    Generator::from_seed(m).draw_below(MAX_NOISE + 1)
 }
 
-fn masked(uid: [u8; 4], m: &[u8; 16]) -> Result<[u8; 4], ProtocolError> {
-    let mask = u32::from_ne_bytes(get(m, 0)?);
+fn mask_uid(uid: [u8; 4], m: &[u8; 16]) -> Result<[u8; 4], ProtocolError> {
+    let mask = u32::from_ne_bytes(get_field(m, 0)?);
     Ok((u32::from_ne_bytes(uid) ^ mask).to_ne_bytes())
 }

@@ -6,27 +6,29 @@ use adit_crypto::Secret;
 use adit_wire::UnixTime;
 
 use crate::ProtocolKind;
-use crate::chain::{ChainKind, Sizes};
-use crate::kind::Family;
+use crate::chain_padding::{ChainKind, PaddingSizes};
+use crate::protocol_kind::ProtocolFamily;
 
 /// Number of bytes that `auth_chain` itself adds to a full frame.
 const CHAIN_OVERHEAD: u16 = 4;
 
-pub(crate) struct Port {
+pub(crate) struct PortParams {
     pub(crate) kind: ProtocolKind,
     key: Secret<Vec<u8>>,
     pub(crate) overhead: u16,
     interval: u32,
     /// Generated once; `None` for `auth_chain_f` and for protocols outside `auth_chain`.
-    sizes: Option<Arc<Sizes>>,
+    sizes: Option<Arc<PaddingSizes>>,
 }
 
-impl Port {
+impl PortParams {
     pub(crate) fn new(kind: ProtocolKind, key: &[u8], obfs_overhead: u16, interval: u32) -> Self {
         let overhead = obfs_overhead.saturating_add(CHAIN_OVERHEAD);
         let sizes = match kind.family() {
-            Family::Chain(ChainKind::F) => None,
-            Family::Chain(chain) => Some(Arc::new(Sizes::new(chain, key, overhead, 0))),
+            ProtocolFamily::Chain(ChainKind::F) => None,
+            ProtocolFamily::Chain(chain) => {
+                Some(Arc::new(PaddingSizes::new(chain, key, overhead, 0)))
+            }
             _ => None,
         };
         Self {
@@ -48,10 +50,10 @@ impl Port {
     }
 
     /// Returns the lists for a connection whose first message has this time.
-    pub(crate) fn sizes(&self, chain: ChainKind, time: UnixTime) -> Arc<Sizes> {
+    pub(crate) fn padding_sizes(&self, chain: ChainKind, time: UnixTime) -> Arc<PaddingSizes> {
         self.sizes.clone().unwrap_or_else(|| {
             let period = time.0 / u64::from(self.interval.max(1));
-            Arc::new(Sizes::new(chain, self.key(), self.overhead, period))
+            Arc::new(PaddingSizes::new(chain, self.key(), self.overhead, period))
         })
     }
 }

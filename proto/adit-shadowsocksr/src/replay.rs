@@ -5,7 +5,7 @@
 //! tags of at least a million messages. Neither survives a restart, after which only the time in
 //! the message protects.
 
-mod window;
+mod id_window;
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use adit_crypto::SipKey;
 use adit_wire::{ProtocolError, UnixTime};
 use hashbrown::HashTable;
 
-use window::Window;
+use id_window::IdWindow;
 
 /// Maximum number of tags in one of two generations.
 const TAGS: usize = 1_000_000;
@@ -24,7 +24,7 @@ const TAGS: usize = 1_000_000;
 const WINDOWS: usize = 65_536;
 
 /// Minimum number of seconds between two searches for idle clients when the store is full.
-const SWEEP: u64 = 10;
+const SWEEP_INTERVAL: u64 = 10;
 
 /// The messages that a port's servers have seen; shared by their connections and kept when users
 /// change.
@@ -33,32 +33,32 @@ const SWEEP: u64 = 10;
 pub struct ReplayStore {
     sip: SipKey,
     started: UnixTime,
-    seen: Mutex<Seen>,
-    limits: Limits,
+    seen: Mutex<SeenMessages>,
+    limits: StoreLimits,
 }
 
 #[derive(Clone, Copy)]
-struct Limits {
+struct StoreLimits {
     tags: usize,
     windows: usize,
 }
 
 #[derive(Default)]
-struct Seen {
+struct SeenMessages {
     tags: HashTable<u64>,
     older: HashTable<u64>,
-    clients: BTreeMap<(u32, [u8; 8]), Client>,
+    clients: BTreeMap<(u32, [u8; 8]), SeenClient>,
     swept: Option<UnixTime>,
 }
 
-struct Client {
-    window: Window,
+struct SeenClient {
+    window: IdWindow,
     used: UnixTime,
 }
 
 /// A first message to check.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Arrival<'a> {
+pub(crate) struct MessageId<'a> {
     /// 0 if the port has no users.
     pub(crate) uid: u32,
     pub(crate) client: [u8; 8],
@@ -76,7 +76,7 @@ impl ReplayStore {
     /// start of the process.
     #[must_use]
     pub fn new(seed: [u8; 16], started: UnixTime) -> Self {
-        let limits = Limits {
+        let limits = StoreLimits {
             tags: TAGS,
             windows: WINDOWS,
         };
@@ -88,12 +88,16 @@ impl ReplayStore {
         }
     }
 
-    pub(crate) const fn started(&self) -> UnixTime {
+    pub(crate) const fn start_time(&self) -> UnixTime {
         self.started
     }
 
     /// Inserts a message, which must be new; check and insertion are one atomic step.
-    pub(crate) fn admit(&self, arrival: &Arrival<'_>, now: UnixTime) -> Result<(), ProtocolError> {
+    pub(crate) fn admit_message(
+        &self,
+        arrival: &MessageId<'_>,
+        now: UnixTime,
+    ) -> Result<(), ProtocolError> {
         let tag = self.sip.hash_bytes(arrival.proof);
         // Ignores poisoning: every step of an insertion leaves the tables consistent, so a panic of
         // another thread does no harm.
@@ -102,7 +106,7 @@ impl ReplayStore {
         if known(&seen.tags) || known(&seen.older) {
             return Err(ProtocolError::Replayed);
         }
-        seen.enter(arrival, now, self.limits)?;
+        seen.admit_connection(arrival, now, self.limits)?;
         if seen.tags.len() >= self.limits.tags {
             seen.older = core::mem::take(&mut seen.tags);
         }
@@ -111,18 +115,18 @@ impl ReplayStore {
     }
 }
 
-impl Seen {
-    fn enter(
+impl SeenMessages {
+    fn admit_connection(
         &mut self,
-        arrival: &Arrival<'_>,
+        arrival: &MessageId<'_>,
         now: UnixTime,
-        limits: Limits,
+        limits: StoreLimits,
     ) -> Result<(), ProtocolError> {
         let key = (arrival.uid, arrival.client);
-        let gone = |client: &Client| now.0.saturating_sub(client.used.0) >= arrival.idle;
+        let gone = |client: &SeenClient| now.0.saturating_sub(client.used.0) >= arrival.idle;
         if let Some(client) = self.clients.get_mut(&key) {
             let idle = gone(client);
-            if !client.window.enter(arrival.connection, idle) {
+            if !client.window.insert_id(arrival.connection, idle) {
                 return Err(ProtocolError::Replayed);
             }
             client.used = now;
@@ -138,7 +142,9 @@ impl Seen {
             }
         }
         if self.clients.len() >= limits.windows {
-            let rest = self.swept.is_some_and(|at| now.0.abs_diff(at.0) < SWEEP);
+            let rest = self
+                .swept
+                .is_some_and(|at| now.0.abs_diff(at.0) < SWEEP_INTERVAL);
             if !rest {
                 self.clients.retain(|_, client| !gone(client));
                 self.swept = Some(now);
@@ -147,8 +153,8 @@ impl Seen {
                 return Err(ProtocolError::Exhausted("the replay store"));
             }
         }
-        let client = Client {
-            window: Window::new(arrival.connection),
+        let client = SeenClient {
+            window: IdWindow::new(arrival.connection),
             used: now,
         };
         self.clients.insert(key, client);

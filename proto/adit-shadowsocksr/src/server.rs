@@ -10,25 +10,25 @@ use std::sync::Arc;
 use adit_crypto::Secret;
 use adit_wire::{Entropy, Overhead, ProtocolError, Seal, Step, UnixTime};
 
-use crate::field::check_room;
+use crate::field::check_overhead;
 use crate::frame::{FrameOpen, FrameSeal};
-use crate::noise::Noise;
-use crate::port::Port;
-use crate::user::UserKey;
+use crate::noise::NoiseRng;
+use crate::port::PortParams;
+use crate::user_key::UserKey;
 use crate::{Protocol, ProtocolKind, ReplayStore, ServerParam};
 
 /// One port of a server: its key, its users and its replay store.
-pub struct Server {
-    port: Port,
+pub struct ProtocolServer {
+    port: PortParams,
     compatible: bool,
     users: BTreeMap<u32, UserKey>,
     /// The key of clients that have only the port's key; unused if there are users.
-    nobody: UserKey,
+    port_user: UserKey,
     max_clients: usize,
     replays: Arc<ReplayStore>,
 }
 
-impl Server {
+impl ProtocolServer {
     /// Creates a port. `key` is the cipher's key (16 bytes of the same derivation for methods
     /// without a cipher). `obfs_overhead` is the number of bytes that the obfs adds to a full
     /// frame: 5 for those that imitate TLS and 0 for the others. To change users, create a new
@@ -45,13 +45,13 @@ impl Server {
         let users = param.users.iter();
         let users = users.map(|(uid, password)| {
             let password = password.expose().as_bytes();
-            (*uid, UserKey::of_password(kind, key, password))
+            (*uid, UserKey::from_password(kind, key, password))
         });
         Self {
-            port: Port::new(kind, key, obfs_overhead, param.interval),
+            port: PortParams::new(kind, key, obfs_overhead, param.interval),
             compatible: compatible && kind.has_compatible(),
             users: users.collect(),
-            nobody: UserKey::of_port(kind, key),
+            port_user: UserKey::from_port_key(kind, key),
             max_clients: param.max_clients,
             replays,
         }
@@ -66,20 +66,20 @@ impl Server {
     /// Creates the handshake of one connection. `iv` is the cipher's IV of the request, empty if it
     /// has none; `mss` is the segment size of the connection in bytes, which is reported to
     /// `auth_chain` clients.
-    pub fn accept(
+    pub fn new_handshake(
         self: &Arc<Self>,
         iv: &[u8],
         mss: u16,
         entropy: &mut dyn Entropy,
     ) -> ServerHandshake {
-        self.accept_with(iv, mss, Noise::new(entropy))
+        self.new_handshake_with(iv, mss, NoiseRng::new(entropy))
     }
 
-    pub(crate) fn accept_with(
+    pub(crate) fn new_handshake_with(
         self: &Arc<Self>,
         iv: &[u8],
         mss: u16,
-        noise: Noise,
+        noise: NoiseRng,
     ) -> ServerHandshake {
         ServerHandshake {
             iv_key: self.port.iv_key(iv),
@@ -94,25 +94,25 @@ impl Server {
         }
     }
 
-    pub(crate) const fn port(&self) -> &Port {
+    pub(crate) const fn port(&self) -> &PortParams {
         &self.port
     }
 
     /// Returns the key of a user. An unknown user has a key only if the port has no users.
-    pub(crate) fn find(&self, uid: u32) -> Option<&UserKey> {
+    pub(crate) fn find_user(&self, uid: u32) -> Option<&UserKey> {
         if self.users.is_empty() {
-            return Some(&self.nobody);
+            return Some(&self.port_user);
         }
         self.users.get(&uid)
     }
 
     /// Returns the id for accounting.
-    pub(crate) fn known(&self, uid: u32) -> Option<u32> {
+    pub(crate) fn accounted_uid(&self, uid: u32) -> Option<u32> {
         (!self.users.is_empty()).then_some(uid)
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for ProtocolServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
             .field("kind", &self.port.kind)
@@ -128,17 +128,17 @@ impl fmt::Debug for Server {
 /// alike, including the end of the stream and a timeout while the handshake still waits for more
 /// bytes.
 pub struct ServerHandshake {
-    server: Arc<Server>,
+    server: Arc<ProtocolServer>,
     iv: Box<[u8]>,
     iv_key: Secret<Vec<u8>>,
     mss: u16,
     /// `None` once the codecs were created.
-    noise: Option<Noise>,
+    noise: Option<NoiseRng>,
 }
 
 /// An accepted connection.
 #[derive(Debug)]
-pub struct Accepted {
+pub struct AcceptedConnection {
     /// Number of bytes in the first message; 0 if the protocol has none.
     pub consumed: usize,
     /// The range of the message's data; may be empty. The target header begins here, and may
@@ -167,9 +167,9 @@ impl ServerHandshake {
         &mut self,
         plain: &mut [u8],
         now: UnixTime,
-    ) -> Result<Step<Accepted>, ProtocolError> {
-        match self.read(plain, now) {
-            Err(_) if self.server.compatible && self.noise.is_some() => self.fall_back(),
+    ) -> Result<Step<AcceptedConnection>, ProtocolError> {
+        match self.read_message(plain, now) {
+            Err(_) if self.server.compatible && self.noise.is_some() => self.accept_origin(),
             step => step,
         }
     }
@@ -189,8 +189,8 @@ impl fmt::Debug for ServerHandshake {
 /// sealed, for the protocols from `auth_sha1_v2` on.
 pub struct ServerSeal {
     frames: FrameSeal,
-    owes: bool,
-    noise: Noise,
+    owes_first: bool,
+    noise: NoiseRng,
 }
 
 impl Seal for ServerSeal {
@@ -200,7 +200,7 @@ impl Seal for ServerSeal {
     }
 
     fn overhead(&self) -> Overhead {
-        self.frames.room()
+        self.frames.seal_overhead()
     }
 
     /// Seals a payload. An empty one results in an empty range, unless a head is owed.
@@ -209,12 +209,12 @@ impl Seal for ServerSeal {
         record: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, ProtocolError> {
-        check_room(self.overhead(), record, &payload)?;
-        if payload.is_empty() && !self.owes {
+        check_overhead(self.overhead(), record, &payload)?;
+        if payload.is_empty() && !self.owes_first {
             return Ok(payload);
         }
-        self.owes = false;
-        self.frames.seal(record, payload, &mut self.noise)
+        self.owes_first = false;
+        self.frames.seal_frame(record, payload, &mut self.noise)
     }
 
     fn wants_seal_ahead(&self) -> bool {
@@ -226,14 +226,14 @@ impl Seal for ServerSeal {
     }
 
     fn must_send_head(&self) -> bool {
-        self.owes
+        self.owes_first
     }
 }
 
 impl fmt::Debug for ServerSeal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerSeal")
-            .field("owes_head", &self.owes)
+            .field("owes_head", &self.owes_first)
             .finish_non_exhaustive()
     }
 }

@@ -14,18 +14,18 @@
 
 mod client;
 mod header;
-mod open;
-mod packet;
-mod seal;
 mod server;
+mod stack_open;
+mod stack_packet;
+mod stack_seal;
 #[cfg(test)]
 mod tests;
 
-pub use client::{ClientStack, StackClient};
-pub use open::{Progress, StackOpen};
-pub use packet::{PacketClient, PacketServer};
-pub use seal::StackSeal;
+pub use client::{ClientCodecs, ClientStack};
 pub use server::{ServerStack, StackAccepted, StackHandshake};
+pub use stack_open::{StackOpen, StackProgress};
+pub use stack_packet::{PacketClient, PacketServer};
+pub use stack_seal::StackSeal;
 
 use adit_crypto::CryptoError;
 use adit_wire::ProtocolError;

@@ -7,8 +7,8 @@ mod streams;
 use adit_wire::{Entropy, ProtocolError, Seal, Step, UnixTime};
 
 use crate::{
-    Accepted, Client, ClientParam, Frame, FrameOpen, ProtocolKind, ReplayStore, Server,
-    ServerHandshake, ServerParam,
+    AcceptedConnection, ClientParam, FrameOpen, OpenedFrame, ProtocolClient, ProtocolKind,
+    ProtocolServer, ReplayStore, ServerHandshake, ServerParam,
 };
 
 pub(super) const NOW: UnixTime = UnixTime(1_700_000_000);
@@ -27,7 +27,10 @@ impl Entropy for Chance {
 }
 
 /// Returns a matching client and server.
-pub(super) fn pair(kind: ProtocolKind, user: bool) -> (Client, std::sync::Arc<Server>) {
+pub(super) fn pair(
+    kind: ProtocolKind,
+    user: bool,
+) -> (ProtocolClient, std::sync::Arc<ProtocolServer>) {
     let user = user && kind.has_users();
     let (client, server) = if user {
         ("42:userpw", "64#42:userpw,7:other")
@@ -38,8 +41,8 @@ pub(super) fn pair(kind: ProtocolKind, user: bool) -> (Client, std::sync::Arc<Se
     let server = ServerParam::parse(kind, server).unwrap();
     let replays = ReplayStore::new([7; 16], NOW).into();
     (
-        Client::new(kind, &[3; 32], client, 0),
-        Server::new(kind.into(), &[3; 32], &server, 0, replays).into(),
+        ProtocolClient::new(kind, &[3; 32], client, 0),
+        ProtocolServer::new(kind.into(), &[3; 32], &server, 0, replays).into(),
     )
 }
 
@@ -68,19 +71,19 @@ pub(super) fn open_some(
         loop {
             let rest = &mut held[used..];
             match open.open_frame(rest)? {
-                Frame::NeedMore { total } => {
+                OpenedFrame::NeedMore { total } => {
                     assert!(
                         total > rest.len(),
                         "NeedMore must ask for more than there is"
                     );
                     break;
                 }
-                Frame::Plain { consumed, payload } => {
+                OpenedFrame::Plain { consumed, payload } => {
                     assert!(consumed > 0 && payload.end <= consumed && consumed <= rest.len());
                     plain.extend_from_slice(&rest[payload]);
                     used += consumed;
                 }
-                Frame::Inflated { consumed } => {
+                OpenedFrame::Inflated { consumed } => {
                     assert!(consumed > 0 && consumed <= rest.len());
                     plain.extend_from_slice(open.inflated());
                     used += consumed;
@@ -101,7 +104,7 @@ pub(super) fn serve(
     wire: &[u8],
     piece: usize,
     now: UnixTime,
-) -> Result<(Vec<u8>, Accepted), ProtocolError> {
+) -> Result<(Vec<u8>, AcceptedConnection), ProtocolError> {
     let (mut held, mut rest) = (Vec::new(), wire);
     loop {
         match handshake.step(&mut held, now)? {

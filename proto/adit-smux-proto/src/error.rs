@@ -32,7 +32,7 @@ pub enum OpenError {
     TooMany,
     /// The session has failed.
     #[error("the session has failed")]
-    Broken,
+    SessionFailed,
 }
 
 /// Error of an operation on a stream.
@@ -60,7 +60,7 @@ pub enum StreamError {
 /// The peer counts as dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the peer was silent for {} s", .0.as_secs())]
-pub struct Silent(
+pub struct PeerSilent(
     /// Duration of the silence.
     pub Duration,
 );

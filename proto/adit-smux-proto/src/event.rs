@@ -21,7 +21,7 @@ pub enum Event {
 
 /// A kind of event, in the order in which those of one stream are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Happening {
+pub(crate) enum EventKind {
     Opened,
     Readable,
     Finished,
@@ -29,7 +29,7 @@ pub(crate) enum Happening {
     Failed,
 }
 
-impl Happening {
+impl EventKind {
     const ALL: [Self; 5] = [
         Self::Opened,
         Self::Readable,
@@ -38,7 +38,7 @@ impl Happening {
         Self::Failed,
     ];
 
-    pub(crate) const fn of(self, id: StreamId) -> Event {
+    pub(crate) const fn to_event(self, id: StreamId) -> Event {
         match self {
             Self::Opened => Event::Opened(id),
             Self::Readable => Event::Readable(id),
@@ -48,28 +48,30 @@ impl Happening {
         }
     }
 
-    const fn bit(self) -> u8 {
+    const fn as_bit(self) -> u8 {
         1 << self as u8
     }
 }
 
 /// The pending events of one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Happenings(u8);
+pub(crate) struct PendingEvents(u8);
 
-impl Happenings {
+impl PendingEvents {
     pub(crate) const NONE: Self = Self(0);
 
     /// Adds an event. Returns true if it is the only one now.
-    pub(crate) const fn push(&mut self, happening: Happening) -> bool {
+    pub(crate) const fn push(&mut self, happening: EventKind) -> bool {
         let first = self.0 == 0;
-        self.0 |= happening.bit();
+        self.0 |= happening.as_bit();
         first
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Happening> {
-        let next = Happening::ALL.into_iter().find(|h| self.0 & h.bit() != 0)?;
-        self.0 &= !next.bit();
+    pub(crate) fn pop(&mut self) -> Option<EventKind> {
+        let next = EventKind::ALL
+            .into_iter()
+            .find(|h| self.0 & h.as_bit() != 0)?;
+        self.0 &= !next.as_bit();
         Some(next)
     }
 }

@@ -8,11 +8,11 @@ use crate::{StreamId, Version};
 pub const FRAME_HEADER: usize = 8;
 
 /// Length of a window update after its header, in bytes: consumed u32, window u32.
-pub(crate) const UPDATE: usize = 8;
+pub(crate) const UPDATE_LEN: usize = 8;
 
 /// The command of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum FrameCommand {
     /// SYN: opens the stream.
     Open,
     /// FIN: no more data from its sender.
@@ -20,18 +20,18 @@ pub(crate) enum Command {
     /// PSH: data.
     Data,
     /// NOP: a keep-alive.
-    Nothing,
+    KeepAlive,
     /// UPD: a window update, version 2 only.
     Update,
 }
 
-impl Command {
+impl FrameCommand {
     const fn number(self) -> u8 {
         match self {
             Self::Open => 0,
             Self::Finish => 1,
             Self::Data => 2,
-            Self::Nothing => 3,
+            Self::KeepAlive => 3,
             Self::Update => 4,
         }
     }
@@ -39,15 +39,15 @@ impl Command {
 
 /// A checked header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Header {
-    pub(crate) command: Command,
+pub(crate) struct FrameHeader {
+    pub(crate) command: FrameCommand,
     /// Number of bytes that follow: any with data, 8 with updates, otherwise 0.
     pub(crate) len: u16,
     pub(crate) stream: StreamId,
 }
 
-impl Header {
-    pub(crate) const fn new(command: Command, len: u16, stream: StreamId) -> Self {
+impl FrameHeader {
+    pub(crate) const fn new(command: FrameCommand, len: u16, stream: StreamId) -> Self {
         Self {
             command,
             len,
@@ -64,25 +64,25 @@ impl Header {
             return Err(ProtocolError::Malformed("smux version"));
         }
         let command = match (command, version) {
-            (0, _) => Command::Open,
-            (1, _) => Command::Finish,
-            (2, _) => Command::Data,
-            (3, _) => Command::Nothing,
-            (4, Version::V2) => Command::Update,
+            (0, _) => FrameCommand::Open,
+            (1, _) => FrameCommand::Finish,
+            (2, _) => FrameCommand::Data,
+            (3, _) => FrameCommand::KeepAlive,
+            (4, Version::V2) => FrameCommand::Update,
             _ => return Err(ProtocolError::Malformed("smux command")),
         };
         let len = u16::from_le_bytes([l0, l1]);
         let fits = match command {
-            Command::Data => true,
-            Command::Update => usize::from(len) == UPDATE,
-            Command::Open | Command::Finish | Command::Nothing => len == 0,
+            FrameCommand::Data => true,
+            FrameCommand::Update => usize::from(len) == UPDATE_LEN,
+            FrameCommand::Open | FrameCommand::Finish | FrameCommand::KeepAlive => len == 0,
         };
         let stream = StreamId(u32::from_le_bytes([s0, s1, s2, s3]));
         fits.then_some(Self::new(command, len, stream))
             .ok_or(ProtocolError::Malformed("smux frame length"))
     }
 
-    pub(crate) fn bytes(self, version: Version) -> [u8; FRAME_HEADER] {
+    pub(crate) fn encode(self, version: Version) -> [u8; FRAME_HEADER] {
         let [l0, l1] = self.len.to_le_bytes();
         let [s0, s1, s2, s3] = self.stream.0.to_le_bytes();
         let (version, command) = (version.number(), self.command.number());
@@ -102,8 +102,8 @@ mod tests {
             (bytes[0], bytes[1]) = (number, command);
             if short { (bytes[2], bytes[3]) = (bytes[2] & 8, 0); }
             for version in [Version::V1, Version::V2] {
-                match Header::parse(bytes, version) {
-                    Ok(header) => prop_assert_eq!(header.bytes(version), bytes),
+                match FrameHeader::parse(bytes, version) {
+                    Ok(header) => prop_assert_eq!(header.encode(version), bytes),
                     Err(why) => prop_assert!(matches!(why, ProtocolError::Malformed(_))),
                 }
             }
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn refuses_what_no_peer_may_send() {
         let header = |number, command, len| [number, command, len, 0, 3, 0, 0, 0];
-        let parse = |bytes| Header::parse(bytes, Version::V2);
+        let parse = |bytes| FrameHeader::parse(bytes, Version::V2);
         assert!(parse(header(2, 4, 8)).is_ok() && parse(header(2, 2, 0)).is_ok());
         assert_eq!(
             parse(header(1, 2, 1)),
@@ -127,7 +127,7 @@ mod tests {
             let found = parse(header(2, command, len));
             assert_eq!(found, Err(ProtocolError::Malformed("smux frame length")));
         }
-        let update = Header::parse(header(1, 4, 8), Version::V1);
+        let update = FrameHeader::parse(header(1, 4, 8), Version::V1);
         assert_eq!(update, Err(ProtocolError::Malformed("smux command")));
     }
 }

@@ -4,9 +4,9 @@ use adit_wire::{ProtocolError, Time, subslice, usize_from};
 
 use crate::{
     FRAME_HEADER, Session, StreamId,
-    event::Happening,
-    frame::{Command, Header, UPDATE},
-    stream::Stream,
+    event::EventKind,
+    frame::{FrameCommand, FrameHeader, UPDATE_LEN},
+    stream::StreamState,
 };
 
 /// Maximum number of refused streams whose ends are not sent yet; above it no input is accepted.
@@ -14,7 +14,7 @@ const MAX_REFUSED: usize = 1024;
 
 /// State of the parser.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Receiving {
+pub(crate) enum ReceiveState {
     /// In a header, of which `have` bytes were received.
     Header {
         bytes: [u8; FRAME_HEADER],
@@ -25,12 +25,12 @@ pub(crate) enum Receiving {
     /// In an update, of which `have` bytes were received.
     Update {
         stream: StreamId,
-        bytes: [u8; UPDATE],
+        bytes: [u8; UPDATE_LEN],
         have: usize,
     },
 }
 
-impl Receiving {
+impl ReceiveState {
     pub(crate) const START: Self = Self::Header {
         bytes: [0; FRAME_HEADER],
         have: 0,
@@ -47,16 +47,16 @@ impl Session {
     ///
     /// The peer violated the protocol. The session and its connection cannot be used any more.
     pub fn handle_input(&mut self, now: Time, bytes: &[u8]) -> Result<usize, ProtocolError> {
-        if let Some(why) = self.broken {
+        if let Some(why) = self.failure {
             return Err(why);
         }
         if !bytes.is_empty() {
-            self.heard = now;
+            self.last_heard = now;
         }
         let mut rest = bytes;
-        while !rest.is_empty() && (self.inside_frame() || self.wants_input()) {
-            let used = self.piece(now, rest);
-            let used = used.inspect_err(|why| self.broken = Some(*why))?;
+        while !rest.is_empty() && (self.is_inside_frame() || self.wants_input()) {
+            let used = self.handle_part(now, rest);
+            let used = used.inspect_err(|why| self.failure = Some(*why))?;
             rest = subslice(rest, used..);
         }
         Ok(bytes.len() - rest.len())
@@ -66,69 +66,69 @@ impl Session {
     #[must_use]
     pub fn wants_input(&self) -> bool {
         let buffer = usize_from(self.config.session_buffer);
-        self.held < buffer
+        self.unread_bytes < buffer
             && self.refused.len() < MAX_REFUSED
-            && (self.config.backlog == 0 || self.waiting.len() < self.config.backlog)
+            && (self.config.backlog == 0 || self.unaccepted.len() < self.config.backlog)
     }
 
-    const fn inside_frame(&self) -> bool {
-        !matches!(self.receiving, Receiving::Header { have: 0, .. })
+    const fn is_inside_frame(&self) -> bool {
+        !matches!(self.receiving, ReceiveState::Header { have: 0, .. })
     }
 
     /// Handles a header, the data of a frame or an update, or the available part of it.
-    fn piece(&mut self, now: Time, rest: &[u8]) -> Result<usize, ProtocolError> {
+    fn handle_part(&mut self, now: Time, rest: &[u8]) -> Result<usize, ProtocolError> {
         match &mut self.receiving {
-            Receiving::Header { bytes, have } => {
-                let used = fill(bytes, have, rest);
+            ReceiveState::Header { bytes, have } => {
+                let used = fill_array(bytes, have, rest);
                 if *have == FRAME_HEADER {
-                    let header = Header::parse(*bytes, self.config.version)?;
-                    self.receiving = Receiving::START;
-                    self.header(now, header)?;
+                    let header = FrameHeader::parse(*bytes, self.config.version)?;
+                    self.receiving = ReceiveState::START;
+                    self.handle_header(now, header)?;
                 }
                 Ok(used)
             }
-            Receiving::Update {
+            ReceiveState::Update {
                 stream,
                 bytes,
                 have,
             } => {
-                let used = fill(bytes, have, rest);
-                if *have == UPDATE {
+                let used = fill_array(bytes, have, rest);
+                if *have == UPDATE_LEN {
                     let (stream, [c0, c1, c2, c3, w0, w1, w2, w3]) = (*stream, *bytes);
                     let consumed = u32::from_le_bytes([c0, c1, c2, c3]);
                     let window = u32::from_le_bytes([w0, w1, w2, w3]);
-                    self.receiving = Receiving::START;
-                    self.update(now, stream, consumed, window)?;
+                    self.receiving = ReceiveState::START;
+                    self.handle_update(now, stream, consumed, window)?;
                 }
                 Ok(used)
             }
-            Receiving::Data { stream, left } => {
+            ReceiveState::Data { stream, left } => {
                 let (stream, data) = (*stream, rest.get(..*left).unwrap_or(rest));
                 *left -= data.len();
                 if *left == 0 {
-                    self.receiving = Receiving::START;
+                    self.receiving = ReceiveState::START;
                 }
-                self.data(stream, data);
+                self.handle_data(stream, data);
                 Ok(data.len())
             }
         }
     }
 
-    fn header(&mut self, now: Time, header: Header) -> Result<(), ProtocolError> {
+    fn handle_header(&mut self, now: Time, header: FrameHeader) -> Result<(), ProtocolError> {
         let stream = header.stream;
         match header.command {
-            Command::Open => return self.opened(now, stream),
-            Command::Finish => self.finished(stream),
-            Command::Nothing => return self.budget.spend(now),
-            Command::Data if header.len == 0 => return self.budget.spend(now),
-            Command::Data => {
+            FrameCommand::Open => return self.handle_open(now, stream),
+            FrameCommand::Finish => self.handle_finish(stream),
+            FrameCommand::KeepAlive => return self.budget.spend_frame(now),
+            FrameCommand::Data if header.len == 0 => return self.budget.spend_frame(now),
+            FrameCommand::Data => {
                 let left = usize::from(header.len);
-                self.receiving = Receiving::Data { stream, left };
+                self.receiving = ReceiveState::Data { stream, left };
             }
-            Command::Update => {
-                self.receiving = Receiving::Update {
+            FrameCommand::Update => {
+                self.receiving = ReceiveState::Update {
                     stream,
-                    bytes: [0; UPDATE],
+                    bytes: [0; UPDATE_LEN],
                     have: 0,
                 };
             }
@@ -136,45 +136,45 @@ impl Session {
         Ok(())
     }
 
-    fn opened(&mut self, now: Time, id: StreamId) -> Result<(), ProtocolError> {
+    fn handle_open(&mut self, now: Time, id: StreamId) -> Result<(), ProtocolError> {
         if self.streams.contains_key(&id) {
-            return self.budget.spend(now);
+            return self.budget.spend_frame(now);
         }
         if self.config.backlog == 0 || self.streams.len() >= self.config.max_streams {
             self.refused.push_back(id);
             return Ok(());
         }
-        self.streams.insert(id, Stream::new());
-        self.waiting.push_back(id);
-        self.tell(id, Happening::Opened);
+        self.streams.insert(id, StreamState::new());
+        self.unaccepted.push_back(id);
+        self.queue_event(id, EventKind::Opened);
         Ok(())
     }
 
-    fn finished(&mut self, id: StreamId) {
+    fn handle_finish(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(&id)
             && !stream.finished
         {
             stream.finished = true;
-            self.tell(id, Happening::Finished);
+            self.queue_event(id, EventKind::Finished);
         }
     }
 
-    fn data(&mut self, id: StreamId, data: &[u8]) {
+    fn handle_data(&mut self, id: StreamId, data: &[u8]) {
         // Data of a stream that was closed, or after its end, is dropped.
         if let Some(stream) = self.streams.get_mut(&id)
             && !stream.closed
             && !stream.finished
         {
-            self.buffers.push(&mut stream.inbox, data);
-            self.held += data.len();
-            if !stream.told {
-                stream.told = true;
-                self.tell(id, Happening::Readable);
+            self.buffers.push_bytes(&mut stream.inbox, data);
+            self.unread_bytes += data.len();
+            if !stream.is_readable_reported {
+                stream.is_readable_reported = true;
+                self.queue_event(id, EventKind::Readable);
             }
         }
     }
 
-    fn update(
+    fn handle_update(
         &mut self,
         now: Time,
         id: StreamId,
@@ -184,22 +184,22 @@ impl Session {
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.failed) else {
             return Ok(());
         };
-        if !stream.updated(consumed, window) {
-            return self.budget.spend(now);
+        if !stream.apply_update(consumed, window) {
+            return self.budget.spend_frame(now);
         }
         if stream.failed {
             let unsent = stream.outbox.len();
-            self.buffers.pop(&mut stream.outbox, unsent);
-            self.tell(id, Happening::Failed);
+            self.buffers.pop_bytes(&mut stream.outbox, unsent);
+            self.queue_event(id, EventKind::Failed);
         }
-        self.schedule(id);
-        self.grant(id);
+        self.schedule_stream(id);
+        self.notify_writable(id);
         Ok(())
     }
 }
 
 /// Copies the missing bytes to `bytes`, as far as `rest` has them. Returns their number.
-fn fill<const N: usize>(bytes: &mut [u8; N], have: &mut usize, rest: &[u8]) -> usize {
+fn fill_array<const N: usize>(bytes: &mut [u8; N], have: &mut usize, rest: &[u8]) -> usize {
     let used = rest.len().min(N - *have);
     if let (Some(to), Some(from)) = (bytes.get_mut(*have..*have + used), rest.get(..used)) {
         to.copy_from_slice(from);

@@ -32,14 +32,14 @@
 
 #![forbid(unsafe_code)]
 
-mod budget;
-mod buffers;
 mod config;
 mod error;
 mod event;
 mod frame;
+mod frame_budget;
 mod input;
 mod output;
+mod queue_pool;
 mod session;
 mod stream;
 
@@ -48,9 +48,9 @@ mod tests;
 
 pub use adit_wire::Role;
 pub use config::{Config, Version};
-pub use error::{ConfigError, OpenError, Silent, StreamError};
+pub use error::{ConfigError, OpenError, PeerSilent, StreamError};
 pub use event::Event;
 pub use frame::FRAME_HEADER;
 pub use output::MIN_OUTPUT;
 pub use session::Session;
-pub use stream::{Front, StreamId};
+pub use stream::{ReadFront, StreamId};

@@ -4,16 +4,16 @@ use adit_wire::narrow_int;
 
 use crate::{
     FRAME_HEADER, Session, StreamError, StreamId,
-    buffers::copy_front,
-    event::Happening,
-    frame::{Command, Header, UPDATE},
-    session::writer,
-    stream::{Sending, Wish},
+    event::EventKind,
+    frame::{FrameCommand, FrameHeader, UPDATE_LEN},
+    queue_pool::copy_front,
+    session::writable_stream_mut,
+    stream::{SendState, WriteWait},
 };
 
 /// Minimum size of the buffer for [`Session::poll_output`] to make progress, in bytes: a window
 /// update.
-pub const MIN_OUTPUT: usize = FRAME_HEADER + UPDATE;
+pub const MIN_OUTPUT: usize = FRAME_HEADER + UPDATE_LEN;
 
 impl Session {
     /// Writes frames to the front of `out` and returns their length; 0 if there is nothing to send,
@@ -21,20 +21,20 @@ impl Session {
     ///
     /// Only whole frames are written. The first data frame is shortened to fit.
     pub fn poll_output(&mut self, out: &mut [u8]) -> usize {
-        let mut room = Room { out, used: 0 };
-        self.control_frames(&mut room);
-        while self.control.is_empty()
-            && let Some(id) = self.turns.front().copied()
+        let mut room = OutputBuffer { out, used: 0 };
+        self.write_control_frames(&mut room);
+        while self.control_queue.is_empty()
+            && let Some(id) = self.send_queue.front().copied()
         {
-            if !self.data_frame(id, &mut room) {
+            if !self.write_data_frame(id, &mut room) {
                 break;
             }
-            self.turns.pop_front();
+            self.send_queue.pop_front();
             if let Some(stream) = self.streams.get_mut(&id) {
                 stream.in_turn = false;
             }
-            self.schedule(id);
-            self.grant(id);
+            self.schedule_stream(id);
+            self.notify_writable(id);
         }
         room.used
     }
@@ -42,8 +42,9 @@ impl Session {
     /// True if there is anything to send.
     #[must_use]
     pub fn wants_output(&self) -> bool {
-        let control = self.alive || !self.refused.is_empty() || !self.control.is_empty();
-        control || !self.turns.is_empty()
+        let control =
+            self.keepalive_due || !self.refused.is_empty() || !self.control_queue.is_empty();
+        control || !self.send_queue.is_empty()
     }
 
     /// Returns the number of bytes that [`seal_frame`](Self::seal_frame) would accept now. If 0,
@@ -55,13 +56,17 @@ impl Session {
     /// # Errors
     ///
     /// See [`StreamError`].
-    pub fn direct(&mut self, id: StreamId) -> Result<usize, StreamError> {
+    pub fn direct_capacity(&mut self, id: StreamId) -> Result<usize, StreamError> {
         let version = self.config.version;
-        let stream = writer(&mut self.streams, id)?;
-        let free = stream.outbox.is_empty() && !stream.opens;
-        let allowed = if free { stream.allowed(version) } else { 0 };
+        let stream = writable_stream_mut(&mut self.streams, id)?;
+        let free = stream.outbox.is_empty() && !stream.open_pending;
+        let allowed = if free {
+            stream.allowed_bytes(version)
+        } else {
+            0
+        };
         if allowed == 0 {
-            stream.wish = Wish::Direct;
+            stream.write_wait = WriteWait::Direct;
         }
         Ok(allowed.min(usize::from(self.config.max_frame)))
     }
@@ -75,13 +80,13 @@ impl Session {
     /// [`StreamError::TooLong`] if there is no data or too much, or the error of
     /// [`direct`](Self::direct).
     pub fn seal_frame(&mut self, id: StreamId, frame: &mut [u8]) -> Result<(), StreamError> {
-        let most = self.direct(id)?;
+        let most = self.direct_capacity(id)?;
         let (header, data) = frame
             .split_first_chunk_mut::<FRAME_HEADER>()
             .filter(|(_, data)| (1..=most).contains(&data.len()))
             .ok_or(StreamError::TooLong)?;
         let len = u16::try_from(data.len()).map_err(|_| StreamError::TooLong)?;
-        *header = Header::new(Command::Data, len, id).bytes(self.config.version);
+        *header = FrameHeader::new(FrameCommand::Data, len, id).encode(self.config.version);
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.count_sent(data.len());
         }
@@ -89,65 +94,67 @@ impl Session {
     }
 
     /// Reports to the application that it can continue to write, if it waits for that.
-    pub(crate) fn grant(&mut self, id: StreamId) {
+    pub(crate) fn notify_writable(&mut self, id: StreamId) {
         let version = self.config.version;
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
         };
-        let granted = match stream.wish {
-            Wish::None => false,
+        let granted = match stream.write_wait {
+            WriteWait::None => false,
             // Not for each frame: a call is worth it for half of the queue.
-            Wish::Room => stream.outbox.len() <= self.config.send_buffer / 2,
-            Wish::Direct => {
-                stream.outbox.is_empty() && !stream.opens && stream.allowed(version) > 0
+            WriteWait::QueueSpace => stream.outbox.len() <= self.config.send_buffer / 2,
+            WriteWait::Direct => {
+                stream.outbox.is_empty()
+                    && !stream.open_pending
+                    && stream.allowed_bytes(version) > 0
             }
         };
-        if granted && stream.sending == Sending::Open && !stream.failed {
-            stream.wish = Wish::None;
-            self.tell(id, Happening::Writable);
+        if granted && stream.sending == SendState::Open && !stream.failed {
+            stream.write_wait = WriteWait::None;
+            self.queue_event(id, EventKind::Writable);
         }
     }
 
-    fn control_frames(&mut self, room: &mut Room<'_>) {
+    fn write_control_frames(&mut self, room: &mut OutputBuffer<'_>) {
         let version = self.config.version;
         let mut put = |command, id, body: &[u8]| {
             let len = narrow_int(body.len());
-            room.put(&Header::new(command, len, id).bytes(version), body)
+            room.push_frame(&FrameHeader::new(command, len, id).encode(version), body)
         };
-        if self.alive && put(Command::Nothing, StreamId(0), &[]) {
-            self.alive = false;
+        if self.keepalive_due && put(FrameCommand::KeepAlive, StreamId(0), &[]) {
+            self.keepalive_due = false;
         }
         while let Some(id) = self.refused.front().copied() {
-            if !put(Command::Finish, id, &[]) {
+            if !put(FrameCommand::Finish, id, &[]) {
                 return;
             }
             self.refused.pop_front();
         }
-        while let Some(id) = self.control.front().copied() {
+        while let Some(id) = self.control_queue.front().copied() {
             if let Some(stream) = self.streams.get_mut(&id) {
-                if stream.opens {
-                    if !put(Command::Open, id, &[]) {
+                if stream.open_pending {
+                    if !put(FrameCommand::Open, id, &[]) {
                         return;
                     }
-                    stream.opens = false;
+                    stream.open_pending = false;
                 }
-                if let Some(consumed) = stream.update {
+                if let Some(consumed) = stream.pending_update {
                     let [c0, c1, c2, c3] = consumed.to_le_bytes();
                     let [w0, w1, w2, w3] = self.config.stream_buffer.to_le_bytes();
-                    if !put(Command::Update, id, &[c0, c1, c2, c3, w0, w1, w2, w3]) {
+                    if !put(FrameCommand::Update, id, &[c0, c1, c2, c3, w0, w1, w2, w3]) {
                         return;
                     }
-                    stream.update = None;
+                    stream.pending_update = None;
                 }
                 stream.in_control = false;
             }
-            self.control.pop_front();
-            self.grant(id);
+            self.control_queue.pop_front();
+            self.notify_writable(id);
         }
     }
 
     /// Writes a data frame, or the end, of a stream. Returns false if it does not fit.
-    fn data_frame(&mut self, id: StreamId, room: &mut Room<'_>) -> bool {
+    fn write_data_frame(&mut self, id: StreamId, room: &mut OutputBuffer<'_>) -> bool {
         let version = self.config.version;
         let Some(stream) = self.streams.get_mut(&id) else {
             return true;
@@ -156,37 +163,45 @@ impl Session {
             return true;
         }
         if stream.outbox.is_empty() {
-            if !room.put(&Header::new(Command::Finish, 0, id).bytes(version), &[]) {
+            if !room.push_frame(
+                &FrameHeader::new(FrameCommand::Finish, 0, id).encode(version),
+                &[],
+            ) {
                 return false;
             }
-            stream.sending = Sending::Ended;
+            stream.sending = SendState::Ended;
             if stream.closed {
                 self.streams.remove(&id);
             }
             return true;
         }
-        let most = stream.allowed(version).min(self.config.max_frame.into());
-        let Some(body) = room.body(stream.outbox.len().min(most)) else {
+        let most = stream
+            .allowed_bytes(version)
+            .min(self.config.max_frame.into());
+        let Some(body) = room.reserve_body(stream.outbox.len().min(most)) else {
             return false;
         };
         let copied = copy_front(&stream.outbox, body);
         let len = narrow_int(copied);
-        room.commit(&Header::new(Command::Data, len, id).bytes(version), copied);
+        room.commit_frame(
+            &FrameHeader::new(FrameCommand::Data, len, id).encode(version),
+            copied,
+        );
         stream.count_sent(copied);
-        self.buffers.pop(&mut stream.outbox, copied);
+        self.buffers.pop_bytes(&mut stream.outbox, copied);
         true
     }
 }
 
 /// The rest of the caller's buffer.
-struct Room<'a> {
+struct OutputBuffer<'a> {
     out: &'a mut [u8],
     used: usize,
 }
 
-impl Room<'_> {
+impl OutputBuffer<'_> {
     /// Appends a frame. Returns false if it does not fit.
-    fn put(&mut self, header: &[u8; FRAME_HEADER], body: &[u8]) -> bool {
+    fn push_frame(&mut self, header: &[u8; FRAME_HEADER], body: &[u8]) -> bool {
         let end = self.used + FRAME_HEADER + body.len();
         let Some(frame) = self.out.get_mut(self.used..end) else {
             return false;
@@ -199,7 +214,7 @@ impl Room<'_> {
     }
 
     /// Returns the space for `wanted` bytes of data, or for fewer if this is the first frame.
-    fn body(&mut self, wanted: usize) -> Option<&mut [u8]> {
+    fn reserve_body(&mut self, wanted: usize) -> Option<&mut [u8]> {
         let first = self.used == 0;
         let rest = self.out.get_mut(self.used + FRAME_HEADER..)?;
         let len = rest.len().min(wanted);
@@ -207,7 +222,7 @@ impl Room<'_> {
     }
 
     /// Writes the header of a frame whose data is in place.
-    fn commit(&mut self, header: &[u8; FRAME_HEADER], len: usize) {
+    fn commit_frame(&mut self, header: &[u8; FRAME_HEADER], len: usize) {
         if let Some(place) = self.out.get_mut(self.used..self.used + FRAME_HEADER) {
             place.copy_from_slice(header);
         }

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 use adit_wire::{ProtocolError, Time};
 
 use crate::{
-    Config, ConfigError, Event, Front, OpenError, Role, Silent, StreamError, StreamId, Version,
-    budget::Budget,
-    buffers::{Buffers, copy_front},
-    event::{Happening, Happenings},
-    input::Receiving,
-    stream::{Sending, Stream, Wish},
+    Config, ConfigError, Event, OpenError, PeerSilent, ReadFront, Role, StreamError, StreamId,
+    Version,
+    event::{EventKind, PendingEvents},
+    frame_budget::FrameBudget,
+    input::ReceiveState,
+    queue_pool::{QueuePool, copy_front},
+    stream::{SendState, StreamState, WriteWait},
 };
 
 /// One end of a connection with many streams.
@@ -20,30 +21,30 @@ use crate::{
 #[derive(Debug)]
 pub struct Session {
     pub(crate) config: Config,
-    pub(crate) streams: BTreeMap<StreamId, Stream>,
-    pub(crate) buffers: Buffers,
+    pub(crate) streams: BTreeMap<StreamId, StreamState>,
+    pub(crate) buffers: QueuePool,
     /// Streams of the peer that were not accepted yet.
-    pub(crate) waiting: VecDeque<StreamId>,
+    pub(crate) unaccepted: VecDeque<StreamId>,
     /// Streams with events.
     events: VecDeque<StreamId>,
     /// The number last used by this end; `None` after the last one.
     last_id: Option<u32>,
 
-    pub(crate) receiving: Receiving,
+    pub(crate) receiving: ReceiveState,
     /// Number of bytes received and not read.
-    pub(crate) held: usize,
-    pub(crate) broken: Option<ProtocolError>,
-    pub(crate) budget: Budget,
-    pub(crate) heard: Time,
+    pub(crate) unread_bytes: usize,
+    pub(crate) failure: Option<ProtocolError>,
+    pub(crate) budget: FrameBudget,
+    pub(crate) last_heard: Time,
 
     /// A keep-alive has to be sent.
-    pub(crate) alive: bool,
+    pub(crate) keepalive_due: bool,
     /// Streams of the peer that have to be ended immediately.
     pub(crate) refused: VecDeque<StreamId>,
     /// Streams with control frames, and those that can send data, in the order of sending.
-    pub(crate) control: VecDeque<StreamId>,
-    pub(crate) turns: VecDeque<StreamId>,
-    next_alive: Option<Time>,
+    pub(crate) control_queue: VecDeque<StreamId>,
+    pub(crate) send_queue: VecDeque<StreamId>,
+    next_keepalive: Option<Time>,
 }
 
 impl Session {
@@ -56,23 +57,23 @@ impl Session {
         config.check()?;
         Ok(Self {
             streams: BTreeMap::new(),
-            buffers: Buffers::default(),
-            waiting: VecDeque::new(),
+            buffers: QueuePool::default(),
+            unaccepted: VecDeque::new(),
             events: VecDeque::new(),
             last_id: Some(match config.role {
                 Role::Client => 1,
                 Role::Server => 0,
             }),
-            receiving: Receiving::START,
-            held: 0,
-            broken: None,
-            budget: Budget::new(now),
-            heard: now,
-            alive: false,
+            receiving: ReceiveState::START,
+            unread_bytes: 0,
+            failure: None,
+            budget: FrameBudget::new(now),
+            last_heard: now,
+            keepalive_due: false,
             refused: VecDeque::new(),
-            control: VecDeque::new(),
-            turns: VecDeque::new(),
-            next_alive: config.keepalive.map(|every| now + every),
+            control_queue: VecDeque::new(),
+            send_queue: VecDeque::new(),
+            next_keepalive: config.keepalive.map(|every| now + every),
             config,
         })
     }
@@ -83,8 +84,8 @@ impl Session {
     ///
     /// See [`OpenError`].
     pub fn open(&mut self) -> Result<StreamId, OpenError> {
-        if self.broken.is_some() {
-            return Err(OpenError::Broken);
+        if self.failure.is_some() {
+            return Err(OpenError::SessionFailed);
         }
         if self.streams.len() >= self.config.max_streams {
             return Err(OpenError::TooMany);
@@ -98,16 +99,16 @@ impl Session {
                 break id;
             }
         };
-        let mut stream = Stream::new();
-        (stream.opens, stream.in_control) = (true, true);
+        let mut stream = StreamState::new();
+        (stream.open_pending, stream.in_control) = (true, true);
         self.streams.insert(id, stream);
-        self.control.push_back(id);
+        self.control_queue.push_back(id);
         Ok(id)
     }
 
     /// Returns the next stream that the peer opened.
     pub fn accept(&mut self) -> Option<StreamId> {
-        self.waiting.pop_front()
+        self.unaccepted.pop_front()
     }
 
     /// Returns the next event.
@@ -116,7 +117,7 @@ impl Session {
             let id = *self.events.front()?;
             let found = self.streams.get_mut(&id).and_then(|s| s.events.pop());
             if let Some(happening) = found {
-                return Some(happening.of(id));
+                return Some(happening.to_event(id));
             }
             self.events.pop_front();
         }
@@ -129,15 +130,15 @@ impl Session {
     ///
     /// See [`StreamError`].
     pub fn write(&mut self, id: StreamId, bytes: &[u8]) -> Result<usize, StreamError> {
-        let stream = writer(&mut self.streams, id)?;
+        let stream = writable_stream_mut(&mut self.streams, id)?;
         let room = self.config.send_buffer.saturating_sub(stream.outbox.len());
         let accepted = bytes.get(..room).unwrap_or(bytes);
         if accepted.len() < bytes.len() {
-            stream.wish = Wish::Room;
+            stream.write_wait = WriteWait::QueueSpace;
         }
         if !accepted.is_empty() {
-            self.buffers.push(&mut stream.outbox, accepted);
-            self.schedule(id);
+            self.buffers.push_bytes(&mut stream.outbox, accepted);
+            self.schedule_stream(id);
         }
         Ok(accepted.len())
     }
@@ -147,14 +148,14 @@ impl Session {
     /// # Errors
     ///
     /// [`StreamError::Unknown`].
-    pub fn front(&self, id: StreamId) -> Result<Front<'_>, StreamError> {
+    pub fn front_bytes(&self, id: StreamId) -> Result<ReadFront<'_>, StreamError> {
         let stream = self.streams.get(&id).filter(|stream| !stream.closed);
         let stream = stream.ok_or(StreamError::Unknown)?;
         let (first, _) = stream.inbox.as_slices();
         Ok(match first {
-            [_, ..] => Front::Bytes(first),
-            [] if stream.finished => Front::End,
-            [] => Front::Nothing,
+            [_, ..] => ReadFront::Bytes(first),
+            [] if stream.finished => ReadFront::End,
+            [] => ReadFront::Nothing,
         })
     }
 
@@ -164,20 +165,20 @@ impl Session {
     ///
     /// [`StreamError::Unknown`].
     pub fn consume(&mut self, id: StreamId, count: usize) -> Result<(), StreamError> {
-        let stream = reader(&mut self.streams, id)?;
+        let stream = open_stream_mut(&mut self.streams, id)?;
         let count = count.min(stream.inbox.len());
         if count == 0 {
             return Ok(());
         }
-        self.buffers.pop(&mut stream.inbox, count);
-        self.held -= count;
-        stream.told &= !stream.inbox.is_empty();
+        self.buffers.pop_bytes(&mut stream.inbox, count);
+        self.unread_bytes -= count;
+        stream.is_readable_reported &= !stream.inbox.is_empty();
         let update = self.config.version == Version::V2
             && !stream.finished
             && stream.count_read(count, self.config.stream_buffer);
         if update && !stream.in_control {
             stream.in_control = true;
-            self.control.push_back(id);
+            self.control_queue.push_back(id);
         }
         Ok(())
     }
@@ -189,7 +190,7 @@ impl Session {
     ///
     /// [`StreamError::Empty`] if there are no bytes now, or [`StreamError::Unknown`].
     pub fn read(&mut self, id: StreamId, out: &mut [u8]) -> Result<usize, StreamError> {
-        let stream = reader(&mut self.streams, id)?;
+        let stream = open_stream_mut(&mut self.streams, id)?;
         if stream.inbox.is_empty() && !stream.finished {
             return Err(StreamError::Empty);
         }
@@ -204,10 +205,10 @@ impl Session {
     ///
     /// [`StreamError::Unknown`].
     pub fn close_write(&mut self, id: StreamId) -> Result<(), StreamError> {
-        let stream = reader(&mut self.streams, id)?;
-        if stream.sending == Sending::Open {
-            stream.sending = Sending::Ending;
-            self.schedule(id);
+        let stream = open_stream_mut(&mut self.streams, id)?;
+        if stream.sending == SendState::Open {
+            stream.sending = SendState::Ending;
+            self.schedule_stream(id);
         }
         Ok(())
     }
@@ -218,18 +219,18 @@ impl Session {
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.closed) else {
             return;
         };
-        (stream.closed, stream.update) = (true, None);
+        (stream.closed, stream.pending_update) = (true, None);
         let unread = stream.inbox.len();
-        self.buffers.pop(&mut stream.inbox, unread);
-        self.held -= unread;
-        stream.events = Happenings::NONE;
+        self.buffers.pop_bytes(&mut stream.inbox, unread);
+        self.unread_bytes -= unread;
+        stream.events = PendingEvents::NONE;
         self.events.retain(|other| *other != id);
-        self.waiting.retain(|waiting| *waiting != id);
-        if stream.sending == Sending::Ended {
+        self.unaccepted.retain(|waiting| *waiting != id);
+        if stream.sending == SendState::Ended {
             self.streams.remove(&id);
         } else {
-            stream.sending = Sending::Ending;
-            self.schedule(id);
+            stream.sending = SendState::Ending;
+            self.schedule_stream(id);
         }
     }
 
@@ -238,22 +239,22 @@ impl Session {
     pub fn abort(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(&id) {
             let unsent = stream.outbox.len();
-            self.buffers.pop(&mut stream.outbox, unsent);
+            self.buffers.pop_bytes(&mut stream.outbox, unsent);
         }
         self.close(id);
     }
 
     /// Returns the number of streams that are not closed, or that still have something to send.
     #[must_use]
-    pub fn streams(&self) -> usize {
+    pub fn stream_count(&self) -> usize {
         self.streams.len()
     }
 
     /// Returns the time at which [`handle_timeout`](Self::handle_timeout) is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        let dead = self.heard + self.config.timeout;
-        self.next_alive.map(|alive| alive.min(dead))
+        let dead = self.last_heard + self.config.timeout;
+        self.next_keepalive.map(|alive| alive.min(dead))
     }
 
     /// Sends a keep-alive if one is due. Silence does not count while this end accepts no input.
@@ -261,31 +262,35 @@ impl Session {
     /// # Errors
     ///
     /// [`Silent`] if the peer has been silent for the time-out.
-    pub fn handle_timeout(&mut self, now: Time) -> Result<(), Silent> {
-        let (Some(due), Some(every)) = (self.next_alive, self.config.keepalive) else {
+    pub fn handle_timeout(&mut self, now: Time) -> Result<(), PeerSilent> {
+        let (Some(due), Some(every)) = (self.next_keepalive, self.config.keepalive) else {
             return Ok(());
         };
         if now >= due {
-            self.alive = true;
-            self.next_alive = Some(now + every);
-            self.buffers.trim();
+            self.keepalive_due = true;
+            self.next_keepalive = Some(now + every);
+            self.buffers.release_spare();
         }
-        let silence = now.duration_since(self.heard);
+        let silence = now.duration_since(self.last_heard);
         if silence < self.config.timeout {
             return Ok(());
         }
         let deaf = !self.wants_input();
-        self.heard = now;
-        if deaf { Ok(()) } else { Err(Silent(silence)) }
+        self.last_heard = now;
+        if deaf {
+            Ok(())
+        } else {
+            Err(PeerSilent(silence))
+        }
     }
 
     /// Sends a keep-alive now. The peer ignores it.
-    pub const fn greet(&mut self) {
-        self.alive = true;
+    pub const fn send_keepalive(&mut self) {
+        self.keepalive_due = true;
     }
 
     /// Queues an event of a stream.
-    pub(crate) fn tell(&mut self, id: StreamId, happening: Happening) {
+    pub(crate) fn queue_event(&mut self, id: StreamId, happening: EventKind) {
         if let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.closed)
             && stream.events.push(happening)
         {
@@ -294,38 +299,38 @@ impl Session {
     }
 
     /// Adds a stream to those that can send, if it can.
-    pub(crate) fn schedule(&mut self, id: StreamId) {
+    pub(crate) fn schedule_stream(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(&id)
             && !stream.in_turn
             && stream.can_send(self.config.version)
         {
             stream.in_turn = true;
-            self.turns.push_back(id);
+            self.send_queue.push_back(id);
         }
     }
 }
 
 /// Returns a stream that the application has not closed.
-fn reader(
-    streams: &mut BTreeMap<StreamId, Stream>,
+fn open_stream_mut(
+    streams: &mut BTreeMap<StreamId, StreamState>,
     id: StreamId,
-) -> Result<&mut Stream, StreamError> {
+) -> Result<&mut StreamState, StreamError> {
     let stream = streams.get_mut(&id).filter(|stream| !stream.closed);
     stream.ok_or(StreamError::Unknown)
 }
 
 /// Returns a stream that accepts writes.
-pub(crate) fn writer(
-    streams: &mut BTreeMap<StreamId, Stream>,
+pub(crate) fn writable_stream_mut(
+    streams: &mut BTreeMap<StreamId, StreamState>,
     id: StreamId,
-) -> Result<&mut Stream, StreamError> {
-    let stream = reader(streams, id)?;
+) -> Result<&mut StreamState, StreamError> {
+    let stream = open_stream_mut(streams, id)?;
     if stream.failed {
         return Err(StreamError::Failed);
     }
     match stream.sending {
-        Sending::Open => Ok(stream),
-        Sending::Ending | Sending::Ended => Err(StreamError::Ended),
+        SendState::Open => Ok(stream),
+        SendState::Ending | SendState::Ended => Err(StreamError::Ended),
     }
 }
 

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use adit_wire::{narrow_int, usize_from};
 
-use crate::{Version, event::Happenings};
+use crate::{Version, event::PendingEvents};
 
 /// Number of window updates for each window of bytes read.
-const UPDATES: u32 = 8;
+const UPDATES_PER_WINDOW: u32 = 8;
 /// The window that a sender may assume before the first update, in bytes.
-const FIRST_WINDOW: u32 = 262_144;
+const INITIAL_WINDOW: u32 = 262_144;
 
 /// The number of a stream, chosen by the end that opened it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +25,7 @@ impl StreamId {
 
 /// The readable bytes of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Front<'a> {
+pub enum ReadFront<'a> {
     /// The next bytes, at least one; more may follow.
     Bytes(&'a [u8]),
     /// No bytes now.
@@ -36,7 +36,7 @@ pub enum Front<'a> {
 
 /// State of the write direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sending {
+pub(crate) enum SendState {
     /// It accepts writes.
     Open,
     /// The end has to be sent after the queued bytes.
@@ -47,22 +47,22 @@ pub(crate) enum Sending {
 
 /// Condition for which the application waits before it continues to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum WriteWait {
     None,
     /// Space in the queue.
-    Room,
+    QueueSpace,
     /// An empty queue and an open window.
     Direct,
 }
 
 /// The state of a stream.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct StreamState {
     /// Received and not read.
     pub(crate) inbox: VecDeque<u8>,
     /// Written and not sent.
     pub(crate) outbox: VecDeque<u8>,
-    pub(crate) sending: Sending,
+    pub(crate) sending: SendState,
     /// The peer has ended its direction.
     pub(crate) finished: bool,
     /// The application has closed the stream: received data is dropped.
@@ -70,17 +70,17 @@ pub(crate) struct Stream {
     /// The peer claimed to have read more than was sent.
     pub(crate) failed: bool,
     /// The opening frame has to be sent.
-    pub(crate) opens: bool,
+    pub(crate) open_pending: bool,
     /// Number of bytes read, to be reported to the peer.
-    pub(crate) update: Option<u32>,
+    pub(crate) pending_update: Option<u32>,
     /// Membership in the lists of streams with control frames, and with data.
     pub(crate) in_control: bool,
     pub(crate) in_turn: bool,
     /// The application was informed that there are bytes to read.
-    pub(crate) told: bool,
-    pub(crate) wish: Wish,
+    pub(crate) is_readable_reported: bool,
+    pub(crate) write_wait: WriteWait,
     /// Pending events.
-    pub(crate) events: Happenings,
+    pub(crate) events: PendingEvents,
     /// Number of bytes sent, modulo 2³².
     sent: u32,
     /// Number of these that the peer's application has read.
@@ -92,32 +92,32 @@ pub(crate) struct Stream {
     unreported: u32,
 }
 
-impl Stream {
+impl StreamState {
     pub(crate) const fn new() -> Self {
         Self {
             inbox: VecDeque::new(),
             outbox: VecDeque::new(),
-            sending: Sending::Open,
+            sending: SendState::Open,
             finished: false,
             closed: false,
             failed: false,
-            opens: false,
-            update: None,
+            open_pending: false,
+            pending_update: None,
             in_control: false,
             in_turn: false,
-            told: false,
-            wish: Wish::None,
-            events: Happenings::NONE,
+            is_readable_reported: false,
+            write_wait: WriteWait::None,
+            events: PendingEvents::NONE,
             sent: 0,
             consumed: 0,
-            window: FIRST_WINDOW,
+            window: INITIAL_WINDOW,
             read: 0,
             unreported: 0,
         }
     }
 
     /// Returns the number of bytes that the peer's window allows now.
-    pub(crate) fn allowed(&self, version: Version) -> usize {
+    pub(crate) fn allowed_bytes(&self, version: Version) -> usize {
         match version {
             Version::V1 => usize::MAX,
             Version::V2 => {
@@ -130,33 +130,33 @@ impl Stream {
     /// True if a data frame or the end can be sent now.
     pub(crate) fn can_send(&self, version: Version) -> bool {
         if self.outbox.is_empty() {
-            return self.sending == Sending::Ending;
+            return self.sending == SendState::Ending;
         }
-        self.allowed(version) > 0
+        self.allowed_bytes(version) > 0
     }
 
     /// Counts sent bytes.
     pub(crate) fn count_sent(&mut self, len: usize) {
-        self.sent = self.sent.wrapping_add(low_bits(len));
+        self.sent = self.sent.wrapping_add(low_u32(len));
     }
 
     /// Counts bytes that the application has read. Returns true if the peer has to be informed:
     /// after the first bytes, then for each eighth of `buffer`. smux in Go does so for each half,
     /// which leaves the other end half of the window on a long path.
     pub(crate) fn count_read(&mut self, len: usize, buffer: u32) -> bool {
-        let len = low_bits(len);
+        let len = low_u32(len);
         self.read = self.read.wrapping_add(len);
         self.unreported = self.unreported.saturating_add(len);
-        let due = self.unreported >= buffer / UPDATES || self.read == len;
+        let due = self.unreported >= buffer / UPDATES_PER_WINDOW || self.read == len;
         if due {
             self.unreported = 0;
-            self.update = Some(self.read);
+            self.pending_update = Some(self.read);
         }
         due
     }
 
     /// Handles an update. Returns false if it changes nothing.
-    pub(crate) fn updated(&mut self, consumed: u32, window: u32) -> bool {
+    pub(crate) fn apply_update(&mut self, consumed: u32, window: u32) -> bool {
         let changed = (self.consumed, self.window) != (consumed, window);
         (self.consumed, self.window) = (consumed, window);
         if self.sent.wrapping_sub(consumed).cast_signed() < 0 {
@@ -167,7 +167,7 @@ impl Stream {
 }
 
 /// Returns `len` modulo 2³², as byte counters wrap.
-fn low_bits(len: usize) -> u32 {
+fn low_u32(len: usize) -> u32 {
     const MASK: usize = 0xffff_ffff;
     narrow_int(len & MASK)
 }
@@ -178,25 +178,25 @@ mod tests {
 
     #[test]
     fn updates_come_after_the_first_bytes_and_each_eighth_of_the_buffer() {
-        let mut stream = Stream::new();
+        let mut stream = StreamState::new();
         let told: Vec<usize> = (1..=40).filter(|_| stream.count_read(10, 400)).collect();
         assert_eq!(told, [1, 6, 11, 16, 21, 26, 31, 36]);
-        assert_eq!(stream.update, Some(360));
+        assert_eq!(stream.pending_update, Some(360));
     }
 
     #[test]
     fn the_window_holds_over_the_end_of_the_count() {
-        let mut stream = Stream::new();
-        assert_eq!(stream.allowed(Version::V2), 262_144);
-        assert_eq!(stream.allowed(Version::V1), usize::MAX);
+        let mut stream = StreamState::new();
+        assert_eq!(stream.allowed_bytes(Version::V2), 262_144);
+        assert_eq!(stream.allowed_bytes(Version::V1), usize::MAX);
         stream.sent = u32::MAX - 9;
-        assert!(stream.updated(u32::MAX - 9, 100));
+        assert!(stream.apply_update(u32::MAX - 9, 100));
         stream.count_sent(30);
         assert_eq!(stream.sent, 20);
-        assert_eq!(stream.allowed(Version::V2), 70);
-        assert!(stream.updated(5, 10) && !stream.failed);
-        assert_eq!(stream.allowed(Version::V2), 0);
-        assert!(!stream.updated(5, 10));
-        assert!(stream.updated(21, 10) && stream.failed);
+        assert_eq!(stream.allowed_bytes(Version::V2), 70);
+        assert!(stream.apply_update(5, 10) && !stream.failed);
+        assert_eq!(stream.allowed_bytes(Version::V2), 0);
+        assert!(!stream.apply_update(5, 10));
+        assert!(stream.apply_update(21, 10) && stream.failed);
     }
 }

@@ -12,8 +12,8 @@ use core::net::{IpAddr, Ipv4Addr};
 use adit_wire::{AddrError, EndOfInput, Handshake, Host, Reader, Rx, Step, Target, Tx, parse_addr};
 
 pub use error::ClientError;
-pub use socks4::Connect4a;
-pub use socks5::Connect;
+pub use socks4::Socks4Connect;
+pub use socks5::Socks5Connect;
 
 use crate::{Reply, Version, server::GRANTED};
 
@@ -83,12 +83,12 @@ fn bound_addr(bytes: &[u8]) -> Result<Step<(Target, usize)>, ClientError> {
         Err(AddrError::Incomplete { total }) => Ok(Step::NeedMore { total: 3 + total }),
         Err(AddrError::Type(_)) => Err(ClientError::Malformed("address type of the reply")),
         // An empty or invalid name is useless, but the request has succeeded.
-        Err(AddrError::Name) => Ok(unnamed(addr)),
+        Err(AddrError::Name) => Ok(bound_port_only(addr)),
     }
 }
 
 /// Parses `ATYP ‖ LEN ‖ NAME ‖ PORT` with an invalid name, which is replaced by 0.0.0.0.
-fn unnamed(addr: &[u8]) -> Step<(Target, usize)> {
+fn bound_port_only(addr: &[u8]) -> Step<(Target, usize)> {
     let len = 4 + addr.get(1).copied().map_or(0, usize::from);
     let port = addr.get(..len).and_then(|field| field.last_chunk::<2>());
     port.map_or(Step::NeedMore { total: 3 + len }, |port| {

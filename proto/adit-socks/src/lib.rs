@@ -37,13 +37,13 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
-mod proxied;
+mod proxy_header;
 mod reply;
 mod request;
 pub mod server;
 pub mod udp;
 
-pub use proxied::ProxyHeader;
+pub use proxy_header::ProxyHeader;
 pub use reply::Reply;
 pub use request::{Command, Request, Version};
 /// See [`server::Credentials`].

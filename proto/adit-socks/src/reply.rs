@@ -46,7 +46,7 @@ impl Reply {
 
     /// Returns the REP byte.
     #[must_use]
-    pub const fn byte(self) -> u8 {
+    pub const fn to_byte(self) -> u8 {
         self as u8
     }
 
@@ -81,7 +81,7 @@ mod tests {
     fn bytes_round_trip_and_the_rest_is_unassigned() {
         for byte in 0..=u8::MAX {
             match Reply::from_byte(byte) {
-                Some(reply) => assert_eq!(reply.byte(), byte),
+                Some(reply) => assert_eq!(reply.to_byte(), byte),
                 None => assert!(byte > 8),
             }
         }

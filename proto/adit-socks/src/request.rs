@@ -36,7 +36,7 @@ impl Command {
 
     /// Returns the CMD byte.
     #[must_use]
-    pub const fn byte(self) -> u8 {
+    pub const fn to_byte(self) -> u8 {
         match self {
             Self::Connect => 0x01,
             Self::Bind => 0x02,

@@ -25,11 +25,11 @@ pub(crate) const REJECTED: u8 = 0x5b;
 /// The users of a listener.
 pub trait Credentials: Send + Sync {
     /// True if users are configured.
-    fn required(&self) -> bool;
+    fn is_required(&self) -> bool;
 
     /// True if the pair is correct. Implementations must take the same time for all users and
     /// passwords of the same lengths. Both are opaque bytes and may be empty.
-    fn check(&self, user: &[u8], password: &[u8]) -> bool;
+    fn check_password(&self, user: &[u8], password: &[u8]) -> bool;
 }
 
 /// Encodes the answer to a request, to be sent in one write (RFC 1928 section 6; the SOCKS4 memo).
@@ -40,14 +40,14 @@ pub trait Credentials: Send + Sync {
 ///
 /// [`Command::Bind`]: crate::Command::Bind
 #[must_use]
-pub fn reply(version: Version, reply: Reply, bound: Option<SocketAddr>) -> Vec<u8> {
+pub fn encode_reply(version: Version, reply: Reply, bound: Option<SocketAddr>) -> Vec<u8> {
     let zeros = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
     let granted = reply == Reply::Succeeded;
     let bound = Target::from(bound.filter(|_| granted).unwrap_or(zeros));
     match version {
         Version::V5 => {
             let mut out = Vec::with_capacity(3 + bound.addr_len());
-            out.extend_from_slice(&[0x05, reply.byte(), 0x00]);
+            out.extend_from_slice(&[0x05, reply.to_byte(), 0x00]);
             encode_addr(&bound, &mut out);
             out
         }
@@ -75,31 +75,31 @@ mod tests {
         let v6: Option<SocketAddr> = Some("[2001:db8::1]:80".parse().unwrap());
         let mapped: Option<SocketAddr> = Some("[::ffff:192.0.2.1]:258".parse().unwrap());
         let ok = [5, 0, 0, 1, 192, 0, 2, 1, 1, 2];
-        assert_eq!(reply(Version::V5, Reply::Succeeded, v4), ok);
-        assert_eq!(reply(Version::V5, Reply::Succeeded, mapped), ok);
+        assert_eq!(encode_reply(Version::V5, Reply::Succeeded, v4), ok);
+        assert_eq!(encode_reply(Version::V5, Reply::Succeeded, mapped), ok);
         assert_eq!(
-            reply(Version::V5, Reply::Succeeded, None),
+            encode_reply(Version::V5, Reply::Succeeded, None),
             [5, 0, 0, 1, 0, 0, 0, 0, 0, 0]
         );
-        assert_eq!(reply(Version::V5, Reply::Succeeded, v6).len(), 22);
+        assert_eq!(encode_reply(Version::V5, Reply::Succeeded, v6).len(), 22);
         assert_eq!(
-            reply(Version::V5, Reply::ConnectionRefused, v4),
+            encode_reply(Version::V5, Reply::ConnectionRefused, v4),
             [5, 5, 0, 1, 0, 0, 0, 0, 0, 0]
         );
         assert_eq!(
-            reply(Version::V4, Reply::Succeeded, None),
+            encode_reply(Version::V4, Reply::Succeeded, None),
             [0, 0x5a, 0, 0, 0, 0, 0, 0]
         );
         assert_eq!(
-            reply(Version::V4, Reply::Succeeded, v4),
+            encode_reply(Version::V4, Reply::Succeeded, v4),
             [0, 0x5a, 1, 2, 192, 0, 2, 1]
         );
         assert_eq!(
-            reply(Version::V4, Reply::Succeeded, v6),
+            encode_reply(Version::V4, Reply::Succeeded, v6),
             [0, 0x5a, 0, 0, 0, 0, 0, 0]
         );
         assert_eq!(
-            reply(Version::V4, Reply::TtlExpired, v4),
+            encode_reply(Version::V4, Reply::TtlExpired, v4),
             [0, 0x5b, 0, 0, 0, 0, 0, 0]
         );
     }

@@ -6,5 +6,7 @@
 mod header;
 mod reassembly;
 
-pub use header::{Header, MAX_HEADER, header_len, parse, put, write_in_place};
-pub use reassembly::{FRAGMENT_TIMEOUT, MAX_DATAGRAM, Reassembled, Reassembly};
+pub use header::{
+    DatagramHeader, MAX_HEADER, header_len, parse_header, put_header, write_in_place,
+};
+pub use reassembly::{FRAGMENT_TIMEOUT, MAX_DATAGRAM, Reassembly, ReassemblyResult};

@@ -62,9 +62,9 @@ fn measure(cipher: Cipher, mac: Option<Mac>, len: usize) -> (f64, f64) {
     let seal_all = |sealer: &mut Sealer, out: &mut Vec<u8>, data: &[u8]| {
         out.clear();
         for _ in 0..TOGETHER {
-            let start = sealer.begin(out);
+            let start = sealer.begin_packet(out);
             out.extend_from_slice(data);
-            sealer.finish(start, out).expect("room");
+            sealer.seal_begun(start, out).expect("room");
         }
     };
     let data = vec![0x5a; len];

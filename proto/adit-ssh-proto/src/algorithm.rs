@@ -241,7 +241,7 @@ impl Mac {
     /// True if the hash is broken or the tag is truncated: only for peers that support nothing
     /// else. None of them is known to be broken as a MAC, but they are not recommended today.
     #[must_use]
-    pub const fn is_old(self) -> bool {
+    pub const fn is_legacy(self) -> bool {
         matches!(
             self,
             Self::HmacSha1
@@ -274,7 +274,7 @@ impl Mac {
 impl KeyAlgorithm {
     /// Returns the plain key's algorithm, without the certificate.
     #[must_use]
-    pub const fn plain(self) -> Self {
+    pub const fn without_certificate(self) -> Self {
         match self {
             Self::Ed25519Cert => Self::Ed25519,
             Self::EcdsaP256Cert => Self::EcdsaP256,
@@ -291,13 +291,13 @@ impl KeyAlgorithm {
     /// True if the algorithm uses a certificate.
     #[must_use]
     pub fn is_certificate(self) -> bool {
-        self.plain() != self
+        self.without_certificate() != self
     }
 }
 
 /// CPU features that decide the order of ciphers; detected by the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Machine {
+pub struct CpuFeatures {
     /// AES instructions.
     pub aes: bool,
     /// Carry-less multiplication, which GCM depends on for speed.
@@ -307,7 +307,7 @@ pub struct Machine {
 /// Algorithms that one side offers, most preferred first. Each list may be changed freely; an empty
 /// list offers nothing, which no peer can accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Preferred {
+pub struct AlgorithmPreferences {
     /// Key exchange methods.
     pub kex: Vec<Kex>,
     /// Host key algorithms.
@@ -320,12 +320,12 @@ pub struct Preferred {
     pub compression: Vec<Compression>,
 }
 
-impl Preferred {
+impl AlgorithmPreferences {
     /// Returns the order for `machine`: AES-GCM first if the CPU has carry-less multiplication,
     /// AES-CTR with UMAC if it has only AES instructions, ChaCha20 if it has neither. UMAC is
     /// always the first MAC.
     #[must_use]
-    pub fn for_machine(machine: Machine) -> Self {
+    pub fn for_machine(machine: CpuFeatures) -> Self {
         use Cipher::{Aes128Ctr, Aes128Gcm, Aes192Ctr, Aes256Ctr, Aes256Gcm, ChaCha20Poly1305};
         let cipher = match (machine.aes, machine.clmul) {
             (true, true) => [
@@ -411,11 +411,11 @@ mod tests {
 
     #[test]
     fn servers_offer_no_finite_fields() {
-        let machine = Machine {
+        let machine = CpuFeatures {
             aes: true,
             clmul: true,
         };
-        let all = Preferred::for_machine(machine);
+        let all = AlgorithmPreferences::for_machine(machine);
         let server = all.clone().for_server();
         assert_eq!(all.kex.len() - server.kex.len(), 4);
         let costly = |kex: &Kex| kex.name().starts_with("diffie-hellman-group");
@@ -425,7 +425,7 @@ mod tests {
     #[test]
     fn umac_is_first_on_every_machine() {
         for (aes, clmul) in [(true, true), (true, false), (false, false)] {
-            let p = Preferred::for_machine(Machine { aes, clmul });
+            let p = AlgorithmPreferences::for_machine(CpuFeatures { aes, clmul });
             assert_eq!(p.mac.first(), Some(&Mac::Umac64Etm));
             // The same holds for a peer that only has the plain variant.
             let place = |mac| p.mac.iter().position(|m| *m == mac);

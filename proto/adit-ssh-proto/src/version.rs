@@ -3,7 +3,7 @@
 use adit_wire::{Role, subslice};
 
 use crate::error::SshError;
-use crate::wire::printable;
+use crate::wire::to_printable;
 
 /// Maximum length of an identification line, in bytes including CR and LF.
 const MAX_LINE: usize = 255;
@@ -14,15 +14,15 @@ const MAX_BANNER_LINES: usize = 1024;
 
 /// Identification as it enters the exchange hash: without CR and LF.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version(Vec<u8>);
+pub struct Identification(Vec<u8>);
 
-impl Version {
+impl Identification {
     /// Creates adit's own identification from a software name such as `adit_1.0`.
     ///
     /// # Errors
     /// [`SshError::Malformed`] if the name is empty, too long, or contains a space, a minus sign or
     /// anything that is not printable ASCII.
-    pub fn ours(software: &str) -> Result<Self, SshError> {
+    pub fn from_software_name(software: &str) -> Result<Self, SshError> {
         let fine = |b: u8| b.is_ascii_graphic() && b != b'-';
         let line = format!("SSH-2.0-{software}");
         if software.is_empty() || !software.bytes().all(fine) || line.len() > MAX_LINE - 2 {
@@ -38,22 +38,22 @@ impl Version {
     }
 
     /// Appends the line with CR and LF to `out`.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub fn write_line(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.0);
         out.extend_from_slice(b"\r\n");
     }
 }
 
 /// Formats for logs: bytes that are not printable ASCII become `?`.
-impl core::fmt::Display for Version {
+impl core::fmt::Display for Identification {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.pad(&printable(&self.0, MAX_LINE))
+        f.pad(&to_printable(&self.0, MAX_LINE))
     }
 }
 
 /// Progress of a [`VersionReader`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum VersionStep {
+pub enum IdentificationStep {
     /// The line is not complete; more bytes are needed.
     NeedMore,
     /// A line that is not an identification. Call again with the bytes after it.
@@ -66,20 +66,20 @@ pub enum VersionStep {
         /// Length of the line, in bytes.
         consumed: usize,
         /// The identification.
-        version: Version,
+        version: Identification,
     },
 }
 
 /// Finds the peer's identification at the start of the stream.
 #[derive(Debug)]
-pub struct VersionReader {
+pub struct IdentificationReader {
     from: Role,
     lines: usize,
     /// Number of bytes of the current line that were already searched.
     seen: usize,
 }
 
-impl VersionReader {
+impl IdentificationReader {
     /// Creates a reader for the lines of `from`. A server may send other lines before its
     /// identification; a client may not.
     #[must_use]
@@ -97,7 +97,7 @@ impl VersionReader {
     /// [`SshError::TooMuch`] if a line is too long or there are too many lines,
     /// [`SshError::Malformed`] for a NUL or if a client's line is not an identification,
     /// [`SshError::Policy`] if the SSH version is not 2.0.
-    pub fn step(&mut self, wire: &[u8]) -> Result<VersionStep, SshError> {
+    pub fn next_step(&mut self, wire: &[u8]) -> Result<IdentificationStep, SshError> {
         let ours = wire.starts_with(b"SSH-");
         // While the line may still become an identification, the lower limit applies.
         let limit = match self.from {
@@ -108,15 +108,15 @@ impl VersionReader {
         let Some(end) = fresh.iter().position(|b| *b == b'\n') else {
             self.seen = wire.len();
             return if wire.len() < limit {
-                Ok(VersionStep::NeedMore)
+                Ok(IdentificationStep::NeedMore)
             } else {
-                Err(too_long(limit))
+                Err(line_too_long(limit))
             };
         };
         let consumed = self.seen.saturating_add(end).saturating_add(1);
         self.seen = 0;
         if consumed > limit {
-            return Err(too_long(limit));
+            return Err(line_too_long(limit));
         }
         let line = subslice(wire, ..consumed);
         let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -125,10 +125,10 @@ impl VersionReader {
             return Err(SshError::Malformed("identification"));
         }
         if ours {
-            let version = Version(line.to_vec());
+            let version = Identification(line.to_vec());
             return self
-                .judge(line)
-                .map(|()| VersionStep::Done { consumed, version });
+                .check_protocol_version(line)
+                .map(|()| IdentificationStep::Done { consumed, version });
         }
         if self.from == Role::Client {
             return Err(SshError::Malformed("identification"));
@@ -140,11 +140,11 @@ impl VersionReader {
                 limit: MAX_BANNER_LINES,
             });
         }
-        Ok(VersionStep::Skipped { consumed })
+        Ok(IdentificationStep::Skipped { consumed })
     }
 
     /// Checks the protocol version. Servers that support 1.x and 2.0 send 1.99 (section 5.1).
-    fn judge(&self, line: &[u8]) -> Result<(), SshError> {
+    fn check_protocol_version(&self, line: &[u8]) -> Result<(), SshError> {
         let both = self.from == Role::Server && line.starts_with(b"SSH-1.99-");
         if line.starts_with(b"SSH-2.0-") || both {
             Ok(())
@@ -156,7 +156,7 @@ impl VersionReader {
     }
 }
 
-const fn too_long(limit: usize) -> SshError {
+const fn line_too_long(limit: usize) -> SshError {
     SshError::TooMuch {
         what: "length of a line before key exchange",
         limit,
@@ -170,13 +170,13 @@ mod tests {
 
     /// Returns the identification and the bytes up to its end, read in chunks of `chunk`.
     fn read(from: Role, wire: &[u8], chunk: usize) -> Result<Option<(usize, String)>, SshError> {
-        let (mut reader, mut at, mut have) = (VersionReader::new(from), 0, 0);
+        let (mut reader, mut at, mut have) = (IdentificationReader::new(from), 0, 0);
         loop {
-            match reader.step(&wire[at..have])? {
-                VersionStep::NeedMore if have == wire.len() => return Ok(None),
-                VersionStep::NeedMore => have = (have + chunk).min(wire.len()),
-                VersionStep::Skipped { consumed } => at += consumed,
-                VersionStep::Done { consumed, version } => {
+            match reader.next_step(&wire[at..have])? {
+                IdentificationStep::NeedMore if have == wire.len() => return Ok(None),
+                IdentificationStep::NeedMore => have = (have + chunk).min(wire.len()),
+                IdentificationStep::Skipped { consumed } => at += consumed,
+                IdentificationStep::Done { consumed, version } => {
                     return Ok(Some((at + consumed, version.to_string())));
                 }
             }
@@ -185,16 +185,16 @@ mod tests {
 
     #[test]
     fn ours_reads_as_ours() {
-        let version = Version::ours("adit_1.0").unwrap();
+        let version = Identification::from_software_name("adit_1.0").unwrap();
         let mut wire = Vec::new();
-        version.write(&mut wire);
+        version.write_line(&mut wire);
         assert_eq!(wire, b"SSH-2.0-adit_1.0\r\n");
         for from in [Role::Client, Role::Server] {
             let expected = Ok(Some((18, "SSH-2.0-adit_1.0".to_owned())));
             assert_eq!(read(from, &wire, 1), expected);
         }
         for bad in ["", "a b", "a-b", "a\n", &"x".repeat(246)] {
-            assert!(Version::ours(bad).is_err(), "{bad}");
+            assert!(Identification::from_software_name(bad).is_err(), "{bad}");
         }
     }
 

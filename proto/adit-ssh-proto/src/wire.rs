@@ -8,12 +8,12 @@ use crate::error::SshError;
 
 /// Reads values from the front of a message.
 #[derive(Debug, Clone, Copy)]
-pub struct Reader<'a> {
+pub struct MessageReader<'a> {
     rest: &'a [u8],
     what: &'static str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> MessageReader<'a> {
     /// Creates a reader of `bytes`; `what` names the message in errors.
     #[must_use]
     pub const fn new(bytes: &'a [u8], what: &'static str) -> Self {
@@ -22,13 +22,13 @@ impl<'a> Reader<'a> {
 
     /// Returns the bytes not yet read.
     #[must_use]
-    pub const fn rest(&self) -> &'a [u8] {
+    pub const fn remaining(&self) -> &'a [u8] {
         self.rest
     }
 
     /// Returns the error for a malformed message of this kind.
     #[must_use]
-    pub const fn malformed(&self) -> SshError {
+    pub const fn malformed_error(&self) -> SshError {
         SshError::Malformed(self.what)
     }
 
@@ -36,11 +36,11 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`SshError::Malformed`] if bytes are left.
-    pub fn end(&self) -> Result<(), SshError> {
+    pub fn expect_end(&self) -> Result<(), SshError> {
         if self.rest.is_empty() {
             Ok(())
         } else {
-            Err(self.malformed())
+            Err(self.malformed_error())
         }
     }
 
@@ -48,11 +48,11 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`SshError::Malformed`] if fewer are left, as for all methods below.
-    pub fn take(&mut self, n: usize) -> Result<&'a [u8], SshError> {
+    pub fn take_bytes(&mut self, n: usize) -> Result<&'a [u8], SshError> {
         let (head, tail) = self
             .rest
             .split_at_checked(n)
-            .ok_or_else(|| self.malformed())?;
+            .ok_or_else(|| self.malformed_error())?;
         self.rest = tail;
         Ok(head)
     }
@@ -61,11 +61,11 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// See [`Reader::take`].
-    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], SshError> {
+    pub fn read_array<const N: usize>(&mut self) -> Result<[u8; N], SshError> {
         let (head, tail) = self
             .rest
             .split_first_chunk()
-            .ok_or_else(|| self.malformed())?;
+            .ok_or_else(|| self.malformed_error())?;
         self.rest = tail;
         Ok(*head)
     }
@@ -74,59 +74,59 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// See [`Reader::take`].
-    pub fn u8(&mut self) -> Result<u8, SshError> {
-        self.array().map(|[b]| b)
+    pub fn read_u8(&mut self) -> Result<u8, SshError> {
+        self.read_array().map(|[b]| b)
     }
 
     /// Reads a `boolean`; any value other than 0 is true.
     ///
     /// # Errors
     /// See [`Reader::take`].
-    pub fn boolean(&mut self) -> Result<bool, SshError> {
-        self.u8().map(|b| b != 0)
+    pub fn read_bool(&mut self) -> Result<bool, SshError> {
+        self.read_u8().map(|b| b != 0)
     }
 
     /// Reads a `uint32`.
     ///
     /// # Errors
     /// See [`Reader::take`].
-    pub fn u32(&mut self) -> Result<u32, SshError> {
-        self.array().map(u32::from_be_bytes)
+    pub fn read_u32(&mut self) -> Result<u32, SshError> {
+        self.read_array().map(u32::from_be_bytes)
     }
 
     /// Reads a `uint64`.
     ///
     /// # Errors
     /// See [`Reader::take`].
-    pub fn u64(&mut self) -> Result<u64, SshError> {
-        self.array().map(u64::from_be_bytes)
+    pub fn read_u64(&mut self) -> Result<u64, SshError> {
+        self.read_array().map(u64::from_be_bytes)
     }
 
     /// Reads a `string`: bytes with their length in front.
     ///
     /// # Errors
     /// See [`Reader::take`].
-    pub fn string(&mut self) -> Result<&'a [u8], SshError> {
-        let len = usize::try_from(self.u32()?).map_err(|_| self.malformed())?;
-        self.take(len)
+    pub fn read_string(&mut self) -> Result<&'a [u8], SshError> {
+        let len = usize::try_from(self.read_u32()?).map_err(|_| self.malformed_error())?;
+        self.take_bytes(len)
     }
 
     /// Reads a `string` in UTF-8.
     ///
     /// # Errors
     /// See [`Reader::take`]; also if the bytes are not UTF-8.
-    pub fn text(&mut self) -> Result<&'a str, SshError> {
-        core::str::from_utf8(self.string()?).map_err(|_| self.malformed())
+    pub fn read_text(&mut self) -> Result<&'a str, SshError> {
+        core::str::from_utf8(self.read_string()?).map_err(|_| self.malformed_error())
     }
 
     /// Reads an `mpint` that is not negative. Returns its big-endian bytes without leading zeros.
     ///
     /// # Errors
     /// See [`Reader::take`]; also for negative numbers. Superfluous leading zeros are accepted.
-    pub fn mpint(&mut self) -> Result<&'a [u8], SshError> {
-        let bytes = self.string()?;
+    pub fn read_mpint(&mut self) -> Result<&'a [u8], SshError> {
+        let bytes = self.read_string()?;
         if bytes.first().is_some_and(|b| b & 0x80 != 0) {
-            return Err(self.malformed());
+            return Err(self.malformed_error());
         }
         Ok(trim_leading_zeros(bytes))
     }
@@ -136,13 +136,13 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// See [`Reader::take`]; also if a name is empty, longer than 64 bytes or has characters
     /// outside of `!`..=`~`, or if the list is longer than 64 KiB.
-    pub fn name_list(&mut self) -> Result<NameList<'a>, SshError> {
-        let text = self.text()?;
+    pub fn read_name_list(&mut self) -> Result<NameList<'a>, SshError> {
+        let text = self.read_text()?;
         let fine = |name: &str| {
             (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic())
         };
         if text.len() > 65_536 || !(text.is_empty() || text.split(',').all(fine)) {
-            return Err(self.malformed());
+            return Err(self.malformed_error());
         }
         Ok(NameList(text))
     }
@@ -160,7 +160,7 @@ impl<'a> NameList<'a> {
 
     /// True if the list contains `name`.
     #[must_use]
-    pub fn has(self, name: &str) -> bool {
+    pub fn contains(self, name: &str) -> bool {
         self.iter().any(|n| n == name)
     }
 
@@ -172,7 +172,7 @@ impl<'a> NameList<'a> {
 }
 
 /// Appends the data types of SSH to a buffer.
-pub trait Put {
+pub trait SshBufMut {
     /// Appends a `byte`.
     fn put_u8(&mut self, value: u8);
     /// Appends a `boolean`.
@@ -200,7 +200,7 @@ pub trait Put {
 /// Returns a peer's text for a log: up to `limit` bytes; bytes other than printable ASCII and
 /// spaces become `?`.
 #[must_use]
-pub fn printable(bytes: &[u8], limit: usize) -> String {
+pub fn to_printable(bytes: &[u8], limit: usize) -> String {
     let shown = |b: &u8| match b {
         b' '..=b'~' => char::from(*b),
         _ => '?',
@@ -208,7 +208,7 @@ pub fn printable(bytes: &[u8], limit: usize) -> String {
     bytes.iter().take(limit).map(shown).collect()
 }
 
-impl Put for Vec<u8> {
+impl SshBufMut for Vec<u8> {
     fn put_u8(&mut self, value: u8) {
         self.push(value);
     }
@@ -289,7 +289,11 @@ mod tests {
         assert_eq!(mpint(&[0x80]), [0, 0, 0, 2, 0, 0x80]);
         assert_eq!(mpint(&[0, 0, 0x80]), [0, 0, 0, 2, 0, 0x80]);
         // -1234 is negative.
-        assert!(Reader::new(&[0, 0, 0, 2, 0xed, 0xcc], "x").mpint().is_err());
+        assert!(
+            MessageReader::new(&[0, 0, 0, 2, 0xed, 0xcc], "x")
+                .read_mpint()
+                .is_err()
+        );
     }
 
     #[test]
@@ -297,15 +301,15 @@ mod tests {
         let mut out = Vec::new();
         out.put_names(["zlib", "none"]);
         assert_eq!(out, b"\0\0\0\x09zlib,none");
-        let list = Reader::new(&out, "x").name_list().unwrap();
-        assert!(list.has("none") && !list.has("non"));
+        let list = MessageReader::new(&out, "x").read_name_list().unwrap();
+        assert!(list.contains("none") && !list.contains("non"));
         assert_eq!(list.iter().collect::<Vec<_>>(), ["zlib", "none"]);
         for bad in [
             &b"\0\0\0\x01,"[..],
             b"\0\0\0\x03a,\n",
             b"\0\0\0\x02\xff\xff",
         ] {
-            assert!(Reader::new(bad, "x").name_list().is_err());
+            assert!(MessageReader::new(bad, "x").read_name_list().is_err());
         }
     }
 
@@ -320,21 +324,21 @@ mod tests {
             out.put_u64(c);
             out.put_bool(d);
             out.put_mpint(&n);
-            let mut r = Reader::new(&out, "x");
-            let mut inner = Reader::new(r.string().unwrap(), "y");
-            prop_assert_eq!((inner.string().unwrap(), inner.u32().unwrap()), (&*a, b));
-            prop_assert_eq!((r.u64().unwrap(), r.boolean().unwrap()), (c, d));
+            let mut r = MessageReader::new(&out, "x");
+            let mut inner = MessageReader::new(r.read_string().unwrap(), "y");
+            prop_assert_eq!((inner.read_string().unwrap(), inner.read_u32().unwrap()), (&*a, b));
+            prop_assert_eq!((r.read_u64().unwrap(), r.read_bool().unwrap()), (c, d));
             let zeros = n.iter().take_while(|b| **b == 0).count();
-            prop_assert_eq!(r.mpint().unwrap(), &n[zeros..]);
-            prop_assert!(r.end().is_ok());
+            prop_assert_eq!(r.read_mpint().unwrap(), &n[zeros..]);
+            prop_assert!(r.expect_end().is_ok());
         }
 
         #[test]
         fn no_bytes_panic(bytes: Vec<u8>) {
-            let mut r = Reader::new(&bytes, "x");
-            let _ = r.name_list();
-            let _ = r.mpint();
-            let _ = r.text();
+            let mut r = MessageReader::new(&bytes, "x");
+            let _ = r.read_name_list();
+            let _ = r.read_mpint();
+            let _ = r.read_text();
         }
     }
 }

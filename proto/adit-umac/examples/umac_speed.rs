@@ -8,7 +8,7 @@
 use std::hint::black_box;
 
 use adit_crypto::{hmac_md5, hmac_sha256};
-use adit_umac::{Level, Nonce, Session, Umac};
+use adit_umac::{Nonce, SimdLevel, Umac, UmacSession};
 use rustix::time::{ClockId, clock_gettime};
 
 const SIZES: [usize; 6] = [32, 36, 256, 1024, 16 * 1024, 32 * 1024];
@@ -17,28 +17,31 @@ const BATCH_NS: f64 = 4e6;
 const KEY: [u8; 16] = *b"abcdefghijklmnop";
 
 fn main() {
-    println!("best level: {}\n", Level::best().name());
+    println!("best level: {}\n", SimdLevel::best_available().name());
     print!("{:<28}", "ns for one tag");
     for size in SIZES {
         print!(" {size:>8} B");
     }
     println!(" {:>10}", "GB/s, 32K");
-    for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+    for level in SimdLevel::ALL
+        .into_iter()
+        .filter(|level| level.is_available())
+    {
         umac::<4>(level);
         umac::<8>(level);
         umac::<12>(level);
         umac::<16>(level);
     }
     row("UMAC-64 in 1000 B pieces", |message| {
-        let mut session = Session::<8>::new(&KEY);
+        let mut session = UmacSession::<8>::new(&KEY);
         let mut number = 0u64;
         best(|| {
             number += 1;
-            let mut hasher = session.hasher();
+            let mut hasher = session.new_hasher();
             black_box(message)
                 .chunks(1000)
                 .for_each(|part| hasher.update(part));
-            black_box(hasher.finish(number.into()));
+            black_box(hasher.finish_tag(number.into()));
         })
     });
     row("HMAC-SHA256", |message| {
@@ -57,7 +60,7 @@ fn main() {
     println!("\nkey setup: {ns:.0} ns");
 }
 
-fn umac<const TAG: usize>(level: Level) {
+fn umac<const TAG: usize>(level: SimdLevel) {
     let key = || Umac::<TAG>::with_level(&KEY, level);
     let name = |kind: &str| format!("UMAC-{} {} {kind}", 8 * TAG, level.name());
     if let Some(umac) = key() {
@@ -65,17 +68,17 @@ fn umac<const TAG: usize>(level: Level) {
             let mut number = 0u64;
             best(|| {
                 number += 1;
-                black_box(umac.tag(Nonce::from(number), black_box(message)));
+                black_box(umac.compute_tag(Nonce::from(number), black_box(message)));
             })
         });
     }
     if let Some(umac) = key().filter(|_| TAG <= 8) {
-        let mut session = Session::from(umac);
+        let mut session = UmacSession::from(umac);
         row(&name("session"), |message| {
             let mut number = 0u64;
             best(|| {
                 number += 1;
-                black_box(session.tag(Nonce::from(number), black_box(message)));
+                black_box(session.compute_tag(Nonce::from(number), black_box(message)));
             })
         });
     }

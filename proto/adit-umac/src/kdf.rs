@@ -6,7 +6,7 @@ use aes::Aes128Enc;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::inner::InnerKey;
+use crate::inner_product::InnerKey;
 use crate::nh::NhKey;
 use crate::poly::PolyKey;
 
@@ -22,18 +22,18 @@ pub(crate) struct HashKeys {
 }
 
 impl HashKeys {
-    fn new(kdf: &Kdf) -> Self {
+    fn new(kdf: &KeyDerivation) -> Self {
         let [nh, poly, first, second] = [1, 2, 3, 4];
         let mut raw = Zeroizing::new([0; NhKey::OCTETS]);
-        kdf.fill(nh, &mut *raw);
+        kdf.fill_key(nh, &mut *raw);
         let nh = NhKey::new(&raw);
         let mut raw = Zeroizing::new([[0; PolyKey::OCTETS]; STREAMS]);
-        kdf.fill(poly, raw.as_flattened_mut());
+        kdf.fill_key(poly, raw.as_flattened_mut());
         let poly = raw.each_ref().map(PolyKey::new);
         let mut raw = Zeroizing::new([[0; InnerKey::OCTETS]; STREAMS]);
-        kdf.fill(first, raw.as_flattened_mut());
+        kdf.fill_key(first, raw.as_flattened_mut());
         let mut masks = Zeroizing::new([[0; 4]; STREAMS]);
-        kdf.fill(second, masks.as_flattened_mut());
+        kdf.fill_key(second, masks.as_flattened_mut());
         let mut masks = masks.iter();
         let inner = raw.each_ref().map(|raw| {
             let mask = masks.next().map_or(0, |mask| u32::from_be_bytes(*mask));
@@ -58,18 +58,18 @@ impl fmt::Debug for HashKeys {
 }
 
 /// Returns the keys of the hash and the cipher for the pads.
-pub(crate) fn expand(key: &[u8; 16]) -> (HashKeys, Aes128Enc) {
-    let kdf = Kdf(Aes128Enc::new(key.into()));
+pub(crate) fn expand_key(key: &[u8; 16]) -> (HashKeys, Aes128Enc) {
+    let kdf = KeyDerivation(Aes128Enc::new(key.into()));
     let mut pad_key = Zeroizing::new([0; 16]);
-    kdf.fill(0, &mut *pad_key);
+    kdf.fill_key(0, &mut *pad_key);
     (HashKeys::new(&kdf), Aes128Enc::new((&*pad_key).into()))
 }
 
-struct Kdf(Aes128Enc);
+struct KeyDerivation(Aes128Enc);
 
-impl Kdf {
+impl KeyDerivation {
     /// Fills `out` with KDF(K, index, length of `out`).
-    fn fill(&self, index: u64, out: &mut [u8]) {
+    fn fill_key(&self, index: u64, out: &mut [u8]) {
         let mut block = [0; 16];
         for (count, piece) in (1u64..).zip(out.chunks_mut(16)) {
             let counter = u128::from(index) << 64 | u128::from(count);
@@ -96,7 +96,7 @@ mod tests {
         let all = vectors();
         let golden = &all["intermediate"];
         let key: Vec<u8> = hex(&golden["key"]);
-        let kdf = Kdf(Aes128Enc::new(key.as_slice().try_into().unwrap()));
+        let kdf = KeyDerivation(Aes128Enc::new(key.as_slice().try_into().unwrap()));
         for (index, name) in [
             (0, "kdf0_pdfkey"),
             (1, "kdf1_L1key_first64"),
@@ -106,11 +106,11 @@ mod tests {
         ] {
             let right = hex(&golden[name]);
             let mut out = vec![0; right.len()];
-            kdf.fill(index, &mut out);
+            kdf.fill_key(index, &mut out);
             assert_eq!(out, right, "{name}");
         }
         let mut out = [0; NhKey::OCTETS];
-        kdf.fill(1, &mut out);
+        kdf.fill_key(1, &mut out);
         assert_eq!(
             out[NhKey::OCTETS - 16..],
             hex(&golden["kdf1_L1key_1072_last16"])

@@ -73,9 +73,9 @@
 #[cfg(test)]
 extern crate std;
 
-mod inner;
+mod cpu_level;
+mod inner_product;
 mod kdf;
-mod level;
 mod nh;
 mod pad;
 mod poly;
@@ -89,9 +89,9 @@ mod tag;
 mod uhash;
 mod umac;
 
-pub use level::Level;
+pub use cpu_level::SimdLevel;
 pub use pad::{Nonce, NonceLength};
-pub use session::Session;
+pub use session::UmacSession;
 pub use tag::{Tag, WrongTag};
 pub use umac::{Hasher, Umac};
 

@@ -47,7 +47,7 @@ impl NhKey {
     /// Returns the key from piece `piece` on, in units of `WORDS` words: 4 are a piece; 8 are the
     /// key of two streams for half a group, or of one stream for both halves.
     #[inline(always)]
-    pub(crate) fn at<const WORDS: usize>(&self, piece: usize) -> &[[u32; WORDS]] {
+    pub(crate) fn words_from<const WORDS: usize>(&self, piece: usize) -> &[[u32; WORDS]] {
         debug_assert!(4 * piece <= self.0.len(), "a piece of the key");
         self.0.get(4 * piece..).unwrap_or_default().as_chunks().0
     }
@@ -61,13 +61,13 @@ impl Zeroize for NhKey {
 
 /// Consecutive groups of a block, and the remaining bytes after them.
 #[derive(Clone, Copy)]
-pub(crate) struct Run<'a> {
+pub(crate) struct GroupRun<'a> {
     first: usize,
     groups: &'a [Group],
     tail: Option<&'a [u8]>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> GroupRun<'a> {
     /// Creates a run of `groups`, preceded by `first` groups of the block, and a `tail` shorter
     /// than a group, which is padded with zeros.
     ///
@@ -117,22 +117,22 @@ pub(crate) fn halves(group: &Group) -> (&[u8; 16], &[u8; 16]) {
 
 /// Computes the contribution of `run` to the NH of its block, without the block's length in bits,
 /// for each stream of a tag of `TAG` bytes.
-pub(crate) fn portable<const TAG: usize>(key: &NhKey, run: Run<'_>) -> Sums {
+pub(crate) fn nh_portable<const TAG: usize>(key: &NhKey, run: GroupRun<'_>) -> Sums {
     let mut sums = [0; STREAMS];
     let (piece, groups) = run.groups();
     let (tail_piece, tail) = run.tail();
-    let tail = tail.map(padded);
+    let tail = tail.map(pad_tail);
     // One stream at a time, because the compiler vectorizes this form.
     for (stream, sum) in sums.iter_mut().take(TAG / 4).enumerate() {
-        *sum = stream_sum(0, key.at(piece + stream), groups);
-        *sum = stream_sum(*sum, key.at(tail_piece + stream), tail.as_slice());
+        *sum = stream_sum(0, key.words_from(piece + stream), groups);
+        *sum = stream_sum(*sum, key.words_from(tail_piece + stream), tail.as_slice());
     }
     sums
 }
 
 /// Pads `tail` with zeros to a group.
 #[inline]
-pub(crate) fn padded(tail: &[u8]) -> Group {
+pub(crate) fn pad_tail(tail: &[u8]) -> Group {
     let mut group = [0; GROUP];
     if let Some(place) = group.get_mut(..tail.len()) {
         place.copy_from_slice(tail);
@@ -142,7 +142,7 @@ pub(crate) fn padded(tail: &[u8]) -> Group {
 
 fn stream_sum(mut sum: u64, keys: &[[u32; 8]], groups: &[Group]) -> u64 {
     for (group, key) in groups.iter().zip(keys) {
-        let [a, b, c, d, e, f, g, h] = words(group);
+        let [a, b, c, d, e, f, g, h] = to_words(group);
         let [k, l, m, n, o, p, q, r] = *key;
         for (low, key_low, high, key_high) in
             [(a, k, e, o), (b, l, f, p), (c, m, g, q), (d, n, h, r)]
@@ -155,7 +155,7 @@ fn stream_sum(mut sum: u64, keys: &[[u32; 8]], groups: &[Group]) -> u64 {
 }
 
 #[inline(always)]
-fn words(group: &Group) -> [u32; 8] {
+fn to_words(group: &Group) -> [u32; 8] {
     let mut words = [0; 8];
     for (word, octets) in words.iter_mut().zip(group.as_chunks().0) {
         *word = u32::from_le_bytes(*octets);

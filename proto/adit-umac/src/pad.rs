@@ -49,7 +49,7 @@ impl Nonce {
     /// Returns the block to encrypt with AES, and the first bit of the pad for a tag of `TAG` bytes
     /// in its output.
     #[inline(always)]
-    fn place<const TAG: usize>(self) -> (u128, u32) {
+    fn block_and_offset<const TAG: usize>(self) -> (u128, u32) {
         let pads: u128 = match TAG {
             4 => 4,
             8 => 2,
@@ -97,14 +97,14 @@ impl fmt::Display for NonceLength {
 impl core::error::Error for NonceLength {}
 
 /// The last AES block and its input.
-pub(crate) struct LastBlock {
+pub(crate) struct CachedPad {
     nonce: u128,
     pads: u128,
     known: bool,
 }
 
-impl LastBlock {
-    pub(crate) const fn none() -> Self {
+impl CachedPad {
+    pub(crate) const fn empty() -> Self {
         Self {
             nonce: 0,
             pads: 0,
@@ -113,7 +113,7 @@ impl LastBlock {
     }
 }
 
-impl Drop for LastBlock {
+impl Drop for CachedPad {
     fn drop(&mut self) {
         self.pads.zeroize();
     }
@@ -122,30 +122,30 @@ impl Drop for LastBlock {
 /// Returns the pad for a tag of `TAG` bytes in the upper bits. Uses `last` if it matches, and
 /// updates it otherwise.
 #[inline(always)]
-pub(crate) fn pad<const TAG: usize>(
+pub(crate) fn compute_pad<const TAG: usize>(
     aes: &Aes128Enc,
     nonce: Nonce,
-    last: Option<&mut LastBlock>,
+    last: Option<&mut CachedPad>,
 ) -> u128 {
-    let (nonce, begin) = nonce.place::<TAG>();
+    let (nonce, begin) = nonce.block_and_offset::<TAG>();
     let pads = match last {
         Some(last) if TAG <= 8 => {
             if !last.known || last.nonce != nonce {
-                *last = LastBlock {
+                *last = CachedPad {
                     nonce,
-                    pads: encrypt(aes, nonce),
+                    pads: encrypt_block(aes, nonce),
                     known: true,
                 };
             }
             last.pads
         }
-        _ => encrypt(aes, nonce),
+        _ => encrypt_block(aes, nonce),
     };
     pads << begin
 }
 
 #[inline(always)]
-fn encrypt(aes: &Aes128Enc, block: u128) -> u128 {
+fn encrypt_block(aes: &Aes128Enc, block: u128) -> u128 {
     let mut octets = block.to_be_bytes();
     aes.encrypt_block((&mut octets).into());
     u128::from_be_bytes(octets)
@@ -187,19 +187,19 @@ mod tests {
         out
     }
 
-    fn check<const TAG: usize>(octets: &[u8], last: &mut LastBlock) {
+    fn check<const TAG: usize>(octets: &[u8], last: &mut CachedPad) {
         let aes = Aes128Enc::new(&[7; 16].into());
         let nonce = Nonce::new(octets).unwrap();
         let right = by_the_rfc(&aes, octets, TAG);
-        let cached = pad::<TAG>(&aes, nonce, Some(last));
-        assert_eq!(cached, pad::<TAG>(&aes, nonce, None));
+        let cached = compute_pad::<TAG>(&aes, nonce, Some(last));
+        assert_eq!(cached, compute_pad::<TAG>(&aes, nonce, None));
         assert_eq!(cached.to_be_bytes()[..TAG], right[..TAG], "{octets:?}");
     }
 
     #[test]
     fn pads_are_those_of_the_rfc() {
         for length in 1..=16 {
-            let mut last = [const { LastBlock::none() }; 4];
+            let mut last = [const { CachedPad::empty() }; 4];
             // In order, with gaps, back, and the same again.
             for low in (0..=255).chain([3, 3, 8, 7, 6, 0, 2, 1]) {
                 let mut octets = [0x5a; 16];
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_cache_begins_unknown() {
-        let mut last = LastBlock::none();
+        let mut last = CachedPad::empty();
         check::<8>(&[0; 8], &mut last);
         assert!(last.known);
     }

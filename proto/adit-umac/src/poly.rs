@@ -53,7 +53,7 @@ impl Zeroize for PolyKey {
 }
 
 /// The polynomials of all streams over the blocks read so far.
-pub(crate) struct Poly {
+pub(crate) struct PolyState {
     /// Number of NH results absorbed
     count: u64,
     /// Below 2⁶⁴, but not always below the prime
@@ -63,7 +63,7 @@ pub(crate) struct Poly {
     half: Sums,
 }
 
-impl Poly {
+impl PolyState {
     pub(crate) const fn new() -> Self {
         Self {
             count: 0,
@@ -80,7 +80,11 @@ impl Poly {
 
     /// Absorbs the NH result of the next block, for each stream of a tag of `TAG` bytes.
     #[inline(always)]
-    pub(crate) fn absorb<const TAG: usize>(&mut self, keys: &[PolyKey; STREAMS], words: Sums) {
+    pub(crate) fn absorb_block<const TAG: usize>(
+        &mut self,
+        keys: &[PolyKey; STREAMS],
+        words: Sums,
+    ) {
         if self.count < SHORT {
             let streams = self.short.iter_mut().zip(keys).zip(words).take(TAG / 4);
             for ((y, key), word) in streams {
@@ -119,7 +123,7 @@ impl Poly {
     }
 
     /// Returns the output of L2.
-    pub(crate) fn finish(&mut self, keys: &[PolyKey; STREAMS]) -> [u128; STREAMS] {
+    pub(crate) fn finish_poly(&mut self, keys: &[PolyKey; STREAMS]) -> [u128; STREAMS] {
         if self.count <= SHORT {
             return self.short.map(|y| u128::from(reduce64(y)));
         }
@@ -151,7 +155,7 @@ fn marked64(y: u64, key: u64, word: u64) -> u64 {
 /// Returns `y·key + word` modulo p64, below 2⁶⁴; key < 2⁵⁷ and word < p64.
 #[inline(always)]
 fn horner64(y: u64, key: u64, word: u64) -> u64 {
-    let (low, high) = split(u128::from(y) * u128::from(key));
+    let (low, high) = split_halves(u128::from(y) * u128::from(key));
     // Because 2⁶⁴ = 59; high < 2⁵⁷, so the product has 63 bits.
     add64(add64(low, high * OFFSET64), word)
 }
@@ -178,14 +182,14 @@ fn step128(y: u128, key: u128, word: u128) -> u128 {
 
 /// Returns `y·key + word` modulo p128, below 2¹²⁸; key < 2¹²¹ and word < p128.
 fn horner128(y: u128, key: u128, word: u128) -> u128 {
-    let ((y0, y1), (k0, k1)) = (split(y), split(key));
+    let ((y0, y1), (k0, k1)) = (split_halves(y), split_halves(key));
     let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
     // The product has 249 bits: low + high·2¹²⁸.
     let (middle, carry) = product(y0, k1).overflowing_add(product(y1, k0));
     let (low, carry_low) = product(y0, k0).overflowing_add(middle << 64);
     let high = product(y1, k1) + (middle >> 64) + (u128::from(carry) << 64) + u128::from(carry_low);
     // Because 2¹²⁸ = 159; high·159 may have 129 bits.
-    let (high0, high1) = split(high);
+    let (high0, high1) = split_halves(high);
     let upper = u128::from(high1) * OFFSET128;
     let sum = add128(low, u128::from(high0) * OFFSET128);
     let sum = add128(sum, upper << 64);
@@ -207,7 +211,7 @@ fn reduce128(y: u128) -> u128 {
 /// Returns the lower and the upper half.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "truncation is intended")]
-const fn split(wide: u128) -> (u64, u64) {
+const fn split_halves(wide: u128) -> (u64, u64) {
     (wide as u64, (wide >> 64) as u64)
 }
 
@@ -294,8 +298,8 @@ mod tests {
                 reduce128(horner128(y, key, word128)),
                 slow_horner(y, key, word128, P128)
             );
-            let (y, key) = (split(y).0, split(key).0);
-            let word64 = split(word).0.min(P64 - 1);
+            let (y, key) = (split_halves(y).0, split_halves(key).0);
+            let word64 = split_halves(word).0.min(P64 - 1);
             prop_assert_eq!(
                 u128::from(reduce64(horner64(y, key, word64))),
                 slow_horner(y.into(), key.into(), word64.into(), P64.into())

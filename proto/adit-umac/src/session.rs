@@ -2,20 +2,20 @@
 
 use core::fmt;
 
-use crate::pad::LastBlock;
-use crate::{Hasher, Level, Nonce, Tag, Umac, WrongTag};
+use crate::pad::CachedPad;
+use crate::{Hasher, Nonce, SimdLevel, Tag, Umac, WrongTag};
 
 /// One direction of a connection: a key, and the last AES block of pads.
 ///
 /// The nonces `2k` and `2k + 1` of UMAC-64 (`4k` to `4k + 3` of UMAC-32) share a block, so a
 /// counter requires AES only for every second (fourth) message. The tags are the same as those of
 /// [`Umac`], in any order of the nonces.
-pub struct Session<const TAG: usize> {
+pub struct UmacSession<const TAG: usize> {
     umac: Umac<TAG>,
-    last: LastBlock,
+    last: CachedPad,
 }
 
-impl<const TAG: usize> Session<TAG> {
+impl<const TAG: usize> UmacSession<TAG> {
     /// Expands `key`.
     #[must_use]
     pub fn new(key: &[u8; 16]) -> Self {
@@ -24,7 +24,7 @@ impl<const TAG: usize> Session<TAG> {
 
     /// Returns the tag of `message`, like [`Umac::tag`].
     #[must_use]
-    pub fn tag(&mut self, nonce: Nonce, message: &[u8]) -> Tag<TAG> {
+    pub fn compute_tag(&mut self, nonce: Nonce, message: &[u8]) -> Tag<TAG> {
         self.umac.tag_after(Some(&mut self.last), nonce, message)
     }
 
@@ -33,33 +33,33 @@ impl<const TAG: usize> Session<TAG> {
     /// # Errors
     ///
     /// [`WrongTag`] if the tag does not match `message` and `nonce`, or does not have `TAG` bytes.
-    pub fn verify(&mut self, nonce: Nonce, message: &[u8], tag: &[u8]) -> Result<(), WrongTag> {
-        self.tag(nonce, message).expect(tag)
+    pub fn verify_tag(&mut self, nonce: Nonce, message: &[u8], tag: &[u8]) -> Result<(), WrongTag> {
+        self.compute_tag(nonce, message).expect_equal(tag)
     }
 
     /// Returns a hasher for a message in parts.
     #[must_use]
-    pub const fn hasher(&mut self) -> Hasher<'_, TAG> {
+    pub const fn new_hasher(&mut self) -> Hasher<'_, TAG> {
         self.umac.hasher_after(Some(&mut self.last))
     }
 
     /// Returns the level of instructions in use.
     #[must_use]
-    pub const fn level(&self) -> Level {
+    pub const fn level(&self) -> SimdLevel {
         self.umac.level()
     }
 }
 
-impl<const TAG: usize> From<Umac<TAG>> for Session<TAG> {
+impl<const TAG: usize> From<Umac<TAG>> for UmacSession<TAG> {
     fn from(umac: Umac<TAG>) -> Self {
         Self {
             umac,
-            last: LastBlock::none(),
+            last: CachedPad::empty(),
         }
     }
 }
 
-impl<const TAG: usize> fmt::Debug for Session<TAG> {
+impl<const TAG: usize> fmt::Debug for UmacSession<TAG> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Session<{TAG}>(***, {})", self.level().name())
     }

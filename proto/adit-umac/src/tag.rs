@@ -32,7 +32,7 @@ impl<const TAG: usize> Tag<TAG> {
     ///
     /// [`WrongTag`] if a byte or the length differs.
     #[inline]
-    pub(crate) fn expect(&self, received: &[u8]) -> Result<(), WrongTag> {
+    pub(crate) fn expect_equal(&self, received: &[u8]) -> Result<(), WrongTag> {
         let same: bool = self.0.ct_eq(received).into();
         same.then_some(()).ok_or(WrongTag)
     }

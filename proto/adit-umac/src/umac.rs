@@ -4,12 +4,12 @@ use core::fmt;
 
 use aes::Aes128Enc;
 
-use crate::Level;
+use crate::SimdLevel;
 use crate::kdf::{self, HashKeys};
-use crate::pad::{LastBlock, Nonce, pad};
-use crate::simd::Kernel;
+use crate::pad::{CachedPad, Nonce, compute_pad};
+use crate::simd::NhKernel;
 use crate::tag::{Tag, WrongTag};
-use crate::uhash::{State, uhash};
+use crate::uhash::{UhashState, uhash};
 
 /// A UMAC key for tags of `TAG` bytes: 4, 8, 12 or 16.
 ///
@@ -18,43 +18,43 @@ use crate::uhash::{State, uhash};
 pub struct Umac<const TAG: usize> {
     hash: HashKeys,
     pad: Aes128Enc,
-    kernel: Kernel,
+    kernel: NhKernel,
 }
 
 impl<const TAG: usize> Umac<TAG> {
     /// Expands `key`.
     #[must_use]
     pub fn new(key: &[u8; 16]) -> Self {
-        Self::with_kernel(key, Kernel::best())
+        Self::with_kernel(key, NhKernel::best_available())
     }
 
     /// Expands `key` for the instructions of `level`; returns `None` if this CPU does not support
     /// them. The tags do not depend on the level.
     #[must_use]
-    pub fn with_level(key: &[u8; 16], level: Level) -> Option<Self> {
-        Kernel::of(level).map(|kernel| Self::with_kernel(key, kernel))
+    pub fn with_level(key: &[u8; 16], level: SimdLevel) -> Option<Self> {
+        NhKernel::for_level(level).map(|kernel| Self::with_kernel(key, kernel))
     }
 
-    fn with_kernel(key: &[u8; 16], kernel: Kernel) -> Self {
+    fn with_kernel(key: &[u8; 16], kernel: NhKernel) -> Self {
         const {
             assert!(
                 matches!(TAG, 4 | 8 | 12 | 16),
                 "tags must have 4, 8, 12 or 16 bytes"
             );
         };
-        let (hash, pad) = kdf::expand(key);
+        let (hash, pad) = kdf::expand_key(key);
         Self { hash, pad, kernel }
     }
 
     /// Returns the level of instructions in use.
     #[must_use]
-    pub const fn level(&self) -> Level {
+    pub const fn level(&self) -> SimdLevel {
         self.kernel.level()
     }
 
     /// Returns the tag of `message`. Never use the same `nonce` for another message.
     #[must_use]
-    pub fn tag(&self, nonce: Nonce, message: &[u8]) -> Tag<TAG> {
+    pub fn compute_tag(&self, nonce: Nonce, message: &[u8]) -> Tag<TAG> {
         self.tag_after(None, nonce, message)
     }
 
@@ -64,36 +64,36 @@ impl<const TAG: usize> Umac<TAG> {
     /// # Errors
     ///
     /// [`WrongTag`] if the tag does not match or does not have `TAG` bytes.
-    pub fn verify(&self, nonce: Nonce, message: &[u8], tag: &[u8]) -> Result<(), WrongTag> {
-        self.tag(nonce, message).expect(tag)
+    pub fn verify_tag(&self, nonce: Nonce, message: &[u8], tag: &[u8]) -> Result<(), WrongTag> {
+        self.compute_tag(nonce, message).expect_equal(tag)
     }
 
     /// Returns a hasher for a message in parts.
     #[must_use]
-    pub const fn hasher(&self) -> Hasher<'_, TAG> {
+    pub const fn new_hasher(&self) -> Hasher<'_, TAG> {
         self.hasher_after(None)
     }
 
     #[inline(always)]
     pub(crate) fn tag_after(
         &self,
-        last: Option<&mut LastBlock>,
+        last: Option<&mut CachedPad>,
         nonce: Nonce,
         message: &[u8],
     ) -> Tag<TAG> {
         // The pad is first, because the CPU overlaps AES with the hash.
-        let pad = pad::<TAG>(&self.pad, nonce, last);
+        let pad = compute_pad::<TAG>(&self.pad, nonce, last);
         Tag::from_upper(pad ^ uhash::<TAG>(&self.hash, self.kernel, message))
     }
 
     pub(crate) const fn hasher_after<'a>(
         &'a self,
-        last: Option<&'a mut LastBlock>,
+        last: Option<&'a mut CachedPad>,
     ) -> Hasher<'a, TAG> {
         Hasher {
             umac: self,
             last,
-            state: State::new(),
+            state: UhashState::new(),
         }
     }
 }
@@ -108,8 +108,8 @@ impl<const TAG: usize> fmt::Debug for Umac<TAG> {
 /// place; only the rest of a part is copied.
 pub struct Hasher<'a, const TAG: usize> {
     umac: &'a Umac<TAG>,
-    last: Option<&'a mut LastBlock>,
-    state: State<TAG>,
+    last: Option<&'a mut CachedPad>,
+    state: UhashState<TAG>,
 }
 
 impl<const TAG: usize> Hasher<'_, TAG> {
@@ -120,9 +120,9 @@ impl<const TAG: usize> Hasher<'_, TAG> {
 
     /// Returns the tag of all parts. Never use the same `nonce` for another message.
     #[must_use]
-    pub fn finish(mut self, nonce: Nonce) -> Tag<TAG> {
-        let pad = pad::<TAG>(&self.umac.pad, nonce, self.last.take());
-        Tag::from_upper(pad ^ self.state.finish(&self.umac.hash, self.umac.kernel))
+    pub fn finish_tag(mut self, nonce: Nonce) -> Tag<TAG> {
+        let pad = compute_pad::<TAG>(&self.umac.pad, nonce, self.last.take());
+        Tag::from_upper(pad ^ self.state.finish_hash(&self.umac.hash, self.umac.kernel))
     }
 
     /// Verifies `tag` for all parts and `nonce`, like [`Umac::verify`].
@@ -130,8 +130,8 @@ impl<const TAG: usize> Hasher<'_, TAG> {
     /// # Errors
     ///
     /// [`WrongTag`] if the tag does not match or does not have `TAG` bytes.
-    pub fn verify(self, nonce: Nonce, tag: &[u8]) -> Result<(), WrongTag> {
-        self.finish(nonce).expect(tag)
+    pub fn verify_tag(self, nonce: Nonce, tag: &[u8]) -> Result<(), WrongTag> {
+        self.finish_tag(nonce).expect_equal(tag)
     }
 }
 

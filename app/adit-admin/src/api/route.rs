@@ -218,7 +218,7 @@ impl Api {
                 name,
                 listen: server.listening.addr.to_string(),
                 method: users.method().name(),
-                users: users.have_names().then(|| users.len()),
+                users: users.has_names().then(|| users.len()),
             }
         });
         #[derive(Serialize)]

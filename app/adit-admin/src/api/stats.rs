@@ -96,7 +96,7 @@ pub(super) fn metrics(engine: &Engine) -> Reply {
         "Payload that listeners carried; up is from the client.",
         both.collect(),
     );
-    let each = |value: fn(&adit_engine::Counts) -> u64| {
+    let each = |value: fn(&adit_engine::MeterStats) -> u64| {
         let all = traffic.iter().zip(&labels);
         all.map(|((_, counts), labels)| (labels.clone(), value(counts)))
             .collect()
@@ -137,7 +137,7 @@ pub(super) fn metrics(engine: &Engine) -> Reply {
     let keyed = engine
         .keyed_servers()
         .into_iter()
-        .filter(|s| s.roster.users().have_names());
+        .filter(|s| s.roster.users().has_names());
     let users = keyed.map(|server| {
         let at = &server.listening;
         let labels = format!("route=\"{}\",listen=\"{}\"", at.route, at.addr);

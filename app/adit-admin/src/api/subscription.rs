@@ -58,7 +58,7 @@ impl Api {
         let mut entries = Vec::new();
         for (server, identity) in self.identified() {
             let users = server.roster.users();
-            let Some(user) = users.named(name) else {
+            let Some(user) = users.find_by_name(name) else {
                 continue;
             };
             let Some(key) = users.secret_text(user.id()) else {

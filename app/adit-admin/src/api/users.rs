@@ -44,7 +44,7 @@ struct NewKey {
 /// The users of a server that tells users apart.
 fn named(roster: &UserTable) -> Result<Arc<Users>, Refusal> {
     let users = roster.users();
-    if users.have_names() {
+    if users.has_names() {
         Ok(users)
     } else {
         Err(Refusal::missing("this server has one key, not users"))
@@ -53,7 +53,7 @@ fn named(roster: &UserTable) -> Result<Arc<Users>, Refusal> {
 
 fn find(users: &Users, name: &str) -> Result<UserRef, Refusal> {
     users
-        .named(name)
+        .find_by_name(name)
         .ok_or_else(|| Refusal::missing("no such user"))
 }
 
@@ -109,7 +109,7 @@ impl Api {
             ));
         }
         let _alone = self.changing.lock().await;
-        if named(&server.roster)?.named(&new.username).is_some() {
+        if named(&server.roster)?.find_by_name(&new.username).is_some() {
             return Err(Refusal::bad("there is a user of this name"));
         }
         let change = Change::Put(new.username.clone(), key);
@@ -160,7 +160,7 @@ impl Api {
         };
         let (remove, put) = (remove.as_slice(), put.as_slice());
         let users = roster.users();
-        users.changed(remove, put).map_err(|e| bad(&e))?;
+        users.with_changes(remove, put).map_err(|e| bad(&e))?;
         if let Some(path) = roster.file() {
             let (path, method, change) = (path.to_owned(), users.method(), change.clone());
             let work = move || keep::write(&path, method, &change);

@@ -82,7 +82,7 @@ pub(super) async fn check(server: Option<(&ServerHop, KeyChain)>) -> Done {
 /// Asks the server and says in words what came out.
 async fn verdict(hop: &ServerHop, keys: &KeyChain) -> Done {
     let server = &hop.server;
-    let (method, id) = (keys.method(), keys.key().id());
+    let (method, id) = (keys.method(), keys.user_key().id());
     let (clock, look) = if probe::has_time_stamps(keys) {
         (
             ", or a clock that is off by more than 30 s",

@@ -1,6 +1,6 @@
 //! ShadowsocksR in the drawing of a plan.
 
-use adit_obfs::{ObfsKind, Strangers};
+use adit_obfs::{ObfsKind, UnrecognizedPolicy};
 use adit_shadowsocksr::{ProtocolKind, ServerParam};
 
 use super::server::{describe_reject, fast_open_line, transport_names};
@@ -11,7 +11,7 @@ use crate::text::{format_duration as time, sanitize_for_terminal};
 /// Returns the lines below a ShadowsocksR listener.
 pub(super) fn server_lines(server: &SsrServer) -> Vec<String> {
     let suffix = |suffixed| if suffixed { ", or none" } else { "" };
-    let strangers = suffix(server.strangers == Strangers::PassOn);
+    let strangers = suffix(server.strangers == UnrecognizedPolicy::PassOn);
     let obfs = match server.obfs {
         ObfsKind::Plain => String::new(),
         obfs => format!(" in {obfs}{strangers}"),
@@ -29,7 +29,7 @@ pub(super) fn server_lines(server: &SsrServer) -> Vec<String> {
         describe_reject(&server.reject),
     )];
     let param = ServerParam::parse(server.protocol.kind, server.protocol_param.expose());
-    let users = param.map_or(0, |param| param.uids().count());
+    let users = param.map_or(0, |param| param.user_ids().count());
     lines.extend(fast_open_line(server.fast_open));
     if let Some(plugin) = &server.plugin {
         lines.push(describe_plugin(plugin));

@@ -4,7 +4,7 @@ mod keys;
 mod seal;
 pub(crate) mod text;
 
-use adit_kcp_proto::{Config, ConfigError as KcpError, Congestion};
+use adit_kcp_proto::{Config, ConfigError as KcpError, CongestionControl};
 use adit_shadowsocks::Edition;
 use adit_smux_proto::{ConfigError as SmuxError, Role as SmuxRole, Version};
 use adit_wire::{Time, narrow_int, usize_from};
@@ -320,10 +320,10 @@ fn read_arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &KcpDefaults) -> Co
     let nc = builder.get(&NC).map(|nc| nc.0).or(defaults.nc);
     let congestion = match (builder.get(&CC), mode, nc) {
         (Some(cc), ..) => cc.0,
-        (None, Mode::Manual, Some(0)) => Congestion::Reno,
-        (None, Mode::Manual, Some(_)) => Congestion::Off,
+        (None, Mode::Manual, Some(0)) => CongestionControl::Reno,
+        (None, Mode::Manual, Some(_)) => CongestionControl::Off,
         // `Auto` measures whether the path is overrun and slows down.
-        (None, ..) => Congestion::Auto,
+        (None, ..) => CongestionControl::Auto,
     };
     let window = |count: Option<PositiveNumber>, listener, hop| match count {
         Some(count) => u32::try_from(count.0).unwrap_or(u32::MAX),

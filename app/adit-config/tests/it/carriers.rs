@@ -7,7 +7,7 @@ use adit_config::{
     PacketSeal, ServerHop, ShardCounts, Stage, UdpTransport, explain_plan, link,
 };
 use adit_crypto::packet::{PacketCheck, PacketKind};
-use adit_kcp_proto::Congestion;
+use adit_kcp_proto::CongestionControl;
 
 use crate::shortcuts::{shown, words, words_with};
 use adit_config::text::MemorySources;
@@ -74,7 +74,7 @@ fn keys_become_numbers() {
     ));
     assert_eq!((found.arq.nodelay, found.arq.interval_ms), (1, 20));
     assert_eq!((found.arq.send_window, found.arq.recv_window), (9, 512));
-    assert_eq!(found.arq.congestion, Congestion::Bbr);
+    assert_eq!(found.arq.congestion, CongestionControl::Bbr);
     assert_eq!(found.fec, Some(ShardCounts { data: 4, parity: 2 }));
     assert_eq!((found.mtu, found.overhead()), (1200, 40));
     assert_eq!((found.sessions, found.rate, found.compress), (3, 7, true));
@@ -131,7 +131,7 @@ fn kcptuns_names_and_defaults_are_had() {
          &autoexpire=5&scavengettl=6&keepalive=7&smuxbuf=2097152&streambuf=65536&framesize=4096",
     );
     assert_eq!(all.seal, seal(PacketKind::Tea, "a:b@"));
-    assert_eq!(all.arq.congestion, Congestion::Reno);
+    assert_eq!(all.arq.congestion, CongestionControl::Reno);
     assert_eq!((all.fec, all.compress), (None, false));
     assert_eq!(
         (all.expire, all.linger),
@@ -353,17 +353,37 @@ fn defaults_are_those_of_the_scheme() {
     );
     assert_eq!((ours.expire, theirs.expire), (None, None));
     for (keys, of_ours, of_theirs) in [
-        ("mode=fast", Congestion::Auto, Congestion::Auto),
-        ("mode=fast&nc=1", Congestion::Auto, Congestion::Auto),
-        ("mode=manual", Congestion::Auto, Congestion::Reno),
-        ("mode=manual&nc=0", Congestion::Reno, Congestion::Reno),
-        ("mode=manual&nc=1", Congestion::Off, Congestion::Off),
+        (
+            "mode=fast",
+            CongestionControl::Auto,
+            CongestionControl::Auto,
+        ),
+        (
+            "mode=fast&nc=1",
+            CongestionControl::Auto,
+            CongestionControl::Auto,
+        ),
+        (
+            "mode=manual",
+            CongestionControl::Auto,
+            CongestionControl::Reno,
+        ),
+        (
+            "mode=manual&nc=0",
+            CongestionControl::Reno,
+            CongestionControl::Reno,
+        ),
+        (
+            "mode=manual&nc=1",
+            CongestionControl::Off,
+            CongestionControl::Off,
+        ),
         (
             "mode=manual&nc=1&cc=auto",
-            Congestion::Auto,
-            Congestion::Auto,
+            CongestionControl::Auto,
+            CongestionControl::Auto,
         ),
-        ("cc=off", Congestion::Off, Congestion::Off),
+        ("cc=off", CongestionControl::Off, CongestionControl::Off),
     ] {
         let ours = kcp_hop(&format!("http+kcp://h:1?key=k&{keys}"));
         let theirs = kcptun_hop(&format!("1?{keys}"));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adit_stream::{BoxStream, RunError, Stream, fill, finish, send};
+use adit_stream::{BoxStream, HandshakeError, Stream, fill_to, finish_stream, write_and_flush};
 use adit_wire::ProtocolError;
 use tokio::time::{sleep, timeout};
 
@@ -18,11 +18,11 @@ pub(super) const MAX_UNREAD_BYTES: usize = 64 << 10;
 /// Ends a failed handshake: sends the reply of the protocol core, after a delay if a login was wrong.
 pub(super) async fn end_failed_handshake<E: Into<ProtocolError> + std::fmt::Display>(
     mut io: BoxStream,
-    why: RunError<E>,
+    why: HandshakeError<E>,
     is_login: impl Fn(&E) -> bool,
 ) -> AcceptError {
     match why {
-        RunError::Core { error, unsent } => {
+        HandshakeError::Core { error, unsent } => {
             if is_login(&error) {
                 sleep(WRONG_LOGIN_DELAY).await;
                 close_with_reply(&mut io, &unsent).await;
@@ -31,8 +31,8 @@ pub(super) async fn end_failed_handshake<E: Into<ProtocolError> + std::fmt::Disp
             close_with_reply(&mut io, &unsent).await;
             AcceptError::Refused(error.to_string())
         }
-        RunError::Eof => AcceptError::Eof,
-        RunError::Io(e) => AcceptError::Io(e),
+        HandshakeError::Eof => AcceptError::Eof,
+        HandshakeError::Io(e) => AcceptError::Io(e),
     }
 }
 
@@ -49,10 +49,10 @@ pub(super) async fn close_with_reply_and_budget(
     mut budget: usize,
 ) {
     let goodbye = async {
-        send(io, last).await?;
-        finish(io).await?;
+        write_and_flush(io, last).await?;
+        finish_stream(io).await?;
         while budget > 0 {
-            let n = fill(io, 1).await?;
+            let n = fill_to(io, 1).await?;
             if n == 0 {
                 break;
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_stream::{BoxStream, Stream, fill, send};
+use adit_stream::{BoxStream, Stream, fill_to, write_and_flush};
 use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
 use tokio::time::{Instant, timeout_at};
 
@@ -144,7 +144,7 @@ pub(super) async fn drive_handshake<H: Handshake<Error = ProtocolError>>(
         seen.record_filled(io.filled());
         let mut have = io.filled().len();
         while have < want {
-            let now = fill(io, have + 1).await?;
+            let now = fill_to(io, have + 1).await?;
             if now <= have {
                 let short = ProtocolError::Truncated("the request header");
                 return Err(AcceptError::Rejected(short));
@@ -163,7 +163,7 @@ pub(super) async fn drive_handshake<H: Handshake<Error = ProtocolError>>(
         seen.consumed += eaten;
         if !answer.is_empty() {
             seen.answered = true;
-            send(io, &answer).await?;
+            write_and_flush(io, &answer).await?;
             answer.clear();
         }
         match step {

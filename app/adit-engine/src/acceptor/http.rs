@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use adit_http::Framing;
 use adit_http::body;
-use adit_http::server::{self, Head, Request as Asked};
-use adit_stream::{BoxStream, Layered, fill, run, send};
+use adit_http::server::{self, Request as Asked, RequestHandshake};
+use adit_stream::{BoxStream, Layered, fill_to, run_handshake, write_and_flush};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tracing::debug;
@@ -40,7 +40,7 @@ pub(super) async fn read_request(
     rules: HttpRules,
     mut io: BoxStream,
 ) -> Result<PendingRequest, AcceptError> {
-    let asked = run(&mut io, &mut Head::new(&*rules.credentials)).await;
+    let asked = run_handshake(&mut io, &mut RequestHandshake::new(&*rules.credentials)).await;
     let asked = match asked {
         Ok(asked) => asked,
         Err(why) => {
@@ -131,7 +131,7 @@ impl RequestReply for PendingHttp {
         Box::pin(async move {
             let (body, upgrade, head_request) = match self.kind {
                 HttpRequestKind::Tunnel => {
-                    send(&mut self.io, server::ESTABLISHED).await?;
+                    write_and_flush(&mut self.io, server::ESTABLISHED).await?;
                     return Ok(self.io);
                 }
                 HttpRequestKind::Exchange {
@@ -142,11 +142,11 @@ impl RequestReply for PendingHttp {
                 } => (body, upgrade, head_request),
             };
             if let Some(back) = self.back {
-                let (open, seal, ends) = body::kept(body, head_request);
+                let (open, seal, ends) = body::keep_alive_codecs(body, head_request);
                 let io = LentConnection::new(self.io, ends, back);
                 return Ok(Box::new(Layered::new(io, seal, open)) as BoxStream);
             }
-            let (open, seal) = body::exchange(body, upgrade, head_request);
+            let (open, seal) = body::exchange_codecs(body, upgrade, head_request);
             Ok(Box::new(Layered::new(self.io, seal, open)) as BoxStream)
         })
     }
@@ -157,8 +157,11 @@ impl RequestReply for PendingHttp {
             let said = why
                 .server_refusal()
                 .map(|said| format!("the next proxy refused the request: {said}"));
-            let answer =
-                server::explained(why.cause.http_status(), token, &said.unwrap_or_default());
+            let answer = server::explained_failure(
+                why.cause.http_status(),
+                token,
+                &said.unwrap_or_default(),
+            );
             close_with_reply(&mut self.io, &answer).await;
             Ok(())
         })
@@ -176,7 +179,7 @@ impl FurtherRequests for KeptConnection {
         Box::pin(async move {
             // Exchanges that end in any other way have closed the connection.
             let mut io = self.connection.await.ok()?;
-            let more = timeout(KEEP_ALIVE_TIMEOUT, fill(&mut io, 1)).await;
+            let more = timeout(KEEP_ALIVE_TIMEOUT, fill_to(&mut io, 1)).await;
             if !matches!(more, Ok(Ok(1..))) {
                 return None;
             }

@@ -2,7 +2,7 @@
 
 use adit_net::system::ThreadRng;
 use adit_obfs::{Codecs, ServerHandshake, ServerState};
-use adit_stream::{Stream, fill};
+use adit_stream::{Stream, fill_to};
 use adit_wire::ProtocolError;
 use tokio::time::timeout;
 
@@ -15,11 +15,11 @@ pub(crate) async fn accept_obfs(
     io: &mut dyn Stream,
     seen: &mut ConnectionProgress,
 ) -> Result<Codecs, AcceptError> {
-    let mut core = obfs.handshake(&mut ThreadRng);
-    let Some(patience) = obfs.patience() else {
+    let mut core = obfs.new_handshake(&mut ThreadRng);
+    let Some(patience) = obfs.hello_timeout() else {
         return resolve_incomplete_handshake(drive_handshake(io, &mut core, seen).await, &mut core);
     };
-    fill(io, 1).await?;
+    fill_to(io, 1).await?;
     let step = timeout(patience, drive_handshake(io, &mut core, seen)).await;
     resolve_incomplete_handshake(step.unwrap_or(Err(AcceptError::Deadline)), &mut core)
 }
@@ -31,7 +31,7 @@ fn resolve_incomplete_handshake(
 ) -> Result<Codecs, AcceptError> {
     match step {
         Err(AcceptError::Deadline | AcceptError::Rejected(ProtocolError::Truncated(_))) => {
-            core.expire().map_err(AcceptError::Rejected)
+            core.handle_timeout().map_err(AcceptError::Rejected)
         }
         step => step,
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adit_stream::{BoxStream, Stream, fill};
+use adit_stream::{BoxStream, Stream, fill_to};
 use tokio::time::timeout;
 
 use super::http::{self, HttpRules};
@@ -25,7 +25,7 @@ impl ProxyAcceptor {
         mut io: BoxStream,
         peer: ConnectionAddrs,
     ) -> Result<InboundRequest, AcceptError> {
-        if fill(&mut io, 1).await? == 0 {
+        if fill_to(&mut io, 1).await? == 0 {
             return Err(AcceptError::Eof);
         }
         match (io.filled().first(), &self.socks, &self.http) {

@@ -9,8 +9,10 @@ use std::time::Duration;
 use adit_config::RejectPolicy;
 use adit_net::dial::{self, Family};
 use adit_net::system::ThreadRng;
-use adit_obfs::Redirect;
-use adit_stream::{BoxStream, Limits, Meter, Stream, Tcp, fill, relay, send};
+use adit_obfs::RedirectRule;
+use adit_stream::{
+    BoxStream, RelayTimeouts, Stream, Tcp, TrafficMeter, fill_to, relay, write_and_flush,
+};
 use adit_wire::{Entropy, Host, Target};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -37,7 +39,7 @@ const MAX_DELAYED_CLOSES: usize = 4;
 pub struct RejectHandler {
     policy: RejectPolicy,
     /// Decoys that are tried before the policy.
-    redirect: Vec<Redirect>,
+    redirect: Vec<RedirectRule>,
     /// Drawn once per start, so that one server always waits for about the same time.
     hold: Duration,
     held: Mutex<VecDeque<(u64, Arc<Notify>)>>,
@@ -65,7 +67,7 @@ impl RejectHandler {
 
     /// Adds decoys that are tried before the policy.
     #[must_use]
-    pub fn with_redirects(self, redirect: Vec<Redirect>) -> Self {
+    pub fn with_redirects(self, redirect: Vec<RedirectRule>) -> Self {
         Self { redirect, ..self }
     }
 
@@ -106,7 +108,8 @@ impl RejectHandler {
             _ => None,
         };
         let asked = (!seen.answered).then_some(&seen.bytes[..]);
-        let redirected = asked.and_then(|bytes| Redirect::decoy(&self.redirect, bytes, port));
+        let redirected =
+            asked.and_then(|bytes| RedirectRule::find_decoy(&self.redirect, bytes, port));
         if let Some(decoy) = redirected.or(decoy) {
             if seen.is_decidable {
                 sleep_until(seen.last_arrival + self.decision_delay()).await;
@@ -166,7 +169,7 @@ impl RejectHandler {
             io.consume(known);
             let mut budget = MAX_DISCARDED_BYTES.saturating_sub(seen.consumed + known);
             while budget > 0 {
-                match fill(io, 1).await {
+                match fill_to(io, 1).await {
                     Err(_) => return,
                     // Closing earlier would reveal the duration of the decision. Closing later hides nothing more,
                     // and each further moment would distinguish this server from others.
@@ -228,14 +231,14 @@ impl RejectHandler {
         // They are also in `seen`, as they were before the codec decrypted them in place.
         let already = io.filled().len();
         io.consume(already);
-        if send(&mut far, &seen.bytes).await.is_err() {
+        if write_and_flush(&mut far, &seen.bytes).await.is_err() {
             return;
         }
-        let limits = Limits {
+        let limits = RelayTimeouts {
             idle: self.hold,
             half_close_idle: self.hold,
         };
-        let meter = Meter::default();
+        let meter = TrafficMeter::default();
         tokio::select! {
             _ = relay(&mut io, &mut far, &limits, &meter) => {}
             () = seen.slot.wait_for_revocation() => {}

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use adit_net::system;
 use adit_shadowsocks::SaltPool;
-use adit_shadowsocks::relay::{RelayTable, Relayed, TcpRelay};
+use adit_shadowsocks::relay::{RelayTable, RelayedStream, TcpRelay};
 use adit_stream::{BoxStream, Stream};
 use adit_wire::{Handshake, ProtocolError, Rx, Step, Target, Tx};
 
@@ -43,7 +43,7 @@ impl RequestAcceptor for RelayAcceptor {
                 salts: &self.salts,
             };
             let read = header::read_header(io, core, self.deadline, place, &self.rejects).await;
-            let (mut io, Relayed { next, head }, seen) = match read {
+            let (mut io, RelayedStream { next, head }, seen) = match read {
                 Ok(read) => read,
                 Err(verdict) => return verdict,
             };
@@ -112,13 +112,18 @@ struct SaltCheckedRelay<'a> {
 }
 
 impl Handshake for SaltCheckedRelay<'_> {
-    type Output = Relayed;
+    type Output = RelayedStream;
     type Error = ProtocolError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Relayed>, ProtocolError> {
+    fn step(
+        &mut self,
+        rx: &mut Rx<'_>,
+        tx: &mut Tx<'_>,
+    ) -> Result<Step<RelayedStream>, ProtocolError> {
         let step = self.core.step(rx, tx)?;
         if let Step::Done(relayed) = &step {
-            self.salts.insert(&relayed.head, None, system::unix_now())?;
+            self.salts
+                .insert_salt(&relayed.head, None, system::unix_now())?;
         }
         Ok(step)
     }

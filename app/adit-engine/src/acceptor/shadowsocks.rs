@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use adit_net::system::{SystemClock, ThreadRng};
 use adit_shadowsocks::SaltPool;
-use adit_shadowsocks::tcp::{Accepted, ServerHandshake};
+use adit_shadowsocks::tcp::{AcceptedRequest, ServerHandshake};
 use adit_stream::{BoxStream, Layered};
 use adit_wire::{Host, Target};
 
@@ -45,28 +45,28 @@ impl RequestAcceptor for ShadowsocksAcceptor {
     ) -> BoxFuture<'_, Result<InboundRequest, AcceptError>> {
         Box::pin(async move {
             let users = self.roster.users();
-            self.rejects.set_trial_count(users.trials());
+            self.rejects.set_trial_count(users.trial_count());
             let ip = peer.remote.ip();
             let hint = users
-                .by_trial()
+                .uses_trial()
                 .then(|| self.roster.last_user_at(ip))
                 .flatten();
             let salts = self.salts.clone();
             let core = ServerHandshake::new(&users, Arc::new(SystemClock), salts, &mut ThreadRng);
-            let core = core.hint(hint);
+            let core = core.with_hint(hint);
             let read = header::read_header(io, core, self.deadline, place, &self.rejects).await;
             let (io, accepted, _) = match read {
                 Ok(read) => read,
                 Err(verdict) => return verdict,
             };
-            let Accepted {
+            let AcceptedRequest {
                 user,
                 target,
                 first,
                 open,
                 seal,
             } = accepted;
-            if let Some(user) = user.as_ref().filter(|_| users.by_trial())
+            if let Some(user) = user.as_ref().filter(|_| users.uses_trial())
                 && hint != Some(user.id())
             {
                 self.roster.record_user_at(ip, user.id());

@@ -8,7 +8,7 @@ use adit_net::system::{SystemClock, ThreadRng};
 use adit_net::tcp;
 use adit_obfs::ServerState;
 use adit_shadowsocksr::{ServerStack, StackAccepted};
-use adit_stream::{BoxStream, Layered, Stream, flush};
+use adit_stream::{BoxStream, Layered, Stream, flush_stream};
 use adit_wire::ProtocolError;
 
 use super::closing_reply::close_with_reply;
@@ -82,13 +82,13 @@ impl RequestAcceptor for ShadowsocksRAcceptor {
             let until = seen.deadline();
             let undressed = accept_obfs(&self.obfs, &mut io, &mut seen);
             let codecs = match run_in_time(until, &place, undressed).await {
-                Ok(codecs) => codecs.joined(),
+                Ok(codecs) => codecs.with_joined_records(),
                 Err(why) => return seen.reject_connection(io, why, &self.rejects, port),
             };
             let mss = mss.unwrap_or(DEFAULT_MSS);
             let mut core = self
                 .stack
-                .handshake(mss, Arc::new(SystemClock), &mut ThreadRng);
+                .new_handshake(mss, Arc::new(SystemClock), &mut ThreadRng);
             // If bytes arrive unchanged, the codecs are added later: a decoy then needs no translation.
             let read = if codecs.open.is_raw() {
                 let read = drive_handshake(&mut io, &mut core, &mut seen);
@@ -140,7 +140,7 @@ impl ShadowsocksRAcceptor {
             open,
             seal,
         } = accepted;
-        let mut io: BoxStream = if self.stack.kind().in_place() {
+        let mut io: BoxStream = if self.stack.kind().opens_in_place() {
             Box::new(Layered::new(io, seal, open))
         } else {
             Box::new(InflatedStream::new(io, seal, open))
@@ -151,7 +151,7 @@ impl ShadowsocksRAcceptor {
         }
         // Clients wait for a first frame, even if the target sends nothing.
         if io.owes_head() {
-            flush(&mut io).await?;
+            flush_stream(&mut io).await?;
         }
         if datagrams {
             return Ok(InboundRequest::UdpOverTcp(UdpOverTcpRequest {

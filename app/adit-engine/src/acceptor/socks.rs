@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use adit_socks::server::{self, Socks4, Socks5};
 use adit_socks::{Command, Reply as Code, Request as Asked, Version};
-use adit_stream::{BoxStream, run, send};
+use adit_stream::{BoxStream, run_handshake, write_and_flush};
 use adit_wire::Target;
 
 use super::closing_reply::{close_with_reply, end_failed_handshake};
@@ -33,7 +33,7 @@ pub(super) async fn read_socks5(
     peer: ConnectionAddrs,
 ) -> Result<InboundRequest, AcceptError> {
     let mut core = Socks5::new(&*rules.credentials);
-    match run(&mut io, &mut core).await {
+    match run_handshake(&mut io, &mut core).await {
         Ok(asked) => classify_request(rules, io, peer, asked).await,
         Err(why) => Err(end_failed_handshake(io, why, |e| {
             matches!(e, server::Refusal::BadCredentials { .. })
@@ -49,7 +49,7 @@ pub(super) async fn read_socks4(
 ) -> Result<InboundRequest, AcceptError> {
     let allowed = rules.socks4 && !rules.credentials.required();
     let mut core = Socks4::new(allowed);
-    match run(&mut io, &mut core).await {
+    match run_handshake(&mut io, &mut core).await {
         Ok(asked) => classify_request(rules, io, peer, asked).await,
         Err(why) => Err(end_failed_handshake(io, why, |_| false).await),
     }
@@ -104,9 +104,9 @@ pub(crate) struct PendingSocks {
 impl PendingSocks {
     /// Sends the reply for success with `bound`; the stream continues.
     async fn send_success(&mut self, bound: Option<SocketAddr>) -> io::Result<()> {
-        send(
+        write_and_flush(
             &mut self.io,
-            &server::reply(self.version, Code::Succeeded, bound),
+            &server::encode_reply(self.version, Code::Succeeded, bound),
         )
         .await
     }
@@ -114,7 +114,7 @@ impl PendingSocks {
     async fn send_failure(&mut self, why: &DialError) {
         close_with_reply(
             &mut self.io,
-            &server::reply(self.version, why.cause.socks_reply(), None),
+            &server::encode_reply(self.version, why.cause.socks_reply(), None),
         )
         .await;
     }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{CarrierSettings, ListenAddr, ListenerConfig, ListenerKind};
-use adit_kcp::fec::{FecListener, Lane};
+use adit_kcp::fec::{FecChannel, FecListener};
 use adit_kcp::{Counters, KcpListener, KcpStream};
 use adit_net::system;
-use adit_smux::{End, Manner, Mux};
-use adit_stream::{BoxStream, Count, Meter};
+use adit_smux::{EndReason, Mux, SmuxFormat};
+use adit_stream::{BoxStream, CountBytes, TrafficMeter};
 use adit_wire::Target;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -48,7 +48,7 @@ pub(crate) async fn open_carrier(
             Ok(OpenSockets {
                 addr,
                 transports: "kcp",
-                buffers: listener.buffers(),
+                buffers: listener.socket_buffers(),
                 tasks: worker
                     .map(|worker| serve_sessions(listener, terms.streams, Arc::new(worker), addr))
                     .map(box_task)
@@ -115,7 +115,7 @@ async fn serve_streams(
 ) {
     let mut below: BoxStream = Box::new(session);
     let smux = if ours.may_adapt() {
-        match timeout(ours.smux.config.timeout, Manner::of(&mut below)).await {
+        match timeout(ours.smux.config.timeout, SmuxFormat::detect(&mut below)).await {
             Ok(Ok(manner)) => ours.adapted_to(manner),
             Ok(Err(why)) => return info!(client = %peer.remote, "{why}"),
             Err(_) => return debug!(client = %peer.remote, "a session without a stream timed out"),
@@ -143,7 +143,9 @@ async fn serve_streams(
         }
     };
     match end {
-        End::Version { .. } | End::Compression { .. } => info!(client = %peer.remote, "{end}"),
+        EndReason::Version { .. } | EndReason::Compression { .. } => {
+            info!(client = %peer.remote, "{end}")
+        }
         _ => debug!(client = %peer.remote, "the session ends: {end}"),
     }
 }
@@ -184,10 +186,10 @@ async fn serve_channels(mut listener: FecListener, target: Target, common: Liste
 
 /// Relays the datagrams of one client until it is idle.
 async fn relay_channel(
-    lane: Lane,
+    lane: FecChannel,
     target: Target,
     router: Arc<Router>,
-    meter: Arc<Meter>,
+    meter: Arc<TrafficMeter>,
     ttl: AssociationTtl,
     place: &AssociationSlot,
 ) {
@@ -207,7 +209,7 @@ async fn relay_channel(
         match n {
             Some(n) if up => meter.add_up(n),
             Some(n) => meter.add_down(n),
-            None if up => meter.lose(),
+            None if up => meter.count_lost(),
             None => {}
         }
     };

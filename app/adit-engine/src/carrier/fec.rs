@@ -4,7 +4,7 @@ use std::io;
 use std::task::{Context, Poll};
 
 use adit_config::FecSettings as Plan;
-use adit_kcp::fec::{Lane, Settings};
+use adit_kcp::fec::{FecChannel, FecSettings};
 use adit_net::PacketBuf;
 use adit_wire::Target;
 
@@ -19,7 +19,7 @@ use crate::{BoxFuture, DialError};
 pub struct FecHop {
     server: Target,
     name: String,
-    settings: Settings,
+    settings: FecSettings,
 }
 
 impl FecHop {
@@ -39,9 +39,9 @@ impl FecHop {
 
 impl FecHop {
     /// Opens a channel to the server.
-    pub(crate) async fn open_channel(&self) -> Result<Lane, DialError> {
+    pub(crate) async fn open_channel(&self) -> Result<FecChannel, DialError> {
         let lane = match resolve_server(&self.server).await {
-            Ok(addr) => Lane::connect(addr, self.settings.clone()),
+            Ok(addr) => FecChannel::connect(addr, self.settings.clone()),
             Err(why) => Err(why),
         };
         let hop = || self.name.clone();
@@ -69,7 +69,7 @@ impl Connector for FecHop {
 
 /// A channel as a datagram path. All datagrams have the same remote end.
 pub(super) struct FecPath {
-    pub(super) lane: Lane,
+    pub(super) lane: FecChannel,
     pub(super) target: Target,
 }
 

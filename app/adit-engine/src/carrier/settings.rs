@@ -11,7 +11,7 @@ use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind, key_from_password}
 use adit_crypto::{CryptoError, Secret};
 use adit_fec::CodeMatrix;
 use adit_kcp::fec;
-use adit_smux::Manner;
+use adit_smux::SmuxFormat;
 
 /// Maximum number of FEC channels of a listener.
 const MAX_CHANNELS: usize = 4096;
@@ -107,7 +107,7 @@ impl StreamSettings {
     }
 
     /// Returns the settings with those of the peer's `to`, as far as they may be adopted.
-    pub(super) fn adapted_to(&self, to: Manner) -> adit_smux::Settings {
+    pub(super) fn adapted_to(&self, to: SmuxFormat) -> adit_smux::Settings {
         let mut smux = self.smux.clone();
         if self.learns.smux {
             smux.config.version = to.version;
@@ -167,16 +167,16 @@ fn qpp_pads(plan: &KcpPlan) -> Option<Arc<PermutationPads>> {
     }
 }
 
-pub(super) fn fec_settings(plan: &FecPlan) -> Result<fec::Settings, CarrierError> {
+pub(super) fn fec_settings(plan: &FecPlan) -> Result<fec::FecSettings, CarrierError> {
     let CarrierKeys {
         packet, session, ..
     } = derive_keys(&plan.seal)?;
-    Ok(fec::Settings {
+    Ok(fec::FecSettings {
         fec: fec_code(plan.shards, &plan.seal),
         mtu: plan.mtu,
-        wait: plan.wait,
+        parity_wait: plan.wait,
         key: packet,
         session,
-        lanes: MAX_CHANNELS,
+        max_channels: MAX_CHANNELS,
     })
 }

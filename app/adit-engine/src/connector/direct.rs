@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adit_net::dial::{self, Family};
 use adit_net::tcp::{self, FastOpen};
-use adit_stream::{Tcp, put};
+use adit_stream::{Tcp, write_all};
 use adit_wire::{Host, Target};
 use tokio::time::timeout;
 
@@ -73,7 +73,7 @@ impl Connector for DirectConnector {
                     .map_err(|e| DialError::new(DialStage::Connect, e))?;
                 loop_detection::record_own_connection(&socket, &candidates);
                 let mut io = Tcp::new(socket);
-                put(&mut io, first)
+                write_all(&mut io, first)
                     .await
                     .map_err(|e| DialError::new(DialStage::Connect, e))?;
                 Ok(ConnectedStream {

@@ -7,7 +7,7 @@ use adit_wire::Target;
 use tokio::time::timeout;
 
 use super::{ConnectedStream, Connector};
-use crate::dialect::{HandshakeError, HopDialect, RequestedStream};
+use crate::dialect::{HopDialect, HopError, RequestedStream};
 use crate::plugin::PluginHost;
 use crate::udp::{BoxDatagramPath, UdpOverTcp};
 use crate::{BoxFuture, DialError, ServerHealth};
@@ -55,7 +55,7 @@ impl<D: HopDialect> Hop<D> {
         why.attribute_to_hop(&self.name)
     }
 
-    fn handshake_error(&self, failed: HandshakeError) -> DialError {
+    fn handshake_error(&self, failed: HopError) -> DialError {
         failed.into_dial_error(self.name.clone())
     }
 }

@@ -105,19 +105,19 @@ pub trait ServerProof: Send + Sync {
     }
 }
 
-impl ServerProof for adit_shadowsocks::tcp::Progress {
+impl ServerProof for adit_shadowsocks::tcp::ClientProgress {
     fn is_authenticated(&self) -> bool {
-        self.authenticated()
+        self.is_authenticated()
     }
 
     fn clock_skew(&self) -> Option<i64> {
-        self.skew()
+        self.clock_skew()
     }
 }
 
-impl ServerProof for adit_shadowsocksr::Progress {
+impl ServerProof for adit_shadowsocksr::StackProgress {
     fn is_authenticated(&self) -> bool {
-        self.answered()
+        self.is_answered()
     }
 }
 

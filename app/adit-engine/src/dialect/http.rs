@@ -1,10 +1,10 @@
 //! The client of HTTP proxies (CONNECT), for hops.
 
-use adit_http::client::{ClientError, Connect};
-use adit_stream::{BoxStream, put, run};
+use adit_http::client::{self, ClientError};
+use adit_stream::{BoxStream, run_handshake, write_all};
 use adit_wire::Target;
 
-use super::{HandshakeError, HopDialect, RequestedStream};
+use super::{HopDialect, HopError, RequestedStream};
 use crate::{BoxFuture, FailureCause};
 
 /// A client of one HTTP proxy.
@@ -19,13 +19,13 @@ impl HopDialect for HttpConnect {
         mut io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<RequestedStream, HandshakeError>> {
+    ) -> BoxFuture<'a, Result<RequestedStream, HopError>> {
         Box::pin(async move {
-            let mut core = Connect::new(to.clone(), self.login.clone());
-            run(&mut io, &mut core)
+            let mut core = client::HttpConnect::new(to.clone(), self.login.clone());
+            run_handshake(&mut io, &mut core)
                 .await
-                .map_err(|e| HandshakeError::from_run_error(e, cause_of))?;
-            put(&mut io, first).await?;
+                .map_err(|e| HopError::from_handshake(e, cause_of))?;
+            write_all(&mut io, first).await?;
             Ok(RequestedStream::without_wait(io))
         })
     }

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_stream::{BoxStream, RunError};
+use adit_stream::{BoxStream, HandshakeError};
 use adit_wire::{ProtocolError, Target};
 
 pub use http::HttpConnect;
@@ -29,7 +29,7 @@ pub trait HopDialect: Send + Sync {
         io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<RequestedStream, HandshakeError>>;
+    ) -> BoxFuture<'a, Result<RequestedStream, HopError>>;
 
     /// Returns the target to request for UDP over TCP (version 2), if datagrams are sent in a stream.
     fn udp_over_tcp_target(&self) -> Option<Target> {
@@ -74,32 +74,32 @@ impl RequestedStream {
 
 /// The error of a handshake with a hop's server.
 #[derive(Debug)]
-pub struct HandshakeError {
+pub struct HopError {
     /// The cause, typed.
     pub cause: FailureCause,
     /// The error of the system or of the server.
     pub why: io::Error,
 }
 
-impl HandshakeError {
+impl HopError {
     /// Converts the error of a handshake; `cause` maps errors of the protocol.
-    fn from_run_error<E: Into<ProtocolError>>(
-        why: RunError<E>,
+    fn from_handshake<E: Into<ProtocolError>>(
+        why: HandshakeError<E>,
         cause: impl Fn(&E) -> FailureCause,
     ) -> Self {
         match why {
-            RunError::Core { error, .. } => Self {
+            HandshakeError::Core { error, .. } => Self {
                 cause: cause(&error),
                 why: io::Error::other(error.into()),
             },
-            RunError::Eof => Self {
+            HandshakeError::Eof => Self {
                 cause: FailureCause::Closed,
                 why: io::Error::new(
                     io::ErrorKind::UnexpectedEof,
                     "the server closed the connection during the handshake",
                 ),
             },
-            RunError::Io(why) => why.into(),
+            HandshakeError::Io(why) => why.into(),
         }
     }
 
@@ -113,7 +113,7 @@ impl HandshakeError {
     }
 }
 
-impl From<io::Error> for HandshakeError {
+impl From<io::Error> for HopError {
     fn from(why: io::Error) -> Self {
         let cause = match FailureCause::from_io_error(&why) {
             // The local rules allowed the request before the handshake started.

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use adit_config::UdpTransport;
 use adit_net::system::{SystemClock, ThreadRng};
 use adit_shadowsocks::{KeyChain, tcp, uot};
-use adit_stream::{BoxStream, Layered, put};
+use adit_stream::{BoxStream, Layered, write_all};
 use adit_wire::Target;
 
-use super::{HandshakeError, HopDialect, RequestedStream};
+use super::{HopDialect, HopError, RequestedStream};
 use crate::connector::{Connector, HopWatch};
 use crate::udp::{BoxDatagramPath, ShadowsocksUdp};
 use crate::{BoxFuture, DialError, ServerHealth};
@@ -33,17 +33,18 @@ impl HopDialect for ShadowsocksDialect {
         io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<RequestedStream, HandshakeError>> {
+    ) -> BoxFuture<'a, Result<RequestedStream, HopError>> {
         Box::pin(async move {
-            let (seal, open) = tcp::client(&self.keys, to, Arc::new(SystemClock), &mut ThreadRng)
-                .map_err(io::Error::other)?;
+            let (seal, open) =
+                tcp::client_codecs(&self.keys, to, Arc::new(SystemClock), &mut ThreadRng)
+                    .map_err(io::Error::other)?;
             let watch = HopWatch {
                 health: self.health.clone(),
                 progress: open.progress(),
                 since: Instant::now(),
             };
             let mut io: BoxStream = Box::new(Layered::new(io, seal, open));
-            put(&mut io, first).await?;
+            write_all(&mut io, first).await?;
             Ok(RequestedStream {
                 io,
                 first_wait: self.first_wait,
@@ -54,7 +55,7 @@ impl HopDialect for ShadowsocksDialect {
 
     fn udp_over_tcp_target(&self) -> Option<Target> {
         match self.udp {
-            UdpTransport::OverTcp => uot::name(uot::Version::V2),
+            UdpTransport::OverTcp => uot::reserved_target(uot::Version::V2),
             UdpTransport::Native | UdpTransport::Off => None,
         }
     }

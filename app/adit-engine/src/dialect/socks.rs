@@ -1,11 +1,11 @@
 //! The client of SOCKS5 and SOCKS4a proxies, for hops.
 
 use adit_socks::Command;
-use adit_socks::client::{ClientError, Connect, Connect4a};
-use adit_stream::{BoxStream, put, run};
+use adit_socks::client::{ClientError, Socks4Connect, Socks5Connect};
+use adit_stream::{BoxStream, run_handshake, write_all};
 use adit_wire::{Host, Target};
 
-use super::{HandshakeError, HopDialect, RequestedStream};
+use super::{HopDialect, HopError, RequestedStream};
 use crate::connector::Connector;
 use crate::udp::{BoxDatagramPath, SocksUdp};
 use crate::{BoxFuture, DialError, FailureCause};
@@ -24,13 +24,13 @@ impl HopDialect for Socks5 {
         mut io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<RequestedStream, HandshakeError>> {
+    ) -> BoxFuture<'a, Result<RequestedStream, HopError>> {
         Box::pin(async move {
-            let mut core = Connect::new(Command::Connect, to.clone(), self.login.clone());
-            run(&mut io, &mut core)
+            let mut core = Socks5Connect::new(Command::Connect, to.clone(), self.login.clone());
+            run_handshake(&mut io, &mut core)
                 .await
-                .map_err(|e| HandshakeError::from_run_error(e, cause_of))?;
-            put(&mut io, first).await?;
+                .map_err(|e| HopError::from_handshake(e, cause_of))?;
+            write_all(&mut io, first).await?;
             Ok(RequestedStream::without_wait(io))
         })
     }
@@ -49,9 +49,9 @@ impl HopDialect for Socks5 {
             let mut control = via.connect(server, &[]).await?.io;
             // Zeros: datagrams may be sent from any local port.
             let any = Target::from(std::net::SocketAddr::from(([0u8; 4], 0)));
-            let mut core = Connect::new(Command::UdpAssociate, any, self.login.clone());
-            let mut relay = run(&mut control, &mut core).await.map_err(|e| {
-                HandshakeError::from_run_error(e, cause_of).into_dial_error(server.to_string())
+            let mut core = Socks5Connect::new(Command::UdpAssociate, any, self.login.clone());
+            let mut relay = run_handshake(&mut control, &mut core).await.map_err(|e| {
+                HopError::from_handshake(e, cause_of).into_dial_error(server.to_string())
             })?;
             if matches!(relay.host, Host::Ip(ip) if ip.is_unspecified()) {
                 relay.host = server.host.clone();
@@ -74,13 +74,13 @@ impl HopDialect for Socks4a {
         mut io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<RequestedStream, HandshakeError>> {
+    ) -> BoxFuture<'a, Result<RequestedStream, HopError>> {
         Box::pin(async move {
-            let mut core = Connect4a::new(Command::Connect, to.clone(), self.user.clone());
-            run(&mut io, &mut core)
+            let mut core = Socks4Connect::new(Command::Connect, to.clone(), self.user.clone());
+            run_handshake(&mut io, &mut core)
                 .await
-                .map_err(|e| HandshakeError::from_run_error(e, cause_of))?;
-            put(&mut io, first).await?;
+                .map_err(|e| HopError::from_handshake(e, cause_of))?;
+            write_all(&mut io, first).await?;
             Ok(RequestedStream::without_wait(io))
         })
     }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use adit_config::{SsrHop, UdpTransport};
 use adit_net::system::{self, ThreadRng};
 use adit_obfs::{Browser, ClientSettings, ClientState, Codecs, ObfsKind};
-use adit_shadowsocksr::{ClientParam, ClientStack, StackClient};
-use adit_stream::{BoxStream, Layered, put, run};
+use adit_shadowsocksr::{ClientCodecs, ClientParam, ClientStack};
+use adit_stream::{BoxStream, Layered, run_handshake, write_all};
 use adit_wire::{ProtocolError, Target, narrow_int};
 
-use super::{HandshakeError, HopDialect, RequestedStream};
+use super::{HopDialect, HopError, RequestedStream};
 use crate::connector::{Connector, HopWatch};
 use crate::inflated_stream::InflatedStream;
 use crate::udp::{BoxDatagramPath, SsrUdp, UdpOverTcp};
@@ -73,7 +73,7 @@ impl SsrDialect {
     fn wrap_stream(
         &self,
         io: BoxStream,
-        codecs: Result<StackClient, ProtocolError>,
+        codecs: Result<ClientCodecs, ProtocolError>,
     ) -> io::Result<(BoxStream, HopWatch)> {
         let (seal, open) = codecs.map_err(io::Error::other)?;
         let watch = HopWatch {
@@ -81,7 +81,7 @@ impl SsrDialect {
             progress: open.progress(),
             since: Instant::now(),
         };
-        let io: BoxStream = if self.stack.kind().in_place() {
+        let io: BoxStream = if self.stack.kind().opens_in_place() {
             Box::new(Layered::new(io, seal, open))
         } else {
             Box::new(InflatedStream::new(io, seal, open))
@@ -101,7 +101,7 @@ impl SsrDialect {
             let codecs = self
                 .stack
                 .connect_datagrams(system::unix_now(), &mut ThreadRng);
-            Ok::<_, HandshakeError>(self.wrap_stream(io, codecs)?)
+            Ok::<_, HopError>(self.wrap_stream(io, codecs)?)
         };
         let hop = format!("ssr://{server}");
         let (io, _) = open.await.map_err(|why| why.into_dial_error(hop))?;
@@ -109,7 +109,7 @@ impl SsrDialect {
     }
 
     /// Performs the obfs handshake.
-    async fn start_obfs(&self, mut io: BoxStream) -> Result<BoxStream, HandshakeError> {
+    async fn start_obfs(&self, mut io: BoxStream) -> Result<BoxStream, HopError> {
         if self.obfs.kind() == ObfsKind::Plain {
             return Ok(io);
         }
@@ -117,14 +117,14 @@ impl SsrDialect {
             health: Some(&self.health),
             since: Instant::now(),
         };
-        let mut core = self.obfs.handshake(system::unix_now(), &mut ThreadRng);
-        let Codecs { seal, open } = match run(&mut *io, &mut core).await {
-            Ok(codecs) => codecs.joined(),
+        let mut core = self.obfs.new_handshake(system::unix_now(), &mut ThreadRng);
+        let Codecs { seal, open } = match run_handshake(&mut *io, &mut core).await {
+            Ok(codecs) => codecs.with_joined_records(),
             Err(why) => {
                 unanswered.health = None;
                 let what = "does not answer in the obfs";
                 self.health.report_suspect(what, unanswered.since, || {});
-                return Err(HandshakeError::from_run_error(why, |_| {
+                return Err(HopError::from_handshake(why, |_| {
                     FailureCause::DeniedByServer
                 }));
             }
@@ -158,12 +158,14 @@ impl HopDialect for SsrDialect {
         io: BoxStream,
         to: &'a Target,
         first: &'a [u8],
-    ) -> BoxFuture<'a, Result<RequestedStream, HandshakeError>> {
+    ) -> BoxFuture<'a, Result<RequestedStream, HopError>> {
         Box::pin(async move {
             let io = self.start_obfs(io).await?;
-            let codecs = self.stack.connect(to, system::unix_now(), &mut ThreadRng);
+            let codecs = self
+                .stack
+                .connect_codecs(to, system::unix_now(), &mut ThreadRng);
             let (mut io, watch) = self.wrap_stream(io, codecs)?;
-            put(&mut io, first).await?;
+            write_all(&mut io, first).await?;
             Ok(RequestedStream {
                 io,
                 first_wait: self.first_wait,
@@ -191,7 +193,7 @@ impl HopDialect for SsrDialect {
                 UdpTransport::OverTcp => return self.open_udp_over_tcp(via, server).await,
             }
             let below = via.open_datagrams().await?;
-            let association = self.stack.association(&mut ThreadRng);
+            let association = self.stack.new_association(&mut ThreadRng);
             Ok(Box::new(SsrUdp::new(association, server.clone(), below)) as BoxDatagramPath)
         })
     }

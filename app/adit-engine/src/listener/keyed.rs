@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adit_config::{ListenerConfig, ListenerKind, RestartPolicy as RestartPlan, SsRole, SsServer};
 use adit_shadowsocks::relay::RelayTable;
-use adit_shadowsocks::{Edition, Key, Restart, Users};
+use adit_shadowsocks::{Edition, Key, RestartPolicy, Users};
 use adit_wire::Target;
 
 use super::replay_state::{ReplayState, ReplayStateName};
@@ -86,7 +86,7 @@ fn parse_users(server: &SsServer) -> Result<Arc<Users>, StartError> {
         SsRole::Single(secret)
         | SsRole::Relay {
             identity: secret, ..
-        } => Ok(Users::single(key(secret)?)),
+        } => Ok(Users::with_single_key(key(secret)?)),
         SsRole::Users {
             identity, users, ..
         } => {
@@ -94,8 +94,8 @@ fn parse_users(server: &SsServer) -> Result<Arc<Users>, StartError> {
                 .iter()
                 .map(|user| (user.name.as_str(), user.secret.expose()));
             Ok(match identity {
-                Some(identity) => Users::identified(&key(identity)?, each)?,
-                None => Users::trial(method, each)?,
+                Some(identity) => Users::with_identity_key(&key(identity)?, each)?,
+                None => Users::with_trial_keys(method, each)?,
             })
         }
     }
@@ -115,8 +115,8 @@ pub(crate) fn is_strict_listener(listen: &ListenerConfig) -> bool {
 /// Returns the replay state of a server's keys, which all listeners of the process with these keys share.
 fn shared_replay_state(server: &SsServer, bench: &ListenerBuilder<'_>) -> ReplayState {
     let restart = match server.restart {
-        RestartPlan::Strict => Restart::Strict,
-        RestartPlan::Lenient => Restart::Lenient,
+        RestartPlan::Strict => RestartPolicy::Strict,
+        RestartPlan::Lenient => RestartPolicy::Lenient,
     };
     let key = match &server.role {
         SsRole::Single(secret) => Some(secret),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use adit_config::ListenAddr;
 use adit_net::BufferSizes;
-use adit_stream::Meter;
+use adit_stream::TrafficMeter;
 
 use crate::udp::{AssociationTtl, ListenerQuota, PacketCodec};
 use crate::{Router, StartError};
@@ -33,7 +33,7 @@ pub(crate) fn box_task(work: impl Future<Output = ()> + Send + 'static) -> Liste
 #[derive(Clone)]
 pub(crate) struct ListenerState {
     pub(crate) router: Arc<Router>,
-    pub(crate) meter: Arc<Meter>,
+    pub(crate) meter: Arc<TrafficMeter>,
     pub(crate) share: Arc<ListenerQuota>,
     pub(crate) ttl: AssociationTtl,
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use adit_crypto::{Secret, SipKey};
 use adit_net::system::{self, SystemRng};
-use adit_shadowsocks::udp::SessionBook;
-use adit_shadowsocks::{Method, Restart, SaltPool, Start};
+use adit_shadowsocks::udp::SessionRegistry;
+use adit_shadowsocks::{Method, ProcessStart, RestartPolicy, SaltPool};
 use adit_wire::{Entropy, Time, UnixTime};
 
 use super::salts_file::SaltsFile;
@@ -41,7 +41,7 @@ pub(crate) struct ReplayState {
     /// the salts of connections.
     pub(super) packets: Arc<SaltPool>,
     /// Sessions of packets, in the 2022 edition.
-    pub(super) sessions: Arc<SessionBook>,
+    pub(super) sessions: Arc<SessionRegistry>,
     /// The file that keeps the salts of connections.
     pub(super) file: Option<Arc<SaltsFile>>,
 }
@@ -51,7 +51,7 @@ pub(super) struct ReplayStateName<'a> {
     pub(super) method: Method,
     /// The key that all clients use; `None` if there is no such key.
     pub(super) key: Option<&'a str>,
-    pub(super) restart: Restart,
+    pub(super) restart: RestartPolicy,
     /// True if requests are passed on to servers, which see the same salts again.
     pub(super) relay: bool,
     pub(super) state: Option<&'a Path>,
@@ -110,8 +110,15 @@ impl ReplayState {
         };
         Self {
             salts,
-            packets: Arc::new(SaltPool::new(random_seed(), started, Restart::Lenient)),
-            sessions: Arc::new(SessionBook::new(Start::new(started, name.restart))),
+            packets: Arc::new(SaltPool::new(
+                random_seed(),
+                started,
+                RestartPolicy::Lenient,
+            )),
+            sessions: Arc::new(SessionRegistry::new(ProcessStart::new(
+                started,
+                name.restart,
+            ))),
             file,
         }
     }

@@ -28,7 +28,7 @@ impl SaltsFile {
     pub(super) fn open(path: PathBuf, mut salts: SaltPool) -> Self {
         match read_salts_file(&path) {
             Ok(None) => {}
-            Ok(Some(bytes)) => match salts.restore(&bytes) {
+            Ok(Some(bytes)) => match salts.restore_digests(&bytes) {
                 Ok(count) => info!("{}: {count} salts of earlier connections", path.display()),
                 Err(why) => {
                     let mut aside = path.clone().into_os_string();
@@ -55,7 +55,7 @@ impl SaltsFile {
         let mut written = 0;
         loop {
             sleep(WRITE_INTERVAL).await;
-            let now = self.salts.taken();
+            let now = self.salts.accepted_count();
             if now != written {
                 written = now;
                 let file = self.clone();
@@ -67,7 +67,8 @@ impl SaltsFile {
 
     /// Writes the filter to its file.
     pub(crate) fn write(&self) {
-        if let Err(e) = persistent_file::write_atomically(&self.path, self.salts.export().expose())
+        if let Err(e) =
+            persistent_file::write_atomically(&self.path, self.salts.export_digests().expose())
         {
             warn!("{}: cannot write the salt filter: {e}", self.path.display());
         }

@@ -29,7 +29,7 @@ pub(super) fn build_handlers(
     let key = method.key_from_password(password);
     let settings = ServerSettings {
         kind: obfs,
-        strangers: server.strangers,
+        unrecognized: server.strangers,
         param: &server.obfs_param,
         key: key.expose(),
         password,
@@ -37,7 +37,7 @@ pub(super) fn build_handlers(
         started,
     };
     let stack = Arc::new(stack);
-    let accounts = Arc::new(SsrAccounts::new(param.uids()));
+    let accounts = Arc::new(SsrAccounts::new(param.user_ids()));
     let rejects = RejectHandler::new(server.reject.clone()).with_redirects(server.redirect.clone());
     let acceptor = ShadowsocksRAcceptor {
         stack: stack.clone(),

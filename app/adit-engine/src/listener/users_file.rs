@@ -99,9 +99,9 @@ impl UsersFile {
         let made = match &self.identity {
             Some(identity) => {
                 let key = Key::parse(self.method, identity.expose()).map_err(|e| e.to_string())?;
-                Users::identified(&key, each)
+                Users::with_identity_key(&key, each)
             }
-            None => Users::trial(self.method, each),
+            None => Users::with_trial_keys(self.method, each),
         };
         made.map_err(|e| e.to_string())
     }

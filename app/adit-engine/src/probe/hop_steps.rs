@@ -14,7 +14,7 @@ use adit_net::PacketBuf;
 use adit_net::dial::{self, Family};
 use adit_shadowsocks::Edition;
 use adit_shadowsocksr::ProtocolKind;
-use adit_stream::{BoxStream, fill, flush};
+use adit_stream::{BoxStream, fill_to, flush_stream};
 use adit_wire::{Host, Name, Target, subslice};
 use tokio::time::{sleep, timeout};
 
@@ -283,8 +283,8 @@ pub async fn probe_fec_channel(
 
 /// Flushes pending output, and waits for `want` bytes or the end.
 async fn flush_and_read(io: &mut BoxStream, want: usize) -> io::Result<()> {
-    flush(io).await?;
-    fill(io, want.max(1)).await.map(|_| ())
+    flush_stream(io).await?;
+    fill_to(io, want.max(1)).await.map(|_| ())
 }
 
 /// Sends `datagram` to `to` through `way`, repeated after each `patience`, up to `tries` times. Returns

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use adit_socks::ProxyHeader;
-use adit_stream::{BoxStream, RunError, run};
+use adit_stream::{BoxStream, HandshakeError, run_handshake};
 use tokio::time::timeout;
 
 use crate::{AcceptError, ConnectionAddrs};
@@ -24,11 +24,11 @@ pub(super) async fn read_client_addr(
         let why = "the connection does not come from this machine";
         return Err(AcceptError::Refused(why.to_owned()));
     }
-    let read = timeout(patience, run(io, &mut ProxyHeader)).await;
+    let read = timeout(patience, run_handshake(io, &mut ProxyHeader)).await;
     match read.map_err(|_| AcceptError::Deadline)? {
         Ok(client) => Ok(client),
-        Err(RunError::Core { error, .. }) => Err(AcceptError::Refused(error.to_string())),
-        Err(RunError::Eof) => Err(AcceptError::Eof),
-        Err(RunError::Io(why)) => Err(AcceptError::Io(why)),
+        Err(HandshakeError::Core { error, .. }) => Err(AcceptError::Refused(error.to_string())),
+        Err(HandshakeError::Eof) => Err(AcceptError::Eof),
+        Err(HandshakeError::Io(why)) => Err(AcceptError::Io(why)),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adit_net::{BatchUdpSocket, system, tcp};
 use adit_shadowsocks::uot;
-use adit_stream::{BoxStream, Count, Tcp, fill};
+use adit_stream::{BoxStream, CountBytes, Tcp, fill_to};
 use adit_wire::{Host, Target};
 use tokio::time::timeout;
 use tracing::debug;
@@ -70,7 +70,7 @@ impl ConnectionHandler {
             place.record_activity(system::monotonic_now());
             let Some(n) = n else {
                 if up {
-                    self.meter.lose();
+                    self.meter.count_lost();
                 }
                 return;
             };
@@ -221,7 +221,7 @@ impl ConnectionHandler {
 async fn wait_for_close(io: &mut BoxStream) -> &'static str {
     loop {
         let have = io.filled().len();
-        match fill(io, have + 1).await {
+        match fill_to(io, have + 1).await {
             Ok(n) if n > have && n < MAX_EARLY_BYTES => {}
             Ok(n) if n > have => return "too much early data",
             _ => return "closed",
@@ -232,7 +232,7 @@ async fn wait_for_close(io: &mut BoxStream) -> &'static str {
 /// Waits until the control connection of an association is closed, or too much is sent on it.
 async fn discard_until_close(io: &mut BoxStream) {
     let mut noise = 0;
-    while let Ok(n) = fill(io, 1).await {
+    while let Ok(n) = fill_to(io, 1).await {
         noise += n;
         if n == 0 || noise > MAX_CONTROL_BYTES {
             return;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use adit_config::SshServer;
 use adit_ssh::server::{Connection, Incoming, Server, ServerConfig};
-use adit_ssh::{ConnectError, Keepalive, Opening};
-use adit_ssh_proto::connection::{Limits, OpenFailure};
-use adit_ssh_proto::key::{Grant, KeySet};
+use adit_ssh::{ConnectError, IncomingChannel, Keepalive};
+use adit_ssh_proto::connection::{ConnectionLimits, OpenFailureReason};
+use adit_ssh_proto::key::{KeyGrant, KeySet};
 use adit_stream::BoxStream;
 use adit_wire::{Host, Target, unmap_ipv4};
 use tracing::{debug, info};
@@ -46,7 +46,7 @@ impl SshAcceptor {
         grace: std::time::Duration,
     ) -> Result<Self, SshPlanError> {
         let key = host_key::load_or_create(&server.host_key)?;
-        let (shown, file) = (key.public().fingerprint(), server.host_key.display());
+        let (shown, file) = (key.public_key().fingerprint(), server.host_key.display());
         info!("ssh: the host key is {shown}, in {file}");
         let rules = AuthRules::new(server);
         rules.check_keys()?;
@@ -54,14 +54,14 @@ impl SshAcceptor {
         config.transport.preferred = server_algorithms(&server.algorithms);
         config.auth = rules.server_config();
         config.login_grace = grace;
-        config.limits = Limits {
+        config.limits = ConnectionLimits {
             channels: MAX_CHANNELS,
             pending_opens: MAX_PENDING_CHANNELS,
-            ..Limits::default()
+            ..ConnectionLimits::default()
         };
         config.keepalive = Some(Keepalive {
             interval: server.keepalive,
-            missed: MAX_MISSED_KEEPALIVES,
+            max_missed: MAX_MISSED_KEEPALIVES,
         });
         Ok(Self {
             config,
@@ -111,7 +111,7 @@ impl RequestAcceptor for SshAcceptor {
 struct SshStreamRequests {
     connection: Connection,
     user: String,
-    grant: Grant,
+    grant: KeyGrant,
 }
 
 impl RequestStream for SshStreamRequests {
@@ -130,10 +130,10 @@ impl RequestStream for SshStreamRequests {
                         }
                     }
                     Incoming::Session(session) => {
-                        session.refuse(OpenFailure::Prohibited, STREAMS_ONLY_NOTICE);
+                        session.refuse(OpenFailureReason::Prohibited, STREAMS_ONLY_NOTICE);
                     }
                     Incoming::DirectStreamlocal { opening, .. } | Incoming::Other(opening) => {
-                        opening.refuse(OpenFailure::Prohibited, STREAMS_ONLY_NOTICE);
+                        opening.refuse(OpenFailureReason::Prohibited, STREAMS_ONLY_NOTICE);
                     }
                     // Requests to listen on this machine are never granted: dropping refuses them.
                     _ => {}
@@ -144,14 +144,19 @@ impl RequestStream for SshStreamRequests {
 }
 
 impl SshStreamRequests {
-    fn channel_request(&self, host: &str, port: u16, opening: Opening) -> Option<PendingRequest> {
+    fn channel_request(
+        &self,
+        host: &str,
+        port: u16,
+        opening: IncomingChannel,
+    ) -> Option<PendingRequest> {
         if !self.grant.port_forwarding || !self.grant.may_open(host, port) {
             let text = "the key that let you in is not allowed to open this";
-            opening.refuse(OpenFailure::Prohibited, text);
+            opening.refuse(OpenFailureReason::Prohibited, text);
             return None;
         }
         let Ok(host) = Host::parse(host) else {
-            opening.refuse(OpenFailure::ConnectFailed, "this is no host");
+            opening.refuse(OpenFailureReason::ConnectFailed, "this is no host");
             return None;
         };
         let request = Request {
@@ -164,7 +169,7 @@ impl SshStreamRequests {
 
 /// A channel that waits for its target.
 struct PendingChannel {
-    opening: Opening,
+    opening: IncomingChannel,
 }
 
 impl RequestReply for PendingChannel {
@@ -190,22 +195,27 @@ impl RequestReply for PendingChannel {
 }
 
 /// Returns the reply for a failure: the one of a direct connection, without anything about the chain.
-fn refusal_text(why: &DialError) -> (OpenFailure, &'static str) {
+fn refusal_text(why: &DialError) -> (OpenFailureReason, &'static str) {
     match why.cause {
         FailureCause::Denied | FailureCause::DeniedByServer => {
             let text = "the server's rules do not allow this destination";
-            (OpenFailure::Prohibited, text)
+            (OpenFailureReason::Prohibited, text)
         }
-        FailureCause::Exhausted => (OpenFailure::Shortage, "too many connections are open"),
-        FailureCause::TimedOut => (OpenFailure::ConnectFailed, "Connection timed out"),
-        FailureCause::HostUnreachable => (OpenFailure::ConnectFailed, "No route to host"),
-        FailureCause::UnknownName => (OpenFailure::ConnectFailed, "Name or service not known"),
-        FailureCause::NetworkUnreachable => (OpenFailure::ConnectFailed, "Network is unreachable"),
+        FailureCause::Exhausted => (OpenFailureReason::Shortage, "too many connections are open"),
+        FailureCause::TimedOut => (OpenFailureReason::ConnectFailed, "Connection timed out"),
+        FailureCause::HostUnreachable => (OpenFailureReason::ConnectFailed, "No route to host"),
+        FailureCause::UnknownName => (
+            OpenFailureReason::ConnectFailed,
+            "Name or service not known",
+        ),
+        FailureCause::NetworkUnreachable => {
+            (OpenFailureReason::ConnectFailed, "Network is unreachable")
+        }
         FailureCause::ConnectionRefused | FailureCause::ConnectionReset => {
-            (OpenFailure::ConnectFailed, "Connection refused")
+            (OpenFailureReason::ConnectFailed, "Connection refused")
         }
         _ => (
-            OpenFailure::ConnectFailed,
+            OpenFailureReason::ConnectFailed,
             "the destination cannot be reached",
         ),
     }
@@ -219,10 +229,13 @@ mod tests {
     #[test]
     fn clients_are_told_the_kind_of_failure_alone() {
         for (cause, reason) in [
-            (FailureCause::ConnectionRefused, OpenFailure::ConnectFailed),
-            (FailureCause::TimedOut, OpenFailure::ConnectFailed),
-            (FailureCause::DeniedByServer, OpenFailure::Prohibited),
-            (FailureCause::Exhausted, OpenFailure::Shortage),
+            (
+                FailureCause::ConnectionRefused,
+                OpenFailureReason::ConnectFailed,
+            ),
+            (FailureCause::TimedOut, OpenFailureReason::ConnectFailed),
+            (FailureCause::DeniedByServer, OpenFailureReason::Prohibited),
+            (FailureCause::Exhausted, OpenFailureReason::Shortage),
         ] {
             let hop = "ssh://hidden:22".to_owned();
             let (stage, why) = (DialStage::Dial { hop }, io::Error::other("secret words"));
@@ -238,6 +251,6 @@ mod tests {
             );
         }
         let denied = refusal_text(&DialError::denied_by_rule("10.0.0.1 is private"));
-        assert_eq!(denied.0, OpenFailure::Prohibited);
+        assert_eq!(denied.0, OpenFailureReason::Prohibited);
     }
 }

@@ -10,10 +10,10 @@ use adit_crypto::Secret;
 use adit_net::persistent_file::FileOwner;
 use adit_net::system;
 use adit_ssh::BoxFuture;
-use adit_ssh::server::{AuthPolicy, Proof};
-use adit_ssh_proto::auth::{Method, ServerAnswer, ServerConfig};
+use adit_ssh::server::{AuthPolicy, KeyProof};
+use adit_ssh_proto::auth::{AuthMethod, ServerAnswer, ServerAuthConfig};
 use adit_ssh_proto::key::{
-    AnyKey, AuthorizedKeys, Denied, Grant, MAX_AUTHORIZED_KEYS, Offer, Place,
+    AnyKey, AuthorizedKeys, KeyDenied, KeyGrant, KeyOffer, LinePosition, MAX_AUTHORIZED_KEYS,
 };
 use tokio::task::spawn_blocking;
 use tracing::{debug, warn};
@@ -37,7 +37,7 @@ struct AuthorizedKeysFile {
     keys: AuthorizedKeys,
     /// Authorities that were skipped because, without a user of the listener, any name in a certificate would
     /// be accepted.
-    unrestricted: Vec<Place>,
+    unrestricted: Vec<LinePosition>,
     /// Errors of lines that were skipped.
     problems: Vec<String>,
 }
@@ -46,7 +46,7 @@ struct AuthorizedKeysFile {
 pub(super) struct ConnectionPolicy {
     rules: Arc<AuthRules>,
     from: IpAddr,
-    grant: Mutex<Option<Grant>>,
+    grant: Mutex<Option<KeyGrant>>,
     refused: AtomicBool,
     /// True if a key exchange was computed for this client.
     computed_keys: AtomicBool,
@@ -107,7 +107,7 @@ impl AuthRules {
         let text = FileOwner::current().read_trusted(path, MAX_AUTHORIZED_KEYS);
         let text = text.map_err(|why| told(&why))?;
         let mut keys = AuthorizedKeys::default();
-        let problems = keys.read(&file, &text).map_err(|why| told(&why))?;
+        let problems = keys.add_file(&file, &text).map_err(|why| told(&why))?;
         let open = match self.user {
             Some(_) => Vec::new(),
             None => keys.drop_authorities_without_principals(),
@@ -120,17 +120,17 @@ impl AuthRules {
     }
 
     /// Returns the authentication methods for clients.
-    pub(super) fn server_config(&self) -> ServerConfig {
+    pub(super) fn server_config(&self) -> ServerAuthConfig {
         let mut methods = Vec::new();
         if self.keys.is_some() {
-            methods.push(Method::PublicKey);
+            methods.push(AuthMethod::PublicKey);
         }
         if self.passwords.required() {
-            methods.push(Method::Password);
+            methods.push(AuthMethod::Password);
         }
-        ServerConfig {
+        ServerAuthConfig {
             methods,
-            ..ServerConfig::default()
+            ..ServerAuthConfig::default()
         }
     }
 }
@@ -157,13 +157,13 @@ impl ConnectionPolicy {
     }
 
     /// Returns the permissions of the user that has logged in.
-    pub(super) fn into_grant(self) -> Grant {
+    pub(super) fn into_grant(self) -> KeyGrant {
         let grant = self.grant.into_inner();
         let grant = grant.unwrap_or_else(PoisonError::into_inner);
-        grant.unwrap_or_else(Grant::nothing)
+        grant.unwrap_or_else(KeyGrant::deny_all)
     }
 
-    fn record_grant(&self, grant: Grant) {
+    fn record_grant(&self, grant: KeyGrant) {
         let mut place = lock_ignoring_poison(&self.grant);
         *place = Some(grant);
     }
@@ -172,18 +172,18 @@ impl ConnectionPolicy {
         self.refused.store(true, Ordering::Relaxed);
     }
 
-    async fn find_grant(&self, user: &str, key: &AnyKey, proof: Proof) -> Option<Grant> {
+    async fn find_grant(&self, user: &str, key: &AnyKey, proof: KeyProof) -> Option<KeyGrant> {
         let path = self.rules.keys.clone()?;
         let rules = Arc::clone(&self.rules);
         let (name, key, from) = (user.to_owned(), key.clone(), self.from);
         let presence = match proof {
-            Proof::None => None,
-            Proof::Signature(presence) => presence,
+            KeyProof::None => None,
+            KeyProof::Signature(presence) => presence,
         };
         let found = spawn_blocking(move || {
             let read = rules.read_keys(&path);
             rules.report_problems(&read);
-            let offer = Offer {
+            let offer = KeyOffer {
                 user: &name,
                 key: &key,
                 presence,
@@ -191,7 +191,7 @@ impl ConnectionPolicy {
                 from_name: None,
                 now: system::unix_now(),
             };
-            Some(read.ok()?.keys.find(&offer))
+            Some(read.ok()?.keys.find_grant(&offer))
         });
         let fits = self.rules.user.as_deref().is_none_or(|only| only == user);
         match found.await {
@@ -201,7 +201,7 @@ impl ConnectionPolicy {
                 None
             }
             // Not logged: most clients try all keys that they have.
-            Ok(Some(Err(Denied::Unknown))) | Ok(None) => None,
+            Ok(Some(Err(KeyDenied::Unknown))) | Ok(None) => None,
             Ok(Some(Err(why))) => {
                 debug!(client = %self.from, "{why}");
                 None
@@ -219,33 +219,33 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl AuthPolicy for ConnectionPolicy {
-    fn source(&self) -> Option<IpAddr> {
+    fn client_address(&self) -> Option<IpAddr> {
         Some(self.from)
     }
 
-    fn keys_computed(&self) {
+    fn on_keys_computed(&self) {
         self.computed_keys.store(true, Ordering::Relaxed);
     }
 
-    fn public_key<'a>(
+    fn check_public_key<'a>(
         &'a self,
         user: &'a str,
         key: &'a AnyKey,
-        proof: Proof,
+        proof: KeyProof,
     ) -> BoxFuture<'a, bool> {
         Box::pin(async move {
             let found = self.find_grant(user, key, proof).await;
             let fine = found.is_some();
             match (found, proof) {
-                (Some(grant), Proof::Signature(_)) => self.record_grant(grant),
-                (Some(_), Proof::None) => {}
+                (Some(grant), KeyProof::Signature(_)) => self.record_grant(grant),
+                (Some(_), KeyProof::None) => {}
                 (None, _) => self.record_refusal(),
             }
             fine
         })
     }
 
-    fn password<'a>(
+    fn check_password<'a>(
         &'a self,
         user: &'a str,
         password: &'a Secret<String>,
@@ -255,7 +255,7 @@ impl AuthPolicy for ConnectionPolicy {
             .passwords
             .matches(user.as_bytes(), password.expose().as_bytes());
         let answer = if known {
-            self.record_grant(Grant::all());
+            self.record_grant(KeyGrant::allow_all());
             ServerAnswer::Accept
         } else {
             self.record_refusal();

@@ -69,7 +69,7 @@ impl ConnectionSlot {
     pub(super) fn current_or_attempt(self: &Arc<Self>) -> SlotContent {
         let mut state = self.lock_state();
         match &state.now {
-            ConnectionState::Up(session) if session.end().is_none() => {
+            ConnectionState::Up(session) if session.end_reason().is_none() => {
                 return SlotContent::Up(session.clone());
             }
             ConnectionState::Connecting(news) => return SlotContent::Wait(news.clone()),

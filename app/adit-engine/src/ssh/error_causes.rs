@@ -3,7 +3,7 @@
 
 use adit_ssh::{ConnectError, OpenError};
 use adit_ssh_proto::SshError;
-use adit_ssh_proto::connection::OpenFailure;
+use adit_ssh_proto::connection::OpenFailureReason;
 
 use crate::FailureCause;
 
@@ -24,9 +24,9 @@ pub(super) fn connect_error_cause(why: &ConnectError) -> FailureCause {
 pub(super) fn open_error_cause(why: &OpenError) -> FailureCause {
     match why {
         OpenError::Refused { reason, text } => match reason {
-            OpenFailure::Prohibited => FailureCause::DeniedByServer,
-            OpenFailure::ConnectFailed => text_cause(text),
-            OpenFailure::UnknownType => FailureCause::UnsupportedByServer,
+            OpenFailureReason::Prohibited => FailureCause::DeniedByServer,
+            OpenFailureReason::ConnectFailed => text_cause(text),
+            OpenFailureReason::UnknownType => FailureCause::UnsupportedByServer,
             _ => FailureCause::FailedAtServer,
         },
         OpenError::End(_) => FailureCause::ConnectionReset,
@@ -75,9 +75,15 @@ mod tests {
             text: String::new(),
         };
         for (reason, kind) in [
-            (OpenFailure::Prohibited, FailureCause::DeniedByServer),
-            (OpenFailure::ConnectFailed, FailureCause::ConnectionRefused),
-            (OpenFailure::UnknownType, FailureCause::UnsupportedByServer),
+            (OpenFailureReason::Prohibited, FailureCause::DeniedByServer),
+            (
+                OpenFailureReason::ConnectFailed,
+                FailureCause::ConnectionRefused,
+            ),
+            (
+                OpenFailureReason::UnknownType,
+                FailureCause::UnsupportedByServer,
+            ),
         ] {
             assert_eq!(open_error_cause(&refused(reason)), kind, "{reason:?}");
         }

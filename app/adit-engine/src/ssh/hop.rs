@@ -8,10 +8,10 @@ use std::time::Duration;
 use adit_config::{ServerHop, SshHop as Plan};
 use adit_shadowsocks::uot::{self, Version};
 use adit_ssh::client::{Client, ClientConfig, Session};
-use adit_ssh::{Channel, ConnectError, End, Keepalive, OpenError};
-use adit_ssh_proto::auth::visible;
-use adit_ssh_proto::connection::{Limits, Originator};
-use adit_stream::put;
+use adit_ssh::{Channel, ConnectError, Keepalive, OpenError, SessionEnd};
+use adit_ssh_proto::auth::sanitize_for_display;
+use adit_ssh_proto::connection::{ConnectionLimits, Originator};
+use adit_stream::write_all;
 use adit_wire::{Host, Target};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
@@ -51,7 +51,7 @@ struct SshServerParams {
     health: ServerHealth,
     deadline: Duration,
     keepalive: Duration,
-    offer: adit_ssh_proto::algorithm::Preferred,
+    offer: adit_ssh_proto::algorithm::AlgorithmPreferences,
     trust: HostTrustRule,
     means: LoginCredentials,
     via: Arc<dyn Connector>,
@@ -60,7 +60,7 @@ struct SshServerParams {
 /// The reason why a connection has no channel for a target.
 enum ChannelFailure {
     /// It has ended, or opens no more channels.
-    Ended(End),
+    Ended(SessionEnd),
     /// It does not answer.
     Silent,
     Open(OpenError),
@@ -168,7 +168,7 @@ impl SshServerParams {
             Ok(session) => {
                 let (name, settled) = (&self.name, session.negotiated());
                 let (kex, cipher) = (settled.kex, settled.client_to_server.cipher);
-                let version = visible(session.version());
+                let version = sanitize_for_display(session.version());
                 debug!("{name}: connected to {version}, {kex}, {cipher}");
                 self.health.record_proof(None);
             }
@@ -207,13 +207,13 @@ impl SshServerParams {
         let preferred = &mut config.transport.preferred;
         preferred.clone_from(&self.offer);
         preferred.host_key = offered;
-        config.limits = Limits {
+        config.limits = ConnectionLimits {
             channels: MAX_CHANNELS,
-            ..Limits::default()
+            ..ConnectionLimits::default()
         };
         config.keepalive = Some(Keepalive {
             interval: self.keepalive,
-            missed: MAX_MISSED_KEEPALIVES,
+            max_missed: MAX_MISSED_KEEPALIVES,
         });
         config.timeout = self.deadline;
         let session = Client::connect(below.io, config).await;
@@ -250,7 +250,7 @@ async fn open_checked_channel(session: &Session, to: &Target) -> Result<Channel,
         address: "127.0.0.1".to_owned(),
         port: 0,
     };
-    let opened = session.direct_tcpip(host, to.port, originator);
+    let opened = session.open_direct_tcpip(host, to.port, originator);
     tokio::pin!(opened);
     let done = tokio::select! {
         done = &mut opened => done,
@@ -279,7 +279,7 @@ impl Connector for SshHop {
         Box::pin(async move {
             let open = async {
                 let mut io = self.open_channel(to).await?;
-                let sent = put(&mut io, first).await;
+                let sent = write_all(&mut io, first).await;
                 sent.map_err(|why| {
                     self.server
                         .dial_error(FailureCause::from_io_error(&why), why)
@@ -298,8 +298,8 @@ impl Connector for SshHop {
                     "SSH carries no UDP; use `udp=over-tcp` if the server is adit",
                 ));
             }
-            let stream =
-                uot::name(Version::V2).ok_or_else(|| DialError::unsupported("UDP over TCP"))?;
+            let stream = uot::reserved_target(Version::V2)
+                .ok_or_else(|| DialError::unsupported("UDP over TCP"))?;
             let opened = self.connect(&stream, &[]).await?;
             Ok(Box::new(UdpOverTcp::new_client(opened.io)) as BoxDatagramPath)
         })

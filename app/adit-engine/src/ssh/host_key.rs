@@ -5,7 +5,7 @@ use std::path::Path;
 
 use adit_net::persistent_file::{self, FileOwner};
 use adit_net::system::SystemRng;
-use adit_ssh_proto::key::{KeyKind, MAX_KEY_FILE, PrivateKey};
+use adit_ssh_proto::key::{KeyType, MAX_KEY_FILE, PrivateKey};
 
 use super::SshPlanError;
 
@@ -24,16 +24,16 @@ pub(super) fn load_or_create(path: &Path) -> Result<PrivateKey, SshPlanError> {
     match FileOwner::current().read_secret(path, MAX_KEY_FILE) {
         Ok(text) => {
             let text = adit_crypto::Secret::new(text);
-            PrivateKey::read(text.expose(), None).map_err(unusable)
+            PrivateKey::from_text(text.expose(), None).map_err(unusable)
         }
         Err(why) if why.kind() == ErrorKind::NotFound => {
-            let key = PrivateKey::generate(KeyKind::Ed25519, &mut SystemRng);
+            let key = PrivateKey::generate(KeyType::Ed25519, &mut SystemRng);
             let key = key.map_err(unusable)?.with_comment("adit");
             let text = key.to_openssh(None, &mut SystemRng).map_err(unusable)?;
             persistent_file::write_atomically(path, text.expose().as_bytes()).map_err(unkept)?;
             let mut public = path.as_os_str().to_owned();
             public.push(".pub");
-            let line = key.public().to_line(key.comment());
+            let line = key.public_key().to_line(key.comment());
             persistent_file::write_atomically(Path::new(&public), format!("{line}\n").as_bytes())
                 .map_err(unkept)?;
             Ok(key)
@@ -55,9 +55,12 @@ mod tests {
         let _ = fs::remove_dir_all(&folder);
         let path = folder.join("deep").join("key");
         let made = load_or_create(&path).unwrap();
-        assert_eq!(load_or_create(&path).unwrap().public(), made.public());
+        assert_eq!(
+            load_or_create(&path).unwrap().public_key(),
+            made.public_key()
+        );
         let line = fs::read_to_string(folder.join("deep").join("key.pub")).unwrap();
-        assert_eq!(line.trim_end(), made.public().to_line("adit"));
+        assert_eq!(line.trim_end(), made.public_key().to_line("adit"));
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;

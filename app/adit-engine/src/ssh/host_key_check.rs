@@ -6,7 +6,7 @@ use adit_config::HostTrust;
 use adit_ssh::client::{HostKey, HostKeyPolicy, KnownHost, KnownHostsFiles};
 use adit_ssh::{BoxFuture, HostKeyRefused};
 use adit_ssh_proto::algorithm::KeyAlgorithm;
-use adit_ssh_proto::key::{HostName, Verdict};
+use adit_ssh_proto::key::{HostKeyVerdict, HostName};
 use adit_wire::{Host, Target};
 use tokio::task::spawn_blocking;
 use tracing::{debug, info};
@@ -85,12 +85,12 @@ impl HostTrustRule {
             }
             TrustRule::Files { files, accept_new } => (files, accept_new),
         };
-        let host = KnownHost::read(self.host, &files)
+        let host = KnownHost::read_files(self.host, &files)
             .map_err(|why| HostKeyRefused(format!("cannot read known hosts: {why}")))?;
-        for problem in host.problems() {
+        for problem in host.skipped_lines() {
             debug!("known hosts: {problem}");
         }
-        let sorted = host.prefer(&offered);
+        let sorted = host.prefer_known(&offered);
         Ok((
             HostKeyVerifier(Arc::new(LoadedRule::Files { host, accept_new })),
             sorted,
@@ -109,11 +109,11 @@ impl LoadedRule {
                 return Err(format!("it shows {shown}, but `host_key` is {pins}"));
             }
         };
-        let verdict = host.check(&key.key);
-        match (host.objection(key.key.key(), &verdict), &verdict) {
+        let verdict = host.check_key(&key.key);
+        match (host.explain_refusal(key.key.key(), &verdict), &verdict) {
             (None, _) => Ok(()),
-            (Some(_), Verdict::Unknown) if accept_new => add_known_host(host, key),
-            (Some(why), Verdict::Unknown) => Err(format!(
+            (Some(_), HostKeyVerdict::Unknown) if accept_new => add_known_host(host, key),
+            (Some(why), HostKeyVerdict::Unknown) => Err(format!(
                 "{why}: if this is its key, set `host_key={shown}`, or `strict=accept-new` once"
             )),
             (Some(why), _) => Err(why),
@@ -123,11 +123,11 @@ impl LoadedRule {
 
 fn add_known_host(host: &KnownHost, key: &HostKey) -> Result<(), String> {
     let name = host.name();
-    let Some(file) = host.file() else {
+    let Some(file) = host.write_path() else {
         return Err("there is no file to write new hosts to".to_owned());
     };
     let (key, file) = (key.key.key(), file.display());
-    host.learn(key)
+    host.add_key(key)
         .map_err(|why| format!("{name} is unknown and cannot be added: {why}"))?;
     let shown = key.fingerprint();
     info!("{name} was unknown: its key {shown} was added to {file}");
@@ -135,7 +135,10 @@ fn add_known_host(host: &KnownHost, key: &HostKey) -> Result<(), String> {
 }
 
 impl HostKeyPolicy for HostKeyVerifier {
-    fn verify<'a>(&'a self, key: &'a HostKey) -> BoxFuture<'a, Result<(), HostKeyRefused>> {
+    fn verify_host_key<'a>(
+        &'a self,
+        key: &'a HostKey,
+    ) -> BoxFuture<'a, Result<(), HostKeyRefused>> {
         let (known, key) = (self.0.clone(), key.clone());
         Box::pin(async move {
             let judged = spawn_blocking(move || known.check_key(&key)).await;

@@ -61,12 +61,12 @@ impl LoginCredentials {
 /// Returns the identity of a key: its certificate if there is one, otherwise the key itself.
 fn key_identities(key: &SshKey) -> Result<Vec<Arc<dyn Identity>>, KeyError> {
     let passphrase = key.passphrase.as_ref().map(|one| one.expose().as_bytes());
-    let read = || PrivateKey::read(key.text.expose(), passphrase);
+    let read = || PrivateKey::from_text(key.text.expose(), passphrase);
     let mut found: Vec<Arc<dyn Identity>> = Vec::new();
     if let Some(text) = &key.certificate {
         let (certificate, _) = Certificate::from_line(text.trim())?;
         let certified = CertifiedKey::new(read()?, Some(certificate))?;
-        found.push(Arc::new(LocalKey::certified(certified)));
+        found.push(Arc::new(LocalKey::with_certificate(certified)));
     }
     found.push(Arc::new(LocalKey::new(read()?)));
     Ok(found)

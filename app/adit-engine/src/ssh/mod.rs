@@ -23,7 +23,7 @@ pub use hop::SshHop;
 
 use std::io;
 
-use adit_ssh_proto::key::{KeyError, Place};
+use adit_ssh_proto::key::{KeyError, LinePosition};
 
 /// The error of SSH settings that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ pub enum SshPlanError {
          for no particular user: list the allowed ones in its line (`principals=\"ann,bob\"`), or set \
          a user in the listener's URL (`ssh://ann@…`)"
     )]
-    Authority(Place),
+    Authority(LinePosition),
     /// A name that cannot be in a known hosts file.
     #[error("{0} is not a host name that can have a key")]
     Host(String),

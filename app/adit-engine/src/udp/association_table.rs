@@ -12,8 +12,8 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use adit_net::{BatchUdpSocket, PacketBuf, system};
-use adit_stream::slice::give_way;
-use adit_stream::{Count, Meter};
+use adit_stream::time_slice::yield_to_others;
+use adit_stream::{CountBytes, TrafficMeter};
 use adit_wire::{Target, Time};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
@@ -61,7 +61,7 @@ impl Drop for UdpListener {
 /// State that all associations of a table share.
 struct TableState {
     router: Arc<Router>,
-    meter: Arc<Meter>,
+    meter: Arc<TrafficMeter>,
     ttl: AssociationTtl,
     /// Time of the last warning about lost datagrams.
     last_warning: Mutex<Option<Time>>,
@@ -187,7 +187,7 @@ impl TableState {
     /// Reports the loss of a client's datagram.
     fn report_loss(&self, why: &io::Error) {
         trace!("a datagram was lost: {why}");
-        self.meter.lose();
+        self.meter.count_lost();
         // Denials by a rule are expected, and network failures are not in our control.
         if !matches!(
             why.kind(),
@@ -214,7 +214,7 @@ impl UdpListener {
         socket: Arc<BatchUdpSocket>,
         codec: Box<dyn PacketCodec>,
         router: Arc<Router>,
-        meter: Arc<Meter>,
+        meter: Arc<TrafficMeter>,
         ttl: AssociationTtl,
         share: Arc<ListenerQuota>,
     ) -> Self {
@@ -227,7 +227,7 @@ impl UdpListener {
         socket: Arc<BatchUdpSocket>,
         codec: Box<dyn PacketCodec>,
         router: Arc<Router>,
-        meter: Arc<Meter>,
+        meter: Arc<TrafficMeter>,
         ttl: AssociationTtl,
         place: Arc<AssociationSlot>,
     ) -> Self {
@@ -240,7 +240,7 @@ impl UdpListener {
     pub fn transparent(
         interception: InterceptedDatagrams,
         router: Arc<Router>,
-        meter: Arc<Meter>,
+        meter: Arc<TrafficMeter>,
         ttl: AssociationTtl,
         share: Arc<ListenerQuota>,
     ) -> Self {
@@ -251,7 +251,7 @@ impl UdpListener {
     fn build(
         near: ClientSide,
         router: Arc<Router>,
-        meter: Arc<Meter>,
+        meter: Arc<TrafficMeter>,
         ttl: AssociationTtl,
         room: SlotSource,
     ) -> Self {
@@ -417,7 +417,7 @@ impl UdpListener {
             dns_only: AtomicBool::new(true),
             contacts: mouth.contacts(),
         });
-        self.common.meter.open();
+        self.common.meter.count_opened();
         let task = tokio::spawn(AssociationTask {
             entry: entry.clone(),
             mouth,
@@ -458,7 +458,7 @@ enum AssociationStage {
 
 impl Drop for AssociationTask {
     fn drop(&mut self) {
-        self.common.meter.close();
+        self.common.meter.count_closed();
         self.common.mark_ended(self.key);
     }
 }
@@ -572,7 +572,7 @@ impl AssociationTask {
                     Poll::Pending => return Poll::Pending,
                 }
             }
-            give_way(cx);
+            yield_to_others(cx);
             Poll::Pending
         })
     }

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
-use adit_stream::slice::give_way;
+use adit_stream::time_slice::yield_to_others;
 use tokio::time::{Instant, sleep};
 
 use super::{AssociationTtl, DatagramPath};
@@ -83,7 +83,7 @@ fn poll_forward(
             }
         }
     }
-    give_way(cx);
+    yield_to_others(cx);
     flush_path(to);
     Poll::Pending
 }

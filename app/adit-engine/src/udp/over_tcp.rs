@@ -6,8 +6,8 @@ use std::task::{Context, Poll, Waker};
 
 use adit_net::PacketBuf;
 use adit_shadowsocks::uot::{self, Frame, Request, Version};
-use adit_shadowsocksr::{Datagram, parse_datagram, put_datagram_head};
-use adit_stream::{BoxStream, Stream, fill};
+use adit_shadowsocksr::{ParsedDatagram, parse_datagram, put_datagram_head};
+use adit_stream::{BoxStream, Stream, fill_to};
 use adit_wire::{Target, subslice};
 
 use super::DatagramPath;
@@ -162,8 +162,8 @@ impl UdpOverTcpState {
             let frame = match self.form {
                 FrameFormat::SingBox => uot::parse_frame(bytes, self.connected.is_some()),
                 FrameFormat::ShadowsocksR => parse_datagram(bytes).map(|datagram| match datagram {
-                    Datagram::NeedMore { total } => Frame::NeedMore { total },
-                    Datagram::Packet { peer, payload } => Frame::Packet { peer, payload },
+                    ParsedDatagram::NeedMore { total } => Frame::NeedMore { total },
+                    ParsedDatagram::Packet { peer, payload } => Frame::Packet { peer, payload },
                 }),
             };
             match frame.map_err(io::Error::other)? {
@@ -304,7 +304,7 @@ pub(crate) async fn accept_udp_over_tcp(
                 return Ok((end, Some(request.target)));
             }
             Err(total) => {
-                let n = fill(&mut io, 1).await?.min(total - early.len());
+                let n = fill_to(&mut io, 1).await?.min(total - early.len());
                 if n == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }

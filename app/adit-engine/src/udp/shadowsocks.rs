@@ -8,7 +8,9 @@ use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
 use adit_net::system::{self, ThreadRng};
-use adit_shadowsocks::udp::{ClientSession, Incoming, ServerOpener, ServerSealer, SessionBook};
+use adit_shadowsocks::udp::{
+    ClientSession, IncomingPacket, ServerOpener, ServerSealer, SessionRegistry,
+};
 use adit_shadowsocks::{Edition, KeyChain, Method, SaltPool, UserId, Users};
 use adit_wire::{ProtocolError, Target, UnixTime};
 
@@ -150,11 +152,15 @@ impl ShadowsocksPackets {
     /// Creates a server for the current users of `roster`. All sockets and listeners with the same key share
     /// `salts` and `sessions`.
     #[must_use]
-    pub fn new(roster: Arc<UserTable>, salts: Arc<SaltPool>, sessions: Arc<SessionBook>) -> Self {
+    pub fn new(
+        roster: Arc<UserTable>,
+        salts: Arc<SaltPool>,
+        sessions: Arc<SessionRegistry>,
+    ) -> Self {
         let users = roster.users();
         Self {
             seen_changes: roster.change_count(),
-            opener: ServerOpener::with_book(&users, sessions),
+            opener: ServerOpener::with_registry(&users, sessions),
             roster,
             owners: HashMap::new(),
             by_trial: needs_key_trials(&users),
@@ -181,7 +187,7 @@ impl ShadowsocksPackets {
         packet: &mut PacketBuf,
         from: SocketAddr,
         known: Option<UserId>,
-    ) -> Result<Incoming, ProtocolError> {
+    ) -> Result<IncomingPacket, ProtocolError> {
         let now = system::monotonic_now();
         let hint = known.or_else(|| self.roster.last_user_at(from.ip()));
         let bytes = packet.payload_mut();
@@ -192,10 +198,10 @@ impl ShadowsocksPackets {
             }
             opened
         } else {
-            self.opener.open_of(bytes, hint, system::unix_now())
+            self.opener.open_for_user(bytes, hint, system::unix_now())
         };
         if let (
-            Ok(Incoming {
+            Ok(IncomingPacket {
                 user: Some(user), ..
             }),
             true,
@@ -221,7 +227,7 @@ impl PacketCodec for ShadowsocksPackets {
             let bytes = packet.payload_mut();
             self.opener.open_hinted(bytes, known, system::unix_now())
         };
-        let Incoming {
+        let IncomingPacket {
             session,
             user,
             target,
@@ -241,11 +247,13 @@ impl PacketCodec for ShadowsocksPackets {
 
     fn reply_seal(&mut self, key: AssociationKey) -> Option<Box<dyn ReplySeal>> {
         let sealer = match (key, self.owners.get(&key)) {
-            (AssociationKey::Session(id), _) => self.opener.sealer(Some(id), &mut ThreadRng)?,
-            (AssociationKey::Source(_), Some(user)) => {
-                self.opener.sealer_for(*user, &mut ThreadRng)?
+            (AssociationKey::Session(id), _) => {
+                self.opener.create_sealer(Some(id), &mut ThreadRng)?
             }
-            (AssociationKey::Source(_), None) => self.opener.sealer(None, &mut ThreadRng)?,
+            (AssociationKey::Source(_), Some(user)) => {
+                self.opener.create_sealer_for(*user, &mut ThreadRng)?
+            }
+            (AssociationKey::Source(_), None) => self.opener.create_sealer(None, &mut ThreadRng)?,
         };
         let salts = self.salts.clone();
         Some(Box::new(ShadowsocksReplySeal { sealer, salts }))
@@ -253,14 +261,14 @@ impl PacketCodec for ShadowsocksPackets {
 
     fn account_of(&self, key: AssociationKey) -> Option<Arc<UserAccount>> {
         let user = self.owners.get(&key);
-        let user = user.and_then(|id| self.opener.users().user(*id));
+        let user = user.and_then(|id| self.opener.users().find_user(*id));
         Some(self.roster.account_of(user.as_ref()))
     }
 
     fn forget_association(&mut self, key: AssociationKey) {
         self.owners.remove(&key);
         if let AssociationKey::Session(id) = key {
-            self.opener.forget(id, system::unix_now());
+            self.opener.forget_session(id, system::unix_now());
         }
     }
 }
@@ -291,7 +299,7 @@ impl PacketSalts {
         let salt = packet.get(..self.len);
         let salt = salt.ok_or(ProtocolError::Truncated("a packet"))?;
         // The time is ignored for packets without a time stamp.
-        pool.insert(salt, None, UnixTime::default())
+        pool.insert_salt(salt, None, UnixTime::default())
     }
 }
 

@@ -24,7 +24,7 @@ impl PacketCodec for RelayPackets {
         packet: &mut PacketBuf,
         _: SocketAddr,
     ) -> Result<(AssociationKey, Target), ProtocolError> {
-        let to = relay::packet(&self.table, packet.payload_mut())?;
+        let to = relay::relay_packet(&self.table, packet.payload_mut())?;
         packet.narrow_to(to.packet);
         let target = self.next.get(to.next).ok_or(ProtocolError::Unauthentic)?;
         Ok((AssociationKey::Session(to.session), target.clone()))

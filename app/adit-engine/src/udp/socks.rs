@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
 use adit_net::system;
-use adit_socks::udp::{self, Reassembled, Reassembly};
+use adit_socks::udp::{self, Reassembly, ReassemblyResult};
 use adit_stream::{BoxStream, Stream};
 use adit_wire::{Host, ProtocolError, Target, unmap_ipv4};
 
@@ -50,14 +50,14 @@ impl PacketCodec for SocksPackets {
         if from.ip() != self.client || self.port.is_some_and(|port| port != from.port()) {
             return Err(ProtocolError::Refused("a datagram from another client"));
         }
-        let header = udp::parse(packet.payload())?;
+        let header = udp::parse_header(packet.payload())?;
         match &mut self.reassembly {
             None if header.frag == 0 => packet.narrow_to(header.payload.clone()),
             None => return Err(ProtocolError::Refused("a fragment")),
             Some(queue) => {
                 let whole =
-                    match queue.handle_input(system::monotonic_now(), &header, packet.payload()) {
-                        Reassembled::Datagram(data) => data.into_owned(),
+                    match queue.handle_packet(system::monotonic_now(), &header, packet.payload()) {
+                        ReassemblyResult::Datagram(data) => data.into_owned(),
                         _ => return Err(ProtocolError::Refused("an incomplete datagram")),
                     };
                 let space = packet.receive_space().get_mut(..whole.len());
@@ -143,7 +143,7 @@ impl DatagramPath for SocksUdp {
         self.below.poll_recv(
             cx,
             packet,
-            &mut |packet, _| match udp::parse(packet.payload()) {
+            &mut |packet, _| match udp::parse_header(packet.payload()) {
                 Ok(header) if header.frag == 0 => {
                     packet.narrow_to(header.payload);
                     each(packet, &header.target);

@@ -44,7 +44,7 @@ impl DatagramPath for SsrUdp {
         let (bytes, payload) = packet.buffer_and_range();
         let sealed = self
             .lock_association()
-            .seal(bytes, payload, to, &mut ThreadRng);
+            .seal_packet(bytes, payload, to, &mut ThreadRng);
         packet.set_payload(sealed.map_err(io::Error::other)?);
         self.below.send(packet, &self.server)
     }
@@ -60,7 +60,7 @@ impl DatagramPath for SsrUdp {
         each: &mut dyn FnMut(&mut PacketBuf, &Target),
     ) -> Poll<io::Result<()>> {
         self.below.poll_recv(cx, packet, &mut |packet, _| {
-            let opened = self.lock_association().open(packet.payload_mut());
+            let opened = self.lock_association().open_packet(packet.payload_mut());
             // Packets that do not open are ignored (SEC-P5).
             if let Ok((source, part)) = opened {
                 packet.narrow_to(part);
@@ -111,7 +111,7 @@ impl PacketCodec for SsrPackets {
     }
 
     fn reply_seal(&mut self, key: AssociationKey) -> Option<Box<dyn ReplySeal>> {
-        let answers = self.stack.answers(self.owner_of(key));
+        let answers = self.stack.answer_codec(self.owner_of(key));
         Some(Box::new(SsrReplySeal { answers }))
     }
 
@@ -131,7 +131,9 @@ struct SsrReplySeal {
 impl ReplySeal for SsrReplySeal {
     fn seal(&mut self, packet: &mut PacketBuf, source: &Target) -> Result<(), ProtocolError> {
         let (bytes, payload) = packet.buffer_and_range();
-        let sealed = self.answers.seal(bytes, payload, source, &mut ThreadRng)?;
+        let sealed = self
+            .answers
+            .seal_packet(bytes, payload, source, &mut ThreadRng)?;
         packet.set_payload(sealed);
         Ok(())
     }

@@ -3,14 +3,14 @@
 use std::io;
 
 use adit_ssh_proto::SshError;
-use adit_ssh_proto::sftp::{Refused, Status, TransferError};
+use adit_ssh_proto::sftp::{SftpRefused, SftpStatus, TransferError};
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     /// The server says no.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] SftpRefused),
     /// This machine says no.
     #[error(transparent)]
     Local(#[from] io::Error),
@@ -37,7 +37,7 @@ impl Fault {
 
     /// Whether the server says that there is no such file.
     pub(crate) fn is_missing(&self) -> bool {
-        matches!(self, Self::Refused(refused) if refused.status == Status::NoSuchFile)
+        matches!(self, Self::Refused(refused) if refused.status == SftpStatus::NoSuchFile)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Single operations on the files of the other machine.
 
 use adit_ssh_proto::sftp::{
-    Attrs, Extended, Extension, FileKind, OpenFlags, Refused, Reply, Request, StatVfs, Status,
+    ExtendedRequest, Extension, FileAttrs, FileType, OpenFlags, SftpRefused, SftpReply,
+    SftpRequest, SftpStatus, StatVfs,
 };
 
 use super::names::is_entry;
@@ -18,7 +19,7 @@ pub(crate) struct Entry {
     /// The server's line of `ls -l`.
     pub(crate) line: Vec<u8>,
     /// Its attributes, of itself if it is a symbolic link.
-    pub(crate) attrs: Attrs,
+    pub(crate) attrs: FileAttrs,
 }
 
 fn wrong() -> Fault {
@@ -26,38 +27,38 @@ fn wrong() -> Fault {
 }
 
 /// The status of a reply that should have been another one.
-fn refused(reply: &Reply<'_>) -> Fault {
+fn refused(reply: &SftpReply<'_>) -> Fault {
     match reply {
-        Reply::Status(reply) => Refused::from(*reply).into(),
+        SftpReply::Status(reply) => SftpRefused::from(*reply).into(),
         _ => wrong(),
     }
 }
 
 /// A reply that says that it was done.
-pub(super) fn done(reply: &Reply<'_>) -> Result<(), Fault> {
+pub(super) fn done(reply: &SftpReply<'_>) -> Result<(), Fault> {
     match reply {
-        Reply::Status(reply) if reply.status == Status::Ok => Ok(()),
+        SftpReply::Status(reply) if reply.status == SftpStatus::Ok => Ok(()),
         other => Err(refused(other)),
     }
 }
 
-fn attrs(reply: &Reply<'_>) -> Result<Attrs, Fault> {
+fn attrs(reply: &SftpReply<'_>) -> Result<FileAttrs, Fault> {
     match reply {
-        Reply::Attrs(attrs) => Ok(*attrs),
+        SftpReply::Attrs(attrs) => Ok(*attrs),
         other => Err(refused(other)),
     }
 }
 
-fn handle(reply: &Reply<'_>) -> Result<Vec<u8>, Fault> {
+fn handle(reply: &SftpReply<'_>) -> Result<Vec<u8>, Fault> {
     match reply {
-        Reply::Handle(handle) => Ok(handle.to_vec()),
+        SftpReply::Handle(handle) => Ok(handle.to_vec()),
         other => Err(refused(other)),
     }
 }
 
-fn one_name(reply: &Reply<'_>) -> Result<Vec<u8>, Fault> {
+fn one_name(reply: &SftpReply<'_>) -> Result<Vec<u8>, Fault> {
     match reply {
-        Reply::Names(names) => names
+        SftpReply::Names(names) => names
             .iter()
             .next()
             .map(|name| name.name.to_vec())
@@ -68,24 +69,24 @@ fn one_name(reply: &Reply<'_>) -> Result<Vec<u8>, Fault> {
 
 impl Remote {
     /// Does what is answered with a status alone.
-    pub(crate) async fn perform(&mut self, request: &Request<'_>) -> Result<(), Fault> {
+    pub(crate) async fn perform(&mut self, request: &SftpRequest<'_>) -> Result<(), Fault> {
         self.ask(request, done).await
     }
 
     /// The attributes of a path.
-    pub(crate) async fn stat(&mut self, path: &[u8]) -> Result<Attrs, Fault> {
-        self.ask(&Request::Stat { path }, attrs).await
+    pub(crate) async fn stat(&mut self, path: &[u8]) -> Result<FileAttrs, Fault> {
+        self.ask(&SftpRequest::Stat { path }, attrs).await
     }
 
     /// The attributes of a path, of itself if it is a symbolic link.
-    pub(crate) async fn lstat(&mut self, path: &[u8]) -> Result<Attrs, Fault> {
-        self.ask(&Request::Lstat { path }, attrs).await
+    pub(crate) async fn lstat(&mut self, path: &[u8]) -> Result<FileAttrs, Fault> {
+        self.ask(&SftpRequest::Lstat { path }, attrs).await
     }
 
     /// Whether it leads to a folder.
     pub(crate) async fn is_folder(&mut self, path: &[u8]) -> Result<bool, Fault> {
         match self.stat(path).await {
-            Ok(attrs) => Ok(attrs.kind() == Some(FileKind::Folder)),
+            Ok(attrs) => Ok(attrs.file_kind() == Some(FileType::Folder)),
             Err(fault) if fault.is_end() => Err(fault),
             Err(_) => Ok(false),
         }
@@ -93,16 +94,16 @@ impl Remote {
 
     /// The absolute path.
     pub(crate) async fn real(&mut self, path: &[u8]) -> Result<Vec<u8>, Fault> {
-        self.ask(&Request::Realpath { path }, one_name).await
+        self.ask(&SftpRequest::Realpath { path }, one_name).await
     }
 
     /// Makes a folder that its owner can fill, unless it is there.
     pub(super) async fn make_folder(&mut self, path: &[u8], mode: u32) -> Result<(), Fault> {
-        let attrs = Attrs {
+        let attrs = FileAttrs {
             permissions: Some(mode & 0o777 | 0o700),
-            ..Attrs::default()
+            ..FileAttrs::default()
         };
-        match self.perform(&Request::Mkdir { path, attrs }).await {
+        match self.perform(&SftpRequest::Mkdir { path, attrs }).await {
             Err(fault) if fault.is_end() || !self.is_folder(path).await? => Err(fault),
             _ => Ok(()),
         }
@@ -117,7 +118,7 @@ impl Remote {
             // The rest stays as it was typed, so that no server chooses the name of a copy.
             let end = path.iter().position(|byte| *byte == b'/');
             let (home, rest) = path.split_at(end.unwrap_or(path.len()));
-            let request = Request::Extended(Extended::ExpandPath { path: home });
+            let request = SftpRequest::Extended(ExtendedRequest::ExpandPath { path: home });
             let mut path = self.ask(&request, one_name).await?;
             path.extend_from_slice(rest);
             return Ok(path);
@@ -134,27 +135,27 @@ impl Remote {
         &mut self,
         path: &[u8],
         flags: OpenFlags,
-        attrs: Attrs,
+        attrs: FileAttrs,
     ) -> Result<Vec<u8>, Fault> {
-        let request = Request::Open { path, flags, attrs };
+        let request = SftpRequest::Open { path, flags, attrs };
         self.ask(&request, handle).await
     }
 
     /// Closes without waiting for the answer, where it has no meaning.
     pub(crate) fn drop_handle(&mut self, handle: &[u8]) -> Result<(), Fault> {
-        self.send(&Request::Close { handle }).map(drop)
+        self.send(&SftpRequest::Close { handle }).map(drop)
     }
 
     /// The entries of a folder, without itself and the one above, in no order.
     pub(crate) async fn entries(&mut self, path: &[u8]) -> Result<Vec<Entry>, Fault> {
-        let folder = self.ask(&Request::Opendir { path }, handle).await?;
+        let folder = self.ask(&SftpRequest::Opendir { path }, handle).await?;
         let mut all = Vec::new();
-        let request = Request::Readdir {
+        let request = SftpRequest::Readdir {
             handle: folder.as_slice(),
         };
         let outcome = loop {
             let more = self.ask(&request, |reply| match reply {
-                Reply::Names(names) => {
+                SftpReply::Names(names) => {
                     let entries = names.iter().filter(|name| is_entry(name.name));
                     all.extend(entries.map(|name| Entry {
                         name: name.name.to_vec(),
@@ -163,7 +164,7 @@ impl Remote {
                     }));
                     Ok(!names.is_empty())
                 }
-                Reply::Status(reply) if reply.status == Status::Eof => Ok(false),
+                SftpReply::Status(reply) if reply.status == SftpStatus::Eof => Ok(false),
                 other => Err(refused(other)),
             });
             match more.await {
@@ -182,9 +183,9 @@ impl Remote {
         if !self.has(Extension::StatVfs) {
             return Err(Fault::unfit("the server does not tell"));
         }
-        let request = Request::Extended(Extended::StatVfs { path });
+        let request = SftpRequest::Extended(ExtendedRequest::StatVfs { path });
         self.ask(&request, |reply| match reply {
-            Reply::Extended(data) => Ok(StatVfs::parse(data)?),
+            SftpReply::Extended(data) => Ok(StatVfs::parse(data)?),
             other => Err(refused(other)),
         })
         .await
@@ -193,8 +194,8 @@ impl Remote {
     /// Renames; what has the new name is replaced, as far as the server can.
     pub(crate) async fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), Fault> {
         let request = match self.has(Extension::PosixRename) {
-            true => Request::Extended(Extended::PosixRename { from, to }),
-            false => Request::Rename { from, to },
+            true => SftpRequest::Extended(ExtendedRequest::PosixRename { from, to }),
+            false => SftpRequest::Rename { from, to },
         };
         self.perform(&request).await
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use adit_ssh_proto::sftp::{Attrs, Download, OpenFlags, Piece, Reply, RequestId};
+use adit_ssh_proto::sftp::{Download, DownloadedChunk, FileAttrs, OpenFlags, RequestId, SftpReply};
 use adit_wire::Time;
 
 use super::local::set;
@@ -18,7 +18,7 @@ impl Remote {
     pub(super) async fn get(
         &mut self,
         from: &[u8],
-        attrs: &Attrs,
+        attrs: &FileAttrs,
         to: &Path,
         how: &How,
     ) -> Result<(), Fault> {
@@ -37,7 +37,7 @@ impl Remote {
             _ => {}
         }
         let handle = self
-            .open_file(from, OpenFlags::READ, Attrs::default())
+            .open_file(from, OpenFlags::READ, FileAttrs::default())
             .await?;
         let mut line = how.meter.begin(shown(from), attrs.size, begin);
         let size = attrs.size.filter(|size| *size > 0);
@@ -79,7 +79,8 @@ impl Remote {
             if !over {
                 let now = self.now();
                 let (client, out) = (&mut self.client, &mut self.out);
-                copy.download.request(now, client, &Tag::Transfer, out)?;
+                copy.download
+                    .send_requests(now, client, &Tag::Transfer, out)?;
             }
             let now = self.now();
             let mut got = 0;
@@ -114,8 +115,9 @@ struct Partial {
 
 impl Partial {
     /// Writes what a reply brought; gives how much.
-    fn take(&mut self, now: Time, id: RequestId, reply: &Reply<'_>) -> Result<usize, Fault> {
-        let Piece::Data { offset, data } = self.download.reply(now, id, reply)? else {
+    fn take(&mut self, now: Time, id: RequestId, reply: &SftpReply<'_>) -> Result<usize, Fault> {
+        let DownloadedChunk::Data { offset, data } = self.download.handle_reply(now, id, reply)?
+        else {
             return Ok(0);
         };
         let written = match self.lost {
@@ -146,7 +148,7 @@ impl Drop for Partial {
     }
 }
 
-fn open(to: &Path, attrs: &Attrs, how: &How) -> io::Result<File> {
+fn open(to: &Path, attrs: &FileAttrs, how: &How) -> io::Result<File> {
     let mode = attrs.permissions.map_or(0o666, |mode| mode & 0o777 | 0o200);
     OpenOptions::new()
         .write(true)

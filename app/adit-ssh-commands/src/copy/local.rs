@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use adit_ssh_proto::sftp::Attrs;
+use adit_ssh_proto::sftp::FileAttrs;
 
 /// A path of this machine from its octets.
 pub(crate) fn native(path: &[u8]) -> PathBuf {
@@ -32,9 +32,9 @@ pub(crate) fn name_here(path: &Path) -> Vec<u8> {
 }
 
 /// The attributes of a file, in the form of SFTP.
-pub(super) fn attrs_of(found: &Metadata) -> Attrs {
+pub(super) fn attrs_of(found: &Metadata) -> FileAttrs {
     let seconds = |time: i64| u32::try_from(time.max(0)).unwrap_or(u32::MAX);
-    Attrs {
+    FileAttrs {
         size: Some(found.len()),
         owner: Some((found.uid(), found.gid())),
         permissions: Some(found.mode()),
@@ -43,7 +43,7 @@ pub(super) fn attrs_of(found: &Metadata) -> Attrs {
 }
 
 /// Gives an open file the permissions and times of another, if they are to be kept.
-pub(super) fn set(file: &File, attrs: &Attrs, preserve: bool) -> io::Result<()> {
+pub(super) fn set(file: &File, attrs: &FileAttrs, preserve: bool) -> io::Result<()> {
     if !preserve {
         return Ok(());
     }

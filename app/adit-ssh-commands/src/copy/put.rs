@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use adit_ssh_proto::sftp::{Attrs, FileKind, OpenFlags, Request, Upload};
+use adit_ssh_proto::sftp::{FileAttrs, FileType, OpenFlags, SftpRequest, Upload};
 use adit_wire::usize_from;
 
 use super::files::done;
@@ -21,7 +21,7 @@ impl Remote {
     pub(super) async fn put(&mut self, from: &Path, to: &[u8], how: &How) -> Result<(), Fault> {
         let file = File::open(from)?;
         let attrs = attrs_of(&file.metadata()?);
-        if attrs.kind() == Some(FileKind::Folder) {
+        if attrs.file_kind() == Some(FileType::Folder) {
             return Err(Fault::unfit("is a folder"));
         }
         let size = attrs.size.unwrap_or(0);
@@ -46,9 +46,9 @@ impl Remote {
             Err(fault) => {
                 // Behind a piece that was refused others may lie. The first fault is the one to
                 // be told.
-                let cut = Attrs {
+                let cut = FileAttrs {
                     size: Some(upload.written_to()),
-                    ..Attrs::default()
+                    ..FileAttrs::default()
                 };
                 match self.finish(&handle, Some(&cut)).await {
                     Err(end) if end.is_end() => Err(end),
@@ -62,18 +62,18 @@ impl Remote {
     pub(super) async fn open_copy(
         &mut self,
         to: &[u8],
-        attrs: &Attrs,
+        attrs: &FileAttrs,
         how: &How,
         begin: u64,
     ) -> Result<Vec<u8>, Fault> {
-        let mut flags = OpenFlags::WRITE.and(OpenFlags::CREATE);
+        let mut flags = OpenFlags::WRITE.union(OpenFlags::CREATE);
         if begin == 0 {
-            flags = flags.and(OpenFlags::TRUNCATE);
+            flags = flags.union(OpenFlags::TRUNCATE);
         }
         let kept = if how.preserve { 0o7777 } else { 0o777 };
-        let new = Attrs {
+        let new = FileAttrs {
             permissions: attrs.permissions.map(|mode| mode & kept),
-            ..Attrs::default()
+            ..FileAttrs::default()
         };
         self.open_file(to, flags, new).await
     }
@@ -91,12 +91,12 @@ impl Remote {
     pub(super) async fn finish(
         &mut self,
         handle: &[u8],
-        attrs: Option<&Attrs>,
+        attrs: Option<&FileAttrs>,
     ) -> Result<(), Fault> {
         let changed = match attrs {
-            Some(attrs) => Some(self.send(&Request::Fsetstat {
+            Some(attrs) => Some(self.send(&SftpRequest::Fsetstat {
                 handle,
-                attrs: Attrs {
+                attrs: FileAttrs {
                     permissions: attrs.permissions.map(|mode| mode & 0o7777),
                     owner: None,
                     // A length is only for a copy that is to be cut.
@@ -106,7 +106,7 @@ impl Remote {
             })?),
             None => None,
         };
-        let closed = self.send(&Request::Close { handle })?;
+        let closed = self.send(&SftpRequest::Close { handle })?;
         let (mut outcome, mut over) = (Ok(()), false);
         while !over {
             self.turn(&mut |_, id, reply| {
@@ -134,7 +134,8 @@ impl Remote {
             while !over && upload.wants_data() && self.out.len() < READY {
                 let now = self.now();
                 let fill = |offset, room: &mut [u8]| Ok::<_, Fault>(file.read_at(room, offset)?);
-                let piece = upload.write(now, &mut self.client, Tag::Transfer, &mut self.out, fill);
+                let piece =
+                    upload.send_chunk(now, &mut self.client, Tag::Transfer, &mut self.out, fill);
                 match piece {
                     Ok(0) => break,
                     Ok(len) => given += usize_from(len),
@@ -152,7 +153,7 @@ impl Remote {
             let now = self.now();
             self.turn(&mut |tag, id, reply| {
                 if tag == Tag::Transfer
-                    && let Err(why) = upload.reply(now, id, reply)
+                    && let Err(why) = upload.handle_reply(now, id, reply)
                 {
                     match Fault::from(why) {
                         end if end.is_end() => return Err(end),

@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use adit_ssh::Channel;
 use adit_ssh::client::Session;
-use adit_ssh_proto::sftp::{Client, Event, Extension, Frames, Reply, Request, RequestId};
+use adit_ssh_proto::sftp::{
+    Extension, FrameReader, RequestId, SftpClient, SftpClientEvent, SftpReply, SftpRequest,
+};
 use adit_stream::Stream;
 use adit_wire::{Time, narrow_int};
 use tokio::io::AsyncWrite;
@@ -25,14 +27,14 @@ pub(super) enum Tag {
 }
 
 /// Takes replies: what the request was a part of, its number, the reply.
-pub(super) type Take<'a> = dyn FnMut(Tag, RequestId, &Reply<'_>) -> Result<(), Fault> + 'a;
+pub(super) type Take<'a> = dyn FnMut(Tag, RequestId, &SftpReply<'_>) -> Result<(), Fault> + 'a;
 
 /// An SFTP channel of a session.
 #[derive(Debug)]
 pub(crate) struct Remote {
     channel: Channel,
-    frames: Frames,
-    pub(super) client: Client<Tag>,
+    frames: FrameReader,
+    pub(super) client: SftpClient<Tag>,
     pub(super) out: Vec<u8>,
     /// So much of `out` is gone already.
     sent: usize,
@@ -47,13 +49,13 @@ impl Remote {
     pub(crate) async fn open(session: &Session) -> Result<Self, Fault> {
         let lost = |why: &dyn std::fmt::Display| Fault::Lost(io::Error::other(why.to_string()));
         let program = session.open_session().await.map_err(|why| lost(&why))?;
-        let started = program.subsystem("sftp").await;
+        let started = program.start_subsystem("sftp").await;
         started.map_err(|why| lost(&format!("no SFTP server: {why}")))?;
         let mut out = Vec::new();
         let mut remote = Self {
             channel: program.into_channel(),
-            frames: Frames::new(),
-            client: Client::new(&mut out),
+            frames: FrameReader::new(),
+            client: SftpClient::new(&mut out),
             out,
             sent: 0,
             began: Instant::now(),
@@ -71,19 +73,21 @@ impl Remote {
 
     /// Whether the server has an extension.
     pub(crate) const fn has(&self, extension: Extension) -> bool {
-        self.client.extensions().has(extension)
+        self.client.extensions().contains(extension)
     }
 
     /// Appends a request whose reply will come through [`Remote::turn`].
-    pub(super) fn send(&mut self, request: &Request<'_>) -> Result<RequestId, Fault> {
-        Ok(self.client.request(request, Tag::Alone, &mut self.out)?)
+    pub(super) fn send(&mut self, request: &SftpRequest<'_>) -> Result<RequestId, Fault> {
+        Ok(self
+            .client
+            .send_request(request, Tag::Alone, &mut self.out)?)
     }
 
     /// Asks and waits for the reply.
     pub(super) async fn ask<R>(
         &mut self,
-        request: &Request<'_>,
-        mut read: impl FnMut(&Reply<'_>) -> Result<R, Fault>,
+        request: &SftpRequest<'_>,
+        mut read: impl FnMut(&SftpReply<'_>) -> Result<R, Fault>,
     ) -> Result<R, Fault> {
         let asked = self.send(request)?;
         let mut answer = None;
@@ -125,8 +129,8 @@ impl Remote {
             if here == 0 {
                 return Ok(());
             }
-            while let Some(frame) = self.frames.next(&mut data)? {
-                if let Event::Reply { tag, id, reply } =
+            while let Some(frame) = self.frames.next_frame(&mut data)? {
+                if let SftpClientEvent::Reply { tag, id, reply } =
                     self.client.handle_input(frame, &mut self.out)?
                 {
                     take(tag, id, &reply)?;

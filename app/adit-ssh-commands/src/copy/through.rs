@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use adit_ssh_proto::sftp::{Attrs, Download, FileKind, OpenFlags, Piece, Request, Upload};
+use adit_ssh_proto::sftp::{
+    Download, DownloadedChunk, FileAttrs, FileType, OpenFlags, SftpRequest, Upload,
+};
 use adit_wire::{subslice_mut, u64_from, usize_from};
 
 use super::meter::Line;
@@ -45,7 +47,7 @@ pub(crate) async fn through(
         }
     }
     for (path, attrs) in folders.iter().rev().filter(|_| how.preserve) {
-        let request = Request::Setstat {
+        let request = SftpRequest::Setstat {
             path,
             attrs: *attrs,
         };
@@ -63,11 +65,11 @@ async fn one(
     to: &[u8],
     depth: usize,
     how: &How,
-) -> Result<Option<(Attrs, Vec<Vec<u8>>)>, Fault> {
+) -> Result<Option<(FileAttrs, Vec<Vec<u8>>)>, Fault> {
     let found = source.stat(from).await?;
-    match found.kind() {
-        Some(FileKind::Folder) => {}
-        Some(FileKind::Regular) | None => {
+    match found.file_kind() {
+        Some(FileType::Folder) => {}
+        Some(FileType::Regular) | None => {
             file(source, target, from, to, &found, how).await?;
             return Ok(None);
         }
@@ -83,10 +85,10 @@ async fn one(
     target
         .make_folder(to, found.permissions.unwrap_or(0o777))
         .await?;
-    let attrs = Attrs {
+    let attrs = FileAttrs {
         permissions: found.permissions.map(|mode| mode & 0o7777),
         times: found.times,
-        ..Attrs::default()
+        ..FileAttrs::default()
     };
     let names = entries.into_iter().map(|entry| entry.name).collect();
     Ok(Some((attrs, names)))
@@ -97,7 +99,7 @@ async fn file(
     target: &mut Remote,
     from: &[u8],
     to: &[u8],
-    attrs: &Attrs,
+    attrs: &FileAttrs,
     how: &How,
 ) -> Result<(), Fault> {
     let begin = match how.resume {
@@ -108,7 +110,7 @@ async fn file(
         return Err(Fault::unfit("the copy is longer than the file already"));
     }
     let handle = source
-        .open_file(from, OpenFlags::READ, Attrs::default())
+        .open_file(from, OpenFlags::READ, FileAttrs::default())
         .await?;
     let copy = match target.open_copy(to, attrs, how, begin).await {
         Ok(copy) => copy,
@@ -140,9 +142,9 @@ async fn file(
             Ok(())
         }
         Err(fault) => {
-            let cut = Attrs {
+            let cut = FileAttrs {
                 size: Some(both.upload.written_to()),
-                ..Attrs::default()
+                ..FileAttrs::default()
             };
             match target.finish(&copy, Some(&cut)).await {
                 Err(end) if end.is_end() => Err(end),
@@ -229,19 +231,19 @@ impl Both {
                 upload,
                 held,
             } = self;
-            let mut receive = |tag, id, reply: &adit_ssh_proto::sftp::Reply<'_>| {
+            let mut receive = |tag, id, reply: &adit_ssh_proto::sftp::SftpReply<'_>| {
                 if tag == Tag::Transfer {
-                    match download.reply(here, id, reply) {
-                        Ok(Piece::Data { offset, data }) => held.add(offset, data),
-                        Ok(Piece::Nothing) => {}
+                    match download.handle_reply(here, id, reply) {
+                        Ok(DownloadedChunk::Data { offset, data }) => held.add(offset, data),
+                        Ok(DownloadedChunk::Nothing) => {}
                         Err(why) => keep(&mut got, why.into())?,
                     }
                 }
                 Ok(())
             };
-            let mut send = |tag, id, reply: &adit_ssh_proto::sftp::Reply<'_>| {
+            let mut send = |tag, id, reply: &adit_ssh_proto::sftp::SftpReply<'_>| {
                 if tag == Tag::Transfer
-                    && let Err(why) = upload.reply(there, id, reply)
+                    && let Err(why) = upload.handle_reply(there, id, reply)
                 {
                     keep(&mut sent, why.into())?;
                 }
@@ -262,7 +264,8 @@ impl Both {
         let now = source.now();
         if self.held.octets < HELD && !self.download.is_done() {
             let (client, out) = (&mut source.client, &mut source.out);
-            self.download.request(now, client, &Tag::Transfer, out)?;
+            self.download
+                .send_requests(now, client, &Tag::Transfer, out)?;
         }
         let mut given = 0;
         while self.upload.wants_data()
@@ -272,7 +275,10 @@ impl Both {
             let (now, held) = (target.now(), &mut self.held);
             let fill = |_, room: &mut [u8]| Ok::<_, Fault>(held.take(room));
             let (client, out) = (&mut target.client, &mut target.out);
-            match self.upload.write(now, client, Tag::Transfer, out, fill)? {
+            match self
+                .upload
+                .send_chunk(now, client, Tag::Transfer, out, fill)?
+            {
                 0 => break,
                 len => given += usize_from(len),
             }

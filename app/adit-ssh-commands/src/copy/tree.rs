@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use adit_ssh::client::Session;
-use adit_ssh_proto::sftp::{Attrs, FileKind, Request};
+use adit_ssh_proto::sftp::{FileAttrs, FileType, SftpRequest};
 use tokio::sync::Notify;
 
 use super::local::{attrs_of, native, octets, set};
@@ -33,7 +33,7 @@ pub(crate) enum Job {
         /// There.
         from: Vec<u8>,
         /// Its attributes, if they are known: not of a symbolic link.
-        attrs: Option<Attrs>,
+        attrs: Option<FileAttrs>,
         /// Here.
         to: PathBuf,
         /// In how many folders of the tree it is.
@@ -59,8 +59,8 @@ struct Queue<'a> {
     more: Notify,
     how: &'a How,
     /// Folders whose attributes are to be set, here and there.
-    here: RefCell<Vec<(PathBuf, Attrs)>>,
-    there: RefCell<Vec<(Vec<u8>, Attrs)>>,
+    here: RefCell<Vec<(PathBuf, FileAttrs)>>,
+    there: RefCell<Vec<(Vec<u8>, FileAttrs)>>,
 }
 
 /// Copies all of them; what goes wrong with one is told, and the others go on.
@@ -178,7 +178,7 @@ impl Queue<'_> {
         &self,
         remote: &mut Remote,
         from: &[u8],
-        attrs: Option<Attrs>,
+        attrs: Option<FileAttrs>,
         to: &Path,
         depth: usize,
     ) -> Result<(), Fault> {
@@ -186,9 +186,9 @@ impl Queue<'_> {
             Some(attrs) => attrs,
             None => remote.stat(from).await?,
         };
-        match attrs.kind() {
-            Some(FileKind::Folder) => {}
-            Some(FileKind::Regular) | None => return remote.get(from, &attrs, to, self.how).await,
+        match attrs.file_kind() {
+            Some(FileType::Folder) => {}
+            Some(FileType::Regular) | None => return remote.get(from, &attrs, to, self.how).await,
             Some(_) => return Err(Fault::unfit("is no regular file")),
         }
         self.may_enter(depth)?;
@@ -202,7 +202,7 @@ impl Queue<'_> {
             self.here.borrow_mut().push((to.to_owned(), attrs));
         }
         self.add(entries.into_iter().map(|entry| {
-            let link = matches!(entry.attrs.kind(), Some(FileKind::Symlink) | None);
+            let link = matches!(entry.attrs.file_kind(), Some(FileType::Symlink) | None);
             Job::Get {
                 from: join(from, &entry.name),
                 attrs: (!link).then_some(entry.attrs),
@@ -258,12 +258,12 @@ impl Queue<'_> {
         }
         let there = self.there.take();
         for (path, attrs) in there.iter().rev() {
-            let attrs = Attrs {
+            let attrs = FileAttrs {
                 permissions: attrs.permissions.map(|mode| mode & 0o7777),
                 times: attrs.times,
-                ..Attrs::default()
+                ..FileAttrs::default()
             };
-            let outcome = remote.perform(&Request::Setstat { path, attrs }).await;
+            let outcome = remote.perform(&SftpRequest::Setstat { path, attrs }).await;
             outcome.or_else(|fault| self.how.skip(&shown(path), fault))?;
         }
         Ok(())

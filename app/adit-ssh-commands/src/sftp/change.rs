@@ -1,6 +1,6 @@
 //! What is changed there, and what is told of a single path.
 
-use adit_ssh_proto::sftp::{Attrs, Extended, Extension, Request};
+use adit_ssh_proto::sftp::{ExtendedRequest, Extension, FileAttrs, SftpRequest};
 
 use super::command::{Command, What};
 use super::interpreter::Interpreter;
@@ -20,7 +20,7 @@ impl Interpreter {
             What::Symlink => {
                 let (target, link) = (plain(first), self.there(second).await?);
                 let (target, link) = (&target[..], &link[..]);
-                let request = Request::Symlink { target, link };
+                let request = SftpRequest::Symlink { target, link };
                 self.host.remote.perform(&request).await
             }
             What::HardLink => {
@@ -29,7 +29,7 @@ impl Interpreter {
                 }
                 let (from, to) = (self.there(first).await?, self.there(second).await?);
                 let (from, to) = (&from[..], &to[..]);
-                let request = Request::Extended(Extended::HardLink { from, to });
+                let request = SftpRequest::Extended(ExtendedRequest::HardLink { from, to });
                 self.host.remote.perform(&request).await
             }
             What::Df => {
@@ -75,10 +75,10 @@ impl Interpreter {
 
     async fn one(&mut self, path: &[u8], command: &Command<'_>, number: u32) -> Result<(), Fault> {
         let remote = &mut self.host.remote;
-        let mut attrs = Attrs::default();
+        let mut attrs = FileAttrs::default();
         match command.what {
-            What::Rm => return remote.perform(&Request::Remove { path }).await,
-            What::Rmdir => return remote.perform(&Request::Rmdir { path }).await,
+            What::Rm => return remote.perform(&SftpRequest::Remove { path }).await,
+            What::Rmdir => return remote.perform(&SftpRequest::Rmdir { path }).await,
             What::Stat => {
                 let found = remote.lstat(path).await?;
                 println!("{}", long(&found, path));
@@ -100,9 +100,9 @@ impl Interpreter {
             }
         }
         let request = match command.has(b'h') {
-            false => Request::Setstat { path, attrs },
+            false => SftpRequest::Setstat { path, attrs },
             true if remote.has(Extension::LSetStat) => {
-                Request::Extended(Extended::LSetStat { path, attrs })
+                SftpRequest::Extended(ExtendedRequest::LSetStat { path, attrs })
             }
             true => return Err(Fault::unfit("the server follows links")),
         };
@@ -111,12 +111,12 @@ impl Interpreter {
 
     /// Makes a folder, with those above it if they are wanted.
     async fn make(&mut self, path: &[u8], above: bool) -> Result<(), Fault> {
-        let attrs = Attrs::default();
+        let attrs = FileAttrs::default();
         if !above {
             return self
                 .host
                 .remote
-                .perform(&Request::Mkdir { path, attrs })
+                .perform(&SftpRequest::Mkdir { path, attrs })
                 .await;
         }
         let ends = path.iter().enumerate().skip(1);
@@ -126,7 +126,7 @@ impl Interpreter {
             if !self.host.remote.is_folder(path).await? {
                 self.host
                     .remote
-                    .perform(&Request::Mkdir { path, attrs })
+                    .perform(&SftpRequest::Mkdir { path, attrs })
                     .await?;
             }
         }

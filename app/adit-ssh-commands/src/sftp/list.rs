@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::io::{self, IsTerminal};
 
-use adit_ssh_proto::sftp::{Attrs, FileKind};
+use adit_ssh_proto::sftp::{FileAttrs, FileType};
 
 use super::command::Command;
 use super::interpreter::Interpreter;
@@ -27,14 +27,14 @@ impl Interpreter {
                 let found = self.host.remote.lstat(&path).await;
                 let attrs = match found {
                     // A link that was named means what it leads to.
-                    Ok(attrs) if attrs.kind() == Some(FileKind::Symlink) => {
+                    Ok(attrs) if attrs.file_kind() == Some(FileType::Symlink) => {
                         self.host.remote.stat(&path).await.or(Ok(attrs))
                     }
                     found => found,
                 };
                 match attrs {
                     Err(fault) => self.how.skip(&shown(&path), fault)?,
-                    Ok(attrs) if attrs.kind() == Some(FileKind::Folder) => folders.push(path),
+                    Ok(attrs) if attrs.file_kind() == Some(FileType::Folder) => folders.push(path),
                     Ok(attrs) => files.push(Entry {
                         name: self.near(path),
                         line: Vec::new(),
@@ -121,16 +121,16 @@ fn in_columns(names: &[String], width: usize) -> Vec<String> {
 }
 
 /// A line as `ls -l` has it, with numbers of people and a time in UTC.
-pub(super) fn long(attrs: &Attrs, name: &[u8]) -> String {
+pub(super) fn long(attrs: &FileAttrs, name: &[u8]) -> String {
     long_of(attrs, name, false)
 }
 
-fn long_of(attrs: &Attrs, name: &[u8], human: bool) -> String {
+fn long_of(attrs: &FileAttrs, name: &[u8], human: bool) -> String {
     let mode = attrs.permissions.unwrap_or(0);
-    let kind = match attrs.kind() {
-        Some(FileKind::Folder) => 'd',
-        Some(FileKind::Symlink) => 'l',
-        Some(FileKind::Special) => 's',
+    let kind = match attrs.file_kind() {
+        Some(FileType::Folder) => 'd',
+        Some(FileType::Symlink) => 'l',
+        Some(FileType::Special) => 's',
         _ => '-',
     };
     let bits: String = (0..9)
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_line_for_people() {
-        let attrs = Attrs {
+        let attrs = FileAttrs {
             size: Some(1536),
             owner: Some((0, 7)),
             permissions: Some(0o040_754),

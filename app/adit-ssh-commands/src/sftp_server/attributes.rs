@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 
-use adit_ssh_proto::sftp::{Attrs, StatVfs};
+use adit_ssh_proto::sftp::{FileAttrs, StatVfs};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Stat, StatVfsMountFlags, Timestamps, Uid};
 use rustix::io::Errno;
 
@@ -13,10 +13,10 @@ use super::tree::Tree;
 const SETTABLE: u32 = 0o7777;
 
 /// The attributes of a file.
-pub(super) fn attrs(stat: &Stat) -> Attrs {
+pub(super) fn attrs(stat: &Stat) -> FileAttrs {
     // Times are unsigned 32 bits in version 3: what is before or behind is the nearest there is.
     let seconds = |time: i64| u32::try_from(time.max(0)).unwrap_or(u32::MAX);
-    Attrs {
+    FileAttrs {
         size: u64::try_from(stat.st_size).ok(),
         owner: Some((stat.st_uid, stat.st_gid)),
         permissions: Some(mode_bits(stat)),
@@ -34,7 +34,7 @@ pub(super) fn mode_bits(stat: &Stat) -> u32 {
 }
 
 /// The mode of a new file or folder.
-pub(super) fn new_mode(attrs: &Attrs, usual: u32) -> Mode {
+pub(super) fn new_mode(attrs: &FileAttrs, usual: u32) -> Mode {
     mode(attrs.permissions.unwrap_or(usual))
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn mode(bits: u32) -> Mode {
 }
 
 /// Changes what a path leads to.
-pub(super) fn set(tree: &Tree, path: &[u8], attrs: &Attrs) -> Result<(), Errno> {
+pub(super) fn set(tree: &Tree, path: &[u8], attrs: &FileAttrs) -> Result<(), Errno> {
     let file = tree.reach_to_change(path)?;
     if let Some(size) = attrs.size {
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -68,7 +68,7 @@ pub(super) fn set(tree: &Tree, path: &[u8], attrs: &Attrs) -> Result<(), Errno> 
 }
 
 /// Changes an open file.
-pub(super) fn set_open(file: impl AsFd, attrs: &Attrs) -> Result<(), Errno> {
+pub(super) fn set_open(file: impl AsFd, attrs: &FileAttrs) -> Result<(), Errno> {
     if let Some(size) = attrs.size {
         rustix::fs::ftruncate(&file, size)?;
     }
@@ -85,7 +85,7 @@ pub(super) fn set_open(file: impl AsFd, attrs: &Attrs) -> Result<(), Errno> {
 }
 
 /// Changes what has this name, be it a symbolic link.
-pub(super) fn set_link(tree: &Tree, path: &[u8], attrs: &Attrs) -> Result<(), Errno> {
+pub(super) fn set_link(tree: &Tree, path: &[u8], attrs: &FileAttrs) -> Result<(), Errno> {
     let at = tree.at_to_change(path)?;
     let (dir, name) = (at.dir(), at.name());
     if attrs.size.is_some() {
@@ -115,7 +115,7 @@ pub(super) fn set_link(tree: &Tree, path: &[u8], attrs: &Attrs) -> Result<(), Er
     Ok(())
 }
 
-fn times(attrs: &Attrs) -> Option<Timestamps> {
+fn times(attrs: &FileAttrs) -> Option<Timestamps> {
     let (read, changed) = attrs.times?;
     let at = |seconds: u32| rustix::fs::Timespec {
         tv_sec: seconds.into(),
@@ -128,7 +128,7 @@ fn times(attrs: &Attrs) -> Option<Timestamps> {
 }
 
 /// All ones are no number of a user: they mean no change.
-fn owner(attrs: &Attrs) -> Option<(Option<Uid>, Option<Gid>)> {
+fn owner(attrs: &FileAttrs) -> Option<(Option<Uid>, Option<Gid>)> {
     let (user, group) = attrs.owner?;
     Some((
         (user != u32::MAX).then(|| Uid::from_raw(user)),

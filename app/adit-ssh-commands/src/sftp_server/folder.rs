@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::fmt::Write;
 
-use adit_ssh_proto::sftp::{Name, Ticket};
+use adit_ssh_proto::sftp::{FileEntry, ReplyTicket};
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
 use rustix::io::Errno;
 
@@ -15,13 +15,13 @@ const OLD: i64 = 182 * 86_400;
 
 /// Answers with the next entries of an open folder.
 pub(super) fn list(
-    ticket: Ticket,
+    ticket: ReplyTicket,
     folder: &mut Dir,
     people: &mut People,
     now: i64,
     out: &mut Vec<u8>,
 ) {
-    let mut names = ticket.names(out);
+    let mut names = ticket.begin_names(out);
     let mut line = Vec::new();
     while !names.is_full() {
         // An error in the middle is the end: the entries before it are right.
@@ -36,13 +36,13 @@ pub(super) fn list(
         line.clear();
         line.extend_from_slice(describe(&stat, people, now).as_bytes());
         line.extend_from_slice(name.to_bytes());
-        names.push(&Name {
+        names.push(&FileEntry {
             name: name.to_bytes(),
             line: &line,
             attrs: attrs(&stat),
         });
     }
-    names.end();
+    names.finish();
 }
 
 fn stat_of(folder: &Dir, name: &CStr) -> Result<Stat, Errno> {

@@ -19,7 +19,7 @@ mod tree;
 
 use std::io::{Read, Write};
 
-use adit_ssh_proto::sftp::Frames;
+use adit_ssh_proto::sftp::FrameReader;
 use adit_wire::subslice;
 
 pub(crate) use attributes::mode;
@@ -39,7 +39,7 @@ pub(crate) fn serve(
     options: &Options,
 ) -> Result<(), ServeError> {
     let mut session = Session::new(options)?;
-    let mut frames = Frames::new();
+    let mut frames = FrameReader::new();
     let mut buffer = vec![0; READ_AT_ONCE];
     let mut out = Vec::new();
     loop {
@@ -50,7 +50,7 @@ pub(crate) fn serve(
             Err(why) => return Err(why.into()),
         };
         let mut data = subslice(&buffer, ..read);
-        while let Some(frame) = frames.next(&mut data)? {
+        while let Some(frame) = frames.next_frame(&mut data)? {
             session.execute(frame, &mut out)?;
             if out.len() >= WRITE_AT_ONCE {
                 output.write_all(&out)?;

@@ -5,8 +5,8 @@ use std::os::unix::fs::FileExt;
 
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::sftp::{
-    Attrs, Extended, Extension, Extensions, HandleId, OpenFlags, Request, Server, Status, Step,
-    Ticket,
+    ExtendedRequest, Extension, ExtensionSet, FileAttrs, HandleId, OpenFlags, ReplyTicket,
+    SftpRequest, SftpServer, SftpServerStep, SftpStatus,
 };
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -20,7 +20,7 @@ use super::{attributes, copy, folder};
 #[derive(Debug)]
 pub(super) struct Session {
     tree: Tree,
-    server: Server<Open>,
+    server: SftpServer<Open>,
     people: People,
     read_only: bool,
 }
@@ -34,7 +34,7 @@ enum Open {
 
 impl Session {
     pub(super) fn new(options: &Options) -> Result<Self, ServeError> {
-        let mut extensions = Extensions::ALL;
+        let mut extensions = ExtensionSet::ALL;
         if options.read_only {
             extensions = extensions
                 .without(Extension::PosixRename)
@@ -44,7 +44,7 @@ impl Session {
         }
         Ok(Self {
             tree: Tree::new(options)?,
-            server: Server::new(extensions),
+            server: SftpServer::new(extensions),
             people: People::default(),
             read_only: options.read_only,
         })
@@ -52,24 +52,24 @@ impl Session {
 
     /// Executes one message; the answer is appended to `out`.
     pub(super) fn execute(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Result<(), SshError> {
-        let Step::Execute(ticket, request) = self.server.handle_input(frame, out)? else {
+        let SftpServerStep::Execute(ticket, request) = self.server.handle_input(frame, out)? else {
             return Ok(());
         };
         if self.read_only && changes(&request) {
-            ticket.status(Status::PermissionDenied, out);
+            ticket.answer_status(SftpStatus::PermissionDenied, out);
             return Ok(());
         }
         match request {
-            Request::Read {
+            SftpRequest::Read {
                 handle,
                 offset,
                 len,
             } => self.read(ticket, handle, offset, len, out),
-            Request::Open { path, flags, attrs } => {
+            SftpRequest::Open { path, flags, attrs } => {
                 let opened = open(&self.tree, path, flags, &attrs);
                 self.opened(ticket, opened.map(Open::File), out);
             }
-            Request::Opendir { path } => {
+            SftpRequest::Opendir { path } => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY;
                 let opened = self
                     .tree
@@ -77,34 +77,34 @@ impl Session {
                     .and_then(Dir::new);
                 self.opened(ticket, opened.map(Open::Folder), out);
             }
-            Request::Readdir { handle } => match self.server.get_mut(handle) {
+            SftpRequest::Readdir { handle } => match self.server.get_mut(handle) {
                 Some(Open::Folder(dir)) => {
                     let now = i64::try_from(adit_net::system::unix_now().0).unwrap_or(i64::MAX);
                     folder::list(ticket, dir, &mut self.people, now, out);
                 }
                 _ => refuse(ticket, Errno::NOTDIR, out),
             },
-            Request::Lstat { .. } | Request::Stat { .. } | Request::Fstat { .. } => {
+            SftpRequest::Lstat { .. } | SftpRequest::Stat { .. } | SftpRequest::Fstat { .. } => {
                 match self.stat(&request) {
-                    Ok(stat) => ticket.attrs(&attributes::attrs(&stat), out),
+                    Ok(stat) => ticket.answer_attrs(&attributes::attrs(&stat), out),
                     Err(why) => refuse(ticket, why, out),
                 }
             }
-            Request::Realpath { .. }
-            | Request::Readlink { .. }
-            | Request::Extended(Extended::ExpandPath { .. } | Extended::HomeDirectory { .. }) => {
-                match self.path(&request) {
-                    Ok(path) => ticket.path(&path, out),
-                    Err(why) => refuse(ticket, why, out),
-                }
-            }
-            Request::Extended(Extended::StatVfs { .. } | Extended::FStatVfs { .. }) => {
-                match self.file_system(&request) {
-                    Ok(stat) => ticket.stat_vfs(&stat, out),
-                    Err(why) => refuse(ticket, why, out),
-                }
-            }
-            Request::Extended(Extended::UsersGroupsById { users, groups }) => {
+            SftpRequest::Realpath { .. }
+            | SftpRequest::Readlink { .. }
+            | SftpRequest::Extended(
+                ExtendedRequest::ExpandPath { .. } | ExtendedRequest::HomeDirectory { .. },
+            ) => match self.path(&request) {
+                Ok(path) => ticket.answer_path(&path, out),
+                Err(why) => refuse(ticket, why, out),
+            },
+            SftpRequest::Extended(
+                ExtendedRequest::StatVfs { .. } | ExtendedRequest::FStatVfs { .. },
+            ) => match self.file_system(&request) {
+                Ok(stat) => ticket.answer_stat_vfs(&stat, out),
+                Err(why) => refuse(ticket, why, out),
+            },
+            SftpRequest::Extended(ExtendedRequest::UsersGroupsById { users, groups }) => {
                 let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
                 let users: Vec<String> =
                     users.iter().map(|id| name(self.people.user(id))).collect();
@@ -112,26 +112,33 @@ impl Session {
                     .iter()
                     .map(|id| name(self.people.group(id)))
                     .collect();
-                ticket.users_groups(users.iter(), groups.iter(), out);
+                ticket.answer_users_groups(users.iter(), groups.iter(), out);
             }
             other => done(ticket, self.change(&other), out),
         }
         Ok(())
     }
 
-    fn opened(&mut self, ticket: Ticket, opened: Result<Open, Errno>, out: &mut Vec<u8>) {
+    fn opened(&mut self, ticket: ReplyTicket, opened: Result<Open, Errno>, out: &mut Vec<u8>) {
         match opened {
-            Ok(open) => self.server.opened(ticket, open, out),
+            Ok(open) => self.server.answer_opened(ticket, open, out),
             Err(why) => refuse(ticket, why, out),
         }
     }
 
-    fn read(&self, ticket: Ticket, handle: HandleId, offset: u64, len: u32, out: &mut Vec<u8>) {
+    fn read(
+        &self,
+        ticket: ReplyTicket,
+        handle: HandleId,
+        offset: u64,
+        len: u32,
+        out: &mut Vec<u8>,
+    ) {
         let file = match self.file(handle) {
             Ok(file) => file,
             Err(why) => return refuse(ticket, why, out),
         };
-        let read = ticket.data(len, out, |room| {
+        let read = ticket.answer_data(len, out, |room| {
             loop {
                 match file.read_at(room, offset) {
                     Err(why) if why.kind() == std::io::ErrorKind::Interrupted => {}
@@ -152,17 +159,17 @@ impl Session {
         }
     }
 
-    fn stat(&self, request: &Request<'_, HandleId>) -> Result<Stat, Errno> {
+    fn stat(&self, request: &SftpRequest<'_, HandleId>) -> Result<Stat, Errno> {
         match request {
-            Request::Lstat { path } => {
+            SftpRequest::Lstat { path } => {
                 let at = self.tree.at(path)?;
                 rustix::fs::statat(at.dir(), at.name(), AtFlags::SYMLINK_NOFOLLOW)
             }
-            Request::Stat { path } => {
+            SftpRequest::Stat { path } => {
                 let file = self.tree.reach(path)?;
                 rustix::fs::statat(CWD, file.path(), AtFlags::empty())
             }
-            Request::Fstat { handle } => match self.server.get(*handle) {
+            SftpRequest::Fstat { handle } => match self.server.get(*handle) {
                 Some(Open::File(file)) => rustix::fs::fstat(file),
                 Some(Open::Folder(dir)) => dir.stat(),
                 None => Err(Errno::BADF),
@@ -171,16 +178,16 @@ impl Session {
         }
     }
 
-    fn path(&self, request: &Request<'_, HandleId>) -> Result<Vec<u8>, Errno> {
+    fn path(&self, request: &SftpRequest<'_, HandleId>) -> Result<Vec<u8>, Errno> {
         match request {
-            Request::Realpath { path: b"" } => self.tree.real(b"."),
-            Request::Realpath { path } => self.tree.real(path),
-            Request::Readlink { path } => {
+            SftpRequest::Realpath { path: b"" } => self.tree.real(b"."),
+            SftpRequest::Realpath { path } => self.tree.real(path),
+            SftpRequest::Readlink { path } => {
                 let at = self.tree.at(path)?;
                 let target = rustix::fs::readlinkat(at.dir(), at.name(), Vec::new())?;
                 Ok(target.into_bytes())
             }
-            Request::Extended(Extended::ExpandPath { path }) => {
+            SftpRequest::Extended(ExtendedRequest::ExpandPath { path }) => {
                 let Some(rest) = path.strip_prefix(b"~") else {
                     return self.tree.real(path);
                 };
@@ -190,7 +197,7 @@ impl Session {
                 home.extend_from_slice(below);
                 self.tree.real(&home)
             }
-            Request::Extended(Extended::HomeDirectory { user }) => self.home(user),
+            SftpRequest::Extended(ExtendedRequest::HomeDirectory { user }) => self.home(user),
             _ => Err(Errno::NOSYS),
         }
     }
@@ -205,13 +212,13 @@ impl Session {
 
     fn file_system(
         &self,
-        request: &Request<'_, HandleId>,
+        request: &SftpRequest<'_, HandleId>,
     ) -> Result<adit_ssh_proto::sftp::StatVfs, Errno> {
         match request {
-            Request::Extended(Extended::StatVfs { path }) => {
+            SftpRequest::Extended(ExtendedRequest::StatVfs { path }) => {
                 attributes::file_system(&self.tree, path)
             }
-            Request::Extended(Extended::FStatVfs { handle }) => {
+            SftpRequest::Extended(ExtendedRequest::FStatVfs { handle }) => {
                 attributes::file_system_of(self.file(*handle)?)
             }
             _ => Err(Errno::NOSYS),
@@ -219,11 +226,11 @@ impl Session {
     }
 
     /// Does what gives nothing but how it ended.
-    fn change(&mut self, request: &Request<'_, HandleId>) -> Result<(), Errno> {
+    fn change(&mut self, request: &SftpRequest<'_, HandleId>) -> Result<(), Errno> {
         let tree = &self.tree;
         match *request {
-            Request::Close { handle } => self.server.close(handle).map(drop).ok_or(Errno::BADF),
-            Request::Write {
+            SftpRequest::Close { handle } => self.server.close(handle).map(drop).ok_or(Errno::BADF),
+            SftpRequest::Write {
                 handle,
                 offset,
                 data,
@@ -231,44 +238,44 @@ impl Session {
                 let file = self.file(handle)?;
                 file.write_all_at(data, offset).map_err(|why| errno(&why))
             }
-            Request::Setstat { path, attrs } => attributes::set(tree, path, &attrs),
-            Request::Fsetstat { handle, attrs } => match self.server.get(handle) {
+            SftpRequest::Setstat { path, attrs } => attributes::set(tree, path, &attrs),
+            SftpRequest::Fsetstat { handle, attrs } => match self.server.get(handle) {
                 Some(Open::File(file)) => attributes::set_open(file, &attrs),
                 Some(Open::Folder(dir)) => attributes::set_open(dir.fd()?, &attrs),
                 None => Err(Errno::BADF),
             },
-            Request::Remove { path } => unlink(&tree.at_to_change(path)?, AtFlags::empty()),
-            Request::Rmdir { path } => unlink(&tree.at_to_change(path)?, AtFlags::REMOVEDIR),
-            Request::Mkdir { path, attrs } => {
+            SftpRequest::Remove { path } => unlink(&tree.at_to_change(path)?, AtFlags::empty()),
+            SftpRequest::Rmdir { path } => unlink(&tree.at_to_change(path)?, AtFlags::REMOVEDIR),
+            SftpRequest::Mkdir { path, attrs } => {
                 let at = tree.at_to_change(path)?;
                 let mode = attributes::new_mode(&attrs, 0o777);
                 rustix::fs::mkdirat(at.dir(), at.name(), mode)
             }
-            Request::Rename { from, to } => {
+            SftpRequest::Rename { from, to } => {
                 rename_new(&tree.at_to_change(from)?, &tree.at_to_change(to)?)
             }
-            Request::Symlink { target, link } => {
+            SftpRequest::Symlink { target, link } => {
                 let at = tree.at_to_change(link)?;
                 rustix::fs::symlinkat(target, at.dir(), at.name())
             }
-            Request::Extended(extended) => self.change_more(&extended),
+            SftpRequest::Extended(extended) => self.change_more(&extended),
             _ => Err(Errno::NOSYS),
         }
     }
 
-    fn change_more(&self, request: &Extended<'_, HandleId>) -> Result<(), Errno> {
+    fn change_more(&self, request: &ExtendedRequest<'_, HandleId>) -> Result<(), Errno> {
         let tree = &self.tree;
         match *request {
-            Extended::PosixRename { from, to } => {
+            ExtendedRequest::PosixRename { from, to } => {
                 let (from, to) = (tree.at_to_change(from)?, tree.at_to_change(to)?);
                 rustix::fs::renameat(from.dir(), from.name(), to.dir(), to.name())
             }
-            Extended::HardLink { from, to } => {
+            ExtendedRequest::HardLink { from, to } => {
                 link(&tree.at_to_change(from)?, &tree.at_to_change(to)?)
             }
-            Extended::LSetStat { path, attrs } => attributes::set_link(tree, path, &attrs),
-            Extended::FSync { handle } => rustix::fs::fsync(self.file(handle)?),
-            Extended::CopyData {
+            ExtendedRequest::LSetStat { path, attrs } => attributes::set_link(tree, path, &attrs),
+            ExtendedRequest::FSync { handle } => rustix::fs::fsync(self.file(handle)?),
+            ExtendedRequest::CopyData {
                 from,
                 from_offset,
                 len,
@@ -285,32 +292,37 @@ impl Session {
 }
 
 /// Whether a request is one that a server which is read only refuses.
-fn changes(request: &Request<'_, HandleId>) -> bool {
+fn changes(request: &SftpRequest<'_, HandleId>) -> bool {
     match request {
-        Request::Open { flags, .. } => *flags != OpenFlags::READ && *flags != OpenFlags::default(),
-        Request::Write { .. }
-        | Request::Setstat { .. }
-        | Request::Fsetstat { .. }
-        | Request::Remove { .. }
-        | Request::Mkdir { .. }
-        | Request::Rmdir { .. }
-        | Request::Rename { .. }
-        | Request::Symlink { .. } => true,
-        Request::Extended(extended) => matches!(
+        SftpRequest::Open { flags, .. } => {
+            *flags != OpenFlags::READ && *flags != OpenFlags::default()
+        }
+        SftpRequest::Write { .. }
+        | SftpRequest::Setstat { .. }
+        | SftpRequest::Fsetstat { .. }
+        | SftpRequest::Remove { .. }
+        | SftpRequest::Mkdir { .. }
+        | SftpRequest::Rmdir { .. }
+        | SftpRequest::Rename { .. }
+        | SftpRequest::Symlink { .. } => true,
+        SftpRequest::Extended(extended) => matches!(
             extended,
-            Extended::PosixRename { .. }
-                | Extended::HardLink { .. }
-                | Extended::LSetStat { .. }
-                | Extended::CopyData { .. }
+            ExtendedRequest::PosixRename { .. }
+                | ExtendedRequest::HardLink { .. }
+                | ExtendedRequest::LSetStat { .. }
+                | ExtendedRequest::CopyData { .. }
         ),
         _ => false,
     }
 }
 
-fn open(tree: &Tree, path: &[u8], wish: OpenFlags, attrs: &Attrs) -> Result<File, Errno> {
+fn open(tree: &Tree, path: &[u8], wish: OpenFlags, attrs: &FileAttrs) -> Result<File, Errno> {
     // Opening a pipe must not wait for its other end.
     let mut flags = OFlags::NONBLOCK;
-    flags |= match (wish.has(OpenFlags::READ), wish.has(OpenFlags::WRITE)) {
+    flags |= match (
+        wish.contains(OpenFlags::READ),
+        wish.contains(OpenFlags::WRITE),
+    ) {
         (true, true) => OFlags::RDWR,
         (false, true) => OFlags::WRONLY,
         (_, false) => OFlags::RDONLY,
@@ -321,7 +333,7 @@ fn open(tree: &Tree, path: &[u8], wish: OpenFlags, attrs: &Attrs) -> Result<File
         (OpenFlags::TRUNCATE, OFlags::TRUNC),
         (OpenFlags::EXCLUSIVE, OFlags::EXCL),
     ] {
-        flags.set(flag, wish.has(one));
+        flags.set(flag, wish.contains(one));
     }
     let file = tree.open(path, flags, attributes::new_mode(attrs, 0o666))?;
     Ok(File::from(file))

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use adit_ssh_proto::sftp::{
-    Attrs, Client, Extended, Extension, FileKind, Frames, Ids, OpenFlags, Reply, Request, StatVfs,
-    Status, Texts,
+    ExtendedRequest, Extension, FileAttrs, FileType, FrameReader, OpenFlags, OwnerIds, OwnerNames,
+    SftpClient, SftpReply, SftpRequest, SftpStatus, StatVfs,
 };
 
 use super::session::Session;
@@ -77,64 +77,64 @@ impl Talk {
     }
 
     /// The answer lies in `out` until the next question.
-    fn ask(&mut self, request: &Request<'_>) -> Reply<'_> {
+    fn ask(&mut self, request: &SftpRequest<'_>) -> SftpReply<'_> {
         let mut frame = Vec::new();
-        request.put(7, &mut frame);
+        request.encode(7, &mut frame);
         self.out.clear();
         self.session.execute(&frame[4..], &mut self.out).unwrap();
-        let (id, reply) = Reply::parse(&self.out[4..]).unwrap();
+        let (id, reply) = SftpReply::parse(&self.out[4..]).unwrap();
         assert_eq!(id, 7);
         reply
     }
 
-    fn status(&mut self, request: &Request<'_>) -> Status {
+    fn status(&mut self, request: &SftpRequest<'_>) -> SftpStatus {
         match self.ask(request) {
-            Reply::Status(reply) => reply.status,
+            SftpReply::Status(reply) => reply.status,
             other => panic!("{other:?} to {request:?}"),
         }
     }
 
-    fn done(&mut self, request: &Request<'_>) {
+    fn done(&mut self, request: &SftpRequest<'_>) {
         assert_eq!(
             self.status(request),
-            Status::Ok,
+            SftpStatus::Ok,
             "{request:?}: {:?}",
             String::from_utf8_lossy(&self.out)
         );
     }
 
     fn handle(&mut self, path: &str, flags: OpenFlags) -> Option<Vec<u8>> {
-        let request = Request::Open {
+        let request = SftpRequest::Open {
             path: path.as_bytes(),
             flags,
-            attrs: Attrs::default(),
+            attrs: FileAttrs::default(),
         };
         match self.ask(&request) {
-            Reply::Handle(handle) => Some(handle.to_vec()),
+            SftpReply::Handle(handle) => Some(handle.to_vec()),
             _ => None,
         }
     }
 
     fn read(&mut self, path: &str) -> Option<Vec<u8>> {
         let handle = self.handle(path, OpenFlags::READ)?;
-        let request = Request::Read {
+        let request = SftpRequest::Read {
             handle: &handle[..],
             offset: 0,
             len: u32::MAX,
         };
-        let Reply::Data(data) = self.ask(&request) else {
+        let SftpReply::Data(data) = self.ask(&request) else {
             panic!("{:?}", self.out);
         };
         let data = data.to_vec();
-        self.done(&Request::Close {
+        self.done(&SftpRequest::Close {
             handle: &handle[..],
         });
         Some(data)
     }
 
-    fn path(&mut self, request: &Request<'_>) -> Option<String> {
+    fn path(&mut self, request: &SftpRequest<'_>) -> Option<String> {
         match self.ask(request) {
-            Reply::Names(names) => {
+            SftpReply::Names(names) => {
                 let name = names.iter().next().unwrap();
                 Some(String::from_utf8(name.name.to_vec()).unwrap())
             }
@@ -144,15 +144,15 @@ impl Talk {
 
     fn real(&mut self, path: &str) -> Option<String> {
         let path = path.as_bytes();
-        self.path(&Request::Realpath { path })
+        self.path(&SftpRequest::Realpath { path })
     }
 
-    fn kind(&mut self, request: &Request<'_>) -> Option<FileKind> {
+    fn kind(&mut self, request: &SftpRequest<'_>) -> Option<FileType> {
         match self.ask(request) {
-            Reply::Attrs(attrs) => attrs.kind(),
+            SftpReply::Attrs(attrs) => attrs.file_kind(),
             _ => None,
         }
     }
 }
 
-const NEW: OpenFlags = OpenFlags::WRITE.and(OpenFlags::CREATE);
+const NEW: OpenFlags = OpenFlags::WRITE.union(OpenFlags::CREATE);

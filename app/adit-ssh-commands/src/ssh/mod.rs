@@ -68,14 +68,14 @@ fn run(typed: &Ssh, in_background: bool) -> Done {
             background::leave(!typed.no_command)?;
         }
         if typed.no_command {
-            let end = reached.session.closed().await;
+            let end = reached.session.wait_closed().await;
             let what = format!("{}: {end}", reached.settings.host_name);
             return Err(Failure::new(Code::Network, what));
         }
         let status = program::run(&reached, what, typed.null || typed.fork).await?;
         tokio::select! {
             () = forwards.finish() => {}
-            _ = reached.session.closed() => {}
+            _ = reached.session.wait_closed() => {}
         }
         if let Some(update) = reached.update.take() {
             update.settle().await;

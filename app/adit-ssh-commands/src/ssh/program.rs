@@ -9,8 +9,8 @@ use crate::ssh_config::{RequestTty, SshSettings};
 use adit_cli::{Code, Failure};
 use adit_ssh::RequestError;
 use adit_ssh::client::{Exit, ProgramControl};
-use adit_ssh_proto::auth::visible;
-use adit_ssh_proto::connection::Request;
+use adit_ssh_proto::auth::sanitize_for_display;
+use adit_ssh_proto::connection::SshChannelRequest;
 use adit_wire::narrow_int;
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
@@ -45,7 +45,7 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
     let program = opened.map_err(|why| failed(&why))?;
     let wants = Wants {
         agent: forward::offer_agent(reached),
-        pty: wants_pty.then(|| Request::Pty(pty::like(&here))),
+        pty: wants_pty.then(|| SshChannelRequest::Pty(pty::like(&here))),
         what,
     };
     let has_pty = start(program.control(), settings, wants)
@@ -69,7 +69,7 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
             let done = stdio::output(reader).await;
             if done.is_err() {
                 // Nobody reads it any more: the program is to learn that from its next write.
-                let _ = control.request(Request::EndOfWrite).await;
+                let _ = control.send_request(SshChannelRequest::EndOfWriting).await;
             }
             done
         };
@@ -81,14 +81,14 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
             _ = window.recv(), if has_pty => {
                 if let Some(size) = pty::size(&here) {
                     // Its end is told elsewhere.
-                    let _ = control.window_change(size).await;
+                    let _ = control.send_window_change(size).await;
                 }
             }
             wish = typed.wish() => match wish {
                 Wish::End => return Err(Failure::new(Code::Failure, "the connection was ended")),
                 Wish::Help => terminal::say(&typed.help()),
                 Wish::Rekey => { let _ = reached.session.rekey(); }
-                Wish::Break => { let _ = control.request(Request::Break(BREAK)).await; }
+                Wish::Break => { let _ = control.send_request(SshChannelRequest::Break(BREAK)).await; }
                 Wish::Suspend => {
                     drop(raw.take());
                     let _ = kill_process(getpid(), Signal::TSTP);
@@ -97,9 +97,9 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
             },
         }
     };
-    let exit = control.wait().await;
+    let exit = control.wait_exit().await;
     drop(raw);
-    if let Some(end) = reached.session.end().filter(|_| exit.is_none()) {
+    if let Some(end) = reached.session.end_reason().filter(|_| exit.is_none()) {
         return Err(failed(&end));
     }
     for done in [out, err] {
@@ -120,9 +120,12 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
     match exit {
         Some(Exit::Status(status)) => Ok(narrow_int(status & 0xff)),
         Some(Exit::Signal { name, message, .. }) => {
-            let mut what = format!("the program was ended by SIG{}", visible(&name));
+            let mut what = format!(
+                "the program was ended by SIG{}",
+                sanitize_for_display(&name)
+            );
             if !message.is_empty() {
-                what = format!("{what}: {}", visible(&message));
+                what = format!("{what}: {}", sanitize_for_display(&message));
             }
             Err(Failure::new(Code::Failure, what))
         }
@@ -149,7 +152,7 @@ fn wants_terminal(settings: &SshSettings, what: &What, has_terminal: bool) -> bo
 /// What a program needs.
 struct Wants {
     agent: bool,
-    pty: Option<Request>,
+    pty: Option<SshChannelRequest>,
     what: What,
 }
 
@@ -161,7 +164,7 @@ async fn start(
 ) -> Result<bool, RequestError> {
     let mut requests = Vec::new();
     if wants.agent {
-        requests.push(Request::Agent);
+        requests.push(SshChannelRequest::Agent);
     }
     requests.extend(environment(settings));
     let pty_at = wants.pty.map(|pty| {
@@ -169,11 +172,13 @@ async fn start(
         requests.len() - 1
     });
     requests.push(match wants.what {
-        What::Shell => Request::Shell,
-        What::Command(command) => Request::Exec(command),
-        What::Subsystem(name) => Request::Subsystem(name),
+        What::Shell => SshChannelRequest::Shell,
+        What::Command(command) => SshChannelRequest::Exec(command),
+        What::Subsystem(name) => SshChannelRequest::Subsystem(name),
     });
-    let asked = requests.into_iter().map(|request| control.request(request));
+    let asked = requests
+        .into_iter()
+        .map(|request| control.send_request(request));
     let mut answers = all(asked).await;
     // The last is the program itself; without the others it runs as well.
     let started = answers.pop().unwrap_or(Err(RequestError::Closed));
@@ -192,18 +197,21 @@ async fn start(
 }
 
 /// The variables that are sent.
-fn environment(settings: &SshSettings) -> Vec<Request> {
+fn environment(settings: &SshSettings) -> Vec<SshChannelRequest> {
     use std::os::unix::ffi::OsStringExt;
-    let set = settings.set_env.iter().map(|(name, value)| Request::Env {
-        name: name.clone().into_bytes(),
-        value: value.clone().into_bytes(),
-    });
+    let set = settings
+        .set_env
+        .iter()
+        .map(|(name, value)| SshChannelRequest::Env {
+            name: name.clone().into_bytes(),
+            value: value.clone().into_bytes(),
+        });
     let is_set = |name: &str| settings.set_env.iter().any(|(one, _)| one == name);
     let sent = std::env::vars_os().filter_map(|(name, value)| {
         let wanted = name
             .to_str()
             .is_some_and(|name| settings.sends(name) && !is_set(name));
-        wanted.then(|| Request::Env {
+        wanted.then(|| SshChannelRequest::Env {
             name: name.into_vec(),
             value: value.into_vec(),
         })

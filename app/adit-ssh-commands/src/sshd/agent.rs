@@ -74,7 +74,7 @@ async fn accept(listener: UnixListener, visit: Arc<Visit>, handle: ServerHandle)
 async fn hand_on(socket: UnixStream, visit: Arc<Visit>, handle: ServerHandle) {
     match handle.open_agent().await {
         Ok(mut channel) => {
-            let mut near = Buffered::over(socket);
+            let mut near = Buffered::from_tokio(socket);
             relay(
                 &mut near,
                 &mut channel,

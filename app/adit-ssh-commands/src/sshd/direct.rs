@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use adit_net::dial::{self, Family};
 use adit_net::names::LookupOrigin;
-use adit_ssh::Opening;
-use adit_ssh_proto::connection::OpenFailure;
+use adit_ssh::IncomingChannel;
+use adit_ssh_proto::connection::OpenFailureReason;
 use adit_stream::Buffered;
 use adit_stream::{Stream, Tcp, relay};
 use tokio::net::{TcpStream, UnixStream};
@@ -24,11 +24,14 @@ use super::visit::Visit;
 const DIAL: Duration = Duration::from_secs(20);
 
 /// Connects to a host and carries bytes both ways.
-pub(super) async fn tcpip(visit: Arc<Visit>, host: String, port: u16, opening: Opening) {
+pub(super) async fn tcpip(visit: Arc<Visit>, host: String, port: u16, opening: IncomingChannel) {
     let from = visit.from;
     if !visit.grant.may_open(&host, port) {
         debug!("{from}: may not connect to {host:?} port {port}");
-        return opening.refuse(OpenFailure::Prohibited, "this key may not connect there");
+        return opening.refuse(
+            OpenFailureReason::Prohibited,
+            "this key may not connect there",
+        );
     }
     let asker = LookupOrigin::Client {
         user: 0,
@@ -38,7 +41,7 @@ pub(super) async fn tcpip(visit: Arc<Visit>, host: String, port: u16, opening: O
         Ok(socket) => carry(&visit, opening, &mut Tcp::new(socket)).await,
         Err(why) => {
             debug!("{from}: {host:?} port {port}: {why}");
-            opening.refuse(OpenFailure::ConnectFailed, why.to_string());
+            opening.refuse(OpenFailureReason::ConnectFailed, why.to_string());
         }
     }
 }
@@ -55,23 +58,26 @@ async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
 }
 
 /// Connects to a socket in the file system and carries bytes both ways.
-pub(super) async fn streamlocal(visit: Arc<Visit>, path: Vec<u8>, opening: Opening) {
+pub(super) async fn streamlocal(visit: Arc<Visit>, path: Vec<u8>, opening: IncomingChannel) {
     // A list of hosts is a list of all there is: no socket stands in it.
     if !visit.grant.port_forwarding || visit.grant.permit_open.is_some() {
-        return opening.refuse(OpenFailure::Prohibited, "this key may not connect there");
+        return opening.refuse(
+            OpenFailureReason::Prohibited,
+            "this key may not connect there",
+        );
     }
     let path = Path::new(OsStr::from_bytes(&path));
     let connected = timeout(DIAL, UnixStream::connect(path)).await;
     match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-        Ok(socket) => carry(&visit, opening, &mut Buffered::over(socket)).await,
+        Ok(socket) => carry(&visit, opening, &mut Buffered::from_tokio(socket)).await,
         Err(why) => {
             debug!("{}: {}: {why}", visit.from, path.display());
-            opening.refuse(OpenFailure::ConnectFailed, why.to_string());
+            opening.refuse(OpenFailureReason::ConnectFailed, why.to_string());
         }
     }
 }
 
-async fn carry(visit: &Visit, opening: Opening, far: &mut dyn Stream) {
+async fn carry(visit: &Visit, opening: IncomingChannel, far: &mut dyn Stream) {
     // Otherwise the connection is over.
     if let Ok(mut channel) = opening.accept() {
         let limits = &visit.settings.limits;

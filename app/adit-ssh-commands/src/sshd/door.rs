@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use adit_net::system::{self, ThreadRng};
-use adit_ssh_proto::key::Cidr;
+use adit_ssh_proto::key::AddressRange;
 use adit_wire::{Entropy, Time, narrow_int, source_network, unmap_ipv4};
 
 /// What failures add up to before a source is turned away.
@@ -100,7 +100,7 @@ impl Failure {
 #[derive(Debug)]
 pub(super) struct Door {
     startups: Startups,
-    exempt: Vec<Cidr>,
+    exempt: Vec<AddressRange>,
     state: Mutex<State>,
 }
 
@@ -182,7 +182,7 @@ pub(super) enum Turned {
 }
 
 impl Door {
-    pub(super) fn new(startups: Startups, exempt: Vec<Cidr>) -> Arc<Self> {
+    pub(super) fn new(startups: Startups, exempt: Vec<AddressRange>) -> Arc<Self> {
         Arc::new(Self {
             startups,
             exempt,
@@ -309,7 +309,7 @@ mod tests {
     }
 
     fn door(startups: &str) -> Arc<Door> {
-        let exempt = vec![Cidr::parse("127.0.0.0/8").unwrap()];
+        let exempt = vec![AddressRange::parse("127.0.0.0/8").unwrap()];
         Door::new(Startups::parse(startups).unwrap(), exempt)
     }
 

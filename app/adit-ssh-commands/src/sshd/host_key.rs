@@ -9,7 +9,7 @@ use adit_cli::{Code, Failure};
 use adit_crypto::Secret;
 use adit_net::persistent_file::{self, FileOwner};
 use adit_net::system::SystemRng;
-use adit_ssh_proto::key::{Certificate, CertifiedKey, KeyKind, MAX_KEY_FILE, PrivateKey};
+use adit_ssh_proto::key::{Certificate, CertifiedKey, KeyType, MAX_KEY_FILE, PrivateKey};
 use anyhow::Context;
 
 /// A host key, and whether it was made just now.
@@ -28,7 +28,7 @@ pub(super) fn load(path: &Path) -> Result<HostKey, Failure> {
     {
         Ok(text) => {
             let read = |text: &Secret<String>| -> anyhow::Result<CertifiedKey> {
-                let key = PrivateKey::read(text.expose(), None)?;
+                let key = PrivateKey::from_text(text.expose(), None)?;
                 Ok(CertifiedKey::new(key, certificate(path)?)?)
             };
             let key = read(&text)
@@ -44,12 +44,12 @@ pub(super) fn load(path: &Path) -> Result<HostKey, Failure> {
 }
 
 fn make(path: &Path) -> anyhow::Result<CertifiedKey> {
-    let key = PrivateKey::generate(KeyKind::Ed25519, &mut SystemRng)?;
+    let key = PrivateKey::generate(KeyType::Ed25519, &mut SystemRng)?;
     let key = key.with_comment("adit sshd");
     let text = key.to_openssh(None, &mut SystemRng)?;
     persistent_file::write_atomically(path, text.expose().as_bytes())?;
     // The public half for `known_hosts`; what stands there already is somebody's.
-    let mut line = key.public().to_line(key.comment());
+    let mut line = key.public_key().to_line(key.comment());
     line.push('\n');
     let public = beside(path, ".pub");
     let mut options = fs::OpenOptions::new();

@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use adit_net::system;
 use adit_ssh::BoxFuture;
-use adit_ssh::server::{AuthPolicy, Proof};
-use adit_ssh_proto::auth::visible;
-use adit_ssh_proto::key::{AnyKey, AuthorizedKeys, Grant, MAX_AUTHORIZED_KEYS, Offer, Presence};
+use adit_ssh::server::{AuthPolicy, KeyProof};
+use adit_ssh_proto::auth::sanitize_for_display;
+use adit_ssh_proto::key::{
+    AnyKey, AuthorizedKeys, KeyGrant, KeyOffer, MAX_AUTHORIZED_KEYS, UserPresence,
+};
 use tracing::{debug, warn};
 
 use super::account::Account;
@@ -35,7 +37,7 @@ impl Keys {
             let name = file.display().to_string();
             let text = self.account.owner().read_trusted(file, MAX_AUTHORIZED_KEYS);
             let read = text.and_then(|text| {
-                let problems = keys.read(&name, &text).map_err(io::Error::other)?;
+                let problems = keys.add_file(&name, &text).map_err(io::Error::other)?;
                 Ok(problems)
             });
             match read {
@@ -52,7 +54,7 @@ impl Keys {
 pub(super) struct Gate {
     keys: Arc<Keys>,
     from: IpAddr,
-    grant: Mutex<Option<Grant>>,
+    grant: Mutex<Option<KeyGrant>>,
     refused: AtomicU32,
     /// Keys were computed for this client.
     computed: AtomicBool,
@@ -72,9 +74,9 @@ impl Gate {
     }
 
     /// What the key allows that got its user in; nothing without one.
-    pub(super) fn grant(&self) -> Grant {
+    pub(super) fn grant(&self) -> KeyGrant {
         let grant = self.grant.lock().unwrap_or_else(PoisonError::into_inner);
-        grant.clone().unwrap_or_else(Grant::nothing)
+        grant.clone().unwrap_or_else(KeyGrant::deny_all)
     }
 
     /// Whether something was refused.
@@ -94,18 +96,18 @@ impl Gate {
     }
 
     /// The same is done for a user who is not ours as for our own: only the answer differs.
-    async fn judge(&self, user: &str, key: &AnyKey, proof: Proof) -> bool {
+    async fn judge(&self, user: &str, key: &AnyKey, proof: KeyProof) -> bool {
         let (files, from, offered) = (Arc::clone(&self.keys), self.from, key.clone());
         let presence = match proof {
-            Proof::None => None,
-            Proof::Signature(presence) => presence,
+            KeyProof::None => None,
+            KeyProof::Signature(presence) => presence,
         };
         let found = tokio::task::spawn_blocking(move || find(&files, from, &offered, presence));
         let ours = user == self.keys.account.name;
         let shown = key.key().fingerprint();
         match found.await {
             Ok(Ok(grant)) if ours => {
-                if matches!(proof, Proof::Signature(_)) {
+                if matches!(proof, KeyProof::Signature(_)) {
                     *self.grant.lock().unwrap_or_else(PoisonError::into_inner) = Some(grant);
                 }
                 return true;
@@ -113,13 +115,13 @@ impl Gate {
             Ok(Ok(_)) => debug!(
                 "{}: refused {:?}: this server lets {} in alone",
                 self.from,
-                visible(user),
+                sanitize_for_display(user),
                 self.keys.account.name
             ),
             Ok(Err(why)) => debug!(
                 "{}: refused {shown} of {:?}: {why}",
                 self.from,
-                visible(user)
+                sanitize_for_display(user)
             ),
             Err(why) => warn!("{}: {why}", self.from),
         }
@@ -132,9 +134,9 @@ fn find(
     keys: &Keys,
     from: IpAddr,
     key: &AnyKey,
-    presence: Option<Presence>,
-) -> Result<Grant, adit_ssh_proto::key::Denied> {
-    keys.read().find(&Offer {
+    presence: Option<UserPresence>,
+) -> Result<KeyGrant, adit_ssh_proto::key::KeyDenied> {
+    keys.read().find_grant(&KeyOffer {
         user: &keys.account.name,
         key,
         presence,
@@ -145,24 +147,24 @@ fn find(
 }
 
 impl AuthPolicy for Gate {
-    fn source(&self) -> Option<IpAddr> {
+    fn client_address(&self) -> Option<IpAddr> {
         Some(self.from)
     }
 
-    fn keys_computed(&self) {
+    fn on_keys_computed(&self) {
         self.computed.store(true, Ordering::Relaxed);
     }
 
-    fn tried(&self, user: &str, method: &'static str) {
+    fn on_attempt(&self, user: &str, method: &'static str) {
         let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
         tries.add(user, method);
     }
 
-    fn public_key<'a>(
+    fn check_public_key<'a>(
         &'a self,
         user: &'a str,
         key: &'a AnyKey,
-        proof: Proof,
+        proof: KeyProof,
     ) -> BoxFuture<'a, bool> {
         Box::pin(self.judge(user, key, proof))
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use adit_net::accept::{AcceptOutcome, TcpAcceptor};
 use adit_net::tcp;
-use adit_ssh::server::{ForwardPlace, ForwardRequest, ServerHandle};
+use adit_ssh::server::{ForwardAddress, ForwardRequest, ServerHandle};
 use adit_ssh_proto::connection::Originator;
 use adit_stream::Buffered;
 use adit_stream::{Stream, Tcp, lane, relay};
@@ -37,7 +37,7 @@ pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
 /// The places of one connection; they are given up when this is dropped.
 #[derive(Debug, Default)]
-pub(super) struct Listening(HashMap<ForwardPlace, Vec<Listener>>);
+pub(super) struct Listening(HashMap<ForwardAddress, Vec<Listener>>);
 
 /// How much a client can take. Each listening socket takes in one connection more, and no further
 /// ones before that has its place.
@@ -100,17 +100,17 @@ impl Listening {
         handle: &ServerHandle,
         request: ForwardRequest,
     ) {
-        let place = request.place().clone();
+        let place = request.address().clone();
         if self.0.len() >= MOST || self.0.contains_key(&place) {
             return request.refuse();
         }
         let begun = match &place {
-            ForwardPlace::Tcpip { address, port } => begin_tcpip(visit, handle, address, *port)
+            ForwardAddress::Tcpip { address, port } => begin_tcpip(visit, handle, address, *port)
                 .map(|(port, listeners)| {
                     let address = address.clone();
-                    (ForwardPlace::Tcpip { address, port }, port, listeners)
+                    (ForwardAddress::Tcpip { address, port }, port, listeners)
                 }),
-            ForwardPlace::Streamlocal { path } => begin_streamlocal(visit, handle, path)
+            ForwardAddress::Streamlocal { path } => begin_streamlocal(visit, handle, path)
                 .map(|listener| (place.clone(), 0, vec![listener])),
         };
         match begun {
@@ -127,7 +127,7 @@ impl Listening {
 
     /// Listens there no more.
     pub(super) fn end(&mut self, request: ForwardRequest) {
-        match self.0.remove(request.place()) {
+        match self.0.remove(request.address()) {
             Some(_) => request.grant(0),
             None => request.refuse(),
         }
@@ -219,7 +219,7 @@ async fn accept(
                     return;
                 };
                 let (visit, handle, place) = (Arc::clone(&visit), handle.clone(), place.clone());
-                lane::spawn(hand_on_tcp((socket, from), visit, handle, place, free));
+                lane::spawn_movable(hand_on_tcp((socket, from), visit, handle, place, free));
             }
             AcceptOutcome::Exhausted(why) => warn!("{}: a forwarded port: {why}", visit.from),
         }
@@ -285,7 +285,7 @@ async fn accept_local(
                     return;
                 };
                 let (visit, handle, path) = (Arc::clone(&visit), handle.clone(), path.clone());
-                lane::spawn(hand_on_local(socket, visit, handle, path, free));
+                lane::spawn_movable(hand_on_local(socket, visit, handle, path, free));
             }
             Err(why) => {
                 warn!("{}: a forwarded socket: {why}", visit.from);
@@ -305,7 +305,7 @@ async fn hand_on_local(
     let opened = handle.open_forwarded_streamlocal(path).await;
     drop(place.opening);
     match opened {
-        Ok(mut channel) => carry(&visit, &mut Buffered::over(socket), &mut channel).await,
+        Ok(mut channel) => carry(&visit, &mut Buffered::from_tokio(socket), &mut channel).await,
         Err(why) => debug!("{}: a forwarded connection: {why}", visit.from),
     }
 }

@@ -13,7 +13,7 @@ use adit_net::child::login::PipedChild;
 use adit_net::child::terminal::{self, PseudoTerminal};
 use adit_ssh::server::{ServerSession, SessionControl};
 use adit_ssh::{ChannelReader, ChannelWriter};
-use adit_ssh_proto::connection::{self, Request};
+use adit_ssh_proto::connection::{self, SshChannelRequest};
 use adit_wire::subslice;
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -130,21 +130,26 @@ impl Watch<'_> {
     fn tell(&self, status: io::Result<ExitStatus>) {
         match status {
             Ok(status) => match (status.code(), status.signal()) {
-                (Some(code), _) => self.control.exit(u32::try_from(code).unwrap_or(255)),
+                (Some(code), _) => self
+                    .control
+                    .send_exit_status(u32::try_from(code).unwrap_or(255)),
                 (None, signal) => {
                     let name = signal.map_or(signals::OTHER, signals::name);
-                    self.control.exit_signal(name, status.core_dumped(), "");
+                    self.control
+                        .send_exit_signal(name, status.core_dumped(), "");
                 }
             },
             Err(why) => debug!("how a program ended is not known: {why}"),
         }
     }
 
-    fn grants(&self, request: Request) -> bool {
+    fn grants(&self, request: SshChannelRequest) -> bool {
         match (request, self.terminal) {
-            (Request::WindowChange(to), Some(terminal)) => terminal.resize(size(to)).is_ok(),
-            (Request::Break(_), Some(terminal)) => terminal.send_break().is_ok(),
-            (Request::Signal(name), _) if self.signals => match signals::by_name(&name) {
+            (SshChannelRequest::WindowChange(to), Some(terminal)) => {
+                terminal.resize(size(to)).is_ok()
+            }
+            (SshChannelRequest::Break(_), Some(terminal)) => terminal.send_break().is_ok(),
+            (SshChannelRequest::Signal(name), _) if self.signals => match signals::by_name(&name) {
                 Some(signal) => {
                     self.leash.signal_group(signal);
                     true
@@ -235,7 +240,7 @@ async fn drain_much(mut from: pipe::Receiver, mut to: ChannelWriter) -> Option<C
 }
 
 /// A size as terminals have it.
-pub(super) fn size(of: connection::Size) -> terminal::TerminalSize {
+pub(super) fn size(of: connection::TerminalSize) -> terminal::TerminalSize {
     let short = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
     terminal::TerminalSize {
         columns: short(of.columns),

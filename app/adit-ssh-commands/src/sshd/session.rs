@@ -11,9 +11,9 @@ use std::{env, fmt};
 
 use adit_net::child::login;
 use adit_net::child::terminal::PseudoTerminal;
-use adit_ssh::server::{Reply, ServerHandle, ServerSession};
-use adit_ssh_proto::auth::visible;
-use adit_ssh_proto::connection::{self, Pty, Request};
+use adit_ssh::server::{RequestReply, ServerHandle, ServerSession};
+use adit_ssh_proto::auth::sanitize_for_display;
+use adit_ssh_proto::connection::{self, PtyRequest, SshChannelRequest};
 use tracing::{debug, warn};
 
 use super::agent::AgentSocket;
@@ -51,18 +51,18 @@ pub(super) async fn serve(visit: Arc<Visit>, handle: ServerHandle, session: Serv
     while let Some(next) = session.next_request().await {
         let (request, reply) = (next.request, next.reply);
         let granted = match request {
-            Request::Env { name, value } => {
+            SshChannelRequest::Env { name, value } => {
                 let accepted = &draft.visit.settings.accept_env;
                 draft.environment.wish(&name, &value, accepted)
             }
-            Request::Pty(pty) => draft.open_terminal(&pty),
-            Request::WindowChange(size) => draft.resize(size),
-            Request::Agent => draft.open_agent(handle.clone()),
-            Request::Shell => return draft.run(Wanted::Shell, reply, session).await,
-            Request::Exec(command) => {
+            SshChannelRequest::Pty(pty) => draft.open_terminal(&pty),
+            SshChannelRequest::WindowChange(size) => draft.resize(size),
+            SshChannelRequest::Agent => draft.open_agent(handle.clone()),
+            SshChannelRequest::Shell => return draft.run(Wanted::Shell, reply, session).await,
+            SshChannelRequest::Exec(command) => {
                 return draft.run(Wanted::Command(command), reply, session).await;
             }
-            Request::Subsystem(name) => {
+            SshChannelRequest::Subsystem(name) => {
                 return draft.run(Wanted::Subsystem(name), reply, session).await;
             }
             _ => false,
@@ -76,7 +76,7 @@ pub(super) async fn serve(visit: Arc<Visit>, handle: ServerHandle, session: Serv
 }
 
 impl Draft {
-    fn open_terminal(&mut self, pty: &Pty) -> bool {
+    fn open_terminal(&mut self, pty: &PtyRequest) -> bool {
         if !self.visit.grant.pty || self.terminal.is_some() {
             return false;
         }
@@ -101,7 +101,7 @@ impl Draft {
         }
     }
 
-    fn resize(&self, size: connection::Size) -> bool {
+    fn resize(&self, size: connection::TerminalSize) -> bool {
         let terminal = self.terminal.as_ref();
         terminal.is_some_and(|(terminal, _)| terminal.resize(program::size(size)).is_ok())
     }
@@ -124,7 +124,7 @@ impl Draft {
     }
 
     /// Runs what is wanted, or forced, and stays until it has ended.
-    async fn run(mut self, wanted: Wanted, reply: Reply, session: ServerSession) {
+    async fn run(mut self, wanted: Wanted, reply: RequestReply, session: ServerSession) {
         let from = self.visit.from;
         let Some(mut command) = self.command(&wanted) else {
             debug!("{from}: no such subsystem");
@@ -222,7 +222,7 @@ impl fmt::Display for Wanted {
             Self::Shell => f.write_str("a shell"),
             // Commands may have secrets in them.
             Self::Command(_) => f.write_str("a command"),
-            Self::Subsystem(name) => write!(f, "the subsystem {:?}", visible(name)),
+            Self::Subsystem(name) => write!(f, "the subsystem {:?}", sanitize_for_display(name)),
         }
     }
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::ssh_config::AlgorithmList;
 use adit_cli::{Code, Failure, state_folder};
 use adit_ssh::server::ServerConfig;
-use adit_ssh::{Keepalive, preferred};
+use adit_ssh::{Keepalive, preferred_algorithms};
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
-use adit_ssh_proto::key::{Cidr, Grant, KeySet};
-use adit_stream::Limits;
+use adit_ssh_proto::key::{AddressRange, KeyGrant, KeySet};
+use adit_stream::RelayTimeouts;
 use adit_wire::{Host, Target};
 use anyhow::Context;
 
@@ -45,7 +45,7 @@ pub(super) struct Settings {
     pub(super) user_environment: Vec<String>,
     /// What clients that get files alone cannot touch: who gets in, and the host's own keys.
     pub(super) protected: Vec<PathBuf>,
-    pub(super) limits: Limits,
+    pub(super) limits: RelayTimeouts,
 }
 
 /// The settings, and the lines that tell the host keys.
@@ -62,11 +62,11 @@ pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
     })?;
     let exempt = typed.penalty_exempt.iter();
     let exempt = exempt
-        .map(|net| Cidr::parse(net).ok_or_else(|| wrong("--penalty-exempt", net)))
+        .map(|net| AddressRange::parse(net).ok_or_else(|| wrong("--penalty-exempt", net)))
         .collect::<Result<_, _>>()?;
     let (host_keys, told) = host_keys(typed)?;
     let mut server = ServerConfig::new(Arc::new(host_keys));
-    let usual = preferred().for_server();
+    let usual = preferred_algorithms().for_server();
     let offered = &mut server.transport.preferred;
     let (ciphers, macs, kex) = (&typed.ciphers, &typed.macs, &typed.kex);
     offered.cipher = chosen(
@@ -81,7 +81,7 @@ pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
     server.login_grace = typed.login_grace.max(Duration::from_secs(1));
     server.keepalive = (!typed.alive_interval.is_zero()).then_some(Keepalive {
         interval: typed.alive_interval,
-        missed: typed.alive_count,
+        max_missed: typed.alive_count,
     });
     let settings = Settings {
         keys: Arc::new(Keys::new(Arc::clone(&account), files)),
@@ -96,7 +96,7 @@ pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
         accept_env: typed.accept_env.clone(),
         user_environment: typed.permit_user_environment.clone(),
         protected,
-        limits: Limits {
+        limits: RelayTimeouts {
             idle: typed.idle,
             half_close_idle: HALF_CLOSE_IDLE,
         },
@@ -106,7 +106,7 @@ pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
 
 impl Settings {
     /// What a key may do that allows `grant`, here.
-    pub(super) fn narrowed(&self, mut grant: Grant) -> Grant {
+    pub(super) fn narrowed(&self, mut grant: KeyGrant) -> KeyGrant {
         grant.pty &= self.pty;
         grant.port_forwarding &= self.forwarding;
         grant.agent_forwarding &= self.forwarding;
@@ -175,7 +175,7 @@ fn host_keys(typed: &Sshd) -> Result<(KeySet, Vec<String>), Failure> {
     let (mut keys, mut told) = (Vec::new(), Vec::new());
     for file in files {
         let loaded = host_key::load(&file)?;
-        let public = loaded.key.key().public();
+        let public = loaded.key.key().public_key();
         told.push(format!(
             "host key {} {} ({} {})",
             public.fingerprint(),

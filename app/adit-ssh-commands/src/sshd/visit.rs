@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use adit_ssh::server::{Connection, Incoming};
-use adit_ssh_proto::connection::OpenFailure;
-use adit_ssh_proto::key::Grant;
-use adit_stream::{Meter, lane};
+use adit_ssh_proto::connection::OpenFailureReason;
+use adit_ssh_proto::key::KeyGrant;
+use adit_stream::{TrafficMeter, lane};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info};
 
@@ -29,10 +29,10 @@ pub(super) struct End {
 pub(super) struct Visit {
     pub(super) settings: Arc<Settings>,
     /// What the user's key allows, narrowed by what the server does.
-    pub(super) grant: Grant,
+    pub(super) grant: KeyGrant,
     pub(super) from: SocketAddr,
     pub(super) environment: Environment,
-    pub(super) meter: Meter,
+    pub(super) meter: TrafficMeter,
     /// Of connections that are handed on to the client.
     pub(super) places: Places,
     end: End,
@@ -41,7 +41,7 @@ pub(super) struct Visit {
 impl Visit {
     pub(super) fn new(
         settings: Arc<Settings>,
-        grant: Grant,
+        grant: KeyGrant,
         from: SocketAddr,
         at: SocketAddr,
         end: End,
@@ -56,7 +56,7 @@ impl Visit {
             grant,
             from,
             environment,
-            meter: Meter::default(),
+            meter: TrafficMeter::default(),
             places: Places::default(),
             end,
         })
@@ -89,20 +89,23 @@ impl Visit {
                     port,
                     opening,
                     ..
-                } => lane::spawn(direct::tcpip(visit, host, port, opening)),
+                } => lane::spawn_movable(direct::tcpip(visit, host, port, opening)),
                 Incoming::DirectStreamlocal { path, opening } => {
-                    lane::spawn(direct::streamlocal(visit, path, opening));
+                    lane::spawn_movable(direct::streamlocal(visit, path, opening));
                 }
                 Incoming::Forward(request) => listening.begin(&visit, handle, request),
                 Incoming::CancelForward(request) => listening.end(request),
                 Incoming::Other(opening) => {
-                    opening.refuse(OpenFailure::UnknownType, "nothing of this kind is here");
+                    opening.refuse(
+                        OpenFailureReason::UnknownType,
+                        "nothing of this kind is here",
+                    );
                 }
                 _ => debug!("{}: a wish that nobody knows", self.from),
             }
         }
         drop(listening);
-        let end = connection.end();
+        let end = connection.end_reason();
         info!(
             "{}: gone{}",
             self.from,

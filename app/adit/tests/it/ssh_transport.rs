@@ -10,9 +10,11 @@ use std::sync::Arc;
 use adit_interop::PATIENCE;
 use adit_net::system::ThreadRng;
 use adit_ssh_proto::SshError;
-use adit_ssh_proto::algorithm::{Cipher, Kex, KeyAlgorithm, Mac, Machine, Preferred};
+use adit_ssh_proto::algorithm::{
+    AlgorithmPreferences, Cipher, CpuFeatures, Kex, KeyAlgorithm, Mac,
+};
 use adit_ssh_proto::key::Signer;
-use adit_ssh_proto::transport::{Config, Event, Step, Transport};
+use adit_ssh_proto::transport::{Event, OpenStep, Transport, TransportConfig};
 use anyhow::{Context, Result};
 
 /// The methods that the installed OpenSSH has as well: the hybrid with ML-KEM came with 9.9.
@@ -35,17 +37,17 @@ fn suites() -> Vec<(Cipher, Mac)> {
 }
 
 /// Settings that leave no choice.
-pub(crate) fn only(kex: Kex, host_key: KeyAlgorithm, cipher: Cipher, mac: Mac) -> Config {
-    let machine = Machine {
+pub(crate) fn only(kex: Kex, host_key: KeyAlgorithm, cipher: Cipher, mac: Mac) -> TransportConfig {
+    let machine = CpuFeatures {
         aes: true,
         clmul: true,
     };
-    let mut names = Preferred::for_machine(machine);
+    let mut names = AlgorithmPreferences::for_machine(machine);
     names.kex = vec![kex];
     names.host_key = vec![host_key];
     names.cipher = vec![cipher];
     names.mac = vec![mac];
-    Config::new(names)
+    TransportConfig::new(names)
 }
 
 /// One side over a socket.
@@ -60,16 +62,16 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    pub(crate) fn client(port: u16, config: Config) -> Result<Self> {
+    pub(crate) fn client(port: u16, config: TransportConfig) -> Result<Self> {
         let tcp = TcpStream::connect(("127.0.0.1", port))?;
         Self::new(
             tcp,
-            Transport::client(Arc::new(config), Box::new(ThreadRng))?,
+            Transport::new_client(Arc::new(config), Box::new(ThreadRng))?,
         )
     }
 
-    fn server(tcp: TcpStream, config: Config, signer: Arc<dyn Signer>) -> Result<Self> {
-        let transport = Transport::server(Arc::new(config), signer, Box::new(ThreadRng))?;
+    fn server(tcp: TcpStream, config: TransportConfig, signer: Arc<dyn Signer>) -> Result<Self> {
+        let transport = Transport::new_server(Arc::new(config), signer, Box::new(ThreadRng))?;
         Self::new(tcp, transport)
     }
 
@@ -147,13 +149,13 @@ impl Talk {
                 }
             };
             let (consumed, payload) = match step {
-                Step::NeedMore { .. } => {
+                OpenStep::NeedMore { .. } => {
                     self.flush()?;
                     return Ok(None);
                 }
-                Step::Blocked => (0, None),
-                Step::Consumed { consumed } => (consumed, None),
-                Step::Payload { consumed, payload } => {
+                OpenStep::Blocked => (0, None),
+                OpenStep::Consumed { consumed } => (consumed, None),
+                OpenStep::Payload { consumed, payload } => {
                     let payload = self.transport.payload(&self.inbox, &payload).to_vec();
                     (consumed, Some(payload))
                 }
@@ -186,7 +188,7 @@ impl Talk {
     }
 
     /// The same, with what was wanted in the error.
-    fn greet(&mut self, wanted: &Preferred) -> Result<()> {
+    fn greet(&mut self, wanted: &AlgorithmPreferences) -> Result<()> {
         let named = || format!("{wanted:?}");
         self.handshake().with_context(named)?;
         let chosen = self.transport.negotiated().context("nothing agreed on")?;

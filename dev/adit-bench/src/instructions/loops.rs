@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_crypto::{HeaderCipher, KdfContext, hkdf_sha1_subkey};
-use adit_shadowsocks::tcp::{ClientOpen, ClientSeal, ServerHandshake, client};
-use adit_shadowsocks::{Key, Method, Restart, SaltPool, Users};
-use adit_stream::{End, Layered, Limits, Meter, relay};
+use adit_shadowsocks::tcp::{ClientOpen, ClientSeal, ServerHandshake, client_codecs};
+use adit_shadowsocks::{Key, Method, RestartPolicy, SaltPool, Users};
+use adit_stream::{EndReason, Layered, RelayTimeouts, TrafficMeter, relay};
 use adit_wire::{
     Clock, FixedEntropy, Handshake, Open, Opened, Rx, Seal, Step, Target, Tx, UnixTime,
 };
@@ -30,7 +30,7 @@ const PACKETS: usize = 64;
 const BATCH: usize = 64;
 
 /// Long enough not to matter.
-const LIMITS: Limits = Limits {
+const LIMITS: RelayTimeouts = RelayTimeouts {
     idle: Duration::from_secs(3600),
     half_close_idle: Duration::from_secs(3600),
 };
@@ -119,7 +119,7 @@ fn target() -> Result<Target> {
 /// A client's codecs; the salt is always the same.
 fn codecs(key: &Key) -> Result<(ClientSeal, ClientOpen)> {
     let clock: Arc<dyn Clock> = Arc::new(NOW);
-    Ok(client(
+    Ok(client_codecs(
         &key.clone().into(),
         &target()?,
         clock,
@@ -159,11 +159,11 @@ fn answer(key: &Key) -> Result<Vec<u8>> {
     let (mut seal, _) = codecs(key)?;
     let mut request = Vec::new();
     seal_all(&mut seal, 1, |wire| request.extend_from_slice(wire))?;
-    let salts = SaltPool::new([0; 16], UnixTime(NOW.0 - 3600), Restart::Lenient);
+    let salts = SaltPool::new([0; 16], UnixTime(NOW.0 - 3600), RestartPolicy::Lenient);
     let clock: Arc<dyn Clock> = Arc::new(NOW);
     let mut entropy = FixedEntropy::new([9; 32]);
     let mut handshake = ServerHandshake::new(
-        &Users::single(key.clone()),
+        &Users::with_single_key(key.clone()),
         clock,
         Arc::new(salts),
         &mut entropy,
@@ -215,8 +215,13 @@ fn relay_sealing(method: Method, times: u32) -> Result<()> {
         let (seal, open) = codecs(&key)?;
         let mut near = Memory::new(vec![0; MIB], 0);
         let mut far = Layered::new(Memory::new(Vec::new(), 2 * MIB), seal, open);
-        let outcome = runtime.block_on(relay(&mut near, &mut far, &LIMITS, &Meter::default()));
-        let good = matches!(outcome.end, End::Finished) && outcome.up == MIB as u64;
+        let outcome = runtime.block_on(relay(
+            &mut near,
+            &mut far,
+            &LIMITS,
+            &TrafficMeter::default(),
+        ));
+        let good = matches!(outcome.end, EndReason::Finished) && outcome.up == MIB as u64;
         ensure!(good, "{outcome:?}");
     }
     Ok(())
@@ -230,8 +235,13 @@ fn relay_opening(method: Method, times: u32) -> Result<()> {
         let (seal, open) = codecs(&key)?;
         let mut near = Memory::new(Vec::new(), 2 * MIB);
         let mut far = Layered::new(Memory::new(sealed.clone(), RECORD), seal, open);
-        let outcome = runtime.block_on(relay(&mut near, &mut far, &LIMITS, &Meter::default()));
-        let good = matches!(outcome.end, End::Finished) && near.written() == MIB;
+        let outcome = runtime.block_on(relay(
+            &mut near,
+            &mut far,
+            &LIMITS,
+            &TrafficMeter::default(),
+        ));
+        let good = matches!(outcome.end, EndReason::Finished) && near.written() == MIB;
         ensure!(good, "{outcome:?}");
     }
     Ok(())

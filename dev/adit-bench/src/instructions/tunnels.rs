@@ -5,10 +5,10 @@ use std::hint::black_box;
 use adit_crypto::Secret;
 use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
 use adit_fec::{CodeMatrix, Decoder, Encoder, ErasureCode, HEADER};
-use adit_kcp_proto::{Config, HEADER_LEN, Kcp};
+use adit_kcp_proto::{Config, HEADER_LEN, KcpSession};
 use adit_ssh_proto::algorithm::{Cipher, Compression, Mac};
 use adit_ssh_proto::packet::{DirectionKeys, Opened, Opener, Sealer};
-use adit_umac::{Nonce, Session};
+use adit_umac::{Nonce, UmacSession};
 use adit_wire::{FixedEntropy, Time};
 use anyhow::{Context, Result, bail, ensure};
 
@@ -56,17 +56,17 @@ pub(super) const LOOPS: [Loop; 10] = [
     of("64 tags of UMAC-64 of 1 KiB", TURNS, tags),
 ];
 
-fn session() -> Kcp {
+fn session() -> KcpSession {
     let config = Config {
         send_window: 1024,
         recv_window: 1024,
         ..Config::fast3()
     };
-    Kcp::new(7, config, Time(0))
+    KcpSession::new(7, config, Time(0))
 }
 
 /// Everything that one end has to say goes to the other.
-fn pass(now: Time, from: &mut Kcp, to: &mut Kcp, out: &mut [u8]) -> Result<usize> {
+fn pass(now: Time, from: &mut KcpSession, to: &mut KcpSession, out: &mut [u8]) -> Result<usize> {
     let mut passed = 0;
     while let Some(len) = from.poll_output(now, out) {
         to.handle_input(now, out.get(..len).context("a datagram")?, false)?;
@@ -76,7 +76,7 @@ fn pass(now: Time, from: &mut Kcp, to: &mut Kcp, out: &mut [u8]) -> Result<usize
 }
 
 /// Two ends, of which the first has heard of the other's window.
-fn ends(data: &[u8], out: &mut [u8]) -> Result<(Kcp, Kcp)> {
+fn ends(data: &[u8], out: &mut [u8]) -> Result<(KcpSession, KcpSession)> {
     let (mut near, mut far) = (session(), session());
     near.send(data)?;
     pass(Time(0), &mut near, &mut far, out)?;
@@ -234,10 +234,10 @@ fn packets(cipher: Cipher, mac: Option<Mac>, times: u32) -> Result<()> {
 
 /// Packet after packet of one connection: the nonces follow each other.
 fn tags(times: u32) -> Result<()> {
-    let mut session = Session::<8>::new(&[0x42; 16]);
+    let mut session = UmacSession::<8>::new(&[0x42; 16]);
     let message = [7; 1024];
     for number in 0..u64::from(times) * MANY as u64 {
-        black_box(session.tag(Nonce::from(number), black_box(&message)));
+        black_box(session.compute_tag(Nonce::from(number), black_box(&message)));
     }
     Ok(())
 }

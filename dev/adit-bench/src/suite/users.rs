@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_net::system::ThreadRng;
-use adit_shadowsocks::tcp::{ServerHandshake, client};
-use adit_shadowsocks::{Key, KeyChain, Method, Restart, SaltPool, UserId, Users};
+use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
+use adit_shadowsocks::{Key, KeyChain, Method, RestartPolicy, SaltPool, UserId, Users};
 use adit_wire::codec_laws::seal_all;
 use adit_wire::{Entropy, Handshake, Rx, Seal, Step, Tx, UnixTime};
 use anyhow::{Context, Result, bail, ensure};
@@ -129,9 +129,9 @@ impl Setup {
         let named = named.map(|(n, secret)| (format!("user-{n:05}"), secret));
         let headers = method == Method::Blake3Aes128Gcm;
         let users = if headers {
-            Users::identified(&identity, named)?
+            Users::with_identity_key(&identity, named)?
         } else {
-            Users::trial(method, named)?
+            Users::with_trial_keys(method, named)?
         };
         let target = "example.com:443".parse().context("a target")?;
         let mut requests = Vec::with_capacity(REQUESTS);
@@ -146,10 +146,10 @@ impl Setup {
                 vec![]
             };
             let chain = KeyChain::new(before, own)?;
-            let (mut seal, _) = client(&chain, &target, Arc::new(NOW), chance)?;
+            let (mut seal, _) = client_codecs(&chain, &target, Arc::new(NOW), chance)?;
             let request = seal_all(&mut seal, &[7; 300], usize::MAX)?;
             let name = format!("user-{who:05}");
-            let known = users.named(&name).filter(|_| crowd.known);
+            let known = users.find_by_name(&name).filter(|_| crowd.known);
             requests.push((request, known.map(|user| user.id())));
         }
         Ok(Self { users, requests })
@@ -161,7 +161,7 @@ impl Setup {
         let start = cpu_clock();
         let mut times = Vec::new();
         while times.is_empty() || cpu_clock() - start < least {
-            let salts = Arc::new(SaltPool::new([1; 16], NOW, Restart::Lenient));
+            let salts = Arc::new(SaltPool::new([1; 16], NOW, RestartPolicy::Lenient));
             let mut requests = self.requests.clone();
             for few in requests.chunks_exact_mut(FEW) {
                 let start = cpu_clock();
@@ -180,7 +180,7 @@ impl Setup {
         let handshake =
             ServerHandshake::new(&self.users, Arc::new(NOW), salts.clone(), &mut ThreadRng);
         let step = handshake
-            .hint(known)
+            .with_hint(known)
             .step(&mut Rx::new(wire), &mut Tx::new(&mut Vec::new()))?;
         let Step::Done(mut accepted) = step else {
             bail!("a whole request was not enough");
@@ -195,14 +195,14 @@ impl Setup {
 
 /// Time of one salt, from an empty pool to `count`.
 fn salts(count: u64, stamp: Option<UnixTime>) -> Result<Figures> {
-    let pool = SaltPool::new([1; 16], NOW, Restart::Lenient);
+    let pool = SaltPool::new([1; 16], NOW, RestartPolicy::Lenient);
     let mut salts = vec![[0; 32]; usize::try_from(count)?];
     for salt in &mut salts {
         ThreadRng.fill(salt);
     }
     let start = cpu_clock();
     for salt in &salts {
-        pool.insert(salt, stamp, NOW)?;
+        pool.insert_salt(salt, stamp, NOW)?;
     }
     let took = (cpu_clock() - start).as_secs_f64() * 1e9;
     Ok(vec![one(NS_PER_OP, took / float(count))])

@@ -12,29 +12,29 @@ use adit_crypto::packet::session::{Role, SessionId};
 use adit_net::{BufferSizes, system};
 use adit_wire::{Time, subslice};
 
-use super::lane::{Lane, Shared};
-use super::{Settings, Socket};
-use crate::newcomers::{Met, Newcomer, Newcomers};
+use super::channel::{FecChannel, SharedChannel};
+use super::{FecSettings, FecSocket};
+use crate::new_peers::{NewPeer, NewPeerPacket, NewPeers};
 
 /// Number of lanes from which on unused ones are removed.
-const SWEEP: usize = 64;
+const MIN_SWEEP: usize = 64;
 
 /// Receives for all lanes of one UDP socket.
 ///
 /// A lane starts with the first packet that passes the check; with [`Settings::session`] as soon as
 /// its client has shown that it is not a recording. It ends when it is dropped.
 pub struct FecListener {
-    socket: Arc<Socket>,
-    lanes: HashMap<Name, Weak<Shared>>,
-    newcomers: Option<Newcomers>,
+    socket: Arc<FecSocket>,
+    channels: HashMap<ChannelKey, Weak<SharedChannel>>,
+    new_peers: Option<NewPeers>,
     /// Lanes that wait to be accepted.
-    born: Vec<Lane>,
-    sweep: usize,
+    accepted: Vec<FecChannel>,
+    sweep_at: usize,
 }
 
 /// The key by which the lane of a packet is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Name {
+enum ChannelKey {
     Session(SessionId),
     Peer(SocketAddr),
 }
@@ -45,14 +45,14 @@ impl FecListener {
     /// # Errors
     ///
     /// Invalid [`Settings`], or an error of the system.
-    pub fn bind(addr: SocketAddr, settings: Settings) -> io::Result<Self> {
-        let socket = Arc::new(Socket::bind(addr, settings)?);
+    pub fn bind(addr: SocketAddr, settings: FecSettings) -> io::Result<Self> {
+        let socket = Arc::new(FecSocket::bind(addr, settings)?);
         Ok(Self {
-            newcomers: socket.settings.session.clone().map(Newcomers::new),
+            new_peers: socket.settings.session.clone().map(NewPeers::new),
             socket,
-            lanes: HashMap::new(),
-            born: Vec::new(),
-            sweep: SWEEP,
+            channels: HashMap::new(),
+            accepted: Vec::new(),
+            sweep_at: MIN_SWEEP,
         })
     }
 
@@ -81,57 +81,59 @@ impl FecListener {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn accept(&mut self) -> io::Result<Lane> {
+    pub async fn accept(&mut self) -> io::Result<FecChannel> {
         poll_fn(|cx| self.poll_accept(cx)).await
     }
 
-    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Lane>> {
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<FecChannel>> {
         loop {
-            if let Some(lane) = self.born.pop() {
+            if let Some(lane) = self.accepted.pop() {
                 return Poll::Ready(Ok(lane));
             }
             let (socket, now) = (Arc::clone(&self.socket), system::monotonic_now());
             ready!(socket.udp.poll_recv(cx, &mut |packet, from| {
-                if self.newcomers.is_some() {
-                    self.sealed(packet, from, now);
+                if self.new_peers.is_some() {
+                    self.handle_sealed(packet, from, now);
                 } else {
-                    self.plain(packet, from, now);
+                    self.handle_plain(packet, from, now);
                 }
             }))?;
         }
     }
 
     /// Handles a packet sealed with session keys.
-    fn sealed(&mut self, packet: &mut [u8], from: SocketAddr, now: Time) {
+    fn handle_sealed(&mut self, packet: &mut [u8], from: SocketAddr, now: Time) {
         let key = self.socket.settings.session.as_ref();
         let Some(head) = key.and_then(|key| key.decrypt_header(Role::Client, packet)) else {
             return;
         };
-        let name = Name::Session(head.id());
-        if let Some(lane) = self.find(name) {
-            return lane.sealed(head, packet, from, now);
+        let name = ChannelKey::Session(head.id());
+        if let Some(lane) = self.find_channel(name) {
+            return lane.handle_sealed(head, packet, from, now);
         }
-        let Some(newcomers) = &mut self.newcomers else {
+        let Some(newcomers) = &mut self.new_peers else {
             return;
         };
-        match newcomers.meet(head, packet, now) {
-            Met::Foreign => {}
-            Met::Answer(answer) => {
+        match newcomers.handle_packet(head, packet, now) {
+            NewPeerPacket::Foreign => {}
+            NewPeerPacket::Answer(answer) => {
                 // Lost like any other: the client sends again.
                 let _ = self.socket.udp.try_send(&answer[..], from);
             }
-            Met::Fresh(one, range) => {
-                let Newcomer { session, early, .. } = one;
-                if let Some(lane) = self.begin(name, from, Some(session)) {
-                    early.iter().for_each(|payload| lane.opened(payload, now));
-                    lane.opened(subslice(packet, range), now);
+            NewPeerPacket::Fresh(one, range) => {
+                let NewPeer { session, early, .. } = one;
+                if let Some(lane) = self.open_channel(name, from, Some(session)) {
+                    early
+                        .iter()
+                        .for_each(|payload| lane.handle_opened(payload, now));
+                    lane.handle_opened(subslice(packet, range), now);
                 }
             }
         }
     }
 
     /// Handles a packet that is not sealed with session keys.
-    fn plain(&mut self, packet: &mut [u8], from: SocketAddr, now: Time) {
+    fn handle_plain(&mut self, packet: &mut [u8], from: SocketAddr, now: Time) {
         let payload: &[u8] = match &self.socket.settings.key {
             Some(key) => match key.open(packet) {
                 Ok(range) => subslice(packet, range),
@@ -142,43 +144,46 @@ impl FecListener {
         if adit_fec::Packet::parse(payload).is_none() {
             return;
         }
-        let name = Name::Peer(from);
-        let lane = self.find(name).or_else(|| self.begin(name, from, None));
+        let name = ChannelKey::Peer(from);
+        let lane = self
+            .find_channel(name)
+            .or_else(|| self.open_channel(name, from, None));
         if let Some(lane) = lane {
-            lane.opened(payload, now);
+            lane.handle_opened(payload, now);
         }
     }
 
-    fn find(&mut self, name: Name) -> Option<Arc<Shared>> {
-        let found = self.lanes.get(&name)?.upgrade();
+    fn find_channel(&mut self, name: ChannelKey) -> Option<Arc<SharedChannel>> {
+        let found = self.channels.get(&name)?.upgrade();
         if found.is_none() {
-            self.lanes.remove(&name);
+            self.channels.remove(&name);
         }
         found
     }
 
-    fn begin(
+    fn open_channel(
         &mut self,
-        name: Name,
+        name: ChannelKey,
         from: SocketAddr,
         session: Option<Box<adit_crypto::packet::session::PacketSession>>,
-    ) -> Option<Arc<Shared>> {
-        if self.lanes.len() >= self.sweep.min(self.socket.settings.lanes) {
-            self.lanes.retain(|_, lane| lane.strong_count() > 0);
-            self.sweep = SWEEP.max(self.lanes.len() * 2);
+    ) -> Option<Arc<SharedChannel>> {
+        if self.channels.len() >= self.sweep_at.min(self.socket.settings.max_channels) {
+            self.channels.retain(|_, lane| lane.strong_count() > 0);
+            self.sweep_at = MIN_SWEEP.max(self.channels.len() * 2);
         }
-        if self.lanes.len() >= self.socket.settings.lanes {
+        if self.channels.len() >= self.socket.settings.max_channels {
             return None;
         }
-        let shared = Shared::new(Arc::clone(&self.socket), from, session, true).ok()?;
-        self.lanes.insert(name, Arc::downgrade(&shared));
-        self.born.push(Lane::of(Arc::clone(&shared)));
+        let shared = SharedChannel::new(Arc::clone(&self.socket), from, session, true).ok()?;
+        self.channels.insert(name, Arc::downgrade(&shared));
+        self.accepted
+            .push(FecChannel::from_shared(Arc::clone(&shared)));
         Some(shared)
     }
 }
 
 impl fmt::Debug for FecListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FecListener({} lanes)", self.lanes.len())
+        write!(f, "FecListener({} lanes)", self.channels.len())
     }
 }

@@ -17,7 +17,7 @@
 //! follows the client to any address. An end that receives data and has not sent any for a second
 //! sends an empty packet; a client that receives nothing for three seconds starts a new session.
 
-mod lane;
+mod channel;
 mod listener;
 mod state;
 
@@ -35,43 +35,43 @@ use adit_fec::{ErasureCode, HEADER};
 use adit_net::BatchUdpSocket;
 
 use crate::Fec;
-pub use lane::Lane;
+pub use channel::FecChannel;
 pub use listener::FecListener;
 
 /// The settings of an end.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct FecSettings {
     /// The correction of sent datagrams. For received datagrams only its matrix matters.
     pub fec: Fec,
     /// Maximum size of a packet in bytes; at most 1500.
     pub mtu: usize,
     /// Time for which a datagram waits for the parity of a group that does not fill up.
-    pub wait: Duration,
+    pub parity_wait: Duration,
     /// Encryption, if [`Self::session`] is `None`; without both there is none.
     pub key: Option<Arc<PacketKey>>,
     /// adit's own encryption, with a replay window and clients that may move.
     pub session: Option<SessionKey>,
     /// Maximum number of clients of a listener.
-    pub lanes: usize,
+    pub max_channels: usize,
 }
 
 /// Bytes of a datagram's number.
-const NUMBER: usize = 8;
+const NUMBER_LEN: usize = 8;
 /// Maximum size of a packet, in bytes of UDP payload.
-const LONGEST: usize = 1500;
+const MAX_PACKET: usize = 1500;
 
-impl Settings {
+impl FecSettings {
     /// Returns the maximum size of a datagram in bytes; `None` if the MTU is too small for any.
     #[must_use]
     pub fn max_datagram(&self) -> Option<usize> {
-        let (head, tail) = self.room();
+        let (head, tail) = self.overhead();
         self.mtu
-            .min(LONGEST)
-            .checked_sub(head + HEADER + NUMBER + tail)
+            .min(MAX_PACKET)
+            .checked_sub(head + HEADER + NUMBER_LEN + tail)
     }
 
     /// Returns the bytes of encryption before and after a shard.
-    fn room(&self) -> (usize, usize) {
+    fn overhead(&self) -> (usize, usize) {
         let room = match (&self.session, &self.key) {
             (Some(_), _) => SESSION_OVERHEAD,
             (None, Some(key)) => key.overhead_layout(),
@@ -83,15 +83,15 @@ impl Settings {
 
 /// A socket and the common state of its lanes.
 #[derive(Debug)]
-struct Socket {
+struct FecSocket {
     udp: BatchUdpSocket,
-    settings: Settings,
+    settings: FecSettings,
     code: ErasureCode,
     max_datagram: usize,
 }
 
-impl Socket {
-    fn bind(addr: SocketAddr, settings: Settings) -> io::Result<Self> {
+impl FecSocket {
+    fn bind(addr: SocketAddr, settings: FecSettings) -> io::Result<Self> {
         let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
         let Fec {
             data,

@@ -9,22 +9,22 @@ use tokio::time::{sleep, timeout};
 
 use super::*;
 
-fn settings(session: bool) -> Settings {
-    Settings {
+fn settings(session: bool) -> FecSettings {
+    FecSettings {
         fec: Fec {
             data: 3,
             parity: 1,
             matrix: CodeMatrix::Vandermonde,
         },
         mtu: 1400,
-        wait: Duration::from_millis(10),
+        parity_wait: Duration::from_millis(10),
         key: None,
         session: session.then(|| SessionKey::new(&[5; 32]).unwrap()),
-        lanes: 8,
+        max_channels: 8,
     }
 }
 
-async fn recv(lane: &Lane, want: usize, patience: Duration) -> Vec<Vec<u8>> {
+async fn recv(lane: &FecChannel, want: usize, patience: Duration) -> Vec<Vec<u8>> {
     let mut got = Vec::new();
     let _ = timeout(patience, async {
         while got.len() < want {
@@ -37,7 +37,7 @@ async fn recv(lane: &Lane, want: usize, patience: Duration) -> Vec<Vec<u8>> {
     got
 }
 
-fn send(lane: &Lane, text: &[u8]) {
+fn send(lane: &FecChannel, text: &[u8]) {
     lane.send(text).unwrap();
     lane.flush().unwrap();
 }
@@ -79,7 +79,7 @@ async fn network(
 
 #[tokio::test]
 async fn datagrams_pass_both_ways_under_every_seal() {
-    let packets = |kind, check| Settings {
+    let packets = |kind, check| FecSettings {
         key: Some(Arc::new(PacketKey::new(kind, check, b"secret").unwrap())),
         ..settings(false)
     };
@@ -92,7 +92,7 @@ async fn datagrams_pass_both_ways_under_every_seal() {
     ] {
         let mut listener =
             FecListener::bind("127.0.0.1:0".parse().unwrap(), settings.clone()).unwrap();
-        let client = Lane::connect(listener.local_addr().unwrap(), settings).unwrap();
+        let client = FecChannel::connect(listener.local_addr().unwrap(), settings).unwrap();
         let longest = vec![9; client.max_datagram()];
         send(&client, b"one");
         let (lane, ()) = tokio::join!(async { listener.accept().await.unwrap() }, async {
@@ -123,7 +123,7 @@ async fn what_is_lost_is_restored_and_nothing_comes_twice() {
             up && n > 4 && n % 4 == 0
         })
         .await;
-        let client = Lane::connect(at, settings(session)).unwrap();
+        let client = FecChannel::connect(at, settings(session)).unwrap();
         send(&client, &0u32.to_le_bytes());
         let (lane, _) = tokio::join!(
             async { listener.accept().await.unwrap() },
@@ -156,7 +156,7 @@ async fn what_is_lost_is_restored_and_nothing_comes_twice() {
 async fn a_client_that_moves_is_followed_and_a_recording_is_not() {
     let mut listener = FecListener::bind("127.0.0.1:0".parse().unwrap(), settings(true)).unwrap();
     let server = listener.local_addr().unwrap();
-    let client = Lane::connect(server, settings(true)).unwrap();
+    let client = FecChannel::connect(server, settings(true)).unwrap();
     send(&client, b"here");
     let (lane, _) = tokio::join!(
         async { listener.accept().await.unwrap() },
@@ -166,11 +166,11 @@ async fn a_client_that_moves_is_followed_and_a_recording_is_not() {
     assert_eq!(recv(&lane, 1, SOON).await, [b"here"]);
     let before = lane.peer_addr();
     // A packet of the client is sent from another address.
-    let mut packet = vec![0; 16 + HEADER + NUMBER + 5 + 16];
+    let mut packet = vec![0; 16 + HEADER + NUMBER_LEN + 5 + 16];
     let len = packet.len();
     packet[16..len - 16][..HEADER].copy_from_slice(&[9, 0, 0, 0, 0xf1, 0, 15, 0]);
-    packet[16 + HEADER + NUMBER..len - 16].copy_from_slice(b"there");
-    packet[16 + HEADER..][..NUMBER].copy_from_slice(&u64::MAX.to_le_bytes());
+    packet[16 + HEADER + NUMBER_LEN..len - 16].copy_from_slice(b"there");
+    packet[16 + HEADER..][..NUMBER_LEN].copy_from_slice(&u64::MAX.to_le_bytes());
     client.seal_for_test(&mut packet);
     let elsewhere = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     elsewhere.send_to(&packet, server).await.unwrap();
@@ -189,7 +189,7 @@ async fn a_client_that_moves_is_followed_and_a_recording_is_not() {
 async fn a_server_that_begins_anew_is_found_again() {
     let mut listener = FecListener::bind("127.0.0.1:0".parse().unwrap(), settings(true)).unwrap();
     let server = listener.local_addr().unwrap();
-    let client = Lane::connect(server, settings(true)).unwrap();
+    let client = FecChannel::connect(server, settings(true)).unwrap();
     send(&client, b"first");
     let (lane, _) = tokio::join!(
         async { listener.accept().await.unwrap() },
@@ -225,15 +225,15 @@ async fn strangers_and_too_many_begin_nothing() {
     for rubbish in [&b""[..], b"x", &[0; 100], &[0xff; 1400]] {
         socket.send_to(rubbish, server).await.unwrap();
     }
-    let clients: Vec<Lane> = (0..12)
-        .map(|_| Lane::connect(server, settings.clone()).unwrap())
+    let clients: Vec<FecChannel> = (0..12)
+        .map(|_| FecChannel::connect(server, settings.clone()).unwrap())
         .collect();
     clients.iter().for_each(|client| send(client, b"hello"));
     let mut lanes = Vec::new();
     while let Ok(lane) = timeout(Duration::from_millis(300), listener.accept()).await {
         lanes.push(lane.unwrap());
     }
-    assert_eq!(lanes.len(), settings.lanes);
+    assert_eq!(lanes.len(), settings.max_channels);
     // Removed lanes free their slots.
     drop(lanes);
     sleep(Duration::from_millis(10)).await;

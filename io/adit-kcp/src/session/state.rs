@@ -3,35 +3,35 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use adit_kcp_proto::{State as Life, Stats};
+use adit_kcp_proto::{SessionState as Life, Stats};
 use adit_wire::Time;
 
-use super::State;
-use crate::allowance::Allowance;
-use crate::counters::add;
-use crate::socket::Socket;
+use super::SessionState;
+use crate::amplification_limit::AmplificationLimit;
+use crate::counters::add_nonzero;
+use crate::socket::KcpSocket;
 
-impl State {
+impl SessionState {
     /// Records packets received from the peer's address that have been handled.
-    pub(super) fn came(&mut self, socket: &Socket, packets: &[&[u8]], now: Time) {
+    pub(super) fn record_received(&mut self, socket: &KcpSocket, packets: &[&[u8]], now: Time) {
         self.unanswered = None;
-        (self.heard_at, self.asked) = (now, false);
+        (self.heard_at, self.is_probed) = (now, false);
         let Some(allowance) = &mut self.wire.allowance else {
             return;
         };
         if self.kcp.is_proven() {
-            (self.wire.allowance, self.reached) = (None, Some(self.peer));
+            (self.wire.allowance, self.proven_addr) = (None, Some(self.peer));
             return;
         }
         let around = socket.layout.head + socket.layout.tail;
         let bytes = packets.iter().map(|packet| packet.len() + around).sum();
-        allowance.came(packets.len(), bytes);
-        allowance.blocked = None;
+        allowance.record_received(packets.len(), bytes);
+        allowance.blocked_since = None;
     }
 
     /// Probes a peer that has been silent for half of `limit`, and gives it up after all of it.
     /// Returns the time of the next check.
-    pub(super) fn watch(&mut self, limit: Duration, now: Time) -> Option<Time> {
+    pub(super) fn check_silence(&mut self, limit: Duration, now: Time) -> Option<Time> {
         if limit.is_zero() || self.kcp.state() == Life::Dead {
             return None;
         }
@@ -41,42 +41,42 @@ impl State {
             self.kcp.give_up();
             return None;
         }
-        if now >= half && !self.asked {
-            self.asked = true;
-            self.kcp.ask_window(now);
+        if now >= half && !self.is_probed {
+            self.is_probed = true;
+            self.kcp.request_window(now);
         }
-        Some(if self.asked { end } else { half })
+        Some(if self.is_probed { end } else { half })
     }
 
     /// Handles a new address of the peer.
-    pub(super) fn moved(&mut self, to: SocketAddr, now: Time) {
+    pub(super) fn handle_move(&mut self, to: SocketAddr, now: Time) {
         self.peer = to;
-        if self.reached == Some(to) {
-            self.kcp.waive_proof();
+        if self.proven_addr == Some(to) {
+            self.kcp.assume_proven();
             self.wire.allowance = None;
         } else {
             self.kcp.demand_proof(now);
-            self.wire.allowance = Some(Box::<Allowance>::default());
+            self.wire.allowance = Some(Box::<AmplificationLimit>::default());
         }
     }
 
     /// True if no more out-of-band datagrams are sent or received.
     pub(super) fn is_over(&self) -> bool {
         let dead = self.kcp.state() == Life::Dead;
-        dead || self.gone || self.leaving.is_some() || self.kcp.peer_left()
+        dead || self.is_removed || self.linger_until.is_some() || self.kcp.is_unread_by_peer()
     }
 
     /// Discards received data that will not be read, so that the peer can finish.
-    pub(super) fn discard(&mut self) {
-        while self.kcp.front().is_some() {
+    pub(super) fn discard_received(&mut self) {
+        while self.kcp.front_bytes().is_some() {
             self.kcp.consume(usize::MAX);
         }
     }
 
     /// Adds the changes since the last report to the counters.
-    pub(super) fn report(&mut self, socket: &Socket) {
-        self.wire.report(socket);
-        let (now, told) = (self.kcp.stats(), self.told);
+    pub(super) fn report_counters(&mut self, socket: &KcpSocket) {
+        self.wire.report_counters(socket);
+        let (now, told) = (self.kcp.stats(), self.reported);
         let to = &socket.settings.counters;
         for (counter, now, told) in [
             (&to.bytes_sent, now.bytes_sent, told.bytes_sent),
@@ -90,7 +90,7 @@ impl State {
             (&to.lost_segs, now.lost, told.lost),
             (&to.repeat_segs, now.repeated, told.repeated),
         ] {
-            add(counter, now - told);
+            add_nonzero(counter, now - told);
         }
         let set = std::sync::atomic::Ordering::Relaxed;
         if now.segments_out != told.segments_out {
@@ -99,9 +99,9 @@ impl State {
         }
         let moved = |s: Stats| (s.segments_in, s.bytes_received);
         if moved(now) != moved(told) {
-            let waiting = self.kcp.readable();
+            let waiting = self.kcp.readable_len();
             to.ring_rcv_queue.store(waiting as u64, set);
         }
-        self.told = now;
+        self.reported = now;
     }
 }

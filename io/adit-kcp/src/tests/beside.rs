@@ -24,7 +24,7 @@ async fn next(from: &mut OobReceiver) -> Option<Box<[u8]>> {
 /// Waits until everything was acknowledged.
 async fn drained(stream: &KcpStream) {
     let drained = async {
-        while !stream.probe().is_drained() {
+        while !stream.session_probe().is_drained() {
             sleep(Duration::from_millis(2)).await;
         }
     };
@@ -45,7 +45,7 @@ async fn datagrams_go_beside_the_stream_both_ways() {
     ] {
         let counters = Arc::clone(&client.counters);
         let (_net, _listener, near, far) = corrected(client).await;
-        let (mut to_near, mut to_far) = (near.oob(), far.oob());
+        let (mut to_near, mut to_far) = (near.oob_receiver(), far.oob_receiver());
         let longest = near.oob_max_size();
         assert!((1_300..1_400).contains(&longest), "{longest}");
         for len in [0, 1, 2, 24, 500, longest] {
@@ -86,7 +86,7 @@ async fn they_need_correction_to_be_sent_and_not_to_be_received() {
     let (_listener, mut near, mut far) = pair_over(&net, with, plain()).await;
     assert_eq!(near.send_oob(b"x"), Err(OobError::NoCorrection));
     assert_eq!(near.oob_max_size(), 0);
-    let mut to_near = near.oob();
+    let mut to_near = near.oob_receiver();
     // A peer that has acknowledged nothing yet is sent little.
     far.write_all(b"?").await.unwrap();
     near.read_u8().await.unwrap();
@@ -98,11 +98,11 @@ async fn they_need_correction_to_be_sent_and_not_to_be_received() {
 #[tokio::test]
 async fn nobody_who_takes_none_is_kept_from_the_stream() {
     let (_net, _listener, near, far) = corrected(settings(PacketKind::Aes, Some(FEC))).await;
-    let mut to_far = far.oob();
+    let mut to_far = far.oob_receiver();
     for n in 0..200_u8 {
         near.send_oob(&[n]).unwrap();
     }
-    let probe = near.probe();
+    let probe = near.session_probe();
     echo(near, far, 300_000, 5).await;
     assert!(probe.stats().bytes_sent > 300_000);
     // As many as can wait, the first ones; then the session ends.
@@ -115,16 +115,16 @@ async fn nobody_who_takes_none_is_kept_from_the_stream() {
 #[tokio::test]
 async fn a_receiver_ends_with_the_session_or_for_another() {
     let (_net, _listener, near, mut far) = corrected(settings(PacketKind::Aes, Some(FEC))).await;
-    let mut first = far.oob();
+    let mut first = far.oob_receiver();
     assert_eq!(first.try_recv(), None);
-    let mut second = far.oob();
+    let mut second = far.oob_receiver();
     assert_eq!(next(&mut first).await, None);
     near.send_oob(b"last").unwrap();
     drop(near);
     assert_eq!(next(&mut second).await.as_deref(), Some(&b"last"[..]));
     assert_eq!(next(&mut second).await, None, "the peer is gone");
     assert_eq!(far.send_oob(b"x"), Err(OobError::Ended));
-    assert_eq!(next(&mut far.oob()).await, None);
+    assert_eq!(next(&mut far.oob_receiver()).await, None);
     let mut end = [0];
     let read = timeout(PATIENCE, far.read(&mut end)).await.unwrap();
     assert_eq!(read.unwrap(), 0);
@@ -136,7 +136,7 @@ async fn they_come_to_their_own_conversation_and_begin_none() {
     let server = settings(PacketKind::Null, Some(FEC));
     let counters = Arc::clone(&server.counters);
     let (mut listener, near, far) = pair_over(&net, server, plain()).await;
-    let mut to_far = far.oob();
+    let mut to_far = far.oob_receiver();
     let packet = |conv: u32, payload: &[u8]| {
         let mut out = [0; 100];
         let len = encode_oob(conv, payload, &mut out).unwrap();
@@ -159,11 +159,11 @@ async fn they_come_to_their_own_conversation_and_begin_none() {
 async fn neither_they_nor_copies_are_of_use_against_strangers() {
     let net = Net::new(Faults::default());
     let server = settings(PacketKind::Null, Some(FEC));
-    let mut listener = KcpListener::over(net.end(1), server).unwrap();
+    let mut listener = KcpListener::bind_over(net.end(1), server).unwrap();
     let _victim = net.end(2);
-    let header = Header {
+    let header = SegmentHeader {
         conv: 7,
-        cmd: Cmd::Push,
+        cmd: Command::Push,
         frg: 0,
         wnd: 32,
         ts: 0,
@@ -171,7 +171,7 @@ async fn neither_they_nor_copies_are_of_use_against_strangers() {
         una: 0,
         len: 100,
     };
-    let opening = [&header.bytes()[..], &[1; 100]].concat();
+    let opening = [&header.encode()[..], &[1; 100]].concat();
     net.forge(2, 1, &opening);
     let (far, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
     far.set_copies(3).unwrap();
@@ -249,7 +249,7 @@ async fn copies_save_what_a_bad_path_loses() {
         let (_listener, near, far) = pair_over(&net, plain(), plain()).await;
         near.set_copies(copies).unwrap();
         far.set_copies(copies).unwrap();
-        let probe = near.probe();
+        let probe = near.session_probe();
         echo(near, far, 400_000, 1).await;
         probe.stats().retransmitted
     };

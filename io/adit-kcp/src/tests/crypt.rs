@@ -30,11 +30,11 @@ impl Xor {
 }
 
 impl PacketCrypt for Xor {
-    fn head(&self) -> usize {
+    fn head_len(&self) -> usize {
         8
     }
 
-    fn tail(&self) -> usize {
+    fn tail_len(&self) -> usize {
         4
     }
 
@@ -123,7 +123,7 @@ async fn another_key_of_such_a_cipher_is_refused() {
     let client = xor(5, None);
     let counters = Arc::clone(&client.counters);
     let (_listener, mut near, mut far) = pair_over(&net, xor(5, None), client).await;
-    let mut forged = [&[0; 8][..], &push(near.conv(), 0, Cmd::Push), &[0; 4]].concat();
+    let mut forged = [&[0; 8][..], &push(near.conv(), 0, Command::Push), &[0; 4]].concat();
     let other = xor(6, None).crypt.unwrap();
     other
         .seal(&mut forged, &mut adit_net::system::ThreadRng)
@@ -156,7 +156,7 @@ async fn a_cipher_in_kcp_gos_frame_is_the_same_as_the_one_that_is_here() {
     let brought = |kind| {
         let key = PacketKey::new(kind, PacketCheck::Crc32, b"it's a secrect").unwrap();
         Settings {
-            crypt: Some(Arc::new(Checked(Brought(key)))),
+            crypt: Some(Arc::new(ChecksumCrypt(Brought(key)))),
             ..plain()
         }
     };
@@ -181,9 +181,9 @@ async fn births_are_limited_where_such_a_cipher_authenticates_nobody() {
             ..plain()
         };
         let (net, counters) = (Net::new(Faults::default()), Arc::clone(&server.counters));
-        let _listener = KcpListener::over(net.end(1), server).unwrap();
+        let _listener = KcpListener::bind_over(net.end(1), server).unwrap();
         for from in 0..1_000 {
-            let mut opening = [&[0; 8][..], &push(7, 0, Cmd::Push), &[0; 4]].concat();
+            let mut opening = [&[0; 8][..], &push(7, 0, Command::Push), &[0; 4]].concat();
             let mut chance = adit_net::system::ThreadRng;
             crypt.seal(&mut opening, &mut chance).unwrap();
             net.forge(1_000 + from, 1, &opening);
@@ -198,7 +198,7 @@ async fn births_are_limited_where_such_a_cipher_authenticates_nobody() {
 fn a_cipher_that_leaves_no_room_is_refused() {
     struct Wide(usize);
     impl PacketCrypt for Wide {
-        fn head(&self) -> usize {
+        fn head_len(&self) -> usize {
             self.0
         }
         fn seal(&self, _: &mut [u8], _: &mut dyn Entropy) -> Result<(), CryptoError> {

@@ -148,7 +148,7 @@ pub(super) async fn pair_over(
     server: Settings,
     client: Settings,
 ) -> (KcpListener, KcpStream, KcpStream) {
-    let mut listener = KcpListener::over(net.end(1), server).unwrap();
+    let mut listener = KcpListener::bind_over(net.end(1), server).unwrap();
     let near = KcpStream::connect_over(net.end(2), Net::addr(1), client).unwrap();
     let (near, far) = met(&mut listener, near).await;
     (listener, near, far)

@@ -24,7 +24,7 @@ async fn sockets_of_the_program_carry_sessions() {
     let aes = || settings(PacketKind::Aes, Some(FEC));
     let mut listener = KcpListener::from_socket(ours, aes()).unwrap();
     assert_eq!(listener.local_addr().unwrap(), at);
-    assert!(listener.buffers().is_some());
+    assert!(listener.socket_buffers().is_some());
     let near = KcpStream::from_socket(theirs, at, aes()).unwrap();
     assert_eq!(near.local_addr().unwrap(), from);
     let (near, far) = met(&mut listener, near).await;
@@ -60,7 +60,7 @@ async fn a_bad_transport_is_repaired() {
         let counters = Arc::clone(&settings.counters);
         let (listener, near, far) = pair_over(&net, settings.clone(), settings.clone()).await;
         assert_eq!(
-            (listener.local_addr().unwrap(), listener.buffers()),
+            (listener.local_addr().unwrap(), listener.socket_buffers()),
             (Net::addr(1), None)
         );
         assert_eq!(
@@ -84,7 +84,7 @@ async fn a_listener_over_a_transport_serves_many() {
     let net = Net::new(BAD);
     let end = Arc::new(net.end(1));
     let watched = Arc::downgrade(&end);
-    let mut listener = KcpListener::over(end, plain()).unwrap();
+    let mut listener = KcpListener::bind_over(end, plain()).unwrap();
     for len in [0, 9, 24, 1500] {
         net.forge(99, 1, &vec![7; len]);
     }
@@ -136,7 +136,7 @@ struct Beside {
 
 impl Beside {
     fn of(outer: KcpStream) -> Self {
-        let inbound = Mutex::new(outer.oob());
+        let inbound = Mutex::new(outer.oob_receiver());
         Self { outer, inbound }
     }
 }
@@ -178,7 +178,7 @@ async fn one_session_carries_another() {
         ..plain()
     };
     let peer = near.peer_addr();
-    let mut listener = KcpListener::over(Beside::of(far), inner.clone()).unwrap();
+    let mut listener = KcpListener::bind_over(Beside::of(far), inner.clone()).unwrap();
     let near = KcpStream::connect_over(Beside::of(near), peer, inner).unwrap();
     let (near, far) = met(&mut listener, near).await;
     echo(near, far, 100_000, 7).await;

@@ -1,10 +1,10 @@
 //! Channels: requests, received messages, and their bytes.
 
-mod msg;
-mod opening;
-mod read;
+mod message;
+mod open_handle;
+mod read_half;
 mod stream;
-mod write;
+mod write_half;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,11 +13,11 @@ use std::ops::Deref;
 use adit_ssh::messages::MessageChannel;
 use tokio::io::AsyncRead;
 
-pub use msg::ChannelMsg;
-pub use opening::ChannelOpenHandle;
-pub use read::ChannelReadHalf;
+pub use message::ChannelMsg;
+pub use open_handle::ChannelOpenHandle;
+pub use read_half::ChannelReadHalf;
 pub use stream::ChannelStream;
-pub use write::ChannelWriteHalf;
+pub use write_half::ChannelWriteHalf;
 
 /// A channel. `S` is [`client::Msg`](crate::client::Msg) or [`server::Msg`](crate::server::Msg), and
 /// distinguishes the two sides.

@@ -5,26 +5,26 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use adit_ssh_proto::connection::Kind;
+use adit_ssh_proto::connection::DataKind;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::read::Reader;
-use super::write::Writer;
+use super::read_half::StreamReader;
+use super::write_half::StreamWriter;
 use super::{ChannelReadHalf, ChannelWriteHalf};
 
 /// A channel as a byte stream. Dropping it closes the channel, after the bytes that were written.
 #[derive(Debug)]
 pub struct ChannelStream<S> {
-    reader: Reader<ChannelReadHalf>,
-    writer: Writer,
+    reader: StreamReader<ChannelReadHalf>,
+    writer: StreamWriter,
     side: PhantomData<fn() -> S>,
 }
 
 impl<S> ChannelStream<S> {
     pub(super) fn new(read: ChannelReadHalf, write: ChannelWriteHalf<S>) -> Self {
         Self {
-            reader: Reader::own(read),
-            writer: write.writer(Kind::Stdout),
+            reader: StreamReader::for_channel(read),
+            writer: write.stream_writer(DataKind::Stdout),
             side: PhantomData,
         }
     }
@@ -32,7 +32,7 @@ impl<S> ChannelStream<S> {
 
 impl<S> Drop for ChannelStream<S> {
     fn drop(&mut self) {
-        self.writer.close();
+        self.writer.close_channel();
     }
 }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_ssh::client::{ClientConfig, HostKeyPolicy, Login};
-use adit_ssh::messages::Bounds;
+use adit_ssh::messages::QueueLimits;
 
-use crate::preferred::Certified;
-use crate::{Error, Limits, Preferred, SshId, settings};
+use crate::preferred::HostCertificates;
+use crate::{Error, Limits, Preferred, SshId, config_conversion};
 
 /// Number of data chunks that wait in one channel before its writer waits.
-const PIECES: usize = 64;
+const MAX_CHUNKS: usize = 64;
 
 /// The configuration of a client.
 #[derive(Debug)]
@@ -44,34 +44,40 @@ impl Default for Config {
         Self {
             client_id: SshId::default(),
             limits: Limits::default(),
-            window_size: settings::WINDOW,
-            maximum_packet_size: settings::PACKET,
-            channel_buffer_size: settings::MAILBOX,
+            window_size: config_conversion::DEFAULT_WINDOW,
+            maximum_packet_size: config_conversion::DEFAULT_PACKET,
+            channel_buffer_size: config_conversion::DEFAULT_QUEUE,
             preferred: Preferred::default(),
             inactivity_timeout: None,
             keepalive_interval: None,
-            keepalive_max: settings::KEEPALIVES,
+            keepalive_max: config_conversion::DEFAULT_KEEPALIVES,
             nodelay: false,
         }
     }
 }
 
 impl Config {
-    pub(super) fn below(&self, host_key: Arc<dyn HostKeyPolicy>) -> Result<ClientConfig, Error> {
-        let preferred = self.preferred.below(Certified::Listed)?;
+    pub(super) fn to_client_config(
+        &self,
+        host_key: Arc<dyn HostKeyPolicy>,
+    ) -> Result<ClientConfig, Error> {
+        let preferred = self.preferred.to_transport(HostCertificates::Listed)?;
         let mut config = ClientConfig::new(host_key, Login::new(""));
-        config.transport = settings::transport(preferred, &self.client_id, &self.limits)?;
-        config.limits = settings::connection(self.window_size, self.maximum_packet_size);
-        config.keepalive = settings::keepalive(self.keepalive_interval, self.keepalive_max);
+        config.transport =
+            config_conversion::transport_config(preferred, &self.client_id, &self.limits)?;
+        config.limits =
+            config_conversion::connection_limits(self.window_size, self.maximum_packet_size);
+        config.keepalive =
+            config_conversion::keepalive_settings(self.keepalive_interval, self.keepalive_max);
         config.inactivity = self.inactivity_timeout;
-        config.timeout = settings::patience(self.inactivity_timeout);
+        config.timeout = config_conversion::login_timeout(self.inactivity_timeout);
         Ok(config)
     }
 
-    pub(super) const fn bounds(&self) -> Bounds {
-        Bounds {
+    pub(super) const fn queue_limits(&self) -> QueueLimits {
+        QueueLimits {
             messages: self.channel_buffer_size,
-            pieces: PIECES,
+            chunks: MAX_CHUNKS,
         }
     }
 }

@@ -9,11 +9,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, ToSocketAddrs};
 use tokio::sync::{Mutex, mpsc};
 
-use super::run::Task;
+use super::task::ClientTask;
 use super::{Config, Handle, Handler, Session};
 use crate::Error;
-use crate::core::Core;
 use crate::keys::PublicKeyOrCertificate;
+use crate::session_core::SessionCore;
 
 /// Connects over TCP, exchanges keys, and asks `handler` to check the server's host key.
 ///
@@ -29,7 +29,7 @@ pub async fn connect<H: Handler + 'static, A: ToSocketAddrs>(
     if config.nodelay {
         socket.set_nodelay(true).map_err(Error::from)?;
     }
-    begin(config, Box::new(Tcp::new(socket)), handler).await
+    start_session(config, Box::new(Tcp::new(socket)), handler).await
 }
 
 /// Connects over any stream.
@@ -45,17 +45,17 @@ where
     H: Handler + 'static,
     R: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    begin(config, Box::new(Buffered::over(stream)), handler).await
+    start_session(config, Box::new(Buffered::from_tokio(stream)), handler).await
 }
 
-async fn begin<H: Handler + 'static>(
+async fn start_session<H: Handler + 'static>(
     config: Arc<Config>,
     below: BoxStream,
     handler: H,
 ) -> Result<Handle<H>, H::Error> {
-    let judge = Arc::new(Judge(Mutex::new((handler, None))));
+    let judge = Arc::new(HandlerPolicy(Mutex::new((handler, None))));
     let policy: Arc<dyn HostKeyPolicy> = Arc::clone(&judge) as _;
-    let exchanged = Client::exchange_keys(below, &config.below(policy)?).await;
+    let exchanged = Client::exchange_keys(below, &config.to_client_config(policy)?).await;
     // No one else holds it any more.
     let judge = Arc::into_inner(judge).ok_or(Error::Inconsistent)?;
     let (handler, failed) = judge.0.into_inner();
@@ -63,27 +63,30 @@ async fn begin<H: Handler + 'static>(
         return Err(why);
     }
     let entrance = exchanged.map_err(Error::from)?;
-    let (core, hold) = (Arc::<Core>::default(), Arc::<OnceLock<_>>::default());
+    let (core, hold) = (Arc::<SessionCore>::default(), Arc::<OnceLock<_>>::default());
     let (wishes, wanted) = mpsc::channel(1);
-    let task = Task {
+    let task = ClientTask {
         handler,
         session: Session::new(Arc::clone(&core)),
         core: Arc::clone(&core),
-        hold: Arc::clone(&hold),
-        bounds: config.bounds(),
+        keep_alive: Arc::clone(&hold),
+        queue_limits: config.queue_limits(),
     };
-    let task = tokio::spawn(task.run(entrance, wanted));
+    let task = tokio::spawn(task.run_task(entrance, wanted));
     Ok(Handle::new(core, hold, wishes, task))
 }
 
 /// A host key policy that asks the handler, and keeps the handler's error.
-struct Judge<H: Handler>(Mutex<(H, Option<H::Error>)>);
+struct HandlerPolicy<H: Handler>(Mutex<(H, Option<H::Error>)>);
 
-impl<H: Handler> HostKeyPolicy for Judge<H> {
-    fn verify<'a>(&'a self, key: &'a HostKey) -> BoxFuture<'a, Result<(), HostKeyRefused>> {
+impl<H: Handler> HostKeyPolicy for HandlerPolicy<H> {
+    fn verify_host_key<'a>(
+        &'a self,
+        key: &'a HostKey,
+    ) -> BoxFuture<'a, Result<(), HostKeyRefused>> {
         Box::pin(async move {
             let (handler, failed) = &mut *self.0.lock().await;
-            let key = PublicKeyOrCertificate::of(key.key.clone(), key.algorithm);
+            let key = PublicKeyOrCertificate::from_key(key.key.clone(), key.algorithm);
             match handler.check_server_key(&key).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}

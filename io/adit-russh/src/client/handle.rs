@@ -8,43 +8,43 @@ use std::task::{Context, Poll};
 
 use adit_crypto::Secret;
 use adit_ssh::Peer;
-use adit_ssh::messages::Say;
-use adit_ssh_proto::auth::Method;
-use adit_ssh_proto::connection::{ChannelKind, GlobalAnswer, GlobalRequest, Kind, Originator};
+use adit_ssh::messages::OutgoingMessage;
+use adit_ssh_proto::auth::AuthMethod;
+use adit_ssh_proto::connection::{ChannelKind, DataKind, GlobalAnswer, GlobalRequest, Originator};
 use adit_ssh_proto::key::AnyKey;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::login::{Try, Wish};
+use super::login_request::{LoginAttempt, LoginRequest};
 use super::{Handler, KeyboardInteractiveAuthResponse, Msg};
-use crate::core::Core;
 use crate::keys::{Certificate, HashAlg, PrivateKey, PrivateKeyWithHashAlg};
-use crate::{AuthResult, Channel, ChannelId, Disconnect, Error, settings};
+use crate::session_core::SessionCore;
+use crate::{AuthResult, Channel, ChannelId, Disconnect, Error, config_conversion};
 
 /// A handle to a session. The session ends when the handle and the session's channels are dropped.
 ///
 /// As a future, it waits for the end of the session.
 pub struct Handle<H: Handler> {
-    core: Arc<Core>,
+    core: Arc<SessionCore>,
     /// Keeps the session alive once the user is authenticated.
-    hold: Arc<OnceLock<Peer>>,
-    wishes: mpsc::Sender<Wish>,
+    keep_alive: Arc<OnceLock<Peer>>,
+    requests: mpsc::Sender<LoginRequest>,
     task: JoinHandle<Result<(), H::Error>>,
 }
 
 #[allow(clippy::unused_async, reason = "same signature as in russh")]
 impl<H: Handler> Handle<H> {
     pub(super) fn new(
-        core: Arc<Core>,
-        hold: Arc<OnceLock<Peer>>,
-        wishes: mpsc::Sender<Wish>,
+        core: Arc<SessionCore>,
+        keep_alive: Arc<OnceLock<Peer>>,
+        requests: mpsc::Sender<LoginRequest>,
         task: JoinHandle<Result<(), H::Error>>,
     ) -> Self {
         Self {
             core,
-            hold,
-            wishes,
+            keep_alive,
+            requests,
             task,
         }
     }
@@ -52,22 +52,29 @@ impl<H: Handler> Handle<H> {
     /// Returns true if the session is over.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.task.is_finished() || self.core.is_over()
+        self.task.is_finished() || self.core.is_ended()
     }
 
-    async fn wish<T>(&self, make: impl FnOnce(oneshot::Sender<T>) -> Wish) -> Result<T, Error> {
+    async fn send_request<T>(
+        &self,
+        make: impl FnOnce(oneshot::Sender<T>) -> LoginRequest,
+    ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        let sent = self.wishes.send(make(reply)).await;
+        let sent = self.requests.send(make(reply)).await;
         sent.map_err(|_| Error::SendError)?;
         answer.await.map_err(|_| Error::Disconnect)
     }
 
-    async fn log_in(&self, wish: Try) -> Result<KeyboardInteractiveAuthResponse, Error> {
-        self.wish(|reply| Wish::Try(wish, reply)).await?
+    async fn send_attempt(
+        &self,
+        wish: LoginAttempt,
+    ) -> Result<KeyboardInteractiveAuthResponse, Error> {
+        self.send_request(|reply| LoginRequest::Attempt(wish, reply))
+            .await?
     }
 
-    async fn once(&self, wish: Try) -> Result<AuthResult, Error> {
-        match self.log_in(wish).await? {
+    async fn attempt_once(&self, wish: LoginAttempt) -> Result<AuthResult, Error> {
+        match self.send_attempt(wish).await? {
             KeyboardInteractiveAuthResponse::Success => Ok(AuthResult::Success),
             KeyboardInteractiveAuthResponse::Failure {
                 remaining_methods,
@@ -89,7 +96,7 @@ impl<H: Handler> Handle<H> {
         &mut self,
         user: U,
     ) -> Result<AuthResult, Error> {
-        self.once(Try::new(user, None)).await
+        self.attempt_once(LoginAttempt::new(user, None)).await
     }
 
     /// Logs in with a password. It is not sent to a server that does not accept passwords.
@@ -101,7 +108,8 @@ impl<H: Handler> Handle<H> {
         user: U,
         password: P,
     ) -> Result<AuthResult, Error> {
-        self.once(Try::with_password(user, password)).await
+        self.attempt_once(LoginAttempt::with_password(user, password))
+            .await
     }
 
     /// Logs in with a key.
@@ -113,9 +121,9 @@ impl<H: Handler> Handle<H> {
         user: U,
         key: PrivateKeyWithHashAlg,
     ) -> Result<AuthResult, Error> {
-        let shown = AnyKey::Plain(key.public_key().below().clone());
-        let algorithm = key.algorithm().below();
-        self.once(Try::with_key(user, shown, key.below(), algorithm))
+        let shown = AnyKey::Plain(key.public_key().inner().clone());
+        let algorithm = key.algorithm().signature_algorithm();
+        self.attempt_once(LoginAttempt::with_key(user, shown, key.inner(), algorithm))
             .await
     }
 
@@ -129,8 +137,8 @@ impl<H: Handler> Handle<H> {
         key: Arc<PrivateKey>,
         cert: Certificate,
     ) -> Result<AuthResult, Error> {
-        let shown = AnyKey::Certificate(Box::new(cert.below().clone()));
-        self.once(Try::with_key(user, shown, key.below(), None))
+        let shown = AnyKey::Certificate(Box::new(cert.inner().clone()));
+        self.attempt_once(LoginAttempt::with_key(user, shown, key.inner(), None))
             .await
     }
 
@@ -147,8 +155,11 @@ impl<H: Handler> Handle<H> {
         user: U,
         _submethods: S,
     ) -> Result<KeyboardInteractiveAuthResponse, Error> {
-        self.log_in(Try::new(user, Some(Method::KeyboardInteractive)))
-            .await
+        self.send_attempt(LoginAttempt::new(
+            user,
+            Some(AuthMethod::KeyboardInteractive),
+        ))
+        .await
     }
 
     /// Answers the server's prompts, one answer per prompt.
@@ -161,7 +172,8 @@ impl<H: Handler> Handle<H> {
         responses: Vec<String>,
     ) -> Result<KeyboardInteractiveAuthResponse, Error> {
         let answers = responses.into_iter().map(Secret::new).collect();
-        self.wish(|reply| Wish::Answers(answers, reply)).await?
+        self.send_request(|reply| LoginRequest::Answers(answers, reply))
+            .await?
     }
 
     /// Returns the best hash for RSA keys that the server accepts: `None` if it does not say,
@@ -171,11 +183,11 @@ impl<H: Handler> Handle<H> {
     /// # Errors
     /// The session is over, or the user is authenticated already.
     pub async fn best_supported_rsa_hash(&self) -> Result<Option<Option<HashAlg>>, Error> {
-        self.wish(Wish::RsaHash).await
+        self.send_request(LoginRequest::RsaHash).await
     }
 
-    async fn open(&self, kind: ChannelKind) -> Result<Channel<Msg>, Error> {
-        Ok(Channel::new(self.core.open(kind).await?))
+    async fn open_channel(&self, kind: ChannelKind) -> Result<Channel<Msg>, Error> {
+        Ok(Channel::new(self.core.open_channel(kind).await?))
     }
 
     /// Opens a channel for a program, a shell or a subsystem.
@@ -184,7 +196,7 @@ impl<H: Handler> Handle<H> {
     /// [`Error::ChannelOpenFailure`] if the server refused it, [`Error::NotAuthenticated`],
     /// [`Error::Disconnect`]. The same applies to the other channels.
     pub async fn channel_open_session(&self) -> Result<Channel<Msg>, Error> {
-        self.open(ChannelKind::Session).await
+        self.open_channel(ChannelKind::Session).await
     }
 
     /// Connects from the server to a host and port.
@@ -200,13 +212,13 @@ impl<H: Handler> Handle<H> {
     ) -> Result<Channel<Msg>, Error> {
         let kind = ChannelKind::DirectTcpip {
             host: host_to_connect.into(),
-            port: settings::port(port_to_connect)?,
+            port: config_conversion::to_tcp_port(port_to_connect)?,
             originator: Originator {
                 address: originator_address.into(),
                 port: originator_port,
             },
         };
-        self.open(kind).await
+        self.open_channel(kind).await
     }
 
     /// Connects from the server to a Unix-domain socket in its file system (OpenSSH's extension).
@@ -218,7 +230,8 @@ impl<H: Handler> Handle<H> {
         socket_path: S,
     ) -> Result<Channel<Msg>, Error> {
         let path = socket_path.into().into_bytes();
-        self.open(ChannelKind::DirectStreamlocal { path }).await
+        self.open_channel(ChannelKind::DirectStreamlocal { path })
+            .await
     }
 
     /// Asks the server to listen on an address and forward its connections. Returns the port, which the
@@ -235,9 +248,9 @@ impl<H: Handler> Handle<H> {
     ) -> Result<u32, Error> {
         let request = GlobalRequest::TcpipForward {
             address: address.into(),
-            port: settings::port(port)?,
+            port: config_conversion::to_tcp_port(port)?,
         };
-        match self.core.global(request).await? {
+        match self.core.send_global_request(request).await? {
             GlobalAnswer::Bound { port } => Ok(port.into()),
             _ => Ok(port),
         }
@@ -254,9 +267,9 @@ impl<H: Handler> Handle<H> {
     ) -> Result<(), Error> {
         let request = GlobalRequest::CancelTcpipForward {
             address: address.into(),
-            port: settings::port(port)?,
+            port: config_conversion::to_tcp_port(port)?,
         };
-        self.core.global(request).await.map(drop)
+        self.core.send_global_request(request).await.map(drop)
     }
 
     /// Asks the server to listen on a Unix-domain socket in its file system (OpenSSH's extension).
@@ -266,7 +279,7 @@ impl<H: Handler> Handle<H> {
     pub async fn streamlocal_forward<A: Into<String>>(&self, path: A) -> Result<(), Error> {
         let path = path.into().into_bytes();
         let request = GlobalRequest::StreamlocalForward { path };
-        self.core.global(request).await.map(drop)
+        self.core.send_global_request(request).await.map(drop)
     }
 
     /// Asks the server to stop listening on a Unix-domain socket.
@@ -276,7 +289,7 @@ impl<H: Handler> Handle<H> {
     pub async fn cancel_streamlocal_forward<A: Into<String>>(&self, path: A) -> Result<(), Error> {
         let path = path.into().into_bytes();
         let request = GlobalRequest::CancelStreamlocalForward { path };
-        self.core.global(request).await.map(drop)
+        self.core.send_global_request(request).await.map(drop)
     }
 
     /// Sends a keepalive request and waits for the answer.
@@ -284,9 +297,9 @@ impl<H: Handler> Handle<H> {
     /// # Errors
     /// [`Error::NotAuthenticated`], [`Error::Disconnect`].
     pub async fn send_ping(&self) -> Result<(), Error> {
-        match self.hold.get() {
+        match self.keep_alive.get() {
             Some(peer) => Ok(peer.ping().await.map(drop)?),
-            None if self.core.is_over() => Err(Error::Disconnect),
+            None if self.core.is_ended() => Err(Error::Disconnect),
             None => Err(Error::NotAuthenticated),
         }
     }
@@ -297,7 +310,7 @@ impl<H: Handler> Handle<H> {
     /// [`Error::NotAuthenticated`], [`Error::Disconnect`].
     pub async fn no_more_sessions(&self, _want_reply: bool) -> Result<(), Error> {
         let request = GlobalRequest::NoMoreSessions;
-        self.core.global(request).await.map(drop)
+        self.core.send_global_request(request).await.map(drop)
     }
 
     /// Sends bytes in a channel.
@@ -306,7 +319,9 @@ impl<H: Handler> Handle<H> {
     /// Returns the bytes if the session is over, or if too much waits to be sent.
     pub async fn data(&self, id: ChannelId, data: impl Into<Bytes>) -> Result<(), Bytes> {
         let data = data.into();
-        let sent = self.core.say(id.0, Say::Data(Kind::Stdout, &data));
+        let sent = self
+            .core
+            .send_message(id.0, OutgoingMessage::Data(DataKind::Stdout, &data));
         sent.map_err(|_| data)
     }
 
@@ -315,7 +330,7 @@ impl<H: Handler> Handle<H> {
     /// # Errors
     /// [`Error::NotAuthenticated`], [`Error::Disconnect`].
     pub async fn rekey_soon(&self) -> Result<(), Error> {
-        self.core.rekey()
+        self.core.start_rekey()
     }
 
     /// Ends the session once the queued data was sent. The language tag is not sent: it has no use.

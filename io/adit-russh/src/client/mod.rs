@@ -4,20 +4,20 @@
 //! [`Handle`] authenticates the user and opens channels. A task per session reads messages, calls the
 //! handler, and passes messages to the channels.
 
-mod auth;
 mod config;
 mod connect;
 mod handle;
 mod handler;
-mod login;
-mod run;
+mod login_request;
+mod login_task;
 mod session;
+mod task;
 
 pub use config::Config;
 pub use connect::{connect, connect_stream};
 pub use handle::Handle;
 pub use handler::{DisconnectReason, Handler, RemoteDisconnectInfo};
-pub use login::{KeyboardInteractiveAuthResponse, Prompt};
+pub use login_request::{KeyboardInteractiveAuthResponse, Prompt};
 pub use session::Session;
 
 pub use crate::AuthResult;

@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use adit_ssh::messages::Say;
-use adit_ssh_proto::connection::{Kind, Request};
+use adit_ssh::messages::OutgoingMessage;
+use adit_ssh_proto::connection::{DataKind, SshChannelRequest};
 use bytes::Bytes;
 
-use crate::core::{Core, want};
+use crate::session_core::{SessionCore, reply_wanted};
 use crate::{ChannelId, Disconnect, Error, Pty, Sig, pty};
 
 /// A session as passed to a [`Handler`](super::Handler). Its methods do not wait.
 #[derive(Debug)]
 pub struct Session {
-    core: Arc<Core>,
+    core: Arc<SessionCore>,
 }
 
-type Done = Result<(), Error>;
+type SendResult = Result<(), Error>;
 
 impl Session {
-    pub(super) const fn new(core: Arc<Core>) -> Self {
+    pub(super) const fn new(core: Arc<SessionCore>) -> Self {
         Self { core }
     }
 
@@ -27,30 +27,37 @@ impl Session {
     /// # Errors
     /// The session is over; [`Error::Pending`] if too much waits to be sent. The same applies to the
     /// following methods. In a closed channel, messages are dropped.
-    pub fn data(&mut self, channel: ChannelId, data: impl Into<Bytes>) -> Done {
-        self.core
-            .say(channel.0, Say::Data(Kind::Stdout, &data.into()))
+    pub fn data(&mut self, channel: ChannelId, data: impl Into<Bytes>) -> SendResult {
+        self.core.send_message(
+            channel.0,
+            OutgoingMessage::Data(DataKind::Stdout, &data.into()),
+        )
     }
 
     /// Sends EOF in a channel, after the bytes that were sent.
     ///
     /// # Errors
     /// The errors of [`Session::data`].
-    pub fn eof(&mut self, channel: ChannelId) -> Done {
-        self.core.say(channel.0, Say::Eof)
+    pub fn eof(&mut self, channel: ChannelId) -> SendResult {
+        self.core.send_message(channel.0, OutgoingMessage::Eof)
     }
 
     /// Closes a channel, after the bytes that were sent.
     ///
     /// # Errors
     /// The errors of [`Session::data`].
-    pub fn close(&mut self, channel: ChannelId) -> Done {
-        self.core.say(channel.0, Say::Close)
+    pub fn close(&mut self, channel: ChannelId) -> SendResult {
+        self.core.send_message(channel.0, OutgoingMessage::Close)
     }
 
-    fn ask(&self, channel: ChannelId, request: Request, want_reply: bool) -> Done {
-        let request = Say::Ahead(request, want(want_reply));
-        self.core.say(channel.0, request)
+    fn send_request(
+        &self,
+        channel: ChannelId,
+        request: SshChannelRequest,
+        want_reply: bool,
+    ) -> SendResult {
+        let request = OutgoingMessage::UrgentRequest(request, reply_wanted(want_reply));
+        self.core.send_message(channel.0, request)
     }
 
     /// Requests a terminal.
@@ -68,36 +75,41 @@ impl Session {
         pix_width: u32,
         pix_height: u32,
         terminal_modes: &[(Pty, u32)],
-    ) -> Done {
+    ) -> SendResult {
         let size = [col_width, row_height, pix_width, pix_height];
-        let pty = pty::wanted(term, size, terminal_modes);
-        self.ask(channel, Request::Pty(pty), want_reply)
+        let pty = pty::terminal_request(term, size, terminal_modes);
+        self.send_request(channel, SshChannelRequest::Pty(pty), want_reply)
     }
 
     /// Requests the user's shell.
     ///
     /// # Errors
     /// The errors of [`Session::data`].
-    pub fn request_shell(&mut self, want_reply: bool, channel: ChannelId) -> Done {
-        self.ask(channel, Request::Shell, want_reply)
+    pub fn request_shell(&mut self, want_reply: bool, channel: ChannelId) -> SendResult {
+        self.send_request(channel, SshChannelRequest::Shell, want_reply)
     }
 
     /// Requests to run a command.
     ///
     /// # Errors
     /// The errors of [`Session::data`].
-    pub fn exec(&mut self, channel: ChannelId, want_reply: bool, command: &[u8]) -> Done {
-        let request = Request::Exec(command.to_vec());
-        self.ask(channel, request, want_reply)
+    pub fn exec(&mut self, channel: ChannelId, want_reply: bool, command: &[u8]) -> SendResult {
+        let request = SshChannelRequest::Exec(command.to_vec());
+        self.send_request(channel, request, want_reply)
     }
 
     /// Requests a subsystem.
     ///
     /// # Errors
     /// The errors of [`Session::data`].
-    pub fn request_subsystem(&mut self, want_reply: bool, channel: ChannelId, name: &str) -> Done {
-        let request = Request::Subsystem(name.to_owned());
-        self.ask(channel, request, want_reply)
+    pub fn request_subsystem(
+        &mut self,
+        want_reply: bool,
+        channel: ChannelId,
+        name: &str,
+    ) -> SendResult {
+        let request = SshChannelRequest::Subsystem(name.to_owned());
+        self.send_request(channel, request, want_reply)
     }
 
     /// Sends the terminal's new size.
@@ -111,26 +123,26 @@ impl Session {
         row_height: u32,
         pix_width: u32,
         pix_height: u32,
-    ) -> Done {
-        let size = pty::size([col_width, row_height, pix_width, pix_height]);
-        let request = Request::WindowChange(size);
-        self.ask(channel, request, false)
+    ) -> SendResult {
+        let size = pty::to_size([col_width, row_height, pix_width, pix_height]);
+        let request = SshChannelRequest::WindowChange(size);
+        self.send_request(channel, request, false)
     }
 
     /// Sends a signal to the program.
     ///
     /// # Errors
     /// The errors of [`Session::data`].
-    pub fn signal(&mut self, channel: ChannelId, signal: Sig) -> Done {
-        let request = Request::Signal(signal.name().to_owned());
-        self.ask(channel, request, false)
+    pub fn signal(&mut self, channel: ChannelId, signal: Sig) -> SendResult {
+        let request = SshChannelRequest::Signal(signal.name().to_owned());
+        self.send_request(channel, request, false)
     }
 
     /// Ends the session once the queued data was sent. The language tag is not sent: it has no use.
     ///
     /// # Errors
     /// Fails if the session is over.
-    pub fn disconnect(&mut self, reason: Disconnect, words: &str, _language: &str) -> Done {
+    pub fn disconnect(&mut self, reason: Disconnect, words: &str, _language: &str) -> SendResult {
         self.core.disconnect(reason, words)
     }
 
@@ -138,7 +150,7 @@ impl Session {
     ///
     /// # Errors
     /// Fails if the session is over.
-    pub fn initiate_rekey(&mut self) -> Done {
-        self.core.rekey()
+    pub fn initiate_rekey(&mut self) -> SendResult {
+        self.core.start_rekey()
     }
 }

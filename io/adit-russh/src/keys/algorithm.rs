@@ -21,7 +21,7 @@ pub enum EcdsaCurve {
 }
 
 impl EcdsaCurve {
-    pub(super) const fn below(self) -> NistCurve {
+    pub(super) const fn to_ec_curve(self) -> NistCurve {
         match self {
             Self::NistP256 => NistCurve::P256,
             Self::NistP384 => NistCurve::P384,
@@ -29,7 +29,7 @@ impl EcdsaCurve {
         }
     }
 
-    const fn of(curve: NistCurve) -> Self {
+    const fn from_ec_curve(curve: NistCurve) -> Self {
         match curve {
             NistCurve::P256 => Self::NistP256,
             NistCurve::P384 => Self::NistP384,
@@ -101,23 +101,23 @@ impl Algorithm {
     }
 
     /// Returns the signature algorithm; `None` for RSA without a hash.
-    pub(crate) fn below(&self) -> Option<KeyAlgorithm> {
+    pub(crate) fn signature_algorithm(&self) -> Option<KeyAlgorithm> {
         KeyAlgorithm::by_name(self.as_str())
     }
 
     /// Returns the algorithm's variant for certificates.
-    pub(crate) fn certificate_below(&self) -> Option<KeyAlgorithm> {
-        let plain = self.below()?;
+    pub(crate) fn certificate_algorithm(&self) -> Option<KeyAlgorithm> {
+        let plain = self.signature_algorithm()?;
         let mut all = KeyAlgorithm::ALL.iter().copied();
-        all.find(|a| a.is_certificate() && a.plain() == plain)
+        all.find(|a| a.is_certificate() && a.without_certificate() == plain)
     }
 
     /// Converts a signature algorithm, of a certificate or not.
-    pub(crate) fn of(algorithm: KeyAlgorithm) -> Self {
-        match algorithm.plain() {
-            KeyAlgorithm::EcdsaP256 => Self::curve(EcdsaCurve::NistP256),
-            KeyAlgorithm::EcdsaP384 => Self::curve(EcdsaCurve::NistP384),
-            KeyAlgorithm::EcdsaP521 => Self::curve(EcdsaCurve::NistP521),
+    pub(crate) fn from_key_algorithm(algorithm: KeyAlgorithm) -> Self {
+        match algorithm.without_certificate() {
+            KeyAlgorithm::EcdsaP256 => Self::from_ecdsa_curve(EcdsaCurve::NistP256),
+            KeyAlgorithm::EcdsaP384 => Self::from_ecdsa_curve(EcdsaCurve::NistP384),
+            KeyAlgorithm::EcdsaP521 => Self::from_ecdsa_curve(EcdsaCurve::NistP521),
             KeyAlgorithm::SkEd25519 => Self::SkEd25519,
             KeyAlgorithm::SkEcdsaP256 => Self::SkEcdsaSha2NistP256,
             KeyAlgorithm::RsaSha512 => Self::Rsa {
@@ -131,9 +131,11 @@ impl Algorithm {
     }
 
     /// Returns the algorithm of a key.
-    pub(super) fn of_key(key: &PublicKey) -> Self {
+    pub(super) fn from_key(key: &PublicKey) -> Self {
         match key {
-            PublicKey::Ecdsa { curve, .. } => Self::curve(EcdsaCurve::of(*curve)),
+            PublicKey::Ecdsa { curve, .. } => {
+                Self::from_ecdsa_curve(EcdsaCurve::from_ec_curve(*curve))
+            }
             PublicKey::Rsa(_) => Self::Rsa { hash: None },
             PublicKey::SkEd25519 { .. } => Self::SkEd25519,
             PublicKey::SkEcdsaP256 { .. } => Self::SkEcdsaSha2NistP256,
@@ -141,7 +143,7 @@ impl Algorithm {
         }
     }
 
-    const fn curve(curve: EcdsaCurve) -> Self {
+    const fn from_ecdsa_curve(curve: EcdsaCurve) -> Self {
         Self::Ecdsa { curve }
     }
 }
@@ -166,7 +168,9 @@ impl FromStr for Algorithm {
             return Ok(Self::Rsa { hash: None });
         }
         let known = KeyAlgorithm::by_name(name).filter(|a| !a.is_certificate());
-        known.map(Self::of).ok_or(SshKeyError::UnknownAlgorithm)
+        known
+            .map(Self::from_key_algorithm)
+            .ok_or(SshKeyError::UnknownAlgorithm)
     }
 }
 
@@ -177,12 +181,12 @@ mod tests {
     #[test]
     fn names_come_back() {
         for below in KeyAlgorithm::ALL.iter().filter(|a| !a.is_certificate()) {
-            let algorithm = Algorithm::of(*below);
-            assert_eq!(algorithm.below(), Some(*below));
+            let algorithm = Algorithm::from_key_algorithm(*below);
+            assert_eq!(algorithm.signature_algorithm(), Some(*below));
             assert_eq!(below.name().parse::<Algorithm>().unwrap(), algorithm);
         }
         let rsa = "ssh-rsa".parse::<Algorithm>().unwrap();
-        assert!(rsa.is_rsa() && rsa.below().is_none());
+        assert!(rsa.is_rsa() && rsa.signature_algorithm().is_none());
         assert!("ssh-dss".parse::<Algorithm>().is_err());
     }
 }

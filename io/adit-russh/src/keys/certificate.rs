@@ -1,6 +1,6 @@
 //! OpenSSH certificates.
 
-use adit_ssh_proto::key::{CertCheck, CertError, CertKind, Certificate as Below, RSA_MIN_BITS};
+use adit_ssh_proto::key::{CertCheck, CertError, CertPurpose, Certificate as Below, RSA_MIN_BITS};
 use adit_wire::UnixTime;
 
 use super::algorithm::HashAlg;
@@ -10,7 +10,7 @@ use super::public::{Fingerprint, KeyData};
 /// A certificate. Parsing checks only its format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
-    below: Below,
+    inner: Below,
     key: KeyData,
     authority: KeyData,
 }
@@ -50,28 +50,28 @@ impl Certificate {
     /// Returns the kind of holder.
     #[must_use]
     pub const fn cert_type(&self) -> CertType {
-        match self.below.kind() {
-            CertKind::User => CertType::User,
-            CertKind::Host => CertType::Host,
+        match self.inner.kind() {
+            CertPurpose::User => CertType::User,
+            CertPurpose::Host => CertType::Host,
         }
     }
 
     /// Returns the identifier for logs, as the authority set it; it may contain any characters.
     #[must_use]
     pub fn key_id(&self) -> &str {
-        self.below.id()
+        self.inner.id()
     }
 
     /// Returns the serial number.
     #[must_use]
     pub const fn serial(&self) -> u64 {
-        self.below.serial()
+        self.inner.serial()
     }
 
     /// Returns the users or hosts that the certificate is for.
     #[must_use]
     pub fn valid_principals(&self) -> &[String] {
-        self.below.principals()
+        self.inner.principals()
     }
 
     /// Checks that one of these authorities has signed the certificate, and that it is valid at `unix`
@@ -87,28 +87,28 @@ impl Certificate {
     ) -> Result<(), SshKeyError> {
         let signer = self.authority.fingerprint(HashAlg::Sha256);
         let trusted = authorities.into_iter().any(|known| *known == signer);
-        self.check(UnixTime(unix), trusted)
+        self.check_validity(UnixTime(unix), trusted)
     }
 
     /// Checks everything except the trust in the authority and the principals.
-    pub(crate) fn is_for_a_user(&self, now: UnixTime) -> Result<(), SshKeyError> {
+    pub(crate) fn check_user_certificate(&self, now: UnixTime) -> Result<(), SshKeyError> {
         if self.cert_type() != CertType::User {
             return Err(CertError::WrongKind.into());
         }
-        self.check(now, true)
+        self.check_validity(now, true)
     }
 
-    fn check(&self, now: UnixTime, trusted: bool) -> Result<(), SshKeyError> {
-        let principals = self.below.principals().iter().map(String::as_str);
+    fn check_validity(&self, now: UnixTime, trusted: bool) -> Result<(), SshKeyError> {
+        let principals = self.inner.principals().iter().map(String::as_str);
         let check = CertCheck {
-            kind: self.below.kind(),
+            kind: self.inner.kind(),
             // The caller checks the principals; a certificate without any is refused.
             principals: &principals.take(1).collect::<Vec<_>>(),
             now,
             from: None,
             rsa_min_bits: RSA_MIN_BITS,
         };
-        let grant = self.below.check(&check, |_| trusted)?;
+        let grant = self.inner.check_validity(&check, |_| trusted)?;
         if grant.command.is_some() || grant.verify_required {
             let option = if grant.command.is_some() {
                 "force-command"
@@ -120,8 +120,8 @@ impl Certificate {
         Ok(())
     }
 
-    pub(crate) const fn below(&self) -> &Below {
-        &self.below
+    pub(crate) const fn inner(&self) -> &Below {
+        &self.inner
     }
 }
 
@@ -130,7 +130,7 @@ impl From<Below> for Certificate {
         Self {
             key: KeyData(below.key().clone()),
             authority: KeyData(below.authority().clone()),
-            below,
+            inner: below,
         }
     }
 }

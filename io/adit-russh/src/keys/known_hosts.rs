@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use adit_ssh::client::{KnownHost, KnownHostsFiles};
-use adit_ssh_proto::key::{AnyKey, HostName, Verdict};
+use adit_ssh_proto::key::{AnyKey, HostKeyVerdict, HostName};
 
 use super::{Error, PublicKey};
 
-fn path() -> Result<PathBuf, Error> {
+fn default_path() -> Result<PathBuf, Error> {
     let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
     Ok(home.ok_or(Error::NoHomeDir)?.join(".ssh/known_hosts"))
 }
@@ -17,16 +17,16 @@ fn path() -> Result<PathBuf, Error> {
 /// # Errors
 /// The errors of [`check_known_hosts_path`]; or the home directory is unknown.
 pub fn check_known_hosts(host: &str, port: u16, key: &PublicKey) -> Result<bool, Error> {
-    check_known_hosts_path(host, port, key, path()?)
+    check_known_hosts_path(host, port, key, default_path()?)
 }
 
-fn known(host: &str, port: u16, path: &Path) -> Result<KnownHost, Error> {
+fn read_host(host: &str, port: u16, path: &Path) -> Result<KnownHost, Error> {
     let host = HostName::new(host, port).ok_or(Error::InvalidParameters)?;
     let files = KnownHostsFiles {
         paths: vec![path.to_owned()],
         hashed: false,
     };
-    Ok(KnownHost::read(host, &files)?)
+    Ok(KnownHost::read_files(host, &files)?)
 }
 
 /// Returns true if this file has this key for the host; a missing file has no keys.
@@ -43,14 +43,14 @@ pub fn check_known_hosts_path(
     key: &PublicKey,
     path: impl AsRef<Path>,
 ) -> Result<bool, Error> {
-    let known = known(host, port, path.as_ref())?;
-    match known.check(&AnyKey::Plain(key.below().clone())) {
-        Verdict::Known(_) => Ok(true),
-        Verdict::Unknown => Ok(false),
-        Verdict::OtherType(place) | Verdict::Changed(place) => {
+    let known = read_host(host, port, path.as_ref())?;
+    match known.check_key(&AnyKey::Plain(key.inner().clone())) {
+        HostKeyVerdict::Known(_) => Ok(true),
+        HostKeyVerdict::Unknown => Ok(false),
+        HostKeyVerdict::OtherType(place) | HostKeyVerdict::Changed(place) => {
             Err(Error::KeyChanged { line: place.line })
         }
-        Verdict::Revoked(place) | Verdict::BadCertificate(place, _) => {
+        HostKeyVerdict::Revoked(place) | HostKeyVerdict::BadCertificate(place, _) => {
             Err(Error::KeyRevoked { line: place.line })
         }
     }
@@ -61,7 +61,7 @@ pub fn check_known_hosts_path(
 /// # Errors
 /// The errors of [`learn_known_hosts_path`]; or the home directory is unknown.
 pub fn learn_known_hosts(host: &str, port: u16, key: &PublicKey) -> Result<(), Error> {
-    learn_known_hosts_path(host, port, key, path()?)
+    learn_known_hosts_path(host, port, key, default_path()?)
 }
 
 /// Adds the host's key to this file, which is created if missing. A known key is not written again.
@@ -74,7 +74,7 @@ pub fn learn_known_hosts_path(
     key: &PublicKey,
     path: impl AsRef<Path>,
 ) -> Result<(), Error> {
-    Ok(known(host, port, path.as_ref())?.learn(key.below())?)
+    Ok(read_host(host, port, path.as_ref())?.add_key(key.inner())?)
 }
 
 #[cfg(test)]

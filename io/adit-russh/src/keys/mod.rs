@@ -5,13 +5,13 @@
 
 mod algorithm;
 mod certificate;
-mod either;
 mod error;
+mod key_or_certificate;
 pub mod known_hosts;
 mod private;
+mod private_with_hash;
 mod public;
 pub mod ssh_key;
-mod with_hash;
 
 use std::fs;
 use std::path::Path;
@@ -22,12 +22,12 @@ use rand_core::CryptoRng;
 
 pub use algorithm::{Algorithm, EcdsaCurve, HashAlg};
 pub use certificate::Certificate;
-pub use either::PublicKeyOrCertificate;
 pub use error::Error;
+pub use key_or_certificate::PublicKeyOrCertificate;
 pub use known_hosts::{check_known_hosts, check_known_hosts_path};
 pub use private::PrivateKey;
+pub use private_with_hash::PrivateKeyWithHashAlg;
 pub use public::PublicKey;
-pub use with_hash::PrivateKeyWithHashAlg;
 
 /// Keys with the parameters of their signatures, under russh's name for the module.
 pub mod key {
@@ -57,7 +57,7 @@ pub fn load_secret_key(
 /// # Errors
 /// The errors of [`load_secret_key`].
 pub fn decode_secret_key(text: &str, passphrase: Option<&str>) -> Result<PrivateKey, Error> {
-    PrivateKey::read(text, passphrase).map_err(|why| match why {
+    PrivateKey::read_key(text, passphrase).map_err(|why| match why {
         ssh_key::Error::Key(why) => why.into(),
         other => other.into(),
     })
@@ -107,7 +107,7 @@ pub trait PublicKeyBase64 {
 
 impl PublicKeyBase64 for PublicKey {
     fn public_key_bytes(&self) -> Vec<u8> {
-        self.below().to_blob()
+        self.inner().to_blob()
     }
 }
 

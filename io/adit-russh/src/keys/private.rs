@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use adit_crypto::Secret;
 use adit_net::system::ThreadRng;
-use adit_ssh_proto::key::{Encryption, KeyKind, PrivateKey as Below};
+use adit_ssh_proto::key::{Encryption, KeyType, PrivateKey as Below};
 use adit_wire::Entropy;
 use rand_core::CryptoRng;
 
@@ -16,7 +16,7 @@ use super::public::{Fingerprint, PublicKey};
 /// Size of a new RSA key, in bits.
 const RSA_BITS: usize = 4096;
 /// Rounds of a key file's KDF, as in OpenSSH.
-const ROUNDS: u32 = 24;
+const KDF_ROUNDS: u32 = 24;
 
 /// A private key. Clones share the key, which is erased when the last one is dropped.
 #[derive(Clone)]
@@ -26,8 +26,8 @@ pub struct PrivateKey {
 }
 
 impl PrivateKey {
-    fn of(key: Below) -> Self {
-        let mut public = PublicKey::from(key.public().clone());
+    fn from_inner(key: Below) -> Self {
+        let mut public = PublicKey::from(key.public_key().clone());
         public.set_comment(key.comment());
         Self {
             key: Arc::new(key),
@@ -45,14 +45,17 @@ impl PrivateKey {
         algorithm: Algorithm,
     ) -> Result<Self, SshKeyError> {
         let kind = match algorithm {
-            Algorithm::Ed25519 => KeyKind::Ed25519,
-            Algorithm::Ecdsa { curve } => KeyKind::Ecdsa(curve.below()),
-            Algorithm::Rsa { .. } => KeyKind::Rsa { bits: RSA_BITS },
+            Algorithm::Ed25519 => KeyType::Ed25519,
+            Algorithm::Ecdsa { curve } => KeyType::Ecdsa(curve.to_ec_curve()),
+            Algorithm::Rsa { .. } => KeyType::Rsa { bits: RSA_BITS },
             Algorithm::SkEcdsaSha2NistP256 | Algorithm::SkEd25519 => {
                 return Err(SshKeyError::UnknownAlgorithm);
             }
         };
-        Ok(Self::of(Below::generate(kind, &mut Drawn(rng))?))
+        Ok(Self::from_inner(Below::generate(
+            kind,
+            &mut CryptoRngAdapter(rng),
+        )?))
     }
 
     /// Parses the text of an unencrypted key file.
@@ -60,12 +63,12 @@ impl PrivateKey {
     /// # Errors
     /// The text is not a key file, or it is encrypted.
     pub fn from_openssh(text: impl AsRef<str>) -> Result<Self, SshKeyError> {
-        Self::read(text.as_ref(), None)
+        Self::read_key(text.as_ref(), None)
     }
 
-    pub(super) fn read(text: &str, passphrase: Option<&str>) -> Result<Self, SshKeyError> {
-        let key = Below::read(text, passphrase.map(str::as_bytes))?;
-        Ok(Self::of(key))
+    pub(super) fn read_key(text: &str, passphrase: Option<&str>) -> Result<Self, SshKeyError> {
+        let key = Below::from_text(text, passphrase.map(str::as_bytes))?;
+        Ok(Self::from_inner(key))
     }
 
     /// Returns the text of an OpenSSH key file, encrypted if there is a passphrase.
@@ -75,7 +78,7 @@ impl PrivateKey {
     pub fn to_openssh(&self, passphrase: Option<&str>) -> Result<Secret<String>, SshKeyError> {
         let encryption = passphrase.map(|passphrase| Encryption {
             passphrase: passphrase.as_bytes(),
-            rounds: ROUNDS,
+            rounds: KDF_ROUNDS,
         });
         Ok(self.key.to_openssh(encryption, &mut ThreadRng)?)
     }
@@ -104,7 +107,7 @@ impl PrivateKey {
         self.public.fingerprint(hash)
     }
 
-    pub(crate) const fn below(&self) -> &Arc<Below> {
+    pub(crate) const fn inner(&self) -> &Arc<Below> {
         &self.key
     }
 }
@@ -122,9 +125,9 @@ impl From<&PrivateKey> for PublicKey {
 }
 
 /// A generator of `rand`, for adit's cores.
-struct Drawn<'a, R: ?Sized>(&'a mut R);
+struct CryptoRngAdapter<'a, R: ?Sized>(&'a mut R);
 
-impl<R: CryptoRng + ?Sized> Entropy for Drawn<'_, R> {
+impl<R: CryptoRng + ?Sized> Entropy for CryptoRngAdapter<'_, R> {
     fn fill(&mut self, out: &mut [u8]) {
         self.0.fill_bytes(out);
     }

@@ -19,7 +19,7 @@ impl KeyData {
     /// Returns the key's algorithm.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
-        Algorithm::of_key(&self.0)
+        Algorithm::from_key(&self.0)
     }
 
     /// Returns the fingerprint.
@@ -124,7 +124,7 @@ impl PublicKey {
         self.data.fingerprint(hash)
     }
 
-    pub(crate) const fn below(&self) -> &Below {
+    pub(crate) const fn inner(&self) -> &Below {
         &self.data.0
     }
 }
@@ -166,7 +166,7 @@ mod tests {
         let key = PublicKey::from_openssh(line).unwrap();
         assert_eq!(key.comment(), "me there");
         assert_eq!(key.to_openssh().unwrap(), line);
-        let own = key.below().fingerprint();
+        let own = key.inner().fingerprint();
         assert_eq!(key.fingerprint(HashAlg::Sha256).to_string(), own);
         let long = key.fingerprint(HashAlg::Sha512).to_string();
         assert!(long.starts_with("SHA512:") && long.len() == 7 + 86);

@@ -4,15 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_ssh::messages::Bounds;
+use adit_ssh::messages::QueueLimits;
 use adit_ssh::server::ServerConfig;
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::key::{Certificate as CertificateBelow, PrivateKey as KeyBelow, Signer};
 
 use crate::keys::{Certificate, PrivateKey};
-use crate::preferred::Certified;
-use crate::{Error, Limits, MethodKind, MethodSet, Preferred, SshId, settings};
+use crate::preferred::HostCertificates;
+use crate::{Error, Limits, MethodKind, MethodSet, Preferred, SshId, config_conversion};
 
 /// The configuration of a server, shared by all its connections.
 pub struct Config {
@@ -64,15 +64,15 @@ impl Default for Config {
             keys: Vec::new(),
             certificates: Vec::new(),
             limits: Limits::default(),
-            window_size: settings::WINDOW,
-            maximum_packet_size: settings::PACKET,
-            channel_buffer_size: settings::MAILBOX,
+            window_size: config_conversion::DEFAULT_WINDOW,
+            maximum_packet_size: config_conversion::DEFAULT_PACKET,
+            channel_buffer_size: config_conversion::DEFAULT_QUEUE,
             event_buffer_size: 10,
             preferred: Preferred::default().for_server(),
             max_auth_attempts: 10,
             inactivity_timeout: Some(Duration::from_mins(10)),
             keepalive_interval: None,
-            keepalive_max: settings::KEEPALIVES,
+            keepalive_max: config_conversion::DEFAULT_KEEPALIVES,
             nodelay: false,
         }
     }
@@ -92,35 +92,38 @@ impl fmt::Debug for Config {
 }
 
 impl Config {
-    pub(super) fn below(&self) -> Result<ServerConfig, Error> {
-        let preferred = self.preferred.below(Certified::All)?;
-        let mut config = ServerConfig::new(self.signer()?);
-        config.transport = settings::transport(preferred, &self.server_id, &self.limits)?;
-        config.auth.methods = self.methods.below();
+    pub(super) fn to_server_config(&self) -> Result<ServerConfig, Error> {
+        let preferred = self.preferred.to_transport(HostCertificates::All)?;
+        let mut config = ServerConfig::new(self.build_signer()?);
+        config.transport =
+            config_conversion::transport_config(preferred, &self.server_id, &self.limits)?;
+        config.auth.methods = self.methods.to_methods();
         config.auth.ask_none = self.methods.contains(&MethodKind::None);
         config.auth.tries = u32::try_from(self.max_auth_attempts).unwrap_or(u32::MAX);
-        config.limits = settings::connection(self.window_size, self.maximum_packet_size);
-        config.keepalive = settings::keepalive(self.keepalive_interval, self.keepalive_max);
+        config.limits =
+            config_conversion::connection_limits(self.window_size, self.maximum_packet_size);
+        config.keepalive =
+            config_conversion::keepalive_settings(self.keepalive_interval, self.keepalive_max);
         config.inactivity = self.inactivity_timeout;
-        config.login_grace = settings::patience(self.inactivity_timeout);
+        config.login_grace = config_conversion::login_timeout(self.inactivity_timeout);
         Ok(config)
     }
 
-    pub(super) const fn bounds(&self) -> Bounds {
-        Bounds {
+    pub(super) const fn queue_limits(&self) -> QueueLimits {
+        QueueLimits {
             messages: self.channel_buffer_size,
-            pieces: self.event_buffer_size,
+            chunks: self.event_buffer_size,
         }
     }
 
-    fn signer(&self) -> Result<Arc<dyn Signer>, Error> {
+    fn build_signer(&self) -> Result<Arc<dyn Signer>, Error> {
         let mut all = Vec::new();
         for key in &self.keys {
             let mut own = self.certificates.iter();
-            let own = own.find(|one| one.below().key() == key.public_key().below());
+            let own = own.find(|one| one.inner().key() == key.public_key().inner());
             all.push(HostKey {
-                key: Arc::clone(key.below()),
-                certificate: own.map(|certificate| certificate.below().clone()),
+                key: Arc::clone(key.inner()),
+                certificate: own.map(|certificate| certificate.inner().clone()),
             });
         }
         let used = all.iter().filter(|key| key.certificate.is_some()).count();
@@ -132,12 +135,12 @@ impl Config {
             };
             return Err(Error::InvalidConfig(why.to_owned()));
         }
-        Ok(Arc::new(HostKeys(all)))
+        Ok(Arc::new(HostKeySigner(all)))
     }
 }
 
 /// The host keys with their certificates.
-struct HostKeys(Vec<HostKey>);
+struct HostKeySigner(Vec<HostKey>);
 
 struct HostKey {
     key: Arc<KeyBelow>,
@@ -147,8 +150,8 @@ struct HostKey {
 impl HostKey {
     fn blob(&self, algorithm: KeyAlgorithm) -> Option<Vec<u8>> {
         if !algorithm.is_certificate() {
-            let own = self.key.public().algorithms().contains(&algorithm);
-            return own.then(|| self.key.public().to_blob());
+            let own = self.key.public_key().algorithms().contains(&algorithm);
+            return own.then(|| self.key.public_key().to_blob());
         }
         let certificate = self.certificate.as_ref()?;
         let own = certificate.algorithms().contains(&algorithm);
@@ -156,18 +159,18 @@ impl HostKey {
     }
 }
 
-impl Signer for HostKeys {
+impl Signer for HostKeySigner {
     fn algorithms(&self) -> Vec<KeyAlgorithm> {
         let known = |a: &KeyAlgorithm| self.0.iter().any(|key| key.blob(*a).is_some());
         KeyAlgorithm::ALL.iter().copied().filter(known).collect()
     }
 
-    fn blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
+    fn public_blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
         let mut blobs = self.0.iter().filter_map(|key| key.blob(algorithm));
         blobs.next().unwrap_or_default()
     }
 
-    fn sign(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
+    fn sign_data(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
         let mut keys = self.0.iter();
         let key = keys.find(|key| key.blob(algorithm).is_some());
         let key = key.ok_or(SshError::Policy("no host key for this algorithm"))?;
@@ -183,19 +186,26 @@ mod tests {
     #[test]
     fn a_server_has_a_key() {
         let mut config = Config::default();
-        assert!(matches!(config.signer(), Err(Error::InvalidConfig(_))));
+        assert!(matches!(
+            config.build_signer(),
+            Err(Error::InvalidConfig(_))
+        ));
         let key = PrivateKey::random(&mut rand::rng(), Algorithm::Ed25519).unwrap();
         config.keys = vec![key.clone()];
-        let signer = config.signer().unwrap();
+        let signer = config.build_signer().unwrap();
         assert_eq!(signer.algorithms(), [KeyAlgorithm::Ed25519]);
-        let blob = signer.blob(KeyAlgorithm::Ed25519);
+        let blob = signer.public_blob(KeyAlgorithm::Ed25519);
         assert_eq!(blob, key.public_key().to_bytes().unwrap());
-        assert!(signer.sign(KeyAlgorithm::Ed25519Cert, b"data").is_err());
-        let signature = signer.sign(KeyAlgorithm::Ed25519, b"data").unwrap();
-        let public = key.public_key().below();
+        assert!(
+            signer
+                .sign_data(KeyAlgorithm::Ed25519Cert, b"data")
+                .is_err()
+        );
+        let signature = signer.sign_data(KeyAlgorithm::Ed25519, b"data").unwrap();
+        let public = key.public_key().inner();
         assert!(
             public
-                .verify(KeyAlgorithm::Ed25519, b"data", &signature)
+                .verify_signature(KeyAlgorithm::Ed25519, b"data", &signature)
                 .is_ok()
         );
     }

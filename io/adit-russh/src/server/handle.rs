@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use adit_ssh::messages::Say;
-use adit_ssh_proto::connection::{ChannelKind, Kind, Originator, Request};
+use adit_ssh::messages::OutgoingMessage;
+use adit_ssh_proto::connection::{ChannelKind, DataKind, Originator, SshChannelRequest};
 use bytes::Bytes;
 
 use super::Msg;
-use super::session::by_signal;
-use crate::core::{CHANNEL_STDERR, Core, pour};
-use crate::{Channel, ChannelId, Disconnect, Error, Sig, settings};
+use super::session::exit_signal_message;
+use crate::session_core::{CHANNEL_STDERR, SessionCore, send_bytes};
+use crate::{Channel, ChannelId, Disconnect, Error, Sig, config_conversion};
 
 /// A handle to a connection for other tasks. It does not keep the connection alive.
 #[derive(Debug, Clone)]
 pub struct Handle {
-    core: Arc<Core>,
+    core: Arc<SessionCore>,
 }
 
 /// Fails without a reason if the connection is over, or if too much waits to be sent. In a closed
 /// channel, messages are dropped.
-type Done = Result<(), ()>;
+type SendResult = Result<(), ()>;
 
 #[allow(
     clippy::unused_async,
@@ -27,19 +27,26 @@ type Done = Result<(), ()>;
     reason = "same signature as in russh"
 )]
 impl Handle {
-    pub(super) const fn new(core: Arc<Core>) -> Self {
+    pub(super) const fn new(core: Arc<SessionCore>) -> Self {
         Self { core }
     }
 
-    fn say(&self, channel: ChannelId, what: Say<'_>) -> Done {
-        self.core.say(channel.0, what).map_err(drop)
+    fn send_message(&self, channel: ChannelId, what: OutgoingMessage<'_>) -> SendResult {
+        self.core.send_message(channel.0, what).map_err(drop)
     }
 
-    async fn bytes(&self, id: ChannelId, kind: Kind, mut data: Bytes) -> Result<(), Bytes> {
-        let Ok(Some(channel)) = self.core.channel(id.0) else {
+    async fn send_bytes(
+        &self,
+        id: ChannelId,
+        kind: DataKind,
+        mut data: Bytes,
+    ) -> Result<(), Bytes> {
+        let Ok(Some(channel)) = self.core.find_channel(id.0) else {
             return Err(data);
         };
-        pour(&channel, kind, &mut data).await.map_err(|_| data)
+        send_bytes(&channel, kind, &mut data)
+            .await
+            .map_err(|_| data)
     }
 
     /// Sends bytes in a channel, as its window allows.
@@ -47,7 +54,7 @@ impl Handle {
     /// # Errors
     /// Returns the bytes that were not accepted if the channel is closed or the connection is over.
     pub async fn data(&self, id: ChannelId, data: impl Into<Bytes>) -> Result<(), Bytes> {
-        self.bytes(id, Kind::Stdout, data.into()).await
+        self.send_bytes(id, DataKind::Stdout, data.into()).await
     }
 
     /// Sends bytes in another stream: 1 is standard error, the only one.
@@ -63,7 +70,7 @@ impl Handle {
         if ext != CHANNEL_STDERR {
             return Err(data.into());
         }
-        self.bytes(id, Kind::Stderr, data.into()).await
+        self.send_bytes(id, DataKind::Stderr, data.into()).await
     }
 
     /// Sends EOF in a channel, after the bytes that were sent.
@@ -71,40 +78,43 @@ impl Handle {
     /// # Errors
     /// The connection is over, or too much waits to be sent. The same applies to the following methods.
     /// In a closed channel, messages are dropped.
-    pub async fn eof(&self, id: ChannelId) -> Done {
-        self.say(id, Say::Eof)
+    pub async fn eof(&self, id: ChannelId) -> SendResult {
+        self.send_message(id, OutgoingMessage::Eof)
     }
 
     /// Closes a channel, after the bytes that were sent.
     ///
     /// # Errors
     /// The errors of [`Handle::eof`].
-    pub async fn close(&self, id: ChannelId) -> Done {
-        self.say(id, Say::Close)
+    pub async fn close(&self, id: ChannelId) -> SendResult {
+        self.send_message(id, OutgoingMessage::Close)
     }
 
     /// Grants the oldest unanswered request of a channel.
     ///
     /// # Errors
     /// The errors of [`Handle::eof`].
-    pub async fn channel_success(&self, id: ChannelId) -> Done {
-        self.core.answer(id.0, true).map_err(drop)
+    pub async fn channel_success(&self, id: ChannelId) -> SendResult {
+        self.core.reply_to_oldest(id.0, true).map_err(drop)
     }
 
     /// Refuses the oldest unanswered request of a channel.
     ///
     /// # Errors
     /// The errors of [`Handle::eof`].
-    pub async fn channel_failure(&self, id: ChannelId) -> Done {
-        self.core.answer(id.0, false).map_err(drop)
+    pub async fn channel_failure(&self, id: ChannelId) -> SendResult {
+        self.core.reply_to_oldest(id.0, false).map_err(drop)
     }
 
     /// Sends the program's exit status, after the bytes that were sent.
     ///
     /// # Errors
     /// The errors of [`Handle::eof`].
-    pub async fn exit_status_request(&self, id: ChannelId, exit_status: u32) -> Done {
-        self.say(id, Say::Behind(Request::ExitStatus(exit_status)))
+    pub async fn exit_status_request(&self, id: ChannelId, exit_status: u32) -> SendResult {
+        self.send_message(
+            id,
+            OutgoingMessage::QueuedRequest(SshChannelRequest::ExitStatus(exit_status)),
+        )
     }
 
     /// Reports that a signal terminated the program. The language tag is not sent: it has no use.
@@ -118,20 +128,26 @@ impl Handle {
         core_dumped: bool,
         error_message: String,
         _lang_tag: String,
-    ) -> Done {
-        self.say(id, by_signal(&signal_name, core_dumped, &error_message))
+    ) -> SendResult {
+        self.send_message(
+            id,
+            exit_signal_message(&signal_name, core_dumped, &error_message),
+        )
     }
 
     /// Sends whether the client may handle flow control by ^S and ^Q itself.
     ///
     /// # Errors
     /// The errors of [`Handle::eof`].
-    pub async fn xon_xoff_request(&self, id: ChannelId, client_can_do: bool) -> Done {
-        self.say(id, Say::Behind(Request::FlowControl(client_can_do)))
+    pub async fn xon_xoff_request(&self, id: ChannelId, client_can_do: bool) -> SendResult {
+        self.send_message(
+            id,
+            OutgoingMessage::QueuedRequest(SshChannelRequest::FlowControl(client_can_do)),
+        )
     }
 
-    async fn open(&self, kind: ChannelKind) -> Result<Channel<Msg>, Error> {
-        Ok(Channel::new(self.core.open(kind).await?))
+    async fn open_channel(&self, kind: ChannelKind) -> Result<Channel<Msg>, Error> {
+        Ok(Channel::new(self.core.open_channel(kind).await?))
     }
 
     /// Opens a channel for a connection to an address that the client asked to forward. Pass address
@@ -149,13 +165,13 @@ impl Handle {
     ) -> Result<Channel<Msg>, Error> {
         let kind = ChannelKind::ForwardedTcpip {
             address: connected_address.into(),
-            port: settings::port(connected_port)?,
+            port: config_conversion::to_tcp_port(connected_port)?,
             originator: Originator {
                 address: originator_address.into(),
                 port: originator_port,
             },
         };
-        self.open(kind).await
+        self.open_channel(kind).await
     }
 
     /// Opens a channel for a connection to a Unix-domain socket that the client asked to forward.
@@ -167,7 +183,8 @@ impl Handle {
         server_socket_path: A,
     ) -> Result<Channel<Msg>, Error> {
         let path = server_socket_path.into().into_bytes();
-        self.open(ChannelKind::ForwardedStreamlocal { path }).await
+        self.open_channel(ChannelKind::ForwardedStreamlocal { path })
+            .await
     }
 
     /// Connects to the client's agent, which the client has offered.
@@ -175,7 +192,7 @@ impl Handle {
     /// # Errors
     /// The errors of [`Handle::channel_open_forwarded_tcpip`].
     pub async fn channel_open_agent(&self) -> Result<Channel<Msg>, Error> {
-        self.open(ChannelKind::Agent).await
+        self.open_channel(ChannelKind::Agent).await
     }
 
     /// Connects to the client's display, which the client has offered.
@@ -191,7 +208,7 @@ impl Handle {
             address: originator_address.into(),
             port: originator_port,
         };
-        self.open(ChannelKind::X11 { originator }).await
+        self.open_channel(ChannelKind::X11 { originator }).await
     }
 
     /// Ends the connection once the queued data was sent. The language tag is not sent: it has no use.

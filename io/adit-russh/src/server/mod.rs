@@ -4,22 +4,22 @@
 //! per connection asks the handler to authenticate the user, then calls it for the client's requests.
 //! The [`Session`] replies immediately, a [`Handle`] from other tasks.
 
-mod auth;
 mod config;
 mod handle;
 mod handler;
-mod listen;
-mod run;
+mod handler_policy;
 mod session;
 mod stream;
+mod task;
+mod tcp_server;
 
-pub use auth::{Auth, PublicKeyOffer, Response, VerifiedPublicKey};
 pub use config::Config;
 pub use handle::Handle;
 pub use handler::Handler;
-pub use listen::{RunningServer, RunningServerHandle, Server};
+pub use handler_policy::{Auth, PublicKeyOffer, Response, VerifiedPublicKey};
 pub use session::Session;
 pub use stream::{RunningSession, run_stream};
+pub use tcp_server::{RunningServer, RunningServerHandle, Server};
 
 /// The reply to a channel that the client asks for.
 pub use crate::channel::ChannelOpenHandle;

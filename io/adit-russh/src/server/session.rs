@@ -2,27 +2,31 @@
 
 use std::sync::Arc;
 
-use adit_ssh::messages::Say;
-use adit_ssh_proto::connection::{Kind, Request};
+use adit_ssh::messages::OutgoingMessage;
+use adit_ssh_proto::connection::{DataKind, SshChannelRequest};
 use bytes::Bytes;
 
 use super::{Config, Handle};
-use crate::core::{CHANNEL_STDERR, Core};
+use crate::session_core::{CHANNEL_STDERR, SessionCore};
 use crate::{ChannelId, Disconnect, Error, Sig};
 
 /// A connection as passed to a [`Handler`](super::Handler). Its methods do not wait. Messages in a
 /// channel keep their order: bytes, exit status, EOF and close.
 #[derive(Debug)]
 pub struct Session {
-    core: Arc<Core>,
+    core: Arc<SessionCore>,
     config: Arc<Config>,
 }
 
-type Done = Result<(), Error>;
+type SendResult = Result<(), Error>;
 
 /// Creates the message about a signal that terminated a program.
-pub(super) fn by_signal(signal: &Sig, core_dumped: bool, message: &str) -> Say<'static> {
-    Say::Behind(Request::ExitSignal {
+pub(super) fn exit_signal_message(
+    signal: &Sig,
+    core_dumped: bool,
+    message: &str,
+) -> OutgoingMessage<'static> {
+    OutgoingMessage::QueuedRequest(SshChannelRequest::ExitSignal {
         name: signal.name().to_owned(),
         core_dumped,
         message: message.to_owned(),
@@ -30,7 +34,7 @@ pub(super) fn by_signal(signal: &Sig, core_dumped: bool, message: &str) -> Say<'
 }
 
 impl Session {
-    pub(super) const fn new(core: Arc<Core>, config: Arc<Config>) -> Self {
+    pub(super) const fn new(core: Arc<SessionCore>, config: Arc<Config>) -> Self {
         Self { core, config }
     }
 
@@ -51,9 +55,11 @@ impl Session {
     /// # Errors
     /// The connection is over; [`Error::Pending`] if too much waits to be sent. The same applies to the
     /// following methods. In a closed channel, messages are dropped.
-    pub fn data(&mut self, channel: ChannelId, data: impl Into<Bytes>) -> Done {
-        self.core
-            .say(channel.0, Say::Data(Kind::Stdout, &data.into()))
+    pub fn data(&mut self, channel: ChannelId, data: impl Into<Bytes>) -> SendResult {
+        self.core.send_message(
+            channel.0,
+            OutgoingMessage::Data(DataKind::Stdout, &data.into()),
+        )
     }
 
     /// Sends bytes in another stream: 1 is standard error, the only one.
@@ -65,37 +71,39 @@ impl Session {
         channel: ChannelId,
         extended: u32,
         data: impl Into<Bytes>,
-    ) -> Done {
+    ) -> SendResult {
         if extended != CHANNEL_STDERR {
             return Err(Error::Inconsistent);
         }
-        self.core
-            .say(channel.0, Say::Data(Kind::Stderr, &data.into()))
+        self.core.send_message(
+            channel.0,
+            OutgoingMessage::Data(DataKind::Stderr, &data.into()),
+        )
     }
 
     /// Sends EOF in a channel.
     ///
     /// # Errors
     /// The errors of [`Session::data`].
-    pub fn eof(&mut self, channel: ChannelId) -> Done {
-        self.core.say(channel.0, Say::Eof)
+    pub fn eof(&mut self, channel: ChannelId) -> SendResult {
+        self.core.send_message(channel.0, OutgoingMessage::Eof)
     }
 
     /// Closes a channel.
     ///
     /// # Errors
     /// The errors of [`Session::data`].
-    pub fn close(&mut self, channel: ChannelId) -> Done {
-        self.core.say(channel.0, Say::Close)
+    pub fn close(&mut self, channel: ChannelId) -> SendResult {
+        self.core.send_message(channel.0, OutgoingMessage::Close)
     }
 
     /// Sends the program's exit status.
     ///
     /// # Errors
     /// The errors of [`Session::data`].
-    pub fn exit_status_request(&mut self, channel: ChannelId, exit_status: u32) -> Done {
-        let told = Say::Behind(Request::ExitStatus(exit_status));
-        self.core.say(channel.0, told)
+    pub fn exit_status_request(&mut self, channel: ChannelId, exit_status: u32) -> SendResult {
+        let told = OutgoingMessage::QueuedRequest(SshChannelRequest::ExitStatus(exit_status));
+        self.core.send_message(channel.0, told)
     }
 
     /// Reports that a signal terminated the program. The language tag is not sent: it has no use.
@@ -109,41 +117,41 @@ impl Session {
         core_dumped: bool,
         error_message: &str,
         _language: &str,
-    ) -> Done {
-        let told = by_signal(&signal, core_dumped, error_message);
-        self.core.say(channel.0, told)
+    ) -> SendResult {
+        let told = exit_signal_message(&signal, core_dumped, error_message);
+        self.core.send_message(channel.0, told)
     }
 
     /// Sends whether the client may handle flow control by ^S and ^Q itself.
     ///
     /// # Errors
     /// The errors of [`Session::data`].
-    pub fn xon_xoff_request(&mut self, channel: ChannelId, client_can_do: bool) -> Done {
-        let told = Say::Behind(Request::FlowControl(client_can_do));
-        self.core.say(channel.0, told)
+    pub fn xon_xoff_request(&mut self, channel: ChannelId, client_can_do: bool) -> SendResult {
+        let told = OutgoingMessage::QueuedRequest(SshChannelRequest::FlowControl(client_can_do));
+        self.core.send_message(channel.0, told)
     }
 
     /// Grants the oldest unanswered request of a channel.
     ///
     /// # Errors
     /// The connection is over.
-    pub fn channel_success(&mut self, channel: ChannelId) -> Done {
-        self.core.answer(channel.0, true)
+    pub fn channel_success(&mut self, channel: ChannelId) -> SendResult {
+        self.core.reply_to_oldest(channel.0, true)
     }
 
     /// Refuses the oldest unanswered request of a channel.
     ///
     /// # Errors
     /// The connection is over.
-    pub fn channel_failure(&mut self, channel: ChannelId) -> Done {
-        self.core.answer(channel.0, false)
+    pub fn channel_failure(&mut self, channel: ChannelId) -> SendResult {
+        self.core.reply_to_oldest(channel.0, false)
     }
 
     /// Ends the connection once the queued data was sent. The language tag is not sent: it has no use.
     ///
     /// # Errors
     /// Fails if the connection is over.
-    pub fn disconnect(&mut self, reason: Disconnect, words: &str, _language: &str) -> Done {
+    pub fn disconnect(&mut self, reason: Disconnect, words: &str, _language: &str) -> SendResult {
         self.core.disconnect(reason, words)
     }
 }

@@ -11,10 +11,10 @@ use adit_stream::{BoxStream, Buffered};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
 
-use super::run::Task;
+use super::task::ServerTask;
 use super::{Config, Handle, Handler};
 use crate::Error;
-use crate::core::Core;
+use crate::session_core::SessionCore;
 
 /// A running connection. As a future, it waits for the end of the connection. Dropping it does not end
 /// the connection.
@@ -60,24 +60,29 @@ where
     H: Handler + Send + 'static,
     R: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    serve(config, Box::new(Buffered::over(stream)), handler, None)
+    spawn_session(
+        config,
+        Box::new(Buffered::from_tokio(stream)),
+        handler,
+        None,
+    )
 }
 
 /// Serves a client at `source`, if its address is known.
-pub(super) fn serve<H: Handler + Send + 'static>(
+pub(super) fn spawn_session<H: Handler + Send + 'static>(
     config: Arc<Config>,
     below: BoxStream,
     handler: H,
     source: Option<IpAddr>,
 ) -> Result<RunningSession<H>, H::Error> {
-    let (settings, core) = (config.below()?, Arc::<Core>::default());
+    let (settings, core) = (config.to_server_config()?, Arc::<SessionCore>::default());
     let handle = Handle::new(Arc::clone(&core));
-    let task = Task {
+    let task = ServerTask {
         config,
         settings,
         core,
         source,
     };
-    let task = tokio::spawn(task.run(below, handler));
+    let task = tokio::spawn(task.run_task(below, handler));
     Ok(RunningSession { handle, task })
 }

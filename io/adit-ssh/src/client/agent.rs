@@ -8,7 +8,7 @@ use std::time::Duration;
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::key::AnyKey;
-use adit_ssh_proto::key::agent::{self, Answer};
+use adit_ssh_proto::key::agent::{self, AgentAnswer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
@@ -17,24 +17,24 @@ use super::{AgentUse, Identity, SessionBinding};
 use crate::BoxFuture;
 
 /// Maximum time an agent may take to list its keys. Signing has no limit: it may wait for a person.
-pub(super) const LISTING: Duration = Duration::from_secs(10);
+pub(super) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Size of one read, in bytes.
-const READ: usize = 4096;
+const READ_SIZE: usize = 4096;
 
 /// A connection to an agent.
 #[derive(Clone)]
-pub struct Agent(Arc<Mutex<Line>>);
+pub struct Agent(Arc<Mutex<AgentConnection>>);
 
 /// The connection, and the session that it was bound to.
-struct Line {
-    io: Option<Box<dyn Talk>>,
+struct AgentConnection {
+    io: Option<Box<dyn AgentStream>>,
     bound: Option<SessionBinding>,
 }
 
 /// A byte stream to an agent.
-pub(super) trait Talk: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait AgentStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Talk for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> AgentStream for T {}
 
 /// An error of an agent.
 #[derive(Debug, thiserror::Error)]
@@ -81,13 +81,15 @@ impl Agent {
     /// Returns [`AgentError::Io`] if the connection fails.
     #[cfg(unix)]
     pub async fn connect(path: impl AsRef<std::path::Path>) -> Result<Self, AgentError> {
-        Ok(Self::over(tokio::net::UnixStream::connect(path).await?))
+        Ok(Self::from_stream(
+            tokio::net::UnixStream::connect(path).await?,
+        ))
     }
 
     /// Uses `io` as a connection to an agent.
     #[must_use]
-    pub fn over(io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
-        Self(Arc::new(Mutex::new(Line {
+    pub fn from_stream(io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
+        Self(Arc::new(Mutex::new(AgentConnection {
             io: Some(Box::new(io)),
             bound: None,
         })))
@@ -100,9 +102,9 @@ impl Agent {
     pub async fn keys(&self) -> Result<Vec<AgentKey>, AgentError> {
         let mut question = Vec::new();
         agent::put_request_identities(&mut question);
-        let answer = timeout(LISTING, self.ask(&question)).await;
+        let answer = timeout(LIST_TIMEOUT, self.send_request(&question)).await;
         match answer.map_err(|_| AgentError::Timeout)?? {
-            Answer::Identities(found) => Ok(found
+            AgentAnswer::Identities(found) => Ok(found
                 .into_iter()
                 .map(|found| AgentKey {
                     agent: self.clone(),
@@ -114,7 +116,7 @@ impl Agent {
         }
     }
 
-    async fn sign(
+    async fn request_signature(
         &self,
         key: &AnyKey,
         algorithm: KeyAlgorithm,
@@ -122,9 +124,9 @@ impl Agent {
     ) -> Result<Vec<u8>, AgentError> {
         let mut question = Vec::new();
         agent::put_sign_request(&mut question, &key.to_blob(), algorithm, data);
-        match self.ask(&question).await? {
-            Answer::Signature(signature)
-                if agent::is_signature_of(key, algorithm, data, &signature) =>
+        match self.send_request(&question).await? {
+            AgentAnswer::Signature(signature)
+                if agent::is_requested_signature(key, algorithm, data, &signature) =>
             {
                 Ok(signature)
             }
@@ -134,7 +136,7 @@ impl Agent {
 
     /// Binds the agent connection to the session that it will sign for; one binding covers all keys. An
     /// agent without support for this refuses it and signs nevertheless.
-    async fn bind(&self, session: &SessionBinding) -> Result<(), AgentError> {
+    async fn bind_session(&self, session: &SessionBinding) -> Result<(), AgentError> {
         {
             let mut line = self.0.lock().await;
             if line.bound.as_ref() == Some(session) {
@@ -142,34 +144,37 @@ impl Agent {
             }
             line.bound = Some(session.clone());
         }
-        let question = session.question(AgentUse::Login);
-        let answer = timeout(LISTING, self.ask(&question)).await;
+        let question = session.to_bind_request(AgentUse::Login);
+        let answer = timeout(LIST_TIMEOUT, self.send_request(&question)).await;
         match answer.map_err(|_| AgentError::Timeout)?? {
-            Answer::Success => Ok(()),
+            AgentAnswer::Success => Ok(()),
             _ => Err(AgentError::Refused),
         }
     }
 
     /// Sends one request at a time. Cancelling a request closes the connection: its answer would be
     /// taken for that of the next request.
-    async fn ask(&self, question: &[u8]) -> Result<Answer, AgentError> {
+    async fn send_request(&self, question: &[u8]) -> Result<AgentAnswer, AgentError> {
         let mut line = self.0.lock().await;
         let gone = || io::Error::from(io::ErrorKind::NotConnected);
         let mut io = line.io.take().ok_or_else(gone)?;
-        let answer = exchange(&mut *io, question).await?;
+        let answer = exchange_message(&mut *io, question).await?;
         line.io = Some(io);
         Ok(answer)
     }
 }
 
-pub(super) async fn exchange(io: &mut dyn Talk, question: &[u8]) -> Result<Answer, AgentError> {
+pub(super) async fn exchange_message(
+    io: &mut dyn AgentStream,
+    question: &[u8],
+) -> Result<AgentAnswer, AgentError> {
     io.write_all(question).await?;
     let mut bytes = Vec::new();
     loop {
-        if let Some((body, _)) = agent::frame(&bytes)? {
-            return Ok(Answer::parse(body)?);
+        if let Some((body, _)) = agent::split_frame(&bytes)? {
+            return Ok(AgentAnswer::parse(body)?);
         }
-        bytes.reserve(READ);
+        bytes.reserve(READ_SIZE);
         if io.read_buf(&mut bytes).await? == 0 {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
@@ -195,22 +200,27 @@ impl Identity for AgentKey {
         self.key.clone()
     }
 
-    fn query(&self) -> bool {
+    fn needs_query(&self) -> bool {
         true
     }
 
-    fn bind<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
+    fn bind_session<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             // An agent that refuses will fail again at the signature, where it matters.
-            let _ = self.agent.bind(session).await;
+            let _ = self.agent.bind_session(session).await;
         })
     }
 
-    fn sign<'a>(
+    fn sign_data<'a>(
         &'a self,
         algorithm: KeyAlgorithm,
         data: &'a [u8],
     ) -> BoxFuture<'a, Option<Vec<u8>>> {
-        Box::pin(async move { self.agent.sign(&self.key, algorithm, data).await.ok() })
+        Box::pin(async move {
+            self.agent
+                .request_signature(&self.key, algorithm, data)
+                .await
+                .ok()
+        })
     }
 }

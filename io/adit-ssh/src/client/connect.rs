@@ -9,10 +9,10 @@ use adit_ssh_proto::key::AnyKey;
 use adit_ssh_proto::transport::{Event, Transport};
 use adit_stream::{BoxStream, Tcp};
 
-use super::{ClientConfig, Entrance, HostKey, Session, Tried};
-use crate::about::About;
+use super::{ClientConfig, HostKey, LoginOutcome, PendingLogin, Session};
 use crate::error::ConnectError;
-use crate::line::{Came, Line, Wait};
+use crate::peer::KeyExchangeInfo;
+use crate::transport_stream::{Deadline, Received, TransportStream};
 
 /// The entry point for SSH clients.
 ///
@@ -38,7 +38,7 @@ impl Client {
     ///
     /// # Errors
     /// The name does not resolve, no address answers, and the errors of [`Client::connect`].
-    pub async fn dial(
+    pub async fn connect_tcp(
         host: &str,
         port: u16,
         config: ClientConfig,
@@ -56,11 +56,11 @@ impl Client {
     pub async fn connect(below: BoxStream, config: ClientConfig) -> Result<Session, ConnectError> {
         let mut entrance = Self::exchange_keys(below, &config).await?;
         let why = match entrance.log_in(&config.login).await {
-            Ok(Tried::In) => return Ok(entrance.enter()),
-            Ok(Tried::Failed { methods, .. }) => ConnectError::Auth { methods },
+            Ok(LoginOutcome::LoggedIn) => return Ok(entrance.into_session()),
+            Ok(LoginOutcome::Failed { methods, .. }) => ConnectError::Auth { methods },
             Err(why) => why,
         };
-        entrance.give_up(&why);
+        entrance.disconnect_with(&why);
         Err(why)
     }
 
@@ -73,13 +73,14 @@ impl Client {
     pub async fn exchange_keys(
         below: BoxStream,
         config: &ClientConfig,
-    ) -> Result<Entrance, ConnectError> {
-        let transport = Transport::client(Arc::new(config.transport.clone()), Box::new(ThreadRng))?;
-        let mut line = Line::new(below, transport);
-        match exchange_keys(&mut line, config).await {
-            Ok(about) => Ok(Entrance::new(line, about, config)),
+    ) -> Result<PendingLogin, ConnectError> {
+        let transport =
+            Transport::new_client(Arc::new(config.transport.clone()), Box::new(ThreadRng))?;
+        let mut line = TransportStream::new(below, transport);
+        match run_key_exchange(&mut line, config).await {
+            Ok(about) => Ok(PendingLogin::new(line, about, config)),
             Err(why) => {
-                line.part(&why);
+                line.send_disconnect(&why);
                 Err(why)
             }
         }
@@ -87,27 +88,33 @@ impl Client {
 }
 
 /// Performs the first key exchange, including the host key check.
-async fn exchange_keys(line: &mut Line, config: &ClientConfig) -> Result<About, ConnectError> {
-    let mut wait = Wait::of(config.timeout, "exchanging keys");
+async fn run_key_exchange(
+    line: &mut TransportStream,
+    config: &ClientConfig,
+) -> Result<KeyExchangeInfo, ConnectError> {
+    let mut wait = Deadline::starting_now(config.timeout, "exchanging keys");
     loop {
-        match line.next(wait).await? {
-            Came::Event(Event::HostKey { algorithm, blob }) => {
+        match line.next_input(wait).await? {
+            Received::Event(Event::HostKey { algorithm, blob }) => {
                 let key = AnyKey::parse_for(algorithm, &blob).map_err(SshError::from)?;
-                let judged = config.host_key.verify(&HostKey { key, algorithm }).await;
+                let judged = config
+                    .host_key
+                    .verify_host_key(&HostKey { key, algorithm })
+                    .await;
                 // The check may have waited for a person, so the time limit starts again.
-                wait = Wait::of(config.timeout, wait.doing);
+                wait = Deadline::starting_now(config.timeout, wait.step);
                 if let Err(why) = judged {
                     line.transport.reject_host_key();
                     return Err(why.into());
                 }
                 line.transport.accept_host_key()?;
             }
-            Came::Event(Event::Ready(_)) => {
-                let about = About::of(&line.transport);
+            Received::Event(Event::Ready(_)) => {
+                let about = KeyExchangeInfo::from_transport(&line.transport);
                 return Ok(about.ok_or(SshError::Kex("it did not complete"))?);
             }
-            Came::Event(_) => {}
-            Came::Payload(payload) => {
+            Received::Event(_) => {}
+            Received::Payload(payload) => {
                 let number = payload.first().copied().unwrap_or_default();
                 return Err(SshError::Unexpected(number).into());
             }

@@ -17,7 +17,7 @@ use adit_net::persistent_file::{self, LineFile};
 use adit_net::system::{self, SystemRng};
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::key::{
-    AnyKey, HostName, KnownHosts, MAX_KNOWN_HOSTS, Problem, PublicKey, Verdict,
+    AnyKey, HostKeyVerdict, HostName, KnownHosts, MAX_KNOWN_HOSTS, PublicKey, SkippedLine,
 };
 use adit_wire::Entropy;
 
@@ -62,7 +62,7 @@ pub struct KnownHost {
     files: KnownHostsFiles,
     name: HostName,
     lines: KnownHosts,
-    problems: Vec<Problem>,
+    problems: Vec<SkippedLine>,
 }
 
 impl KnownHost {
@@ -70,7 +70,7 @@ impl KnownHost {
     ///
     /// # Errors
     /// Returns [`KnownHostsError::Read`] unless the file does not exist.
-    pub fn read(name: HostName, files: &KnownHostsFiles) -> Result<Self, KnownHostsError> {
+    pub fn read_files(name: HostName, files: &KnownHostsFiles) -> Result<Self, KnownHostsError> {
         let mut host = Self {
             files: files.clone(),
             name,
@@ -104,49 +104,51 @@ impl KnownHost {
 
     /// Returns the lines that were skipped.
     #[must_use]
-    pub fn problems(&self) -> &[Problem] {
+    pub fn skipped_lines(&self) -> &[SkippedLine] {
         &self.problems
     }
 
     /// Returns the file that new hosts are added to.
     #[must_use]
-    pub fn file(&self) -> Option<&Path> {
+    pub fn write_path(&self) -> Option<&Path> {
         self.files.paths.first().map(PathBuf::as_path)
     }
 
     /// Returns what the files say about a key that the host presents.
     #[must_use]
-    pub fn check(&self, key: &AnyKey) -> Verdict {
-        self.lines.check(&self.name, key, system::unix_now())
+    pub fn check_key(&self, key: &AnyKey) -> HostKeyVerdict {
+        self.lines.check_host(&self.name, key, system::unix_now())
     }
 
     /// Returns `offered` with the algorithms of the host's known keys first, so that the host presents
     /// one of them if it can.
     #[must_use]
-    pub fn prefer(&self, offered: &[KeyAlgorithm]) -> Vec<KeyAlgorithm> {
-        self.lines.prefer(&self.name, offered)
+    pub fn prefer_known(&self, offered: &[KeyAlgorithm]) -> Vec<KeyAlgorithm> {
+        self.lines.prefer_known(&self.name, offered)
     }
 
     /// Returns the reason to refuse a key with this verdict, in one line; `None` for a known key.
     #[must_use]
-    pub fn objection(&self, key: &PublicKey, verdict: &Verdict) -> Option<String> {
-        let (host, shown) = (&self.name, Named(key));
+    pub fn explain_refusal(&self, key: &PublicKey, verdict: &HostKeyVerdict) -> Option<String> {
+        let (host, shown) = (&self.name, DisplayKey(key));
         Some(match verdict {
-            Verdict::Known(_) => return None,
-            Verdict::Unknown => format!("{host} is unknown; it presents {shown}"),
-            Verdict::OtherType(place) => format!(
+            HostKeyVerdict::Known(_) => return None,
+            HostKeyVerdict::Unknown => format!("{host} is unknown; it presents {shown}"),
+            HostKeyVerdict::OtherType(place) => format!(
                 "the key of {host} has a different type than the known one: it presents \
                  {shown}, the known key is {}. Someone may be intercepting the connection; if the \
                  server has a new key, remove that line",
-                self.lines.shown_at(place)
+                self.lines.describe_key_at(place)
             ),
-            Verdict::Changed(place) => format!(
+            HostKeyVerdict::Changed(place) => format!(
                 "the key of {host} has changed: it presents {shown}, the known key is {}. Someone \
                  may be intercepting the connection; if the server has a new key, remove that line",
-                self.lines.shown_at(place)
+                self.lines.describe_key_at(place)
             ),
-            Verdict::Revoked(place) => format!("the key {shown} of {host} is revoked ({place})"),
-            Verdict::BadCertificate(place, why) => {
+            HostKeyVerdict::Revoked(place) => {
+                format!("the key {shown} of {host} is revoked ({place})")
+            }
+            HostKeyVerdict::BadCertificate(place, why) => {
                 format!("the certificate of {host} is invalid: {why} ({place})")
             }
         })
@@ -158,8 +160,8 @@ impl KnownHost {
     ///
     /// # Errors
     /// The file cannot be read or written, or the host has another known key by now.
-    pub fn learn(&self, key: &PublicKey) -> Result<(), KnownHostsError> {
-        let Some(path) = self.file() else {
+    pub fn add_key(&self, key: &PublicKey) -> Result<(), KnownHostsError> {
+        let Some(path) = self.write_path() else {
             return Ok(());
         };
         let failed = |why| KnownHostsError::Write {
@@ -167,12 +169,12 @@ impl KnownHost {
             why,
         };
         let mut file = LineFile::open(path).map_err(failed)?;
-        let now = Self::read(self.name.clone(), &self.files)?;
-        match now.check(&AnyKey::Plain(key.clone())) {
-            Verdict::Known(_) => Ok(()),
-            Verdict::Unknown => file.append_line(&self.line(key)).map_err(failed),
+        let now = Self::read_files(self.name.clone(), &self.files)?;
+        match now.check_key(&AnyKey::Plain(key.clone())) {
+            HostKeyVerdict::Known(_) => Ok(()),
+            HostKeyVerdict::Unknown => file.append_line(&self.format_line(key)).map_err(failed),
             verdict => {
-                let why = now.objection(key, &verdict).unwrap_or_default();
+                let why = now.explain_refusal(key, &verdict).unwrap_or_default();
                 Err(KnownHostsError::Contradicted(why))
             }
         }
@@ -183,7 +185,7 @@ impl KnownHost {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn rewrite(
+    pub fn rewrite_file(
         &self,
         path: &Path,
         new: &[PublicKey],
@@ -197,7 +199,7 @@ impl KnownHost {
         let text = persistent_file::read_bounded(path, MAX_KNOWN_HOSTS).map_err(failed)?;
         let mut lines = KnownHosts::default();
         lines
-            .read(&path.to_string_lossy(), &text)
+            .add_file(&path.to_string_lossy(), &text)
             .map_err(|why| failed(io::Error::other(why)))?;
         let known: Vec<_> = lines.keys_of(&self.name).collect();
         let is_gone = |line: usize| {
@@ -215,7 +217,7 @@ impl KnownHost {
         }
         for key in new {
             if !known.iter().any(|known| known.key == key) {
-                out.extend_from_slice(self.line(key).as_bytes());
+                out.extend_from_slice(self.format_line(key).as_bytes());
                 out.push(b'\n');
             }
         }
@@ -223,27 +225,27 @@ impl KnownHost {
     }
 
     /// Returns the line that makes the key known.
-    fn line(&self, key: &PublicKey) -> String {
+    fn format_line(&self, key: &PublicKey) -> String {
         let salt = self.files.hashed.then(|| {
             let mut salt = [0; 20];
             SystemRng.fill(&mut salt);
             salt
         });
-        self.name.line(key, salt)
+        self.name.known_hosts_line(key, salt)
     }
 }
 
 /// Reads a file into `lines`, after what was read before.
-fn read_into(lines: &mut KnownHosts, path: &Path) -> io::Result<Vec<Problem>> {
+fn read_into(lines: &mut KnownHosts, path: &Path) -> io::Result<Vec<SkippedLine>> {
     let text = persistent_file::read_bounded(path, MAX_KNOWN_HOSTS)?;
-    let problems = lines.read(&path.to_string_lossy(), &text);
+    let problems = lines.add_file(&path.to_string_lossy(), &text);
     problems.map_err(io::Error::other)
 }
 
 /// A key's type and fingerprint, for messages.
-struct Named<'a>(&'a PublicKey);
+struct DisplayKey<'a>(&'a PublicKey);
 
-impl fmt::Display for Named<'_> {
+impl fmt::Display for DisplayKey<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.0.type_name(), self.0.fingerprint())
     }
@@ -255,13 +257,13 @@ mod tests {
 
     use adit_crypto::NistCurve;
     use adit_interop::Folder;
-    use adit_ssh_proto::key::{KeyKind, PrivateKey};
+    use adit_ssh_proto::key::{KeyType, PrivateKey};
 
     use super::*;
 
-    fn key(kind: KeyKind) -> PublicKey {
+    fn key(kind: KeyType) -> PublicKey {
         let key = PrivateKey::generate(kind, &mut SystemRng).unwrap();
-        key.public().clone()
+        key.public_key().clone()
     }
 
     fn host(name: &str, files: &[&Path]) -> Result<KnownHost, KnownHostsError> {
@@ -269,39 +271,42 @@ mod tests {
             paths: files.iter().map(|file| file.to_path_buf()).collect(),
             hashed: false,
         };
-        KnownHost::read(HostName::new(name, 22).unwrap(), &files)
+        KnownHost::read_files(HostName::new(name, 22).unwrap(), &files)
     }
 
     #[test]
     fn a_host_is_learned_once_and_no_other_key_after_it() {
         let folder = Folder::new("learned").unwrap();
         let path = folder.path().join("deep/known_hosts");
-        let (one, two) = (key(KeyKind::Ed25519), key(KeyKind::Ed25519));
-        let other = key(KeyKind::Ecdsa(NistCurve::P256));
+        let (one, two) = (key(KeyType::Ed25519), key(KeyType::Ed25519));
+        let other = key(KeyType::Ecdsa(NistCurve::P256));
         // Both have read the files before one of them writes.
         let (first, second) = (host("h", &[&path]).unwrap(), host("h", &[&path]).unwrap());
-        assert_eq!(first.check(&AnyKey::Plain(one.clone())), Verdict::Unknown);
-        first.learn(&one).unwrap();
+        assert_eq!(
+            first.check_key(&AnyKey::Plain(one.clone())),
+            HostKeyVerdict::Unknown
+        );
+        first.add_key(&one).unwrap();
         let text = fs::read_to_string(&path).unwrap();
-        second.learn(&one).unwrap();
+        second.add_key(&one).unwrap();
         for key in [&two, &other] {
-            let why = second.learn(key).unwrap_err();
+            let why = second.add_key(key).unwrap_err();
             assert!(matches!(why, KnownHostsError::Contradicted(_)), "{why}");
             assert!(why.to_string().contains(&one.fingerprint()), "{why}");
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
         let now = host("h", &[&path]).unwrap();
-        let judged = |key: &PublicKey| now.check(&AnyKey::Plain(key.clone()));
-        assert!(matches!(judged(&one), Verdict::Known(_)));
-        assert!(matches!(judged(&two), Verdict::Changed(_)));
-        assert!(matches!(judged(&other), Verdict::OtherType(_)));
+        let judged = |key: &PublicKey| now.check_key(&AnyKey::Plain(key.clone()));
+        assert!(matches!(judged(&one), HostKeyVerdict::Known(_)));
+        assert!(matches!(judged(&two), HostKeyVerdict::Changed(_)));
+        assert!(matches!(judged(&other), HostKeyVerdict::OtherType(_)));
     }
 
     #[test]
     fn what_cannot_be_read_whole_is_not_empty() {
         let folder = Folder::new("unread").unwrap();
         let (long, missing) = (folder.path().join("long"), folder.path().join("missing"));
-        let one = key(KeyKind::Ed25519);
+        let one = key(KeyType::Ed25519);
         let before = host("h", &[&long]).unwrap();
         let file = fs::File::create(&long).unwrap();
         file.set_len(16 << 20).unwrap();
@@ -313,7 +318,7 @@ mod tests {
             assert!(why.to_string().contains(&path.display().to_string()));
         }
         // The file is not written to either.
-        before.learn(&one).unwrap_err();
+        before.add_key(&one).unwrap_err();
         assert_eq!(file.metadata().unwrap().len(), (16 << 20) + 1);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use adit_crypto::Secret;
 use adit_ssh_proto::algorithm::KeyAlgorithm;
-use adit_ssh_proto::auth::{Method, Prompt};
+use adit_ssh_proto::auth::{AuthMethod, InteractivePrompt};
 use adit_ssh_proto::key::{AnyKey, CertifiedKey, PrivateKey, Signer};
 
 use super::SessionBinding;
@@ -17,7 +17,7 @@ pub struct Login {
     /// The user's name on the server.
     pub user: String,
     /// The allowed methods, in order of preference.
-    pub methods: Vec<Method>,
+    pub methods: Vec<AuthMethod>,
     /// The keys, in the order in which they are tried.
     pub identities: Vec<Arc<dyn Identity>>,
     /// The algorithms to sign with, regardless of the server; `None` means those that it accepts.
@@ -32,7 +32,7 @@ impl Login {
     /// Creates a login without credentials. Its methods are OpenSSH's: keys, questions, password.
     #[must_use]
     pub fn new(user: impl Into<String>) -> Self {
-        let defaults = adit_ssh_proto::auth::ClientConfig::new(user);
+        let defaults = adit_ssh_proto::auth::ClientAuthConfig::new(user);
         Self {
             user: defaults.user,
             methods: defaults.methods,
@@ -59,7 +59,7 @@ impl Login {
     /// Adds a password, which also answers a single hidden question.
     #[must_use]
     pub fn with_password(mut self, password: impl Into<String>) -> Self {
-        self.prompter = Some(Arc::new(Password(Secret::new(password.into()))));
+        self.prompter = Some(Arc::new(FixedPassword(Secret::new(password.into()))));
         self
     }
 }
@@ -71,19 +71,19 @@ pub trait Identity: Send + Sync {
 
     /// Returns true if the server is asked whether it accepts the key before a signature is made: for
     /// keys in agents, tokens and encrypted files.
-    fn query(&self) -> bool {
+    fn needs_query(&self) -> bool {
         false
     }
 
     /// Receives the session that the key will sign for, once per session and before any signature.
     /// Agents restrict some keys to certain hosts.
-    fn bind<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
+    fn bind_session<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
         let _ = session;
         Box::pin(std::future::ready(()))
     }
 
     /// Signs `data`; returns the signature with its algorithm name, or `None` if there is none.
-    fn sign<'a>(
+    fn sign_data<'a>(
         &'a self,
         algorithm: KeyAlgorithm,
         data: &'a [u8],
@@ -101,17 +101,17 @@ impl LocalKey {
     #[must_use]
     pub fn new(key: PrivateKey) -> Self {
         Self {
-            key: AnyKey::Plain(key.public().clone()),
+            key: AnyKey::Plain(key.public_key().clone()),
             signer: Box::new(key),
         }
     }
 
     /// Creates an identity from a key that presents its certificate, if there is one.
     #[must_use]
-    pub fn certified(key: CertifiedKey) -> Self {
+    pub fn with_certificate(key: CertifiedKey) -> Self {
         let shown = match key.certificate() {
             Some(certificate) => AnyKey::Certificate(Box::new(certificate.clone())),
-            None => AnyKey::Plain(key.key().public().clone()),
+            None => AnyKey::Plain(key.key().public_key().clone()),
         };
         Self {
             key: shown,
@@ -131,12 +131,12 @@ impl Identity for LocalKey {
         self.key.clone()
     }
 
-    fn sign<'a>(
+    fn sign_data<'a>(
         &'a self,
         algorithm: KeyAlgorithm,
         data: &'a [u8],
     ) -> BoxFuture<'a, Option<Vec<u8>>> {
-        let signature = self.signer.sign(algorithm, data).ok();
+        let signature = self.signer.sign_data(algorithm, data).ok();
         Box::pin(std::future::ready(signature))
     }
 }
@@ -144,10 +144,10 @@ impl Identity for LocalKey {
 /// A person, or a program that answers for one. All text is safe for a terminal.
 pub trait Prompter: Send + Sync {
     /// Returns the password, or `None` if there is none; `failed` is the number of wrong ones before.
-    fn password(&self, failed: u32) -> BoxFuture<'_, Option<Secret<String>>>;
+    fn ask_password(&self, failed: u32) -> BoxFuture<'_, Option<Secret<String>>>;
 
     /// Returns the old password and a new one, which the server demands.
-    fn new_password<'a>(
+    fn ask_new_password<'a>(
         &'a self,
         prompt: &'a str,
     ) -> BoxFuture<'a, Option<(Secret<String>, Secret<String>)>> {
@@ -156,41 +156,43 @@ pub trait Prompter: Send + Sync {
     }
 
     /// Returns an answer to each prompt. There may be no prompts: then the texts are only displayed.
-    fn questions<'a>(
+    fn ask_questions<'a>(
         &'a self,
         name: &'a str,
         instruction: &'a str,
-        prompts: &'a [Prompt],
+        prompts: &'a [InteractivePrompt],
     ) -> BoxFuture<'a, Option<Vec<Secret<String>>>> {
         let _ = (name, instruction, prompts);
         Box::pin(std::future::ready(None))
     }
 
     /// Displays a message of the server, which needs no answer.
-    fn banner(&self, text: &str) {
+    fn show_banner(&self, text: &str) {
         let _ = text;
     }
 }
 
 /// A prompter with one password, used once; it also answers a single hidden question.
 #[derive(Debug)]
-pub struct Password(pub Secret<String>);
+pub struct FixedPassword(pub Secret<String>);
 
-impl Prompter for Password {
-    fn password(&self, failed: u32) -> BoxFuture<'_, Option<Secret<String>>> {
+impl Prompter for FixedPassword {
+    fn ask_password(&self, failed: u32) -> BoxFuture<'_, Option<Secret<String>>> {
         let again = Secret::new(self.0.expose().clone());
         Box::pin(std::future::ready((failed == 0).then_some(again)))
     }
 
-    fn questions<'a>(
+    fn ask_questions<'a>(
         &'a self,
         _: &'a str,
         _: &'a str,
-        prompts: &'a [Prompt],
+        prompts: &'a [InteractivePrompt],
     ) -> BoxFuture<'a, Option<Vec<Secret<String>>>> {
         let answers = match prompts {
             [] => Some(Vec::new()),
-            [Prompt { echo: false, .. }] => Some(vec![Secret::new(self.0.expose().clone())]),
+            [InteractivePrompt { echo: false, .. }] => {
+                Some(vec![Secret::new(self.0.expose().clone())])
+            }
             _ => None,
         };
         Box::pin(std::future::ready(answers))

@@ -1,29 +1,29 @@
 //! The client side: logs in and opens channels.
 
 mod agent;
-mod binding;
 mod config;
 mod connect;
-mod entrance;
-mod forwarded;
-mod host_key;
-mod host_keys;
+mod custom;
+mod host_key_announcements;
+mod host_key_policy;
 mod known_hosts;
 mod login;
-mod own;
+mod pending_login;
 mod program;
+mod remote_forward;
 mod session;
+mod session_binding;
 
 pub use agent::{Agent, AgentError, AgentKey};
-pub use binding::{AgentUse, SessionBinding};
 pub use config::ClientConfig;
 pub use connect::Client;
-pub use entrance::{Entrance, Tried};
-pub use forwarded::{Arrivals, Forwarded};
-pub use host_key::{HostKey, HostKeyFn, HostKeyPolicy, KnownHostsOnly, PinnedKeys};
-pub use host_keys::{ProofError, ToldKeys};
+pub use custom::{CustomChannels, CustomRequests};
+pub use host_key_announcements::{HostKeyAnnouncements, HostKeyProofError};
+pub use host_key_policy::{HostKey, HostKeyFn, HostKeyPolicy, KnownHostsOnly, PinnedKeys};
 pub use known_hosts::{KnownHost, KnownHostsError, KnownHostsFiles};
-pub use login::{Identity, LocalKey, Login, Password, Prompter};
-pub use own::{OwnChannels, OwnRequests};
+pub use login::{FixedPassword, Identity, LocalKey, Login, Prompter};
+pub use pending_login::{LoginOutcome, PendingLogin};
 pub use program::{Exit, Output, Program, ProgramControl};
+pub use remote_forward::{IncomingChannels, RemoteForward};
 pub use session::Session;
+pub use session_binding::{AgentUse, SessionBinding};

@@ -2,10 +2,12 @@
 
 use std::io;
 
-use adit_ssh_proto::connection::{Kind, Pty, Request, Size, WantReply};
+use adit_ssh_proto::connection::{
+    DataKind, PtyRequest, SshChannelRequest, TerminalSize, WantReply,
+};
 use tokio::io::AsyncReadExt;
 
-use crate::channel::{Channel, ChannelReader, Handle};
+use crate::channel::{Channel, ChannelHandle, ChannelReader};
 use crate::error::RequestError;
 
 /// A channel for one program. First request what the program needs, then call one of
@@ -22,7 +24,7 @@ pub struct Program {
 
 /// A handle to control a program while other tasks move its bytes.
 #[derive(Debug, Clone)]
-pub struct ProgramControl(Handle);
+pub struct ProgramControl(ChannelHandle);
 
 /// The exit status of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,9 +54,9 @@ pub struct Output {
 }
 
 impl Program {
-    pub(super) fn new(handle: Handle) -> Self {
+    pub(super) fn new(handle: ChannelHandle) -> Self {
         Self {
-            stderr: ChannelReader::new(handle.clone(), Kind::Stderr),
+            stderr: ChannelReader::new(handle.clone(), DataKind::Stderr),
             control: ProgramControl(handle.clone()),
             channel: Channel::new(handle),
         }
@@ -71,23 +73,27 @@ impl Program {
     /// # Errors
     /// The server refused it, or the channel is closed.
     pub async fn exec(&self, command: impl Into<Vec<u8>>) -> Result<(), RequestError> {
-        self.control.request(Request::Exec(command.into())).await
+        self.control
+            .send_request(SshChannelRequest::Exec(command.into()))
+            .await
     }
 
     /// Starts the user's shell.
     ///
     /// # Errors
     /// The errors of [`Program::exec`].
-    pub async fn shell(&self) -> Result<(), RequestError> {
-        self.control.request(Request::Shell).await
+    pub async fn start_shell(&self) -> Result<(), RequestError> {
+        self.control.send_request(SshChannelRequest::Shell).await
     }
 
     /// Starts a subsystem, such as `sftp`.
     ///
     /// # Errors
     /// The errors of [`Program::exec`].
-    pub async fn subsystem(&self, name: impl Into<String>) -> Result<(), RequestError> {
-        self.control.request(Request::Subsystem(name.into())).await
+    pub async fn start_subsystem(&self, name: impl Into<String>) -> Result<(), RequestError> {
+        self.control
+            .send_request(SshChannelRequest::Subsystem(name.into()))
+            .await
     }
 
     /// Returns the program's standard input and output.
@@ -116,7 +122,7 @@ impl Program {
     ///
     /// # Errors
     /// The server refused it, or the session failed meanwhile.
-    pub async fn output(self, command: impl Into<Vec<u8>>) -> io::Result<Output> {
+    pub async fn collect_output(self, command: impl Into<Vec<u8>>) -> io::Result<Output> {
         let started = self.exec(command).await;
         started.map_err(RequestError::into_io)?;
         let (control, channel, mut errors) = self.into_parts();
@@ -127,7 +133,7 @@ impl Program {
             reader.read_to_end(&mut stdout),
             errors.read_to_end(&mut stderr)
         )?;
-        let exit = control.wait().await;
+        let exit = control.wait_exit().await;
         Ok(Output {
             stdout,
             stderr,
@@ -141,8 +147,8 @@ impl ProgramControl {
     ///
     /// # Errors
     /// The server refused it, or the channel is closed.
-    pub async fn pty(&self, pty: Pty) -> Result<(), RequestError> {
-        self.request(Request::Pty(pty)).await
+    pub async fn request_pty(&self, pty: PtyRequest) -> Result<(), RequestError> {
+        self.send_request(SshChannelRequest::Pty(pty)).await
     }
 
     /// Sets an environment variable. Servers accept only a few names. Call it before you start the
@@ -150,12 +156,12 @@ impl ProgramControl {
     ///
     /// # Errors
     /// The server refused it, or the channel is closed.
-    pub async fn env(
+    pub async fn set_env(
         &self,
         name: impl Into<Vec<u8>>,
         value: impl Into<Vec<u8>>,
     ) -> Result<(), RequestError> {
-        self.request(Request::Env {
+        self.send_request(SshChannelRequest::Env {
             name: name.into(),
             value: value.into(),
         })
@@ -169,38 +175,40 @@ impl ProgramControl {
     /// # Errors
     /// The server refused it, or the channel is closed.
     pub async fn forward_agent(&self) -> Result<(), RequestError> {
-        self.request(Request::Agent).await
+        self.send_request(SshChannelRequest::Agent).await
     }
 
     /// Sends the terminal's new size.
     ///
     /// # Errors
     /// The channel is closed.
-    pub async fn window_change(&self, size: Size) -> Result<(), RequestError> {
-        self.request(Request::WindowChange(size)).await
+    pub async fn send_window_change(&self, size: TerminalSize) -> Result<(), RequestError> {
+        self.send_request(SshChannelRequest::WindowChange(size))
+            .await
     }
 
     /// Sends a signal, by its name without `SIG`. Not all servers deliver it.
     ///
     /// # Errors
     /// The channel is closed.
-    pub async fn signal(&self, name: impl Into<String>) -> Result<(), RequestError> {
-        self.request(Request::Signal(name.into())).await
+    pub async fn send_signal(&self, name: impl Into<String>) -> Result<(), RequestError> {
+        self.send_request(SshChannelRequest::Signal(name.into()))
+            .await
     }
 
     /// Sends any other [`Request`] and waits for the answer if it has one.
     ///
     /// # Errors
     /// The server refused it, or the channel is closed.
-    pub async fn request(&self, request: Request) -> Result<(), RequestError> {
-        self.0.pipe().ask(request, WantReply::Yes).await
+    pub async fn send_request(&self, request: SshChannelRequest) -> Result<(), RequestError> {
+        self.0.pipe().send_request(request, WantReply::Yes).await
     }
 
     /// Waits until the program has exited; `None` if the channel closed without an exit status.
-    pub async fn wait(&self) -> Option<Exit> {
-        let ended = self.0.pipe().until(|state| {
+    pub async fn wait_exit(&self) -> Option<Exit> {
+        let ended = self.0.pipe().wait_until(|state| {
             state.exit.as_ref().map(|exit| match exit {
-                Request::ExitSignal {
+                SshChannelRequest::ExitSignal {
                     name,
                     core_dumped,
                     message,
@@ -209,7 +217,7 @@ impl ProgramControl {
                     core_dumped: *core_dumped,
                     message: message.clone(),
                 }),
-                Request::ExitStatus(status) => Some(Exit::Status(*status)),
+                SshChannelRequest::ExitStatus(status) => Some(Exit::Status(*status)),
                 _ => None,
             })
         });
@@ -217,7 +225,7 @@ impl ProgramControl {
     }
 
     /// Waits until the channel has closed, at either end.
-    pub async fn closed(&self) {
-        self.0.pipe().until(|_| None::<()>).await;
+    pub async fn wait_closed(&self) {
+        self.0.pipe().wait_until(|_| None::<()>).await;
     }
 }

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use adit_ssh_proto::connection::{ChannelKind, GlobalAnswer, GlobalRequest, Originator};
 use tokio::sync::mpsc;
 
-use super::forwarded::{Arrivals, Forwarded};
 use super::program::Program;
-use crate::about::Peer;
+use super::remote_forward::{IncomingChannels, RemoteForward};
 use crate::channel::Channel;
-use crate::error::{End, OpenError, RequestError};
-use crate::forwards::{Arrival, Asked, Route};
-use crate::mail::Command;
+use crate::error::{OpenError, RequestError, SessionEnd};
+use crate::peer::Peer;
+use crate::routes::{PeerRequest, Route, RouteKind};
+use crate::shared_session::Command;
 
 /// A session with a server, after login.
 ///
@@ -22,18 +22,18 @@ use crate::mail::Command;
 pub struct Session {
     peer: Peer,
     /// Announcements of the server's host keys, until they are taken.
-    pub(super) told: Arc<Mutex<Option<mpsc::Receiver<Arrival>>>>,
+    pub(super) host_keys: Arc<Mutex<Option<mpsc::Receiver<PeerRequest>>>>,
     /// Maximum number of channels that wait to be accepted: the session's own limit, so that none is
     /// refused here.
     pub(super) backlog: usize,
 }
 
 impl Session {
-    pub(super) fn new(peer: Peer, told: mpsc::Receiver<Arrival>, backlog: usize) -> Self {
+    pub(super) fn new(peer: Peer, told: mpsc::Receiver<PeerRequest>, backlog: usize) -> Self {
         Self {
             peer,
             backlog: backlog.max(1),
-            told: Arc::new(Mutex::new(Some(told))),
+            host_keys: Arc::new(Mutex::new(Some(told))),
         }
     }
 
@@ -48,7 +48,7 @@ impl Session {
     /// # Errors
     /// The server refused it, too many channels are open, or the session is over.
     pub async fn open_session(&self) -> Result<Program, OpenError> {
-        let opened = self.peer.mail.open(ChannelKind::Session).await;
+        let opened = self.peer.shared.open_channel(ChannelKind::Session).await;
         opened.map(Program::new)
     }
 
@@ -56,7 +56,7 @@ impl Session {
     ///
     /// # Errors
     /// The server refused it or could not connect, too many channels are open, or the session is over.
-    pub async fn direct_tcpip(
+    pub async fn open_direct_tcpip(
         &self,
         host: impl Into<String>,
         port: u16,
@@ -67,16 +67,19 @@ impl Session {
             port,
             originator,
         };
-        self.peer.mail.open(kind).await.map(Channel::new)
+        self.peer.shared.open_channel(kind).await.map(Channel::new)
     }
 
     /// Connects from the server to a Unix-domain socket in its file system (OpenSSH's extension).
     ///
     /// # Errors
     /// The errors of [`Session::direct_tcpip`].
-    pub async fn direct_streamlocal(&self, path: impl Into<Vec<u8>>) -> Result<Channel, OpenError> {
+    pub async fn open_direct_streamlocal(
+        &self,
+        path: impl Into<Vec<u8>>,
+    ) -> Result<Channel, OpenError> {
         let kind = ChannelKind::DirectStreamlocal { path: path.into() };
-        self.peer.mail.open(kind).await.map(Channel::new)
+        self.peer.shared.open_channel(kind).await.map(Channel::new)
     }
 
     /// Asks the server to listen on an address and to forward its connections. An empty address means
@@ -89,20 +92,20 @@ impl Session {
         &self,
         address: impl Into<String>,
         port: u16,
-    ) -> Result<Forwarded, RequestError> {
+    ) -> Result<RemoteForward, RequestError> {
         let address = address.into();
-        let mut asked = Asked::Tcpip {
+        let mut asked = RouteKind::Tcpip {
             address: address.clone(),
             port,
         };
         let request = GlobalRequest::TcpipForward { address, port };
-        let (answer, arrivals) = self.forward(request, asked.clone()).await?;
-        if let (Asked::Tcpip { port, .. }, GlobalAnswer::Bound { port: bound }) =
+        let (answer, arrivals) = self.request_forward(request, asked.clone()).await?;
+        if let (RouteKind::Tcpip { port, .. }, GlobalAnswer::Bound { port: bound }) =
             (&mut asked, answer)
         {
             *port = bound;
         }
-        Ok(Forwarded::new(self.peer.clone(), asked, arrivals))
+        Ok(RemoteForward::new(self.peer.clone(), asked, arrivals))
     }
 
     /// Asks the server to listen on a Unix-domain socket in its file system and to forward its
@@ -113,23 +116,26 @@ impl Session {
     pub async fn forward_streamlocal(
         &self,
         path: impl Into<Vec<u8>>,
-    ) -> Result<Forwarded, RequestError> {
+    ) -> Result<RemoteForward, RequestError> {
         let path = path.into();
-        let asked = Asked::Streamlocal(path.clone());
+        let asked = RouteKind::Streamlocal(path.clone());
         let request = GlobalRequest::StreamlocalForward { path };
-        let (_, arrivals) = self.forward(request, asked.clone()).await?;
-        Ok(Forwarded::new(self.peer.clone(), asked, arrivals))
+        let (_, arrivals) = self.request_forward(request, asked.clone()).await?;
+        Ok(RemoteForward::new(self.peer.clone(), asked, arrivals))
     }
 
-    async fn forward(
+    async fn request_forward(
         &self,
         request: GlobalRequest,
-        asked: Asked,
-    ) -> Result<(GlobalAnswer, Arrivals), RequestError> {
+        asked: RouteKind,
+    ) -> Result<(GlobalAnswer, IncomingChannels), RequestError> {
         let (to, arrivals) = mpsc::channel(self.backlog);
-        let route = Some(Route { asked, to });
-        let answer = self.peer.mail.global(request, route).await?;
-        Ok((answer, Arrivals::new(arrivals)))
+        let route = Some(Route {
+            kind: asked,
+            sender: to,
+        });
+        let answer = self.peer.shared.send_global_request(request, route).await?;
+        Ok((answer, IncomingChannels::new(arrivals)))
     }
 
     /// Returns the channels by which the server's programs use the local agent, once a program was
@@ -138,30 +144,33 @@ impl Session {
     ///
     /// # Errors
     /// Returns the reason if the session is over.
-    pub fn agent_channels(&self) -> Result<Arrivals, End> {
-        self.route(Asked::Agent)
+    pub fn agent_channels(&self) -> Result<IncomingChannels, SessionEnd> {
+        self.route_channels(RouteKind::Agent)
     }
 
     /// Returns the channels by which the server's programs use the local display.
     ///
     /// # Errors
     /// Returns the reason if the session is over.
-    pub fn x11_channels(&self) -> Result<Arrivals, End> {
-        self.route(Asked::X11)
+    pub fn x11_channels(&self) -> Result<IncomingChannels, SessionEnd> {
+        self.route_channels(RouteKind::X11)
     }
 
-    fn route(&self, asked: Asked) -> Result<Arrivals, End> {
-        Ok(Arrivals::new(self.route_to(asked, self.backlog)?))
+    fn route_channels(&self, asked: RouteKind) -> Result<IncomingChannels, SessionEnd> {
+        Ok(IncomingChannels::new(self.add_route(asked, self.backlog)?))
     }
 
     /// Returns a queue of at most `backlog` arrivals of this kind, from now on.
-    pub(super) fn route_to(
+    pub(super) fn add_route(
         &self,
-        asked: Asked,
+        asked: RouteKind,
         backlog: usize,
-    ) -> Result<mpsc::Receiver<Arrival>, End> {
+    ) -> Result<mpsc::Receiver<PeerRequest>, SessionEnd> {
         let (to, arrivals) = mpsc::channel(backlog);
-        self.peer.mail.send(Command::Route(Route { asked, to }))?;
+        self.peer.shared.send_command(Command::Route(Route {
+            kind: asked,
+            sender: to,
+        }))?;
         Ok(arrivals)
     }
 
@@ -170,9 +179,13 @@ impl Session {
     ///
     /// # Errors
     /// The server refused it, or the session is over.
-    pub async fn no_more_sessions(&self) -> Result<(), RequestError> {
+    pub async fn send_no_more_sessions(&self) -> Result<(), RequestError> {
         let request = GlobalRequest::NoMoreSessions;
-        self.peer.mail.global(request, None).await.map(drop)
+        self.peer
+            .shared
+            .send_global_request(request, None)
+            .await
+            .map(drop)
     }
 }
 

@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use adit_ssh_proto::Disconnect;
 use adit_ssh_proto::connection::{
-    CallError, ChannelKind, GlobalAnswer, GlobalRequest, Request, WantReply,
+    ChannelCallError, ChannelKind, GlobalAnswer, GlobalRequest, SshChannelRequest, WantReply,
 };
 use adit_wire::Time;
 use tokio::sync::oneshot;
 
-use super::{Driver, Global};
-use crate::channel::Handle;
-use crate::error::{End, OpenError, RequestError};
-use crate::forwards::{Asked, Route};
-use crate::mail::Command;
-use crate::pipe::Pipe;
+use super::{Driver, PendingGlobal};
+use crate::channel::ChannelHandle;
+use crate::error::{OpenError, RequestError, SessionEnd};
+use crate::routes::{Route, RouteKind};
+use crate::shared_channel::SharedChannel;
+use crate::shared_session::Command;
 
 impl Driver {
     /// Executes the handles' commands as far as the output has space.
-    pub(super) fn obey(&mut self, now: Time) -> Result<(), End> {
+    pub(super) fn run_commands(&mut self, now: Time) -> Result<(), SessionEnd> {
         while let Some(command) = self.commands.pop_front() {
-            if let Some(later) = self.command(command, now)? {
+            if let Some(later) = self.run_command(command, now)? {
                 self.commands.push_front(later);
                 break;
             }
@@ -29,50 +29,50 @@ impl Driver {
     }
 
     /// Executes one command; returns it if the output is full.
-    fn command(&mut self, command: Command, now: Time) -> Result<Option<Command>, End> {
+    fn run_command(&mut self, command: Command, now: Time) -> Result<Option<Command>, SessionEnd> {
         match command {
-            Command::Open { kind, reply } => return Ok(self.open(kind, reply)),
+            Command::Open { kind, reply } => return Ok(self.open_channel(kind, reply)),
             Command::Confirm(pipe) => {
-                if self.connection.confirm(pipe.id).is_err() {
-                    pipe.close(false, &mut self.wake);
+                if self.connection.confirm_open(pipe.id).is_err() {
+                    pipe.set_closed(false, &mut self.wake);
                 }
-                pipe.lock().open();
-                self.attend(&pipe, now);
+                pipe.lock().mark_open();
+                self.process_channel(&pipe, now);
             }
             Command::Refuse { pipe, why, text } => {
                 // The session may have ended first.
-                let _ = self.connection.refuse(pipe.id, why, &text);
-                pipe.close(false, &mut self.wake);
-                self.forget(pipe.id);
+                let _ = self.connection.refuse_open(pipe.id, why, &text);
+                pipe.set_closed(false, &mut self.wake);
+                self.remove_channel(pipe.id);
             }
             Command::Request {
                 pipe,
                 request,
                 want,
                 reply,
-            } => return Ok(self.request(pipe, request, want, reply)),
-            Command::Answer { to, ok } => self.connection.answer(to, ok),
+            } => return Ok(self.send_request(pipe, request, want, reply)),
+            Command::Answer { to, ok } => self.connection.answer_request(to, ok),
             Command::Global {
                 request,
                 route,
                 reply,
-            } => return Ok(self.global(request, route, reply)),
+            } => return Ok(self.send_global_request(request, route, reply)),
             Command::AnswerGlobal { to, answer } => self.connection.answer_global(to, answer),
             Command::Route(route) => {
-                self.routes.retain(|other| other.asked != route.asked);
+                self.routes.retain(|other| other.kind != route.kind);
                 self.routes.push(route);
-                self.see_own_types();
+                self.update_custom_types();
             }
-            Command::Unroute(asked) => self.unroute(&asked),
+            Command::Unroute(asked) => self.remove_route(&asked),
             Command::Ping(reply) => {
-                self.alive.want(reply);
-                self.probe(now)?;
+                self.alive.add_waiter(reply);
+                self.send_keepalive(now)?;
             }
             Command::Rekey => self.line.transport.rekey()?,
             Command::Disconnect { text } => {
                 let reason = Disconnect::ByApplication;
                 self.line.transport.disconnect(reason, &text);
-                return Err(End::Closed);
+                return Err(SessionEnd::Closed);
             }
             Command::Leave { reason, text } => {
                 self.goodbye.get_or_insert((reason, text));
@@ -81,39 +81,39 @@ impl Driver {
         Ok(None)
     }
 
-    fn open(
+    fn open_channel(
         &mut self,
         kind: ChannelKind,
-        reply: oneshot::Sender<Result<Handle, OpenError>>,
+        reply: oneshot::Sender<Result<ChannelHandle, OpenError>>,
     ) -> Option<Command> {
         if reply.is_closed() {
             return None;
         }
-        match self.connection.open(&kind) {
+        match self.connection.open_channel(&kind) {
             Ok(id) => {
-                self.live(id, &kind, Some(reply));
+                self.add_channel(id, &kind, Some(reply));
             }
-            Err(CallError::Full) => return Some(Command::Open { kind, reply }),
+            Err(ChannelCallError::Full) => return Some(Command::Open { kind, reply }),
             Err(why) => drop(reply.send(Err(why.into()))),
         }
         None
     }
 
-    fn request(
+    fn send_request(
         &mut self,
-        pipe: Arc<Pipe>,
-        request: Request,
+        pipe: Arc<SharedChannel>,
+        request: SshChannelRequest,
         want: WantReply,
         reply: oneshot::Sender<Result<(), RequestError>>,
     ) -> Option<Command> {
-        let done = self.connection.request(pipe.id, &request, want);
+        let done = self.connection.send_request(pipe.id, &request, want);
         let waits = want == WantReply::Yes && !request.is_statement();
-        match (done, self.lives.get_mut(&pipe.id)) {
+        match (done, self.channels.get_mut(&pipe.id)) {
             (Ok(()), Some(live)) if waits => {
                 live.asked.push_back((request.name().to_owned(), reply));
             }
             (Ok(()), _) => drop(reply.send(Ok(()))),
-            (Err(CallError::Full), _) => {
+            (Err(ChannelCallError::Full), _) => {
                 return Some(Command::Request {
                     pipe,
                     request,
@@ -121,7 +121,7 @@ impl Driver {
                     reply,
                 });
             }
-            (Err(CallError::Gone | CallError::Ended), _) => {
+            (Err(ChannelCallError::Gone | ChannelCallError::Ended), _) => {
                 drop(reply.send(Err(RequestError::Closed)));
             }
             (Err(why), _) => drop(reply.send(Err(why.into()))),
@@ -129,23 +129,23 @@ impl Driver {
         None
     }
 
-    fn global(
+    fn send_global_request(
         &mut self,
         request: GlobalRequest,
         route: Option<Route>,
         reply: oneshot::Sender<Result<GlobalAnswer, RequestError>>,
     ) -> Option<Command> {
-        match self.connection.global_request(&request) {
+        match self.connection.send_global_request(&request) {
             Ok(Some(id)) => {
                 let name = String::from_utf8_lossy(request.name()).into_owned();
-                let asked = Global::Asked { name, route, reply };
+                let asked = PendingGlobal::Waiting { name, route, reply };
                 self.globals.insert(id, asked);
             }
             Ok(None) => {
                 let told = GlobalAnswer::Granted { data: Vec::new() };
                 drop(reply.send(Ok(told)));
             }
-            Err(CallError::Full) => {
+            Err(ChannelCallError::Full) => {
                 return Some(Command::Global {
                     request,
                     route,
@@ -158,34 +158,34 @@ impl Driver {
     }
 
     /// Removes a route and asks the server to stop listening for it.
-    pub(super) fn unroute(&mut self, asked: &Asked) {
+    pub(super) fn remove_route(&mut self, asked: &RouteKind) {
         let before = self.routes.len();
-        self.routes.retain(|route| route.asked != *asked);
+        self.routes.retain(|route| route.kind != *asked);
         if self.routes.len() < before {
-            self.cancel(asked);
+            self.cancel_forward(asked);
         }
     }
 
     /// Asks the server to stop listening.
-    pub(super) fn cancel(&mut self, asked: &Asked) {
+    pub(super) fn cancel_forward(&mut self, asked: &RouteKind) {
         let request = match asked {
-            Asked::Tcpip { address, port } => GlobalRequest::CancelTcpipForward {
+            RouteKind::Tcpip { address, port } => GlobalRequest::CancelTcpipForward {
                 address: address.clone(),
                 port: *port,
             },
-            Asked::Streamlocal(path) => {
+            RouteKind::Streamlocal(path) => {
                 GlobalRequest::CancelStreamlocalForward { path: path.clone() }
             }
-            Asked::Agent
-            | Asked::X11
-            | Asked::HostKeys
-            | Asked::Channels(_)
-            | Asked::Requests
-            | Asked::All => return,
+            RouteKind::Agent
+            | RouteKind::X11
+            | RouteKind::HostKeys
+            | RouteKind::Channels(_)
+            | RouteKind::Requests
+            | RouteKind::All => return,
         };
         // If the output is full, the server keeps listening, and its channels are refused.
-        if let Ok(Some(id)) = self.connection.global_request(&request) {
-            self.globals.insert(id, Global::Told);
+        if let Ok(Some(id)) = self.connection.send_global_request(&request) {
+            self.globals.insert(id, PendingGlobal::NoWaiter);
         }
     }
 }

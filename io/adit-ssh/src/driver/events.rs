@@ -4,82 +4,82 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use adit_ssh_proto::connection::{
-    ChannelId, ChannelKind, Event, GlobalAnswer, GlobalId, GlobalReplyTo, GlobalRequest,
-    OpenFailure,
+    ChannelId, ChannelKind, ConnectionEvent, GlobalAnswer, GlobalRequest, GlobalRequestId,
+    OpenFailureReason, PendingGlobalReply,
 };
 use adit_wire::Time;
 use tokio::sync::oneshot;
 
-use super::{Driver, Global, Live};
-use crate::channel::Handle;
+use super::{Driver, OpenChannel, PendingGlobal};
+use crate::channel::ChannelHandle;
 use crate::error::{OpenError, RequestError};
-use crate::forwards::{Arrival, Asked, GlobalReply};
-use crate::opening::Opening;
-use crate::pipe::Pipe;
+use crate::incoming_channel::IncomingChannel;
+use crate::routes::{GlobalReply, PeerRequest, RouteKind};
+use crate::shared_channel::SharedChannel;
 
 /// Fixed cost of a waiting global request besides its contents, in bytes.
 const OVERHEAD: usize = 64;
 
 impl Driver {
     /// Passes events to the handles; returns false if there may be more that must wait.
-    pub(super) fn happened(&mut self, now: Time) -> bool {
+    pub(super) fn process_events(&mut self, now: Time) -> bool {
         while !self.is_stalled() {
             match self.connection.poll_event() {
-                Some(event) => self.event(event, now),
+                Some(event) => self.handle_event(event, now),
                 None => return true,
             }
         }
         false
     }
 
-    fn event(&mut self, event: Event, now: Time) {
-        let Some(event) = self.message(event) else {
+    fn handle_event(&mut self, event: ConnectionEvent, now: Time) {
+        let Some(event) = self.forward_event(event) else {
             return;
         };
         match event {
-            Event::Open { channel, kind } => self.wanted(channel, kind),
-            Event::Opened(id) => self.opened(id, now),
-            Event::OpenFailed {
+            ConnectionEvent::Open { channel, kind } => self.handle_open(channel, kind),
+            ConnectionEvent::Opened(id) => self.handle_opened(id, now),
+            ConnectionEvent::OpenFailed {
                 channel,
                 reason,
                 text,
             } => {
-                let opening = self.forget(channel).and_then(|live| live.opening);
+                let opening = self.remove_channel(channel).and_then(|live| live.opening);
                 if let Some(opening) = opening {
                     let _ = opening.send(Err(OpenError::Refused { reason, text }));
                 }
             }
-            Event::Request {
+            ConnectionEvent::Request {
                 channel,
                 request,
                 reply,
             } => {
-                let kept = match self.lives.get(&channel) {
-                    Some(live) => live.pipe.request(request, reply, &mut self.wake),
+                let kept = match self.channels.get(&channel) {
+                    Some(live) => live.pipe.push_request(request, reply, &mut self.wake),
                     None => Err(reply),
                 };
                 if let Err(Some(reply)) = kept {
-                    self.connection.answer(reply, false);
+                    self.connection.answer_request(reply, false);
                 }
             }
-            Event::RequestDone { channel, ok } => {
-                let live = self.lives.get_mut(&channel);
+            ConnectionEvent::RequestDone { channel, ok } => {
+                let live = self.channels.get_mut(&channel);
                 if let Some((name, reply)) = live.and_then(|live| live.asked.pop_front()) {
                     let refused = || RequestError::Refused(name);
                     let _ = reply.send(ok.then_some(()).ok_or_else(refused));
                 }
             }
-            Event::Eof(id) => {
-                if let Some(live) = self.lives.get(&id) {
+            ConnectionEvent::Eof(id) => {
+                if let Some(live) = self.channels.get(&id) {
                     live.pipe.end_input(&mut self.wake);
                 }
             }
-            Event::Closed(id) => {
-                if let Some(live) = self.forget(id) {
+            ConnectionEvent::Closed(id) => {
+                if let Some(live) = self.remove_channel(id) {
                     // Some servers reply to the request for a program after it has exited, when the
                     // channel is closed already: output or an exit status counts as success.
-                    let ran = live.pipe.lock().has_spoken();
-                    live.pipe.close(self.resets, &mut self.wake);
+                    let ran = live.pipe.lock().has_responded();
+                    live.pipe.set_closed(self.resets, &mut self.wake);
                     for (name, reply) in live.asked {
                         let started = ran && matches!(&*name, "exec" | "shell" | "subsystem");
                         let closed = || RequestError::Closed;
@@ -87,129 +87,133 @@ impl Driver {
                     }
                 }
             }
-            Event::Writable(id) => self.connection.want_write(id),
-            Event::GlobalRequest { request, reply } => self.asked(request, reply),
-            Event::GlobalReply { id, answer } => self.global_answer(id, answer, now),
+            ConnectionEvent::Writable(id) => self.connection.queue_writer(id),
+            ConnectionEvent::GlobalRequest { request, reply } => {
+                self.handle_global_request(request, reply)
+            }
+            ConnectionEvent::GlobalReply { id, answer } => {
+                self.handle_global_answer(id, answer, now)
+            }
         }
     }
 
     /// Handles the peer's request for a channel: the route that fits best decides.
-    fn wanted(&mut self, id: ChannelId, kind: ChannelKind) {
-        let own = matches!(kind, ChannelKind::Own(_));
+    fn handle_open(&mut self, id: ChannelId, kind: ChannelKind) {
+        let own = matches!(kind, ChannelKind::Custom(_));
         if own {
-            self.see_own_types();
+            self.update_custom_types();
         }
         let fitting = self
             .routes
             .iter()
-            .max_by_key(|route| route.asked.fits(&kind));
-        let Some(route) = fitting.filter(|route| route.asked.fits(&kind) > 0) else {
+            .max_by_key(|route| route.kind.match_score(&kind));
+        let Some(route) = fitting.filter(|route| route.kind.match_score(&kind) > 0) else {
             let why = match own {
-                true => OpenFailure::UnknownType,
-                false => OpenFailure::Prohibited,
+                true => OpenFailureReason::UnknownType,
+                false => OpenFailureReason::Prohibited,
             };
-            let _ = self.connection.refuse(id, why, "");
+            let _ = self.connection.refuse_open(id, why, "");
             return;
         };
-        let to = route.to.clone();
-        let pipe = self.live(id, &kind, None);
+        let to = route.sender.clone();
+        let pipe = self.add_channel(id, &kind, None);
         // Dropping what a full route cannot take refuses it.
-        let _ = to.try_send(Arrival::Open(Opening::new(kind, pipe)));
+        let _ = to.try_send(PeerRequest::Open(IncomingChannel::new(kind, pipe)));
     }
 
     /// Registers a new channel, requested by the peer or by the handle that waits for `opening`.
-    pub(super) fn live(
+    pub(super) fn add_channel(
         &mut self,
         id: ChannelId,
         kind: &ChannelKind,
-        opening: Option<oneshot::Sender<Result<Handle, OpenError>>>,
-    ) -> Arc<Pipe> {
+        opening: Option<oneshot::Sender<Result<ChannelHandle, OpenError>>>,
+    ) -> Arc<SharedChannel> {
         let mail = Arc::clone(&self.mail);
         let bounds = self.messages.as_ref().map(|teller| teller.bounds);
-        let pipe = Arc::new(Pipe::new(id, mail, self.window, bounds));
+        let pipe = Arc::new(SharedChannel::new(id, mail, self.window, bounds));
         if self.messages.is_some() {
-            self.mail.enter(id, Some(Arc::clone(&pipe)));
+            self.mail.set_message_channel(id, Some(Arc::clone(&pipe)));
         }
-        if matches!(kind, ChannelKind::Own(_)) {
-            pipe.lock().serve_own();
+        if matches!(kind, ChannelKind::Custom(_)) {
+            pipe.lock().accept_custom_requests();
         }
-        let live = Live {
+        let live = OpenChannel {
             pipe: Arc::clone(&pipe),
             opening,
             asked: VecDeque::new(),
         };
-        self.lives.insert(id, live);
+        self.channels.insert(id, live);
         pipe
     }
 
     /// Removes a channel that has closed.
-    pub(super) fn forget(&mut self, id: ChannelId) -> Option<Live> {
+    pub(super) fn remove_channel(&mut self, id: ChannelId) -> Option<OpenChannel> {
         if self.messages.is_some() {
-            self.mail.enter(id, None);
+            self.mail.set_message_channel(id, None);
         }
-        self.lives.remove(&id)
+        self.channels.remove(&id)
     }
 
     /// Accepts channels of application-defined types while a route takes them.
-    pub(super) fn see_own_types(&mut self) {
-        self.routes.retain(|route| match route.asked {
-            Asked::Channels(_) | Asked::Requests => !route.to.is_closed(),
+    pub(super) fn update_custom_types(&mut self) {
+        self.routes.retain(|route| match route.kind {
+            RouteKind::Channels(_) | RouteKind::Requests => !route.sender.is_closed(),
             _ => true,
         });
-        let mut asked = self.routes.iter().map(|route| &route.asked);
-        let takes = asked.any(|asked| matches!(asked, Asked::Channels(_) | Asked::All));
-        self.connection.set_takes_own(takes);
+        let mut asked = self.routes.iter().map(|route| &route.kind);
+        let takes = asked.any(|asked| matches!(asked, RouteKind::Channels(_) | RouteKind::All));
+        self.connection.set_accept_custom_channels(takes);
     }
 
-    fn opened(&mut self, id: ChannelId, now: Time) {
-        let Some(live) = self.lives.get_mut(&id) else {
+    fn handle_opened(&mut self, id: ChannelId, now: Time) {
+        let Some(live) = self.channels.get_mut(&id) else {
             return;
         };
         let pipe = Arc::clone(&live.pipe);
-        pipe.lock().open();
-        let handle = Handle::new(Arc::clone(&pipe));
+        pipe.lock().mark_open();
+        let handle = ChannelHandle::new(Arc::clone(&pipe));
         if let Some(opening) = live.opening.take() {
             // If nobody waits any more, dropping the handle closes the channel.
             let _ = opening.send(Ok(handle));
         }
-        self.attend(&pipe, now);
+        self.process_channel(&pipe, now);
     }
 
-    fn asked(&self, request: GlobalRequest, reply: Option<GlobalReplyTo>) {
+    fn handle_global_request(&self, request: GlobalRequest, reply: Option<PendingGlobalReply>) {
         let mut reply = GlobalReply::new(reply, Arc::clone(&self.mail));
-        if let GlobalRequest::Own { own, .. } = &request
-            && !reply.wait(own.octets() + OVERHEAD)
+        if let GlobalRequest::Custom { own, .. } = &request
+            && !reply.reserve_waiting(own.byte_len() + OVERHEAD)
         {
             return;
         }
         let route = self
             .routes
             .iter()
-            .find(|route| takes(&route.asked, &request));
+            .find(|route| takes_request(&route.kind, &request));
         if let Some(route) = route {
             // Dropping what a full route cannot take refuses it.
-            let _ = route.to.try_send(Arrival::Global(request, reply));
+            let _ = route.sender.try_send(PeerRequest::Global(request, reply));
         }
     }
 
-    fn global_answer(&mut self, id: GlobalId, answer: GlobalAnswer, now: Time) {
+    fn handle_global_answer(&mut self, id: GlobalRequestId, answer: GlobalAnswer, now: Time) {
         let (name, route, reply) = match self.globals.remove(&id) {
             // Any answer shows that the peer is alive.
-            Some(Global::Alive) => return self.answered_probe(now),
-            Some(Global::Asked { name, route, reply }) => (name, route, reply),
-            Some(Global::Told) | None => return,
+            Some(PendingGlobal::Keepalive) => return self.handle_keepalive_answer(now),
+            Some(PendingGlobal::Waiting { name, route, reply }) => (name, route, reply),
+            Some(PendingGlobal::NoWaiter) | None => return,
         };
         if answer == GlobalAnswer::Refused {
             let _ = reply.send(Err(RequestError::Refused(name)));
             return;
         }
         let asked = route.map(|mut route| {
-            if let (Asked::Tcpip { port, .. }, GlobalAnswer::Bound { port: bound }) =
-                (&mut route.asked, &answer)
+            if let (RouteKind::Tcpip { port, .. }, GlobalAnswer::Bound { port: bound }) =
+                (&mut route.kind, &answer)
             {
                 *port = *bound;
             }
-            let asked = route.asked.clone();
+            let asked = route.kind.clone();
             self.routes.push(route);
             asked
         });
@@ -217,18 +221,18 @@ impl Driver {
             && let Some(asked) = asked
         {
             // Nobody waits for the forward: cancel it.
-            self.unroute(&asked);
+            self.remove_route(&asked);
         }
     }
 }
 
 /// Returns true if this route takes the request. Addresses and paths of absurd length are refused.
-fn takes(asked: &Asked, request: &GlobalRequest) -> bool {
-    let all = *asked == Asked::All;
+fn takes_request(asked: &RouteKind, request: &GlobalRequest) -> bool {
+    let all = *asked == RouteKind::All;
     match request {
-        GlobalRequest::HostKeys(_) => *asked == Asked::HostKeys,
+        GlobalRequest::HostKeys(_) => *asked == RouteKind::HostKeys,
         GlobalRequest::HostKeysProve(_) => all,
-        GlobalRequest::Own { .. } => all || *asked == Asked::Requests,
+        GlobalRequest::Custom { .. } => all || *asked == RouteKind::Requests,
         GlobalRequest::TcpipForward { address, .. }
         | GlobalRequest::CancelTcpipForward { address, .. } => all && address.len() <= 255,
         GlobalRequest::StreamlocalForward { path }

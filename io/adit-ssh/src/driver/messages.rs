@@ -2,56 +2,65 @@
 
 use std::sync::Arc;
 
-use adit_ssh_proto::connection::{ChannelId, Event, GlobalRequest, ReplyTo};
+use adit_ssh_proto::connection::{ChannelId, ConnectionEvent, GlobalRequest, PendingReply};
 
-use super::{Driver, Global};
-use crate::forwards::GlobalReply;
-use crate::messages::{Message, MessageChannel, Teller, Told};
-use crate::opening::Opening;
+use super::{Driver, PendingGlobal};
+use crate::incoming_channel::IncomingChannel;
+use crate::messages::{EventSender, Message, MessageChannel, SessionEvent};
+use crate::routes::GlobalReply;
 
 impl Driver {
     /// Returns true if the task must not read until the feed is read.
     pub(super) fn is_stalled(&self) -> bool {
-        self.messages.as_ref().is_some_and(Teller::stalls)
+        self.messages
+            .as_ref()
+            .is_some_and(EventSender::check_stalled)
     }
 
-    fn tell(&self, told: Told, owed: Option<ReplyTo>) {
+    fn send_event(&self, told: SessionEvent, owed: Option<PendingReply>) {
         if let Some(teller) = &self.messages {
-            teller.tell(told, owed);
+            teller.send_event(told, owed);
         }
     }
 
     /// Puts a message into its channel and the feed; returns false if the channel does not store it.
-    pub(super) fn came(&mut self, id: ChannelId, message: Message, owed: Option<ReplyTo>) -> bool {
-        let live = self.lives.get(&id);
+    pub(super) fn deliver_message(
+        &mut self,
+        id: ChannelId,
+        message: Message,
+        owed: Option<PendingReply>,
+    ) -> bool {
+        let live = self.channels.get(&id);
         let read = live.is_some_and(|live| {
             let mut state = live.pipe.lock();
-            state.put_message(message.clone(), &mut self.wake)
+            state.push_message(message.clone(), &mut self.wake)
         });
-        self.tell(Told::Came(id, message), owed);
+        self.send_event(SessionEvent::Received(id, message), owed);
         read
     }
 
     /// In message mode, passes an event to the feed. Returns the event if it needs further processing,
     /// as in every session.
-    pub(super) fn message(&mut self, event: Event) -> Option<Event> {
-        self.alive.moves |= match &event {
-            Event::GlobalReply { id, .. } => !matches!(self.globals.get(id), Some(Global::Alive)),
+    pub(super) fn forward_event(&mut self, event: ConnectionEvent) -> Option<ConnectionEvent> {
+        self.alive.has_traffic |= match &event {
+            ConnectionEvent::GlobalReply { id, .. } => {
+                !matches!(self.globals.get(id), Some(PendingGlobal::Keepalive))
+            }
             _ => true,
         };
         if self.messages.is_none() {
             return Some(event);
         }
         match event {
-            Event::Open { channel, kind } => {
-                let pipe = self.live(channel, &kind, None);
-                pipe.lock().keep();
-                let opening = Opening::new(kind, Arc::clone(&pipe));
+            ConnectionEvent::Open { channel, kind } => {
+                let pipe = self.add_channel(channel, &kind, None);
+                pipe.lock().hold_open();
+                let opening = IncomingChannel::new(kind, Arc::clone(&pipe));
                 let channel = MessageChannel::new(pipe);
-                self.tell(Told::Wanted(opening, channel), None);
+                self.send_event(SessionEvent::OpenRequested(opening, channel), None);
                 return None;
             }
-            Event::Request {
+            ConnectionEvent::Request {
                 channel,
                 request,
                 reply,
@@ -62,45 +71,45 @@ impl Driver {
                     request,
                     wants_reply,
                 };
-                self.came(channel, message, reply);
+                self.deliver_message(channel, message, reply);
                 return None;
             }
-            Event::RequestDone { channel, ok } => {
-                self.came(channel, Message::Answer(ok), None);
+            ConnectionEvent::RequestDone { channel, ok } => {
+                self.deliver_message(channel, Message::Answer(ok), None);
                 return None;
             }
-            Event::GlobalRequest { request, reply } => {
+            ConnectionEvent::GlobalRequest { request, reply } => {
                 let reply = GlobalReply::new(reply, Arc::clone(&self.mail));
                 // Dropping the reply refuses a request with an application-defined name.
-                if !matches!(request, GlobalRequest::Own { .. }) {
-                    self.tell(Told::Global(request, reply), None);
+                if !matches!(request, GlobalRequest::Custom { .. }) {
+                    self.send_event(SessionEvent::GlobalRequest(request, reply), None);
                 }
                 return None;
             }
-            Event::OpenFailed {
+            ConnectionEvent::OpenFailed {
                 channel,
                 reason,
                 ref text,
             } => {
                 let text = text.clone();
-                let told = Told::Refused {
+                let told = SessionEvent::OpenRefused {
                     channel,
                     reason,
                     text,
                 };
-                self.tell(told, None);
+                self.send_event(told, None);
             }
-            Event::Writable(id) => {
-                let room = Message::Room(self.connection.room(id));
-                self.came(id, room, None);
+            ConnectionEvent::Writable(id) => {
+                let room = Message::Capacity(self.connection.send_capacity(id));
+                self.deliver_message(id, room, None);
             }
-            Event::Eof(id) => {
-                self.came(id, Message::Eof, None);
+            ConnectionEvent::Eof(id) => {
+                self.deliver_message(id, Message::Eof, None);
             }
-            Event::Closed(id) => {
-                self.came(id, Message::Closed, None);
+            ConnectionEvent::Closed(id) => {
+                self.deliver_message(id, Message::Closed, None);
             }
-            Event::Opened(_) | Event::GlobalReply { .. } => {}
+            ConnectionEvent::Opened(_) | ConnectionEvent::GlobalReply { .. } => {}
         }
         Some(event)
     }

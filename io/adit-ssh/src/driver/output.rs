@@ -3,56 +3,56 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use adit_ssh_proto::connection::{CallError, ChannelId};
+use adit_ssh_proto::connection::{ChannelCallError, ChannelId};
 use adit_stream::pool::SIZES;
 use adit_wire::Time;
 
 use super::Driver;
-use crate::error::End;
-use crate::pipe::{Next, Pipe};
+use crate::error::SessionEnd;
+use crate::shared_channel::{NextAction, SharedChannel};
 
 /// Maximum size of sealed bytes that wait to be written: the size of a channel's largest buffer, so
 /// that one read is sent by one write. One packet may exceed it.
-const BATCH: usize = SIZES[SIZES.len() - 1];
+const MAX_BATCH: usize = SIZES[SIZES.len() - 1];
 /// The same with several channels, where input may be for another channel. Sealing 256 KiB for each of
 /// four channels before looking at the input made an echo beside them take 6 ms instead of 2 ms.
-const SHARED_BATCH: usize = 64 << 10;
+const MAX_SHARED_BATCH: usize = 64 << 10;
 
 impl Driver {
     /// Processes all channels whose handles have changed something.
-    pub(super) fn attend_all(&mut self, now: Time) {
+    pub(super) fn process_channels(&mut self, now: Time) {
         let mut dirty = core::mem::take(&mut self.dirty);
         dirty.append(&mut self.later);
         for pipe in dirty.drain(..) {
-            self.attend(&pipe, now);
+            self.process_channel(&pipe, now);
         }
         self.dirty = dirty;
     }
 
     /// Processes the changes of one channel's handles.
-    pub(super) fn attend(&mut self, pipe: &Arc<Pipe>, now: Time) {
-        pipe.listed.clear();
+    pub(super) fn process_channel(&mut self, pipe: &Arc<SharedChannel>, now: Time) {
+        pipe.dirty.clear_flag();
         let mut consumed = pipe.lock().take_consumed();
         while consumed > 0 {
-            self.connection.consumed(pipe.id, consumed, now);
-            consumed = pipe.set_worth(self.connection.worth(pipe.id));
+            self.connection.consume_data(pipe.id, consumed, now);
+            consumed = pipe.set_report_threshold(self.connection.min_consume_len(pipe.id));
         }
-        while self.act(pipe) {}
+        while self.run_next_action(pipe) {}
     }
 
     /// Performs the next action for this end of the channel; returns true if there may be another.
-    fn act(&mut self, pipe: &Arc<Pipe>) -> bool {
+    fn run_next_action(&mut self, pipe: &Arc<SharedChannel>) -> bool {
         let mut state = pipe.lock();
-        let next = state.next();
+        let next = state.next_action();
         self.wake.extend(state.take_writers());
         drop(state);
         match next {
-            Next::Nothing => {}
-            Next::Write => self.connection.want_write(pipe.id),
-            Next::Abort => self.connection.close(pipe.id),
-            Next::Tell(request, want) => {
-                match self.connection.request(pipe.id, &request, want) {
-                    Err(CallError::Full | CallError::TooMany) => {
+            NextAction::Nothing => {}
+            NextAction::Write => self.connection.queue_writer(pipe.id),
+            NextAction::Abort => self.connection.close_channel(pipe.id),
+            NextAction::Tell(request, want) => {
+                match self.connection.send_request(pipe.id, &request, want) {
+                    Err(ChannelCallError::Full | ChannelCallError::TooMany) => {
                         pipe.lock().put_back(request, want);
                         self.later.push(Arc::clone(pipe));
                     }
@@ -60,15 +60,15 @@ impl Driver {
                     _ => return true,
                 }
             }
-            Next::End => {
-                let _ = self.connection.eof(pipe.id);
+            NextAction::End => {
+                let _ = self.connection.send_eof(pipe.id);
                 return true;
             }
-            Next::Finish { close } => {
+            NextAction::Finish { close } => {
                 // EOF is sent only once, and a closed channel needs none.
-                let _ = self.connection.eof(pipe.id);
+                let _ = self.connection.send_eof(pipe.id);
                 if close {
-                    self.connection.close(pipe.id);
+                    self.connection.close_channel(pipe.id);
                 }
             }
         }
@@ -77,13 +77,13 @@ impl Driver {
 
     /// Seals and writes until nothing is left or the underlying stream is full. With several channels
     /// it writes one batch, and sets [`unsealed`](Driver::unsealed) if there may be more.
-    pub(super) fn give_out(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+    pub(super) fn send_output(&mut self, cx: &mut Context<'_>) -> Result<(), SessionEnd> {
         let shared = self.line.is_shared();
-        let batch = if shared { SHARED_BATCH } else { BATCH };
+        let batch = if shared { MAX_SHARED_BATCH } else { MAX_BATCH };
         self.unsealed = false;
         loop {
-            self.seal(batch)?;
-            let before = self.line.unsent();
+            self.seal_output(batch)?;
+            let before = self.line.unsent_bytes();
             match self.line.poll_flush(cx) {
                 Poll::Ready(done) => done?,
                 Poll::Pending => return Ok(()),
@@ -99,23 +99,23 @@ impl Driver {
     }
 
     /// Seals what may be sent, up to one batch.
-    fn seal(&mut self, batch: usize) -> Result<(), End> {
-        while self.line.unsent() < batch {
+    fn seal_output(&mut self, batch: usize) -> Result<(), SessionEnd> {
+        while self.line.unsent_bytes() < batch {
             let Some(mut writer) = self.line.transport.begin_payload() else {
                 return Ok(());
             };
-            if self.connection.poll_output(writer.buf()) {
-                writer.finish()?;
+            if self.connection.poll_output(writer.buf_mut()) {
+                writer.seal_payload()?;
                 continue;
             }
             let Some(id) = self.connection.next_writer() else {
                 return Ok(());
             };
-            let Some(live) = self.lives.get(&id) else {
+            let Some(live) = self.channels.get(&id) else {
                 continue;
             };
             let pipe = Arc::clone(&live.pipe);
-            let room = self.connection.room(id);
+            let room = self.connection.send_capacity(id);
             let mut state = pipe.lock();
             let (kind, waiting) = state.next_bytes();
             let n = waiting.min(room);
@@ -124,29 +124,29 @@ impl Driver {
             }
             if self
                 .connection
-                .data_header(id, kind, n, writer.buf())
+                .begin_data(id, kind, n, writer.buf_mut())
                 .is_err()
             {
                 continue;
             }
-            let bytes = state.outlet(kind);
-            bytes.move_to(n, writer.buf(), &self.mail.spares);
-            let sent = state.sent(n);
-            self.alive.moves = true;
+            let bytes = state.output_queue(kind);
+            bytes.move_to(n, writer.buf_mut(), &self.mail.spares);
+            let sent = state.mark_sent(n);
+            self.alive.has_traffic = true;
             self.wake.extend(state.take_writers());
             drop(state);
-            writer.finish()?;
-            self.go_on(id, &pipe, sent);
+            writer.seal_payload()?;
+            self.continue_channel(id, &pipe, sent);
         }
         Ok(())
     }
 
     /// Queues a channel behind the others after it has sent a message, or processes its next action.
-    fn go_on(&mut self, id: ChannelId, pipe: &Arc<Pipe>, sent: bool) {
+    fn continue_channel(&mut self, id: ChannelId, pipe: &Arc<SharedChannel>, sent: bool) {
         if sent {
-            self.attend(pipe, adit_net::system::monotonic_now());
+            self.process_channel(pipe, adit_net::system::monotonic_now());
         } else {
-            self.connection.want_write(id);
+            self.connection.queue_writer(id);
         }
     }
 }

@@ -6,18 +6,18 @@ use std::task::{Context, Poll, ready};
 
 use adit_ssh_proto::connection::ChannelId;
 
-use super::{Message, Say};
+use super::{Message, OutgoingMessage};
 use crate::error::RequestError;
-use crate::mail::Command;
-use crate::pipe::Pipe;
+use crate::shared_channel::SharedChannel;
+use crate::shared_session::Command;
 
 /// A channel, message by message. It keeps the session alive. Dropping it does not close the channel:
 /// use [`Say::Close`]. Clones refer to the same channel.
-pub struct MessageChannel(Arc<Pipe>);
+pub struct MessageChannel(Arc<SharedChannel>);
 
 impl MessageChannel {
-    pub(crate) fn new(pipe: Arc<Pipe>) -> Self {
-        pipe.mail.hold();
+    pub(crate) fn new(pipe: Arc<SharedChannel>) -> Self {
+        pipe.mail.add_handle();
         Self(pipe)
     }
 
@@ -29,22 +29,22 @@ impl MessageChannel {
 
     /// Returns the next message, or `None` once the channel has closed. Only one task may poll at a
     /// time.
-    pub fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Message>> {
+    pub fn poll_message(&self, cx: &Context<'_>) -> Poll<Option<Message>> {
         let message = ready!(self.0.lock().poll_message(cx));
         match &message {
-            Some(Message::Data(_, bytes)) => self.0.consumed(bytes.len()),
+            Some(Message::Data(_, bytes)) => self.0.report_consumed(bytes.len()),
             // A closed channel lasts until the driver knows that all of its messages were read.
-            Some(Message::Closed) => self.0.mail.poke(&self.0),
+            Some(Message::Closed) => self.0.mail.mark_dirty(&self.0),
             _ => {}
         }
         Poll::Ready(message)
     }
 
     /// Stops reading messages: from now on they arrive in the feed alone.
-    pub fn deafen(&self) {
-        let left = self.0.lock().deafen_messages();
-        self.0.consumed(left);
-        self.0.mail.poke(&self.0);
+    pub fn stop_reading(&self) {
+        let left = self.0.lock().stop_reading_messages();
+        self.0.report_consumed(left);
+        self.0.mail.mark_dirty(&self.0);
     }
 
     /// Waits until the channel can accept more data and returns the maximum size of the next write, in
@@ -52,8 +52,8 @@ impl MessageChannel {
     ///
     /// # Errors
     /// The channel has closed, or the session is over.
-    pub fn poll_room(&self, cx: &Context<'_>) -> Poll<Result<usize, RequestError>> {
-        self.0.lock().poll_room(cx)
+    pub fn poll_capacity(&self, cx: &Context<'_>) -> Poll<Result<usize, RequestError>> {
+        self.0.lock().poll_capacity(cx)
     }
 
     /// Queues a message to be sent, without waiting.
@@ -61,29 +61,29 @@ impl MessageChannel {
     /// # Errors
     /// This end has sent EOF, the channel has closed, the session is over, or too much is queued
     /// ([`CallError::Full`](adit_ssh_proto::connection::CallError::Full)).
-    pub fn say(&self, say: Say<'_>) -> Result<(), RequestError> {
-        self.0.lock().say(say, &self.0.mail.spares)?;
-        self.0.mail.poke(&self.0);
+    pub fn send_message(&self, say: OutgoingMessage<'_>) -> Result<(), RequestError> {
+        self.0.lock().queue_message(say, &self.0.mail.spares)?;
+        self.0.mail.mark_dirty(&self.0);
         Ok(())
     }
 
     /// Replies to the oldest request of the peer that was read from the feed and waits for a reply.
     /// Does nothing if there is none.
-    pub fn answer(&self, ok: bool) {
-        let to = self.0.lock().owed.pop_front();
-        self.give(to, ok);
+    pub fn reply_to_oldest(&self, ok: bool) {
+        let to = self.0.lock().owed_replies.pop_front();
+        self.send_reply(to, ok);
     }
 
     /// Replies to the most recent such request.
-    pub fn answer_last(&self, ok: bool) {
-        let to = self.0.lock().owed.pop_back();
-        self.give(to, ok);
+    pub fn reply_to_latest(&self, ok: bool) {
+        let to = self.0.lock().owed_replies.pop_back();
+        self.send_reply(to, ok);
     }
 
-    fn give(&self, to: Option<adit_ssh_proto::connection::ReplyTo>, ok: bool) {
+    fn send_reply(&self, to: Option<adit_ssh_proto::connection::PendingReply>, ok: bool) {
         if let Some(to) = to {
             // Nobody waits for the reply once the session is over.
-            let _ = self.0.mail.send(Command::Answer { to, ok });
+            let _ = self.0.mail.send_command(Command::Answer { to, ok });
         }
     }
 }
@@ -96,7 +96,7 @@ impl Clone for MessageChannel {
 
 impl Drop for MessageChannel {
     fn drop(&mut self) {
-        self.0.mail.release();
+        self.0.mail.remove_handle();
     }
 }
 

@@ -2,34 +2,34 @@
 
 use std::sync::Arc;
 
-use adit_ssh_proto::connection::{Kind, Request, WantReply};
+use adit_ssh_proto::connection::{DataKind, SshChannelRequest, WantReply};
 
 /// Limits on what may be queued in a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct QueueLimits {
     /// Maximum number of messages other than data that wait to be read.
     pub messages: usize,
     /// Number of data chunks that wait to be sent at which
     /// [`MessageChannel::poll_room`](super::MessageChannel::poll_room) waits.
-    pub pieces: usize,
+    pub chunks: usize,
 }
 
 /// A message that was received in a channel.
 #[derive(Debug, Clone)]
 pub enum Message {
     /// Bytes of one of the channel's streams.
-    Data(Kind, Arc<[u8]>),
+    Data(DataKind, Arc<[u8]>),
     /// A request or a notification of the peer.
     Request {
         /// The request.
-        request: Arc<Request>,
+        request: Arc<SshChannelRequest>,
         /// True if the peer waits for [`MessageChannel::answer`](super::MessageChannel::answer).
         wants_reply: bool,
     },
     /// The reply to the oldest request of this end that wants one.
     Answer(bool),
     /// An exhausted window was extended; the maximum size of the next data message, in bytes.
-    Room(usize),
+    Capacity(usize),
     /// The peer sends no more bytes.
     Eof,
     /// The channel has closed. This is the last message.
@@ -38,13 +38,13 @@ pub enum Message {
 
 /// A message to be sent in a channel.
 #[derive(Debug)]
-pub enum Say<'a> {
+pub enum OutgoingMessage<'a> {
     /// Bytes of one of the channel's streams.
-    Data(Kind, &'a [u8]),
+    Data(DataKind, &'a [u8]),
     /// A request, after everything queued before.
-    Behind(Request),
+    QueuedRequest(SshChannelRequest),
     /// A request, ahead of queued bytes. The reply arrives as [`Message::Answer`].
-    Ahead(Request, WantReply),
+    UrgentRequest(SshChannelRequest, WantReply),
     /// The end of this end's bytes.
     Eof,
     /// The close of the channel.

@@ -21,99 +21,99 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use adit_ssh_proto::Disconnect;
 use adit_ssh_proto::connection::{
-    ChannelId, ChannelKind, GlobalAnswer, GlobalRequest, OpenFailure, ReplyTo,
+    ChannelId, ChannelKind, GlobalAnswer, GlobalRequest, OpenFailureReason, PendingReply,
 };
 use tokio::sync::mpsc;
 
-use super::error::{End, OpenError, RequestError};
-pub use super::forwards::GlobalReply;
-use super::mail::{Command, Mail};
-use super::opening::Opening;
+use super::error::{OpenError, RequestError, SessionEnd};
+use super::incoming_channel::IncomingChannel;
+pub use super::routes::GlobalReply;
+use super::shared_session::{Command, SharedSession};
 pub use channel::MessageChannel;
-pub use message::{Bounds, Message, Say};
+pub use message::{Message, OutgoingMessage, QueueLimits};
 
 /// Number of waiting events at which the task stops reading.
-const MAX_TOLD: usize = 32;
+const MAX_WAITING_EVENTS: usize = 32;
 /// Capacity of the queue of events: one message of the peer may cause several.
-const ROOM: usize = 2 * MAX_TOLD;
+const QUEUE_CAPACITY: usize = 2 * MAX_WAITING_EVENTS;
 
 /// An event of a session.
 #[derive(Debug)]
-pub enum Told {
+pub enum SessionEvent {
     /// The peer asks to open a channel. You may read its messages and queue messages for it before you
     /// accept it by [`Opening::accept_messages`].
-    Wanted(Opening, MessageChannel),
+    OpenRequested(IncomingChannel, MessageChannel),
     /// The peer refused a channel of this end; the caller of [`Speaker::open`] receives the error as
     /// well.
-    Refused {
+    OpenRefused {
         /// The channel.
         channel: ChannelId,
         /// The reason code.
-        reason: OpenFailure,
+        reason: OpenFailureReason,
         /// The peer's explanation, printable characters only.
         text: String,
     },
     /// A message was received in a channel.
-    Came(ChannelId, Message),
+    Received(ChannelId, Message),
     /// The peer sent a global request.
-    Global(GlobalRequest, GlobalReply),
+    GlobalRequest(GlobalRequest, GlobalReply),
 }
 
 /// The events of a session, in order. Dropping it ends the session.
 #[derive(Debug)]
-pub struct Feed {
-    mail: Arc<Mail>,
-    told: mpsc::Receiver<Heard>,
+pub struct EventFeed {
+    mail: Arc<SharedSession>,
+    events: mpsc::Receiver<QueuedEvent>,
     stalls: Arc<AtomicBool>,
 }
 
 /// An event, with the reply that becomes due once the event is read.
-type Heard = (Told, Option<ReplyTo>);
+type QueuedEvent = (SessionEvent, Option<PendingReply>);
 
 /// The sending half of a feed.
-pub(super) struct Teller {
-    pub(super) bounds: Bounds,
-    to: mpsc::Sender<Heard>,
+pub(super) struct EventSender {
+    pub(super) bounds: QueueLimits,
+    to: mpsc::Sender<QueuedEvent>,
     /// True if the task waits until all events are read.
     stalls: Arc<AtomicBool>,
 }
 
-impl Teller {
+impl EventSender {
     /// Creates both halves of a feed.
-    pub(super) fn new(mail: &Arc<Mail>, bounds: Bounds) -> (Self, Feed) {
-        let (to, told) = mpsc::channel(ROOM);
+    pub(super) fn new(mail: &Arc<SharedSession>, bounds: QueueLimits) -> (Self, EventFeed) {
+        let (to, told) = mpsc::channel(QUEUE_CAPACITY);
         let stalls = Arc::new(AtomicBool::new(false));
-        let feed = Feed {
+        let feed = EventFeed {
             mail: Arc::clone(mail),
-            told,
+            events: told,
             stalls: Arc::clone(&stalls),
         };
         (Self { bounds, to, stalls }, feed)
     }
 
-    pub(super) fn tell(&self, told: Told, owed: Option<ReplyTo>) {
+    pub(super) fn send_event(&self, told: SessionEvent, owed: Option<PendingReply>) {
         // Without a feed the session ends.
         let _ = self.to.try_send((told, owed));
     }
 
     /// Returns true if so many events wait that the task must not read.
-    pub(super) fn stalls(&self) -> bool {
-        let full = self.to.capacity() <= ROOM - MAX_TOLD;
+    pub(super) fn check_stalled(&self) -> bool {
+        let full = self.to.capacity() <= QUEUE_CAPACITY - MAX_WAITING_EVENTS;
         self.stalls.store(full, Ordering::SeqCst);
         full
     }
 
     /// Returns true if the task has stopped reading and all events are read.
-    pub(super) fn goes_on(&self) -> bool {
-        self.stalls.load(Ordering::SeqCst) && self.to.capacity() == ROOM
+    pub(super) fn can_resume(&self) -> bool {
+        self.stalls.load(Ordering::SeqCst) && self.to.capacity() == QUEUE_CAPACITY
     }
 }
 
 /// A handle that acts in a session in message mode. It does not keep the session alive.
 #[derive(Debug, Clone)]
-pub struct Speaker(Arc<Mail>);
+pub struct MessageSession(Arc<SharedSession>);
 
-impl Feed {
+impl EventFeed {
     /// Returns the next event.
     ///
     /// # Errors
@@ -121,50 +121,52 @@ impl Feed {
     ///
     /// # Cancel safety
     /// This method is cancel-safe.
-    pub async fn next(&mut self) -> Result<Told, End> {
-        let Some((told, owed)) = self.told.recv().await else {
-            return Err(self.mail.end().unwrap_or(End::Closed));
+    pub async fn next_event(&mut self) -> Result<SessionEvent, SessionEnd> {
+        let Some((told, owed)) = self.events.recv().await else {
+            return Err(self.mail.end_reason().unwrap_or(SessionEnd::Closed));
         };
-        if self.told.is_empty() && self.stalls.load(Ordering::SeqCst) {
-            self.mail.nudge();
+        if self.events.is_empty() && self.stalls.load(Ordering::SeqCst) {
+            self.mail.wake_driver();
         }
-        if let (Told::Came(id, _), Some(owed)) = (&told, owed)
-            && let Some(channel) = self.mail.channel(*id)
+        if let (SessionEvent::Received(id, _), Some(owed)) = (&told, owed)
+            && let Some(channel) = self.mail.message_channel(*id)
         {
-            channel.lock().owed.push_back(owed);
+            channel.lock().owed_replies.push_back(owed);
         }
         Ok(told)
     }
 
     /// Returns a handle that acts in the session, for other tasks.
     #[must_use]
-    pub fn speaker(&self) -> Speaker {
-        Speaker(Arc::clone(&self.mail))
+    pub fn session(&self) -> MessageSession {
+        MessageSession(Arc::clone(&self.mail))
     }
 }
 
-impl Drop for Feed {
+impl Drop for EventFeed {
     fn drop(&mut self) {
         // Nothing to do if the session is over already.
-        let _ = self.speaker().leave(Disconnect::ByApplication, "");
+        let _ = self
+            .session()
+            .disconnect_after_flush(Disconnect::ByApplication, "");
     }
 }
 
-impl Speaker {
+impl MessageSession {
     /// Returns a channel that has not closed.
     #[must_use]
-    pub fn channel(&self, id: ChannelId) -> Option<MessageChannel> {
-        self.0.channel(id).map(MessageChannel::new)
+    pub fn find_channel(&self, id: ChannelId) -> Option<MessageChannel> {
+        self.0.message_channel(id).map(MessageChannel::new)
     }
 
     /// Opens a channel.
     ///
     /// # Errors
     /// The peer refused it, too many channels are open, or the session is over.
-    pub async fn open(&self, kind: ChannelKind) -> Result<MessageChannel, OpenError> {
-        let opened = self.0.open(kind).await?;
+    pub async fn open_channel(&self, kind: ChannelKind) -> Result<MessageChannel, OpenError> {
+        let opened = self.0.open_channel(kind).await?;
         let pipe = Arc::clone(opened.pipe());
-        pipe.lock().keep();
+        pipe.lock().hold_open();
         Ok(MessageChannel::new(pipe))
     }
 
@@ -172,30 +174,37 @@ impl Speaker {
     ///
     /// # Errors
     /// The peer refused it, too many requests wait for an answer, or the session is over.
-    pub async fn global(&self, request: GlobalRequest) -> Result<GlobalAnswer, RequestError> {
-        self.0.global(request, None).await
+    pub async fn send_global_request(
+        &self,
+        request: GlobalRequest,
+    ) -> Result<GlobalAnswer, RequestError> {
+        self.0.send_global_request(request, None).await
     }
 
     /// Starts a key re-exchange.
     ///
     /// # Errors
     /// Returns the reason if the session is over.
-    pub fn rekey(&self) -> Result<(), End> {
-        self.0.send(Command::Rekey)
+    pub fn rekey(&self) -> Result<(), SessionEnd> {
+        self.0.send_command(Command::Rekey)
     }
 
     /// Ends the session once the data that the peer accepts now was sent, within five seconds.
     ///
     /// # Errors
     /// Returns the reason if the session is over.
-    pub fn leave(&self, reason: Disconnect, text: impl Into<String>) -> Result<(), End> {
+    pub fn disconnect_after_flush(
+        &self,
+        reason: Disconnect,
+        text: impl Into<String>,
+    ) -> Result<(), SessionEnd> {
         let text = text.into();
-        self.0.send(Command::Leave { reason, text })
+        self.0.send_command(Command::Leave { reason, text })
     }
 
     /// Returns the reason why the session is over, or `None` if it is not.
     #[must_use]
-    pub fn end(&self) -> Option<End> {
-        self.0.end()
+    pub fn end_reason(&self) -> Option<SessionEnd> {
+        self.0.end_reason()
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adit_net::system::ThreadRng;
-use adit_ssh_proto::auth::{Login, ServerAuth, ServerStep};
+use adit_ssh_proto::auth::{AuthenticatedUser, ServerAuth, ServerStep};
 use adit_ssh_proto::transport::{Event, Transport};
 use adit_ssh_proto::{Role, SshError};
 use adit_stream::BoxStream;
@@ -11,14 +11,14 @@ use tokio::sync::mpsc;
 use tokio::time::timeout_at;
 
 use super::{AuthPolicy, Connection, ServerConfig, ServerHandle};
-use crate::about::{About, Peer};
 use crate::computations::Computations;
-use crate::driver::{Driver, Start};
+use crate::driver::{Driver, SessionParts};
 use crate::error::ConnectError;
-use crate::forwards::{Asked, Route};
-use crate::line::{Came, Line, Wait};
-use crate::mail::Mail;
-use crate::messages::{Bounds, Feed, Teller};
+use crate::messages::{EventFeed, EventSender, QueueLimits};
+use crate::peer::{KeyExchangeInfo, Peer};
+use crate::routes::{Route, RouteKind};
+use crate::shared_session::SharedSession;
+use crate::transport_stream::{Deadline, Received, TransportStream};
 
 /// The entry point for SSH servers.
 ///
@@ -70,16 +70,17 @@ impl Server {
         config: &ServerConfig,
         policy: &dyn AuthPolicy,
     ) -> Result<Connection, ConnectError> {
-        let (to, arrivals) = mpsc::channel(backlog(config));
-        let asked = Asked::All;
-        let routes = vec![Route { asked, to }];
-        let mail = Arc::new(Mail::new());
-        let (peer, login) = take_in(below, config, policy, mail, routes, None).await?;
+        let (sender, arrivals) = mpsc::channel(max_waiting(config));
+        let kind = RouteKind::All;
+        let routes = vec![Route { kind, sender }];
+        let mail = Arc::new(SharedSession::new());
+        let (peer, login) = start_session(below, config, policy, mail, routes, None).await?;
         let host_keys = Arc::clone(&config.host_keys);
         let handle = ServerHandle::new(peer);
-        let connection = Connection::new(handle, login, arrivals, host_keys, policy.source());
-        if config.tell_host_keys {
-            connection.tell_host_keys();
+        let connection =
+            Connection::new(handle, login, arrivals, host_keys, policy.client_address());
+        if config.announce_host_keys {
+            connection.announce_host_keys();
         }
         Ok(connection)
     }
@@ -89,46 +90,46 @@ impl Server {
     ///
     /// # Errors
     /// The errors of [`Server::accept`].
-    pub async fn accept_by_messages(
+    pub async fn accept_in_message_mode(
         below: BoxStream,
         config: &ServerConfig,
         policy: &dyn AuthPolicy,
-        bounds: Bounds,
-    ) -> Result<(Feed, Peer), ConnectError> {
-        let mail = Arc::new(Mail::new());
-        let (teller, feed) = Teller::new(&mail, bounds);
-        let entered = take_in(below, config, policy, mail, Vec::new(), Some(teller)).await;
+        bounds: QueueLimits,
+    ) -> Result<(EventFeed, Peer), ConnectError> {
+        let mail = Arc::new(SharedSession::new());
+        let (teller, feed) = EventSender::new(&mail, bounds);
+        let entered = start_session(below, config, policy, mail, Vec::new(), Some(teller)).await;
         Ok((feed, entered?.0))
     }
 }
 
-async fn take_in(
+async fn start_session(
     below: BoxStream,
     config: &ServerConfig,
     policy: &dyn AuthPolicy,
-    mail: Arc<Mail>,
+    mail: Arc<SharedSession>,
     routes: Vec<Route>,
-    messages: Option<Teller>,
-) -> Result<(Peer, Login), ConnectError> {
+    messages: Option<EventSender>,
+) -> Result<(Peer, AuthenticatedUser), ConnectError> {
     let mut transport = config.transport.clone();
     transport
         .user_algorithms
         .clone_from(&config.auth.algorithms);
     let signer = Arc::clone(&config.host_keys);
-    let mut transport = Transport::server(Arc::new(transport), signer, Box::new(ThreadRng))?;
-    transport.hand_out_computations();
-    let mut line = Line::new(below, transport);
-    line.computations = Computations::of(policy.source());
-    let (about, login) = match enter(&mut line, config, policy).await {
+    let mut transport = Transport::new_server(Arc::new(transport), signer, Box::new(ThreadRng))?;
+    transport.defer_computations();
+    let mut line = TransportStream::new(below, transport);
+    line.computations = Computations::for_source(policy.client_address());
+    let (about, login) = match authenticate_client(&mut line, config, policy).await {
         Ok(entered) => entered,
         Err(why) => {
-            line.part(&why);
+            line.send_disconnect(&why);
             return Err(why);
         }
     };
     let about = Arc::new(about);
     let peer = Peer::new(Arc::clone(&mail), Arc::clone(&about));
-    Driver::spawn(Start {
+    Driver::spawn(SessionParts {
         line,
         role: Role::Server,
         limits: config.limits.clone(),
@@ -143,63 +144,65 @@ async fn take_in(
 }
 
 /// Returns the number of requests that may wait to be accepted; further ones are refused.
-fn backlog(config: &ServerConfig) -> usize {
+fn max_waiting(config: &ServerConfig) -> usize {
     let limits = &config.limits;
     limits.pending_opens.saturating_add(limits.requests).max(1)
 }
 
-async fn enter(
-    line: &mut Line,
+async fn authenticate_client(
+    line: &mut TransportStream,
     config: &ServerConfig,
     policy: &dyn AuthPolicy,
-) -> Result<(About, Login), ConnectError> {
-    let wait = Wait::of(config.login_grace, "exchanging keys");
+) -> Result<(KeyExchangeInfo, AuthenticatedUser), ConnectError> {
+    let wait = Deadline::starting_now(config.login_grace, "exchanging keys");
     loop {
-        let came = line.next(wait).await;
-        if line.computations.done() > 0 {
-            policy.keys_computed();
+        let came = line.next_input(wait).await;
+        if line.computations.completed_count() > 0 {
+            policy.on_keys_computed();
         }
         match came? {
-            Came::Event(Event::Ready(_)) => break,
-            Came::Event(_) => {}
-            Came::Payload(payload) => return Err(unexpected(&payload).into()),
+            Received::Event(Event::Ready(_)) => break,
+            Received::Event(_) => {}
+            Received::Payload(payload) => return Err(unexpected_message(&payload).into()),
         }
     }
-    let about = About::of(&line.transport);
+    let about = KeyExchangeInfo::from_transport(&line.transport);
     let about = about.ok_or(SshError::Kex("it did not complete"))?;
-    let wait = wait.doing("authenticating its user");
-    let login = let_in(line, config, policy, wait).await?;
+    let wait = wait.for_step("authenticating its user");
+    let login = authenticate_user(line, config, policy, wait).await?;
     Ok((about, login))
 }
 
-fn unexpected(payload: &[u8]) -> SshError {
+fn unexpected_message(payload: &[u8]) -> SshError {
     SshError::Unexpected(payload.first().copied().unwrap_or_default())
 }
 
-async fn let_in(
-    line: &mut Line,
+async fn authenticate_user(
+    line: &mut TransportStream,
     config: &ServerConfig,
     policy: &dyn AuthPolicy,
-    wait: Wait,
-) -> Result<Login, ConnectError> {
+    wait: Deadline,
+) -> Result<AuthenticatedUser, ConnectError> {
     let mut settings = config.auth.clone();
     let banner = timeout_at(wait.until, policy.banner()).await;
-    settings.banner = banner.map_err(|_| wait.over())?.or(settings.banner);
+    settings.banner = banner
+        .map_err(|_| wait.timeout_error())?
+        .or(settings.banner);
     let mut auth = ServerAuth::new(
         settings,
         line.transport.session_id().unwrap_or_default(),
         line.transport.host_key().unwrap_or_default(),
     );
     loop {
-        let Came::Payload(payload) = line.next(wait).await? else {
+        let Received::Payload(payload) = line.next_input(wait).await? else {
             continue;
         };
-        if let Some(tried) = ServerAuth::tried(&payload) {
-            policy.tried(tried.user, tried.method);
+        if let Some(tried) = ServerAuth::peek_attempt(&payload) {
+            policy.on_attempt(tried.user, tried.method);
         }
-        let handled = line.computations.authenticate(auth, payload);
+        let handled = line.computations.handle_auth_message(auth, payload);
         let handled = timeout_at(wait.until, handled).await;
-        let (back, step) = handled.map_err(|_| wait.over())??;
+        let (back, step) = handled.map_err(|_| wait.timeout_error())??;
         auth = back;
         let mut step = step?;
         let login = loop {
@@ -207,16 +210,16 @@ async fn let_in(
                 ServerStep::Wait => break None,
                 ServerStep::Success(login) => break Some(login),
                 ServerStep::Ask(ask) => {
-                    let answer = policy.judge(&ask, auth.algorithm());
+                    let answer = policy.answer_auth_request(&ask, auth.algorithm());
                     let answer = timeout_at(wait.until, answer).await;
-                    step = auth.answer(answer.map_err(|_| wait.over())??)?;
+                    step = auth.answer_ask(answer.map_err(|_| wait.timeout_error())??)?;
                 }
             }
         };
         while let Some(message) = auth.poll_output() {
-            line.say(&message)?;
+            line.send_auth_message(&message)?;
         }
-        line.flush(wait).await?;
+        line.flush_until(wait).await?;
         if let Some(login) = login {
             return Ok(login);
         }

@@ -5,27 +5,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_ssh_proto::auth;
-use adit_ssh_proto::connection::Limits;
+use adit_ssh_proto::connection::ConnectionLimits;
 use adit_ssh_proto::key::Signer;
 use adit_ssh_proto::transport;
 
 use crate::Keepalive;
-use crate::machine::preferred;
+use crate::cpu::preferred_algorithms;
 
 /// The configuration of a server, shared by all its connections.
 #[derive(Clone)]
 pub struct ServerConfig {
     /// Algorithms, re-keying, and the bounds of a key exchange.
-    pub transport: transport::Config,
+    pub transport: transport::TransportConfig,
     /// The host keys, such as an [`adit_ssh_proto::key::KeySet`].
     pub host_keys: Arc<dyn Signer>,
     /// True to announce all host keys to clients after login, and to prove them on request (OpenSSH's
     /// `UpdateHostKeys`). This lets you replace a key before the old one is gone.
-    pub tell_host_keys: bool,
+    pub announce_host_keys: bool,
     /// Authentication methods, the number of attempts, the banner.
-    pub auth: auth::ServerConfig,
+    pub auth: auth::ServerAuthConfig,
     /// Limits on channels, windows and queues.
-    pub limits: Limits,
+    pub limits: ConnectionLimits,
     /// Keepalive requests; `None` sends none.
     pub keepalive: Option<Keepalive>,
     /// Time after which a connection without traffic (keepalives excepted) ends; `None` means never.
@@ -39,15 +39,15 @@ impl ServerConfig {
     /// without finite-field Diffie–Hellman; public keys as the only method; two minutes to log in.
     #[must_use]
     pub fn new(host_keys: Arc<dyn Signer>) -> Self {
-        let mut limits = Limits::default();
+        let mut limits = ConnectionLimits::default();
         // A channel is confirmed when its target has answered, so a client that opens many at once has
         // that many pending.
         limits.pending_opens = limits.channels;
         Self {
-            transport: transport::Config::new(preferred().for_server()),
+            transport: transport::TransportConfig::new(preferred_algorithms().for_server()),
             host_keys,
-            tell_host_keys: true,
-            auth: auth::ServerConfig::default(),
+            announce_host_keys: true,
+            auth: auth::ServerAuthConfig::default(),
             limits,
             keepalive: Some(Keepalive::default()),
             inactivity: None,

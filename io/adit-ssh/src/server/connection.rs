@@ -5,18 +5,18 @@ use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use adit_ssh_proto::auth::Login;
+use adit_ssh_proto::auth::AuthenticatedUser;
 use adit_ssh_proto::connection::{ChannelKind, GlobalAnswer, GlobalRequest, Originator};
-use adit_ssh_proto::key::{Signer, prove};
+use adit_ssh_proto::key::{Signer, prove_host_keys};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Incoming;
-use crate::about::Peer;
 use crate::channel::Channel;
-use crate::computations::{Whose, apart};
+use crate::computations::{AuthState, run_blocking};
 use crate::error::OpenError;
-use crate::forwards::{Arrival, GlobalReply};
-use crate::mail::Command;
+use crate::peer::Peer;
+use crate::routes::{GlobalReply, PeerRequest};
+use crate::shared_session::Command;
 
 /// A connection with an authenticated client. It derefs to [`Peer`], the handle to the client.
 ///
@@ -24,8 +24,8 @@ use crate::mail::Command;
 /// ends with the last of them.
 pub struct Connection {
     handle: ServerHandle,
-    login: Login,
-    arrivals: mpsc::Receiver<Arrival>,
+    login: AuthenticatedUser,
+    arrivals: mpsc::Receiver<PeerRequest>,
     host_keys: Arc<dyn Signer>,
     /// The client's address, by which computations take turns.
     source: Option<IpAddr>,
@@ -34,8 +34,8 @@ pub struct Connection {
 impl Connection {
     pub(super) const fn new(
         handle: ServerHandle,
-        login: Login,
-        arrivals: mpsc::Receiver<Arrival>,
+        login: AuthenticatedUser,
+        arrivals: mpsc::Receiver<PeerRequest>,
         host_keys: Arc<dyn Signer>,
         source: Option<IpAddr>,
     ) -> Self {
@@ -49,33 +49,33 @@ impl Connection {
     }
 
     /// Announces all host keys to the client.
-    pub(super) fn tell_host_keys(&self) {
+    pub(super) fn announce_host_keys(&self) {
         // The request wants no reply, so nobody waits for one.
         let (reply, _) = oneshot::channel();
-        let request = GlobalRequest::HostKeys(self.host_keys.blobs());
+        let request = GlobalRequest::HostKeys(self.host_keys.plain_blobs());
         let tell = Command::Global {
             request,
             route: None,
             reply,
         };
         // The session may be over already.
-        let _ = self.handle.peer.mail.send(tell);
+        let _ = self.handle.peer.shared.send_command(tell);
     }
 
     /// Proves possession of these host keys, or refuses if one of them is not a host key.
-    async fn prove(&self, blobs: Vec<Vec<u8>>, reply: GlobalReply) {
+    async fn prove_host_keys(&self, blobs: Vec<Vec<u8>>, reply: GlobalReply) {
         let (keys, agreed) = (Arc::clone(&self.host_keys), self.negotiated().host_key);
         let session = self.session_id().to_vec();
-        let prove = move || prove(&*keys, agreed, &session, &blobs);
-        let proved = apart(Whose::User, self.source, prove);
+        let prove = move || prove_host_keys(&*keys, agreed, &session, &blobs);
+        let proved = run_blocking(AuthState::Authenticated, self.source, prove);
         if let Ok(Ok(data)) = proved.await {
-            reply.give(GlobalAnswer::Granted { data });
+            reply.send_answer(GlobalAnswer::Granted { data });
         } // Dropping a request refuses it.
     }
 
     /// Returns the user and the method by which they logged in.
     #[must_use]
-    pub const fn login(&self) -> &Login {
+    pub const fn login(&self) -> &AuthenticatedUser {
         &self.login
     }
 
@@ -88,11 +88,11 @@ impl Connection {
     pub async fn accept(&mut self) -> Option<Incoming> {
         loop {
             match self.arrivals.recv().await? {
-                Arrival::Global(GlobalRequest::HostKeysProve(blobs), reply) => {
-                    self.prove(blobs, reply).await;
+                PeerRequest::Global(GlobalRequest::HostKeysProve(blobs), reply) => {
+                    self.prove_host_keys(blobs, reply).await;
                 }
                 other => {
-                    if let Some(incoming) = Incoming::of(other) {
+                    if let Some(incoming) = Incoming::from_peer_request(other) {
                         return Some(incoming);
                     }
                 }
@@ -153,7 +153,7 @@ impl ServerHandle {
         port: u16,
         originator: Originator,
     ) -> Result<Channel, OpenError> {
-        self.open(ChannelKind::ForwardedTcpip {
+        self.open_kind(ChannelKind::ForwardedTcpip {
             address: address.into(),
             port,
             originator,
@@ -170,7 +170,8 @@ impl ServerHandle {
         path: impl Into<Vec<u8>>,
     ) -> Result<Channel, OpenError> {
         let path = path.into();
-        self.open(ChannelKind::ForwardedStreamlocal { path }).await
+        self.open_kind(ChannelKind::ForwardedStreamlocal { path })
+            .await
     }
 
     /// Connects to the client's agent, which the client has offered in a session.
@@ -178,7 +179,7 @@ impl ServerHandle {
     /// # Errors
     /// The errors of [`ServerHandle::open_forwarded_tcpip`].
     pub async fn open_agent(&self) -> Result<Channel, OpenError> {
-        self.open(ChannelKind::Agent).await
+        self.open_kind(ChannelKind::Agent).await
     }
 
     /// Connects to the client's display, which the client has offered in a session.
@@ -186,11 +187,11 @@ impl ServerHandle {
     /// # Errors
     /// The errors of [`ServerHandle::open_forwarded_tcpip`].
     pub async fn open_x11(&self, originator: Originator) -> Result<Channel, OpenError> {
-        self.open(ChannelKind::X11 { originator }).await
+        self.open_kind(ChannelKind::X11 { originator }).await
     }
 
-    async fn open(&self, kind: ChannelKind) -> Result<Channel, OpenError> {
-        self.peer.mail.open(kind).await.map(Channel::new)
+    async fn open_kind(&self, kind: ChannelKind) -> Result<Channel, OpenError> {
+        self.peer.shared.open_channel(kind).await.map(Channel::new)
     }
 }
 

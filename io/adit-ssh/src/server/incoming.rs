@@ -1,19 +1,19 @@
 //! Requests of a client.
 
-use adit_ssh_proto::connection::{ChannelKind, GlobalRequest, OpenFailure, Originator};
+use adit_ssh_proto::connection::{ChannelKind, GlobalRequest, OpenFailureReason, Originator};
 
 use super::{ForwardRequest, ServerSession};
-use crate::error::End;
-use crate::forwards::Arrival;
-use crate::opening::Opening;
-use crate::own::{OwnOpening, OwnRequest};
+use crate::custom::{CustomRequest, IncomingCustomChannel};
+use crate::error::SessionEnd;
+use crate::incoming_channel::IncomingChannel;
+use crate::routes::PeerRequest;
 
 /// A request of a client. Dropping it without an answer refuses it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Incoming {
     /// A request for a channel for a program.
-    Session(SessionOpening),
+    Session(IncomingSession),
     /// A request for a TCP connection from the server to a target.
     DirectTcpip {
         /// The target host, as the client wrote it.
@@ -23,39 +23,41 @@ pub enum Incoming {
         /// The originator, as reported by the client.
         originator: Originator,
         /// The channel, to be answered when the connection is established or has failed.
-        opening: Opening,
+        opening: IncomingChannel,
     },
     /// A request for a connection from the server to a Unix-domain socket.
     DirectStreamlocal {
         /// The socket's path.
         path: Vec<u8>,
         /// The channel, to be answered when the connection is established or has failed.
-        opening: Opening,
+        opening: IncomingChannel,
     },
     /// A request to listen and forward.
     Forward(ForwardRequest),
     /// A request to stop listening.
     CancelForward(ForwardRequest),
     /// A channel of an [application-defined type](crate::own).
-    OwnChannel(OwnOpening),
+    OwnChannel(IncomingCustomChannel),
     /// A global request with an [application-defined name](crate::own).
-    OwnRequest(OwnRequest),
+    OwnRequest(CustomRequest),
     /// A channel of another type.
-    Other(Opening),
+    Other(IncomingChannel),
 }
 
 impl Incoming {
     /// Returns `None` for unsupported requests, which are refused by the drop.
-    pub(super) fn of(arrival: Arrival) -> Option<Self> {
+    pub(super) fn from_peer_request(arrival: PeerRequest) -> Option<Self> {
         let opening = match arrival {
-            Arrival::Global(request @ GlobalRequest::Own { .. }, reply) => {
-                return OwnRequest::of(request, reply).map(Self::OwnRequest);
+            PeerRequest::Global(request @ GlobalRequest::Custom { .. }, reply) => {
+                return CustomRequest::from_global_request(request, reply).map(Self::OwnRequest);
             }
-            Arrival::Global(request, reply) => return ForwardRequest::of(request, reply),
-            Arrival::Open(opening) => opening,
+            PeerRequest::Global(request, reply) => {
+                return ForwardRequest::from_global_request(request, reply);
+            }
+            PeerRequest::Open(opening) => opening,
         };
         Some(match opening.kind().clone() {
-            ChannelKind::Session => Self::Session(SessionOpening(opening)),
+            ChannelKind::Session => Self::Session(IncomingSession(opening)),
             ChannelKind::DirectTcpip {
                 host,
                 port,
@@ -67,7 +69,9 @@ impl Incoming {
                 opening,
             },
             ChannelKind::DirectStreamlocal { path } => Self::DirectStreamlocal { path, opening },
-            ChannelKind::Own(_) => Self::OwnChannel(OwnOpening::of(opening)?),
+            ChannelKind::Custom(_) => {
+                Self::OwnChannel(IncomingCustomChannel::from_incoming(opening)?)
+            }
             _ => Self::Other(opening),
         })
     }
@@ -75,20 +79,20 @@ impl Incoming {
 
 /// A request for a channel for a program. Dropping it without an answer refuses it.
 #[derive(Debug)]
-pub struct SessionOpening(Opening);
+pub struct IncomingSession(IncomingChannel);
 
-impl SessionOpening {
+impl IncomingSession {
     /// Opens the channel.
     ///
     /// # Errors
     /// Returns the reason if the connection is over.
-    pub fn accept(self) -> Result<ServerSession, End> {
-        let handle = self.0.confirm_serving()?;
+    pub fn accept(self) -> Result<ServerSession, SessionEnd> {
+        let handle = self.0.open_channel_for_requests()?;
         Ok(ServerSession::new(handle))
     }
 
     /// Refuses the channel, with an explanation for the client.
-    pub fn refuse(self, why: OpenFailure, text: impl Into<String>) {
+    pub fn refuse(self, why: OpenFailureReason, text: impl Into<String>) {
         self.0.refuse(why, text);
     }
 }

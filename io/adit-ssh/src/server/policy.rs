@@ -7,17 +7,17 @@ use adit_crypto::Secret;
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::auth::{ServerAnswer, ServerAsk};
-use adit_ssh_proto::key::{AnyKey, Presence};
+use adit_ssh_proto::key::{AnyKey, UserPresence};
 
 use crate::BoxFuture;
 
 /// A client's proof that it has a private key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proof {
+pub enum KeyProof {
     /// None yet: the client asks whether the key is acceptable. Accepting does not log the user in.
     None,
     /// A verified signature, with the user presence and verification that a security token reports.
-    Signature(Option<Presence>),
+    Signature(Option<UserPresence>),
 }
 
 /// A policy that decides which users may log in. Methods that are not implemented refuse.
@@ -30,18 +30,18 @@ pub trait AuthPolicy: Send + Sync {
     /// share a few threads, where sources take turns (the first 64 bits of an IPv6 address are one
     /// source). So many connections from one address do not delay the logins of others. All connections
     /// without an address are one source.
-    fn source(&self) -> Option<IpAddr> {
+    fn client_address(&self) -> Option<IpAddr> {
         None
     }
 
     /// Called when the server has computed keys for the client, before authentication. This is the most
     /// expensive part of a login, so count the peers that cause it and then do not log in. May be
     /// called more than once.
-    fn keys_computed(&self) {}
+    fn on_keys_computed(&self) {}
 
     /// Called for each authentication request before it is decided, including methods that are not
     /// offered, so that you can log failed logins. `user` is arbitrary text from the client.
-    fn tried(&self, user: &str, method: &'static str) {
+    fn on_attempt(&self, user: &str, method: &'static str) {
         let _ = (user, method);
     }
 
@@ -56,7 +56,7 @@ pub trait AuthPolicy: Send + Sync {
     ///
     /// # Errors
     /// An error ends the connection.
-    fn judge<'a>(
+    fn answer_auth_request<'a>(
         &'a self,
         ask: &'a ServerAsk,
         algorithm: Option<KeyAlgorithm>,
@@ -64,25 +64,27 @@ pub trait AuthPolicy: Send + Sync {
         let _ = algorithm;
         Box::pin(async move {
             let yes = match ask {
-                ServerAsk::Nothing { user } => self.none(user).await,
-                ServerAsk::KeyQuery { user, key } => self.public_key(user, key, Proof::None).await,
+                ServerAsk::NoAuthentication { user } => self.allow_without_auth(user).await,
+                ServerAsk::KeyQuery { user, key } => {
+                    self.check_public_key(user, key, KeyProof::None).await
+                }
                 ServerAsk::Key {
                     user,
                     key,
                     presence,
                 } => {
-                    let proof = Proof::Signature(*presence);
-                    self.public_key(user, key, proof).await
+                    let proof = KeyProof::Signature(*presence);
+                    self.check_public_key(user, key, proof).await
                 }
                 ServerAsk::Password { user, password } => {
-                    return Ok(self.password(user, password).await);
+                    return Ok(self.check_password(user, password).await);
                 }
                 ServerAsk::NewPassword { user, old, new } => {
-                    return Ok(self.new_password(user, old, new).await);
+                    return Ok(self.change_password(user, old, new).await);
                 }
-                ServerAsk::Interactive { user, .. } => return Ok(self.questions(user).await),
+                ServerAsk::Interactive { user, .. } => return Ok(self.prompt_user(user).await),
                 ServerAsk::Responses { user, responses } => {
-                    return Ok(self.responses(user, responses).await);
+                    return Ok(self.check_responses(user, responses).await);
                 }
             };
             Ok(if yes {
@@ -95,25 +97,25 @@ pub trait AuthPolicy: Send + Sync {
 
     /// Returns true if this user needs no authentication at all. Only called with
     /// [`ask_none`](adit_ssh_proto::auth::ServerConfig::ask_none).
-    fn none<'a>(&'a self, user: &'a str) -> BoxFuture<'a, bool> {
+    fn allow_without_auth<'a>(&'a self, user: &'a str) -> BoxFuture<'a, bool> {
         let _ = user;
         Box::pin(ready(false))
     }
 
     /// Returns true if the key is the user's. For a certificate only possession of its key is proved:
     /// check the certificate and its authority.
-    fn public_key<'a>(
+    fn check_public_key<'a>(
         &'a self,
         user: &'a str,
         key: &'a AnyKey,
-        proof: Proof,
+        proof: KeyProof,
     ) -> BoxFuture<'a, bool> {
         let _ = (user, key, proof);
         Box::pin(ready(false))
     }
 
     /// Checks the user's password, which the answer may require to be changed first.
-    fn password<'a>(
+    fn check_password<'a>(
         &'a self,
         user: &'a str,
         password: &'a Secret<String>,
@@ -123,7 +125,7 @@ pub trait AuthPolicy: Send + Sync {
     }
 
     /// Changes the user's password; check the old one first.
-    fn new_password<'a>(
+    fn change_password<'a>(
         &'a self,
         user: &'a str,
         old: &'a Secret<String>,
@@ -134,13 +136,13 @@ pub trait AuthPolicy: Send + Sync {
     }
 
     /// Returns the prompts for the user ([`ServerAnswer::Questions`]) or a refusal.
-    fn questions<'a>(&'a self, user: &'a str) -> BoxFuture<'a, ServerAnswer> {
+    fn prompt_user<'a>(&'a self, user: &'a str) -> BoxFuture<'a, ServerAnswer> {
         let _ = user;
         Box::pin(ready(ServerAnswer::Reject))
     }
 
     /// Checks the user's responses; the answer may be further prompts.
-    fn responses<'a>(
+    fn check_responses<'a>(
         &'a self,
         user: &'a str,
         responses: &'a [Secret<String>],

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use adit_ssh_proto::connection::{Kind, ReplyTo, Request};
+use adit_ssh_proto::connection::{DataKind, PendingReply, SshChannelRequest};
 
-use crate::channel::{Channel, ChannelWriter, Handle};
-use crate::mail::{Command, Mail};
+use crate::channel::{Channel, ChannelHandle, ChannelWriter};
+use crate::shared_session::{Command, SharedSession};
 
 /// A channel for a program: requests arrive first, then bytes flow both ways, then the server reports
 /// the exit status.
@@ -21,27 +21,27 @@ pub struct ServerSession {
 
 /// A handle that receives the client's requests and reports the program's exit status.
 #[derive(Debug, Clone)]
-pub struct SessionControl(Handle);
+pub struct SessionControl(ChannelHandle);
 
 /// A request or a notification of the client about a program.
 #[derive(Debug)]
 pub struct SessionRequest {
     /// The request.
-    pub request: Request,
+    pub request: SshChannelRequest,
     /// The reply; for a request that wants none it does nothing.
-    pub reply: Reply,
+    pub reply: RequestReply,
 }
 
 /// The obligation to reply to a request. Dropping it refuses the request.
-pub struct Reply {
-    to: Option<ReplyTo>,
-    mail: Arc<Mail>,
+pub struct RequestReply {
+    to: Option<PendingReply>,
+    mail: Arc<SharedSession>,
 }
 
 impl ServerSession {
-    pub(super) fn new(handle: Handle) -> Self {
+    pub(super) fn new(handle: ChannelHandle) -> Self {
         Self {
-            stderr: ChannelWriter::new(handle.clone(), Kind::Stderr),
+            stderr: ChannelWriter::new(handle.clone(), DataKind::Stderr),
             control: SessionControl(handle.clone()),
             channel: Channel::new(handle),
         }
@@ -80,45 +80,45 @@ impl SessionControl {
     /// This method is cancel-safe.
     pub async fn next_request(&self) -> Option<SessionRequest> {
         let pipe = self.0.pipe();
-        let next = pipe.until(|state| state.requests.pop_front()).await;
+        let next = pipe.wait_until(|state| state.requests.pop_front()).await;
         next.map(|(request, to)| SessionRequest {
             request,
-            reply: Reply::new(to, Arc::clone(&pipe.mail)),
+            reply: RequestReply::new(to, Arc::clone(&pipe.mail)),
         })
     }
 
     /// Reports the exit status. It is sent after the last byte of output, when both streams have ended;
     /// then the channel closes. Only the first report counts.
-    pub fn exit(&self, status: u32) {
-        self.ended(Request::ExitStatus(status));
+    pub fn send_exit_status(&self, status: u32) {
+        self.set_exit(SshChannelRequest::ExitStatus(status));
     }
 
     /// Reports that a signal terminated the program, by the signal's name without `SIG`.
-    pub fn exit_signal(
+    pub fn send_exit_signal(
         &self,
         name: impl Into<String>,
         core_dumped: bool,
         message: impl Into<String>,
     ) {
-        self.ended(Request::ExitSignal {
+        self.set_exit(SshChannelRequest::ExitSignal {
             name: name.into(),
             core_dumped,
             message: message.into(),
         });
     }
 
-    fn ended(&self, how: Request) {
-        self.0.pipe().set(|state| state.exit(how));
+    fn set_exit(&self, how: SshChannelRequest) {
+        self.0.pipe().update_state(|state| state.set_exit(how));
     }
 
     /// Waits until the channel has closed, at either end.
-    pub async fn closed(&self) {
-        self.0.pipe().until(|_| None::<()>).await;
+    pub async fn wait_closed(&self) {
+        self.0.pipe().wait_until(|_| None::<()>).await;
     }
 }
 
-impl Reply {
-    pub(crate) const fn new(to: Option<ReplyTo>, mail: Arc<Mail>) -> Self {
+impl RequestReply {
+    pub(crate) const fn new(to: Option<PendingReply>, mail: Arc<SharedSession>) -> Self {
         Self { to, mail }
     }
 
@@ -130,29 +130,29 @@ impl Reply {
 
     /// Grants the request.
     pub fn grant(mut self) {
-        self.give(true);
+        self.send_reply(true);
     }
 
     /// Refuses the request.
     pub fn refuse(mut self) {
-        self.give(false);
+        self.send_reply(false);
     }
 
-    fn give(&mut self, ok: bool) {
+    fn send_reply(&mut self, ok: bool) {
         if let Some(to) = self.to.take() {
             // Nobody waits for the reply once the session is over.
-            let _ = self.mail.send(Command::Answer { to, ok });
+            let _ = self.mail.send_command(Command::Answer { to, ok });
         }
     }
 }
 
-impl Drop for Reply {
+impl Drop for RequestReply {
     fn drop(&mut self) {
-        self.give(false);
+        self.send_reply(false);
     }
 }
 
-impl fmt::Debug for Reply {
+impl fmt::Debug for RequestReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Reply").field(&self.to).finish()
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use adit_ssh::client::{Exit, Program, Session};
 use adit_ssh::server::Incoming;
-use adit_ssh::{End, Keepalive, OpenError};
-use adit_ssh_proto::connection::{OpenFailure, Originator};
+use adit_ssh::{Keepalive, OpenError, SessionEnd};
+use adit_ssh_proto::connection::{OpenFailureReason, Originator};
 use adit_stream::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -27,7 +27,7 @@ async fn start(session: &Session, command: &str) -> Program {
 /// Checks that the session still serves other channels immediately.
 async fn serves(session: &Session, command: &str, answer: &[u8]) {
     let program = session.open_session().await.unwrap();
-    let output = timeout(SOON, program.output(command))
+    let output = timeout(SOON, program.collect_output(command))
         .await
         .unwrap()
         .unwrap();
@@ -73,7 +73,7 @@ async fn a_dead_target_freezes_nothing() {
     let other = session.clone();
     let dead = async move {
         other
-            .direct_tcpip("dead.example", 80, Originator::default())
+            .open_direct_tcpip("dead.example", 80, Originator::default())
             .await
     };
     let dead = tokio::spawn(dead);
@@ -85,11 +85,11 @@ async fn a_dead_target_freezes_nothing() {
     for _ in 0..3 {
         serves(&session, "both", b"out\n").await;
     }
-    opening.refuse(OpenFailure::ConnectFailed, "it is\x07 dead");
+    opening.refuse(OpenFailureReason::ConnectFailed, "it is\x07 dead");
     let why = timeout(SOON, dead).await.unwrap().unwrap().unwrap_err();
     assert_eq!(why.to_string(), "the peer could not connect: it is? dead");
     // A cancelled request leaves nothing behind.
-    let never = session.direct_tcpip("127.0.0.1", 1, Originator::default());
+    let never = session.open_direct_tcpip("127.0.0.1", 1, Originator::default());
     drop(timeout(Duration::from_micros(1), never).await);
     serves(&session, "both", b"out\n").await;
     drop(session);
@@ -113,7 +113,7 @@ async fn many_channels_at_a_time() {
                 };
                 let (sum, got) = tokio::join!(up, crate::world::drain(&mut reader));
                 assert_eq!(got, (100_000, sum));
-                assert_eq!(control.wait().await, Some(Exit::Status(0)));
+                assert_eq!(control.wait_exit().await, Some(Exit::Status(0)));
             })
         })
         .collect();
@@ -148,7 +148,7 @@ async fn a_connection_that_is_cut_ends_everything() {
     let front = listener.local_addr().unwrap().port();
     let (settings, host) = crate::server::settings();
     let id = crate::server::key();
-    let port = crate::server::serve(settings, id.public().clone()).await;
+    let port = crate::server::serve(settings, id.public_key().clone()).await;
     let between = tokio::spawn(async move {
         let (mut near, _) = listener.accept().await.unwrap();
         let mut far = tokio::net::TcpStream::connect(("127.0.0.1", port))
@@ -169,10 +169,10 @@ async fn a_connection_that_is_cut_ends_everything() {
         .unwrap();
     read.unwrap_err();
     assert!(matches!(
-        timeout(SOON, session.closed()).await.unwrap(),
-        End::Ended | End::Below(_)
+        timeout(SOON, session.wait_closed()).await.unwrap(),
+        SessionEnd::PeerClosed | SessionEnd::Io(_)
     ));
-    assert_eq!(control.wait().await, None);
+    assert_eq!(control.wait_exit().await, None);
     let refused = session.open_session().await.unwrap_err();
     assert!(matches!(refused, OpenError::End(_)));
     let written = program.channel().write_all(b"x").await;
@@ -185,7 +185,7 @@ async fn a_peer_that_falls_silent_is_given_up() {
     let front = listener.local_addr().unwrap().port();
     let (settings, host) = crate::server::settings();
     let id = crate::server::key();
-    let port = crate::server::serve(settings, id.public().clone()).await;
+    let port = crate::server::serve(settings, id.public_key().clone()).await;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     tokio::spawn(async move {
         let (mut near, _) = listener.accept().await.unwrap();
@@ -204,25 +204,25 @@ async fn a_peer_that_falls_silent_is_given_up() {
     let interval = Duration::from_millis(100);
     config.keepalive = Some(Keepalive {
         interval,
-        missed: 3,
+        max_missed: 3,
     });
     let io = crate::world::dial(front).await;
     let session = adit_ssh::client::Client::connect(io, config).await.unwrap();
     // Silence alone does not end the session: the peer answers keepalives.
     sleep(interval * 8).await;
-    assert!(session.end().is_none() && session.rtt().is_some());
+    assert!(session.end_reason().is_none() && session.rtt().is_some());
     stop.send(()).unwrap();
-    let end = timeout(SOON, session.closed()).await.unwrap();
-    assert!(matches!(end, End::Silent(_)), "{end}");
+    let end = timeout(SOON, session.wait_closed()).await.unwrap();
+    assert!(matches!(end, SessionEnd::PeerSilent(_)), "{end}");
     let asked = session.ping().await.unwrap_err();
-    assert!(matches!(asked, End::Silent(_)), "{asked}");
+    assert!(matches!(asked, SessionEnd::PeerSilent(_)), "{asked}");
 }
 
 #[tokio::test]
 async fn a_transfer_that_is_cut_does_not_look_complete() {
     let (session, mut connection) = both(|_| {}).await;
     for cut in [false, true] {
-        let near = session.direct_tcpip("somewhere", 1, Originator::default());
+        let near = session.open_direct_tcpip("somewhere", 1, Originator::default());
         let far = async {
             match connection.accept().await {
                 Some(Incoming::DirectTcpip { opening, .. }) => opening.accept().unwrap(),
@@ -299,7 +299,7 @@ async fn what_waits_for_a_program_is_bounded() {
     let mut asked: tokio::task::JoinSet<bool> = tokio::task::JoinSet::new();
     for _ in 0..6 {
         let control = control.clone();
-        asked.spawn(async move { control.env("NAME", vec![b'x'; 64_000]).await.is_ok() });
+        asked.spawn(async move { control.set_env("NAME", vec![b'x'; 64_000]).await.is_ok() });
     }
     sleep(Duration::from_millis(100)).await;
     // The answer to a later request shows that all of them have arrived.
@@ -323,11 +323,11 @@ async fn the_last_handle_ends_the_session() {
     let program = start(&session, "wait").await;
     let (control, channel, errors) = program.into_parts();
     drop((session, errors));
-    let keeps = timeout(Duration::from_millis(100), control.closed()).await;
+    let keeps = timeout(Duration::from_millis(100), control.wait_closed()).await;
     keeps.unwrap_err();
     drop(channel);
     // Its input has ended, and so has the program.
-    assert_eq!(control.wait().await, Some(Exit::Status(0)));
+    assert_eq!(control.wait_exit().await, Some(Exit::Status(0)));
     assert!(!server.is_finished());
     drop(control);
     timeout(SOON, server).await.unwrap().unwrap();
@@ -338,7 +338,7 @@ async fn a_session_that_is_ended_says_so() {
     let session = pair(|_| {}, |_| {}).await;
     let mut program = start(&session, "wait").await;
     session.disconnect("good bye");
-    assert!(matches!(session.closed().await, End::Closed));
+    assert!(matches!(session.wait_closed().await, SessionEnd::Closed));
     let mut end = Vec::new();
     let why = program.channel().read_to_end(&mut end).await.unwrap_err();
     assert_eq!(why.kind(), ErrorKind::ConnectionReset);

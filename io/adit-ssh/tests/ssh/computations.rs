@@ -38,11 +38,11 @@ impl Signer for Held {
         self.keys.algorithms()
     }
 
-    fn blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
-        self.keys.blob(algorithm)
+    fn public_blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
+        self.keys.public_blob(algorithm)
     }
 
-    fn sign(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
+    fn sign_data(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
         let mut state = self.state.lock().unwrap();
         state.waiting = true;
         let waits = |state: &mut State| state.permits == 0;
@@ -52,7 +52,7 @@ impl Signer for Held {
         state.waiting = false;
         state.permits = state.permits.saturating_sub(1);
         drop(state);
-        self.keys.sign(algorithm, data)
+        self.keys.sign_data(algorithm, data)
     }
 }
 
@@ -64,7 +64,12 @@ impl Held {
             assert!(since.elapsed() < SOON, "nothing is signed");
             sleep(Duration::from_millis(2)).await;
         }
-        let output = other.open_session().await.unwrap().output("both 7").await;
+        let output = other
+            .open_session()
+            .await
+            .unwrap()
+            .collect_output("both 7")
+            .await;
         assert_eq!(output.unwrap().stdout, b"out\n");
         let mut state = self.state.lock().unwrap();
         state.permits += 1;
@@ -78,15 +83,15 @@ async fn a_key_exchange_holds_up_nobody_else() {
     let other = pair(|_| {}, |_| {}).await;
     let (mut settings, _) = settings();
     let (host, id) = (key(), key());
-    let public = host.public().clone();
+    let public = host.public_key().clone();
     let held = Arc::new(Held {
         keys: KeySet::from(vec![host]),
         state: Mutex::default(),
         changed: Condvar::new(),
     });
     settings.host_keys = Arc::clone(&held) as _;
-    settings.tell_host_keys = false;
-    let port = serve(settings, id.public().clone()).await;
+    settings.announce_host_keys = false;
+    let port = serve(settings, id.public_key().clone()).await;
     let config = config(public, Login::new("me").with_key(id));
     let below = dial(port).await;
     let both = async {
@@ -96,7 +101,12 @@ async fn a_key_exchange_holds_up_nobody_else() {
         // The same for an authenticated user, whose own bytes wait for the new keys.
         session.rekey().unwrap();
         held.meanwhile(&other).await;
-        let output = session.open_session().await.unwrap().output("both 3").await;
+        let output = session
+            .open_session()
+            .await
+            .unwrap()
+            .collect_output("both 3")
+            .await;
         assert_eq!(output.unwrap().stdout, b"out\n");
     };
     timeout(SOON, both).await.unwrap();

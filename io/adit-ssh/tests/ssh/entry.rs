@@ -11,7 +11,7 @@ use adit_interop::openssh::Sshd;
 use adit_ssh::client::{Agent, Client, Login, Prompter};
 use adit_ssh::server::{AuthPolicy, Server};
 use adit_ssh::{BoxFuture, ConnectError};
-use adit_ssh_proto::auth::{Method, Prompt, ServerAnswer, password_eq};
+use adit_ssh_proto::auth::{AuthMethod, InteractivePrompt, ServerAnswer, passwords_equal};
 use adit_ssh_proto::connection::Originator;
 use adit_ssh_proto::key::{AnyKey, PrivateKey};
 use adit_stream::Tcp;
@@ -29,21 +29,21 @@ const SOON: Duration = Duration::from_secs(20);
 struct Words;
 
 impl AuthPolicy for Words {
-    fn password<'a>(
+    fn check_password<'a>(
         &'a self,
         user: &'a str,
         password: &'a Secret<String>,
     ) -> BoxFuture<'a, ServerAnswer> {
         Box::pin(async move {
-            match user == "me" && password_eq(password.expose(), "open sesame") {
+            match user == "me" && passwords_equal(password.expose(), "open sesame") {
                 true => ServerAnswer::Accept,
                 false => ServerAnswer::Reject,
             }
         })
     }
 
-    fn questions<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ServerAnswer> {
-        let prompt = |text: &str, echo| Prompt {
+    fn prompt_user<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ServerAnswer> {
+        let prompt = |text: &str, echo| InteractivePrompt {
             text: text.to_owned(),
             echo,
         };
@@ -57,7 +57,7 @@ impl AuthPolicy for Words {
         })
     }
 
-    fn responses<'a>(
+    fn check_responses<'a>(
         &'a self,
         _: &'a str,
         responses: &'a [Secret<String>],
@@ -77,18 +77,18 @@ impl AuthPolicy for Words {
 struct Person;
 
 impl Prompter for Person {
-    fn password(&self, failed: u32) -> BoxFuture<'_, Option<Secret<String>>> {
+    fn ask_password(&self, failed: u32) -> BoxFuture<'_, Option<Secret<String>>> {
         let words = ["sesame", "open sesame"];
         let word = words.get(usize::try_from(failed).unwrap());
         let word = word.map(|word| Secret::new((*word).to_owned()));
         Box::pin(std::future::ready(word))
     }
 
-    fn questions<'a>(
+    fn ask_questions<'a>(
         &'a self,
         name: &'a str,
         _: &'a str,
-        prompts: &'a [Prompt],
+        prompts: &'a [InteractivePrompt],
     ) -> BoxFuture<'a, Option<Vec<Secret<String>>>> {
         assert_eq!((name, prompts.len()), ("Quiz", 2));
         let answers = ["blue", "please"].map(|word| Secret::new(word.to_owned()));
@@ -99,8 +99,11 @@ impl Prompter for Person {
 /// Logs in to a server that offers these methods; returns both sides' results.
 async fn meet(
     login: Login,
-    methods: &[Method],
-) -> (Result<(), ConnectError>, Result<Vec<Method>, ConnectError>) {
+    methods: &[AuthMethod],
+) -> (
+    Result<(), ConnectError>,
+    Result<Vec<AuthMethod>, ConnectError>,
+) {
     let (mut settings, host) = settings();
     settings.auth.methods = methods.to_vec();
     settings.auth.banner = Some("welcome\r\n".to_owned());
@@ -129,21 +132,21 @@ fn person() -> Login {
 
 #[tokio::test]
 async fn passwords_and_questions() {
-    let (near, far) = meet(person(), &[Method::Password]).await;
+    let (near, far) = meet(person(), &[AuthMethod::Password]).await;
     near.unwrap();
-    assert_eq!(far.unwrap(), [Method::Password]);
-    let (near, far) = meet(person(), &[Method::KeyboardInteractive]).await;
+    assert_eq!(far.unwrap(), [AuthMethod::Password]);
+    let (near, far) = meet(person(), &[AuthMethod::KeyboardInteractive]).await;
     near.unwrap();
-    assert_eq!(far.unwrap(), [Method::KeyboardInteractive]);
+    assert_eq!(far.unwrap(), [AuthMethod::KeyboardInteractive]);
     let wrong = Login::new("me").with_password("open");
-    let (near, far) = meet(wrong, &[Method::Password]).await;
+    let (near, far) = meet(wrong, &[AuthMethod::Password]).await;
     let near = near.unwrap_err();
     assert!(
         matches!(&near, ConnectError::Auth { methods } if *methods == ["password"]),
         "{near}"
     );
     far.unwrap_err();
-    let (near, far) = meet(person().with_key(key()), &[Method::PublicKey]).await;
+    let (near, far) = meet(person().with_key(key()), &[AuthMethod::PublicKey]).await;
     let near = near.unwrap_err().to_string();
     assert_eq!(
         near,
@@ -156,7 +159,7 @@ async fn passwords_and_questions() {
 async fn keys_of_hosts_are_judged() {
     let sshd = Sshd::start("").unwrap();
     let mut config = config_for(&sshd);
-    let other = AnyKey::Plain(key().public().clone());
+    let other = AnyKey::Plain(key().public_key().clone());
     config.host_key = Arc::new(adit_ssh::client::PinnedKeys(vec![other]));
     let refused = Client::connect(dial(sshd.port()).await, config).await;
     assert!(matches!(refused, Err(ConnectError::HostKey(_))));
@@ -165,7 +168,7 @@ async fn keys_of_hosts_are_judged() {
 #[tokio::test]
 async fn what_has_nothing_in_common_is_told() {
     let (settings, host) = settings();
-    let port = serve(settings, key().public().clone()).await;
+    let port = serve(settings, key().public_key().clone()).await;
     let mut config = config(host, Login::new("me"));
     let none = &mut config.transport.preferred.kex;
     none.retain(|kex| kex.name() == "ecdh-sha2-nistp256");
@@ -218,7 +221,7 @@ async fn what_is_no_ssh_is_refused() {
         socket.shutdown().await.unwrap();
         let _ = socket.read_to_end(&mut Vec::new()).await;
     });
-    let config = config(key().public().clone(), Login::new("me"));
+    let config = config(key().public_key().clone(), Login::new("me"));
     let why = Client::connect(dial(port).await, config).await.unwrap_err();
     assert!(
         matches!(why, ConnectError::Ended(_) | ConnectError::Ssh(_)),
@@ -276,7 +279,7 @@ async fn agents_sign_and_are_forwarded() {
     });
     let program = session.open_session().await.unwrap();
     program.control().forward_agent().await.unwrap();
-    let output = timeout(SOON, program.output("ssh-add -l"))
+    let output = timeout(SOON, program.collect_output("ssh-add -l"))
         .await
         .unwrap()
         .unwrap();
@@ -291,7 +294,7 @@ async fn sockets_of_file_systems() {
     let session = enter(&sshd).await;
     let path = sshd.folder().join("socket");
     let listener = UnixListener::bind(&path).unwrap();
-    let channel = session.direct_streamlocal(path.to_str().unwrap());
+    let channel = session.open_direct_streamlocal(path.to_str().unwrap());
     let (channel, accepted) = tokio::join!(channel, listener.accept());
     let (mut channel, (mut socket, _)) = (channel.unwrap(), accepted.unwrap());
     channel.write_all(b"ping").await.unwrap();
@@ -326,17 +329,20 @@ async fn sockets_of_file_systems() {
 async fn one_session_goes_through_another() {
     let sshd = Sshd::start("").unwrap();
     let outer = enter(&sshd).await;
-    let far = outer.direct_tcpip("127.0.0.1", sshd.port(), Originator::default());
+    let far = outer.open_direct_tcpip("127.0.0.1", sshd.port(), Originator::default());
     let far = far.await.unwrap();
     let inner = Client::connect(Box::new(far), config_for(&sshd))
         .await
         .unwrap();
     drop(outer);
     let program = inner.open_session().await.unwrap();
-    let output = program.output("head -c 8000000 /dev/zero").await.unwrap();
+    let output = program
+        .collect_output("head -c 8000000 /dev/zero")
+        .await
+        .unwrap();
     assert_eq!(output.stdout.len(), 8_000_000);
     // The encrypted key is the same key.
     let text = fs::read_to_string(sshd.folder().join("id")).unwrap();
-    let key = PrivateKey::read(&text, None).unwrap();
+    let key = PrivateKey::from_text(&text, None).unwrap();
     assert_eq!(key.comment(), "id");
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use adit_interop::openssh::Sshd;
 use adit_ssh::RequestError;
-use adit_ssh::client::{Agent, AgentError, AgentUse, Client, Login, ProofError, Session};
+use adit_ssh::client::{Agent, AgentError, AgentUse, Client, HostKeyProofError, Login, Session};
 use adit_ssh::server::ServerConfig;
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::KeyAlgorithm;
-use adit_ssh_proto::key::agent::frame;
-use adit_ssh_proto::key::{KeySet, PrivateKey, PublicKey, RSA_MIN_BITS, Signer, verify_blob};
-use adit_ssh_proto::wire::{Put, Reader};
+use adit_ssh_proto::key::agent::split_frame;
+use adit_ssh_proto::key::{KeySet, PrivateKey, PublicKey, RSA_MIN_BITS, Signer, verify_with_blob};
+use adit_ssh_proto::wire::{MessageReader, SshBufMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::timeout;
 
@@ -27,11 +27,11 @@ async fn with_host(host_keys: Arc<dyn Signer>, tell: bool) -> Session {
     let (used, _) = first(&*host_keys);
     let server = ServerConfig {
         host_keys,
-        tell_host_keys: tell,
+        announce_host_keys: tell,
         ..usual
     };
     let id = key();
-    let port = serve(server, id.public().clone()).await;
+    let port = serve(server, id.public_key().clone()).await;
     let config = config(used, Login::new("me").with_key(id));
     Client::connect(dial(port).await, config).await.unwrap()
 }
@@ -39,29 +39,35 @@ async fn with_host(host_keys: Arc<dyn Signer>, tell: bool) -> Session {
 fn first(signer: &dyn Signer) -> (PublicKey, KeyAlgorithm) {
     let algorithm = signer.algorithms()[0];
     (
-        PublicKey::parse(&signer.blob(algorithm)).unwrap(),
+        PublicKey::parse(&signer.public_blob(algorithm)).unwrap(),
         algorithm,
     )
 }
 
 async fn told(session: &Session) -> Vec<PublicKey> {
-    let mut told = session.told_keys().unwrap();
-    timeout(SOON, told.next()).await.unwrap().unwrap()
+    let mut told = session.host_key_announcements().unwrap();
+    timeout(SOON, told.next_keys()).await.unwrap().unwrap()
 }
 
 #[tokio::test]
 async fn all_keys_are_told_and_proved() {
     let keys = [key(), key()];
-    let public = keys.each_ref().map(|key| key.public().clone());
+    let public = keys.each_ref().map(|key| key.public_key().clone());
     let session = with_host(Arc::new(KeySet::from(Vec::from(keys))), true).await;
     let told = told(&session).await;
     assert_eq!(told, public);
-    assert!(session.told_keys().is_none(), "once");
-    session.prove_keys(RSA_MIN_BITS, &told).await.unwrap();
-    let strange = [key().public().clone()];
-    let refused = session.prove_keys(RSA_MIN_BITS, &strange).await;
+    assert!(session.host_key_announcements().is_none(), "once");
+    session
+        .request_host_key_proof(RSA_MIN_BITS, &told)
+        .await
+        .unwrap();
+    let strange = [key().public_key().clone()];
+    let refused = session.request_host_key_proof(RSA_MIN_BITS, &strange).await;
     assert!(
-        matches!(refused, Err(ProofError::Request(RequestError::Refused(_)))),
+        matches!(
+            refused,
+            Err(HostKeyProofError::Request(RequestError::Refused(_)))
+        ),
         "a key that is not the server's"
     );
 }
@@ -70,7 +76,13 @@ async fn all_keys_are_told_and_proved() {
 async fn a_server_may_keep_its_keys_to_itself() {
     let session = with_host(Arc::new(KeySet::from(vec![key()])), false).await;
     session.ping().await.unwrap();
-    assert!(session.told_keys().unwrap().take().is_none());
+    assert!(
+        session
+            .host_key_announcements()
+            .unwrap()
+            .try_next_keys()
+            .is_none()
+    );
 }
 
 /// A server that announces a key that it does not have: a signature by another key proves nothing.
@@ -81,28 +93,36 @@ async fn a_key_that_is_told_only_is_not_proved() {
         fn algorithms(&self) -> Vec<KeyAlgorithm> {
             vec![KeyAlgorithm::Ed25519]
         }
-        fn blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
-            self.0.blob(algorithm)
+        fn public_blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
+            self.0.public_blob(algorithm)
         }
-        fn sign(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
-            Signer::sign(&self.0, algorithm, data)
+        fn sign_data(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
+            Signer::sign_data(&self.0, algorithm, data)
         }
-        fn blobs(&self) -> Vec<Vec<u8>> {
-            vec![self.0.public().to_blob(), self.1.clone()]
+        fn plain_blobs(&self) -> Vec<Vec<u8>> {
+            vec![self.0.public_key().to_blob(), self.1.clone()]
         }
-        fn sign_by(&self, _: &[u8], by: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
-            Signer::sign(&self.0, by, data)
+        fn sign_with_key(
+            &self,
+            _: &[u8],
+            by: KeyAlgorithm,
+            data: &[u8],
+        ) -> Result<Vec<u8>, SshError> {
+            Signer::sign_data(&self.0, by, data)
         }
     }
-    let victim = key().public().clone();
+    let victim = key().public_key().clone();
     let session = with_host(Arc::new(Liar(key(), victim.to_blob())), true).await;
     let told = told(&session).await;
     assert_eq!(told[1], victim);
-    session.prove_keys(RSA_MIN_BITS, &told[..1]).await.unwrap();
+    session
+        .request_host_key_proof(RSA_MIN_BITS, &told[..1])
+        .await
+        .unwrap();
     for keys in [&told[1..], &told] {
-        let proof = session.prove_keys(RSA_MIN_BITS, keys).await;
+        let proof = session.request_host_key_proof(RSA_MIN_BITS, keys).await;
         assert!(
-            matches!(proof, Err(ProofError::Ssh(SshError::Kex(_)))),
+            matches!(proof, Err(HostKeyProofError::Ssh(SshError::Kex(_)))),
             "{proof:?}"
         );
     }
@@ -117,7 +137,10 @@ async fn openssh_tells_and_proves() {
         .map(|(key, comment)| (key, comment.len()))
         .unwrap();
     assert_eq!(told, [own]);
-    session.prove_keys(RSA_MIN_BITS, &told).await.unwrap();
+    session
+        .request_host_key_proof(RSA_MIN_BITS, &told)
+        .await
+        .unwrap();
 }
 
 /// An agent that checks its messages, has one key, and supports session bindings or not.
@@ -125,29 +148,29 @@ async fn agent(mut io: DuplexStream, key: PrivateKey, knows: bool) -> Vec<&'stat
     let mut asked = Vec::new();
     let mut bytes = Vec::new();
     loop {
-        while let Some((body, len)) = frame(&bytes).unwrap() {
-            let mut r = Reader::new(body, "question");
+        while let Some((body, len)) = split_frame(&bytes).unwrap() {
+            let mut r = MessageReader::new(body, "question");
             let mut answer = Vec::new();
-            match r.u8().unwrap() {
+            match r.read_u8().unwrap() {
                 11 => {
                     asked.push("keys");
                     answer.push(12);
                     answer.put_u32(1);
-                    answer.put_string(&key.public().to_blob());
+                    answer.put_string(&key.public_key().to_blob());
                     answer.put_string(b"");
                 }
                 13 => {
                     asked.push("sign");
-                    r.string().unwrap();
-                    let data = r.string().unwrap();
+                    r.read_string().unwrap();
+                    let data = r.read_string().unwrap();
                     answer.push(14);
                     answer.put_string(&key.sign(KeyAlgorithm::Ed25519, data).unwrap());
                 }
                 27 => {
-                    assert_eq!(r.string().unwrap(), b"session-bind@openssh.com");
-                    let [host, id, proof] = [(); 3].map(|()| r.string().unwrap());
-                    verify_blob(RSA_MIN_BITS, KeyAlgorithm::Ed25519, host, id, proof).unwrap();
-                    asked.push(match r.boolean().unwrap() {
+                    assert_eq!(r.read_string().unwrap(), b"session-bind@openssh.com");
+                    let [host, id, proof] = [(); 3].map(|()| r.read_string().unwrap());
+                    verify_with_blob(RSA_MIN_BITS, KeyAlgorithm::Ed25519, host, id, proof).unwrap();
+                    asked.push(match r.read_bool().unwrap() {
                         false => "bind",
                         true => "bind, forwarded",
                     });
@@ -171,10 +194,10 @@ async fn agent(mut io: DuplexStream, key: PrivateKey, knows: bool) -> Vec<&'stat
 async fn agents_are_told_before_they_sign() {
     for knows in [true, false] {
         let (id, again) = twice(key());
-        let public = id.public().clone();
+        let public = id.public_key().clone();
         let (near, far) = duplex(4096);
         let agent_task = tokio::spawn(agent(far, id, knows));
-        let keys = Agent::over(near).keys().await.unwrap();
+        let keys = Agent::from_stream(near).keys().await.unwrap();
         let (server, host) = settings();
         let port = serve(server, public).await;
         let mut login = Login::new("me");
@@ -188,8 +211,8 @@ async fn agents_are_told_before_they_sign() {
 
         let (mut near, far) = duplex(4096);
         let agent_task = tokio::spawn(agent(far, again, knows));
-        let binding = session.binding();
-        let done = binding.tell(&mut near, AgentUse::Forwarding).await;
+        let binding = session.session_binding();
+        let done = binding.send_to_agent(&mut near, AgentUse::Forwarding).await;
         match knows {
             true => done.unwrap(),
             false => assert!(matches!(done, Err(AgentError::Refused))),
@@ -205,6 +228,6 @@ fn twice(key: PrivateKey) -> (PrivateKey, PrivateKey) {
     let text = key
         .to_openssh(None, &mut adit_net::system::ThreadRng)
         .unwrap();
-    let copy = PrivateKey::read(text.expose(), None).unwrap();
+    let copy = PrivateKey::from_text(text.expose(), None).unwrap();
     (key, copy)
 }

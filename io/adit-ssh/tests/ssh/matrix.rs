@@ -123,7 +123,7 @@ async fn with_its_server() {
                 );
                 let command = format!("head -c {SMALL} /dev/zero");
                 let program = session.open_session().await.unwrap();
-                let output = program.output(command).await.unwrap();
+                let output = program.collect_output(command).await.unwrap();
                 assert_eq!(output.exit, Some(Exit::Status(0)), "{cipher} {mac} {kex}");
                 assert_eq!(output.stdout, vec![0; SMALL], "{cipher} {mac} {kex}");
             }

@@ -12,14 +12,14 @@ async fn programs_run() {
     let session = enter(&sshd).await;
     let program = session.open_session().await.unwrap();
     let output = program
-        .output("echo out; echo err >&2; exit 7")
+        .collect_output("echo out; echo err >&2; exit 7")
         .await
         .unwrap();
     assert_eq!(output.stdout, b"out\n");
     assert_eq!(output.stderr, b"err\n");
     assert_eq!(output.exit, Some(Exit::Status(7)));
     let program = session.open_session().await.unwrap();
-    let output = program.output("kill -TERM $$").await.unwrap();
+    let output = program.collect_output("kill -TERM $$").await.unwrap();
     assert!(matches!(output.exit, Some(Exit::Signal { name, .. }) if name == "TERM"));
     assert!(session.rtt().is_some());
 }
@@ -39,7 +39,7 @@ async fn much_goes_up_and_comes_down() {
     };
     let (sent, got) = tokio::join!(up, drain(&mut reader));
     assert_eq!(got, (BULK, sent));
-    assert_eq!(control.wait().await, Some(Exit::Status(0)));
+    assert_eq!(control.wait_exit().await, Some(Exit::Status(0)));
 }
 
 #[tokio::test]

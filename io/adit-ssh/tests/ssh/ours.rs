@@ -9,9 +9,9 @@ use adit_ssh::client::{Client, ClientConfig, Exit, Login, Output, PinnedKeys, Se
 use adit_ssh::server::{AuthPolicy, Connection, Incoming, Server, ServerConfig};
 use adit_ssh::{BoxFuture, Channel};
 use adit_ssh_proto::algorithm::Compression;
-use adit_ssh_proto::auth::{Method, ServerAnswer};
+use adit_ssh_proto::auth::{AuthMethod, ServerAnswer};
 use adit_ssh_proto::key::{AnyKey, PublicKey};
-use adit_stream::{BoxStream, Stream, Tcp, fill};
+use adit_stream::{BoxStream, Stream, Tcp, fill_to};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
@@ -29,7 +29,7 @@ pub(crate) async fn pair(
     let (mut settings, host) = settings();
     let id = key();
     server(&mut settings);
-    let port = serve(settings, id.public().clone()).await;
+    let port = serve(settings, id.public_key().clone()).await;
     let mut config = config(host, Login::new("me").with_key(id));
     client(&mut config);
     Client::connect(dial(port).await, config).await.unwrap()
@@ -41,7 +41,7 @@ pub(crate) async fn both(client: impl FnOnce(&mut ClientConfig)) -> (Session, Co
     let id = key();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let policy = OneKey(id.public().clone());
+    let policy = OneKey(id.public_key().clone());
     let mut config = config(host, Login::new("me").with_key(id));
     client(&mut config);
     let near = async { Client::connect(dial(port).await, config).await };
@@ -49,7 +49,7 @@ pub(crate) async fn both(client: impl FnOnce(&mut ClientConfig)) -> (Session, Co
         let (socket, _) = listener.accept().await.unwrap();
         // Like a listener that detects protocols by their first bytes.
         let mut io: BoxStream = Box::new(Tcp::new(socket));
-        fill(&mut *io, 4).await.unwrap();
+        fill_to(&mut *io, 4).await.unwrap();
         assert!(io.filled().starts_with(b"SSH-"));
         Server::accept(io, &settings, &policy).await
     };
@@ -64,18 +64,28 @@ pub(crate) fn config(host: PublicKey, login: Login) -> ClientConfig {
 #[tokio::test]
 async fn programs_run() {
     let session = pair(|_| {}, |_| {}).await;
-    let output = session.open_session().await.unwrap().output("both 7").await;
+    let output = session
+        .open_session()
+        .await
+        .unwrap()
+        .collect_output("both 7")
+        .await;
     let output = output.unwrap();
     assert_eq!(
         (&*output.stdout, &*output.stderr),
         (&b"out\n"[..], &b"err\n"[..])
     );
     assert_eq!(output.exit, Some(Exit::Status(7)));
-    let output = session.open_session().await.unwrap().output("kill").await;
+    let output = session
+        .open_session()
+        .await
+        .unwrap()
+        .collect_output("kill")
+        .await;
     let exit = output.unwrap().exit;
     assert!(matches!(exit, Some(Exit::Signal { name, .. }) if name == "TERM"));
     let shell = session.open_session().await.unwrap();
-    shell.shell().await.unwrap_err();
+    shell.start_shell().await.unwrap_err();
     assert!(session.ping().await.unwrap() < Duration::from_secs(5));
 }
 
@@ -92,11 +102,18 @@ async fn late_answer(out: &[u8], status: Option<u32>) -> std::io::Result<Output>
         let (control, mut channel, _) = asked.into_parts();
         channel.write_all(out).await.unwrap();
         if let Some(status) = status {
-            control.exit(status);
+            control.send_exit_status(status);
         }
         request
     };
-    let client = async { session.open_session().await.unwrap().output("quick").await };
+    let client = async {
+        session
+            .open_session()
+            .await
+            .unwrap()
+            .collect_output("quick")
+            .await
+    };
     let (output, request) = tokio::join!(client, server);
     request.reply.grant();
     output
@@ -139,10 +156,17 @@ async fn two_tasks_write_the_two_streams_of_a_program() {
             stderr
         });
         let ends = tokio::try_join!(out, err).unwrap();
-        control.exit(0);
+        control.send_exit_status(0);
         drop(ends);
     };
-    let client = async { session.open_session().await.unwrap().output("loud").await };
+    let client = async {
+        session
+            .open_session()
+            .await
+            .unwrap()
+            .collect_output("loud")
+            .await
+    };
     let both = async { tokio::join!(client, server) };
     let (output, ()) = timeout(Duration::from_secs(60), both).await.unwrap();
     let output = output.unwrap();
@@ -163,7 +187,7 @@ async fn much_goes_up_and_comes_down() {
     };
     let (sent, got) = tokio::join!(up, drain(&mut reader));
     assert_eq!(got, (BULK, sent));
-    assert_eq!(control.wait().await, Some(Exit::Status(0)));
+    assert_eq!(control.wait_exit().await, Some(Exit::Status(0)));
 }
 
 #[tokio::test]
@@ -225,7 +249,11 @@ async fn connections_go_both_ways() {
 struct Open;
 
 impl AuthPolicy for Open {
-    fn password<'a>(&'a self, _: &'a str, _: &'a Secret<String>) -> BoxFuture<'a, ServerAnswer> {
+    fn check_password<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a Secret<String>,
+    ) -> BoxFuture<'a, ServerAnswer> {
         Box::pin(std::future::ready(ServerAnswer::Accept))
     }
 }
@@ -234,7 +262,7 @@ impl AuthPolicy for Open {
 #[tokio::test]
 async fn a_password_goes_before_compression() {
     let (mut settings, host) = settings();
-    settings.auth.methods = vec![Method::Password];
+    settings.auth.methods = vec![AuthMethod::Password];
     let mut config = config(host, Login::new("me").with_password("any"));
     config.transport.preferred.compression = vec![Compression::ZlibDelayed];
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -242,7 +270,7 @@ async fn a_password_goes_before_compression() {
     let far = tokio::spawn(async move {
         let (socket, _) = listener.accept().await.unwrap();
         let entered = Server::accept(Box::new(Tcp::new(socket)), &settings, &Open).await;
-        entered.unwrap().closed().await
+        entered.unwrap().wait_closed().await
     });
     let session = Client::connect(dial(port).await, config).await.unwrap();
     session.ping().await.unwrap();
@@ -254,7 +282,7 @@ async fn a_password_goes_before_compression() {
 /// Returns a channel, and the connection at its other end.
 async fn a_channel_to(session: &Session, target: &TcpListener) -> (Channel, TcpStream) {
     let port = target.local_addr().unwrap().port();
-    let channel = session.direct_tcpip("127.0.0.1", port, Default::default());
+    let channel = session.open_direct_tcpip("127.0.0.1", port, Default::default());
     let (channel, accepted) = tokio::join!(channel, target.accept());
     (channel.unwrap(), accepted.unwrap().0)
 }
@@ -269,7 +297,7 @@ async fn bulk_of_one_channel_holds_back_no_other() {
 
     let (settings, host) = settings();
     let id = key();
-    let port = serve(settings, id.public().clone()).await;
+    let port = serve(settings, id.public_key().clone()).await;
     let socket = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let below = socket.as_fd().try_clone_to_owned().unwrap();
     let config = config(host, Login::new("me").with_key(id));
@@ -321,7 +349,7 @@ async fn an_answer_overtakes_what_is_not_sealed_yet() {
 
     let (settings, host) = settings();
     let id = key();
-    let port = serve(settings, id.public().clone()).await;
+    let port = serve(settings, id.public_key().clone()).await;
     let below = TcpSocket::new_v4().unwrap();
     below.set_recv_buffer_size(ROOM).unwrap();
     let below = below.connect(([127, 0, 0, 1], port).into()).await.unwrap();

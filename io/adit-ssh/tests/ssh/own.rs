@@ -3,10 +3,12 @@
 use std::future::Future;
 use std::time::Duration;
 
-use adit_ssh::own::{Own, OwnChannel, OwnError, OwnOpening, OwnRequest};
+use adit_ssh::custom::{
+    CustomChannel, CustomMessage, CustomMessageError, CustomRequest, IncomingCustomChannel,
+};
 use adit_ssh::server::{Connection, Incoming};
 use adit_ssh::{OpenError, Peer, RequestError};
-use adit_ssh_proto::connection::{CallError, OpenFailure};
+use adit_ssh_proto::connection::{ChannelCallError, OpenFailureReason};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -21,14 +23,14 @@ async fn soon<T>(what: impl Future<Output = T>) -> T {
     timeout(PATIENCE, what).await.unwrap()
 }
 
-async fn opening(connection: &mut Connection) -> OwnOpening {
+async fn opening(connection: &mut Connection) -> IncomingCustomChannel {
     match soon(connection.accept()).await {
         Some(Incoming::OwnChannel(opening)) => opening,
         other => panic!("{other:?}"),
     }
 }
 
-async fn request(connection: &mut Connection) -> OwnRequest {
+async fn request(connection: &mut Connection) -> CustomRequest {
     match soon(connection.accept()).await {
         Some(Incoming::OwnRequest(request)) => request,
         other => panic!("{other:?}"),
@@ -36,7 +38,7 @@ async fn request(connection: &mut Connection) -> OwnRequest {
 }
 
 /// Returns the reason why a channel was refused.
-fn refusal(opened: Result<OwnChannel, OpenError>) -> (OpenFailure, String) {
+fn refusal(opened: Result<CustomChannel, OpenError>) -> (OpenFailureReason, String) {
     match opened {
         Err(OpenError::Refused { reason, text }) => (reason, text),
         other => panic!("{other:?}"),
@@ -45,10 +47,10 @@ fn refusal(opened: Result<OwnChannel, OpenError>) -> (OpenFailure, String) {
 
 /// Sends bytes and requests in both directions, ends each direction, and closes the channel with its
 /// stream.
-async fn talk(mut near: OwnChannel, far: OwnChannel) {
+async fn talk(mut near: CustomChannel, far: CustomChannel) {
     let (far_channel, far_control, mut far_requests) = far.into_parts();
     let served = async {
-        while let Some(next) = far_requests.next().await {
+        while let Some(next) = far_requests.next_request().await {
             let fine = (&*next.name, &*next.data) == ("exec", b"\0mine");
             let told = next.name == "told@example.com" && !next.reply.is_wanted();
             assert!(fine || told || next.name == "no@example.com", "{next:?}");
@@ -64,21 +66,32 @@ async fn talk(mut near: OwnChannel, far: OwnChannel) {
         writer.shutdown().await.unwrap();
         // The channel closes when both halves are dropped.
         drop((reader, writer));
-        far_control.closed().await;
-        let late = far_control.request("late@example.com", []).await;
+        far_control.wait_closed().await;
+        let late = far_control.send_request("late@example.com", []).await;
         assert!(matches!(late, Err(RequestError::Closed)), "{late:?}");
     };
     let near = async {
         let control = near.control().clone();
-        control.tell("told@example.com", []).await.unwrap();
+        control
+            .send_notification("told@example.com", [])
+            .await
+            .unwrap();
         // The name of a session's request has no special meaning here.
-        control.request("exec", b"\0mine").await.unwrap();
-        let no = control.request("no@example.com", b"data").await;
+        control.send_request("exec", b"\0mine").await.unwrap();
+        let no = control.send_request("no@example.com", b"data").await;
         assert!(matches!(&no, Err(RequestError::Refused(name)) if name == "no@example.com"));
-        let life = control.request("keepalive@openssh.com", []).await;
-        assert!(matches!(life, Err(RequestError::Call(CallError::Reserved))));
-        let long = control.request(NAME, vec![0; Own::MAX_DATA + 1]).await;
-        assert!(matches!(long, Err(RequestError::Own(OwnError::Data(_)))));
+        let life = control.send_request("keepalive@openssh.com", []).await;
+        assert!(matches!(
+            life,
+            Err(RequestError::Call(ChannelCallError::Reserved))
+        ));
+        let long = control
+            .send_request(NAME, vec![0; CustomMessage::MAX_DATA + 1])
+            .await;
+        assert!(matches!(
+            long,
+            Err(RequestError::Own(CustomMessageError::Data(_)))
+        ));
         near.channel().write_all(&[7; 300_000]).await.unwrap();
         near.channel().shutdown().await.unwrap();
         let mut got = Vec::new();
@@ -86,7 +99,7 @@ async fn talk(mut near: OwnChannel, far: OwnChannel) {
         assert_eq!(got, [7; 300_000]);
         let (channel, _, mut requests) = near.into_parts();
         drop(channel);
-        assert!(requests.next().await.is_none());
+        assert!(requests.next_request().await.is_none());
     };
     soon(async { tokio::join!(served, echo, near) }).await;
 }
@@ -99,15 +112,15 @@ async fn a_client_opens_a_channel() {
         assert_eq!((opening.name(), opening.data()), (NAME, &b"room 1"[..]));
         opening.accept().unwrap()
     };
-    let (near, far) = tokio::join!(session.open_channel(NAME, b"room 1"), far);
+    let (near, far) = tokio::join!(session.open_custom_channel(NAME, b"room 1"), far);
     talk(near.unwrap(), far).await;
 }
 
 #[tokio::test]
 async fn a_server_opens_a_channel() {
     let (session, connection) = both(|_| {}).await;
-    let mut others = session.own_channels("other@example.com").unwrap();
-    let mut wanted = session.own_channels(NAME).unwrap();
+    let mut others = session.custom_channels("other@example.com").unwrap();
+    let mut wanted = session.custom_channels(NAME).unwrap();
     // The session's task has received them.
     session.ping().await.unwrap();
     let far = async {
@@ -118,7 +131,7 @@ async fn a_server_opens_a_channel() {
         assert_eq!((opening.name(), opening.data()), (NAME, &b""[..]));
         opening.accept().unwrap()
     };
-    let near = connection.handle().open_channel(NAME, []);
+    let near = connection.handle().open_custom_channel(NAME, []);
     let (near, far) = tokio::join!(near, far);
     talk(near.unwrap(), far).await;
     connection.disconnect("");
@@ -126,7 +139,7 @@ async fn a_server_opens_a_channel() {
 }
 
 /// Sends requests from `near` that `far`, read by `next`, answers.
-async fn ask(near: &Peer, mut next: impl AsyncFnMut() -> OwnRequest) {
+async fn ask(near: &Peer, mut next: impl AsyncFnMut() -> CustomRequest) {
     let far = async {
         let mut first = Vec::new();
         for n in 0..3 {
@@ -146,14 +159,17 @@ async fn ask(near: &Peer, mut next: impl AsyncFnMut() -> OwnRequest) {
         }
         next().await.refuse();
         drop(next().await);
-        next().await.grant(vec![0; Own::MAX_DATA + 1]).unwrap_err();
+        next()
+            .await
+            .grant(vec![0; CustomMessage::MAX_DATA + 1])
+            .unwrap_err();
         next().await.grant([]).unwrap();
     };
     let near = async {
         let (a, b, told) = tokio::join!(
-            near.request(NAME, [0]),
-            near.request(NAME, [1]),
-            near.tell(NAME, b"told"),
+            near.send_request(NAME, [0]),
+            near.send_request(NAME, [1]),
+            near.send_notification(NAME, b"told"),
         );
         assert_eq!(
             (a.unwrap(), b.unwrap()),
@@ -161,10 +177,10 @@ async fn ask(near: &Peer, mut next: impl AsyncFnMut() -> OwnRequest) {
         );
         told.unwrap();
         for _ in 0..3 {
-            let refused = near.request(NAME, []).await;
+            let refused = near.send_request(NAME, []).await;
             assert!(matches!(refused, Err(RequestError::Refused(name)) if name == NAME));
         }
-        assert_eq!(near.request(NAME, []).await.unwrap(), b"");
+        assert_eq!(near.send_request(NAME, []).await.unwrap(), b"");
     };
     soon(async { tokio::join!(far, near) }).await;
 }
@@ -173,52 +189,58 @@ async fn ask(near: &Peer, mut next: impl AsyncFnMut() -> OwnRequest) {
 async fn global_requests_go_both_ways() {
     let (session, mut connection) = both(|_| {}).await;
     ask(&session, async || request(&mut connection).await).await;
-    let mut requests = session.own_requests().unwrap();
+    let mut requests = session.custom_requests().unwrap();
     session.ping().await.unwrap();
-    ask(&connection, async || requests.next().await.unwrap()).await;
+    ask(&connection, async || requests.next_request().await.unwrap()).await;
 }
 
 #[tokio::test]
 async fn what_nobody_takes_is_refused() {
     let (session, mut connection) = both(|_| {}).await;
-    let unknown = (OpenFailure::UnknownType, String::new());
+    let unknown = (OpenFailureReason::UnknownType, String::new());
     let handle = connection.handle().clone();
-    assert_eq!(refusal(handle.open_channel(NAME, []).await), unknown);
-    let refused = handle.request(NAME, []).await;
+    assert_eq!(refusal(handle.open_custom_channel(NAME, []).await), unknown);
+    let refused = handle.send_request(NAME, []).await;
     assert!(matches!(refused, Err(RequestError::Refused(_))));
 
-    let mut wanted = session.own_channels(NAME).unwrap();
+    let mut wanted = session.custom_channels(NAME).unwrap();
     session.ping().await.unwrap();
-    let other = handle.open_channel("other@example.com", []).await;
+    let other = handle.open_custom_channel("other@example.com", []).await;
     assert_eq!(refusal(other), unknown);
-    let (opened, ()) = tokio::join!(handle.open_channel(NAME, []), async {
+    let (opened, ()) = tokio::join!(handle.open_custom_channel(NAME, []), async {
         drop(wanted.accept().await.unwrap());
     });
     assert_eq!(refusal(opened), unknown);
-    let (opened, ()) = tokio::join!(handle.open_channel(NAME, []), async {
+    let (opened, ()) = tokio::join!(handle.open_custom_channel(NAME, []), async {
         let opening = wanted.accept().await.unwrap();
-        opening.refuse(OpenFailure::Other(4_000_000_000), "not now");
+        opening.refuse(OpenFailureReason::Other(4_000_000_000), "not now");
     });
-    let said = (OpenFailure::Other(4_000_000_000), "not now".to_owned());
+    let said = (
+        OpenFailureReason::Other(4_000_000_000),
+        "not now".to_owned(),
+    );
     assert_eq!(refusal(opened), said);
     // The last queue receives the channels, and dropping it stops them.
-    let mut again = session.own_channels(NAME).unwrap();
+    let mut again = session.custom_channels(NAME).unwrap();
     assert!(soon(wanted.accept()).await.is_none());
-    let (opened, _held) = tokio::join!(handle.open_channel(NAME, []), async {
+    let (opened, _held) = tokio::join!(handle.open_custom_channel(NAME, []), async {
         again.accept().await.unwrap().accept().unwrap()
     });
     opened.unwrap();
     drop(again);
-    assert_eq!(refusal(handle.open_channel(NAME, []).await), unknown);
+    assert_eq!(refusal(handle.open_custom_channel(NAME, []).await), unknown);
 
     // A server application that does not support them.
-    let (opened, _) = tokio::join!(session.open_channel(NAME, []), async {
+    let (opened, _) = tokio::join!(session.open_custom_channel(NAME, []), async {
         drop(connection.accept().await.unwrap());
     });
     assert_eq!(refusal(opened), unknown);
     drop(connection);
-    assert_eq!(refusal(session.open_channel(NAME, []).await), unknown);
-    let refused = session.request(NAME, []).await;
+    assert_eq!(
+        refusal(session.open_custom_channel(NAME, []).await),
+        unknown
+    );
+    let refused = session.send_request(NAME, []).await;
     assert!(matches!(refused, Err(RequestError::Refused(_))));
 }
 
@@ -227,11 +249,11 @@ async fn what_nobody_takes_is_refused() {
 async fn requests_that_nobody_reads_are_refused() {
     let (session, mut connection) = both(|_| {}).await;
     let far = async { opening(&mut connection).await.accept().unwrap() };
-    let (near, far) = tokio::join!(session.open_channel(NAME, []), far);
+    let (near, far) = tokio::join!(session.open_custom_channel(NAME, []), far);
     let near = near.unwrap();
     let asked = async {
         for _ in 0..2 {
-            let refused = near.control().request(NAME, []).await;
+            let refused = near.control().send_request(NAME, []).await;
             assert!(matches!(refused, Err(RequestError::Refused(_))));
         }
     };
@@ -246,32 +268,52 @@ async fn requests_that_nobody_reads_are_refused() {
 async fn names_of_the_library_and_others_that_are_none() {
     let (session, connection) = both(|_| {}).await;
     for name in ["session", "direct-tcpip", "auth-agent@openssh.com"] {
-        let opened = session.open_channel(name, []).await;
-        assert!(matches!(opened, Err(OpenError::Call(CallError::Reserved))));
-        let wanted = session.own_channels(name);
-        assert!(matches!(wanted, Err(OpenError::Call(CallError::Reserved))));
+        let opened = session.open_custom_channel(name, []).await;
+        assert!(matches!(
+            opened,
+            Err(OpenError::Call(ChannelCallError::Reserved))
+        ));
+        let wanted = session.custom_channels(name);
+        assert!(matches!(
+            wanted,
+            Err(OpenError::Call(ChannelCallError::Reserved))
+        ));
     }
     for name in [
         "tcpip-forward",
         "keepalive@openssh.com",
         "hostkeys-00@openssh.com",
     ] {
-        let asked = connection.request(name, []).await;
+        let asked = connection.send_request(name, []).await;
         assert!(matches!(
             asked,
-            Err(RequestError::Call(CallError::Reserved))
+            Err(RequestError::Call(ChannelCallError::Reserved))
         ));
-        let told = connection.tell(name, []).await;
-        assert!(matches!(told, Err(RequestError::Call(CallError::Reserved))));
+        let told = connection.send_notification(name, []).await;
+        assert!(matches!(
+            told,
+            Err(RequestError::Call(ChannelCallError::Reserved))
+        ));
     }
     for name in ["", "two words", "a,b", "\u{fc}@example.com"] {
-        let wanted = session.own_channels(name);
-        assert!(matches!(wanted, Err(OpenError::Own(OwnError::Name))));
-        let asked = session.request(name, []).await;
-        assert!(matches!(asked, Err(RequestError::Own(OwnError::Name))));
+        let wanted = session.custom_channels(name);
+        assert!(matches!(
+            wanted,
+            Err(OpenError::Own(CustomMessageError::Name))
+        ));
+        let asked = session.send_request(name, []).await;
+        assert!(matches!(
+            asked,
+            Err(RequestError::Own(CustomMessageError::Name))
+        ));
     }
-    let long = session.open_channel(NAME, vec![0; Own::MAX_DATA + 1]).await;
-    assert!(matches!(long, Err(OpenError::Own(OwnError::Data(_)))));
+    let long = session
+        .open_custom_channel(NAME, vec![0; CustomMessage::MAX_DATA + 1])
+        .await;
+    assert!(matches!(
+        long,
+        Err(OpenError::Own(CustomMessageError::Data(_)))
+    ));
 }
 
 /// The number and size of requests without an answer are limited; the rest is refused immediately.
@@ -283,21 +325,21 @@ async fn a_flood_of_openings_is_bounded() {
             client.limits.queue = 100_000;
         })
         .await;
-        let mut wanted = session.own_channels(NAME).unwrap();
+        let mut wanted = session.custom_channels(NAME).unwrap();
         session.ping().await.unwrap();
         let mut opened = JoinSet::new();
         for _ in 0..200 {
             let handle = connection.handle().clone();
-            opened.spawn(async move { handle.open_channel(NAME, vec![0; data]).await });
+            opened.spawn(async move { handle.open_custom_channel(NAME, vec![0; data]).await });
         }
         for _ in waiting..200 {
             let refused = refusal(soon(opened.join_next()).await.unwrap().unwrap());
-            assert_eq!(refused.0, OpenFailure::Shortage);
+            assert_eq!(refused.0, OpenFailureReason::Shortage);
         }
         for _ in 0..waiting {
             drop(soon(wanted.accept()).await.unwrap());
             let refused = refusal(soon(opened.join_next()).await.unwrap().unwrap());
-            assert_eq!(refused.0, OpenFailure::UnknownType);
+            assert_eq!(refused.0, OpenFailureReason::UnknownType);
         }
         assert!(opened.is_empty());
     }
@@ -306,22 +348,25 @@ async fn a_flood_of_openings_is_bounded() {
 /// The same limit applies to global requests; notifications beyond it are lost.
 #[tokio::test]
 async fn a_flood_of_requests_is_bounded() {
-    for (data, waiting) in [(0, 128), (Own::MAX_DATA, 8)] {
+    for (data, waiting) in [(0, 128), (CustomMessage::MAX_DATA, 8)] {
         let (session, connection) = both(|_| {}).await;
-        let mut requests = session.own_requests().unwrap();
+        let mut requests = session.custom_requests().unwrap();
         session.ping().await.unwrap();
         for _ in 0..300 {
-            connection.tell(NAME, vec![0; data]).await.unwrap();
+            connection
+                .send_notification(NAME, vec![0; data])
+                .await
+                .unwrap();
         }
         // After all of them.
-        let refused = soon(connection.request(NAME, vec![0; data])).await;
+        let refused = soon(connection.send_request(NAME, vec![0; data])).await;
         assert!(matches!(refused, Err(RequestError::Refused(_))));
         for _ in 0..waiting {
-            soon(requests.next()).await.unwrap();
+            soon(requests.next_request()).await.unwrap();
         }
         // There is space for the next one again.
-        let (answer, ()) = tokio::join!(connection.request(NAME, b"next"), async {
-            let next = soon(requests.next()).await.unwrap();
+        let (answer, ()) = tokio::join!(connection.send_request(NAME, b"next"), async {
+            let next = soon(requests.next_request()).await.unwrap();
             assert_eq!(next.data(), b"next", "more have waited than may");
             next.grant([]).unwrap();
         });
@@ -332,25 +377,26 @@ async fn a_flood_of_requests_is_bounded() {
 /// The same limit applies to the requests of a channel; those beyond it are refused.
 #[tokio::test]
 async fn a_flood_in_a_channel_is_bounded() {
-    for (data, waiting) in [(0, 128), (Own::MAX_DATA, 8)] {
+    for (data, waiting) in [(0, 128), (CustomMessage::MAX_DATA, 8)] {
         let (session, mut connection) = both(|_| {}).await;
         let far = async { opening(&mut connection).await.accept().unwrap() };
-        let (near, mut far) = tokio::join!(session.open_channel(NAME, []), far);
+        let (near, mut far) = tokio::join!(session.open_custom_channel(NAME, []), far);
         let near = near.unwrap();
         for _ in 0..300 {
-            let told = near.control().tell(NAME, vec![0; data]).await;
+            let told = near.control().send_notification(NAME, vec![0; data]).await;
             told.unwrap();
         }
-        let refused = soon(near.control().request(NAME, vec![0; data])).await;
+        let refused = soon(near.control().send_request(NAME, vec![0; data])).await;
         assert!(matches!(refused, Err(RequestError::Refused(_))));
         for _ in 0..waiting {
-            assert_eq!(far.requests().next().await.unwrap().name, NAME);
+            assert_eq!(far.requests().next_request().await.unwrap().name, NAME);
         }
-        let (answer, ()) = tokio::join!(near.control().request("next@example.com", []), async {
-            let next = soon(far.requests().next()).await.unwrap();
-            assert_eq!(next.name, "next@example.com", "more have waited than may");
-            next.reply.grant();
-        });
+        let (answer, ()) =
+            tokio::join!(near.control().send_request("next@example.com", []), async {
+                let next = soon(far.requests().next_request()).await.unwrap();
+                assert_eq!(next.name, "next@example.com", "more have waited than may");
+                next.reply.grant();
+            });
         answer.unwrap();
     }
 }

@@ -62,8 +62,8 @@ fn with_its_server(plan: Plan) -> Recording {
         more += &format!("RekeyLimit {}\n", Plan::LIMIT);
     }
     let sshd = Sshd::start(&more).unwrap();
-    let ours = PrivateKey::read(KEY, None).unwrap();
-    let line = ours.public().to_line("recorded");
+    let ours = PrivateKey::from_text(KEY, None).unwrap();
+    let line = ours.public_key().to_line("recorded");
     fs::write(sshd.folder().join("authorized_keys"), line).unwrap();
     let socket = TcpStream::connect(("127.0.0.1", sshd.port())).unwrap();
     record(plan, &user(), socket)

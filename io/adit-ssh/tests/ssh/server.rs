@@ -7,11 +7,11 @@ use std::sync::Arc;
 use adit_net::system::ThreadRng;
 use adit_ssh::BoxFuture;
 use adit_ssh::server::{
-    AuthPolicy, Connection, ForwardPlace, Incoming, Proof, Server, ServerConfig, ServerHandle,
+    AuthPolicy, Connection, ForwardAddress, Incoming, KeyProof, Server, ServerConfig, ServerHandle,
     ServerSession,
 };
-use adit_ssh_proto::connection::{OpenFailure, Originator, Request};
-use adit_ssh_proto::key::{AnyKey, KeyKind, KeySet, PrivateKey, PublicKey};
+use adit_ssh_proto::connection::{OpenFailureReason, Originator, SshChannelRequest};
+use adit_ssh_proto::key::{AnyKey, KeySet, KeyType, PrivateKey, PublicKey};
 use adit_stream::{BoxStream, Tcp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -24,20 +24,25 @@ use crate::world::{drain, pour};
 pub(crate) struct OneKey(pub(crate) PublicKey);
 
 impl AuthPolicy for OneKey {
-    fn public_key<'a>(&'a self, _: &'a str, key: &'a AnyKey, _: Proof) -> BoxFuture<'a, bool> {
+    fn check_public_key<'a>(
+        &'a self,
+        _: &'a str,
+        key: &'a AnyKey,
+        _: KeyProof,
+    ) -> BoxFuture<'a, bool> {
         Box::pin(async move { *key.key() == self.0 })
     }
 }
 
 /// Generates a key.
 pub(crate) fn key() -> PrivateKey {
-    PrivateKey::generate(KeyKind::Ed25519, &mut ThreadRng).unwrap()
+    PrivateKey::generate(KeyType::Ed25519, &mut ThreadRng).unwrap()
 }
 
 /// Returns a server configuration with a new host key.
 pub(crate) fn settings() -> (ServerConfig, PublicKey) {
     let host = key();
-    let public = host.public().clone();
+    let public = host.public_key().clone();
     (
         ServerConfig::new(Arc::new(KeySet::from(vec![host]))),
         public,
@@ -98,7 +103,9 @@ pub(crate) async fn attend(mut connection: Connection) {
                             let mut channel = opening.accept().unwrap();
                             let _ = copy_bidirectional(&mut channel, &mut socket).await;
                         }
-                        Err(why) => opening.refuse(OpenFailure::ConnectFailed, why.to_string()),
+                        Err(why) => {
+                            opening.refuse(OpenFailureReason::ConnectFailed, why.to_string())
+                        }
                     }
                 });
             }
@@ -110,12 +117,14 @@ pub(crate) async fn attend(mut connection: Connection) {
                             let mut channel = opening.accept().unwrap();
                             let _ = copy_bidirectional(&mut channel, &mut socket).await;
                         }
-                        Err(why) => opening.refuse(OpenFailure::ConnectFailed, why.to_string()),
+                        Err(why) => {
+                            opening.refuse(OpenFailureReason::ConnectFailed, why.to_string())
+                        }
                     }
                 });
             }
             Incoming::Forward(request) => {
-                if let ForwardPlace::Streamlocal { path } = request.place().clone() {
+                if let ForwardAddress::Streamlocal { path } = request.address().clone() {
                     let at = String::from_utf8(path.clone()).unwrap();
                     let listener = UnixListener::bind(at).unwrap();
                     let handle = connection.handle().clone();
@@ -123,7 +132,7 @@ pub(crate) async fn attend(mut connection: Connection) {
                     request.grant(0);
                     continue;
                 }
-                let ForwardPlace::Tcpip { address, port } = request.place().clone() else {
+                let ForwardAddress::Tcpip { address, port } = request.address().clone() else {
                     continue;
                 };
                 let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
@@ -134,7 +143,7 @@ pub(crate) async fn attend(mut connection: Connection) {
                 request.grant(bound);
             }
             Incoming::CancelForward(request) => {
-                if let ForwardPlace::Tcpip { address, port } = request.place().clone()
+                if let ForwardAddress::Tcpip { address, port } = request.address().clone()
                     && let Some(task) = forwards.remove(&(address, port))
                 {
                     task.abort();
@@ -181,20 +190,20 @@ async fn run(session: ServerSession) {
             return;
         };
         match next.request {
-            Request::Exec(command) => {
+            SshChannelRequest::Exec(command) => {
                 next.reply.grant();
                 break String::from_utf8(command).unwrap();
             }
-            Request::Env { name, value } => {
+            SshChannelRequest::Env { name, value } => {
                 let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
                 let _ = write!(variables, " {}={}", text(&name), text(&value));
                 next.reply.grant();
             }
-            Request::Pty(pty) => {
+            SshChannelRequest::Pty(pty) => {
                 terminal = format!("{} {}x{}", pty.term, pty.size.columns, pty.size.rows);
                 next.reply.grant();
             }
-            Request::Agent => next.reply.grant(),
+            SshChannelRequest::Agent => next.reply.grant(),
             _ => next.reply.refuse(),
         }
     };
@@ -220,14 +229,14 @@ async fn run(session: ServerSession) {
             stderr.write_all(b"err\n").await.unwrap();
         }
         "exit" => {}
-        "kill" => control.exit_signal("TERM", false, "it was time"),
+        "kill" => control.send_exit_signal("TERM", false, "it was time"),
         "wait" => {
             let mut byte = [0];
             let _ = reader.read(&mut byte).await;
         }
-        _ => control.exit(127),
+        _ => control.send_exit_status(127),
     }
     let _ = writer.shutdown().await;
     let _ = stderr.shutdown().await;
-    control.exit(u32::try_from(number % 256).unwrap());
+    control.send_exit_status(u32::try_from(number % 256).unwrap());
 }

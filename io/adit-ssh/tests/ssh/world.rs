@@ -33,7 +33,7 @@ pub(crate) fn config_of(folder: &Path) -> ClientConfig {
     let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
     let line = read("host.pub");
     let (key, _) = PublicKey::from_line(&line).unwrap();
-    let id = PrivateKey::read(&read("id"), None).unwrap();
+    let id = PrivateKey::from_text(&read("id"), None).unwrap();
     let host_key = Arc::new(PinnedKeys(vec![AnyKey::Plain(key)]));
     ClientConfig::new(host_key, Login::new(user()).with_key(id))
 }
@@ -77,7 +77,7 @@ pub(crate) async fn drain(from: &mut (impl AsyncRead + Unpin)) -> (usize, Sum) {
 pub(crate) async fn a_connection_goes_through(session: &Session) {
     let target = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = target.local_addr().unwrap().port();
-    let channel = session.direct_tcpip("127.0.0.1", port, Originator::default());
+    let channel = session.open_direct_tcpip("127.0.0.1", port, Originator::default());
     let (channel, accepted) = tokio::join!(channel, target.accept());
     let (mut channel, (mut socket, _)) = (channel.unwrap(), accepted.unwrap());
     channel.write_all(b"ping").await.unwrap();
@@ -92,6 +92,6 @@ pub(crate) async fn a_connection_goes_through(session: &Session) {
     assert_eq!(got, b"pong");
     drop(target);
     // Not the former target's port, which the kernel may have given to another test by now.
-    let refused = session.direct_tcpip("127.0.0.1", free_port(), Originator::default());
+    let refused = session.open_direct_tcpip("127.0.0.1", free_port(), Originator::default());
     refused.await.unwrap_err();
 }

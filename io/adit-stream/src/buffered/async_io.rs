@@ -8,9 +8,9 @@ use crate::Stream;
 use adit_wire::subslice;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{Buffered, Raw};
+use super::{Buffered, RawStream};
 
-impl<R: Raw + Unpin> AsyncRead for Buffered<R> {
+impl<R: RawStream + Unpin> AsyncRead for Buffered<R> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -33,7 +33,7 @@ impl<R: Raw + Unpin> AsyncRead for Buffered<R> {
     }
 }
 
-impl<R: Raw + Unpin> AsyncWrite for Buffered<R> {
+impl<R: RawStream + Unpin> AsyncWrite for Buffered<R> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -73,7 +73,7 @@ impl<R: Raw + Unpin> AsyncWrite for Buffered<R> {
     }
 }
 
-impl<R: Raw + Clone> Buffered<R> {
+impl<R: RawStream + Clone> Buffered<R> {
     /// Splits the stream into two halves for two tasks, the reader first. The stream is closed when
     /// both are dropped.
     #[must_use]

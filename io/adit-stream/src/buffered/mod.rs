@@ -4,10 +4,10 @@
 //! [`Raw`] is the interface of a session; [`Buffered`] makes of it a [`Stream`] for a relay, and an
 //! `AsyncRead` and `AsyncWrite`.
 
-mod any;
 mod async_io;
 mod buffer;
-mod named;
+mod session_stream;
+mod tokio_io;
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
@@ -15,15 +15,15 @@ use std::task::{Context, Poll, ready};
 use crate::Stream;
 use crate::lane::RelayLane;
 
-pub use any::Any;
-pub use buffer::Buffer;
+pub use buffer::PooledBuffer;
+pub use tokio_io::TokioIo;
 
 /// Minimum size of a slot, in bytes. A smaller one is not worth a call into the session; the buffer
 /// is flushed first.
 const MIN_SLOT: usize = 4096;
 
 /// One stream of a session: copies bytes in and out, and waits for either.
-pub trait Raw: Send {
+pub trait RawStream: Send {
     /// Reads at least one byte; 0 is the end. `out` is not empty.
     fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>>;
     /// Passes at least one byte to the session, which will send it. `bytes` is not empty.
@@ -62,18 +62,18 @@ pub trait Raw: Send {
 #[derive(Debug)]
 pub struct Buffered<R> {
     raw: R,
-    rx: Buffer,
-    tx: Buffer,
+    rx: PooledBuffer,
+    tx: PooledBuffer,
     ended: bool,
 }
 
-impl<R: Raw> Buffered<R> {
+impl<R: RawStream> Buffered<R> {
     /// Creates a stream over `raw`.
     pub fn new(raw: R) -> Self {
         Self {
             raw,
-            rx: Buffer::default(),
-            tx: Buffer::default(),
+            rx: PooledBuffer::default(),
+            tx: PooledBuffer::default(),
             ended: false,
         }
     }
@@ -93,27 +93,27 @@ impl<R: Raw> Buffered<R> {
     }
 }
 
-impl<R: Raw> Stream for Buffered<R> {
+impl<R: RawStream> Stream for Buffered<R> {
     fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
         while self.rx.len() < want && !self.ended {
             self.rx.reserve((want - self.rx.len()).max(MIN_SLOT));
-            let room = self.rx.room();
+            let room = self.rx.spare_mut();
             let offered = room.len();
             match self.raw.poll_read(cx, room) {
                 Poll::Ready(Ok(n)) => {
                     self.ended = n == 0;
-                    self.rx.fill(n);
-                    self.rx.learn(n, offered);
+                    self.rx.advance_end(n);
+                    self.rx.adapt_class(n, offered);
                 }
                 Poll::Ready(Err(e)) => return Poll::Ready(Err(e)),
                 Poll::Pending => {
                     // No stream keeps a buffer while it waits.
-                    self.rx.rest();
+                    self.rx.release_if_empty();
                     return Poll::Pending;
                 }
             }
         }
-        self.rx.rest();
+        self.rx.release_if_empty();
         Poll::Ready(Ok(self.rx.len()))
     }
 
@@ -137,29 +137,29 @@ impl<R: Raw> Stream for Buffered<R> {
 
     fn poll_slot(&mut self, cx: &mut Context<'_>, min: usize) -> Poll<io::Result<usize>> {
         let min = min.max(MIN_SLOT);
-        if !self.tx.is_empty() && self.tx.room().len() < min {
-            self.tx.learn(1, 1);
+        if !self.tx.is_empty() && self.tx.spare_mut().len() < min {
+            self.tx.adapt_class(1, 1);
             ready!(self.poll_send(cx))?;
         }
         self.tx.reserve(min);
-        Poll::Ready(Ok(self.tx.room().len()))
+        Poll::Ready(Ok(self.tx.spare_mut().len()))
     }
 
     fn slot(&mut self) -> &mut [u8] {
-        self.tx.room()
+        self.tx.spare_mut()
     }
 
     fn commit(&mut self, n: usize) -> io::Result<()> {
-        self.tx.fill(n);
+        self.tx.advance_end(n);
         Ok(())
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.tx.is_empty() {
-            self.tx.learn(self.tx.len(), usize::MAX);
+            self.tx.adapt_class(self.tx.len(), usize::MAX);
         }
         ready!(self.poll_send(cx))?;
-        self.tx.rest();
+        self.tx.release_if_empty();
         self.raw.poll_flush(cx)
     }
 

@@ -35,17 +35,17 @@ use std::task::{Context, Poll, ready};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinSet;
 
-pub use load::Load;
+pub use load::TaskLoad;
 #[cfg(test)]
 pub(crate) use threads::bulk_lane;
 pub(crate) use threads::is_bulk;
-pub use threads::{OwnLane, SessionLane, close};
+pub use threads::{SessionLane, SessionLaneRef, close_lanes};
 
-type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+type TaskFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// State of the future that is polled now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Polled {
+enum LaneRequest {
     /// It cannot change lanes.
     Fixed,
     /// It can change lanes.
@@ -55,38 +55,38 @@ enum Polled {
 }
 
 thread_local! {
-    static POLLED: Cell<Polled> = const { Cell::new(Polled::Fixed) };
+    static POLLED: Cell<LaneRequest> = const { Cell::new(LaneRequest::Fixed) };
     /// The requested lane. Read only if there is one: nearly never.
     static WANTED: RefCell<Option<Handle>> = const { RefCell::new(None) };
 }
 
 /// True if the future that is polled now can change lanes.
-fn can_change() -> bool {
-    POLLED.get() != Polled::Fixed
+fn can_change_lane() -> bool {
+    POLLED.get() != LaneRequest::Fixed
 }
 
 /// Polls the future. Returns the lane that it requests if it is pending.
-fn poll(work: &mut Work, cx: &mut Context<'_>) -> (Poll<()>, Option<Handle>) {
-    let outer = POLLED.replace(Polled::Free);
+fn poll_task(work: &mut TaskFuture, cx: &mut Context<'_>) -> (Poll<()>, Option<Handle>) {
+    let outer = POLLED.replace(LaneRequest::Free);
     let done = work.as_mut().poll(cx);
     let lane = match POLLED.replace(outer) {
-        Polled::Leaving => WANTED.take().filter(|_| done.is_pending()),
-        Polled::Free | Polled::Fixed => None,
+        LaneRequest::Leaving => WANTED.take().filter(|_| done.is_pending()),
+        LaneRequest::Free | LaneRequest::Fixed => None,
     };
     (done, lane)
 }
 
 /// A task in the lane where it started.
-enum Home {
-    Here(Work),
+enum LaneTask {
+    Here(TaskFuture),
     /// In another lane. It ends with the runtime in which it started, since its timers belong to
     /// that: a set that is dropped aborts its tasks.
-    Away(JoinSet<Option<Work>>),
+    Away(JoinSet<Option<TaskFuture>>),
     Over,
 }
 
 /// A future in another lane, until it is done (`None`) or moves back.
-struct Away(Option<Work>);
+struct MovedTask(Option<TaskFuture>);
 
 /// Starts a task that can change lanes. The current runtime is the lane for small flows; a
 /// single-threaded runtime has no other.
@@ -94,22 +94,22 @@ struct Away(Option<Work>);
 /// # Panics
 ///
 /// Panics outside of a runtime.
-pub fn spawn(work: impl Future<Output = ()> + Send + 'static) {
+pub fn spawn_movable(work: impl Future<Output = ()> + Send + 'static) {
     if Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
-        tokio::spawn(Home::Here(Box::pin(work)));
+        tokio::spawn(LaneTask::Here(Box::pin(work)));
     } else {
         tokio::spawn(work);
     }
 }
 
-impl Future for Home {
+impl Future for LaneTask {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match &mut *self {
                 Self::Here(work) => {
-                    let (done, lane) = poll(work, cx);
+                    let (done, lane) = poll_task(work, cx);
                     let Some(lane) = lane else {
                         return done;
                     };
@@ -117,7 +117,7 @@ impl Future for Home {
                         return Poll::Ready(());
                     };
                     let mut away = JoinSet::new();
-                    away.spawn_on(Away(Some(work)), &lane);
+                    away.spawn_on(MovedTask(Some(work)), &lane);
                     *self = Self::Away(away);
                 }
                 Self::Away(away) => {
@@ -136,14 +136,14 @@ impl Future for Home {
     }
 }
 
-impl Future for Away {
-    type Output = Option<Work>;
+impl Future for MovedTask {
+    type Output = Option<TaskFuture>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Work>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<TaskFuture>> {
         let Some(work) = &mut self.0 else {
             return Poll::Ready(None);
         };
-        let (done, lane) = poll(work, cx);
+        let (done, lane) = poll_task(work, cx);
         // Any other lane is reached by way of the first one.
         if lane.is_some() {
             return Poll::Ready(self.0.take());
@@ -162,7 +162,7 @@ pub enum RelayLane {
     /// there, and each chunk would be passed to another thread.
     Home,
     /// The lane of the session on whose channel the relay works.
-    Session(OwnLane),
+    Session(SessionLaneRef),
 }
 
 impl RelayLane {
@@ -179,9 +179,9 @@ impl RelayLane {
 /// Moves the task that is polled now to `lane`, returned by [`Load`], once this poll is over.
 ///
 /// The poll has to return pending, and the task has to wait for resources of that runtime only.
-pub fn change(lane: Handle) {
-    debug_assert!(can_change(), "this task cannot change lanes");
-    POLLED.set(Polled::Leaving);
+pub fn change_lane(lane: Handle) {
+    debug_assert!(can_change_lane(), "this task cannot change lanes");
+    POLLED.set(LaneRequest::Leaving);
     WANTED.set(Some(lane));
 }
 
@@ -210,7 +210,7 @@ pub(crate) mod tests {
             if std::mem::replace(&mut asked, true) {
                 return Poll::Ready(());
             }
-            change(bulk_lane().unwrap());
+            change_lane(bulk_lane().unwrap());
             Poll::Pending
         })
         .await;
@@ -228,7 +228,7 @@ pub(crate) mod tests {
     fn a_task_goes_to_the_bulk_lane_and_comes_back() {
         let lanes = runtime().block_on(async {
             let (tell, told) = oneshot::channel();
-            spawn(async {
+            spawn_movable(async {
                 let mut lanes = vec![in_bulk_lane()];
                 for _ in 0..3 {
                     change_lanes().await;
@@ -249,7 +249,7 @@ pub(crate) mod tests {
         let held = Arc::new(());
         let (theirs, (tell, mut told)) = (held.clone(), mpsc::channel(1));
         home.block_on(async {
-            spawn(async move {
+            spawn_movable(async move {
                 change_lanes().await;
                 tell.send(in_bulk_lane()).await.unwrap();
                 std::future::pending::<()>().await;

@@ -1,6 +1,6 @@
 //! Nested record layers carry any amount of data in any splitting.
 
-use adit_stream::{Layered, Stream, fill, finish, flush, send};
+use adit_stream::{Layered, Stream, fill_to, finish_stream, flush_stream, write_and_flush};
 use adit_wire::{Overhead, ProtocolError, Seal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -25,7 +25,7 @@ async fn nested_layers_carry_a_megabyte_both_ways_in_place() {
     let sent = pattern(1_000_003);
     let reader = async {
         let mut got = Vec::new();
-        while fill(&mut b, 1).await.unwrap() > 0 {
+        while fill_to(&mut b, 1).await.unwrap() > 0 {
             let n = b.filled().len();
             got.extend_from_slice(b.filled());
             b.consume(n);
@@ -33,8 +33,8 @@ async fn nested_layers_carry_a_megabyte_both_ways_in_place() {
         (b, got)
     };
     let writer = async {
-        send(&mut a, &sent).await.unwrap();
-        finish(&mut a).await.unwrap();
+        write_and_flush(&mut a, &sent).await.unwrap();
+        finish_stream(&mut a).await.unwrap();
         a
     };
     let (mut a, (mut b, got)) = tokio::join!(writer, reader);
@@ -42,7 +42,7 @@ async fn nested_layers_carry_a_megabyte_both_ways_in_place() {
     // The other direction is still open after the half close.
     let (back, _) = tokio::join!(
         async {
-            assert_eq!(fill(&mut a, 5).await.unwrap(), 5);
+            assert_eq!(fill_to(&mut a, 5).await.unwrap(), 5);
             a.filled().to_vec()
         },
         send_owned(&mut b, b"hello")
@@ -52,7 +52,7 @@ async fn nested_layers_carry_a_megabyte_both_ways_in_place() {
 
 async fn send_owned(io: &mut Stack, bytes: &[u8]) {
     // Side b has no head to send, so its codec must not expect one at a.
-    send(io, bytes).await.unwrap();
+    write_and_flush(io, bytes).await.unwrap();
 }
 
 #[tokio::test]
@@ -61,15 +61,15 @@ async fn contiguous_bytes_are_made_across_records() {
     let sent = pattern(9_000);
     let (got, ()) = tokio::join!(
         async {
-            assert!(fill(&mut b, 9_000).await.unwrap() >= 9_000);
+            assert!(fill_to(&mut b, 9_000).await.unwrap() >= 9_000);
             let mut got = b.filled().to_vec();
             b.consume(2_999);
-            assert!(fill(&mut b, 6_001).await.unwrap() == 6_001);
+            assert!(fill_to(&mut b, 6_001).await.unwrap() == 6_001);
             got.truncate(2_999);
             got.extend_from_slice(b.filled());
             got
         },
-        async { send(&mut a, &sent).await.unwrap() }
+        async { write_and_flush(&mut a, &sent).await.unwrap() }
     );
     assert!(got == sent);
 }
@@ -86,7 +86,7 @@ async fn an_owed_head_leaves_with_the_first_flush() {
         ToyOpen::default(),
     );
     assert!(a.owes_head());
-    flush(&mut a).await.unwrap();
+    flush_stream(&mut a).await.unwrap();
     assert!(!a.owes_head());
     let mut wire = [0; 4];
     raw.read_exact(&mut wire).await.unwrap();
@@ -108,11 +108,11 @@ async fn a_cut_record_is_an_error_after_the_good_ones() {
         .await
         .unwrap();
     drop(raw);
-    assert_eq!(fill(&mut a, 1).await.unwrap(), 1);
+    assert_eq!(fill_to(&mut a, 1).await.unwrap(), 1);
     assert_eq!(a.filled(), b"x");
     a.consume(1);
     assert_eq!(
-        fill(&mut a, 1).await.unwrap_err().kind(),
+        fill_to(&mut a, 1).await.unwrap_err().kind(),
         std::io::ErrorKind::InvalidData
     );
 }
@@ -131,9 +131,9 @@ async fn a_bad_record_does_not_swallow_the_good_one_before_it() {
     raw.write_all(&[0, 1, b'x' ^ 0xff, 0x5a ^ b'x', 0, 1, 7, 0])
         .await
         .unwrap();
-    assert_eq!(fill(&mut a, 1).await.unwrap(), 1);
+    assert_eq!(fill_to(&mut a, 1).await.unwrap(), 1);
     a.consume(1);
-    assert!(fill(&mut a, 1).await.is_err());
+    assert!(fill_to(&mut a, 1).await.is_err());
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn one_read_fills_many_records_and_the_first_may_be_larger() {
     }
     assert!(rest.is_empty());
     a.commit(sent.len()).unwrap();
-    finish(&mut a).await.unwrap();
+    finish_stream(&mut a).await.unwrap();
     let mut wire = Vec::new();
     raw.read_to_end(&mut wire).await.unwrap();
     let opened = adit_wire::codec_laws::open_all(&mut ToyOpen { head: true }, &wire, &[7]).unwrap();
@@ -206,7 +206,7 @@ async fn a_small_first_record_goes_ahead_without_payload() {
         head: false,
     };
     let mut above = Layered::new(below, above, ToyOpen::default());
-    send(&mut above, b"x").await.unwrap();
+    write_and_flush(&mut above, b"x").await.unwrap();
     let mut wire = [0; 4 + 3 + 4];
     raw.read_exact(&mut wire).await.unwrap();
     assert_eq!(wire[..6], [b'H', 0, 0, 0x5a, 0, 4]);

@@ -6,14 +6,16 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use adit_stream::{End, Layered, Limits, Meter, Outcome, Stream, Tcp, relay};
+use adit_stream::{
+    EndReason, Layered, RelayOutcome, RelayTimeouts, Stream, Tcp, TrafficMeter, relay,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use crate::toy::{ToyOpen, ToySeal, pair, pattern};
 
-const LIMITS: Limits = Limits {
+const LIMITS: RelayTimeouts = RelayTimeouts {
     idle: Duration::from_secs(20),
     half_close_idle: Duration::from_secs(20),
 };
@@ -30,19 +32,25 @@ fn sealed(below: Tcp) -> Layered<Tcp, ToySeal, ToyOpen> {
 }
 
 /// client ⇄ relay(plain, sealed) ⇄ relay(sealed, plain) ⇄ target
-async fn tunnel(limits: Limits) -> (TcpStream, TcpStream, [JoinHandle<Outcome>; 2]) {
+async fn tunnel(limits: RelayTimeouts) -> (TcpStream, TcpStream, [JoinHandle<RelayOutcome>; 2]) {
     let (mut near, client) = pair().await;
     let (mid_a, mid_b) = pair().await;
     let (mut far, target) = pair().await;
     let first = tokio::spawn(async move {
-        relay(&mut near, &mut sealed(mid_a), &limits, &Meter::default()).await
+        relay(
+            &mut near,
+            &mut sealed(mid_a),
+            &limits,
+            &TrafficMeter::default(),
+        )
+        .await
     });
     let second = tokio::spawn(async move {
         relay(
             &mut sealed(Tcp::new(mid_b)),
             &mut far,
             &limits,
-            &Meter::default(),
+            &TrafficMeter::default(),
         )
         .await
     });
@@ -72,7 +80,7 @@ async fn bulk_passes_both_ways_at_once() {
     assert!(up == sent && down == sent);
     for task in tasks {
         let outcome = task.await.unwrap();
-        assert!(matches!(outcome.end, End::Finished), "{outcome:?}");
+        assert!(matches!(outcome.end, EndReason::Finished), "{outcome:?}");
         assert_eq!((outcome.up, outcome.down), (5_000_000, 5_000_000));
     }
 }
@@ -122,7 +130,7 @@ async fn small_messages_do_not_wait() {
 
 #[tokio::test]
 async fn silence_ends_a_session_and_traffic_keeps_it() {
-    let limits = Limits {
+    let limits = RelayTimeouts {
         idle: Duration::from_millis(400),
         ..LIMITS
     };
@@ -137,12 +145,12 @@ async fn silence_ends_a_session_and_traffic_keeps_it() {
         .await
         .unwrap()
         .unwrap();
-    assert!(matches!(outcome.end, End::Idle), "{outcome:?}");
+    assert!(matches!(outcome.end, EndReason::Idle), "{outcome:?}");
 }
 
 #[tokio::test]
 async fn a_half_closed_session_has_its_own_deadline() {
-    let limits = Limits {
+    let limits = RelayTimeouts {
         half_close_idle: Duration::from_millis(200),
         ..LIMITS
     };
@@ -152,7 +160,7 @@ async fn a_half_closed_session_has_its_own_deadline() {
         .await
         .unwrap()
         .unwrap();
-    assert!(matches!(outcome.end, End::Idle), "{outcome:?}");
+    assert!(matches!(outcome.end, EndReason::Idle), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -171,10 +179,10 @@ async fn a_slow_reader_stops_the_writer() {
 async fn an_idle_stream_owns_no_buffer() {
     let (mut near, mut client) = pair().await;
     client.write_all(b"x").await.unwrap();
-    assert_eq!(adit_stream::fill(&mut near, 1).await.unwrap(), 1);
+    assert_eq!(adit_stream::fill_to(&mut near, 1).await.unwrap(), 1);
     near.consume(1);
     assert_eq!(near.slot().len(), 0);
-    assert_eq!(near.buffered(), 0);
+    assert_eq!(near.buffered_len(), 0);
     assert!(
         !format!("{near:?}").contains("bytes: [0"),
         "the stream must not keep a buffer"
@@ -186,7 +194,9 @@ async fn bare_streams_are_spliced_and_nothing_is_lost() {
     let (mut near, client) = pair().await;
     let (mut far, target) = pair().await;
     let task =
-        tokio::spawn(async move { relay(&mut near, &mut far, &LIMITS, &Meter::default()).await });
+        tokio::spawn(
+            async move { relay(&mut near, &mut far, &LIMITS, &TrafficMeter::default()).await },
+        );
     let sent = pattern(6_000_001);
     let ((mut cr, mut cw), (mut tr, mut tw)) = (client.into_split(), target.into_split());
     let (mut up, mut down) = (Vec::new(), Vec::new());
@@ -218,7 +228,7 @@ async fn bare_streams_are_spliced_and_nothing_is_lost() {
     d.unwrap();
     assert!(up == sent && down == sent);
     let outcome = task.await.unwrap();
-    assert!(matches!(outcome.end, End::Finished), "{outcome:?}");
+    assert!(matches!(outcome.end, EndReason::Finished), "{outcome:?}");
     assert_eq!((outcome.up, outcome.down), (6_000_001, 6_000_001));
 }
 
@@ -234,11 +244,11 @@ async fn nothing_is_copied_behind_what_came_with_the_handshake() {
     poll_fn(|cx| far.poll_slot(cx, 1)).await.unwrap();
     far.commit(1000).unwrap();
     client.write_all(&pattern(10_000)).await.unwrap();
-    let meter = Meter::default();
+    let meter = TrafficMeter::default();
     let relayed = relay(&mut near, &mut far, &LIMITS, &meter);
     let ended = tokio::time::timeout(Duration::from_millis(200), relayed).await;
     assert!(ended.is_err(), "{ended:?}");
-    assert_eq!((far.unsent(), near.buffered()), (1000, 0));
+    assert_eq!((far.unsent_len(), near.buffered_len()), (1000, 0));
     drop(target);
 }
 
@@ -248,7 +258,9 @@ async fn a_hundred_bare_sessions_share_the_pipes() {
     for _ in 0..100 {
         let (mut near, client) = pair().await;
         let (mut far, target) = pair().await;
-        tokio::spawn(async move { relay(&mut near, &mut far, &LIMITS, &Meter::default()).await });
+        tokio::spawn(
+            async move { relay(&mut near, &mut far, &LIMITS, &TrafficMeter::default()).await },
+        );
         sessions.push((client, target));
     }
     for round in 0..3u8 {
@@ -267,7 +279,9 @@ async fn a_hundred_bare_sessions_share_the_pipes() {
 async fn a_fast_flow_does_not_hold_back_its_tail() {
     let (mut near, mut client) = pair().await;
     let (mut far, mut target) = pair().await;
-    tokio::spawn(async move { relay(&mut near, &mut far, &LIMITS, &Meter::default()).await });
+    tokio::spawn(
+        async move { relay(&mut near, &mut far, &LIMITS, &TrafficMeter::default()).await },
+    );
     let chunk = vec![7; 1 << 20];
     let mut got = vec![0; 1 << 20];
     for round in 0..4 {
@@ -311,7 +325,7 @@ async fn a_fast_flow_wakes_its_relay_seldom() {
         let (mut near, client) = pair().await;
         let (mut far, mut target) = pair().await;
         let mut polls = 0;
-        let meter = Meter::default();
+        let meter = TrafficMeter::default();
         let relayed = async {
             let mut relayed = pin!(relay(&mut near, &mut far, &LIMITS, &meter));
             poll_fn(|cx| {
@@ -355,7 +369,9 @@ async fn urgent_data_stops_nothing() {
     for before in [0, 5, 24 << 20] {
         let (mut near, mut client) = pair().await;
         let (mut far, mut target) = pair().await;
-        tokio::spawn(async move { relay(&mut near, &mut far, &LIMITS, &Meter::default()).await });
+        tokio::spawn(
+            async move { relay(&mut near, &mut far, &LIMITS, &TrafficMeter::default()).await },
+        );
         let sent = tokio::spawn(async move {
             client.write_all(&vec![7; before]).await.unwrap();
             tokio::time::sleep(Duration::from_millis(30)).await;
@@ -385,7 +401,9 @@ async fn fast_flows_pass_both_ways_at_once() {
     let (mut near, client) = pair().await;
     let (mut far, target) = pair().await;
     let task =
-        tokio::spawn(async move { relay(&mut near, &mut far, &LIMITS, &Meter::default()).await });
+        tokio::spawn(
+            async move { relay(&mut near, &mut far, &LIMITS, &TrafficMeter::default()).await },
+        );
     let chunk = pattern(1 << 20);
     let write = async |mut to: tokio::net::tcp::OwnedWriteHalf| {
         for _ in 0..CHUNKS {
@@ -410,7 +428,7 @@ async fn fast_flows_pass_both_ways_at_once() {
         .await
         .expect("no direction may stall");
     let outcome = task.await.unwrap();
-    assert!(matches!(outcome.end, End::Finished), "{outcome:?}");
+    assert!(matches!(outcome.end, EndReason::Finished), "{outcome:?}");
     let bytes = (CHUNKS as u64) << 20;
     assert_eq!((outcome.up, outcome.down), (bytes, bytes));
 }
@@ -428,7 +446,7 @@ async fn who_waits_is_woken_however_the_socket_is_watched() {
     let all = poll_fn(|cx| {
         polls += 1;
         if polls % 3 == 0 {
-            near.watch_when_asked(cx).unwrap();
+            near.watch_on_demand(cx).unwrap();
         }
         while out < sent.len() {
             let Poll::Ready(room) = near.poll_slot(cx, 1) else {

@@ -7,11 +7,11 @@ use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adit_stream::{Count, Limits, Meter, Stream, Tcp, lane, relay};
+use adit_stream::{CountBytes, RelayTimeouts, Stream, Tcp, TrafficMeter, lane, relay};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-const LIMITS: Limits = Limits {
+const LIMITS: RelayTimeouts = RelayTimeouts {
     idle: Duration::from_secs(60),
     half_close_idle: Duration::from_secs(60),
 };
@@ -126,7 +126,7 @@ fn an_echo_goes_before_bulk() {
                 };
                 tokio::spawn(async move {
                     let mut sink = Sink(vec![0; STEP]);
-                    relay(&mut source, &mut sink, &LIMITS, &Meter::default()).await
+                    relay(&mut source, &mut sink, &LIMITS, &TrafficMeter::default()).await
                 })
             })
             .collect();
@@ -179,7 +179,7 @@ impl Threads {
     }
 }
 
-impl Count for Threads {
+impl CountBytes for Threads {
     fn add_up(&self, n: usize) {
         self.note(n);
     }
@@ -209,7 +209,7 @@ fn a_flow_is_in_the_bulk_lane_while_it_is_bulk() {
         let at = origin.local_addr().unwrap();
         let (far, accepted_far) = tokio::join!(TcpStream::connect(at), origin.accept());
         let (mut client, mut server) = (near.unwrap(), accepted_far.unwrap().0);
-        lane::spawn(async move {
+        lane::spawn_movable(async move {
             let (mut near, mut far) = (Tcp::new(accepted.unwrap().0), Tcp::new(far.unwrap()));
             relay(&mut near, &mut far, &LIMITS, &*counted).await;
         });

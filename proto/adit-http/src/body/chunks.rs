@@ -15,14 +15,14 @@ const MAX_DIGITS: usize = 16;
 
 /// The position of the next byte in the coding.
 #[derive(Debug)]
-pub(super) struct Chunks {
-    at: At,
+pub(super) struct ChunkScanner {
+    at: ChunkState,
     /// Number of bytes of the current size line or trailer section.
     line: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum At {
+enum ChunkState {
     Size { size: u64 },
     Extension { size: u64 },
     SizeLf { size: u64 },
@@ -37,49 +37,51 @@ enum At {
     End,
 }
 
-impl Default for Chunks {
+impl Default for ChunkScanner {
     fn default() -> Self {
         Self {
-            at: At::Size { size: 0 },
+            at: ChunkState::Size { size: 0 },
             line: 0,
         }
     }
 }
 
-impl Chunks {
+impl ChunkScanner {
     /// Returns the number of `bytes` that belong to the body; fewer than all only if the body has
     /// ended.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
+    pub(super) fn take_body(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
         let mut rest = bytes;
         loop {
             match (self.at, rest) {
-                (At::End, _) | (_, []) => return Ok(bytes.len() - rest.len()),
-                (At::Data { left }, _) => {
+                (ChunkState::End, _) | (_, []) => return Ok(bytes.len() - rest.len()),
+                (ChunkState::Data { left }, _) => {
                     let n = usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()));
                     let left = left.saturating_sub(u64_from(n));
                     self.at = match left {
-                        0 => At::DataCr,
-                        _ => At::Data { left },
+                        0 => ChunkState::DataCr,
+                        _ => ChunkState::Data { left },
                     };
                     rest = subslice(rest, n..);
                 }
                 (at, [byte, after @ ..]) => {
-                    self.at = self.step(at, *byte)?;
+                    self.at = self.step_byte(at, *byte)?;
                     rest = after;
                 }
             }
         }
     }
 
-    pub(super) const fn ended(&self) -> bool {
-        matches!(self.at, At::End)
+    pub(super) const fn is_ended(&self) -> bool {
+        matches!(self.at, ChunkState::End)
     }
 
     /// Handles one byte of the framing.
-    fn step(&mut self, at: At, byte: u8) -> Result<At, ProtocolError> {
+    fn step_byte(&mut self, at: ChunkState, byte: u8) -> Result<ChunkState, ProtocolError> {
         self.line += 1;
         let limit = match at {
-            At::Size { .. } | At::Extension { .. } | At::SizeLf { .. } => MAX_SIZE_LINE,
+            ChunkState::Size { .. } | ChunkState::Extension { .. } | ChunkState::SizeLf { .. } => {
+                MAX_SIZE_LINE
+            }
             _ => MAX_TRAILER,
         };
         if self.line > limit {
@@ -87,36 +89,40 @@ impl Chunks {
             return Err(ProtocolError::TooLong { what, limit });
         }
         let next = match (at, byte) {
-            (At::Size { size }, _) if byte.is_ascii_hexdigit() && self.line <= MAX_DIGITS => {
+            (ChunkState::Size { size }, _)
+                if byte.is_ascii_hexdigit() && self.line <= MAX_DIGITS =>
+            {
                 let digit = char::from(byte).to_digit(16).map_or(0, u64::from);
-                At::Size {
+                ChunkState::Size {
                     size: size << 4 | digit,
                 }
             }
             // The first byte of the line was a digit.
-            (At::Size { size }, b'\r') if self.line > 1 => At::SizeLf { size },
-            (At::Size { size }, b';') if self.line > 1 => At::Extension { size },
-            (At::Extension { size }, b'\r') => At::SizeLf { size },
-            (At::Extension { .. }, _) if is_text(byte) => at,
-            (At::SizeLf { size }, b'\n') => {
+            (ChunkState::Size { size }, b'\r') if self.line > 1 => ChunkState::SizeLf { size },
+            (ChunkState::Size { size }, b';') if self.line > 1 => ChunkState::Extension { size },
+            (ChunkState::Extension { size }, b'\r') => ChunkState::SizeLf { size },
+            (ChunkState::Extension { .. }, _) if is_text(byte) => at,
+            (ChunkState::SizeLf { size }, b'\n') => {
                 self.line = 0;
                 match size {
-                    0 => At::TrailerStart,
-                    left => At::Data { left },
+                    0 => ChunkState::TrailerStart,
+                    left => ChunkState::Data { left },
                 }
             }
-            (At::DataCr, b'\r') => At::DataLf,
-            (At::DataLf, b'\n') => {
+            (ChunkState::DataCr, b'\r') => ChunkState::DataLf,
+            (ChunkState::DataLf, b'\n') => {
                 self.line = 0;
-                At::Size { size: 0 }
+                ChunkState::Size { size: 0 }
             }
-            (At::TrailerStart, b'\r') => At::LastLf,
-            (At::TrailerStart | At::TrailerName, _) if is_token_byte(byte) => At::TrailerName,
-            (At::TrailerName, b':') => At::TrailerValue,
-            (At::TrailerValue, b'\r') => At::TrailerLf,
-            (At::TrailerValue, _) if is_text(byte) => at,
-            (At::TrailerLf, b'\n') => At::TrailerStart,
-            (At::LastLf, b'\n') => At::End,
+            (ChunkState::TrailerStart, b'\r') => ChunkState::LastLf,
+            (ChunkState::TrailerStart | ChunkState::TrailerName, _) if is_token_byte(byte) => {
+                ChunkState::TrailerName
+            }
+            (ChunkState::TrailerName, b':') => ChunkState::TrailerValue,
+            (ChunkState::TrailerValue, b'\r') => ChunkState::TrailerLf,
+            (ChunkState::TrailerValue, _) if is_text(byte) => at,
+            (ChunkState::TrailerLf, b'\n') => ChunkState::TrailerStart,
+            (ChunkState::LastLf, b'\n') => ChunkState::End,
             _ => return Err(ProtocolError::Malformed("chunked body")),
         };
         Ok(next)

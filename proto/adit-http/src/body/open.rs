@@ -2,9 +2,9 @@
 
 use adit_wire::{Open, Opened, ProtocolError};
 
-use super::ends::Ends;
-use super::progress::Progress;
-use super::switch::{Switch, Turn};
+use super::exchange_ends::ExchangeEnds;
+use super::progress::BodyProgress;
+use super::upgrade_state::{UpgradeState, UpgradeSwitch};
 use crate::{Framing, MAX_HEAD};
 
 /// Passes exactly the bytes of the framed body, including chunk framing, then returns
@@ -14,14 +14,14 @@ use crate::{Framing, MAX_HEAD};
 /// buffer. Bytes after the body belong to the client's next request and must not be forwarded.
 #[derive(Debug)]
 pub struct BodyOpen {
-    source: Source,
-    ends: Option<Ends>,
+    source: BodySource,
+    ends: Option<ExchangeEnds>,
 }
 
 #[derive(Debug)]
-enum Source {
-    Body(Progress),
-    Upgrade(Switch),
+enum BodySource {
+    Body(BodyProgress),
+    Upgrade(UpgradeSwitch),
 }
 
 impl BodyOpen {
@@ -30,21 +30,21 @@ impl BodyOpen {
     #[must_use]
     pub fn new(framing: Framing) -> Self {
         Self {
-            source: Source::Body(Progress::new(framing)),
+            source: BodySource::Body(BodyProgress::new(framing)),
             ends: None,
         }
     }
 
     /// Also records the end in `ends`.
-    pub(super) fn noting(self, ends: Ends) -> Self {
+    pub(super) fn with_ends(self, ends: ExchangeEnds) -> Self {
         let ends = Some(ends);
         Self { ends, ..self }
     }
 
     /// Creates the codec for bytes that wait until the origin accepts the upgrade.
-    pub(super) const fn behind(switch: Switch) -> Self {
+    pub(super) const fn after_upgrade(switch: UpgradeSwitch) -> Self {
         Self {
-            source: Source::Upgrade(switch),
+            source: BodySource::Upgrade(switch),
             ends: None,
         }
     }
@@ -56,19 +56,19 @@ impl Open for BodyOpen {
             total: wire.len() + 1,
         };
         let n = match &mut self.source {
-            Source::Body(progress) if progress.ended() => {
+            BodySource::Body(progress) if progress.is_ended() => {
                 if let Some(ends) = &self.ends {
                     ends.set_request();
                 }
                 return Ok(Opened::End);
             }
-            Source::Body(progress) => progress.take(wire)?,
-            Source::Upgrade(switch) => match switch.turn() {
-                Turn::Declined => return Ok(Opened::End),
-                Turn::Accepted => wire.len(),
+            BodySource::Body(progress) => progress.take_body(wire)?,
+            BodySource::Upgrade(switch) => match switch.upgrade_state() {
+                UpgradeState::Declined => return Ok(Opened::End),
+                UpgradeState::Accepted => wire.len(),
                 // A client sends the new protocol only after the 101.
-                Turn::Waiting if wire.len() < MAX_HEAD => return Ok(more),
-                Turn::Waiting => {
+                UpgradeState::Waiting if wire.len() < MAX_HEAD => return Ok(more),
+                UpgradeState::Waiting => {
                     return Err(ProtocolError::TooLong {
                         what: "data before the upgrade",
                         limit: MAX_HEAD,
@@ -87,8 +87,10 @@ impl Open for BodyOpen {
 
     fn is_at_boundary(&self, unread: usize) -> bool {
         match &self.source {
-            Source::Body(progress) => progress.may_close(),
-            Source::Upgrade(switch) => switch.turn() == Turn::Declined || unread == 0,
+            BodySource::Body(progress) => progress.may_close(),
+            BodySource::Upgrade(switch) => {
+                switch.upgrade_state() == UpgradeState::Declined || unread == 0
+            }
         }
     }
 }

@@ -4,13 +4,15 @@ use core::ops::Range;
 
 use adit_wire::{Overhead, ProtocolError, Seal, subslice};
 
-use super::ends::Ends;
-use super::progress::Progress;
-use super::switch::Switch;
+use super::exchange_ends::ExchangeEnds;
+use super::progress::BodyProgress;
+use super::upgrade_state::UpgradeSwitch;
 use crate::MAX_RESPONSE_HEAD;
 use crate::framing::{self, Framing};
-use crate::head::{Fields, HeadError, HopByHop, Minor, Scan, StatusLine, split, unfold};
-use crate::server::failure;
+use crate::head::{
+    Fields, HeadError, HeadScan, HopByHop, MinorVersion, StatusLine, split_head, unfold_lines,
+};
+use crate::server::failure_response;
 
 /// Maximum growth of rewritten heads in bytes: one blank in each status line, then a `Connection`
 /// field or a complete 502 response.
@@ -31,9 +33,9 @@ const MAX_PAYLOAD: usize = 1 << 30;
 pub struct ResponseSeal {
     state: State,
     to_head: bool,
-    switch: Option<Switch>,
+    switch: Option<UpgradeSwitch>,
     /// Present if the connection may be reused.
-    ends: Option<Ends>,
+    ends: Option<ExchangeEnds>,
     /// True if the client was told that the connection stays open.
     keeps: bool,
     fault: Option<ProtocolError>,
@@ -41,30 +43,30 @@ pub struct ResponseSeal {
 
 #[derive(Debug)]
 enum State {
-    Head(Collected),
-    Body(Progress),
+    Head(PartialHead),
+    Body(BodyProgress),
 }
 
 /// The part of a head that has arrived.
 #[derive(Debug)]
-struct Collected {
+struct PartialHead {
     bytes: Vec<u8>,
-    scan: Scan,
+    scan: HeadScan,
     interim: usize,
 }
 
-impl Collected {
+impl PartialHead {
     const fn new() -> Self {
         Self {
             bytes: Vec::new(),
-            scan: Scan::response(),
+            scan: HeadScan::for_response(),
             interim: 0,
         }
     }
 }
 
 /// The data after a rewritten head.
-enum Next {
+enum AfterHead {
     AnotherHead,
     Body {
         framing: Framing,
@@ -79,7 +81,7 @@ impl ResponseSeal {
     #[must_use]
     pub const fn new(to_head: bool) -> Self {
         Self {
-            state: State::Head(Collected::new()),
+            state: State::Head(PartialHead::new()),
             to_head,
             switch: None,
             ends: None,
@@ -89,7 +91,7 @@ impl ResponseSeal {
     }
 
     /// Creates the codec of the response to an upgrade request.
-    pub(super) fn turning(switch: Switch) -> Self {
+    pub(super) fn with_upgrade(switch: UpgradeSwitch) -> Self {
         Self {
             switch: Some(switch),
             ..Self::new(false)
@@ -97,7 +99,7 @@ impl ResponseSeal {
     }
 
     /// Creates the codec of a response on a connection that may be reused.
-    pub(super) fn keeping(to_head: bool, ends: Ends) -> Self {
+    pub(super) fn with_keep_alive(to_head: bool, ends: ExchangeEnds) -> Self {
         let mut seal = Self::new(to_head);
         seal.ends = Some(ends);
         seal
@@ -128,80 +130,81 @@ impl ResponseSeal {
             // Bytes of a body after the head are irrelevant here.
             let room = MAX_RESPONSE_HEAD.saturating_sub(held).min(rest.len());
             head.bytes.extend_from_slice(subslice(rest, ..room));
-            let found = head.scan.advance(&head.bytes).map_err(broken);
+            let found = head.scan.advance(&head.bytes).map_err(protocol_error);
             let end = match found {
                 Ok(Some(end)) => end,
                 Ok(None) => return bytes.len(),
                 Err(why) => {
-                    self.fail(why, out);
+                    self.answer_failure(why, out);
                     return bytes.len();
                 }
             };
             let mut whole = core::mem::take(&mut head.bytes);
             whole.truncate(end);
             taken += end.saturating_sub(held);
-            head.scan = Scan::response();
+            head.scan = HeadScan::for_response();
             head.interim += 1;
             let too_many = head.interim > MAX_INTERIM;
-            unfold(&mut whole);
-            match self.rewrite(&whole, out) {
-                Ok(Next::AnotherHead) if too_many => {
-                    self.fail(ProtocolError::Malformed("number of 1xx responses"), out);
+            unfold_lines(&mut whole);
+            match self.rewrite_head(&whole, out) {
+                Ok(AfterHead::AnotherHead) if too_many => {
+                    self.answer_failure(ProtocolError::Malformed("number of 1xx responses"), out);
                 }
-                Ok(Next::AnotherHead) => {}
-                Ok(Next::Body { framing, keeps }) => {
-                    self.state = State::Body(Progress::new(framing));
+                Ok(AfterHead::AnotherHead) => {}
+                Ok(AfterHead::Body { framing, keeps }) => {
+                    self.state = State::Body(BodyProgress::new(framing));
                     self.keeps = keeps;
                 }
-                Err(what) => self.fail(ProtocolError::Malformed(what), out),
+                Err(what) => self.answer_failure(ProtocolError::Malformed(what), out),
             }
         }
         taken
     }
 
     /// Appends one rewritten head for the client; nothing if it is invalid.
-    fn rewrite(&self, head: &[u8], out: &mut Vec<u8>) -> Result<Next, &'static str> {
-        let (line, block) = split(head);
+    fn rewrite_head(&self, head: &[u8], out: &mut Vec<u8>) -> Result<AfterHead, &'static str> {
+        let (line, block) = split_head(head);
         let line = StatusLine::parse(line)?;
         let fields = Fields::parse(block)?;
-        let hop = HopByHop::of(&fields)?;
-        let framing = framing::of_response(&fields, line.version, line.status, self.to_head)?;
+        let hop = HopByHop::from_fields(&fields)?;
+        let framing = framing::response_framing(&fields, line.version, line.status, self.to_head)?;
         let (connection, next) = match (line.status, &self.switch) {
             (101, Some(switch)) => {
                 switch.accept();
                 let framing = Framing::UntilClose;
                 let keeps = false;
-                let next = Next::Body { framing, keeps };
+                let next = AfterHead::Body { framing, keeps };
                 (&b"Connection: Upgrade\r\n"[..], next)
             }
             (101, None) => return Err("unrequested upgrade"),
-            (100..=199, _) => (&b""[..], Next::AnotherHead),
+            (100..=199, _) => (&b""[..], AfterHead::AnotherHead),
             (_, switch) => {
                 if let Some(switch) = switch {
                     switch.decline();
                 }
                 // Close while the request is still being sent: the client might cut it short.
                 let ends = self.ends.as_ref();
-                let keeps = framing != Framing::UntilClose && ends.is_some_and(Ends::request);
+                let keeps =
+                    framing != Framing::UntilClose && ends.is_some_and(ExchangeEnds::request_ended);
                 let connection: &[u8] = match keeps {
                     true => b"Connection: keep-alive\r\n",
                     false => b"Connection: close\r\n",
                 };
-                (connection, Next::Body { framing, keeps })
+                (connection, AfterHead::Body { framing, keeps })
             }
         };
         let status = line.status;
-        out.extend_from_slice(format!("{} {status} ", Minor::One.as_str()).as_bytes());
+        out.extend_from_slice(format!("{} {status} ", MinorVersion::One.as_str()).as_bytes());
         out.extend_from_slice(line.reason);
         out.extend_from_slice(b"\r\n");
         let mut length = framing::agreed_length(&fields)?;
         for field in fields.iter() {
-            if field.is("Content-Length") {
+            if field.is_named("Content-Length") {
                 if let Some(digits) = length.take() {
-                    field.with(digits).put(out);
+                    field.with_value(digits).write_to(out);
                 }
-            } else if !hop.holds(field) || (status == 101 && field.is("Upgrade")) {
-                field.put(out);
+            } else if !hop.contains(field) || (status == 101 && field.is_named("Upgrade")) {
+                field.write_to(out);
             }
         }
         out.extend_from_slice(connection);
@@ -210,17 +213,17 @@ impl ResponseSeal {
     }
 
     /// Answers the client with a 502 in place of the origin.
-    fn fail(&mut self, why: ProtocolError, out: &mut Vec<u8>) {
+    fn answer_failure(&mut self, why: ProtocolError, out: &mut Vec<u8>) {
         if let Some(switch) = &self.switch {
             switch.decline();
         }
-        out.extend_from_slice(&failure(502, None));
+        out.extend_from_slice(&failure_response(502, None));
         self.fault = Some(why);
-        self.state = State::Body(Progress::new(Framing::None));
+        self.state = State::Body(BodyProgress::new(Framing::None));
     }
 }
 
-const fn broken(why: HeadError) -> ProtocolError {
+const fn protocol_error(why: HeadError) -> ProtocolError {
     match why {
         HeadError::Malformed(what) => ProtocolError::Malformed(what),
         HeadError::TooLarge(what) => ProtocolError::TooLong {
@@ -257,8 +260,8 @@ impl Seal for ResponseSeal {
         let passed = match &mut self.state {
             State::Head(_) => 0,
             State::Body(progress) => {
-                let passed = progress.take(rest)?;
-                if progress.ended()
+                let passed = progress.take_body(rest)?;
+                if progress.is_ended()
                     && self.keeps
                     && let Some(ends) = &self.ends
                 {
@@ -277,6 +280,6 @@ impl Seal for ResponseSeal {
     }
 
     fn is_finished(&self) -> bool {
-        matches!(&self.state, State::Body(progress) if progress.ended())
+        matches!(&self.state, State::Body(progress) if progress.is_ended())
     }
 }

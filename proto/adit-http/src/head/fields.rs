@@ -31,16 +31,19 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the values of all fields with that name.
-    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+    pub(crate) fn all_values(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         self.0
             .iter()
-            .filter(move |field| field.is(name))
+            .filter(move |field| field.is_named(name))
             .map(|field| field.value)
     }
 
     /// Returns the value of the only field with that name; fails if there are several.
-    pub(crate) fn one(&self, name: &'static str) -> Result<Option<&'a [u8]>, &'static str> {
-        let mut values = self.all(name);
+    pub(crate) fn single_value(
+        &self,
+        name: &'static str,
+    ) -> Result<Option<&'a [u8]>, &'static str> {
+        let mut values = self.all_values(name);
         match (values.next(), values.next()) {
             (first, None) => Ok(first),
             _ => Err(name),
@@ -49,16 +52,16 @@ impl<'a> Fields<'a> {
 
     /// Returns the members of a comma-separated list, over all fields with that name, without empty
     /// ones.
-    pub(crate) fn list(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
-        self.all(name)
+    pub(crate) fn list_members(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        self.all_values(name)
             .flat_map(|value| value.split(|b| *b == b','))
-            .map(trim)
+            .map(trim_blanks)
             .filter(|member| !member.is_empty())
     }
 
     /// True if a list has that member, compared case-insensitively.
-    pub(crate) fn lists(&self, name: &str, member: &str) -> bool {
-        self.list(name)
+    pub(crate) fn has_member(&self, name: &str, member: &str) -> bool {
+        self.list_members(name)
             .any(|found| found.eq_ignore_ascii_case(member.as_bytes()))
     }
 }
@@ -73,7 +76,7 @@ impl<'a> Field<'a> {
             return Err("header name");
         }
         let raw = value.strip_prefix(b":").unwrap_or(value);
-        let value = trim(raw);
+        let value = trim_blanks(raw);
         if !value.iter().all(|b| is_text(*b)) {
             return Err("header value");
         }
@@ -81,17 +84,17 @@ impl<'a> Field<'a> {
         Ok(Self { name, value, blank })
     }
 
-    pub(crate) fn is(&self, name: &str) -> bool {
+    pub(crate) fn is_named(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
     /// Replaces the value, which must not be longer than the old one.
-    pub(crate) const fn with(self, value: &'a [u8]) -> Self {
+    pub(crate) const fn with_value(self, value: &'a [u8]) -> Self {
         Self { value, ..self }
     }
 
     /// Appends the line, which is never longer than the original.
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write_to(&self, out: &mut Vec<u8>) {
         let colon: &[u8] = if self.blank { b": " } else { b":" };
         for part in [self.name, colon, self.value, b"\r\n"] {
             out.extend_from_slice(part);
@@ -100,7 +103,7 @@ impl<'a> Field<'a> {
 }
 
 /// Trims blanks and tabs on both sides.
-pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
+pub(crate) fn trim_blanks(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = bytes {
         bytes = rest;
     }

@@ -16,7 +16,7 @@ pub(crate) enum HeadError {
 /// Lines end in CRLF. A lone CR, a lone LF and NUL are refused immediately. RFC 9112 section 2.2
 /// allows a lone LF, but requests are smuggled through parsers that differ there.
 #[derive(Debug)]
-pub(crate) struct Scan {
+pub(crate) struct HeadScan {
     max_head: usize,
     max_fields: usize,
     seen: usize,
@@ -25,8 +25,8 @@ pub(crate) struct Scan {
     after_cr: bool,
 }
 
-impl Scan {
-    const fn within(max_head: usize, max_fields: usize) -> Self {
+impl HeadScan {
+    const fn with_limits(max_head: usize, max_fields: usize) -> Self {
         Self {
             max_head,
             max_fields,
@@ -38,13 +38,13 @@ impl Scan {
     }
 
     /// Creates a scan of a request's head.
-    pub(crate) const fn request() -> Self {
-        Self::within(MAX_HEAD, MAX_FIELDS)
+    pub(crate) const fn for_request() -> Self {
+        Self::with_limits(MAX_HEAD, MAX_FIELDS)
     }
 
     /// Creates a scan of a response's head.
-    pub(crate) const fn response() -> Self {
-        Self::within(MAX_RESPONSE_HEAD, MAX_RESPONSE_FIELDS)
+    pub(crate) const fn for_response() -> Self {
+        Self::with_limits(MAX_RESPONSE_HEAD, MAX_RESPONSE_FIELDS)
     }
 
     /// Scans the new bytes of `bytes`, which must begin with the first byte of the head in every

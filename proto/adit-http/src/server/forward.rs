@@ -2,17 +2,17 @@
 
 use crate::Framing;
 use crate::authority::{self, Authority};
-use crate::head::{Fields, HopByHop, Minor, RequestLine};
+use crate::head::{Fields, HopByHop, MinorVersion, RequestLine};
 
 /// A parsed `http` URI.
 #[derive(Debug)]
-pub(super) struct Origin<'a> {
+pub(super) struct OriginUri<'a> {
     pub(super) authority: Authority<'a>,
     /// Path and query as written; may be empty.
     path: &'a str,
 }
 
-impl<'a> Origin<'a> {
+impl<'a> OriginUri<'a> {
     /// Parses `http://host[:port][/path][?query]`. Origin-form is refused: it is meant for a
     /// server, and would make the proxy its own client.
     pub(super) fn parse(line: &RequestLine<'a>) -> Result<Self, &'static str> {
@@ -29,7 +29,7 @@ impl<'a> Origin<'a> {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at_checked(end).ok_or("request target")?;
         Ok(Self {
-            authority: authority::parse(authority, Some(80))?,
+            authority: authority::parse_authority(authority, Some(80))?,
             path,
         })
     }
@@ -39,20 +39,20 @@ impl<'a> Origin<'a> {
 /// allowed: `h2c` would carry requests that are not inspected.
 pub(super) fn wants_websocket(line: &RequestLine<'_>, fields: &Fields<'_>, body: Framing) -> bool {
     line.method == "GET"
-        && line.version == Minor::One
+        && line.version == MinorVersion::One
         && matches!(body, Framing::None | Framing::Length(0))
-        && fields.lists("Connection", "upgrade")
-        && matches!(fields.one("Upgrade"), Ok(Some(to)) if to.eq_ignore_ascii_case(b"websocket"))
+        && fields.has_member("Connection", "upgrade")
+        && matches!(fields.single_value("Upgrade"), Ok(Some(to)) if to.eq_ignore_ascii_case(b"websocket"))
 }
 
 /// Returns the head for the origin: origin-form, with its own `Host` first and without hop-by-hop
 /// fields.
 ///
 /// Keeps the client's version: an origin sends no chunks and no 1xx responses to HTTP/1.0 clients.
-pub(super) fn rewrite(
+pub(super) fn rewrite_head(
     line: &RequestLine<'_>,
     fields: &Fields<'_>,
-    origin: &Origin<'_>,
+    origin: &OriginUri<'_>,
     hop: &HopByHop<'_>,
     body: Framing,
     upgrade: bool,
@@ -72,9 +72,9 @@ pub(super) fn rewrite(
     text.push_str("\r\n");
     let mut out = text.into_bytes();
     for field in fields.iter() {
-        let trailer = field.is("Trailer") && body != Framing::Chunked;
-        if !field.is("Host") && !hop.holds(field) && !trailer {
-            field.put(&mut out);
+        let trailer = field.is_named("Trailer") && body != Framing::Chunked;
+        if !field.is_named("Host") && !hop.contains(field) && !trailer {
+            field.write_to(&mut out);
         }
     }
     if via {

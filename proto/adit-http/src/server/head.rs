@@ -5,19 +5,19 @@ use core::fmt;
 use adit_wire::{Handshake, Rx, Step, Tx, subslice_mut};
 use zeroize::Zeroize;
 
-use super::forward::{self, Origin};
-use super::refusal::ASK;
-use super::{BasicAuth, Refusal, Request, failure};
+use super::forward::{self, OriginUri};
+use super::refusal::PASSWORD_CHALLENGE;
+use super::{BasicAuth, Refusal, Request, failure_response};
 use crate::authority;
-use crate::basic::Login;
+use crate::basic::BasicLogin;
 use crate::framing::{self, Framing};
-use crate::head::{Fields, HopByHop, Minor, RequestLine, Scan, split};
+use crate::head::{Fields, HeadScan, HopByHop, MinorVersion, RequestLine, split_head};
 
 /// The handshake with one client: reads the head of a request, and another one if the password was
 /// missing.
-pub struct Head<'c> {
+pub struct RequestHandshake<'c> {
     credentials: &'c dyn BasicAuth,
-    scan: Scan,
+    scan: HeadScan,
     asked: bool,
     via: bool,
 }
@@ -29,18 +29,18 @@ enum Verdict {
 }
 
 /// The destination of a request.
-enum Goal<'a> {
+enum Destination<'a> {
     Tunnel(authority::Authority<'a>),
-    Origin(Origin<'a>),
+    Origin(OriginUri<'a>),
 }
 
-impl<'c> Head<'c> {
+impl<'c> RequestHandshake<'c> {
     /// Creates a handshake.
     #[must_use]
     pub fn new(credentials: &'c dyn BasicAuth) -> Self {
         Self {
             credentials,
-            scan: Scan::request(),
+            scan: HeadScan::for_request(),
             asked: false,
             via: false,
         }
@@ -48,16 +48,16 @@ impl<'c> Head<'c> {
 
     /// Adds `Via: 1.1 adit` to forwarded requests. By default origins cannot see the proxy.
     #[must_use]
-    pub const fn via(mut self) -> Self {
+    pub const fn with_via(mut self) -> Self {
         self.via = true;
         self
     }
 
-    fn judge(&self, head: &[u8]) -> Result<Verdict, Refusal> {
-        let (line, block) = split(head);
+    fn decide_request(&self, head: &[u8]) -> Result<Verdict, Refusal> {
+        let (line, block) = split_head(head);
         let line = RequestLine::parse(line).map_err(Refusal::Malformed)?;
         let fields = Fields::parse(block).map_err(Refusal::Malformed)?;
-        let parsed = Self::parse(&line, &fields);
+        let parsed = Self::parse_head(&line, &fields);
         let (goal, body, hop) = parsed.map_err(Refusal::Malformed)?;
         let user = match self.authenticate(&fields) {
             Ok(user) => user,
@@ -67,74 +67,79 @@ impl<'c> Head<'c> {
             Err(why) => return Err(why),
         };
         Ok(Verdict::Serve(match goal {
-            Goal::Tunnel(to) => Request::Connect {
+            Destination::Tunnel(to) => Request::Connect {
                 target: to.target,
                 user,
             },
-            Goal::Origin(origin) => {
+            Destination::Origin(origin) => {
                 let upgrade = forward::wants_websocket(&line, &fields, body);
                 let via = self.via;
                 Request::Forward {
-                    head: forward::rewrite(&line, &fields, &origin, &hop, body, upgrade, via),
+                    head: forward::rewrite_head(&line, &fields, &origin, &hop, body, upgrade, via),
                     target: origin.authority.target,
                     user,
                     body,
                     upgrade,
                     head_request: line.method == "HEAD",
-                    keep: !upgrade && stays(&line, &fields),
+                    keep: !upgrade && keeps_alive(&line, &fields),
                 }
             }
         }))
     }
 
     /// Parses a head and checks everything that does not depend on the user.
-    fn parse<'a>(
+    fn parse_head<'a>(
         line: &RequestLine<'a>,
         fields: &Fields<'a>,
-    ) -> Result<(Goal<'a>, Framing, HopByHop<'a>), &'static str> {
+    ) -> Result<(Destination<'a>, Framing, HopByHop<'a>), &'static str> {
         // `Host` is rewritten, so it may be missing; two of them are an attack.
-        fields.one("Host")?;
-        let body = framing::of_request(fields, line.version)?;
-        let hop = HopByHop::of(fields)?;
+        fields.single_value("Host")?;
+        let body = framing::request_framing(fields, line.version)?;
+        let hop = HopByHop::from_fields(fields)?;
         let goal = if line.method == "CONNECT" {
-            Goal::Tunnel(authority::parse(line.target, None)?)
+            Destination::Tunnel(authority::parse_authority(line.target, None)?)
         } else {
-            Goal::Origin(Origin::parse(line)?)
+            Destination::Origin(OriginUri::parse(line)?)
         };
         Ok((goal, body, hop))
     }
 
     fn authenticate(&self, fields: &Fields<'_>) -> Result<Option<Vec<u8>>, Refusal> {
-        if !self.credentials.required() {
+        if !self.credentials.is_required() {
             return Ok(None);
         }
         let given = fields
-            .one("Proxy-Authorization")
+            .single_value("Proxy-Authorization")
             .map_err(Refusal::Malformed)?;
-        let login = given.and_then(Login::parse);
-        let login = login.ok_or_else(|| Refusal::of_user(b""))?;
-        if self.credentials.check(login.user(), login.password()) {
+        let login = given.and_then(BasicLogin::parse);
+        let login = login.ok_or_else(|| Refusal::bad_credentials(b""))?;
+        if self
+            .credentials
+            .check_password(login.user(), login.password())
+        {
             Ok(Some(login.user().to_vec()))
         } else {
-            Err(Refusal::of_user(login.user()))
+            Err(Refusal::bad_credentials(login.user()))
         }
     }
 
     /// True if the client may try again on this connection: once, and only if the start of its next
     /// request is certain.
     fn may_ask(&self, line: &RequestLine<'_>, fields: &Fields<'_>, body: Framing) -> bool {
-        !self.asked && matches!(body, Framing::None | Framing::Length(0)) && stays(line, fields)
+        !self.asked
+            && matches!(body, Framing::None | Framing::Length(0))
+            && keeps_alive(line, fields)
     }
 }
 
 /// True if the client may send another request on this connection.
-fn stays(line: &RequestLine<'_>, fields: &Fields<'_>) -> bool {
+fn keeps_alive(line: &RequestLine<'_>, fields: &Fields<'_>) -> bool {
     let wants_close =
-        fields.lists("Connection", "close") || fields.lists("Proxy-Connection", "close");
-    line.version == Minor::One && !wants_close
+        fields.has_member("Connection", "close") || fields.has_member("Proxy-Connection", "close");
+    line.version == MinorVersion::One && !wants_close
 }
 
-impl Handshake for Head<'_> {
+impl Handshake for RequestHandshake<'_> {
     type Output = Request;
     type Error = Refusal;
 
@@ -147,7 +152,7 @@ impl Handshake for Head<'_> {
                 }
                 Ok(Some(len)) => {
                     let head = subslice_mut(rx.bytes_mut(), ..len);
-                    let verdict = self.judge(head);
+                    let verdict = self.decide_request(head);
                     // The caller's buffer outlives the need for the password.
                     head.zeroize();
                     rx.consume(len);
@@ -158,12 +163,12 @@ impl Handshake for Head<'_> {
             match verdict {
                 Ok(Verdict::Serve(request)) => return Ok(Step::Done(request)),
                 Ok(Verdict::Ask) => {
-                    tx.extend_from_slice(ASK);
+                    tx.extend_from_slice(PASSWORD_CHALLENGE);
                     self.asked = true;
-                    self.scan = Scan::request();
+                    self.scan = HeadScan::for_request();
                 }
                 Err(why) => {
-                    tx.extend_from_slice(&failure(why.status(), None));
+                    tx.extend_from_slice(&failure_response(why.status(), None));
                     return Err(why);
                 }
             }
@@ -171,7 +176,7 @@ impl Handshake for Head<'_> {
     }
 }
 
-impl fmt::Debug for Head<'_> {
+impl fmt::Debug for RequestHandshake<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Head")
             .field("scan", &self.scan)

@@ -6,7 +6,7 @@ use crate::MAX_HEAD;
 use crate::head::{HeadError, is_token};
 
 /// The first answer to a missing or wrong password; the connection stays open.
-pub(super) const ASK: &[u8] = b"HTTP/1.1 407 Proxy Authentication Required\r\n\
+pub(super) const PASSWORD_CHALLENGE: &[u8] = b"HTTP/1.1 407 Proxy Authentication Required\r\n\
     Proxy-Authenticate: Basic realm=\"proxy\"\r\nContent-Length: 0\r\n\r\n";
 
 /// The reason a handshake ended without a request. The response has been appended to `tx`.
@@ -38,7 +38,7 @@ impl Refusal {
         }
     }
 
-    pub(super) fn of_user(user: &[u8]) -> Self {
+    pub(super) fn bad_credentials(user: &[u8]) -> Self {
         let shown = user.get(..255).unwrap_or(user);
         Self::BadCredentials {
             user: shown.escape_ascii().to_string().into(),
@@ -73,13 +73,13 @@ impl From<Refusal> for ProtocolError {
 /// `token` is sent in `X-Adit-Error`, for listeners that tell their clients the reason; it is
 /// omitted if it is not a token (RFC 9110 section 5.6.2).
 #[must_use]
-pub fn failure(status: u16, token: Option<&str>) -> Vec<u8> {
-    explained(status, token, "")
+pub fn failure_response(status: u16, token: Option<&str>) -> Vec<u8> {
+    explained_failure(status, token, "")
 }
 
 /// Returns the same response with `why` as a body of one line, unless `why` is empty.
 #[must_use]
-pub fn explained(status: u16, token: Option<&str>, why: &str) -> Vec<u8> {
+pub fn explained_failure(status: u16, token: Option<&str>, why: &str) -> Vec<u8> {
     let reason = match status {
         400 => "Bad Request",
         403 => "Forbidden",
@@ -118,17 +118,17 @@ mod tests {
     #[test]
     fn failures_are_whole_responses() {
         assert_eq!(
-            failure(502, None),
+            failure_response(502, None),
             b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         );
-        let text = String::from_utf8(failure(504, Some("connect-timeout"))).unwrap();
+        let text = String::from_utf8(failure_response(504, Some("connect-timeout"))).unwrap();
         assert!(text.contains("\r\nX-Adit-Error: connect-timeout\r\n"));
-        let text = String::from_utf8(failure(502, Some("a\r\nb: c"))).unwrap();
+        let text = String::from_utf8(failure_response(502, Some("a\r\nb: c"))).unwrap();
         assert!(!text.contains("X-Adit-Error"));
-        let text = String::from_utf8(failure(407, None)).unwrap();
+        let text = String::from_utf8(failure_response(407, None)).unwrap();
         assert!(text.contains("\r\nProxy-Authenticate: Basic realm=\"proxy\"\r\n"));
         for status in [400, 403, 407, 431, 502, 503, 504] {
-            let text = String::from_utf8(failure(status, None)).unwrap();
+            let text = String::from_utf8(failure_response(status, None)).unwrap();
             assert!(
                 !text.contains(" Error"),
                 "{status} has its own reason phrase"

@@ -1,7 +1,7 @@
 //! The request's body.
 
 use adit_http::Framing;
-use adit_http::body::{BodyOpen, exchange};
+use adit_http::body::{BodyOpen, exchange_codecs};
 use adit_wire::codec_laws::{open_all, seal_all};
 use adit_wire::{Open, Opened, ProtocolError};
 use proptest::prelude::*;
@@ -198,7 +198,7 @@ proptest! {
 #[test]
 fn bytes_behind_an_upgrade_wait_for_the_origin() {
     let early = &mut b"frame"[..].to_vec();
-    let (mut open, mut seal) = exchange(Framing::None, true, false);
+    let (mut open, mut seal) = exchange_codecs(Framing::None, true, false);
     assert_eq!(open.open(early), Ok(Opened::NeedMore { total: 6 }));
     assert!(!open.is_at_boundary(5) && open.is_at_boundary(0));
     let head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n";
@@ -208,7 +208,7 @@ fn bytes_behind_an_upgrade_wait_for_the_origin() {
         Ok(Opened::Record { consumed: 5, .. })
     ));
 
-    let (mut open, mut seal) = exchange(Framing::None, true, false);
+    let (mut open, mut seal) = exchange_codecs(Framing::None, true, false);
     seal_all(
         &mut seal,
         b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n",
@@ -218,6 +218,6 @@ fn bytes_behind_an_upgrade_wait_for_the_origin() {
     assert_eq!(open.open(early), Ok(Opened::End));
     assert!(open.is_at_boundary(5));
 
-    let (mut open, _seal) = exchange(Framing::None, true, false);
+    let (mut open, _seal) = exchange_codecs(Framing::None, true, false);
     assert!(open.open(&mut vec![0; 16 << 10]).is_err());
 }

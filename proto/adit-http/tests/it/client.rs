@@ -1,8 +1,8 @@
 //! The client of an upstream proxy.
 
 use adit_http::MAX_HEAD;
-use adit_http::client::{ClientError, Connect};
-use adit_http::server::{ESTABLISHED, Head, Request, failure};
+use adit_http::client::{ClientError, HttpConnect};
+use adit_http::server::{ESTABLISHED, Request, RequestHandshake, failure_response};
 use adit_wire::codec_laws::run_handshake;
 use adit_wire::{Host, ProtocolError, Step, Target};
 use proptest::prelude::*;
@@ -10,13 +10,13 @@ use proptest::prelude::*;
 use crate::server::User;
 use crate::split::{Outcome, every_split};
 
-fn plain() -> Connect {
-    Connect::new("example.test:443".parse().unwrap(), None)
+fn plain() -> HttpConnect {
+    HttpConnect::new("example.test:443".parse().unwrap(), None)
 }
 
-fn with_auth(target: &str) -> Connect {
+fn with_auth(target: &str) -> HttpConnect {
     let auth = Some(("u".into(), "p".into()));
-    Connect::new(target.parse().unwrap(), auth)
+    HttpConnect::new(target.parse().unwrap(), auth)
 }
 
 fn answer(bytes: &[u8]) -> Outcome<(), ClientError> {
@@ -94,10 +94,10 @@ fn the_head_has_a_limit() {
 fn refuses_what_cannot_be_written() {
     for name in ["a/b", "a@b", "ü.test", "a\u{200b}b"] {
         let target = Target::new(Host::parse(name).unwrap(), 1);
-        let (why, sent) = every_split(|| Connect::new(target.clone(), None), b"").unwrap_err();
+        let (why, sent) = every_split(|| HttpConnect::new(target.clone(), None), b"").unwrap_err();
         assert_eq!((why, sent), (ClientError::Target, vec![]), "{name}");
     }
-    let colon = || Connect::new("a:1".parse().unwrap(), Some(("a:b".into(), "p".into())));
+    let colon = || HttpConnect::new("a:1".parse().unwrap(), Some(("a:b".into(), "p".into())));
     assert_eq!(
         every_split(colon, b"").unwrap_err().0,
         ClientError::UserName
@@ -108,14 +108,15 @@ fn refuses_what_cannot_be_written() {
 fn our_client_and_our_server_agree() {
     for to in ["example.test:443", "192.0.2.1:1", "[2001:db8::1]:65535"] {
         let (_, request, _) = run_handshake(&mut with_auth(to), b"", &[1]).unwrap();
-        let (step, sent, _) = run_handshake(&mut Head::new(&User), &request, &[1]).unwrap();
+        let (step, sent, _) =
+            run_handshake(&mut RequestHandshake::new(&User), &request, &[1]).unwrap();
         let want = Request::Connect {
             target: to.parse().unwrap(),
             user: Some(b"u".to_vec()),
         };
         assert_eq!((step, sent), (Step::Done(want), vec![]));
     }
-    let why = answer(&failure(504, None)).unwrap_err().0;
+    let why = answer(&failure_response(504, None)).unwrap_err().0;
     assert_eq!(why, ClientError::Status(504));
 }
 
@@ -123,7 +124,7 @@ fn our_client_and_our_server_agree() {
 fn no_password_is_printed() {
     let text = format!(
         "{:?}",
-        Connect::new("a:1".parse().unwrap(), Some(("alice".into(), "pw".into())))
+        HttpConnect::new("a:1".parse().unwrap(), Some(("alice".into(), "pw".into())))
     );
     assert!(!text.contains("pw") && !text.contains("alice"), "{text}");
 }

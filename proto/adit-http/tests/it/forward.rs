@@ -1,7 +1,7 @@
 //! The requests that an origin receives.
 
 use adit_http::Framing;
-use adit_http::server::{Head, Request};
+use adit_http::server::{Request, RequestHandshake};
 use adit_wire::Step;
 
 use crate::server::{Open, User, talk};
@@ -60,7 +60,8 @@ fn what_curl_sends() {
             keep: true,
         }
     );
-    let with_via = every_split(|| Head::new(&User).via(), input.as_bytes()).unwrap();
+    let with_via =
+        every_split(|| RequestHandshake::new(&User).with_via(), input.as_bytes()).unwrap();
     let Step::Done(Request::Forward { head, .. }) = with_via.0 else {
         panic!("complete")
     };

@@ -1,7 +1,7 @@
 //! Heads that must be refused, and the law that other parsers read accepted heads in the same way.
 
 use adit_http::Framing;
-use adit_http::server::{Head, Refusal, Request, failure};
+use adit_http::server::{Refusal, Request, RequestHandshake, failure_response};
 use adit_wire::Step;
 use adit_wire::codec_laws::run_handshake;
 use proptest::prelude::*;
@@ -68,7 +68,7 @@ fn malformed_heads() {
     for head in lines {
         let (why, sent) = talk(&Open, head.as_bytes()).unwrap_err();
         assert!(matches!(why, Refusal::Malformed(_)), "{head:?}: {why}");
-        assert_eq!(sent, failure(400, None), "{head:?}");
+        assert_eq!(sent, failure_response(400, None), "{head:?}");
     }
 }
 
@@ -143,7 +143,7 @@ fn malformed_fields() {
             let got = talk(&Open, head.as_bytes());
             let (why, sent) = got.expect_err(&head);
             assert!(matches!(why, Refusal::Malformed(_)), "{head:?}: {why}");
-            assert_eq!(sent, failure(400, None), "{head:?}");
+            assert_eq!(sent, failure_response(400, None), "{head:?}");
         }
     }
     let old = b"POST http://h/ HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -194,7 +194,7 @@ proptest! {
     /// Another parser reads all accepted heads in the same way; all forwarded heads are clean.
     #[test]
     fn accepts_no_more_than_another_parser(head in mutated()) {
-        let Ok((Step::Done(request), _, left)) = run_handshake(&mut Head::new(&Open), &head, &[64]) else {
+        let Ok((Step::Done(request), _, left)) = run_handshake(&mut RequestHandshake::new(&Open), &head, &[64]) else {
             return Ok(());
         };
         let mut space = [httparse::EMPTY_HEADER; 130];
@@ -250,8 +250,8 @@ proptest! {
         head in mutated(),
     ) {
         for input in [[start.as_bytes(), &noise].concat(), head] {
-            drop(every_split(|| Head::new(&Open), &input));
-            drop(every_split(|| Head::new(&User), &input));
+            drop(every_split(|| RequestHandshake::new(&Open), &input));
+            drop(every_split(|| RequestHandshake::new(&User), &input));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The response on its way to the client.
 
 use adit_http::Framing;
-use adit_http::body::{ResponseSeal, exchange, kept};
-use adit_http::server::failure;
+use adit_http::body::{ResponseSeal, exchange_codecs, keep_alive_codecs};
+use adit_http::server::failure_response;
 use adit_wire::codec_laws::seal_all;
 use adit_wire::{Open, Opened, ProtocolError, Seal};
 use proptest::prelude::*;
@@ -134,29 +134,29 @@ fn a_connection_stays_when_both_ends_are_known() {
         ("HTTP/1.1 200 OK\r\n\r\nhi", false),
         ("nonsense\r\n\r\n", false),
     ] {
-        let (mut open, mut seal, ends) = kept(Framing::None, false);
-        assert!(!ends.request());
+        let (mut open, mut seal, ends) = keep_alive_codecs(Framing::None, false);
+        assert!(!ends.request_ended());
         assert_eq!(open.open(&mut []), end);
-        assert!(ends.request() && !ends.both());
+        assert!(ends.request_ended() && !ends.both_ended());
         let got = seal_all(&mut seal, answer.as_bytes(), 7).unwrap();
         let got = String::from_utf8(got).unwrap();
-        assert_eq!(ends.both(), stays, "{answer}");
+        assert_eq!(ends.both_ended(), stays, "{answer}");
         assert_eq!(got.contains("Connection: keep-alive\r\n"), stays, "{got}");
         assert_eq!(got.contains("Connection: close\r\n"), !stays, "{got}");
     }
     // The answer does not wait for the body, which the client might never send.
-    let (mut open, mut seal, ends) = kept(Framing::Length(1), false);
+    let (mut open, mut seal, ends) = keep_alive_codecs(Framing::Length(1), false);
     assert!(matches!(open.open(&mut []), Ok(Opened::NeedMore { .. })));
     let got = seal_all(&mut seal, whole.as_bytes(), 99).unwrap();
     assert!(String::from_utf8_lossy(&got).contains("Connection: close\r\n"));
     assert!(open.open(&mut [1]).is_ok());
     assert_eq!(open.open(&mut []), end);
-    assert!(ends.request() && !ends.both());
+    assert!(ends.request_ended() && !ends.both_ended());
     // Half a response is not an end.
-    let (mut open, mut seal, ends) = kept(Framing::None, false);
+    let (mut open, mut seal, ends) = keep_alive_codecs(Framing::None, false);
     assert_eq!(open.open(&mut []), end);
     seal_all(&mut seal, &whole.as_bytes()[..whole.len() - 1], 99).unwrap();
-    assert!(!ends.both());
+    assert!(!ends.both_ended());
 }
 
 #[test]
@@ -209,14 +209,14 @@ fn an_origin_that_cannot_be_understood_becomes_a_502() {
         &many,
     ] {
         let (got, seal) = get(&format!("{head}body"));
-        assert_eq!(got.as_bytes(), failure(502, None), "{head:?}");
+        assert_eq!(got.as_bytes(), failure_response(502, None), "{head:?}");
         assert!(seal.is_finished() && seal.fault().is_some());
     }
 }
 
 #[test]
 fn an_upgrade_makes_the_stream_raw() {
-    let new = || exchange(Framing::None, true, false).1;
+    let new = || exchange_codecs(Framing::None, true, false).1;
     let input = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
         Upgrade: websocket\r\nSec-WebSocket-Accept: a\r\n\r\n\x81\x02hi anything";
     let (got, seal) = pass(new, input);
@@ -259,6 +259,6 @@ proptest! {
     ) {
         let input = [start.as_bytes(), &noise].concat();
         pass(|| ResponseSeal::new(false), &input);
-        pass(|| exchange(Framing::None, true, false).1, &input);
+        pass(|| exchange_codecs(Framing::None, true, false).1, &input);
     }
 }

@@ -1,6 +1,6 @@
 //! CONNECT and passwords.
 
-use adit_http::server::{BasicAuth, Head, Refusal, Request, failure};
+use adit_http::server::{BasicAuth, Refusal, Request, RequestHandshake, failure_response};
 use adit_http::{MAX_FIELDS, MAX_HEAD, MAX_START_LINE};
 use adit_wire::codec_laws::run_handshake;
 use adit_wire::{ProtocolError, Step};
@@ -11,25 +11,25 @@ pub(crate) struct Open;
 pub(crate) struct User;
 
 impl BasicAuth for Open {
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         false
     }
-    fn check(&self, _: &[u8], _: &[u8]) -> bool {
+    fn check_password(&self, _: &[u8], _: &[u8]) -> bool {
         panic!("an open listener checks no password")
     }
 }
 
 impl BasicAuth for User {
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         true
     }
-    fn check(&self, user: &[u8], password: &[u8]) -> bool {
+    fn check_password(&self, user: &[u8], password: &[u8]) -> bool {
         (user, password) == (b"u", b"p")
     }
 }
 
 pub(crate) fn talk(credentials: &dyn BasicAuth, input: &[u8]) -> Outcome<Request, Refusal> {
-    every_split(|| Head::new(credentials), input)
+    every_split(|| RequestHandshake::new(credentials), input)
 }
 
 fn tunnel(to: &str, user: Option<&str>) -> Step<Request> {
@@ -71,7 +71,7 @@ fn asks_once_for_a_password() {
     let wrong = b"CONNECT a:1 HTTP/1.1\r\nProxy-Authorization: Basic dTpx\r\n\r\n";
     let (why, sent) = talk(&User, &[BARE, wrong].concat()).unwrap_err();
     assert_eq!(why, Refusal::BadCredentials { user: "u".into() });
-    assert_eq!(sent, [ASK, &failure(407, None)].concat());
+    assert_eq!(sent, [ASK, &failure_response(407, None)].concat());
     assert_eq!(ProtocolError::from(why), ProtocolError::Unauthentic);
     let waits = talk(&User, wrong).unwrap();
     assert!(matches!(waits.0, Step::NeedMore { total: 1 }));
@@ -90,7 +90,7 @@ fn closes_at_once_where_the_next_request_is_not_certain() {
     ] {
         let (why, sent) = talk(&User, head.as_bytes()).unwrap_err();
         assert!(matches!(why, Refusal::BadCredentials { .. }), "{head}");
-        assert_eq!(sent, failure(407, None), "{head}");
+        assert_eq!(sent, failure_response(407, None), "{head}");
     }
 }
 
@@ -141,11 +141,14 @@ fn limits_of_the_head() {
         head.extend_from_slice(b"\r\n\r\n");
         head
     };
-    let run = |head: &[u8]| run_handshake(&mut Head::new(&Open), head, &[1000]);
+    let run = |head: &[u8]| run_handshake(&mut RequestHandshake::new(&Open), head, &[1000]);
     assert!(matches!(run(&padded(MAX_HEAD)), Ok((Step::Done(_), ..))));
     for head in [padded(MAX_HEAD + 1), padded(3 * MAX_HEAD)] {
         let (why, sent) = run(&head).unwrap_err();
-        assert_eq!((why, sent), (Refusal::TooLarge("head"), failure(431, None)));
+        assert_eq!(
+            (why, sent),
+            (Refusal::TooLarge("head"), failure_response(431, None))
+        );
     }
     // Never waits for more than the limit.
     let cut = &padded(MAX_HEAD)[..MAX_HEAD - 1];
@@ -170,7 +173,11 @@ fn limits_of_the_head() {
         Ok((Step::Done(_), ..))
     ));
     for pieces in [1, 100_000] {
-        let got = run_handshake(&mut Head::new(&Open), &line(MAX_START_LINE + 1), &[pieces]);
+        let got = run_handshake(
+            &mut RequestHandshake::new(&Open),
+            &line(MAX_START_LINE + 1),
+            &[pieces],
+        );
         assert!(matches!(got, Err((Refusal::TooLarge("start line"), _))));
     }
 }
@@ -180,7 +187,8 @@ fn early_data_is_left_alone() {
     let early: Vec<u8> = (0..16 << 10).map(|i| i as u8).collect();
     let input = [CURL, &early].concat();
     for pieces in [&[input.len()][..], &[1], &[50, 600]] {
-        let (step, _, left) = run_handshake(&mut Head::new(&User), &input, pieces).unwrap();
+        let (step, _, left) =
+            run_handshake(&mut RequestHandshake::new(&User), &input, pieces).unwrap();
         assert_eq!(step, tunnel("example.test:443", Some("u")));
         assert!(left == early, "{pieces:?}");
     }
@@ -189,7 +197,7 @@ fn early_data_is_left_alone() {
 #[test]
 fn the_password_is_wiped_from_the_buffer() {
     let mut wire = CURL.to_vec();
-    let mut core = Head::new(&User);
+    let mut core = RequestHandshake::new(&User);
     let mut rx = adit_wire::Rx::new(&mut wire);
     adit_wire::Handshake::step(&mut core, &mut rx, &mut adit_wire::Tx::new(&mut vec![])).unwrap();
     assert!(wire.iter().all(|b| *b == 0));

@@ -11,12 +11,18 @@ struct Carried {
 }
 
 /// Ten seconds of bulk over 20 Mbit/s and 40 ms, after two that do not count.
-fn bulk(congestion: Congestion, compat: Compat, loss: u64, queue: u64) -> Carried {
+fn bulk(congestion: CongestionControl, compat: Compat, loss: u64, queue: u64) -> Carried {
     stalled(congestion, compat, loss, queue, 0)
 }
 
 /// Like [`bulk`], with ends that run only at intervals of some microseconds.
-fn stalled(congestion: Congestion, compat: Compat, loss: u64, queue: u64, stall: u64) -> Carried {
+fn stalled(
+    congestion: CongestionControl,
+    compat: Compat,
+    loss: u64,
+    queue: u64,
+    stall: u64,
+) -> Carried {
     let config = Config {
         send_window: 512,
         recv_window: 512,
@@ -32,14 +38,14 @@ fn stalled(congestion: Congestion, compat: Compat, loss: u64, queue: u64, stall:
         rate: 2_500_000,
         queue,
     };
-    let ends = [(); 2].map(|()| Kcp::new(1, config, Time(0)));
+    let ends = [(); 2].map(|()| KcpSession::new(1, config, Time(0)));
     let mut world = World::new(ends, path, Time(0), 7);
     world.stall = stall;
     let data = [7; 65_536];
     let [mut received, mut before] = [0; 2];
     loop {
         while world.ends[0].send(&data).unwrap() > 0 {}
-        while let Some(len) = world.ends[1].front().map(<[u8]>::len) {
+        while let Some(len) = world.ends[1].front_bytes().map(<[u8]>::len) {
             received += world.ends[1].consume(len) as u64;
         }
         if world.now < Time(2_000_000) {
@@ -61,7 +67,7 @@ fn stalled(congestion: Congestion, compat: Compat, loss: u64, queue: u64, stall:
 fn the_pace_fills_a_clean_path_and_loses_little() {
     for compat in [Compat::Go, Compat::C] {
         for queue in [100_000, 20_000] {
-            let got = bulk(Congestion::Bbr, compat, 0, queue);
+            let got = bulk(CongestionControl::Bbr, compat, 0, queue);
             assert!(got.percent >= 80, "{compat:?} {queue}: {} %", got.percent);
             assert!(got.again_percent <= 8, "{} % again", got.again_percent);
             assert!(got.rtt_ms < 80, "{} ms", got.rtt_ms);
@@ -71,18 +77,18 @@ fn the_pace_fills_a_clean_path_and_loses_little() {
 
 #[test]
 fn loss_does_not_halve_the_pace() {
-    let paced = bulk(Congestion::Bbr, Compat::Go, 5, 100_000);
-    let reno = bulk(Congestion::Reno, Compat::Go, 5, 100_000);
+    let paced = bulk(CongestionControl::Bbr, Compat::Go, 5, 100_000);
+    let reno = bulk(CongestionControl::Reno, Compat::Go, 5, 100_000);
     assert!(paced.percent >= 70, "{} %", paced.percent);
     assert!(reno.percent < 20, "{} %", reno.percent);
-    let worse = bulk(Congestion::Bbr, Compat::Go, 20, 100_000);
+    let worse = bulk(CongestionControl::Bbr, Compat::Go, 20, 100_000);
     assert!(worse.percent >= 35, "{} %", worse.percent);
 }
 
 #[test]
 fn a_busy_machine_does_not_wear_the_pace_down() {
     for (stall, least) in [(5_000, 75), (12_000, 60)] {
-        for congestion in [Congestion::Bbr, Congestion::Auto] {
+        for congestion in [CongestionControl::Bbr, CongestionControl::Auto] {
             let got = stalled(congestion, Compat::Go, 5, 100_000, stall);
             assert!(
                 got.percent >= least,
@@ -96,7 +102,7 @@ fn a_busy_machine_does_not_wear_the_pace_down() {
 #[test]
 fn a_queue_that_fills_faster_than_the_estimate_is_not_loss() {
     // 512 segments at once need 280 ms of this path: longer than any time-out at the start.
-    let got = bulk(Congestion::Off, Compat::Go, 0, 10_000_000);
+    let got = bulk(CongestionControl::Off, Compat::Go, 0, 10_000_000);
     assert!(got.percent >= 90, "{} %", got.percent);
     assert_eq!(got.again_percent, 0);
 }
@@ -104,7 +110,7 @@ fn a_queue_that_fills_faster_than_the_estimate_is_not_loss() {
 #[test]
 fn talk_is_not_paced_down_by_its_own_silence() {
     let config = Config {
-        congestion: Congestion::Bbr,
+        congestion: CongestionControl::Bbr,
         ..Config::fast3()
     };
     let path = Path {
@@ -115,7 +121,7 @@ fn talk_is_not_paced_down_by_its_own_silence() {
         rate: 0,
         queue: 0,
     };
-    let ends = [(); 2].map(|()| Kcp::new(1, config, Time(0)));
+    let ends = [(); 2].map(|()| KcpSession::new(1, config, Time(0)));
     let mut world = World::new(ends, path, Time(0), 7);
     for _ in 0..300 {
         let began = world.now;

@@ -19,7 +19,7 @@ const SAID: usize = 72;
 
 /// One end with its codec stages.
 struct End {
-    kcp: Kcp,
+    kcp: KcpSession,
     correction: Option<(Encoder, Decoder)>,
 }
 
@@ -30,7 +30,7 @@ impl End {
             let encoder = Encoder::new(code(), 1400).unwrap();
             (encoder, Decoder::new(code(), 1400))
         });
-        let kcp = Kcp::new(7, Config::fast3(), Time(0));
+        let kcp = KcpSession::new(7, Config::fast3(), Time(0));
         Self { kcp, correction }
     }
 
@@ -89,11 +89,11 @@ fn echoes(corrected: bool, count: usize, seed: u64) -> Vec<u64> {
             let Reverse((_, _, to, packet)) = under_way.pop().unwrap();
             ends[to].receive(now, &packet);
         }
-        if ends[1].kcp.readable() >= SAID {
+        if ends[1].kcp.readable_len() >= SAID {
             ends[1].kcp.consume(SAID);
             ends[1].kcp.send(&[8; SAID]).unwrap();
         }
-        if ends[0].kcp.readable() >= SAID {
+        if ends[0].kcp.readable_len() >= SAID {
             ends[0].kcp.consume(SAID);
             times.push(now.duration_since(began).as_millis() as u64);
             began = now;

@@ -5,12 +5,12 @@ use adit_wire::ProtocolError;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Cmd, HEADER_LEN, Header};
+use crate::{Command, HEADER_LEN, SegmentHeader};
 
 const CONV: u32 = 9;
 
-fn header(cmd: Cmd, sn: u32) -> Header {
-    Header {
+fn header(cmd: Command, sn: u32) -> SegmentHeader {
+    SegmentHeader {
         conv: CONV,
         cmd,
         frg: 0,
@@ -22,26 +22,26 @@ fn header(cmd: Cmd, sn: u32) -> Header {
     }
 }
 
-fn datagram(header: Header, data: &[u8]) -> Vec<u8> {
-    let header = Header {
+fn datagram(header: SegmentHeader, data: &[u8]) -> Vec<u8> {
+    let header = SegmentHeader {
         len: data.len().try_into().unwrap(),
         ..header
     };
-    [&header.bytes()[..], data].concat()
+    [&header.encode()[..], data].concat()
 }
 
-fn session() -> Kcp {
-    Kcp::new(CONV, Config::fast3(), Time(0))
+fn session() -> KcpSession {
+    KcpSession::new(CONV, Config::fast3(), Time(0))
 }
 
-fn input(kcp: &mut Kcp, bytes: &[u8]) -> Result<(), ProtocolError> {
+fn input(kcp: &mut KcpSession, bytes: &[u8]) -> Result<(), ProtocolError> {
     kcp.handle_input(Time(1000), bytes, false)
 }
 
 #[test]
 fn what_is_no_segment_of_ours_is_refused() {
     let mut kcp = session();
-    let good = datagram(header(Cmd::Push, 0), b"data");
+    let good = datagram(header(Command::Push, 0), b"data");
     let mut foreign = good.clone();
     foreign[0] ^= 1;
     assert_eq!(
@@ -54,17 +54,17 @@ fn what_is_no_segment_of_ours_is_refused() {
             Err(ProtocolError::Truncated(_))
         ));
     }
-    let long = datagram(header(Cmd::Push, 0), &[0; 1477]);
+    let long = datagram(header(Command::Push, 0), &[0; 1477]);
     assert!(matches!(
         input(&mut kcp, &long),
         Err(ProtocolError::TooLong { limit: 1476, .. })
     ));
     assert_eq!(kcp.stats().errors_in, 2 + good.len() as u64);
-    assert_eq!((kcp.front(), kcp.poll_timeout()), (None, None));
+    assert_eq!((kcp.front_bytes(), kcp.poll_timeout()), (None, None));
 
     // Segments before an invalid one count.
     assert!(input(&mut kcp, &[&good[..], &foreign].concat()).is_err());
-    assert_eq!(kcp.front(), Some(&b"data"[..]));
+    assert_eq!(kcp.front_bytes(), Some(&b"data"[..]));
 }
 
 #[test]
@@ -75,39 +75,39 @@ fn nobody_acknowledges_what_was_not_sent() {
     assert!(kcp.poll_output(Time(0), &mut out).is_some());
     // One segment is sent, two are numbered.
     for una in [2, 3, 1000, 1 << 30] {
-        let claim = Header {
+        let claim = SegmentHeader {
             una,
-            ..header(Cmd::Wins, 0)
+            ..header(Command::WindowReport, 0)
         };
         assert_eq!(
-            input(&mut kcp, &claim.bytes()),
+            input(&mut kcp, &claim.encode()),
             Err(ProtocolError::Malformed("KCP una"))
         );
     }
     for sn in [1, 2, 3, 1 << 31, u32::MAX] {
-        assert_eq!(input(&mut kcp, &header(Cmd::Ack, sn).bytes()), Ok(()));
+        assert_eq!(input(&mut kcp, &header(Command::Ack, sn).encode()), Ok(()));
     }
     assert_eq!(kcp.stats().in_flight, 1);
-    assert_eq!(input(&mut kcp, &header(Cmd::Ack, 0).bytes()), Ok(()));
+    assert_eq!(input(&mut kcp, &header(Command::Ack, 0).encode()), Ok(()));
     assert_eq!(kcp.stats().in_flight, 0);
 }
 
 #[test]
 fn numbers_beyond_the_window_take_no_memory() {
     let mut kcp = session();
-    let before = kcp.memory();
+    let before = kcp.memory_size();
     for sn in [512, 1000, 1 << 20, 1 << 31, u32::MAX, u32::MAX - 600] {
-        input(&mut kcp, &datagram(header(Cmd::Push, sn), &[7; 1000])).unwrap();
+        input(&mut kcp, &datagram(header(Command::Push, sn), &[7; 1000])).unwrap();
     }
     assert_eq!(kcp.stats().overrun + kcp.stats().repeated, 6);
     assert!(
-        kcp.memory() - before < 512,
+        kcp.memory_size() - before < 512,
         "only acknowledgements are owed"
     );
     // The end of the window costs slots, not payload.
-    input(&mut kcp, &datagram(header(Cmd::Push, 511), &[7; 100])).unwrap();
-    assert!(kcp.memory() < 32 * 1024);
-    assert_eq!(kcp.front(), None);
+    input(&mut kcp, &datagram(header(Command::Push, 511), &[7; 100])).unwrap();
+    assert!(kcp.memory_size() < 32 * 1024);
+    assert_eq!(kcp.front_bytes(), None);
 }
 
 #[test]
@@ -117,11 +117,11 @@ fn a_message_that_can_never_be_whole_is_refused() {
         recv_window: 32,
         ..Config::fast3()
     };
-    let mut kcp = Kcp::new(CONV, config, Time(0));
+    let mut kcp = KcpSession::new(CONV, config, Time(0));
     let push = |frg, sn| {
-        let header = Header {
+        let header = SegmentHeader {
             frg,
-            ..header(Cmd::Push, sn)
+            ..header(Command::Push, sn)
         };
         datagram(header, b"part")
     };
@@ -130,18 +130,18 @@ fn a_message_that_can_never_be_whole_is_refused() {
     for sn in 0..32 {
         input(&mut kcp, &push(31, sn)).unwrap();
     }
-    assert_eq!(kcp.readable(), 32 * 4);
+    assert_eq!(kcp.readable_len(), 32 * 4);
 }
 
 #[test]
 fn a_flood_of_repetitions_is_bounded() {
     let mut kcp = session();
-    let once = datagram(header(Cmd::Push, 0), b"");
+    let once = datagram(header(Command::Push, 0), b"");
     let full: Vec<u8> = once.repeat(60);
     for _ in 0..10_000 {
         input(&mut kcp, &full).unwrap();
     }
-    assert!(kcp.memory() < 256 * 1024, "{}", kcp.memory());
+    assert!(kcp.memory_size() < 256 * 1024, "{}", kcp.memory_size());
 }
 
 proptest! {
@@ -155,7 +155,7 @@ proptest! {
             1..200,
         ),
         compat in prop_oneof![Just(Compat::C), Just(Compat::Go)],
-        congestion in prop_oneof![Just(Congestion::Off), Just(Congestion::Reno), Just(Congestion::Bbr), Just(Congestion::Auto)],
+        congestion in prop_oneof![Just(CongestionControl::Off), Just(CongestionControl::Reno), Just(CongestionControl::Bbr), Just(CongestionControl::Auto)],
         stream in any::<bool>(),
         first in any::<u32>(),
     ) {
@@ -163,14 +163,14 @@ proptest! {
             mtu: 100, send_window: 64, recv_window: 64, dead_link: 0,
             compat, congestion, stream, ..Config::fast3()
         };
-        let mut kcp = Kcp::starting_at(CONV, config, Time(0), first);
+        let mut kcp = KcpSession::starting_at(CONV, config, Time(0), first);
         let mut now = 0;
         let mut out = [0; 100];
         for (cmd, frg, wnd, ts, sn, una, len, roll) in lies {
             now += u64::from(wnd);
             let _ = kcp.send(&[3; 90]);
-            let cmd = [Cmd::Push, Cmd::Ack, Cmd::Wask, Cmd::Wins][usize::from(cmd - 81)];
-            let lie = Header {
+            let cmd = [Command::Push, Command::Ack, Command::WindowProbe, Command::WindowReport][usize::from(cmd - 81)];
+            let lie = SegmentHeader {
                 conv: CONV, cmd, frg, wnd, ts: if roll { ts } else { (now / 1000) as u32 },
                 sn: first.wrapping_add_signed(sn), una: first.wrapping_add_signed(una), len: 0,
             };
@@ -190,7 +190,7 @@ proptest! {
             kcp.handle_timeout(Time(now));
             while kcp.poll_output(Time(now), &mut out).is_some() {}
             prop_assert!(kcp.poll_timeout().is_none_or(|at| at > Time(now)));
-            prop_assert!(kcp.memory() < 256 * 1024);
+            prop_assert!(kcp.memory_size() < 256 * 1024);
         }
     }
 
@@ -209,13 +209,13 @@ fn an_overtaken_datagram_tells_no_window() {
     kcp.send(&[1; 3000]).unwrap();
     let mut out = [0; 1400];
     while kcp.poll_output(Time(0), &mut out).is_some() {}
-    let told = |una, wnd| Header {
+    let told = |una, wnd| SegmentHeader {
         una,
         wnd,
-        ..header(Cmd::Wins, 0)
+        ..header(Command::WindowReport, 0)
     };
     for (una, wnd, window) in [(2, 10, 10), (1, 500, 10), (2, 20, 20)] {
-        input(&mut kcp, &told(una, wnd).bytes()).unwrap();
+        input(&mut kcp, &told(una, wnd).encode()).unwrap();
         assert_eq!(kcp.stats().peer_window, window, "una {una}, wnd {wnd}");
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Kcp, Time};
+use super::{KcpSession, Time};
 
 /// Seeded, so that every run is the same.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ type Arrival = (u64, u64, usize, Vec<u8>);
 /// Two ends and the datagrams in transit between them.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) ends: [Kcp; 2],
+    pub(crate) ends: [KcpSession; 2],
     pub(crate) now: Time,
     /// Both ends run only at multiples of this many microseconds, as on a busy machine; 0:
     /// immediately.
@@ -57,7 +57,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(ends: [Kcp; 2], path: Path, now: Time, seed: u64) -> Self {
+    pub(crate) fn new(ends: [KcpSession; 2], path: Path, now: Time, seed: u64) -> Self {
         Self {
             ends,
             now,
@@ -84,7 +84,7 @@ impl World {
     pub(crate) fn step(&mut self, limit: Time) -> bool {
         self.transmit();
         let arrival = self.under_way.peek().map(|Reverse((at, ..))| Time(*at));
-        let timers = self.ends.iter().filter_map(Kcp::poll_timeout);
+        let timers = self.ends.iter().filter_map(KcpSession::poll_timeout);
         let Some(next) = timers.chain(arrival).min() else {
             return false;
         };

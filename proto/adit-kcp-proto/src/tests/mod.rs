@@ -8,7 +8,7 @@ mod sessions;
 mod trace;
 mod vectored;
 
-pub(crate) use crate::{ChangeError, Compat, Config, Congestion, Kcp, State};
+pub(crate) use crate::{ChangeError, Compat, Config, CongestionControl, KcpSession, SessionState};
 pub(crate) use adit_wire::Time;
 use serde_json::Value;
 

@@ -22,8 +22,8 @@ fn path(loss: u64) -> Path {
     }
 }
 
-fn pair(config: Config, now: Time, first: u32) -> [Kcp; 2] {
-    [(); 2].map(|()| Kcp::starting_at(0x1122_3344, config, now, first))
+fn pair(config: Config, now: Time, first: u32) -> [KcpSession; 2] {
+    [(); 2].map(|()| KcpSession::starting_at(0x1122_3344, config, now, first))
 }
 
 fn noise(len: usize, seed: u64) -> Vec<u8> {
@@ -33,10 +33,10 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
 
 fn any_config() -> impl Strategy<Value = Config> {
     let congestion = prop_oneof![
-        Just(Congestion::Off),
-        Just(Congestion::Reno),
-        Just(Congestion::Bbr),
-        Just(Congestion::Auto)
+        Just(CongestionControl::Off),
+        Just(CongestionControl::Reno),
+        Just(CongestionControl::Bbr),
+        Just(CongestionControl::Auto)
     ];
     let compat = prop_oneof![Just(Compat::C), Just(Compat::Go)];
     let windows = (1u32..200, 1u32..200);
@@ -105,8 +105,8 @@ fn exchange_under(
             && let Some(config) = changes.next()
         {
             let kcp = &mut world.ends[dice.roll() as usize % 2];
-            let (before, config) = (*kcp.config(), config.bounded());
-            match kcp.change(world.now, config) {
+            let (before, config) = (*kcp.config(), config.clamped());
+            match kcp.change_config(world.now, config) {
                 Ok(()) => assert_eq!(*kcp.config(), config),
                 Err(ChangeError::Busy) => {
                     // All settings except those by which the data in transit was split and counted.
@@ -115,7 +115,7 @@ fn exchange_under(
                         congestion: before.congestion,
                         ..config
                     };
-                    kcp.change(world.now, config).unwrap();
+                    kcp.change_config(world.now, config).unwrap();
                 }
                 Err(why) => panic!("{why}"),
             }
@@ -128,7 +128,9 @@ fn exchange_under(
             for _ in 0..reads {
                 match dice.roll() % 2 {
                     0 => {
-                        let Some(front) = kcp.front() else { break };
+                        let Some(front) = kcp.front_bytes() else {
+                            break;
+                        };
                         let n = front.len().min(1 + dice.roll() as usize % 90);
                         got[1 - end].extend_from_slice(&front[..n]);
                         assert_eq!(kcp.consume(n), n);
@@ -142,11 +144,11 @@ fn exchange_under(
             }
         }
         let done = (0..2).all(|end| got[end].len() >= data[end].len());
-        let rest = world.ends.iter().all(Kcp::is_drained);
+        let rest = world.ends.iter().all(KcpSession::is_drained);
         if done && rest {
             break;
         }
-        let unread = world.ends.iter().any(|end| end.front().is_some());
+        let unread = world.ends.iter().any(|end| end.front_bytes().is_some());
         if !world.step(limit) && !unread {
             break;
         }
@@ -171,13 +173,13 @@ proptest! {
         let got = exchange(&mut world, &data, seed ^ 5);
         prop_assert_eq!(got[0].len(), data[0].len());
         prop_assert!(got[0] == data[0] && got[1] == data[1]);
-        prop_assert!(world.ends.iter().all(|end| end.state() == State::Open));
+        prop_assert!(world.ends.iter().all(|end| end.state() == SessionState::Open));
         // Afterwards nothing is due: the last timer frees the memory.
         let limit = Time(world.now.0 + AGES);
         while world.step(limit) {}
         for end in &world.ends {
             prop_assert_eq!(end.poll_timeout(), None);
-            prop_assert!(end.memory() <= 2048 + size_of::<crate::bbr::Bbr>());
+            prop_assert!(end.memory_size() <= 2048 + size_of::<crate::bbr::BbrModel>());
         }
     }
 
@@ -240,7 +242,7 @@ fn what_data_was_cut_by_stays_while_it_is_under_way() {
         ..Config::fast3()
     };
     world.ends[0].send(&[7; 3000]).unwrap();
-    let change = |world: &mut World, config| world.ends[0].change(world.now, config);
+    let change = |world: &mut World, config| world.ends[0].change_config(world.now, config);
     assert_eq!(change(&mut world, smaller), Err(ChangeError::Busy));
     let other = Config {
         compat: Compat::C,
@@ -275,10 +277,10 @@ fn what_data_was_cut_by_stays_while_it_is_under_way() {
 fn a_peer_that_is_gone_is_reported() {
     for compat in [Compat::C, Compat::Go] {
         for congestion in [
-            Congestion::Off,
-            Congestion::Reno,
-            Congestion::Bbr,
-            Congestion::Auto,
+            CongestionControl::Off,
+            CongestionControl::Reno,
+            CongestionControl::Bbr,
+            CongestionControl::Auto,
         ] {
             let config = Config {
                 compat,
@@ -288,13 +290,13 @@ fn a_peer_that_is_gone_is_reported() {
             let mut world = World::new(pair(config, Time(0), 0), path(100), Time(0), 1);
             world.ends[0].send(b"anyone?").unwrap();
             while world.step(Time(10 * HOUR)) {}
-            assert_eq!(world.ends[0].state(), State::Dead);
+            assert_eq!(world.ends[0].state(), SessionState::Dead);
             assert_eq!(world.ends[0].poll_timeout(), None);
             assert_eq!(world.ends[0].send(b"x"), Err(crate::SendError::Dead));
             // Not before the peer was silent for long, although the hasty mode was done sooner.
             assert!(world.ends[0].stats().lost >= 19);
             assert!(world.now >= Time(30_000_000), "{:?}", world.now);
-            assert_eq!(world.ends[1].state(), State::Open);
+            assert_eq!(world.ends[1].state(), SessionState::Open);
         }
     }
 }
@@ -315,8 +317,8 @@ fn a_peer_that_began_anew_is_noticed() {
         world.ends[1] = fresh;
         world.ends[0].send(b"two").unwrap();
         while world.step(Time(HOUR)) {}
-        assert_eq!(world.ends[0].state(), State::Dead, "{compat:?}");
-        assert!(world.ends[0].is_forgotten());
+        assert_eq!(world.ends[0].state(), SessionState::Dead, "{compat:?}");
+        assert!(world.ends[0].is_lost_by_peer());
         assert_eq!(world.ends[0].send(b"x"), Err(crate::SendError::Dead));
         let took = world.now.duration_since(now);
         assert!(took.as_secs() < 5, "with its first answer: {took:?}");
@@ -333,7 +335,7 @@ fn a_peer_that_falls_silent_is_given_up() {
     let mut world = World::new(pair(config, Time(0), 0), path(0), Time(0), 1);
     world.ends[0].send(b"one").unwrap();
     while world.step(Time(HOUR)) {}
-    assert_eq!(world.ends[0].state(), State::Open);
+    assert_eq!(world.ends[0].state(), SessionState::Open);
     let silent = world.now;
     world.ends[0].send(b"two").unwrap();
     // Nothing gets through from here on.
@@ -342,8 +344,8 @@ fn a_peer_that_falls_silent_is_given_up() {
         assert!(at < silent + Duration::from_secs(60), "it never gives up");
         while world.ends[0].poll_output(at, &mut out).is_some() {}
     }
-    assert_eq!(world.ends[0].state(), State::Dead);
-    assert!(!world.ends[0].is_forgotten());
+    assert_eq!(world.ends[0].state(), SessionState::Dead);
+    assert!(!world.ends[0].is_lost_by_peer());
 }
 
 #[test]
@@ -392,28 +394,28 @@ fn a_closed_window_is_asked_for_and_told() {
 fn a_session_at_rest_has_no_timer_and_little_memory() {
     let mut world = World::new(pair(Config::fast3(), Time(0), 0), path(0), Time(0), 1);
     assert_eq!(world.ends[0].poll_timeout(), None);
-    assert!(world.ends[0].memory() < 1500);
+    assert!(world.ends[0].memory_size() < 1500);
     // A dialogue is over within milliseconds, and its memory freed half a second later.
     world.ends[0].send(b"ping").unwrap();
-    while world.ends[1].front().is_none() {
+    while world.ends[1].front_bytes().is_none() {
         assert!(world.step(Time(HOUR)));
     }
     assert_eq!(world.ends[1].consume(4), 4);
     while world.step(Time(HOUR)) {}
     assert!(world.now < Time(700_000), "{:?}", world.now);
     for end in &world.ends {
-        assert_eq!(end.heap(), 0);
+        assert_eq!(end.heap_size(), 0);
     }
 
     world.ends[0].send(&noise(150_000, 1)).unwrap();
     while world.step(Time(HOUR)) {
-        while let Some(n) = world.ends[1].front().map(<[u8]>::len) {
+        while let Some(n) = world.ends[1].front_bytes().map(<[u8]>::len) {
             world.ends[1].consume(n);
         }
     }
     for end in &world.ends {
         assert_eq!(end.poll_timeout(), None);
-        assert!(end.memory() < 1500, "{}", end.memory());
+        assert!(end.memory_size() < 1500, "{}", end.memory_size());
     }
 }
 
@@ -425,7 +427,7 @@ fn recovered_datagrams_move_neither_window_nor_clock() {
     let len = here.poll_output(Time(0), &mut out).unwrap();
     there.handle_input(Time(0), &out[..len], true).unwrap();
     assert_eq!(there.stats().peer_window, 32);
-    assert_eq!(there.front(), Some(&b"x"[..]));
+    assert_eq!(there.front_bytes(), Some(&b"x"[..]));
     let len = there.poll_output(Time(0), &mut out).unwrap();
     here.handle_input(Time(9_000_000), &out[..len], true)
         .unwrap();
@@ -451,18 +453,18 @@ fn a_hole_is_sent_again_as_soon_as_it_is_overtaken() {
     // The answers show it immediately, long before the time-out of 200 ms.
     let len = here.poll_output(now, &mut out).unwrap();
     there.handle_input(now, &out[..len], false).unwrap();
-    assert_eq!(there.readable(), 4 * 1376);
+    assert_eq!(there.readable_len(), 4 * 1376);
     let stats = here.stats();
     assert_eq!((stats.fast, stats.retransmitted), (1, 1));
 }
 
 #[test]
 fn what_correction_brings_late_is_not_echoed_with_its_old_time() {
-    let mut end = Kcp::new(7, Config::fast3(), Time(0));
+    let mut end = KcpSession::new(7, Config::fast3(), Time(0));
     let push = |sn, ts| {
-        let header = crate::Header {
+        let header = crate::SegmentHeader {
             conv: 7,
-            cmd: crate::Cmd::Push,
+            cmd: crate::Command::Push,
             frg: 0,
             wnd: 32,
             ts,
@@ -470,7 +472,7 @@ fn what_correction_brings_late_is_not_echoed_with_its_old_time() {
             una: 0,
             len: 1,
         };
-        [&header.bytes()[..], b"x"].concat()
+        [&header.encode()[..], b"x"].concat()
     };
     let mut now = Time(0);
     let mut echoed = |sn, ts, recovered| {
@@ -479,8 +481,8 @@ fn what_correction_brings_late_is_not_echoed_with_its_old_time() {
         end.flush_now(now);
         let mut out = [0; 1400];
         let len = end.poll_output(now, &mut out).unwrap();
-        let ack = crate::Header::parse(&out[..len]).unwrap();
-        assert_eq!((ack.cmd, ack.sn), (crate::Cmd::Ack, sn));
+        let ack = crate::SegmentHeader::parse(&out[..len]).unwrap();
+        assert_eq!((ack.cmd, ack.sn), (crate::Command::Ack, sn));
         ack.ts
     };
     // At first no newer time stamp is known.
@@ -510,12 +512,12 @@ fn talk_that_times_out_goes_twice() {
     for copy in copies.iter().rev() {
         there.handle_input(late, copy, false).unwrap();
     }
-    assert_eq!(there.front(), Some(&b"first"[..]));
+    assert_eq!(there.front_bytes(), Some(&b"first"[..]));
     assert_eq!(there.stats().repeated, 1);
 
     // A window of data is not a dialogue.
     here.send(&noise(100_000, 1)).unwrap();
-    let sent = |here: &mut Kcp, now: Time| {
+    let sent = |here: &mut KcpSession, now: Time| {
         let mut out = [0; 1400];
         std::iter::from_fn(|| here.poll_output(now, &mut out)).count()
     };
@@ -557,11 +559,16 @@ fn a_farewell_comes_behind_all_data_however_bad_the_path() {
             assert!(world.step(Time(HOUR)));
         }
         let now = world.now;
-        world.ends[1].leave(now);
+        world.ends[1].close_gracefully(now);
         while world.step(Time(HOUR)) {}
-        assert!(world.ends[0].is_finished() && world.ends[0].peer_left());
-        assert!(world.ends.iter().all(|end| end.has_parted()));
-        assert!(world.ends.iter().all(|end| end.state() == State::Open));
+        assert!(world.ends[0].is_finished() && world.ends[0].is_unread_by_peer());
+        assert!(world.ends.iter().all(|end| end.is_fully_closed()));
+        assert!(
+            world
+                .ends
+                .iter()
+                .all(|end| end.state() == SessionState::Open)
+        );
     }
 }
 
@@ -577,6 +584,6 @@ fn a_session_that_is_aborted_looks_like_no_end() {
     world.ends[0].abort(now);
     while world.step(Time(HOUR)) {}
     assert!(world.ends[1].is_aborted() && !world.ends[1].is_finished());
-    assert_eq!(world.ends[1].state(), State::Dead);
-    assert!(world.ends[0].has_parted());
+    assert_eq!(world.ends[1].state(), SessionState::Dead);
+    assert!(world.ends[0].is_fully_closed());
 }

@@ -3,7 +3,7 @@
 use super::link::Dice;
 use super::*;
 
-fn drain(kcp: &mut Kcp, now: Time) -> Vec<Vec<u8>> {
+fn drain(kcp: &mut KcpSession, now: Time) -> Vec<Vec<u8>> {
     let mut out = [0; 1500];
     let datagrams = std::iter::from_fn(|| {
         let len = kcp.poll_output(now, &mut out)?;
@@ -24,7 +24,7 @@ fn parts_leave_as_one_piece_would() {
             send_window: 40,
             ..Config::fast3()
         };
-        let [mut whole, mut parted] = [(); 2].map(|()| Kcp::new(7, config, Time(0)));
+        let [mut whole, mut parted] = [(); 2].map(|()| KcpSession::new(7, config, Time(0)));
         for at in (0..5).map(|n| Time(n * 20_000)) {
             let parts: Vec<Vec<u8>> = (0..dice.roll() % 6)
                 .map(|_| (0..dice.roll() % 300).map(|_| dice.roll() as u8).collect())
@@ -32,7 +32,7 @@ fn parts_leave_as_one_piece_would() {
             let sent = whole.send(&parts.concat());
             let taken = parted.send_vectored(parts.iter().map(Vec::as_slice));
             assert_eq!(sent, taken, "{turn}");
-            assert_eq!(whole.send_room(), parted.send_room(), "{turn}");
+            assert_eq!(whole.send_capacity(), parted.send_capacity(), "{turn}");
             assert_eq!(drain(&mut whole, at), drain(&mut parted, at), "{turn}");
         }
     }
@@ -44,7 +44,7 @@ fn parts_make_one_message() {
         stream: false,
         ..Config::fast3()
     };
-    let [mut here, mut there] = [(); 2].map(|()| Kcp::new(7, config, Time(0)));
+    let [mut here, mut there] = [(); 2].map(|()| KcpSession::new(7, config, Time(0)));
     let parts: [&[u8]; 4] = [b"one ", b"", b"mess", b"age"];
     assert_eq!(here.send_vectored(parts.into_iter()), Ok(11));
     for datagram in drain(&mut here, Time(0)) {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use adit_crypto::{Secret, hmac_sha256};
 use adit_wire::{Entropy, Target, UnixTime};
 
-use super::{ClientHandshake, Wait};
-use crate::http::{Requests, Verb};
-use crate::quiet::{self, Browser, Chance, ProofKey, TICKET};
+use super::{ClientHandshake, WaitFor};
+use crate::http::{HttpMethod, RequestTemplate};
+use crate::quiet::{self, Browser, HelloRandom, ProofKey, TICKET_LEN};
 use crate::random_head::client_head;
-use crate::tls::{ClientEnd, Hello, Tagger, sni, ticket};
+use crate::tls::{ClientEnd, Tagger, TlsHello, draw_ticket, sni_name};
 use crate::{Codecs, ObfsKind, ObfsOpen, ObfsParam, ObfsSeal, ParamError};
 
 /// Number of seconds after which a session ticket of `go_quiet` is replaced.
@@ -50,7 +50,7 @@ pub struct ClientState {
 enum Inner {
     Plain,
     RandomHead,
-    Http(Requests),
+    Http(RequestTemplate),
     Tls {
         tagger: Arc<Tagger>,
         /// Server names with their tickets; at least one.
@@ -60,7 +60,7 @@ enum Inner {
         key: Box<ProofKey>,
         name: Box<str>,
         browser: Browser,
-        tickets: Tickets,
+        tickets: SessionTickets,
     },
 }
 
@@ -76,15 +76,15 @@ impl ClientState {
     ) -> Result<Self, ParamError> {
         let ClientSettings { kind, param, .. } = *settings;
         let requests = |verb, entropy: &mut dyn Entropy| {
-            Requests::new(verb, param, settings.server, settings.url_bytes, entropy)
+            RequestTemplate::new(verb, param, settings.server, settings.url_bytes, entropy)
         };
         let inner = match kind {
             ObfsKind::Plain => Inner::Plain,
             ObfsKind::RandomHead => Inner::RandomHead,
-            ObfsKind::HttpSimple => Inner::Http(requests(Verb::Get, entropy)),
-            ObfsKind::HttpPost => Inner::Http(requests(Verb::Post, entropy)),
-            ObfsKind::TicketAuth | ObfsKind::TicketFastAuth => tls(settings, entropy),
-            ObfsKind::GoQuiet => quiet(settings, entropy)?,
+            ObfsKind::HttpSimple => Inner::Http(requests(HttpMethod::Get, entropy)),
+            ObfsKind::HttpPost => Inner::Http(requests(HttpMethod::Post, entropy)),
+            ObfsKind::TicketAuth | ObfsKind::TicketFastAuth => tls_state(settings, entropy),
+            ObfsKind::GoQuiet => quiet_state(settings, entropy)?,
         };
         Ok(Self {
             kind,
@@ -99,24 +99,24 @@ impl ClientState {
     }
 
     /// Creates the handshake of a connection that starts at `now`.
-    pub fn handshake(&self, now: UnixTime, entropy: &mut dyn Entropy) -> ClientHandshake {
-        let nothing = Wait::Nothing;
+    pub fn new_handshake(&self, now: UnixTime, entropy: &mut dyn Entropy) -> ClientHandshake {
+        let nothing = WaitFor::Nothing;
         let (hello, wait) = match &*self.inner {
-            Inner::Plain => (Vec::new(), nothing(Codecs::raw())),
-            Inner::RandomHead => (client_head(entropy), Wait::Anything),
+            Inner::Plain => (Vec::new(), nothing(Codecs::new_raw())),
+            Inner::RandomHead => (client_head(entropy), WaitFor::Anything),
             Inner::Http(requests) => {
                 let codecs = Codecs {
-                    seal: ObfsSeal::request(requests.request(entropy)),
-                    open: ObfsOpen::response(),
+                    seal: ObfsSeal::with_request_head(requests.new_head(entropy)),
+                    open: ObfsOpen::after_response_head(),
                 };
                 (Vec::new(), nothing(codecs))
             }
             Inner::Tls { tagger, hosts } => {
-                let (name, ticket) = pick(hosts, entropy);
+                let (name, ticket) = pick_host(hosts, entropy);
                 let (mut hello_salt, mut end_salt) = ([0; 18], [0; 22]);
                 entropy.fill(&mut hello_salt);
                 entropy.fill(&mut end_salt);
-                let hello = Hello {
+                let hello = TlsHello {
                     time: now,
                     salt: hello_salt,
                     name,
@@ -128,11 +128,11 @@ impl ClientState {
                 if self.kind == ObfsKind::TicketFastAuth {
                     let codecs = Codecs {
                         seal: ObfsSeal::records_after(end),
-                        open: ObfsOpen::flight(tagger),
+                        open: ObfsOpen::after_flight(tagger),
                     };
                     (hello, nothing(codecs))
                 } else {
-                    (hello, Wait::Flight { tagger, end })
+                    (hello, WaitFor::Flight { tagger, end })
                 }
             }
             Inner::Quiet {
@@ -143,18 +143,18 @@ impl ClientState {
             } => {
                 let (mut iv, mut finished) = ([0; 16], [0; 40]);
                 entropy.fill(&mut iv);
-                let chance = Chance::draw(entropy);
+                let chance = HelloRandom::draw_random(entropy);
                 entropy.fill(&mut finished);
-                let hello = quiet::Hello {
+                let hello = quiet::QuietHello {
                     browser: *browser,
-                    random: key.prove(iv, now),
+                    random: key.make_proof(iv, now),
                     chance: &chance,
                     name,
-                    ticket: &tickets.at(now),
+                    ticket: &tickets.ticket_at(now),
                 };
                 let session = chance.session;
-                let end = quiet::end(&finished);
-                (hello.encode(), Wait::Answer { session, end })
+                let end = quiet::client_end(&finished);
+                (hello.encode(), WaitFor::Answer { session, end })
             }
         };
         ClientHandshake { hello, wait }
@@ -167,7 +167,7 @@ impl fmt::Debug for ClientState {
     }
 }
 
-fn tls(settings: &ClientSettings<'_>, entropy: &mut dyn Entropy) -> Inner {
+fn tls_state(settings: &ClientSettings<'_>, entropy: &mut dyn Entropy) -> Inner {
     let mut id = [0; 32];
     entropy.fill(&mut id);
     let server = settings.server.host.to_string();
@@ -177,14 +177,17 @@ fn tls(settings: &ClientSettings<'_>, entropy: &mut dyn Entropy) -> Inner {
     };
     let hosts = hosts
         .into_iter()
-        .map(|host| (sni(host).into(), ticket(entropy)));
+        .map(|host| (sni_name(host).into(), draw_ticket(entropy)));
     Inner::Tls {
         hosts: hosts.collect(),
         tagger: Arc::new(Tagger::new(settings.key, id)),
     }
 }
 
-fn pick<'a>(hosts: &'a [(Box<str>, Vec<u8>)], entropy: &mut dyn Entropy) -> (&'a str, &'a [u8]) {
+fn pick_host<'a>(
+    hosts: &'a [(Box<str>, Vec<u8>)],
+    entropy: &mut dyn Entropy,
+) -> (&'a str, &'a [u8]) {
     let at = match u16::try_from(hosts.len().saturating_sub(1)) {
         Ok(0) | Err(_) => 0,
         Ok(last) => entropy.in_range(0, last),
@@ -193,10 +196,13 @@ fn pick<'a>(hosts: &'a [(Box<str>, Vec<u8>)], entropy: &mut dyn Entropy) -> (&'a
     host.map_or(("", &[]), |(name, ticket)| (name, ticket))
 }
 
-fn quiet(settings: &ClientSettings<'_>, entropy: &mut dyn Entropy) -> Result<Inner, ParamError> {
+fn quiet_state(
+    settings: &ClientSettings<'_>,
+    entropy: &mut dyn Entropy,
+) -> Result<Inner, ParamError> {
     let server = settings.server.host.to_string();
     let name = match settings.param.hosts() {
-        [] => sni(&server),
+        [] => sni_name(&server),
         [name, ..] => name,
     };
     let limit = settings.browser.max_name();
@@ -207,32 +213,32 @@ fn quiet(settings: &ClientSettings<'_>, entropy: &mut dyn Entropy) -> Result<Inn
         key: quiet::proof_key(settings.password)?,
         name: name.into(),
         browser: settings.browser,
-        tickets: Tickets::draw(entropy),
+        tickets: SessionTickets::draw_seed(entropy),
     })
 }
 
 /// Session tickets that last for an hour, without a clock or a lock: the ticket of an hour is
 /// derived from a secret.
-struct Tickets {
+struct SessionTickets {
     seed: Secret<[u8; 32]>,
     /// Offset in seconds, so that tickets do not change on the hour.
-    phase: u64,
+    phase_secs: u64,
 }
 
-impl Tickets {
-    fn draw(entropy: &mut dyn Entropy) -> Self {
+impl SessionTickets {
+    fn draw_seed(entropy: &mut dyn Entropy) -> Self {
         let mut seed = [0; 32];
         entropy.fill(&mut seed);
-        let phase = u64::from(entropy.in_range(0, 3599));
+        let phase_secs = u64::from(entropy.in_range(0, 3599));
         Self {
             seed: seed.into(),
-            phase,
+            phase_secs,
         }
     }
 
-    fn at(&self, now: UnixTime) -> [u8; TICKET] {
-        let turn = (now.0.saturating_add(self.phase) / TICKET_LIFE).to_be_bytes();
-        let mut ticket = [0; TICKET];
+    fn ticket_at(&self, now: UnixTime) -> [u8; TICKET_LEN] {
+        let turn = (now.0.saturating_add(self.phase_secs) / TICKET_LIFE).to_be_bytes();
+        let mut ticket = [0; TICKET_LEN];
         for (i, block) in (0u8..).zip(ticket.chunks_mut(32)) {
             let drawn = hmac_sha256(self.seed.expose(), &[&turn, &[i]]);
             block.copy_from_slice(&drawn);
@@ -248,8 +254,8 @@ mod tests {
 
     #[test]
     fn tickets_last_for_an_hour() {
-        let tickets = Tickets::draw(&mut FixedEntropy::default());
-        let at = |now| tickets.at(UnixTime(now));
+        let tickets = SessionTickets::draw_seed(&mut FixedEntropy::default());
+        let at = |now| tickets.ticket_at(UnixTime(now));
         assert_eq!(at(7200), at(7200 + 3599));
         assert_ne!(at(7200), at(7199));
         assert_ne!(at(7200)[..32], at(7200)[32..64]);

@@ -7,7 +7,7 @@ use adit_wire::{Entropy, Host, ProtocolError, Target};
 use crate::ObfsParam;
 
 /// Maximum number of bytes in the URL above the configured minimum.
-const SPREAD: u16 = 64;
+const URL_SPREAD: u16 = 64;
 /// Limits of the configured minimum: servers require 13 bytes, and real heads are short.
 const URL_BYTES: RangeInclusive<usize> = 30..=256;
 
@@ -23,14 +23,14 @@ const AGENTS: [&str; 4] = [
 
 /// The method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verb {
+pub(crate) enum HttpMethod {
     Get,
     Post,
 }
 
 /// The common parts of a client's requests.
-pub(crate) struct Requests {
-    verb: Verb,
+pub(crate) struct RequestTemplate {
+    verb: HttpMethod,
     /// At least one.
     hosts: Vec<Box<str>>,
     port: u16,
@@ -39,9 +39,9 @@ pub(crate) struct Requests {
     url_bytes: usize,
 }
 
-impl Requests {
+impl RequestTemplate {
     pub(crate) fn new(
-        verb: Verb,
+        verb: HttpMethod,
         param: &ObfsParam,
         server: &Target,
         url_bytes: usize,
@@ -55,30 +55,30 @@ impl Requests {
             verb,
             hosts,
             port: server.port,
-            headers: param.headers().map(Into::into),
-            agent: (*pick(&AGENTS, entropy).unwrap_or(&AGENTS[0])).into(),
+            headers: param.header_text().map(Into::into),
+            agent: (*pick_random(&AGENTS, entropy).unwrap_or(&AGENTS[0])).into(),
             url_bytes: url_bytes.clamp(*URL_BYTES.start(), *URL_BYTES.end()),
         }
     }
 
     /// Creates the head of one connection.
-    pub(crate) fn request(&self, entropy: &mut dyn Entropy) -> Request {
-        let host = pick(&self.hosts, entropy).map_or("", |host| host);
+    pub(crate) fn new_head(&self, entropy: &mut dyn Entropy) -> RequestHead {
+        let host = pick_random(&self.hosts, entropy).map_or("", |host| host);
         let boundary = match self.verb {
-            Verb::Post if self.headers.is_none() => Some(boundary(entropy)),
+            HttpMethod::Post if self.headers.is_none() => Some(draw_boundary(entropy)),
             _ => None,
         };
-        let (least, more) = (self.url_bytes, entropy.in_range(0, SPREAD));
-        Request {
+        let (least, more) = (self.url_bytes, entropy.in_range(0, URL_SPREAD));
+        RequestHead {
             verb: self.verb,
-            fields: self.fields(host, boundary.as_deref()).into_bytes(),
+            fields: self.format_fields(host, boundary.as_deref()).into_bytes(),
             least,
             most: least + usize::from(more),
         }
     }
 
     /// Formats the rest of the head after the URL, up to the blank line.
-    fn fields(&self, host: &str, boundary: Option<&str>) -> String {
+    fn format_fields(&self, host: &str, boundary: Option<&str>) -> String {
         let mut out = format!(" HTTP/1.1\r\nHost: {host}");
         if self.port != 80 {
             out += &format!(":{}", self.port);
@@ -115,7 +115,7 @@ fn host_field(host: &Host) -> Box<str> {
     }
 }
 
-fn pick<'a, T>(of: &'a [T], entropy: &mut dyn Entropy) -> Option<&'a T> {
+fn pick_random<'a, T>(of: &'a [T], entropy: &mut dyn Entropy) -> Option<&'a T> {
     let last = u16::try_from(of.len().saturating_sub(1)).unwrap_or(u16::MAX);
     // A single choice must not consume random numbers.
     match last {
@@ -124,15 +124,15 @@ fn pick<'a, T>(of: &'a [T], entropy: &mut dyn Entropy) -> Option<&'a T> {
     }
 }
 
-fn boundary(entropy: &mut dyn Entropy) -> String {
+fn draw_boundary(entropy: &mut dyn Entropy) -> String {
     const SIGNS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    let mut draw = || *pick(SIGNS, entropy).unwrap_or(&b'A');
+    let mut draw = || *pick_random(SIGNS, entropy).unwrap_or(&b'A');
     (0..32).map(|_| char::from(draw())).collect()
 }
 
 /// The head of one connection, to be written around the first bytes of the stream.
-pub(crate) struct Request {
-    verb: Verb,
+pub(crate) struct RequestHead {
+    verb: HttpMethod,
     /// From the blank after the URL to the blank line.
     fields: Vec<u8>,
     /// A first payload that is not much longer is put into the URL completely.
@@ -141,17 +141,17 @@ pub(crate) struct Request {
     most: usize,
 }
 
-impl Request {
-    const fn start(&self) -> &'static [u8] {
+impl RequestHead {
+    const fn start_bytes(&self) -> &'static [u8] {
         match self.verb {
-            Verb::Get => b"GET /",
-            Verb::Post => b"POST /",
+            HttpMethod::Get => b"GET /",
+            HttpMethod::Post => b"POST /",
         }
     }
 
     /// Returns the number of the first payload's bytes to put into the URL.
-    fn hidden(&self, payload: usize) -> usize {
-        if payload > self.least + usize::from(SPREAD) {
+    fn hidden_len(&self, payload: usize) -> usize {
+        if payload > self.least + usize::from(URL_SPREAD) {
             self.most
         } else {
             payload
@@ -159,24 +159,24 @@ impl Request {
     }
 
     /// Returns the room in front of the first payload: each byte in the URL takes three.
-    pub(crate) fn room(&self) -> usize {
-        self.start().len() + 2 * (self.least + usize::from(SPREAD)) + self.fields.len()
+    pub(crate) fn seal_overhead(&self) -> usize {
+        self.start_bytes().len() + 2 * (self.least + usize::from(URL_SPREAD)) + self.fields.len()
     }
 
     /// Moves the first bytes of `record[payload]` into a head in front of the others, which stay in
     /// place.
-    pub(crate) fn seal(
+    pub(crate) fn seal_first(
         &self,
         record: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, ProtocolError> {
         let no_room = ProtocolError::NoRoom("a request head");
-        let body = payload.start + self.hidden(payload.len());
+        let body = payload.start + self.hidden_len(payload.len());
         let hidden = record.get(payload.start..body).ok_or(no_room)?;
-        let mut head = Vec::with_capacity(self.room() + hidden.len());
-        head.extend_from_slice(self.start());
+        let mut head = Vec::with_capacity(self.seal_overhead() + hidden.len());
+        head.extend_from_slice(self.start_bytes());
         for byte in hidden {
-            head.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
+            head.extend_from_slice(&[b'%', hex_digit(byte >> 4), hex_digit(byte & 15)]);
         }
         head.extend_from_slice(&self.fields);
         let start = body.checked_sub(head.len()).ok_or(no_room)?;
@@ -186,7 +186,7 @@ impl Request {
     }
 }
 
-const fn digit(nibble: u8) -> u8 {
+const fn hex_digit(nibble: u8) -> u8 {
     match nibble {
         0..=9 => b'0' + nibble,
         _ => b'a' + nibble - 10,
@@ -198,22 +198,23 @@ mod tests {
     use super::*;
     use adit_wire::FixedEntropy;
 
-    fn requests(verb: Verb, param: &str, server: &str) -> Requests {
+    fn requests(verb: HttpMethod, param: &str, server: &str) -> RequestTemplate {
         let param = ObfsParam::parse(param).unwrap();
         let server = server.parse().unwrap();
-        Requests::new(verb, &param, &server, 30, &mut FixedEntropy::default()).with_agent("me")
+        RequestTemplate::new(verb, &param, &server, 30, &mut FixedEntropy::default())
+            .with_agent("me")
     }
 
-    fn sealed(request: &Request, payload: &[u8]) -> Vec<u8> {
-        let head = request.room();
+    fn sealed(request: &RequestHead, payload: &[u8]) -> Vec<u8> {
+        let head = request.seal_overhead();
         let mut record = [&vec![0; head][..], payload].concat();
-        let range = request.seal(&mut record, head..head + payload.len());
+        let range = request.seal_first(&mut record, head..head + payload.len());
         record[range.unwrap()].to_vec()
     }
 
     #[test]
     fn short_payloads_hide_whole() {
-        let requests = requests(Verb::Get, "#X: y", "[2001:db8::1]:80");
+        let requests = requests(HttpMethod::Get, "#X: y", "[2001:db8::1]:80");
         for (more, len, hidden) in [
             (0, 94, 94),
             (0, 95, 30),
@@ -222,7 +223,7 @@ mod tests {
             (7, 0, 0),
         ] {
             let mut chance = FixedEntropy::new(u64::to_le_bytes(more));
-            let wire = sealed(&requests.request(&mut chance), &vec![0xaf; len]);
+            let wire = sealed(&requests.new_head(&mut chance), &vec![0xaf; len]);
             let head = format!(
                 "GET /{} HTTP/1.1\r\nHost: [2001:db8::1]\r\nX: y\r\n\r\n",
                 "%af".repeat(hidden)
@@ -233,10 +234,10 @@ mod tests {
 
     #[test]
     fn hosts_and_boundaries_are_drawn() {
-        let requests = requests(Verb::Post, "a.com,b.com,c.com", "1.2.3.4:8388");
+        let requests = requests(HttpMethod::Post, "a.com,b.com,c.com", "1.2.3.4:8388");
         let mut chance = [1u64, 0, 26, 52].map(u64::to_le_bytes).concat();
         chance.resize(8 * 34, 0);
-        let wire = sealed(&requests.request(&mut FixedEntropy::new(chance)), b"AB");
+        let wire = sealed(&requests.new_head(&mut FixedEntropy::new(chance)), b"AB");
         let text = String::from_utf8(wire).unwrap();
         assert!(
             text.starts_with("POST /%41%42 HTTP/1.1\r\nHost: b.com:8388\r\nUser-Agent: me\r\n")

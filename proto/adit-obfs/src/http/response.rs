@@ -15,13 +15,13 @@ pub(crate) fn response_head(now: UnixTime) -> Vec<u8> {
          Server: nginx\r\n\
          Vary: Accept-Encoding\r\n\
          \r\n",
-        date(now)
+        format_date(now)
     )
     .into_bytes()
 }
 
 /// Formats `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
-fn date(now: UnixTime) -> String {
+fn format_date(now: UnixTime) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -48,19 +48,19 @@ fn date(now: UnixTime) -> String {
 
 /// Skips a response head as it arrives, without storing it.
 #[derive(Debug, Default)]
-pub(crate) struct Skip {
+pub(crate) struct HeadSkipper {
     dropped: usize,
 }
 
-impl Skip {
+impl HeadSkipper {
     /// True if any byte of the head was skipped.
-    pub(crate) const fn begun(&self) -> bool {
+    pub(crate) const fn has_begun(&self) -> bool {
         self.dropped > 0
     }
 
     /// Skips as much as possible at the front of `wire`; returns true if that was the end of the
     /// head.
-    pub(crate) fn open(&mut self, wire: &[u8]) -> Result<(Opened, bool), ProtocolError> {
+    pub(crate) fn skip_head(&mut self, wire: &[u8]) -> Result<(Opened, bool), ProtocolError> {
         let end = head_end(wire, 0);
         // The last three bytes may be the start of the blank line.
         let consumed = end.unwrap_or_else(|| wire.len().saturating_sub(3));
@@ -93,22 +93,22 @@ mod tests {
             (1_735_689_599, "Tue, 31 Dec 2024 23:59:59 GMT"),
             (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"),
         ] {
-            assert_eq!(date(UnixTime(now)), text);
+            assert_eq!(format_date(UnixTime(now)), text);
         }
-        assert!(date(UnixTime(u64::MAX)).ends_with("GMT"));
+        assert!(format_date(UnixTime(u64::MAX)).ends_with("GMT"));
     }
 
     #[test]
     fn a_head_without_an_end_is_refused() {
-        let mut skip = Skip::default();
+        let mut skip = HeadSkipper::default();
         let mut left = MAX_HEAD;
         while left > 0 {
             let n = left.min(1000);
             assert!(
-                matches!(skip.open(&vec![b'a'; n + 3]), Ok((Opened::Record { consumed, .. }, false)) if consumed == n)
+                matches!(skip.skip_head(&vec![b'a'; n + 3]), Ok((Opened::Record { consumed, .. }, false)) if consumed == n)
             );
             left -= n;
         }
-        assert!(skip.open(b"aaaa").is_err());
+        assert!(skip.skip_head(b"aaaa").is_err());
     }
 }

@@ -5,9 +5,9 @@ use adit_wire::{ProtocolError, Rx, Step, subslice};
 use super::{MAX_HEAD, head_end};
 
 /// Minimum number of bytes in the URL.
-const LEAST_HIDDEN: usize = 4;
+const MIN_URL_BYTES: usize = 4;
 /// Minimum number of bytes in total, in the URL and after the head.
-const LEAST: usize = 13;
+const MIN_TOTAL_BYTES: usize = 13;
 
 /// Reads one request head.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub(crate) struct RequestReader {
 impl RequestReader {
     /// Removes the head: `rx` then contains the bytes of the URL and all following bytes. Until
     /// then, and after an error, `rx` is unchanged. Only `hosts` are accepted, if there are any.
-    pub(crate) fn read(
+    pub(crate) fn read_head(
         &mut self,
         rx: &mut Rx<'_>,
         hosts: &[Box<str>],
@@ -42,13 +42,13 @@ impl RequestReader {
         self.scanned = end - 4;
         let head = subslice(bytes, ..end);
         let hidden = hidden_bytes(head);
-        if hidden.len() < LEAST_HIDDEN {
+        if hidden.len() < MIN_URL_BYTES {
             return Err(ProtocolError::Malformed("http: no data in the URL"));
         }
         if !hosts.is_empty() && !host_of(head).is_some_and(|host| is_one_of(host, hosts)) {
             return Err(ProtocolError::Malformed("http: another host"));
         }
-        let total = end + LEAST.saturating_sub(hidden.len());
+        let total = end + MIN_TOTAL_BYTES.saturating_sub(hidden.len());
         if bytes.len() < total {
             return Ok(Step::NeedMore { total });
         }
@@ -67,20 +67,20 @@ fn may_begin(bytes: &[u8], word: &[u8]) -> bool {
     bytes.iter().zip(word).all(|(a, b)| a == b)
 }
 
-fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn head_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     head.split(|b| *b == b'\n')
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
 /// Returns the bytes `%hh` of the first line; the version follows the last of them.
 fn hidden_bytes(head: &[u8]) -> Vec<u8> {
-    let line = lines(head).next().unwrap_or_default();
+    let line = head_lines(head).next().unwrap_or_default();
     let mut hidden = Vec::with_capacity(line.len() / 3);
     for item in line.split(|b| *b == b'%').skip(1) {
         let Some((digits, rest)) = item.split_first_chunk::<2>() else {
             break;
         };
-        let Some(byte) = byte_of(*digits) else {
+        let Some(byte) = parse_hex_byte(*digits) else {
             break;
         };
         hidden.push(byte);
@@ -91,7 +91,7 @@ fn hidden_bytes(head: &[u8]) -> Vec<u8> {
     hidden
 }
 
-fn byte_of([high, low]: [u8; 2]) -> Option<u8> {
+fn parse_hex_byte([high, low]: [u8; 2]) -> Option<u8> {
     let digit = |d: u8| {
         char::from(d)
             .to_digit(16)
@@ -102,7 +102,7 @@ fn byte_of([high, low]: [u8; 2]) -> Option<u8> {
 
 /// Returns the name in the `Host` field, without its port.
 fn host_of(head: &[u8]) -> Option<&[u8]> {
-    let field = lines(head).skip(1).find_map(|line| {
+    let field = head_lines(head).skip(1).find_map(|line| {
         let (name, value) = line.split_at_checked(5)?;
         name.eq_ignore_ascii_case(b"host:").then_some(value)
     })?;
@@ -126,7 +126,7 @@ mod tests {
         let hosts: Vec<Box<str>> = hosts.iter().map(|h| (*h).into()).collect();
         let mut wire = wire.to_vec();
         let mut rx = Rx::new(&mut wire);
-        let step = RequestReader::default().read(&mut rx, &hosts);
+        let step = RequestReader::default().read_head(&mut rx, &hosts);
         let (left, eaten) = (rx.bytes().to_vec(), rx.consumed());
         if !matches!(step, Ok(Step::Done(()))) {
             assert_eq!(eaten, 0);

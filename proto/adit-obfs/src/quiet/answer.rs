@@ -2,7 +2,7 @@
 
 use adit_wire::{Entropy, ProtocolError, Step, subslice};
 
-use crate::tls::{CHANGE_CIPHER_SPEC, RECORD_HEAD, head_of};
+use crate::tls::{CHANGE_CIPHER_SPEC, RECORD_HEAD, parse_record_head};
 
 /// The record head of a Finished with 40 random bytes.
 const FINISHED: [u8; RECORD_HEAD] = [0x16, 3, 3, 0, 0x28];
@@ -10,31 +10,31 @@ const FINISHED: [u8; RECORD_HEAD] = [0x16, 3, 3, 0, 0x28];
 const HELLO: [u8; 11] = [0x16, 3, 3, 0, 0x51, 2, 0, 0, 0x4d, 3, 3];
 const HELLO_LEN: usize = RECORD_HEAD + 0x51;
 /// Offset of the session id in a ServerHello.
-const SESSION: usize = 11 + 32 + 1;
+const SESSION_OFFSET: usize = 11 + 32 + 1;
 /// Maximum length of the answer that a client waits for, in bytes. Servers send 137.
 const MAX_ANSWER: usize = 4096;
 
-fn finished(out: &mut Vec<u8>, random: &[u8; 40]) {
+fn put_finished(out: &mut Vec<u8>, random: &[u8; 40]) {
     out.extend_from_slice(&CHANGE_CIPHER_SPEC);
     out.extend_from_slice(&FINISHED);
     out.extend_from_slice(random);
 }
 
 /// Returns the records in front of a client's first data.
-pub(crate) fn end(random: &[u8; 40]) -> Vec<u8> {
+pub(crate) fn client_end(random: &[u8; 40]) -> Vec<u8> {
     let mut out = Vec::with_capacity(51);
-    finished(&mut out, random);
+    put_finished(&mut out, random);
     out
 }
 
 /// A server's random numbers for its answer.
-pub(crate) struct Answer {
+pub(crate) struct ServerAnswer {
     pub(crate) random: [u8; 32],
     pub(crate) finished: [u8; 40],
 }
 
-impl Answer {
-    pub(crate) fn draw(entropy: &mut dyn Entropy) -> Self {
+impl ServerAnswer {
+    pub(crate) fn draw_random(entropy: &mut dyn Entropy) -> Self {
         let (mut random, mut finished) = ([0; 32], [0; 40]);
         entropy.fill(&mut random);
         entropy.fill(&mut finished);
@@ -48,7 +48,7 @@ impl Answer {
         out.push(0x20);
         out.extend_from_slice(session);
         out.extend_from_slice(&[0xc0, 0x30, 0, 0, 5, 0xff, 1, 0, 1, 0]);
-        finished(&mut out, &self.finished);
+        put_finished(&mut out, &self.finished);
         out
     }
 }
@@ -65,12 +65,12 @@ pub(crate) fn read_answer(wire: &[u8], session: &[u8; 32]) -> Result<Step<usize>
     if wire.len() < HELLO_LEN {
         return Ok(Step::NeedMore { total: HELLO_LEN });
     }
-    if wire.get(SESSION..SESSION + 32) != Some(session) {
+    if wire.get(SESSION_OFFSET..SESSION_OFFSET + 32) != Some(session) {
         return Err(other);
     }
     let mut at = HELLO_LEN;
     for kind in [[0x14, 3, 3], [0x16, 3, 3]] {
-        let Some((head, len)) = head_of(subslice(wire, at..)) else {
+        let Some((head, len)) = parse_record_head(subslice(wire, at..)) else {
             let total = at + RECORD_HEAD;
             return Ok(Step::NeedMore { total });
         };

@@ -2,10 +2,10 @@
 
 use adit_wire::Entropy;
 
-use crate::tls::{be16, server_name};
+use crate::tls::{be16, server_name_extension};
 
 /// Length of the session ticket in bytes.
-pub(crate) const TICKET: usize = 192;
+pub(crate) const TICKET_LEN: usize = 192;
 
 /// The browser whose hello is imitated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -21,18 +21,18 @@ impl Browser {
     /// Returns the maximum length of a server name in its hello, in bytes.
     #[must_use]
     pub const fn max_name(self) -> usize {
-        self.filled() - SERVER_NAME
+        self.name_and_padding_len() - SERVER_NAME
     }
 
     /// Returns the number of bytes of the server name's extension and the padding together.
-    const fn filled(self) -> usize {
+    const fn name_and_padding_len(self) -> usize {
         match self {
             Self::Chrome => 110,
             Self::Firefox => 121,
         }
     }
 
-    const fn suites(self) -> &'static [u8] {
+    const fn cipher_suites(self) -> &'static [u8] {
         match self {
             Self::Chrome => &[
                 0x00, 0x1c, 0x2a, 0x2a, 0xc0, 0x2b, 0xc0, 0x2f, 0xc0, 0x2c, 0xc0, 0x30, 0xcc, 0xa9,
@@ -71,14 +71,14 @@ const FIREFOX_GROUPS: &[u8] = &[
 ];
 
 /// The random numbers of one connection.
-pub(crate) struct Chance {
+pub(crate) struct HelloRandom {
     pub(crate) session: [u8; 32],
     /// Three reserved values (RFC 8701), each given by its two equal bytes.
     pub(crate) grease: [u8; 3],
 }
 
-impl Chance {
-    pub(crate) fn draw(entropy: &mut dyn Entropy) -> Self {
+impl HelloRandom {
+    pub(crate) fn draw_random(entropy: &mut dyn Entropy) -> Self {
         let mut session = [0; 32];
         entropy.fill(&mut session);
         let mut grease = [0; 3];
@@ -91,41 +91,41 @@ impl Chance {
 }
 
 /// A client's first message.
-pub(crate) struct Hello<'a> {
+pub(crate) struct QuietHello<'a> {
     pub(crate) browser: Browser,
     pub(crate) random: [u8; 32],
-    pub(crate) chance: &'a Chance,
+    pub(crate) chance: &'a HelloRandom,
     /// At most [`Browser::max_name`] bytes.
     pub(crate) name: &'a str,
-    pub(crate) ticket: &'a [u8; TICKET],
+    pub(crate) ticket: &'a [u8; TICKET_LEN],
 }
 
-impl Hello<'_> {
+impl QuietHello<'_> {
     /// Encodes the record.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let extensions = match self.browser {
-            Browser::Chrome => self.chrome(),
-            Browser::Firefox => self.firefox(),
+            Browser::Chrome => self.chrome_extensions(),
+            Browser::Firefox => self.firefox_extensions(),
         };
         let mut out = Vec::with_capacity(517);
         out.extend_from_slice(&[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]);
         out.extend_from_slice(&self.random);
         out.push(32);
         out.extend_from_slice(&self.chance.session);
-        out.extend_from_slice(self.browser.suites());
+        out.extend_from_slice(self.browser.cipher_suites());
         out.extend_from_slice(&[1, 0]);
         out.extend_from_slice(&be16(extensions.len()));
         out.extend_from_slice(&extensions);
         out
     }
 
-    fn chrome(&self) -> Vec<u8> {
+    fn chrome_extensions(&self) -> Vec<u8> {
         let [a, b, c] = self.chance.grease;
         let groups = [0, 0x0a, 0, 0x0a, 0, 8, b, b, 0, 0x1d, 0, 0x17, 0, 0x18];
         [
             &[a, a, 0, 0],
             RENEGOTIATION,
-            &server_name(self.name),
+            &server_name_extension(self.name),
             EXTENDED_MASTER_SECRET,
             &self.ticket_extension(),
             CHROME_SIGNATURES,
@@ -136,14 +136,14 @@ impl Hello<'_> {
             POINT_FORMATS,
             &groups,
             &[c, c, 0, 1, 0],
-            &self.padding(),
+            &self.padding_extension(),
         ]
         .concat()
     }
 
-    fn firefox(&self) -> Vec<u8> {
+    fn firefox_extensions(&self) -> Vec<u8> {
         [
-            &server_name(self.name)[..],
+            &server_name_extension(self.name)[..],
             EXTENDED_MASTER_SECRET,
             RENEGOTIATION,
             FIREFOX_GROUPS,
@@ -152,7 +152,7 @@ impl Hello<'_> {
             PROTOCOLS,
             STATUS_REQUEST,
             FIREFOX_SIGNATURES,
-            &self.padding(),
+            &self.padding_extension(),
         ]
         .concat()
     }
@@ -162,7 +162,7 @@ impl Hello<'_> {
     }
 
     /// Returns the padding extension, which compensates for a short name.
-    fn padding(&self) -> Vec<u8> {
+    fn padding_extension(&self) -> Vec<u8> {
         let len = self.browser.max_name().saturating_sub(self.name.len());
         let mut out = vec![0, 0x15];
         out.extend_from_slice(&be16(len));
@@ -179,16 +179,16 @@ mod tests {
     fn every_hello_has_one_length() {
         for browser in [Browser::Chrome, Browser::Firefox] {
             for n in 0..=browser.max_name() {
-                let chance = Chance {
+                let chance = HelloRandom {
                     session: [1; 32],
                     grease: [0x1a; 3],
                 };
-                let hello = Hello {
+                let hello = QuietHello {
                     browser,
                     random: [2; 32],
                     chance: &chance,
                     name: &"a".repeat(n),
-                    ticket: &[3; TICKET],
+                    ticket: &[3; TICKET_LEN],
                 };
                 assert_eq!(hello.encode().len(), 517);
             }

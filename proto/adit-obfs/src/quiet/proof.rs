@@ -9,7 +9,7 @@ const PERIOD: u64 = 12 * 3600;
 /// differ, and a handshake takes time.
 const GRACE: u64 = 5 * 60;
 /// Maximum time that a proof can be valid, in seconds, and for which it must be remembered.
-pub(crate) const REMEMBERED: u64 = PERIOD + 2 * GRACE;
+pub(crate) const REMEMBER_SECS: u64 = PERIOD + 2 * GRACE;
 
 /// Creates and checks proofs.
 pub(crate) struct ProofKey {
@@ -29,11 +29,11 @@ impl ProofKey {
 
     /// Returns the random field for `now`: `iv ‖ AES-256-CFB(iv, SHA-256(period ‖ key))`, which is
     /// one block.
-    pub(crate) fn prove(&self, iv: [u8; 16], now: UnixTime) -> [u8; 32] {
-        self.field(iv, now.0 / PERIOD)
+    pub(crate) fn make_proof(&self, iv: [u8; 16], now: UnixTime) -> [u8; 32] {
+        self.random_field(iv, now.0 / PERIOD)
     }
 
-    fn field(&self, iv: [u8; 16], period: u64) -> [u8; 32] {
+    fn random_field(&self, iv: [u8; 16], period: u64) -> [u8; 32] {
         let period = period.to_string();
         let goal = Secret::new([period.as_bytes(), self.text.expose()].concat());
         let goal = sha256(goal.expose());
@@ -49,7 +49,11 @@ impl ProofKey {
     }
 
     /// Checks the random field of a hello received at `now`.
-    pub(crate) fn check(&self, random: &[u8; 32], now: UnixTime) -> Result<(), ProtocolError> {
+    pub(crate) fn check_proof(
+        &self,
+        random: &[u8; 32],
+        now: UnixTime,
+    ) -> Result<(), ProtocolError> {
         let iv = array_prefix(random);
         let periods = [
             now.0,
@@ -57,7 +61,7 @@ impl ProofKey {
             now.0.saturating_add(GRACE),
         ];
         // All periods are tried, so that the time taken reveals nothing.
-        let good = periods.map(|at| ct_eq(&self.field(iv, at / PERIOD), random));
+        let good = periods.map(|at| ct_eq(&self.random_field(iv, at / PERIOD), random));
         if good.contains(&true) {
             Ok(())
         } else {
@@ -73,7 +77,7 @@ mod tests {
     #[test]
     fn periods_have_some_grace() {
         let key = ProofKey::new(b"pass").unwrap();
-        let field = key.prove([7; 16], UnixTime(10 * PERIOD));
+        let field = key.make_proof([7; 16], UnixTime(10 * PERIOD));
         for (now, good) in [
             (10 * PERIOD - 301, false),
             (10 * PERIOD - 300, true),
@@ -81,24 +85,28 @@ mod tests {
             (11 * PERIOD + 299, true),
             (11 * PERIOD + 300, false),
         ] {
-            assert_eq!(key.check(&field, UnixTime(now)).is_ok(), good, "{now}");
+            assert_eq!(
+                key.check_proof(&field, UnixTime(now)).is_ok(),
+                good,
+                "{now}"
+            );
         }
         let other = ProofKey::new(b"past").unwrap();
         assert_eq!(
-            other.check(&field, UnixTime(10 * PERIOD)),
+            other.check_proof(&field, UnixTime(10 * PERIOD)),
             Err(ProtocolError::Unauthentic)
         );
-        assert!(key.check(&[0; 32], UnixTime(u64::MAX)).is_err());
+        assert!(key.check_proof(&[0; 32], UnixTime(u64::MAX)).is_err());
     }
 
     #[test]
     fn every_bit_counts() {
         let key = ProofKey::new(b"pass").unwrap();
-        let field = key.prove([7; 16], UnixTime(1));
+        let field = key.make_proof([7; 16], UnixTime(1));
         for bit in 0..256 {
             let mut bad = field;
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert!(key.check(&bad, UnixTime(1)).is_err());
+            assert!(key.check_proof(&bad, UnixTime(1)).is_err());
         }
     }
 }

@@ -9,11 +9,11 @@ use adit_wire::{Clock, Entropy, UnixTime};
 
 use super::{ServerHandshake, State};
 use crate::http::RequestReader;
-use crate::quiet::{self, Answer, ProofKey, REMEMBERED};
+use crate::quiet::{self, ProofKey, REMEMBER_SECS, ServerAnswer};
 use crate::random_head::server_head;
-use crate::seen::Seen;
-use crate::tls::{Flight, Window};
-use crate::{ObfsKind, ObfsParam, ParamError, Strangers};
+use crate::seen_hellos::SeenHellos;
+use crate::tls::{ServerFlight, TimeWindow};
+use crate::{ObfsKind, ObfsParam, ParamError, UnrecognizedPolicy};
 
 /// The settings of a server.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ pub struct ServerSettings<'a> {
     /// The kind.
     pub kind: ObfsKind,
     /// The policy for clients that do not use the kind.
-    pub strangers: Strangers,
+    pub unrecognized: UnrecognizedPolicy,
     /// HTTP kinds: the hosts to accept, all if there are none. TLS kinds: if it is a number, the
     /// maximum clock skew of a client in seconds (86,400 by default; 0 accepts all).
     pub param: &'a ObfsParam,
@@ -40,27 +40,27 @@ pub struct ServerSettings<'a> {
 /// It remembers the accepted hellos, because a repeated hello is a recorded one. The memory is
 /// bounded: of more than 450,000 hellos the oldest are forgotten.
 #[derive(Clone)]
-pub struct ServerState(Arc<Inner>);
+pub struct ServerState(Arc<SharedState>);
 
-pub(super) struct Inner {
+pub(super) struct SharedState {
     kind: ObfsKind,
-    pub(super) strangers: Strangers,
+    pub(super) unrecognized: UnrecognizedPolicy,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) judge: Judge,
+    pub(super) recognition: Recognition,
 }
 
 /// The way a client is recognized.
-pub(super) enum Judge {
+pub(super) enum Recognition {
     Nothing,
     Hosts(Vec<Box<str>>),
     Tag {
         key: Secret<Vec<u8>>,
-        window: Window,
-        seen: Seen,
+        window: TimeWindow,
+        seen: SeenHellos,
     },
     Proof {
         key: Box<ProofKey>,
-        seen: Seen,
+        seen: SeenHellos,
     },
 }
 
@@ -78,13 +78,13 @@ impl ServerState {
         entropy.fill(&mut seed);
         let kind = settings.kind;
         let judge = match kind {
-            ObfsKind::Plain | ObfsKind::RandomHead => Judge::Nothing,
+            ObfsKind::Plain | ObfsKind::RandomHead => Recognition::Nothing,
             ObfsKind::HttpSimple | ObfsKind::HttpPost => {
-                Judge::Hosts(settings.param.hosts().to_vec())
+                Recognition::Hosts(settings.param.hosts().to_vec())
             }
             ObfsKind::TicketAuth | ObfsKind::TicketFastAuth => {
-                let span = settings.param.window().unwrap_or(Window::DAY);
-                let window = Window {
+                let span = settings.param.time_window().unwrap_or(TimeWindow::DAY);
+                let window = TimeWindow {
                     span,
                     started: settings.started,
                 };
@@ -93,22 +93,22 @@ impl ServerState {
                     0 => u64::MAX,
                     span => 2 * span,
                 };
-                Judge::Tag {
+                Recognition::Tag {
                     key: settings.key.to_vec().into(),
                     window,
-                    seen: Seen::new(seed, remembered),
+                    seen: SeenHellos::new(seed, remembered),
                 }
             }
-            ObfsKind::GoQuiet => Judge::Proof {
+            ObfsKind::GoQuiet => Recognition::Proof {
                 key: quiet::proof_key(settings.password)?,
-                seen: Seen::new(seed, REMEMBERED),
+                seen: SeenHellos::new(seed, REMEMBER_SECS),
             },
         };
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(SharedState {
             kind,
-            strangers: settings.strangers,
+            unrecognized: settings.unrecognized,
             clock: settings.clock.clone(),
-            judge,
+            recognition: judge,
         })))
     }
 
@@ -121,7 +121,7 @@ impl ServerState {
     /// Returns the maximum time for a client's hello after its first byte, if the format has such a
     /// rule. Call [`ServerHandshake::expire`] after it.
     #[must_use]
-    pub fn patience(&self) -> Option<Duration> {
+    pub fn hello_timeout(&self) -> Option<Duration> {
         match self.0.kind {
             ObfsKind::RandomHead => Some(Duration::from_secs(1)),
             ObfsKind::GoQuiet => Some(Duration::from_secs(3)),
@@ -130,15 +130,15 @@ impl ServerState {
     }
 
     /// Creates the handshake of one connection.
-    pub fn handshake(&self, entropy: &mut dyn Entropy) -> ServerHandshake {
+    pub fn new_handshake(&self, entropy: &mut dyn Entropy) -> ServerHandshake {
         let state = match self.0.kind {
             ObfsKind::Plain => State::Plain,
             ObfsKind::HttpSimple | ObfsKind::HttpPost => State::Request(RequestReader::default()),
             ObfsKind::RandomHead => State::RandomHead(server_head(entropy)),
             ObfsKind::TicketAuth | ObfsKind::TicketFastAuth => {
-                State::TlsHello(Box::new(Flight::draw(entropy)))
+                State::TlsHello(Box::new(ServerFlight::draw_random(entropy)))
             }
-            ObfsKind::GoQuiet => State::QuietHello(Box::new(Answer::draw(entropy))),
+            ObfsKind::GoQuiet => State::QuietHello(Box::new(ServerAnswer::draw_random(entropy))),
         };
         ServerHandshake {
             shared: self.0.clone(),

@@ -3,9 +3,9 @@
 use adit_wire::{Entropy, ProtocolError, Step, UnixTime, subslice};
 
 use super::be16;
-use super::hello::stamped;
-use super::record::{CHANGE_CIPHER_SPEC, RECORD_HEAD, head_of};
-use super::tag::{CLIENT_ID, TAG, Tagger};
+use super::hello::stamped_random;
+use super::record::{CHANGE_CIPHER_SPEC, RECORD_HEAD, parse_record_head};
+use super::tag::{CLIENT_ID_LEN, TAG_LEN, Tagger};
 
 /// Maximum length of a flight that a client waits for, in bytes. Servers send fewer than 600.
 const MAX_FLIGHT: usize = 4096;
@@ -13,15 +13,15 @@ const MAX_FLIGHT: usize = 4096;
 const HELLO_LEAST: usize = 4 + 2 + 32;
 
 /// A server's random numbers for its answer.
-pub(crate) struct Flight {
+pub(crate) struct ServerFlight {
     pub(crate) salt: [u8; 18],
     pub(crate) ticket: Option<Vec<u8>>,
     /// Random bytes in front of the tag: 22 or 30.
     pub(crate) finished: Vec<u8>,
 }
 
-impl Flight {
-    pub(crate) fn draw(entropy: &mut dyn Entropy) -> Self {
+impl ServerFlight {
+    pub(crate) fn draw_random(entropy: &mut dyn Entropy) -> Self {
         let mut salt = [0; 18];
         entropy.fill(&mut salt);
         let ticket = (entropy.in_range(0, 8) == 0).then(|| {
@@ -41,9 +41,9 @@ impl Flight {
     /// Encodes the complete flight.
     pub(crate) fn encode(&self, tagger: &Tagger, now: UnixTime) -> Vec<u8> {
         let mut out = vec![0x16, 3, 3, 0, 0x51, 2, 0, 0, 0x4d, 3, 3];
-        out.extend_from_slice(&stamped(tagger, now, &self.salt));
+        out.extend_from_slice(&stamped_random(tagger, now, &self.salt));
         out.push(0x20);
-        out.extend_from_slice(tagger.id());
+        out.extend_from_slice(tagger.client_id());
         out.extend_from_slice(&[0xc0, 0x2f, 0, 0, 5, 0xff, 1, 0, 1, 0]);
         if let Some(ticket) = &self.ticket {
             out.extend_from_slice(&[0x16, 3, 3]);
@@ -54,9 +54,9 @@ impl Flight {
         }
         out.extend_from_slice(&CHANGE_CIPHER_SPEC);
         out.extend_from_slice(&[0x16, 3, 3]);
-        out.extend_from_slice(&be16(self.finished.len() + TAG));
+        out.extend_from_slice(&be16(self.finished.len() + TAG_LEN));
         out.extend_from_slice(&self.finished);
-        let tag = tagger.tag(&[&out]);
+        let tag = tagger.compute_tag(&[&out]);
         out.extend_from_slice(&tag);
         out
     }
@@ -67,7 +67,7 @@ pub(crate) fn read_flight(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, P
     let (mut at, mut changed) = (0, false);
     loop {
         let rest = subslice(wire, at..);
-        let Some((head, len)) = head_of(rest) else {
+        let Some((head, len)) = parse_record_head(rest) else {
             let total = at + RECORD_HEAD;
             return Ok(Step::NeedMore { total });
         };
@@ -90,10 +90,10 @@ pub(crate) fn read_flight(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, P
         if at == 0 {
             check_hello(body, tagger)?;
         } else if changed && head == [0x16, 3, 3] {
-            if len < TAG {
+            if len < TAG_LEN {
                 return Err(ProtocolError::Malformed("TLS Finished"));
             }
-            tagger.check(subslice(wire, ..end))?;
+            tagger.check_tag(subslice(wire, ..end))?;
             return Ok(Step::Done(end));
         }
         at = end;
@@ -104,9 +104,9 @@ pub(crate) fn read_flight(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, P
 /// the peer is not an obfs server.
 fn check_hello(body: &[u8], tagger: &Tagger) -> Result<(), ProtocolError> {
     let start = [2, 0];
-    let field = body.get(HELLO_LEAST - CLIENT_ID..HELLO_LEAST);
+    let field = body.get(HELLO_LEAST - CLIENT_ID_LEN..HELLO_LEAST);
     match field {
-        Some(field) if body.starts_with(&start) => tagger.check(field),
+        Some(field) if body.starts_with(&start) => tagger.check_tag(field),
         _ => Err(ProtocolError::Malformed("ServerHello")),
     }
 }

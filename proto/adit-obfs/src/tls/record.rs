@@ -19,7 +19,7 @@ pub(crate) fn record_head(len: usize) -> [u8; RECORD_HEAD] {
 }
 
 /// Parses the record head at the front of `wire`: type and version, and the length of the payload.
-pub(crate) fn head_of(wire: &[u8]) -> Option<([u8; 3], usize)> {
+pub(crate) fn parse_record_head(wire: &[u8]) -> Option<([u8; 3], usize)> {
     let [kind, major, minor, high, low] = *wire.first_chunk::<RECORD_HEAD>()?;
     let len = usize::from(u16::from_be_bytes([high, low]));
     Some(([kind, major, minor], len))
@@ -30,23 +30,23 @@ pub(crate) fn head_of(wire: &[u8]) -> Option<([u8; 3], usize)> {
 /// Records are not authenticated as a whole, so their bytes are passed on as they arrive; long
 /// records are not buffered.
 #[derive(Debug, Default)]
-pub(crate) struct Records {
+pub(crate) struct RecordReader {
     /// Number of remaining bytes of the current record.
     left: usize,
     /// True if the data of several records is passed on as one payload.
     joined: bool,
 }
 
-impl Records {
+impl RecordReader {
     /// Makes the data of all available records one payload from now on.
-    pub(crate) fn join(&mut self) {
+    pub(crate) fn join_records(&mut self) {
         self.joined = true;
     }
 
-    pub(crate) fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
+    pub(crate) fn open_records(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         let mut start = 0;
         if self.left == 0 {
-            let Some((kind, len)) = head_of(wire) else {
+            let Some((kind, len)) = parse_record_head(wire) else {
                 let total = RECORD_HEAD;
                 return Ok(Opened::NeedMore { total });
             };
@@ -68,7 +68,7 @@ impl Records {
         while self.joined && self.left == 0 {
             // The next call refuses records that are not data.
             let rest = subslice(wire, consumed..);
-            let Some((DATA, len)) = head_of(rest) else {
+            let Some((DATA, len)) = parse_record_head(rest) else {
                 break;
             };
             let begin = consumed + RECORD_HEAD;
@@ -91,9 +91,11 @@ mod tests {
 
     #[test]
     fn a_record_is_handed_on_as_it_comes() {
-        let mut records = Records::default();
+        let mut records = RecordReader::default();
         let wire = [&record_head(4)[..], b"abcd", &record_head(0)].concat();
-        let open = |records: &mut Records, wire: &[u8]| records.open(&mut wire.to_vec()).unwrap();
+        let open = |records: &mut RecordReader, wire: &[u8]| {
+            records.open_records(&mut wire.to_vec()).unwrap()
+        };
         assert_eq!(
             open(&mut records, &wire[..4]),
             Opened::NeedMore { total: 5 }
@@ -130,14 +132,18 @@ mod tests {
             [0x17, 3, 1, 0, 1, 0],
             [0x15, 3, 3, 0, 2, 0],
         ] {
-            assert!(Records::default().open(&mut head.clone()).is_err());
+            assert!(
+                RecordReader::default()
+                    .open_records(&mut head.clone())
+                    .is_err()
+            );
         }
     }
 
     #[test]
     fn records_are_joined() {
-        let mut records = Records::default();
-        records.join();
+        let mut records = RecordReader::default();
+        records.join_records();
         let pieces: [&[u8]; 6] = [
             &record_head(4),
             b"abcd",
@@ -150,7 +156,7 @@ mod tests {
         let consumed = wire.len();
         let payload = 5..12;
         let opened = Opened::Record { consumed, payload };
-        assert_eq!(records.open(&mut wire), Ok(opened));
+        assert_eq!(records.open_records(&mut wire), Ok(opened));
         assert_eq!(&wire[5..12], b"abcdefg");
         // The head of the last record is consumed, its data continues with the next call.
         assert!(!records.at_boundary());
@@ -164,9 +170,9 @@ mod tests {
         let payload = 0..11;
         let consumed = 16;
         let opened = Opened::Record { consumed, payload };
-        assert_eq!(records.open(&mut wire), Ok(opened));
+        assert_eq!(records.open_records(&mut wire), Ok(opened));
         assert_eq!(&wire[..11], b"012345678ab");
         assert!(records.at_boundary());
-        assert!(records.open(&mut wire[16..]).is_err());
+        assert!(records.open_records(&mut wire[16..]).is_err());
     }
 }

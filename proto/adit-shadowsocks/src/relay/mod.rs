@@ -22,18 +22,18 @@ use std::sync::Arc;
 use adit_crypto::HeaderCipher;
 use adit_wire::{ProtocolError, usize_from};
 
-use crate::identity::{Directory, IdentityHash};
+use crate::identity::{HashIndex, IdentityHash};
 use crate::{Key, Method};
 
-pub use tcp::{Relayed, TcpRelay};
-pub use udp::{Forwarded, packet};
+pub use tcp::{RelayedStream, TcpRelay};
+pub use udp::{RelayedPacket, relay_packet};
 
 /// A relay's own key, and the next hops that it forwards clients to. Created once, shared, never
 /// changed.
 pub struct RelayTable {
     identity: Key,
     next: Box<[(IdentityHash, Key)]>,
-    named: Directory,
+    named: HashIndex,
 }
 
 /// The reason keys do not form a valid relay table. Hops are counted from 0, in the order passed.
@@ -86,7 +86,7 @@ impl RelayTable {
             return Err(RelayError::Method(expected));
         }
         let mut hops: Vec<(IdentityHash, Key)> = Vec::new();
-        let mut named = Directory::default();
+        let mut named = HashIndex::default();
         for (place, key) in next.into_iter().enumerate() {
             let at = u32::try_from(place).ok();
             let at = at.filter(|_| place < crate::MAX_USERS);
@@ -102,9 +102,11 @@ impl RelayTable {
             if key.material() == identity.material() {
                 return Err(RelayError::OwnKey(place));
             }
-            hops.push((key.material().hash(), key));
+            hops.push((key.material().identity_hash(), key));
             named
-                .insert(at, |place| hop(&hops, place).copied().unwrap_or_default())
+                .insert(at, |place| {
+                    hop_hash(&hops, place).copied().unwrap_or_default()
+                })
                 .map_err(|first| RelayError::SameKey {
                     first: usize_from(first),
                     second: place,
@@ -136,8 +138,8 @@ impl RelayTable {
     }
 
     /// Returns the hop that a header names. An unknown hop is treated like a wrong key.
-    fn find(&self, hash: IdentityHash) -> Result<usize, ProtocolError> {
-        let is = |place| hop(&self.next, place) == Some(&hash);
+    fn find_hop(&self, hash: IdentityHash) -> Result<usize, ProtocolError> {
+        let is = |place| hop_hash(&self.next, place) == Some(&hash);
         let place = self
             .named
             .find(hash, is)
@@ -147,14 +149,14 @@ impl RelayTable {
 }
 
 /// Returns the hash that names a hop.
-fn hop(hops: &[(IdentityHash, Key)], place: u32) -> Option<&IdentityHash> {
+fn hop_hash(hops: &[(IdentityHash, Key)], place: u32) -> Option<&IdentityHash> {
     let place = usize::try_from(place).ok()?;
     hops.get(place).map(|(hash, _)| hash)
 }
 
 /// Returns the header cipher of a key of this table; all its keys have one.
-fn headers(key: &Key) -> Result<&HeaderCipher, ProtocolError> {
-    key.headers().ok_or(ProtocolError::Malformed(
+fn header_cipher(key: &Key) -> Result<&HeaderCipher, ProtocolError> {
+    key.header_cipher().ok_or(ProtocolError::Malformed(
         "method: it has no identity headers",
     ))
 }

@@ -19,7 +19,7 @@ pub struct TcpRelay {
 
 /// The next hop of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Relayed {
+pub struct RelayedStream {
     /// Index of the next hop.
     pub next: usize,
     /// The bytes to send to it first (the salt). The rest of the stream follows unchanged,
@@ -37,7 +37,7 @@ impl TcpRelay {
         }
     }
 
-    fn read(&self, rx: &mut Rx<'_>) -> Result<Step<Relayed>, ProtocolError> {
+    fn read_header(&self, rx: &mut Rx<'_>) -> Result<Step<RelayedStream>, ProtocolError> {
         let method = self.table.method();
         // The relay cannot open the fixed header. It still waits for it, so that an observer who
         // counts the bytes before the reaction finds the same number as with a server.
@@ -46,12 +46,12 @@ impl TcpRelay {
             return Ok(Step::NeedMore { total });
         }
         let short = ProtocolError::Truncated("the identity header");
-        let salt = Salt::read(method, rx.bytes()).ok_or(short)?;
+        let salt = Salt::read_from(method, rx.bytes()).ok_or(short)?;
         let header = rx.bytes().get(salt.len()..).and_then(|h| h.first_chunk());
         let hash = IdentityHash::open_stream(&self.table.identity, &salt, *header.ok_or(short)?)?;
-        let next = self.table.find(hash)?;
+        let next = self.table.find_hop(hash)?;
         rx.consume(salt.len() + IDENTITY_LEN);
-        Ok(Step::Done(Relayed {
+        Ok(Step::Done(RelayedStream {
             next,
             head: salt.to_vec(),
         }))
@@ -59,14 +59,18 @@ impl TcpRelay {
 }
 
 impl Handshake for TcpRelay {
-    type Output = Relayed;
+    type Output = RelayedStream;
     type Error = ProtocolError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, _tx: &mut Tx<'_>) -> Result<Step<Relayed>, ProtocolError> {
+    fn step(
+        &mut self,
+        rx: &mut Rx<'_>,
+        _tx: &mut Tx<'_>,
+    ) -> Result<Step<RelayedStream>, ProtocolError> {
         if self.done {
             return Err(ProtocolError::Malformed("handshake: already finished"));
         }
-        let step = self.read(rx);
+        let step = self.read_header(rx);
         self.done = !matches!(step, Ok(Step::NeedMore { .. }));
         step
     }

@@ -75,12 +75,12 @@ fn sip023_packets() {
             let table = table(&case, &hop["next_psk"]);
             let (wire, out) = (hex(&udp["in"]), hex(&udp["out"]));
             let mut bytes = wire.clone();
-            let to = packet(&table, &mut bytes).unwrap();
+            let to = relay_packet(&table, &mut bytes).unwrap();
             assert_eq!(to.next, table.len() - 1);
             assert_eq!(bytes[to.packet], out);
             for cut in 0..43 + 16 {
                 let mut short = wire[..cut.min(wire.len())].to_vec();
-                let refused = packet(&table, &mut short);
+                let refused = relay_packet(&table, &mut short);
                 assert_eq!(refused, Err(ProtocolError::Truncated("a packet")), "{cut}");
             }
             for bit in 0..32 * 8 {
@@ -88,7 +88,7 @@ fn sip023_packets() {
                 bad[bit / 8] ^= 1 << (bit % 8);
                 let before = bad.clone();
                 assert_eq!(
-                    packet(&table, &mut bad),
+                    relay_packet(&table, &mut bad),
                     Err(ProtocolError::Unauthentic),
                     "{bit}"
                 );
@@ -101,7 +101,7 @@ fn sip023_packets() {
 /// All packets of a client's session have the same session id.
 #[test]
 fn a_session_keeps_its_number() {
-    use crate::udp::{ClientSession, HEAD_ROOM, TAIL_ROOM};
+    use crate::udp::{ClientSession, HEADROOM, TAILROOM};
     let case = &vectors("relay")[0];
     let table = table(case, &case["final_upsk"]);
     let identity = key(case, &case["relay_ipsk"]);
@@ -111,11 +111,15 @@ fn a_session_keeps_its_number() {
         let mut entropy = adit_wire::FixedEntropy::new(id.to_be_bytes());
         let mut client = ClientSession::new(&chain, &mut entropy);
         for _ in 0..3 {
-            let mut buf = [0; HEAD_ROOM + TAIL_ROOM];
+            let mut buf = [0; HEADROOM + TAILROOM];
             let to = "192.0.2.1:53".parse().unwrap();
             let now = adit_wire::UnixTime(9);
-            let range = client.seal(&mut buf, HEAD_ROOM..HEAD_ROOM, &to, now, &mut entropy);
-            numbers.push(packet(&table, &mut buf[range.unwrap()]).unwrap().session);
+            let range = client.seal(&mut buf, HEADROOM..HEADROOM, &to, now, &mut entropy);
+            numbers.push(
+                relay_packet(&table, &mut buf[range.unwrap()])
+                    .unwrap()
+                    .session,
+            );
         }
     }
     assert_eq!(numbers, [5, 5, 5, 6, 6, 6]);
@@ -181,7 +185,7 @@ proptest! {
         for case in vectors("relay") {
             let table = table(&case, &case["next_psk"]);
             prop_assert!(relay(&table, &bytes, &pieces).is_err());
-            prop_assert!(packet(&table, &mut bytes.clone()).is_err());
+            prop_assert!(relay_packet(&table, &mut bytes.clone()).is_err());
         }
     }
 }

@@ -4,13 +4,13 @@ use core::ops::Range;
 
 use adit_wire::{EndOfInput, ProtocolError, Reader};
 
-use super::{RelayTable, headers};
+use super::{RelayTable, header_cipher};
 use crate::identity::{IDENTITY_LEN, IdentityHash};
 use crate::udp::{BODY_MIN, IDS_LEN};
 
 /// The next hop of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Forwarded {
+pub struct RelayedPacket {
     /// The client's session id, which has one return path; not authenticated.
     pub session: u64,
     /// Index of the next hop.
@@ -25,7 +25,7 @@ pub struct Forwarded {
 ///
 /// Fails if the packet is too short or names an unknown hop. The packet is then unchanged; drop it
 /// without an answer.
-pub fn packet(table: &RelayTable, packet: &mut [u8]) -> Result<Forwarded, ProtocolError> {
+pub fn relay_packet(table: &RelayTable, packet: &mut [u8]) -> Result<RelayedPacket, ProtocolError> {
     let short = |EndOfInput| ProtocolError::Truncated("a packet");
     let mut r = Reader::new(packet);
     let mut ids: [u8; IDS_LEN] = r.array().map_err(short)?;
@@ -33,17 +33,17 @@ pub fn packet(table: &RelayTable, packet: &mut [u8]) -> Result<Forwarded, Protoc
     if r.rest().len() < BODY_MIN {
         return Err(ProtocolError::Truncated("a packet"));
     }
-    let own = headers(&table.identity)?;
+    let own = header_cipher(&table.identity)?;
     own.decrypt_block(&mut ids);
-    let next = table.find(IdentityHash::open_packet(own, &ids, header))?;
+    let next = table.find_hop(IdentityHash::open_packet(own, &ids, header))?;
     let session = Reader::new(&ids).u64().map_err(short)?;
     let (_, key) = table.next.get(next).ok_or(ProtocolError::Unauthentic)?;
-    headers(key)?.encrypt_block(&mut ids);
+    header_cipher(key)?.encrypt_block(&mut ids);
     let place = packet.get_mut(IDENTITY_LEN..IDENTITY_LEN + IDS_LEN);
     place
         .ok_or(ProtocolError::Unauthentic)?
         .copy_from_slice(&ids);
-    Ok(Forwarded {
+    Ok(RelayedPacket {
         session,
         next,
         packet: IDENTITY_LEN..packet.len(),

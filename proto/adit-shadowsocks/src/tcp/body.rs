@@ -19,9 +19,9 @@ pub(super) enum BodySeal {
 }
 
 impl BodySeal {
-    pub(super) const fn room(&self, method: Method) -> Overhead {
+    pub(super) const fn seal_overhead(&self, method: Method) -> Overhead {
         match self {
-            Self::Chunks(_) => ChunkSeal::room(max_chunk(method)),
+            Self::Chunks(_) => ChunkSeal::seal_overhead(max_chunk(method)),
             Self::Stream(_) | Self::Raw => Overhead {
                 head: 0,
                 tail: 0,
@@ -39,7 +39,7 @@ impl BodySeal {
     ) -> Result<Range<usize>, ProtocolError> {
         match self {
             _ if payload.is_empty() => Ok(payload),
-            Self::Chunks(chunks) => chunks.chunk(record, payload),
+            Self::Chunks(chunks) => chunks.seal_chunk(record, payload),
             Self::Stream(cipher) => {
                 let data = record.get_mut(payload.clone());
                 cipher.apply(data.ok_or(ProtocolError::NoRoom("a payload"))?);
@@ -65,7 +65,7 @@ pub(super) enum BodyOpen {
 impl BodyOpen {
     pub(super) fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         let start = match self {
-            Self::Chunks(chunks) => return chunks.open(wire),
+            Self::Chunks(chunks) => return chunks.open_chunk(wire),
             _ if wire.is_empty() => return Ok(Opened::NeedMore { total: 1 }),
             Self::Stream { cipher, iv } => {
                 let start = core::mem::take(iv);

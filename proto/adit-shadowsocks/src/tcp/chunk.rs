@@ -7,13 +7,13 @@ use adit_wire::{Opened, Overhead, ProtocolError};
 
 /// Maximum number of consecutive empty chunks. They cause work without payload, so there must be a
 /// limit; a UDP-over-TCP server sends one for each empty datagram.
-pub(super) const MAX_EMPTY: usize = 64;
+pub(super) const MAX_EMPTY_CHUNKS: usize = 64;
 
 /// Length of the length field with its tag, in bytes.
 pub(super) const LENGTH_LEN: usize = 2 + TAG_LEN;
 
 /// Checks that `record` has the required overhead around `payload`, before a nonce is spent.
-pub(super) fn check_room(
+pub(super) fn check_overhead(
     room: Overhead,
     record: &[u8],
     payload: &Range<usize>,
@@ -46,7 +46,7 @@ impl ChunkSeal {
         Self { key, nonce }
     }
 
-    pub(super) const fn room(max: usize) -> Overhead {
+    pub(super) const fn seal_overhead(max: usize) -> Overhead {
         Overhead {
             head: LENGTH_LEN,
             tail: TAG_LEN,
@@ -55,7 +55,11 @@ impl ChunkSeal {
     }
 
     /// Seals `buf[at]` and writes the tag after it.
-    pub(super) fn block(&mut self, buf: &mut [u8], at: Range<usize>) -> Result<(), ProtocolError> {
+    pub(super) fn seal_block(
+        &mut self,
+        buf: &mut [u8],
+        at: Range<usize>,
+    ) -> Result<(), ProtocolError> {
         let len = at.len();
         let both = at.end.checked_add(TAG_LEN).map(|end| at.start..end);
         let both = both.and_then(|range| buf.get_mut(range));
@@ -69,7 +73,7 @@ impl ChunkSeal {
 
     /// Seals `record[payload]` as a chunk and returns the range to send. The caller has checked the
     /// overhead and that the payload is not empty: empty chunks are never sent.
-    pub(super) fn chunk(
+    pub(super) fn seal_chunk(
         &mut self,
         record: &mut [u8],
         payload: Range<usize>,
@@ -79,8 +83,8 @@ impl ChunkSeal {
         let len = u16::try_from(payload.len()).map_err(|_| no_room)?;
         let field = record.get_mut(start..start + 2).ok_or(no_room)?;
         field.copy_from_slice(&len.to_be_bytes());
-        self.block(record, start..start + 2)?;
-        self.block(record, payload.clone())?;
+        self.seal_block(record, start..start + 2)?;
+        self.seal_block(record, payload.clone())?;
         Ok(start..payload.end + TAG_LEN)
     }
 }
@@ -109,7 +113,11 @@ impl ChunkOpen {
     }
 
     /// Opens `wire[at]`, which its tag follows.
-    pub(super) fn block(&mut self, wire: &mut [u8], at: Range<usize>) -> Result<(), ProtocolError> {
+    pub(super) fn open_block(
+        &mut self,
+        wire: &mut [u8],
+        at: Range<usize>,
+    ) -> Result<(), ProtocolError> {
         let len = at.len();
         let both = at.end.checked_add(TAG_LEN).map(|end| at.start..end);
         let both = both.and_then(|range| wire.get_mut(range));
@@ -121,11 +129,11 @@ impl ChunkOpen {
     }
 
     /// Opens the length at `wire[at..]`; its payload follows.
-    pub(super) fn length(&mut self, wire: &mut [u8], at: usize) -> Result<(), ProtocolError> {
-        self.block(wire, at..at + 2)?;
+    pub(super) fn open_length(&mut self, wire: &mut [u8], at: usize) -> Result<(), ProtocolError> {
+        self.open_block(wire, at..at + 2)?;
         let field = wire.get(at..).and_then(|f| f.first_chunk());
         let len = field.map_or(0, |f| u16::from_be_bytes(*f));
-        self.expect(at + LENGTH_LEN, len)
+        self.expect_payload(at + LENGTH_LEN, len)
     }
 
     /// Records that a sealed payload of `len` bytes begins at `at`. Empty payloads are skipped, up
@@ -134,10 +142,10 @@ impl ChunkOpen {
     /// empty datagrams in a stream. SIP022 forbids empty payloads, and shadowsocks-go and
     /// shadowsocks-libev fail on them; shadowsocks-rust, sing-box and Xray skip them in both
     /// editions, as adit does.
-    pub(super) fn expect(&mut self, at: usize, len: u16) -> Result<(), ProtocolError> {
+    pub(super) fn expect_payload(&mut self, at: usize, len: u16) -> Result<(), ProtocolError> {
         let len = usize::from(len);
         self.empty = if len == 0 { self.empty + 1 } else { 0 };
-        if self.empty > MAX_EMPTY {
+        if self.empty > MAX_EMPTY_CHUNKS {
             return Err(ProtocolError::Malformed(
                 "chunk: more than 64 empty ones in a row",
             ));
@@ -153,12 +161,12 @@ impl ChunkOpen {
     }
 
     /// Opens the chunk at the front of `wire`; its payload may be empty.
-    pub(super) fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
+    pub(super) fn open_chunk(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError> {
         let payload = match self.payload.clone() {
             Some(payload) => payload,
             None if wire.len() < LENGTH_LEN => return Ok(Opened::NeedMore { total: LENGTH_LEN }),
             None => {
-                self.length(wire, 0)?;
+                self.open_length(wire, 0)?;
                 self.payload.clone().unwrap_or_default()
             }
         };
@@ -166,7 +174,7 @@ impl ChunkOpen {
         if wire.len() < total {
             return Ok(Opened::NeedMore { total });
         }
-        self.block(wire, payload.clone())?;
+        self.open_block(wire, payload.clone())?;
         self.payload = None;
         Ok(Opened::Record {
             consumed: total,
@@ -192,7 +200,7 @@ mod tests {
 
     fn chunk(seal: &mut ChunkSeal, payload: &[u8]) -> Vec<u8> {
         let mut record = [&[0; LENGTH_LEN][..], payload, &[0; TAG_LEN]].concat();
-        let range = seal.chunk(&mut record, LENGTH_LEN..LENGTH_LEN + payload.len());
+        let range = seal.seal_chunk(&mut record, LENGTH_LEN..LENGTH_LEN + payload.len());
         assert_eq!(range, Ok(0..record.len()));
         record
     }
@@ -204,12 +212,15 @@ mod tests {
         let limit = 0x3fff;
         let what = "a chunk";
         assert_eq!(
-            open.open(&mut wire),
+            open.open_chunk(&mut wire),
             Err(ProtocolError::TooLong { what, limit })
         );
         let (mut seal, mut open) = pair(0x3fff);
         let mut wire = chunk(&mut seal, &[0; 0x3fff]);
-        assert!(matches!(open.open(&mut wire), Ok(Opened::Record { .. })));
+        assert!(matches!(
+            open.open_chunk(&mut wire),
+            Ok(Opened::Record { .. })
+        ));
     }
 
     #[test]
@@ -217,7 +228,7 @@ mod tests {
         let (mut seal, mut open) = pair(0xffff);
         let mut wire = chunk(&mut seal, b"abc");
         assert!(open.at_boundary());
-        let first = open.open(&mut wire[..LENGTH_LEN]);
+        let first = open.open_chunk(&mut wire[..LENGTH_LEN]);
         assert_eq!(
             first,
             Ok(Opened::NeedMore {
@@ -228,7 +239,7 @@ mod tests {
         let payload = LENGTH_LEN..LENGTH_LEN + 3;
         let consumed = wire.len();
         assert_eq!(
-            open.open(&mut wire),
+            open.open_chunk(&mut wire),
             Ok(Opened::Record { consumed, payload })
         );
         assert!(open.at_boundary());
@@ -237,11 +248,11 @@ mod tests {
     #[test]
     #[allow(clippy::reversed_empty_ranges)]
     fn too_little_room_spends_no_nonce() {
-        let room = ChunkSeal::room(100);
+        let room = ChunkSeal::seal_overhead(100);
         let record = [0; 18 + 10 + 16];
-        assert_eq!(check_room(room, &record, &(18..28)), Ok(()));
+        assert_eq!(check_overhead(room, &record, &(18..28)), Ok(()));
         for bad in [17..28, 18..29, 18..usize::MAX, 29..28] {
-            assert!(check_room(room, &record, &bad).is_err(), "{bad:?}");
+            assert!(check_overhead(room, &record, &bad).is_err(), "{bad:?}");
         }
     }
 }

@@ -10,11 +10,13 @@ use adit_wire::{
 };
 
 use super::body::{BodyOpen, BodySeal};
-use super::chunk::{ChunkOpen, ChunkSeal, LENGTH_LEN, check_room};
+use super::chunk::{ChunkOpen, ChunkSeal, LENGTH_LEN, check_overhead};
 use super::request::{FIXED_SEALED, RequestHead};
-use super::{FIXED_LEN, MAX_2022, MAX_AEAD, MAX_PADDING, MAX_RAW, Progress, RESPONSE, max_chunk};
+use super::{
+    ClientProgress, FIXED_LEN, MAX_2022, MAX_AEAD, MAX_PADDING, MAX_RAW, RESPONSE, max_chunk,
+};
 use crate::salt::Salt;
-use crate::{Edition, Key, KeyChain, Method, stamp};
+use crate::{Edition, Key, KeyChain, Method, timestamp};
 
 static ZEROS: [u8; MAX_PADDING] = [0; MAX_PADDING];
 
@@ -28,32 +30,32 @@ static ZEROS: [u8; MAX_PADDING] = [0; MAX_PADDING];
 /// # Errors
 ///
 /// Fails if no session key can be derived.
-pub fn client(
+pub fn client_codecs(
     chain: &KeyChain,
     target: &Target,
     clock: Arc<dyn Clock>,
     entropy: &mut dyn Entropy,
 ) -> Result<(ClientSeal, ClientOpen), ProtocolError> {
-    let key = chain.key();
+    let key = chain.user_key();
     let method = key.method();
     let mut address = Vec::with_capacity(target.addr_len());
     encode_addr(target, &mut address);
-    let salt = Salt::draw(method, entropy);
+    let salt = Salt::draw_random(method, entropy);
     let mut chance = [0; 8];
     entropy.fill(&mut chance);
     let body = match method.edition() {
         Edition::None => BodySeal::Raw,
         Edition::Stream => {
-            let cipher = key.start(&salt, Direction::Encrypt)?;
+            let cipher = key.start_cipher(&salt, Direction::Encrypt)?;
             BodySeal::Stream(Box::new(cipher))
         }
-        _ => BodySeal::Chunks(ChunkSeal::new(key.material().session(&salt)?)),
+        _ => BodySeal::Chunks(ChunkSeal::new(key.material().derive_session_key(&salt)?)),
     };
-    let head = Head {
+    let head = PendingRequest {
         salt,
-        identities: chain.stream_headers(&salt)?,
+        identities: chain.seal_stream_headers(&salt)?,
         address,
-        chance: u64::from_le_bytes(chance),
+        padding_seed: u64::from_le_bytes(chance),
         clock: clock.clone(),
     };
     let seal = ClientSeal {
@@ -61,7 +63,7 @@ pub fn client(
         head: Some(Box::new(head)),
         body,
     };
-    let waiting = Waiting {
+    let waiting = AwaitedResponse {
         key: key.clone(),
         request_salt: salt,
         clock,
@@ -77,22 +79,22 @@ pub fn client(
 pub struct ClientSeal {
     method: Method,
     /// `None` once the first record was sealed.
-    head: Option<Box<Head>>,
+    head: Option<Box<PendingRequest>>,
     body: BodySeal,
 }
 
-struct Head {
+struct PendingRequest {
     salt: Salt,
     /// The identity headers, sealed.
     identities: Vec<u8>,
     address: Vec<u8>,
     /// Random number that determines the length of the padding.
-    chance: u64,
+    padding_seed: u64,
     clock: Arc<dyn Clock>,
 }
 
-impl Head {
-    fn room(&self, edition: Edition) -> Overhead {
+impl PendingRequest {
+    fn seal_overhead(&self, edition: Edition) -> Overhead {
         let address = self.address.len();
         match edition {
             Edition::Aead2022 => Overhead {
@@ -122,11 +124,11 @@ impl Head {
     /// padding of payload and
     /// padding of a short request have at most 900 bytes together; a payload of 900 bytes or more
     /// hides its header well enough.
-    fn padding(&self, payload: usize) -> &'static [u8] {
+    fn choose_padding(&self, payload: usize) -> &'static [u8] {
         let room = u64_from(MAX_PADDING.saturating_sub(payload));
         let len = match payload {
-            0 => 1 + self.chance % room,
-            _ => self.chance % (room + 1),
+            0 => 1 + self.padding_seed % room,
+            _ => self.padding_seed % (room + 1),
         };
         subslice(&ZEROS, ..narrow_int::<usize>(len))
     }
@@ -136,7 +138,7 @@ impl ClientSeal {
     /// Seals the first record; in the 2022 edition with the padding that the caller chose.
     fn seal_first(
         &mut self,
-        head: &Head,
+        head: &PendingRequest,
         padding: &[u8],
         record: &mut [u8],
         payload: Range<usize>,
@@ -145,8 +147,8 @@ impl ClientSeal {
         let no_room = ProtocolError::NoRoom("an address");
         let plain = payload.start.checked_sub(address.len()).ok_or(no_room)?;
         let BodySeal::Chunks(chunks) = &mut self.body else {
-            put(record, plain, address)?;
-            return seal_behind(&mut self.body, &head.salt, record, plain..payload.end);
+            put_at(record, plain, address)?;
+            return seal_with_salt(&mut self.body, &head.salt, record, plain..payload.end);
         };
         if self.method.edition() == Edition::Aead2022 {
             let head = RequestHead {
@@ -156,15 +158,15 @@ impl ClientSeal {
                 address,
                 padding,
             };
-            return head.seal(chunks, record, payload);
+            return head.seal_request(chunks, record, payload);
         }
-        put(record, plain, address)?;
-        seal_behind(&mut self.body, &head.salt, record, plain..payload.end)
+        put_at(record, plain, address)?;
+        seal_with_salt(&mut self.body, &head.salt, record, plain..payload.end)
     }
 }
 
 /// Seals the first record of all editions except 2022, with the salt in front.
-pub(super) fn seal_behind(
+pub(super) fn seal_with_salt(
     body: &mut BodySeal,
     salt: &[u8],
     record: &mut [u8],
@@ -173,12 +175,13 @@ pub(super) fn seal_behind(
     let wire = body.seal(record, payload)?;
     let start = wire.start.checked_sub(salt.len());
     let start = start.ok_or(ProtocolError::NoRoom("a salt"))?;
-    put(record, start, salt)?;
+    put_at(record, start, salt)?;
     Ok(start..wire.end)
 }
 
-fn put(record: &mut [u8], at: usize, bytes: &[u8]) -> Result<(), ProtocolError> {
-    crate::writer::Writer::new(record, at..at.saturating_add(bytes.len()))?.put(bytes)
+fn put_at(record: &mut [u8], at: usize, bytes: &[u8]) -> Result<(), ProtocolError> {
+    crate::header_writer::HeaderWriter::new(record, at..at.saturating_add(bytes.len()))?
+        .put_bytes(bytes)
 }
 
 impl Seal for ClientSeal {
@@ -189,8 +192,8 @@ impl Seal for ClientSeal {
 
     fn overhead(&self) -> Overhead {
         match &self.head {
-            Some(head) => head.room(self.method.edition()),
-            None => self.body.room(self.method),
+            Some(head) => head.seal_overhead(self.method.edition()),
+            None => self.body.seal_overhead(self.method),
         }
     }
 
@@ -199,9 +202,9 @@ impl Seal for ClientSeal {
         record: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, ProtocolError> {
-        check_room(self.overhead(), record, &payload)?;
+        check_overhead(self.overhead(), record, &payload)?;
         if let Some(head) = self.head.take() {
-            let padding = head.padding(payload.len());
+            let padding = head.choose_padding(payload.len());
             return self.seal_first(&head, padding, record, payload);
         }
         self.body.seal(record, payload)
@@ -215,16 +218,16 @@ impl Seal for ClientSeal {
 /// Opens the data that the server sends.
 pub struct ClientOpen {
     state: State,
-    progress: Arc<Progress>,
+    progress: Arc<ClientProgress>,
 }
 
 enum State {
-    Waiting(Box<Waiting>),
+    Waiting(Box<AwaitedResponse>),
     Open(BodyOpen),
 }
 
 /// State until the response header was received.
-struct Waiting {
+struct AwaitedResponse {
     key: Key,
     request_salt: Salt,
     clock: Arc<dyn Clock>,
@@ -233,20 +236,20 @@ struct Waiting {
 impl ClientOpen {
     /// Returns the shared progress, which stays readable when the codec is moved into a stream.
     #[must_use]
-    pub fn progress(&self) -> Arc<Progress> {
+    pub fn progress(&self) -> Arc<ClientProgress> {
         self.progress.clone()
     }
 
     /// True if the server has proved that it has the key; see [`Progress::authenticated`].
     #[must_use]
-    pub fn authenticated(&self) -> bool {
-        self.progress.authenticated()
+    pub fn is_authenticated(&self) -> bool {
+        self.progress.is_authenticated()
     }
 
     /// Returns the clock skew in seconds; see [`Progress::skew`].
     #[must_use]
-    pub fn skew(&self) -> Option<i64> {
-        self.progress.skew()
+    pub fn clock_skew(&self) -> Option<i64> {
+        self.progress.clock_skew()
     }
 }
 
@@ -257,7 +260,7 @@ impl Open for ClientOpen {
             if wire.len() < total {
                 return Ok(Opened::NeedMore { total });
             }
-            self.state = State::Open(waiting.open(wire, &self.progress)?);
+            self.state = State::Open(waiting.open_head(wire, &self.progress)?);
         }
         match &mut self.state {
             State::Open(body) => body.open(wire),
@@ -275,7 +278,7 @@ impl Open for ClientOpen {
     }
 }
 
-impl Waiting {
+impl AwaitedResponse {
     /// Returns the number of wire bytes before the first sealed payload.
     fn head_len(&self) -> usize {
         let salt = self.request_salt.len();
@@ -289,27 +292,34 @@ impl Waiting {
 
     /// Opens the header and returns the codec of the body, which stores the position of the first
     /// payload.
-    fn open(&self, wire: &mut [u8], progress: &Progress) -> Result<BodyOpen, ProtocolError> {
+    fn open_head(
+        &self,
+        wire: &mut [u8],
+        progress: &ClientProgress,
+    ) -> Result<BodyOpen, ProtocolError> {
         let method = self.key.method();
         if method.edition() == Edition::None {
             progress.set_authenticated();
             return Ok(BodyOpen::Raw);
         }
         let short = ProtocolError::Truncated("the response header");
-        let salt = Salt::read(method, wire).ok_or(short)?;
+        let salt = Salt::read_from(method, wire).ok_or(short)?;
         if method.is_legacy() {
             // SEC-R6, as far as there is an IV to compare.
             if !salt.is_empty() && salt == self.request_salt {
                 return Err(ProtocolError::Replayed);
             }
-            let cipher = Box::new(self.key.start(&salt, Direction::Decrypt)?);
+            let cipher = Box::new(self.key.start_cipher(&salt, Direction::Decrypt)?);
             progress.set_authenticated();
             let iv = salt.len();
             return Ok(BodyOpen::Stream { cipher, iv });
         }
-        let mut chunks = ChunkOpen::new(self.key.material().session(&salt)?, max_chunk(method));
+        let mut chunks = ChunkOpen::new(
+            self.key.material().derive_session_key(&salt)?,
+            max_chunk(method),
+        );
         if method.edition() == Edition::Aead {
-            chunks.length(wire, salt.len())?;
+            chunks.open_length(wire, salt.len())?;
             // SEC-R6: our own stream, reflected, has our key.
             if salt == self.request_salt {
                 return Err(ProtocolError::Replayed);
@@ -318,21 +328,21 @@ impl Waiting {
             return Ok(BodyOpen::Chunks(chunks));
         }
         let header = salt.len()..salt.len() + FIXED_LEN + salt.len();
-        chunks.block(wire, header.clone())?;
+        chunks.open_block(wire, header.clone())?;
         let header = wire.get(header).ok_or(short)?;
-        let n = self.check(header, progress)?;
+        let n = self.check_header(header, progress)?;
         if n == 0 {
             // The header goes out with the first payload, so every server implementation has one
             // here.
             return Err(ProtocolError::Malformed("response: empty first payload"));
         }
-        chunks.expect(self.head_len(), n)?;
+        chunks.expect_payload(self.head_len(), n)?;
         Ok(BodyOpen::Chunks(chunks))
     }
 
     /// Checks the opened response header of the 2022 edition and returns the first payload's
     /// length.
-    fn check(&self, header: &[u8], progress: &Progress) -> Result<u16, ProtocolError> {
+    fn check_header(&self, header: &[u8], progress: &ClientProgress) -> Result<u16, ProtocolError> {
         let mut r = Reader::new(header);
         let mut fields = || {
             Ok((
@@ -350,7 +360,7 @@ impl Waiting {
         progress.set_authenticated();
         let now = self.clock.unix_time();
         progress.set_skew(stamp.skew_from(now));
-        stamp::check(stamp, now)?;
+        timestamp::check_timestamp(stamp, now)?;
         if !ct_eq(request_salt, &self.request_salt) {
             return Err(ProtocolError::Malformed(
                 "response: answers another request",
@@ -369,7 +379,7 @@ impl ClientSeal {
         record: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, ProtocolError> {
-        check_room(self.overhead(), record, &payload)?;
+        check_overhead(self.overhead(), record, &payload)?;
         let head = self.head.take().unwrap();
         self.seal_first(&head, padding, record, payload)
     }

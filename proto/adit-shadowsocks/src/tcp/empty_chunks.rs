@@ -7,9 +7,9 @@ use adit_crypto::TAG_LEN;
 use adit_wire::codec_laws::{open_all, run_handshake};
 use adit_wire::{FixedEntropy, Open, ProtocolError, Seal, Step, Target, UnixTime, encode_addr};
 
-use super::chunk::{ChunkSeal, LENGTH_LEN, MAX_EMPTY};
-use super::{Accepted, ClientOpen, ClientSeal, ServerHandshake, client};
-use crate::{Edition, Key, KeyChain, Method, Restart, SaltPool, Users};
+use super::chunk::{ChunkSeal, LENGTH_LEN, MAX_EMPTY_CHUNKS};
+use super::{AcceptedRequest, ClientOpen, ClientSeal, ServerHandshake, client_codecs};
+use crate::{Edition, Key, KeyChain, Method, RestartPolicy, SaltPool, Users};
 
 const NOW: UnixTime = UnixTime(1_700_000_000);
 const TOO_MANY: ProtocolError = ProtocolError::Malformed("chunk: more than 64 empty ones in a row");
@@ -31,7 +31,7 @@ fn key(method: Method) -> Key {
 fn ends(key: &Key) -> (ClientSeal, ClientOpen) {
     let mut entropy = FixedEntropy::new(vec![1; 64]);
     let chain = KeyChain::from(key.clone());
-    client(&chain, &target(), Arc::new(NOW), &mut entropy).unwrap()
+    client_codecs(&chain, &target(), Arc::new(NOW), &mut entropy).unwrap()
 }
 
 fn sealed(seal: &mut dyn Seal, payload: &[u8]) -> Vec<u8> {
@@ -41,7 +41,7 @@ fn sealed(seal: &mut dyn Seal, payload: &[u8]) -> Vec<u8> {
 fn chunk(seal: &mut ChunkSeal, payload: &[u8]) -> Vec<u8> {
     let mut record = [&[0; LENGTH_LEN][..], payload, &[0; TAG_LEN]].concat();
     let at = LENGTH_LEN..LENGTH_LEN + payload.len();
-    seal.chunk(&mut record, at).unwrap();
+    seal.seal_chunk(&mut record, at).unwrap();
     record
 }
 
@@ -49,20 +49,24 @@ fn chunk(seal: &mut ChunkSeal, payload: &[u8]) -> Vec<u8> {
 fn behind(key: &Key, wire: &[u8]) -> ChunkSeal {
     let mut seal = start(key, wire);
     for _ in 0..2 {
-        seal.block(&mut [0; TAG_LEN], 0..0).unwrap();
+        seal.seal_block(&mut [0; TAG_LEN], 0..0).unwrap();
     }
     seal
 }
 
 fn start(key: &Key, wire: &[u8]) -> ChunkSeal {
     let salt = &wire[..key.method().salt_len()];
-    ChunkSeal::new(key.material().session(salt).unwrap())
+    ChunkSeal::new(key.material().derive_session_key(salt).unwrap())
 }
 
 /// Opens a request as a server and returns it with all plaintext.
-fn served(key: &Key, wire: &[u8], pieces: &[usize]) -> Result<(Accepted, Vec<u8>), ProtocolError> {
-    let users = Users::single(key.clone());
-    let salts = Arc::new(SaltPool::new([3; 16], UnixTime(0), Restart::Strict));
+fn served(
+    key: &Key,
+    wire: &[u8],
+    pieces: &[usize],
+) -> Result<(AcceptedRequest, Vec<u8>), ProtocolError> {
+    let users = Users::with_single_key(key.clone());
+    let salts = Arc::new(SaltPool::new([3; 16], UnixTime(0), RestartPolicy::Strict));
     let mut entropy = FixedEntropy::new(vec![2; 64]);
     let mut server = ServerHandshake::new(&users, Arc::new(NOW), salts, &mut entropy);
     let (step, _, rest) = run_handshake(&mut server, wire, pieces).map_err(|(why, _)| why)?;
@@ -96,7 +100,7 @@ fn they_are_skipped_in_both_directions_however_they_are_split() {
         let key = key(method);
         let (mut seal, _) = ends(&key);
         let first = sealed(&mut seal, b"first,");
-        for (count, pieces) in [(2, None), (MAX_EMPTY, Some(usize::MAX))] {
+        for (count, pieces) in [(2, None), (MAX_EMPTY_CHUNKS, Some(usize::MAX))] {
             let up = interspersed(behind(&key, &first), first.clone(), count);
             let pieces = |len| match pieces {
                 Some(all) => vec![vec![all]],
@@ -113,7 +117,7 @@ fn they_are_skipped_in_both_directions_however_they_are_split() {
                 let (_, mut open) = ends(&key);
                 let opened = open_all(&mut open, &down, &pieces);
                 assert_eq!(opened, Ok((b"answer,moreend".to_vec(), 0)), "{method}");
-                assert!(open.authenticated() && open.is_at_boundary(0));
+                assert!(open.is_authenticated() && open.is_at_boundary(0));
             }
         }
     }
@@ -125,7 +129,7 @@ fn the_65th_in_a_row_is_an_error() {
         let key = key(method);
         let (mut seal, _) = ends(&key);
         let first = sealed(&mut seal, b"first,");
-        let up = interspersed(behind(&key, &first), first.clone(), MAX_EMPTY + 1);
+        let up = interspersed(behind(&key, &first), first.clone(), MAX_EMPTY_CHUNKS + 1);
         assert_eq!(
             served(&key, &up, &[usize::MAX]).unwrap_err(),
             TOO_MANY,
@@ -133,7 +137,7 @@ fn the_65th_in_a_row_is_an_error() {
         );
         let (mut accepted, _) = served(&key, &first, &[usize::MAX]).unwrap();
         let answer = sealed(&mut accepted.seal, b"answer,");
-        let down = interspersed(behind(&key, &answer), answer, MAX_EMPTY + 1);
+        let down = interspersed(behind(&key, &answer), answer, MAX_EMPTY_CHUNKS + 1);
         let (_, mut open) = ends(&key);
         let opened = open_all(&mut open, &down, &[usize::MAX]);
         assert_eq!(opened, Err(TOO_MANY), "{method}");
@@ -164,7 +168,11 @@ fn at_the_very_front() {
         let salt = vec![6; method.salt_len()];
         let mut address = Vec::new();
         encode_addr(&target(), &mut address);
-        for (count, fine) in [(1, true), (MAX_EMPTY, true), (MAX_EMPTY + 1, false)] {
+        for (count, fine) in [
+            (1, true),
+            (MAX_EMPTY_CHUNKS, true),
+            (MAX_EMPTY_CHUNKS + 1, false),
+        ] {
             let (mut seal, mut wire) = (start(&key, &salt), salt.clone());
             for _ in 0..count {
                 wire.extend(chunk(&mut seal, b""));

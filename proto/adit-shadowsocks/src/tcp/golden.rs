@@ -7,17 +7,17 @@ use adit_wire::codec_laws::{open_all, run_handshake};
 use adit_wire::{FixedEntropy, Open, ProtocolError, Seal, Step, Target, UnixTime};
 use serde_json::Value;
 
-use super::{Accepted, ClientSeal, ServerHandshake, client};
+use super::{AcceptedRequest, ClientSeal, ServerHandshake, client_codecs};
 use crate::golden::{
     chain, hex, key_of_psk, number, pattern, relays, target, text, users, vectors,
 };
 use crate::relay::TcpRelay;
-use crate::{KeyChain, Restart, SaltPool, Users};
+use crate::{KeyChain, RestartPolicy, SaltPool, Users};
 
 const ALL_AT_ONCE: &[usize] = &[usize::MAX];
 
 fn pool() -> Arc<SaltPool> {
-    Arc::new(SaltPool::new([3; 16], UnixTime(0), Restart::Strict))
+    Arc::new(SaltPool::new([3; 16], UnixTime(0), RestartPolicy::Strict))
 }
 
 /// Seals one record; `how` is the codec's `seal` or a variant with the vector's padding.
@@ -58,7 +58,7 @@ fn accept(
     salts: &Arc<SaltPool>,
     salt: &[u8],
     stream: &[u8],
-) -> Result<(Step<Accepted>, Vec<u8>), ProtocolError> {
+) -> Result<(Step<AcceptedRequest>, Vec<u8>), ProtocolError> {
     let mut entropy = FixedEntropy::new(salt);
     let mut server = ServerHandshake::new(users, Arc::new(now), salts.clone(), &mut entropy);
     match run_handshake(&mut server, stream, ALL_AT_ONCE) {
@@ -82,7 +82,7 @@ fn accepted(
     salt: &[u8],
     stream: &[u8],
     expected: &Target,
-) -> (Accepted, Vec<u8>) {
+) -> (AcceptedRequest, Vec<u8>) {
     match accept(users, now, &pool(), salt, stream) {
         Ok((Step::Done(mut accepted), rest)) => {
             assert_eq!(&accepted.target, expected);
@@ -108,7 +108,8 @@ fn sip022_streams() {
         let stamp = UnixTime(number(&request["timestamp"]));
         let salt = hex(&request["salt"]);
         let mut entropy = FixedEntropy::new(salt.clone());
-        let (mut seal, mut open) = client(&keys, &to, Arc::new(stamp), &mut entropy).unwrap();
+        let (mut seal, mut open) =
+            client_codecs(&keys, &to, Arc::new(stamp), &mut entropy).unwrap();
         let (padding, first) = (hex(&request["padding"]), hex(&request["initial_payload"]));
         let mut wire = if padding.is_empty() {
             records(&mut seal, std::slice::from_ref(&first))
@@ -144,12 +145,12 @@ fn sip022_streams() {
         let wire = records(&mut accepted.seal, &answers);
         let stream = hex(&response["stream"]);
         assert_eq!(wire, stream, "{name}");
-        assert!(!open.authenticated() && open.skew().is_none());
+        assert!(!open.is_authenticated() && open.clock_skew().is_none());
         assert!(open.is_at_boundary(0) && !open.is_at_boundary(1));
         let (plain, unread) = open_all(&mut open, &stream, ALL_AT_ONCE).unwrap();
         assert_eq!((plain, unread), (answers.concat(), 0), "{name}");
-        assert!(open.authenticated() && open.is_at_boundary(0));
-        assert_eq!(open.skew(), Some(answered.skew_from(stamp)));
+        assert!(open.is_authenticated() && open.is_at_boundary(0));
+        assert_eq!(open.clock_skew(), Some(answered.skew_from(stamp)));
         identified += usize::from(accepted.user.is_some());
     }
     assert_eq!(identified, 12);
@@ -159,11 +160,11 @@ fn sip022_streams() {
 fn sip022_longest_chunks() {
     for case in vectors("tcp2022_big") {
         let key = key_of_psk(&case);
-        let (keys, users) = (KeyChain::from(key.clone()), Users::single(key));
+        let (keys, users) = (KeyChain::from(key.clone()), Users::with_single_key(key));
         let to = target(&case["target"]);
         let now = UnixTime(number(&case["now"]));
         let mut entropy = FixedEntropy::new(hex(&case["salt"]));
-        let (mut seal, _) = client(&keys, &to, Arc::new(now), &mut entropy).unwrap();
+        let (mut seal, _) = client_codecs(&keys, &to, Arc::new(now), &mut entropy).unwrap();
         let first = pattern(65_535 - to.addr_len() - 2, 0);
         let payloads = [first, pattern(65_535, 1), pattern(65_535, 2)];
         let wire = records(&mut seal, &payloads);
@@ -186,7 +187,7 @@ fn sip004_streams() {
         let (request, response) = (&case["tcp"]["request"], &case["tcp"]["response"]);
         let to = target(&case["tcp"]["target"]);
         let mut entropy = FixedEntropy::new(hex(&request["salt"]));
-        let (mut seal, mut open) = client(&keys, &to, Arc::new(now), &mut entropy).unwrap();
+        let (mut seal, mut open) = client_codecs(&keys, &to, Arc::new(now), &mut entropy).unwrap();
         if case["note"].is_string() {
             let first = pattern(16_383 - to.addr_len(), 0);
             let payloads = [first, pattern(16_383, 1), pattern(16_383, 2)];
@@ -209,7 +210,7 @@ fn sip004_streams() {
         assert_eq!(records(&mut accepted.seal, &answers), stream);
         let (plain, unread) = open_all(&mut open, &stream, ALL_AT_ONCE).unwrap();
         assert_eq!((plain, unread), (answers.concat(), 0));
-        assert!(open.authenticated() && open.skew().is_none());
+        assert!(open.is_authenticated() && open.clock_skew().is_none());
     }
 }
 
@@ -223,7 +224,7 @@ fn method_none_and_stream_ciphers() {
         let (request, response) = (&case["tcp"]["request"], &case["tcp"]["response"]);
         let pieces = |payload: &[u8]| payload.chunks(13).map(<[u8]>::to_vec).collect::<Vec<_>>();
         let mut entropy = FixedEntropy::new(hex(&request["iv"]));
-        let (mut seal, mut open) = client(&keys, &to, Arc::new(now), &mut entropy).unwrap();
+        let (mut seal, mut open) = client_codecs(&keys, &to, Arc::new(now), &mut entropy).unwrap();
         let payload = hex(&request["payload"]);
         let stream = hex(&request["stream"]);
         assert_eq!(records(&mut seal, &pieces(&payload)), stream, "{name}");
@@ -245,7 +246,7 @@ fn sip022_accepts_and_rejects() {
     for case in vectors("negative2022") {
         let (name, kind) = (text(&case["name"]), text(&case["kind"]));
         let (key, now) = (key_of_psk(&case), UnixTime(number(&case["now"])));
-        let (keys, users) = (KeyChain::from(key.clone()), Users::single(key));
+        let (keys, users) = (KeyChain::from(key.clone()), Users::with_single_key(key));
         let verdict = match kind {
             "tcp_request" => {
                 let stream = hex(&case["stream"]);
@@ -269,7 +270,7 @@ fn sip022_accepts_and_rejects() {
             "tcp_response" => {
                 let mut entropy = FixedEntropy::new(hex(&case["request_salt"]));
                 let to = "example.com:443".parse().unwrap();
-                let (_, mut open) = client(&keys, &to, Arc::new(now), &mut entropy).unwrap();
+                let (_, mut open) = client_codecs(&keys, &to, Arc::new(now), &mut entropy).unwrap();
                 match open_all(&mut open, &hex(&case["stream"]), ALL_AT_ONCE) {
                     Ok((plain, 0)) if !plain.is_empty() => "accept",
                     Ok(_) => "wait",

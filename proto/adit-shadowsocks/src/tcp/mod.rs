@@ -28,9 +28,9 @@ mod golden;
 
 pub(crate) use request::FIXED_SEALED;
 
-pub use client::{ClientOpen, ClientSeal, client};
-pub use progress::Progress;
-pub use server::{Accepted, ServerHandshake, ServerOpen};
+pub use client::{ClientOpen, ClientSeal, client_codecs};
+pub use progress::ClientProgress;
+pub use server::{AcceptedRequest, ServerHandshake, ServerOpen};
 pub use server_seal::ServerSeal;
 
 use adit_crypto::TAG_LEN;

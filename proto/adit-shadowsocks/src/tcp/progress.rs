@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// State shared by a [`super::ClientOpen`] and the code that reports on its connection.
 #[derive(Debug)]
-pub struct Progress {
+pub struct ClientProgress {
     authenticated: AtomicBool,
     /// [`UNKNOWN`] until the server's clock is known.
     skew: AtomicI64,
@@ -13,7 +13,7 @@ pub struct Progress {
 /// Not a valid skew: skews saturate at `-i64::MAX`.
 const UNKNOWN: i64 = i64::MIN;
 
-impl Default for Progress {
+impl Default for ClientProgress {
     fn default() -> Self {
         Self {
             authenticated: AtomicBool::new(false),
@@ -22,19 +22,19 @@ impl Default for Progress {
     }
 }
 
-impl Progress {
+impl ClientProgress {
     /// True if the server has proved that it has the key. A stream that ends before that suggests a
     /// wrong key, method or clock. Method `none` and the legacy methods prove nothing; for them any
     /// received byte suffices.
     #[must_use]
-    pub fn authenticated(&self) -> bool {
+    pub fn is_authenticated(&self) -> bool {
         self.authenticated.load(Ordering::Relaxed)
     }
 
     /// Returns the server's clock minus ours in seconds. Known once a response header of the 2022
     /// edition was authenticated, even if it was then refused because of its time.
     #[must_use]
-    pub fn skew(&self) -> Option<i64> {
+    pub fn clock_skew(&self) -> Option<i64> {
         match self.skew.load(Ordering::Relaxed) {
             UNKNOWN => None,
             skew => Some(skew),

@@ -7,7 +7,7 @@ use adit_wire::{EndOfInput, ProtocolError, Reader, Target, UnixTime, parse_addr,
 
 use super::chunk::ChunkSeal;
 use super::{FIXED_LEN, REQUEST};
-use crate::writer::Writer;
+use crate::header_writer::HeaderWriter;
 
 /// Sealed length of the fixed header in bytes.
 pub(crate) const FIXED_SEALED: usize = FIXED_LEN + TAG_LEN;
@@ -24,7 +24,7 @@ pub(super) struct RequestHead<'a> {
 
 impl RequestHead<'_> {
     /// Returns the number of bytes in front of the payload.
-    pub(super) const fn len(&self) -> usize {
+    pub(super) const fn head_len(&self) -> usize {
         self.salt.len() + self.identities.len() + FIXED_SEALED + self.variable_len()
     }
 
@@ -34,28 +34,28 @@ impl RequestHead<'_> {
 
     /// Writes and seals the header in front of `record[payload]` together with the payload, and
     /// returns the range to send.
-    pub(super) fn seal(
+    pub(super) fn seal_request(
         &self,
         chunks: &mut ChunkSeal,
         record: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, ProtocolError> {
         let no_room = ProtocolError::NoRoom("a request header");
-        let start = payload.start.checked_sub(self.len()).ok_or(no_room)?;
+        let start = payload.start.checked_sub(self.head_len()).ok_or(no_room)?;
         let fixed = start + self.salt.len() + self.identities.len();
         let variable = fixed + FIXED_SEALED;
-        let mut w = Writer::new(record, start..variable)?;
-        w.put(self.salt)?;
-        w.put(self.identities)?;
-        w.put(&[REQUEST])?;
-        w.put(&self.stamp.0.to_be_bytes())?;
+        let mut w = HeaderWriter::new(record, start..variable)?;
+        w.put_bytes(self.salt)?;
+        w.put_bytes(self.identities)?;
+        w.put_bytes(&[REQUEST])?;
+        w.put_bytes(&self.stamp.0.to_be_bytes())?;
         w.put_len(self.variable_len() + payload.len())?;
-        let mut w = Writer::new(record, variable..payload.start)?;
-        w.put(self.address)?;
+        let mut w = HeaderWriter::new(record, variable..payload.start)?;
+        w.put_bytes(self.address)?;
         w.put_len(self.padding.len())?;
-        w.put(self.padding)?;
-        chunks.block(record, fixed..fixed + FIXED_LEN)?;
-        chunks.block(record, variable..payload.end)?;
+        w.put_bytes(self.padding)?;
+        chunks.seal_block(record, fixed..fixed + FIXED_LEN)?;
+        chunks.seal_block(record, variable..payload.end)?;
         Ok(start..payload.end + TAG_LEN)
     }
 }

@@ -18,7 +18,7 @@ use super::request::{FIXED_SEALED, parse_fixed, parse_variable};
 use super::{FIXED_LEN, ServerSeal, max_chunk};
 use crate::identity::{IDENTITY_LEN, IdentityHash};
 use crate::salt::Salt;
-use crate::{Edition, SaltPool, UserId, UserRef, Users, stamp};
+use crate::{Edition, SaltPool, UserId, UserRef, Users, timestamp};
 
 /// Reads a request. It sends nothing, and waits for more bytes until it can accept or refuse.
 ///
@@ -40,12 +40,12 @@ enum State {
     Head,
     /// 2022: waits for a variable header of `n` bytes.
     Variable {
-        known: Known,
+        known: AuthenticatedRequest,
         n: usize,
     },
     /// AEAD: the address may arrive in several chunks.
     Address {
-        known: Known,
+        known: AuthenticatedRequest,
         plain: Vec<u8>,
     },
     /// Legacy: after the IV.
@@ -57,7 +57,7 @@ enum State {
 }
 
 /// The result of the first sealed block.
-struct Known {
+struct AuthenticatedRequest {
     chunks: ChunkOpen,
     request_salt: Salt,
     /// The user's index.
@@ -65,7 +65,7 @@ struct Known {
 }
 
 /// An accepted request.
-pub struct Accepted {
+pub struct AcceptedRequest {
     /// The client's user; `None` if there is a single key.
     pub user: Option<UserRef>,
     /// The target that the client requested.
@@ -78,7 +78,7 @@ pub struct Accepted {
     pub seal: ServerSeal,
 }
 
-impl fmt::Debug for Accepted {
+impl fmt::Debug for AcceptedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Accepted")
             .field("user", &self.user)
@@ -102,7 +102,7 @@ impl ServerHandshake {
             hint: None,
             clock,
             salts,
-            response_salt: Salt::draw(users.method(), entropy),
+            response_salt: Salt::draw_random(users.method(), entropy),
             state: State::Head,
         }
     }
@@ -110,21 +110,24 @@ impl ServerHandshake {
     /// Sets the user last seen at the client's address. If users are found by trial
     /// ([`Users::trial`]), this user is tried first; otherwise the hint has no effect.
     #[must_use]
-    pub fn hint(mut self, user: Option<UserId>) -> Self {
+    pub fn with_hint(mut self, user: Option<UserId>) -> Self {
         self.hint = user;
         self
     }
 
     /// Advances as far as `rx` allows; returns `None` when the state has changed.
-    fn advance(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<Accepted>>, ProtocolError> {
+    fn advance_state(
+        &mut self,
+        rx: &mut Rx<'_>,
+    ) -> Result<Option<Step<AcceptedRequest>>, ProtocolError> {
         match &mut self.state {
             State::Head => match self.users.method().edition() {
-                Edition::None => self.raw(rx).map(Some),
-                Edition::Stream => self.iv(rx),
-                Edition::Aead | Edition::Aead2022 => self.head(rx),
+                Edition::None => self.accept_raw(rx).map(Some),
+                Edition::Stream => self.read_iv(rx),
+                Edition::Aead | Edition::Aead2022 => self.read_head(rx),
             },
-            State::Stream { request, .. } => match request.read(rx)? {
-                Ok(target) => self.accept_stream(target).map(Some),
+            State::Stream { request, .. } => match request.read_target(rx)? {
+                Ok(target) => self.accept_stream_request(target).map(Some),
                 Err(total) => Ok(Some(Step::NeedMore { total })),
             },
             State::Variable { known, n } => {
@@ -133,15 +136,15 @@ impl ServerHandshake {
                 if rx.bytes().len() < total {
                     return Ok(Some(Step::NeedMore { total }));
                 }
-                known.chunks.block(rx.bytes_mut(), 0..n)?;
+                known.chunks.open_block(rx.bytes_mut(), 0..n)?;
                 let header = subslice(rx.bytes(), ..n);
                 let (target, payload) = parse_variable(header)?;
                 let first = subslice(header, payload).to_vec();
                 rx.consume(total);
-                self.accept(target, first).map(Some)
+                self.accept_request(target, first).map(Some)
             }
             State::Address { known, plain } => {
-                match known.chunks.open(rx.bytes_mut())? {
+                match known.chunks.open_chunk(rx.bytes_mut())? {
                     Opened::NeedMore { total } => return Ok(Some(Step::NeedMore { total })),
                     Opened::Record { consumed, payload } => {
                         plain.extend_from_slice(subslice(rx.bytes(), payload));
@@ -153,7 +156,7 @@ impl ServerHandshake {
                     Ok((target, used)) => {
                         plain.drain(..used);
                         let first = core::mem::take(plain);
-                        self.accept(target, first).map(Some)
+                        self.accept_request(target, first).map(Some)
                     }
                     // At most 259 bytes and one chunk are ever stored.
                     Err(AddrError::Incomplete { .. }) => Ok(None),
@@ -166,31 +169,34 @@ impl ServerHandshake {
 
     /// Authenticates the first block, then checks its time, then inserts its salt: in this order,
     /// so that only owners of a key can fill the pool (SEC-R1).
-    fn head(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<Accepted>>, ProtocolError> {
+    fn read_head(
+        &mut self,
+        rx: &mut Rx<'_>,
+    ) -> Result<Option<Step<AcceptedRequest>>, ProtocolError> {
         let method = self.users.method();
         let is_2022 = method.edition() == Edition::Aead2022;
         let block = if is_2022 { FIXED_SEALED } else { LENGTH_LEN };
-        let identity = self.users.identity().map_or(0, |_| IDENTITY_LEN);
+        let identity = self.users.identity_key().map_or(0, |_| IDENTITY_LEN);
         let total = method.key_len() + identity + block;
         if rx.bytes().len() < total {
             return Ok(Some(Step::NeedMore { total }));
         }
         let short = ProtocolError::Truncated("the request header");
-        let request_salt = Salt::read(method, rx.bytes()).ok_or(short)?;
+        let request_salt = Salt::read_from(method, rx.bytes()).ok_or(short)?;
         rx.consume(request_salt.len());
         let now = self.clock.unix_time();
         self.state = if is_2022 {
-            let mut known = self.identify(rx, request_salt)?;
-            known.chunks.block(rx.bytes_mut(), 0..FIXED_LEN)?;
+            let mut known = self.identify_user(rx, request_salt)?;
+            known.chunks.open_block(rx.bytes_mut(), 0..FIXED_LEN)?;
             let (stamp, n) = parse_fixed(rx.bytes().get(..FIXED_LEN).ok_or(short)?)?;
-            stamp::check(stamp, now)?;
-            self.salts.insert(&request_salt, Some(stamp), now)?;
+            timestamp::check_timestamp(stamp, now)?;
+            self.salts.insert_salt(&request_salt, Some(stamp), now)?;
             rx.consume(FIXED_SEALED);
             State::Variable { known, n }
         } else {
             let length = rx.bytes().first_chunk().ok_or(short)?;
-            let known = self.try_all(length, request_salt)?;
-            self.salts.insert(&request_salt, None, now)?;
+            let known = self.try_all_keys(length, request_salt)?;
+            self.salts.insert_salt(&request_salt, None, now)?;
             let plain = Vec::new();
             State::Address { known, plain }
         };
@@ -198,29 +204,36 @@ impl ServerHandshake {
     }
 
     /// 2022: selects the single key, or the one that the identity header names.
-    fn identify(&self, rx: &mut Rx<'_>, request_salt: Salt) -> Result<Known, ProtocolError> {
+    fn identify_user(
+        &self,
+        rx: &mut Rx<'_>,
+        request_salt: Salt,
+    ) -> Result<AuthenticatedRequest, ProtocolError> {
         let mut place = 0;
-        if let Some(identity) = self.users.identity() {
+        if let Some(identity) = self.users.identity_key() {
             let header = rx.bytes().first_chunk();
             let header = header.ok_or(ProtocolError::Truncated("the identity header"))?;
             let hash = IdentityHash::open_stream(identity, &request_salt, *header)?;
             // An unknown user is treated like a wrong key.
-            place = self.users.find(hash).ok_or(ProtocolError::Unauthentic)?;
+            place = self
+                .users
+                .find_by_hash(hash)
+                .ok_or(ProtocolError::Unauthentic)?;
             rx.consume(IDENTITY_LEN);
         }
-        self.known(place, request_salt)
+        self.start_chunks(place, request_salt)
     }
 
     /// AEAD: finds the key that opens the first length. Tries each user once, the hinted one first.
-    fn try_all(
+    fn try_all_keys(
         &self,
         sealed: &[u8; LENGTH_LEN],
         request_salt: Salt,
-    ) -> Result<Known, ProtocolError> {
-        for place in self.users.candidates(self.hint) {
-            let mut known = self.known(place, request_salt)?;
+    ) -> Result<AuthenticatedRequest, ProtocolError> {
+        for place in self.users.trial_order(self.hint) {
+            let mut known = self.start_chunks(place, request_salt)?;
             // A wrong key destroys its input, so it gets a copy. The right one stores the length.
-            match known.chunks.length(&mut sealed.clone(), 0) {
+            match known.chunks.open_length(&mut sealed.clone(), 0) {
                 Ok(()) => return Ok(known),
                 Err(ProtocolError::Unauthentic) => {}
                 Err(why) => return Err(why),
@@ -229,13 +242,17 @@ impl ServerHandshake {
         Err(ProtocolError::Unauthentic)
     }
 
-    fn known(&self, place: usize, request_salt: Salt) -> Result<Known, ProtocolError> {
-        let material = self.users.material(place)?;
+    fn start_chunks(
+        &self,
+        place: usize,
+        request_salt: Salt,
+    ) -> Result<AuthenticatedRequest, ProtocolError> {
+        let material = self.users.material_at(place)?;
         let chunks = ChunkOpen::new(
-            material.session(&request_salt)?,
+            material.derive_session_key(&request_salt)?,
             max_chunk(material.method()),
         );
-        Ok(Known {
+        Ok(AuthenticatedRequest {
             chunks,
             request_salt,
             place,
@@ -243,7 +260,7 @@ impl ServerHandshake {
     }
 
     /// Method `none`: reads the address; the data after it stays in `rx`.
-    fn raw(&mut self, rx: &mut Rx<'_>) -> Result<Step<Accepted>, ProtocolError> {
+    fn accept_raw(&mut self, rx: &mut Rx<'_>) -> Result<Step<AcceptedRequest>, ProtocolError> {
         let (target, used) = match parse_addr(rx.bytes()) {
             Ok(found) => found,
             Err(AddrError::Incomplete { total }) => return Ok(Step::NeedMore { total }),
@@ -251,35 +268,41 @@ impl ServerHandshake {
         };
         rx.consume(used);
         self.state = State::Done;
-        Ok(Step::Done(Accepted {
+        Ok(Step::Done(AcceptedRequest {
             user: None,
             target,
             first: Vec::new(),
             open: ServerOpen(BodyOpen::Raw),
-            seal: ServerSeal::raw(),
+            seal: ServerSeal::new_raw(),
         }))
     }
 
-    fn accept(&mut self, target: Target, first: Vec<u8>) -> Result<Step<Accepted>, ProtocolError> {
+    fn accept_request(
+        &mut self,
+        target: Target,
+        first: Vec<u8>,
+    ) -> Result<Step<AcceptedRequest>, ProtocolError> {
         let (State::Variable { known, .. } | State::Address { known, .. }) =
             core::mem::replace(&mut self.state, State::Done)
         else {
             return Err(ProtocolError::Malformed("handshake: already finished"));
         };
-        let material = self.users.material(known.place)?;
+        let material = self.users.material_at(known.place)?;
         if material.method().edition() == Edition::Aead {
             // SEC-R6: our reflected answer would open as a request, as there is no type byte.
             let now = self.clock.unix_time();
-            self.salts.insert(&self.response_salt, None, now)?;
+            self.salts.insert_salt(&self.response_salt, None, now)?;
         }
-        Ok(Step::Done(Accepted {
+        Ok(Step::Done(AcceptedRequest {
             user: self.users.user_at(known.place),
             target,
             first,
             open: ServerOpen(BodyOpen::Chunks(known.chunks)),
             seal: ServerSeal::new(
                 material.method(),
-                BodySeal::Chunks(ChunkSeal::new(material.session(&self.response_salt)?)),
+                BodySeal::Chunks(ChunkSeal::new(
+                    material.derive_session_key(&self.response_salt)?,
+                )),
                 self.response_salt,
                 known.request_salt,
                 self.clock.clone(),
@@ -289,12 +312,16 @@ impl ServerHandshake {
 }
 
 impl Handshake for ServerHandshake {
-    type Output = Accepted;
+    type Output = AcceptedRequest;
     type Error = ProtocolError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, _tx: &mut Tx<'_>) -> Result<Step<Accepted>, ProtocolError> {
+    fn step(
+        &mut self,
+        rx: &mut Rx<'_>,
+        _tx: &mut Tx<'_>,
+    ) -> Result<Step<AcceptedRequest>, ProtocolError> {
         loop {
-            match self.advance(rx) {
+            match self.advance_state(rx) {
                 Ok(Some(step)) => return Ok(step),
                 Ok(None) => {}
                 Err(why) => {

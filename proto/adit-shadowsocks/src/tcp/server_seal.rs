@@ -7,30 +7,30 @@ use adit_crypto::TAG_LEN;
 use adit_wire::{Clock, Overhead, ProtocolError, Seal};
 
 use super::body::BodySeal;
-use super::chunk::{LENGTH_LEN, check_room};
-use super::client::seal_behind;
+use super::chunk::{LENGTH_LEN, check_overhead};
+use super::client::seal_with_salt;
 use super::{FIXED_LEN, RESPONSE};
+use crate::header_writer::HeaderWriter;
 use crate::salt::Salt;
-use crate::writer::Writer;
 use crate::{Edition, Method};
 
 /// Seals a server's answers. The response header is sent with the first payload, never alone.
 pub struct ServerSeal {
     method: Method,
     /// `None` once the first record was sealed.
-    head: Option<Box<Head>>,
+    head: Option<Box<PendingResponse>>,
     body: BodySeal,
 }
 
-struct Head {
+struct PendingResponse {
     salt: Salt,
     request_salt: Salt,
     clock: Arc<dyn Clock>,
 }
 
-impl Head {
+impl PendingResponse {
     /// Returns the number of bytes in front of the first payload.
-    fn len(&self, edition: Edition) -> usize {
+    fn head_len(&self, edition: Edition) -> usize {
         let salt = self.salt.len();
         match edition {
             Edition::Aead2022 => salt + FIXED_LEN + salt + TAG_LEN,
@@ -39,7 +39,7 @@ impl Head {
         }
     }
 
-    fn seal(
+    fn seal_first(
         &self,
         edition: Edition,
         body: &mut BodySeal,
@@ -48,19 +48,19 @@ impl Head {
     ) -> Result<Range<usize>, ProtocolError> {
         let chunks = match body {
             BodySeal::Chunks(chunks) if edition == Edition::Aead2022 => chunks,
-            _ => return seal_behind(body, &self.salt, record, payload),
+            _ => return seal_with_salt(body, &self.salt, record, payload),
         };
-        let start = payload.start.checked_sub(self.len(edition));
+        let start = payload.start.checked_sub(self.head_len(edition));
         let start = start.ok_or(ProtocolError::NoRoom("a response header"))?;
-        let mut w = Writer::new(record, start..payload.start)?;
-        w.put(&self.salt)?;
-        w.put(&[RESPONSE])?;
-        w.put(&self.clock.unix_time().0.to_be_bytes())?;
-        w.put(&self.request_salt)?;
+        let mut w = HeaderWriter::new(record, start..payload.start)?;
+        w.put_bytes(&self.salt)?;
+        w.put_bytes(&[RESPONSE])?;
+        w.put_bytes(&self.clock.unix_time().0.to_be_bytes())?;
+        w.put_bytes(&self.request_salt)?;
         w.put_len(payload.len())?;
         let header = start + self.salt.len();
-        chunks.block(record, header..payload.start - TAG_LEN)?;
-        chunks.block(record, payload.clone())?;
+        chunks.seal_block(record, header..payload.start - TAG_LEN)?;
+        chunks.seal_block(record, payload.clone())?;
         Ok(start..payload.end + TAG_LEN)
     }
 }
@@ -78,7 +78,7 @@ impl ServerSeal {
         Self {
             method,
             body,
-            head: Some(Box::new(Head {
+            head: Some(Box::new(PendingResponse {
                 salt,
                 request_salt,
                 clock,
@@ -87,7 +87,7 @@ impl ServerSeal {
     }
 
     /// Creates the codec of method `none`.
-    pub(super) const fn raw() -> Self {
+    pub(super) const fn new_raw() -> Self {
         Self {
             method: Method::None,
             head: None,
@@ -103,9 +103,9 @@ impl Seal for ServerSeal {
     }
 
     fn overhead(&self) -> Overhead {
-        let mut room = self.body.room(self.method);
+        let mut room = self.body.seal_overhead(self.method);
         if let Some(head) = &self.head {
-            room.head = head.len(self.method.edition());
+            room.head = head.head_len(self.method.edition());
         }
         room
     }
@@ -115,12 +115,12 @@ impl Seal for ServerSeal {
         record: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, ProtocolError> {
-        check_room(self.overhead(), record, &payload)?;
+        check_overhead(self.overhead(), record, &payload)?;
         if payload.is_empty() {
             return Ok(payload);
         }
         match self.head.take() {
-            Some(head) => head.seal(self.method.edition(), &mut self.body, record, payload),
+            Some(head) => head.seal_first(self.method.edition(), &mut self.body, record, payload),
             None => self.body.seal(record, payload),
         }
     }

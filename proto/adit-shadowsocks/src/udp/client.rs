@@ -5,31 +5,31 @@ use core::ops::Range;
 
 use adit_wire::{Entropy, ProtocolError, SlidingWindow, Target, UnixTime};
 
-use super::packet::{BodyKey, open_body, unveil};
-use super::sender::Sender;
-use super::single;
+use super::packet::{BodyKey, open_body, open_ids};
+use super::sender::PacketSender;
+use super::sessionless;
 use crate::KeyChain;
 
 /// Minimum age of a server session change, in seconds, before another change is accepted.
-const SERVER_CHANGE: u64 = 60;
+const MIN_CHANGE_INTERVAL: u64 = 60;
 
 /// Seals a client's packets and opens the server's.
 pub struct ClientSession {
-    pub(super) sender: Sender,
-    servers: Servers,
+    pub(super) sender: PacketSender,
+    servers: ServerSessions,
 }
 
 /// The server sessions that answer this client: a server chooses a new one after it has restarted
 /// or has forgotten the client.
 #[derive(Default)]
-struct Servers {
-    current: Option<Box<Server>>,
-    previous: Option<Box<Server>>,
+struct ServerSessions {
+    current: Option<Box<ServerSession>>,
+    previous: Option<Box<ServerSession>>,
     /// The time at which `current` replaced `previous`.
     changed: Option<UnixTime>,
 }
 
-struct Server {
+struct ServerSession {
     id: u64,
     body_key: BodyKey,
     window: SlidingWindow,
@@ -40,8 +40,8 @@ impl ClientSession {
     /// of the `chain`.
     pub fn new(chain: &KeyChain, entropy: &mut dyn Entropy) -> Self {
         Self {
-            sender: Sender::new(chain.clone(), None, entropy),
-            servers: Servers::default(),
+            sender: PacketSender::new(chain.clone(), None, entropy),
+            servers: ServerSessions::default(),
         }
     }
 
@@ -75,12 +75,12 @@ impl ClientSession {
         now: UnixTime,
     ) -> Result<(Target, Range<usize>), ProtocolError> {
         let key = self.sender.key();
-        let answers = self.sender.session();
+        let answers = self.sender.session_id();
         if answers.is_none() {
-            return single::open(key, packet);
+            return sessionless::open_packet(key, packet);
         }
-        let ids = unveil(key, packet)?;
-        if let Some(server) = self.servers.known(ids.session) {
+        let ids = open_ids(key, packet)?;
+        if let Some(server) = self.servers.find_session(ids.session) {
             if !server.window.would_accept(ids.packet) {
                 return Err(ProtocolError::Replayed);
             }
@@ -88,20 +88,20 @@ impl ClientSession {
             server.window.accept(ids.packet);
             return Ok((body.target, body.payload));
         }
-        let mut server = Server {
+        let mut server = ServerSession {
             id: ids.session,
             body_key: BodyKey::derive(key.material(), ids.session),
             window: SlidingWindow::default(),
         };
         let body = open_body(key, &server.body_key, packet, 0, answers, now)?;
         server.window.accept(ids.packet);
-        self.servers.adopt(server, now)?;
+        self.servers.adopt_session(server, now)?;
         Ok((body.target, body.payload))
     }
 }
 
-impl Servers {
-    fn known(&mut self, id: u64) -> Option<&mut Server> {
+impl ServerSessions {
+    fn find_session(&mut self, id: u64) -> Option<&mut ServerSession> {
         let both = [&mut self.current, &mut self.previous];
         let mut both = both.into_iter().filter_map(|s| s.as_deref_mut());
         both.find(|server| server.id == id)
@@ -110,10 +110,10 @@ impl Servers {
     /// Adopts a new server session, and keeps the previous one for packets still in flight.
     ///
     /// Not twice within 60 s: a window that is dropped too early would accept its packets again.
-    fn adopt(&mut self, server: Server, now: UnixTime) -> Result<(), ProtocolError> {
+    fn adopt_session(&mut self, server: ServerSession, now: UnixTime) -> Result<(), ProtocolError> {
         if self.current.is_some() {
             let age = self.changed.map(|at| now.0.abs_diff(at.0));
-            if age.is_some_and(|age| age <= SERVER_CHANGE) {
+            if age.is_some_and(|age| age <= MIN_CHANGE_INTERVAL) {
                 return Err(ProtocolError::Malformed(
                     "server session: changed too often",
                 ));

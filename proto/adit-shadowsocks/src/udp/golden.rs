@@ -3,20 +3,20 @@
 use adit_wire::{FixedEntropy, ProtocolError, UnixTime};
 use serde_json::Value;
 
-use super::sender::Sender;
-use super::{ClientSession, HEAD_ROOM, PADDING_MAX, ServerOpener, TAIL_ROOM};
+use super::sender::PacketSender;
+use super::{ClientSession, HEADROOM, PADDING_MAX, ServerOpener, TAILROOM};
 use crate::Users;
 use crate::golden::{chain, hex, key_of_psk, number, relays, target, text, users, vectors};
 use crate::relay;
 
-const ROOM: usize = HEAD_ROOM + PADDING_MAX;
+const ROOM: usize = HEADROOM + PADDING_MAX;
 
 fn buffer(payload: &[u8]) -> Vec<u8> {
-    [&[0xee; ROOM][..], payload, &[0xee; TAIL_ROOM]].concat()
+    [&[0xee; ROOM][..], payload, &[0xee; TAILROOM]].concat()
 }
 
 /// Seals a vector's packet with its id, time, padding and nonce.
-fn reproduce(sender: &mut Sender, case: &Value, peer: &Value) {
+fn reproduce(sender: &mut PacketSender, case: &Value, peer: &Value) {
     let payload = hex(&case["payload"]);
     let nonce = case["nonce"].is_string().then(|| hex(&case["nonce"]));
     let nonce = nonce.unwrap_or_else(|| vec![0; 24]).try_into().unwrap();
@@ -48,7 +48,7 @@ fn sip022_packets() {
             reproduce(&mut client.sender, sent, &sent["target"]);
             let mut packet = hex(&sent["packet"]);
             for table in &tables {
-                let to = relay::packet(table, &mut packet).unwrap();
+                let to = relay::relay_packet(table, &mut packet).unwrap();
                 assert_eq!((to.next, to.packet.end), (1, packet.len()));
                 assert_eq!(
                     to.session.to_be_bytes(),
@@ -57,20 +57,20 @@ fn sip022_packets() {
                 packet = packet[to.packet].to_vec();
             }
             let again = packet.clone();
-            let incoming = server.open(&mut packet, now).unwrap();
-            let user = incoming.user.and_then(|id| users.user(id));
+            let incoming = server.open_packet(&mut packet, now).unwrap();
+            let user = incoming.user.and_then(|id| users.find_user(id));
             let user = user.as_ref().map(|user| user.name());
             assert_eq!(user, (users.len() == 2).then_some("bob"));
             assert_eq!(incoming.new, i == 0);
             assert_eq!(incoming.target, target(&sent["target"]));
             assert_eq!(packet[incoming.payload], hex(&sent["payload"]));
             session = incoming.session;
-            let again = server.open(&mut again.clone(), now);
+            let again = server.open_packet(&mut again.clone(), now);
             assert_eq!(again, Err(ProtocolError::Replayed));
         }
-        assert_eq!(server.sessions(), 1);
+        assert_eq!(server.session_count(), 1);
         let mut sealer = server
-            .sealer(session, &mut ids("server_session_id"))
+            .create_sealer(session, &mut ids("server_session_id"))
             .unwrap();
         for sent in case["server_to_client"].as_array().unwrap() {
             reproduce(&mut sealer.0, sent, &sent["source"]);
@@ -107,7 +107,7 @@ fn packets_without_sessions() {
             .seal(&mut packet, at, &to, now, &mut salt(request))
             .unwrap();
         assert_eq!(packet[range.clone()], hex(&request["packet"]));
-        let incoming = server.open(&mut packet[range.clone()], now).unwrap();
+        let incoming = server.open_packet(&mut packet[range.clone()], now).unwrap();
         assert_eq!((incoming.session, incoming.new), (None, false));
         assert_eq!(incoming.target, to);
         assert_eq!(packet[range][incoming.payload], payload);
@@ -116,10 +116,12 @@ fn packets_without_sessions() {
         let from = target(&response["source"]);
         let mut packet = buffer(&payload);
         let at = ROOM..ROOM + payload.len();
-        let mut sealer = server.sealer(None, &mut FixedEntropy::default()).unwrap();
+        let mut sealer = server
+            .create_sealer(None, &mut FixedEntropy::default())
+            .unwrap();
         assert!(
             server
-                .sealer(Some(1), &mut FixedEntropy::default())
+                .create_sealer(Some(1), &mut FixedEntropy::default())
                 .is_none()
         );
         let range = sealer
@@ -138,14 +140,14 @@ fn sip022_accepts_and_rejects() {
     let mut seen = 0;
     for case in vectors("negative2022") {
         let now = UnixTime(number(&case["now"]));
-        let mut server = ServerOpener::new(&Users::single(key_of_psk(&case)));
+        let mut server = ServerOpener::new(&Users::with_single_key(key_of_psk(&case)));
         let packets = match text(&case["kind"]) {
             "udp_c2s" => vec![case.clone()],
             "udp_c2s_sequence" => case["packets"].as_array().unwrap().clone(),
             _ => continue,
         };
         for packet in packets {
-            let ok = server.open(&mut hex(&packet["packet"]), now).is_ok();
+            let ok = server.open_packet(&mut hex(&packet["packet"]), now).is_ok();
             assert_eq!(ok, packet["expect"] == "accept", "{}", case["name"]);
             seen += 1;
         }

@@ -13,21 +13,21 @@
 //! header (SIP023) for each identity key of its client; the first identity key encrypts the
 //! separate header.
 
-mod book;
 mod client;
 mod packet;
 mod padding;
 mod sender;
 mod server;
-mod single;
+mod session_registry;
+mod sessionless;
 
 #[cfg(test)]
 mod golden;
 
-pub use book::SessionBook;
 pub use client::ClientSession;
 pub use padding::PADDING_MAX;
-pub use server::{Incoming, MAX_SESSIONS, ServerOpener, ServerSealer};
+pub use server::{IncomingPacket, MAX_SESSIONS, ServerOpener, ServerSealer};
+pub use session_registry::SessionRegistry;
 
 use adit_crypto::TAG_LEN;
 use adit_wire::MAX_ADDR_LEN;
@@ -42,8 +42,8 @@ pub(crate) use packet::{BODY_MIN, IDS_LEN};
 ///
 /// Padding is not included: packets to or from port 53 get as much padding as the headroom allows,
 /// so reserve [`PADDING_MAX`] more bytes for them.
-pub const HEAD_ROOM: usize =
+pub const HEADROOM: usize =
     24 + IDS_LEN + MAX_IDENTITIES * IDENTITY_LEN + 1 + 8 + 8 + 2 + MAX_ADDR_LEN;
 
 /// Tailroom in bytes that suffices for any method.
-pub const TAIL_ROOM: usize = TAG_LEN;
+pub const TAILROOM: usize = TAG_LEN;

@@ -7,12 +7,12 @@ use adit_wire::{
     EndOfInput, ProtocolError, Reader, Target, UnixTime, encode_addr, narrow_int, parse_addr,
 };
 
-use crate::chain::Link;
+use crate::header_writer::HeaderWriter;
 use crate::identity::{IDENTITY_LEN, IdentityHash};
 use crate::key::PacketCipher;
-use crate::material::Material;
-use crate::writer::Writer;
-use crate::{Key, KeyChain, stamp};
+use crate::key_chain::IdentityLink;
+use crate::key_material::KeyMaterial;
+use crate::{Key, KeyChain, timestamp};
 
 /// session ‖ packet id
 pub(crate) const IDS_LEN: usize = 16;
@@ -28,13 +28,13 @@ const RESPONSE: u8 = 1;
 
 /// The numbers that identify a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ids {
+pub(super) struct PacketIds {
     /// The sender's session.
     pub(super) session: u64,
     pub(super) packet: u64,
 }
 
-impl Ids {
+impl PacketIds {
     fn to_bytes(self) -> [u8; IDS_LEN] {
         let both = u128::from(self.session) << 64 | u128::from(self.packet);
         both.to_be_bytes()
@@ -50,32 +50,32 @@ pub(super) enum BodyKey {
 }
 
 impl BodyKey {
-    pub(super) fn derive(key: &Material, session: u64) -> Self {
+    pub(super) fn derive(key: &KeyMaterial, session: u64) -> Self {
         if !key.method().has_identities() {
             return Self::Shared;
         }
         // No method with AES fails here; if one did, its packets would be refused.
-        key.session(&session.to_be_bytes())
+        key.derive_session_key(&session.to_be_bytes())
             .map_or(Self::Shared, |aead| Self::Session(Box::new(aead)))
     }
 }
 
 /// Number of packets after which a session's key stays expanded. An expanded key takes 0.7 KiB;
 /// deriving it again costs a short session half a microsecond per packet.
-const KEPT_FROM: u8 = 8;
+const KEEP_AFTER_PACKETS: u8 = 8;
 
 /// The key for the bodies of one session, kept expanded if the session has enough packets.
 #[derive(Default)]
-pub(super) struct SessionKey {
+pub(super) struct CachedBodyKey {
     kept: Option<BodyKey>,
     uses: u8,
 }
 
-impl SessionKey {
+impl CachedBodyKey {
     /// Calls `work` with the key of `session`, derived from `key`.
-    pub(super) fn with<T>(
+    pub(super) fn with_key<T>(
         &mut self,
-        key: &Material,
+        key: &KeyMaterial,
         session: u64,
         work: impl FnOnce(&BodyKey) -> T,
     ) -> T {
@@ -85,7 +85,7 @@ impl SessionKey {
         let derived = BodyKey::derive(key, session);
         let done = work(&derived);
         self.uses += 1;
-        if self.uses >= KEPT_FROM {
+        if self.uses >= KEEP_AFTER_PACKETS {
             self.kept = Some(derived);
         }
         done
@@ -93,8 +93,8 @@ impl SessionKey {
 }
 
 /// A packet to seal.
-pub(super) struct Outgoing<'a> {
-    pub(super) ids: Ids,
+pub(super) struct OutgoingPacket<'a> {
+    pub(super) ids: PacketIds,
     /// The sealed plaintext before the data, as written by [`put_head`].
     pub(super) head: &'a [u8],
     /// Random nonce of the ChaCha methods.
@@ -122,50 +122,50 @@ pub(super) fn put_head(
 }
 
 /// Returns the number of bytes in front of the head of a body.
-pub(super) fn outside_len(chain: &KeyChain) -> usize {
-    let nonce = match chain.key().packets() {
+pub(super) fn outer_len(chain: &KeyChain) -> usize {
+    let nonce = match chain.user_key().packet_cipher() {
         PacketCipher::ChaCha(_) => NONCE_LEN,
         _ => 0,
     };
-    nonce + IDS_LEN + chain.links().len() * IDENTITY_LEN
+    nonce + IDS_LEN + chain.identity_links().len() * IDENTITY_LEN
 }
 
-impl Outgoing<'_> {
+impl OutgoingPacket<'_> {
     /// Writes and seals the packet around `packet[payload]` and returns its range.
-    pub(super) fn seal(
+    pub(super) fn seal_packet(
         &self,
         chain: &KeyChain,
         body_key: &BodyKey,
         packet: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, ProtocolError> {
-        let (key, links) = (chain.key(), chain.links());
+        let (key, links) = (chain.user_key(), chain.identity_links());
         let no_room = ProtocolError::NoRoom("a packet's header");
-        let len = outside_len(chain) + self.head.len();
+        let len = outer_len(chain) + self.head.len();
         let start = payload.start.checked_sub(len).ok_or(no_room)?;
         let end = payload.end.checked_add(TAG_LEN).ok_or(no_room)?;
         if packet.len() < end || payload.start > payload.end {
             return Err(ProtocolError::NoRoom("a packet's tag"));
         }
         let ids = self.ids.to_bytes();
-        let mut w = Writer::new(packet, start..payload.start)?;
-        if let PacketCipher::ChaCha(_) = key.packets() {
-            w.put(&self.nonce)?;
+        let mut w = HeaderWriter::new(packet, start..payload.start)?;
+        if let PacketCipher::ChaCha(_) = key.packet_cipher() {
+            w.put_bytes(&self.nonce)?;
         }
-        w.put(&ids)?;
-        for Link { identity, next } in links {
-            let cipher = identity.headers().ok_or(WRONG_EDITION)?;
-            w.put(&next.seal_packet(cipher, &ids))?;
+        w.put_bytes(&ids)?;
+        for IdentityLink { identity, next } in links {
+            let cipher = identity.header_cipher().ok_or(WRONG_EDITION)?;
+            w.put_bytes(&next.seal_packet(cipher, &ids))?;
         }
-        w.put(self.head)?;
+        w.put_bytes(self.head)?;
 
         let sealed = packet.get_mut(start..end).ok_or(no_room)?;
-        match (key.packets(), body_key) {
+        match (key.packet_cipher(), body_key) {
             (PacketCipher::Aes(header), BodyKey::Session(body_key)) => {
                 let (ids_field, rest) = sealed.split_first_chunk_mut().ok_or(no_room)?;
                 let body = rest.get_mut(links.len() * IDENTITY_LEN..).ok_or(no_room)?;
                 seal_all_but_tag(body_key, nonce_of(&ids), body)?;
-                let first = links.first().and_then(|link| link.identity.headers());
+                let first = links.first().and_then(|link| link.identity.header_cipher());
                 first.unwrap_or(header).encrypt_block(ids_field);
             }
             (PacketCipher::ChaCha(aead), _) => {
@@ -205,9 +205,9 @@ fn open_all_but_tag(aead: &AeadKey, nonce: &[u8], buf: &mut [u8]) -> Result<(), 
 
 /// Reads the ids of a packet. In AES methods it decrypts the separate header, which has no tag, in
 /// place; in ChaCha methods it opens the whole packet.
-pub(super) fn unveil(key: &Key, packet: &mut [u8]) -> Result<Ids, ProtocolError> {
+pub(super) fn open_ids(key: &Key, packet: &mut [u8]) -> Result<PacketIds, ProtocolError> {
     let short = |EndOfInput| ProtocolError::Truncated("a packet");
-    let mut r = match key.packets() {
+    let mut r = match key.packet_cipher() {
         PacketCipher::Aes(header) => {
             let block = packet.first_chunk_mut().ok_or(EndOfInput).map_err(short)?;
             header.decrypt_block(block);
@@ -223,18 +223,15 @@ pub(super) fn unveil(key: &Key, packet: &mut [u8]) -> Result<Ids, ProtocolError>
         }
         PacketCipher::Unused => return Err(WRONG_EDITION),
     };
-    Ok(Ids {
+    Ok(PacketIds {
         session: r.u64().map_err(short)?,
         packet: r.u64().map_err(short)?,
     })
 }
 
 /// Reads the identity header of a packet after [`unveil`] with the same key.
-pub(super) fn unveil_identity(
-    identity: &Key,
-    packet: &[u8],
-) -> Result<IdentityHash, ProtocolError> {
-    let cipher = identity.headers().ok_or(WRONG_EDITION)?;
+pub(super) fn open_identity(identity: &Key, packet: &[u8]) -> Result<IdentityHash, ProtocolError> {
+    let cipher = identity.header_cipher().ok_or(WRONG_EDITION)?;
     let short = |EndOfInput| ProtocolError::Truncated("a packet");
     let mut r = Reader::new(packet);
     let ids = r.array().map_err(short)?;
@@ -243,7 +240,7 @@ pub(super) fn unveil_identity(
 }
 
 /// The content of a body, fully checked.
-pub(super) struct Body {
+pub(super) struct OpenedBody {
     pub(super) stamp: UnixTime,
     pub(super) target: Target,
     pub(super) payload: Range<usize>,
@@ -259,8 +256,8 @@ pub(super) fn open_body(
     identities: usize,
     answers: Option<u64>,
     now: UnixTime,
-) -> Result<Body, ProtocolError> {
-    let start = match (key.packets(), body_key) {
+) -> Result<OpenedBody, ProtocolError> {
+    let start = match (key.packet_cipher(), body_key) {
         (PacketCipher::Aes(_), BodyKey::Session(body_key)) => {
             let short = ProtocolError::Truncated("a packet");
             let (ids, rest) = packet.split_first_chunk_mut().ok_or(short)?;
@@ -276,7 +273,7 @@ pub(super) fn open_body(
         .get(start..end)
         .ok_or(ProtocolError::Truncated("a packet"))?;
     let (stamp, target, used) = parse_body(body, answers, now)?;
-    Ok(Body {
+    Ok(OpenedBody {
         stamp,
         target,
         payload: start + used..end,
@@ -296,7 +293,7 @@ fn parse_body(
         return Err(ProtocolError::Malformed("packet type"));
     }
     let stamp = UnixTime(r.u64().map_err(short)?);
-    stamp::check(stamp, now)?;
+    timestamp::check_timestamp(stamp, now)?;
     if let Some(session) = answers
         && r.u64().map_err(short)? != session
     {

@@ -12,7 +12,7 @@ static ZEROS: [u8; PADDING_MAX] = [0; PADDING_MAX];
 
 /// Returns padding for a payload of `payload` bytes with `spare` bytes of room in front of it. The
 /// padding is zeros, because it is encrypted.
-pub(super) fn draw(
+pub(super) fn choose_padding(
     port: u16,
     payload: usize,
     spare: usize,
@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn dns_alone_is_padded_within_the_room() {
         let len = |port, payload, spare, chance: u64| {
-            draw(
+            choose_padding(
                 port,
                 payload,
                 spare,

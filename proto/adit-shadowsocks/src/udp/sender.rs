@@ -4,32 +4,34 @@ use core::ops::Range;
 
 use adit_wire::{Entropy, ProtocolError, Target, UnixTime, encode_addr};
 
-use super::packet::{BodyKey, Ids, NONCE_LEN, Outgoing, SessionKey, outside_len, put_head};
-use super::{padding, single};
+use super::packet::{
+    BodyKey, CachedBodyKey, NONCE_LEN, OutgoingPacket, PacketIds, outer_len, put_head,
+};
+use super::{padding, sessionless};
 use crate::key::PacketCipher;
 use crate::{Edition, Key, KeyChain};
 
 /// Seals packets with its own packet counter.
-pub(super) struct Sender {
+pub(super) struct PacketSender {
     chain: KeyChain,
     /// `None` in the editions without sessions.
-    session: Option<Session>,
+    session: Option<SenderSession>,
     /// The plaintext before the data: the head of a body, or only an address.
     head: Vec<u8>,
     /// The inputs of `head`, unless it has padding. Most packets repeat them, so the head can be
     /// reused.
-    says: Option<(Target, UnixTime)>,
+    head_inputs: Option<(Target, UnixTime)>,
 }
 
-struct Session {
+struct SenderSession {
     id: u64,
-    body_key: SessionKey,
+    body_key: CachedBodyKey,
     next: u64,
     /// The client's session that a server answers.
     answers: Option<u64>,
 }
 
-impl Sender {
+impl PacketSender {
     /// Creates a session with a random id, which `answers` a client's session if it is a server's.
     pub(super) fn new(chain: KeyChain, answers: Option<u64>, entropy: &mut dyn Entropy) -> Self {
         let session = (chain.method().edition() == Edition::Aead2022).then(|| {
@@ -37,9 +39,9 @@ impl Sender {
             entropy.fill(&mut id);
             // 0 is never used: some peers take it for "none".
             let id = u64::from_be_bytes(id).max(1);
-            Session {
+            SenderSession {
                 id,
-                body_key: SessionKey::default(),
+                body_key: CachedBodyKey::default(),
                 next: 0,
                 answers,
             }
@@ -48,16 +50,16 @@ impl Sender {
             chain,
             session,
             head: Vec::new(),
-            says: None,
+            head_inputs: None,
         }
     }
 
     pub(super) const fn key(&self) -> &Key {
-        self.chain.key()
+        self.chain.user_key()
     }
 
     /// Returns the session's id, in the edition that has sessions.
-    pub(super) fn session(&self) -> Option<u64> {
+    pub(super) fn session_id(&self) -> Option<u64> {
         self.session.as_ref().map(|session| session.id)
     }
 
@@ -73,43 +75,43 @@ impl Sender {
         let Some(session) = &mut self.session else {
             self.head.clear();
             encode_addr(peer, &mut self.head);
-            let key = self.chain.key();
-            return single::seal(key, &self.head, packet, payload, entropy);
+            let key = self.chain.user_key();
+            return sessionless::seal_packet(key, &self.head, packet, payload, entropy);
         };
-        let repeats = self.says.as_ref();
+        let repeats = self.head_inputs.as_ref();
         if !repeats.is_some_and(|(said, at)| *at == now && said == peer) {
             self.head.clear();
             put_head(&mut self.head, session.answers, now, &[], peer);
-            self.says = Some((peer.clone(), now));
+            self.head_inputs = Some((peer.clone(), now));
         }
-        let before = outside_len(&self.chain) + self.head.len();
+        let before = outer_len(&self.chain) + self.head.len();
         let spare = payload.start.saturating_sub(before);
-        let padding = padding::draw(peer.port, payload.len(), spare, entropy);
+        let padding = padding::choose_padding(peer.port, payload.len(), spare, entropy);
         if !padding.is_empty() {
             self.head.clear();
             put_head(&mut self.head, session.answers, now, padding, peer);
-            self.says = None;
+            self.head_inputs = None;
         }
-        let mut out = session.outgoing(&self.head)?;
-        if let PacketCipher::ChaCha(_) = self.chain.key().packets() {
+        let mut out = session.next_packet(&self.head)?;
+        if let PacketCipher::ChaCha(_) = self.chain.user_key().packet_cipher() {
             entropy.fill(&mut out.nonce);
         }
-        let (chain, key) = (&self.chain, self.chain.key().material());
-        let seal = |body_key: &BodyKey| out.seal(chain, body_key, packet, payload);
-        session.body_key.with(key, session.id, seal)
+        let (chain, key) = (&self.chain, self.chain.user_key().material());
+        let seal = |body_key: &BodyKey| out.seal_packet(chain, body_key, packet, payload);
+        session.body_key.with_key(key, session.id, seal)
     }
 }
 
-impl Session {
+impl SenderSession {
     /// Returns the next packet's header. The last packet id is never used, so that the counter
     /// cannot wrap.
-    fn outgoing<'a>(&mut self, head: &'a [u8]) -> Result<Outgoing<'a>, ProtocolError> {
+    fn next_packet<'a>(&mut self, head: &'a [u8]) -> Result<OutgoingPacket<'a>, ProtocolError> {
         let packet = self.next;
         self.next = packet
             .checked_add(1)
             .ok_or(ProtocolError::Exhausted("the packet counter"))?;
-        Ok(Outgoing {
-            ids: Ids {
+        Ok(OutgoingPacket {
+            ids: PacketIds {
                 session: self.id,
                 packet,
             },
@@ -120,7 +122,7 @@ impl Session {
 }
 
 #[cfg(test)]
-impl Sender {
+impl PacketSender {
     /// Sets the next packet id.
     pub(super) fn set_next(&mut self, next: u64) {
         self.session.as_mut().unwrap().next = next;
@@ -137,12 +139,12 @@ impl Sender {
     ) -> Result<Range<usize>, ProtocolError> {
         let session = self.session.as_mut().unwrap();
         self.head.clear();
-        self.says = None;
+        self.head_inputs = None;
         put_head(&mut self.head, session.answers, stamp, padding, peer);
-        let mut out = session.outgoing(&self.head)?;
+        let mut out = session.next_packet(&self.head)?;
         out.nonce = nonce;
-        let (chain, key) = (&self.chain, self.chain.key().material());
-        let seal = |body_key: &BodyKey| out.seal(chain, body_key, packet, payload);
-        session.body_key.with(key, session.id, seal)
+        let (chain, key) = (&self.chain, self.chain.user_key().material());
+        let seal = |body_key: &BodyKey| out.seal_packet(chain, body_key, packet, payload);
+        session.body_key.with_key(key, session.id, seal)
     }
 }

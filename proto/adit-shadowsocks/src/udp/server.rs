@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use adit_wire::{Entropy, ProtocolError, SlidingWindow, Target, UnixTime};
 
-use super::SessionBook;
-use super::packet::{BodyKey, SessionKey, open_body, unveil, unveil_identity};
-use super::sender::Sender;
-use super::single;
+use super::SessionRegistry;
+use super::packet::{BodyKey, CachedBodyKey, open_body, open_identity, open_ids};
+use super::sender::PacketSender;
+use super::sessionless;
 use crate::identity::{IDENTITY_LEN, IdentityHash};
-use crate::{Edition, Restart, Start, UserId, Users};
+use crate::{Edition, ProcessStart, RestartPolicy, UserId, Users};
 
 /// Maximum number of sessions of a [`ServerOpener`]; packets of further ones are refused.
 pub const MAX_SESSIONS: usize = 65_536;
@@ -24,28 +24,28 @@ pub const MAX_SESSIONS: usize = 65_536;
 /// are valid.
 pub struct ServerOpener {
     users: Arc<Users>,
-    book: Arc<SessionBook>,
+    registry: Arc<SessionRegistry>,
     /// This opener's number in the book.
     number: u64,
     /// The latest time passed to `open`.
     latest: UnixTime,
-    sessions: BTreeMap<u64, Box<Session>>,
+    sessions: BTreeMap<u64, Box<ClientState>>,
     /// A copy of the received packet while keys are tried on it; a field to reuse its allocation.
     sealed: Vec<u8>,
 }
 
-struct Session {
+struct ClientState {
     /// The user that owns the session. Packets of other users do not reach it.
     owner: UserId,
     /// The hash in its packets' identity headers, if the users have those.
-    named: Option<IdentityHash>,
-    body_key: SessionKey,
+    identity_hash: Option<IdentityHash>,
+    body_key: CachedBodyKey,
     window: SlidingWindow,
 }
 
 /// An opened packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Incoming {
+pub struct IncomingPacket {
     /// The client's session id; `None` in editions without sessions, in which the source address
     /// identifies the client.
     pub session: Option<u64>,
@@ -63,18 +63,18 @@ impl ServerOpener {
     /// Creates an opener without sessions that shares its key with no other opener.
     #[must_use]
     pub fn new(users: &Arc<Users>) -> Self {
-        let start = Start::new(UnixTime::default(), Restart::Lenient);
-        Self::with_book(users, Arc::new(SessionBook::new(start)))
+        let start = ProcessStart::new(UnixTime::default(), RestartPolicy::Lenient);
+        Self::with_registry(users, Arc::new(SessionRegistry::new(start)))
     }
 
     /// Creates an opener without sessions. All openers for one key must share a `book`, so that a
     /// packet which one of them has accepted cannot open a session at another.
     #[must_use]
-    pub fn with_book(users: &Arc<Users>, book: Arc<SessionBook>) -> Self {
+    pub fn with_registry(users: &Arc<Users>, registry: Arc<SessionRegistry>) -> Self {
         Self {
             users: users.clone(),
-            number: book.opener(),
-            book,
+            number: registry.register_opener(),
+            registry,
             latest: UnixTime::default(),
             sessions: BTreeMap::new(),
             sealed: Vec::new(),
@@ -96,8 +96,8 @@ impl ServerOpener {
             let stays = users.still_has(session.owner);
             if !stays {
                 gone.push(*id);
-                self.book.close(
-                    (*id, whose(session.named)),
+                self.registry.close_session(
+                    (*id, owner_tag(session.identity_hash)),
                     session.window.highest(),
                     self.latest,
                 );
@@ -115,7 +115,11 @@ impl ServerOpener {
     ///
     /// Fails if the packet is malformed, forged, replayed or too old, or if there are
     /// [`MAX_SESSIONS`] already.
-    pub fn open(&mut self, packet: &mut [u8], now: UnixTime) -> Result<Incoming, ProtocolError> {
+    pub fn open_packet(
+        &mut self,
+        packet: &mut [u8],
+        now: UnixTime,
+    ) -> Result<IncomingPacket, ProtocolError> {
         self.open_hinted(packet, None, now)
     }
 
@@ -131,11 +135,11 @@ impl ServerOpener {
         packet: &mut [u8],
         hint: Option<UserId>,
         now: UnixTime,
-    ) -> Result<Incoming, ProtocolError> {
+    ) -> Result<IncomingPacket, ProtocolError> {
         match self.users.method().edition() {
-            Edition::Aead2022 => self.open_session(packet, now),
-            Edition::Stream => self.open_stream(packet),
-            Edition::Aead | Edition::None => self.try_all(packet, hint, usize::MAX),
+            Edition::Aead2022 => self.open_session_packet(packet, now),
+            Edition::Stream => self.open_stream_packet(packet),
+            Edition::Aead | Edition::None => self.try_all_keys(packet, hint, usize::MAX),
         }
     }
 
@@ -145,15 +149,15 @@ impl ServerOpener {
     /// # Errors
     ///
     /// Fails in the same cases as [`open`](Self::open).
-    pub fn open_of(
+    pub fn open_for_user(
         &mut self,
         packet: &mut [u8],
         user: Option<UserId>,
         now: UnixTime,
-    ) -> Result<Incoming, ProtocolError> {
+    ) -> Result<IncomingPacket, ProtocolError> {
         match self.users.method().edition() {
             Edition::Aead if self.users.len() > 1 => {
-                self.try_all(packet, user, usize::from(user.is_some()))
+                self.try_all_keys(packet, user, usize::from(user.is_some()))
             }
             _ => self.open_hinted(packet, user, now),
         }
@@ -161,23 +165,23 @@ impl ServerOpener {
 
     /// 2022: opens a packet with the key of its session, or of the user that the identity header
     /// names.
-    fn open_session(
+    fn open_session_packet(
         &mut self,
         packet: &mut [u8],
         now: UnixTime,
-    ) -> Result<Incoming, ProtocolError> {
+    ) -> Result<IncomingPacket, ProtocolError> {
         self.latest = now;
         let users = &*self.users;
-        let outer = users.outer().ok_or(ProtocolError::Unauthentic)?;
-        let ids = unveil(outer, packet)?;
-        let (named, skip) = match users.identity() {
-            Some(identity) => (Some(unveil_identity(identity, packet)?), IDENTITY_LEN),
+        let outer = users.outer_key().ok_or(ProtocolError::Unauthentic)?;
+        let ids = open_ids(outer, packet)?;
+        let (named, skip) = match users.identity_key() {
+            Some(identity) => (Some(open_identity(identity, packet)?), IDENTITY_LEN),
             None => (None, 0),
         };
         let known = self.sessions.get_mut(&ids.session);
         let new = known.is_none();
         let (body, owner) = if let Some(session) = known {
-            if session.named != named {
+            if session.identity_hash != named {
                 return Err(ProtocolError::Malformed(
                     "packet: session belongs to another user",
                 ));
@@ -186,41 +190,41 @@ impl ServerOpener {
                 return Err(ProtocolError::Replayed);
             }
             let place = users
-                .place(session.owner)
+                .index_of(session.owner)
                 .ok_or(ProtocolError::Unauthentic)?;
             let open = |key: &BodyKey| open_body(outer, key, packet, skip, None, now);
             let key = &mut session.body_key;
-            let body = key.with(users.material(place)?, ids.session, open)?;
+            let body = key.with_key(users.material_at(place)?, ids.session, open)?;
             session.window.accept(ids.packet);
             (body, session.owner)
         } else {
-            let place = named.map_or(Some(0), |named| users.find(named));
+            let place = named.map_or(Some(0), |named| users.find_by_hash(named));
             // An unknown user is treated like a wrong key.
             let place = place.ok_or(ProtocolError::Unauthentic)?;
             let owner = users.id_at(place).ok_or(ProtocolError::Unauthentic)?;
-            let mut body_key = SessionKey::default();
+            let mut body_key = CachedBodyKey::default();
             let open = |key: &BodyKey| open_body(outer, key, packet, skip, None, now);
-            let body = body_key.with(users.material(place)?, ids.session, open)?;
+            let body = body_key.with_key(users.material_at(place)?, ids.session, open)?;
             if self.sessions.len() >= MAX_SESSIONS {
                 return Err(ProtocolError::Exhausted("the table of UDP sessions"));
             }
-            let (name, packet) = ((ids.session, whose(named)), ids.packet);
+            let (name, packet) = ((ids.session, owner_tag(named)), ids.packet);
             let before = self
-                .book
-                .begin(name, self.number, packet, body.stamp, now)?;
+                .registry
+                .begin_session(name, self.number, packet, body.stamp, now)?;
             let mut window =
                 before.map_or_else(SlidingWindow::default, SlidingWindow::starting_after);
             window.accept(packet);
-            let session = Session {
+            let session = ClientState {
                 owner,
-                named,
+                identity_hash: named,
                 body_key,
                 window,
             };
             self.sessions.insert(ids.session, Box::new(session));
             (body, owner)
         };
-        Ok(Incoming {
+        Ok(IncomingPacket {
             session: Some(ids.session),
             user: named.map(|_| owner),
             new,
@@ -231,10 +235,10 @@ impl ServerOpener {
 
     /// Legacy: opens a packet. Anything with a valid address is one, since nothing more can be
     /// verified.
-    fn open_stream(&self, packet: &mut [u8]) -> Result<Incoming, ProtocolError> {
-        let key = self.users.outer().ok_or(ProtocolError::Unauthentic)?;
-        let (target, payload) = single::open(key, packet)?;
-        Ok(Incoming {
+    fn open_stream_packet(&self, packet: &mut [u8]) -> Result<IncomingPacket, ProtocolError> {
+        let key = self.users.outer_key().ok_or(ProtocolError::Unauthentic)?;
+        let (target, payload) = sessionless::open_packet(key, packet)?;
+        Ok(IncomingPacket {
             session: None,
             user: None,
             new: false,
@@ -245,12 +249,12 @@ impl ServerOpener {
 
     /// AEAD and `none`: finds the key that opens the packet. Tries each user once, the hinted one
     /// first, and at most `most` of them.
-    fn try_all(
+    fn try_all_keys(
         &mut self,
         packet: &mut [u8],
         hint: Option<UserId>,
         most: usize,
-    ) -> Result<Incoming, ProtocolError> {
+    ) -> Result<IncomingPacket, ProtocolError> {
         let users = &*self.users;
         let several = users.len() > 1;
         if several {
@@ -258,16 +262,16 @@ impl ServerOpener {
             self.sealed.extend_from_slice(packet);
         }
         let mut tried = false;
-        for place in users.candidates(hint).take(most) {
+        for place in users.trial_order(hint).take(most) {
             if core::mem::replace(&mut tried, true) {
                 // A wrong key has destroyed the packet.
                 packet.copy_from_slice(&self.sealed);
             }
-            match single::open_material(users.material(place)?, packet) {
+            match sessionless::open_with_material(users.material_at(place)?, packet) {
                 Ok((target, payload)) => {
-                    return Ok(Incoming {
+                    return Ok(IncomingPacket {
                         session: None,
-                        user: users.id_at(place).filter(|_| users.have_names()),
+                        user: users.id_at(place).filter(|_| users.has_names()),
                         new: false,
                         target,
                         payload,
@@ -287,7 +291,7 @@ impl ServerOpener {
     /// Returns `None` if the session is unknown, or if a session is passed in an edition without
     /// sessions; such an edition with several users needs [`sealer_for`](Self::sealer_for).
     #[allow(clippy::needless_pass_by_ref_mut)] // one call per session: not for shared use
-    pub fn sealer(
+    pub fn create_sealer(
         &mut self,
         session: Option<u64>,
         entropy: &mut dyn Entropy,
@@ -296,31 +300,39 @@ impl ServerOpener {
         let key = match session {
             Some(client) if is_2022 => {
                 let owner = self.sessions.get(&client)?.owner;
-                self.users.key(self.users.place(owner)?)?
+                self.users.key_at(self.users.index_of(owner)?)?
             }
-            None if !is_2022 => self.users.outer()?.clone(),
+            None if !is_2022 => self.users.outer_key()?.clone(),
             _ => return None,
         };
-        Some(ServerSealer(Sender::new(key.into(), session, entropy)))
+        Some(ServerSealer(PacketSender::new(
+            key.into(),
+            session,
+            entropy,
+        )))
     }
 
     /// Creates the sealing side of answers to `user`, in an edition without sessions. Returns
     /// `None` in the 2022 edition, and if the user is unknown.
     #[must_use]
-    pub fn sealer_for(&self, user: UserId, entropy: &mut dyn Entropy) -> Option<ServerSealer> {
+    pub fn create_sealer_for(
+        &self,
+        user: UserId,
+        entropy: &mut dyn Entropy,
+    ) -> Option<ServerSealer> {
         if self.users.method().edition() == Edition::Aead2022 {
             return None;
         }
-        let key = self.users.key(self.users.place(user)?)?;
-        Some(ServerSealer(Sender::new(key.into(), None, entropy)))
+        let key = self.users.key_at(self.users.index_of(user)?)?;
+        Some(ServerSealer(PacketSender::new(key.into(), None, entropy)))
     }
 
     /// Drops a session and its replay window at `now`. Its [`ServerSealer`] stays usable. If the
     /// client sends more packets, the session starts again after its highest packet.
-    pub fn forget(&mut self, session: u64, now: UnixTime) {
+    pub fn forget_session(&mut self, session: u64, now: UnixTime) {
         if let Some(dropped) = self.sessions.remove(&session) {
-            self.book.close(
-                (session, whose(dropped.named)),
+            self.registry.close_session(
+                (session, owner_tag(dropped.identity_hash)),
                 dropped.window.highest(),
                 now,
             );
@@ -329,21 +341,21 @@ impl ServerOpener {
 
     /// Returns the number of sessions.
     #[must_use]
-    pub fn sessions(&self) -> usize {
+    pub fn session_count(&self) -> usize {
         self.sessions.len()
     }
 }
 
 /// Returns the owner part of a session's [`Name`](super::book::Name).
-fn whose(named: Option<IdentityHash>) -> u64 {
-    named.map_or(0, IdentityHash::half)
+fn owner_tag(named: Option<IdentityHash>) -> u64 {
+    named.map_or(0, IdentityHash::first_half)
 }
 
 impl Drop for ServerOpener {
     fn drop(&mut self) {
         for (session, dropped) in &self.sessions {
-            self.book.close(
-                (*session, whose(dropped.named)),
+            self.registry.close_session(
+                (*session, owner_tag(dropped.identity_hash)),
                 dropped.window.highest(),
                 self.latest,
             );
@@ -361,7 +373,7 @@ impl fmt::Debug for ServerOpener {
 }
 
 /// Seals the answers to one client.
-pub struct ServerSealer(pub(super) Sender);
+pub struct ServerSealer(pub(super) PacketSender);
 
 impl ServerSealer {
     /// Seals `packet[payload]`, received from `source`, in place and returns the range to send. The

@@ -5,7 +5,7 @@
 //! in two snapshots are the same if name, key and method are equal, so that sessions can outlive a
 //! change. An entry stores the bytes of a key and no cipher; ciphers are expanded per session.
 
-mod build;
+mod builder;
 
 use core::fmt;
 use std::sync::Arc;
@@ -15,35 +15,35 @@ use hashbrown::HashTable;
 
 use adit_crypto::Secret;
 
-use crate::identity::{Directory, IdentityHash};
-use crate::material::Material;
+use crate::identity::{HashIndex, IdentityHash};
+use crate::key_material::KeyMaterial;
 use crate::{Key, Method};
 
-pub use build::{MAX_TRIAL_USERS, MAX_USERS, UsersError};
+pub use builder::{MAX_TRIAL_USERS, MAX_USERS, UsersError};
 
 /// The users of one server. Created once, shared, never changed.
 pub struct Users {
     method: Method,
-    mode: Mode,
-    entries: Box<[Entry]>,
+    mode: LookupMode,
+    entries: Box<[UserEntry]>,
     /// Indices into `entries`, by user id.
     by_id: HashTable<u32>,
 }
 
 /// The way a server identifies its clients.
-enum Mode {
+enum LookupMode {
     /// There is a single key, whose user has no name.
     Single(Key),
     /// An identity header names the user.
-    Identified { identity: Key, named: Directory },
+    Identified { identity: Key, by_hash: HashIndex },
     /// The server tries every key.
     Trial,
 }
 
 /// Sized to one CPU cache line, because a handshake touches one user of many.
 #[repr(align(64))]
-struct Entry {
-    material: Material,
+struct UserEntry {
+    material: KeyMaterial,
     /// The hash that names the user in an identity header.
     hash: IdentityHash,
     user: UserRef,
@@ -56,10 +56,10 @@ pub struct UserId(u64);
 
 /// A user of a server. Cheap to clone; outlives the snapshot it came from.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct UserRef(Arc<User>);
+pub struct UserRef(Arc<UserInfo>);
 
 #[derive(PartialEq, Eq, Hash)]
-struct User {
+struct UserInfo {
     id: UserId,
     name: Box<str>,
 }
@@ -104,38 +104,38 @@ impl Users {
 
     /// Returns the user with this identifier, if it exists and has a name.
     #[must_use]
-    pub fn user(&self, id: UserId) -> Option<UserRef> {
-        self.user_at(self.place(id)?)
+    pub fn find_user(&self, id: UserId) -> Option<UserRef> {
+        self.user_at(self.index_of(id)?)
     }
 
     /// True if this snapshot has a user with the same name, key and method. End the sessions of
     /// users for whom this is false.
     #[must_use]
     pub fn still_has(&self, id: UserId) -> bool {
-        self.place(id).is_some()
+        self.index_of(id).is_some()
     }
 
     /// Returns the identity key that headers are addressed to, if identity headers are in use.
-    pub(crate) const fn identity(&self) -> Option<&Key> {
+    pub(crate) const fn identity_key(&self) -> Option<&Key> {
         match &self.mode {
-            Mode::Identified { identity, .. } => Some(identity),
+            LookupMode::Identified { identity, .. } => Some(identity),
             _ => None,
         }
     }
 
     /// Returns the key that opens the outer layer of every packet of the 2022 edition.
-    pub(crate) const fn outer(&self) -> Option<&Key> {
+    pub(crate) const fn outer_key(&self) -> Option<&Key> {
         match &self.mode {
-            Mode::Single(key) | Mode::Identified { identity: key, .. } => Some(key),
-            Mode::Trial => None,
+            LookupMode::Single(key) | LookupMode::Identified { identity: key, .. } => Some(key),
+            LookupMode::Trial => None,
         }
     }
 
     /// Returns the index of the user that an identity header names.
-    pub(crate) fn find(&self, hash: IdentityHash) -> Option<usize> {
+    pub(crate) fn find_by_hash(&self, hash: IdentityHash) -> Option<usize> {
         match &self.mode {
-            Mode::Identified { named, .. } => {
-                let is = |place| self.entry(place).is_some_and(|entry| entry.hash == hash);
+            LookupMode::Identified { by_hash: named, .. } => {
+                let is = |place| self.entry_at(place).is_some_and(|entry| entry.hash == hash);
                 let place = named.find(hash, is)?;
                 usize::try_from(place).ok()
             }
@@ -144,26 +144,26 @@ impl Users {
     }
 
     /// Returns every user's index once, the hinted user's first.
-    pub(crate) fn candidates(&self, hint: Option<UserId>) -> impl Iterator<Item = usize> {
-        let first = hint.and_then(|id| self.place(id));
+    pub(crate) fn trial_order(&self, hint: Option<UserId>) -> impl Iterator<Item = usize> {
+        let first = hint.and_then(|id| self.index_of(id));
         let others = (0..self.entries.len()).filter(move |place| Some(*place) != first);
         first.into_iter().chain(others)
     }
 
-    pub(crate) fn place(&self, id: UserId) -> Option<usize> {
-        let has = |place: &&u32| self.entry(**place).is_some_and(|e| e.user.id() == id);
+    pub(crate) fn index_of(&self, id: UserId) -> Option<usize> {
+        let has = |place: &&u32| self.entry_at(**place).is_some_and(|e| e.user.id() == id);
         let place = self.by_id.find(id.0, |place| has(&place))?;
         usize::try_from(*place).ok()
     }
 
     pub(crate) fn user_at(&self, place: usize) -> Option<UserRef> {
         let entry = self.entries.get(place)?;
-        self.have_names().then(|| entry.user.clone())
+        self.has_names().then(|| entry.user.clone())
     }
 
     /// Returns the user with this name, by linear search.
     #[must_use]
-    pub fn named(&self, name: &str) -> Option<UserRef> {
+    pub fn find_by_name(&self, name: &str) -> Option<UserRef> {
         self.iter().find(|user| user.name() == name)
     }
 
@@ -171,20 +171,22 @@ impl Users {
     /// editions but the 2022 edition.
     #[must_use]
     pub fn secret_text(&self, id: UserId) -> Option<Secret<String>> {
-        let entry = self.entries.get(self.place(id)?)?;
-        self.have_names().then(|| entry.material.text()).flatten()
+        let entry = self.entries.get(self.index_of(id)?)?;
+        self.has_names()
+            .then(|| entry.material.to_base64())
+            .flatten()
     }
 
     /// True if users are found by trial decryption.
     #[must_use]
-    pub const fn by_trial(&self) -> bool {
-        matches!(self.mode, Mode::Trial)
+    pub const fn uses_trial(&self) -> bool {
+        matches!(self.mode, LookupMode::Trial)
     }
 
     /// Returns the number of keys that the server tries for a request that matches none of them.
     #[must_use]
-    pub fn trials(&self) -> usize {
-        if self.by_trial() {
+    pub fn trial_count(&self) -> usize {
+        if self.uses_trial() {
             self.entries.len()
         } else {
             0
@@ -193,31 +195,31 @@ impl Users {
 
     /// True if users have names, so that they can be told apart.
     #[must_use]
-    pub const fn have_names(&self) -> bool {
-        !matches!(self.mode, Mode::Single(_))
+    pub const fn has_names(&self) -> bool {
+        !matches!(self.mode, LookupMode::Single(_))
     }
 
     pub(crate) fn id_at(&self, place: usize) -> Option<UserId> {
         self.entries.get(place).map(|entry| entry.user.id())
     }
 
-    pub(crate) fn material(&self, place: usize) -> Result<&Material, ProtocolError> {
+    pub(crate) fn material_at(&self, place: usize) -> Result<&KeyMaterial, ProtocolError> {
         let entry = self.entries.get(place).ok_or(ProtocolError::Unauthentic)?;
         Ok(&entry.material)
     }
 
     /// Returns the key at an index with its ciphers expanded, for a session.
-    pub(crate) fn key(&self, place: usize) -> Option<Key> {
+    pub(crate) fn key_at(&self, place: usize) -> Option<Key> {
         match &self.mode {
-            Mode::Single(key) => Some(key.clone()),
+            LookupMode::Single(key) => Some(key.clone()),
             _ => {
                 let entry = self.entries.get(place)?;
-                Some(Key::expand(entry.material.duplicate()))
+                Some(Key::from_material(entry.material.duplicate()))
             }
         }
     }
 
-    fn entry(&self, place: u32) -> Option<&Entry> {
+    fn entry_at(&self, place: u32) -> Option<&UserEntry> {
         self.entries.get(usize::try_from(place).ok()?)
     }
 }

@@ -25,7 +25,7 @@ fn identity() -> Key {
 
 fn identified(list: &[(&str, u32)]) -> Result<Arc<Users>, UsersError> {
     let list = list.iter().map(|(name, n)| (*name, secret(AES, *n)));
-    Users::identified(&identity(), list)
+    Users::with_identity_key(&identity(), list)
 }
 
 /// Returns the memory of the whole list, on the heap and off, including malloc's own 8 bytes for
@@ -34,12 +34,12 @@ fn memory(users: &Users) -> usize {
     let block = |len: usize| (len + 8).next_multiple_of(16);
     let names = users.entries.iter();
     // Two counters precede a user.
-    let one = block(16 + size_of::<User>());
+    let one = block(16 + size_of::<UserInfo>());
     let names: usize = names
         .map(|entry| one + block(entry.user.name().len()))
         .sum();
     let named = match &users.mode {
-        Mode::Identified { named, .. } => named.heap(),
+        LookupMode::Identified { by_hash: named, .. } => named.heap_bytes(),
         _ => 0,
     };
     size_of::<Users>()
@@ -55,15 +55,18 @@ fn ten_thousand_users_take_two_hundred_bytes_each_at_most() {
         let one = move |n| (format!("someone-{n:05}@example.org"), secret(method, n));
         (0..10_000).map(one)
     };
-    let aes = Users::identified(&identity(), list(AES)).unwrap();
+    let aes = Users::with_identity_key(&identity(), list(AES)).unwrap();
     let each = memory(&aes) / aes.len();
     assert!((100..=200).contains(&each), "{each} bytes");
-    let trial = Users::trial(AEAD, list(AEAD).take(MAX_TRIAL_USERS)).unwrap();
+    let trial = Users::with_trial_keys(AEAD, list(AEAD).take(MAX_TRIAL_USERS)).unwrap();
     assert!(memory(&trial) / trial.len() <= 200);
     // Every user is found, each at its own index.
     for (place, user) in aes.iter().enumerate() {
-        assert_eq!(aes.place(user.id()), Some(place));
-        assert_eq!(aes.find(aes.material(place).unwrap().hash()), Some(place));
+        assert_eq!(aes.index_of(user.id()), Some(place));
+        assert_eq!(
+            aes.find_by_hash(aes.material_at(place).unwrap().identity_hash()),
+            Some(place)
+        );
     }
 }
 
@@ -71,7 +74,7 @@ fn ten_thousand_users_take_two_hundred_bytes_each_at_most() {
 fn errors_name_users_and_no_keys() {
     let secrets: Vec<_> = (0..4).map(|n| secret(AES, n)).collect();
     let message = |list: &[(&str, &str)]| {
-        let why = Users::identified(&identity(), list.iter().copied()).unwrap_err();
+        let why = Users::with_identity_key(&identity(), list.iter().copied()).unwrap_err();
         let both = format!("{why} {why:?}");
         assert!(!secrets.iter().any(|secret| both.contains(&**secret)));
         why.to_string()
@@ -106,11 +109,11 @@ fn errors_name_users_and_no_keys() {
         message(&[("alice", &several)]),
         "user `alice`: 2022-blake3-aes-128-gcm takes one key here, not several joined by `:`"
     );
-    let empty = Users::trial(AEAD, [("alice", "")]).unwrap_err();
+    let empty = Users::with_trial_keys(AEAD, [("alice", "")]).unwrap_err();
     let why = KeyError::Empty { method: AEAD };
     let name = "alice".into();
     assert_eq!(empty, UsersError::Key { name, why });
-    let same = Users::trial(AEAD, [("alice", "x"), ("bob", "x")]).unwrap_err();
+    let same = Users::with_trial_keys(AEAD, [("alice", "x"), ("bob", "x")]).unwrap_err();
     assert!(matches!(same, UsersError::SameKey { .. }));
 }
 
@@ -119,15 +122,15 @@ fn only_some_methods_tell_users_apart() {
     let none: [(&str, &str); 0] = [];
     for method in Method::ALL {
         let (key, _) = Key::generate(method, &mut adit_wire::FixedEntropy::default());
-        let identified = Users::identified(&key, none);
+        let identified = Users::with_identity_key(&key, none);
         assert_eq!(identified.is_ok(), method.has_identities(), "{method}");
-        let trial = Users::trial(method, none);
+        let trial = Users::with_trial_keys(method, none);
         assert_eq!(
             trial.is_ok(),
             method.edition() == crate::Edition::Aead,
             "{method}"
         );
-        let single = Users::single(key);
+        let single = Users::with_single_key(key);
         assert_eq!((single.len(), single.iter().count()), (1, 0));
     }
 }
@@ -135,10 +138,10 @@ fn only_some_methods_tell_users_apart() {
 #[test]
 fn lists_are_bounded() {
     let many = (0..=1024).map(|n| (format!("{n}"), format!("password {n}")));
-    let refused = Users::trial(AEAD, many.clone()).map(|_| ());
+    let refused = Users::with_trial_keys(AEAD, many.clone()).map(|_| ());
     let limit = MAX_TRIAL_USERS;
     assert_eq!(refused, Err(UsersError::TooMany { limit }));
-    assert!(Users::trial(AEAD, many.take(MAX_TRIAL_USERS)).is_ok());
+    assert!(Users::with_trial_keys(AEAD, many.take(MAX_TRIAL_USERS)).is_ok());
 }
 
 #[test]
@@ -153,27 +156,28 @@ fn a_user_is_name_and_key() {
         .collect();
     assert_eq!(kept, ["alice"]);
     let alice = before.iter().next().unwrap();
-    assert_eq!(after.user(alice.id()), Some(alice.clone()));
+    assert_eq!(after.find_user(alice.id()), Some(alice.clone()));
     assert_eq!(
         format!("{alice:?} {:?}", alice.id()),
         "UserRef(alice) UserId(***)"
     );
     // Another identity key does not change any user.
     let other = Key::parse(AES, &secret(AES, 99)).unwrap();
-    let moved = Users::identified(&other, [("alice", secret(AES, 1))]).unwrap();
+    let moved = Users::with_identity_key(&other, [("alice", secret(AES, 1))]).unwrap();
     assert!(moved.still_has(alice.id()));
     // The single holder of a key has no name.
-    let single = Users::single(Key::parse(AES, &secret(AES, 1)).unwrap());
+    let single = Users::with_single_key(Key::parse(AES, &secret(AES, 1)).unwrap());
     assert!(!single.still_has(alice.id()));
-    assert_eq!(single.user(single.id_at(0).unwrap()), None);
-    let again = Users::single(Key::parse(AES, &secret(AES, 1)).unwrap());
+    assert_eq!(single.find_user(single.id_at(0).unwrap()), None);
+    let again = Users::with_single_key(Key::parse(AES, &secret(AES, 1)).unwrap());
     assert!(again.still_has(single.id_at(0).unwrap()));
 }
 
 #[test]
 fn the_hinted_one_is_tried_first_and_everyone_once() {
-    let users = Users::trial(AEAD, (0..5).map(|n| (format!("{n}"), format!("pw {n}")))).unwrap();
-    let order = |hint| users.candidates(hint).collect::<Vec<_>>();
+    let users =
+        Users::with_trial_keys(AEAD, (0..5).map(|n| (format!("{n}"), format!("pw {n}")))).unwrap();
+    let order = |hint| users.trial_order(hint).collect::<Vec<_>>();
     assert_eq!(order(None), [0, 1, 2, 3, 4]);
     assert_eq!(order(users.id_at(3)), [3, 0, 1, 2, 4]);
     assert_eq!(order(Some(UserId(7))), [0, 1, 2, 3, 4], "a removed user");

@@ -131,9 +131,9 @@ fn an_answer_may_be_an_iv_alone() {
 #[test]
 fn users_cannot_be_told_apart() {
     for method in legacy() {
-        let trial = Users::trial(method, [("alice", "a"), ("bob", "b")]).map(|_| ());
+        let trial = Users::with_trial_keys(method, [("alice", "a"), ("bob", "b")]).map(|_| ());
         assert_eq!(trial, Err(UsersError::Method(method)));
-        let identified = Users::identified(&key(method), [("alice", "a")]).map(|_| ());
+        let identified = Users::with_identity_key(&key(method), [("alice", "a")]).map(|_| ());
         assert_eq!(identified, Err(UsersError::Method(method)));
     }
 }
@@ -150,7 +150,7 @@ fn garbage_is_refused_waits_or_is_a_target() {
                 Outcome::Open { .. } => accepted += 1,
                 other => panic!("{method}: {other:?}"),
             }
-            let _ = new_opener(&key(method)).open(&mut bytes.clone(), NOW);
+            let _ = new_opener(&key(method)).open_packet(&mut bytes.clone(), NOW);
         }
         assert!(accepted < 20, "{method}: {accepted}");
     }

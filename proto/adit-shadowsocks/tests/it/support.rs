@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use adit_shadowsocks::tcp::{Accepted, ClientOpen, ClientSeal, ServerHandshake, client};
+use adit_shadowsocks::tcp::{
+    AcceptedRequest, ClientOpen, ClientSeal, ServerHandshake, client_codecs,
+};
 use adit_shadowsocks::udp::{ClientSession, ServerOpener};
-use adit_shadowsocks::{Edition, Key, Method, Restart, SaltPool, Users};
+use adit_shadowsocks::{Edition, Key, Method, RestartPolicy, SaltPool, Users};
 use adit_wire::codec_laws::{open_all, run_handshake};
 use adit_wire::{Entropy, Open, ProtocolError, Step, Target, UnixTime};
 
@@ -64,11 +66,11 @@ pub(crate) fn target() -> Target {
 }
 
 pub(crate) fn pool() -> Arc<SaltPool> {
-    Arc::new(SaltPool::new([5; 16], UnixTime(0), Restart::Strict))
+    Arc::new(SaltPool::new([5; 16], UnixTime(0), RestartPolicy::Strict))
 }
 
 pub(crate) fn new_client(key: &Key, seed: u64) -> (ClientSeal, ClientOpen) {
-    client(
+    client_codecs(
         &key.clone().into(),
         &target(),
         Arc::new(NOW),
@@ -83,7 +85,7 @@ pub(crate) fn new_server(
     now: UnixTime,
     seed: u64,
 ) -> ServerHandshake {
-    let users = Users::single(key.clone());
+    let users = Users::with_single_key(key.clone());
     ServerHandshake::new(&users, Arc::new(now), salts.clone(), &mut Seeded(seed))
 }
 
@@ -92,7 +94,7 @@ pub(crate) fn new_session(key: &Key, entropy: &mut dyn Entropy) -> ClientSession
 }
 
 pub(crate) fn new_opener(key: &Key) -> ServerOpener {
-    ServerOpener::new(&Users::single(key.clone()))
+    ServerOpener::new(&Users::with_single_key(key.clone()))
 }
 
 /// The outcome of a request stream.
@@ -103,7 +105,7 @@ pub(crate) enum Outcome {
     /// Accepted; the plaintext so far, the number of unread wire bytes, and true if the stream may
     /// end here.
     Open {
-        accepted: Box<Accepted>,
+        accepted: Box<AcceptedRequest>,
         plain: Vec<u8>,
         unread: usize,
         clean: bool,

@@ -59,8 +59,11 @@ fn every_split_gives_the_same() {
             let (_, mut open) = new_client(&key(method), 1);
             let opened = open_all(&mut open, &response, &pieces);
             assert_eq!(opened, Ok((MESSAGE.to_vec(), 0)), "{method} {pieces:?}");
-            assert!(open.authenticated() && open.is_at_boundary(0));
-            assert_eq!(open.skew().is_some(), method.edition() == Edition::Aead2022);
+            assert!(open.is_authenticated() && open.is_at_boundary(0));
+            assert_eq!(
+                open.clock_skew().is_some(),
+                method.edition() == Edition::Aead2022
+            );
         }
     }
 }
@@ -236,7 +239,7 @@ proptest! {
         if authentic(method) {
             prop_assert!(matches!(outcome, Outcome::Refused(_) | Outcome::Waiting));
             prop_assert!(opened.is_err() || opened == Ok((Vec::new(), bytes.len())));
-            prop_assert!(!open.authenticated());
+            prop_assert!(!open.is_authenticated());
         }
     }
 
@@ -247,7 +250,7 @@ proptest! {
         let mut entropy = FixedEntropy::new(vec![if ones { 0xff } else { 0 }; 24]);
         let clock = std::sync::Arc::new(NOW);
         let (mut seal, _) =
-            adit_shadowsocks::tcp::client(&key.into(), &target(), clock, &mut entropy).unwrap();
+            adit_shadowsocks::tcp::client_codecs(&key.into(), &target(), clock, &mut entropy).unwrap();
         let wire = seal_all(&mut seal, b"", 1).unwrap();
         let expected = if ones { 1 + (u64::MAX % 900) as usize } else { 1 };
         prop_assert_eq!(wire.len(), 16 + 27 + target().addr_len() + 2 + expected + 16);
@@ -261,7 +264,7 @@ proptest! {
         let mut entropy = Seeded(seed);
         let clock = std::sync::Arc::new(NOW);
         let (mut seal, _) =
-            adit_shadowsocks::tcp::client(&key.into(), &target(), clock, &mut entropy).unwrap();
+            adit_shadowsocks::tcp::client_codecs(&key.into(), &target(), clock, &mut entropy).unwrap();
         let wire = seal_all(&mut seal, &vec![1; payload], usize::MAX).unwrap();
         let bare = 16 + 27 + target().addr_len() + 2 + payload + 16;
         let padding = wire.len() - bare;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use adit_shadowsocks::tcp::client;
-use adit_shadowsocks::{Edition, Method, Restart, SaltPool};
+use adit_shadowsocks::tcp::client_codecs;
+use adit_shadowsocks::{Edition, Method, RestartPolicy, SaltPool};
 use adit_wire::codec_laws::{open_all, seal_all};
 use adit_wire::{Open, ProtocolError, Seal, UnixTime};
 
@@ -104,16 +104,16 @@ fn both_sides_judge_the_clock() {
             ] {
                 let clock = Arc::new(base);
                 let (mut seal, mut open) =
-                    client(&key.clone().into(), &target(), clock, &mut Seeded(1)).unwrap();
+                    client_codecs(&key.clone().into(), &target(), clock, &mut Seeded(1)).unwrap();
                 let up = seal_all(&mut seal, b"x", 9).unwrap();
                 // The request's clock is `skew` ahead of the server's.
-                let salts = Arc::new(SaltPool::new([1; 16], UnixTime(0), Restart::Lenient));
+                let salts = Arc::new(SaltPool::new([1; 16], UnixTime(0), RestartPolicy::Lenient));
                 let server = new_server(&key, &salts, at(base, -skew), 2);
                 match serve(server, &up, ALL_AT_ONCE) {
                     Outcome::Open { mut accepted, .. } if ok => {
                         let down = seal_all(&mut accepted.seal, b"y", 9).unwrap();
                         assert!(open_all(&mut open, &down, ALL_AT_ONCE).is_ok());
-                        assert_eq!(open.skew(), Some(-skew));
+                        assert_eq!(open.clock_skew(), Some(-skew));
                     }
                     Outcome::Refused(why) if !ok => assert_eq!(why, ProtocolError::Clock { skew }),
                     other => panic!("{method} {base:?} {skew}: {other:?}"),
@@ -128,7 +128,7 @@ fn both_sides_judge_the_clock() {
 fn the_skew_is_known_even_when_it_is_too_much() {
     let key = key(Method::Blake3Aes256Gcm);
     let moving = Arc::new(Moving(std::sync::atomic::AtomicU64::new(NOW.0)));
-    let (mut seal, mut open) = client(
+    let (mut seal, mut open) = client_codecs(
         &key.clone().into(),
         &target(),
         moving.clone(),
@@ -149,7 +149,7 @@ fn the_skew_is_known_even_when_it_is_too_much() {
     let late = open_all(&mut open, &down, ALL_AT_ONCE);
     assert_eq!(late, Err(ProtocolError::Clock { skew: -40 }));
     assert_eq!(
-        (progress.skew(), progress.authenticated()),
+        (progress.clock_skew(), progress.is_authenticated()),
         (Some(-40), true)
     );
 }

@@ -1,6 +1,6 @@
 //! Bit flips, cuts, headroom and garbage over UDP.
 
-use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, PADDING_MAX, ServerOpener, TAIL_ROOM};
+use adit_shadowsocks::udp::{ClientSession, HEADROOM, PADDING_MAX, ServerOpener, TAILROOM};
 use adit_shadowsocks::{Edition, Method};
 use adit_wire::{ProtocolError, Target};
 use proptest::prelude::*;
@@ -9,8 +9,8 @@ use crate::support::{NOW, Seeded, authentic, key, keyed, new_opener, new_session
 
 /// Returns a payload in a buffer with exactly the required room.
 fn buffer(payload: &[u8]) -> (Vec<u8>, core::ops::Range<usize>) {
-    let buf = [&[0xaa; HEAD_ROOM][..], payload, &[0xaa; TAIL_ROOM]].concat();
-    (buf, HEAD_ROOM..HEAD_ROOM + payload.len())
+    let buf = [&[0xaa; HEADROOM][..], payload, &[0xaa; TAILROOM]].concat();
+    (buf, HEADROOM..HEADROOM + payload.len())
 }
 
 /// Returns a request and its answer, with both ends.
@@ -27,9 +27,9 @@ fn exchange(
     let range = client.seal(&mut buf, at, to, NOW, &mut chance).unwrap();
     let request = buf[range].to_vec();
     let mut wire = request.clone();
-    let incoming = server.open(&mut wire, NOW).unwrap();
+    let incoming = server.open_packet(&mut wire, NOW).unwrap();
     assert_eq!((&incoming.target, &wire[incoming.payload]), (to, payload));
-    let mut sealer = server.sealer(incoming.session, &mut chance).unwrap();
+    let mut sealer = server.create_sealer(incoming.session, &mut chance).unwrap();
     let (mut buf, at) = buffer(payload);
     let range = sealer.seal(&mut buf, at, to, NOW, &mut chance).unwrap();
     (request, buf[range].to_vec(), client, server)
@@ -74,14 +74,20 @@ fn every_flipped_bit_is_refused_and_changes_nothing() {
         for bit in 0..request.len() * 8 {
             let mut bad = request.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert!(server.open(&mut bad, NOW).is_err(), "{method} bit {bit}");
+            assert!(
+                server.open_packet(&mut bad, NOW).is_err(),
+                "{method} bit {bit}"
+            );
         }
         assert_eq!(
-            server.sessions(),
+            server.session_count(),
             0,
             "{method}: forged packets cost no memory"
         );
-        assert!(server.open(&mut request.clone(), NOW).is_ok(), "{method}");
+        assert!(
+            server.open_packet(&mut request.clone(), NOW).is_ok(),
+            "{method}"
+        );
         for bit in 0..answer.len() * 8 {
             let mut bad = answer.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
@@ -99,7 +105,9 @@ fn every_cut_is_refused() {
         let mut server = new_opener(&key(method));
         for cut in 0..request.len() {
             assert!(
-                server.open(&mut request[..cut].to_vec(), NOW).is_err(),
+                server
+                    .open_packet(&mut request[..cut].to_vec(), NOW)
+                    .is_err(),
                 "{method} {cut}"
             );
         }
@@ -118,13 +126,13 @@ fn only_dns_is_padded_and_only_within_the_room() {
     let mut client = new_session(&key, &mut Seeded(1));
     let mut len = |port: u16, front: usize| {
         let to = Target::new(target().host, port);
-        let mut buf = vec![0; front + 40 + TAIL_ROOM];
+        let mut buf = vec![0; front + 40 + TAILROOM];
         let at = front..front + 40;
         let range = client.seal(&mut buf, at, &to, NOW, &mut Seeded(3)).unwrap();
         range.len() - (16 + 11 + to.addr_len() + 40 + 16)
     };
-    assert_eq!(len(443, HEAD_ROOM + PADDING_MAX), 0);
-    let padding = len(53, HEAD_ROOM + PADDING_MAX);
+    assert_eq!(len(443, HEADROOM + PADDING_MAX), 0);
+    let padding = len(53, HEADROOM + PADDING_MAX);
     assert!((1..=PADDING_MAX - 40).contains(&padding));
     assert_eq!(len(53, 16 + 11 + target().addr_len()), 0);
     assert_eq!(len(53, 16 + 11 + target().addr_len() + 1), 1);
@@ -145,7 +153,7 @@ proptest! {
         prop_assert_eq!(&from, &to);
         prop_assert!(answer[at] == payload[..]);
         let kept = usize::from(method.edition() == Edition::Aead2022);
-        prop_assert_eq!(server.sessions(), kept);
+        prop_assert_eq!(server.session_count(), kept);
     }
 
     #[test]
@@ -154,7 +162,7 @@ proptest! {
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
     ) {
         let key = key(method);
-        let server = new_opener(&key).open(&mut bytes.clone(), NOW);
+        let server = new_opener(&key).open_packet(&mut bytes.clone(), NOW);
         let client = new_session(&key, &mut Seeded(1)).open(&mut bytes.clone(), NOW);
         if authentic(method) {
             prop_assert!(server.is_err() && client.is_err());

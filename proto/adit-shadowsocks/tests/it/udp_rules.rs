@@ -1,7 +1,7 @@
 //! Windows, clocks and session changes over UDP.
 
 use adit_shadowsocks::udp::{
-    ClientSession, HEAD_ROOM, MAX_SESSIONS, ServerOpener, ServerSealer, TAIL_ROOM,
+    ClientSession, HEADROOM, MAX_SESSIONS, ServerOpener, ServerSealer, TAILROOM,
 };
 use adit_shadowsocks::{Edition, Key, Method};
 use adit_wire::{FixedEntropy, ProtocolError, UnixTime};
@@ -15,8 +15,8 @@ fn methods_2022() -> impl Iterator<Item = Method> {
 }
 
 fn request(client: &mut ClientSession, now: UnixTime) -> Vec<u8> {
-    let mut buf = [0; HEAD_ROOM + 4 + TAIL_ROOM];
-    let at = HEAD_ROOM..HEAD_ROOM + 4;
+    let mut buf = [0; HEADROOM + 4 + TAILROOM];
+    let at = HEADROOM..HEADROOM + 4;
     let range = client
         .seal(&mut buf, at, &target(), now, &mut Seeded(8))
         .unwrap();
@@ -24,8 +24,8 @@ fn request(client: &mut ClientSession, now: UnixTime) -> Vec<u8> {
 }
 
 fn answer(sealer: &mut ServerSealer, now: UnixTime) -> Vec<u8> {
-    let mut buf = [0; HEAD_ROOM + 4 + TAIL_ROOM];
-    let at = HEAD_ROOM..HEAD_ROOM + 4;
+    let mut buf = [0; HEADROOM + 4 + TAILROOM];
+    let at = HEADROOM..HEADROOM + 4;
     let range = sealer
         .seal(&mut buf, at, &target(), now, &mut Seeded(8))
         .unwrap();
@@ -34,7 +34,7 @@ fn answer(sealer: &mut ServerSealer, now: UnixTime) -> Vec<u8> {
 
 fn open(server: &mut ServerOpener, packet: &[u8], now: UnixTime) -> Result<bool, ProtocolError> {
     server
-        .open(&mut packet.to_vec(), now)
+        .open_packet(&mut packet.to_vec(), now)
         .map(|incoming| incoming.new)
 }
 
@@ -51,7 +51,7 @@ fn each_packet_once_in_any_order() {
             open(&mut server, &packets[39], late),
             Err(ProtocolError::Clock { skew: -31 })
         );
-        assert_eq!(server.sessions(), 0);
+        assert_eq!(server.session_count(), 0);
         assert_eq!(open(&mut server, &packets[39], NOW), Ok(true));
         assert_eq!(
             open(&mut server, &packets[20], late),
@@ -67,7 +67,7 @@ fn each_packet_once_in_any_order() {
                 "{method}"
             );
         }
-        assert_eq!(server.sessions(), 1);
+        assert_eq!(server.session_count(), 1);
     }
 }
 
@@ -90,10 +90,10 @@ fn both_sides_judge_the_clock() {
                 let opened = open(&mut server, &packet, now);
                 assert_eq!(opened.is_ok(), ok, "{method} {base:?} {ahead}");
                 let session = server
-                    .open(&mut request(&mut client, now), now)
+                    .open_packet(&mut request(&mut client, now), now)
                     .unwrap()
                     .session;
-                let mut sealer = server.sealer(session, &mut Seeded(2)).unwrap();
+                let mut sealer = server.create_sealer(session, &mut Seeded(2)).unwrap();
                 let back = client.open(&mut answer(&mut sealer, base), now);
                 assert_eq!(back.is_ok(), ok, "{method} {base:?} {ahead}");
             }
@@ -104,8 +104,11 @@ fn both_sides_judge_the_clock() {
 /// Opens the client's session on a server that has just started and returns its sealer.
 fn restarted(key: &Key, client: &mut ClientSession, seed: u64, now: UnixTime) -> ServerSealer {
     let mut server = new_opener(key);
-    let session = server.open(&mut request(client, now), now).unwrap().session;
-    server.sealer(session, &mut Seeded(seed)).unwrap()
+    let session = server
+        .open_packet(&mut request(client, now), now)
+        .unwrap()
+        .session;
+    server.create_sealer(session, &mut Seeded(seed)).unwrap()
 }
 
 /// SEC-R5: the previous session stays valid; a third within a minute is refused.
@@ -177,9 +180,12 @@ fn reflections_are_refused() {
             "{method}"
         );
         let mut server = new_opener(&key);
-        let session = server.open(&mut packet.clone(), NOW).unwrap().session;
-        let mut sealer = server.sealer(session, &mut Seeded(2)).unwrap();
-        let back = server.open(&mut answer(&mut sealer, NOW), NOW);
+        let session = server
+            .open_packet(&mut packet.clone(), NOW)
+            .unwrap()
+            .session;
+        let mut sealer = server.create_sealer(session, &mut Seeded(2)).unwrap();
+        let back = server.open_packet(&mut answer(&mut sealer, NOW), NOW);
         assert_eq!(
             back,
             Err(ProtocolError::Malformed("packet type")),
@@ -198,14 +204,14 @@ fn no_packet_begins_like_another() {
         let mut client = new_session(&key, &mut chance);
         let mut server = new_opener(&key);
         let session = server
-            .open(&mut request(&mut client, NOW), NOW)
+            .open_packet(&mut request(&mut client, NOW), NOW)
             .unwrap()
             .session;
-        let mut sealer = server.sealer(session, &mut chance).unwrap();
+        let mut sealer = server.create_sealer(session, &mut chance).unwrap();
         let mut starts = std::collections::BTreeSet::new();
         for _ in 0..50 {
-            let at = HEAD_ROOM..HEAD_ROOM + 4;
-            let mut up = [0; HEAD_ROOM + 4 + TAIL_ROOM];
+            let at = HEADROOM..HEADROOM + 4;
+            let mut up = [0; HEADROOM + 4 + TAILROOM];
             let mut down = up;
             let range = client
                 .seal(&mut up, at.clone(), &target(), NOW, &mut chance)
@@ -227,7 +233,9 @@ fn session_zero_is_never_chosen() {
         let mut zeros = FixedEntropy::default();
         let mut client = new_session(&key, &mut zeros);
         let mut server = new_opener(&key);
-        let incoming = server.open(&mut request(&mut client, NOW), NOW).unwrap();
+        let incoming = server
+            .open_packet(&mut request(&mut client, NOW), NOW)
+            .unwrap();
         assert_eq!(incoming.session, Some(1));
     }
 }
@@ -237,14 +245,20 @@ fn sessions_are_known_until_forgotten() {
     let key = key(Method::Blake3Aes128Gcm);
     let mut client = new_session(&key, &mut Seeded(1));
     let mut server = new_opener(&key);
-    assert!(server.sealer(Some(1), &mut Seeded(2)).is_none());
-    assert!(server.sealer(None, &mut Seeded(2)).is_none());
-    let incoming = server.open(&mut request(&mut client, NOW), NOW).unwrap();
+    assert!(server.create_sealer(Some(1), &mut Seeded(2)).is_none());
+    assert!(server.create_sealer(None, &mut Seeded(2)).is_none());
+    let incoming = server
+        .open_packet(&mut request(&mut client, NOW), NOW)
+        .unwrap();
     let session = incoming.session.unwrap();
-    let mut sealer = server.sealer(Some(session), &mut Seeded(2)).unwrap();
-    server.forget(session, NOW);
-    assert_eq!(server.sessions(), 0);
-    assert!(server.sealer(Some(session), &mut Seeded(2)).is_none());
+    let mut sealer = server.create_sealer(Some(session), &mut Seeded(2)).unwrap();
+    server.forget_session(session, NOW);
+    assert_eq!(server.session_count(), 0);
+    assert!(
+        server
+            .create_sealer(Some(session), &mut Seeded(2))
+            .is_none()
+    );
     assert!(client.open(&mut answer(&mut sealer, NOW), NOW).is_ok());
 }
 

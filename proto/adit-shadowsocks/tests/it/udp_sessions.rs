@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, ServerOpener, SessionBook, TAIL_ROOM};
-use adit_shadowsocks::{Key, Method, Restart, Start, Users};
+use adit_shadowsocks::udp::{ClientSession, HEADROOM, ServerOpener, SessionRegistry, TAILROOM};
+use adit_shadowsocks::{Key, Method, ProcessStart, RestartPolicy, Users};
 use adit_wire::{ProtocolError, UnixTime};
 
 use crate::support::{NOW, Seeded, key, new_opener, new_session, target};
 
 fn request(client: &mut ClientSession, now: UnixTime) -> Vec<u8> {
-    let mut buf = [0; HEAD_ROOM + 4 + TAIL_ROOM];
-    let at = HEAD_ROOM..HEAD_ROOM + 4;
+    let mut buf = [0; HEADROOM + 4 + TAILROOM];
+    let at = HEADROOM..HEADROOM + 4;
     let to = target();
     let range = client.seal(&mut buf, at, &to, now, &mut Seeded(8));
     buf[range.unwrap()].to_vec()
@@ -18,12 +18,12 @@ fn request(client: &mut ClientSession, now: UnixTime) -> Vec<u8> {
 
 /// True if a packet starts a session.
 fn open(server: &mut ServerOpener, packet: &[u8], now: UnixTime) -> Result<bool, ProtocolError> {
-    let opened = server.open(&mut packet.to_vec(), now);
+    let opened = server.open_packet(&mut packet.to_vec(), now);
     opened.map(|incoming| incoming.new)
 }
 
-fn sharing(key: &Key, book: &Arc<SessionBook>) -> ServerOpener {
-    ServerOpener::with_book(&Users::single(key.clone()), book.clone())
+fn sharing(key: &Key, book: &Arc<SessionRegistry>) -> ServerOpener {
+    ServerOpener::with_registry(&Users::with_single_key(key.clone()), book.clone())
 }
 
 #[test]
@@ -36,8 +36,11 @@ fn a_forgotten_session_goes_on_behind_its_highest_packet() {
         for packet in packets[..20].iter().step_by(2) {
             open(&mut server, packet, NOW).unwrap();
         }
-        let session = server.open(&mut packets[19].clone(), NOW).unwrap().session;
-        server.forget(session.unwrap(), NOW);
+        let session = server
+            .open_packet(&mut packets[19].clone(), NOW)
+            .unwrap()
+            .session;
+        server.forget_session(session.unwrap(), NOW);
         for packet in &packets[..20] {
             assert_eq!(open(&mut server, packet, NOW), Err(ProtocolError::Replayed));
         }
@@ -53,7 +56,7 @@ fn a_forgotten_session_goes_on_behind_its_highest_packet() {
         );
         // For as long as one of its packets may be valid: sent 30 s ahead of time, and received 30
         // s late.
-        server.forget(session.unwrap(), NOW);
+        server.forget_session(session.unwrap(), NOW);
         let ahead = UnixTime(NOW.0 + 29);
         let last = request(&mut new_session(&key, &mut Seeded(1)), ahead);
         for at in [NOW, UnixTime(NOW.0 + 30), UnixTime(NOW.0 + 59)] {
@@ -65,7 +68,10 @@ fn a_forgotten_session_goes_on_behind_its_highest_packet() {
 #[test]
 fn a_session_is_at_one_listener_of_its_key() {
     let key = key(Method::Blake3Aes256Gcm);
-    let book = Arc::new(SessionBook::new(Start::new(NOW, Restart::Lenient)));
+    let book = Arc::new(SessionRegistry::new(ProcessStart::new(
+        NOW,
+        RestartPolicy::Lenient,
+    )));
     let (mut one, mut two) = (sharing(&key, &book), sharing(&key, &book));
     let mut client = new_session(&key, &mut Seeded(1));
     let packets: Vec<_> = (0..4).map(|_| request(&mut client, NOW)).collect();
@@ -86,10 +92,13 @@ fn a_session_is_at_one_listener_of_its_key() {
 #[test]
 fn sec_r3_no_session_begins_with_what_is_older_than_the_process() {
     let key = key(Method::Blake3Aes128Gcm);
-    for (restart, refused) in [(Restart::Strict, true), (Restart::Lenient, false)] {
+    for (restart, refused) in [
+        (RestartPolicy::Strict, true),
+        (RestartPolicy::Lenient, false),
+    ] {
         for (stamp, now) in [(0, 0), (0, 30), (-20, 5)] {
             let at = |seconds: i64| UnixTime(NOW.0.checked_add_signed(seconds).unwrap());
-            let book = Arc::new(SessionBook::new(Start::new(NOW, restart)));
+            let book = Arc::new(SessionRegistry::new(ProcessStart::new(NOW, restart)));
             let mut server = sharing(&key, &book);
             let mut client = new_session(&key, &mut Seeded(1));
             let old = request(&mut client, at(stamp));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adit_shadowsocks::relay::{RelayTable, TcpRelay};
-use adit_shadowsocks::tcp::{ServerHandshake, client};
+use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
 use adit_shadowsocks::{Edition, Key, KeyChain, MAX_IDENTITIES, Method, SaltPool, UserId, Users};
 use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
 use adit_wire::{Handshake, Open, ProtocolError, Rx, Step, Tx};
@@ -24,7 +24,7 @@ pub(crate) fn identified(method: Method) -> (Arc<Users>, Vec<KeyChain>) {
         .iter()
         .zip(0..)
         .map(|(name, n)| (*name, secret(method, n)));
-    let users = Users::identified(&key(method), list).unwrap();
+    let users = Users::with_identity_key(&key(method), list).unwrap();
     let chain = |n| {
         let own = Key::parse(method, &secret(method, n)).unwrap();
         KeyChain::new(vec![key(method)], own).unwrap()
@@ -38,7 +38,7 @@ pub(crate) fn trial(method: Method) -> (Arc<Users>, Vec<KeyChain>) {
         .iter()
         .zip(0..)
         .map(|(name, n)| (*name, secret(method, n)));
-    let users = Users::trial(method, list).unwrap();
+    let users = Users::with_trial_keys(method, list).unwrap();
     let chain = |n| KeyChain::parse(method, &secret(method, n)).unwrap();
     (users, (0..3).map(chain).collect())
 }
@@ -59,7 +59,8 @@ fn server(users: &Arc<Users>, salts: &Arc<SaltPool>, seed: u64) -> ServerHandsha
 }
 
 fn request(chain: &KeyChain, seed: u64) -> (Vec<u8>, impl Open + use<>) {
-    let (mut seal, open) = client(chain, &target(), Arc::new(NOW), &mut Seeded(seed)).unwrap();
+    let (mut seal, open) =
+        client_codecs(chain, &target(), Arc::new(NOW), &mut Seeded(seed)).unwrap();
     (seal_all(&mut seal, MESSAGE, 15).unwrap(), open)
 }
 
@@ -178,7 +179,7 @@ fn strangers_are_unauthentic_and_burn_no_salt() {
         if method.has_identities() {
             // An unknown key behind the right identity key; a user's key behind a wrong one; a
             // user's key without identity headers, and with one too many; the identity key itself.
-            let user = chains[0].key().clone();
+            let user = chains[0].user_key().clone();
             let with = |identities, key| KeyChain::new(identities, key).unwrap();
             strange.push(with(vec![key(method)], stranger.clone()));
             strange.push(with(vec![stranger.clone()], user.clone()));
@@ -198,8 +199,8 @@ fn strangers_are_unauthentic_and_burn_no_salt() {
         let again = serve(server(&users, &salts, 4), &wire, ALL_AT_ONCE);
         assert_eq!(refusal(again), ProtocolError::Replayed, "{method}");
         let nobody = match method.edition() {
-            Edition::Aead => Users::trial(method, [("", ""); 0]),
-            _ => Users::identified(&key(method), [("", ""); 0]),
+            Edition::Aead => Users::with_trial_keys(method, [("", ""); 0]),
+            _ => Users::with_identity_key(&key(method), [("", ""); 0]),
         };
         let refused = serve(server(&nobody.unwrap(), &pool(), 5), &wire, ALL_AT_ONCE);
         assert_eq!(refusal(refused), ProtocolError::Unauthentic, "{method}");
@@ -218,7 +219,7 @@ fn a_hint_changes_nothing_but_the_order() {
             .id();
         for hint in ids.into_iter().chain([gone]).map(Some).chain([None]) {
             let (wire, _) = request(&chains[1], 1);
-            let core = server(&users, &pool(), 2).hint(hint);
+            let core = server(&users, &pool(), 2).with_hint(hint);
             match serve(core, &wire, ALL_AT_ONCE) {
                 Outcome::Open { accepted, .. } => {
                     assert_eq!(accepted.user.unwrap().name(), "bob", "{method}");
@@ -267,7 +268,7 @@ fn the_longest_chain() {
             wire = [relayed.head, rest].concat();
         }
         let list = [("bob", secret(method, 1))];
-        let users = Users::identified(hops.last().unwrap(), list).unwrap();
+        let users = Users::with_identity_key(hops.last().unwrap(), list).unwrap();
         match serve(server(&users, &pool(), 2), &wire, ALL_AT_ONCE) {
             Outcome::Open {
                 mut accepted,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use adit_shadowsocks::relay::{RelayTable, packet};
-use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, Incoming, ServerOpener, TAIL_ROOM};
+use adit_shadowsocks::relay::{RelayTable, relay_packet};
+use adit_shadowsocks::udp::{ClientSession, HEADROOM, IncomingPacket, ServerOpener, TAILROOM};
 use adit_shadowsocks::{Edition, Key, KeyChain, MAX_IDENTITIES, Method, Users};
 use adit_wire::{FixedEntropy, ProtocolError, Target};
 
@@ -16,22 +16,22 @@ fn session(chain: &KeyChain, id: u64) -> ClientSession {
 }
 
 fn request(client: &mut ClientSession, to: &Target) -> Vec<u8> {
-    let mut buf = [0; HEAD_ROOM + 4 + TAIL_ROOM];
-    buf[HEAD_ROOM..HEAD_ROOM + 4].copy_from_slice(b"data");
-    let at = HEAD_ROOM..HEAD_ROOM + 4;
+    let mut buf = [0; HEADROOM + 4 + TAILROOM];
+    buf[HEADROOM..HEADROOM + 4].copy_from_slice(b"data");
+    let at = HEADROOM..HEADROOM + 4;
     let range = client.seal(&mut buf, at, to, NOW, &mut Seeded(8)).unwrap();
     buf[range].to_vec()
 }
 
-fn open(server: &mut ServerOpener, wire: &[u8]) -> Result<Incoming, ProtocolError> {
+fn open(server: &mut ServerOpener, wire: &[u8]) -> Result<IncomingPacket, ProtocolError> {
     let mut wire = wire.to_vec();
-    let incoming = server.open(&mut wire, NOW)?;
+    let incoming = server.open_packet(&mut wire, NOW)?;
     assert_eq!(&wire[incoming.payload.clone()], b"data");
     Ok(incoming)
 }
 
-fn name(users: &Users, incoming: &Incoming) -> String {
-    users.user(incoming.user.unwrap()).unwrap().to_string()
+fn name(users: &Users, incoming: &IncomingPacket) -> String {
+    users.find_user(incoming.user.unwrap()).unwrap().to_string()
 }
 
 #[test]
@@ -47,16 +47,18 @@ fn everyone_is_known_and_answered_with_the_own_key() {
                 let mut sealer = match method.edition() {
                     Edition::Aead2022 => {
                         assert_eq!(incoming.new, first);
-                        assert!(server.sealer_for(user, &mut Seeded(1)).is_none());
-                        server.sealer(incoming.session, &mut Seeded(1)).unwrap()
+                        assert!(server.create_sealer_for(user, &mut Seeded(1)).is_none());
+                        server
+                            .create_sealer(incoming.session, &mut Seeded(1))
+                            .unwrap()
                     }
                     _ => {
-                        assert!(server.sealer(None, &mut Seeded(1)).is_none());
-                        server.sealer_for(user, &mut Seeded(1)).unwrap()
+                        assert!(server.create_sealer(None, &mut Seeded(1)).is_none());
+                        server.create_sealer_for(user, &mut Seeded(1)).unwrap()
                     }
                 };
-                let mut buf = [7; HEAD_ROOM + 4 + TAIL_ROOM];
-                let at = HEAD_ROOM..HEAD_ROOM + 4;
+                let mut buf = [7; HEADROOM + 4 + TAILROOM];
+                let at = HEADROOM..HEADROOM + 4;
                 let range = sealer
                     .seal(&mut buf, at, &target(), NOW, &mut Seeded(8))
                     .unwrap();
@@ -79,7 +81,7 @@ fn every_flipped_bit_and_every_cut_is_refused() {
         for bit in 0..wire.len() * 8 {
             let mut bad = wire.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
-            let refused = server.open(&mut bad, NOW);
+            let refused = server.open_packet(&mut bad, NOW);
             assert_eq!(
                 refused,
                 Err(ProtocolError::Unauthentic),
@@ -88,9 +90,12 @@ fn every_flipped_bit_and_every_cut_is_refused() {
         }
         for cut in 0..wire.len() {
             let mut short = wire[..cut].to_vec();
-            assert!(server.open(&mut short, NOW).is_err(), "{method} {cut}");
+            assert!(
+                server.open_packet(&mut short, NOW).is_err(),
+                "{method} {cut}"
+            );
         }
-        assert_eq!(server.sessions(), 0);
+        assert_eq!(server.session_count(), 0);
         assert!(open(&mut server, &wire).is_ok(), "{method}");
     }
 }
@@ -119,8 +124,8 @@ fn a_session_belongs_to_who_opened_it() {
                 ("alice", false)
             );
         }
-        assert_eq!(server.sessions(), 1);
-        server.forget(42, NOW);
+        assert_eq!(server.session_count(), 1);
+        server.forget_session(42, NOW);
         let incoming = open(&mut server, &request(&mut bob, &target())).unwrap();
         assert_eq!(
             (name(&users, &incoming).as_str(), incoming.new),
@@ -142,7 +147,7 @@ fn users_come_and_go() {
     // Alice stays, bob has another key, carol is gone, dave is new.
     let list = [("dave", 3), ("bob", 4), ("alice", 0)];
     let list = list.map(|(name, n)| (name, secret(method, n)));
-    let later = Users::identified(&key(method), list).unwrap();
+    let later = Users::with_identity_key(&key(method), list).unwrap();
     let mut gone = server.set_users(later.clone());
     gone.sort_unstable();
     assert_eq!(gone, [8, 9]);
@@ -168,11 +173,11 @@ fn users_come_and_go() {
         ("bob", true)
     );
     // From many users to the single key, and to another key.
-    let single = |n| Users::single(Key::parse(method, &secret(method, n)).unwrap());
+    let single = |n| Users::with_single_key(Key::parse(method, &secret(method, n)).unwrap());
     let mut gone = server.set_users(single(0));
     gone.sort_unstable();
     assert_eq!(gone, [7, 8]);
-    let plain = KeyChain::from(chains[0].key().clone());
+    let plain = KeyChain::from(chains[0].user_key().clone());
     let incoming = open(&mut server, &request(&mut session(&plain, 11), &target())).unwrap();
     assert_eq!((incoming.user, incoming.session), (None, Some(11)));
     assert!(server.set_users(single(0)).is_empty(), "the same key");
@@ -216,12 +221,12 @@ fn the_longest_chain() {
         assert_eq!(seal(front..front + 4), Ok(0..front + 20));
         for pair in hops.windows(2) {
             let table = RelayTable::new(&pair[0], [pair[1].clone()]).unwrap();
-            let to = packet(&table, &mut wire).unwrap();
+            let to = relay_packet(&table, &mut wire).unwrap();
             assert_eq!(to.session, 3);
             wire = wire[to.packet].to_vec();
         }
         let list = [("bob", secret(method, 1))];
-        let users: Arc<Users> = Users::identified(hops.last().unwrap(), list).unwrap();
+        let users: Arc<Users> = Users::with_identity_key(hops.last().unwrap(), list).unwrap();
         let incoming = open(&mut ServerOpener::new(&users), &wire).unwrap();
         assert_eq!(
             (name(&users, &incoming).as_str(), incoming.target),

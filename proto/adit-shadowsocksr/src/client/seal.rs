@@ -7,14 +7,14 @@ use std::sync::Arc;
 use adit_crypto::Secret;
 use adit_wire::{Overhead, ProtocolError, Seal};
 
-use crate::field::{around, check_room, put};
+use crate::field::{check_overhead, put_field, range_around};
 use crate::frame::{AdlerKind, FrameSeal};
 use crate::head::{FIRST_DATA, aes, chain, sha1, simple};
 use crate::hello::Hello;
 use crate::mac::MacKind;
-use crate::noise::Noise;
-use crate::port::Port;
-use crate::user::UserKey;
+use crate::noise::NoiseRng;
+use crate::port::PortParams;
+use crate::user_key::UserKey;
 
 /// Seals the data that a client sends.
 ///
@@ -22,17 +22,17 @@ use crate::user::UserKey;
 /// protocol has one. That payload must begin with the complete target header.
 pub struct ClientSeal {
     /// `None` once the first message was sealed.
-    head: Option<Box<Head>>,
+    head: Option<Box<PendingHead>>,
     frames: FrameSeal,
-    noise: Noise,
+    noise: NoiseRng,
 }
 
 /// A first message that waits for its data.
-pub(super) enum Head {
+pub(super) enum PendingHead {
     Simple(Hello),
     Sha1 {
         kind: AdlerKind,
-        port: Arc<Port>,
+        port: Arc<PortParams>,
         iv: Box<[u8]>,
         hello: Hello,
     },
@@ -46,11 +46,11 @@ pub(super) enum Head {
     Chain([u8; chain::HEAD]),
 }
 
-impl Head {
+impl PendingHead {
     /// Returns the overhead of the first record; `frames` is that of the others.
-    fn room(&self, frames: Overhead) -> Overhead {
+    fn seal_overhead(&self, frames: Overhead) -> Overhead {
         let (head, tail) = match self {
-            Self::Simple(_) => (simple::room(), frames.tail),
+            Self::Simple(_) => (simple::head_len(), frames.tail),
             Self::Sha1 { .. } => sha1::ROOM,
             Self::Aes { .. } => aes::ROOM,
             Self::Chain(message) => (message.len() + frames.head, frames.tail),
@@ -62,16 +62,16 @@ impl Head {
         }
     }
 
-    fn seal(
+    fn seal_head(
         &self,
         record: &mut [u8],
         payload: Range<usize>,
         frames: &mut FrameSeal,
-        noise: &mut Noise,
+        noise: &mut NoiseRng,
     ) -> Result<Range<usize>, ProtocolError> {
         let len = payload.len();
         match self {
-            Self::Simple(hello) => simple::seal(hello, record, payload, noise),
+            Self::Simple(hello) => simple::seal_message(hello, record, payload, noise),
             Self::Sha1 {
                 kind,
                 port,
@@ -84,8 +84,8 @@ impl Head {
                     key: port.key(),
                     iv,
                 };
-                let pad = head.pad(len, noise);
-                head.pack(hello, record, payload, pad, noise)
+                let pad = head.draw_pad(len, noise);
+                head.pack_message(hello, record, payload, pad, noise)
             }
             Self::Aes {
                 kind,
@@ -94,17 +94,17 @@ impl Head {
                 uid,
                 hello,
             } => {
-                let n = aes::noise_len(len, noise);
+                let n = aes::draw_noise_len(len, noise);
                 let head = aes::AesHead {
                     kind: *kind,
                     iv_key: iv_key.expose(),
                 };
-                head.pack((user, *uid), hello, record, payload, n, noise)
+                head.pack_message((user, *uid), hello, record, payload, n, noise)
             }
             Self::Chain(message) => {
-                let frame = frames.seal(record, payload, noise)?;
-                let range = around(record, &frame, message.len(), 0)?;
-                put(record, range.start, message)?;
+                let frame = frames.seal_frame(record, payload, noise)?;
+                let range = range_around(record, &frame, message.len(), 0)?;
+                put_field(record, range.start, message)?;
                 Ok(range)
             }
         }
@@ -112,7 +112,7 @@ impl Head {
 }
 
 impl ClientSeal {
-    pub(super) fn new(head: Option<Head>, frames: FrameSeal, noise: Noise) -> Self {
+    pub(super) fn new(head: Option<PendingHead>, frames: FrameSeal, noise: NoiseRng) -> Self {
         Self {
             head: head.map(Box::new),
             frames,
@@ -128,9 +128,9 @@ impl Seal for ClientSeal {
     }
 
     fn overhead(&self) -> Overhead {
-        let frames = self.frames.room();
+        let frames = self.frames.seal_overhead();
         match &self.head {
-            Some(head) => head.room(frames),
+            Some(head) => head.seal_overhead(frames),
             None => frames,
         }
     }
@@ -141,13 +141,13 @@ impl Seal for ClientSeal {
         record: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, ProtocolError> {
-        check_room(self.overhead(), record, &payload)?;
+        check_overhead(self.overhead(), record, &payload)?;
         if payload.is_empty() && !self.must_send_head() {
             return Ok(payload);
         }
         match self.head.take() {
-            Some(head) => head.seal(record, payload, &mut self.frames, &mut self.noise),
-            None => self.frames.seal(record, payload, &mut self.noise),
+            Some(head) => head.seal_head(record, payload, &mut self.frames, &mut self.noise),
+            None => self.frames.seal_frame(record, payload, &mut self.noise),
         }
     }
 

@@ -5,10 +5,12 @@ use core::ops::Range;
 
 use adit_wire::{Entropy, Overhead, ProtocolError};
 
-use super::bounds::{FRAME_LIMIT, Frame, MAX_DATA, MAX_NOISE};
-use super::crc::behind_pad;
-use super::pad::{Pad, Style};
-use crate::field::{around, frame_len, get, len_16, part, put, view};
+use super::bounds::{FRAME_LIMIT, MAX_DATA, MAX_NOISE, OpenedFrame};
+use super::crc::data_after_pad;
+use super::padding::{LengthStyle, PaddingBlock};
+use crate::field::{
+    check_frame_len, get_field, length_field, put_field, range_around, range_mut, range_ref,
+};
 
 /// The versions of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,75 +24,75 @@ const SUM: usize = 4;
 
 impl AdlerKind {
     /// Returns the length of the head: the length field and, in V4, its checksum.
-    const fn head(self) -> usize {
+    const fn head_len(self) -> usize {
         match self {
             Self::V4 => 4,
             _ => 2,
         }
     }
 
-    pub(crate) const fn style(self) -> Style {
+    pub(crate) const fn pad_style(self) -> LengthStyle {
         match self {
-            Self::V1 => Style::Byte,
-            _ => Style::Big,
+            Self::V1 => LengthStyle::Byte,
+            _ => LengthStyle::Big,
         }
     }
 
-    pub(super) const fn room(self) -> Overhead {
+    pub(super) const fn seal_overhead(self) -> Overhead {
         let (pad, max) = match self {
             Self::V1 => (16, 8000),
-            _ => (Pad::longest(MAX_NOISE), MAX_DATA),
+            _ => (PaddingBlock::max_len(MAX_NOISE), MAX_DATA),
         };
         Overhead {
-            head: self.head() + pad,
+            head: self.head_len() + pad,
             tail: SUM,
             max_payload: max,
         }
     }
 
     /// Writes the frame around `record[payload]`.
-    pub(crate) fn pack(
+    pub(crate) fn pack_frame(
         self,
         record: &mut [u8],
         payload: Range<usize>,
-        pad: Pad,
+        pad: PaddingBlock,
         chance: &mut dyn Entropy,
     ) -> Result<Range<usize>, ProtocolError> {
-        let range = around(record, &payload, self.head() + pad.len(), SUM)?;
-        let frame = part(record, range.clone())?;
-        let len = len_16(frame.len())?.to_be_bytes();
-        put(frame, 0, &len)?;
+        let range = range_around(record, &payload, self.head_len() + pad.len(), SUM)?;
+        let frame = range_mut(record, range.clone())?;
+        let len = length_field(frame.len())?.to_be_bytes();
+        put_field(frame, 0, &len)?;
         if self == Self::V4 {
-            put(frame, 2, &check(len))?;
+            put_field(frame, 2, &length_checksum(len))?;
         }
-        pad.write(frame, self.head(), self.style(), chance)?;
+        pad.write_block(frame, self.head_len(), self.pad_style(), chance)?;
         let end = frame.len() - SUM;
-        let sum = simd_adler32::adler32(&view(frame, 0..end)?);
-        put(frame, end, &sum.to_le_bytes())?;
+        let sum = simd_adler32::adler32(&range_ref(frame, 0..end)?);
+        put_field(frame, end, &sum.to_le_bytes())?;
         Ok(range)
     }
 
     /// Opens the frame at the front.
-    pub(super) fn open(self, plain: &[u8]) -> Result<Frame, ProtocolError> {
-        let head = self.head();
+    pub(super) fn open_frame(self, plain: &[u8]) -> Result<OpenedFrame, ProtocolError> {
+        let head = self.head_len();
         let Some(fields) = plain.get(..head) else {
-            return Ok(Frame::NeedMore { total: head });
+            return Ok(OpenedFrame::NeedMore { total: head });
         };
-        let len: [u8; 2] = get(fields, 0)?;
-        if self == Self::V4 && get(fields, 2)? != check(len) {
+        let len: [u8; 2] = get_field(fields, 0)?;
+        if self == Self::V4 && get_field(fields, 2)? != length_checksum(len) {
             return Err(ProtocolError::Unauthentic);
         }
-        let total = frame_len(u16::from_be_bytes(len), head + 1 + SUM, FRAME_LIMIT)?;
+        let total = check_frame_len(u16::from_be_bytes(len), head + 1 + SUM, FRAME_LIMIT)?;
         let Some(frame) = plain.get(..total) else {
-            return Ok(Frame::NeedMore { total });
+            return Ok(OpenedFrame::NeedMore { total });
         };
         let end = total - SUM;
-        let sum = simd_adler32::adler32(&view(frame, 0..end)?);
-        if get(frame, end)? != sum.to_le_bytes() {
+        let sum = simd_adler32::adler32(&range_ref(frame, 0..end)?);
+        if get_field(frame, end)? != sum.to_le_bytes() {
             return Err(ProtocolError::Unauthentic);
         }
-        let payload = behind_pad(frame, head, SUM, self.style())?;
-        Ok(Frame::Plain {
+        let payload = data_after_pad(frame, head, SUM, self.pad_style())?;
+        Ok(OpenedFrame::Plain {
             consumed: total,
             payload,
         })
@@ -98,7 +100,7 @@ impl AdlerKind {
 }
 
 /// Returns the checksum of a length: the lower half of its CRC-32.
-fn check(len: [u8; 2]) -> [u8; 2] {
+fn length_checksum(len: [u8; 2]) -> [u8; 2] {
     let [a, b, ..] = crc32fast::hash(&len).to_le_bytes();
     [a, b]
 }

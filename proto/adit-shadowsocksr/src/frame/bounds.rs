@@ -12,11 +12,11 @@ pub(super) const FRAME_LIMIT: usize = 8192;
 pub(super) const MAX_NOISE: usize = 511;
 
 /// Minimum length of data that is not padded.
-pub(super) const BULK: usize = 901;
+pub(super) const MIN_BULK_LEN: usize = 901;
 
 /// The result of [`FrameOpen::open_frame`](super::FrameOpen::open_frame).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Frame {
+pub enum OpenedFrame {
     /// Call again with at least `total` bytes, always more than in this call.
     NeedMore {
         /// Number of bytes needed, counted from the front.

@@ -5,15 +5,17 @@ use core::ops::Range;
 
 use adit_wire::{Entropy, Overhead, ProtocolError};
 
-use super::bounds::{FRAME_LIMIT, Frame, MAX_DATA};
-use super::pad::{Pad, Style};
-use crate::field::{around, frame_len, get, len_16, part, put, view};
+use super::bounds::{FRAME_LIMIT, MAX_DATA, OpenedFrame};
+use super::padding::{LengthStyle, PaddingBlock};
+use crate::field::{
+    check_frame_len, get_field, length_field, put_field, range_around, range_mut, range_ref,
+};
 
 const LENGTH: usize = 2;
 const SUM: usize = 4;
 const WHOLE: u32 = 0xffff_ffff;
 
-pub(crate) const fn room() -> Overhead {
+pub(crate) const fn seal_overhead() -> Overhead {
     Overhead {
         head: LENGTH + 16,
         tail: SUM,
@@ -22,37 +24,37 @@ pub(crate) const fn room() -> Overhead {
 }
 
 /// Writes the frame around `record[payload]`.
-pub(crate) fn pack(
+pub(crate) fn pack_frame(
     record: &mut [u8],
     payload: Range<usize>,
-    pad: Pad,
+    pad: PaddingBlock,
     chance: &mut dyn Entropy,
 ) -> Result<Range<usize>, ProtocolError> {
-    let range = around(record, &payload, LENGTH + pad.len(), SUM)?;
-    let frame = part(record, range.clone())?;
-    let len = len_16(frame.len())?;
-    put(frame, 0, &len.to_be_bytes())?;
-    pad.write(frame, LENGTH, Style::Byte, chance)?;
+    let range = range_around(record, &payload, LENGTH + pad.len(), SUM)?;
+    let frame = range_mut(record, range.clone())?;
+    let len = length_field(frame.len())?;
+    put_field(frame, 0, &len.to_be_bytes())?;
+    pad.write_block(frame, LENGTH, LengthStyle::Byte, chance)?;
     let end = frame.len() - SUM;
-    let sum = WHOLE - crc32fast::hash(view(frame, 0..end)?);
-    put(frame, end, &sum.to_le_bytes())?;
+    let sum = WHOLE - crc32fast::hash(range_ref(frame, 0..end)?);
+    put_field(frame, end, &sum.to_le_bytes())?;
     Ok(range)
 }
 
 /// Opens the frame at the front.
-pub(crate) fn open(plain: &[u8]) -> Result<Frame, ProtocolError> {
-    let Ok(len) = get(plain, 0) else {
-        return Ok(Frame::NeedMore { total: LENGTH });
+pub(crate) fn open_frame(plain: &[u8]) -> Result<OpenedFrame, ProtocolError> {
+    let Ok(len) = get_field(plain, 0) else {
+        return Ok(OpenedFrame::NeedMore { total: LENGTH });
     };
-    let total = frame_len(u16::from_be_bytes(len), LENGTH + 1 + SUM, FRAME_LIMIT)?;
+    let total = check_frame_len(u16::from_be_bytes(len), LENGTH + 1 + SUM, FRAME_LIMIT)?;
     let Some(frame) = plain.get(..total) else {
-        return Ok(Frame::NeedMore { total });
+        return Ok(OpenedFrame::NeedMore { total });
     };
     if crc32fast::hash(frame) != WHOLE {
         return Err(ProtocolError::Unauthentic);
     }
-    let payload = behind_pad(frame, LENGTH, SUM, Style::Byte)?;
-    Ok(Frame::Plain {
+    let payload = data_after_pad(frame, LENGTH, SUM, LengthStyle::Byte)?;
+    Ok(OpenedFrame::Plain {
         consumed: total,
         payload,
     })
@@ -60,14 +62,14 @@ pub(crate) fn open(plain: &[u8]) -> Result<Frame, ProtocolError> {
 
 /// Returns the range of the data in `frame`, between a padding block at `at` and `tail` bytes at
 /// the end.
-pub(super) fn behind_pad(
+pub(super) fn data_after_pad(
     frame: &[u8],
     at: usize,
     tail: usize,
-    style: Style,
+    style: LengthStyle,
 ) -> Result<Range<usize>, ProtocolError> {
     let end = frame.len().saturating_sub(tail);
-    let start = at + Pad::read(view(frame, at..end)?, style)?;
+    let start = at + PaddingBlock::read_len(range_ref(frame, at..end)?, style)?;
     if start > end {
         return Err(ProtocolError::Malformed("padding: longer than its frame"));
     }

@@ -9,8 +9,10 @@ use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
-use super::bounds::Frame;
-use crate::field::{around, frame_len, get, len_16, part, put, view};
+use super::bounds::OpenedFrame;
+use crate::field::{
+    check_frame_len, get_field, length_field, put_field, range_around, range_mut, range_ref,
+};
 
 const LENGTH: usize = 2;
 const SUM: usize = 4;
@@ -53,38 +55,42 @@ impl Deflater {
         })
     }
 
-    pub(super) fn seal(
+    pub(super) fn seal_frame(
         &mut self,
         record: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, ProtocolError> {
-        let data = view(record, payload.clone())?;
+        let data = range_ref(record, payload.clone())?;
         let sum = simd_adler32::adler32(&data).to_be_bytes();
         let limit = data.len().min(self.out.len());
         self.core.reset();
-        let place = part(&mut self.out, 0..limit)?;
+        let place = range_mut(&mut self.out, 0..limit)?;
         let (status, _, written) = compress(&mut self.core, data, place, TDEFLFlush::Finish);
         if status == TDEFLStatus::Done {
             // Not longer than the data was, so it fits in its place.
             let start = payload.start;
-            put(record, start, view(&self.out, 0..written)?)?;
-            return finish(record, start..start + written, sum);
+            put_field(record, start, range_ref(&self.out, 0..written)?)?;
+            return write_fields(record, start..start + written, sum);
         }
         // Incompressible: one stored block, which is also the last block.
-        let len = len_16(payload.len())?;
+        let len = length_field(payload.len())?;
         let ([a, b], [c, d]) = (len.to_le_bytes(), (!len).to_le_bytes());
-        let block = around(record, &payload, STORED, 0)?;
-        put(record, block.start, &[1, a, b, c, d])?;
-        finish(record, block, sum)
+        let block = range_around(record, &payload, STORED, 0)?;
+        put_field(record, block.start, &[1, a, b, c, d])?;
+        write_fields(record, block, sum)
     }
 }
 
 /// Writes length and checksum around the compressed data.
-fn finish(record: &mut [u8], z: Range<usize>, sum: [u8; 4]) -> Result<Range<usize>, ProtocolError> {
-    let range = around(record, &z, LENGTH, SUM)?;
-    let len = len_16(range.len())?;
-    put(record, range.start, &len.to_be_bytes())?;
-    put(record, z.end, &sum)?;
+fn write_fields(
+    record: &mut [u8],
+    z: Range<usize>,
+    sum: [u8; 4],
+) -> Result<Range<usize>, ProtocolError> {
+    let range = range_around(record, &z, LENGTH, SUM)?;
+    let len = length_field(range.len())?;
+    put_field(record, range.start, &len.to_be_bytes())?;
+    put_field(record, z.end, &sum)?;
     Ok(range)
 }
 
@@ -104,21 +110,21 @@ impl Inflater {
         })
     }
 
-    pub(super) fn data(&self) -> &[u8] {
+    pub(super) fn inflated_data(&self) -> &[u8] {
         subslice(&self.out, ..self.len)
     }
 
-    pub(super) fn open(&mut self, plain: &[u8]) -> Result<Frame, ProtocolError> {
-        let Ok(len) = get(plain, 0) else {
-            return Ok(Frame::NeedMore { total: LENGTH });
+    pub(super) fn open_frame(&mut self, plain: &[u8]) -> Result<OpenedFrame, ProtocolError> {
+        let Ok(len) = get_field(plain, 0) else {
+            return Ok(OpenedFrame::NeedMore { total: LENGTH });
         };
-        let total = frame_len(u16::from_be_bytes(len), LENGTH + SUM, LIMIT)?;
+        let total = check_frame_len(u16::from_be_bytes(len), LENGTH + SUM, LIMIT)?;
         if plain.len() < total {
-            return Ok(Frame::NeedMore { total });
+            return Ok(OpenedFrame::NeedMore { total });
         }
         self.len = 0;
         let end = total - SUM;
-        let z = view(plain, LENGTH..end)?;
+        let z = range_ref(plain, LENGTH..end)?;
         self.core.init();
         let flags = TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
         let (status, used, written) = decompress(&mut self.core, z, &mut self.out, 0, flags);
@@ -132,12 +138,12 @@ impl Inflater {
             }
             _ => return Err(ProtocolError::Malformed("compressed data")),
         }
-        let sum = simd_adler32::adler32(&view(&self.out, 0..written)?);
-        if get(plain, end)? != sum.to_be_bytes() {
+        let sum = simd_adler32::adler32(&range_ref(&self.out, 0..written)?);
+        if get_field(plain, end)? != sum.to_be_bytes() {
             return Err(ProtocolError::Unauthentic);
         }
         self.len = written;
-        Ok(Frame::Inflated { consumed: total })
+        Ok(OpenedFrame::Inflated { consumed: total })
     }
 }
 
@@ -151,7 +157,7 @@ mod tests {
         let mut record = vec![0; head];
         record.extend_from_slice(data);
         record.resize(head + data.len() + tail, 0);
-        let range = Deflater::new().seal(&mut record, head..head + data.len());
+        let range = Deflater::new().seal_frame(&mut record, head..head + data.len());
         record[range.unwrap()].to_vec()
     }
 
@@ -169,8 +175,11 @@ mod tests {
         assert!(wire.len() <= data.len() + LENGTH + STORED + SUM && wire.len() < LIMIT);
         let mut inflater = Inflater::new();
         let consumed = wire.len();
-        assert_eq!(inflater.open(&wire), Ok(Frame::Inflated { consumed }));
-        assert_eq!(inflater.data(), data);
+        assert_eq!(
+            inflater.open_frame(&wire),
+            Ok(OpenedFrame::Inflated { consumed })
+        );
+        assert_eq!(inflater.inflated_data(), data);
     }
 
     #[test]
@@ -189,10 +198,10 @@ mod tests {
         let what = "a frame's data";
         let mut inflater = Inflater::new();
         assert_eq!(
-            inflater.open(&wire),
+            inflater.open_frame(&wire),
             Err(ProtocolError::TooLong { what, limit })
         );
-        assert!(inflater.data().is_empty());
+        assert!(inflater.inflated_data().is_empty());
     }
 
     proptest! {
@@ -200,14 +209,14 @@ mod tests {
         fn any_data_round_trips(data in proptest::collection::vec(0u8..4, 0..5000)) {
             let wire = seal(&data);
             let mut inflater = Inflater::new();
-            prop_assert_eq!(inflater.open(&wire), Ok(Frame::Inflated { consumed: wire.len() }));
-            prop_assert_eq!(inflater.data(), data);
+            prop_assert_eq!(inflater.open_frame(&wire), Ok(OpenedFrame::Inflated { consumed: wire.len() }));
+            prop_assert_eq!(inflater.inflated_data(), data);
         }
 
         #[test]
         fn any_bytes_are_handled(z in proptest::collection::vec(any::<u8>(), 0..300)) {
             let len = u16::try_from(z.len() + LENGTH).unwrap().to_be_bytes();
-            let _ = Inflater::new().open(&[&len[..], &z].concat());
+            let _ = Inflater::new().open_frame(&[&len[..], &z].concat());
         }
     }
 }

@@ -5,12 +5,14 @@ use core::ops::Range;
 use adit_wire::{FixedEntropy, ProtocolError, Step};
 
 use super::{Exchange, Write, wires};
-use crate::Frame;
-use crate::chain::Sizes;
-use crate::frame::{AdlerKind, FrameOpen, FrameSeal, Opener, Pad, Style, Tagged, pack_crc};
+use crate::OpenedFrame;
+use crate::chain_padding::PaddingSizes;
+use crate::frame::{
+    AdlerKind, FrameOpen, FrameOpener, FrameSeal, LengthStyle, PaddingBlock, TaggedCodec, pack_crc,
+};
 use crate::head::{aes::AesHead, chain, sha1::Sha1Head, simple};
-use crate::hello::HELLO;
-use crate::kind::Family;
+use crate::hello::HELLO_LEN;
+use crate::protocol_kind::ProtocolFamily;
 
 /// Room around a payload that suffices for all formats.
 const ROOM: usize = 4000;
@@ -28,9 +30,9 @@ fn packed(
 }
 
 impl Exchange {
-    fn sizes(&self) -> std::sync::Arc<Sizes> {
+    fn sizes(&self) -> std::sync::Arc<PaddingSizes> {
         match self.kind.family() {
-            Family::Chain(kind) => Sizes::new(kind, &self.key, 4, 0).into(),
+            ProtocolFamily::Chain(kind) => PaddingSizes::new(kind, &self.key, 4, 0).into(),
             _ => panic!("not of this family"),
         }
     }
@@ -42,36 +44,39 @@ impl Exchange {
         let iv_key = [&self.iv[..], &self.key].concat();
         let whole = "the message is whole";
         let (again, consumed) = match self.kind.family() {
-            Family::Crc { auth: true } => {
-                let Step::Done(found) = simple::read(wire).unwrap() else {
+            ProtocolFamily::Crc { auth: true } => {
+                let Step::Done(found) = simple::read_message(wire).unwrap() else {
                     panic!("{whole}");
                 };
-                let data = [&found.hello.bytes()[..], &wire[found.payload.clone()]].concat();
-                let block = &wire[2..found.payload.start - HELLO];
-                let (pad, mut chance) = Pad::again(block, Style::Byte);
+                let data = [&found.hello.to_bytes()[..], &wire[found.payload.clone()]].concat();
+                let block = &wire[2..found.payload.start - HELLO_LEN];
+                let (pad, mut chance) = PaddingBlock::again(block, LengthStyle::Byte);
                 let again = packed(&data, |r, p| pack_crc(r, p, pad, &mut chance));
                 (again, found.consumed)
             }
-            Family::Adler(kind) => {
+            ProtocolFamily::Adler(kind) => {
                 let head = Sha1Head {
                     kind,
                     name: self.kind.name(),
                     key: &self.key,
                     iv: &self.iv,
                 };
-                let Step::Done(found) = head.read(wire).unwrap() else {
+                let Step::Done(found) = head.read_message(wire).unwrap() else {
                     panic!("{whole}");
                 };
-                let block = &wire[6..found.payload.start - HELLO];
-                let (pad, mut chance) = Pad::again(block, kind.style());
+                let block = &wire[6..found.payload.start - HELLO_LEN];
+                let (pad, mut chance) = PaddingBlock::again(block, kind.pad_style());
                 let data = &wire[found.payload.clone()];
-                let again = packed(data, |r, p| head.pack(&found.hello, r, p, pad, &mut chance));
+                let again = packed(data, |r, p| {
+                    head.pack_message(&found.hello, r, p, pad, &mut chance)
+                });
                 (again, found.consumed)
             }
-            Family::Mac(kind) => {
+            ProtocolFamily::Mac(kind) => {
                 let iv_key = &iv_key;
                 let head = AesHead { kind, iv_key };
-                let Step::Done((found, _)) = head.read(wire, |_| Some(&user), |_| true).unwrap()
+                let Step::Done((found, _)) =
+                    head.read_message(wire, |_| Some(&user), |_| true).unwrap()
                 else {
                     panic!("{whole}");
                 };
@@ -80,21 +85,22 @@ impl Exchange {
                 let mut chance = FixedEntropy::new([&wire[..1], &wire[31..31 + n]].concat());
                 let data = &wire[found.payload.clone()];
                 let again = packed(data, |r, p| {
-                    head.pack((&user, uid), &found.hello, r, p, n, &mut chance)
+                    head.pack_message((&user, uid), &found.hello, r, p, n, &mut chance)
                 });
                 (again, found.consumed)
             }
-            Family::Chain(_) => {
+            ProtocolFamily::Chain(_) => {
                 let find = |uid: u32| {
                     assert!(self.client_param.is_empty() || uid == 42);
                     Some(&user)
                 };
-                let Step::Done((found, uid, _)) = chain::read(&iv_key, wire, find).unwrap() else {
+                let Step::Done((found, uid, _)) = chain::read_message(&iv_key, wire, find).unwrap()
+                else {
                     panic!("{whole}");
                 };
                 let mut chance = FixedEntropy::new(&wire[..4]);
                 let uid = uid.to_le_bytes();
-                let again = chain::pack(&iv_key, &user, uid, &found.hello, 4, &mut chance);
+                let again = chain::pack_message(&iv_key, &user, uid, &found.hello, 4, &mut chance);
                 (again.unwrap().0.to_vec(), found.consumed)
             }
             _ => return 0,
@@ -104,36 +110,36 @@ impl Exchange {
     }
 
     /// Rebuilds frames, one by one.
-    fn frames(&self, wire: &[u8], open: Opener, mut seal: FrameSeal) {
+    fn frames(&self, wire: &[u8], open: FrameOpener, mut seal: FrameSeal) {
         let (mut open, mut at) = (FrameOpen(open), 0);
         while at < wire.len() {
-            let mss = open.mss();
+            let mss = open.segment_size();
             let mut opened = wire[at..].to_vec();
-            let Ok(Frame::Plain { consumed, payload }) = open.open_frame(&mut opened) else {
+            let Ok(OpenedFrame::Plain { consumed, payload }) = open.open_frame(&mut opened) else {
                 panic!("{}: a frame at {at}", self.kind);
             };
             let (data, frame) = (&opened[payload.clone()], &wire[at..at + consumed]);
             let block = |head| &frame[head..payload.start];
             let again = match &mut seal {
                 FrameSeal::Crc => {
-                    let (pad, mut chance) = Pad::again(block(2), Style::Byte);
+                    let (pad, mut chance) = PaddingBlock::again(block(2), LengthStyle::Byte);
                     packed(data, |r, p| pack_crc(r, p, pad, &mut chance))
                 }
                 FrameSeal::Adler(kind) => {
                     let head = if *kind == AdlerKind::V4 { 4 } else { 2 };
-                    let (pad, mut chance) = Pad::again(block(head), kind.style());
-                    packed(data, |r, p| kind.pack(r, p, pad, &mut chance))
+                    let (pad, mut chance) = PaddingBlock::again(block(head), kind.pad_style());
+                    packed(data, |r, p| kind.pack_frame(r, p, pad, &mut chance))
                 }
                 FrameSeal::Tagged(frames) => {
-                    let (pad, mut chance) = Pad::again(block(4), Style::Little);
-                    packed(data, |r, p| frames.pack(r, p, pad, &mut chance))
+                    let (pad, mut chance) = PaddingBlock::again(block(4), LengthStyle::Little);
+                    packed(data, |r, p| frames.pack_frame(r, p, pad, &mut chance))
                 }
                 FrameSeal::Chained(frames) => {
                     // The segment size in front of the first data is part of the frame's data.
-                    let start = payload.start - if open.mss() == mss { 0 } else { 2 };
+                    let start = payload.start - if open.segment_size() == mss { 0 } else { 2 };
                     let noise = [&frame[2..start], &frame[payload.end..consumed - 2]].concat();
                     let mut chance = FixedEntropy::new(noise);
-                    packed(data, |r, p| frames.seal(r, p, &mut chance))
+                    packed(data, |r, p| frames.seal_data(r, p, &mut chance))
                 }
                 _ => panic!("no frames to rebuild"),
             };
@@ -160,34 +166,34 @@ fn frames() {
         // The rest of the first frame of `auth_simple` is written with the head.
         let requests = &requests[case.head()..];
         match case.kind.family() {
-            Family::Crc { .. } => {
-                case.frames(requests, Opener::Crc, FrameSeal::Crc);
-                case.frames(&answers, Opener::Crc, FrameSeal::Crc);
+            ProtocolFamily::Crc { .. } => {
+                case.frames(requests, FrameOpener::Crc, FrameSeal::Crc);
+                case.frames(&answers, FrameOpener::Crc, FrameSeal::Crc);
             }
-            Family::Adler(kind) => {
-                case.frames(requests, Opener::Adler(kind), FrameSeal::Adler(kind));
-                case.frames(&answers, Opener::Adler(kind), FrameSeal::Adler(kind));
+            ProtocolFamily::Adler(kind) => {
+                case.frames(requests, FrameOpener::Adler(kind), FrameSeal::Adler(kind));
+                case.frames(&answers, FrameOpener::Adler(kind), FrameSeal::Adler(kind));
             }
-            Family::Mac(kind) => {
-                let frames = || Tagged::new(kind, user.key());
+            ProtocolFamily::Mac(kind) => {
+                let frames = || TaggedCodec::new(kind, user.key());
                 for wire in [requests, &answers] {
                     let seal = FrameSeal::Tagged(frames());
-                    case.frames(wire, Opener::Tagged(frames()), seal);
+                    case.frames(wire, FrameOpener::Tagged(frames()), seal);
                 }
             }
-            Family::Chain(_) => {
+            ProtocolFamily::Chain(_) => {
                 let start = case.start();
-                let frames = || Box::new(start.requests(case.sizes(), &user));
+                let frames = || Box::new(start.request_codec(case.sizes(), &user));
                 let seal = FrameSeal::Chained(frames());
-                case.frames(requests, Opener::Chained(frames()), seal);
-                let open = start.answers(case.sizes(), &user).told();
-                let seal = start.answers(case.sizes(), &user).telling(1460);
+                case.frames(requests, FrameOpener::Chained(frames()), seal);
+                let open = start.answer_codec(case.sizes(), &user).expecting_mss();
+                let seal = start.answer_codec(case.sizes(), &user).reporting_mss(1460);
                 let seal = FrameSeal::Chained(Box::new(seal));
-                case.frames(&answers, Opener::Chained(Box::new(open)), seal);
+                case.frames(&answers, FrameOpener::Chained(Box::new(open)), seal);
             }
-            Family::OneTime => one_time(&case),
+            ProtocolFamily::OneTime => one_time(&case),
             // Compressed bytes depend on the compressor.
-            Family::Deflate | Family::Origin => {}
+            ProtocolFamily::Deflate | ProtocolFamily::Origin => {}
         }
     }
 }
@@ -196,7 +202,7 @@ fn frames() {
 fn one_time(case: &Exchange) {
     let (mut seal, _) = case
         .client()
-        .connect(&case.iv, case.now, &mut FixedEntropy::default())
+        .connect_codecs(&case.iv, case.now, &mut FixedEntropy::default())
         .unwrap();
     for Write { plain, wire } in &case.requests {
         // The reference splits writes at the same sizes as adit.

@@ -3,28 +3,30 @@
 use adit_wire::{FixedEntropy, Step};
 
 use super::{Exchange, plains, wires};
-use crate::chain::Sizes;
-use crate::frame::{FrameOpen, Opener, Tagged};
+use crate::chain_padding::PaddingSizes;
+use crate::frame::{FrameOpen, FrameOpener, TaggedCodec};
 use crate::head;
-use crate::kind::Family;
+use crate::protocol_kind::ProtocolFamily;
 use crate::tests::{open_all, serve};
-use crate::user::UserKey;
+use crate::user_key::UserKey;
 
 impl Exchange {
     /// Returns the key of a request.
     pub(super) fn user(&self) -> UserKey {
         match self.client_param.split_once(':') {
-            Some((_, password)) => UserKey::of_password(self.kind, &self.key, password.as_bytes()),
-            None => UserKey::of_port(self.kind, &self.key),
+            Some((_, password)) => {
+                UserKey::from_password(self.kind, &self.key, password.as_bytes())
+            }
+            None => UserKey::from_port_key(self.kind, &self.key),
         }
     }
 
     /// Returns the initial state of both directions, from the recorded request.
-    pub(super) fn start(&self) -> head::chain::Start {
+    pub(super) fn start(&self) -> head::chain::ChainStart {
         let iv_key = [&self.iv[..], &self.key].concat();
         let user = self.user();
         let wire = wires(&self.requests);
-        match head::chain::read(&iv_key, &wire, |_| Some(&user)).unwrap() {
+        match head::chain::read_message(&iv_key, &wire, |_| Some(&user)).unwrap() {
             Step::Done((_, _, start)) => start,
             Step::NeedMore { .. } => panic!("the head is complete"),
         }
@@ -34,15 +36,23 @@ impl Exchange {
     fn client_open(&self) -> FrameOpen {
         let user = self.user();
         match self.kind.family() {
-            Family::Mac(kind) => FrameOpen(Opener::Tagged(Tagged::new(kind, user.key()))),
-            Family::Chain(kind) => {
-                let sizes = Sizes::new(kind, &self.key, 4, 0);
-                let frames = self.start().answers(sizes.into(), &user).told();
-                FrameOpen(Opener::Chained(Box::new(frames)))
+            ProtocolFamily::Mac(kind) => {
+                FrameOpen(FrameOpener::Tagged(TaggedCodec::new(kind, user.key())))
+            }
+            ProtocolFamily::Chain(kind) => {
+                let sizes = PaddingSizes::new(kind, &self.key, 4, 0);
+                let frames = self
+                    .start()
+                    .answer_codec(sizes.into(), &user)
+                    .expecting_mss();
+                FrameOpen(FrameOpener::Chained(Box::new(frames)))
             }
             _ => {
                 let chance = &mut FixedEntropy::default();
-                self.client().connect(&self.iv, self.now, chance).unwrap().1
+                self.client()
+                    .connect_codecs(&self.iv, self.now, chance)
+                    .unwrap()
+                    .1
             }
         }
     }
@@ -53,7 +63,7 @@ fn requests_are_opened() {
     for case in Exchange::all() {
         for piece in [usize::MAX, 1, 7, 1460] {
             let server = case.server();
-            let mut handshake = server.accept(&case.iv, 1460, &mut FixedEntropy::default());
+            let mut handshake = server.new_handshake(&case.iv, 1460, &mut FixedEntropy::default());
             let wire = wires(&case.requests);
             let (plain, accepted) = serve(&mut handshake, &wire, piece, case.now).unwrap();
             assert!(plain == plains(&case.requests), "{} {piece}", case.kind);
@@ -71,8 +81,13 @@ fn answers_are_opened() {
             let mut open = case.client_open();
             let plain = open_all(&mut open, &wires(&case.answers), piece).unwrap();
             assert!(plain == plains(&case.answers), "{} {piece}", case.kind);
-            let is_chain = matches!(case.kind.family(), Family::Chain(_));
-            assert_eq!(open.mss(), is_chain.then_some(1460), "{}", case.kind);
+            let is_chain = matches!(case.kind.family(), ProtocolFamily::Chain(_));
+            assert_eq!(
+                open.segment_size(),
+                is_chain.then_some(1460),
+                "{}",
+                case.kind
+            );
         }
     }
 }
@@ -81,14 +96,14 @@ fn answers_are_opened() {
 fn every_flipped_bit_of_a_first_message_is_noticed() {
     for case in Exchange::all()
         .iter()
-        .filter(|case| case.kind.authenticates())
+        .filter(|case| case.kind.is_authenticated())
     {
         let wire = &case.requests[0].wire;
         let open = |wire: &[u8]| {
             let mut wire = wire.to_vec();
-            let mut handshake = case
-                .server()
-                .accept(&case.iv, 1460, &mut FixedEntropy::default());
+            let mut handshake =
+                case.server()
+                    .new_handshake(&case.iv, 1460, &mut FixedEntropy::default());
             match handshake.step(&mut wire, case.now) {
                 Ok(Step::Done(accepted)) => Some(accepted.consumed),
                 _ => None,

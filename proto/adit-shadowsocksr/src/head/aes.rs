@@ -5,12 +5,12 @@ use core::ops::Range;
 use adit_crypto::ct_eq;
 use adit_wire::{Entropy, ProtocolError, Step};
 
-use super::{FORGED, Found};
-use crate::field::{around, get, len_16, part, put, view};
-use crate::hello::{HELLO, Hello};
+use super::{FORGED, VerifiedHead};
+use crate::field::{get_field, length_field, put_field, range_around, range_mut, range_ref};
+use crate::hello::{HELLO_LEN, Hello};
 use crate::mac::{Mac, MacKind};
-use crate::noise::Noise;
-use crate::user::UserKey;
+use crate::noise::NoiseRng;
+use crate::user_key::UserKey;
 
 /// Length of `c ‖ MAC(6)`.
 const CHECK: usize = 7;
@@ -30,8 +30,8 @@ const MAX_NOISE: usize = 1023;
 pub(crate) const ROOM: (usize, usize) = (HEAD + MAX_NOISE, TAG);
 
 /// Draws the length of the noise of a first message.
-pub(crate) fn noise_len(len: usize, noise: &mut Noise) -> usize {
-    noise.up_to(if len > 400 { 511 } else { 1023 })
+pub(crate) fn draw_noise_len(len: usize, noise: &mut NoiseRng) -> usize {
+    noise.draw_up_to(if len > 400 { 511 } else { 1023 })
 }
 
 /// Reads and writes the first messages of one connection.
@@ -43,7 +43,7 @@ pub(crate) struct AesHead<'a> {
 
 impl AesHead<'_> {
     /// Writes the message around `record[payload]`, with `n` bytes of noise.
-    pub(crate) fn pack(
+    pub(crate) fn pack_message(
         &self,
         (user, uid): (&UserKey, [u8; 4]),
         hello: &Hello,
@@ -52,62 +52,69 @@ impl AesHead<'_> {
         n: usize,
         chance: &mut dyn Entropy,
     ) -> Result<Range<usize>, ProtocolError> {
-        let range = around(record, &payload, HEAD + n, TAG)?;
-        let message = part(record, range.clone())?;
+        let range = range_around(record, &payload, HEAD + n, TAG)?;
+        let message = range_mut(record, range.clone())?;
         let mac = Mac::new(self.kind, self.iv_key);
-        chance.fill(part(message, 0..1)?);
-        let tag = mac.tag::<6>(view(message, 0..1)?);
-        put(message, 1, &tag)?;
-        put(message, UID.start, &uid)?;
+        chance.fill(range_mut(message, 0..1)?);
+        let tag = mac.tag::<6>(range_ref(message, 0..1)?);
+        put_field(message, 1, &tag)?;
+        put_field(message, UID.start, &uid)?;
         let mut block = [0; 16];
-        put(&mut block, 0, &hello.bytes())?;
-        put(&mut block, HELLO, &len_16(message.len())?.to_le_bytes())?;
-        put(&mut block, HELLO + 2, &len_16(n)?.to_le_bytes())?;
-        user.block()?.encrypt_block(&mut block);
-        put(message, BLOCK.start, &block)?;
-        let tag = mac.tag::<TAG>(view(message, UID.start..BLOCK.end)?);
-        put(message, BLOCK.end, &tag)?;
+        put_field(&mut block, 0, &hello.to_bytes())?;
+        put_field(
+            &mut block,
+            HELLO_LEN,
+            &length_field(message.len())?.to_le_bytes(),
+        )?;
+        put_field(&mut block, HELLO_LEN + 2, &length_field(n)?.to_le_bytes())?;
+        user.block_cipher()?.encrypt_block(&mut block);
+        put_field(message, BLOCK.start, &block)?;
+        let tag = mac.tag::<TAG>(range_ref(message, UID.start..BLOCK.end)?);
+        put_field(message, BLOCK.end, &tag)?;
         if n > 0 {
-            chance.fill(part(message, HEAD..HEAD + n)?);
+            chance.fill(range_mut(message, HEAD..HEAD + n)?);
         }
         let end = message.len() - TAG;
-        let tag = Mac::new(self.kind, user.key()).tag::<TAG>(view(message, 0..end)?);
-        put(message, end, &tag)?;
+        let tag = Mac::new(self.kind, user.key()).tag::<TAG>(range_ref(message, 0..end)?);
+        put_field(message, end, &tag)?;
         Ok(range)
     }
 
     /// Reads a message. `find` returns the key of a user id, if it is allowed, and `timely` is true
     /// for a time that may be valid.
-    pub(crate) fn read<'u>(
+    pub(crate) fn read_message<'u>(
         &self,
         plain: &[u8],
         find: impl Fn(u32) -> Option<&'u UserKey>,
         timely: impl Fn(u32) -> bool,
-    ) -> Result<Step<(Found, u32)>, ProtocolError> {
+    ) -> Result<Step<(VerifiedHead, u32)>, ProtocolError> {
         let need = |total| Ok(Step::NeedMore { total });
         if plain.len() < CHECK {
             return need(CHECK);
         }
         let mac = Mac::new(self.kind, self.iv_key);
-        if !ct_eq(&mac.tag::<6>(view(plain, 0..1)?), view(plain, 1..CHECK)?) {
+        if !ct_eq(
+            &mac.tag::<6>(range_ref(plain, 0..1)?),
+            range_ref(plain, 1..CHECK)?,
+        ) {
             return Err(FORGED);
         }
         if plain.len() < HEAD {
             return need(HEAD);
         }
-        let tag = mac.tag::<TAG>(view(plain, UID.start..BLOCK.end)?);
-        if !ct_eq(&tag, view(plain, BLOCK.end..HEAD)?) {
+        let tag = mac.tag::<TAG>(range_ref(plain, UID.start..BLOCK.end)?);
+        if !ct_eq(&tag, range_ref(plain, BLOCK.end..HEAD)?) {
             return Err(FORGED);
         }
-        let uid = u32::from_le_bytes(get(plain, UID.start)?);
+        let uid = u32::from_le_bytes(get_field(plain, UID.start)?);
         let user = find(uid).ok_or(FORGED)?;
-        let mut block: [u8; 16] = get(plain, BLOCK.start)?;
-        user.block()?.decrypt_block(&mut block);
-        let total = usize::from(u16::from_le_bytes(get(&block, HELLO)?));
-        let start = HEAD + usize::from(u16::from_le_bytes(get(&block, HELLO + 2)?));
+        let mut block: [u8; 16] = get_field(plain, BLOCK.start)?;
+        user.block_cipher()?.decrypt_block(&mut block);
+        let total = usize::from(u16::from_le_bytes(get_field(&block, HELLO_LEN)?));
+        let start = HEAD + usize::from(u16::from_le_bytes(get_field(&block, HELLO_LEN + 2)?));
         // Without the user's key the block decrypts to garbage. Do not trust its lengths, and do
         // not wait for a message with a time that no valid clock shows.
-        let hello = Hello::read(&block)?;
+        let hello = Hello::from_bytes(&block)?;
         let whole = plain.len() >= total;
         if total < start + TAG || (!whole && !timely(hello.time)) {
             return Err(FORGED);
@@ -116,11 +123,11 @@ impl AesHead<'_> {
             return need(total);
         }
         let end = total - TAG;
-        let tag = Mac::new(self.kind, user.key()).tag::<TAG>(view(plain, 0..end)?);
-        if !ct_eq(&tag, view(plain, end..total)?) {
+        let tag = Mac::new(self.kind, user.key()).tag::<TAG>(range_ref(plain, 0..end)?);
+        if !ct_eq(&tag, range_ref(plain, end..total)?) {
             return Err(FORGED);
         }
-        let found = Found {
+        let found = VerifiedHead {
             hello,
             consumed: total,
             payload: start..end,

@@ -5,11 +5,13 @@ use core::ops::Range;
 use adit_crypto::{ct_eq, hmac_sha1};
 use adit_wire::{Entropy, ProtocolError, Step};
 
-use super::{FORGED, Found};
-use crate::field::{around, frame_len, get, len_16, part, put, view};
-use crate::frame::{AdlerKind, Pad};
-use crate::hello::{HELLO, Hello};
-use crate::noise::Noise;
+use super::{FORGED, VerifiedHead};
+use crate::field::{
+    check_frame_len, get_field, length_field, put_field, range_around, range_mut, range_ref,
+};
+use crate::frame::{AdlerKind, PaddingBlock};
+use crate::hello::{HELLO_LEN, Hello};
+use crate::noise::NoiseRng;
 
 /// Length of checksum and length field, in either order.
 const HEAD: usize = 6;
@@ -23,7 +25,7 @@ const ENOUGH: usize = 7;
 const MAX_OLD: usize = 2048;
 
 /// Bytes in front of a payload, and after it.
-pub(crate) const ROOM: (usize, usize) = (HEAD + Pad::longest(511) + HELLO, TAG);
+pub(crate) const ROOM: (usize, usize) = (HEAD + PaddingBlock::max_len(511) + HELLO_LEN, TAG);
 
 /// Reads and writes the first messages of one connection.
 pub(crate) struct Sha1Head<'a> {
@@ -36,58 +38,58 @@ pub(crate) struct Sha1Head<'a> {
 
 impl Sha1Head<'_> {
     /// Draws the padding of a first message: none for bulk data.
-    pub(crate) fn pad(&self, len: usize, noise: &mut Noise) -> Pad {
-        Pad::random(match (self.kind, len + HELLO) {
-            (AdlerKind::V1, _) => noise.up_to(126),
+    pub(crate) fn draw_pad(&self, len: usize, noise: &mut NoiseRng) -> PaddingBlock {
+        PaddingBlock::with_random(match (self.kind, len + HELLO_LEN) {
+            (AdlerKind::V1, _) => noise.draw_up_to(126),
             (_, 1201..) => 0,
-            (_, 401..) => noise.up_to(255),
-            _ => noise.up_to(511),
+            (_, 401..) => noise.draw_up_to(255),
+            _ => noise.draw_up_to(511),
         })
     }
 
     /// Writes the message around `record[payload]`.
-    pub(crate) fn pack(
+    pub(crate) fn pack_message(
         &self,
         hello: &Hello,
         record: &mut [u8],
         payload: Range<usize>,
-        pad: Pad,
+        pad: PaddingBlock,
         chance: &mut dyn Entropy,
     ) -> Result<Range<usize>, ProtocolError> {
-        let range = around(record, &payload, HEAD + pad.len() + HELLO, TAG)?;
-        let message = part(record, range.clone())?;
-        let len = len_16(message.len())?.to_be_bytes();
-        let sum = self.sum(len);
+        let range = range_around(record, &payload, HEAD + pad.len() + HELLO_LEN, TAG)?;
+        let message = range_mut(record, range.clone())?;
+        let len = length_field(message.len())?.to_be_bytes();
+        let sum = self.key_checksum(len);
         let (first, second) = if self.kind == AdlerKind::V4 {
             (0, 2)
         } else {
             (4, 0)
         };
-        put(message, first, &len)?;
-        put(message, second, &sum)?;
-        pad.write(message, HEAD, self.kind.style(), chance)?;
+        put_field(message, first, &len)?;
+        put_field(message, second, &sum)?;
+        pad.write_block(message, HEAD, self.kind.pad_style(), chance)?;
         let fields = if self.kind == AdlerKind::V2 {
-            hello.bytes_v2()
+            hello.to_bytes_v2()
         } else {
-            hello.bytes()
+            hello.to_bytes()
         };
-        put(message, HEAD + pad.len(), &fields)?;
+        put_field(message, HEAD + pad.len(), &fields)?;
         let end = message.len() - TAG;
-        let tag = self.tag(view(message, 0..end)?);
-        put(message, end, &tag)?;
+        let tag = self.message_tag(range_ref(message, 0..end)?);
+        put_field(message, end, &tag)?;
         Ok(range)
     }
 
-    pub(crate) fn read(&self, plain: &[u8]) -> Result<Step<Found>, ProtocolError> {
+    pub(crate) fn read_message(&self, plain: &[u8]) -> Result<Step<VerifiedHead>, ProtocolError> {
         if plain.len() < ENOUGH {
             return Ok(Step::NeedMore { total: ENOUGH });
         }
         let (len, sum): ([u8; 2], [u8; 4]) = if self.kind == AdlerKind::V4 {
-            (get(plain, 0)?, get(plain, 2)?)
+            (get_field(plain, 0)?, get_field(plain, 2)?)
         } else {
-            (get(plain, 4)?, get(plain, 0)?)
+            (get_field(plain, 4)?, get_field(plain, 0)?)
         };
-        if !ct_eq(&sum, &self.sum(len)) {
+        if !ct_eq(&sum, &self.key_checksum(len)) {
             return Err(FORGED);
         }
         let limit = if self.kind == AdlerKind::V4 {
@@ -95,30 +97,31 @@ impl Sha1Head<'_> {
         } else {
             MAX_OLD + 1
         };
-        let low = HEAD + 1 + HELLO + TAG;
-        let total = frame_len(u16::from_be_bytes(len), low, limit)?;
+        let low = HEAD + 1 + HELLO_LEN + TAG;
+        let total = check_frame_len(u16::from_be_bytes(len), low, limit)?;
         let Some(message) = plain.get(..total) else {
             return Ok(Step::NeedMore { total });
         };
         let end = total - TAG;
         if !ct_eq(
-            &self.tag(view(message, 0..end)?),
-            view(message, end..total)?,
+            &self.message_tag(range_ref(message, 0..end)?),
+            range_ref(message, end..total)?,
         ) {
             return Err(FORGED);
         }
-        let at = HEAD + Pad::read(view(message, HEAD..end)?, self.kind.style())?;
-        let start = at + HELLO;
+        let at =
+            HEAD + PaddingBlock::read_len(range_ref(message, HEAD..end)?, self.kind.pad_style())?;
+        let start = at + HELLO_LEN;
         if start > end {
             return Err(ProtocolError::Malformed("first message: ids are missing"));
         }
-        let fields = view(message, at..start)?;
+        let fields = range_ref(message, at..start)?;
         let hello = if self.kind == AdlerKind::V2 {
-            Hello::read_v2(fields)?
+            Hello::from_bytes_v2(fields)?
         } else {
-            Hello::read(fields)?
+            Hello::from_bytes(fields)?
         };
-        Ok(Step::Done(Found {
+        Ok(Step::Done(VerifiedHead {
             hello,
             consumed: total,
             payload: start..end,
@@ -127,7 +130,7 @@ impl Sha1Head<'_> {
     }
 
     /// Returns the checksum, which depends on protocol and key.
-    fn sum(&self, len: [u8; 2]) -> [u8; 4] {
+    fn key_checksum(&self, len: [u8; 2]) -> [u8; 4] {
         let mut crc = crc32fast::Hasher::new();
         match self.kind {
             AdlerKind::V1 => {}
@@ -141,7 +144,7 @@ impl Sha1Head<'_> {
         crc.finalize().to_le_bytes()
     }
 
-    fn tag(&self, message: &[u8]) -> [u8; TAG] {
+    fn message_tag(&self, message: &[u8]) -> [u8; TAG] {
         let key = zeroize::Zeroizing::new([self.iv, self.key].concat());
         let [a, b, c, d, e, f, g, h, i, j, ..] = hmac_sha1(&key, &[message]);
         [a, b, c, d, e, f, g, h, i, j]

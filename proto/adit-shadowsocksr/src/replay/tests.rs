@@ -6,12 +6,12 @@ const NOW: UnixTime = UnixTime(1_700_000_000);
 
 fn store(tags: usize, windows: usize) -> ReplayStore {
     let mut store = ReplayStore::new([1; 16], NOW);
-    store.limits = Limits { tags, windows };
+    store.limits = StoreLimits { tags, windows };
     store
 }
 
-fn arrival(uid: u32, client: u8, connection: u32, proof: &[u8]) -> Arrival<'_> {
-    Arrival {
+fn arrival(uid: u32, client: u8, connection: u32, proof: &[u8]) -> MessageId<'_> {
+    MessageId {
         uid,
         client: [client; 8],
         connection,
@@ -27,7 +27,7 @@ const FULL: Result<(), ProtocolError> =
 #[test]
 fn ids_and_tags_are_taken_once() {
     let store = store(10, 10);
-    assert_eq!(store.admit(&arrival(1, 1, 5, b"a"), NOW), Ok(()));
+    assert_eq!(store.admit_message(&arrival(1, 1, 5, b"a"), NOW), Ok(()));
     let again = [
         arrival(1, 1, 5, b"b"),
         arrival(1, 1, 6, b"a"),
@@ -35,13 +35,13 @@ fn ids_and_tags_are_taken_once() {
     ];
     for arrival in again {
         assert_eq!(
-            store.admit(&arrival, NOW),
+            store.admit_message(&arrival, NOW),
             Err(ProtocolError::Replayed),
             "{arrival:?}"
         );
     }
     assert_eq!(
-        store.admit(&arrival(2, 1, 5, b"c"), NOW),
+        store.admit_message(&arrival(2, 1, 5, b"c"), NOW),
         Ok(()),
         "another user"
     );
@@ -50,23 +50,35 @@ fn ids_and_tags_are_taken_once() {
 #[test]
 fn a_refused_message_leaves_no_trace() {
     let store = store(10, 10);
-    assert_eq!(store.admit(&arrival(1, 1, 5, b"a"), NOW), Ok(()));
-    assert!(store.admit(&arrival(1, 1, 5, b"b"), NOW).is_err());
-    assert_eq!(store.admit(&arrival(1, 1, 6, b"b"), NOW), Ok(()));
+    assert_eq!(store.admit_message(&arrival(1, 1, 5, b"a"), NOW), Ok(()));
+    assert!(store.admit_message(&arrival(1, 1, 5, b"b"), NOW).is_err());
+    assert_eq!(store.admit_message(&arrival(1, 1, 6, b"b"), NOW), Ok(()));
 }
 
 #[test]
 fn a_users_clients_are_bounded() {
     let store = store(100, 100);
     let later = |s| UnixTime(NOW.0 + s);
-    assert_eq!(store.admit(&arrival(1, 1, 5, b"a"), NOW), Ok(()));
-    assert_eq!(store.admit(&arrival(1, 2, 5, b"b"), later(100)), Ok(()));
-    assert_eq!(store.admit(&arrival(1, 3, 5, b"c"), later(179)), FULL);
-    assert_eq!(store.admit(&arrival(2, 3, 5, b"d"), later(179)), Ok(()));
-    assert_eq!(store.admit(&arrival(1, 3, 5, b"c"), later(180)), Ok(()));
+    assert_eq!(store.admit_message(&arrival(1, 1, 5, b"a"), NOW), Ok(()));
+    assert_eq!(
+        store.admit_message(&arrival(1, 2, 5, b"b"), later(100)),
+        Ok(())
+    );
+    assert_eq!(
+        store.admit_message(&arrival(1, 3, 5, b"c"), later(179)),
+        FULL
+    );
+    assert_eq!(
+        store.admit_message(&arrival(2, 3, 5, b"d"), later(179)),
+        Ok(())
+    );
+    assert_eq!(
+        store.admit_message(&arrival(1, 3, 5, b"c"), later(180)),
+        Ok(())
+    );
     // The first client was dropped in favor of the third: its window is gone, its tag is not.
     assert_eq!(
-        store.admit(&arrival(1, 1, 5, b"a"), later(500)),
+        store.admit_message(&arrival(1, 1, 5, b"a"), later(500)),
         Err(ProtocolError::Replayed)
     );
 }
@@ -75,30 +87,36 @@ fn a_users_clients_are_bounded() {
 fn all_clients_are_bounded() {
     let store = store(100, 3);
     for (uid, proof) in [(1, b"a"), (2, b"b"), (3, b"c")] {
-        assert_eq!(store.admit(&arrival(uid, 1, 5, proof), NOW), Ok(()));
+        assert_eq!(store.admit_message(&arrival(uid, 1, 5, proof), NOW), Ok(()));
     }
     let full = Err(ProtocolError::Exhausted("the replay store"));
-    assert_eq!(store.admit(&arrival(4, 1, 5, b"d"), NOW), full);
+    assert_eq!(store.admit_message(&arrival(4, 1, 5, b"d"), NOW), full);
     let later = UnixTime(NOW.0 + 180);
-    assert_eq!(store.admit(&arrival(4, 1, 5, b"d"), later), Ok(()));
+    assert_eq!(store.admit_message(&arrival(4, 1, 5, b"d"), later), Ok(()));
 }
 
 #[test]
 fn tags_turn_over_by_number() {
     let store = store(2, 10);
     for (connection, proof) in (5..).zip([b"a", b"b", b"c", b"d", b"e"]) {
-        assert_eq!(store.admit(&arrival(1, 1, connection, proof), NOW), Ok(()));
+        assert_eq!(
+            store.admit_message(&arrival(1, 1, connection, proof), NOW),
+            Ok(())
+        );
     }
     assert!(
-        store.admit(&arrival(2, 1, 1, b"c"), NOW).is_err(),
+        store.admit_message(&arrival(2, 1, 1, b"c"), NOW).is_err(),
         "the last two to four are stored"
     );
-    assert_eq!(store.admit(&arrival(2, 1, 1, b"a"), NOW), Ok(()));
+    assert_eq!(store.admit_message(&arrival(2, 1, 1, b"a"), NOW), Ok(()));
 }
 
 #[test]
 fn a_clock_that_goes_back_locks_no_one_out() {
     let store = store(10, 10);
-    assert_eq!(store.admit(&arrival(1, 1, 5, b"a"), NOW), Ok(()));
-    assert_eq!(store.admit(&arrival(1, 1, 6, b"b"), UnixTime(0)), Ok(()));
+    assert_eq!(store.admit_message(&arrival(1, 1, 5, b"a"), NOW), Ok(()));
+    assert_eq!(
+        store.admit_message(&arrival(1, 1, 6, b"b"), UnixTime(0)),
+        Ok(())
+    );
 }

@@ -3,17 +3,18 @@
 
 use adit_wire::{ProtocolError, Step, UnixTime};
 
-use super::{Accepted, ServerHandshake, ServerSeal};
-use crate::field::view;
+use super::{AcceptedConnection, ServerHandshake, ServerSeal};
+use crate::clock_tolerance;
+use crate::field::range_ref;
 use crate::frame::{
-    AdlerKind, FrameOpen, FrameSeal, ONE_TIME_TAG, OneTimeOpen, Opener, Tagged, open_one_time,
+    AdlerKind, FrameOpen, FrameOpener, FrameSeal, ONE_TIME_TAG, OneTimeOpen, TaggedCodec,
+    open_one_time,
 };
-use crate::head::{Found, aes, chain, sha1, simple};
+use crate::head::{VerifiedHead, aes, chain, sha1, simple};
 use crate::hello::Hello;
-use crate::kind::Family;
-use crate::replay::Arrival;
-use crate::stamp;
-use crate::user::UserKey;
+use crate::protocol_kind::ProtocolFamily;
+use crate::replay::MessageId;
+use crate::user_key::UserKey;
 
 /// Number of seconds after which a client counts as gone.
 const IDLE: u64 = 180;
@@ -21,108 +22,118 @@ const IDLE: u64 = 180;
 /// The same for `auth_chain`.
 const IDLE_CHAIN: u64 = 600;
 
-type Codecs = (FrameSeal, Opener);
+type Codecs = (FrameSeal, FrameOpener);
 
 impl ServerHandshake {
-    pub(super) fn read(
+    pub(super) fn read_message(
         &mut self,
         plain: &mut [u8],
         now: UnixTime,
-    ) -> Result<Step<Accepted>, ProtocolError> {
+    ) -> Result<Step<AcceptedConnection>, ProtocolError> {
         let iv_key = self.iv_key.expose();
         let server = &self.server;
         match server.port().kind.family() {
-            Family::Origin => self.begin((FrameSeal::Raw, Opener::Raw)),
-            Family::Crc { auth: false } => self.begin((FrameSeal::Crc, Opener::Crc)),
-            Family::Deflate => self.begin((FrameSeal::Deflate(None), Opener::Deflate(None))),
-            Family::OneTime => match open_one_time(plain, iv_key)? {
+            ProtocolFamily::Origin => self.accept_without_head((FrameSeal::Raw, FrameOpener::Raw)),
+            ProtocolFamily::Crc { auth: false } => {
+                self.accept_without_head((FrameSeal::Crc, FrameOpener::Crc))
+            }
+            ProtocolFamily::Deflate => {
+                self.accept_without_head((FrameSeal::Deflate(None), FrameOpener::Deflate(None)))
+            }
+            ProtocolFamily::OneTime => match open_one_time(plain, iv_key)? {
                 Step::NeedMore { total } => Ok(Step::NeedMore { total }),
                 Step::Done(payload) => {
-                    let open = Opener::OneTime(OneTimeOpen::new(&self.iv));
+                    let open = FrameOpener::OneTime(OneTimeOpen::new(&self.iv));
                     let consumed = payload.end + ONE_TIME_TAG;
-                    let accepted = self.codecs((FrameSeal::Raw, open), false)?;
-                    Ok(Step::Done(Accepted {
+                    let accepted = self.take_codecs((FrameSeal::Raw, open), false)?;
+                    Ok(Step::Done(AcceptedConnection {
                         consumed,
                         payload,
                         ..accepted
                     }))
                 }
             },
-            Family::Crc { auth: true } => match simple::read(plain)? {
+            ProtocolFamily::Crc { auth: true } => match simple::read_message(plain)? {
                 Step::NeedMore { total } => Ok(Step::NeedMore { total }),
                 Step::Done(found) => {
-                    self.admit(&found, None, plain, now)?;
-                    self.finish(&found, None, (FrameSeal::Crc, Opener::Crc))
+                    self.check_replay(&found, None, plain, now)?;
+                    self.accept_head(&found, None, (FrameSeal::Crc, FrameOpener::Crc))
                 }
             },
-            Family::Adler(kind) => {
+            ProtocolFamily::Adler(kind) => {
                 let head = sha1::Sha1Head {
                     kind,
                     name: server.port().kind.name(),
                     key: server.port().key(),
                     iv: &self.iv,
                 };
-                match head.read(plain)? {
+                match head.read_message(plain)? {
                     Step::NeedMore { total } => Ok(Step::NeedMore { total }),
                     Step::Done(found) => {
-                        self.admit(&found, None, plain, now)?;
-                        let codecs = (FrameSeal::Adler(kind), Opener::Adler(kind));
-                        self.finish(&found, None, codecs)
+                        self.check_replay(&found, None, plain, now)?;
+                        let codecs = (FrameSeal::Adler(kind), FrameOpener::Adler(kind));
+                        self.accept_head(&found, None, codecs)
                     }
                 }
             }
-            Family::Mac(kind) => {
+            ProtocolFamily::Mac(kind) => {
                 let head = aes::AesHead { kind, iv_key };
                 let timely = |time| self.check_time(time, now).is_ok();
-                match head.read(plain, |uid| server.find(uid), timely)? {
+                match head.read_message(plain, |uid| server.find_user(uid), timely)? {
                     Step::NeedMore { total } => Ok(Step::NeedMore { total }),
                     Step::Done((found, uid)) => {
-                        self.admit(&found, Some(uid), plain, now)?;
-                        let user = self.user(uid)?;
-                        let frames = || Tagged::new(kind, user.key());
-                        let codecs = (FrameSeal::Tagged(frames()), Opener::Tagged(frames()));
-                        self.finish(&found, Some(uid), codecs)
+                        self.check_replay(&found, Some(uid), plain, now)?;
+                        let user = self.user_key(uid)?;
+                        let frames = || TaggedCodec::new(kind, user.key());
+                        let codecs = (FrameSeal::Tagged(frames()), FrameOpener::Tagged(frames()));
+                        self.accept_head(&found, Some(uid), codecs)
                     }
                 }
             }
-            Family::Chain(kind) => match chain::read(iv_key, plain, |uid| server.find(uid))? {
-                Step::NeedMore { total } => Ok(Step::NeedMore { total }),
-                Step::Done((found, uid, start)) => {
-                    self.admit(&found, Some(uid), plain, now)?;
-                    let user = self.user(uid)?;
-                    let sizes = server.port().sizes(kind, whole(&found.hello, now));
-                    let seal = start.answers(sizes.clone(), user).telling(self.mss);
-                    let open = start.requests(sizes, user);
-                    let seal = FrameSeal::Chained(Box::new(seal));
-                    let codecs = (seal, Opener::Chained(Box::new(open)));
-                    self.finish(&found, Some(uid), codecs)
+            ProtocolFamily::Chain(kind) => {
+                match chain::read_message(iv_key, plain, |uid| server.find_user(uid))? {
+                    Step::NeedMore { total } => Ok(Step::NeedMore { total }),
+                    Step::Done((found, uid, start)) => {
+                        self.check_replay(&found, Some(uid), plain, now)?;
+                        let user = self.user_key(uid)?;
+                        let sizes = server
+                            .port()
+                            .padding_sizes(kind, full_time(&found.hello, now));
+                        let seal = start
+                            .answer_codec(sizes.clone(), user)
+                            .reporting_mss(self.mss);
+                        let open = start.request_codec(sizes, user);
+                        let seal = FrameSeal::Chained(Box::new(seal));
+                        let codecs = (seal, FrameOpener::Chained(Box::new(open)));
+                        self.accept_head(&found, Some(uid), codecs)
+                    }
                 }
-            },
+            }
         }
     }
 
     /// Continues as `origin`, with all received bytes.
-    pub(super) fn fall_back(&mut self) -> Result<Step<Accepted>, ProtocolError> {
-        let mut accepted = self.codecs((FrameSeal::Raw, Opener::Raw), false)?;
+    pub(super) fn accept_origin(&mut self) -> Result<Step<AcceptedConnection>, ProtocolError> {
+        let mut accepted = self.take_codecs((FrameSeal::Raw, FrameOpener::Raw), false)?;
         accepted.fell_back = true;
         Ok(Step::Done(accepted))
     }
 
-    fn user(&self, uid: u32) -> Result<&UserKey, ProtocolError> {
-        self.server.find(uid).ok_or(ProtocolError::Unauthentic)
+    fn user_key(&self, uid: u32) -> Result<&UserKey, ProtocolError> {
+        self.server.find_user(uid).ok_or(ProtocolError::Unauthentic)
     }
 
     fn check_time(&self, time: u32, now: UnixTime) -> Result<(), ProtocolError> {
-        match stamp::window(self.server.port().kind.family()) {
-            Some(window) => window.check(time, now, self.server.replays.started()),
+        match clock_tolerance::time_window(self.server.port().kind.family()) {
+            Some(window) => window.check_time(time, now, self.server.replays.start_time()),
             None => Ok(()),
         }
     }
 
     /// Checks time and ids.
-    fn admit(
+    fn check_replay(
         &self,
-        found: &Found,
+        found: &VerifiedHead,
         uid: Option<u32>,
         plain: &[u8],
         now: UnixTime,
@@ -130,48 +141,55 @@ impl ServerHandshake {
         let server = &self.server;
         let family = server.port().kind.family();
         self.check_time(found.hello.time, now)?;
-        let arrival = Arrival {
-            uid: uid.and_then(|uid| server.known(uid)).unwrap_or(0),
+        let arrival = MessageId {
+            uid: uid.and_then(|uid| server.accounted_uid(uid)).unwrap_or(0),
             client: found.hello.client,
             connection: found.hello.connection,
-            proof: view(plain, found.proof.clone())?,
+            proof: range_ref(plain, found.proof.clone())?,
             max_clients: server.max_clients,
             idle: match family {
-                Family::Chain(_) => IDLE_CHAIN,
+                ProtocolFamily::Chain(_) => IDLE_CHAIN,
                 _ => IDLE,
             },
         };
-        server.replays.admit(&arrival, now)
+        server.replays.admit_message(&arrival, now)
     }
 
     /// Returns the codecs of a protocol without a first message.
-    fn begin(&mut self, codecs: Codecs) -> Result<Step<Accepted>, ProtocolError> {
-        Ok(Step::Done(self.codecs(codecs, false)?))
+    fn accept_without_head(
+        &mut self,
+        codecs: Codecs,
+    ) -> Result<Step<AcceptedConnection>, ProtocolError> {
+        Ok(Step::Done(self.take_codecs(codecs, false)?))
     }
 
-    fn finish(
+    fn accept_head(
         &mut self,
-        found: &Found,
+        found: &VerifiedHead,
         uid: Option<u32>,
         codecs: Codecs,
-    ) -> Result<Step<Accepted>, ProtocolError> {
+    ) -> Result<Step<AcceptedConnection>, ProtocolError> {
         let owes = !matches!(
             self.server.port().kind.family(),
-            Family::Crc { .. } | Family::Adler(AdlerKind::V1)
+            ProtocolFamily::Crc { .. } | ProtocolFamily::Adler(AdlerKind::V1)
         );
-        let accepted = self.codecs(codecs, owes)?;
-        Ok(Step::Done(Accepted {
+        let accepted = self.take_codecs(codecs, owes)?;
+        Ok(Step::Done(AcceptedConnection {
             consumed: found.consumed,
             payload: found.payload.clone(),
-            uid: uid.and_then(|uid| self.server.known(uid)),
+            uid: uid.and_then(|uid| self.server.accounted_uid(uid)),
             ..accepted
         }))
     }
 
-    fn codecs(&mut self, (frames, open): Codecs, owes: bool) -> Result<Accepted, ProtocolError> {
+    fn take_codecs(
+        &mut self,
+        (frames, open): Codecs,
+        owes: bool,
+    ) -> Result<AcceptedConnection, ProtocolError> {
         let over = ProtocolError::Malformed("handshake: already finished");
         let noise = self.noise.take().ok_or(over)?;
-        Ok(Accepted {
+        Ok(AcceptedConnection {
             consumed: 0,
             payload: 0..0,
             uid: None,
@@ -179,7 +197,7 @@ impl ServerHandshake {
             open: FrameOpen(open),
             seal: ServerSeal {
                 frames,
-                owes,
+                owes_first: owes,
                 noise,
             },
         })
@@ -187,10 +205,10 @@ impl ServerHandshake {
 }
 
 /// Returns a message's time with upper bits, chosen so that it is closest to our time.
-fn whole(hello: &Hello, now: UnixTime) -> UnixTime {
+fn full_time(hello: &Hello, now: UnixTime) -> UnixTime {
     let skew = hello
         .time
-        .wrapping_sub(crate::hello::seconds(now))
+        .wrapping_sub(crate::hello::seconds_field(now))
         .cast_signed();
     UnixTime(now.0.saturating_add_signed(skew.into()))
 }

@@ -7,17 +7,17 @@ use adit_crypto::{CryptoError, Direction, StreamKey, StreamKind};
 use adit_wire::{Entropy, ProtocolError, Target, UnixTime, encode_addr};
 
 use super::{PacketClient, StackOpen, StackSeal, cipher_fault, header};
-use crate::{Client, ClientParam, ClientSeal, ProtocolKind};
+use crate::{ClientParam, ClientSeal, ProtocolClient, ProtocolKind};
 
 /// A client's state for one server, including the cipher. Keep it for as long as the process runs:
 /// it stores the client id and counts the connections, and servers check both.
 pub struct ClientStack {
     cipher: Arc<StreamKey>,
-    client: Client,
+    client: ProtocolClient,
 }
 
 /// The codecs of a client's connection.
-pub type StackClient = (StackSeal<ClientSeal>, StackOpen);
+pub type ClientCodecs = (StackSeal<ClientSeal>, StackOpen);
 
 impl ClientStack {
     /// Creates the state. `obfs_overhead` is the number of bytes that the obfs adds to a full
@@ -36,7 +36,7 @@ impl ClientStack {
         let key = method.key_from_password(password);
         Ok(Self {
             cipher: Arc::new(StreamKey::new(method, key.expose())?),
-            client: Client::new(kind, key.expose(), param, obfs_overhead),
+            client: ProtocolClient::new(kind, key.expose(), param, obfs_overhead),
         })
     }
 
@@ -52,15 +52,15 @@ impl ClientStack {
     /// # Errors
     ///
     /// Fails if no cipher can be started.
-    pub fn connect(
+    pub fn connect_codecs(
         &self,
         target: &Target,
         now: UnixTime,
         entropy: &mut dyn Entropy,
-    ) -> Result<StackClient, ProtocolError> {
+    ) -> Result<ClientCodecs, ProtocolError> {
         let mut header = Vec::with_capacity(target.addr_len());
         encode_addr(target, &mut header);
-        self.open(header, now, entropy)
+        self.open_codecs(header, now, entropy)
     }
 
     /// Creates the codecs of one connection for datagrams
@@ -73,31 +73,31 @@ impl ClientStack {
         &self,
         now: UnixTime,
         entropy: &mut dyn Entropy,
-    ) -> Result<StackClient, ProtocolError> {
-        self.open(header::FOR_DATAGRAMS.to_vec(), now, entropy)
+    ) -> Result<ClientCodecs, ProtocolError> {
+        self.open_codecs(header::FOR_DATAGRAMS.to_vec(), now, entropy)
     }
 
-    fn open(
+    fn open_codecs(
         &self,
         header: Vec<u8>,
         now: UnixTime,
         entropy: &mut dyn Entropy,
-    ) -> Result<StackClient, ProtocolError> {
+    ) -> Result<ClientCodecs, ProtocolError> {
         let mut iv = vec![0; self.cipher.kind().iv_len()];
         entropy.fill(&mut iv);
-        let (frames, open) = self.client.connect(&iv, now, entropy)?;
+        let (frames, open) = self.client.connect_codecs(&iv, now, entropy)?;
         let cipher = self.cipher.start_stream(&iv, Direction::Encrypt);
         let cipher = cipher.map_err(cipher_fault)?;
         Ok((
             StackSeal::new(frames, cipher, iv, header),
-            StackOpen::awaiting(self.cipher.clone(), open),
+            StackOpen::awaiting_iv(self.cipher.clone(), open),
         ))
     }
 
     /// Creates the packet codec of one UDP association.
     #[must_use]
-    pub fn association(&self, entropy: &mut dyn Entropy) -> PacketClient {
-        PacketClient::new(self.cipher.clone(), self.client.association(entropy))
+    pub fn new_association(&self, entropy: &mut dyn Entropy) -> PacketClient {
+        PacketClient::new(self.cipher.clone(), self.client.new_association(entropy))
     }
 }
 

@@ -9,7 +9,7 @@ const ONE_TIME: u8 = 0x10;
 
 /// A header's target, and a flag that is true if datagrams follow instead of a stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct TargetHeader {
     pub(super) target: Target,
     pub(super) datagrams: bool,
 }
@@ -19,28 +19,31 @@ pub(super) const FOR_DATAGRAMS: [u8; 7] = [1 | DATAGRAMS, 0, 0, 0, 0, 0, 0];
 
 /// Reads the header at the front of `plain` and returns it with its length. The flag of
 /// `verify_sha1` is valid only with `one_time`.
-pub(super) fn read(plain: &[u8], one_time: bool) -> Result<Step<(Header, usize)>, ProtocolError> {
+pub(super) fn read_header(
+    plain: &[u8],
+    one_time: bool,
+) -> Result<Step<(TargetHeader, usize)>, ProtocolError> {
     let Some((first, rest)) = plain.split_first() else {
         return Ok(Step::NeedMore { total: 1 });
     };
     let allowed = DATAGRAMS | if one_time { ONE_TIME } else { 0 };
     let step = if first & allowed == 0 {
-        parsed(plain)?
+        parse_target(plain)?
     } else {
         // Rare and short: a copy without the flags.
         let rest = rest.get(..rest.len().min(adit_wire::MAX_ADDR_LEN));
-        parsed(&[&[first & !allowed], rest.unwrap_or_default()].concat())?
+        parse_target(&[&[first & !allowed], rest.unwrap_or_default()].concat())?
     };
     Ok(match step {
         Step::NeedMore { total } => Step::NeedMore { total },
         Step::Done((target, len)) => {
             let datagrams = first & DATAGRAMS != 0;
-            Step::Done((Header { target, datagrams }, len))
+            Step::Done((TargetHeader { target, datagrams }, len))
         }
     })
 }
 
-fn parsed(plain: &[u8]) -> Result<Step<(Target, usize)>, ProtocolError> {
+fn parse_target(plain: &[u8]) -> Result<Step<(Target, usize)>, ProtocolError> {
     match parse_addr(plain) {
         Ok(found) => Ok(Step::Done(found)),
         Err(AddrError::Incomplete { total }) => Ok(Step::NeedMore { total }),
@@ -64,14 +67,14 @@ mod tests {
             (0x19, true, true),
         ] {
             let target = target.clone();
-            let found = Ok(Step::Done((Header { target, datagrams }, 7)));
-            assert_eq!(read(&header(first), one_time), found, "{first:#x}");
+            let found = Ok(Step::Done((TargetHeader { target, datagrams }, 7)));
+            assert_eq!(read_header(&header(first), one_time), found, "{first:#x}");
         }
         for (first, one_time) in [(0x11, false), (0x19, false), (0x45, true), (0x0a, true)] {
-            assert!(read(&header(first), one_time).is_err(), "{first:#x}");
+            assert!(read_header(&header(first), one_time).is_err(), "{first:#x}");
         }
         let short = Ok(Step::NeedMore { total: 7 });
-        assert_eq!(read(&header(0x11)[..6], true), short);
-        assert_eq!(read(&[], true), Ok(Step::NeedMore { total: 1 }));
+        assert_eq!(read_header(&header(0x11)[..6], true), short);
+        assert_eq!(read_header(&[], true), Ok(Step::NeedMore { total: 1 }));
     }
 }

@@ -7,16 +7,16 @@ use adit_crypto::{CryptoError, Direction, StreamCipher, StreamKey, StreamKind};
 use adit_wire::{Clock, Entropy, Handshake, ProtocolError, Rx, Step, Target, Tx, subslice};
 
 use super::{StackOpen, StackSeal, cipher_fault, header};
-use crate::noise::Noise;
+use crate::noise::NoiseRng;
 use crate::{
-    Accepted, Frame, Protocol, ProtocolKind, ReplayStore, Server, ServerHandshake, ServerParam,
-    ServerSeal,
+    AcceptedConnection, OpenedFrame, Protocol, ProtocolKind, ProtocolServer, ReplayStore,
+    ServerHandshake, ServerParam, ServerSeal,
 };
 
 /// One port of a server: cipher, protocol, users and replay store.
 pub struct ServerStack {
     pub(super) cipher: StreamKey,
-    pub(super) server: Arc<Server>,
+    pub(super) server: Arc<ProtocolServer>,
 }
 
 impl ServerStack {
@@ -36,7 +36,7 @@ impl ServerStack {
         replays: Arc<ReplayStore>,
     ) -> Result<Self, CryptoError> {
         let key = method.key_from_password(password);
-        let server = Server::new(protocol, key.expose(), param, obfs_overhead, replays);
+        let server = ProtocolServer::new(protocol, key.expose(), param, obfs_overhead, replays);
         Ok(Self {
             cipher: StreamKey::new(method, key.expose())?,
             server: Arc::new(server),
@@ -51,7 +51,7 @@ impl ServerStack {
 
     /// Creates the handshake of one connection. `mss` is its segment size in bytes, which is
     /// reported to `auth_chain` clients.
-    pub fn handshake(
+    pub fn new_handshake(
         self: &Arc<Self>,
         mss: u16,
         clock: Arc<dyn Clock>,
@@ -63,10 +63,10 @@ impl ServerStack {
             stack: self.clone(),
             clock,
             iv,
-            clear: 0,
+            decrypted: 0,
             state: State::Iv {
                 mss,
-                noise: Noise::new(entropy),
+                noise: NoiseRng::new(entropy),
             },
             plain: Vec::new(),
         }
@@ -92,7 +92,7 @@ pub struct StackHandshake {
     /// The IV of the answers.
     iv: Vec<u8>,
     /// Number of decrypted bytes at the front of the unconsumed bytes.
-    clear: usize,
+    decrypted: usize,
     state: State,
     /// Opened data: the target header and the rest of the same frames.
     plain: Vec<u8>,
@@ -101,7 +101,7 @@ pub struct StackHandshake {
 enum State {
     Iv {
         mss: u16,
-        noise: Noise,
+        noise: NoiseRng,
     },
     Message {
         cipher: StreamCipher,
@@ -136,7 +136,10 @@ pub struct StackAccepted {
 
 impl StackHandshake {
     /// Advances by one state. Returns the request, or the number of bytes needed.
-    fn advance(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<StackAccepted>>, ProtocolError> {
+    fn advance_state(
+        &mut self,
+        rx: &mut Rx<'_>,
+    ) -> Result<Option<Step<StackAccepted>>, ProtocolError> {
         let more = |total| Ok(Some(Step::NeedMore { total }));
         let over = ProtocolError::Malformed("handshake: already finished");
         self.state = match core::mem::replace(&mut self.state, State::Over) {
@@ -151,7 +154,7 @@ impl StackHandshake {
                 let cipher = key
                     .start_stream(iv, Direction::Decrypt)
                     .map_err(cipher_fault)?;
-                let handshake = self.stack.server.accept_with(iv, mss, noise);
+                let handshake = self.stack.server.new_handshake_with(iv, mss, noise);
                 rx.consume(total);
                 State::Message { cipher, handshake }
             }
@@ -159,9 +162,9 @@ impl StackHandshake {
                 mut cipher,
                 mut handshake,
             } => {
-                let fresh = rx.bytes_mut().get_mut(self.clear..);
+                let fresh = rx.bytes_mut().get_mut(self.decrypted..);
                 cipher.apply(fresh.unwrap_or_default());
-                self.clear = rx.bytes().len();
+                self.decrypted = rx.bytes().len();
                 let now = self.clock.unix_time();
                 let accepted = match handshake.step(rx.bytes_mut(), now)? {
                     Step::Done(accepted) => accepted,
@@ -170,7 +173,7 @@ impl StackHandshake {
                         return more(total);
                     }
                 };
-                let Accepted {
+                let AcceptedConnection {
                     consumed,
                     payload,
                     uid,
@@ -181,9 +184,9 @@ impl StackHandshake {
                 let data = subslice(rx.bytes(), payload);
                 self.plain.extend_from_slice(data);
                 rx.consume(consumed);
-                self.clear = self.clear.saturating_sub(consumed);
+                self.decrypted = self.decrypted.saturating_sub(consumed);
                 State::Header {
-                    open: StackOpen::running(cipher, self.clear, open),
+                    open: StackOpen::with_cipher(cipher, self.decrypted, open),
                     seal,
                     uid,
                     one_time: self.stack.kind() == ProtocolKind::VerifySha1 && !fell_back,
@@ -194,7 +197,7 @@ impl StackHandshake {
                 seal,
                 uid,
                 one_time,
-            } => match header::read(&self.plain, one_time)? {
+            } => match header::read_header(&self.plain, one_time)? {
                 Step::Done((header, len)) => {
                     self.plain.drain(..len);
                     return Ok(Some(Step::Done(StackAccepted {
@@ -203,12 +206,12 @@ impl StackHandshake {
                         uid,
                         first: core::mem::take(&mut self.plain),
                         open,
-                        seal: self.seal(seal)?,
+                        seal: self.answer_seal(seal)?,
                     })));
                 }
                 Step::NeedMore { .. } => {
                     match open.open_frame(rx.bytes_mut())? {
-                        Frame::NeedMore { total } => {
+                        OpenedFrame::NeedMore { total } => {
                             self.state = State::Header {
                                 open,
                                 seal,
@@ -217,12 +220,12 @@ impl StackHandshake {
                             };
                             return more(total);
                         }
-                        Frame::Plain { consumed, payload } => {
+                        OpenedFrame::Plain { consumed, payload } => {
                             let data = subslice(rx.bytes(), payload);
                             self.plain.extend_from_slice(data);
                             rx.consume(consumed);
                         }
-                        Frame::Inflated { consumed } => {
+                        OpenedFrame::Inflated { consumed } => {
                             self.plain.extend_from_slice(open.inflated());
                             rx.consume(consumed);
                         }
@@ -239,7 +242,7 @@ impl StackHandshake {
         Ok(None)
     }
 
-    fn seal(&mut self, frames: ServerSeal) -> Result<StackSeal<ServerSeal>, ProtocolError> {
+    fn answer_seal(&mut self, frames: ServerSeal) -> Result<StackSeal<ServerSeal>, ProtocolError> {
         let iv = core::mem::take(&mut self.iv);
         let cipher = self.stack.cipher.start_stream(&iv, Direction::Encrypt);
         let cipher = cipher.map_err(cipher_fault)?;
@@ -257,7 +260,7 @@ impl Handshake for StackHandshake {
         _: &mut Tx<'_>,
     ) -> Result<Step<StackAccepted>, ProtocolError> {
         loop {
-            if let Some(step) = self.advance(rx)? {
+            if let Some(step) = self.advance_state(rx)? {
                 return Ok(step);
             }
         }

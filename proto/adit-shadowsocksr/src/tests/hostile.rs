@@ -7,21 +7,28 @@ use proptest::prelude::*;
 
 use super::{Chance, NOW, open_some, pair, serve, write};
 use crate::{
-    Accepted, Client, ClientParam, Frame, Protocol, ProtocolKind, ReplayStore, Server, ServerParam,
+    AcceptedConnection, ClientParam, OpenedFrame, Protocol, ProtocolClient, ProtocolKind,
+    ProtocolServer, ReplayStore, ServerParam,
 };
 
 fn authenticated() -> impl Iterator<Item = ProtocolKind> {
     let all = ProtocolKind::ALL.into_iter();
-    all.filter(|kind| kind.authenticates() && *kind != ProtocolKind::VerifySha1)
+    all.filter(|kind| kind.is_authenticated() && *kind != ProtocolKind::VerifySha1)
 }
 
-fn request(client: &Client, now: UnixTime) -> Vec<u8> {
-    let (mut seal, _) = client.connect(&[9; 16], now, &mut Chance(1)).unwrap();
+fn request(client: &ProtocolClient, now: UnixTime) -> Vec<u8> {
+    let (mut seal, _) = client
+        .connect_codecs(&[9; 16], now, &mut Chance(1))
+        .unwrap();
     write(&mut seal, &[50, 300, 2000]).1
 }
 
-fn judge(server: &Arc<Server>, wire: &[u8], now: UnixTime) -> Result<Accepted, ProtocolError> {
-    let mut handshake = server.accept(&[9; 16], 1460, &mut Chance(2));
+fn judge(
+    server: &Arc<ProtocolServer>,
+    wire: &[u8],
+    now: UnixTime,
+) -> Result<AcceptedConnection, ProtocolError> {
+    let mut handshake = server.new_handshake(&[9; 16], 1460, &mut Chance(2));
     serve(&mut handshake, wire, 1 << 20, now).map(|(_, accepted)| accepted)
 }
 
@@ -68,9 +75,12 @@ fn a_clock_that_is_a_day_off_is_refused() {
 
 #[test]
 fn the_wrong_key_and_the_wrong_user_are_refused() {
-    for kind in ProtocolKind::ALL.into_iter().filter(|k| k.authenticates()) {
+    for kind in ProtocolKind::ALL
+        .into_iter()
+        .filter(|k| k.is_authenticated())
+    {
         let (_, server) = pair(kind, true);
-        let wrong = Client::new(kind, &[4; 32], ClientParam::default(), 0);
+        let wrong = ProtocolClient::new(kind, &[4; 32], ClientParam::default(), 0);
         assert!(
             judge(&server, &request(&wrong, NOW), NOW).is_err(),
             "{kind}"
@@ -78,7 +88,7 @@ fn the_wrong_key_and_the_wrong_user_are_refused() {
         if kind.has_users() {
             for param in ["42:userpx", "43:userpw", "7:userpw", ""] {
                 let param = ClientParam::parse(kind, param).unwrap();
-                let wrong = Client::new(kind, &[3; 32], param, 0);
+                let wrong = ProtocolClient::new(kind, &[3; 32], param, 0);
                 let why = judge(&server, &request(&wrong, NOW), NOW).unwrap_err();
                 assert_eq!(why, ProtocolError::Unauthentic, "{kind}");
             }
@@ -94,7 +104,7 @@ fn flipped_bits_of_frames() {
         let (client, server) = pair(kind, true);
         let accepted = || {
             let mut chance = Chance(3);
-            let (mut seal, _) = client.connect(&[9; 16], NOW, &mut chance).unwrap();
+            let (mut seal, _) = client.connect_codecs(&[9; 16], NOW, &mut chance).unwrap();
             let first = write(&mut seal, &[40]).1;
             let second = adit_wire::codec_laws::seal_all(&mut seal, &[0x77; 300], 300).unwrap();
             (judge(&server, &first, NOW).unwrap(), second)
@@ -122,15 +132,21 @@ fn compatible_servers_take_others_for_origin() {
         let param = ServerParam::default();
         let server = |compatible| {
             let protocol = Protocol { kind, compatible };
-            Arc::new(Server::new(protocol, &[3; 32], &param, 0, replays()))
+            Arc::new(ProtocolServer::new(
+                protocol,
+                &[3; 32],
+                &param,
+                0,
+                replays(),
+            ))
         };
         let plain = b"\x01\x7f\x00\x00\x01\x00\x50GET / HTTP/1.0\r\n\r\n";
         assert!(judge(&server(false), plain, NOW).is_err(), "{kind}");
-        let mut handshake = server(true).accept(&[], 1460, &mut Chance(2));
+        let mut handshake = server(true).new_handshake(&[], 1460, &mut Chance(2));
         let (data, accepted) = serve(&mut handshake, plain, 5, NOW).unwrap();
         assert!(accepted.fell_back && data == plain, "{kind}");
         // It still serves its own clients.
-        let client = Client::new(kind, &[3; 32], ClientParam::default(), 0);
+        let client = ProtocolClient::new(kind, &[3; 32], ClientParam::default(), 0);
         let accepted = judge(&server(true), &request(&client, NOW), NOW).unwrap();
         assert!(!accepted.fell_back, "{kind}");
     }
@@ -139,7 +155,7 @@ fn compatible_servers_take_others_for_origin() {
 #[test]
 fn a_handshake_ends_once() {
     let (_, server) = pair(ProtocolKind::Origin, false);
-    let mut handshake = server.accept(&[], 1460, &mut Chance(2));
+    let mut handshake = server.new_handshake(&[], 1460, &mut Chance(2));
     assert!(matches!(handshake.step(&mut [], NOW), Ok(Step::Done(_))));
     assert!(handshake.step(&mut [], NOW).is_err());
 }
@@ -152,10 +168,10 @@ proptest! {
         bytes in proptest::collection::vec(any::<u8>(), 0..3000), piece in 1usize..500,
     ) {
         let (client, server) = pair(kind, false);
-        let mut handshake = server.accept(&[9; 16], 1460, &mut Chance(2));
+        let mut handshake = server.new_handshake(&[9; 16], 1460, &mut Chance(2));
         let accepted = handshake.step(&mut bytes.clone(), NOW);
-        prop_assert!(!kind.authenticates() || !matches!(accepted, Ok(Step::Done(_))));
-        let (_, mut open) = client.connect(&[9; 16], NOW, &mut Chance(3)).unwrap();
+        prop_assert!(!kind.is_authenticated() || !matches!(accepted, Ok(Step::Done(_))));
+        let (_, mut open) = client.connect_codecs(&[9; 16], NOW, &mut Chance(3)).unwrap();
         let _ = open_some(&mut open, Vec::new(), &bytes, piece);
     }
 
@@ -169,7 +185,7 @@ proptest! {
         let mut accepted = judge(&server, &request(&client, NOW), NOW).unwrap();
         let len = if little { len.to_le_bytes() } else { len.to_be_bytes() };
         let mut wire = [&len[..], &bytes].concat();
-        if let Ok(Frame::Plain { consumed, payload }) = accepted.open.open_frame(&mut wire) {
+        if let Ok(OpenedFrame::Plain { consumed, payload }) = accepted.open.open_frame(&mut wire) {
             prop_assert!(payload.end <= consumed && consumed <= wire.len());
         }
     }

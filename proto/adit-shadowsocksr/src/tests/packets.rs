@@ -20,10 +20,10 @@ proptest! {
     ) {
         let (client, server) = pair(kind, user);
         let mut chance = Chance(seed);
-        let association = client.association(&mut chance);
+        let association = client.new_association(&mut chance);
         let mut packet = data.clone();
         packet.resize(data.len() + PACKET_TAIL, 0);
-        let range = association.seal(&mut packet, 0..data.len(), &mut chance).unwrap();
+        let range = association.seal_packet(&mut packet, 0..data.len(), &mut chance).unwrap();
         let wire = &mut packet[range];
         let (uid, payload) = server.open_packet(wire).unwrap();
         prop_assert_eq!(&wire[payload], &data);
@@ -33,7 +33,7 @@ proptest! {
         packet.resize(data.len() + PACKET_TAIL, 0);
         let range = server.seal_packet(uid, &mut packet, 0..data.len(), &mut chance).unwrap();
         let wire = &mut packet[range];
-        let payload = association.open(wire).unwrap();
+        let payload = association.open_packet(wire).unwrap();
         prop_assert_eq!(&wire[payload], &data);
     }
 
@@ -47,8 +47,8 @@ proptest! {
         if let Ok((_, payload)) = server.open_packet(&mut bytes.clone()) {
             prop_assert!(inside(payload.end));
         }
-        let association = client.association(&mut Chance(1));
-        if let Ok(payload) = association.open(&mut bytes.clone()) {
+        let association = client.new_association(&mut Chance(1));
+        if let Ok(payload) = association.open_packet(&mut bytes.clone()) {
             prop_assert!(inside(payload.end));
         }
     }
@@ -60,10 +60,12 @@ fn strangers_and_altered_packets_are_dropped() {
         let (stranger, _) = pair(kind, false);
         let (client, server) = pair(kind, true);
         let mut chance = Chance(5);
-        let sealed = |client: &crate::Client, chance: &mut Chance| {
+        let sealed = |client: &crate::ProtocolClient, chance: &mut Chance| {
             let mut packet = vec![0; 100 + PACKET_TAIL];
-            let association = client.association(chance);
-            let range = association.seal(&mut packet, 0..100, chance).unwrap();
+            let association = client.new_association(chance);
+            let range = association
+                .seal_packet(&mut packet, 0..100, chance)
+                .unwrap();
             packet[range].to_vec()
         };
         let mut packet = sealed(&stranger, &mut chance);

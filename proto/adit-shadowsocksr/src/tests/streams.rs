@@ -4,7 +4,7 @@ use adit_wire::Seal;
 use proptest::prelude::*;
 
 use super::{Chance, NOW, open_all, pair, serve, write};
-use crate::{Frame, ProtocolKind};
+use crate::{OpenedFrame, ProtocolKind};
 
 fn kinds() -> impl Strategy<Value = ProtocolKind> {
     proptest::sample::select(ProtocolKind::ALL.to_vec())
@@ -32,10 +32,10 @@ proptest! {
     ) {
         let (client, server) = pair(kind, user);
         let mut chance = Chance(seed);
-        let (mut seal, mut open) = client.connect(&iv, NOW, &mut chance).unwrap();
+        let (mut seal, mut open) = client.connect_codecs(&iv, NOW, &mut chance).unwrap();
         let (sent, wire) = write(&mut seal, &requests);
         prop_assert!(!seal.must_send_head());
-        let mut handshake = server.accept(&iv, 1460, &mut chance);
+        let mut handshake = server.new_handshake(&iv, 1460, &mut chance);
         let (plain, mut accepted) = serve(&mut handshake, &wire, piece, NOW).unwrap();
         prop_assert!(plain == sent, "{} up", kind);
         prop_assert_eq!(accepted.uid, (user && kind.has_users()).then_some(42));
@@ -50,9 +50,9 @@ fn the_least_pieces() {
     for kind in ProtocolKind::ALL {
         let (client, server) = pair(kind, true);
         let mut chance = Chance(1);
-        let (mut seal, _) = client.connect(&[9; 16], NOW, &mut chance).unwrap();
+        let (mut seal, _) = client.connect_codecs(&[9; 16], NOW, &mut chance).unwrap();
         let (sent, wire) = write(&mut seal, &[30, 2000]);
-        let mut handshake = server.accept(&[9; 16], 1460, &mut chance);
+        let mut handshake = server.new_handshake(&[9; 16], 1460, &mut chance);
         let (plain, _) = serve(&mut handshake, &wire, 1, NOW).unwrap();
         assert!(plain == sent, "{kind}");
     }
@@ -63,9 +63,9 @@ fn a_server_answers_at_once_where_clients_wait() {
     for kind in ProtocolKind::ALL {
         let (client, server) = pair(kind, false);
         let mut chance = Chance(2);
-        let (mut seal, mut open) = client.connect(&[], NOW, &mut chance).unwrap();
+        let (mut seal, mut open) = client.connect_codecs(&[], NOW, &mut chance).unwrap();
         let (_, wire) = write(&mut seal, &[3]);
-        let mut handshake = server.accept(&[], 536, &mut chance);
+        let mut handshake = server.new_handshake(&[], 536, &mut chance);
         let (_, mut accepted) = serve(&mut handshake, &wire, 9000, NOW).unwrap();
         let owes = kind >= ProtocolKind::AuthSha1V2;
         assert_eq!(accepted.seal.must_send_head(), owes, "{kind}");
@@ -74,7 +74,7 @@ fn a_server_answers_at_once_where_clients_wait() {
         assert!(!accepted.seal.must_send_head());
         assert_eq!(open_all(&mut open, &wire, 1), Ok(Vec::new()));
         let mss = (kind >= ProtocolKind::AuthChainA).then_some(536);
-        assert_eq!(open.mss(), mss, "{kind}");
+        assert_eq!(open.segment_size(), mss, "{kind}");
         // Nothing is owed: an empty payload is not a frame.
         let room = accepted.seal.overhead();
         let mut record = vec![0; room.head + room.tail];
@@ -88,7 +88,7 @@ fn data_may_be_as_long_as_the_room_says() {
     for kind in ProtocolKind::ALL {
         let (client, server) = pair(kind, false);
         let mut chance = Chance(3);
-        let (mut seal, _) = client.connect(&[], NOW, &mut chance).unwrap();
+        let (mut seal, _) = client.connect_codecs(&[], NOW, &mut chance).unwrap();
         let mut wire = Vec::new();
         for step in 0..3 {
             let room = seal.overhead();
@@ -105,7 +105,7 @@ fn data_may_be_as_long_as_the_room_says() {
             let all = room.head..room.head + room.max_payload + 1;
             assert!(seal.seal(&mut record, all).is_err(), "{kind}");
         }
-        let mut handshake = server.accept(&[], 1460, &mut chance);
+        let mut handshake = server.new_handshake(&[], 1460, &mut chance);
         assert!(serve(&mut handshake, &wire, 1 << 20, NOW).is_ok(), "{kind}");
     }
 }
@@ -116,9 +116,9 @@ fn a_length_that_peers_misread_is_never_sent() {
     for kind in [ProtocolKind::AuthChainB, ProtocolKind::AuthChainC] {
         let (client, server) = pair(kind, false);
         let mut chance = Chance(4);
-        let (mut seal, mut open) = client.connect(&[], NOW, &mut chance).unwrap();
+        let (mut seal, mut open) = client.connect_codecs(&[], NOW, &mut chance).unwrap();
         let (_, wire) = write(&mut seal, &[100]);
-        let mut handshake = server.accept(&[], 1460, &mut chance);
+        let mut handshake = server.new_handshake(&[], 1460, &mut chance);
         let (_, mut accepted) = serve(&mut handshake, &wire, 9000, NOW).unwrap();
         // In the first answer the segment size counts too.
         for size in [1438, 1440] {
@@ -126,7 +126,7 @@ fn a_length_that_peers_misread_is_never_sent() {
             let mut wire =
                 adit_wire::codec_laws::seal_all(&mut accepted.seal, &data, size).unwrap();
             let mut lengths = Vec::new();
-            while let Ok(Frame::Plain { consumed, payload }) = open.open_frame(&mut wire) {
+            while let Ok(OpenedFrame::Plain { consumed, payload }) = open.open_frame(&mut wire) {
                 lengths.push(payload.len());
                 wire.drain(..consumed);
             }

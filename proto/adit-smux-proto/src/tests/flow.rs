@@ -6,7 +6,7 @@ use adit_wire::Time;
 
 use super::{START, events, frame, output, read_all, session, talk};
 use crate::{
-    Config, ConfigError, Event, FRAME_HEADER, Front, MIN_OUTPUT, OpenError, Role, Session,
+    Config, ConfigError, Event, FRAME_HEADER, MIN_OUTPUT, OpenError, ReadFront, Role, Session,
     StreamError, StreamId, Version,
 };
 
@@ -56,25 +56,25 @@ fn a_sender_stops_at_the_window_of_version_2() {
         262_144 + 10_000,
         "the first window, and the queued bytes"
     );
-    assert_eq!(server.held, 262_144);
+    assert_eq!(server.unread_bytes, 262_144);
     events(&mut client);
     assert_eq!(client.write(id, b"more"), Ok(0));
     assert_eq!(events(&mut client), []);
     // One byte read: the peer learns the real window, which is smaller.
     server.consume(id, 1).unwrap();
     talk(&mut client, &mut server);
-    assert_eq!(server.held, 262_143);
+    assert_eq!(server.unread_bytes, 262_143);
     // The rest read: it may send a whole window again.
     assert_eq!(read_all(&mut server, id).len(), 262_143);
     talk(&mut client, &mut server);
-    assert_eq!(server.held, 10_000);
+    assert_eq!(server.unread_bytes, 10_000);
     assert_eq!(events(&mut client), [Event::Writable(id)]);
     let sent = flood(&mut client, &mut server, id, 1_000_000);
     // Read in steps of 1,000, with an update for each eighth of the buffer, so for each 13,000: the
     // last reported are 260,001 of 262,144.
     let known = 1 + 20 * 13_000;
-    assert_eq!(server.held, known + 100_000 - 262_144);
-    assert_eq!(sent, server.held);
+    assert_eq!(server.unread_bytes, known + 100_000 - 262_144);
+    assert_eq!(sent, server.unread_bytes);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_session_stops_where_its_buffer_is_full() {
         let wire = output(&mut client);
         let used = server.handle_input(START, &wire).unwrap();
         assert!(used < wire.len() && !server.wants_input());
-        assert_eq!(server.held, 3 * 8192 + 9);
+        assert_eq!(server.unread_bytes, 3 * 8192 + 9);
         assert_eq!(server.handle_input(START, &wire[used..]), Ok(0));
         // Accepting no input is no sign of a dead peer.
         let late = Time(31_000_000);
@@ -101,7 +101,7 @@ fn a_session_stops_where_its_buffer_is_full() {
         let rest = &wire[used..];
         assert_eq!(server.handle_input(late, rest), Ok(rest.len()));
         assert_eq!(read_all(&mut server, b), b"behind it");
-        assert_eq!(server.held, 0);
+        assert_eq!(server.unread_bytes, 0);
     }
 }
 
@@ -168,12 +168,12 @@ fn frames_in_place() {
         let (mut client, mut server) = pair(version, |config| config.max_frame = 60_000);
         let id = client.open().unwrap();
         let mut frame = vec![3; FRAME_HEADER + 60_000];
-        assert_eq!(client.direct(id), Ok(0), "its opening is not sent");
+        assert_eq!(client.direct_capacity(id), Ok(0), "its opening is not sent");
         assert_eq!(client.seal_frame(id, &mut frame), Err(StreamError::TooLong));
         talk(&mut client, &mut server);
         assert_eq!(events(&mut client), [Event::Writable(id)]);
         for _ in 0..4 {
-            assert_eq!(client.direct(id), Ok(60_000));
+            assert_eq!(client.direct_capacity(id), Ok(60_000));
             client.seal_frame(id, &mut frame).unwrap();
             assert_eq!(server.handle_input(START, &frame), Ok(frame.len()));
         }
@@ -182,7 +182,7 @@ fn frames_in_place() {
         } else {
             22_144
         };
-        assert_eq!(client.direct(id), Ok(left));
+        assert_eq!(client.direct_capacity(id), Ok(left));
         let cut = &mut frame[..FRAME_HEADER + left];
         client.seal_frame(id, cut).unwrap();
         assert_eq!(server.handle_input(START, cut), Ok(cut.len()));
@@ -192,7 +192,7 @@ fn frames_in_place() {
         );
         assert_eq!(client.seal_frame(id, &mut []), Err(StreamError::TooLong));
         if version == Version::V2 {
-            assert_eq!(client.direct(id), Ok(0));
+            assert_eq!(client.direct_capacity(id), Ok(0));
         }
         assert_eq!(read_all(&mut server, id), vec![3; 240_000 + left]);
         talk(&mut client, &mut server);
@@ -203,10 +203,10 @@ fn frames_in_place() {
         );
         // Queued bytes are sent first.
         client.write(id, b"queued").unwrap();
-        assert_eq!(client.direct(id), Ok(0));
+        assert_eq!(client.direct_capacity(id), Ok(0));
         talk(&mut client, &mut server);
         assert_eq!(events(&mut client), writable);
-        assert_eq!(client.direct(id), Ok(60_000));
+        assert_eq!(client.direct_capacity(id), Ok(60_000));
     }
 }
 
@@ -222,9 +222,9 @@ fn each_side_ends_by_itself() {
         events(&mut server),
         [Event::Opened(id), Event::Readable(id), Event::Finished(id)]
     );
-    assert_eq!(server.front(id), Ok(Front::Bytes(b"question")));
+    assert_eq!(server.front_bytes(id), Ok(ReadFront::Bytes(b"question")));
     assert_eq!(read_all(&mut server, id), b"question");
-    assert_eq!(server.front(id), Ok(Front::End));
+    assert_eq!(server.front_bytes(id), Ok(ReadFront::End));
     server.write(id, b"answer").unwrap();
     server.close_write(id).unwrap();
     talk(&mut client, &mut server);
@@ -232,9 +232,9 @@ fn each_side_ends_by_itself() {
     assert_eq!(client.read(id, &mut [0; 4]), Ok(0));
     for session in [&mut client, &mut server] {
         session.close(id);
-        assert_eq!(session.streams(), 0);
+        assert_eq!(session.stream_count(), 0);
         assert_eq!(session.read(id, &mut [0]), Err(StreamError::Unknown));
-        assert_eq!(session.front(id), Err(StreamError::Unknown));
+        assert_eq!(session.front_bytes(id), Err(StreamError::Unknown));
         assert!(!session.wants_output());
     }
 }
@@ -250,14 +250,14 @@ fn what_was_written_is_sent_before_a_stream_is_gone() {
     client.abort(dropped);
     assert_eq!(client.write(kept, b"!"), Err(StreamError::Unknown));
     talk(&mut client, &mut server);
-    assert_eq!(client.streams(), 0);
+    assert_eq!(client.stream_count(), 0);
     assert_eq!(read_all(&mut server, kept), b"last words");
     assert_eq!(read_all(&mut server, dropped), b"");
     assert_eq!(server.read(dropped, &mut [0]), Ok(0));
     // Data for a stream that is gone is dropped.
     server.write(kept, &[0; 1000]).unwrap();
     talk(&mut client, &mut server);
-    assert_eq!((client.held, events(&mut client)), (0, vec![]));
+    assert_eq!((client.unread_bytes, events(&mut client)), (0, vec![]));
 }
 
 #[test]

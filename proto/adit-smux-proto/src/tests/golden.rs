@@ -49,7 +49,7 @@ fn what_a_client_sends() {
         assert_eq!(output(&mut client), hex(&steps[5]["wire"]));
         client.close(second);
         assert_eq!(output(&mut client), hex(&steps[6]["wire"]));
-        assert_eq!(client.streams(), 1);
+        assert_eq!(client.stream_count(), 1);
     }
 }
 
@@ -100,7 +100,7 @@ fn what_a_server_makes_of_it() {
         assert_eq!(super::read_all(&mut server, third), expected);
         assert_eq!(server.read(third, &mut [0]), Ok(0), "its end was sent");
         assert_eq!(server.read(StreamId(5), &mut [0]), Ok(0));
-        assert_eq!(server.streams(), 3);
+        assert_eq!(server.stream_count(), 3);
         server.close(ours);
         assert!(!super::events(&mut server).contains(&crate::Event::Failed(third)));
     }

@@ -30,7 +30,7 @@ fn a_protocol_error_ends_the_session() {
             server.handle_input(START, &good),
             Err(ProtocolError::Malformed(what))
         );
-        assert_eq!(server.open(), Err(OpenError::Broken));
+        assert_eq!(server.open(), Err(OpenError::SessionFailed));
     }
 }
 
@@ -52,7 +52,7 @@ fn frames_of_no_stream_are_skipped() {
         events(&mut server),
         [Event::Opened(id), Event::Finished(id)]
     );
-    assert_eq!((server.held, server.streams()), (0, 1));
+    assert_eq!((server.unread_bytes, server.stream_count()), (0, 1));
     assert_eq!((server.accept(), server.accept()), (Some(id), None));
 }
 
@@ -69,11 +69,11 @@ fn a_peer_cannot_have_read_what_was_not_sent() {
     client.handle_input(START, &update(5)).unwrap();
     assert_eq!(events(&mut client), [Event::Failed(id)]);
     assert_eq!(client.write(id, b"x"), Err(StreamError::Failed));
-    assert_eq!(client.direct(id), Err(StreamError::Failed));
+    assert_eq!(client.direct_capacity(id), Err(StreamError::Failed));
     assert_eq!(output(&mut client), b"", "nothing more is sent on it");
     client.close(id);
     assert_eq!(output(&mut client), frame(2, 1, 3, &[]));
-    assert_eq!(client.streams(), 0);
+    assert_eq!(client.stream_count(), 0);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn streams_beyond_the_limit_are_ended_at_once() {
     assert_eq!(server.handle_input(START, &wire), Ok(wire.len()));
     let refusals = [frame(2, 1, 7, &[]), frame(2, 1, 9, &[])].concat();
     assert_eq!(output(&mut server), refusals);
-    assert_eq!(server.streams(), 2);
+    assert_eq!(server.stream_count(), 2);
 
     let mut client = session(Version::V2, Role::Client);
     assert_eq!(client.handle_input(START, &frame(2, 0, 2, &[])), Ok(8));
@@ -106,9 +106,9 @@ fn a_flood_of_streams_stops_at_what_is_accepted() {
         server.close(id);
     }
     assert_eq!(server.handle_input(START, &wire[80..]), Ok(80));
-    assert_eq!(server.streams(), 20, "their ends are not sent yet");
+    assert_eq!(server.stream_count(), 20, "their ends are not sent yet");
     assert_eq!(output(&mut server).len(), 80);
-    assert_eq!(server.streams(), 10);
+    assert_eq!(server.stream_count(), 10);
     // Refusals that cannot be sent stop it as well.
     let mut client = session(Version::V2, Role::Client);
     let wire: Vec<u8> = (1..2000).flat_map(|n| frame(2, 0, 2 * n, &[])).collect();
@@ -176,7 +176,7 @@ proptest! {
             now += 1000;
             let Ok(used) = server.handle_input(now_at, &rest[..rest.len().min(split)]) else { break };
             rest = &rest[used..];
-            prop_assert!(server.held < 200 + 65_536 && server.streams() <= 5);
+            prop_assert!(server.unread_bytes < 200 + 65_536 && server.stream_count() <= 5);
             let id = StreamId(*id);
             match act {
                 1 => { server.accept(); }
@@ -189,6 +189,6 @@ proptest! {
                 _ => { events(&mut server); }
             }
         }
-        prop_assert!(server.open().is_ok() || server.broken.is_some() || server.streams() == 5);
+        prop_assert!(server.open().is_ok() || server.failure.is_some() || server.stream_count() == 5);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use proptest::prelude::*;
 
 use super::START;
-use crate::{Config, Event, FRAME_HEADER, Front, Role, Session, StreamId, Version};
+use crate::{Config, Event, FRAME_HEADER, ReadFront, Role, Session, StreamId, Version};
 
 /// A small generator (SplitMix64), so that a failure is reproducible.
 struct Dice(u64);
@@ -76,15 +76,15 @@ impl End {
 
     fn read(&mut self, dice: &mut Dice, id: StreamId) -> bool {
         let (found, ended) = self.found.get_mut(&id).unwrap();
-        match self.session.front(id).unwrap() {
-            Front::Bytes(bytes) => {
+        match self.session.front_bytes(id).unwrap() {
+            ReadFront::Bytes(bytes) => {
                 let count = (1 + dice.below(5000)).min(bytes.len());
                 found.extend_from_slice(&bytes[..count]);
                 self.session.consume(id, count).unwrap();
                 true
             }
-            Front::End => !core::mem::replace(ended, true),
-            Front::Nothing => false,
+            ReadFront::End => !core::mem::replace(ended, true),
+            ReadFront::Nothing => false,
         }
     }
 
@@ -93,7 +93,7 @@ impl End {
             return false;
         };
         let count = dice.below(4000).min(left.len());
-        let direct = self.session.direct(id).unwrap().min(count);
+        let direct = self.session.direct_capacity(id).unwrap().min(count);
         let done = if direct > 0 && dice.below(2) == 0 {
             let mut frame = vec![0; FRAME_HEADER];
             frame.extend_from_slice(&left[..direct]);
@@ -151,7 +151,7 @@ proptest! {
                 prop_assert!(ended && bytes == text(id, from, len), "stream {}: {} of {}", id.get(), bytes.len(), len);
                 end.session.close(id);
             }
-            prop_assert_eq!((end.session.streams(), end.session.held), (0, 0));
+            prop_assert_eq!((end.session.stream_count(), end.session.unread_bytes), (0, 0));
         }
     }
 }

@@ -7,20 +7,20 @@ use adit_wire::{Handshake, Host, Rx, Step, Target, Tx};
 use super::{ClientError, read_reply};
 use crate::{Command, Version};
 
-const MAX_TEXT: usize = 255;
+const MAX_TEXT_LEN: usize = 255;
 
 /// A request to an upstream SOCKS4a proxy. The handshake returns the address that the proxy bound.
 ///
 /// An IPv4 target is sent as plain SOCKS4, a name with the 4a extension.
 #[derive(Debug)]
-pub struct Connect4a {
+pub struct Socks4Connect {
     command: Command,
     target: Target,
     user: String,
     opened: bool,
 }
 
-impl Connect4a {
+impl Socks4Connect {
     /// Creates a request for `command` to `target` with the USERID `user`, which is sent in
     /// cleartext and proves nothing.
     #[must_use]
@@ -33,11 +33,11 @@ impl Connect4a {
         }
     }
 
-    fn open(&self, tx: &mut Tx<'_>) -> Result<(), ClientError> {
+    fn write_request(&self, tx: &mut Tx<'_>) -> Result<(), ClientError> {
         if self.command == Command::UdpAssociate {
             return Err(ClientError::NotInSocks4("UDP ASSOCIATE"));
         }
-        if self.user.len() > MAX_TEXT || self.user.contains('\0') {
+        if self.user.len() > MAX_TEXT_LEN || self.user.contains('\0') {
             return Err(ClientError::CredentialsForm);
         }
         // 0.0.0.x announces a name.
@@ -49,7 +49,7 @@ impl Connect4a {
             Host::Ip(IpAddr::V6(_)) => return Err(ClientError::NotInSocks4("IPv6")),
             Host::Name(name) => ([0, 0, 0, 1], Some(name)),
         };
-        tx.extend_from_slice(&[0x04, self.command.byte()]);
+        tx.extend_from_slice(&[0x04, self.command.to_byte()]);
         tx.extend_from_slice(&self.target.port.to_be_bytes());
         tx.extend_from_slice(&ip);
         tx.extend_from_slice(self.user.as_bytes());
@@ -63,13 +63,13 @@ impl Connect4a {
     }
 }
 
-impl Handshake for Connect4a {
+impl Handshake for Socks4Connect {
     type Output = Target;
     type Error = ClientError;
 
     fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Target>, ClientError> {
         if !self.opened {
-            self.open(tx)?;
+            self.write_request(tx)?;
             self.opened = true;
         }
         read_reply(Version::V4, rx)

@@ -18,7 +18,7 @@ const NONE_ACCEPTABLE: u8 = 0xff;
 ///
 /// By default each message waits for the answer to the previous one, and exactly one method is
 /// offered: the password if there is one.
-pub struct Connect {
+pub struct Socks5Connect {
     command: Command,
     target: Target,
     auth: Option<Login>,
@@ -40,7 +40,7 @@ enum State {
     Reply,
 }
 
-impl Connect {
+impl Socks5Connect {
     /// Creates a request for `command` to `target`, with the user name and password of `auth`.
     #[must_use]
     pub fn new(command: Command, target: Target, auth: Option<(String, String)>) -> Self {
@@ -59,7 +59,7 @@ impl Connect {
 
     /// Also offers "no authentication" if there is a password, and lets the proxy choose.
     #[must_use]
-    pub const fn auth_optional(mut self) -> Self {
+    pub const fn with_optional_auth(mut self) -> Self {
         self.optional = true;
         self
     }
@@ -68,12 +68,12 @@ impl Connect {
     /// to this first flight is the first payload. Exactly one method is offered in this mode. Some
     /// servers discard data that arrives before their answer.
     #[must_use]
-    pub const fn pipelined(mut self) -> Self {
+    pub const fn with_pipelining(mut self) -> Self {
         self.pipelined = true;
         self
     }
 
-    fn open(&self, tx: &mut Tx<'_>) -> Result<(), ClientError> {
+    fn write_opening(&self, tx: &mut Tx<'_>) -> Result<(), ClientError> {
         let fits = |text: &str| text.len() <= usize::from(u8::MAX);
         match &self.auth {
             Some(login) if !fits(&login.user) || !fits(&login.password) => {
@@ -103,12 +103,12 @@ impl Connect {
     }
 
     fn put_request(&self, tx: &mut Tx<'_>) {
-        tx.extend_from_slice(&[VERSION, self.command.byte(), 0x00]);
+        tx.extend_from_slice(&[VERSION, self.command.to_byte(), 0x00]);
         encode_addr(&self.target, tx.as_vec_mut());
     }
 
     /// Handles the proxy's choice of a method and returns the next state.
-    fn chosen(&self, method: u8, tx: &mut Tx<'_>) -> Result<State, ClientError> {
+    fn handle_method(&self, method: u8, tx: &mut Tx<'_>) -> Result<State, ClientError> {
         let offered_none = self.auth.is_none() || (self.optional && !self.pipelined);
         match method {
             NO_AUTH if offered_none => {
@@ -129,7 +129,7 @@ impl Connect {
     }
 }
 
-impl Handshake for Connect {
+impl Handshake for Socks5Connect {
     type Output = Target;
     type Error = ClientError;
 
@@ -137,11 +137,11 @@ impl Handshake for Connect {
         loop {
             self.state = match (self.state, rx.bytes()) {
                 (State::Opening, _) => {
-                    self.open(tx)?;
+                    self.write_opening(tx)?;
                     State::Method
                 }
                 (State::Method, [VERSION, method, ..]) => {
-                    let next = self.chosen(*method, tx)?;
+                    let next = self.handle_method(*method, tx)?;
                     rx.consume(2);
                     next
                 }
@@ -165,7 +165,7 @@ impl Handshake for Connect {
     }
 }
 
-impl fmt::Debug for Connect {
+impl fmt::Debug for Socks5Connect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connect")
             .field("command", &self.command)

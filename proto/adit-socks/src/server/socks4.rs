@@ -7,13 +7,13 @@ use core::net::{IpAddr, Ipv4Addr};
 
 use adit_wire::{EndOfInput, Handshake, Host, Reader, Rx, Step, Target, Tx};
 
-use super::{Refusal, reply};
+use super::{Refusal, encode_reply};
 use crate::{Command, Reply, Request, Version};
 
 const VERSION: u8 = 0x04;
-const FIXED: usize = 8;
+const FIXED_LEN: usize = 8;
 /// Maximum length of USERID and NAME in bytes, without their NUL.
-const MAX_TEXT: usize = 255;
+const MAX_TEXT_LEN: usize = 255;
 
 /// The handshake that reads one client's request.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Handshake for Socks4 {
         if rx.bytes().first().is_some_and(|v| *v != VERSION) {
             return Err(Refusal::Malformed("SOCKS version"));
         }
-        let refusal = match parse(rx.bytes()) {
+        let refusal = match parse_request(rx.bytes()) {
             Ok(Step::NeedMore { total }) => return Ok(Step::NeedMore { total }),
             Ok(Step::Done((request, len))) if self.allowed => {
                 rx.consume(len);
@@ -47,27 +47,29 @@ impl Handshake for Socks4 {
             Ok(Step::Done(_)) => Refusal::NotAllowed,
             Err(why) => why,
         };
-        tx.extend_from_slice(&reply(Version::V4, Reply::GeneralFailure, None));
+        tx.extend_from_slice(&encode_reply(Version::V4, Reply::GeneralFailure, None));
         Err(refusal)
     }
 }
 
-fn parse(bytes: &[u8]) -> Result<Step<(Request, usize)>, Refusal> {
+fn parse_request(bytes: &[u8]) -> Result<Step<(Request, usize)>, Refusal> {
     let mut r = Reader::new(bytes);
-    let Ok((command, port, ip)) = fixed(&mut r) else {
+    let Ok((command, port, ip)) = read_fixed(&mut r) else {
         // The shortest request has an empty USERID.
-        return Ok(Step::NeedMore { total: FIXED + 1 });
+        return Ok(Step::NeedMore {
+            total: FIXED_LEN + 1,
+        });
     };
     let more = Step::NeedMore {
         total: bytes.len() + 1,
     };
-    let Some(user) = text(&mut r, "USERID")? else {
+    let Some(user) = read_text(&mut r, "USERID")? else {
         return Ok(more);
     };
     let host = match ip {
         [0, 0, 0, 0] => return Err(Refusal::Malformed("address 0.0.0.0")),
         [0, 0, 0, _] => {
-            let Some(name) = text(&mut r, "NAME")? else {
+            let Some(name) = read_text(&mut r, "NAME")? else {
                 return Ok(more);
             };
             core::str::from_utf8(name)
@@ -94,17 +96,17 @@ fn parse(bytes: &[u8]) -> Result<Step<(Request, usize)>, Refusal> {
     Ok(Step::Done((request, r.consumed())))
 }
 
-fn fixed(r: &mut Reader<'_>) -> Result<(u8, u16, [u8; 4]), EndOfInput> {
+fn read_fixed(r: &mut Reader<'_>) -> Result<(u8, u16, [u8; 4]), EndOfInput> {
     let [_version, command] = r.array()?;
     Ok((command, r.u16()?, r.array()?))
 }
 
 /// Reads a text up to its NUL; `None` if the NUL has not arrived.
-fn text<'a>(r: &mut Reader<'a>, what: &'static str) -> Result<Option<&'a [u8]>, Refusal> {
-    let window = r.rest().iter().take(MAX_TEXT + 1);
+fn read_text<'a>(r: &mut Reader<'a>, what: &'static str) -> Result<Option<&'a [u8]>, Refusal> {
+    let window = r.rest().iter().take(MAX_TEXT_LEN + 1);
     let Some(len) = window.clone().position(|b| *b == 0) else {
         return match window.len() {
-            0..=MAX_TEXT => Ok(None),
+            0..=MAX_TEXT_LEN => Ok(None),
             _ => Err(Refusal::TooLong(what)),
         };
     };

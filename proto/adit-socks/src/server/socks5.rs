@@ -8,7 +8,7 @@ use core::fmt;
 use adit_wire::{AddrError, Handshake, Rx, Step, Tx, parse_addr};
 use zeroize::Zeroize;
 
-use super::{Credentials, Refusal, reply};
+use super::{Credentials, Refusal, encode_reply};
 use crate::{Command, Reply, Request, Version};
 
 const VERSION: u8 = 0x05;
@@ -55,13 +55,13 @@ impl<'c> Socks5<'c> {
 
     /// True if a wrong password ends the handshake.
     fn must_log_in(&self) -> bool {
-        self.credentials.required()
+        self.credentials.is_required()
     }
 
     /// Chooses a method by the server's preference; the order of the offer is irrelevant. Firefox
     /// with a stored user name offers only the password method, so that method must work on
     /// listeners without users too.
-    fn choose(&self, offered: &[u8]) -> Option<State> {
+    fn choose_method(&self, offered: &[u8]) -> Option<State> {
         if !self.must_log_in() && offered.contains(&NO_AUTH) {
             Some(State::Request)
         } else if offered.contains(&PASSWORD) {
@@ -71,7 +71,7 @@ impl<'c> Socks5<'c> {
         }
     }
 
-    fn greeting(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<()>, Refusal> {
+    fn read_greeting(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<()>, Refusal> {
         let total = match rx.bytes() {
             [] => 1,
             [VERSION] => 2,
@@ -81,7 +81,7 @@ impl<'c> Socks5<'c> {
         let Some(offered) = rx.bytes().get(..total).and_then(|m| m.get(2..)) else {
             return Ok(Step::NeedMore { total });
         };
-        let Some(next) = self.choose(offered) else {
+        let Some(next) = self.choose_method(offered) else {
             tx.extend_from_slice(&[VERSION, NONE_ACCEPTABLE]);
             return Err(Refusal::NoMethod);
         };
@@ -95,7 +95,7 @@ impl<'c> Socks5<'c> {
         Ok(Step::Done(()))
     }
 
-    fn login(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<()>, Refusal> {
+    fn read_login(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<()>, Refusal> {
         if rx.bytes().first().is_some_and(|v| *v != LOGIN_VERSION) {
             tx.extend_from_slice(&[LOGIN_VERSION, 0x01]);
             return Err(Refusal::Malformed("version of the login"));
@@ -104,8 +104,8 @@ impl<'c> Socks5<'c> {
             Ok(login) => login,
             Err(total) => return Ok(Step::NeedMore { total }),
         };
-        self.verified =
-            self.credentials.required() && self.credentials.check(login.user, login.password);
+        self.verified = self.credentials.is_required()
+            && self.credentials.check_password(login.user, login.password);
         let (user, len) = (login.user.to_vec(), login.len);
         // The caller's buffer outlives the need for the password.
         if let Some(spent) = rx.bytes_mut().get_mut(..len) {
@@ -123,8 +123,8 @@ impl<'c> Socks5<'c> {
         Ok(Step::Done(()))
     }
 
-    fn request(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Request>, Refusal> {
-        let fields = match Fields::parse(rx.bytes()) {
+    fn read_request(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Request>, Refusal> {
+        let fields = match RequestFields::parse(rx.bytes()) {
             Ok(Step::Done(fields)) => fields,
             Ok(Step::NeedMore { total }) => return Ok(Step::NeedMore { total }),
             Err(why) => {
@@ -133,7 +133,7 @@ impl<'c> Socks5<'c> {
                     Refusal::AddressType(_) => Reply::AddressTypeNotSupported,
                     _ => Reply::GeneralFailure,
                 };
-                tx.extend_from_slice(&reply(Version::V5, code, None));
+                tx.extend_from_slice(&encode_reply(Version::V5, code, None));
                 return Err(why);
             }
         };
@@ -164,13 +164,13 @@ impl<'a> Login<'a> {
 }
 
 /// The fields of a request message.
-struct Fields {
+struct RequestFields {
     command: Command,
     target: adit_wire::Target,
     len: usize,
 }
 
-impl Fields {
+impl RequestFields {
     /// Parses `VER ‖ CMD ‖ RSV ‖ ATYP ‖ DST.ADDR ‖ DST.PORT`. RSV is ignored.
     fn parse(bytes: &[u8]) -> Result<Step<Self>, Refusal> {
         if bytes.first().is_some_and(|v| *v != VERSION) {
@@ -204,9 +204,9 @@ impl Handshake for Socks5<'_> {
     fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Request>, Refusal> {
         loop {
             let step = match self.state {
-                State::Greeting => self.greeting(rx, tx)?,
-                State::Login => self.login(rx, tx)?,
-                State::Request => return self.request(rx, tx),
+                State::Greeting => self.read_greeting(rx, tx)?,
+                State::Login => self.read_login(rx, tx)?,
+                State::Request => return self.read_request(rx, tx),
             };
             if let Step::NeedMore { total } = step {
                 return Ok(Step::NeedMore { total });

@@ -8,15 +8,15 @@ use adit_wire::{
 };
 
 /// Length of RSV and FRAG.
-const FIXED: usize = 3;
+const FIXED_LEN: usize = 3;
 
 /// Maximum length of a header in bytes: one with a name of 255 bytes. A header with an IPv6 address
 /// has 22.
-pub const MAX_HEADER: usize = FIXED + MAX_ADDR_LEN;
+pub const MAX_HEADER: usize = FIXED_LEN + MAX_ADDR_LEN;
 
 /// A parsed header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
+pub struct DatagramHeader {
     /// 0 for an unfragmented datagram; otherwise see [`super::Reassembly`].
     pub frag: u8,
     /// From client to server: the destination. From server to client: the source.
@@ -30,7 +30,7 @@ pub struct Header {
 /// # Errors
 /// Returns [`ProtocolError`] for a short packet, an RSV other than 0, an unknown address type or an
 /// invalid name. Drop such a datagram without an answer.
-pub fn parse(packet: &[u8]) -> Result<Header, ProtocolError> {
+pub fn parse_header(packet: &[u8]) -> Result<DatagramHeader, ProtocolError> {
     let (frag, addr) = match packet {
         [0, 0, frag, addr @ ..] => (*frag, addr),
         [_, _, _, ..] => return Err(ProtocolError::Malformed("RSV of a SOCKS datagram")),
@@ -41,10 +41,10 @@ pub fn parse(packet: &[u8]) -> Result<Header, ProtocolError> {
         AddrError::Type(_) => ProtocolError::Malformed("address type of a SOCKS datagram"),
         AddrError::Name => ProtocolError::Malformed("host name of a SOCKS datagram"),
     })?;
-    Ok(Header {
+    Ok(DatagramHeader {
         frag,
         target,
-        payload: FIXED + len..packet.len(),
+        payload: FIXED_LEN + len..packet.len(),
     })
 }
 
@@ -53,17 +53,17 @@ pub fn parse(packet: &[u8]) -> Result<Header, ProtocolError> {
 #[must_use]
 pub fn header_len(target: &Target) -> usize {
     match target.host {
-        Host::Ip(ip) if unmap_ipv4(ip).is_ipv4() => FIXED + 7,
-        _ => FIXED + target.addr_len(),
+        Host::Ip(ip) if unmap_ipv4(ip).is_ipv4() => FIXED_LEN + 7,
+        _ => FIXED_LEN + target.addr_len(),
     }
 }
 
 /// Appends the header of an unfragmented datagram to `out`.
-pub fn put(target: &Target, out: &mut Vec<u8>) {
+pub fn put_header(target: &Target, out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + header_len(target), 0);
     if let Some(header) = out.get_mut(start..) {
-        write(target, header);
+        fill_header(target, header);
     }
 }
 
@@ -82,28 +82,28 @@ pub fn write_in_place(
         .checked_sub(header_len(target))
         .ok_or(no_room)?;
     let header = packet.get_mut(start..payload_start).ok_or(no_room)?;
-    write(target, header);
+    fill_header(target, header);
     Ok(start)
 }
 
 /// Fills `header`, which has exactly [`header_len`] bytes.
-fn write(target: &Target, header: &mut [u8]) {
+fn fill_header(target: &Target, header: &mut [u8]) {
     let port = target.port.to_be_bytes();
     match &target.host {
         Host::Ip(ip) => match unmap_ipv4(*ip) {
-            IpAddr::V4(ip) => fill(header, &[&[0, 0, 0, 1], &ip.octets(), &port]),
-            IpAddr::V6(ip) => fill(header, &[&[0, 0, 0, 4], &ip.octets(), &port]),
+            IpAddr::V4(ip) => copy_parts(header, &[&[0, 0, 0, 1], &ip.octets(), &port]),
+            IpAddr::V6(ip) => copy_parts(header, &[&[0, 0, 0, 4], &ip.octets(), &port]),
         },
         Host::Name(name) => {
             let name = name.as_str().as_bytes();
             // A `Name` has at most 255 bytes by construction.
             let len = narrow_int(name.len());
-            fill(header, &[&[0, 0, 0, 3, len], name, &port]);
+            copy_parts(header, &[&[0, 0, 0, 3, len], name, &port]);
         }
     }
 }
 
-fn fill(header: &mut [u8], parts: &[&[u8]]) {
+fn copy_parts(header: &mut [u8], parts: &[&[u8]]) {
     let bytes = parts.iter().flat_map(|part| part.iter());
     for (to, from) in header.iter_mut().zip(bytes) {
         *to = *from;

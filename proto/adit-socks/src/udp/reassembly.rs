@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use adit_wire::{Target, Time, subslice};
 
-use super::Header;
+use super::DatagramHeader;
 
 /// Time for which fragments are kept, counted from the first one.
 pub const FRAGMENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -21,11 +21,11 @@ const LAST: u8 = 0x80;
 /// The fragments of one association, from at most one datagram.
 #[derive(Debug, Default)]
 pub struct Reassembly {
-    queue: Option<Queue>,
+    queue: Option<FragmentQueue>,
 }
 
 #[derive(Debug)]
-struct Queue {
+struct FragmentQueue {
     target: Target,
     data: Vec<u8>,
     position: u8,
@@ -34,7 +34,7 @@ struct Queue {
 
 /// The result for a packet.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Reassembled<'a> {
+pub enum ReassemblyResult<'a> {
     /// The data of a complete datagram, to be relayed to the header's target.
     Datagram(Cow<'a, [u8]>),
     /// The packet is a fragment that was stored.
@@ -52,27 +52,27 @@ impl Reassembly {
     }
 
     /// Handles a packet with the header `header`. Stores at most [`MAX_DATAGRAM`] bytes.
-    pub fn handle_input<'a>(
+    pub fn handle_packet<'a>(
         &mut self,
         now: Time,
-        header: &Header,
+        header: &DatagramHeader,
         packet: &'a [u8],
-    ) -> Reassembled<'a> {
+    ) -> ReassemblyResult<'a> {
         self.handle_timeout(now);
         let data = subslice(packet, header.payload.clone());
         let queue = self.queue.take();
         match (header.frag & !LAST, header.frag & LAST != 0, queue) {
-            (0, false, _) => Reassembled::Datagram(Cow::Borrowed(data)),
+            (0, false, _) => ReassemblyResult::Datagram(Cow::Borrowed(data)),
             // A single fragment is a complete datagram.
-            (1, true, _) => Reassembled::Datagram(Cow::Borrowed(data)),
+            (1, true, _) => ReassemblyResult::Datagram(Cow::Borrowed(data)),
             (1, false, _) if data.len() <= MAX_DATAGRAM => {
-                self.queue = Some(Queue {
+                self.queue = Some(FragmentQueue {
                     target: header.target.clone(),
                     data: data.to_vec(),
                     position: 1,
                     started: now,
                 });
-                Reassembled::Kept
+                ReassemblyResult::Kept
             }
             (position, last, Some(mut queue))
                 if position == queue.position.saturating_add(1)
@@ -81,13 +81,13 @@ impl Reassembly {
             {
                 queue.data.extend_from_slice(data);
                 if last {
-                    return Reassembled::Datagram(Cow::Owned(queue.data));
+                    return ReassemblyResult::Datagram(Cow::Owned(queue.data));
                 }
                 queue.position = position;
                 self.queue = Some(queue);
-                Reassembled::Kept
+                ReassemblyResult::Kept
             }
-            _ => Reassembled::Dropped,
+            _ => ReassemblyResult::Dropped,
         }
     }
 
@@ -118,41 +118,46 @@ mod tests {
         frag: u8,
         to: &str,
         data: &[u8],
-    ) -> Reassembled<'static> {
-        let header = Header {
+    ) -> ReassemblyResult<'static> {
+        let header = DatagramHeader {
             frag,
             target: to.parse().unwrap(),
             payload: 0..data.len(),
         };
-        match r.handle_input(now, &header, data) {
-            Reassembled::Datagram(all) => Reassembled::Datagram(Cow::Owned(all.into_owned())),
-            Reassembled::Kept => Reassembled::Kept,
-            Reassembled::Dropped => Reassembled::Dropped,
+        match r.handle_packet(now, &header, data) {
+            ReassemblyResult::Datagram(all) => {
+                ReassemblyResult::Datagram(Cow::Owned(all.into_owned()))
+            }
+            ReassemblyResult::Kept => ReassemblyResult::Kept,
+            ReassemblyResult::Dropped => ReassemblyResult::Dropped,
         }
     }
 
-    fn whole(data: &[u8]) -> Reassembled<'static> {
-        Reassembled::Datagram(Cow::Owned(data.to_vec()))
+    fn whole(data: &[u8]) -> ReassemblyResult<'static> {
+        ReassemblyResult::Datagram(Cow::Owned(data.to_vec()))
     }
 
     #[test]
     fn puts_fragments_together_in_order() {
         let mut r = Reassembly::new();
-        assert_eq!(push(&mut r, T0, 1, "a:1", b"ab"), Reassembled::Kept);
-        assert_eq!(push(&mut r, T0, 2, "a:1", b""), Reassembled::Kept);
+        assert_eq!(push(&mut r, T0, 1, "a:1", b"ab"), ReassemblyResult::Kept);
+        assert_eq!(push(&mut r, T0, 2, "a:1", b""), ReassemblyResult::Kept);
         assert_eq!(push(&mut r, T0, 0x83, "a:1", b"cd"), whole(b"abcd"));
         assert_eq!(r.poll_timeout(), None);
         assert_eq!(push(&mut r, T0, 0x81, "a:1", b"x"), whole(b"x"));
-        assert_eq!(push(&mut r, T0, 0x82, "a:1", b"y"), Reassembled::Dropped);
+        assert_eq!(
+            push(&mut r, T0, 0x82, "a:1", b"y"),
+            ReassemblyResult::Dropped
+        );
     }
 
     #[test]
     fn gaps_repeats_strangers_and_plain_datagrams_reset() {
         for (frag, to, want) in [
-            (3, "a:1", Reassembled::Dropped),
+            (3, "a:1", ReassemblyResult::Dropped),
             (0, "a:1", whole(b"z")),
-            (2, "b:1", Reassembled::Dropped),
-            (0x80, "a:1", Reassembled::Dropped),
+            (2, "b:1", ReassemblyResult::Dropped),
+            (0x80, "a:1", ReassemblyResult::Dropped),
         ] {
             let mut r = Reassembly::new();
             push(&mut r, T0, 1, "a:1", b"ab");
@@ -162,9 +167,9 @@ mod tests {
         let mut r = Reassembly::new();
         push(&mut r, T0, 1, "a:1", b"ab");
         push(&mut r, T0, 2, "a:1", b"cd");
-        assert_eq!(push(&mut r, T0, 2, "a:1", b"cd"), Reassembled::Dropped);
+        assert_eq!(push(&mut r, T0, 2, "a:1", b"cd"), ReassemblyResult::Dropped);
         push(&mut r, T0, 1, "a:1", b"ab");
-        assert_eq!(push(&mut r, T0, 1, "a:1", b"A"), Reassembled::Kept);
+        assert_eq!(push(&mut r, T0, 1, "a:1", b"A"), ReassemblyResult::Kept);
         assert_eq!(push(&mut r, T0, 0x82, "a:1", b"B"), whole(b"AB"));
     }
 
@@ -175,20 +180,29 @@ mod tests {
         assert_eq!(r.poll_timeout(), Some(T0 + FRAGMENT_TIMEOUT));
         push(&mut r, T0 + Duration::from_millis(4_999), 2, "a:1", b"cd");
         let late = T0 + FRAGMENT_TIMEOUT;
-        assert_eq!(push(&mut r, late, 0x83, "a:1", b"ef"), Reassembled::Dropped);
+        assert_eq!(
+            push(&mut r, late, 0x83, "a:1", b"ef"),
+            ReassemblyResult::Dropped
+        );
 
         let half = vec![7; MAX_DATAGRAM / 2 + 1];
         push(&mut r, T0, 1, "a:1", &half);
-        assert_eq!(push(&mut r, T0, 0x82, "a:1", &half), Reassembled::Dropped);
+        assert_eq!(
+            push(&mut r, T0, 0x82, "a:1", &half),
+            ReassemblyResult::Dropped
+        );
         push(&mut r, T0, 1, "a:1", &half);
         let rest = MAX_DATAGRAM - half.len();
-        let Reassembled::Datagram(all) = push(&mut r, T0, 0x82, "a:1", &half[..rest]) else {
+        let ReassemblyResult::Datagram(all) = push(&mut r, T0, 0x82, "a:1", &half[..rest]) else {
             panic!("the limit itself is allowed");
         };
         assert_eq!(all.len(), MAX_DATAGRAM);
         let mut r = Reassembly::new();
         for position in 1..=126 {
-            assert_eq!(push(&mut r, T0, position, "a:1", b"x"), Reassembled::Kept);
+            assert_eq!(
+                push(&mut r, T0, position, "a:1", b"x"),
+                ReassemblyResult::Kept
+            );
         }
         assert_eq!(push(&mut r, T0, 0xff, "a:1", b"x"), whole(&[b'x'; 127]));
     }
@@ -217,14 +231,14 @@ mod tests {
                         list.clear();
                     }
                     if position == 0 || usize::from(position) != list.len() + 1 {
-                        Reassembled::Dropped
+                        ReassemblyResult::Dropped
                     } else {
                         list.push((byte, now.0, to));
                         if last {
                             let all: Vec<u8> = list.drain(..).map(|f| f.0).collect();
                             whole(&all)
                         } else {
-                            Reassembled::Kept
+                            ReassemblyResult::Kept
                         }
                     }
                 };

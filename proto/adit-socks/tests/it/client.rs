@@ -1,7 +1,7 @@
 //! The clients, against recorded answers and against our own server.
 
-use adit_socks::client::{ClientError, Connect, Connect4a, second_reply};
-use adit_socks::server::{Socks4, Socks5, reply};
+use adit_socks::client::{ClientError, Socks4Connect, Socks5Connect, second_reply};
+use adit_socks::server::{Socks4, Socks5, encode_reply};
 use adit_socks::{Command, Reply, Version};
 use adit_wire::{Handshake, ProtocolError, Rx, Step, Target, Tx};
 use proptest::prelude::*;
@@ -17,12 +17,12 @@ fn auth() -> Option<(String, String)> {
     Some(("user".into(), "pw".into()))
 }
 
-fn plain() -> Connect {
-    Connect::new(Command::Connect, to("example.test:80"), None)
+fn plain() -> Socks5Connect {
+    Socks5Connect::new(Command::Connect, to("example.test:80"), None)
 }
 
-fn with_auth() -> Connect {
-    Connect::new(Command::Connect, to("example.test:80"), auth())
+fn with_auth() -> Socks5Connect {
+    Socks5Connect::new(Command::Connect, to("example.test:80"), auth())
 }
 
 const REQUEST: &str = "05 01 00 03 0c 6578616d706c652e74657374 0050";
@@ -42,14 +42,14 @@ fn sends_what_curl_sends() {
         hex(&format!("050102 01 04 75736572 02 7077 {REQUEST}"))
     );
 
-    let optional = || with_auth().auth_optional();
+    let optional = || with_auth().with_optional_auth();
     let (_, sent, _) = every_split(optional, &hex(&format!("0500 {OK}"))).unwrap();
     assert_eq!(sent, hex(&format!("05020002 {REQUEST}")));
 }
 
 #[test]
 fn waits_for_each_answer_unless_pipelined() {
-    let first_flight = |mut core: Connect| {
+    let first_flight = |mut core: Socks5Connect| {
         let mut sent = Vec::new();
         let step = core.step(&mut Rx::new(&mut []), &mut Tx::new(&mut sent));
         assert_eq!(step, Ok(Step::NeedMore { total: 2 }));
@@ -58,15 +58,21 @@ fn waits_for_each_answer_unless_pipelined() {
     assert_eq!(first_flight(plain()), hex("050100"));
     assert_eq!(first_flight(with_auth()), hex("050102"));
     assert_eq!(
-        first_flight(plain().pipelined()),
+        first_flight(plain().with_pipelining()),
         hex(&format!("050100 {REQUEST}"))
     );
     let all = hex(&format!("050102 01 04 75736572 02 7077 {REQUEST}"));
-    assert_eq!(first_flight(with_auth().pipelined()), all);
-    assert_eq!(first_flight(with_auth().auth_optional().pipelined()), all);
+    assert_eq!(first_flight(with_auth().with_pipelining()), all);
+    assert_eq!(
+        first_flight(with_auth().with_optional_auth().with_pipelining()),
+        all
+    );
     // Nothing is sent twice.
-    let (step, sent, _) =
-        every_split(|| with_auth().pipelined(), &hex(&format!("0502 0100 {OK}"))).unwrap();
+    let (step, sent, _) = every_split(
+        || with_auth().with_pipelining(),
+        &hex(&format!("0502 0100 {OK}")),
+    )
+    .unwrap();
     assert_eq!((step, sent), (Step::Done(to("192.0.2.1:8080")), all));
 }
 
@@ -131,7 +137,7 @@ fn refuses_proxies_that_misbehave() {
     }
     let long = || {
         let auth = Some(("u".into(), "p".repeat(256)));
-        Connect::new(Command::Connect, to("a:1"), auth)
+        Socks5Connect::new(Command::Connect, to("a:1"), auth)
     };
     let (why, sent) = every_split(long, &[5, 2]).unwrap_err();
     assert_eq!((why, sent), (ClientError::CredentialsForm, vec![]));
@@ -139,12 +145,12 @@ fn refuses_proxies_that_misbehave() {
 
 #[test]
 fn socks4a_sends_what_curl_sends() {
-    let named = || Connect4a::new(Command::Connect, to("example.test:80"), None);
+    let named = || Socks4Connect::new(Command::Connect, to("example.test:80"), None);
     let (step, sent, left) = every_split(named, &hex("005a 0050 01020304 77")).unwrap();
     assert_eq!(step, Step::Done(to("1.2.3.4:80")));
     assert_eq!(sent, hex("0401005000000001006578616d706c652e7465737400"));
     assert_eq!(left, [0x77]);
-    let literal = || Connect4a::new(Command::Connect, to("1.2.3.4:81"), Some("uid".into()));
+    let literal = || Socks4Connect::new(Command::Connect, to("1.2.3.4:81"), Some("uid".into()));
     let (_, sent, _) = every_split(literal, &hex("005a 0000 00000000")).unwrap();
     assert_eq!(sent, hex("04 01 0051 01020304 75696400"));
 
@@ -172,7 +178,7 @@ fn socks4a_refuses_what_it_cannot_say() {
         (Command::Connect, "a:1", Some("u\0x".to_owned())),
         (Command::Connect, "a:1", Some("u".repeat(256))),
     ] {
-        let new = || Connect4a::new(command, to(target), user.clone());
+        let new = || Socks4Connect::new(command, to(target), user.clone());
         let (why, sent) = every_split(new, &[]).unwrap_err();
         assert!(sent.is_empty(), "{why}");
     }
@@ -219,7 +225,7 @@ where
         let mut rx = Rx::new(&mut up);
         if let Step::Done(done) = server.step(&mut rx, &mut Tx::new(&mut down)).unwrap() {
             let bound = Some("198.51.100.7:1234".parse().unwrap());
-            down.extend(reply(done.version, Reply::Succeeded, bound));
+            down.extend(encode_reply(done.version, Reply::Succeeded, bound));
             request = Some(done);
         }
         let eaten = rx.consumed();
@@ -231,18 +237,18 @@ where
 #[test]
 fn our_client_and_our_server_agree() {
     for target in ["example.test:80", "192.0.2.1:1", "[2001:db8::1]:65535"] {
-        let new = |auth| Connect::new(Command::Connect, to(target), auth);
+        let new = |auth| Socks5Connect::new(Command::Connect, to(target), auth);
         for (bound, request) in [
             pair(new(None), Socks5::new(&Open)),
             pair(new(auth()), Socks5::new(&User)),
-            pair(new(auth()).auth_optional(), Socks5::new(&User)),
-            pair(new(auth()).pipelined(), Socks5::new(&User)),
+            pair(new(auth()).with_optional_auth(), Socks5::new(&User)),
+            pair(new(auth()).with_pipelining(), Socks5::new(&User)),
         ] {
             assert_eq!(bound, to("198.51.100.7:1234"));
             assert_eq!(request.target, to(target));
         }
         if !target.starts_with('[') {
-            let client = Connect4a::new(Command::Connect, to(target), Some("me".into()));
+            let client = Socks4Connect::new(Command::Connect, to(target), Some("me".into()));
             let (bound, request) = pair(client, Socks4::new(true));
             assert_eq!(bound, to("198.51.100.7:1234"));
             assert_eq!(request.target, to(target));
@@ -268,7 +274,7 @@ proptest! {
                 prop_assert!(total <= 262);
             }
         }
-        let new = || Connect4a::new(Command::Bind, to("a:1"), None);
+        let new = || Socks4Connect::new(Command::Bind, to("a:1"), None);
         if let Ok((Step::NeedMore { total }, ..)) = every_split(new, &input) {
             prop_assert!(total <= 8);
         }

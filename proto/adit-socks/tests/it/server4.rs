@@ -1,6 +1,6 @@
 //! The SOCKS4 and SOCKS4a server.
 
-use adit_socks::server::{Refusal, Socks4, reply};
+use adit_socks::server::{Refusal, Socks4, encode_reply};
 use adit_socks::{Command, Reply, Request, Version};
 use adit_wire::Step;
 use adit_wire::codec_laws::run_handshake;
@@ -40,7 +40,7 @@ fn what_curl_sends() {
         assert_eq!((step, sent, left), (Step::Done(want), vec![], vec![]));
     }
     assert_eq!(
-        reply(Version::V4, Reply::Succeeded, None),
+        encode_reply(Version::V4, Reply::Succeeded, None),
         hex("005a000000000000")
     );
 }

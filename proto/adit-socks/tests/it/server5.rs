@@ -1,6 +1,6 @@
 //! The SOCKS5 server.
 
-use adit_socks::server::{Credentials, Refusal, Socks5, reply};
+use adit_socks::server::{Credentials, Refusal, Socks5, encode_reply};
 use adit_socks::{Command, Reply, Request, Version};
 use adit_wire::codec_laws::run_handshake;
 use adit_wire::{ProtocolError, Step};
@@ -12,19 +12,19 @@ pub(crate) struct Open;
 pub(crate) struct User;
 
 impl Credentials for Open {
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         false
     }
-    fn check(&self, _: &[u8], _: &[u8]) -> bool {
+    fn check_password(&self, _: &[u8], _: &[u8]) -> bool {
         panic!("an open listener checks no password")
     }
 }
 
 impl Credentials for User {
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         true
     }
-    fn check(&self, user: &[u8], password: &[u8]) -> bool {
+    fn check_password(&self, user: &[u8], password: &[u8]) -> bool {
         (user, password) == (b"user", b"pw")
     }
 }
@@ -72,7 +72,7 @@ fn what_curl_sends_without_a_user() {
     }
     // The refusal of a closed port, byte for byte.
     let (_, mut sent, _) = talk(&Open, "050100 050100017f0000010009").unwrap();
-    sent.extend(reply(Version::V5, Reply::ConnectionRefused, None));
+    sent.extend(encode_reply(Version::V5, Reply::ConnectionRefused, None));
     assert_eq!(sent, hex("0500 05050001000000000000"));
 }
 
@@ -217,10 +217,10 @@ fn the_longest_messages() {
 
     struct Long;
     impl Credentials for Long {
-        fn required(&self) -> bool {
+        fn is_required(&self) -> bool {
             true
         }
-        fn check(&self, user: &[u8], password: &[u8]) -> bool {
+        fn check_password(&self, user: &[u8], password: &[u8]) -> bool {
             (user, password) == (&[b'u'; 255][..], &[b'p'; 255][..])
         }
     }

@@ -1,6 +1,6 @@
 //! The datagram header.
 
-use adit_socks::udp::{MAX_HEADER, header_len, parse, put, write_in_place};
+use adit_socks::udp::{MAX_HEADER, header_len, parse_header, put_header, write_in_place};
 use adit_wire::{Host, ProtocolError, Target};
 use proptest::prelude::*;
 
@@ -17,12 +17,12 @@ fn targets() -> Vec<Target> {
 #[test]
 fn the_vector() {
     let packet = hex("00000001 08080808 0035 aa");
-    let header = parse(&packet).unwrap();
+    let header = parse_header(&packet).unwrap();
     assert_eq!(header.frag, 0);
     assert_eq!(header.target, "8.8.8.8:53".parse().unwrap());
     assert_eq!(packet[header.payload], [0xaa]);
     let mut out = Vec::new();
-    put(&"8.8.8.8:53".parse().unwrap(), &mut out);
+    put_header(&"8.8.8.8:53".parse().unwrap(), &mut out);
     assert_eq!(out, packet[..10]);
 }
 
@@ -30,21 +30,21 @@ fn the_vector() {
 fn both_writers_and_the_parser_agree() {
     for target in targets() {
         let mut out = vec![0xee];
-        put(&target, &mut out);
+        put_header(&target, &mut out);
         assert_eq!(out.len(), 1 + header_len(&target));
         let mut packet = vec![0xcc; MAX_HEADER];
         packet.extend_from_slice(b"data");
         let start = write_in_place(&mut packet, MAX_HEADER, &target).unwrap();
         assert_eq!(packet[start..MAX_HEADER], out[1..]);
         assert!(packet[..start].iter().all(|b| *b == 0xcc));
-        let header = parse(&packet[start..]).unwrap();
+        let header = parse_header(&packet[start..]).unwrap();
         assert_eq!((header.frag, &header.target), (0, &target));
         assert_eq!(&packet[start..][header.payload], b"data");
         // An empty payload is valid, a truncated header is not.
-        assert!(parse(&out[1..]).unwrap().payload.is_empty());
+        assert!(parse_header(&out[1..]).unwrap().payload.is_empty());
         for cut in 1..out.len() {
             assert_eq!(
-                parse(&out[1..cut]),
+                parse_header(&out[1..cut]),
                 Err(ProtocolError::Truncated("the SOCKS datagram header"))
             );
         }
@@ -59,7 +59,7 @@ fn both_writers_and_the_parser_agree() {
 fn mapped_addresses_are_written_as_ipv4() {
     let mapped = Target::new(Host::Ip("::ffff:8.8.8.8".parse().unwrap()), 53);
     let mut out = Vec::new();
-    put(&mapped, &mut out);
+    put_header(&mapped, &mut out);
     assert_eq!(out, hex("00000001 08080808 0035"));
 }
 
@@ -74,9 +74,12 @@ fn refuses_what_must_be_dropped() {
         "",
         "00",
     ] {
-        assert!(parse(&hex(packet)).is_err(), "{packet}");
+        assert!(parse_header(&hex(packet)).is_err(), "{packet}");
     }
-    assert_eq!(parse(&hex("000083 01 08080808 0035")).unwrap().frag, 0x83);
+    assert_eq!(
+        parse_header(&hex("000083 01 08080808 0035")).unwrap().frag,
+        0x83
+    );
 }
 
 proptest! {
@@ -86,11 +89,11 @@ proptest! {
         noise in proptest::collection::vec(any::<u8>(), 0..300),
     ) {
         let packet = [hex(start), noise].concat();
-        if let Ok(header) = parse(&packet) {
+        if let Ok(header) = parse_header(&packet) {
             let mut again = Vec::new();
-            put(&header.target, &mut again);
+            put_header(&header.target, &mut again);
             again.extend_from_slice(&packet[header.payload.clone()]);
-            let back = parse(&again).unwrap();
+            let back = parse_header(&again).unwrap();
             prop_assert_eq!(back.target, header.target);
             prop_assert_eq!(&again[back.payload], &packet[header.payload]);
         }

@@ -3,13 +3,15 @@
 use adit_crypto::Secret;
 use adit_wire::narrow_int;
 
-use super::config::ClientConfig;
-use super::message::{Method, Prompt, put_key, put_request, service, to_be_signed};
-use super::outgoing::{Outbox, Outgoing};
+use super::config::ClientAuthConfig;
+use super::message::{
+    AuthMethod, InteractivePrompt, data_to_sign, put_key, put_request, service_message,
+};
+use super::outgoing::{AuthOutbox, AuthPayload};
 use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
 use crate::msg;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 /// A question to the driver, which answers with [`ClientAuth::answer`].
 #[derive(Debug)]
@@ -40,7 +42,7 @@ pub enum ClientAsk {
         /// Text before the prompts, which may be empty.
         instruction: String,
         /// Prompts.
-        prompts: Vec<Prompt>,
+        prompts: Vec<InteractivePrompt>,
     },
 }
 
@@ -86,17 +88,17 @@ pub enum ClientStep {
 
 /// The message or answer that the client waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ClientAuthState {
     /// SERVICE_ACCEPT.
     Service,
     /// The result of `none`.
     None,
     /// PK_OK.
-    Query(Signing),
+    Query(SigningAttempt),
     /// The driver's signature.
-    Signing(Signing),
+    Signing(SigningAttempt),
     /// The result of a signature.
-    Signed(Signing),
+    Signed(SigningAttempt),
     /// The driver's password.
     AskPassword,
     /// The result of a password.
@@ -113,7 +115,7 @@ pub(super) enum State {
 
 /// An identity that is being tried, with its algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Signing {
+pub(super) struct SigningAttempt {
     pub(super) identity: usize,
     pub(super) algorithm: KeyAlgorithm,
 }
@@ -121,20 +123,20 @@ pub(super) struct Signing {
 /// Client side of the authentication of one user at one server.
 #[derive(Debug)]
 pub struct ClientAuth {
-    pub(super) config: ClientConfig,
+    pub(super) config: ClientAuthConfig,
     session_id: Vec<u8>,
     host_key: Vec<u8>,
     /// Key algorithms that the server accepts, if it announced them.
     algorithms: Option<Vec<KeyAlgorithm>>,
     hostbound: bool,
-    pub(super) out: Outbox,
-    pub(super) state: State,
+    pub(super) out: AuthOutbox,
+    pub(super) state: ClientAuthState,
     /// Methods that can continue, as listed by the server.
     pub(super) allowed: Vec<String>,
     /// For each identity, true if it was tried.
-    pub(super) tried: Vec<bool>,
+    pub(super) tried_identities: Vec<bool>,
     /// Indices of the identities that were part of a partial success.
-    pub(super) used: Vec<usize>,
+    pub(super) accepted_identities: Vec<usize>,
     pub(super) passwords: u32,
     pub(super) interactives: u32,
     pub(super) partials: u32,
@@ -147,20 +149,23 @@ impl ClientAuth {
     /// Creates the client side for a connection with this session identifier and this host key (its
     /// blob), which must have been accepted. The first payload is ready to be sent.
     #[must_use]
-    pub fn new(config: ClientConfig, session_id: &[u8], host_key: &[u8]) -> Self {
-        let mut out = Outbox::default();
-        out.push(service(msg::SERVICE_REQUEST, super::message::USERAUTH));
+    pub fn new(config: ClientAuthConfig, session_id: &[u8], host_key: &[u8]) -> Self {
+        let mut out = AuthOutbox::default();
+        out.push(service_message(
+            msg::SERVICE_REQUEST,
+            super::message::USERAUTH,
+        ));
         Self {
-            tried: vec![false; config.identities.len()],
+            tried_identities: vec![false; config.identities.len()],
             config,
             session_id: session_id.to_vec(),
             host_key: host_key.to_vec(),
             algorithms: None,
             hostbound: false,
             out,
-            state: State::Service,
+            state: ClientAuthState::Service,
             allowed: Vec::new(),
-            used: Vec::new(),
+            accepted_identities: Vec::new(),
             passwords: 0,
             interactives: 0,
             partials: 0,
@@ -171,13 +176,13 @@ impl ClientAuth {
 
     /// Sets what the server announced in EXT_INFO: the key algorithms that it accepts, and whether
     /// it accepts signatures that cover its host key. May be called repeatedly.
-    pub fn server_extensions(&mut self, algorithms: Option<&[KeyAlgorithm]>, hostbound: bool) {
+    pub fn set_server_extensions(&mut self, algorithms: Option<&[KeyAlgorithm]>, hostbound: bool) {
         self.algorithms = algorithms.map(<[_]>::to_vec);
         self.hostbound = hostbound;
     }
 
     /// Returns the next payload to send.
-    pub fn poll_output(&mut self) -> Option<Outgoing> {
+    pub fn poll_output(&mut self) -> Option<AuthPayload> {
         self.out.pop()
     }
 
@@ -185,11 +190,11 @@ impl ClientAuth {
     ///
     /// # Errors
     /// [`SshError::Policy`] if the answer does not match the question.
-    pub fn answer(&mut self, answer: ClientAnswer) -> Result<ClientStep, SshError> {
+    pub fn answer_ask(&mut self, answer: ClientAnswer) -> Result<ClientStep, SshError> {
         match (self.state, answer) {
-            (State::Signing(signing), ClientAnswer::Signature(signature)) => {
-                let named = Reader::new(&signature, "signature").string();
-                let wanted = signing.algorithm.plain().name();
+            (ClientAuthState::Signing(signing), ClientAnswer::Signature(signature)) => {
+                let named = MessageReader::new(&signature, "signature").read_string();
+                let wanted = signing.algorithm.without_certificate().name();
                 if named != Ok(wanted.as_bytes()) {
                     // For example, an agent that only supports SHA-1: the server would reject it.
                     return Ok(self.next_try());
@@ -197,50 +202,52 @@ impl ClientAuth {
                 let mut payload = self.key_request(signing, true);
                 payload.put_string(&signature);
                 self.out.push(payload);
-                self.state = State::Signed(signing);
+                self.state = ClientAuthState::Signed(signing);
             }
-            (State::AskPassword, ClientAnswer::Password(password)) => {
-                let mut payload = self.room(&[&password]);
-                put_request(&mut payload, &self.config.user, Method::Password.name());
+            (ClientAuthState::AskPassword, ClientAnswer::Password(password)) => {
+                let mut payload = self.buffer_for_secrets(&[&password]);
+                put_request(&mut payload, &self.config.user, AuthMethod::Password.name());
                 payload.put_bool(false);
                 payload.put_string(password.expose().as_bytes());
                 self.out.push_hidden(payload);
-                self.state = State::Password;
+                self.state = ClientAuthState::Password;
             }
-            (State::AskNewPassword, ClientAnswer::NewPassword { old, new }) => {
-                let mut payload = self.room(&[&old, &new]);
-                put_request(&mut payload, &self.config.user, Method::Password.name());
+            (ClientAuthState::AskNewPassword, ClientAnswer::NewPassword { old, new }) => {
+                let mut payload = self.buffer_for_secrets(&[&old, &new]);
+                put_request(&mut payload, &self.config.user, AuthMethod::Password.name());
                 payload.put_bool(true);
                 payload.put_string(old.expose().as_bytes());
                 payload.put_string(new.expose().as_bytes());
                 self.out.push_hidden(payload);
-                self.state = State::Password;
+                self.state = ClientAuthState::Password;
             }
-            (State::AskResponses(count, rounds), ClientAnswer::Responses(responses))
+            (ClientAuthState::AskResponses(count, rounds), ClientAnswer::Responses(responses))
                 if responses.len() == count =>
             {
-                let mut payload = self.room(&responses.iter().collect::<Vec<_>>());
+                let mut payload = self.buffer_for_secrets(&responses.iter().collect::<Vec<_>>());
                 payload.put_u8(msg::USERAUTH_INFO_RESPONSE);
                 payload.put_u32(narrow_int(count));
                 for response in &responses {
                     payload.put_string(response.expose().as_bytes());
                 }
                 self.out.push_hidden(payload);
-                self.state = State::Interactive(rounds);
+                self.state = ClientAuthState::Interactive(rounds);
             }
-            (state, ClientAnswer::Decline) => return self.decline(state),
+            (state, ClientAnswer::Decline) => return self.on_decline(state),
             _ => return Err(SshError::Policy("the answer does not match the question")),
         }
         Ok(ClientStep::Wait)
     }
 
-    fn decline(&mut self, state: State) -> Result<ClientStep, SshError> {
+    fn on_decline(&mut self, state: ClientAuthState) -> Result<ClientStep, SshError> {
         match state {
-            State::Signing(_) => {}
+            ClientAuthState::Signing(_) => {}
             // A password that is not available now will not be available in the next attempt,
             // either.
-            State::AskPassword | State::AskNewPassword => self.passwords = self.config.prompts,
-            State::AskResponses(..) => self.interactives = self.config.prompts,
+            ClientAuthState::AskPassword | ClientAuthState::AskNewPassword => {
+                self.passwords = self.config.prompts
+            }
+            ClientAuthState::AskResponses(..) => self.interactives = self.config.prompts,
             _ => return Err(SshError::Policy("an answer without a question")),
         }
         Ok(self.next_try())
@@ -253,15 +260,15 @@ impl ClientAuth {
                 continue;
             }
             let next = match method {
-                Method::PublicKey => self.try_key(),
-                Method::KeyboardInteractive => self.try_interactive(),
-                Method::Password => self.try_password(),
+                AuthMethod::PublicKey => self.try_key(),
+                AuthMethod::KeyboardInteractive => self.try_interactive(),
+                AuthMethod::Password => self.try_password(),
             };
             if let Some(step) = next {
                 return step;
             }
         }
-        self.state = State::Failed;
+        self.state = ClientAuthState::Failed;
         ClientStep::Failed {
             methods: self.allowed.clone(),
         }
@@ -269,14 +276,14 @@ impl ClientAuth {
 
     fn try_key(&mut self) -> Option<ClientStep> {
         loop {
-            let identity = self.tried.iter().position(|tried| !tried)?;
-            if let Some(tried) = self.tried.get_mut(identity) {
+            let identity = self.tried_identities.iter().position(|tried| !tried)?;
+            if let Some(tried) = self.tried_identities.get_mut(identity) {
                 *tried = true;
             }
-            let Some(algorithm) = self.choose(identity) else {
+            let Some(algorithm) = self.choose_algorithm(identity) else {
                 continue;
             };
-            let signing = Signing {
+            let signing = SigningAttempt {
                 identity,
                 algorithm,
             };
@@ -285,7 +292,7 @@ impl ClientAuth {
             }
             let query = self.key_request(signing, false);
             self.out.push(query);
-            self.state = State::Query(signing);
+            self.state = ClientAuthState::Query(signing);
             return Some(ClientStep::Wait);
         }
     }
@@ -293,39 +300,40 @@ impl ClientAuth {
     /// Returns the algorithm for an identity, by the server's announcement if there was one. Keys
     /// with a single algorithm are tried even if it is not listed, since lists are not always
     /// complete; an RSA key is not, since a server without SHA-2 requires SHA-1.
-    fn choose(&self, identity: usize) -> Option<KeyAlgorithm> {
+    fn choose_algorithm(&self, identity: usize) -> Option<KeyAlgorithm> {
         let own = self.config.identities.get(identity)?.key.algorithms();
         let Some(theirs) = &self.algorithms else {
             return own.first().copied();
         };
-        let taken = |a: &&KeyAlgorithm| theirs.contains(a) || theirs.contains(&a.plain());
+        let taken =
+            |a: &&KeyAlgorithm| theirs.contains(a) || theirs.contains(&a.without_certificate());
         let single = if own.len() == 1 { own.first() } else { None };
         own.iter().find(taken).or(single).copied()
     }
 
-    pub(super) fn ask_signature(&mut self, signing: Signing) -> ClientStep {
+    pub(super) fn ask_signature(&mut self, signing: SigningAttempt) -> ClientStep {
         let request = self.key_request(signing, true);
-        self.state = State::Signing(signing);
+        self.state = ClientAuthState::Signing(signing);
         ClientStep::Ask(ClientAsk::Signature {
             identity: signing.identity,
             algorithm: signing.algorithm,
-            data: to_be_signed(&self.session_id, &request),
+            data: data_to_sign(&self.session_id, &request),
         })
     }
 
-    pub(super) fn blob(&self, identity: usize) -> Vec<u8> {
+    pub(super) fn identity_blob(&self, identity: usize) -> Vec<u8> {
         let identity = self.config.identities.get(identity);
         identity.map_or_else(Vec::new, |identity| identity.key.to_blob())
     }
 
-    fn key_request(&self, signing: Signing, signed: bool) -> Vec<u8> {
+    fn key_request(&self, signing: SigningAttempt, signed: bool) -> Vec<u8> {
         let mut out = Vec::new();
         put_key(
             &mut out,
             &self.config.user,
             signed,
             signing.algorithm.name(),
-            &self.blob(signing.identity),
+            &self.identity_blob(signing.identity),
             self.hostbound.then_some(&self.host_key),
         );
         out
@@ -337,12 +345,12 @@ impl ClientAuth {
         }
         self.interactives += 1;
         let mut payload = Vec::new();
-        let method = Method::KeyboardInteractive.name();
+        let method = AuthMethod::KeyboardInteractive.name();
         put_request(&mut payload, &self.config.user, method);
         payload.put_string(b"");
         payload.put_string(b"");
         self.out.push(payload);
-        self.state = State::Interactive(0);
+        self.state = ClientAuthState::Interactive(0);
         Some(ClientStep::Wait)
     }
 
@@ -350,7 +358,7 @@ impl ClientAuth {
         if self.passwords >= self.config.prompts {
             return None;
         }
-        self.state = State::AskPassword;
+        self.state = ClientAuthState::AskPassword;
         let failed = self.passwords;
         self.passwords += 1;
         Some(ClientStep::Ask(ClientAsk::Password { failed }))
@@ -358,7 +366,7 @@ impl ClientAuth {
 
     /// Allocates a buffer for a whole message with these secrets, because growing would leave a
     /// copy of them behind in memory.
-    fn room(&self, secrets: &[&Secret<String>]) -> Vec<u8> {
+    fn buffer_for_secrets(&self, secrets: &[&Secret<String>]) -> Vec<u8> {
         let lens = secrets.iter().map(|secret| secret.expose().len() + 4);
         Vec::with_capacity(self.config.user.len() + 64 + lens.sum::<usize>())
     }

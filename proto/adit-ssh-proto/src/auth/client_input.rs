@@ -1,11 +1,11 @@
 //! Client: messages from the server.
 
-use super::client::{ClientAsk, ClientAuth, ClientStep, State};
-use super::message::{MAX_PROMPTS, Prompt, check_service, put_request};
-use super::text::visible;
+use super::client::{ClientAsk, ClientAuth, ClientAuthState, ClientStep};
+use super::display_text::sanitize_for_display;
+use super::message::{InteractivePrompt, MAX_PROMPTS, check_auth_service, put_request};
 use crate::error::SshError;
 use crate::msg;
-use crate::wire::Reader;
+use crate::wire::MessageReader;
 
 /// Maximum number of banners.
 const MAX_BANNERS: u32 = 32;
@@ -24,63 +24,65 @@ impl ClientAuth {
         let number = payload.first().copied().unwrap_or_default();
         let unexpected = Err(SshError::Unexpected(number));
         match (number, self.state) {
-            (_, State::Done | State::Failed) => unexpected,
-            (msg::USERAUTH_BANNER, _) => self.banner(payload),
-            (msg::SERVICE_ACCEPT, State::Service) => {
-                check_service(payload)?;
+            (_, ClientAuthState::Done | ClientAuthState::Failed) => unexpected,
+            (msg::USERAUTH_BANNER, _) => self.on_banner(payload),
+            (msg::SERVICE_ACCEPT, ClientAuthState::Service) => {
+                check_auth_service(payload)?;
                 // A `none` request makes the server list its methods.
                 let mut request = Vec::new();
                 put_request(&mut request, &self.config.user, "none");
                 self.out.push(request);
-                self.state = State::None;
+                self.state = ClientAuthState::None;
                 Ok(ClientStep::Wait)
             }
             (msg::USERAUTH_SUCCESS, state) if awaits_result(state) => {
                 if payload.len() != 1 {
                     return Err(SshError::Malformed("USERAUTH_SUCCESS"));
                 }
-                self.state = State::Done;
+                self.state = ClientAuthState::Done;
                 Ok(ClientStep::Success)
             }
-            (msg::USERAUTH_FAILURE, state) if awaits_result(state) => self.failure(state, payload),
-            (60, State::Query(signing)) => {
-                let mut r = Reader::new(payload, "USERAUTH_PK_OK");
-                r.u8()?;
-                let (algorithm, blob) = (r.string()?, r.string()?);
-                r.end()?;
+            (msg::USERAUTH_FAILURE, state) if awaits_result(state) => {
+                self.on_failure(state, payload)
+            }
+            (60, ClientAuthState::Query(signing)) => {
+                let mut r = MessageReader::new(payload, "USERAUTH_PK_OK");
+                r.read_u8()?;
+                let (algorithm, blob) = (r.read_string()?, r.read_string()?);
+                r.expect_end()?;
                 let wanted = signing.algorithm.name().as_bytes();
-                if algorithm != wanted || blob != self.blob(signing.identity) {
+                if algorithm != wanted || blob != self.identity_blob(signing.identity) {
                     return Err(SshError::Malformed(
                         "USERAUTH_PK_OK: another key than in the query",
                     ));
                 }
                 Ok(self.ask_signature(signing))
             }
-            (60, State::Password) => {
-                let mut r = Reader::new(payload, "USERAUTH_PASSWD_CHANGEREQ");
-                r.u8()?;
-                let prompt = visible(&String::from_utf8_lossy(r.string()?));
-                r.string()?;
-                r.end()?;
+            (60, ClientAuthState::Password) => {
+                let mut r = MessageReader::new(payload, "USERAUTH_PASSWD_CHANGEREQ");
+                r.read_u8()?;
+                let prompt = sanitize_for_display(&String::from_utf8_lossy(r.read_string()?));
+                r.read_string()?;
+                r.expect_end()?;
                 // Counts as an attempt, so that a server cannot ask forever.
                 if self.passwords >= self.config.prompts {
                     return Ok(self.next_try());
                 }
                 self.passwords += 1;
-                self.state = State::AskNewPassword;
+                self.state = ClientAuthState::AskNewPassword;
                 Ok(ClientStep::Ask(ClientAsk::NewPassword { prompt }))
             }
-            (60, State::Interactive(rounds)) => self.questions(rounds, payload),
+            (60, ClientAuthState::Interactive(rounds)) => self.on_info_request(rounds, payload),
             _ => unexpected,
         }
     }
 
-    fn banner(&mut self, payload: &[u8]) -> Result<ClientStep, SshError> {
-        let mut r = Reader::new(payload, "USERAUTH_BANNER");
-        r.u8()?;
-        let text = visible(&String::from_utf8_lossy(r.string()?));
-        r.string()?;
-        r.end()?;
+    fn on_banner(&mut self, payload: &[u8]) -> Result<ClientStep, SshError> {
+        let mut r = MessageReader::new(payload, "USERAUTH_BANNER");
+        r.read_u8()?;
+        let text = sanitize_for_display(&String::from_utf8_lossy(r.read_string()?));
+        r.read_string()?;
+        r.expect_end()?;
         self.banners += 1;
         if self.banners > MAX_BANNERS {
             return Err(SshError::TooMuch {
@@ -91,16 +93,20 @@ impl ClientAuth {
         Ok(ClientStep::Banner(text))
     }
 
-    fn failure(&mut self, state: State, payload: &[u8]) -> Result<ClientStep, SshError> {
-        let mut r = Reader::new(payload, "USERAUTH_FAILURE");
-        r.u8()?;
-        self.allowed = r.name_list()?.iter().map(str::to_owned).collect();
-        let partial = r.boolean()?;
-        r.end()?;
+    fn on_failure(
+        &mut self,
+        state: ClientAuthState,
+        payload: &[u8],
+    ) -> Result<ClientStep, SshError> {
+        let mut r = MessageReader::new(payload, "USERAUTH_FAILURE");
+        r.read_u8()?;
+        self.allowed = r.read_name_list()?.iter().map(str::to_owned).collect();
+        let partial = r.read_bool()?;
+        r.expect_end()?;
         self.partial = partial;
         if partial {
-            self.partial(state)?;
-        } else if state == State::Interactive(0) {
+            self.on_partial_success(state)?;
+        } else if state == ClientAuthState::Interactive(0) {
             // The server sent no prompts, and would not send any in another attempt.
             self.interactives = self.config.prompts;
         }
@@ -109,7 +115,7 @@ impl ClientAuth {
 
     /// Handles a partial success: methods that failed before may succeed now, but a key that was
     /// accepted does not count again.
-    fn partial(&mut self, state: State) -> Result<(), SshError> {
+    fn on_partial_success(&mut self, state: ClientAuthState) -> Result<(), SshError> {
         self.partials += 1;
         if self.partials > MAX_PARTIALS {
             return Err(SshError::TooMuch {
@@ -117,24 +123,27 @@ impl ClientAuth {
                 limit: MAX_PARTIALS as usize,
             });
         }
-        if let State::Signed(signing) = state {
-            self.used.push(signing.identity);
+        if let ClientAuthState::Signed(signing) = state {
+            self.accepted_identities.push(signing.identity);
         }
-        for (at, tried) in self.tried.iter_mut().enumerate() {
-            *tried = self.used.contains(&at);
+        for (at, tried) in self.tried_identities.iter_mut().enumerate() {
+            *tried = self.accepted_identities.contains(&at);
         }
         (self.passwords, self.interactives) = (0, 0);
         Ok(())
     }
 
-    fn questions(&mut self, rounds: u32, payload: &[u8]) -> Result<ClientStep, SshError> {
-        let mut r = Reader::new(payload, "USERAUTH_INFO_REQUEST");
-        r.u8()?;
-        let mut shown =
-            || -> Result<String, SshError> { Ok(visible(&String::from_utf8_lossy(r.string()?))) };
+    fn on_info_request(&mut self, rounds: u32, payload: &[u8]) -> Result<ClientStep, SshError> {
+        let mut r = MessageReader::new(payload, "USERAUTH_INFO_REQUEST");
+        r.read_u8()?;
+        let mut shown = || -> Result<String, SshError> {
+            Ok(sanitize_for_display(&String::from_utf8_lossy(
+                r.read_string()?,
+            )))
+        };
         let (name, instruction) = (shown()?, shown()?);
-        r.string()?;
-        let count = r.u32()?;
+        r.read_string()?;
+        let count = r.read_u32()?;
         let limit = |what, limit: u32| SshError::TooMuch {
             what,
             limit: limit as usize,
@@ -147,13 +156,13 @@ impl ClientAuth {
         }
         let mut prompts = Vec::new();
         for _ in 0..count {
-            prompts.push(Prompt {
-                text: visible(&String::from_utf8_lossy(r.string()?)),
-                echo: r.boolean()?,
+            prompts.push(InteractivePrompt {
+                text: sanitize_for_display(&String::from_utf8_lossy(r.read_string()?)),
+                echo: r.read_bool()?,
             });
         }
-        r.end()?;
-        self.state = State::AskResponses(prompts.len(), rounds + 1);
+        r.expect_end()?;
+        self.state = ClientAuthState::AskResponses(prompts.len(), rounds + 1);
         Ok(ClientStep::Ask(ClientAsk::Questions {
             name,
             instruction,
@@ -162,9 +171,13 @@ impl ClientAuth {
     }
 }
 
-const fn awaits_result(state: State) -> bool {
+const fn awaits_result(state: ClientAuthState) -> bool {
     matches!(
         state,
-        State::None | State::Query(_) | State::Signed(_) | State::Password | State::Interactive(_)
+        ClientAuthState::None
+            | ClientAuthState::Query(_)
+            | ClientAuthState::Signed(_)
+            | ClientAuthState::Password
+            | ClientAuthState::Interactive(_)
     )
 }

@@ -1,13 +1,13 @@
 //! Settings of both sides.
 
-use super::message::Method;
+use super::message::AuthMethod;
 use crate::algorithm::KeyAlgorithm;
 use crate::key::{AnyKey, RSA_MIN_BITS};
 
 /// A key that a client may sign with; its private half may be in a file, an agent or a security
 /// key.
 #[derive(Debug, Clone)]
-pub struct Identity {
+pub struct ClientIdentity {
     /// Key or certificate.
     pub key: AnyKey,
     /// Query whether the server accepts the key before signing: for keys in agents, security keys
@@ -17,18 +17,18 @@ pub struct Identity {
 
 /// Settings of a client.
 #[derive(Debug, Clone)]
-pub struct ClientConfig {
+pub struct ClientAuthConfig {
     /// User name.
     pub user: String,
     /// Methods that may be used, most preferred first.
-    pub methods: Vec<Method>,
+    pub methods: Vec<AuthMethod>,
     /// Keys, in the order in which they are tried.
-    pub identities: Vec<Identity>,
+    pub identities: Vec<ClientIdentity>,
     /// Maximum number of password prompts, and the same number of keyboard-interactive attempts.
     pub prompts: u32,
 }
 
-impl ClientConfig {
+impl ClientAuthConfig {
     /// Creates OpenSSH's defaults: keys, then keyboard-interactive, then a password; three attempts
     /// each.
     #[must_use]
@@ -36,9 +36,9 @@ impl ClientConfig {
         Self {
             user: user.into(),
             methods: vec![
-                Method::PublicKey,
-                Method::KeyboardInteractive,
-                Method::Password,
+                AuthMethod::PublicKey,
+                AuthMethod::KeyboardInteractive,
+                AuthMethod::Password,
             ],
             identities: Vec::new(),
             prompts: 3,
@@ -48,12 +48,12 @@ impl ClientConfig {
 
 /// Settings of a server.
 #[derive(Debug, Clone)]
-pub struct ServerConfig {
+pub struct ServerAuthConfig {
     /// Methods to offer.
-    pub methods: Vec<Method>,
+    pub methods: Vec<AuthMethod>,
     /// Lists of methods that have to succeed in order; completing one list suffices. Without lists,
     /// any offered method suffices.
-    pub require: Vec<Vec<Method>>,
+    pub require: Vec<Vec<AuthMethod>>,
     /// Ask the driver whether a user needs no authentication at all.
     pub ask_none: bool,
     /// Number of failed attempts that end the connection.
@@ -68,11 +68,11 @@ pub struct ServerConfig {
     pub hostbound: bool,
 }
 
-impl Default for ServerConfig {
+impl Default for ServerAuthConfig {
     /// Public keys of every type only, six attempts.
     fn default() -> Self {
         Self {
-            methods: vec![Method::PublicKey],
+            methods: vec![AuthMethod::PublicKey],
             require: Vec::new(),
             ask_none: false,
             tries: 6,

@@ -2,7 +2,7 @@
 
 use crate::error::SshError;
 use crate::msg;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 /// Name of the authentication service.
 pub(super) const USERAUTH: &str = "ssh-userauth";
@@ -17,7 +17,7 @@ pub(super) const MAX_PROMPTS: u32 = 32;
 
 /// Authentication method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
+pub enum AuthMethod {
     /// Signature by a key.
     PublicKey,
     /// A password.
@@ -26,7 +26,7 @@ pub enum Method {
     KeyboardInteractive,
 }
 
-impl Method {
+impl AuthMethod {
     /// All methods.
     pub const ALL: [Self; 3] = [Self::PublicKey, Self::Password, Self::KeyboardInteractive];
 
@@ -49,7 +49,7 @@ impl Method {
 
 /// A prompt for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prompt {
+pub struct InteractivePrompt {
     /// Text of the prompt.
     pub text: String,
     /// True if the response may be visible while it is typed.
@@ -57,14 +57,14 @@ pub struct Prompt {
 }
 
 /// A USERAUTH_REQUEST.
-pub(super) struct Request<'a> {
+pub(super) struct UserAuthRequest<'a> {
     pub(super) user: &'a str,
     pub(super) service: &'a str,
-    pub(super) attempt: Attempt<'a>,
+    pub(super) attempt: AuthAttempt<'a>,
 }
 
 /// Method of a request, with its fields.
-pub(super) enum Attempt<'a> {
+pub(super) enum AuthAttempt<'a> {
     None,
     Password(&'a [u8]),
     NewPassword {
@@ -85,11 +85,11 @@ pub(super) enum Attempt<'a> {
     Other,
 }
 
-impl<'a> Request<'a> {
+impl<'a> UserAuthRequest<'a> {
     pub(super) fn parse(payload: &'a [u8]) -> Result<Self, SshError> {
-        let mut r = Reader::new(payload, "USERAUTH_REQUEST");
-        r.u8()?;
-        let (user, service, method) = (r.text()?, r.text()?, r.string()?);
+        let mut r = MessageReader::new(payload, "USERAUTH_REQUEST");
+        r.read_u8()?;
+        let (user, service, method) = (r.read_text()?, r.read_text()?, r.read_string()?);
         if user.len() > MAX_USER {
             return Err(SshError::TooMuch {
                 what: "length of the user name",
@@ -97,21 +97,21 @@ impl<'a> Request<'a> {
             });
         }
         let attempt = match core::str::from_utf8(method).unwrap_or_default() {
-            "none" => Attempt::None,
-            "password" => match r.boolean()? {
-                false => Attempt::Password(r.string()?),
-                true => Attempt::NewPassword {
-                    old: r.string()?,
-                    new: r.string()?,
+            "none" => AuthAttempt::None,
+            "password" => match r.read_bool()? {
+                false => AuthAttempt::Password(r.read_string()?),
+                true => AuthAttempt::NewPassword {
+                    old: r.read_string()?,
+                    new: r.read_string()?,
                 },
             },
             name @ ("publickey" | HOSTBOUND) => {
-                let signed = r.boolean()?;
-                let (algorithm, blob) = (r.string()?, r.string()?);
+                let signed = r.read_bool()?;
+                let (algorithm, blob) = (r.read_string()?, r.read_string()?);
                 // The host key precedes the signature, which covers everything before it.
-                let host_key = (name == HOSTBOUND).then(|| r.string()).transpose()?;
-                let signature = signed.then(|| r.string()).transpose()?;
-                Attempt::PublicKey {
+                let host_key = (name == HOSTBOUND).then(|| r.read_string()).transpose()?;
+                let signature = signed.then(|| r.read_string()).transpose()?;
+                AuthAttempt::PublicKey {
                     algorithm,
                     blob,
                     signature,
@@ -119,19 +119,19 @@ impl<'a> Request<'a> {
                 }
             }
             "keyboard-interactive" => {
-                r.string()?;
-                let submethods = r.string()?;
-                Attempt::Interactive { submethods }
+                r.read_string()?;
+                let submethods = r.read_string()?;
+                AuthAttempt::Interactive { submethods }
             }
             _ => {
                 return Ok(Self {
                     user,
                     service,
-                    attempt: Attempt::Other,
+                    attempt: AuthAttempt::Other,
                 });
             }
         };
-        r.end()?;
+        r.expect_end()?;
         Ok(Self {
             user,
             service,
@@ -159,7 +159,7 @@ pub(super) fn put_key(
 ) {
     let method = match host_key {
         Some(_) => HOSTBOUND,
-        None => Method::PublicKey.name(),
+        None => AuthMethod::PublicKey.name(),
     };
     put_request(out, user, method);
     out.put_bool(signed);
@@ -171,7 +171,7 @@ pub(super) fn put_key(
 }
 
 /// Returns the data to sign: the session identifier, and the request up to the signature.
-pub(super) fn to_be_signed(session_id: &[u8], request: &[u8]) -> Vec<u8> {
+pub(super) fn data_to_sign(session_id: &[u8], request: &[u8]) -> Vec<u8> {
     let mut data = Vec::with_capacity(session_id.len() + request.len() + 4);
     data.put_string(session_id);
     data.put_raw(request);
@@ -179,18 +179,18 @@ pub(super) fn to_be_signed(session_id: &[u8], request: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the payload of a `SERVICE_REQUEST` or `SERVICE_ACCEPT`.
-pub(super) fn service(number: u8, name: &str) -> Vec<u8> {
+pub(super) fn service_message(number: u8, name: &str) -> Vec<u8> {
     let mut out = vec![number];
     out.put_string(name.as_bytes());
     out
 }
 
 /// Checks that a service message requests authentication.
-pub(super) fn check_service(payload: &[u8]) -> Result<(), SshError> {
-    let mut r = Reader::new(payload, "service");
-    r.u8()?;
-    if r.string()? != USERAUTH.as_bytes() {
+pub(super) fn check_auth_service(payload: &[u8]) -> Result<(), SshError> {
+    let mut r = MessageReader::new(payload, "service");
+    r.read_u8()?;
+    if r.read_string()? != USERAUTH.as_bytes() {
         return Err(SshError::Policy("the requested service is not available"));
     }
-    r.end()
+    r.expect_end()
 }

@@ -9,23 +9,23 @@
 //! state machine is created, so no user data is sent to an unknown host.
 
 mod client;
-mod client_again;
 mod client_input;
+mod client_retry;
 mod config;
+mod display_text;
 mod message;
 mod outgoing;
 mod progress;
 mod server;
 mod server_input;
-mod text;
 
 pub use client::{ClientAnswer, ClientAsk, ClientAuth, ClientStep};
-pub use config::{ClientConfig, Identity, ServerConfig};
-pub use message::{Method, Prompt};
-pub use outgoing::{HIDDEN_MULTIPLE, Outgoing};
-pub use server::{Login, ServerAnswer, ServerAsk, ServerAuth, ServerStep};
-pub use server_input::Tried;
-pub use text::{password_eq, visible};
+pub use config::{ClientAuthConfig, ClientIdentity, ServerAuthConfig};
+pub use display_text::{passwords_equal, sanitize_for_display};
+pub use message::{AuthMethod, InteractivePrompt};
+pub use outgoing::{AuthPayload, HIDDEN_MULTIPLE};
+pub use server::{AuthenticatedUser, ServerAnswer, ServerAsk, ServerAuth, ServerStep};
+pub use server_input::AttemptedLogin;
 
 #[cfg(test)]
 mod tests;

@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use adit_crypto::Secret;
 
 use crate::msg;
-use crate::wire::Put;
+use crate::wire::SshBufMut;
 
 /// Multiple to which packets with a secret are padded, in bytes.
 pub const HIDDEN_MULTIPLE: usize = 256;
 
 /// A payload to send.
 #[derive(Debug)]
-pub struct Outgoing {
+pub struct AuthPayload {
     /// Payload, which may contain a password.
     pub payload: Secret<Vec<u8>>,
     /// The length reveals the length of a secret. Pad the packet to a multiple of
@@ -22,11 +22,11 @@ pub struct Outgoing {
     pub hide_length: bool,
 }
 
-impl Outgoing {
+impl AuthPayload {
     /// Appends the payload of an IGNORE message that, together with this payload, has a length that
     /// is a multiple of [`HIDDEN_MULTIPLE`]. It hides the length if packet lengths are encrypted,
     /// and from observers that only see the number of bytes on the wire.
-    pub fn put_cover(&self, out: &mut Vec<u8>) {
+    pub fn put_length_cover(&self, out: &mut Vec<u8>) {
         // Message number and length field of the IGNORE.
         let used = self.payload.expose().len() + 5;
         out.put_u8(msg::IGNORE);
@@ -37,25 +37,25 @@ impl Outgoing {
 
 /// Queue of payloads to send.
 #[derive(Debug, Default)]
-pub(super) struct Outbox(VecDeque<Outgoing>);
+pub(super) struct AuthOutbox(VecDeque<AuthPayload>);
 
-impl Outbox {
+impl AuthOutbox {
     pub(super) fn push(&mut self, payload: Vec<u8>) {
-        self.push_as(payload, false);
+        self.push_payload(payload, false);
     }
 
     pub(super) fn push_hidden(&mut self, payload: Vec<u8>) {
-        self.push_as(payload, true);
+        self.push_payload(payload, true);
     }
 
-    fn push_as(&mut self, payload: Vec<u8>, hide_length: bool) {
-        self.0.push_back(Outgoing {
+    fn push_payload(&mut self, payload: Vec<u8>, hide_length: bool) {
+        self.0.push_back(AuthPayload {
             payload: Secret::new(payload),
             hide_length,
         });
     }
 
-    pub(super) fn pop(&mut self) -> Option<Outgoing> {
+    pub(super) fn pop(&mut self) -> Option<AuthPayload> {
         self.0.pop_front()
     }
 }

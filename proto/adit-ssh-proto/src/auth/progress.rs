@@ -1,20 +1,20 @@
 //! Methods that a user has completed, and those that may come next.
 
-use super::config::ServerConfig;
-use super::message::Method;
+use super::config::ServerAuthConfig;
+use super::message::AuthMethod;
 use crate::key::AnyKey;
 
 /// Progress of one user and service; it restarts when the user name changes.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct AuthProgress {
     pub(super) user: String,
-    pub(super) done: Vec<Method>,
+    pub(super) done: Vec<AuthMethod>,
     /// Keys that have signed, the latest one last.
     pub(super) keys: Vec<AnyKey>,
 }
 
-impl Progress {
-    pub(super) fn of(user: &str) -> Self {
+impl AuthProgress {
+    pub(super) fn for_user(user: &str) -> Self {
         Self {
             user: user.to_owned(),
             ..Self::default()
@@ -22,9 +22,9 @@ impl Progress {
     }
 
     /// Returns the methods that may come next.
-    pub(super) fn next(&self, config: &ServerConfig) -> Vec<Method> {
-        let fits = |method: &Method| {
-            let behind = |list: &[Method]| {
+    pub(super) fn next_methods(&self, config: &ServerAuthConfig) -> Vec<AuthMethod> {
+        let fits = |method: &AuthMethod| {
+            let behind = |list: &[AuthMethod]| {
                 list.strip_prefix(&*self.done)
                     .is_some_and(|rest| rest.first() == Some(method))
             };
@@ -37,7 +37,7 @@ impl Progress {
     }
 
     /// Records that a method succeeded; returns true if the user is authenticated.
-    pub(super) fn succeed(&mut self, method: Method, config: &ServerConfig) -> bool {
+    pub(super) fn record_success(&mut self, method: AuthMethod, config: &ServerAuthConfig) -> bool {
         self.done.push(method);
         config.require.is_empty() || config.require.contains(&self.done)
     }

@@ -2,15 +2,15 @@
 
 use adit_crypto::Secret;
 
-use super::config::ServerConfig;
-use super::message::{Method, Prompt};
-use super::outgoing::{Outbox, Outgoing};
-use super::progress::Progress;
+use super::config::ServerAuthConfig;
+use super::message::{AuthMethod, InteractivePrompt};
+use super::outgoing::{AuthOutbox, AuthPayload};
+use super::progress::AuthProgress;
 use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
-use crate::key::{AnyKey, Presence};
+use crate::key::{AnyKey, UserPresence};
 use crate::msg;
-use crate::wire::Put;
+use crate::wire::SshBufMut;
 
 /// Maximum number of requests in a connection, including those that do not count as failed.
 const MAX_REQUESTS: u32 = 128;
@@ -21,7 +21,7 @@ const MAX_REQUESTS: u32 = 128;
 #[derive(Debug)]
 pub enum ServerAsk {
     /// Asks whether the user needs no authentication. Only with [`ServerConfig::ask_none`].
-    Nothing {
+    NoAuthentication {
         /// User name.
         user: String,
     },
@@ -41,7 +41,7 @@ pub enum ServerAsk {
         /// Key.
         key: AnyKey,
         /// User presence as reported by a security key.
-        presence: Option<Presence>,
+        presence: Option<UserPresence>,
     },
     /// Asks whether this is the user's password. See [`super::password_eq`].
     Password {
@@ -89,12 +89,12 @@ pub enum ServerAnswer {
         /// Text before the prompts.
         instruction: String,
         /// Prompts.
-        prompts: Vec<Prompt>,
+        prompts: Vec<InteractivePrompt>,
     },
     /// No, or not sufficient: from now on, offer these methods.
-    GoOn {
+    Continue {
         /// Methods to offer.
-        methods: Vec<Method>,
+        methods: Vec<AuthMethod>,
         /// True if this attempt was a partial success. It does not count as a failure then, and a
         /// key that was accepted does not count again.
         partial: bool,
@@ -116,23 +116,23 @@ pub enum ServerStep {
     /// Answer this; pass no payload before.
     Ask(ServerAsk),
     /// The user is authenticated. The message that reports it is ready to be sent.
-    Success(Login),
+    Success(AuthenticatedUser),
 }
 
 /// An authenticated user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Login {
+pub struct AuthenticatedUser {
     /// User name.
     pub user: String,
     /// Methods that succeeded, in order.
-    pub methods: Vec<Method>,
+    pub methods: Vec<AuthMethod>,
     /// Key that signed last, if any; its permissions apply to the user.
     pub key: Option<AnyKey>,
 }
 
 /// The message or answer that the server waits for.
 #[derive(Debug)]
-pub(super) enum Pending {
+pub(super) enum PendingAnswer {
     /// A request.
     Request,
     Nothing,
@@ -153,13 +153,13 @@ pub(super) enum Pending {
 /// Server side of the authentication of one connection.
 #[derive(Debug)]
 pub struct ServerAuth {
-    pub(super) config: ServerConfig,
+    pub(super) config: ServerAuthConfig,
     pub(super) session_id: Vec<u8>,
     pub(super) host_key: Vec<u8>,
-    pub(super) out: Outbox,
-    pub(super) stage: Stage,
-    pub(super) progress: Progress,
-    pub(super) pending: Pending,
+    pub(super) out: AuthOutbox,
+    pub(super) stage: ServerAuthStage,
+    pub(super) progress: AuthProgress,
+    pub(super) pending: PendingAnswer,
     /// Algorithm of the key that was presented last.
     pub(super) algorithm: Option<KeyAlgorithm>,
     requests: u32,
@@ -169,7 +169,7 @@ pub struct ServerAuth {
 
 /// Stage of a connection's authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ServerAuthStage {
     Service,
     Auth,
     Done,
@@ -179,15 +179,15 @@ impl ServerAuth {
     /// Creates the server side for a connection with this session identifier and host key (its
     /// blob).
     #[must_use]
-    pub fn new(config: ServerConfig, session_id: &[u8], host_key: &[u8]) -> Self {
+    pub fn new(config: ServerAuthConfig, session_id: &[u8], host_key: &[u8]) -> Self {
         Self {
             config,
             session_id: session_id.to_vec(),
             host_key: host_key.to_vec(),
-            out: Outbox::default(),
-            stage: Stage::Service,
-            progress: Progress::default(),
-            pending: Pending::Request,
+            out: AuthOutbox::default(),
+            stage: ServerAuthStage::Service,
+            progress: AuthProgress::default(),
+            pending: PendingAnswer::Request,
             algorithm: None,
             requests: 0,
             failures: 0,
@@ -196,7 +196,7 @@ impl ServerAuth {
     }
 
     /// Returns the next payload to send.
-    pub fn poll_output(&mut self) -> Option<Outgoing> {
+    pub fn poll_output(&mut self) -> Option<AuthPayload> {
         self.out.pop()
     }
 
@@ -209,35 +209,40 @@ impl ServerAuth {
     /// True if an answer is pending, and no payload may be passed.
     #[must_use]
     pub const fn is_asking(&self) -> bool {
-        !matches!(self.pending, Pending::Request | Pending::Response { .. })
+        !matches!(
+            self.pending,
+            PendingAnswer::Request | PendingAnswer::Response { .. }
+        )
     }
 
     /// Handles the driver's answer.
     ///
     /// # Errors
     /// [`SshError::Policy`] after too many failures, or if the answer does not match the question.
-    pub fn answer(&mut self, answer: ServerAnswer) -> Result<ServerStep, SshError> {
-        use ServerAnswer::{Accept, ChangePassword, GoOn, Questions, Reject};
-        let pending = core::mem::replace(&mut self.pending, Pending::Request);
+    pub fn answer_ask(&mut self, answer: ServerAnswer) -> Result<ServerStep, SshError> {
+        use ServerAnswer::{Accept, ChangePassword, Continue, Questions, Reject};
+        let pending = core::mem::replace(&mut self.pending, PendingAnswer::Request);
         match (pending, answer) {
-            (Pending::Request | Pending::Response { .. }, _) => {
+            (PendingAnswer::Request | PendingAnswer::Response { .. }, _) => {
                 Err(SshError::Policy("an answer without a question"))
             }
-            (Pending::Nothing, Accept) => Ok(self.login()),
-            (Pending::Query { algorithm, blob }, Accept) => {
+            (PendingAnswer::Nothing, Accept) => Ok(self.log_in()),
+            (PendingAnswer::Query { algorithm, blob }, Accept) => {
                 let mut out = vec![msg::USERAUTH_PK_OK];
                 out.put_string(&algorithm);
                 out.put_string(&blob);
                 self.out.push(out);
                 Ok(ServerStep::Wait)
             }
-            (Pending::Key(key), Accept) => {
+            (PendingAnswer::Key(key), Accept) => {
                 self.progress.keys.push(key);
-                self.succeed(Method::PublicKey)
+                self.on_method_success(AuthMethod::PublicKey)
             }
-            (Pending::Password, Accept) => self.succeed(Method::Password),
-            (Pending::Responses, Accept) => self.succeed(Method::KeyboardInteractive),
-            (Pending::Password, ChangePassword { prompt }) => {
+            (PendingAnswer::Password, Accept) => self.on_method_success(AuthMethod::Password),
+            (PendingAnswer::Responses, Accept) => {
+                self.on_method_success(AuthMethod::KeyboardInteractive)
+            }
+            (PendingAnswer::Password, ChangePassword { prompt }) => {
                 let mut out = vec![msg::USERAUTH_PASSWD_CHANGEREQ];
                 out.put_string(prompt.as_bytes());
                 out.put_string(b"");
@@ -245,46 +250,48 @@ impl ServerAuth {
                 Ok(ServerStep::Wait)
             }
             (
-                Pending::Interactive | Pending::Responses,
+                PendingAnswer::Interactive | PendingAnswer::Responses,
                 Questions {
                     name,
                     instruction,
                     prompts,
                 },
-            ) => self.question(&name, &instruction, &prompts),
-            (pending, GoOn { methods, partial }) => {
+            ) => self.send_prompts(&name, &instruction, &prompts),
+            (pending, Continue { methods, partial }) => {
                 self.config.methods = methods;
                 match pending {
-                    Pending::Nothing => return self.fail_nothing(),
-                    _ if !partial => return self.fail(),
-                    Pending::Key(key) => self.progress.keys.push(key),
+                    PendingAnswer::Nothing => return self.fail_none_request(),
+                    _ if !partial => return self.fail_attempt(),
+                    PendingAnswer::Key(key) => self.progress.keys.push(key),
                     // A query or an unanswered prompt cannot be a success.
-                    Pending::Query { .. } | Pending::Interactive => return self.fail(),
+                    PendingAnswer::Query { .. } | PendingAnswer::Interactive => {
+                        return self.fail_attempt();
+                    }
                     _ => {}
                 }
                 self.put_failure(true);
                 Ok(ServerStep::Wait)
             }
-            (Pending::Nothing, Reject) => self.fail_nothing(),
-            (_, Reject) => self.fail(),
+            (PendingAnswer::Nothing, Reject) => self.fail_none_request(),
+            (_, Reject) => self.fail_attempt(),
             // Prompts that were not asked for do not log anyone in.
             _ => Err(SshError::Policy("the answer does not match the question")),
         }
     }
 
-    fn succeed(&mut self, method: Method) -> Result<ServerStep, SshError> {
-        if self.progress.succeed(method, &self.config) {
-            return Ok(self.login());
+    fn on_method_success(&mut self, method: AuthMethod) -> Result<ServerStep, SshError> {
+        if self.progress.record_success(method, &self.config) {
+            return Ok(self.log_in());
         }
         self.put_failure(true);
         Ok(ServerStep::Wait)
     }
 
-    fn login(&mut self) -> ServerStep {
+    fn log_in(&mut self) -> ServerStep {
         self.out.push(vec![msg::USERAUTH_SUCCESS]);
-        self.stage = Stage::Done;
+        self.stage = ServerAuthStage::Done;
         let progress = core::mem::take(&mut self.progress);
-        ServerStep::Success(Login {
+        ServerStep::Success(AuthenticatedUser {
             user: progress.user,
             methods: progress.done,
             key: progress.keys.into_iter().next_back(),
@@ -292,7 +299,7 @@ impl ServerAuth {
     }
 
     /// Counts a failed attempt and reports it to the peer.
-    pub(super) fn fail(&mut self) -> Result<ServerStep, SshError> {
+    pub(super) fn fail_attempt(&mut self) -> Result<ServerStep, SshError> {
         self.failures += 1;
         if self.failures >= self.config.tries {
             return Err(SshError::Policy("too many failed authentication attempts"));
@@ -302,16 +309,16 @@ impl ServerAuth {
     }
 
     /// The first `none` request asks for the methods and is not counted as a failure.
-    pub(super) fn fail_nothing(&mut self) -> Result<ServerStep, SshError> {
+    pub(super) fn fail_none_request(&mut self) -> Result<ServerStep, SshError> {
         if core::mem::replace(&mut self.tried_none, true) {
-            return self.fail();
+            return self.fail_attempt();
         }
         self.put_failure(false);
         Ok(ServerStep::Wait)
     }
 
     /// Counts a message that causes work.
-    pub(super) const fn count(&mut self) -> Result<(), SshError> {
+    pub(super) const fn count_request(&mut self) -> Result<(), SshError> {
         self.requests += 1;
         if self.requests > MAX_REQUESTS {
             return Err(SshError::Policy("too many authentication requests"));
@@ -321,17 +328,17 @@ impl ServerAuth {
 
     fn put_failure(&mut self, partial: bool) {
         let mut out = vec![msg::USERAUTH_FAILURE];
-        let next = self.progress.next(&self.config);
-        out.put_names(next.into_iter().map(Method::name));
+        let next = self.progress.next_methods(&self.config);
+        out.put_names(next.into_iter().map(AuthMethod::name));
         out.put_bool(partial);
         self.out.push(out);
     }
 
-    fn question(
+    fn send_prompts(
         &mut self,
         name: &str,
         instruction: &str,
-        prompts: &[Prompt],
+        prompts: &[InteractivePrompt],
     ) -> Result<ServerStep, SshError> {
         let count = u32::try_from(prompts.len()).unwrap_or(u32::MAX);
         if count > super::message::MAX_PROMPTS {
@@ -347,7 +354,7 @@ impl ServerAuth {
             out.put_bool(prompt.echo);
         }
         self.out.push(out);
-        self.pending = Pending::Response { count };
+        self.pending = PendingAnswer::Response { count };
         Ok(ServerStep::Wait)
     }
 }

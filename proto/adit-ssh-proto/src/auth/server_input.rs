@@ -3,19 +3,20 @@
 use adit_crypto::Secret;
 
 use super::message::{
-    Attempt, CONNECTION, Method, Request, USERAUTH, check_service, put_key, service, to_be_signed,
+    AuthAttempt, AuthMethod, CONNECTION, USERAUTH, UserAuthRequest, check_auth_service,
+    data_to_sign, put_key, service_message,
 };
-use super::progress::Progress;
-use super::server::{Pending, ServerAsk, ServerAuth, ServerStep, Stage};
+use super::progress::AuthProgress;
+use super::server::{PendingAnswer, ServerAsk, ServerAuth, ServerAuthStage, ServerStep};
 use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
 use crate::key::AnyKey;
 use crate::msg;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 /// An authentication attempt of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tried<'a> {
+pub struct AttemptedLogin<'a> {
     /// User name that the client claims: any text.
     pub user: &'a str,
     /// Method by its name in RFC 4252 and 4256, including `none`, or `another`.
@@ -37,60 +38,63 @@ impl ServerAuth {
             return Err(SshError::Unexpected(number));
         }
         match (number, self.stage) {
-            (msg::SERVICE_REQUEST, Stage::Service | Stage::Auth) => {
-                check_service(payload)?;
-                self.count()?;
-                self.out.push(service(msg::SERVICE_ACCEPT, USERAUTH));
-                self.stage = Stage::Auth;
+            (msg::SERVICE_REQUEST, ServerAuthStage::Service | ServerAuthStage::Auth) => {
+                check_auth_service(payload)?;
+                self.count_request()?;
+                self.out
+                    .push(service_message(msg::SERVICE_ACCEPT, USERAUTH));
+                self.stage = ServerAuthStage::Auth;
                 Ok(ServerStep::Wait)
             }
-            (msg::USERAUTH_REQUEST, Stage::Auth) => {
-                self.count()?;
-                self.request(Request::parse(payload)?)
+            (msg::USERAUTH_REQUEST, ServerAuthStage::Auth) => {
+                self.count_request()?;
+                self.on_request(UserAuthRequest::parse(payload)?)
             }
-            (msg::USERAUTH_INFO_RESPONSE, Stage::Auth) => {
-                self.count()?;
-                self.response(payload)
+            (msg::USERAUTH_INFO_RESPONSE, ServerAuthStage::Auth) => {
+                self.count_request()?;
+                self.on_info_response(payload)
             }
             // RFC 4252 section 5.3: requests after the success are ignored.
-            (msg::USERAUTH_REQUEST, Stage::Done) => Ok(ServerStep::Wait),
+            (msg::USERAUTH_REQUEST, ServerAuthStage::Done) => Ok(ServerStep::Wait),
             _ => Err(SshError::Unexpected(number)),
         }
     }
 
     /// Returns the attempt that `payload` makes, if it is an authentication request.
     #[must_use]
-    pub fn tried(payload: &[u8]) -> Option<Tried<'_>> {
+    pub fn peek_attempt(payload: &[u8]) -> Option<AttemptedLogin<'_>> {
         if payload.first() != Some(&msg::USERAUTH_REQUEST) {
             return None;
         }
-        let Request { user, attempt, .. } = Request::parse(payload).ok()?;
+        let UserAuthRequest { user, attempt, .. } = UserAuthRequest::parse(payload).ok()?;
         let method = match attempt {
-            Attempt::None => "none",
-            Attempt::PublicKey { .. } => Method::PublicKey.name(),
-            Attempt::Password(_) | Attempt::NewPassword { .. } => Method::Password.name(),
-            Attempt::Interactive { .. } => Method::KeyboardInteractive.name(),
-            Attempt::Other => "another",
+            AuthAttempt::None => "none",
+            AuthAttempt::PublicKey { .. } => AuthMethod::PublicKey.name(),
+            AuthAttempt::Password(_) | AuthAttempt::NewPassword { .. } => {
+                AuthMethod::Password.name()
+            }
+            AuthAttempt::Interactive { .. } => AuthMethod::KeyboardInteractive.name(),
+            AuthAttempt::Other => "another",
         };
         let signature = match attempt {
-            Attempt::PublicKey { signature, .. } => signature,
+            AuthAttempt::PublicKey { signature, .. } => signature,
             _ => None,
         };
-        Some(Tried {
+        Some(AttemptedLogin {
             user,
             method,
             signed: signature.is_some(),
         })
     }
 
-    fn request(&mut self, request: Request<'_>) -> Result<ServerStep, SshError> {
+    fn on_request(&mut self, request: UserAuthRequest<'_>) -> Result<ServerStep, SshError> {
         // RFC 4256 section 3.1: a new request cancels open prompts.
-        self.pending = Pending::Request;
+        self.pending = PendingAnswer::Request;
         if request.service != CONNECTION {
             return Err(SshError::Policy("the requested service is not available"));
         }
         if request.user != self.progress.user {
-            self.progress = Progress::of(request.user);
+            self.progress = AuthProgress::for_user(request.user);
         }
         if let Some(banner) = self.config.banner.take() {
             let mut out = vec![msg::USERAUTH_BANNER];
@@ -100,51 +104,53 @@ impl ServerAuth {
         }
         let user = request.user.to_owned();
         match request.attempt {
-            Attempt::None => self.nothing(user),
-            Attempt::PublicKey {
+            AuthAttempt::None => self.on_none_request(user),
+            AuthAttempt::PublicKey {
                 algorithm,
                 blob,
                 signature,
                 host_key,
-            } if self.offers(Method::PublicKey) => {
-                self.key(user, algorithm, blob, signature, host_key)
+            } if self.offers_method(AuthMethod::PublicKey) => {
+                self.on_public_key(user, algorithm, blob, signature, host_key)
             }
-            Attempt::Password(password) if self.offers(Method::Password) => {
-                let Some(password) = secret(password) else {
-                    return self.fail();
+            AuthAttempt::Password(password) if self.offers_method(AuthMethod::Password) => {
+                let Some(password) = secret_text(password) else {
+                    return self.fail_attempt();
                 };
-                self.pending = Pending::Password;
+                self.pending = PendingAnswer::Password;
                 Ok(ServerStep::Ask(ServerAsk::Password { user, password }))
             }
-            Attempt::NewPassword { old, new } if self.offers(Method::Password) => {
-                let (Some(old), Some(new)) = (secret(old), secret(new)) else {
-                    return self.fail();
+            AuthAttempt::NewPassword { old, new } if self.offers_method(AuthMethod::Password) => {
+                let (Some(old), Some(new)) = (secret_text(old), secret_text(new)) else {
+                    return self.fail_attempt();
                 };
-                self.pending = Pending::Password;
+                self.pending = PendingAnswer::Password;
                 Ok(ServerStep::Ask(ServerAsk::NewPassword { user, old, new }))
             }
-            Attempt::Interactive { submethods } if self.offers(Method::KeyboardInteractive) => {
-                self.pending = Pending::Interactive;
+            AuthAttempt::Interactive { submethods }
+                if self.offers_method(AuthMethod::KeyboardInteractive) =>
+            {
+                self.pending = PendingAnswer::Interactive;
                 let submethods = String::from_utf8_lossy(submethods).into_owned();
                 Ok(ServerStep::Ask(ServerAsk::Interactive { user, submethods }))
             }
-            _ => self.fail(),
+            _ => self.fail_attempt(),
         }
     }
 
-    fn offers(&self, method: Method) -> bool {
-        self.progress.next(&self.config).contains(&method)
+    fn offers_method(&self, method: AuthMethod) -> bool {
+        self.progress.next_methods(&self.config).contains(&method)
     }
 
-    fn nothing(&mut self, user: String) -> Result<ServerStep, SshError> {
+    fn on_none_request(&mut self, user: String) -> Result<ServerStep, SshError> {
         if self.config.ask_none && self.progress.done.is_empty() {
-            self.pending = Pending::Nothing;
-            return Ok(ServerStep::Ask(ServerAsk::Nothing { user }));
+            self.pending = PendingAnswer::Nothing;
+            return Ok(ServerStep::Ask(ServerAsk::NoAuthentication { user }));
         }
-        self.fail_nothing()
+        self.fail_none_request()
     }
 
-    fn key(
+    fn on_public_key(
         &mut self,
         user: String,
         algorithm: &[u8],
@@ -155,18 +161,18 @@ impl ServerAuth {
         let named = core::str::from_utf8(algorithm).ok();
         let known = named.and_then(KeyAlgorithm::by_name);
         let Some(known) = known.filter(|a| self.config.algorithms.contains(a)) else {
-            return self.fail();
+            return self.fail_attempt();
         };
         self.algorithm = Some(known);
         let bound = host_key.is_none_or(|host| self.config.hostbound && host == self.host_key);
         let Ok(key) = AnyKey::parse_for(known, blob) else {
-            return self.fail();
+            return self.fail_attempt();
         };
         if !bound || self.progress.has_used(&key) {
-            return self.fail();
+            return self.fail_attempt();
         }
         let Some(signature) = signature else {
-            self.pending = Pending::Query {
+            self.pending = PendingAnswer::Query {
                 algorithm: algorithm.to_vec(),
                 blob: blob.to_vec(),
             };
@@ -175,47 +181,47 @@ impl ServerAuth {
         // Rebuilt from the parsed fields: the signature must cover exactly these.
         let mut request = Vec::new();
         put_key(&mut request, &user, true, known.name(), blob, host_key);
-        let data = to_be_signed(&self.session_id, &request);
+        let data = data_to_sign(&self.session_id, &request);
         let least = self.config.rsa_min_bits;
         match key.key().verify_with(least, known, &data, signature) {
             Ok(presence) => {
-                self.pending = Pending::Key(key.clone());
+                self.pending = PendingAnswer::Key(key.clone());
                 Ok(ServerStep::Ask(ServerAsk::Key {
                     user,
                     key,
                     presence,
                 }))
             }
-            Err(_) => self.fail(),
+            Err(_) => self.fail_attempt(),
         }
     }
 
-    fn response(&mut self, payload: &[u8]) -> Result<ServerStep, SshError> {
-        let Pending::Response { count } = self.pending else {
+    fn on_info_response(&mut self, payload: &[u8]) -> Result<ServerStep, SshError> {
+        let PendingAnswer::Response { count } = self.pending else {
             return Err(SshError::Unexpected(msg::USERAUTH_INFO_RESPONSE));
         };
-        self.pending = Pending::Request;
-        let mut r = Reader::new(payload, "USERAUTH_INFO_RESPONSE");
-        r.u8()?;
-        if r.u32()? != count {
-            return Err(r.malformed());
+        self.pending = PendingAnswer::Request;
+        let mut r = MessageReader::new(payload, "USERAUTH_INFO_RESPONSE");
+        r.read_u8()?;
+        if r.read_u32()? != count {
+            return Err(r.malformed_error());
         }
         let mut responses = Vec::new();
         for _ in 0..count {
-            match secret(r.string()?) {
+            match secret_text(r.read_string()?) {
                 Some(text) => responses.push(text),
-                None => return self.fail(),
+                None => return self.fail_attempt(),
             }
         }
-        r.end()?;
-        self.pending = Pending::Responses;
+        r.expect_end()?;
+        self.pending = PendingAnswer::Responses;
         let user = self.progress.user.clone();
         Ok(ServerStep::Ask(ServerAsk::Responses { user, responses }))
     }
 }
 
 /// Converts text that has to be kept secret; `None` if it is not UTF-8.
-fn secret(bytes: &[u8]) -> Option<Secret<String>> {
+fn secret_text(bytes: &[u8]) -> Option<Secret<String>> {
     let text = core::str::from_utf8(bytes).ok()?;
     Some(Secret::new(text.to_owned()))
 }

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::collections::VecDeque;
 
-use super::{Limits, intake::Intake, replies::InOrder};
+use super::{ConnectionLimits, ordered_replies::OrderedReplies, receive_window::ReceiveWindow};
 
 /// Identifies a channel of one [`Connection`](super::Connection). It is never reused: the number on
 /// the wire is, but the generation is not.
@@ -30,18 +30,18 @@ impl fmt::Display for ChannelId {
 
 /// State of the opening of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ChannelStage {
     /// The peer requested the channel; the application has not answered.
-    Asked,
+    RequestedByPeer,
     /// The application requested the channel; the peer has not answered.
-    Wanted,
+    RequestedLocally,
     /// The channel is open, or was.
     Open,
 }
 
 /// State of a channel in the queue of writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum WriterState {
     /// The channel has nothing to write.
     Idle,
     /// The channel is in the queue.
@@ -52,7 +52,7 @@ pub(super) enum Turn {
 
 /// A local request that was not answered yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Expected {
+pub(super) enum ExpectedChannelReply {
     /// If granted, the server may open `x11` channels.
     X11,
     /// If granted, the server may open agent channels.
@@ -64,10 +64,10 @@ pub(super) enum Expected {
 /// Send and receive windows of a channel, and the state of both sides.
 #[derive(Debug)]
 pub(super) struct Channel {
-    pub(super) stage: Stage,
+    pub(super) stage: ChannelStage,
     /// The peer's number; 0 while the channel is requested locally.
     pub(super) remote: u32,
-    pub(super) intake: Intake,
+    pub(super) intake: ReceiveWindow,
     /// Number of bytes that may still be sent.
     pub(super) window: u32,
     /// Maximum number of data bytes in one message to the peer.
@@ -78,10 +78,10 @@ pub(super) struct Channel {
     pub(super) got_eof: bool,
     pub(super) got_close: bool,
     /// The application has closed the channel: data is no longer read.
-    pub(super) dropped: bool,
+    pub(super) closed_locally: bool,
 
-    pub(super) owed: InOrder<bool>,
-    pub(super) expected: VecDeque<Expected>,
+    pub(super) owed: OrderedReplies<bool>,
+    pub(super) expected: VecDeque<ExpectedChannelReply>,
     pub(super) x11: bool,
     pub(super) agent: bool,
 
@@ -89,57 +89,62 @@ pub(super) struct Channel {
     /// pending.
     pub(super) own: Option<usize>,
 
-    pub(super) turn: Turn,
+    pub(super) turn: WriterState,
     /// The channel is in the queue of those whose window has to be widened.
     pub(super) in_adjusts: bool,
 }
 
 impl Channel {
-    pub(super) fn new(stage: Stage, remote: u32, window: u32) -> Self {
+    pub(super) fn new(stage: ChannelStage, remote: u32, window: u32) -> Self {
         Self {
             stage,
             remote,
-            intake: Intake::new(window),
+            intake: ReceiveWindow::new(window),
             window: 0,
             max_send: 0,
             sent_eof: false,
             sent_close: false,
             got_eof: false,
             got_close: false,
-            dropped: false,
-            owed: InOrder::default(),
+            closed_locally: false,
+            owed: OrderedReplies::default(),
             expected: VecDeque::new(),
             x11: false,
             agent: false,
             own: None,
-            turn: Turn::Idle,
+            turn: WriterState::Idle,
             in_adjusts: false,
         }
     }
 
     /// Sets the window and the message size that the peer accepts.
-    pub(super) fn peer_takes(&mut self, window: u32, max_packet: u32, limits: &Limits) {
+    pub(super) fn set_peer_limits(
+        &mut self,
+        window: u32,
+        max_packet: u32,
+        limits: &ConnectionLimits,
+    ) {
         self.window = window;
         self.max_send = max_packet.min(limits.max_send);
     }
 
     /// True if data and EOF may be sent.
     pub(super) fn can_write(&self) -> bool {
-        self.stage == Stage::Open && !self.sent_eof && !self.sent_close
+        self.stage == ChannelStage::Open && !self.sent_eof && !self.sent_close
     }
 
     /// True if requests and answers may be sent.
-    pub(super) fn can_talk(&self) -> bool {
-        self.stage == Stage::Open && !self.sent_close
+    pub(super) fn can_send_requests(&self) -> bool {
+        self.stage == ChannelStage::Open && !self.sent_close
     }
 
     /// True if the peer may still send data, so that widening the window is useful.
-    pub(super) const fn still_receives(&self) -> bool {
+    pub(super) const fn is_receiving(&self) -> bool {
         !self.got_eof && !self.got_close && !self.sent_close
     }
 
     /// True if the channel has ended on both sides, and its data was consumed.
     pub(super) const fn is_over(&self) -> bool {
-        self.sent_close && self.got_close && (self.dropped || self.intake.unread() == 0)
+        self.sent_close && self.got_close && (self.closed_locally || self.intake.unread() == 0)
     }
 }

@@ -3,13 +3,13 @@
 use core::ops::Range;
 
 use super::{
-    ChannelId, ChannelKind, GlobalAnswer, GlobalId, GlobalReplyTo, GlobalRequest, OpenFailure,
-    ReplyTo, Request,
+    ChannelId, ChannelKind, GlobalAnswer, GlobalRequest, GlobalRequestId, OpenFailureReason,
+    PendingGlobalReply, PendingReply, SshChannelRequest,
 };
 
 /// One of a channel's two streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum DataKind {
     /// Channel data (message CHANNEL_DATA).
     Stdout,
     /// Standard error: extended data of type 1.
@@ -19,14 +19,14 @@ pub enum Kind {
 /// Result of handling a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub enum Handled {
+pub enum HandledInput {
     /// Bytes of a channel, at least one. Call [`Connection::consumed`](super::Connection::consumed)
     /// when they were passed on.
     Data {
         /// The channel.
         channel: ChannelId,
         /// Stream of the channel.
-        kind: Kind,
+        kind: DataKind,
         /// Position of the bytes in the payload.
         range: Range<usize>,
     },
@@ -39,7 +39,7 @@ pub enum Handled {
 /// An event of a connection. Answers may be passed in any order; they are sent in the order of the
 /// requests.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum ConnectionEvent {
     /// The peer requests a channel that this end may accept. Answer with
     /// [`confirm`](super::Connection::confirm) or [`refuse`](super::Connection::refuse).
     Open {
@@ -55,7 +55,7 @@ pub enum Event {
         /// The channel.
         channel: ChannelId,
         /// Reason code.
-        reason: OpenFailure,
+        reason: OpenFailureReason,
         /// The peer's text: printable characters, 256 at most.
         text: String,
     },
@@ -64,9 +64,9 @@ pub enum Event {
         /// The channel.
         channel: ChannelId,
         /// The request.
-        request: Request,
+        request: SshChannelRequest,
         /// Token to pass to [`answer`](super::Connection::answer), if an answer is wanted.
-        reply: Option<ReplyTo>,
+        reply: Option<PendingReply>,
     },
     /// The answer to the oldest local request in this channel that wants one.
     RequestDone {
@@ -88,12 +88,12 @@ pub enum Event {
         request: GlobalRequest,
         /// Token to pass to [`answer_global`](super::Connection::answer_global), if an answer is
         /// wanted.
-        reply: Option<GlobalReplyTo>,
+        reply: Option<PendingGlobalReply>,
     },
     /// The answer to a local request outside of channels.
     GlobalReply {
         /// The request.
-        id: GlobalId,
+        id: GlobalRequestId,
         /// The peer's answer.
         answer: GlobalAnswer,
     },

@@ -2,10 +2,10 @@
 
 use adit_wire::{Time, usize_from};
 
-use super::channel::Turn;
-use super::{CallError, ChannelId, Connection, Kind};
+use super::channel::WriterState;
+use super::{ChannelCallError, ChannelId, Connection, DataKind};
 use crate::msg;
-use crate::wire::Put;
+use crate::wire::SshBufMut;
 
 /// The only defined type of extended data (RFC 4254 section 5.2).
 pub(super) const STDERR: u32 = 1;
@@ -17,7 +17,7 @@ impl Connection {
     /// [`Event::Writable`](super::Event::Writable)), after the end of the sending side, and while
     /// control messages are queued, which are sent first.
     #[must_use]
-    pub fn room(&self, id: ChannelId) -> usize {
+    pub fn send_capacity(&self, id: ChannelId) -> usize {
         let channel = self.slots.get(id).filter(|c| c.can_write());
         let room = channel.map_or(0, |c| c.window.min(c.max_send));
         if self.outbox.is_empty() {
@@ -33,25 +33,25 @@ impl Connection {
     /// # Errors
     /// [`CallError`] if the channel is gone, not open or at its end, or `len` is 0 or exceeds
     /// [`room`](Self::room).
-    pub fn data_header(
+    pub fn begin_data(
         &mut self,
         id: ChannelId,
-        kind: Kind,
+        kind: DataKind,
         len: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), CallError> {
-        let room = self.room(id);
-        let channel = self.writer(id)?;
-        let len = u32::try_from(len).map_err(|_| CallError::NoRoom)?;
+    ) -> Result<(), ChannelCallError> {
+        let room = self.send_capacity(id);
+        let channel = self.writable_channel(id)?;
+        let len = u32::try_from(len).map_err(|_| ChannelCallError::NoRoom)?;
         let fits = len > 0 && usize::try_from(len).is_ok_and(|len| len <= room);
         let left = channel.window.checked_sub(len).filter(|_| fits);
-        channel.window = left.ok_or(CallError::NoRoom)?;
+        channel.window = left.ok_or(ChannelCallError::NoRoom)?;
         match kind {
-            Kind::Stdout => {
+            DataKind::Stdout => {
                 out.put_u8(msg::CHANNEL_DATA);
                 out.put_u32(channel.remote);
             }
-            Kind::Stderr => {
+            DataKind::Stderr => {
                 out.put_u8(msg::CHANNEL_EXTENDED_DATA);
                 out.put_u32(channel.remote);
                 out.put_u32(STDERR);
@@ -62,13 +62,13 @@ impl Connection {
     }
 
     /// Adds a channel to the queue of writers, unless it is already there.
-    pub fn want_write(&mut self, id: ChannelId) {
+    pub fn queue_writer(&mut self, id: ChannelId) {
         if let Some(channel) = self.slots.get_mut(id)
-            && channel.turn == Turn::Idle
+            && channel.turn == WriterState::Idle
             && channel.can_write()
         {
-            channel.turn = Turn::Queued;
-            self.turns.push_back(id);
+            channel.turn = WriterState::Queued;
+            self.write_queue.push_back(id);
         }
     }
 
@@ -79,16 +79,16 @@ impl Connection {
         if !self.outbox.is_empty() {
             return None;
         }
-        while let Some(id) = self.turns.pop_front() {
+        while let Some(id) = self.write_queue.pop_front() {
             let Some(channel) = self.slots.get_mut(id) else {
                 continue;
             };
             if !channel.can_write() {
-                channel.turn = Turn::Idle;
+                channel.turn = WriterState::Idle;
             } else if channel.window == 0 {
-                channel.turn = Turn::Parked;
+                channel.turn = WriterState::Parked;
             } else {
-                channel.turn = Turn::Idle;
+                channel.turn = WriterState::Idle;
                 return Some(id);
             }
         }
@@ -99,15 +99,15 @@ impl Connection {
     ///
     /// May be called after [`Event::Closed`](super::Event::Closed), too; the channel counts until
     /// everything is consumed, or it is [closed](Self::close) locally.
-    pub fn consumed(&mut self, id: ChannelId, len: usize, now: Time) {
+    pub fn consume_data(&mut self, id: ChannelId, len: usize, now: Time) {
         let Some(channel) = self.slots.get_mut(id) else {
             return;
         };
         channel
             .intake
             .consume(u32::try_from(len).unwrap_or(u32::MAX));
-        if !channel.still_receives() {
-            self.settle(id);
+        if !channel.is_receiving() {
+            self.remove_if_over(id);
             return;
         }
         if self
@@ -115,21 +115,21 @@ impl Connection {
             .is_some_and(|rtt| channel.intake.is_tight(now, rtt))
         {
             let target = channel.intake.target();
-            let by = self.budget.grow(target, self.limits.max_window);
+            let by = self.budget.allot_growth(target, self.limits.max_window);
             channel.intake.grow(by);
         }
         if !channel.in_adjusts && channel.intake.is_due() {
             channel.in_adjusts = true;
-            self.adjusts.push_back(id);
+            self.pending_adjusts.push_back(id);
         }
     }
 
     /// Returns the number of bytes that have to be passed on before [`consumed`](Self::consumed)
     /// can have an effect; until then, calls may be combined. At least 1.
     #[must_use]
-    pub fn worth(&self, id: ChannelId) -> usize {
-        let channel = self.slots.get(id).filter(|c| c.still_receives());
-        let worth = channel.map_or(1, |c| c.intake.lacks());
+    pub fn min_consume_len(&self, id: ChannelId) -> usize {
+        let channel = self.slots.get(id).filter(|c| c.is_receiving());
+        let worth = channel.map_or(1, |c| c.intake.bytes_until_due());
         usize_from(worth).max(1)
     }
 
@@ -139,17 +139,17 @@ impl Connection {
         if self.outbox.pop(out) {
             return true;
         }
-        while let Some(id) = self.adjusts.pop_front() {
+        while let Some(id) = self.pending_adjusts.pop_front() {
             let Some(channel) = self.slots.get_mut(id) else {
                 continue;
             };
             channel.in_adjusts = false;
-            if !channel.still_receives() {
+            if !channel.is_receiving() {
                 continue;
             }
             out.put_u8(msg::CHANNEL_WINDOW_ADJUST);
             out.put_u32(channel.remote);
-            out.put_u32(channel.intake.grant());
+            out.put_u32(channel.intake.grant_all());
             return true;
         }
         false

@@ -4,87 +4,87 @@ use core::net::IpAddr;
 
 use super::{GlobalAnswer, GlobalRequest};
 use crate::error::SshError;
-use crate::wire::Reader;
+use crate::wire::MessageReader;
 
 /// Addresses and sockets on which the server has agreed to listen.
 #[derive(Debug, Default)]
-pub(super) struct Forwards {
+pub(super) struct GrantedForwards {
     addresses: Vec<(String, u16)>,
     paths: Vec<Vec<u8>>,
 }
 
 /// Change of [`Forwards`] when the server grants a request.
 #[derive(Debug)]
-pub(super) enum Change {
+pub(super) enum ForwardChange {
     /// No change.
     Nothing,
     /// The server starts listening on the address.
     Listen { address: String, port: u16 },
     /// The server stops listening on the address.
-    Leave { address: String, port: u16 },
+    Stop { address: String, port: u16 },
     /// The server starts listening on a Unix socket.
     ListenPath(Vec<u8>),
     /// The server stops listening on a Unix socket.
-    LeavePath(Vec<u8>),
+    StopPath(Vec<u8>),
 }
 
-impl Change {
-    pub(super) fn of(request: &GlobalRequest) -> Self {
+impl ForwardChange {
+    pub(super) fn for_request(request: &GlobalRequest) -> Self {
         match request {
             GlobalRequest::TcpipForward { address, port } => Self::Listen {
                 address: address.clone(),
                 port: *port,
             },
-            GlobalRequest::CancelTcpipForward { address, port } => Self::Leave {
+            GlobalRequest::CancelTcpipForward { address, port } => Self::Stop {
                 address: address.clone(),
                 port: *port,
             },
             GlobalRequest::StreamlocalForward { path } => Self::ListenPath(path.clone()),
-            GlobalRequest::CancelStreamlocalForward { path } => Self::LeavePath(path.clone()),
+            GlobalRequest::CancelStreamlocalForward { path } => Self::StopPath(path.clone()),
             _ => Self::Nothing,
         }
     }
 }
 
-impl Forwards {
+impl GrantedForwards {
     /// Applies a request that the server has granted; `data` is from the answer.
-    pub(super) fn granted(
+    pub(super) fn apply_granted(
         &mut self,
-        change: Change,
+        change: ForwardChange,
         data: &[u8],
     ) -> Result<GlobalAnswer, SshError> {
         match change {
-            Change::Nothing => return Ok(GlobalAnswer::Granted { data: data.into() }),
-            Change::Listen { address, port: 0 } => {
-                let mut r = Reader::new(data, "port of a forward");
-                let port = u16::try_from(r.u32()?).map_err(|_| r.malformed())?;
-                r.end()?;
+            ForwardChange::Nothing => return Ok(GlobalAnswer::Granted { data: data.into() }),
+            ForwardChange::Listen { address, port: 0 } => {
+                let mut r = MessageReader::new(data, "port of a forward");
+                let port = u16::try_from(r.read_u32()?).map_err(|_| r.malformed_error())?;
+                r.expect_end()?;
                 self.addresses.push((address, port));
                 return Ok(GlobalAnswer::Bound { port });
             }
-            Change::Listen { address, port } => self.addresses.push((address, port)),
-            Change::Leave { address, port } => {
-                take_one(&mut self.addresses, |(a, p)| (a, *p) == (&address, port));
+            ForwardChange::Listen { address, port } => self.addresses.push((address, port)),
+            ForwardChange::Stop { address, port } => {
+                remove_first(&mut self.addresses, |(a, p)| (a, *p) == (&address, port));
             }
-            Change::ListenPath(path) => self.paths.push(path),
-            Change::LeavePath(path) => take_one(&mut self.paths, |p| *p == path),
+            ForwardChange::ListenPath(path) => self.paths.push(path),
+            ForwardChange::StopPath(path) => remove_first(&mut self.paths, |p| *p == path),
         }
         Ok(GlobalAnswer::Granted { data: data.into() })
     }
 
     /// True if a connection to this address may be opened.
-    pub(super) fn has(&self, address: &str, port: u16) -> bool {
+    pub(super) fn allows_address(&self, address: &str, port: u16) -> bool {
         let mut forwards = self.addresses.iter();
-        forwards.any(|(asked, p)| *p == port && covers(asked, address))
+        forwards.any(|(asked, p)| *p == port && covers_address(asked, address))
     }
 
     /// True if a connection to this socket may be opened.
-    pub(super) fn has_path(&self, path: &[u8]) -> bool {
+    pub(super) fn allows_path(&self, path: &[u8]) -> bool {
         self.paths.iter().any(|p| p == path)
     }
 }
 
-fn take_one<T>(all: &mut Vec<T>, is_it: impl FnMut(&T) -> bool) {
+fn remove_first<T>(all: &mut Vec<T>, is_it: impl FnMut(&T) -> bool) {
     if let Some(place) = all.iter().position(is_it) {
         all.swap_remove(place);
     }
@@ -92,7 +92,7 @@ fn take_one<T>(all: &mut Vec<T>, is_it: impl FnMut(&T) -> bool) {
 
 /// True if `asked` includes the address `connected` (RFC 4254 section 7.1): servers report the
 /// requested address, or the one that a client has connected to.
-fn covers(asked: &str, connected: &str) -> bool {
+fn covers_address(asked: &str, connected: &str) -> bool {
     if asked.eq_ignore_ascii_case(connected) {
         return true;
     }
@@ -127,28 +127,33 @@ mod tests {
             ("a.example", "A.example", true),
             ("a.example", "192.0.2.1", false),
         ] {
-            assert_eq!(covers(asked, connected), yes, "{asked} {connected}");
+            assert_eq!(covers_address(asked, connected), yes, "{asked} {connected}");
         }
     }
 
     #[test]
     fn a_forward_lasts_from_the_grant_to_the_cancel() {
-        let mut forwards = Forwards::default();
+        let mut forwards = GrantedForwards::default();
         let address = || "localhost".to_owned();
-        let listen = |port| Change::Listen {
+        let listen = |port| ForwardChange::Listen {
             address: address(),
             port,
         };
-        let bound = forwards.granted(listen(0), &[0, 0, 0x12, 0x34]).unwrap();
+        let bound = forwards
+            .apply_granted(listen(0), &[0, 0, 0x12, 0x34])
+            .unwrap();
         assert_eq!(bound, GlobalAnswer::Bound { port: 0x1234 });
-        assert!(forwards.has("localhost", 0x1234) && !forwards.has("localhost", 0x1235));
-        assert!(forwards.granted(listen(0), &[0, 1, 0, 0]).is_err());
-        assert!(forwards.granted(listen(0), &[]).is_err());
-        let leave = Change::Leave {
+        assert!(
+            forwards.allows_address("localhost", 0x1234)
+                && !forwards.allows_address("localhost", 0x1235)
+        );
+        assert!(forwards.apply_granted(listen(0), &[0, 1, 0, 0]).is_err());
+        assert!(forwards.apply_granted(listen(0), &[]).is_err());
+        let leave = ForwardChange::Stop {
             address: address(),
             port: 0x1234,
         };
-        forwards.granted(leave, &[]).unwrap();
-        assert!(!forwards.has("localhost", 0x1234));
+        forwards.apply_granted(leave, &[]).unwrap();
+        assert!(!forwards.allows_address("localhost", 0x1234));
     }
 }

@@ -2,9 +2,9 @@
 
 use adit_wire::Role;
 
-use super::{Own, WantReply};
+use super::{CustomMessage, WantReply};
 use crate::error::SshError;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 /// Maximum number of keys in one message; hosts usually have fewer than ten.
 const MAX_KEYS: usize = 64;
@@ -62,9 +62,9 @@ pub enum GlobalRequest {
     /// OpenSSH: no more sessions will be requested; from now on, they are refused here.
     NoMoreSessions,
     /// An application-defined request, whose name must not be one of the above.
-    Own {
+    Custom {
         /// Name and data.
-        own: Own,
+        own: CustomMessage,
         /// Indicates if an answer is wanted.
         want: WantReply,
     },
@@ -72,13 +72,13 @@ pub enum GlobalRequest {
 
 /// Identifies a local request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct GlobalId(pub(super) u64);
+pub struct GlobalRequestId(pub(super) u64);
 
 /// The obligation to answer a request of the peer. If it is dropped, the peer waits for this answer
 /// and for those to later requests.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
-pub struct GlobalReplyTo {
+pub struct PendingGlobalReply {
     pub(super) sequence: u64,
     /// The peer asked the server to choose a port.
     pub(super) chooses_port: bool,
@@ -114,13 +114,13 @@ impl GlobalRequest {
             Self::HostKeys(_) => b"hostkeys-00@openssh.com",
             Self::HostKeysProve(_) => b"hostkeys-prove-00@openssh.com",
             Self::NoMoreSessions => b"no-more-sessions@openssh.com",
-            Self::Own { own, .. } => own.name().as_bytes(),
+            Self::Custom { own, .. } => own.name().as_bytes(),
         }
     }
 
     /// True if `name` is a built-in request, which an application-defined one must not use.
     #[must_use]
-    pub fn is_known(name: &str) -> bool {
+    pub fn is_builtin(name: &str) -> bool {
         KNOWN.contains(&name)
     }
 
@@ -129,7 +129,7 @@ impl GlobalRequest {
     pub const fn want_reply(&self) -> WantReply {
         match self {
             Self::HostKeys(_) | Self::NoMoreSessions => WantReply::No,
-            Self::Own { want, .. } => *want,
+            Self::Custom { want, .. } => *want,
             _ => WantReply::Yes,
         }
     }
@@ -137,7 +137,7 @@ impl GlobalRequest {
     /// True if an end with this role may receive the request.
     pub(super) const fn is_for(&self, role: Role) -> bool {
         match self {
-            Self::KeepAlive | Self::Own { .. } => true,
+            Self::KeepAlive | Self::Custom { .. } => true,
             Self::HostKeys(_) => matches!(role, Role::Client),
             _ => matches!(role, Role::Server),
         }
@@ -147,37 +147,37 @@ impl GlobalRequest {
     pub(super) fn parse(
         name: &[u8],
         want: WantReply,
-        r: &mut Reader<'_>,
+        r: &mut MessageReader<'_>,
     ) -> Result<Option<Self>, SshError> {
         let request = match name {
             b"tcpip-forward" => {
-                let (address, port) = address(r)?;
+                let (address, port) = parse_address(r)?;
                 Self::TcpipForward { address, port }
             }
             b"cancel-tcpip-forward" => {
-                let (address, port) = address(r)?;
+                let (address, port) = parse_address(r)?;
                 Self::CancelTcpipForward { address, port }
             }
             b"streamlocal-forward@openssh.com" => Self::StreamlocalForward {
-                path: r.string()?.to_vec(),
+                path: r.read_string()?.to_vec(),
             },
             b"cancel-streamlocal-forward@openssh.com" => Self::CancelStreamlocalForward {
-                path: r.string()?.to_vec(),
+                path: r.read_string()?.to_vec(),
             },
             b"keepalive@openssh.com" => return Ok(Some(Self::KeepAlive)),
-            b"hostkeys-00@openssh.com" => Self::HostKeys(keys(r)?),
-            b"hostkeys-prove-00@openssh.com" => Self::HostKeysProve(keys(r)?),
+            b"hostkeys-00@openssh.com" => Self::HostKeys(parse_keys(r)?),
+            b"hostkeys-prove-00@openssh.com" => Self::HostKeysProve(parse_keys(r)?),
             b"no-more-sessions@openssh.com" => Self::NoMoreSessions,
             _ => {
-                let own = Own::read(name, r.rest());
-                return Ok(own.map(|own| Self::Own { own, want }));
+                let own = CustomMessage::from_wire(name, r.remaining());
+                return Ok(own.map(|own| Self::Custom { own, want }));
             }
         };
-        r.end()?;
+        r.expect_end()?;
         Ok(Some(request))
     }
 
-    pub(super) fn put(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode_fields(&self, out: &mut Vec<u8>) {
         match self {
             Self::TcpipForward { address, port } | Self::CancelTcpipForward { address, port } => {
                 out.put_string(address.as_bytes());
@@ -192,27 +192,27 @@ impl GlobalRequest {
                     out.put_string(key);
                 }
             }
-            Self::Own { own, .. } => out.put_raw(own.data()),
+            Self::Custom { own, .. } => out.put_raw(own.data()),
         }
     }
 }
 
-fn address(r: &mut Reader<'_>) -> Result<(String, u16), SshError> {
-    let address = r.text()?.to_owned();
-    let port = u16::try_from(r.u32()?).map_err(|_| r.malformed())?;
+fn parse_address(r: &mut MessageReader<'_>) -> Result<(String, u16), SshError> {
+    let address = r.read_text()?.to_owned();
+    let port = u16::try_from(r.read_u32()?).map_err(|_| r.malformed_error())?;
     Ok((address, port))
 }
 
-fn keys(r: &mut Reader<'_>) -> Result<Vec<Vec<u8>>, SshError> {
+fn parse_keys(r: &mut MessageReader<'_>) -> Result<Vec<Vec<u8>>, SshError> {
     let mut keys = Vec::new();
-    while !r.rest().is_empty() {
+    while !r.remaining().is_empty() {
         if keys.len() == MAX_KEYS {
             return Err(SshError::TooMuch {
                 what: "number of host keys",
                 limit: MAX_KEYS,
             });
         }
-        keys.push(r.string()?.to_vec());
+        keys.push(r.read_string()?.to_vec());
     }
     Ok(keys)
 }

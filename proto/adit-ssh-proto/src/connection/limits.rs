@@ -4,7 +4,7 @@ use adit_wire::usize_from;
 
 /// Limits of one connection. A zero counts as one where zero makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// Maximum number of channels, opened by either end.
     pub channels: usize,
     /// Maximum number of channels that the peer requested and the application has not answered yet.
@@ -29,7 +29,7 @@ pub struct Limits {
     pub max_send: u32,
 }
 
-impl Default for Limits {
+impl Default for ConnectionLimits {
     /// OpenSSH's initial windows: 2 MiB, in messages of 32 KiB.
     fn default() -> Self {
         Self {
@@ -46,8 +46,8 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
-    pub(super) fn made_whole(mut self) -> Self {
+impl ConnectionLimits {
+    pub(super) fn normalized(mut self) -> Self {
         let numbers = usize_from(u32::MAX);
         self.channels = self.channels.clamp(1, numbers);
         self.requests = self.requests.max(1);
@@ -60,7 +60,7 @@ impl Limits {
     }
 
     /// Returns the minimum window of each channel, in bytes.
-    pub(super) fn floor(&self) -> u32 {
+    pub(super) fn min_window(&self) -> u32 {
         self.max_packet.min(self.window)
     }
 }

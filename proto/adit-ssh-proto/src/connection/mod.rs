@@ -20,26 +20,26 @@
 //! define the wire formats; `intake` is the self-tuning receive window, `slots` the channel
 //! numbers.
 
-mod call;
+mod call_error;
 mod channel;
-mod channels;
+mod channel_calls;
+mod channel_kind;
+mod channel_open;
+mod channel_slots;
+mod custom_message;
 mod event;
 mod flow;
 mod forwards;
 mod global;
-mod globals;
+mod global_requests;
 mod input;
-mod intake;
-mod kind;
 mod limits;
-mod openings;
+mod ordered_replies;
 mod outbox;
-mod own;
 mod pty;
-mod replies;
+mod receive_window;
 mod request;
 mod requests;
-mod slots;
 
 #[cfg(test)]
 mod tests;
@@ -51,48 +51,48 @@ use adit_wire::Role;
 
 use crate::error::SshError;
 
-pub use call::CallError;
+pub use call_error::ChannelCallError;
 pub use channel::ChannelId;
-pub use event::{Event, Handled, Kind};
-pub use global::{GlobalAnswer, GlobalId, GlobalReplyTo, GlobalRequest};
-pub use kind::{ChannelKind, OpenFailure, Originator};
-pub use limits::Limits;
-pub use own::{Own, OwnError};
-pub use pty::{Modes, Pty, Size};
-pub use request::{ReplyTo, Request, WantReply};
+pub use channel_kind::{ChannelKind, OpenFailureReason, Originator};
+pub use custom_message::{CustomMessage, CustomMessageError};
+pub use event::{ConnectionEvent, DataKind, HandledInput};
+pub use global::{GlobalAnswer, GlobalRequest, GlobalRequestId, PendingGlobalReply};
+pub use limits::ConnectionLimits;
+pub use pty::{PtyRequest, TerminalModes, TerminalSize};
+pub use request::{PendingReply, SshChannelRequest, WantReply};
 
 /// One end of a connection, after authentication.
 #[derive(Debug)]
 pub struct Connection {
     role: Role,
-    limits: Limits,
-    slots: slots::Slots,
+    limits: ConnectionLimits,
+    slots: channel_slots::ChannelSlots,
     /// Number of channels that the peer requested and the application has not answered.
-    asked: usize,
+    pending_opens: usize,
     /// Size of the names and data in bytes of those among them with application-defined types.
-    asked_octets: usize,
+    pending_open_bytes: usize,
     /// The peer may open channels of unknown types.
-    takes_own: bool,
-    budget: intake::Budget,
+    accepts_custom_channels: bool,
+    budget: receive_window::WindowBudget,
     rtt: Option<Duration>,
 
-    events: VecDeque<Event>,
+    events: VecDeque<ConnectionEvent>,
     /// Approximate size of the messages that caused `events`, in bytes.
     event_octets: usize,
-    outbox: outbox::Outbox,
+    outbox: outbox::ControlOutbox,
     /// Channels whose window has to be widened.
-    adjusts: VecDeque<ChannelId>,
+    pending_adjusts: VecDeque<ChannelId>,
     /// Channels that have data to write, the next one first.
-    turns: VecDeque<ChannelId>,
+    write_queue: VecDeque<ChannelId>,
 
     /// Answers owed to the peer, and answers expected from the peer, in the order of the requests.
-    owed: replies::InOrder<GlobalAnswer>,
-    expected: VecDeque<(GlobalId, forwards::Change)>,
+    owed: ordered_replies::OrderedReplies<GlobalAnswer>,
+    expected: VecDeque<(GlobalRequestId, forwards::ForwardChange)>,
     next_global: u64,
-    forwards: forwards::Forwards,
+    forwards: forwards::GrantedForwards,
     no_more_sessions: bool,
 
-    broken: Option<SshError>,
+    failed: Option<SshError>,
 }
 
 impl Connection {
@@ -102,27 +102,27 @@ impl Connection {
     /// and lets the server open the forwarded connections that it requested; a server lets the
     /// client open them.
     #[must_use]
-    pub fn new(role: Role, limits: Limits) -> Self {
-        let limits = limits.made_whole();
+    pub fn new(role: Role, limits: ConnectionLimits) -> Self {
+        let limits = limits.normalized();
         Self {
             role,
-            slots: slots::Slots::default(),
-            asked: 0,
-            asked_octets: 0,
-            takes_own: false,
-            budget: intake::Budget::new(limits.buffer),
+            slots: channel_slots::ChannelSlots::default(),
+            pending_opens: 0,
+            pending_open_bytes: 0,
+            accepts_custom_channels: false,
+            budget: receive_window::WindowBudget::new(limits.buffer),
             rtt: None,
             events: VecDeque::new(),
             event_octets: 0,
-            outbox: outbox::Outbox::default(),
-            adjusts: VecDeque::new(),
-            turns: VecDeque::new(),
-            owed: replies::InOrder::default(),
+            outbox: outbox::ControlOutbox::default(),
+            pending_adjusts: VecDeque::new(),
+            write_queue: VecDeque::new(),
+            owed: ordered_replies::OrderedReplies::default(),
             expected: VecDeque::new(),
             next_global: 0,
-            forwards: forwards::Forwards::default(),
+            forwards: forwards::GrantedForwards::default(),
             no_more_sessions: false,
-            broken: None,
+            failed: None,
             limits,
         }
     }
@@ -135,12 +135,12 @@ impl Connection {
 
     /// Sets whether the peer's channels of [unknown types](ChannelKind::Own) are reported as
     /// events. By default, they are refused as unknown.
-    pub const fn set_takes_own(&mut self, takes: bool) {
-        self.takes_own = takes;
+    pub const fn set_accept_custom_channels(&mut self, takes: bool) {
+        self.accepts_custom_channels = takes;
     }
 
     /// Returns the oldest event.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<ConnectionEvent> {
         let event = self.events.pop_front();
         if self.events.is_empty() {
             self.event_octets = 0;
@@ -151,7 +151,7 @@ impl Connection {
     /// Returns the number of channels that have not ended, including requested ones and those whose
     /// last bytes were not consumed.
     #[must_use]
-    pub const fn channels(&self) -> usize {
+    pub const fn channel_count(&self) -> usize {
         self.slots.count()
     }
 
@@ -161,6 +161,6 @@ impl Connection {
     /// reading.
     #[must_use]
     pub const fn wants_input(&self) -> bool {
-        self.outbox.octets() < self.limits.queue && self.event_octets < self.limits.queue
+        self.outbox.byte_len() < self.limits.queue && self.event_octets < self.limits.queue
     }
 }

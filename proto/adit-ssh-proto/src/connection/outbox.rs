@@ -2,20 +2,20 @@
 
 use adit_wire::subslice;
 
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 /// Capacity that an empty outbox may keep, in bytes.
 const KEPT: usize = 4096;
 
 /// Queue of messages, each with its length in front.
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
+pub(super) struct ControlOutbox {
     bytes: Vec<u8>,
     /// Position of the first message that was not removed.
     head: usize,
 }
 
-impl Outbox {
+impl ControlOutbox {
     /// Adds the message that `write` appends.
     pub(super) fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.bytes.put_nested(write);
@@ -24,7 +24,7 @@ impl Outbox {
     /// Appends the oldest message to `out`; returns false if there is none.
     pub(super) fn pop(&mut self, out: &mut Vec<u8>) -> bool {
         let rest = subslice(&self.bytes, self.head..);
-        let Ok(message) = Reader::new(rest, "queued message").string() else {
+        let Ok(message) = MessageReader::new(rest, "queued message").read_string() else {
             return false;
         };
         out.extend_from_slice(message);
@@ -46,7 +46,7 @@ impl Outbox {
     }
 
     /// Returns the number of bytes in the queue.
-    pub(super) const fn octets(&self) -> usize {
+    pub(super) const fn byte_len(&self) -> usize {
         self.bytes.len() - self.head
     }
 }
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn messages_come_in_order_and_the_buffer_stays_small() {
-        let mut outbox = Outbox::default();
+        let mut outbox = ControlOutbox::default();
         let (mut written, mut read) = (0u32, 0u32);
         for round in 0..2000u32 {
             for _ in 0..round % 7 {
@@ -72,10 +72,10 @@ mod tests {
                 }
             }
             assert_eq!(
-                outbox.octets(),
+                outbox.byte_len(),
                 8 * usize::try_from(written - read).unwrap()
             );
-            assert!(outbox.bytes.len() <= 2 * outbox.octets() + KEPT + 8);
+            assert!(outbox.bytes.len() <= 2 * outbox.byte_len() + KEPT + 8);
         }
         while outbox.pop(&mut Vec::new()) {
             read += 1;

@@ -1,22 +1,22 @@
 //! Terminals: sizes and modes (RFC 4254 sections 6.2, 6.7 and 8).
 
 use crate::error::SshError;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 /// A requested terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pty {
+pub struct PtyRequest {
     /// Terminal type, as in the variable TERM.
     pub term: String,
     /// Size of the terminal.
-    pub size: Size,
+    pub size: TerminalSize,
     /// Terminal modes.
-    pub modes: Modes,
+    pub modes: TerminalModes,
 }
 
 /// The size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Size {
+pub struct TerminalSize {
     /// Width in characters.
     pub columns: u32,
     /// Height in rows.
@@ -31,12 +31,12 @@ pub struct Size {
 ///
 /// 128 and 129 are the line speeds; the others are in RFC 4254 section 8 and RFC 8160.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Modes(Vec<(u8, u32)>);
+pub struct TerminalModes(Vec<(u8, u32)>);
 
 /// First mode number whose arguments have no defined format: reading stops there (section 8).
 const FIRST_UNDEFINED: u8 = 160;
 
-impl Modes {
+impl TerminalModes {
     /// Creates an empty set of modes.
     #[must_use]
     pub const fn new() -> Self {
@@ -68,19 +68,19 @@ impl Modes {
 
     /// Parses encoded modes. Their number is limited by the number of different modes.
     fn parse(bytes: &[u8]) -> Result<Self, SshError> {
-        let mut r = Reader::new(bytes, "terminal modes");
+        let mut r = MessageReader::new(bytes, "terminal modes");
         let mut modes = Self::new();
         // Some clients omit the terminating 0.
-        while !r.rest().is_empty() {
-            match r.u8()? {
+        while !r.remaining().is_empty() {
+            match r.read_u8()? {
                 0 | FIRST_UNDEFINED.. => break,
-                mode => modes.set(mode, r.u32()?),
+                mode => modes.set(mode, r.read_u32()?),
             }
         }
         Ok(modes)
     }
 
-    fn put(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut Vec<u8>) {
         for (mode, value) in self.iter() {
             out.put_u8(mode);
             out.put_u32(value);
@@ -89,35 +89,35 @@ impl Modes {
     }
 }
 
-impl Size {
-    pub(super) fn parse(r: &mut Reader<'_>) -> Result<Self, SshError> {
+impl TerminalSize {
+    pub(super) fn parse(r: &mut MessageReader<'_>) -> Result<Self, SshError> {
         Ok(Self {
-            columns: r.u32()?,
-            rows: r.u32()?,
-            width: r.u32()?,
-            height: r.u32()?,
+            columns: r.read_u32()?,
+            rows: r.read_u32()?,
+            width: r.read_u32()?,
+            height: r.read_u32()?,
         })
     }
 
-    pub(super) fn put(self, out: &mut Vec<u8>) {
+    pub(super) fn encode(self, out: &mut Vec<u8>) {
         for number in [self.columns, self.rows, self.width, self.height] {
             out.put_u32(number);
         }
     }
 }
 
-impl Pty {
-    pub(super) fn parse(r: &mut Reader<'_>) -> Result<Self, SshError> {
+impl PtyRequest {
+    pub(super) fn parse(r: &mut MessageReader<'_>) -> Result<Self, SshError> {
         Ok(Self {
-            term: r.text()?.to_owned(),
-            size: Size::parse(r)?,
-            modes: Modes::parse(r.string()?)?,
+            term: r.read_text()?.to_owned(),
+            size: TerminalSize::parse(r)?,
+            modes: TerminalModes::parse(r.read_string()?)?,
         })
     }
 
-    pub(super) fn put(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.put_string(self.term.as_bytes());
-        self.size.put(out);
-        out.put_nested(|out| self.modes.put(out));
+        self.size.encode(out);
+        out.put_nested(|out| self.modes.encode(out));
     }
 }

@@ -3,16 +3,16 @@
 use adit_crypto::Secret;
 
 use super::global::KEEPALIVE;
-use super::{ChannelId, Own, Pty, Size};
+use super::{ChannelId, CustomMessage, PtyRequest, TerminalSize};
 use crate::error::SshError;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 /// A request or a statement inside a channel.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Request {
+pub enum SshChannelRequest {
     /// Requests a terminal.
-    Pty(Pty),
+    Pty(PtyRequest),
     /// Sets an environment variable for the program to start.
     Env {
         /// Name of the variable.
@@ -27,7 +27,7 @@ pub enum Request {
     /// Starts a subsystem, such as `sftp`.
     Subsystem(String),
     /// Reports a new size of the terminal.
-    WindowChange(Size),
+    WindowChange(TerminalSize),
     /// Sends a signal to the program: its name without SIG.
     Signal(String),
     /// Reports that the program has exited.
@@ -42,7 +42,7 @@ pub enum Request {
         message: String,
     },
     /// OpenSSH: data written to the peer from now on is discarded.
-    EndOfWrite,
+    EndOfWriting,
     /// Sends a break (RFC 4335); its length in milliseconds.
     Break(u32),
     /// Requests X11 forwarding to the client's display (section 6.3.1).
@@ -62,7 +62,7 @@ pub enum Request {
     FlowControl(bool),
     /// An application-defined request. In a channel of an application-defined type, all requests
     /// are, regardless of their name; in other channels, its name must not be one of the above.
-    Own(Own),
+    Custom(CustomMessage),
 }
 
 /// Names of the built-in requests, in channels of built-in types.
@@ -97,12 +97,12 @@ pub enum WantReply {
 /// answer and for those to later requests of the channel.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
-pub struct ReplyTo {
+pub struct PendingReply {
     pub(super) channel: ChannelId,
     pub(super) sequence: u64,
 }
 
-impl Request {
+impl SshChannelRequest {
     /// Returns the name on the wire.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -116,19 +116,19 @@ impl Request {
             Self::Signal(_) => "signal",
             Self::ExitStatus(_) => "exit-status",
             Self::ExitSignal { .. } => "exit-signal",
-            Self::EndOfWrite => "eow@openssh.com",
+            Self::EndOfWriting => "eow@openssh.com",
             Self::Break(_) => "break",
             Self::X11 { .. } => "x11-req",
             Self::Agent => "auth-agent-req@openssh.com",
             Self::FlowControl(_) => "xon-xoff",
-            Self::Own(own) => own.name(),
+            Self::Custom(own) => own.name(),
         }
     }
 
     /// True if `name` is a built-in request. In a channel of a built-in type, an
     /// application-defined request must not use it.
     #[must_use]
-    pub fn is_known(name: &str) -> bool {
+    pub fn is_builtin(name: &str) -> bool {
         KNOWN.contains(&name)
     }
 
@@ -141,64 +141,64 @@ impl Request {
                 | Self::Signal(_)
                 | Self::ExitStatus(_)
                 | Self::ExitSignal { .. }
-                | Self::EndOfWrite
+                | Self::EndOfWriting
                 | Self::FlowControl(_)
         )
     }
 
     /// Parses the fields of a request; `None` if the name is unknown.
-    pub(super) fn parse(name: &[u8], r: &mut Reader<'_>) -> Result<Option<Self>, SshError> {
+    pub(super) fn parse(name: &[u8], r: &mut MessageReader<'_>) -> Result<Option<Self>, SshError> {
         let request = match name {
-            b"pty-req" => Self::Pty(Pty::parse(r)?),
+            b"pty-req" => Self::Pty(PtyRequest::parse(r)?),
             b"env" => Self::Env {
-                name: r.string()?.to_vec(),
-                value: r.string()?.to_vec(),
+                name: r.read_string()?.to_vec(),
+                value: r.read_string()?.to_vec(),
             },
             b"shell" => Self::Shell,
-            b"exec" => Self::Exec(r.string()?.to_vec()),
-            b"subsystem" => Self::Subsystem(r.text()?.to_owned()),
-            b"window-change" => Self::WindowChange(Size::parse(r)?),
-            b"signal" => Self::Signal(r.text()?.to_owned()),
-            b"exit-status" => Self::ExitStatus(r.u32()?),
+            b"exec" => Self::Exec(r.read_string()?.to_vec()),
+            b"subsystem" => Self::Subsystem(r.read_text()?.to_owned()),
+            b"window-change" => Self::WindowChange(TerminalSize::parse(r)?),
+            b"signal" => Self::Signal(r.read_text()?.to_owned()),
+            b"exit-status" => Self::ExitStatus(r.read_u32()?),
             b"exit-signal" => {
-                let name = r.text()?.to_owned();
-                let core_dumped = r.boolean()?;
-                let message = String::from_utf8_lossy(r.string()?).into_owned();
+                let name = r.read_text()?.to_owned();
+                let core_dumped = r.read_bool()?;
+                let message = String::from_utf8_lossy(r.read_string()?).into_owned();
                 // The language of the message.
-                r.string()?;
+                r.read_string()?;
                 Self::ExitSignal {
                     name,
                     core_dumped,
                     message,
                 }
             }
-            b"eow@openssh.com" => Self::EndOfWrite,
-            b"break" => Self::Break(r.u32()?),
+            b"eow@openssh.com" => Self::EndOfWriting,
+            b"break" => Self::Break(r.read_u32()?),
             b"x11-req" => Self::X11 {
-                single: r.boolean()?,
-                protocol: r.text()?.to_owned(),
-                cookie: Secret::new(r.text()?.to_owned()),
-                screen: r.u32()?,
+                single: r.read_bool()?,
+                protocol: r.read_text()?.to_owned(),
+                cookie: Secret::new(r.read_text()?.to_owned()),
+                screen: r.read_u32()?,
             },
             b"auth-agent-req@openssh.com" => Self::Agent,
-            b"xon-xoff" => Self::FlowControl(r.boolean()?),
+            b"xon-xoff" => Self::FlowControl(r.read_bool()?),
             _ => return Ok(None),
         };
-        r.end()?;
+        r.expect_end()?;
         Ok(Some(request))
     }
 
-    pub(super) fn put(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode_fields(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Shell | Self::EndOfWrite | Self::Agent => {}
-            Self::Pty(pty) => pty.put(out),
+            Self::Shell | Self::EndOfWriting | Self::Agent => {}
+            Self::Pty(pty) => pty.encode(out),
             Self::Env { name, value } => {
                 out.put_string(name);
                 out.put_string(value);
             }
             Self::Exec(command) => out.put_string(command),
             Self::Subsystem(name) | Self::Signal(name) => out.put_string(name.as_bytes()),
-            Self::WindowChange(size) => size.put(out),
+            Self::WindowChange(size) => size.encode(out),
             Self::ExitStatus(number) | Self::Break(number) => out.put_u32(*number),
             Self::ExitSignal {
                 name,
@@ -222,7 +222,7 @@ impl Request {
                 out.put_u32(*screen);
             }
             Self::FlowControl(allowed) => out.put_bool(*allowed),
-            Self::Own(own) => out.put_raw(own.data()),
+            Self::Custom(own) => out.put_raw(own.data()),
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use adit_crypto::{Secret, Sha2};
 
-use super::{Agreed, DirectionAlgorithms};
+use super::{DirectionAlgorithms, KexSecret};
 use crate::algorithm::{Kex, Mac};
 use crate::packet::DirectionKeys;
-use crate::wire::Put;
+use crate::wire::SshBufMut;
 
 /// Input of the exchange hash that does not depend on the method.
 #[derive(Debug, Clone, Copy)]
-pub struct HashInput<'a> {
+pub struct ExchangeHashInput<'a> {
     /// The client's identification, without CR and LF.
     pub client_version: &'a [u8],
     /// The server's identification, without CR and LF.
@@ -22,11 +22,11 @@ pub struct HashInput<'a> {
     pub host_key: &'a [u8],
 }
 
-impl HashInput<'_> {
+impl ExchangeHashInput<'_> {
     /// Returns the exchange hash H, which the host key signs. The first exchange's H is also the
     /// session identifier.
     #[must_use]
-    pub fn hash(&self, kex: Kex, agreed: &Agreed) -> Vec<u8> {
+    pub fn exchange_hash(&self, kex: Kex, agreed: &KexSecret) -> Vec<u8> {
         let mut said = Vec::with_capacity(4096);
         said.put_string(self.client_version);
         said.put_string(self.server_version);
@@ -62,20 +62,20 @@ const fn hash_of(kex: Kex) -> Sha2 {
 
 /// Input of the key derivation.
 #[derive(Debug)]
-pub struct KeySource<'a> {
+pub struct KeyDerivation<'a> {
     /// Method, which determines the hash function.
     pub kex: Kex,
     /// The shared secret.
-    pub agreed: &'a Agreed,
+    pub agreed: &'a KexSecret,
     /// H of this exchange.
     pub exchange_hash: &'a [u8],
     /// H of the first exchange.
     pub session_id: &'a [u8],
 }
 
-impl KeySource<'_> {
+impl KeyDerivation<'_> {
     /// Derives the keys of one direction; `letters` select IV, cipher key and MAC key.
-    fn direction(&self, with: DirectionAlgorithms, letters: [u8; 3]) -> DirectionKeys {
+    fn derive_direction_keys(&self, with: DirectionAlgorithms, letters: [u8; 3]) -> DirectionKeys {
         let [iv, key, mac_key] = letters;
         let (key_len, iv_len) = with.cipher.key_iv_len();
         let mac_len = with.mac.map_or(0, |mac: Mac| mac.key_tag_len().0);
@@ -83,27 +83,27 @@ impl KeySource<'_> {
             cipher: with.cipher,
             mac: with.mac,
             compression: with.compression,
-            key: self.derive(key, key_len),
-            iv: self.derive(iv, iv_len),
-            mac_key: self.derive(mac_key, mac_len),
+            key: self.derive_bytes(key, key_len),
+            iv: self.derive_bytes(iv, iv_len),
+            mac_key: self.derive_bytes(mac_key, mac_len),
         }
     }
 
     /// Derives the keys from client to server.
     #[must_use]
     pub fn client_to_server(&self, with: DirectionAlgorithms) -> DirectionKeys {
-        self.direction(with, *b"ACE")
+        self.derive_direction_keys(with, *b"ACE")
     }
 
     /// Derives the keys from server to client.
     #[must_use]
     pub fn server_to_client(&self, with: DirectionAlgorithms) -> DirectionKeys {
-        self.direction(with, *b"BDF")
+        self.derive_direction_keys(with, *b"BDF")
     }
 
     /// Derives `len` bytes: HASH(K, H, letter, session), followed by as many hashes of K, H and all
     /// preceding bytes as are needed.
-    fn derive(&self, letter: u8, len: usize) -> Secret<Vec<u8>> {
+    fn derive_bytes(&self, letter: u8, len: usize) -> Secret<Vec<u8>> {
         let hash = hash_of(self.kex);
         let mut start = hash.new_hasher();
         start.update(self.agreed.secret.expose());

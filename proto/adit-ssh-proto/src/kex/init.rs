@@ -1,9 +1,9 @@
 //! KEXINIT: the lists of names that each side offers (RFC 4253 section 7.1).
 
-use crate::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac, Preferred};
+use crate::algorithm::{AlgorithmPreferences, Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use crate::error::SshError;
 use crate::msg;
-use crate::wire::{NameList, Put, Reader};
+use crate::wire::{MessageReader, NameList, SshBufMut};
 
 /// Marker in a client's first list of methods: it accepts EXT_INFO (RFC 8308 section 2.1).
 pub const EXT_INFO_CLIENT: &str = "ext-info-c";
@@ -40,19 +40,19 @@ impl<'a> KexInit<'a> {
     /// # Errors
     /// [`SshError::Malformed`] if it is not a valid KEXINIT.
     pub fn parse(payload: &'a [u8]) -> Result<Self, SshError> {
-        let mut r = Reader::new(payload, "KEXINIT");
-        if r.u8()? != msg::KEXINIT {
-            return Err(r.malformed());
+        let mut r = MessageReader::new(payload, "KEXINIT");
+        if r.read_u8()? != msg::KEXINIT {
+            return Err(r.malformed_error());
         }
-        let cookie = r.array()?;
-        let (kex, host_key) = (r.name_list()?, r.name_list()?);
-        let mut pair = || Ok::<_, SshError>([r.name_list()?, r.name_list()?]);
+        let cookie = r.read_array()?;
+        let (kex, host_key) = (r.read_name_list()?, r.read_name_list()?);
+        let mut pair = || Ok::<_, SshError>([r.read_name_list()?, r.read_name_list()?]);
         let (cipher, mac, compression) = (pair()?, pair()?, pair()?);
         // Languages, which are unused in practice.
         pair()?;
-        let first_kex_packet_follows = r.boolean()?;
-        r.u32()?;
-        r.end()?;
+        let first_kex_packet_follows = r.read_bool()?;
+        r.read_u32()?;
+        r.expect_end()?;
         Ok(Self {
             cookie,
             kex,
@@ -82,7 +82,7 @@ impl<'a> KexInit<'a> {
 /// Appends a KEXINIT that offers `preferred` in both directions, with `markers` after the methods.
 /// It never announces a guess.
 pub fn write_kexinit(
-    preferred: &Preferred,
+    preferred: &AlgorithmPreferences,
     markers: &[&'static str],
     cookie: [u8; 16],
     out: &mut Vec<u8>,

@@ -12,14 +12,14 @@ mod negotiate;
 mod secret;
 mod server;
 
-pub use client::{ClientKex, Reply};
-pub use hash::{HashInput, KeySource};
+pub use client::{ClientKex, ServerKexReply};
+pub use hash::{ExchangeHashInput, KeyDerivation};
 pub use init::{
     EXT_INFO_CLIENT, EXT_INFO_SERVER, KexInit, STRICT_CLIENT, STRICT_SERVER, write_kexinit,
 };
 pub use negotiate::{DirectionAlgorithms, Negotiated, guess_is_wrong, negotiate};
-pub use secret::Agreed;
-pub use server::{Answer, AnswerValue, ServerKex};
+pub use secret::KexSecret;
+pub use server::{ServerKex, ServerKexAnswer, ServerKexReplyValue};
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -14,7 +14,7 @@ use crate::error::SshError;
 use crate::wire::NameList;
 
 /// Maximum number of the peer's bytes in an error.
-const TOLD: usize = 1024;
+const MAX_REPORTED_NAMES: usize = 1024;
 
 /// Algorithms that both sides will use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,18 +68,19 @@ pub fn negotiate(
     ours: &KexInit<'_>,
     theirs: &KexInit<'_>,
 ) -> Result<Negotiated, SshError> {
-    let both = Both { role, ours, theirs };
+    let both = KexInitPair { role, ours, theirs };
     let direction = |n: usize, names: [&'static str; 3]| -> Result<DirectionAlgorithms, SshError> {
         let [cipher, mac, compression] = names;
-        let cipher = both.choose(cipher, |k| pick(&k.cipher, n), Cipher::by_name)?;
+        let cipher =
+            both.choose_common(cipher, |k| list_of_direction(&k.cipher, n), Cipher::by_name)?;
         let mac = if cipher.is_aead() {
             None
         } else {
-            Some(both.choose(mac, |k| pick(&k.mac, n), Mac::by_name)?)
+            Some(both.choose_common(mac, |k| list_of_direction(&k.mac, n), Mac::by_name)?)
         };
-        let compression = both.choose(
+        let compression = both.choose_common(
             compression,
-            |k| pick(&k.compression, n),
+            |k| list_of_direction(&k.compression, n),
             Compression::by_name,
         )?;
         Ok(DirectionAlgorithms {
@@ -89,8 +90,12 @@ pub fn negotiate(
         })
     };
     Ok(Negotiated {
-        kex: both.choose("method of key exchange", |k| k.kex, Kex::by_name)?,
-        host_key: both.choose("host key algorithm", |k| k.host_key, KeyAlgorithm::by_name)?,
+        kex: both.choose_common("method of key exchange", |k| k.kex, Kex::by_name)?,
+        host_key: both.choose_common(
+            "host key algorithm",
+            |k| k.host_key,
+            KeyAlgorithm::by_name,
+        )?,
         client_to_server: direction(
             0,
             [
@@ -123,19 +128,19 @@ pub fn guess_is_wrong(ours: &KexInit<'_>, theirs: &KexInit<'_>) -> bool {
     theirs.first_kex_packet_follows && first(ours) != first(theirs)
 }
 
-fn pick<'a>(pair: &[NameList<'a>; 2], n: usize) -> NameList<'a> {
+fn list_of_direction<'a>(pair: &[NameList<'a>; 2], n: usize) -> NameList<'a> {
     let [up, down] = *pair;
     if n == 0 { up } else { down }
 }
 
-struct Both<'a> {
+struct KexInitPair<'a> {
     role: Role,
     ours: &'a KexInit<'a>,
     theirs: &'a KexInit<'a>,
 }
 
-impl<'a> Both<'a> {
-    fn choose<T>(
+impl<'a> KexInitPair<'a> {
+    fn choose_common<T>(
         &self,
         what: &'static str,
         list: impl Fn(&KexInit<'a>) -> NameList<'a>,
@@ -150,12 +155,12 @@ impl<'a> Both<'a> {
         // quadratic work.
         let chosen = client
             .iter()
-            .filter(|name| server.has(name))
+            .filter(|name| server.contains(name))
             .find_map(by_name);
         chosen.ok_or_else(|| SshError::NoCommon {
             what,
             ours: ours.as_str().to_owned(),
-            theirs: theirs.as_str().chars().take(TOLD).collect(),
+            theirs: theirs.as_str().chars().take(MAX_REPORTED_NAMES).collect(),
         })
     }
 }

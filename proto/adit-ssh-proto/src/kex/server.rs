@@ -6,20 +6,20 @@ use adit_crypto::{
 };
 use adit_wire::Entropy;
 
-use super::Agreed;
-use super::client::{ecdh_key, halves};
-use super::secret::{curve_of, fault, hybrid, number};
+use super::KexSecret;
+use super::client::{generate_ecdh_key, split_hybrid_value};
+use super::secret::{combine_hybrid_secret, curve_of, encode_mpint, to_ssh_error};
 use crate::algorithm::Kex;
 use crate::error::SshError;
 use crate::msg;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 /// A running key exchange method.
 #[derive(Debug)]
-pub struct ServerKex(State);
+pub struct ServerKex(ServerKexState);
 
 #[derive(Debug)]
-enum State {
+enum ServerKexState {
     Await(Kex),
     /// The group was sent.
     Exchange {
@@ -31,24 +31,24 @@ enum State {
 
 /// Result of the server's side.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ServerKexAnswer {
     /// Message to send.
-    pub reply: AnswerValue,
+    pub reply: ServerKexReplyValue,
     /// Shared secret, and the values to be hashed.
-    pub agreed: Agreed,
+    pub agreed: KexSecret,
 }
 
 /// The last message without the host key and its signature, which require the exchange hash.
 #[derive(Debug)]
-pub struct AnswerValue {
+pub struct ServerKexReplyValue {
     number: u8,
     /// Local public value in its encoding, `string` or `mpint`.
     value: Vec<u8>,
 }
 
-impl AnswerValue {
+impl ServerKexReplyValue {
     /// Appends the payload to `out`.
-    pub fn write(&self, host_key: &[u8], signature: &[u8], out: &mut Vec<u8>) {
+    pub fn write_payload(&self, host_key: &[u8], signature: &[u8], out: &mut Vec<u8>) {
         out.put_u8(self.number);
         out.put_string(host_key);
         out.put_raw(&self.value);
@@ -60,7 +60,7 @@ impl ServerKex {
     /// Creates the state that waits for the client's first message.
     #[must_use]
     pub const fn new(kex: Kex) -> Self {
-        Self(State::Await(kex))
+        Self(ServerKexState::Await(kex))
     }
 
     /// Handles the client's next message. Returns `None` if another one has to follow; a payload
@@ -73,46 +73,50 @@ impl ServerKex {
         payload: &[u8],
         entropy: &mut dyn Entropy,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Answer>, SshError> {
-        let mut r = Reader::new(payload, "key exchange");
-        let message = r.u8()?;
+    ) -> Result<Option<ServerKexAnswer>, SshError> {
+        let mut r = MessageReader::new(payload, "key exchange");
+        let message = r.read_u8()?;
         let expected = match self.0 {
-            State::Await(Kex::GroupExchange) => Some(msg::KEX_GEX_REQUEST),
-            State::Await(_) => Some(msg::KEX_INIT),
-            State::Exchange { .. } => Some(msg::KEX_GEX_INIT),
-            State::Done => None,
+            ServerKexState::Await(Kex::GroupExchange) => Some(msg::KEX_GEX_REQUEST),
+            ServerKexState::Await(_) => Some(msg::KEX_INIT),
+            ServerKexState::Exchange { .. } => Some(msg::KEX_GEX_INIT),
+            ServerKexState::Done => None,
         };
         if Some(message) != expected {
             return Err(SshError::Unexpected(message));
         }
-        match core::mem::replace(&mut self.0, State::Done) {
-            State::Await(Kex::GroupExchange) => {
-                let sizes = [r.u32()?, r.u32()?, r.u32()?];
-                r.end()?;
-                let group = DhGroup::rfc3526(choose(sizes)?).map_err(fault)?;
+        match core::mem::replace(&mut self.0, ServerKexState::Done) {
+            ServerKexState::Await(Kex::GroupExchange) => {
+                let sizes = [r.read_u32()?, r.read_u32()?, r.read_u32()?];
+                r.expect_end()?;
+                let group = DhGroup::rfc3526(choose_group(sizes)?).map_err(to_ssh_error)?;
                 out.put_u8(msg::KEX_REPLY);
                 out.put_mpint(group.prime());
                 out.put_mpint(&group.generator());
-                let key = DhKey::generate(group, entropy).map_err(fault)?;
-                self.0 = State::Exchange { sizes, key };
+                let key = DhKey::generate(group, entropy).map_err(to_ssh_error)?;
+                self.0 = ServerKexState::Exchange { sizes, key };
                 Ok(None)
             }
-            State::Exchange { sizes, key } => {
-                let theirs = r.mpint()?;
-                r.end()?;
+            ServerKexState::Exchange { sizes, key } => {
+                let theirs = r.read_mpint()?;
+                r.expect_end()?;
                 let mut transcript = Vec::new();
                 sizes.iter().for_each(|size| transcript.put_u32(*size));
                 transcript.put_mpint(key.group().prime());
                 transcript.put_mpint(&key.group().generator());
-                dh_answer(msg::KEX_GEX_REPLY, &key, transcript, theirs).map(Some)
+                compute_dh_answer(msg::KEX_GEX_REPLY, &key, transcript, theirs).map(Some)
             }
-            State::Await(kex) => answer(kex, r, entropy).map(Some),
-            State::Done => Err(SshError::Unexpected(message)),
+            ServerKexState::Await(kex) => compute_answer(kex, r, entropy).map(Some),
+            ServerKexState::Done => Err(SshError::Unexpected(message)),
         }
     }
 }
 
-fn answer(kex: Kex, mut r: Reader<'_>, entropy: &mut dyn Entropy) -> Result<Answer, SshError> {
+fn compute_answer(
+    kex: Kex,
+    mut r: MessageReader<'_>,
+    entropy: &mut dyn Entropy,
+) -> Result<ServerKexAnswer, SshError> {
     let modp = match kex {
         Kex::Group14 => Some(ModpSize::Bits2048),
         Kex::Group16 => Some(ModpSize::Bits4096),
@@ -120,17 +124,17 @@ fn answer(kex: Kex, mut r: Reader<'_>, entropy: &mut dyn Entropy) -> Result<Answ
         _ => None,
     };
     if let Some(which) = modp {
-        let theirs = r.mpint()?;
-        r.end()?;
-        let group = DhGroup::rfc3526(which).map_err(fault)?;
-        let key = DhKey::generate(group, entropy).map_err(fault)?;
-        return dh_answer(msg::KEX_REPLY, &key, Vec::new(), theirs);
+        let theirs = r.read_mpint()?;
+        r.expect_end()?;
+        let group = DhGroup::rfc3526(which).map_err(to_ssh_error)?;
+        let key = DhKey::generate(group, entropy).map_err(to_ssh_error)?;
+        return compute_dh_answer(msg::KEX_REPLY, &key, Vec::new(), theirs);
     }
-    let theirs = r.string()?;
-    r.end()?;
+    let theirs = r.read_string()?;
+    r.expect_end()?;
     let (ours, secret) = if let Some(curve) = curve_of(kex) {
-        let key = ecdh_key(curve, entropy)?;
-        let secret = number(&key.derive_secret(theirs).map_err(fault)?);
+        let key = generate_ecdh_key(curve, entropy)?;
+        let secret = encode_mpint(&key.derive_secret(theirs).map_err(to_ssh_error)?);
         (key.public_key().to_vec(), secret)
     } else {
         let sntrup = kex != Kex::MlKem768X25519;
@@ -139,53 +143,59 @@ fn answer(kex: Kex, mut r: Reader<'_>, entropy: &mut dyn Entropy) -> Result<Answ
         } else {
             ML_KEM_PUBLIC_LEN
         };
-        let (lattice, point) = halves(theirs, len)?;
-        let key = ecdh_key(AgreementCurve::X25519, entropy)?;
-        let classical = key.derive_secret(point).map_err(fault)?;
+        let (lattice, point) = split_hybrid_value(theirs, len)?;
+        let key = generate_ecdh_key(AgreementCurve::X25519, entropy)?;
+        let classical = key.derive_secret(point).map_err(to_ssh_error)?;
         let (mut ours, secret) = if sntrup {
-            let (ours, inner) = sntrup_encapsulate(lattice, entropy).map_err(fault)?;
-            (ours, hybrid(Sha2::Sha512, inner.expose(), &classical))
+            let (ours, inner) = sntrup_encapsulate(lattice, entropy).map_err(to_ssh_error)?;
+            (
+                ours,
+                combine_hybrid_secret(Sha2::Sha512, inner.expose(), &classical),
+            )
         } else {
-            let (ours, inner) = ml_kem_encapsulate(lattice).map_err(fault)?;
-            (ours, hybrid(Sha2::Sha256, inner.expose(), &classical))
+            let (ours, inner) = ml_kem_encapsulate(lattice).map_err(to_ssh_error)?;
+            (
+                ours,
+                combine_hybrid_secret(Sha2::Sha256, inner.expose(), &classical),
+            )
         };
         ours.extend_from_slice(key.public_key());
         (ours, secret)
     };
     let mut value = Vec::with_capacity(ours.len() + 4);
     value.put_string(&ours);
-    Ok(Answer {
-        reply: AnswerValue {
+    Ok(ServerKexAnswer {
+        reply: ServerKexReplyValue {
             number: msg::KEX_REPLY,
             value,
         },
-        agreed: Agreed::of_strings(theirs, &ours, secret),
+        agreed: KexSecret::from_public_strings(theirs, &ours, secret),
     })
 }
 
-fn dh_answer(
+fn compute_dh_answer(
     number_of_message: u8,
     key: &DhKey,
     mut transcript: Vec<u8>,
     theirs: &[u8],
-) -> Result<Answer, SshError> {
-    let secret = number(&key.derive_secret(theirs).map_err(fault)?);
+) -> Result<ServerKexAnswer, SshError> {
+    let secret = encode_mpint(&key.derive_secret(theirs).map_err(to_ssh_error)?);
     transcript.put_mpint(theirs);
     transcript.put_mpint(key.public_value());
     let mut value = Vec::new();
     value.put_mpint(key.public_value());
-    Ok(Answer {
-        reply: AnswerValue {
+    Ok(ServerKexAnswer {
+        reply: ServerKexReplyValue {
             number: number_of_message,
             value,
         },
-        agreed: Agreed { transcript, secret },
+        agreed: KexSecret { transcript, secret },
     })
 }
 
 /// Chooses the group for the sizes that a client requests (RFC 4419 section 3): the smallest one of
 /// RFC 3526 that is at least the preferred size, otherwise the largest that the client accepts.
-fn choose([least, wanted, most]: [u32; 3]) -> Result<ModpSize, SshError> {
+fn choose_group([least, wanted, most]: [u32; 3]) -> Result<ModpSize, SshError> {
     if least > wanted || wanted > most {
         return Err(SshError::Malformed("sizes of a group exchange"));
     }
@@ -215,7 +225,7 @@ mod tests {
             ([8192, 8192, u32::MAX], ModpSize::Bits8192),
             ([2048, 16384, 16384], ModpSize::Bits8192),
         ] {
-            assert_eq!(choose(sizes), Ok(group), "{sizes:?}");
+            assert_eq!(choose_group(sizes), Ok(group), "{sizes:?}");
         }
         for bad in [
             [1024, 1024, 2047],
@@ -224,7 +234,7 @@ mod tests {
             [3000, 2048, 8192],
             [2048, 9000, 8192],
         ] {
-            assert!(choose(bad).is_err(), "{bad:?}");
+            assert!(choose_group(bad).is_err(), "{bad:?}");
         }
     }
 }

@@ -4,8 +4,10 @@ use adit_wire::{Entropy, FixedEntropy, Role};
 use proptest::prelude::*;
 
 use super::*;
-use crate::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac, Machine, Preferred};
-use crate::wire::{Put, Reader};
+use crate::algorithm::{
+    AlgorithmPreferences, Cipher, Compression, CpuFeatures, Kex, KeyAlgorithm, Mac,
+};
+use crate::wire::{MessageReader, SshBufMut};
 use crate::{SshError, msg};
 
 /// Pseudo-random bytes.
@@ -23,15 +25,15 @@ impl Entropy for Noise {
     }
 }
 
-pub(crate) fn preferred() -> Preferred {
-    Preferred::for_machine(Machine {
+pub(crate) fn preferred() -> AlgorithmPreferences {
+    AlgorithmPreferences::for_machine(CpuFeatures {
         aes: true,
         clmul: true,
     })
 }
 
 /// Runs `kex`; returns the results of the client and the server.
-fn run(kex: Kex) -> (Reply, Agreed) {
+fn run(kex: Kex) -> (ServerKexReply, KexSecret) {
     let (mut a, mut b) = (Noise(1), Noise(2));
     let (mut up, mut down) = (Vec::new(), Vec::new());
     let mut client = ClientKex::start(kex, &mut a, &mut up).unwrap();
@@ -41,7 +43,9 @@ fn run(kex: Kex) -> (Reply, Agreed) {
             .handle_input(&core::mem::take(&mut up), &mut b, &mut down)
             .unwrap();
         if let Some(answer) = &answer {
-            answer.reply.write(b"host key", b"signature", &mut down);
+            answer
+                .reply
+                .write_payload(b"host key", b"signature", &mut down);
         }
         let reply = client
             .handle_input(&core::mem::take(&mut down), &mut a, &mut up)
@@ -63,9 +67,9 @@ fn both_sides_agree_in_every_method() {
         );
         assert_eq!(reply.agreed.transcript, server.transcript, "{kex}");
         assert!(reply.agreed.secret == server.secret, "{kex}");
-        let mut r = Reader::new(server.secret.expose(), "K");
-        let len = r.string().unwrap().len();
-        assert!(r.end().is_ok() && len >= 30, "{kex}: {len}");
+        let mut r = MessageReader::new(server.secret.expose(), "K");
+        let len = r.read_string().unwrap().len();
+        assert!(r.expect_end().is_ok() && len >= 30, "{kex}: {len}");
     }
 }
 
@@ -127,7 +131,7 @@ fn values_of_a_hostile_server() {
             .unwrap()
             .unwrap();
         let mut written = Vec::new();
-        answer.reply.write(b"", b"", &mut written);
+        answer.reply.write_payload(b"", b"", &mut written);
         // Message number, an empty host key, the length of the value, …, an empty signature.
         let value = written[9..written.len() - 4].to_vec();
         let cut = if has_numbers(*kex) {
@@ -184,7 +188,7 @@ fn has_numbers(kex: Kex) -> bool {
     kex.name().starts_with("diffie-hellman")
 }
 
-fn offer(change: impl FnOnce(&mut Preferred), markers: &[&'static str]) -> Vec<u8> {
+fn offer(change: impl FnOnce(&mut AlgorithmPreferences), markers: &[&'static str]) -> Vec<u8> {
     let (mut names, mut out) = (preferred(), Vec::new());
     change(&mut names);
     write_kexinit(&names, markers, [7; 16], &mut out);
@@ -283,8 +287,9 @@ fn directions_are_chosen_apart() {
 #[test]
 fn nothing_in_common_tells_both() {
     let client = offer(|p| p.mac = vec![Mac::Umac64], &[]);
-    let ctr =
-        |mac| move |p: &mut Preferred| (p.cipher, p.mac) = (vec![Cipher::Aes128Ctr], vec![mac]);
+    let ctr = |mac| {
+        move |p: &mut AlgorithmPreferences| (p.cipher, p.mac) = (vec![Cipher::Aes128Ctr], vec![mac])
+    };
     let server = offer(ctr(Mac::HmacSha256), &[]);
     let Err(SshError::NoCommon { what, ours, theirs }) = agree(&client, &server) else {
         panic!()
@@ -297,7 +302,7 @@ fn nothing_in_common_tells_both() {
             "hmac-sha2-256"
         )
     );
-    let only = |kex| move |p: &mut Preferred| p.kex = vec![kex];
+    let only = |kex| move |p: &mut AlgorithmPreferences| p.kex = vec![kex];
     let (a, b) = (
         offer(only(Kex::Group14), &[STRICT_CLIENT, EXT_INFO_CLIENT]),
         offer(only(Kex::Group16), &[STRICT_CLIENT, EXT_INFO_CLIENT]),
@@ -316,7 +321,7 @@ fn nothing_in_common_tells_both() {
 
 #[test]
 fn guesses() {
-    let guess = |change: fn(&mut Preferred)| {
+    let guess = |change: fn(&mut AlgorithmPreferences)| {
         let mut out = offer(change, &[]);
         let at = out.len() - 5;
         out[at] = 1;
@@ -350,11 +355,11 @@ fn guesses() {
 fn long_keys_go_on() {
     let mut secret = Vec::new();
     secret.put_mpint(&[0x80; 32]);
-    let agreed = Agreed {
+    let agreed = KexSecret {
         transcript: vec![],
         secret: adit_crypto::Secret::new(secret.clone()),
     };
-    let source = KeySource {
+    let source = KeyDerivation {
         kex: Kex::Curve25519,
         agreed: &agreed,
         exchange_hash: b"H",

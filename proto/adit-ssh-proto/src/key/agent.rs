@@ -6,10 +6,10 @@
 
 use adit_wire::usize_from;
 
-use super::any::AnyKey;
+use super::any_key::AnyKey;
 use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 /// Maximum length of a frame without its length field, in bytes.
 pub const MAX_FRAME: usize = 262_144;
@@ -35,7 +35,7 @@ pub fn put_request_identities(out: &mut Vec<u8>) {
 
 /// Appends a request for a signature of `data` by the key of `blob`.
 pub fn put_sign_request(out: &mut Vec<u8>, blob: &[u8], algorithm: KeyAlgorithm, data: &[u8]) {
-    let flags = match algorithm.plain() {
+    let flags = match algorithm.without_certificate() {
         KeyAlgorithm::RsaSha256 => RSA_SHA2_256,
         KeyAlgorithm::RsaSha512 => RSA_SHA2_512,
         _ => 0,
@@ -73,7 +73,7 @@ pub fn put_session_bind(
 ///
 /// # Errors
 /// [`SshError::TooMuch`] if the frame is longer than [`MAX_FRAME`].
-pub fn frame(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, SshError> {
+pub fn split_frame(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, SshError> {
     let Some((len, rest)) = bytes.split_first_chunk() else {
         return Ok(None);
     };
@@ -99,7 +99,7 @@ pub struct AgentIdentity {
 /// An answer of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum AgentAnswer {
     /// The agent refused or failed, or does not support [`put_session_bind`].
     Failure,
     /// The request succeeded.
@@ -110,21 +110,21 @@ pub enum Answer {
     Signature(Vec<u8>),
 }
 
-impl Answer {
+impl AgentAnswer {
     /// Parses a frame without its length field.
     ///
     /// # Errors
     /// [`SshError::Malformed`] if it is not valid; [`SshError::Unexpected`] if it is another
     /// message.
     pub fn parse(body: &[u8]) -> Result<Self, SshError> {
-        let mut r = Reader::new(body, "agent's answer");
-        match r.u8()? {
+        let mut r = MessageReader::new(body, "agent's answer");
+        match r.read_u8()? {
             FAILURE | EXTENSION_FAILURE => Ok(Self::Failure),
             SUCCESS => Ok(Self::Success),
             IDENTITIES_ANSWER => {
                 let mut identities = Vec::new();
-                for _ in 0..r.u32()? {
-                    let (blob, comment) = (r.string()?, r.string()?);
+                for _ in 0..r.read_u32()? {
+                    let (blob, comment) = (r.read_string()?, r.read_string()?);
                     if identities.len() >= MAX_IDENTITIES {
                         return Ok(Self::Identities(identities));
                     }
@@ -133,12 +133,12 @@ impl Answer {
                         identities.push(AgentIdentity { key, comment });
                     }
                 }
-                r.end()?;
+                r.expect_end()?;
                 Ok(Self::Identities(identities))
             }
             SIGN_RESPONSE => {
-                let signature = r.string()?.to_vec();
-                r.end()?;
+                let signature = r.read_string()?.to_vec();
+                r.expect_end()?;
                 Ok(Self::Signature(signature))
             }
             other => Err(SshError::Unexpected(other)),
@@ -150,7 +150,7 @@ impl Answer {
 /// with SHA-1 instead, and a defective one may sign something else: both are detected before the
 /// server rejects them.
 #[must_use]
-pub fn is_signature_of(
+pub fn is_requested_signature(
     key: &AnyKey,
     algorithm: KeyAlgorithm,
     data: &[u8],
@@ -164,11 +164,11 @@ pub fn is_signature_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::{KeyKind, PrivateKey, PublicKey};
+    use crate::key::{KeyType, PrivateKey, PublicKey};
     use adit_wire::FixedEntropy;
 
     fn key() -> PrivateKey {
-        PrivateKey::generate(KeyKind::Ed25519, &mut FixedEntropy::new([1; 32])).unwrap()
+        PrivateKey::generate(KeyType::Ed25519, &mut FixedEntropy::new([1; 32])).unwrap()
     }
 
     #[test]
@@ -178,27 +178,27 @@ mod tests {
         assert_eq!(out, [0, 0, 0, 1, 11]);
         put_sign_request(&mut out, b"blob", KeyAlgorithm::RsaSha512Cert, b"data");
         put_session_bind(&mut out, b"host", b"id", b"sig", true);
-        let (first, used) = frame(&out).unwrap().unwrap();
+        let (first, used) = split_frame(&out).unwrap().unwrap();
         assert_eq!((first, used), (&[11][..], 5));
-        let (second, more) = frame(&out[used..]).unwrap().unwrap();
+        let (second, more) = split_frame(&out[used..]).unwrap().unwrap();
         assert_eq!(second, b"\x0d\0\0\0\x04blob\0\0\0\x04data\0\0\0\x04");
-        let (third, last) = frame(&out[used + more..]).unwrap().unwrap();
+        let (third, last) = split_frame(&out[used + more..]).unwrap().unwrap();
         let name = b"\x1b\0\0\0\x18session-bind@openssh.com";
         assert!(third.starts_with(name) && third.ends_with(b"\0\0\0\x03sig\x01"));
         assert_eq!(used + more + last, out.len());
         for cut in 0..5 {
-            assert_eq!(frame(&out[..cut]), Ok(None));
+            assert_eq!(split_frame(&out[..cut]), Ok(None));
         }
     }
 
     #[test]
     fn hostile_frames() {
-        assert!(frame(&[0, 4, 0, 1]).is_err());
-        assert_eq!(frame(&[0, 4, 0, 0]), Ok(None));
+        assert!(split_frame(&[0, 4, 0, 1]).is_err());
+        assert_eq!(split_frame(&[0, 4, 0, 0]), Ok(None));
         // A count without entries costs nothing.
-        assert!(Answer::parse(&[12, 0xff, 0xff, 0xff, 0xff]).is_err());
+        assert!(AgentAnswer::parse(&[12, 0xff, 0xff, 0xff, 0xff]).is_err());
         for body in [&[][..], &[99], &[14, 0, 0, 0, 9], &[14, 0, 0, 0, 0, 1]] {
-            assert!(Answer::parse(body).is_err(), "{body:?}");
+            assert!(AgentAnswer::parse(body).is_err(), "{body:?}");
         }
     }
 
@@ -209,23 +209,23 @@ mod tests {
         body.put_u32(2);
         body.put_string(b"\0\0\0\x07ssh-dss");
         body.put_string(b"of old");
-        body.put_string(&key.public().to_blob());
+        body.put_string(&key.public_key().to_blob());
         body.put_string(b"mine");
-        let Answer::Identities(list) = Answer::parse(&body).unwrap() else {
+        let AgentAnswer::Identities(list) = AgentAnswer::parse(&body).unwrap() else {
             panic!("identities");
         };
         assert_eq!(list.len(), 1, "the unknown type is left out");
         assert_eq!(
             (list[0].key.key(), &*list[0].comment),
-            (key.public(), "mine")
+            (key.public_key(), "mine")
         );
         let mut flood = vec![12];
         flood.put_u32(100_000);
         for _ in 0..=MAX_IDENTITIES {
-            flood.put_string(&key.public().to_blob());
+            flood.put_string(&key.public_key().to_blob());
             flood.put_string(b"");
         }
-        let Answer::Identities(list) = Answer::parse(&flood).unwrap() else {
+        let AgentAnswer::Identities(list) = AgentAnswer::parse(&flood).unwrap() else {
             panic!("identities");
         };
         assert_eq!(list.len(), MAX_IDENTITIES);
@@ -234,15 +234,16 @@ mod tests {
     #[test]
     fn signatures_are_looked_at() {
         let key = key();
-        let any = AnyKey::Plain(PublicKey::parse(&key.public().to_blob()).unwrap());
+        let any = AnyKey::Plain(PublicKey::parse(&key.public_key().to_blob()).unwrap());
         let signature = key.sign(KeyAlgorithm::Ed25519, b"data").unwrap();
         let mut body = vec![14];
         body.put_string(&signature);
         assert_eq!(
-            Answer::parse(&body),
-            Ok(Answer::Signature(signature.clone()))
+            AgentAnswer::parse(&body),
+            Ok(AgentAnswer::Signature(signature.clone()))
         );
-        let of = |data: &[u8], s: &[u8]| is_signature_of(&any, KeyAlgorithm::Ed25519, data, s);
+        let of =
+            |data: &[u8], s: &[u8]| is_requested_signature(&any, KeyAlgorithm::Ed25519, data, s);
         assert!(of(b"data", &signature) && !of(b"date", &signature) && !of(b"data", b""));
     }
 }

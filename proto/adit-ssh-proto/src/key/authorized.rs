@@ -4,15 +4,15 @@ use core::net::IpAddr;
 
 use adit_wire::UnixTime;
 
-use super::any::AnyKey;
+use super::any_key::AnyKey;
 use super::certificate::{CertCheck, CertError};
-use super::error::{KeyError, Place, Problem};
-use super::grant::Grant;
-use super::lines;
-use super::options::LineOptions;
+use super::error::{KeyError, LinePosition, SkippedLine};
+use super::key_grant::KeyGrant;
+use super::key_lines;
+use super::line_options::LineOptions;
 use super::pattern::SourceList;
-use super::public::PublicKey;
-use super::verify::{Presence, RSA_MIN_BITS};
+use super::public_key::PublicKey;
+use super::verify::{RSA_MIN_BITS, UserPresence};
 
 /// Maximum size of a file of authorised keys, in bytes.
 pub const MAX_AUTHORIZED_KEYS: usize = 4 << 20;
@@ -21,14 +21,14 @@ const MAX_LINE: usize = 65_536;
 
 /// A key offered for a login, with the circumstances.
 #[derive(Debug, Clone, Copy)]
-pub struct Offer<'a> {
+pub struct KeyOffer<'a> {
     /// User name.
     pub user: &'a str,
     /// Key or certificate.
     pub key: &'a AnyKey,
     /// User presence as reported by a security key when it signed; `None` for other keys, and while
     /// the key is only queried.
-    pub presence: Option<Presence>,
+    pub presence: Option<UserPresence>,
     /// Address from which the user connects.
     pub from: IpAddr,
     /// Name of that address, if it is known and was verified.
@@ -40,31 +40,31 @@ pub struct Offer<'a> {
 /// Reason why a key is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Denied {
+pub enum KeyDenied {
     /// No line contains the key.
     #[error("the key is not authorised")]
     Unknown,
     /// The `from` option of its line does not include the address.
     #[error("{0}: the key is not authorised from this address")]
-    Source(Place),
+    Source(LinePosition),
     /// Its line has expired.
     #[error("{0}: the key has expired")]
-    Expired(Place),
+    Expired(LinePosition),
     /// The security key was not touched, or did not verify its user.
     #[error("{0}: the security key did not confirm the user's presence")]
-    Presence(Place),
+    Presence(LinePosition),
     /// The authority is trusted, but the certificate is not valid.
     #[error("{0}: {1}")]
-    Certificate(Place, CertError),
+    Certificate(LinePosition, CertError),
     /// The line and the certificate force different commands.
     #[error("{0}: the line and the certificate force different commands")]
-    Commands(Place),
+    Commands(LinePosition),
 }
 
 /// Lines of a user's files.
 #[derive(Debug, Clone)]
 pub struct AuthorizedKeys {
-    entries: Vec<Entry>,
+    entries: Vec<AuthorizedEntry>,
     rsa_min_bits: usize,
 }
 
@@ -75,10 +75,10 @@ impl Default for AuthorizedKeys {
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct AuthorizedEntry {
     options: LineOptions,
     key: PublicKey,
-    place: Place,
+    place: LinePosition,
 }
 
 impl AuthorizedKeys {
@@ -97,11 +97,11 @@ impl AuthorizedKeys {
     ///
     /// # Errors
     /// [`KeyError::TooMuch`] if the text is longer than 4 MiB; nothing is read then.
-    pub fn read(&mut self, file: &str, text: &[u8]) -> Result<Vec<Problem>, KeyError> {
+    pub fn add_file(&mut self, file: &str, text: &[u8]) -> Result<Vec<SkippedLine>, KeyError> {
         let what = "size of a file of authorised keys";
-        lines::read((file, what), text, MAX_AUTHORIZED_KEYS, |line, place| {
-            let (options, key) = parse(line)?;
-            self.entries.push(Entry {
+        key_lines::parse_lines((file, what), text, MAX_AUTHORIZED_KEYS, |line, place| {
+            let (options, key) = parse_line(line)?;
+            self.entries.push(AuthorizedEntry {
                 options,
                 key,
                 place: place.clone(),
@@ -115,12 +115,12 @@ impl AuthorizedKeys {
     ///
     /// # Errors
     /// [`Denied`] with the reason of the last line that contains the key.
-    pub fn find(&self, offer: &Offer<'_>) -> Result<Grant, Denied> {
-        let mut denied = Denied::Unknown;
+    pub fn find_grant(&self, offer: &KeyOffer<'_>) -> Result<KeyGrant, KeyDenied> {
+        let mut denied = KeyDenied::Unknown;
         for entry in &self.entries {
-            match entry.judge(offer, self.rsa_min_bits) {
+            match entry.check_offer(offer, self.rsa_min_bits) {
                 Ok(grant) => return Ok(grant),
-                Err(Denied::Unknown) => {}
+                Err(KeyDenied::Unknown) => {}
                 Err(why) => denied = why,
             }
         }
@@ -130,8 +130,9 @@ impl AuthorizedKeys {
     /// Removes the authorities whose lines have no `principals=`; returns their positions. Required
     /// for servers that accept any user name that a client sends: every name in a certificate would
     /// be such a user, so that every certificate of the authority would be accepted.
-    pub fn drop_authorities_without_principals(&mut self) -> Vec<Place> {
-        let open = |entry: &Entry| entry.options.authority && entry.options.principals.is_none();
+    pub fn drop_authorities_without_principals(&mut self) -> Vec<LinePosition> {
+        let open =
+            |entry: &AuthorizedEntry| entry.options.authority && entry.options.principals.is_none();
         let dropped = self.entries.iter().filter(|entry| open(entry));
         let dropped = dropped.map(|entry| entry.place.clone()).collect();
         self.entries.retain(|entry| !open(entry));
@@ -151,21 +152,25 @@ impl AuthorizedKeys {
     }
 }
 
-impl Entry {
-    fn judge(&self, offer: &Offer<'_>, rsa_min_bits: usize) -> Result<Grant, Denied> {
+impl AuthorizedEntry {
+    fn check_offer(
+        &self,
+        offer: &KeyOffer<'_>,
+        rsa_min_bits: usize,
+    ) -> Result<KeyGrant, KeyDenied> {
         let options = &self.options;
         let place = || self.place.clone();
         let certificate = match (options.authority, offer.key) {
             (false, AnyKey::Plain(key)) if *key == self.key => None,
             (true, AnyKey::Certificate(c)) if *c.authority() == self.key => Some(c),
-            _ => return Err(Denied::Unknown),
+            _ => return Err(KeyDenied::Unknown),
         };
         let included = |list: &SourceList| list.includes(offer.from, offer.from_name);
         if !options.from.as_ref().is_none_or(included) {
-            return Err(Denied::Source(place()));
+            return Err(KeyDenied::Source(place()));
         }
         if options.expires.is_some_and(|time| offer.now >= time) {
-            return Err(Denied::Expired(place()));
+            return Err(KeyDenied::Expired(place()));
         }
         let mut grant = options.grant.clone();
         if let Some(certificate) = certificate {
@@ -177,28 +182,28 @@ impl Entry {
             check.rsa_min_bits = rsa_min_bits;
             // Trusted, because it is this entry's.
             let of_certificate = certificate
-                .check(&check, |_| true)
-                .map_err(|why| Denied::Certificate(place(), why))?;
+                .check_validity(&check, |_| true)
+                .map_err(|why| KeyDenied::Certificate(place(), why))?;
             grant = grant
-                .both(of_certificate)
-                .ok_or_else(|| Denied::Commands(place()))?;
+                .intersect(of_certificate)
+                .ok_or_else(|| KeyDenied::Commands(place()))?;
         }
-        if grant.accepts(offer.presence) {
+        if grant.accepts_presence(offer.presence) {
             Ok(grant)
         } else {
-            Err(Denied::Presence(place()))
+            Err(KeyDenied::Presence(place()))
         }
     }
 }
 
-fn parse(line: &str) -> Result<(LineOptions, PublicKey), &'static str> {
+fn parse_line(line: &str) -> Result<(LineOptions, PublicKey), &'static str> {
     if line.len() > MAX_LINE {
         return Err("the line is too long");
     }
     // Like OpenSSH: a line that is not a key starts with options.
     let whole = PublicKey::from_line(line);
     let (options, key) = match whole {
-        Ok((key, _)) => return Ok((LineOptions::none(), key)),
+        Ok((key, _)) => return Ok((LineOptions::defaults(), key)),
         Err(_) => {
             let (options, rest) = LineOptions::parse(line)?;
             (options, PublicKey::from_line(rest))

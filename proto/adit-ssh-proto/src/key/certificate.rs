@@ -9,19 +9,19 @@ use core::net::IpAddr;
 use adit_wire::{UnixTime, subslice};
 
 use super::error::KeyError;
-use super::grant::Grant;
-use super::pattern::{Cidr, glob};
-use super::public::{PublicKey, certificate_type, split_line};
+use super::key_grant::KeyGrant;
+use super::pattern::{AddressRange, matches_glob};
+use super::public_key::{PublicKey, certificate_type, split_line};
 use super::verify::RSA_MIN_BITS;
 use crate::algorithm::KeyAlgorithm;
-use crate::wire::Reader;
+use crate::wire::MessageReader;
 
 /// Maximum number of principals, and of options of each kind, in a certificate.
 const MAX_ENTRIES: usize = 256;
 
 /// Purpose of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CertKind {
+pub enum CertPurpose {
     /// Authenticates a user.
     User,
     /// Authenticates a host.
@@ -37,7 +37,7 @@ pub struct Certificate {
     key: PublicKey,
     authority: PublicKey,
     serial: u64,
-    kind: CertKind,
+    kind: CertPurpose,
     id: String,
     principals: Vec<String>,
     valid_after: UnixTime,
@@ -50,7 +50,7 @@ pub struct Certificate {
 #[derive(Debug, Clone, Copy)]
 pub struct CertCheck<'a> {
     /// Required purpose.
-    pub kind: CertKind,
+    pub kind: CertPurpose,
     /// Names of the user or the host, or equivalents; one of them has to match.
     pub principals: &'a [&'a str],
     /// Current time.
@@ -66,7 +66,7 @@ impl<'a> CertCheck<'a> {
     #[must_use]
     pub const fn host(principals: &'a [&'a str], now: UnixTime) -> Self {
         Self {
-            kind: CertKind::Host,
+            kind: CertPurpose::Host,
             principals,
             now,
             from: None,
@@ -78,7 +78,7 @@ impl<'a> CertCheck<'a> {
     #[must_use]
     pub const fn user(principals: &'a [&'a str], now: UnixTime, from: Option<IpAddr>) -> Self {
         Self {
-            kind: CertKind::User,
+            kind: CertPurpose::User,
             principals,
             now,
             from,
@@ -131,25 +131,29 @@ impl Certificate {
     /// or of the authority's key is unknown, or if the authority is itself a certificate;
     /// [`KeyError::TooMuch`] if it has too many entries.
     pub fn parse(blob: &[u8]) -> Result<Self, KeyError> {
-        let mut r = Reader::new(blob, "certificate");
-        let plain = plain_type(r.text()?).ok_or(KeyError::Unsupported("the certificate type"))?;
-        r.string()?;
-        let key = PublicKey::read_fields(plain, &mut r)?;
-        let serial = r.u64()?;
-        let kind = match r.u32()? {
-            1 => CertKind::User,
-            2 => CertKind::Host,
+        let mut r = MessageReader::new(blob, "certificate");
+        let plain =
+            plain_type(r.read_text()?).ok_or(KeyError::Unsupported("the certificate type"))?;
+        r.read_string()?;
+        let key = PublicKey::parse_fields(plain, &mut r)?;
+        let serial = r.read_u64()?;
+        let kind = match r.read_u32()? {
+            1 => CertPurpose::User,
+            2 => CertPurpose::Host,
             _ => return Err(KeyError::Malformed("certificate")),
         };
-        let id = r.text()?.to_owned();
-        let principals = principals(r.string()?)?;
-        let (valid_after, valid_before) = (UnixTime(r.u64()?), UnixTime(r.u64()?));
-        let (critical, extensions) = (options(r.string()?)?, options(r.string()?)?);
-        r.string()?;
-        let authority = PublicKey::parse(r.string()?)?;
-        let signed = blob.len().saturating_sub(r.rest().len());
-        let signature = r.string()?.to_vec();
-        r.end()?;
+        let id = r.read_text()?.to_owned();
+        let principals = parse_principals(r.read_string()?)?;
+        let (valid_after, valid_before) = (UnixTime(r.read_u64()?), UnixTime(r.read_u64()?));
+        let (critical, extensions) = (
+            parse_options(r.read_string()?)?,
+            parse_options(r.read_string()?)?,
+        );
+        r.read_string()?;
+        let authority = PublicKey::parse(r.read_string()?)?;
+        let signed = blob.len().saturating_sub(r.remaining().len());
+        let signature = r.read_string()?.to_vec();
+        r.expect_end()?;
         Ok(Self {
             blob: blob.to_vec(),
             signed,
@@ -187,11 +191,11 @@ impl Certificate {
     ///
     /// # Errors
     /// [`CertError`] with the first reason found.
-    pub fn check(
+    pub fn check_validity(
         &self,
         check: &CertCheck<'_>,
         trusted: impl FnOnce(&PublicKey) -> bool,
-    ) -> Result<Grant, CertError> {
+    ) -> Result<KeyGrant, CertError> {
         if self.kind != check.kind {
             return Err(CertError::WrongKind);
         }
@@ -206,14 +210,14 @@ impl Certificate {
         }
         let named = |wanted: &&str| {
             self.principals.iter().any(|principal| match self.kind {
-                CertKind::User => principal == wanted,
-                CertKind::Host => glob(principal, wanted),
+                CertPurpose::User => principal == wanted,
+                CertPurpose::Host => matches_glob(principal, wanted),
             })
         };
         if !check.principals.iter().any(named) {
             return Err(CertError::WrongPrincipal);
         }
-        let grant = self.grant(check.from)?;
+        let grant = self.grant_for(check.from)?;
         for key in [&self.key, &self.authority] {
             if let PublicKey::Rsa(rsa) = key {
                 let (bits, least) = (rsa.bits(), check.rsa_min_bits);
@@ -223,8 +227,8 @@ impl Certificate {
             }
         }
         // The expensive check is last.
-        let mut r = Reader::new(&self.signature, "certificate");
-        let name = r.text().map_err(KeyError::from)?;
+        let mut r = MessageReader::new(&self.signature, "certificate");
+        let name = r.read_text().map_err(KeyError::from)?;
         let algorithm = KeyAlgorithm::by_name(name).filter(|a| !a.is_certificate());
         let algorithm = algorithm.ok_or(KeyError::WrongAlgorithm)?;
         let signed = subslice(&self.blob, ..self.signed);
@@ -233,24 +237,26 @@ impl Certificate {
         Ok(grant)
     }
 
-    fn grant(&self, from: Option<IpAddr>) -> Result<Grant, CertError> {
-        let mut grant = Grant::nothing();
+    fn grant_for(&self, from: Option<IpAddr>) -> Result<KeyGrant, CertError> {
+        let mut grant = KeyGrant::deny_all();
         for (at, (name, data)) in self.critical.iter().enumerate() {
-            let refused = || CertError::CriticalOption(printable(name));
+            let refused = || CertError::CriticalOption(to_log_text(name));
             let twice = self
                 .critical
                 .iter()
                 .take(at)
                 .any(|(other, _)| other == name);
-            if self.kind == CertKind::Host || twice {
+            if self.kind == CertPurpose::Host || twice {
                 return Err(refused());
             }
             match name.as_str() {
-                "force-command" => grant.command = Some(text(data).ok_or_else(refused)?),
+                "force-command" => {
+                    grant.command = Some(parse_text_option(data).ok_or_else(refused)?)
+                }
                 "verify-required" if data.is_empty() => grant.verify_required = true,
                 "source-address" => {
-                    let list = text(data).ok_or_else(refused)?;
-                    let nets: Option<Vec<_>> = list.split(',').map(Cidr::parse).collect();
+                    let list = parse_text_option(data).ok_or_else(refused)?;
+                    let nets: Option<Vec<_>> = list.split(',').map(AddressRange::parse).collect();
                     let nets = nets.ok_or_else(refused)?;
                     if !from.is_some_and(|from| nets.iter().any(|net| net.contains(from))) {
                         return Err(CertError::WrongSource);
@@ -299,7 +305,7 @@ impl Certificate {
 
     /// Returns the purpose.
     #[must_use]
-    pub const fn kind(&self) -> CertKind {
+    pub const fn kind(&self) -> CertPurpose {
         self.kind
     }
 
@@ -325,7 +331,8 @@ impl Certificate {
     #[must_use]
     pub fn algorithms(&self) -> Vec<KeyAlgorithm> {
         let plain = self.key.algorithms();
-        let of_ours = |a: &KeyAlgorithm| a.is_certificate() && plain.contains(&a.plain());
+        let of_ours =
+            |a: &KeyAlgorithm| a.is_certificate() && plain.contains(&a.without_certificate());
         KeyAlgorithm::ALL.iter().copied().filter(of_ours).collect()
     }
 }
@@ -346,27 +353,27 @@ fn plain_type(name: &str) -> Option<&'static str> {
         .find(|plain| certificate_type(plain) == name)
 }
 
-fn principals(packed: &[u8]) -> Result<Vec<String>, KeyError> {
-    let mut r = Reader::new(packed, "certificate");
+fn parse_principals(packed: &[u8]) -> Result<Vec<String>, KeyError> {
+    let mut r = MessageReader::new(packed, "certificate");
     let mut out = Vec::new();
-    while !r.rest().is_empty() {
-        room(out.len())?;
-        out.push(r.text()?.to_owned());
+    while !r.remaining().is_empty() {
+        check_entry_count(out.len())?;
+        out.push(r.read_text()?.to_owned());
     }
     Ok(out)
 }
 
-fn options(packed: &[u8]) -> Result<Vec<(String, Vec<u8>)>, KeyError> {
-    let mut r = Reader::new(packed, "certificate");
+fn parse_options(packed: &[u8]) -> Result<Vec<(String, Vec<u8>)>, KeyError> {
+    let mut r = MessageReader::new(packed, "certificate");
     let mut out = Vec::new();
-    while !r.rest().is_empty() {
-        room(out.len())?;
-        out.push((r.text()?.to_owned(), r.string()?.to_vec()));
+    while !r.remaining().is_empty() {
+        check_entry_count(out.len())?;
+        out.push((r.read_text()?.to_owned(), r.read_string()?.to_vec()));
     }
     Ok(out)
 }
 
-const fn room(count: usize) -> Result<(), KeyError> {
+const fn check_entry_count(count: usize) -> Result<(), KeyError> {
     if count < MAX_ENTRIES {
         return Ok(());
     }
@@ -377,15 +384,15 @@ const fn room(count: usize) -> Result<(), KeyError> {
 }
 
 /// Returns the data of an option that consists of one string.
-fn text(data: &[u8]) -> Option<String> {
-    let mut r = Reader::new(data, "certificate");
-    let text = r.text().ok()?.to_owned();
-    r.end().ok()?;
+fn parse_text_option(data: &[u8]) -> Option<String> {
+    let mut r = MessageReader::new(data, "certificate");
+    let text = r.read_text().ok()?.to_owned();
+    r.expect_end().ok()?;
     Some(text)
 }
 
 /// Returns a peer's text for a log.
-fn printable(text: &str) -> String {
+fn to_log_text(text: &str) -> String {
     text.chars()
         .filter(char::is_ascii_graphic)
         .take(64)

@@ -4,7 +4,7 @@
 use adit_crypto::{EcdsaKey, Ed25519Key, NistCurve, RsaKey, RsaParts, Secret};
 
 use super::error::KeyError;
-use super::private::Inner;
+use super::private_key::AlgorithmKey;
 
 const INTEGER: u8 = 0x02;
 const OCTETS: u8 = 0x04;
@@ -23,20 +23,24 @@ const P521: &[u8] = &[0x2b, 0x81, 4, 0, 35];
 const MALFORMED: KeyError = KeyError::Malformed("DER of a private key");
 
 /// Parses an `RSAPrivateKey`.
-pub(super) fn pkcs1(document: &[u8]) -> Result<Inner, KeyError> {
-    let mut whole = Der(document);
-    let mut s = Der(whole.value(SEQUENCE)?);
-    if s.value(INTEGER)? != [0] {
+pub(super) fn parse_pkcs1(document: &[u8]) -> Result<AlgorithmKey, KeyError> {
+    let mut whole = DerReader(document);
+    let mut s = DerReader(whole.read_value(SEQUENCE)?);
+    if s.read_value(INTEGER)? != [0] {
         return Err(KeyError::Unsupported(
             "an RSA key with more than two primes",
         ));
     }
-    let (n, e, d) = (s.value(INTEGER)?, s.value(INTEGER)?, s.value(INTEGER)?);
-    let (p, q) = (s.value(INTEGER)?, s.value(INTEGER)?);
+    let (n, e, d) = (
+        s.read_value(INTEGER)?,
+        s.read_value(INTEGER)?,
+        s.read_value(INTEGER)?,
+    );
+    let (p, q) = (s.read_value(INTEGER)?, s.read_value(INTEGER)?);
     // d modulo p − 1 and q − 1 are recomputed.
-    s.value(INTEGER)?;
-    s.value(INTEGER)?;
-    let q_inverse = s.value(INTEGER)?;
+    s.read_value(INTEGER)?;
+    s.read_value(INTEGER)?;
+    let q_inverse = s.read_value(INTEGER)?;
     let parts = RsaParts {
         n,
         e,
@@ -45,50 +49,58 @@ pub(super) fn pkcs1(document: &[u8]) -> Result<Inner, KeyError> {
         q,
         q_inverse,
     };
-    Ok(Inner::Rsa(Box::new(RsaKey::from_parts(&parts)?)))
+    Ok(AlgorithmKey::Rsa(Box::new(RsaKey::from_parts(&parts)?)))
 }
 
 /// Parses an `ECPrivateKey`; `curve` is from the enclosing structure, which may be the only one to
 /// specify it.
-pub(super) fn sec1(document: &[u8], curve: Option<NistCurve>) -> Result<Inner, KeyError> {
-    let mut whole = Der(document);
-    let mut s = Der(whole.value(SEQUENCE)?);
-    if s.value(INTEGER)? != [1] {
+pub(super) fn parse_sec1(
+    document: &[u8],
+    curve: Option<NistCurve>,
+) -> Result<AlgorithmKey, KeyError> {
+    let mut whole = DerReader(document);
+    let mut s = DerReader(whole.read_value(SEQUENCE)?);
+    if s.read_value(INTEGER)? != [1] {
         return Err(MALFORMED);
     }
-    let scalar = s.value(OCTETS)?;
-    let inside = match s.value(CONTEXT_0) {
-        Ok(parameters) => Some(curve_of(Der(parameters).value(OID)?)?),
+    let scalar = s.read_value(OCTETS)?;
+    let inside = match s.read_value(CONTEXT_0) {
+        Ok(parameters) => Some(curve_by_oid(DerReader(parameters).read_value(OID)?)?),
         Err(_) => None,
     };
     let curve = match (curve, inside) {
         (Some(a), Some(b)) if a != b => return Err(MALFORMED),
         (a, b) => a.or(b).ok_or(MALFORMED)?,
     };
-    Ok(Inner::Ecdsa(EcdsaKey::from_scalar(curve, scalar)?))
+    Ok(AlgorithmKey::Ecdsa(EcdsaKey::from_scalar(curve, scalar)?))
 }
 
 /// Parses an unencrypted `PrivateKeyInfo`.
-pub(super) fn pkcs8(document: &[u8]) -> Result<Inner, KeyError> {
-    let mut whole = Der(document);
-    let mut s = Der(whole.value(SEQUENCE)?);
-    if !matches!(s.value(INTEGER)?, [0 | 1]) {
+pub(super) fn parse_pkcs8(document: &[u8]) -> Result<AlgorithmKey, KeyError> {
+    let mut whole = DerReader(document);
+    let mut s = DerReader(whole.read_value(SEQUENCE)?);
+    if !matches!(s.read_value(INTEGER)?, [0 | 1]) {
         return Err(MALFORMED);
     }
-    let mut algorithm = Der(s.value(SEQUENCE)?);
-    let key = s.value(OCTETS)?;
-    match algorithm.value(OID)? {
-        RSA => pkcs1(key),
-        EC => sec1(key, Some(curve_of(algorithm.value(OID)?)?)),
+    let mut algorithm = DerReader(s.read_value(SEQUENCE)?);
+    let key = s.read_value(OCTETS)?;
+    match algorithm.read_value(OID)? {
+        RSA => parse_pkcs1(key),
+        EC => parse_sec1(key, Some(curve_by_oid(algorithm.read_value(OID)?)?)),
         ED25519 => {
-            let seed = Der(key).value(OCTETS)?.try_into().map_err(|_| MALFORMED)?;
-            Ok(Inner::Ed25519(Ed25519Key::from_seed(Secret::new(seed))?))
+            let seed = DerReader(key)
+                .read_value(OCTETS)?
+                .try_into()
+                .map_err(|_| MALFORMED)?;
+            Ok(AlgorithmKey::Ed25519(Ed25519Key::from_seed(Secret::new(
+                seed,
+            ))?))
         }
         _ => Err(KeyError::Unsupported("the algorithm in the PKCS#8 file")),
     }
 }
 
-fn curve_of(oid: &[u8]) -> Result<NistCurve, KeyError> {
+fn curve_by_oid(oid: &[u8]) -> Result<NistCurve, KeyError> {
     match oid {
         P256 => Ok(NistCurve::P256),
         P384 => Ok(NistCurve::P384),
@@ -98,12 +110,12 @@ fn curve_of(oid: &[u8]) -> Result<NistCurve, KeyError> {
 }
 
 /// Reads values from the front.
-struct Der<'a>(&'a [u8]);
+struct DerReader<'a>(&'a [u8]);
 
-impl<'a> Der<'a> {
+impl<'a> DerReader<'a> {
     /// Returns the content of the next value, which must have this tag; otherwise, nothing is
     /// consumed.
-    fn value(&mut self, tag: u8) -> Result<&'a [u8], KeyError> {
+    fn read_value(&mut self, tag: u8) -> Result<&'a [u8], KeyError> {
         let (head, rest) = self.0.split_at_checked(2).ok_or(MALFORMED)?;
         let (len, rest) = match head {
             [found, _] if *found != tag => return Err(MALFORMED),

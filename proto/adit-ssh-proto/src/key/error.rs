@@ -90,14 +90,14 @@ impl From<KeyError> for SshError {
 
 /// A line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct LinePosition {
     /// File name, as passed by the caller.
     pub file: Arc<str>,
     /// Line number, starting at 1.
     pub line: usize,
 }
 
-impl core::fmt::Display for Place {
+impl core::fmt::Display for LinePosition {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
@@ -105,14 +105,14 @@ impl core::fmt::Display for Place {
 
 /// A line that was skipped, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct SkippedLine {
     /// Position of the line.
-    pub place: Place,
+    pub place: LinePosition,
     /// Reason.
     pub why: &'static str,
 }
 
-impl core::fmt::Display for Problem {
+impl core::fmt::Display for SkippedLine {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{}: {}", self.place, self.why)
     }

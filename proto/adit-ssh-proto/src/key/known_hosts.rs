@@ -3,13 +3,13 @@
 use adit_crypto::{ct_eq, hmac_sha1};
 use adit_wire::UnixTime;
 
-use super::any::AnyKey;
+use super::any_key::AnyKey;
 use super::base64;
 use super::certificate::{CertCheck, CertError};
-use super::error::{KeyError, Place, Problem};
-use super::lines;
+use super::error::{KeyError, LinePosition, SkippedLine};
+use super::key_lines;
 use super::pattern::PatternList;
-use super::public::PublicKey;
+use super::public_key::PublicKey;
 use crate::algorithm::KeyAlgorithm;
 
 /// Maximum size of a file of known hosts, in bytes.
@@ -47,7 +47,7 @@ impl HostName {
     /// Returns the line that adds `key` for this host, without a line end. With a salt (20 random
     /// bytes), the host is hashed, so that the file does not reveal the visited hosts.
     #[must_use]
-    pub fn line(&self, key: &PublicKey, salt: Option<[u8; 20]>) -> String {
+    pub fn known_hosts_line(&self, key: &PublicKey, salt: Option<[u8; 20]>) -> String {
         let host = match salt {
             None => self.entry.clone(),
             Some(salt) => {
@@ -67,21 +67,21 @@ impl core::fmt::Display for HostName {
 
 /// Result of looking up a host's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum HostKeyVerdict {
     /// The key is the host's, by this line: a key or an authority.
-    Known(Place),
+    Known(LinePosition),
     /// No line without a marker matches the host: it is new.
     Unknown,
     /// The host is known, but only with keys of other types, the first of which is in this line. It
     /// is not a new host: an attacker in between presents any key available. OpenSSH treats it as
     /// changed.
-    OtherType(Place),
+    OtherType(LinePosition),
     /// The host has another key of this type: an attack, or a new key.
-    Changed(Place),
+    Changed(LinePosition),
     /// The key or its authority is revoked.
-    Revoked(Place),
+    Revoked(LinePosition),
     /// The authority of this line vouches for the key, but the certificate is not valid.
-    BadCertificate(Place, CertError),
+    BadCertificate(LinePosition, CertError),
 }
 
 /// A known key of a host, from a line without a marker.
@@ -90,7 +90,7 @@ pub struct KnownKey<'a> {
     /// Key.
     pub key: &'a PublicKey,
     /// Position of its line.
-    pub place: &'a Place,
+    pub place: &'a LinePosition,
     /// True if the line is for this host only: a single name, plain or hashed.
     pub alone: bool,
 }
@@ -98,26 +98,26 @@ pub struct KnownKey<'a> {
 /// Lines of all files.
 #[derive(Debug, Clone, Default)]
 pub struct KnownHosts {
-    entries: Vec<Entry>,
+    entries: Vec<KnownHostEntry>,
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
-    marker: Marker,
-    hosts: Hosts,
+struct KnownHostEntry {
+    marker: LineMarker,
+    hosts: HostMatcher,
     key: PublicKey,
-    place: Place,
+    place: LinePosition,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Marker {
+enum LineMarker {
     Key,
     Authority,
     Revoked,
 }
 
 #[derive(Debug, Clone)]
-enum Hosts {
+enum HostMatcher {
     Patterns(PatternList),
     Hashed { salt: Vec<u8>, hash: Vec<u8> },
 }
@@ -128,11 +128,11 @@ impl KnownHosts {
     ///
     /// # Errors
     /// [`KeyError::TooMuch`] if the text is longer than 16 MiB; nothing is read then.
-    pub fn read(&mut self, file: &str, text: &[u8]) -> Result<Vec<Problem>, KeyError> {
+    pub fn add_file(&mut self, file: &str, text: &[u8]) -> Result<Vec<SkippedLine>, KeyError> {
         let what = "size of a file of known hosts";
-        lines::read((file, what), text, MAX_KNOWN_HOSTS, |line, place| {
-            let (marker, hosts, key) = parse(line)?;
-            self.entries.push(Entry {
+        key_lines::parse_lines((file, what), text, MAX_KNOWN_HOSTS, |line, place| {
+            let (marker, hosts, key) = parse_line(line)?;
+            self.entries.push(KnownHostEntry {
                 marker,
                 hosts,
                 key,
@@ -144,15 +144,15 @@ impl KnownHosts {
 
     /// Returns the key in the line of a verdict.
     #[must_use]
-    pub fn key_at(&self, place: &Place) -> Option<&PublicKey> {
+    pub fn key_at_position(&self, place: &LinePosition) -> Option<&PublicKey> {
         let entry = self.entries.iter().find(|entry| entry.place == *place)?;
         Some(&entry.key)
     }
 
     /// Formats the key in the line of a verdict for users: type, fingerprint and position.
     #[must_use]
-    pub fn shown_at(&self, place: &Place) -> String {
-        match self.key_at(place) {
+    pub fn describe_key_at(&self, place: &LinePosition) -> String {
+        match self.key_at_position(place) {
             Some(key) => format!("{} {} ({place})", key.type_name(), key.fingerprint()),
             None => place.to_string(),
         }
@@ -161,69 +161,78 @@ impl KnownHosts {
     /// Looks up `key` for `host`. A certificate is checked if one of the host's authorities signed
     /// it; otherwise, its key is looked up like any other.
     #[must_use]
-    pub fn check(&self, host: &HostName, key: &AnyKey, now: UnixTime) -> Verdict {
-        let entries: Vec<_> = self.of(host).collect();
+    pub fn check_host(&self, host: &HostName, key: &AnyKey, now: UnixTime) -> HostKeyVerdict {
+        let entries: Vec<_> = self.entries_for(host).collect();
         let authority = key.certificate().map(|c| c.authority());
-        let revoked = |e: &&&Entry| {
-            e.marker == Marker::Revoked && (e.key == *key.key() || Some(&e.key) == authority)
+        let revoked = |e: &&&KnownHostEntry| {
+            e.marker == LineMarker::Revoked && (e.key == *key.key() || Some(&e.key) == authority)
         };
         if let Some(entry) = entries.iter().find(revoked) {
-            return Verdict::Revoked(entry.place.clone());
+            return HostKeyVerdict::Revoked(entry.place.clone());
         }
         if let Some(certificate) = key.certificate() {
-            let vouches =
-                |e: &&&Entry| e.marker == Marker::Authority && e.key == *certificate.authority();
+            let vouches = |e: &&&KnownHostEntry| {
+                e.marker == LineMarker::Authority && e.key == *certificate.authority()
+            };
             if let Some(entry) = entries.iter().find(vouches) {
                 let names = [host.name.as_str()];
                 let check = CertCheck::host(&names, now);
                 let place = entry.place.clone();
                 // Trusted, because it is this entry's.
-                return match certificate.check(&check, |_| true) {
-                    Ok(_) => Verdict::Known(place),
-                    Err(why) => Verdict::BadCertificate(place, why),
+                return match certificate.check_validity(&check, |_| true) {
+                    Ok(_) => HostKeyVerdict::Known(place),
+                    Err(why) => HostKeyVerdict::BadCertificate(place, why),
                 };
             }
         }
-        let keys = || entries.iter().filter(|e| e.marker == Marker::Key);
+        let keys = || entries.iter().filter(|e| e.marker == LineMarker::Key);
         if let Some(entry) = keys().find(|e| e.key == *key.key()) {
-            return Verdict::Known(entry.place.clone());
+            return HostKeyVerdict::Known(entry.place.clone());
         }
         let kind = key.key().type_name();
         if let Some(entry) = keys().find(|e| e.key.type_name() == kind) {
-            return Verdict::Changed(entry.place.clone());
+            return HostKeyVerdict::Changed(entry.place.clone());
         }
         match keys().next() {
-            Some(entry) => Verdict::OtherType(entry.place.clone()),
-            None => Verdict::Unknown,
+            Some(entry) => HostKeyVerdict::OtherType(entry.place.clone()),
+            None => HostKeyVerdict::Unknown,
         }
     }
 
     /// Looks up `key` for both a host's name and its address, which must not contradict each other:
     /// if one key is known for the name and another for the address, the key is changed.
     #[must_use]
-    pub fn check_both(
+    pub fn check_name_and_address(
         &self,
         host: &HostName,
         address: &HostName,
         key: &AnyKey,
         now: UnixTime,
-    ) -> Verdict {
-        match (self.check(host, key, now), self.check(address, key, now)) {
-            (_, found @ Verdict::Revoked(_)) => found,
-            (Verdict::Known(_), found @ (Verdict::Changed(_) | Verdict::OtherType(_))) => found,
+    ) -> HostKeyVerdict {
+        match (
+            self.check_host(host, key, now),
+            self.check_host(address, key, now),
+        ) {
+            (_, found @ HostKeyVerdict::Revoked(_)) => found,
+            (
+                HostKeyVerdict::Known(_),
+                found @ (HostKeyVerdict::Changed(_) | HostKeyVerdict::OtherType(_)),
+            ) => found,
             (found, _) => found,
         }
     }
 
     /// Iterates over the known keys of the host, in the order of their lines.
     pub fn keys_of(&self, host: &HostName) -> impl Iterator<Item = KnownKey<'_>> {
-        let keys = self.of(host).filter(|entry| entry.marker == Marker::Key);
+        let keys = self
+            .entries_for(host)
+            .filter(|entry| entry.marker == LineMarker::Key);
         keys.map(|entry| KnownKey {
             key: &entry.key,
             place: &entry.place,
             alone: match &entry.hosts {
-                Hosts::Patterns(list) => list.is_name(),
-                Hosts::Hashed { .. } => true,
+                HostMatcher::Patterns(list) => list.is_single_name(),
+                HostMatcher::Hashed { .. } => true,
             },
         })
     }
@@ -231,13 +240,13 @@ impl KnownHosts {
     /// Returns `offered` with the algorithms of the host's known keys first, so that the host
     /// presents a key that can be compared; otherwise, the order is kept.
     #[must_use]
-    pub fn prefer(&self, host: &HostName, offered: &[KeyAlgorithm]) -> Vec<KeyAlgorithm> {
-        let entries: Vec<_> = self.of(host).collect();
+    pub fn prefer_known(&self, host: &HostName, offered: &[KeyAlgorithm]) -> Vec<KeyAlgorithm> {
+        let entries: Vec<_> = self.entries_for(host).collect();
         let known = |algorithm: &KeyAlgorithm| {
             entries.iter().any(|entry| match entry.marker {
-                Marker::Key => entry.key.algorithms().contains(algorithm),
-                Marker::Authority => algorithm.is_certificate(),
-                Marker::Revoked => false,
+                LineMarker::Key => entry.key.algorithms().contains(algorithm),
+                LineMarker::Authority => algorithm.is_certificate(),
+                LineMarker::Revoked => false,
             })
         };
         let (mut first, last): (Vec<_>, Vec<_>) = offered.iter().partition(|a| known(a));
@@ -257,16 +266,18 @@ impl KnownHosts {
         self.entries.is_empty()
     }
 
-    fn of(&self, host: &HostName) -> impl Iterator<Item = &Entry> {
+    fn entries_for(&self, host: &HostName) -> impl Iterator<Item = &KnownHostEntry> {
         let host = host.clone();
         self.entries.iter().filter(move |entry| match &entry.hosts {
-            Hosts::Patterns(list) => list.includes(&host.entry),
-            Hosts::Hashed { salt, hash } => ct_eq(&hmac_sha1(salt, &[host.entry.as_bytes()]), hash),
+            HostMatcher::Patterns(list) => list.includes(&host.entry),
+            HostMatcher::Hashed { salt, hash } => {
+                ct_eq(&hmac_sha1(salt, &[host.entry.as_bytes()]), hash)
+            }
         })
     }
 }
 
-fn parse(line: &str) -> Result<(Marker, Hosts, PublicKey), &'static str> {
+fn parse_line(line: &str) -> Result<(LineMarker, HostMatcher, PublicKey), &'static str> {
     if line.len() > MAX_LINE {
         return Err("the line is too long");
     }
@@ -276,24 +287,24 @@ fn parse(line: &str) -> Result<(Marker, Hosts, PublicKey), &'static str> {
     };
     let (word, rest) = split(line);
     let (marker, (hosts, key)) = match word.as_str() {
-        "@cert-authority" => (Marker::Authority, split(&rest)),
-        "@revoked" => (Marker::Revoked, split(&rest)),
+        "@cert-authority" => (LineMarker::Authority, split(&rest)),
+        "@revoked" => (LineMarker::Revoked, split(&rest)),
         _ if word.starts_with('@') => return Err("unknown marker"),
-        _ => (Marker::Key, (word, rest)),
+        _ => (LineMarker::Key, (word, rest)),
     };
     let hosts = match hosts.strip_prefix("|1|") {
         Some(hashed) => {
             let (salt, hash) = hashed.split_once('|').ok_or("the hash is malformed")?;
             let decoded = |text| base64::decode(text).filter(|bytes| bytes.len() == 20);
-            Hosts::Hashed {
+            HostMatcher::Hashed {
                 salt: decoded(salt).ok_or("the hash is malformed")?,
                 hash: decoded(hash).ok_or("the hash is malformed")?,
             }
         }
         None if hosts.starts_with('|') => return Err("the type of the hash is not supported"),
-        None => {
-            Hosts::Patterns(PatternList::parse(&hosts).ok_or("the list of hosts is malformed")?)
-        }
+        None => HostMatcher::Patterns(
+            PatternList::parse(&hosts).ok_or("the list of hosts is malformed")?,
+        ),
     };
     match PublicKey::from_line(&key) {
         Ok((key, _)) => Ok((marker, hosts, key)),

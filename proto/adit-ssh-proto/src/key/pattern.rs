@@ -7,7 +7,7 @@ use adit_wire::unmap_ipv4;
 /// True if `text` matches the pattern, in which `*` is any sequence of characters and `?` one
 /// character; ASCII letters match case-insensitively. The time is at most proportional to the
 /// product of the lengths.
-pub(super) fn glob(pattern: &str, text: &str) -> bool {
+pub(super) fn matches_glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
     // Position after the last star, and the current end of its match in the text.
@@ -49,7 +49,7 @@ impl PatternList {
     }
 
     /// True if the list is a single name without wildcards.
-    pub(super) fn is_name(&self) -> bool {
+    pub(super) fn is_single_name(&self) -> bool {
         matches!(&*self.0, [(false, name)] if !name.contains(['*', '?']))
     }
 
@@ -57,7 +57,7 @@ impl PatternList {
     pub(super) fn includes(&self, text: &str) -> bool {
         let mut included = false;
         for (excludes, pattern) in &self.0 {
-            if glob(pattern, text) {
+            if matches_glob(pattern, text) {
                 if *excludes {
                     return false;
                 }
@@ -70,12 +70,12 @@ impl PatternList {
 
 /// A range of addresses with a common prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cidr {
+pub struct AddressRange {
     address: IpAddr,
     bits: u32,
 }
 
-impl Cidr {
+impl AddressRange {
     /// Parses `address/bits` or a single address.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -111,11 +111,11 @@ impl Cidr {
 
 /// Addresses and names from which a user may connect: `from=` of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceList(Vec<(bool, Source)>);
+pub struct SourceList(Vec<(bool, SourcePattern)>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
-    Net(Cidr),
+enum SourcePattern {
+    Net(AddressRange),
     Pattern(String),
 }
 
@@ -125,10 +125,10 @@ impl SourceList {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let one = |(excludes, text): (bool, String)| {
-            let source = match Cidr::parse(&text) {
-                Some(net) => Source::Net(net),
+            let source = match AddressRange::parse(&text) {
+                Some(net) => SourcePattern::Net(net),
                 None if text.contains('/') => return None,
-                None => Source::Pattern(text),
+                None => SourcePattern::Pattern(text),
             };
             Some((excludes, source))
         };
@@ -144,9 +144,10 @@ impl SourceList {
         let mut included = false;
         for (excludes, source) in &self.0 {
             let hit = match source {
-                Source::Net(net) => net.contains(address),
-                Source::Pattern(pattern) => {
-                    glob(pattern, &text) || name.is_some_and(|name| glob(pattern, name))
+                SourcePattern::Net(net) => net.contains(address),
+                SourcePattern::Pattern(pattern) => {
+                    matches_glob(pattern, &text)
+                        || name.is_some_and(|name| matches_glob(pattern, name))
                 }
             };
             if hit && *excludes {
@@ -178,7 +179,7 @@ mod tests {
         #[test]
         fn globs_are_as_defined(pattern in "[aB*?]{0,8}", text in "[abB]{0,8}") {
             let wanted = slow(pattern.as_bytes(), text.as_bytes());
-            prop_assert_eq!(glob(&pattern, &text), wanted);
+            prop_assert_eq!(matches_glob(&pattern, &text), wanted);
         }
 
         #[test]
@@ -187,16 +188,16 @@ mod tests {
             let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
             let b = core::net::Ipv4Addr::from(b);
             let wanted = a & mask == b.to_bits() & mask;
-            prop_assert_eq!(Cidr::parse(&text).unwrap().contains(b.into()), wanted);
+            prop_assert_eq!(AddressRange::parse(&text).unwrap().contains(b.into()), wanted);
             let mapped = b.to_ipv6_mapped();
-            prop_assert_eq!(Cidr::parse(&text).unwrap().contains(mapped.into()), wanted);
+            prop_assert_eq!(AddressRange::parse(&text).unwrap().contains(mapped.into()), wanted);
         }
     }
 
     #[test]
     fn hostile_patterns_end_soon() {
         let pattern = "*a".repeat(2000) + "b";
-        assert!(!glob(&pattern, &"a".repeat(4000)));
+        assert!(!matches_glob(&pattern, &"a".repeat(4000)));
     }
 
     #[test]

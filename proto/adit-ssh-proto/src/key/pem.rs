@@ -8,7 +8,7 @@ use super::{base64, error::KeyError};
 const MALFORMED: KeyError = KeyError::Malformed("text of a private key");
 
 /// A PEM document with its label.
-pub(super) struct Pem<'a> {
+pub(super) struct PemDocument<'a> {
     /// Text after `BEGIN`.
     pub(super) label: &'a str,
     /// Value of `DEK-Info`, if the document has the legacy encryption.
@@ -16,7 +16,7 @@ pub(super) struct Pem<'a> {
     document: Secret<Vec<u8>>,
 }
 
-impl<'a> Pem<'a> {
+impl<'a> PemDocument<'a> {
     /// Parses the first document of `text`; text before and after it is ignored.
     pub(super) fn parse(text: &'a str) -> Result<Self, KeyError> {
         let begin = |line: &'a str| {
@@ -48,7 +48,7 @@ impl<'a> Pem<'a> {
     }
 
     /// Returns the document, decrypted if necessary.
-    pub(super) fn open(self, passphrase: Option<&[u8]>) -> Result<Secret<Vec<u8>>, KeyError> {
+    pub(super) fn decrypt(self, passphrase: Option<&[u8]>) -> Result<Secret<Vec<u8>>, KeyError> {
         let Self {
             cipher,
             mut document,
@@ -84,7 +84,7 @@ impl<'a> Pem<'a> {
 }
 
 /// Returns the text of a document, with lines of 70 characters like OpenSSH's.
-pub(super) fn write(label: &str, document: &[u8]) -> Secret<String> {
+pub(super) fn encode_pem(label: &str, document: &[u8]) -> Secret<String> {
     let body = Secret::new(base64::encode(document));
     let len = body.expose().len();
     let mut text = String::with_capacity(len + len / 70 + 2 * label.len() + 64);

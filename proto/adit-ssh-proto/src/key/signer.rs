@@ -2,7 +2,7 @@
 
 use super::certificate::Certificate;
 use super::error::KeyError;
-use super::private::PrivateKey;
+use super::private_key::PrivateKey;
 use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
 
@@ -13,21 +13,21 @@ pub trait Signer: Send + Sync {
     fn algorithms(&self) -> Vec<KeyAlgorithm>;
 
     /// Returns the blob of the key or certificate for an algorithm; empty if it is not supported.
-    fn blob(&self, algorithm: KeyAlgorithm) -> Vec<u8>;
+    fn public_blob(&self, algorithm: KeyAlgorithm) -> Vec<u8>;
 
     /// Signs `data`; returns the signature with its algorithm name.
     ///
     /// # Errors
     /// [`SshError`] if the algorithm is not supported, or if the provider fails.
-    fn sign(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError>;
+    fn sign_data(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError>;
 
     /// Returns the blobs of all plain keys without duplicates, which a host announces to its
     /// clients. It may contain several keys of the same type, the first of which [`Signer::blob`]
     /// returns.
-    fn blobs(&self) -> Vec<Vec<u8>> {
+    fn plain_blobs(&self) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         for algorithm in self.algorithms() {
-            let blob = self.blob(algorithm);
+            let blob = self.public_blob(algorithm);
             if !algorithm.is_certificate() && !all.contains(&blob) {
                 all.push(blob);
             }
@@ -39,33 +39,33 @@ pub trait Signer: Send + Sync {
     ///
     /// # Errors
     /// The errors of [`Signer::sign`]; also if there is no such key.
-    fn sign_by(
+    fn sign_with_key(
         &self,
         blob: &[u8],
         algorithm: KeyAlgorithm,
         data: &[u8],
     ) -> Result<Vec<u8>, SshError> {
-        if self.blob(algorithm) != blob {
+        if self.public_blob(algorithm) != blob {
             return Err(KeyError::WrongAlgorithm.into());
         }
-        self.sign(algorithm, data)
+        self.sign_data(algorithm, data)
     }
 }
 
 impl Signer for PrivateKey {
     fn algorithms(&self) -> Vec<KeyAlgorithm> {
-        self.public().algorithms().to_vec()
+        self.public_key().algorithms().to_vec()
     }
 
-    fn blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
-        if self.public().algorithms().contains(&algorithm) {
-            self.public().to_blob()
+    fn public_blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
+        if self.public_key().algorithms().contains(&algorithm) {
+            self.public_key().to_blob()
         } else {
             Vec::new()
         }
     }
 
-    fn sign(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
+    fn sign_data(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
         if algorithm.is_certificate() {
             return Err(KeyError::WrongAlgorithm.into());
         }
@@ -87,7 +87,7 @@ impl CertifiedKey {
     /// [`KeyError::Malformed`] if the certificate belongs to another key.
     pub fn new(key: PrivateKey, certificate: Option<Certificate>) -> Result<Self, KeyError> {
         match &certificate {
-            Some(certificate) if certificate.key() != key.public() => Err(KeyError::Malformed(
+            Some(certificate) if certificate.key() != key.public_key() => Err(KeyError::Malformed(
                 "certificate: it belongs to another key",
             )),
             _ => Ok(Self { key, certificate }),
@@ -111,20 +111,20 @@ impl Signer for CertifiedKey {
     fn algorithms(&self) -> Vec<KeyAlgorithm> {
         let certified = self.certificate.as_ref().map(Certificate::algorithms);
         let mut all = certified.unwrap_or_default();
-        all.extend(self.key.public().algorithms());
+        all.extend(self.key.public_key().algorithms());
         all
     }
 
-    fn blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
+    fn public_blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
         match &self.certificate {
             Some(certificate) if certificate.algorithms().contains(&algorithm) => {
                 certificate.blob().to_vec()
             }
-            _ => self.key.blob(algorithm),
+            _ => self.key.public_blob(algorithm),
         }
     }
 
-    fn sign(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
+    fn sign_data(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
         if !self.algorithms().contains(&algorithm) {
             return Err(KeyError::WrongAlgorithm.into());
         }
@@ -148,7 +148,7 @@ impl KeySet {
         self.0.iter()
     }
 
-    fn with(&self, algorithm: KeyAlgorithm) -> Option<&CertifiedKey> {
+    fn key_for(&self, algorithm: KeyAlgorithm) -> Option<&CertifiedKey> {
         self.0.iter().find(|k| k.algorithms().contains(&algorithm))
     }
 }
@@ -165,23 +165,23 @@ impl From<Vec<PrivateKey>> for KeySet {
 
 impl Signer for KeySet {
     fn algorithms(&self) -> Vec<KeyAlgorithm> {
-        let any = |a: &KeyAlgorithm| self.with(*a).is_some();
+        let any = |a: &KeyAlgorithm| self.key_for(*a).is_some();
         KeyAlgorithm::ALL.iter().copied().filter(any).collect()
     }
 
-    fn blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
-        self.with(algorithm)
-            .map_or_else(Vec::new, |key| key.blob(algorithm))
+    fn public_blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
+        self.key_for(algorithm)
+            .map_or_else(Vec::new, |key| key.public_blob(algorithm))
     }
 
-    fn sign(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
-        let key = self.with(algorithm).ok_or(KeyError::WrongAlgorithm)?;
-        Signer::sign(key, algorithm, data)
+    fn sign_data(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
+        let key = self.key_for(algorithm).ok_or(KeyError::WrongAlgorithm)?;
+        Signer::sign_data(key, algorithm, data)
     }
 
-    fn blobs(&self) -> Vec<Vec<u8>> {
+    fn plain_blobs(&self) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
-        for blob in self.0.iter().map(|key| key.key.public().to_blob()) {
+        for blob in self.0.iter().map(|key| key.key.public_key().to_blob()) {
             if !all.contains(&blob) {
                 all.push(blob);
             }
@@ -189,14 +189,17 @@ impl Signer for KeySet {
         all
     }
 
-    fn sign_by(
+    fn sign_with_key(
         &self,
         blob: &[u8],
         algorithm: KeyAlgorithm,
         data: &[u8],
     ) -> Result<Vec<u8>, SshError> {
-        let key = self.0.iter().find(|key| key.key.public().to_blob() == blob);
+        let key = self
+            .0
+            .iter()
+            .find(|key| key.key.public_key().to_blob() == blob);
         let key = key.ok_or(KeyError::WrongAlgorithm)?;
-        Signer::sign(&key.key, algorithm, data)
+        Signer::sign_data(&key.key, algorithm, data)
     }
 }

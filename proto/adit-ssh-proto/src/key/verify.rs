@@ -3,16 +3,16 @@
 
 use adit_crypto::{NistCurve, RsaHash, ecdsa_verify, ed25519_verify, sha256};
 
-use super::{error::KeyError, public::PublicKey};
+use super::{error::KeyError, public_key::PublicKey};
 use crate::algorithm::KeyAlgorithm;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 /// Default minimum size of an RSA modulus, in bits.
 pub const RSA_MIN_BITS: usize = 2048;
 
 /// User presence, as reported by a security key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Presence {
+pub struct UserPresence {
     /// The user touched the security key.
     pub touched: bool,
     /// The security key verified its user by a PIN or a fingerprint.
@@ -30,12 +30,12 @@ impl PublicKey {
     /// [`KeyError::WrongAlgorithm`] if the key or the signature uses another algorithm,
     /// [`KeyError::ShortRsa`] below [`RSA_MIN_BITS`], [`KeyError::Malformed`],
     /// [`KeyError::BadSignature`].
-    pub fn verify(
+    pub fn verify_signature(
         &self,
         algorithm: KeyAlgorithm,
         data: &[u8],
         signature: &[u8],
-    ) -> Result<Option<Presence>, KeyError> {
+    ) -> Result<Option<UserPresence>, KeyError> {
         self.verify_with(RSA_MIN_BITS, algorithm, data, signature)
     }
 
@@ -50,22 +50,26 @@ impl PublicKey {
         algorithm: KeyAlgorithm,
         data: &[u8],
         signature: &[u8],
-    ) -> Result<Option<Presence>, KeyError> {
-        let algorithm = algorithm.plain();
-        let mut r = Reader::new(signature, "signature");
-        if !self.algorithms().contains(&algorithm) || r.string()? != algorithm.name().as_bytes() {
+    ) -> Result<Option<UserPresence>, KeyError> {
+        let algorithm = algorithm.without_certificate();
+        let mut r = MessageReader::new(signature, "signature");
+        if !self.algorithms().contains(&algorithm)
+            || r.read_string()? != algorithm.name().as_bytes()
+        {
             return Err(KeyError::WrongAlgorithm);
         }
-        let body = r.string()?;
+        let body = r.read_string()?;
         let presence = match self {
-            Self::SkEd25519 { .. } | Self::SkEcdsaP256 { .. } => Some((r.u8()?, r.u32()?)),
+            Self::SkEd25519 { .. } | Self::SkEcdsaP256 { .. } => {
+                Some((r.read_u8()?, r.read_u32()?))
+            }
             _ => None,
         };
-        r.end()?;
+        r.expect_end()?;
         match self {
             Self::Ed25519(key) => ed25519_verify(key, data, body)?,
             Self::Ecdsa { curve, point } => {
-                ecdsa_verify(*curve, point, data, &fixed(*curve, body)?)?;
+                ecdsa_verify(*curve, point, data, &fixed_len_signature(*curve, body)?)?;
             }
             Self::Rsa(key) => {
                 let (bits, least) = (key.bits(), rsa_min_bits);
@@ -76,15 +80,15 @@ impl PublicKey {
                 key.verify(hash, data, body)?;
             }
             Self::SkEd25519 { key, application } => {
-                ed25519_verify(key, &of_token(application, presence, data), body)?;
+                ed25519_verify(key, &security_key_data(application, presence, data), body)?;
             }
             Self::SkEcdsaP256 { point, application } => {
-                let data = of_token(application, presence, data);
-                let body = fixed(NistCurve::P256, body)?;
+                let data = security_key_data(application, presence, data);
+                let body = fixed_len_signature(NistCurve::P256, body)?;
                 ecdsa_verify(NistCurve::P256, point, &data, &body)?;
             }
         }
-        Ok(presence.map(|(flags, counter)| Presence {
+        Ok(presence.map(|(flags, counter)| UserPresence {
             touched: flags & 1 != 0,
             verified: flags & 4 != 0,
             counter,
@@ -102,10 +106,10 @@ pub(super) const fn rsa_hash(algorithm: KeyAlgorithm) -> Option<RsaHash> {
 }
 
 /// Converts r and s from mpints to a fixed length.
-fn fixed(curve: NistCurve, body: &[u8]) -> Result<Vec<u8>, KeyError> {
-    let mut r = Reader::new(body, "ECDSA signature");
-    let halves = [r.mpint()?, r.mpint()?];
-    r.end()?;
+fn fixed_len_signature(curve: NistCurve, body: &[u8]) -> Result<Vec<u8>, KeyError> {
+    let mut r = MessageReader::new(body, "ECDSA signature");
+    let halves = [r.read_mpint()?, r.read_mpint()?];
+    r.expect_end()?;
     let mut out = Vec::with_capacity(2 * curve.field_len());
     for half in halves {
         let pad = curve.field_len().checked_sub(half.len());
@@ -117,7 +121,7 @@ fn fixed(curve: NistCurve, body: &[u8]) -> Result<Vec<u8>, KeyError> {
 }
 
 /// Returns the data that a security key signs.
-fn of_token(application: &str, presence: Option<(u8, u32)>, data: &[u8]) -> Vec<u8> {
+fn security_key_data(application: &str, presence: Option<(u8, u32)>, data: &[u8]) -> Vec<u8> {
     let (flags, counter) = presence.unwrap_or_default();
     let mut out = Vec::with_capacity(69);
     out.put_raw(&sha256(application.as_bytes()));
@@ -150,10 +154,12 @@ mod tests {
             application: "ssh:".into(),
         };
         let algorithm = KeyAlgorithm::SkEd25519;
-        let body = soft.sign(&of_token("ssh:", Some((5, 9)), b"data"));
+        let body = soft.sign(&security_key_data("ssh:", Some((5, 9)), b"data"));
         let signature = token_signature(algorithm.name(), &body, 5, 9);
-        let presence = key.verify(algorithm, b"data", &signature).unwrap();
-        let said = |touched, verified, counter| Presence {
+        let presence = key
+            .verify_signature(algorithm, b"data", &signature)
+            .unwrap();
+        let said = |touched, verified, counter| UserPresence {
             touched,
             verified,
             counter,
@@ -163,27 +169,35 @@ mod tests {
         let flags = token_signature(algorithm.name(), &body, 1, 9);
         let counter = token_signature(algorithm.name(), &body, 5, 10);
         for forged in [flags, counter] {
-            let got = key.verify(algorithm, b"data", &forged);
+            let got = key.verify_signature(algorithm, b"data", &forged);
             assert_eq!(got, Err(KeyError::BadSignature));
         }
         let other = PublicKey::SkEd25519 {
             key: soft.public_key(),
             application: "ssh:x".into(),
         };
-        assert!(other.verify(algorithm, b"data", &signature).is_err());
+        assert!(
+            other
+                .verify_signature(algorithm, b"data", &signature)
+                .is_err()
+        );
 
         let soft = EcdsaKey::generate(NistCurve::P256, &mut FixedEntropy::new([3; 64])).unwrap();
         let key = PublicKey::SkEcdsaP256 {
             point: soft.point().to_vec(),
             application: "ssh:".into(),
         };
-        let halves = soft.sign(&of_token("ssh:", Some((0, 1)), b"data")).unwrap();
+        let halves = soft
+            .sign(&security_key_data("ssh:", Some((0, 1)), b"data"))
+            .unwrap();
         let mut body = Vec::new();
         body.put_mpint(&halves[..32]);
         body.put_mpint(&halves[32..]);
         let algorithm = KeyAlgorithm::SkEcdsaP256;
         let signature = token_signature(algorithm.name(), &body, 0, 1);
-        let presence = key.verify(algorithm, b"data", &signature).unwrap();
+        let presence = key
+            .verify_signature(algorithm, b"data", &signature)
+            .unwrap();
         assert_eq!(presence, Some(said(false, false, 1)));
         // The blobs of both can be parsed again.
         for key in [key, other] {

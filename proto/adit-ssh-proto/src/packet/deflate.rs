@@ -20,13 +20,13 @@ const FIRST: usize = 40 * 1024;
 
 /// State that decides when compression is active.
 #[derive(Clone, Copy)]
-pub(super) struct Switch {
+pub(super) struct CompressionSwitch {
     kind: Compression,
     authenticated: bool,
 }
 
-impl Switch {
-    pub(super) const fn off() -> Self {
+impl CompressionSwitch {
+    pub(super) const fn disabled() -> Self {
         Self {
             kind: Compression::None,
             authenticated: false,
@@ -34,13 +34,13 @@ impl Switch {
     }
 
     /// Sets the method for new keys; returns true if compression is active now.
-    pub(super) fn negotiated(&mut self, kind: Compression) -> bool {
+    pub(super) fn set_method(&mut self, kind: Compression) -> bool {
         self.kind = kind;
         self.is_on()
     }
 
     /// Marks the user as authenticated; returns true if that activates compression.
-    pub(super) fn authenticated(&mut self) -> bool {
+    pub(super) fn set_authenticated(&mut self) -> bool {
         let before = self.is_on();
         self.authenticated = true;
         self.is_on() && !before
@@ -71,7 +71,11 @@ impl Deflater {
     }
 
     /// Compresses the payload from `start` to the end of `packet`, in place.
-    pub(super) fn replace(&mut self, packet: &mut Vec<u8>, start: usize) -> Result<(), SshError> {
+    pub(super) fn compress_in_place(
+        &mut self,
+        packet: &mut Vec<u8>,
+        start: usize,
+    ) -> Result<(), SshError> {
         let mut rest = subslice(packet, start..);
         let mut filled = 0;
         loop {
@@ -85,7 +89,7 @@ impl Deflater {
             if filled < self.out.len() && rest.is_empty() {
                 break;
             }
-            grow(&mut self.out, filled)?;
+            grow_buffer(&mut self.out, filled)?;
         }
         packet.truncate(start);
         packet.extend_from_slice(subslice(&self.out, ..filled));
@@ -126,13 +130,13 @@ impl Inflater {
                 Err(MZError::Buf) if packet.is_empty() => break,
                 _ => return Err(SshError::Malformed("compressed payload")),
             }
-            grow(&mut self.out, self.filled)?;
+            grow_buffer(&mut self.out, self.filled)?;
         }
         if self.filled == 0 {
             return Err(SshError::Malformed("empty payload"));
         }
         if self.filled > MAX_PAYLOAD {
-            return Err(too_much());
+            return Err(payload_too_long());
         }
         Ok(())
     }
@@ -145,9 +149,9 @@ impl Inflater {
 
 /// Doubles the buffer if no space is left after `filled`, up to one byte more than the limit: that
 /// byte reveals a payload that is too long.
-fn grow(out: &mut Vec<u8>, filled: usize) -> Result<(), SshError> {
+fn grow_buffer(out: &mut Vec<u8>, filled: usize) -> Result<(), SshError> {
     if filled > MAX_PAYLOAD {
-        return Err(too_much());
+        return Err(payload_too_long());
     }
     if filled == out.len() {
         out.resize((2 * filled).min(MAX_PAYLOAD + 1), 0);
@@ -155,7 +159,7 @@ fn grow(out: &mut Vec<u8>, filled: usize) -> Result<(), SshError> {
     Ok(())
 }
 
-const fn too_much() -> SshError {
+const fn payload_too_long() -> SshError {
     SshError::TooMuch {
         what: "decompressed payload",
         limit: MAX_PAYLOAD,

@@ -20,18 +20,18 @@
 //! assert_eq!((consumed, opener.payload(&wire, &payload)), (wire.len(), &b"\x02payload"[..]));
 //! ```
 
-mod count;
-mod cover;
 mod deflate;
-mod keys;
-mod mac;
-mod open;
+mod direction_keys;
+mod opener;
+mod packet_cipher;
+mod packet_counters;
+mod packet_mac;
 mod padding;
-mod seal;
+mod sealer;
 
-pub use keys::DirectionKeys;
-pub use open::{Opened, Opener, Payload};
-pub use seal::Sealer;
+pub use direction_keys::DirectionKeys;
+pub use opener::{Opened, Opener, PayloadPosition};
+pub use sealer::Sealer;
 
 /// Maximum `packet_length` sent or accepted, in bytes. RFC 4253 requires 35,000; this is OpenSSH's
 /// limit.

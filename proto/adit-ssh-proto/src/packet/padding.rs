@@ -10,13 +10,13 @@ const STOCK: usize = 1024;
 
 /// Source of padding: ChaCha20 under a key that only the two ends know. Unencrypted packets are
 /// padded with zeros, since random bytes would hide nothing there.
-pub(super) struct Padding {
+pub(super) struct PaddingSource {
     source: Option<StreamCipher>,
     stock: [u8; STOCK],
     used: usize,
 }
 
-impl Padding {
+impl PaddingSource {
     /// Creates a source of zeros.
     pub(super) const fn zeros() -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Padding {
 
     /// Appends `n` bytes; `n` must be less than 256.
     #[inline]
-    pub(super) fn append(&mut self, n: usize, out: &mut Vec<u8>) {
+    pub(super) fn append_padding(&mut self, n: usize, out: &mut Vec<u8>) {
         if self.used + n > STOCK {
             self.refill();
         }
@@ -85,8 +85,8 @@ mod tests {
     #[test]
     fn padding_is_fresh() {
         let (mut one, mut two) = (
-            Padding::new(&keys(1)).unwrap(),
-            Padding::new(&keys(2)).unwrap(),
+            PaddingSource::new(&keys(1)).unwrap(),
+            PaddingSource::new(&keys(2)).unwrap(),
         );
         let mut seen = std::collections::HashSet::new();
         let (mut out, mut other) = (Vec::new(), Vec::new());
@@ -94,8 +94,8 @@ mod tests {
             let n = 8 + i % 248;
             out.clear();
             other.clear();
-            one.append(n, &mut out);
-            two.append(n, &mut other);
+            one.append_padding(n, &mut out);
+            two.append_padding(n, &mut other);
             assert_eq!(out.len(), n);
             assert_ne!(out, other, "another key");
             for octets in [&out, &other] {
@@ -106,14 +106,16 @@ mod tests {
             }
         }
         let mut again = Vec::new();
-        Padding::new(&keys(1)).unwrap().append(8, &mut again);
+        PaddingSource::new(&keys(1))
+            .unwrap()
+            .append_padding(8, &mut again);
         assert!(!seen.insert(again), "the source is the keys alone");
     }
 
     #[test]
     fn zeros_go_on() {
-        let (mut padding, mut out) = (Padding::zeros(), Vec::new());
-        (0..1000).for_each(|_| padding.append(19, &mut out));
+        let (mut padding, mut out) = (PaddingSource::zeros(), Vec::new());
+        (0..1000).for_each(|_| padding.append_padding(19, &mut out));
         assert_eq!(out, vec![0; 19_000]);
     }
 }

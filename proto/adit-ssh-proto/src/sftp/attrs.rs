@@ -1,7 +1,7 @@
 //! File attributes (draft section 5).
 
 use crate::error::SshError;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 const SIZE: u32 = 0x1;
 const OWNER: u32 = 0x2;
@@ -14,7 +14,7 @@ const KIND: u32 = 0o170_000;
 
 /// Known attributes of a file, or attributes to change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Attrs {
+pub struct FileAttrs {
     /// Length, in bytes.
     pub size: Option<u64>,
     /// User and group numbers.
@@ -28,7 +28,7 @@ pub struct Attrs {
 /// File type, as in the mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum FileKind {
+pub enum FileType {
     /// A regular file.
     Regular,
     /// A directory.
@@ -39,17 +39,17 @@ pub enum FileKind {
     Special,
 }
 
-impl Attrs {
+impl FileAttrs {
     /// Returns the file type, if the mode is known and contains one.
     #[must_use]
-    pub const fn kind(&self) -> Option<FileKind> {
+    pub const fn file_kind(&self) -> Option<FileType> {
         match self.permissions {
             Some(mode) => match mode & KIND {
                 0 => None,
-                0o100_000 => Some(FileKind::Regular),
-                0o040_000 => Some(FileKind::Folder),
-                0o120_000 => Some(FileKind::Symlink),
-                _ => Some(FileKind::Special),
+                0o100_000 => Some(FileType::Regular),
+                0o040_000 => Some(FileType::Folder),
+                0o120_000 => Some(FileType::Symlink),
+                _ => Some(FileType::Special),
             },
             None => None,
         }
@@ -59,33 +59,33 @@ impl Attrs {
     ///
     /// # Errors
     /// [`SshError::Malformed`] if the message ends too early.
-    pub fn read(reader: &mut Reader<'_>) -> Result<Self, SshError> {
-        let flags = reader.u32()?;
+    pub fn parse_attrs(reader: &mut MessageReader<'_>) -> Result<Self, SshError> {
+        let flags = reader.read_u32()?;
         let mut attrs = Self::default();
         if flags & SIZE != 0 {
-            attrs.size = Some(reader.u64()?);
+            attrs.size = Some(reader.read_u64()?);
         }
         if flags & OWNER != 0 {
-            attrs.owner = Some((reader.u32()?, reader.u32()?));
+            attrs.owner = Some((reader.read_u32()?, reader.read_u32()?));
         }
         if flags & PERMISSIONS != 0 {
-            attrs.permissions = Some(reader.u32()?);
+            attrs.permissions = Some(reader.read_u32()?);
         }
         if flags & TIMES != 0 {
-            attrs.times = Some((reader.u32()?, reader.u32()?));
+            attrs.times = Some((reader.read_u32()?, reader.read_u32()?));
         }
         if flags & EXTENDED != 0 {
             // A wrong count stops at the end of the message: each pair has at least eight bytes.
-            for _ in 0..reader.u32()? {
-                reader.string()?;
-                reader.string()?;
+            for _ in 0..reader.read_u32()? {
+                reader.read_string()?;
+                reader.read_string()?;
             }
         }
         Ok(attrs)
     }
 
     /// Appends the attributes.
-    pub fn put(&self, out: &mut Vec<u8>) {
+    pub fn encode(&self, out: &mut Vec<u8>) {
         let flag = |present: bool, flag: u32| if present { flag } else { 0 };
         out.put_u32(
             flag(self.size.is_some(), SIZE)
@@ -115,14 +115,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn any_attrs() -> impl Strategy<Value = Attrs> {
+    fn any_attrs() -> impl Strategy<Value = FileAttrs> {
         any::<(
             Option<u64>,
             Option<(u32, u32)>,
             Option<u32>,
             Option<(u32, u32)>,
         )>()
-        .prop_map(|(size, owner, permissions, times)| Attrs {
+        .prop_map(|(size, owner, permissions, times)| FileAttrs {
             size,
             owner,
             permissions,
@@ -134,10 +134,10 @@ mod tests {
         #[test]
         fn what_is_put_is_read(attrs in any_attrs()) {
             let mut out = Vec::new();
-            attrs.put(&mut out);
-            let mut reader = Reader::new(&out, "x");
-            prop_assert_eq!(Attrs::read(&mut reader), Ok(attrs));
-            prop_assert!(reader.end().is_ok());
+            attrs.encode(&mut out);
+            let mut reader = MessageReader::new(&out, "x");
+            prop_assert_eq!(FileAttrs::parse_attrs(&mut reader), Ok(attrs));
+            prop_assert!(reader.expect_end().is_ok());
         }
     }
 
@@ -149,11 +149,11 @@ mod tests {
         out.put_u32(1);
         out.put_string(b"acl@example.com");
         out.put_string(b"u::rw");
-        let attrs = Attrs::read(&mut Reader::new(&out, "x")).unwrap();
-        assert_eq!(attrs.kind(), Some(FileKind::Regular));
+        let attrs = FileAttrs::parse_attrs(&mut MessageReader::new(&out, "x")).unwrap();
+        assert_eq!(attrs.file_kind(), Some(FileType::Regular));
         if let Some(count) = out.get_mut(8..12) {
             count.fill(0xff);
         }
-        assert!(Attrs::read(&mut Reader::new(&out, "x")).is_err());
+        assert!(FileAttrs::parse_attrs(&mut MessageReader::new(&out, "x")).is_err());
     }
 }

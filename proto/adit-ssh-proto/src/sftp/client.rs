@@ -2,16 +2,16 @@
 
 use adit_wire::narrow_int;
 
-use super::data::put_filled;
-use super::extended::Extended;
-use super::extension::{Extension, Extensions, parse_version, put_init};
-use super::limits::Limits;
-use super::reply::Reply;
-use super::request::Request;
-use super::status::Status;
-use super::{MAX_MESSAGE, VERSION, number};
+use super::extended::ExtendedRequest;
+use super::extension::{Extension, ExtensionSet, parse_version, put_init};
+use super::filled_frame::put_filled_frame;
+use super::limits::SftpLimits;
+use super::reply::SftpReply;
+use super::request::SftpRequest;
+use super::status::SftpStatus;
+use super::{MAX_MESSAGE, VERSION, message_number};
 use crate::error::SshError;
-use crate::wire::Put;
+use crate::wire::SshBufMut;
 
 /// Maximum number of requests in flight.
 const MAX_IN_FLIGHT: usize = 1 << INDEX_BITS;
@@ -26,38 +26,38 @@ pub struct RequestId(u32);
 /// Client side of a channel with an SFTP server. `T` is returned with the reply to a request, for
 /// example to identify the transfer that it belongs to.
 #[derive(Debug)]
-pub struct Client<T> {
-    state: State,
-    extensions: Extensions,
-    limits: Limits,
-    slots: Vec<Slot<T>>,
+pub struct SftpClient<T> {
+    state: ClientState,
+    extensions: ExtensionSet,
+    limits: SftpLimits,
+    slots: Vec<RequestSlot<T>>,
     free: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ClientState {
     AwaitVersion,
     AwaitLimits,
     Ready,
 }
 
 #[derive(Debug)]
-struct Slot<T> {
+struct RequestSlot<T> {
     /// Number of the last request in the slot: its index below a counter of its uses, to detect a
     /// repeated reply.
     id: u32,
-    pending: Option<Pending<T>>,
+    pending: Option<PendingRequest<T>>,
 }
 
 #[derive(Debug)]
-struct Pending<T> {
-    expected: Expected,
+struct PendingRequest<T> {
+    expected: ExpectedSftpReply,
     tag: T,
 }
 
 /// Expected reply other than a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Expected {
+enum ExpectedSftpReply {
     Done,
     Handle,
     Data,
@@ -68,7 +68,7 @@ enum Expected {
 
 /// Meaning of a message from the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event<'a, T> {
+pub enum SftpClientEvent<'a, T> {
     /// Nothing for the caller yet.
     Waiting,
     /// Requests can be sent.
@@ -81,19 +81,19 @@ pub enum Event<'a, T> {
         /// Number of the request.
         id: RequestId,
         /// The reply.
-        reply: Reply<'a>,
+        reply: SftpReply<'a>,
     },
 }
 
-impl<T> Client<T> {
+impl<T> SftpClient<T> {
     /// Creates a client, and appends INIT to `out`.
     #[must_use]
     pub fn new(out: &mut Vec<u8>) -> Self {
         put_init(out);
         Self {
-            state: State::AwaitVersion,
-            extensions: Extensions::default(),
-            limits: Limits::default(),
+            state: ClientState::AwaitVersion,
+            extensions: ExtensionSet::default(),
+            limits: SftpLimits::default(),
             slots: Vec::new(),
             free: Vec::new(),
         }
@@ -101,13 +101,13 @@ impl<T> Client<T> {
 
     /// Returns the server's extensions; none before [`Event::Ready`].
     #[must_use]
-    pub const fn extensions(&self) -> Extensions {
+    pub const fn extensions(&self) -> ExtensionSet {
         self.extensions
     }
 
     /// Returns the server's limits, which are queried before [`Event::Ready`].
     #[must_use]
-    pub const fn limits(&self) -> &Limits {
+    pub const fn limits(&self) -> &SftpLimits {
         &self.limits
     }
 
@@ -120,7 +120,7 @@ impl<T> Client<T> {
     /// True if another request can be sent now.
     #[must_use]
     pub const fn can_request(&self) -> bool {
-        matches!(self.state, State::Ready) && self.in_flight() < MAX_IN_FLIGHT
+        matches!(self.state, ClientState::Ready) && self.in_flight() < MAX_IN_FLIGHT
     }
 
     /// Appends a request; its reply will come with `tag`.
@@ -128,18 +128,18 @@ impl<T> Client<T> {
     /// # Errors
     /// [`SshError::Policy`] before [`Event::Ready`]; [`SshError::TooMuch`] if too many requests are
     /// in flight or this one is too long. Nothing is appended then.
-    pub fn request(
+    pub fn send_request(
         &mut self,
-        request: &Request<'_>,
+        request: &SftpRequest<'_>,
         tag: T,
         out: &mut Vec<u8>,
     ) -> Result<RequestId, SshError> {
-        let id = self.reserve(expected(request), tag)?;
+        let id = self.reserve_slot(expected_reply(request), tag)?;
         let start = out.len();
-        request.put(id.0, out);
+        request.encode(id.0, out);
         if out.len() - start > MAX_MESSAGE + 4 {
             out.truncate(start);
-            let _ = self.release(id.0);
+            let _ = self.release_slot(id.0);
             return Err(SshError::TooMuch {
                 what: "length of an SFTP request",
                 limit: MAX_MESSAGE,
@@ -162,17 +162,17 @@ impl<T> Client<T> {
         out: &mut Vec<u8>,
         fill: impl FnOnce(&mut [u8]) -> Result<usize, E>,
     ) -> Result<Option<(RequestId, u32)>, E> {
-        let id = self.reserve(Expected::Done, tag)?;
+        let id = self.reserve_slot(ExpectedSftpReply::Done, tag)?;
         let head = |out: &mut Vec<u8>| {
-            out.put_u8(number::WRITE);
+            out.put_u8(message_number::WRITE);
             out.put_u32(id.0);
             out.put_string(handle);
             out.put_u64(offset);
         };
-        let written = put_filled(out, most.min(super::MAX_DATA), head, fill);
+        let written = put_filled_frame(out, most.min(super::MAX_DATA), head, fill);
         match written {
             Ok(1..) => {}
-            Ok(0) | Err(_) => drop(self.release(id.0)),
+            Ok(0) | Err(_) => drop(self.release_slot(id.0)),
         }
         written.map(|len| (len > 0).then_some((id, len)))
     }
@@ -185,9 +185,9 @@ impl<T> Client<T> {
         &mut self,
         frame: &'a [u8],
         out: &mut Vec<u8>,
-    ) -> Result<Event<'a, T>, SshError> {
+    ) -> Result<SftpClientEvent<'a, T>, SshError> {
         match self.state {
-            State::AwaitVersion => {
+            ClientState::AwaitVersion => {
                 let (version, extensions) = parse_version(frame)?;
                 if version != VERSION {
                     return Err(SshError::Policy(
@@ -195,31 +195,33 @@ impl<T> Client<T> {
                     ));
                 }
                 self.extensions = extensions;
-                if extensions.has(Extension::Limits) {
-                    Request::Extended(Extended::Limits).put(LIMITS_ID, out);
-                    self.state = State::AwaitLimits;
-                    return Ok(Event::Waiting);
+                if extensions.contains(Extension::Limits) {
+                    SftpRequest::Extended(ExtendedRequest::Limits).encode(LIMITS_ID, out);
+                    self.state = ClientState::AwaitLimits;
+                    return Ok(SftpClientEvent::Waiting);
                 }
-                self.state = State::Ready;
-                Ok(Event::Ready)
+                self.state = ClientState::Ready;
+                Ok(SftpClientEvent::Ready)
             }
-            State::AwaitLimits => {
-                match Reply::parse(frame)? {
-                    (LIMITS_ID, Reply::Extended(data)) => self.limits = Limits::parse(data)?,
-                    (LIMITS_ID, Reply::Status(_)) => {}
+            ClientState::AwaitLimits => {
+                match SftpReply::parse(frame)? {
+                    (LIMITS_ID, SftpReply::Extended(data)) => {
+                        self.limits = SftpLimits::parse(data)?
+                    }
+                    (LIMITS_ID, SftpReply::Status(_)) => {}
                     _ => return Err(SshError::Malformed("SFTP limits")),
                 }
-                self.state = State::Ready;
-                Ok(Event::Ready)
+                self.state = ClientState::Ready;
+                Ok(SftpClientEvent::Ready)
             }
-            State::Ready => {
-                let (id, reply) = Reply::parse(frame)?;
-                let Pending { expected, tag } = self
-                    .release(id)
+            ClientState::Ready => {
+                let (id, reply) = SftpReply::parse(frame)?;
+                let PendingRequest { expected, tag } = self
+                    .release_slot(id)
                     .ok_or(SshError::Malformed("request number of an SFTP reply"))?;
                 let id = RequestId(id);
-                if suits(&reply, expected) {
-                    Ok(Event::Reply { tag, id, reply })
+                if is_expected(&reply, expected) {
+                    Ok(SftpClientEvent::Reply { tag, id, reply })
                 } else {
                     Err(SshError::Malformed("type of an SFTP reply"))
                 }
@@ -227,13 +229,13 @@ impl<T> Client<T> {
         }
     }
 
-    fn reserve(&mut self, expected: Expected, tag: T) -> Result<RequestId, SshError> {
-        if self.state != State::Ready {
+    fn reserve_slot(&mut self, expected: ExpectedSftpReply, tag: T) -> Result<RequestId, SshError> {
+        if self.state != ClientState::Ready {
             return Err(SshError::Policy(
                 "an SFTP request before the version exchange",
             ));
         }
-        let pending = Some(Pending { expected, tag });
+        let pending = Some(PendingRequest { expected, tag });
         if let Some(slot) = self.free.pop().and_then(|index| {
             let index = usize::try_from(index).ok()?;
             self.slots.get_mut(index)
@@ -249,12 +251,12 @@ impl<T> Client<T> {
             });
         }
         let id = narrow_int(self.slots.len());
-        self.slots.push(Slot { id, pending });
+        self.slots.push(RequestSlot { id, pending });
         Ok(RequestId(id))
     }
 
     /// Ends a request; returns `None` if no request with this number is in flight.
-    fn release(&mut self, id: u32) -> Option<Pending<T>> {
+    fn release_slot(&mut self, id: u32) -> Option<PendingRequest<T>> {
         let index = id & ((1 << INDEX_BITS) - 1);
         let slot = self.slots.get_mut(usize::try_from(index).ok()?)?;
         if slot.id != id {
@@ -266,34 +268,40 @@ impl<T> Client<T> {
     }
 }
 
-const fn expected(request: &Request<'_>) -> Expected {
+const fn expected_reply(request: &SftpRequest<'_>) -> ExpectedSftpReply {
     match request {
-        Request::Open { .. } | Request::Opendir { .. } => Expected::Handle,
-        Request::Read { .. } => Expected::Data,
-        Request::Readdir { .. } | Request::Realpath { .. } | Request::Readlink { .. } => {
-            Expected::Names
+        SftpRequest::Open { .. } | SftpRequest::Opendir { .. } => ExpectedSftpReply::Handle,
+        SftpRequest::Read { .. } => ExpectedSftpReply::Data,
+        SftpRequest::Readdir { .. }
+        | SftpRequest::Realpath { .. }
+        | SftpRequest::Readlink { .. } => ExpectedSftpReply::Names,
+        SftpRequest::Stat { .. } | SftpRequest::Lstat { .. } | SftpRequest::Fstat { .. } => {
+            ExpectedSftpReply::Attrs
         }
-        Request::Stat { .. } | Request::Lstat { .. } | Request::Fstat { .. } => Expected::Attrs,
-        Request::Extended(extended) => match extended {
-            Extended::ExpandPath { .. } | Extended::HomeDirectory { .. } => Expected::Names,
-            Extended::StatVfs { .. }
-            | Extended::FStatVfs { .. }
-            | Extended::Limits
-            | Extended::UsersGroupsById { .. }
-            | Extended::Unknown { .. } => Expected::Extended,
-            _ => Expected::Done,
+        SftpRequest::Extended(extended) => match extended {
+            ExtendedRequest::ExpandPath { .. } | ExtendedRequest::HomeDirectory { .. } => {
+                ExpectedSftpReply::Names
+            }
+            ExtendedRequest::StatVfs { .. }
+            | ExtendedRequest::FStatVfs { .. }
+            | ExtendedRequest::Limits
+            | ExtendedRequest::UsersGroupsById { .. }
+            | ExtendedRequest::Unknown { .. } => ExpectedSftpReply::Extended,
+            _ => ExpectedSftpReply::Done,
         },
-        _ => Expected::Done,
+        _ => ExpectedSftpReply::Done,
     }
 }
 
-fn suits(reply: &Reply<'_>, expected: Expected) -> bool {
+fn is_expected(reply: &SftpReply<'_>, expected: ExpectedSftpReply) -> bool {
     match reply {
-        Reply::Status(reply) => expected == Expected::Done || reply.status != Status::Ok,
-        Reply::Handle(_) => expected == Expected::Handle,
-        Reply::Data(_) => expected == Expected::Data,
-        Reply::Names(_) => expected == Expected::Names,
-        Reply::Attrs(_) => expected == Expected::Attrs,
-        Reply::Extended(_) => expected == Expected::Extended,
+        SftpReply::Status(reply) => {
+            expected == ExpectedSftpReply::Done || reply.status != SftpStatus::Ok
+        }
+        SftpReply::Handle(_) => expected == ExpectedSftpReply::Handle,
+        SftpReply::Data(_) => expected == ExpectedSftpReply::Data,
+        SftpReply::Names(_) => expected == ExpectedSftpReply::Names,
+        SftpReply::Attrs(_) => expected == ExpectedSftpReply::Attrs,
+        SftpReply::Extended(_) => expected == ExpectedSftpReply::Extended,
     }
 }

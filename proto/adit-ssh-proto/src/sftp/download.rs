@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use adit_wire::Time;
 
-use super::client::{Client, RequestId};
-use super::reply::Reply;
-use super::request::Request;
-use super::status::{Refused, Status, TransferError};
-use super::window::Window;
+use super::client::{RequestId, SftpClient};
+use super::reply::SftpReply;
+use super::request::SftpRequest;
+use super::status::{SftpRefused, SftpStatus, TransferError};
+use super::transfer_window::TransferWindow;
 use crate::error::SshError;
 
 /// Reads an open file from an offset to its end.
@@ -25,15 +25,15 @@ pub struct Download {
     size: Option<u64>,
     next: u64,
     end: Option<u64>,
-    flight: VecDeque<Chunk>,
+    in_flight_chunks: VecDeque<ReadChunk>,
     /// Ranges missing from short reads.
-    again: Vec<(u64, u32)>,
-    window: Window,
+    missing_ranges: Vec<(u64, u32)>,
+    window: TransferWindow,
     failed: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Chunk {
+struct ReadChunk {
     id: RequestId,
     offset: u64,
     len: u32,
@@ -41,7 +41,7 @@ struct Chunk {
 
 /// Result of handling a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum DownloadedChunk<'a> {
     /// Bytes of the file, to be written at their offset.
     Data {
         /// Offset in the file.
@@ -65,9 +65,9 @@ impl Download {
             size,
             next: offset,
             end: None,
-            flight: VecDeque::new(),
-            again: Vec::new(),
-            window: Window::new(chunk),
+            in_flight_chunks: VecDeque::new(),
+            missing_ranges: Vec::new(),
+            window: TransferWindow::new(chunk),
             failed: false,
         }
     }
@@ -76,42 +76,43 @@ impl Download {
     ///
     /// # Errors
     /// The errors of [`Client::request`].
-    pub fn request<T: Clone>(
+    pub fn send_requests<T: Clone>(
         &mut self,
         now: Time,
-        client: &mut Client<T>,
+        client: &mut SftpClient<T>,
         tag: &T,
         out: &mut Vec<u8>,
     ) -> Result<(), SshError> {
-        while self.flight.len() < self.window.size()
+        while self.in_flight_chunks.len() < self.window.size()
             && client.can_request()
-            && let Some((offset, len)) = self.wanted()
+            && let Some((offset, len)) = self.next_range()
         {
-            let request = Request::Read {
+            let request = SftpRequest::Read {
                 handle: self.handle.as_slice(),
                 offset,
                 len,
             };
-            let id = client.request(&request, tag.clone(), out)?;
-            self.window.sent(now);
-            self.flight.push_back(Chunk { id, offset, len });
+            let id = client.send_request(&request, tag.clone(), out)?;
+            self.window.on_sent(now);
+            self.in_flight_chunks
+                .push_back(ReadChunk { id, offset, len });
         }
         Ok(())
     }
 
     /// Returns the range to request next.
-    fn wanted(&mut self) -> Option<(u64, u32)> {
+    fn next_range(&mut self) -> Option<(u64, u32)> {
         if self.failed {
             return None;
         }
-        while let Some((offset, len)) = self.again.pop() {
+        while let Some((offset, len)) = self.missing_ranges.pop() {
             if self.end.is_none_or(|end| offset < end) {
                 return Some((offset, len));
             }
         }
         // After the reported length, there is most likely only the end, which is requested once.
         let past = self.size.is_some_and(|size| self.next >= size);
-        if self.end.is_some() || (past && !self.flight.is_empty()) {
+        if self.end.is_some() || (past && !self.in_flight_chunks.is_empty()) {
             return None;
         }
         let offset = self.next;
@@ -125,51 +126,55 @@ impl Download {
     /// [`TransferError::Refused`] if reading failed; pass the remaining replies to this function,
     /// too: they return nothing. [`TransferError::Protocol`] if the server returned more than
     /// requested, or nothing at all.
-    pub fn reply<'a>(
+    pub fn handle_reply<'a>(
         &mut self,
         now: Time,
         id: RequestId,
-        reply: &Reply<'a>,
-    ) -> Result<Piece<'a>, TransferError> {
-        let place = self.flight.iter().position(|chunk| chunk.id == id);
-        let Some(Chunk { offset, len, .. }) =
-            place.and_then(|place| self.flight.swap_remove_front(place))
+        reply: &SftpReply<'a>,
+    ) -> Result<DownloadedChunk<'a>, TransferError> {
+        let place = self
+            .in_flight_chunks
+            .iter()
+            .position(|chunk| chunk.id == id);
+        let Some(ReadChunk { offset, len, .. }) =
+            place.and_then(|place| self.in_flight_chunks.swap_remove_front(place))
         else {
             return Err(SshError::Malformed("SFTP reply to another transfer").into());
         };
         let malformed = SshError::Malformed("SFTP DATA");
         match reply {
             _ if self.failed => {
-                self.again.push((offset, len));
-                Ok(Piece::Nothing)
+                self.missing_ranges.push((offset, len));
+                Ok(DownloadedChunk::Nothing)
             }
-            Reply::Data(data) => {
+            SftpReply::Data(data) => {
                 let got = u32::try_from(data.len())
                     .ok()
                     .filter(|got| (1..=len).contains(got))
                     .ok_or(malformed)?;
-                self.window.answered(now, got);
+                self.window.on_answered(now, got);
                 if got < len {
-                    self.again.push((offset + u64::from(got), len - got));
+                    self.missing_ranges
+                        .push((offset + u64::from(got), len - got));
                 }
                 let within = self.end.map_or(u64::MAX, |end| end.saturating_sub(offset));
                 let within = usize::try_from(within).unwrap_or(usize::MAX);
                 let data = data.get(..within).unwrap_or(data);
                 Ok(match data {
-                    [] => Piece::Nothing,
-                    _ => Piece::Data { offset, data },
+                    [] => DownloadedChunk::Nothing,
+                    _ => DownloadedChunk::Data { offset, data },
                 })
             }
-            Reply::Status(reply) if reply.status == Status::Eof => {
-                self.window.answered(now, 0);
+            SftpReply::Status(reply) if reply.status == SftpStatus::Eof => {
+                self.window.on_answered(now, 0);
                 self.end = Some(self.end.map_or(offset, |end| end.min(offset)));
-                Ok(Piece::Nothing)
+                Ok(DownloadedChunk::Nothing)
             }
-            Reply::Status(reply) => {
+            SftpReply::Status(reply) => {
                 self.failed = true;
                 // It is not requested again, but counts as missing.
-                self.again.push((offset, len));
-                Err(Refused::from(*reply).into())
+                self.missing_ranges.push((offset, len));
+                Err(SftpRefused::from(*reply).into())
             }
             _ => Err(malformed.into()),
         }
@@ -178,7 +183,7 @@ impl Download {
     /// Returns the number of requests in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.flight.len()
+        self.in_flight_chunks.len()
     }
 
     /// True if the whole file was received.
@@ -197,8 +202,8 @@ impl Download {
     /// there.
     #[must_use]
     pub fn received_to(&self) -> u64 {
-        let flight = self.flight.iter().map(|chunk| chunk.offset);
-        let again = self.again.iter().map(|(offset, _)| *offset);
+        let flight = self.in_flight_chunks.iter().map(|chunk| chunk.offset);
+        let again = self.missing_ranges.iter().map(|(offset, _)| *offset);
         let missing = flight.chain(again).min().unwrap_or(u64::MAX);
         missing.min(self.next).min(self.end.unwrap_or(u64::MAX))
     }

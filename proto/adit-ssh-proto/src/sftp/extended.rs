@@ -1,16 +1,16 @@
 //! Bodies of EXTENDED requests (OpenSSH's `PROTOCOL` section 4).
 
-use super::attrs::Attrs;
+use super::attrs::FileAttrs;
 use super::extension::Extension;
-use super::names::Ids;
+use super::names::OwnerIds;
 use crate::error::SshError;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 /// An operation beyond SFTP version 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields are those of OpenSSH's PROTOCOL")]
-pub enum Extended<'a, H = &'a [u8]> {
+pub enum ExtendedRequest<'a, H = &'a [u8]> {
     /// Renames a file and replaces an existing one.
     PosixRename { from: &'a [u8], to: &'a [u8] },
     /// Queries the file system of a path.
@@ -22,7 +22,7 @@ pub enum Extended<'a, H = &'a [u8]> {
     /// Flushes written data to the disk.
     FSync { handle: H },
     /// Changes attributes without following a symbolic link.
-    LSetStat { path: &'a [u8], attrs: Attrs },
+    LSetStat { path: &'a [u8], attrs: FileAttrs },
     /// Queries the server's limits.
     Limits,
     /// Expands a path that starts with `~`.
@@ -38,57 +38,66 @@ pub enum Extended<'a, H = &'a [u8]> {
     /// Queries the home directory of a user.
     HomeDirectory { user: &'a [u8] },
     /// Queries the names of users and groups.
-    UsersGroupsById { users: Ids<'a>, groups: Ids<'a> },
+    UsersGroupsById {
+        users: OwnerIds<'a>,
+        groups: OwnerIds<'a>,
+    },
     /// An unknown name.
     Unknown { name: &'a [u8] },
 }
 
-impl<'a> Extended<'a> {
+impl<'a> ExtendedRequest<'a> {
     /// Parses the name and the fields after it.
-    pub(super) fn read(r: &mut Reader<'a>) -> Result<Self, SshError> {
-        let name = r.string()?;
+    pub(super) fn parse_extended(r: &mut MessageReader<'a>) -> Result<Self, SshError> {
+        let name = r.read_string()?;
         let Some(extension) = Extension::by_name(name) else {
             return Ok(Self::Unknown { name });
         };
         Ok(match extension {
             Extension::PosixRename => Self::PosixRename {
-                from: r.string()?,
-                to: r.string()?,
+                from: r.read_string()?,
+                to: r.read_string()?,
             },
-            Extension::StatVfs => Self::StatVfs { path: r.string()? },
+            Extension::StatVfs => Self::StatVfs {
+                path: r.read_string()?,
+            },
             Extension::FStatVfs => Self::FStatVfs {
-                handle: r.string()?,
+                handle: r.read_string()?,
             },
             Extension::HardLink => Self::HardLink {
-                from: r.string()?,
-                to: r.string()?,
+                from: r.read_string()?,
+                to: r.read_string()?,
             },
             Extension::FSync => Self::FSync {
-                handle: r.string()?,
+                handle: r.read_string()?,
             },
             Extension::LSetStat => Self::LSetStat {
-                path: r.string()?,
-                attrs: Attrs::read(r)?,
+                path: r.read_string()?,
+                attrs: FileAttrs::parse_attrs(r)?,
             },
             Extension::Limits => Self::Limits,
-            Extension::ExpandPath => Self::ExpandPath { path: r.string()? },
-            Extension::CopyData => Self::CopyData {
-                from: r.string()?,
-                from_offset: r.u64()?,
-                len: r.u64()?,
-                to: r.string()?,
-                to_offset: r.u64()?,
+            Extension::ExpandPath => Self::ExpandPath {
+                path: r.read_string()?,
             },
-            Extension::HomeDirectory => Self::HomeDirectory { user: r.string()? },
+            Extension::CopyData => Self::CopyData {
+                from: r.read_string()?,
+                from_offset: r.read_u64()?,
+                len: r.read_u64()?,
+                to: r.read_string()?,
+                to_offset: r.read_u64()?,
+            },
+            Extension::HomeDirectory => Self::HomeDirectory {
+                user: r.read_string()?,
+            },
             Extension::UsersGroupsById => Self::UsersGroupsById {
-                users: Ids::read(r)?,
-                groups: Ids::read(r)?,
+                users: OwnerIds::parse_ids(r)?,
+                groups: OwnerIds::parse_ids(r)?,
             },
         })
     }
 
     /// Appends the name and the fields after it.
-    pub(super) fn put(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Unknown { name } => out.put_string(name),
             _ => out.put_string(self.extension().map_or("", Extension::name).as_bytes()),
@@ -105,7 +114,7 @@ impl<'a> Extended<'a> {
             | Self::HomeDirectory { user: of } => out.put_string(of),
             Self::LSetStat { path, attrs } => {
                 out.put_string(path);
-                attrs.put(out);
+                attrs.encode(out);
             }
             Self::CopyData {
                 from,
@@ -132,12 +141,12 @@ impl<'a> Extended<'a> {
     pub(super) fn with_handles<H>(
         self,
         find: impl Fn(&[u8]) -> Option<H>,
-    ) -> Option<Extended<'a, H>> {
+    ) -> Option<ExtendedRequest<'a, H>> {
         Some(match self {
-            Self::FStatVfs { handle } => Extended::FStatVfs {
+            Self::FStatVfs { handle } => ExtendedRequest::FStatVfs {
                 handle: find(handle)?,
             },
-            Self::FSync { handle } => Extended::FSync {
+            Self::FSync { handle } => ExtendedRequest::FSync {
                 handle: find(handle)?,
             },
             Self::CopyData {
@@ -146,27 +155,29 @@ impl<'a> Extended<'a> {
                 len,
                 to,
                 to_offset,
-            } => Extended::CopyData {
+            } => ExtendedRequest::CopyData {
                 from: find(from)?,
                 from_offset,
                 len,
                 to: find(to)?,
                 to_offset,
             },
-            Self::PosixRename { from, to } => Extended::PosixRename { from, to },
-            Self::StatVfs { path } => Extended::StatVfs { path },
-            Self::HardLink { from, to } => Extended::HardLink { from, to },
-            Self::LSetStat { path, attrs } => Extended::LSetStat { path, attrs },
-            Self::Limits => Extended::Limits,
-            Self::ExpandPath { path } => Extended::ExpandPath { path },
-            Self::HomeDirectory { user } => Extended::HomeDirectory { user },
-            Self::UsersGroupsById { users, groups } => Extended::UsersGroupsById { users, groups },
-            Self::Unknown { name } => Extended::Unknown { name },
+            Self::PosixRename { from, to } => ExtendedRequest::PosixRename { from, to },
+            Self::StatVfs { path } => ExtendedRequest::StatVfs { path },
+            Self::HardLink { from, to } => ExtendedRequest::HardLink { from, to },
+            Self::LSetStat { path, attrs } => ExtendedRequest::LSetStat { path, attrs },
+            Self::Limits => ExtendedRequest::Limits,
+            Self::ExpandPath { path } => ExtendedRequest::ExpandPath { path },
+            Self::HomeDirectory { user } => ExtendedRequest::HomeDirectory { user },
+            Self::UsersGroupsById { users, groups } => {
+                ExtendedRequest::UsersGroupsById { users, groups }
+            }
+            Self::Unknown { name } => ExtendedRequest::Unknown { name },
         })
     }
 }
 
-impl<H> Extended<'_, H> {
+impl<H> ExtendedRequest<'_, H> {
     /// Returns the extension; `None` if the name is unknown.
     #[must_use]
     pub const fn extension(&self) -> Option<Extension> {

@@ -1,8 +1,8 @@
 //! OpenSSH's extensions (its `PROTOCOL`, section 4), and their announcement by a server.
 
-use super::number;
+use super::message_number;
 use crate::error::SshError;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 macro_rules! extensions {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $version:literal;)*) => {
@@ -77,15 +77,15 @@ impl Extension {
 
 /// Set of extensions that a server announced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Extensions(u16);
+pub struct ExtensionSet(u16);
 
-impl Extensions {
+impl ExtensionSet {
     /// All supported extensions.
     pub const ALL: Self = Self((1 << Extension::ALL.len()) - 1);
 
     /// True if the set contains `one`.
     #[must_use]
-    pub const fn has(self, one: Extension) -> bool {
+    pub const fn contains(self, one: Extension) -> bool {
         self.0 & one.bit() != 0
     }
 
@@ -105,27 +105,27 @@ impl Extensions {
 /// Appends INIT, a client's first message.
 pub(super) fn put_init(out: &mut Vec<u8>) {
     out.put_nested(|out| {
-        out.put_u8(number::INIT);
+        out.put_u8(message_number::INIT);
         out.put_u32(super::VERSION);
     });
 }
 
 /// Parses INIT and returns the client's version. Its extensions are ignored.
 pub(super) fn parse_init(frame: &[u8]) -> Result<u32, SshError> {
-    let mut reader = Reader::new(frame, "SFTP INIT");
-    match reader.u8()? {
-        number::INIT => reader.u32(),
+    let mut reader = MessageReader::new(frame, "SFTP INIT");
+    match reader.read_u8()? {
+        message_number::INIT => reader.read_u32(),
         other => Err(SshError::Unexpected(other)),
     }
 }
 
 /// Appends VERSION, a server's first message.
-pub(super) fn put_version(extensions: Extensions, out: &mut Vec<u8>) {
+pub(super) fn put_version(extensions: ExtensionSet, out: &mut Vec<u8>) {
     out.put_nested(|out| {
-        out.put_u8(number::VERSION);
+        out.put_u8(message_number::VERSION);
         out.put_u32(super::VERSION);
         for one in Extension::ALL {
-            if extensions.has(*one) {
+            if extensions.contains(*one) {
                 out.put_string(one.name().as_bytes());
                 out.put_string(one.version().as_bytes());
             }
@@ -134,16 +134,16 @@ pub(super) fn put_version(extensions: Extensions, out: &mut Vec<u8>) {
 }
 
 /// Parses VERSION; returns the server's version and the supported ones of its extensions.
-pub(super) fn parse_version(frame: &[u8]) -> Result<(u32, Extensions), SshError> {
-    let mut reader = Reader::new(frame, "SFTP VERSION");
-    match reader.u8()? {
-        number::VERSION => {}
+pub(super) fn parse_version(frame: &[u8]) -> Result<(u32, ExtensionSet), SshError> {
+    let mut reader = MessageReader::new(frame, "SFTP VERSION");
+    match reader.read_u8()? {
+        message_number::VERSION => {}
         other => return Err(SshError::Unexpected(other)),
     }
-    let version = reader.u32()?;
-    let mut extensions = Extensions::default();
-    while !reader.rest().is_empty() {
-        let (name, data) = (reader.string()?, reader.string()?);
+    let version = reader.read_u32()?;
+    let mut extensions = ExtensionSet::default();
+    while !reader.remaining().is_empty() {
+        let (name, data) = (reader.read_string()?, reader.read_string()?);
         if let Some(one) = Extension::by_name(name)
             && one.version().as_bytes() == data
         {
@@ -160,29 +160,29 @@ mod tests {
     #[test]
     fn what_a_server_tells_is_read() {
         for wish in [
-            Extensions::default(),
-            Extensions::ALL,
-            Extensions::ALL.without(Extension::CopyData),
+            ExtensionSet::default(),
+            ExtensionSet::ALL,
+            ExtensionSet::ALL.without(Extension::CopyData),
         ] {
             let mut out = Vec::new();
             put_version(wish, &mut out);
             assert_eq!(parse_version(&out[4..]), Ok((3, wish)));
         }
         for one in Extension::ALL {
-            assert!(Extensions::ALL.has(*one));
+            assert!(ExtensionSet::ALL.contains(*one));
             assert_eq!(Extension::by_name(one.name().as_bytes()), Some(*one));
         }
     }
 
     #[test]
     fn other_versions_of_an_extension_are_others() {
-        let mut frame = vec![number::VERSION];
+        let mut frame = vec![message_number::VERSION];
         frame.put_u32(3);
         frame.put_string(b"statvfs@openssh.com");
         frame.put_string(b"1");
         frame.put_string(b"newline@vandyke.com");
         frame.put_string(b"\n");
-        assert_eq!(parse_version(&frame), Ok((3, Extensions::default())));
+        assert_eq!(parse_version(&frame), Ok((3, ExtensionSet::default())));
         frame.push(0);
         assert!(parse_version(&frame).is_err());
     }

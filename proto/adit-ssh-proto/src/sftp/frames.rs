@@ -7,12 +7,12 @@ use crate::error::SshError;
 ///
 /// A message that is contiguous in the data is lent from it; only split messages are copied.
 #[derive(Debug, Default)]
-pub struct Frames {
+pub struct FrameReader {
     held: Vec<u8>,
     lent: bool,
 }
 
-impl Frames {
+impl FrameReader {
     /// Creates the state for the start of a channel.
     #[must_use]
     pub const fn new() -> Self {
@@ -28,7 +28,7 @@ impl Frames {
     /// # Errors
     /// [`SshError::TooMuch`] if the length exceeds [`MAX_MESSAGE`], [`SshError::Malformed`] if it
     /// is 0.
-    pub fn next<'f, 'd: 'f>(
+    pub fn next_frame<'f, 'd: 'f>(
         &'f mut self,
         data: &mut &'d [u8],
     ) -> Result<Option<&'f [u8]>, SshError> {
@@ -38,7 +38,7 @@ impl Frames {
         }
         if self.held.is_empty()
             && let Some((head, rest)) = data.split_first_chunk()
-            && let Some((frame, rest)) = rest.split_at_checked(length(*head)?)
+            && let Some((frame, rest)) = rest.split_at_checked(parse_length(*head)?)
         {
             *data = rest;
             return Ok(Some(frame));
@@ -46,7 +46,7 @@ impl Frames {
         loop {
             let whole = match self.held.first_chunk() {
                 None => 4,
-                Some(head) => 4 + length(*head)?,
+                Some(head) => 4 + parse_length(*head)?,
             };
             let missing = whole.saturating_sub(self.held.len());
             if missing == 0 {
@@ -69,7 +69,7 @@ impl Frames {
     }
 }
 
-fn length(head: [u8; 4]) -> Result<usize, SshError> {
+fn parse_length(head: [u8; 4]) -> Result<usize, SshError> {
     match usize::try_from(u32::from_be_bytes(head)) {
         Ok(0) => Err(SshError::Malformed("SFTP message")),
         Ok(len) if len <= MAX_MESSAGE => Ok(len),
@@ -83,14 +83,14 @@ fn length(head: [u8; 4]) -> Result<usize, SshError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Put;
+    use crate::wire::SshBufMut;
     use proptest::prelude::*;
 
     fn cut(wire: &[u8], pieces: &[usize]) -> Result<(Vec<Vec<u8>>, bool), SshError> {
-        let (mut frames, mut found, mut rest) = (Frames::new(), Vec::new(), wire);
+        let (mut frames, mut found, mut rest) = (FrameReader::new(), Vec::new(), wire);
         for piece in pieces.iter().cycle() {
             let (mut now, later) = rest.split_at(rest.len().min(*piece));
-            while let Some(frame) = frames.next(&mut now)? {
+            while let Some(frame) = frames.next_frame(&mut now)? {
                 found.push(frame.to_vec());
             }
             assert!(now.is_empty(), "data was left");

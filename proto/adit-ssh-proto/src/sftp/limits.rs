@@ -2,11 +2,11 @@
 
 use super::{MAX_DATA, MAX_HANDLES, MAX_MESSAGE, USUAL_DATA};
 use crate::error::SshError;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 /// Limits of a server (`limits@openssh.com`). 0 means unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct SftpLimits {
     /// Maximum length of a message with its length field, in bytes.
     pub message: u64,
     /// Maximum length of a READ, in bytes.
@@ -17,9 +17,9 @@ pub struct Limits {
     pub handles: u64,
 }
 
-impl Limits {
+impl SftpLimits {
     /// Limits of adit's server.
-    pub const OURS: Self = Self {
+    pub const LOCAL: Self = Self {
         message: MAX_MESSAGE as u64,
         read: MAX_DATA as u64,
         write: MAX_DATA as u64,
@@ -31,9 +31,13 @@ impl Limits {
     /// # Errors
     /// [`SshError::Malformed`] if it is incomplete.
     pub fn parse(data: &[u8]) -> Result<Self, SshError> {
-        let mut reader = Reader::new(data, "SFTP limits");
-        let [message, read, write, handles] =
-            [reader.u64()?, reader.u64()?, reader.u64()?, reader.u64()?];
+        let mut reader = MessageReader::new(data, "SFTP limits");
+        let [message, read, write, handles] = [
+            reader.read_u64()?,
+            reader.read_u64()?,
+            reader.read_u64()?,
+            reader.read_u64()?,
+        ];
         Ok(Self {
             message,
             read,
@@ -43,7 +47,7 @@ impl Limits {
     }
 
     /// Appends the reply.
-    pub fn put(&self, out: &mut Vec<u8>) {
+    pub fn encode(&self, out: &mut Vec<u8>) {
         for value in [self.message, self.read, self.write, self.handles] {
             out.put_u64(value);
         }
@@ -52,16 +56,16 @@ impl Limits {
     /// Returns the length of the READs to send, in bytes: from 1 to [`MAX_DATA`].
     #[must_use]
     pub fn read_chunk(&self) -> u32 {
-        self.chunk(self.read)
+        self.chunk_len(self.read)
     }
 
     /// Returns the length of the WRITEs to send, in bytes: from 1 to [`MAX_DATA`].
     #[must_use]
     pub fn write_chunk(&self) -> u32 {
-        self.chunk(self.write)
+        self.chunk_len(self.write)
     }
 
-    fn chunk(&self, most: u64) -> u32 {
+    fn chunk_len(&self, most: u64) -> u32 {
         let most = match (most, self.message) {
             (0, _) => u64::from(USUAL_DATA),
             (most, 0) => most,
@@ -107,7 +111,7 @@ impl StatVfs {
     /// # Errors
     /// [`SshError::Malformed`] if it is incomplete.
     pub fn parse(data: &[u8]) -> Result<Self, SshError> {
-        let mut reader = Reader::new(data, "SFTP statvfs");
+        let mut reader = MessageReader::new(data, "SFTP statvfs");
         let mut stat = Self::default();
         for field in [
             &mut stat.block,
@@ -120,17 +124,17 @@ impl StatVfs {
             &mut stat.files_available,
             &mut stat.id,
         ] {
-            *field = reader.u64()?;
+            *field = reader.read_u64()?;
         }
-        let flags = reader.u64()?;
+        let flags = reader.read_u64()?;
         stat.read_only = flags & 1 != 0;
         stat.no_setuid = flags & 2 != 0;
-        stat.name_max = reader.u64()?;
+        stat.name_max = reader.read_u64()?;
         Ok(stat)
     }
 
     /// Appends the reply.
-    pub fn put(&self, out: &mut Vec<u8>) {
+    pub fn encode(&self, out: &mut Vec<u8>) {
         for value in [
             self.block,
             self.fragment,
@@ -163,30 +167,30 @@ mod tests {
                 read_only, no_setuid, name_max,
             };
             let mut out = Vec::new();
-            stat.put(&mut out);
+            stat.encode(&mut out);
             prop_assert_eq!(StatVfs::parse(&out), Ok(stat));
             prop_assert!(StatVfs::parse(&out[1..]).is_err());
 
-            let limits = Limits { message: block, read: fragment, write: blocks, handles: free };
+            let limits = SftpLimits { message: block, read: fragment, write: blocks, handles: free };
             let mut out = Vec::new();
-            limits.put(&mut out);
-            prop_assert_eq!(Limits::parse(&out), Ok(limits));
+            limits.encode(&mut out);
+            prop_assert_eq!(SftpLimits::parse(&out), Ok(limits));
             prop_assert!((1..=MAX_DATA).contains(&limits.read_chunk()));
         }
     }
 
     #[test]
     fn chunks_are_what_the_server_takes_and_no_more() {
-        assert_eq!(Limits::default().read_chunk(), 32_768);
-        assert_eq!(Limits::OURS.write_chunk(), 261_120);
-        let small = Limits {
+        assert_eq!(SftpLimits::default().read_chunk(), 32_768);
+        assert_eq!(SftpLimits::LOCAL.write_chunk(), 261_120);
+        let small = SftpLimits {
             message: 34_000,
             read: 1 << 40,
-            ..Limits::default()
+            ..SftpLimits::default()
         };
         assert_eq!(small.read_chunk(), 34_000 - 1024);
         assert_eq!(
-            Limits {
+            SftpLimits {
                 message: 5,
                 read: 9,
                 ..small

@@ -8,39 +8,39 @@
 //!
 //! File names are bytes: version 3 does not specify their encoding.
 
-mod answer;
 mod attrs;
 mod client;
-mod data;
 mod download;
 mod extended;
 mod extension;
+mod filled_frame;
 mod frames;
 mod limits;
+mod message_number;
 mod names;
-mod number;
 mod reply;
 mod request;
 mod server;
+mod server_answer;
 mod status;
 #[cfg(test)]
 mod tests;
+mod transfer_window;
 mod upload;
-mod window;
 
-pub use answer::{NamesAnswer, Ticket};
-pub use attrs::{Attrs, FileKind};
-pub use client::{Client, Event, RequestId};
-pub use download::{Download, Piece};
-pub use extended::Extended;
-pub use extension::{Extension, Extensions};
-pub use frames::Frames;
-pub use limits::{Limits, StatVfs};
-pub use names::{Ids, Name, Names, Texts};
-pub use reply::{Reply, StatusReply};
-pub use request::{OpenFlags, Request};
-pub use server::{HandleId, Server, Step};
-pub use status::{Refused, Status, TransferError};
+pub use attrs::{FileAttrs, FileType};
+pub use client::{RequestId, SftpClient, SftpClientEvent};
+pub use download::{Download, DownloadedChunk};
+pub use extended::ExtendedRequest;
+pub use extension::{Extension, ExtensionSet};
+pub use frames::FrameReader;
+pub use limits::{SftpLimits, StatVfs};
+pub use names::{FileEntries, FileEntry, OwnerIds, OwnerNames};
+pub use reply::{SftpReply, StatusReply};
+pub use request::{OpenFlags, SftpRequest};
+pub use server::{HandleId, SftpServer, SftpServerStep};
+pub use server_answer::{NamesAnswer, ReplyTicket};
+pub use status::{SftpRefused, SftpStatus, TransferError};
 pub use upload::Upload;
 
 /// Supported protocol version.

@@ -1,40 +1,40 @@
 //! Lists in messages: file names with attributes, numbers of users and groups, and their names.
 
-use super::attrs::Attrs;
+use super::attrs::FileAttrs;
 use crate::error::SshError;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 /// A file in a NAME reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Name<'a> {
+pub struct FileEntry<'a> {
     /// Name of the file; for a directory entry, without the directory.
     pub name: &'a [u8],
     /// Line in the format of `ls -l`, for users.
     pub line: &'a [u8],
     /// Attributes of the file.
-    pub attrs: Attrs,
+    pub attrs: FileAttrs,
 }
 
 /// Files of a NAME reply, which was checked to be complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Names<'a> {
+pub struct FileEntries<'a> {
     count: u32,
     bytes: &'a [u8],
 }
 
-impl<'a> Names<'a> {
+impl<'a> FileEntries<'a> {
     /// Reads the count and the names up to the end of the message.
-    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, SshError> {
-        let count = reader.u32()?;
-        let bytes = reader.rest();
+    pub(super) fn parse_entries(reader: &mut MessageReader<'a>) -> Result<Self, SshError> {
+        let count = reader.read_u32()?;
+        let bytes = reader.remaining();
         for _ in 0..count {
-            name(reader)?;
+            parse_entry(reader)?;
         }
-        reader.end()?;
+        reader.expect_end()?;
         Ok(Self { count, bytes })
     }
 
-    pub(super) fn put(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.count);
         out.put_raw(self.bytes);
     }
@@ -52,34 +52,34 @@ impl<'a> Names<'a> {
     }
 
     /// Iterates over the files in order.
-    pub fn iter(&self) -> impl Iterator<Item = Name<'a>> + use<'a> {
-        let mut reader = Reader::new(self.bytes, "SFTP NAME");
-        core::iter::from_fn(move || name(&mut reader).ok())
+    pub fn iter(&self) -> impl Iterator<Item = FileEntry<'a>> + use<'a> {
+        let mut reader = MessageReader::new(self.bytes, "SFTP NAME");
+        core::iter::from_fn(move || parse_entry(&mut reader).ok())
     }
 }
 
-fn name<'a>(reader: &mut Reader<'a>) -> Result<Name<'a>, SshError> {
-    Ok(Name {
-        name: reader.string()?,
-        line: reader.string()?,
-        attrs: Attrs::read(reader)?,
+fn parse_entry<'a>(reader: &mut MessageReader<'a>) -> Result<FileEntry<'a>, SshError> {
+    Ok(FileEntry {
+        name: reader.read_string()?,
+        line: reader.read_string()?,
+        attrs: FileAttrs::parse_attrs(reader)?,
     })
 }
 
 /// Appends a file of a NAME reply.
-pub(super) fn put_name(name: &Name<'_>, out: &mut Vec<u8>) {
+pub(super) fn put_entry(name: &FileEntry<'_>, out: &mut Vec<u8>) {
     out.put_string(name.name);
     out.put_string(name.line);
-    name.attrs.put(out);
+    name.attrs.encode(out);
 }
 
 /// Numbers of users or groups (`users-groups-by-id@openssh.com`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ids<'a>(&'a [u8]);
+pub struct OwnerIds<'a>(&'a [u8]);
 
-impl<'a> Ids<'a> {
-    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, SshError> {
-        Self::new(reader.string()?).ok_or_else(|| reader.malformed())
+impl<'a> OwnerIds<'a> {
+    pub(super) fn parse_ids(reader: &mut MessageReader<'a>) -> Result<Self, SshError> {
+        Self::new(reader.read_string()?).ok_or_else(|| reader.malformed_error())
     }
 
     /// Interprets `bytes` as big-endian numbers of four bytes each; `None` if the length does not
@@ -104,20 +104,20 @@ impl<'a> Ids<'a> {
 
 /// Names of users or groups, one for each requested number; empty if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Texts<'a>(&'a [u8]);
+pub struct OwnerNames<'a>(&'a [u8]);
 
-impl<'a> Texts<'a> {
+impl<'a> OwnerNames<'a> {
     /// Parses the reply of `users-groups-by-id@openssh.com` into users and groups.
     ///
     /// # Errors
     /// [`SshError::Malformed`] if it is incomplete.
     pub fn parse_pair(data: &'a [u8]) -> Result<[Self; 2], SshError> {
-        let mut reader = Reader::new(data, "SFTP users and groups");
-        let pair = [reader.string()?, reader.string()?];
+        let mut reader = MessageReader::new(data, "SFTP users and groups");
+        let pair = [reader.read_string()?, reader.read_string()?];
         for list in pair {
-            let mut list = Reader::new(list, "SFTP users and groups");
-            while !list.rest().is_empty() {
-                list.string()?;
+            let mut list = MessageReader::new(list, "SFTP users and groups");
+            while !list.remaining().is_empty() {
+                list.read_string()?;
             }
         }
         Ok(pair.map(Self))
@@ -125,7 +125,7 @@ impl<'a> Texts<'a> {
 
     /// Iterates over the names in order.
     pub fn iter(self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let mut reader = Reader::new(self.0, "SFTP users and groups");
-        core::iter::from_fn(move || reader.string().ok())
+        let mut reader = MessageReader::new(self.0, "SFTP users and groups");
+        core::iter::from_fn(move || reader.read_string().ok())
     }
 }

@@ -1,17 +1,17 @@
 //! Replies of a server (draft section 7).
 
 use super::MAX_HANDLE_LEN;
-use super::attrs::Attrs;
-use super::names::Names;
-use super::number;
-use super::status::Status;
+use super::attrs::FileAttrs;
+use super::message_number;
+use super::names::FileEntries;
+use super::status::SftpStatus;
 use crate::error::SshError;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 /// A reply; long fields are borrowed from the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Reply<'a> {
+pub enum SftpReply<'a> {
     /// Status of a request.
     Status(StatusReply<'a>),
     /// Handle of an opened file or directory.
@@ -19,9 +19,9 @@ pub enum Reply<'a> {
     /// Data that was read.
     Data(&'a [u8]),
     /// Files.
-    Names(Names<'a>),
+    Names(FileEntries<'a>),
     /// Attributes of a file.
-    Attrs(Attrs),
+    Attrs(FileAttrs),
     /// Reply to an extension, which defines its format.
     Extended(&'a [u8]),
 }
@@ -30,48 +30,48 @@ pub enum Reply<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatusReply<'a> {
     /// Status code.
-    pub status: Status,
+    pub status: SftpStatus,
     /// Message for users; UTF-8 if the server follows the draft.
     pub message: &'a [u8],
 }
 
-impl<'a> Reply<'a> {
+impl<'a> SftpReply<'a> {
     /// Parses a reply; returns it with the number of its request.
     ///
     /// # Errors
     /// [`SshError::Malformed`] if it is not valid, [`SshError::Unexpected`] if it is another
     /// message.
     pub fn parse(frame: &'a [u8]) -> Result<(u32, Self), SshError> {
-        let mut reader = Reader::new(frame, "SFTP reply");
-        let (kind, id) = (reader.u8()?, reader.u32()?);
+        let mut reader = MessageReader::new(frame, "SFTP reply");
+        let (kind, id) = (reader.read_u8()?, reader.read_u32()?);
         let reply = match kind {
-            number::STATUS => {
-                let status = Status::from_code(reader.u32()?);
+            message_number::STATUS => {
+                let status = SftpStatus::from_code(reader.read_u32()?);
                 // Old servers omit the message. The language tag after it is ignored.
-                let message = match reader.rest() {
+                let message = match reader.remaining() {
                     [] => &[][..],
-                    _ => reader.string()?,
+                    _ => reader.read_string()?,
                 };
                 Self::Status(StatusReply { status, message })
             }
-            number::HANDLE => {
-                let handle = reader.string()?;
+            message_number::HANDLE => {
+                let handle = reader.read_string()?;
                 if handle.len() > MAX_HANDLE_LEN {
-                    return Err(reader.malformed());
+                    return Err(reader.malformed_error());
                 }
                 Self::Handle(handle)
             }
-            number::DATA => Self::Data(reader.string()?),
-            number::NAME => Self::Names(Names::read(&mut reader)?),
-            number::ATTRS => Self::Attrs(Attrs::read(&mut reader)?),
-            number::EXTENDED_REPLY => Self::Extended(reader.rest()),
+            message_number::DATA => Self::Data(reader.read_string()?),
+            message_number::NAME => Self::Names(FileEntries::parse_entries(&mut reader)?),
+            message_number::ATTRS => Self::Attrs(FileAttrs::parse_attrs(&mut reader)?),
+            message_number::EXTENDED_REPLY => Self::Extended(reader.remaining()),
             other => return Err(SshError::Unexpected(other)),
         };
         Ok((id, reply))
     }
 
     /// Appends the reply as a frame.
-    pub fn put(&self, id: u32, out: &mut Vec<u8>) {
+    pub fn encode(&self, id: u32, out: &mut Vec<u8>) {
         out.put_nested(|out| {
             out.put_u8(self.number());
             out.put_u32(id);
@@ -82,8 +82,8 @@ impl<'a> Reply<'a> {
                     out.put_string(b"");
                 }
                 Self::Handle(bytes) | Self::Data(bytes) => out.put_string(bytes),
-                Self::Names(names) => names.put(out),
-                Self::Attrs(attrs) => attrs.put(out),
+                Self::Names(names) => names.encode(out),
+                Self::Attrs(attrs) => attrs.encode(out),
                 Self::Extended(data) => out.put_raw(data),
             }
         });
@@ -91,12 +91,12 @@ impl<'a> Reply<'a> {
 
     const fn number(&self) -> u8 {
         match self {
-            Self::Status(_) => number::STATUS,
-            Self::Handle(_) => number::HANDLE,
-            Self::Data(_) => number::DATA,
-            Self::Names(_) => number::NAME,
-            Self::Attrs(_) => number::ATTRS,
-            Self::Extended(_) => number::EXTENDED_REPLY,
+            Self::Status(_) => message_number::STATUS,
+            Self::Handle(_) => message_number::HANDLE,
+            Self::Data(_) => message_number::DATA,
+            Self::Names(_) => message_number::NAME,
+            Self::Attrs(_) => message_number::ATTRS,
+            Self::Extended(_) => message_number::EXTENDED_REPLY,
         }
     }
 }

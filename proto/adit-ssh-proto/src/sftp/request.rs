@@ -1,22 +1,22 @@
 //! Requests of a client (draft section 6, OpenSSH's `PROTOCOL` section 4).
 
-use super::attrs::Attrs;
-use super::extended::Extended;
-use super::number;
+use super::attrs::FileAttrs;
+use super::extended::ExtendedRequest;
+use super::message_number;
 use crate::error::SshError;
-use crate::wire::{Put, Reader};
+use crate::wire::{MessageReader, SshBufMut};
 
 /// A request; long fields are borrowed from the message. `H` is a handle: bytes on the wire,
 /// [`HandleId`](super::HandleId) in a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields are those of the draft")]
-pub enum Request<'a, H = &'a [u8]> {
+pub enum SftpRequest<'a, H = &'a [u8]> {
     /// Opens a file; the attributes are for a new one.
     Open {
         path: &'a [u8],
         flags: OpenFlags,
-        attrs: Attrs,
+        attrs: FileAttrs,
     },
     /// Closes a file or directory.
     Close { handle: H },
@@ -33,9 +33,9 @@ pub enum Request<'a, H = &'a [u8]> {
     /// Queries attributes of a handle.
     Fstat { handle: H },
     /// Changes attributes of a path.
-    Setstat { path: &'a [u8], attrs: Attrs },
+    Setstat { path: &'a [u8], attrs: FileAttrs },
     /// Changes attributes of a handle.
-    Fsetstat { handle: H, attrs: Attrs },
+    Fsetstat { handle: H, attrs: FileAttrs },
     /// Opens a directory.
     Opendir { path: &'a [u8] },
     /// Reads the next entries of a directory.
@@ -43,7 +43,7 @@ pub enum Request<'a, H = &'a [u8]> {
     /// Removes a file.
     Remove { path: &'a [u8] },
     /// Creates a directory.
-    Mkdir { path: &'a [u8], attrs: Attrs },
+    Mkdir { path: &'a [u8], attrs: FileAttrs },
     /// Removes an empty directory.
     Rmdir { path: &'a [u8] },
     /// Resolves a path to one without `..` and symbolic links.
@@ -57,7 +57,7 @@ pub enum Request<'a, H = &'a [u8]> {
     /// Creates a symbolic link. The order of the fields is OpenSSH's, which differs from the draft.
     Symlink { target: &'a [u8], link: &'a [u8] },
     /// An operation beyond version 3.
-    Extended(Extended<'a, H>),
+    Extended(ExtendedRequest<'a, H>),
     /// An unknown message number.
     Unknown { number: u8 },
 }
@@ -82,85 +82,99 @@ impl OpenFlags {
 
     /// True if all of `flags` are set.
     #[must_use]
-    pub const fn has(self, flags: Self) -> bool {
+    pub const fn contains(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
     }
 
     /// Returns the union of both.
     #[must_use]
-    pub const fn and(self, flags: Self) -> Self {
+    pub const fn union(self, flags: Self) -> Self {
         Self(self.0 | flags.0)
     }
 }
 
-impl<'a> Request<'a> {
+impl<'a> SftpRequest<'a> {
     /// Parses a request; returns it with its number.
     ///
     /// # Errors
     /// [`SshError::Malformed`] if it is not valid.
     pub fn parse(frame: &'a [u8]) -> Result<(u32, Self), SshError> {
-        let mut r = Reader::new(frame, "SFTP request");
-        let (kind, id) = (r.u8()?, r.u32()?);
+        let mut r = MessageReader::new(frame, "SFTP request");
+        let (kind, id) = (r.read_u8()?, r.read_u32()?);
         let request = match kind {
-            number::OPEN => Self::Open {
-                path: r.string()?,
-                flags: OpenFlags(r.u32()?),
-                attrs: Attrs::read(&mut r)?,
+            message_number::OPEN => Self::Open {
+                path: r.read_string()?,
+                flags: OpenFlags(r.read_u32()?),
+                attrs: FileAttrs::parse_attrs(&mut r)?,
             },
-            number::CLOSE => Self::Close {
-                handle: r.string()?,
+            message_number::CLOSE => Self::Close {
+                handle: r.read_string()?,
             },
-            number::READ => Self::Read {
-                handle: r.string()?,
-                offset: r.u64()?,
-                len: r.u32()?,
+            message_number::READ => Self::Read {
+                handle: r.read_string()?,
+                offset: r.read_u64()?,
+                len: r.read_u32()?,
             },
-            number::WRITE => Self::Write {
-                handle: r.string()?,
-                offset: r.u64()?,
-                data: r.string()?,
+            message_number::WRITE => Self::Write {
+                handle: r.read_string()?,
+                offset: r.read_u64()?,
+                data: r.read_string()?,
             },
-            number::LSTAT => Self::Lstat { path: r.string()? },
-            number::FSTAT => Self::Fstat {
-                handle: r.string()?,
+            message_number::LSTAT => Self::Lstat {
+                path: r.read_string()?,
             },
-            number::SETSTAT => Self::Setstat {
-                path: r.string()?,
-                attrs: Attrs::read(&mut r)?,
+            message_number::FSTAT => Self::Fstat {
+                handle: r.read_string()?,
             },
-            number::FSETSTAT => Self::Fsetstat {
-                handle: r.string()?,
-                attrs: Attrs::read(&mut r)?,
+            message_number::SETSTAT => Self::Setstat {
+                path: r.read_string()?,
+                attrs: FileAttrs::parse_attrs(&mut r)?,
             },
-            number::OPENDIR => Self::Opendir { path: r.string()? },
-            number::READDIR => Self::Readdir {
-                handle: r.string()?,
+            message_number::FSETSTAT => Self::Fsetstat {
+                handle: r.read_string()?,
+                attrs: FileAttrs::parse_attrs(&mut r)?,
             },
-            number::REMOVE => Self::Remove { path: r.string()? },
-            number::MKDIR => Self::Mkdir {
-                path: r.string()?,
-                attrs: Attrs::read(&mut r)?,
+            message_number::OPENDIR => Self::Opendir {
+                path: r.read_string()?,
             },
-            number::RMDIR => Self::Rmdir { path: r.string()? },
-            number::REALPATH => Self::Realpath { path: r.string()? },
-            number::STAT => Self::Stat { path: r.string()? },
-            number::RENAME => Self::Rename {
-                from: r.string()?,
-                to: r.string()?,
+            message_number::READDIR => Self::Readdir {
+                handle: r.read_string()?,
             },
-            number::READLINK => Self::Readlink { path: r.string()? },
-            number::SYMLINK => Self::Symlink {
-                target: r.string()?,
-                link: r.string()?,
+            message_number::REMOVE => Self::Remove {
+                path: r.read_string()?,
             },
-            number::EXTENDED => Self::Extended(Extended::read(&mut r)?),
+            message_number::MKDIR => Self::Mkdir {
+                path: r.read_string()?,
+                attrs: FileAttrs::parse_attrs(&mut r)?,
+            },
+            message_number::RMDIR => Self::Rmdir {
+                path: r.read_string()?,
+            },
+            message_number::REALPATH => Self::Realpath {
+                path: r.read_string()?,
+            },
+            message_number::STAT => Self::Stat {
+                path: r.read_string()?,
+            },
+            message_number::RENAME => Self::Rename {
+                from: r.read_string()?,
+                to: r.read_string()?,
+            },
+            message_number::READLINK => Self::Readlink {
+                path: r.read_string()?,
+            },
+            message_number::SYMLINK => Self::Symlink {
+                target: r.read_string()?,
+                link: r.read_string()?,
+            },
+            message_number::EXTENDED => Self::Extended(ExtendedRequest::parse_extended(&mut r)?),
             number => Self::Unknown { number },
         };
         Ok((id, request))
     }
 
     /// Appends the request as a frame. For [`Request::Unknown`], only the header is written.
-    pub fn put(&self, id: u32, out: &mut Vec<u8>) {
+    pub fn encode(&self, id: u32, out: &mut Vec<u8>) {
         out.put_nested(|out| {
             out.put_u8(self.number());
             out.put_u32(id);
@@ -168,7 +182,7 @@ impl<'a> Request<'a> {
                 Self::Open { path, flags, attrs } => {
                     out.put_string(path);
                     out.put_u32(flags.0);
-                    attrs.put(out);
+                    attrs.encode(out);
                 }
                 Self::Close { handle } | Self::Fstat { handle } | Self::Readdir { handle } => {
                     out.put_string(handle);
@@ -202,7 +216,7 @@ impl<'a> Request<'a> {
                 | Self::Mkdir { path: of, attrs }
                 | Self::Fsetstat { handle: of, attrs } => {
                     out.put_string(of);
-                    attrs.put(out);
+                    attrs.encode(out);
                 }
                 Self::Rename { from, to } => {
                     out.put_string(from);
@@ -212,7 +226,7 @@ impl<'a> Request<'a> {
                     out.put_string(target);
                     out.put_string(link);
                 }
-                Self::Extended(extended) => extended.put(out),
+                Self::Extended(extended) => extended.encode(out),
                 Self::Unknown { .. } => {}
             }
         });
@@ -220,25 +234,25 @@ impl<'a> Request<'a> {
 
     const fn number(&self) -> u8 {
         match self {
-            Self::Open { .. } => number::OPEN,
-            Self::Close { .. } => number::CLOSE,
-            Self::Read { .. } => number::READ,
-            Self::Write { .. } => number::WRITE,
-            Self::Lstat { .. } => number::LSTAT,
-            Self::Fstat { .. } => number::FSTAT,
-            Self::Setstat { .. } => number::SETSTAT,
-            Self::Fsetstat { .. } => number::FSETSTAT,
-            Self::Opendir { .. } => number::OPENDIR,
-            Self::Readdir { .. } => number::READDIR,
-            Self::Remove { .. } => number::REMOVE,
-            Self::Mkdir { .. } => number::MKDIR,
-            Self::Rmdir { .. } => number::RMDIR,
-            Self::Realpath { .. } => number::REALPATH,
-            Self::Stat { .. } => number::STAT,
-            Self::Rename { .. } => number::RENAME,
-            Self::Readlink { .. } => number::READLINK,
-            Self::Symlink { .. } => number::SYMLINK,
-            Self::Extended(_) => number::EXTENDED,
+            Self::Open { .. } => message_number::OPEN,
+            Self::Close { .. } => message_number::CLOSE,
+            Self::Read { .. } => message_number::READ,
+            Self::Write { .. } => message_number::WRITE,
+            Self::Lstat { .. } => message_number::LSTAT,
+            Self::Fstat { .. } => message_number::FSTAT,
+            Self::Setstat { .. } => message_number::SETSTAT,
+            Self::Fsetstat { .. } => message_number::FSETSTAT,
+            Self::Opendir { .. } => message_number::OPENDIR,
+            Self::Readdir { .. } => message_number::READDIR,
+            Self::Remove { .. } => message_number::REMOVE,
+            Self::Mkdir { .. } => message_number::MKDIR,
+            Self::Rmdir { .. } => message_number::RMDIR,
+            Self::Realpath { .. } => message_number::REALPATH,
+            Self::Stat { .. } => message_number::STAT,
+            Self::Rename { .. } => message_number::RENAME,
+            Self::Readlink { .. } => message_number::READLINK,
+            Self::Symlink { .. } => message_number::SYMLINK,
+            Self::Extended(_) => message_number::EXTENDED,
             Self::Unknown { number } => *number,
         }
     }
@@ -247,16 +261,16 @@ impl<'a> Request<'a> {
     pub(super) fn with_handles<H>(
         self,
         find: impl Fn(&[u8]) -> Option<H>,
-    ) -> Option<Request<'a, H>> {
+    ) -> Option<SftpRequest<'a, H>> {
         Some(match self {
-            Self::Close { handle } => Request::Close {
+            Self::Close { handle } => SftpRequest::Close {
                 handle: find(handle)?,
             },
             Self::Read {
                 handle,
                 offset,
                 len,
-            } => Request::Read {
+            } => SftpRequest::Read {
                 handle: find(handle)?,
                 offset,
                 len,
@@ -265,35 +279,35 @@ impl<'a> Request<'a> {
                 handle,
                 offset,
                 data,
-            } => Request::Write {
+            } => SftpRequest::Write {
                 handle: find(handle)?,
                 offset,
                 data,
             },
-            Self::Fstat { handle } => Request::Fstat {
+            Self::Fstat { handle } => SftpRequest::Fstat {
                 handle: find(handle)?,
             },
-            Self::Fsetstat { handle, attrs } => Request::Fsetstat {
+            Self::Fsetstat { handle, attrs } => SftpRequest::Fsetstat {
                 handle: find(handle)?,
                 attrs,
             },
-            Self::Readdir { handle } => Request::Readdir {
+            Self::Readdir { handle } => SftpRequest::Readdir {
                 handle: find(handle)?,
             },
-            Self::Open { path, flags, attrs } => Request::Open { path, flags, attrs },
-            Self::Lstat { path } => Request::Lstat { path },
-            Self::Setstat { path, attrs } => Request::Setstat { path, attrs },
-            Self::Opendir { path } => Request::Opendir { path },
-            Self::Remove { path } => Request::Remove { path },
-            Self::Mkdir { path, attrs } => Request::Mkdir { path, attrs },
-            Self::Rmdir { path } => Request::Rmdir { path },
-            Self::Realpath { path } => Request::Realpath { path },
-            Self::Stat { path } => Request::Stat { path },
-            Self::Rename { from, to } => Request::Rename { from, to },
-            Self::Readlink { path } => Request::Readlink { path },
-            Self::Symlink { target, link } => Request::Symlink { target, link },
-            Self::Extended(extended) => Request::Extended(extended.with_handles(find)?),
-            Self::Unknown { number } => Request::Unknown { number },
+            Self::Open { path, flags, attrs } => SftpRequest::Open { path, flags, attrs },
+            Self::Lstat { path } => SftpRequest::Lstat { path },
+            Self::Setstat { path, attrs } => SftpRequest::Setstat { path, attrs },
+            Self::Opendir { path } => SftpRequest::Opendir { path },
+            Self::Remove { path } => SftpRequest::Remove { path },
+            Self::Mkdir { path, attrs } => SftpRequest::Mkdir { path, attrs },
+            Self::Rmdir { path } => SftpRequest::Rmdir { path },
+            Self::Realpath { path } => SftpRequest::Realpath { path },
+            Self::Stat { path } => SftpRequest::Stat { path },
+            Self::Rename { from, to } => SftpRequest::Rename { from, to },
+            Self::Readlink { path } => SftpRequest::Readlink { path },
+            Self::Symlink { target, link } => SftpRequest::Symlink { target, link },
+            Self::Extended(extended) => SftpRequest::Extended(extended.with_handles(find)?),
+            Self::Unknown { number } => SftpRequest::Unknown { number },
         })
     }
 }

@@ -2,15 +2,15 @@
 
 use adit_wire::narrow_int;
 
-use super::answer::Ticket;
-use super::extended::Extended;
-use super::extension::{Extensions, parse_init, put_version};
-use super::limits::Limits;
-use super::request::Request;
-use super::status::Status;
+use super::extended::ExtendedRequest;
+use super::extension::{ExtensionSet, parse_init, put_version};
+use super::limits::SftpLimits;
+use super::request::SftpRequest;
+use super::server_answer::ReplyTicket;
+use super::status::SftpStatus;
 use super::{MAX_DATA, MAX_HANDLES, VERSION};
 use crate::error::SshError;
-use crate::wire::Reader;
+use crate::wire::MessageReader;
 
 /// Server side of a channel with one client. `H` is the caller's state of an open file or
 /// directory.
@@ -18,14 +18,14 @@ use crate::wire::Reader;
 /// Answered without the caller: versions, limits, unknown numbers and names, handles that are not
 /// open, and requests to open too many.
 #[derive(Debug)]
-pub struct Server<H> {
-    extensions: Extensions,
+pub struct SftpServer<H> {
+    extensions: ExtensionSet,
     begun: bool,
-    handles: Vec<Slot<H>>,
+    handles: Vec<HandleSlot<H>>,
 }
 
 #[derive(Debug)]
-struct Slot<H> {
+struct HandleSlot<H> {
     /// Number of uses, so that a closed handle is not mistaken for a later one.
     turn: u32,
     open: Option<H>,
@@ -40,18 +40,18 @@ pub struct HandleId {
 
 /// Result of handling a client's message.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Step<'a> {
+pub enum SftpServerStep<'a> {
     /// The message was answered.
     Answered,
     /// A request to execute, and to answer through the ticket. A READ is for at most [`MAX_DATA`]
     /// bytes.
-    Execute(Ticket, Request<'a, HandleId>),
+    Execute(ReplyTicket, SftpRequest<'a, HandleId>),
 }
 
-impl<H> Server<H> {
+impl<H> SftpServer<H> {
     /// Creates a server that announces these extensions.
     #[must_use]
-    pub const fn new(extensions: Extensions) -> Self {
+    pub const fn new(extensions: ExtensionSet) -> Self {
         Self {
             extensions,
             begun: false,
@@ -67,60 +67,62 @@ impl<H> Server<H> {
         &mut self,
         frame: &'a [u8],
         out: &mut Vec<u8>,
-    ) -> Result<Step<'a>, SshError> {
+    ) -> Result<SftpServerStep<'a>, SshError> {
         if !self.begun {
             if parse_init(frame)? < VERSION {
                 return Err(SshError::Policy("the client's SFTP version is below 3"));
             }
             self.begun = true;
             put_version(self.extensions, out);
-            return Ok(Step::Answered);
+            return Ok(SftpServerStep::Answered);
         }
-        let (id, request) = Request::parse(frame)?;
-        let ticket = Ticket(id);
-        let find = |bytes: &[u8]| self.find(bytes);
+        let (id, request) = SftpRequest::parse(frame)?;
+        let ticket = ReplyTicket(id);
+        let find = |bytes: &[u8]| self.find_handle(bytes);
         let Some(mut request) = request.with_handles(find) else {
-            ticket.told(Status::Failure, "No such handle", out);
-            return Ok(Step::Answered);
+            ticket.answer_status_with(SftpStatus::Failure, "No such handle", out);
+            return Ok(SftpServerStep::Answered);
         };
         match &mut request {
-            Request::Open { .. } | Request::Opendir { .. } if self.is_full() => {
-                ticket.told(Status::Failure, "Too many open files", out);
+            SftpRequest::Open { .. } | SftpRequest::Opendir { .. } if self.is_full() => {
+                ticket.answer_status_with(SftpStatus::Failure, "Too many open files", out);
             }
-            Request::Unknown { .. } => ticket.status(Status::Unsupported, out),
-            Request::Extended(extended)
+            SftpRequest::Unknown { .. } => ticket.answer_status(SftpStatus::Unsupported, out),
+            SftpRequest::Extended(extended)
                 if extended
                     .extension()
-                    .is_none_or(|one| !self.extensions.has(one)) =>
+                    .is_none_or(|one| !self.extensions.contains(one)) =>
             {
-                ticket.status(Status::Unsupported, out);
+                ticket.answer_status(SftpStatus::Unsupported, out);
             }
-            Request::Extended(Extended::Limits) => ticket.limits(&Limits::OURS, out),
-            Request::Read { len, .. } => {
+            SftpRequest::Extended(ExtendedRequest::Limits) => {
+                ticket.answer_limits(&SftpLimits::LOCAL, out)
+            }
+            SftpRequest::Read { len, .. } => {
                 *len = (*len).min(MAX_DATA);
-                return Ok(Step::Execute(ticket, request));
+                return Ok(SftpServerStep::Execute(ticket, request));
             }
-            _ => return Ok(Step::Execute(ticket, request)),
+            _ => return Ok(SftpServerStep::Execute(ticket, request)),
         }
-        Ok(Step::Answered)
+        Ok(SftpServerStep::Answered)
     }
 
     /// Stores an opened file or directory and answers with its handle; answers with a failure if
     /// too many are open.
-    pub fn opened(&mut self, ticket: Ticket, open: H, out: &mut Vec<u8>) {
+    pub fn answer_opened(&mut self, ticket: ReplyTicket, open: H, out: &mut Vec<u8>) {
         let free = self.handles.iter().position(|slot| slot.open.is_none());
         let place = free.unwrap_or(self.handles.len());
         if place >= MAX_HANDLES {
-            return ticket.told(Status::Failure, "Too many open files", out);
+            return ticket.answer_status_with(SftpStatus::Failure, "Too many open files", out);
         }
         if free.is_none() {
-            self.handles.push(Slot {
+            self.handles.push(HandleSlot {
                 turn: 0,
                 open: None,
             });
         }
         let Some(slot) = self.handles.get_mut(place) else {
-            return ticket.status(Status::Failure, out);
+            return ticket.answer_status(SftpStatus::Failure, out);
         };
         slot.turn = slot.turn.wrapping_add(1);
         slot.open = Some(open);
@@ -129,7 +131,7 @@ impl<H> Server<H> {
         let (front, back) = handle.split_at_mut(4);
         front.copy_from_slice(&place.to_be_bytes());
         back.copy_from_slice(&slot.turn.to_be_bytes());
-        ticket.handle(&handle, out);
+        ticket.answer_handle(&handle, out);
     }
 
     /// Returns the state of an open handle.
@@ -165,13 +167,13 @@ impl<H> Server<H> {
     }
 
     /// Returns the handle with this encoding, if it is open.
-    fn find(&self, bytes: &[u8]) -> Option<HandleId> {
-        let mut reader = Reader::new(bytes, "SFTP handle");
+    fn find_handle(&self, bytes: &[u8]) -> Option<HandleId> {
+        let mut reader = MessageReader::new(bytes, "SFTP handle");
         let id = HandleId {
-            slot: reader.u32().ok()?,
-            turn: reader.u32().ok()?,
+            slot: reader.read_u32().ok()?,
+            turn: reader.read_u32().ok()?,
         };
-        reader.end().ok()?;
+        reader.expect_end().ok()?;
         self.get(id).map(|_| id)
     }
 }

@@ -6,7 +6,7 @@ use crate::error::SshError;
 /// Status code of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Status {
+pub enum SftpStatus {
     /// The request succeeded.
     Ok,
     /// End of a file or directory.
@@ -29,7 +29,7 @@ pub enum Status {
     Other(u32),
 }
 
-impl Status {
+impl SftpStatus {
     /// Returns the status for a code.
     #[must_use]
     pub const fn from_code(code: u32) -> Self {
@@ -66,7 +66,7 @@ impl Status {
 
     /// Returns the default message.
     #[must_use]
-    pub const fn text(self) -> &'static str {
+    pub const fn default_message(self) -> &'static str {
         match self {
             Self::Ok => "Success",
             Self::Eof => "End of file",
@@ -82,24 +82,24 @@ impl Status {
     }
 }
 
-impl core::fmt::Display for Status {
+impl core::fmt::Display for SftpStatus {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.pad(self.text())
+        f.pad(self.default_message())
     }
 }
 
 /// Failure of a request, reported by the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{status}{}{text}", if text.is_empty() { "" } else { ": " })]
-pub struct Refused {
+pub struct SftpRefused {
     /// Status code.
-    pub status: Status,
+    pub status: SftpStatus,
     /// Message of the server: printable characters only, from at most 256 bytes; empty if it only
     /// repeats the status.
     pub text: String,
 }
 
-impl From<StatusReply<'_>> for Refused {
+impl From<StatusReply<'_>> for SftpRefused {
     fn from(reply: StatusReply<'_>) -> Self {
         let words = reply.message.get(..256).unwrap_or(reply.message);
         let text: String = String::from_utf8_lossy(words)
@@ -108,7 +108,7 @@ impl From<StatusReply<'_>> for Refused {
             .collect();
         Self {
             status: reply.status,
-            text: if text.eq_ignore_ascii_case(reply.status.text()) {
+            text: if text.eq_ignore_ascii_case(reply.status.default_message()) {
                 String::new()
             } else {
                 text
@@ -122,7 +122,7 @@ impl From<StatusReply<'_>> for Refused {
 pub enum TransferError {
     /// The server refused the request; the channel stays usable.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] SftpRefused),
     /// The server violated the protocol.
     #[error(transparent)]
     Protocol(#[from] SshError),
@@ -135,15 +135,15 @@ mod tests {
     #[test]
     fn codes_lead_back() {
         for code in [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 31, u32::MAX] {
-            assert_eq!(Status::from_code(code).code(), code);
+            assert_eq!(SftpStatus::from_code(code).code(), code);
         }
     }
 
     #[test]
     fn hostile_words_are_made_harmless() {
         let refused = |message| {
-            Refused::from(StatusReply {
-                status: Status::Failure,
+            SftpRefused::from(StatusReply {
+                status: SftpStatus::Failure,
                 message,
             })
         };

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use adit_wire::Time;
 
-use super::client::{Client, RequestId};
-use super::reply::Reply;
-use super::status::{Refused, Status, TransferError};
-use super::window::Window;
+use super::client::{RequestId, SftpClient};
+use super::reply::SftpReply;
+use super::status::{SftpRefused, SftpStatus, TransferError};
+use super::transfer_window::TransferWindow;
 use crate::error::SshError;
 
 /// Writes an open file from an offset on.
@@ -19,15 +19,15 @@ pub struct Upload {
     handle: Vec<u8>,
     chunk: u32,
     next: u64,
-    flight: VecDeque<Chunk>,
-    window: Window,
+    in_flight_chunks: VecDeque<WrittenChunk>,
+    window: TransferWindow,
     ended: bool,
     /// Lowest offset that the server failed to write.
     failed: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Chunk {
+struct WrittenChunk {
     id: RequestId,
     offset: u64,
     len: u32,
@@ -43,8 +43,8 @@ impl Upload {
             handle: handle.to_vec(),
             chunk,
             next: offset,
-            flight: VecDeque::new(),
-            window: Window::new(chunk),
+            in_flight_chunks: VecDeque::new(),
+            window: TransferWindow::new(chunk),
             ended: false,
             failed: None,
         }
@@ -53,7 +53,7 @@ impl Upload {
     /// True if another chunk should be sent now.
     #[must_use]
     pub fn wants_data(&self) -> bool {
-        !self.ended && self.failed.is_none() && self.flight.len() < self.window.size()
+        !self.ended && self.failed.is_none() && self.in_flight_chunks.len() < self.window.size()
     }
 
     /// Appends one chunk. `fill` reads it from the passed offset directly into the message, and
@@ -61,10 +61,10 @@ impl Upload {
     ///
     /// # Errors
     /// The errors of `fill` and of [`Client::request`]; the same chunk may be retried.
-    pub fn write<T, E: From<SshError>>(
+    pub fn send_chunk<T, E: From<SshError>>(
         &mut self,
         now: Time,
-        client: &mut Client<T>,
+        client: &mut SftpClient<T>,
         tag: T,
         out: &mut Vec<u8>,
         fill: impl FnOnce(u64, &mut [u8]) -> Result<usize, E>,
@@ -78,8 +78,9 @@ impl Upload {
             return Ok(0);
         };
         self.next = offset.saturating_add(u64::from(len));
-        self.window.sent(now);
-        self.flight.push_back(Chunk { id, offset, len });
+        self.window.on_sent(now);
+        self.in_flight_chunks
+            .push_back(WrittenChunk { id, offset, len });
         Ok(len)
     }
 
@@ -89,26 +90,29 @@ impl Upload {
     /// [`TransferError::Refused`] if a chunk was not written; nothing more is sent then, but pass
     /// the remaining replies to this function, too. [`TransferError::Protocol`] if the reply does
     /// not match a chunk.
-    pub fn reply(
+    pub fn handle_reply(
         &mut self,
         now: Time,
         id: RequestId,
-        reply: &Reply<'_>,
+        reply: &SftpReply<'_>,
     ) -> Result<(), TransferError> {
-        let place = self.flight.iter().position(|chunk| chunk.id == id);
-        let Some(Chunk { offset, len, .. }) =
-            place.and_then(|place| self.flight.swap_remove_front(place))
+        let place = self
+            .in_flight_chunks
+            .iter()
+            .position(|chunk| chunk.id == id);
+        let Some(WrittenChunk { offset, len, .. }) =
+            place.and_then(|place| self.in_flight_chunks.swap_remove_front(place))
         else {
             return Err(SshError::Malformed("SFTP reply to another transfer").into());
         };
         match reply {
-            Reply::Status(reply) if reply.status == Status::Ok => {
-                self.window.answered(now, len);
+            SftpReply::Status(reply) if reply.status == SftpStatus::Ok => {
+                self.window.on_answered(now, len);
                 Ok(())
             }
-            Reply::Status(reply) => {
+            SftpReply::Status(reply) => {
                 self.failed = Some(self.failed.map_or(offset, |before| before.min(offset)));
-                Err(Refused::from(*reply).into())
+                Err(SftpRefused::from(*reply).into())
             }
             _ => Err(SshError::Malformed("SFTP reply to WRITE").into()),
         }
@@ -117,20 +121,20 @@ impl Upload {
     /// Returns the number of requests in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.flight.len()
+        self.in_flight_chunks.len()
     }
 
     /// True if the whole file was written.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.ended && self.failed.is_none() && self.flight.is_empty()
+        self.ended && self.failed.is_none() && self.in_flight_chunks.is_empty()
     }
 
     /// Returns the offset before which everything was written. An interrupted transfer can resume
     /// there; truncate the remote copy there, since it may have gaps after it.
     #[must_use]
     pub fn written_to(&self) -> u64 {
-        let flight = self.flight.iter().map(|chunk| chunk.offset).min();
+        let flight = self.in_flight_chunks.iter().map(|chunk| chunk.offset).min();
         let missing = flight
             .unwrap_or(u64::MAX)
             .min(self.failed.unwrap_or(u64::MAX));

@@ -9,70 +9,70 @@ use adit_wire::{Entropy, Role};
 use std::sync::Arc;
 
 use super::Transport;
-use super::exchange::{Finish, Stage};
+use super::exchange::{ExchangeResult, ExchangeStage};
 use crate::error::SshError;
-use crate::kex::{Agreed, HashInput, Negotiated, ServerKex};
+use crate::kex::{ExchangeHashInput, KexSecret, Negotiated, ServerKex};
 use crate::key::Signer;
 
 /// Work that one message of a client requires of a server. It does not refer to the transport and
 /// can be sent to another thread.
-pub struct Computation {
+pub struct KexComputation {
     negotiated: Negotiated,
     method: ServerKex,
     message: Vec<u8>,
-    transcript: Transcript,
+    transcript: KexTranscript,
     signer: Option<Arc<dyn Signer>>,
     entropy: Box<dyn Entropy + Send>,
 }
 
 /// Result of a [`Computation`], for [`Transport::finish_computation`].
-pub struct Computed {
+pub struct KexComputationResult {
     negotiated: Negotiated,
     method: ServerKex,
     entropy: Box<dyn Entropy + Send>,
-    outcome: Result<Outcome, SshError>,
+    outcome: Result<ServerKexOutcome, SshError>,
 }
 
-struct Outcome {
+struct ServerKexOutcome {
     /// The answer, to be sent unencrypted or under the current keys.
     payload: Vec<u8>,
     /// `None` if the method has another message.
-    finish: Option<Finish>,
+    finish: Option<ExchangeResult>,
 }
 
 /// Identifications and KEXINITs of both sides, as input of the exchange hash.
-pub(super) struct Transcript {
+pub(super) struct KexTranscript {
     client_version: Vec<u8>,
     server_version: Vec<u8>,
     client_kexinit: Vec<u8>,
     server_kexinit: Vec<u8>,
 }
 
-impl Transcript {
-    pub(super) fn hash(
+impl KexTranscript {
+    pub(super) fn exchange_hash(
         &self,
         negotiated: &Negotiated,
         host_key: &[u8],
-        agreed: &Agreed,
+        agreed: &KexSecret,
     ) -> Vec<u8> {
-        HashInput {
+        ExchangeHashInput {
             client_version: &self.client_version,
             server_version: &self.server_version,
             client_kexinit: &self.client_kexinit,
             server_kexinit: &self.server_kexinit,
             host_key,
         }
-        .hash(negotiated.kex, agreed)
+        .exchange_hash(negotiated.kex, agreed)
     }
 }
 
-impl Computation {
+impl KexComputation {
     /// Runs the computation. It takes from 0.1 ms (X25519 with Ed25519) to 100 ms (an 8192-bit
     /// group).
     #[must_use]
-    pub fn run(mut self) -> Computed {
-        let outcome = self.outcome();
-        Computed {
+    pub fn run(mut self) -> KexComputationResult {
+        let outcome = self.compute_outcome();
+        KexComputationResult {
             negotiated: self.negotiated,
             method: self.method,
             entropy: self.entropy,
@@ -80,42 +80,46 @@ impl Computation {
         }
     }
 
-    fn outcome(&mut self) -> Result<Outcome, SshError> {
+    fn compute_outcome(&mut self) -> Result<ServerKexOutcome, SshError> {
         let mut payload = Vec::new();
         let answer = self
             .method
             .handle_input(&self.message, &mut *self.entropy, &mut payload)?;
         let Some(answer) = answer else {
             let finish = None;
-            return Ok(Outcome { payload, finish });
+            return Ok(ServerKexOutcome { payload, finish });
         };
         let negotiated = self.negotiated;
         let signer = self.signer.as_ref();
         let signer = signer.ok_or(SshError::Crypto("no host key to sign with"))?;
-        let host_key = signer.blob(negotiated.host_key);
-        let hash = self.transcript.hash(&negotiated, &host_key, &answer.agreed);
-        let signature = signer.sign(negotiated.host_key, &hash)?;
-        answer.reply.write(&host_key, &signature, &mut payload);
-        let finish = Some(Finish {
+        let host_key = signer.public_blob(negotiated.host_key);
+        let hash = self
+            .transcript
+            .exchange_hash(&negotiated, &host_key, &answer.agreed);
+        let signature = signer.sign_data(negotiated.host_key, &hash)?;
+        answer
+            .reply
+            .write_payload(&host_key, &signature, &mut payload);
+        let finish = Some(ExchangeResult {
             negotiated,
             agreed: answer.agreed,
             hash,
             host_key,
             signature,
         });
-        Ok(Outcome { payload, finish })
+        Ok(ServerKexOutcome { payload, finish })
     }
 }
 
 impl Transport {
     /// Makes a server's computations wait in [`Transport::take_computation`] instead of running
     /// immediately.
-    pub const fn hand_out_computations(&mut self) {
-        self.hands_out = true;
+    pub const fn defer_computations(&mut self) {
+        self.defers_computations = true;
     }
 
     /// Returns the next computation, if any. Each is returned once.
-    pub fn take_computation(&mut self) -> Option<Computation> {
+    pub fn take_computation(&mut self) -> Option<KexComputation> {
         self.computation.take().map(|computation| *computation)
     }
 
@@ -123,26 +127,27 @@ impl Transport {
     ///
     /// # Errors
     /// The same as for [`Transport::open_next`].
-    pub fn finish_computation(&mut self, computed: Computed) -> Result<(), SshError> {
+    pub fn finish_computation(&mut self, computed: KexComputationResult) -> Result<(), SshError> {
         self.check_open()?;
-        self.computed(computed).map_err(|why| self.fail(why))
+        self.apply_computation(computed)
+            .map_err(|why| self.fail_with(why))
     }
 
     /// True if a computation has not returned its result yet.
     pub(super) fn is_computing(&self) -> bool {
         let stage = self.exchange.as_ref().map(|exchange| &exchange.stage);
-        matches!(stage, Some(Stage::Computing))
+        matches!(stage, Some(ExchangeStage::Computing))
     }
 
     /// Runs the computation for a client's message, or hands it out.
-    pub(super) fn compute(
+    pub(super) fn run_or_defer_computation(
         &mut self,
         negotiated: Negotiated,
         method: ServerKex,
         message: &[u8],
     ) -> Result<(), SshError> {
         let away = SshError::Crypto("the result of a computation was not returned");
-        let computation = Computation {
+        let computation = KexComputation {
             negotiated,
             method,
             message: message.to_vec(),
@@ -150,14 +155,14 @@ impl Transport {
             signer: self.signer.clone(),
             entropy: self.entropy.take().ok_or(away)?,
         };
-        if self.hands_out {
+        if self.defers_computations {
             self.computation = Some(Box::new(computation));
             return Ok(());
         }
-        self.computed(computation.run())
+        self.apply_computation(computation.run())
     }
 
-    fn computed(&mut self, computed: Computed) -> Result<(), SshError> {
+    fn apply_computation(&mut self, computed: KexComputationResult) -> Result<(), SshError> {
         let Some(exchange) = &mut self.exchange else {
             return Err(SshError::Crypto(
                 "a computation's result without a key exchange",
@@ -166,17 +171,17 @@ impl Transport {
         self.entropy = Some(computed.entropy);
         let outcome = computed.outcome?;
         if outcome.finish.is_none() {
-            exchange.stage = Stage::Server(computed.negotiated, computed.method);
+            exchange.stage = ExchangeStage::Server(computed.negotiated, computed.method);
         }
         self.seal_method(&outcome.payload)?;
         match outcome.finish {
             None => Ok(()),
-            Some(finish) => self.finish(finish),
+            Some(finish) => self.apply_exchange(finish),
         }
     }
 
     /// Returns the identifications and KEXINITs of both sides.
-    pub(super) fn transcript(&self) -> Transcript {
+    pub(super) fn transcript(&self) -> KexTranscript {
         let theirs = self.theirs.as_ref();
         let theirs = theirs.map_or_else(Vec::new, |version| version.as_bytes().to_vec());
         let inits = self.exchange.as_ref();
@@ -187,7 +192,7 @@ impl Transport {
             Role::Client => (ours, theirs),
             Role::Server => (theirs, ours),
         };
-        Transcript {
+        KexTranscript {
             client_version: client.0,
             server_version: server.0,
             client_kexinit: client.1,
@@ -196,7 +201,7 @@ impl Transport {
     }
 }
 
-impl core::fmt::Debug for Computation {
+impl core::fmt::Debug for KexComputation {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let kex = self.negotiated.kex;
         f.debug_struct("Computation")
@@ -205,7 +210,7 @@ impl core::fmt::Debug for Computation {
     }
 }
 
-impl core::fmt::Debug for Computed {
+impl core::fmt::Debug for KexComputationResult {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let failed = self.outcome.as_ref().err();
         f.debug_struct("Computed")

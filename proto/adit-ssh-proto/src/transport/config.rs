@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::algorithm::{Cipher, KeyAlgorithm, Preferred};
+use crate::algorithm::{AlgorithmPreferences, Cipher, KeyAlgorithm};
 
 /// Minimum re-key interval in bytes: below it, one exchange's own bytes would trigger the next.
 const LEAST_REKEY: u64 = 16 << 10;
@@ -23,9 +23,9 @@ pub enum StrictKex {
 
 /// Settings of one transport. Sizes are in bytes.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct TransportConfig {
     /// Algorithms to offer, in order of preference.
-    pub preferred: Preferred,
+    pub preferred: AlgorithmPreferences,
     /// Software name in the identification line, such as `adit_1.0`.
     pub software: String,
     /// Policy for strict key exchange.
@@ -51,10 +51,10 @@ pub struct Config {
     pub user_algorithms: Vec<KeyAlgorithm>,
 }
 
-impl Config {
+impl TransportConfig {
     /// Creates the default settings, with `preferred`.
     #[must_use]
-    pub fn new(preferred: Preferred) -> Self {
+    pub fn new(preferred: AlgorithmPreferences) -> Self {
         Self {
             preferred,
             software: concat!("adit_", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -71,7 +71,7 @@ impl Config {
     }
 
     /// Returns the number of bytes under `cipher` after which a re-key starts.
-    pub(super) fn bytes_with(&self, cipher: Cipher) -> u64 {
+    pub(super) fn rekey_bytes_for(&self, cipher: Cipher) -> u64 {
         let usual = if cipher.block_len() < 16 {
             1 << 30
         } else {

@@ -2,12 +2,13 @@
 
 use adit_wire::{Role, Time};
 
-use super::{Event, Session, StrictKex, Transport, ext};
+use super::{Event, SessionInfo, StrictKex, Transport, ext_info};
 use crate::algorithm::Cipher;
 use crate::error::{Disconnect, SshError};
 use crate::kex::{
-    Agreed, ClientKex, EXT_INFO_CLIENT, EXT_INFO_SERVER, KexInit, KeySource, Negotiated, Reply,
-    STRICT_CLIENT, STRICT_SERVER, ServerKex, guess_is_wrong, negotiate, write_kexinit,
+    ClientKex, EXT_INFO_CLIENT, EXT_INFO_SERVER, KexInit, KexSecret, KeyDerivation, Negotiated,
+    STRICT_CLIENT, STRICT_SERVER, ServerKex, ServerKexReply, guess_is_wrong, negotiate,
+    write_kexinit,
 };
 use crate::key::AnyKey;
 use crate::msg;
@@ -15,8 +16,8 @@ use crate::packet::DirectionKeys;
 
 /// A running key exchange.
 #[derive(Debug)]
-pub(super) struct Exchange {
-    pub(super) stage: Stage,
+pub(super) struct KeyExchange {
+    pub(super) stage: ExchangeStage,
     /// Local KEXINIT, empty while it is withheld.
     pub(super) ours: Vec<u8>,
     /// The peer's KEXINIT, empty until it arrives.
@@ -29,9 +30,9 @@ pub(super) struct Exchange {
 
 /// State of a key exchange.
 #[derive(Debug)]
-pub(super) enum Stage {
+pub(super) enum ExchangeStage {
     /// A server waits for the client's KEXINIT before it sends its own.
-    Held,
+    AwaitingPeerInit,
     /// The local KEXINIT is sent.
     Sent,
     Client(Negotiated, ClientKex),
@@ -39,7 +40,7 @@ pub(super) enum Stage {
     /// A server's computation is running; nothing is read meanwhile.
     Computing,
     /// The application checks the host key.
-    Judging(Box<Finish>),
+    CheckingHostKey(Box<ExchangeResult>),
     /// The local NEWKEYS is sent; `incoming` takes effect with the peer's.
     Switching {
         incoming: DirectionKeys,
@@ -49,19 +50,19 @@ pub(super) enum Stage {
 
 /// Result of an exchange, before it takes effect.
 #[derive(Debug)]
-pub(super) struct Finish {
+pub(super) struct ExchangeResult {
     pub(super) negotiated: Negotiated,
-    pub(super) agreed: Agreed,
+    pub(super) agreed: KexSecret,
     pub(super) hash: Vec<u8>,
     pub(super) host_key: Vec<u8>,
     /// The host's signature of `hash`.
     pub(super) signature: Vec<u8>,
 }
 
-impl Exchange {
-    pub(super) const fn held() -> Self {
+impl KeyExchange {
+    pub(super) const fn awaiting_peer_init() -> Self {
         Self {
-            stage: Stage::Held,
+            stage: ExchangeStage::AwaitingPeerInit,
             ours: Vec::new(),
             theirs: Vec::new(),
             drop_guess: false,
@@ -99,8 +100,10 @@ impl Transport {
         let Some(exchange) = &mut self.exchange else {
             return Ok(());
         };
-        match core::mem::replace(&mut exchange.stage, Stage::Sent) {
-            Stage::Judging(finish) => self.finish(*finish).map_err(|why| self.fail(why)),
+        match core::mem::replace(&mut exchange.stage, ExchangeStage::Sent) {
+            ExchangeStage::CheckingHostKey(finish) => self
+                .apply_exchange(*finish)
+                .map_err(|why| self.fail_with(why)),
             other => {
                 exchange.stage = other;
                 Ok(())
@@ -110,14 +113,14 @@ impl Transport {
 
     /// Rejects the host key of [`Event::HostKey`] and ends the connection.
     pub fn reject_host_key(&mut self) {
-        if self.is_judging() {
+        if self.is_checking_host_key() {
             self.disconnect(Disconnect::HostKeyNotVerifiable, "host key not accepted");
         }
     }
 
-    pub(super) fn is_judging(&self) -> bool {
+    pub(super) fn is_checking_host_key(&self) -> bool {
         let stage = self.exchange.as_ref().map(|exchange| &exchange.stage);
-        matches!(stage, Some(Stage::Judging(_)))
+        matches!(stage, Some(ExchangeStage::CheckingHostKey(_)))
     }
 
     /// True until the first keys are in use in both directions.
@@ -126,7 +129,7 @@ impl Transport {
     }
 
     /// Restarts the exchange's timeout.
-    pub(super) const fn restart_clock(&mut self) {
+    pub(super) const fn restart_exchange_timeout(&mut self) {
         if let Some(exchange) = &mut self.exchange {
             exchange.since = None;
         }
@@ -134,7 +137,7 @@ impl Transport {
 
     /// Starts a re-key if enough was sent or received under the current keys.
     pub(super) fn rekey_if_due(&mut self) -> Result<(), SshError> {
-        let (sent, received) = self.due;
+        let (sent, received) = self.rekey_due_bytes;
         let packets = self.config.rekey_packets;
         let due = self.sealer.bytes() >= sent
             || self.opener.bytes() >= received
@@ -157,14 +160,14 @@ impl Transport {
             (false, Role::Server, false) => &[EXT_INFO_SERVER],
         };
         let mut cookie = [0; 16];
-        self.entropy()?.fill(&mut cookie);
+        self.rng_mut()?.fill(&mut cookie);
         let mut ours = Vec::with_capacity(2048);
         write_kexinit(&self.offered, markers, cookie, &mut ours);
         self.sealer.seal(&ours, &mut self.out)?;
-        self.exchange = Some(Exchange {
-            stage: Stage::Sent,
+        self.exchange = Some(KeyExchange {
+            stage: ExchangeStage::Sent,
             ours,
-            ..Exchange::held()
+            ..KeyExchange::awaiting_peer_init()
         });
         Ok(())
     }
@@ -185,7 +188,7 @@ impl Transport {
         }
         let begin = match &self.exchange {
             None => true,
-            Some(exchange) => matches!(exchange.stage, Stage::Held),
+            Some(exchange) => matches!(exchange.stage, ExchangeStage::AwaitingPeerInit),
         };
         if begin {
             self.start_exchange()?;
@@ -208,10 +211,10 @@ impl Transport {
         let mut payload = Vec::new();
         let stage = match self.role {
             Role::Client => {
-                let method = ClientKex::start(negotiated.kex, self.entropy()?, &mut payload)?;
-                Stage::Client(negotiated, method)
+                let method = ClientKex::start(negotiated.kex, self.rng_mut()?, &mut payload)?;
+                ExchangeStage::Client(negotiated, method)
             }
-            Role::Server => Stage::Server(negotiated, ServerKex::new(negotiated.kex)),
+            Role::Server => ExchangeStage::Server(negotiated, ServerKex::new(negotiated.kex)),
         };
         if let Some(exchange) = &mut self.exchange {
             exchange.stage = stage;
@@ -226,8 +229,8 @@ impl Transport {
             Role::Client => STRICT_SERVER,
             Role::Server => STRICT_CLIENT,
         };
-        let able = theirs.kex.has(marker);
-        self.wants_extensions = theirs.kex.has(match self.role {
+        let able = theirs.kex.contains(marker);
+        self.wants_extensions = theirs.kex.contains(match self.role {
             Role::Client => EXT_INFO_SERVER,
             Role::Server => EXT_INFO_CLIENT,
         });
@@ -258,29 +261,32 @@ impl Transport {
         let Some(exchange) = &mut self.exchange else {
             return Err(unexpected);
         };
-        let running = matches!(exchange.stage, Stage::Client(..) | Stage::Server(..));
+        let running = matches!(
+            exchange.stage,
+            ExchangeStage::Client(..) | ExchangeStage::Server(..)
+        );
         if running && core::mem::take(&mut exchange.drop_guess) {
             return Ok(());
         }
-        match core::mem::replace(&mut exchange.stage, Stage::Sent) {
-            Stage::Client(negotiated, mut method) => {
+        match core::mem::replace(&mut exchange.stage, ExchangeStage::Sent) {
+            ExchangeStage::Client(negotiated, mut method) => {
                 let mut payload = Vec::new();
-                let reply = method.handle_input(message, self.entropy()?, &mut payload)?;
+                let reply = method.handle_input(message, self.rng_mut()?, &mut payload)?;
                 if let (None, Some(exchange)) = (&reply, &mut self.exchange) {
-                    exchange.stage = Stage::Client(negotiated, method);
+                    exchange.stage = ExchangeStage::Client(negotiated, method);
                 }
                 self.seal_method(&payload)?;
                 match reply {
                     None => Ok(()),
                     Some(reply) => {
-                        let finish = self.verify(negotiated, reply)?;
-                        self.judge(finish)
+                        let finish = self.verify_reply(negotiated, reply)?;
+                        self.check_host_key(finish)
                     }
                 }
             }
-            Stage::Server(negotiated, method) => {
-                exchange.stage = Stage::Computing;
-                self.compute(negotiated, method, message)
+            ExchangeStage::Server(negotiated, method) => {
+                exchange.stage = ExchangeStage::Computing;
+                self.run_or_defer_computation(negotiated, method, message)
             }
             _ => Err(unexpected),
         }
@@ -294,14 +300,18 @@ impl Transport {
         self.sealer.seal(payload, &mut self.out)
     }
 
-    fn verify(&self, negotiated: Negotiated, reply: Reply) -> Result<Finish, SshError> {
-        let hash = self.hash(&negotiated, &reply.host_key, &reply.agreed);
+    fn verify_reply(
+        &self,
+        negotiated: Negotiated,
+        reply: ServerKexReply,
+    ) -> Result<ExchangeResult, SshError> {
+        let hash = self.exchange_hash(&negotiated, &reply.host_key, &reply.agreed);
         let algorithm = negotiated.host_key;
         // The flags that a security key adds to a signature do not matter for a host key.
         AnyKey::parse_for(algorithm, &reply.host_key)?
             .key()
             .verify_with(self.config.min_rsa_bits, algorithm, &hash, &reply.signature)?;
-        Ok(Finish {
+        Ok(ExchangeResult {
             negotiated,
             agreed: reply.agreed,
             hash,
@@ -310,31 +320,37 @@ impl Transport {
         })
     }
 
-    fn hash(&self, negotiated: &Negotiated, host_key: &[u8], agreed: &Agreed) -> Vec<u8> {
-        self.transcript().hash(negotiated, host_key, agreed)
+    fn exchange_hash(
+        &self,
+        negotiated: &Negotiated,
+        host_key: &[u8],
+        agreed: &KexSecret,
+    ) -> Vec<u8> {
+        self.transcript()
+            .exchange_hash(negotiated, host_key, agreed)
     }
 
     /// Reports a client's host key once, and checks in later exchanges that it has not changed.
-    fn judge(&mut self, finish: Finish) -> Result<(), SshError> {
+    fn check_host_key(&mut self, finish: ExchangeResult) -> Result<(), SshError> {
         if let Some(session) = &self.session {
             if session.host_key != finish.host_key {
                 return Err(SshError::Kex("the host key changed while connected"));
             }
-            return self.finish(finish);
+            return self.apply_exchange(finish);
         }
         self.events.push_back(Event::HostKey {
             algorithm: finish.negotiated.host_key,
             blob: finish.host_key.clone(),
         });
         if let Some(exchange) = &mut self.exchange {
-            exchange.stage = Stage::Judging(Box::new(finish));
+            exchange.stage = ExchangeStage::CheckingHostKey(Box::new(finish));
         }
         Ok(())
     }
 
     /// Sends NEWKEYS and the queued payloads.
-    pub(super) fn finish(&mut self, finish: Finish) -> Result<(), SshError> {
-        let Finish {
+    pub(super) fn apply_exchange(&mut self, finish: ExchangeResult) -> Result<(), SshError> {
+        let ExchangeResult {
             negotiated,
             agreed,
             hash,
@@ -343,18 +359,18 @@ impl Transport {
         } = finish;
         let first = self.session.is_none();
         let session = match self.session.take() {
-            Some(session) => Session {
+            Some(session) => SessionInfo {
                 negotiated,
                 ..session
             },
-            None => Session {
+            None => SessionInfo {
                 id: hash.clone(),
                 host_key,
                 signature,
                 negotiated,
             },
         };
-        let source = KeySource {
+        let source = KeyDerivation {
             kex: negotiated.kex,
             agreed: &agreed,
             exchange_hash: &hash,
@@ -367,14 +383,14 @@ impl Transport {
             Role::Server => (down, up),
         };
         self.session = Some(session);
-        self.due = (
-            self.config.bytes_with(outgoing.cipher),
-            self.config.bytes_with(incoming.cipher),
+        self.rekey_due_bytes = (
+            self.config.rekey_bytes_for(outgoing.cipher),
+            self.config.rekey_bytes_for(incoming.cipher),
         );
         self.sealer.seal(&[msg::NEWKEYS], &mut self.out)?;
         self.sealer.set_keys(outgoing, self.strict)?;
         if let Some(exchange) = &mut self.exchange {
-            exchange.stage = Stage::Switching {
+            exchange.stage = ExchangeStage::Switching {
                 incoming,
                 negotiated,
             };
@@ -382,8 +398,10 @@ impl Transport {
         if first && self.wants_extensions {
             let mut payload = Vec::new();
             match self.role {
-                Role::Client => ext::write_client(&mut payload),
-                Role::Server => ext::write_server(&self.config.user_algorithms, &mut payload),
+                Role::Client => ext_info::write_client_ext_info(&mut payload),
+                Role::Server => {
+                    ext_info::write_server_ext_info(&self.config.user_algorithms, &mut payload)
+                }
             }
             self.seal(&payload)?;
         }
@@ -395,17 +413,17 @@ impl Transport {
             return Err(SshError::Malformed("NEWKEYS"));
         }
         match self.exchange.take().map(|exchange| exchange.stage) {
-            Some(Stage::Switching {
+            Some(ExchangeStage::Switching {
                 incoming,
                 negotiated,
             }) => {
                 self.opener.set_keys(incoming, self.strict)?;
-                self.keys_since = None;
+                self.keys_in_use_since = None;
                 let first = !core::mem::replace(&mut self.ready, true);
                 if first {
                     self.events.push_back(Event::Ready(negotiated));
                 } else {
-                    self.inform(Event::Rekeyed(negotiated));
+                    self.push_optional_event(Event::Rekeyed(negotiated));
                 }
                 self.rekey_if_due()?;
                 self.flush_queue()

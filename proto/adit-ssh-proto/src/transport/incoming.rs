@@ -5,9 +5,9 @@ use adit_wire::Role;
 use super::{Event, MAX_EVENTS, Transport};
 use crate::error::SshError;
 use crate::msg;
-use crate::packet::{Opened, Payload};
-use crate::version::VersionStep;
-use crate::wire::{Put, Reader, printable};
+use crate::packet::{Opened, PayloadPosition};
+use crate::version::IdentificationStep;
+use crate::wire::{MessageReader, SshBufMut, to_printable};
 
 /// Maximum number of packets before the first keys: far below a wrap of the sequence number.
 const MAX_FIRST_PACKETS: u64 = 256;
@@ -18,7 +18,7 @@ const MAX_TEXT: usize = 1024;
 
 /// Result of [`Transport::open_next`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum OpenStep {
     /// More bytes are needed. Call again with the same bytes and more after them, at least `total`.
     NeedMore {
         /// Number of bytes needed, including those already there.
@@ -34,7 +34,7 @@ pub enum Step {
         /// Length of the packet in bytes; drop it after reading the payload.
         consumed: usize,
         /// Position of the payload; see [`Transport::payload`].
-        payload: Payload,
+        payload: PayloadPosition,
     },
     /// Nothing is read until the host key is accepted, or the result of the computation is
     /// returned.
@@ -46,20 +46,20 @@ impl Transport {
     ///
     /// # Errors
     /// The error that ended the connection; [`SshError::Disconnected`] if the peer ended it.
-    pub fn open_next(&mut self, wire: &mut [u8]) -> Result<Step, SshError> {
+    pub fn open_next(&mut self, wire: &mut [u8]) -> Result<OpenStep, SshError> {
         self.check_open()?;
-        self.step(wire).map_err(|why| self.fail(why))
+        self.open_next_step(wire).map_err(|why| self.fail_with(why))
     }
 
-    fn step(&mut self, wire: &mut [u8]) -> Result<Step, SshError> {
-        if self.is_judging() || self.is_computing() {
-            return Ok(Step::Blocked);
+    fn open_next_step(&mut self, wire: &mut [u8]) -> Result<OpenStep, SshError> {
+        if self.is_checking_host_key() || self.is_computing() {
+            return Ok(OpenStep::Blocked);
         }
         if self.theirs.is_none() {
             return self.read_version(wire);
         }
         let (consumed, payload) = match self.opener.open(wire)? {
-            Opened::NeedMore { total } => return Ok(Step::NeedMore { total }),
+            Opened::NeedMore { total } => return Ok(OpenStep::NeedMore { total }),
             Opened::Packet { consumed, payload } => (consumed, payload),
         };
         let message = self.opener.payload(wire, &payload);
@@ -69,34 +69,34 @@ impl Transport {
             number,
             msg::SERVICE_REQUEST | msg::SERVICE_ACCEPT | 50..=127
         ) {
-            self.check_may_send(number)?;
+            self.check_peer_may_send(number)?;
             if number == msg::USERAUTH_SUCCESS && self.role == Role::Client {
-                self.user_is_in();
+                self.on_authenticated();
             }
             self.rekey_if_due()?;
-            return Ok(Step::Payload { consumed, payload });
+            return Ok(OpenStep::Payload { consumed, payload });
         }
         let message = message.to_vec();
-        self.handle(number, &message)?;
-        Ok(Step::Consumed { consumed })
+        self.handle_message(number, &message)?;
+        Ok(OpenStep::Consumed { consumed })
     }
 
-    fn read_version(&mut self, wire: &[u8]) -> Result<Step, SshError> {
-        match self.lines.step(wire)? {
-            VersionStep::NeedMore => Ok(Step::NeedMore {
+    fn read_version(&mut self, wire: &[u8]) -> Result<OpenStep, SshError> {
+        match self.version_reader.next_step(wire)? {
+            IdentificationStep::NeedMore => Ok(OpenStep::NeedMore {
                 total: wire.len().saturating_add(1),
             }),
-            VersionStep::Skipped { consumed } => Ok(Step::Consumed { consumed }),
-            VersionStep::Done { consumed, version } => {
+            IdentificationStep::Skipped { consumed } => Ok(OpenStep::Consumed { consumed }),
+            IdentificationStep::Done { consumed, version } => {
                 self.theirs = Some(version);
-                self.restart_clock();
-                Ok(Step::Consumed { consumed })
+                self.restart_exchange_timeout();
+                Ok(OpenStep::Consumed { consumed })
             }
         }
     }
 
     /// Handles the transport's own messages.
-    fn handle(&mut self, number: u8, message: &[u8]) -> Result<(), SshError> {
+    fn handle_message(&mut self, number: u8, message: &[u8]) -> Result<(), SshError> {
         if self.session.is_none() && self.opener.packets() > MAX_FIRST_PACKETS {
             return Err(SshError::TooMuch {
                 what: "number of packets before the first keys",
@@ -104,14 +104,14 @@ impl Transport {
             });
         }
         match number {
-            msg::DISCONNECT => Err(disconnected(message)),
+            msg::DISCONNECT => Err(parse_disconnect(message)),
             msg::IGNORE | msg::DEBUG | msg::UNIMPLEMENTED => {
                 // Strict key exchange: the first exchange allows only the method's messages.
                 if self.strict && self.in_first_exchange() {
                     return Err(SshError::Unexpected(number));
                 }
                 if number == msg::DEBUG {
-                    self.debug(message)?;
+                    self.on_debug(message)?;
                 }
                 Ok(())
             }
@@ -119,60 +119,60 @@ impl Transport {
             msg::NEWKEYS => self.on_newkeys(message),
             30..=49 => self.on_method(message),
             msg::EXT_INFO => {
-                self.check_may_send(number)?;
-                self.count_early()?;
-                self.extensions.read(message)?;
-                self.inform(Event::ExtInfo(self.extensions.clone()));
+                self.check_peer_may_send(number)?;
+                self.count_early_message()?;
+                self.extensions.apply_ext_info(message)?;
+                self.push_optional_event(Event::ExtInfo(self.extensions.clone()));
                 Ok(())
             }
             msg::PING => {
-                self.check_may_send(number)?;
-                self.count_early()?;
-                self.pong(message)
+                self.check_peer_may_send(number)?;
+                self.count_early_message()?;
+                self.answer_ping(message)
             }
             msg::PONG => {
-                self.check_may_send(number)?;
-                let mut r = Reader::new(message, "PONG");
-                r.u8()?;
-                let data = r.string()?.iter().copied().take(MAX_TEXT).collect();
-                self.inform(Event::Pong(data));
+                self.check_peer_may_send(number)?;
+                let mut r = MessageReader::new(message, "PONG");
+                r.read_u8()?;
+                let data = r.read_string()?.iter().copied().take(MAX_TEXT).collect();
+                self.push_optional_event(Event::Pong(data));
                 Ok(())
             }
             _ if self.in_first_exchange() => Err(SshError::Unexpected(number)),
-            _ => self.unimplemented(),
+            _ => self.send_unimplemented(),
         }
     }
 
     /// Answers a PING with the same data, in order with everything else that is sent.
-    fn pong(&mut self, message: &[u8]) -> Result<(), SshError> {
-        self.check_unsent()?;
-        let mut r = Reader::new(message, "PING");
-        r.u8()?;
-        let data = r.string()?;
-        r.end()?;
+    fn answer_ping(&mut self, message: &[u8]) -> Result<(), SshError> {
+        self.check_unsent_limit()?;
+        let mut r = MessageReader::new(message, "PING");
+        r.read_u8()?;
+        let data = r.read_string()?;
+        r.expect_end()?;
         let mut answer = Vec::with_capacity(message.len());
         answer.put_u8(msg::PONG);
         answer.put_string(data);
         self.send(&answer)
     }
 
-    fn debug(&mut self, message: &[u8]) -> Result<(), SshError> {
-        let mut r = Reader::new(message, "DEBUG");
-        r.u8()?;
-        r.boolean()?;
+    fn on_debug(&mut self, message: &[u8]) -> Result<(), SshError> {
+        let mut r = MessageReader::new(message, "DEBUG");
+        r.read_u8()?;
+        r.read_bool()?;
         if self.events.len() < MAX_EVENTS {
-            let text = printable(r.string()?, MAX_TEXT);
-            self.inform(Event::Debug(text));
+            let text = to_printable(r.read_string()?, MAX_TEXT);
+            self.push_optional_event(Event::Debug(text));
         }
         Ok(())
     }
 
-    fn count_early(&mut self) -> Result<(), SshError> {
+    fn count_early_message(&mut self) -> Result<(), SshError> {
         if self.authenticated {
             return Ok(());
         }
-        self.early += 1;
-        if self.early > MAX_EARLY {
+        self.early_messages += 1;
+        if self.early_messages > MAX_EARLY {
             return Err(SshError::TooMuch {
                 what: "number of messages other than authentication",
                 limit: 32,
@@ -184,7 +184,7 @@ impl Transport {
     /// Checks that the peer may send this message. Before the first exchange, and between its own
     /// KEXINIT and NEWKEYS, a peer may only send key exchange messages and the transport's generic
     /// ones (RFC 4253 section 7.1).
-    fn check_may_send(&self, number: u8) -> Result<(), SshError> {
+    fn check_peer_may_send(&self, number: u8) -> Result<(), SshError> {
         let exchanging = self.exchange.as_ref().is_some_and(|x| !x.theirs.is_empty());
         if exchanging || self.session.is_none() {
             return Err(SshError::Unexpected(number));
@@ -193,16 +193,16 @@ impl Transport {
     }
 }
 
-fn disconnected(message: &[u8]) -> SshError {
-    let mut r = Reader::new(message, "DISCONNECT");
+fn parse_disconnect(message: &[u8]) -> SshError {
+    let mut r = MessageReader::new(message, "DISCONNECT");
     let read = (|| {
-        r.u8()?;
-        Ok::<_, SshError>((r.u32()?, r.string()?))
+        r.read_u8()?;
+        Ok::<_, SshError>((r.read_u32()?, r.read_string()?))
     })();
     // Even a malformed DISCONNECT ends the connection.
     let (reason, text) = read.unwrap_or_default();
     SshError::Disconnected {
         reason,
-        text: printable(text, MAX_TEXT),
+        text: to_printable(text, MAX_TEXT),
     }
 }

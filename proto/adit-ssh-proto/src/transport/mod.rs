@@ -27,7 +27,7 @@
 mod computation;
 mod config;
 mod exchange;
-mod ext;
+mod ext_info;
 mod incoming;
 mod outgoing;
 mod timers;
@@ -37,21 +37,21 @@ use std::sync::Arc;
 
 use adit_wire::{Entropy, Role, Time};
 
-pub use computation::{Computation, Computed};
-pub use config::{Config, StrictKex};
-pub use ext::Extensions;
-pub use incoming::Step;
+pub use computation::{KexComputation, KexComputationResult};
+pub use config::{StrictKex, TransportConfig};
+pub use ext_info::Extensions;
+pub use incoming::OpenStep;
 pub use outgoing::PayloadWriter;
 
-use crate::algorithm::{Cipher, KeyAlgorithm, Preferred};
+use crate::algorithm::{AlgorithmPreferences, Cipher, KeyAlgorithm};
 use crate::error::{Disconnect, SshError};
 use crate::kex::Negotiated;
 use crate::key::Signer;
 use crate::msg;
-use crate::packet::{Opener, Payload, Sealer};
-use crate::version::{Version, VersionReader};
-use crate::wire::Put;
-use exchange::{Exchange, Stage};
+use crate::packet::{Opener, PayloadPosition, Sealer};
+use crate::version::{Identification, IdentificationReader};
+use crate::wire::SshBufMut;
+use exchange::{ExchangeStage, KeyExchange};
 
 /// Maximum number of waiting events. Beyond it, events that are only informative are dropped.
 const MAX_EVENTS: usize = 64;
@@ -83,7 +83,7 @@ pub enum Event {
 
 /// Results of the first exchange that hold for the whole connection.
 #[derive(Debug)]
-struct Session {
+struct SessionInfo {
     id: Vec<u8>,
     host_key: Vec<u8>,
     /// The host's signature of `id`.
@@ -94,27 +94,27 @@ struct Session {
 /// One side of a connection's transport.
 pub struct Transport {
     role: Role,
-    config: Arc<Config>,
+    config: Arc<TransportConfig>,
     /// Host keys of a server.
     signer: Option<Arc<dyn Signer>>,
     /// `None` while a computation uses it.
     entropy: Option<Box<dyn Entropy + Send>>,
     /// True if computations are handed to the driver; `computation` is the one waiting to be taken.
-    hands_out: bool,
-    computation: Option<Box<Computation>>,
-    ours: Version,
-    theirs: Option<Version>,
-    lines: VersionReader,
+    defers_computations: bool,
+    computation: Option<Box<KexComputation>>,
+    ours: Identification,
+    theirs: Option<Identification>,
+    version_reader: IdentificationReader,
     /// Algorithms that local KEXINITs offer.
-    offered: Preferred,
+    offered: AlgorithmPreferences,
     sealer: Sealer,
     opener: Opener,
     out: Vec<u8>,
     queue: VecDeque<Vec<u8>>,
     /// Bytes in `queue`.
     queued: usize,
-    exchange: Option<Exchange>,
-    session: Option<Session>,
+    exchange: Option<KeyExchange>,
+    session: Option<SessionInfo>,
     /// Strict key exchange is active; set by the peer's first KEXINIT.
     strict: bool,
     /// The first keys are in use in both directions.
@@ -124,10 +124,10 @@ pub struct Transport {
     /// The user is authenticated: delayed compression is active.
     authenticated: bool,
     /// Number of PINGs and EXT_INFOs received before authentication.
-    early: u32,
+    early_messages: u32,
     /// Bytes in each direction after which a re-key is due: sent, received.
-    due: (u64, u64),
-    keys_since: Option<Time>,
+    rekey_due_bytes: (u64, u64),
+    keys_in_use_since: Option<Time>,
     extensions: Extensions,
     events: VecDeque<Event>,
     closed: Option<SshError>,
@@ -138,7 +138,10 @@ impl Transport {
     ///
     /// # Errors
     /// [`SshError::Malformed`] if the software name is not valid in an identification.
-    pub fn client(config: Arc<Config>, entropy: Box<dyn Entropy + Send>) -> Result<Self, SshError> {
+    pub fn new_client(
+        config: Arc<TransportConfig>,
+        entropy: Box<dyn Entropy + Send>,
+    ) -> Result<Self, SshError> {
         let offered = config.preferred.clone();
         let mut new = Self::new(Role::Client, config, offered, None, entropy)?;
         new.start_exchange()?;
@@ -150,8 +153,8 @@ impl Transport {
     ///
     /// # Errors
     /// The same as for [`Transport::client`].
-    pub fn server(
-        config: Arc<Config>,
+    pub fn new_server(
+        config: Arc<TransportConfig>,
         signer: Arc<dyn Signer>,
         entropy: Box<dyn Entropy + Send>,
     ) -> Result<Self, SshError> {
@@ -164,7 +167,7 @@ impl Transport {
             && offered.cipher.contains(&Cipher::ChaCha20Poly1305);
         let mut new = Self::new(Role::Server, config, offered, Some(signer), entropy)?;
         if exposed {
-            new.exchange = Some(Exchange::held());
+            new.exchange = Some(KeyExchange::awaiting_peer_init());
         } else {
             new.start_exchange()?;
         }
@@ -173,22 +176,22 @@ impl Transport {
 
     fn new(
         role: Role,
-        config: Arc<Config>,
-        offered: Preferred,
+        config: Arc<TransportConfig>,
+        offered: AlgorithmPreferences,
         signer: Option<Arc<dyn Signer>>,
         entropy: Box<dyn Entropy + Send>,
     ) -> Result<Self, SshError> {
-        let ours = Version::ours(&config.software)?;
+        let ours = Identification::from_software_name(&config.software)?;
         let mut out = Vec::new();
-        ours.write(&mut out);
+        ours.write_line(&mut out);
         Ok(Self {
             role,
             signer,
             entropy: Some(entropy),
-            hands_out: false,
+            defers_computations: false,
             computation: None,
             theirs: None,
-            lines: VersionReader::new(role.peer()),
+            version_reader: IdentificationReader::new(role.peer()),
             ours,
             offered,
             sealer: Sealer::new(),
@@ -202,9 +205,9 @@ impl Transport {
             ready: false,
             wants_extensions: false,
             authenticated: false,
-            early: 0,
-            due: (u64::MAX, u64::MAX),
-            keys_since: None,
+            early_messages: 0,
+            rekey_due_bytes: (u64::MAX, u64::MAX),
+            keys_in_use_since: None,
             extensions: Extensions::default(),
             events: VecDeque::new(),
             closed: None,
@@ -245,7 +248,7 @@ impl Transport {
 
     /// Returns the peer's identification.
     #[must_use]
-    pub const fn peer_version(&self) -> Option<&Version> {
+    pub const fn peer_version(&self) -> Option<&Identification> {
         self.theirs.as_ref()
     }
 
@@ -262,10 +265,10 @@ impl Transport {
 
     /// True if payloads are sealed immediately: keys are in use, and no exchange is running.
     #[must_use]
-    pub fn writable(&self) -> bool {
+    pub fn is_writable(&self) -> bool {
         let settled = match &self.exchange {
             None => true,
-            Some(exchange) => matches!(exchange.stage, Stage::Switching { .. }),
+            Some(exchange) => matches!(exchange.stage, ExchangeStage::Switching { .. }),
         };
         settled && self.session.is_some() && self.closed.is_none()
     }
@@ -273,7 +276,7 @@ impl Transport {
     /// Returns the bytes of the last payload that [`Transport::open_next`] found in the same
     /// `wire`.
     #[must_use]
-    pub fn payload<'a>(&'a self, wire: &'a [u8], payload: &Payload) -> &'a [u8] {
+    pub fn payload<'a>(&'a self, wire: &'a [u8], payload: &PayloadPosition) -> &'a [u8] {
         self.opener.payload(wire, payload)
     }
 
@@ -286,7 +289,7 @@ impl Transport {
     }
 
     /// Ends the connection because of `why`, and returns it.
-    fn fail(&mut self, why: SshError) -> SshError {
+    fn fail_with(&mut self, why: SshError) -> SshError {
         if let Some(reason) = why.disconnect() {
             self.put_disconnect(reason, &why.to_string());
         }
@@ -308,13 +311,13 @@ impl Transport {
     }
 
     /// Queues an event that is only informative; drops it if the queue is full.
-    fn inform(&mut self, event: Event) {
+    fn push_optional_event(&mut self, event: Event) {
         if self.events.len() < MAX_EVENTS {
             self.events.push_back(event);
         }
     }
 
-    fn entropy(&mut self) -> Result<&mut (dyn Entropy + 'static), SshError> {
+    fn rng_mut(&mut self) -> Result<&mut (dyn Entropy + 'static), SshError> {
         let away = SshError::Crypto("the result of a computation was not returned");
         Ok(&mut **self.entropy.as_mut().ok_or(away)?)
     }

@@ -5,7 +5,7 @@ use adit_wire::Role;
 use super::Transport;
 use crate::error::SshError;
 use crate::msg;
-use crate::wire::Put;
+use crate::wire::SshBufMut;
 
 /// Cost of a queued payload in addition to its bytes.
 const QUEUE_COST: usize = 64;
@@ -18,7 +18,7 @@ impl Transport {
     /// usable. After an error ended the connection, that error.
     pub fn send(&mut self, payload: &[u8]) -> Result<(), SshError> {
         self.check_open()?;
-        if self.writable() {
+        if self.is_writable() {
             return self.seal(payload);
         }
         let queued = self
@@ -39,10 +39,10 @@ impl Transport {
     /// Starts a payload in place, so that data can be read directly into the output. Returns `None`
     /// if the transport is not [`writable`](Transport::writable).
     pub fn begin_payload(&mut self) -> Option<PayloadWriter<'_>> {
-        if !self.writable() {
+        if !self.is_writable() {
             return None;
         }
-        let start = self.sealer.begin(&mut self.out);
+        let start = self.sealer.begin_packet(&mut self.out);
         Some(PayloadWriter {
             payload_at: self.out.len(),
             start,
@@ -64,7 +64,7 @@ impl Transport {
     ///
     /// [`Event::Pong`]: super::Event::Pong
     /// [`Extensions::ping`]: super::Extensions::ping
-    pub fn ping(&mut self, data: &[u8]) -> Result<bool, SshError> {
+    pub fn send_ping(&mut self, data: &[u8]) -> Result<bool, SshError> {
         if !self.extensions.ping {
             return Ok(false);
         }
@@ -77,8 +77,8 @@ impl Transport {
     ///
     /// # Errors
     /// [`SshError::TooMuch`] if the peer does not read the output.
-    pub fn unimplemented(&mut self) -> Result<(), SshError> {
-        self.check_unsent()?;
+    pub fn send_unimplemented(&mut self) -> Result<(), SshError> {
+        self.check_unsent_limit()?;
         let mut payload = vec![msg::UNIMPLEMENTED];
         payload.put_u32(self.opener.sequence().wrapping_sub(1));
         // Allowed during a key exchange, too.
@@ -88,18 +88,18 @@ impl Transport {
     /// Seals a payload that may be sent now, regardless of the state.
     pub(super) fn seal(&mut self, payload: &[u8]) -> Result<(), SshError> {
         self.sealer.seal(payload, &mut self.out)?;
-        self.sealed(payload.first().copied())
+        self.on_sealed(payload.first().copied())
     }
 
-    fn sealed(&mut self, number: Option<u8>) -> Result<(), SshError> {
+    fn on_sealed(&mut self, number: Option<u8>) -> Result<(), SshError> {
         if number == Some(msg::USERAUTH_SUCCESS) && self.role == Role::Server {
-            self.user_is_in();
+            self.on_authenticated();
         }
         self.rekey_if_due()
     }
 
     /// Enables `zlib@openssh.com` compression in both directions (OpenSSH's `PROTOCOL`, 1.2).
-    pub(super) fn user_is_in(&mut self) {
+    pub(super) fn on_authenticated(&mut self) {
         if !self.authenticated {
             self.authenticated = true;
             self.sealer.start_compression();
@@ -109,7 +109,7 @@ impl Transport {
 
     /// Sends queued payloads until the queue is empty or a re-key becomes due.
     pub(super) fn flush_queue(&mut self) -> Result<(), SshError> {
-        while self.writable() {
+        while self.is_writable() {
             let Some(payload) = self.queue.pop_front() else {
                 break;
             };
@@ -122,7 +122,7 @@ impl Transport {
     }
 
     /// Checks that the peer reads its output; answers must not accumulate without limit.
-    pub(super) fn check_unsent(&self) -> Result<(), SshError> {
+    pub(super) fn check_unsent_limit(&self) -> Result<(), SshError> {
         if self.out.len().saturating_add(self.queued) > self.config.max_unsent {
             return Err(SshError::TooMuch {
                 what: "size of the answers that the peer has not read",
@@ -146,7 +146,7 @@ pub struct PayloadWriter<'t> {
 impl PayloadWriter<'_> {
     /// Returns the buffer to append the payload to. Do not change the bytes that it already
     /// contains.
-    pub const fn buf(&mut self) -> &mut Vec<u8> {
+    pub const fn buf_mut(&mut self) -> &mut Vec<u8> {
         &mut self.transport.out
     }
 
@@ -161,12 +161,14 @@ impl PayloadWriter<'_> {
     /// # Errors
     /// [`SshError::Malformed`] if nothing was appended, [`SshError::TooMuch`] if the payload is too
     /// long. The payload is discarded then.
-    pub fn finish(mut self) -> Result<(), SshError> {
+    pub fn seal_payload(mut self) -> Result<(), SshError> {
         self.finished = true;
         let number = self.transport.out.get(self.payload_at).copied();
         let transport = &mut *self.transport;
-        transport.sealer.finish(self.start, &mut transport.out)?;
-        transport.sealed(number)
+        transport
+            .sealer
+            .seal_begun(self.start, &mut transport.out)?;
+        transport.on_sealed(number)
     }
 }
 

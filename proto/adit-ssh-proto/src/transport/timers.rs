@@ -5,7 +5,7 @@ use core::time::Duration;
 use adit_wire::Time;
 
 use super::Transport;
-use super::exchange::Stage;
+use super::exchange::ExchangeStage;
 use crate::algorithm::Cipher;
 use crate::error::SshError;
 
@@ -26,17 +26,17 @@ impl Transport {
             Some(exchange) => {
                 // No limit while a user looks at the host key.
                 let limit = match exchange.stage {
-                    Stage::Judging(_) => {
+                    ExchangeStage::CheckingHostKey(_) => {
                         exchange.since = None;
                         return None;
                     }
-                    Stage::Held if self.theirs.is_some() => HOLD,
+                    ExchangeStage::AwaitingPeerInit if self.theirs.is_some() => HOLD,
                     _ => config.kex_timeout,
                 };
                 Some(*exchange.since.get_or_insert(now) + limit)
             }
             None => {
-                let since = *self.keys_since.get_or_insert(now);
+                let since = *self.keys_in_use_since.get_or_insert(now);
                 let after = config.rekey_after.filter(|_| self.authenticated);
                 after.map(|after| since + after)
             }
@@ -53,7 +53,10 @@ impl Transport {
             return Ok(());
         }
         let due = match &self.exchange {
-            Some(exchange) if matches!(exchange.stage, Stage::Held) && self.theirs.is_some() => {
+            Some(exchange)
+                if matches!(exchange.stage, ExchangeStage::AwaitingPeerInit)
+                    && self.theirs.is_some() =>
+            {
                 self.offered
                     .cipher
                     .retain(|c| *c != Cipher::ChaCha20Poly1305);
@@ -62,6 +65,6 @@ impl Transport {
             Some(_) => Err(SshError::Kex("timed out waiting for the peer")),
             None => self.start_exchange(),
         };
-        due.map_err(|why| self.fail(why))
+        due.map_err(|why| self.fail_with(why))
     }
 }

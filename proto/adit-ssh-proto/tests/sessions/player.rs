@@ -8,17 +8,19 @@ use std::sync::Arc;
 
 use adit_crypto::sha256;
 use adit_ssh_proto::Role;
-use adit_ssh_proto::algorithm::{Compression, KeyAlgorithm, Preferred};
+use adit_ssh_proto::algorithm::{AlgorithmPreferences, Compression, KeyAlgorithm};
 use adit_ssh_proto::auth::{
-    ClientAnswer, ClientAsk, ClientAuth, ClientConfig, ClientStep, Identity, Outgoing,
-    ServerAnswer, ServerAsk, ServerAuth, ServerConfig, ServerStep,
+    AuthPayload, ClientAnswer, ClientAsk, ClientAuth, ClientAuthConfig, ClientIdentity, ClientStep,
+    ServerAnswer, ServerAsk, ServerAuth, ServerAuthConfig, ServerStep,
 };
 use adit_ssh_proto::connection::{
-    self, ChannelId, ChannelKind, Connection, GlobalAnswer, Handled, Kind, Limits, Request,
-    WantReply,
+    self, ChannelId, ChannelKind, Connection, ConnectionLimits, DataKind, GlobalAnswer,
+    HandledInput, SshChannelRequest, WantReply,
 };
 use adit_ssh_proto::key::{AnyKey, KeySet, PrivateKey};
-use adit_ssh_proto::transport::{Config, Event, Extensions, Step, StrictKex, Transport};
+use adit_ssh_proto::transport::{
+    Event, Extensions, OpenStep, StrictKex, Transport, TransportConfig,
+};
 use adit_ssh_proto::{Disconnect, SshError};
 use adit_wire::{Entropy, Time};
 
@@ -80,7 +82,7 @@ enum Above {
 
 impl Player {
     pub(crate) fn new(plan: Plan, user: &str) -> Self {
-        let mut config = Config::new(Preferred {
+        let mut config = TransportConfig::new(AlgorithmPreferences {
             kex: vec![plan.kex],
             host_key: vec![KeyAlgorithm::Ed25519],
             cipher: vec![plan.cipher],
@@ -93,10 +95,10 @@ impl Player {
         config.user_algorithms = vec![KeyAlgorithm::Ed25519];
         let (config, chance) = (Arc::new(config), Box::new(Noise(1)));
         let transport = match plan.role {
-            Role::Client => Transport::client(config, chance),
+            Role::Client => Transport::new_client(config, chance),
             Role::Server => {
                 let keys = KeySet::from(vec![key()]);
-                Transport::server(config, Arc::new(keys), chance)
+                Transport::new_server(config, Arc::new(keys), chance)
             }
         };
         Self {
@@ -151,10 +153,10 @@ impl Player {
     /// Opens the packet in front; returns its length.
     fn open(&mut self, wire: &mut [u8]) -> Result<Option<usize>, SshError> {
         let consumed = match self.transport.open_next(wire)? {
-            Step::NeedMore { .. } => return Ok(None),
-            Step::Consumed { consumed } => consumed,
-            Step::Blocked => 0,
-            Step::Payload { consumed, payload } => {
+            OpenStep::NeedMore { .. } => return Ok(None),
+            OpenStep::Consumed { consumed } => consumed,
+            OpenStep::Blocked => 0,
+            OpenStep::Payload { consumed, payload } => {
                 let payload = self.transport.payload(wire, &payload).to_vec();
                 self.payload(&payload)?;
                 consumed
@@ -191,7 +193,7 @@ impl Player {
             }) => {
                 self.tell(format!("extensions: {hostbound} {ping}"));
                 if let Above::Client(auth) = &mut self.above {
-                    auth.server_extensions(user_algorithms.as_deref(), hostbound);
+                    auth.set_server_extensions(user_algorithms.as_deref(), hostbound);
                 }
             }
             // Its text may contain names of the peer's files.
@@ -206,14 +208,16 @@ impl Player {
         let host_key = self.transport.host_key().unwrap().to_vec();
         self.above = match self.plan.role {
             Role::Client => {
-                let mut config = ClientConfig::new(self.user.clone());
-                config.identities.push(Identity {
-                    key: AnyKey::Plain(key().public().clone()),
+                let mut config = ClientAuthConfig::new(self.user.clone());
+                config.identities.push(ClientIdentity {
+                    key: AnyKey::Plain(key().public_key().clone()),
                     query: true,
                 });
                 Above::Client(ClientAuth::new(config, &id, &host_key))
             }
-            Role::Server => Above::Server(ServerAuth::new(ServerConfig::default(), &id, &host_key)),
+            Role::Server => {
+                Above::Server(ServerAuth::new(ServerAuthConfig::default(), &id, &host_key))
+            }
         };
     }
 
@@ -228,14 +232,15 @@ impl Player {
                 {
                     self.tell("a signature is wanted");
                     let signature = key().sign(algorithm, &data)?;
-                    step = auth.answer(ClientAnswer::Signature(signature))?;
+                    step = auth.answer_ask(ClientAnswer::Signature(signature))?;
                 }
                 say_all(&mut self.transport, || auth.poll_output())?;
                 self.above = match step {
                     ClientStep::Success => {
                         self.tell("the user is in");
-                        let mut connection = Connection::new(Role::Client, Limits::default());
-                        connection.open(&ChannelKind::Session).unwrap();
+                        let mut connection =
+                            Connection::new(Role::Client, ConnectionLimits::default());
+                        connection.open_channel(&ChannelKind::Session).unwrap();
                         Above::Connection(connection)
                     }
                     ClientStep::Wait => Above::Client(auth),
@@ -257,13 +262,16 @@ impl Player {
                         other => (format!("{other:?}"), ServerAnswer::Reject),
                     };
                     self.tell(told);
-                    step = auth.answer(answer)?;
+                    step = auth.answer_ask(answer)?;
                 }
                 say_all(&mut self.transport, || auth.poll_output())?;
                 self.above = match step {
                     ServerStep::Success(login) => {
                         self.tell(format!("the user is in: {}", login.user));
-                        Above::Connection(Connection::new(Role::Server, Limits::default()))
+                        Above::Connection(Connection::new(
+                            Role::Server,
+                            ConnectionLimits::default(),
+                        ))
                     }
                     _ => Above::Server(auth),
                 };
@@ -289,7 +297,7 @@ impl Player {
 
     fn message(&mut self, connection: &mut Connection, payload: &[u8]) -> Result<(), SshError> {
         match connection.handle_input(Time(0), payload)? {
-            Handled::Data {
+            HandledInput::Data {
                 channel,
                 kind,
                 range,
@@ -297,11 +305,11 @@ impl Player {
                 let data = &payload[range];
                 let sum = u64::from_be_bytes(*sha256(data).first_chunk().unwrap());
                 self.tell(format!("{kind:?} {} {sum:016x}", data.len()));
-                connection.consumed(channel, data.len(), Time(0));
+                connection.consume_data(channel, data.len(), Time(0));
                 self.data(connection, channel, data)?;
             }
-            Handled::Done => {}
-            Handled::Unknown => self.transport.unimplemented()?,
+            HandledInput::Done => {}
+            HandledInput::Unknown => self.transport.send_unimplemented()?,
         }
         while let Some(event) = connection.poll_event() {
             self.event(connection, event)?;
@@ -329,7 +337,7 @@ impl Player {
             Role::Server => self.write(connection, channel, data),
             Role::Client if half => self.write(connection, channel, &text()[HALF..]),
             Role::Client if self.got.len() == HALF * 2 => {
-                connection.eof(channel).unwrap();
+                connection.send_eof(channel).unwrap();
                 Ok(())
             }
             Role::Client => Ok(()),
@@ -346,7 +354,7 @@ impl Player {
         // No data is sent before the pending messages.
         flush(&mut self.transport, connection)?;
         let mut message = Vec::new();
-        let header = connection.data_header(channel, Kind::Stdout, data.len(), &mut message);
+        let header = connection.begin_data(channel, DataKind::Stdout, data.len(), &mut message);
         header.unwrap();
         message.extend_from_slice(data);
         self.sent += data.len();
@@ -356,15 +364,15 @@ impl Player {
     fn event(
         &mut self,
         connection: &mut Connection,
-        event: connection::Event,
+        event: connection::ConnectionEvent,
     ) -> Result<(), SshError> {
-        use connection::Event as Happened;
+        use connection::ConnectionEvent as Happened;
         match event {
             Happened::Opened(channel) => {
                 self.tell("a channel is open");
-                let command = Request::Exec(format!("cat; exit {STATUS}").into());
+                let command = SshChannelRequest::Exec(format!("cat; exit {STATUS}").into());
                 connection
-                    .request(channel, &command, WantReply::Yes)
+                    .send_request(channel, &command, WantReply::Yes)
                     .unwrap();
             }
             Happened::RequestDone { channel, ok } => {
@@ -373,21 +381,23 @@ impl Player {
             }
             Happened::Open { channel, kind } => {
                 self.tell(format!("{kind:?} is wanted"));
-                connection.confirm(channel).unwrap();
+                connection.confirm_open(channel).unwrap();
             }
             Happened::Request { request, reply, .. } => {
                 self.tell(format!("{request:?}"));
                 if let Some(reply) = reply {
-                    connection.answer(reply, matches!(request, Request::Exec(_)));
+                    connection.answer_request(reply, matches!(request, SshChannelRequest::Exec(_)));
                 }
             }
             Happened::Eof(channel) => {
                 self.tell("no more data");
                 if self.plan.role == Role::Server {
-                    let status = Request::ExitStatus(STATUS);
-                    connection.request(channel, &status, WantReply::No).unwrap();
-                    connection.eof(channel).unwrap();
-                    connection.close(channel);
+                    let status = SshChannelRequest::ExitStatus(STATUS);
+                    connection
+                        .send_request(channel, &status, WantReply::No)
+                        .unwrap();
+                    connection.send_eof(channel).unwrap();
+                    connection.close_channel(channel);
                 }
             }
             Happened::Closed(_) => {
@@ -413,7 +423,7 @@ impl Player {
 
 fn say_all(
     transport: &mut Transport,
-    mut next: impl FnMut() -> Option<Outgoing>,
+    mut next: impl FnMut() -> Option<AuthPayload>,
 ) -> Result<(), SshError> {
     while let Some(message) = next() {
         transport.send(message.payload.expose())?;
@@ -431,5 +441,5 @@ fn flush(transport: &mut Transport, connection: &mut Connection) -> Result<(), S
 }
 
 fn key() -> PrivateKey {
-    PrivateKey::read(KEY, None).unwrap()
+    PrivateKey::from_text(KEY, None).unwrap()
 }

@@ -3,7 +3,7 @@
 
 use core::arch::x86_64::*;
 
-use crate::nh::{Group, NhKey, Run, Sums, halves};
+use crate::nh::{Group, GroupRun, NhKey, Sums, halves};
 
 cpufeatures::new!(cpu_has_avx2, "avx2");
 
@@ -19,13 +19,13 @@ impl Avx2 {
 
     /// Computes the contribution of `run` to the NH of its block.
     #[inline(always)]
-    pub(super) fn nh<const TAG: usize>(self, key: &NhKey, run: Run<'_>) -> Sums {
+    pub(super) fn compute_nh<const TAG: usize>(self, key: &NhKey, run: GroupRun<'_>) -> Sums {
         // SAFETY: `self` proves that the feature is available.
         unsafe {
             match TAG {
-                4 => one(key, run),
-                8 => two(key, run),
-                _ => four(key, run),
+                4 => nh_one_stream(key, run),
+                8 => nh_two_streams(key, run),
+                _ => nh_four_streams(key, run),
             }
         }
     }
@@ -33,24 +33,24 @@ impl Avx2 {
 
 /// UMAC-32: a register contains the same half of two groups.
 #[target_feature(enable = "avx2")]
-fn one(key: &NhKey, run: Run<'_>) -> Sums {
-    let mut sum = Pair::zero();
+fn nh_one_stream(key: &NhKey, run: GroupRun<'_>) -> Sums {
+    let mut sum = StreamPair::zero();
     let (piece, groups) = run.groups();
     let (twos, odd) = groups.as_chunks::<2>();
-    let keys = key.at::<8>(piece);
+    let keys = key.words_from::<8>(piece);
     for ([a, b], [k, l]) in twos.iter().zip(keys.as_chunks::<2>().0) {
         sum.add_groups(
-            _mm256_add_epi32(load(a), load_key(k)),
-            _mm256_add_epi32(load(b), load_key(l)),
+            _mm256_add_epi32(load_group(a), load_key(k)),
+            _mm256_add_epi32(load_group(b), load_key(l)),
         );
     }
     // Zeros instead of a second group contribute nothing.
     if let ([group], Some(k)) = (odd, keys.get(2 * twos.len())) {
-        let keyed = _mm256_add_epi32(load(group), load_key(k));
+        let keyed = _mm256_add_epi32(load_group(group), load_key(k));
         sum.add_groups(keyed, _mm256_setzero_si256());
     }
     let (piece, tail) = run.tail();
-    if let Some((tail, k)) = tail.zip(key.at(piece).first()) {
+    if let Some((tail, k)) = tail.zip(key.words_from(piece).first()) {
         let keyed = _mm256_add_epi32(load_tail(tail), load_key(k));
         sum.add_groups(keyed, _mm256_setzero_si256());
     }
@@ -60,18 +60,18 @@ fn one(key: &NhKey, run: Run<'_>) -> Sums {
 
 /// UMAC-64: a register contains two streams.
 #[target_feature(enable = "avx2")]
-fn two(key: &NhKey, run: Run<'_>) -> Sums {
-    let keys = |piece| key.at(piece).iter().zip(key.at(piece + 1));
-    let mut sum = Pair::zero();
+fn nh_two_streams(key: &NhKey, run: GroupRun<'_>) -> Sums {
+    let keys = |piece| key.words_from(piece).iter().zip(key.words_from(piece + 1));
+    let mut sum = StreamPair::zero();
     let (piece, groups) = run.groups();
     for (group, (k, l)) in groups.iter().zip(keys(piece)) {
         let (low, high) = halves(group);
-        sum.add(both(low), both(high), k, l);
+        sum.add_group(broadcast_half(low), broadcast_half(high), k, l);
     }
     let (piece, tail) = run.tail();
     if let Some((tail, (k, l))) = tail.zip(keys(piece).next()) {
-        let (low, high) = both_of_tail(tail);
-        sum.add(low, high, k, l);
+        let (low, high) = broadcast_tail(tail);
+        sum.add_group(low, high, k, l);
     }
     let [a, b, c, d] = sum.quarters();
     [a.wrapping_add(b), c.wrapping_add(d), 0, 0]
@@ -79,22 +79,22 @@ fn two(key: &NhKey, run: Run<'_>) -> Sums {
 
 /// UMAC-96 and UMAC-128: two multiplications per group.
 #[target_feature(enable = "avx2")]
-fn four(key: &NhKey, run: Run<'_>) -> Sums {
-    let pairs = |piece| key.at(piece).iter().zip(key.at(piece + 1));
+fn nh_four_streams(key: &NhKey, run: GroupRun<'_>) -> Sums {
+    let pairs = |piece| key.words_from(piece).iter().zip(key.words_from(piece + 1));
     let keys = |piece| pairs(piece).zip(pairs(piece + 2));
-    let (mut first, mut second) = (Pair::zero(), Pair::zero());
+    let (mut first, mut second) = (StreamPair::zero(), StreamPair::zero());
     let (piece, groups) = run.groups();
     for (group, ((k, l), (m, n))) in groups.iter().zip(keys(piece)) {
         let (low, high) = halves(group);
-        let (low, high) = (both(low), both(high));
-        first.add(low, high, k, l);
-        second.add(low, high, m, n);
+        let (low, high) = (broadcast_half(low), broadcast_half(high));
+        first.add_group(low, high, k, l);
+        second.add_group(low, high, m, n);
     }
     let (piece, tail) = run.tail();
     if let Some((tail, ((k, l), (m, n)))) = tail.zip(keys(piece).next()) {
-        let (low, high) = both_of_tail(tail);
-        first.add(low, high, k, l);
-        second.add(low, high, m, n);
+        let (low, high) = broadcast_tail(tail);
+        first.add_group(low, high, k, l);
+        second.add_group(low, high, m, n);
     }
     let ([a, b, c, d], [e, f, g, h]) = (first.quarters(), second.quarters());
     [
@@ -106,12 +106,12 @@ fn four(key: &NhKey, run: Run<'_>) -> Sums {
 }
 
 /// Sums of two streams, separately for even and odd words.
-struct Pair {
+struct StreamPair {
     even: __m256i,
     odd: __m256i,
 }
 
-impl Pair {
+impl StreamPair {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn zero() -> Self {
@@ -124,7 +124,7 @@ impl Pair {
     /// Adds a group to two streams; their keys are `k` for the first half and `l` for the second.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn add(&mut self, low: __m256i, high: __m256i, k: &[u32; 8], l: &[u32; 8]) {
+    fn add_group(&mut self, low: __m256i, high: __m256i, k: &[u32; 8], l: &[u32; 8]) {
         self.multiply(
             _mm256_add_epi32(low, load_key(k)),
             _mm256_add_epi32(high, load_key(l)),
@@ -168,7 +168,7 @@ impl Pair {
 /// Loads half a group into both halves of a register.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn both(half: &[u8; 16]) -> __m256i {
+fn broadcast_half(half: &[u8; 16]) -> __m256i {
     // SAFETY: reads the 16 bytes of `half`; no alignment is required.
     let half = unsafe { _mm_loadu_si128(half.as_ptr().cast()) };
     _mm256_broadcastsi128_si256(half)
@@ -177,7 +177,7 @@ fn both(half: &[u8; 16]) -> __m256i {
 /// Pads a tail with zeros, and loads each half of it into both halves of a register.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn both_of_tail(tail: &[u8]) -> (__m256i, __m256i) {
+fn broadcast_tail(tail: &[u8]) -> (__m256i, __m256i) {
     let group = load_tail(tail);
     (
         _mm256_permute2x128_si256::<0x00>(group, group),
@@ -206,7 +206,7 @@ fn load_tail(tail: &[u8]) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load(group: &Group) -> __m256i {
+fn load_group(group: &Group) -> __m256i {
     // SAFETY: reads the 32 bytes of `group`; no alignment is required.
     unsafe { _mm256_loadu_si256(group.as_ptr().cast()) }
 }

@@ -19,20 +19,23 @@ impl Avx512 {
     /// Computes NH of a full block without its length, for all four streams. Shorter runs are
     /// faster with 256-bit vectors.
     #[inline(always)]
-    pub(super) fn nh(self, key: &NhKey, block: &[Group; GROUPS]) -> Sums {
+    pub(super) fn compute_nh(self, key: &NhKey, block: &[Group; GROUPS]) -> Sums {
         // SAFETY: `self` proves that the feature is available.
-        unsafe { four(key, block) }
+        unsafe { nh_block(key, block) }
     }
 }
 
 #[target_feature(enable = "avx512f")]
-fn four(key: &NhKey, block: &[Group; GROUPS]) -> Sums {
+fn nh_block(key: &NhKey, block: &[Group; GROUPS]) -> Sums {
     let (mut even, mut odd) = (_mm512_setzero_si512(), _mm512_setzero_si512());
-    let keys = key.at(0).array_windows().zip(key.at(1).array_windows());
+    let keys = key
+        .words_from(0)
+        .array_windows()
+        .zip(key.words_from(1).array_windows());
     for (group, (k, l)) in block.iter().zip(keys) {
         let (low, high) = halves(group);
-        let a = _mm512_add_epi32(everywhere(low), load_key(k));
-        let b = _mm512_add_epi32(everywhere(high), load_key(l));
+        let a = _mm512_add_epi32(broadcast_half(low), load_key(k));
+        let b = _mm512_add_epi32(broadcast_half(high), load_key(l));
         even = _mm512_add_epi64(even, _mm512_mul_epu32(a, b));
         // The odd words are moved down by a shift and by a shuffle, because these use different
         // ports.
@@ -52,7 +55,7 @@ fn four(key: &NhKey, block: &[Group; GROUPS]) -> Sums {
 /// Loads half a group into all four quarters of a register.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn everywhere(half: &[u8; 16]) -> __m512i {
+fn broadcast_half(half: &[u8; 16]) -> __m512i {
     // SAFETY: reads the 16 bytes of `half`; no alignment is required.
     let half = unsafe { _mm_loadu_si128(half.as_ptr().cast()) };
     _mm512_broadcast_i32x4(half)

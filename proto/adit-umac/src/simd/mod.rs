@@ -16,13 +16,13 @@ mod avx512;
 ))]
 mod neon;
 
-use crate::Level;
-use crate::nh::{self, NhKey, Run, Sums};
+use crate::SimdLevel;
+use crate::nh::{self, GroupRun, NhKey, Sums};
 
 /// Implementation that a key uses. A variant with a CPU feature proves that the feature is
 /// available.
 #[derive(Clone, Copy)]
-pub(crate) enum Kernel {
+pub(crate) enum NhKernel {
     /// Portable code for any CPU
     Portable,
     /// 128-bit vectors
@@ -40,55 +40,55 @@ pub(crate) enum Kernel {
     Avx512(avx512::Avx512, avx2::Avx2),
 }
 
-impl Kernel {
+impl NhKernel {
     /// Returns the widest kernel that this CPU supports.
-    pub(crate) fn best() -> Self {
-        let widest = Level::ALL.into_iter().rev().find_map(Self::of);
+    pub(crate) fn best_available() -> Self {
+        let widest = SimdLevel::ALL.into_iter().rev().find_map(Self::for_level);
         widest.unwrap_or(Self::Portable)
     }
 
     /// Returns the kernel for `level`, if this CPU supports it.
-    pub(crate) fn of(level: Level) -> Option<Self> {
+    pub(crate) fn for_level(level: SimdLevel) -> Option<Self> {
         match level {
-            Level::Portable => Some(Self::Portable),
+            SimdLevel::Portable => Some(Self::Portable),
             #[cfg(all(
                 target_arch = "aarch64",
                 target_feature = "neon",
                 target_endian = "little"
             ))]
-            Level::Neon => Some(Self::Neon(neon::Neon::new())),
+            SimdLevel::Neon => Some(Self::Neon(neon::Neon::new())),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => avx2::Avx2::detect().map(Self::Avx2),
+            SimdLevel::Avx2 => avx2::Avx2::detect().map(Self::Avx2),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => avx512::Avx512::detect()
+            SimdLevel::Avx512 => avx512::Avx512::detect()
                 .zip(avx2::Avx2::detect())
                 .map(|(wide, narrow)| Self::Avx512(wide, narrow)),
             _ => None,
         }
     }
 
-    pub(crate) const fn level(self) -> Level {
+    pub(crate) const fn level(self) -> SimdLevel {
         match self {
-            Self::Portable => Level::Portable,
+            Self::Portable => SimdLevel::Portable,
             #[cfg(all(
                 target_arch = "aarch64",
                 target_feature = "neon",
                 target_endian = "little"
             ))]
-            Self::Neon(_) => Level::Neon,
+            Self::Neon(_) => SimdLevel::Neon,
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(_) => Level::Avx2,
+            Self::Avx2(_) => SimdLevel::Avx2,
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(..) => Level::Avx512,
+            Self::Avx512(..) => SimdLevel::Avx512,
         }
     }
 
     /// Computes the contribution of `run` to the NH of its block, for each stream of a tag of `TAG`
     /// bytes.
     #[inline(always)]
-    pub(crate) fn nh<const TAG: usize>(self, key: &NhKey, run: Run<'_>) -> Sums {
+    pub(crate) fn compute_nh<const TAG: usize>(self, key: &NhKey, run: GroupRun<'_>) -> Sums {
         match self {
-            Self::Portable => nh::portable::<TAG>(key, run),
+            Self::Portable => nh::nh_portable::<TAG>(key, run),
             #[cfg(all(
                 target_arch = "aarch64",
                 target_feature = "neon",
@@ -96,11 +96,11 @@ impl Kernel {
             ))]
             Self::Neon(kernel) => kernel.nh::<TAG>(key, run),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(kernel) => kernel.nh::<TAG>(key, run),
+            Self::Avx2(kernel) => kernel.compute_nh::<TAG>(key, run),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(wide, narrow) => match run.block() {
-                Some(block) if TAG > 8 => wide.nh(key, block),
-                _ => narrow.nh::<TAG>(key, run),
+                Some(block) if TAG > 8 => wide.compute_nh(key, block),
+                _ => narrow.compute_nh::<TAG>(key, run),
             },
         }
     }

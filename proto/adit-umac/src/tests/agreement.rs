@@ -4,13 +4,13 @@
 use std::vec::Vec;
 
 use super::{hex, levels, noise, vectors};
-use crate::kdf::{HashKeys, expand};
-use crate::nh::{BLOCK, GROUP, Run, Sums, portable};
-use crate::simd::Kernel;
-use crate::{Level, Nonce, Umac};
+use crate::kdf::{HashKeys, expand_key};
+use crate::nh::{BLOCK, GROUP, GroupRun, Sums, nh_portable};
+use crate::simd::NhKernel;
+use crate::{Nonce, SimdLevel, Umac};
 
 fn keys(seed: u64) -> HashKeys {
-    expand(&noise(seed, 16).try_into().unwrap()).0
+    expand_key(&noise(seed, 16).try_into().unwrap()).0
 }
 
 /// Returns the groups that NH processes for a block, padded with zeros.
@@ -25,19 +25,19 @@ fn golden_nh() {
     let all = vectors();
     let golden = &all["intermediate"];
     let key: [u8; 16] = hex(&golden["key"]).try_into().unwrap();
-    let keys = expand(&key).0;
+    let keys = expand_key(&key).0;
     let message: Vec<u8> = (0..2500usize)
         .map(|i| u8::try_from((7 * i + (i >> 8) + 3) % 256).unwrap())
         .collect();
     let number =
         |text: &serde_json::Value| u64::from_str_radix(text.as_str().unwrap(), 16).unwrap();
     for level in levels() {
-        let kernel = Kernel::of(level).unwrap();
+        let kernel = NhKernel::for_level(level).unwrap();
         let nh = |block: &[u8]| -> Sums {
             let groups = groups_of(block);
             let bits = u64::try_from(8 * block.len()).unwrap();
             kernel
-                .nh::<16>(&keys.nh, Run::new(0, &groups, None))
+                .compute_nh::<16>(&keys.nh, GroupRun::new(0, &groups, None))
                 .map(|sum| sum.wrapping_add(bits))
         };
         for (stream, right) in golden["nh_of_counter_100"]
@@ -57,10 +57,10 @@ fn golden_nh() {
     }
 }
 
-fn runs_agree<const TAG: usize>(kernel: Kernel, keys: &HashKeys, run: Run<'_>) {
+fn runs_agree<const TAG: usize>(kernel: NhKernel, keys: &HashKeys, run: GroupRun<'_>) {
     let (plain, vector) = (
-        portable::<TAG>(&keys.nh, run),
-        kernel.nh::<TAG>(&keys.nh, run),
+        nh_portable::<TAG>(&keys.nh, run),
+        kernel.compute_nh::<TAG>(&keys.nh, run),
     );
     assert_eq!(
         plain[..TAG / 4],
@@ -70,7 +70,7 @@ fn runs_agree<const TAG: usize>(kernel: Kernel, keys: &HashKeys, run: Run<'_>) {
     );
 }
 
-fn all_agree(kernel: Kernel, keys: &HashKeys, run: Run<'_>) {
+fn all_agree(kernel: NhKernel, keys: &HashKeys, run: GroupRun<'_>) {
     runs_agree::<4>(kernel, keys, run);
     runs_agree::<8>(kernel, keys, run);
     runs_agree::<12>(kernel, keys, run);
@@ -81,16 +81,16 @@ fn all_agree(kernel: Kernel, keys: &HashKeys, run: Run<'_>) {
 fn kernels_agree_on_every_run_of_a_block() {
     let (keys, data) = (keys(3), noise(4, BLOCK + 64));
     for level in levels() {
-        let kernel = Kernel::of(level).unwrap();
+        let kernel = NhKernel::for_level(level).unwrap();
         for at in [0, 1, 16, 31] {
             let (groups, _) = data[at..].as_chunks();
             for first in 0..=32 {
                 for end in first..=32 {
                     let whole = &groups[first..end];
-                    all_agree(kernel, &keys, Run::new(first, whole, None));
+                    all_agree(kernel, &keys, GroupRun::new(first, whole, None));
                     if end < 32 {
                         let tail = &groups[end][..(first + 7 * end) % GROUP];
-                        all_agree(kernel, &keys, Run::new(first, whole, Some(tail)));
+                        all_agree(kernel, &keys, GroupRun::new(first, whole, Some(tail)));
                     }
                 }
             }
@@ -102,12 +102,12 @@ fn kernels_agree_on_every_run_of_a_block() {
 fn kernels_agree_on_every_tail() {
     let (keys, data) = (keys(8), noise(9, 2 * GROUP));
     for level in levels() {
-        let kernel = Kernel::of(level).unwrap();
+        let kernel = NhKernel::for_level(level).unwrap();
         for at in 0..GROUP {
             for length in 0..GROUP {
                 // On the heap with its exact length: a sanitizer detects reads beyond it.
                 let tail = data[at..at + length].to_vec();
-                all_agree(kernel, &keys, Run::new(at, &[], Some(&tail)));
+                all_agree(kernel, &keys, GroupRun::new(at, &[], Some(&tail)));
             }
         }
     }
@@ -116,26 +116,30 @@ fn kernels_agree_on_every_tail() {
 #[test]
 #[should_panic(expected = "first <= GROUPS")]
 fn a_run_does_not_exceed_its_block() {
-    let _run = Run::new(31, &[[0; GROUP]], Some(&[]));
+    let _run = GroupRun::new(31, &[[0; GROUP]], Some(&[]));
 }
 
 #[test]
 #[should_panic(expected = "tail.len() < GROUP")]
 fn a_tail_is_less_than_a_group() {
-    let _run = Run::new(0, &[], Some(&[0; GROUP]));
+    let _run = GroupRun::new(0, &[], Some(&[0; GROUP]));
 }
 
-fn tags_agree<const TAG: usize>(level: Level, data: &[u8], lengths: impl Iterator<Item = usize>) {
+fn tags_agree<const TAG: usize>(
+    level: SimdLevel,
+    data: &[u8],
+    lengths: impl Iterator<Item = usize>,
+) {
     let key = noise(5, 16).try_into().unwrap();
-    let plain = Umac::<TAG>::with_level(&key, Level::Portable).unwrap();
+    let plain = Umac::<TAG>::with_level(&key, SimdLevel::Portable).unwrap();
     let vector = Umac::<TAG>::with_level(&key, level).unwrap();
     for length in lengths {
         let nonce = Nonce::from(u64::try_from(length).unwrap());
         // Every length starts at another position in the cache line.
         let message = &data[length % 64..][..length];
         assert_eq!(
-            plain.tag(nonce, message),
-            vector.tag(nonce, message),
+            plain.compute_tag(nonce, message),
+            vector.compute_tag(nonce, message),
             "{TAG} {level:?} {length}"
         );
     }

@@ -6,12 +6,12 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::{levels, noise};
-use crate::{Nonce, Session, Tag, Umac, WrongTag};
+use crate::{Nonce, Tag, Umac, UmacSession, WrongTag};
 
 fn pieces<const TAG: usize>(umac: &Umac<TAG>, nonce: Nonce, parts: &[&[u8]]) -> Tag<TAG> {
-    let mut hasher = umac.hasher();
+    let mut hasher = umac.new_hasher();
     parts.iter().for_each(|part| hasher.update(part));
-    hasher.finish(nonce)
+    hasher.finish_tag(nonce)
 }
 
 fn splits_agree<const TAG: usize>(key: &[u8; 16], message: &[u8], cuts: &[usize]) {
@@ -25,7 +25,10 @@ fn splits_agree<const TAG: usize>(key: &[u8; 16], message: &[u8], cuts: &[usize]
         rest = tail;
     }
     parts.push(rest);
-    assert_eq!(pieces(&umac, nonce, &parts), umac.tag(nonce, message));
+    assert_eq!(
+        pieces(&umac, nonce, &parts),
+        umac.compute_tag(nonce, message)
+    );
 }
 
 proptest! {
@@ -48,14 +51,14 @@ proptest! {
         message in prop::collection::vec(any::<u8>(), 0..100),
     ) {
         fn check<const TAG: usize>(key: &[u8; 16], numbers: &[u64], message: &[u8]) {
-            let (umac, mut session) = (Umac::<TAG>::new(key), Session::<TAG>::new(key));
+            let (umac, mut session) = (Umac::<TAG>::new(key), UmacSession::<TAG>::new(key));
             for number in numbers {
                 let nonce = Nonce::from(*number);
-                let right = umac.tag(nonce, message);
-                assert_eq!(session.tag(nonce, message), right);
-                let mut hasher = session.hasher();
+                let right = umac.compute_tag(nonce, message);
+                assert_eq!(session.compute_tag(nonce, message), right);
+                let mut hasher = session.new_hasher();
                 hasher.update(message);
-                assert_eq!(hasher.verify(nonce, right.as_ref()), Ok(()));
+                assert_eq!(hasher.verify_tag(nonce, right.as_ref()), Ok(()));
             }
         }
         check::<4>(&key, &numbers, &message);
@@ -71,27 +74,36 @@ fn every_bit_matters() {
         let umac = Umac::<TAG>::new(b"abcdefghijklmnop");
         let nonce = Nonce::from(6);
         let mut message = noise(1, length);
-        let right = umac.tag(nonce, &message);
+        let right = umac.compute_tag(nonce, &message);
         for bit in 0..8 * length {
             message[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(umac.verify(nonce, &message, right.as_ref()), Err(WrongTag));
+            assert_eq!(
+                umac.verify_tag(nonce, &message, right.as_ref()),
+                Err(WrongTag)
+            );
             message[bit / 8] ^= 1 << (bit % 8);
         }
         for bit in 0..8 * TAG {
             let mut wrong = right.into_array();
             wrong[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(umac.verify(nonce, &message, &wrong), Err(WrongTag));
+            assert_eq!(umac.verify_tag(nonce, &message, &wrong), Err(WrongTag));
         }
         for other in (0..64).filter(|n| *n != 6) {
             let nonce = Nonce::from(other);
-            assert_eq!(umac.verify(nonce, &message, right.as_ref()), Err(WrongTag));
+            assert_eq!(
+                umac.verify_tag(nonce, &message, right.as_ref()),
+                Err(WrongTag)
+            );
         }
         for other in [length + 1, length + 31, length + 1024] {
             let mut longer = message.clone();
             longer.resize(other, 0);
-            assert_eq!(umac.verify(nonce, &longer, right.as_ref()), Err(WrongTag));
+            assert_eq!(
+                umac.verify_tag(nonce, &longer, right.as_ref()),
+                Err(WrongTag)
+            );
         }
-        assert_eq!(umac.verify(nonce, &message, right.as_ref()), Ok(()));
+        assert_eq!(umac.verify_tag(nonce, &message, right.as_ref()), Ok(()));
     }
     for length in [0, 1, 31, 32, 100, 1024, 1025, 2100] {
         check::<4>(length);
@@ -105,17 +117,17 @@ fn every_bit_matters() {
 fn tags_of_other_lengths_are_wrong() {
     let umac = Umac::<8>::new(&[3; 16]);
     let nonce = Nonce::from(2);
-    let tag = umac.tag(nonce, b"x");
-    let long = Umac::<16>::new(&[3; 16]).tag(nonce, b"x");
+    let tag = umac.compute_tag(nonce, b"x");
+    let long = Umac::<16>::new(&[3; 16]).compute_tag(nonce, b"x");
     for wrong in [
         &[][..],
         &tag.as_ref()[..7],
         &tag.as_ref()[..4],
         long.as_ref(),
     ] {
-        assert_eq!(umac.verify(nonce, b"x", wrong), Err(WrongTag));
+        assert_eq!(umac.verify_tag(nonce, b"x", wrong), Err(WrongTag));
     }
-    assert!(umac.verify(nonce, b"x", tag.as_ref()).is_ok());
+    assert!(umac.verify_tag(nonce, b"x", tag.as_ref()).is_ok());
 }
 
 #[test]
@@ -124,30 +136,39 @@ fn a_short_tag_begins_a_long_one_if_its_pad_does() {
     let message = noise(2, 3000);
     // A multiple of four: the lowest bits select the first pad of the block.
     let nonce = Nonce::from(0x1234);
-    let long = Umac::<16>::new(key).tag(nonce, &message);
+    let long = Umac::<16>::new(key).compute_tag(nonce, &message);
     let begins = |short: &[u8]| long.as_ref().starts_with(short);
-    assert!(begins(Umac::<4>::new(key).tag(nonce, &message).as_ref()));
-    assert!(begins(Umac::<8>::new(key).tag(nonce, &message).as_ref()));
-    assert!(begins(Umac::<12>::new(key).tag(nonce, &message).as_ref()));
+    assert!(begins(
+        Umac::<4>::new(key).compute_tag(nonce, &message).as_ref()
+    ));
+    assert!(begins(
+        Umac::<8>::new(key).compute_tag(nonce, &message).as_ref()
+    ));
+    assert!(begins(
+        Umac::<12>::new(key).compute_tag(nonce, &message).as_ref()
+    ));
     let odd = Nonce::from(0x1235);
-    let long = Umac::<16>::new(key).tag(odd, &message);
-    let short = Umac::<8>::new(key).tag(odd, &message);
+    let long = Umac::<16>::new(key).compute_tag(odd, &message);
+    let short = Umac::<8>::new(key).compute_tag(odd, &message);
     assert!(!long.as_ref().starts_with(short.as_ref()));
 }
 
 #[test]
 fn nothing_secret_is_printed() {
-    let umac = Umac::<8>::with_level(&[0xab; 16], crate::Level::Portable).unwrap();
+    let umac = Umac::<8>::with_level(&[0xab; 16], crate::SimdLevel::Portable).unwrap();
     assert_eq!(format!("{umac:?}"), "Umac<8>(***, portable)");
-    assert_eq!(format!("{:?}", umac.hasher()), "Hasher<8>(***)");
+    assert_eq!(format!("{:?}", umac.new_hasher()), "Hasher<8>(***)");
     assert_eq!(
-        format!("{:?}", Session::from(umac)),
+        format!("{:?}", UmacSession::from(umac)),
         "Session<8>(***, portable)"
     );
 }
 
 #[test]
 fn the_best_level_is_the_last_that_is_there() {
-    assert_eq!(levels().last(), Some(crate::Level::best()));
-    assert_eq!(Umac::<16>::new(&[0; 16]).level(), crate::Level::best());
+    assert_eq!(levels().last(), Some(crate::SimdLevel::best_available()));
+    assert_eq!(
+        Umac::<16>::new(&[0; 16]).level(),
+        crate::SimdLevel::best_available()
+    );
 }

@@ -8,7 +8,7 @@ use std::vec::Vec;
 
 use serde_json::Value;
 
-use crate::Level;
+use crate::SimdLevel;
 
 pub(crate) fn vectors() -> Value {
     serde_json::from_str(include_str!("../../vectors/umac.json")).unwrap()
@@ -23,8 +23,10 @@ pub(crate) fn hex(value: &Value) -> Vec<u8> {
 }
 
 /// Returns the levels that this CPU supports.
-fn levels() -> impl Iterator<Item = Level> {
-    Level::ALL.into_iter().filter(|level| level.is_available())
+fn levels() -> impl Iterator<Item = SimdLevel> {
+    SimdLevel::ALL
+        .into_iter()
+        .filter(|level| level.is_available())
 }
 
 /// Returns pseudo-random bytes, the same for the same seed (splitmix64).

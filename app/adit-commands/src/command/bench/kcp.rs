@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use adit_cli::Done;
-use adit_kcp_proto::{Cmd, Config, HEADER_LEN, Header, Kcp};
+use adit_kcp_proto::{Command, Config, HEADER_LEN, KcpSession, SegmentHeader};
 use adit_wire::{Time, narrow_int};
 
 use super::packet;
@@ -35,8 +35,8 @@ fn config() -> Config {
     }
 }
 
-fn segment(cmd: Cmd, sn: u32, una: u32, data: &[u8]) -> Vec<u8> {
-    let header = Header {
+fn segment(cmd: Command, sn: u32, una: u32, data: &[u8]) -> Vec<u8> {
+    let header = SegmentHeader {
         conv: CONV,
         cmd,
         frg: 0,
@@ -46,20 +46,20 @@ fn segment(cmd: Cmd, sn: u32, una: u32, data: &[u8]) -> Vec<u8> {
         una,
         len: narrow_int(data.len()),
     };
-    [&header.bytes(), data].concat()
+    [&header.encode(), data].concat()
 }
 
 /// A session whose peer has a window of 1,024 segments.
-fn session() -> Kcp {
-    let mut kcp = Kcp::new(CONV, config(), NOW);
-    let window = segment(Cmd::Wins, 0, 0, &[]);
+fn session() -> KcpSession {
+    let mut kcp = KcpSession::new(CONV, config(), NOW);
+    let window = segment(Command::WindowReport, 0, 0, &[]);
     let taken = kcp.handle_input(NOW, &window, false);
     debug_assert_eq!(taken, Ok(()));
     kcp
 }
 
 /// Sends so many segments; gives how many datagrams went out.
-fn fill(kcp: &mut Kcp, segments: u32, out: &mut [u8]) -> u32 {
+fn fill(kcp: &mut KcpSession, segments: u32, out: &mut [u8]) -> u32 {
     let data = vec![7; kcp.config().mtu - HEADER_LEN];
     let mut sent = 0;
     for _ in 0..segments {
@@ -89,7 +89,7 @@ fn flush(spend: Duration) -> f64 {
 fn input_ack(spend: Duration) -> f64 {
     let mut out = vec![0; config().mtu];
     let acks: Vec<_> = (0..IN_FLIGHT)
-        .map(|sn| segment(Cmd::Ack, sn, sn, &[]))
+        .map(|sn| segment(Command::Ack, sn, sn, &[]))
         .collect();
     nanoseconds_apart(
         spend,
@@ -113,9 +113,9 @@ fn input_ack(spend: Duration) -> f64 {
 fn input_data(spend: Duration) -> f64 {
     let data = vec![7; config().mtu - HEADER_LEN];
     let segments: Vec<_> = (0..IN_FLIGHT)
-        .map(|sn| segment(Cmd::Push, sn, 0, &data))
+        .map(|sn| segment(Command::Push, sn, 0, &data))
         .collect();
-    let prepare = |kcp: &mut Kcp| *kcp = session();
+    let prepare = |kcp: &mut KcpSession| *kcp = session();
     nanoseconds_apart(spend, IN_FLIGHT, &mut session(), prepare, |kcp| {
         for segment in &segments {
             let taken = kcp.handle_input(NOW, black_box(segment), false);
@@ -131,9 +131,9 @@ fn send(spend: Duration) -> f64 {
     let mut out = vec![0; config().mtu];
     let data = vec![7; config().mtu - HEADER_LEN];
     let mut una = 0u32;
-    let confirm = |kcp: &mut Kcp| {
+    let confirm = |kcp: &mut KcpSession| {
         // The peer confirms all of it, so that the window is empty again.
-        let confirm = segment(Cmd::Wins, 0, una, &[]);
+        let confirm = segment(Command::WindowReport, 0, una, &[]);
         let taken = kcp.handle_input(NOW, &confirm, false);
         debug_assert_eq!((taken, kcp.is_drained()), (Ok(()), true));
         una = una.wrapping_add(IN_FLIGHT);

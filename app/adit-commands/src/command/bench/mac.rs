@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adit_cli::Done;
 use adit_crypto::{HmacKey, HmacKind, HmacMd5Batch, MAC_LANES, SipBatch, SipKey};
-use adit_umac::{Nonce, Session};
+use adit_umac::{Nonce, UmacSession};
 use adit_wire::usize_from;
 
 use super::rows::{Rows, nanoseconds};
@@ -76,10 +76,10 @@ fn of_many(message: &[u8], spend: Duration, tags: impl Fn([&[u8]; MAC_LANES])) -
 /// Packet after packet of one connection: the nonces follow each other.
 fn umac<const TAG: usize>(message: &[u8], spend: Duration) -> f64 {
     let (key, _) = KEY.split_first_chunk().unwrap_or((&[0; 16], &[]));
-    let mut session = Session::<TAG>::new(key);
+    let mut session = UmacSession::<TAG>::new(key);
     let mut number = 0u64;
     nanoseconds(spend, || {
-        black_box(session.tag(Nonce::from(number), black_box(message)));
+        black_box(session.compute_tag(Nonce::from(number), black_box(message)));
         number += 1;
     })
 }

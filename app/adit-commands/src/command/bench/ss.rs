@@ -9,7 +9,7 @@ use adit_crypto::{
     AeadKey, AeadKind, CryptoError, HeaderCipher, KdfContext, NonceCounter, hkdf_sha1_subkey,
 };
 use adit_net::system::ThreadRng;
-use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, ServerOpener, TAIL_ROOM};
+use adit_shadowsocks::udp::{ClientSession, HEADROOM, ServerOpener, TAILROOM};
 use adit_shadowsocks::{Key, Method, Users};
 use adit_wire::{Entropy, Target, UnixTime, usize_from};
 
@@ -105,12 +105,12 @@ struct Ends {
     sealed: Vec<Range<usize>>,
 }
 
-const SLOT: usize = HEAD_ROOM + 1400 + TAIL_ROOM;
+const SLOT: usize = HEADROOM + 1400 + TAILROOM;
 
 impl Ends {
     fn seal(&mut self, target: &Target) {
         for (packet, sealed) in self.arena.chunks_exact_mut(SLOT).zip(&mut self.sealed) {
-            let payload = HEAD_ROOM..SLOT - TAIL_ROOM;
+            let payload = HEADROOM..SLOT - TAILROOM;
             let done = self
                 .client
                 .seal(packet, payload, target, NOW, &mut ThreadRng);
@@ -122,7 +122,7 @@ impl Ends {
     fn open(&mut self) {
         for (packet, sealed) in self.arena.chunks_exact_mut(SLOT).zip(&self.sealed) {
             let opened = packet.get_mut(sealed.clone());
-            let opened = opened.map(|packet| self.server.open(packet, NOW).is_ok());
+            let opened = opened.map(|packet| self.server.open_packet(packet, NOW).is_ok());
             debug_assert_eq!(opened, Some(true));
             black_box(opened);
         }
@@ -137,7 +137,7 @@ fn packets(rows: &Rows, method: Method) -> Done {
     let count = usize_from(MANY);
     let mut ends = Ends {
         client: ClientSession::new(&key.clone().into(), &mut ThreadRng),
-        server: ServerOpener::new(&Users::single(key)),
+        server: ServerOpener::new(&Users::with_single_key(key)),
         arena: vec![0; SLOT * count],
         sealed: vec![0..0; count],
     };

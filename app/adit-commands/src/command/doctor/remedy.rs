@@ -120,7 +120,7 @@ fn advice(kind: &HopKind, heard: &ProbeResult, site: bool) -> String {
                 .to_owned()
         }
         HopKind::ShadowsocksR(hop) => {
-            let quiet = if hop.protocol.authenticates() {
+            let quiet = if hop.protocol.is_authenticated() {
                 ""
             } else {
                 other

@@ -98,7 +98,7 @@ impl Url {
             recv_window: options.rcvwnd.unwrap_or(usual.recv_window),
             ..usual
         };
-        let bounded = bounded.bounded();
+        let bounded = bounded.clamped();
         // With another mode they have no meaning, and files have them all the same.
         if options.mode.as_deref() == Some("manual") {
             url.number("nodelay", Some(bounded.nodelay));
@@ -284,7 +284,7 @@ fn without_effect(options: &Both) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use adit_config::{CarrierSettings, Hop, KcpSettings, Stage};
-    use adit_kcp_proto::Congestion;
+    use adit_kcp_proto::CongestionControl;
 
     use super::*;
 
@@ -405,14 +405,14 @@ mod tests {
     #[test]
     fn congestion_control_is_as_asked_for() {
         for (cc, mode, nc, wanted) in [
-            (None, None, None, Congestion::Auto),
-            (None, Some("manual"), None, Congestion::Reno),
-            (None, Some("manual"), Some(1), Congestion::Off),
-            (Some("bbr"), None, None, Congestion::Bbr),
-            (Some("bbr"), Some("manual"), Some(0), Congestion::Bbr),
-            (Some("off"), Some("fast3"), None, Congestion::Off),
-            (Some("reno"), Some("fast3"), None, Congestion::Reno),
-            (Some("auto"), Some("manual"), None, Congestion::Auto),
+            (None, None, None, CongestionControl::Auto),
+            (None, Some("manual"), None, CongestionControl::Reno),
+            (None, Some("manual"), Some(1), CongestionControl::Off),
+            (Some("bbr"), None, None, CongestionControl::Bbr),
+            (Some("bbr"), Some("manual"), Some(0), CongestionControl::Bbr),
+            (Some("off"), Some("fast3"), None, CongestionControl::Off),
+            (Some("reno"), Some("fast3"), None, CongestionControl::Reno),
+            (Some("auto"), Some("manual"), None, CongestionControl::Auto),
         ] {
             let options = Both {
                 cc: cc.map(str::to_owned),

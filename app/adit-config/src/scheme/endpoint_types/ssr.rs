@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use adit_crypto::StreamKind;
-use adit_obfs::{ObfsKind, ObfsParam, Redirect, Strangers};
+use adit_obfs::{ObfsKind, ObfsParam, RedirectRule, UnrecognizedPolicy};
 use adit_shadowsocksr::{Protocol, ProtocolKind};
 
 use crate::scheme::endpoint_types::{Plugin, RejectPolicy, UdpTransport};
@@ -23,7 +23,7 @@ pub struct SsrServer {
     /// The obfs.
     pub obfs: ObfsKind,
     /// The treatment of clients without the obfs.
-    pub strangers: Strangers,
+    pub strangers: UnrecognizedPolicy,
     /// Hosts to accept, or a time window.
     pub obfs_param: ObfsParam,
     /// True if TCP is served. At least one of `tcp` and `udp` is true.
@@ -33,7 +33,7 @@ pub struct SsrServer {
     /// The reaction to connections that are not accepted and match no rule of `redirect`.
     pub reject: RejectPolicy,
     /// Rules that forward connections that are not accepted. The first one that matches is used.
-    pub redirect: Vec<Redirect>,
+    pub redirect: Vec<RedirectRule>,
     /// True if first bytes are accepted in the SYN of a connection (TCP Fast Open).
     pub fast_open: bool,
     /// The plugin.

@@ -1,7 +1,7 @@
 //! Value types of the keys of KCP.
 
 use adit_crypto::packet::PacketKind;
-use adit_kcp_proto::{Config, Congestion};
+use adit_kcp_proto::{Config, CongestionControl};
 
 use crate::schema::{Typed, words};
 use crate::text::nearest_word;
@@ -32,7 +32,7 @@ pub(crate) enum Mode {
 
 /// The value of `cc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cc(pub(crate) Congestion);
+pub(crate) struct Cc(pub(crate) CongestionControl);
 
 /// The name of adit's own sessions.
 const AEAD: &str = "aead";
@@ -72,8 +72,8 @@ words!(
 );
 words!(
     Cc, "auto|off|reno|bbr",
-    "auto" => Self(Congestion::Auto), "off" => Self(Congestion::Off),
-    "reno" => Self(Congestion::Reno), "bbr" => Self(Congestion::Bbr),
+    "auto" => Self(CongestionControl::Auto), "off" => Self(CongestionControl::Off),
+    "reno" => Self(CongestionControl::Reno), "bbr" => Self(CongestionControl::Bbr),
 );
 
 impl Mode {

@@ -150,7 +150,7 @@ fn load_key(
 ) -> Result<SshKey, KeyError> {
     let phrase = passphrase.as_ref().map(|one| one.expose().as_bytes());
     // A key without encryption can be read with any passphrase.
-    PrivateKey::read(text.expose(), phrase)?;
+    PrivateKey::from_text(text.expose(), phrase)?;
     let certificate = builder.read_optional_file(&format!("{path}-cert.pub"));
     Ok(SshKey {
         file: path.to_owned(),
@@ -214,7 +214,7 @@ pub(super) fn check_authorized_keys(
     let span = builder.value_span(key);
     let text = builder.read_public_file(path, span)?;
     let mut read = AuthorizedKeys::default();
-    let problems = match read.read(path, text.as_bytes()) {
+    let problems = match read.add_file(path, text.as_bytes()) {
         Ok(problems) => problems,
         Err(why) => {
             let flaw =

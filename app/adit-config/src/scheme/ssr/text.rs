@@ -2,7 +2,7 @@
 
 use core::str::FromStr;
 
-use adit_obfs::{ObfsKind, ObfsParam, Redirect, Strangers};
+use adit_obfs::{ObfsKind, ObfsParam, RedirectRule, UnrecognizedPolicy};
 use adit_shadowsocksr::{Protocol, ProtocolKind, UnknownProtocol};
 
 use crate::schema::Typed;
@@ -14,14 +14,14 @@ pub(crate) struct ServerObfs {
     /// The obfs.
     pub(crate) kind: ObfsKind,
     /// The treatment of clients without it.
-    pub(crate) strangers: Strangers,
+    pub(crate) strangers: UnrecognizedPolicy,
 }
 
 impl ServerObfs {
     /// No obfs.
     pub(crate) const PLAIN: Self = Self {
         kind: ObfsKind::Plain,
-        strangers: Strangers::Refuse,
+        strangers: UnrecognizedPolicy::Refuse,
     };
 }
 
@@ -49,7 +49,7 @@ impl RedirectText {
     pub(crate) const NONE: Self = Self(String::new());
 
     /// Returns the parsed rules; the text was checked before.
-    pub(crate) fn parse_rules(&self) -> Vec<Redirect> {
+    pub(crate) fn parse_rules(&self) -> Vec<RedirectRule> {
         parse_each_rule(&self.0).filter_map(Result::ok).collect()
     }
 }
@@ -83,7 +83,7 @@ impl Typed for ServerObfs {
         if text.is_empty() {
             return Ok(Self::PLAIN);
         }
-        match ObfsKind::of_server(text) {
+        match ObfsKind::parse_server_name(text) {
             Ok((kind, strangers)) => Ok(Self { kind, strangers }),
             Err(_) => {
                 let bare = text.strip_suffix(COMPATIBLE).unwrap_or(text);
@@ -98,8 +98,8 @@ impl Typed for ServerObfs {
 
     fn write(&self) -> String {
         let suffix = match self.strangers {
-            Strangers::Refuse => "",
-            Strangers::PassOn => COMPATIBLE,
+            UnrecognizedPolicy::Refuse => "",
+            UnrecognizedPolicy::PassOn => COMPATIBLE,
         };
         format!("{}{suffix}", self.kind)
     }
@@ -140,9 +140,9 @@ impl Typed for ObfsParamText {
 }
 
 /// Parses the rules of a text.
-fn parse_each_rule(text: &str) -> impl Iterator<Item = Result<Redirect, String>> {
+fn parse_each_rule(text: &str) -> impl Iterator<Item = Result<RedirectRule, String>> {
     let each = text.split(',').filter(|rule| !rule.is_empty());
-    each.map(|rule| Redirect::parse(rule).map_err(|why| why.to_string()))
+    each.map(|rule| RedirectRule::parse(rule).map_err(|why| why.to_string()))
 }
 
 impl Typed for RedirectText {

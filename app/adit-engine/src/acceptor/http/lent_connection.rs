@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll, ready};
 
-use adit_http::body::Ends;
+use adit_http::body::ExchangeEnds;
 use adit_stream::lane::RelayLane;
 use adit_stream::{BoxStream, Stream, Tcp};
 use tokio::sync::oneshot;
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 pub(super) struct LentConnection {
     /// The connection, until it is returned.
     io: Option<BoxStream>,
-    ends: Ends,
+    ends: ExchangeEnds,
     back: Option<oneshot::Sender<BoxStream>>,
     /// True if all of a complete response was sent.
     flushed: bool,
@@ -21,7 +21,7 @@ pub(super) struct LentConnection {
 
 impl LentConnection {
     /// Lends `io` until both `ends` are reached; then sends it to `back`.
-    pub(super) fn new(io: BoxStream, ends: Ends, back: oneshot::Sender<BoxStream>) -> Self {
+    pub(super) fn new(io: BoxStream, ends: ExchangeEnds, back: oneshot::Sender<BoxStream>) -> Self {
         Self {
             io: Some(io),
             ends,
@@ -41,7 +41,7 @@ impl Drop for LentConnection {
         if let (true, Some(mut io), Some(back)) = (self.flushed, self.io.take(), self.back.take()) {
             // A fast upload may have set a low-water mark, below which input is not reported.
             if let Some(socket) = io.bottom()
-                && socket.set_mark(1).is_err()
+                && socket.set_receive_mark(1).is_err()
             {
                 return;
             }
@@ -53,7 +53,7 @@ impl Drop for LentConnection {
 
 impl Stream for LentConnection {
     fn poll_fill(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
-        let next = self.ends.request();
+        let next = self.ends.request_ended();
         let io = self.connection()?;
         // Behind the request this only checks that the client is still there. Its next request stays in the
         // buffer, and the end of the response wakes the task that waits here.
@@ -102,7 +102,7 @@ impl Stream for LentConnection {
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.ends.both() {
+        if !self.ends.both_ended() {
             return self.connection()?.poll_finish(cx);
         }
         ready!(self.connection()?.poll_flush(cx))?;

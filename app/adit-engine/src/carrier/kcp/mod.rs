@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adit_config::KcpSettings as Plan;
-use adit_kcp::{Contact, Counters, KcpStream, Probe};
+use adit_kcp::{Counters, KcpStream, PeerContact, SessionProbe};
 use adit_net::dial::{self, Family};
 use adit_net::system::ThreadRng;
-use adit_smux::{End, Mux, SmuxStream, Watch};
-use adit_stream::put;
+use adit_smux::{EndReason, Mux, MuxWatch, SmuxStream};
+use adit_stream::write_all;
 use adit_wire::{Entropy, Host, Target};
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -64,7 +64,7 @@ struct KcpServerState {
 /// A session with its state and its start time.
 struct SessionSlot {
     mux: Mux,
-    probe: Probe,
+    probe: SessionProbe,
     started: Instant,
     /// Receives true when it is known if the session works; `None` if it is not checked.
     checked: Option<watch::Receiver<bool>>,
@@ -73,8 +73,8 @@ struct SessionSlot {
 impl SessionSlot {
     /// Returns true if the session may get another stream: it is open, and its server answers.
     fn is_usable(&self) -> bool {
-        let waited = self.probe.unanswered();
-        self.mux.end().is_none() && waited.is_none_or(|waited| waited < MAX_SILENCE)
+        let waited = self.probe.unanswered_for();
+        self.mux.end_reason().is_none() && waited.is_none_or(|waited| waited < MAX_SILENCE)
     }
 }
 
@@ -145,7 +145,10 @@ impl KcpCarrier {
     async fn open_all_sessions(&self) -> Result<(), DialError> {
         for place in &self.lines {
             let mut line = place.lock().await;
-            if line.as_ref().is_none_or(|one| one.mux.end().is_some()) {
+            if line
+                .as_ref()
+                .is_none_or(|one| one.mux.end_reason().is_some())
+            {
                 *line = Some(self.remote.open_session().await?);
             }
         }
@@ -182,7 +185,8 @@ impl KcpCarrier {
             }
             match one.mux.open() {
                 Ok(stream) => {
-                    let (probe, watch, born) = (one.probe.clone(), one.mux.watch(), one.started);
+                    let (probe, watch, born) =
+                        (one.probe.clone(), one.mux.new_watch(), one.started);
                     let checked = one.checked.is_some();
                     drop(line);
                     far.wait_for_answer(&probe, &watch, born).await?;
@@ -228,7 +232,7 @@ impl KcpServerState {
             .map_err(|why| self.dial_error(why))?;
         let session = KcpStream::connect(addr, self.terms.kcp.clone());
         let session = session.map_err(|why| self.dial_error(why))?;
-        let probe = session.probe();
+        let probe = session.session_probe();
         let smux = self.known.smux_settings();
         let mux = Mux::new(Box::new(session), smux.clone());
         let mux = mux.map_err(|why| self.dial_error(io::Error::other(why)))?;
@@ -237,7 +241,7 @@ impl KcpServerState {
         if self.terms.packets.is_some() {
             let (done, receiver) = watch::channel(false);
             checked = Some(receiver);
-            let (far, probe, session) = (self.clone(), probe.clone(), mux.watch());
+            let (far, probe, session) = (self.clone(), probe.clone(), mux.new_watch());
             tokio::spawn(async move {
                 let check = SessionCheck {
                     terms: &far.terms,
@@ -262,22 +266,22 @@ impl KcpServerState {
     /// Waits for a first answer of the server; returns an error with likely causes if there is none.
     async fn wait_for_answer(
         &self,
-        probe: &Probe,
-        session: &Watch,
+        probe: &SessionProbe,
+        session: &MuxWatch,
         born: Instant,
     ) -> Result<(), DialError> {
         let heard = async {
-            while probe.contact() != Contact::Heard {
+            while probe.peer_contact() != PeerContact::Heard {
                 sleep(POLL_INTERVAL).await;
             }
         };
         tokio::select! {
             biased;
-            end = session.ended() => Err(self.dial_error(end_error(&end))),
+            end = session.wait_end() => Err(self.dial_error(end_error(&end))),
             heard = timeout_at(born + ANSWER_TIMEOUT, heard) => heard.map_err(|_| {
                 let secs = ANSWER_TIMEOUT.as_secs();
-                let text = match probe.contact() {
-                    Contact::Foreign(count) => format!(
+                let text = match probe.peer_contact() {
+                    PeerContact::Foreign(count) => format!(
                         "{count} datagrams cannot be opened: `key` or `crypt` differs there"
                     ),
                     _ => format!(
@@ -305,7 +309,7 @@ impl Connector for KcpCarrier {
         Box::pin(async move {
             let open = async {
                 let mut io = self.open_stream().await?;
-                put(&mut io, first)
+                write_all(&mut io, first)
                     .await
                     .map_err(|why| self.remote.dial_error(why))?;
                 Ok(ConnectedStream::in_session(Box::new(io)))
@@ -335,12 +339,18 @@ pub(super) async fn resolve_server(server: &Target) -> io::Result<SocketAddr> {
 }
 
 /// Returns the error of a session that ended at its start, with the change that helps if it is known.
-fn end_error(end: &End) -> io::Error {
+fn end_error(end: &EndReason) -> io::Error {
     let hint = match end {
-        End::Version { theirs, .. } => format!("; use `smux={theirs}` (kcptun: `smuxver`)"),
-        End::Compression { theirs: true } => "; use `comp=true` (kcptun: remove `nocomp`)".into(),
-        End::Compression { theirs: false } => "; use `comp=false` (kcptun: `nocomp=true`)".into(),
-        End::Snappy(_) | End::Protocol(_) => "; `smux` or `comp` may differ there".into(),
+        EndReason::Version { theirs, .. } => format!("; use `smux={theirs}` (kcptun: `smuxver`)"),
+        EndReason::Compression { theirs: true } => {
+            "; use `comp=true` (kcptun: remove `nocomp`)".into()
+        }
+        EndReason::Compression { theirs: false } => {
+            "; use `comp=false` (kcptun: `nocomp=true`)".into()
+        }
+        EndReason::Snappy(_) | EndReason::Protocol(_) => {
+            "; `smux` or `comp` may differ there".into()
+        }
         _ => String::new(),
     };
     io::Error::new(io::ErrorKind::InvalidData, format!("{end}{hint}"))
@@ -348,23 +358,23 @@ fn end_error(end: &End) -> io::Error {
 
 /// Reports a mismatch that ends a session. A server acknowledges data before it detects the mismatch, so
 /// that streams may have started by then.
-async fn report_mismatch(name: String, session: Watch) {
-    let end = session.ended().await;
-    if let End::Version { .. } | End::Compression { .. } = end {
+async fn report_mismatch(name: String, session: MuxWatch) {
+    let end = session.wait_end().await;
+    if let EndReason::Version { .. } | EndReason::Compression { .. } = end {
         warn!("{name}: {}", end_error(&end));
     }
 }
 
 /// Closes an expired session, if it does not end earlier.
 async fn close_when_idle(mux: Mux, after: Duration) {
-    let session = mux.watch();
+    let session = mux.new_watch();
     let idle = async {
-        while mux.streams() > 0 {
+        while mux.stream_count() > 0 {
             sleep(Duration::from_secs(5).min(after)).await;
         }
     };
     tokio::select! {
-        _ = session.ended() => {}
+        _ = session.wait_end() => {}
         () = idle => {}
         () = sleep(after) => {}
     }

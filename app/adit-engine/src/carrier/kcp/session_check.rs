@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use adit_crypto::packet::PacketKind;
-use adit_kcp::{Contact, Probe};
-use adit_smux::{End, Manner, Watch};
+use adit_kcp::{PeerContact, SessionProbe};
+use adit_smux::{EndReason, MuxWatch, SmuxFormat};
 use adit_smux_proto::Version;
 use adit_wire::Target;
 use tokio::sync::{Notify, watch};
@@ -36,7 +36,7 @@ pub(super) struct ServerKnowledge {
     /// Notified when they have changed.
     pub(super) settings_changed: Notify,
     /// The smux settings that were found by trial. Locked while trials run.
-    found_manner: tokio::sync::Mutex<Option<Manner>>,
+    found_manner: tokio::sync::Mutex<Option<SmuxFormat>>,
     /// True if other ciphers were tried since a server last answered.
     tried_ciphers: AtomicBool,
     /// True if a difference in error correction was reported.
@@ -83,8 +83,8 @@ pub(super) struct SessionCheck<'a> {
     /// The server as configured, for messages.
     pub(super) server: &'a Target,
     pub(super) addr: SocketAddr,
-    pub(super) probe: &'a Probe,
-    pub(super) session: &'a Watch,
+    pub(super) probe: &'a SessionProbe,
+    pub(super) session: &'a MuxWatch,
     /// The smux settings of the session.
     pub(super) smux: &'a adit_smux::Settings,
 }
@@ -103,8 +103,8 @@ impl SessionCheck<'_> {
     /// Follows the session to its end. Sends true to `checked` when it is known if the session works.
     pub(super) async fn follow_session(&self, checked: watch::Sender<bool>) {
         let end = tokio::select! {
-            end = self.session.ended() => end,
-            () = self.observe_start(&checked) => self.session.ended().await,
+            end = self.session.wait_end() => end,
+            () = self.observe_start(&checked) => self.session.wait_end().await,
         };
         self.explain_end(end).await;
         let _ = checked.send(true);
@@ -115,7 +115,9 @@ impl SessionCheck<'_> {
         let start = Instant::now();
         let (mut rounds, mut ticks, mut works) =
             (ConfirmedRounds::default(), interval(CHECK_INTERVAL), false);
-        while start.elapsed() < SILENCE_BEFORE_TRIALS || self.probe.contact() == Contact::Heard {
+        while start.elapsed() < SILENCE_BEFORE_TRIALS
+            || self.probe.peer_contact() == PeerContact::Heard
+        {
             ticks.tick().await;
             if !works && rounds.check_round(self.probe, self.session) {
                 works = true;
@@ -133,14 +135,14 @@ impl SessionCheck<'_> {
             // One probe per interval, answered or not, so that a long round trip does not slow down what the
             // answers reveal.
             if works {
-                self.session.greet();
+                self.session.send_keepalive();
             }
             if start.elapsed() > VERDICT_TIMEOUT * 4 {
                 return;
             }
         }
         let heard = async {
-            while self.probe.contact() == Contact::Silent {
+            while self.probe.peer_contact() == PeerContact::Silent {
                 sleep(CHECK_INTERVAL).await;
             }
         };
@@ -148,7 +150,7 @@ impl SessionCheck<'_> {
             () = heard => {}
             () = self.try_other_ciphers(start) => {}
         }
-        if let Contact::Foreign(count) = self.probe.contact() {
+        if let PeerContact::Foreign(count) = self.probe.peer_contact() {
             let server = self.server;
             warn!(
                 "{count} datagrams from {server} cannot be opened: `key` or `crypt` differs there"
@@ -190,7 +192,7 @@ impl SessionCheck<'_> {
     /// Compares the error correction of both ends once it is known; returns true if nothing is left to do.
     fn compare_correction(&self, waited: Duration) -> bool {
         let ours = self.terms.kcp.fec.map(|fec| (fec.data, fec.parity));
-        let theirs = match (self.probe.peer_corrects(), self.probe.peer_shards()) {
+        let theirs = match (self.probe.peer_uses_fec(), self.probe.peer_shards()) {
             (None, _) => return false,
             (Some(false), _) => None,
             (Some(true), Some(shards)) => Some(Some(shards)),
@@ -230,15 +232,15 @@ impl SessionCheck<'_> {
     }
 
     /// Reports why a session ended, and adopts settings accordingly.
-    async fn explain_end(&self, end: End) {
+    async fn explain_end(&self, end: EndReason) {
         let server = self.server;
-        let ours = Manner {
+        let ours = SmuxFormat {
             version: self.smux.config.version,
             compress: self.smux.compress,
         };
         let theirs = match &end {
-            End::Closed => return debug!("{server}: the session has ended"),
-            End::Version { theirs, .. } => Some(Manner {
+            EndReason::Closed => return debug!("{server}: the session has ended"),
+            EndReason::Version { theirs, .. } => Some(SmuxFormat {
                 version: if *theirs == 1 {
                     Version::V1
                 } else {
@@ -246,15 +248,15 @@ impl SessionCheck<'_> {
                 },
                 ..ours
             }),
-            End::Compression { theirs } => Some(Manner {
+            EndReason::Compression { theirs } => Some(SmuxFormat {
                 compress: *theirs,
                 ..ours
             }),
-            End::Snappy(_) | End::Protocol(_) => self.find_manner(ours).await,
+            EndReason::Snappy(_) | EndReason::Protocol(_) => self.find_manner(ours).await,
             // The server acknowledged data that it did not understand, and dropped the session for it.
-            End::Below(why)
+            EndReason::Below(why)
                 if why.kind() == std::io::ErrorKind::ConnectionReset
-                    && !self.session.is_understood() =>
+                    && !self.session.has_valid_input() =>
             {
                 let theirs = self.find_manner(ours).await;
                 if theirs.is_none() {
@@ -271,7 +273,7 @@ impl SessionCheck<'_> {
         };
         match theirs {
             Some(theirs) => self.adopt_manner(ours, theirs),
-            None if matches!(end, End::Snappy(_) | End::Protocol(_)) => {
+            None if matches!(end, EndReason::Snappy(_) | EndReason::Protocol(_)) => {
                 let (smux, comp) = (
                     self.option_name("smux", "smuxver"),
                     self.option_name("comp", "nocomp"),
@@ -282,7 +284,7 @@ impl SessionCheck<'_> {
         }
     }
 
-    async fn find_manner(&self, ours: Manner) -> Option<Manner> {
+    async fn find_manner(&self, ours: SmuxFormat) -> Option<SmuxFormat> {
         let mut found = self.known.found_manner.lock().await;
         // Skip the trial if another session has just found it and it is still true.
         if found.is_none_or(|theirs| theirs == ours) {
@@ -292,7 +294,7 @@ impl SessionCheck<'_> {
     }
 
     /// Reports that the server's settings differ, and adopts those that were not configured.
-    fn adopt_manner(&self, ours: Manner, theirs: Manner) {
+    fn adopt_manner(&self, ours: SmuxFormat, theirs: SmuxFormat) {
         let (server, mut hints) = (self.server, Vec::new());
         let mut streams = self.known.lock_streams();
         let learns = streams.learns;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
-use adit_kcp::{Contact, KcpStream, Probe, Settings};
-use adit_smux::{Manner, Mux, Watch};
+use adit_kcp::{KcpStream, PeerContact, SessionProbe, Settings};
+use adit_smux::{Mux, MuxWatch, SmuxFormat};
 use adit_smux_proto::Version;
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
@@ -34,17 +34,17 @@ pub(super) struct ConfirmedRounds(u32);
 impl ConfirmedRounds {
     /// Checks for answers, and sends the next probe if all are confirmed. Returns true once the server is
     /// known to understand.
-    pub(super) fn check_round(&mut self, probe: &Probe, session: &Watch) -> bool {
-        if session.is_understood() {
+    pub(super) fn check_round(&mut self, probe: &SessionProbe, session: &MuxWatch) -> bool {
+        if session.has_valid_input() {
             return true;
         }
-        if probe.contact() != Contact::Heard || !probe.is_drained() {
+        if probe.peer_contact() != PeerContact::Heard || !probe.is_drained() {
             return false;
         }
         self.0 += 1;
         let done = self.0 > REQUIRED_ROUNDS;
         if !done {
-            session.greet();
+            session.send_keepalive();
         }
         done
     }
@@ -54,12 +54,12 @@ impl ConfirmedRounds {
 pub(super) async fn find_manner(
     server: SocketAddr,
     terms: &SessionSettings,
-    tried: Manner,
-) -> Option<Manner> {
+    tried: SmuxFormat,
+) -> Option<SmuxFormat> {
     let mut trials = JoinSet::new();
     for version in [Version::V1, Version::V2] {
         for compress in [false, true] {
-            let manner = Manner { version, compress };
+            let manner = SmuxFormat { version, compress };
             if manner != tried {
                 let settings = with_manner(&terms.streams.smux, manner);
                 let kcp = without_counters(&terms.kcp);
@@ -74,7 +74,7 @@ pub(super) async fn find_manner(
 }
 
 /// Returns these settings with another smux version and compression.
-fn with_manner(settings: &adit_smux::Settings, manner: Manner) -> adit_smux::Settings {
+fn with_manner(settings: &adit_smux::Settings, manner: SmuxFormat) -> adit_smux::Settings {
     let mut settings = settings.clone();
     (settings.config.version, settings.compress) = (manner.version, manner.compress);
     settings
@@ -84,7 +84,7 @@ async fn is_understood(server: SocketAddr, kcp: Settings, smux: adit_smux::Setti
     let Some((probe, mux)) = start_trial(server, kcp, smux) else {
         return false;
     };
-    let session = mux.watch();
+    let session = mux.new_watch();
     let rounds = async {
         let mut rounds = ConfirmedRounds::default();
         while !rounds.check_round(&probe, &session) {
@@ -92,7 +92,7 @@ async fn is_understood(server: SocketAddr, kcp: Settings, smux: adit_smux::Setti
         }
     };
     let understood = tokio::select! {
-        _ = session.ended() => false,
+        _ = session.wait_end() => false,
         done = timeout(TRIAL_TIMEOUT, rounds) => done.is_ok(),
     };
     mux.close();
@@ -126,7 +126,7 @@ async fn is_answered(server: SocketAddr, kcp: Settings, smux: adit_smux::Setting
         return false;
     };
     let heard = async {
-        while probe.contact() != Contact::Heard {
+        while probe.peer_contact() != PeerContact::Heard {
             sleep(CHECK_INTERVAL).await;
         }
     };
@@ -156,9 +156,9 @@ fn start_trial(
     server: SocketAddr,
     kcp: Settings,
     smux: adit_smux::Settings,
-) -> Option<(Probe, Mux)> {
+) -> Option<(SessionProbe, Mux)> {
     let session = KcpStream::connect(server, kcp).ok()?;
-    let probe = session.probe();
+    let probe = session.session_probe();
     Some((probe, Mux::new(Box::new(session), smux).ok()?))
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use adit_net::accept::{self, AcceptOutcome};
 use adit_net::dial::{self, Family};
 use adit_net::{limits, tcp};
-use adit_stream::{BoxStream, End, Limits, Meter, Stream, Tcp, lane, relay};
+use adit_stream::{BoxStream, EndReason, RelayTimeouts, Stream, Tcp, TrafficMeter, lane, relay};
 use adit_wire::{Host, Target};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -24,7 +24,7 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for the obfuscation's handshake.
 const OBFS_TIMEOUT: Duration = Duration::from_secs(10);
 /// The host program has stricter timeouts; these only catch connections that it forgets.
-const LIMITS: Limits = Limits {
+const LIMITS: RelayTimeouts = RelayTimeouts {
     idle: Duration::from_secs(3600),
     half_close_idle: Duration::from_secs(60),
 };
@@ -102,7 +102,7 @@ async fn accept_loop(socket: TcpListener, guest: Arc<ForwardPlan>, places: Arc<S
             AcceptOutcome::Connection(stream, from) => match places.clone().try_acquire_owned() {
                 Ok(place) => {
                     let guest = guest.clone();
-                    lane::spawn(async move {
+                    lane::spawn_movable(async move {
                         if let Err(e) = guest.forward_connection(Tcp::new(stream)).await {
                             debug!("connection from {from}: {e}");
                         }
@@ -151,15 +151,15 @@ impl ForwardPlan {
                 return Err(e);
             }
         };
-        let outcome = relay(&mut *near, &mut *far, &LIMITS, &Meter::default()).await;
+        let outcome = relay(&mut *near, &mut *far, &LIMITS, &TrafficMeter::default()).await;
         debug!(
             "{} bytes from the local side, {} from the remote side",
             outcome.up, outcome.down
         );
         match outcome.end {
-            End::Finished => Ok(()),
-            End::Idle => Err(io::ErrorKind::TimedOut.into()),
-            End::Near(e) | End::Far(e) => Err(e),
+            EndReason::Finished => Ok(()),
+            EndReason::Idle => Err(io::ErrorKind::TimedOut.into()),
+            EndReason::Near(e) | EndReason::Far(e) => Err(e),
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use adit_config::RejectPolicy;
 use adit_crypto::Secret;
-use adit_obfs::{Browser, ObfsKind, ObfsParam, Redirect};
+use adit_obfs::{Browser, ObfsKind, ObfsParam, RedirectRule};
 use adit_wire::Role;
 use tracing::debug;
 
@@ -51,10 +51,11 @@ pub(super) fn parse_options(text: &str) -> Result<(Option<Role>, ObfsConfig), Pl
                 return Err(wrong(&"is a flag and takes no value"));
             }
             ("obfs", Some(value)) => {
-                let found = ObfsKind::of_server(value).map_err(|_| PluginEndpointError::Obfs {
-                    name: value.to_owned(),
-                    known: ObfsConfig::all_names(),
-                })?;
+                let found =
+                    ObfsKind::parse_server_name(value).map_err(|_| PluginEndpointError::Obfs {
+                        name: value.to_owned(),
+                        known: ObfsConfig::all_names(),
+                    })?;
                 (obfs.kind, obfs.strangers) = found;
                 named = true;
             }
@@ -66,7 +67,7 @@ pub(super) fn parse_options(text: &str) -> Result<(Option<Role>, ObfsConfig), Pl
             ("browser" | "Browser", Some("firefox")) => obfs.browser = Browser::Firefox,
             ("browser" | "Browser", Some(_)) => return Err(wrong(&"is `chrome` or `firefox`")),
             ("redirect" | "WebServerAddr", Some(value)) => {
-                let rules = value.split(',').map(Redirect::parse);
+                let rules = value.split(',').map(RedirectRule::parse);
                 obfs.redirect = rules
                     .collect::<Result<_, _>>()
                     .map_err(|why| wrong(&format!("does not fit: {why}")))?;

@@ -8,10 +8,10 @@ use adit_config::RejectPolicy;
 use adit_crypto::{Secret, StreamKind};
 use adit_net::system::{self, SystemClock, ThreadRng};
 use adit_obfs::{
-    Browser, ClientSettings, ClientState, Codecs, ObfsKind, ObfsParam, ParamError, Redirect,
-    ServerSettings, ServerState, Strangers,
+    Browser, ClientSettings, ClientState, Codecs, ObfsKind, ObfsParam, ParamError, RedirectRule,
+    ServerSettings, ServerState, UnrecognizedPolicy,
 };
-use adit_stream::{BoxStream, Layered, RunError, Tcp, run};
+use adit_stream::{BoxStream, HandshakeError, Layered, Tcp, run_handshake};
 use adit_wire::Target;
 
 use crate::acceptor::{ConnectionProgress, InboundRequest, RejectHandler, accept_obfs};
@@ -24,11 +24,11 @@ const MIN_URL_BYTES: usize = 30;
 pub(super) struct ObfsConfig {
     pub(super) kind: ObfsKind,
     /// A server's handling of clients without the obfuscation.
-    pub(super) strangers: Strangers,
+    pub(super) strangers: UnrecognizedPolicy,
     pub(super) param: ObfsParam,
     pub(super) key: Secret<String>,
     pub(super) browser: Browser,
-    pub(super) redirect: Vec<Redirect>,
+    pub(super) redirect: Vec<RedirectRule>,
     pub(super) reject: RejectPolicy,
 }
 
@@ -36,7 +36,7 @@ impl Default for ObfsConfig {
     fn default() -> Self {
         Self {
             kind: ObfsKind::Plain,
-            strangers: Strangers::Refuse,
+            strangers: UnrecognizedPolicy::Refuse,
             param: ObfsParam::default(),
             key: Secret::new(String::new()),
             browser: Browser::Chrome,
@@ -79,7 +79,7 @@ impl ObfsConfig {
         let key = self.derived_key();
         let settings = ServerSettings {
             kind: self.kind,
-            strangers: self.strangers,
+            unrecognized: self.strangers,
             param: &self.param,
             key: key.expose(),
             password: self.key.expose().as_bytes(),
@@ -114,12 +114,12 @@ pub(super) async fn obfuscate_client(state: &ClientState, mut io: Tcp) -> io::Re
     if state.kind() == ObfsKind::Plain {
         return Ok(Box::new(io));
     }
-    let mut core = state.handshake(system::unix_now(), &mut ThreadRng);
-    let dressed = run(&mut io, &mut core).await;
+    let mut core = state.new_handshake(system::unix_now(), &mut ThreadRng);
+    let dressed = run_handshake(&mut io, &mut core).await;
     let Codecs { seal, open } = dressed.map_err(|why| match why {
-        RunError::Core { error, .. } => io::Error::new(io::ErrorKind::InvalidData, error),
-        RunError::Eof => io::ErrorKind::UnexpectedEof.into(),
-        RunError::Io(e) => e,
+        HandshakeError::Core { error, .. } => io::Error::new(io::ErrorKind::InvalidData, error),
+        HandshakeError::Eof => io::ErrorKind::UnexpectedEof.into(),
+        HandshakeError::Io(e) => e,
     })?;
     Ok(Box::new(Layered::new(io, seal, open)))
 }

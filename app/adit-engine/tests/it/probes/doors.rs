@@ -10,7 +10,7 @@ use adit_engine::acceptor::{
 use adit_engine::{ConnectionAddrs, HandshakeSlot, UserTable};
 use adit_net::system::{self, SystemClock, ThreadRng};
 use adit_shadowsocks::relay::RelayTable;
-use adit_shadowsocks::{Key, KeyChain, Method, Restart, SaltPool, Users, tcp};
+use adit_shadowsocks::{Key, KeyChain, Method, RestartPolicy, SaltPool, Users, tcp};
 use adit_wire::{Clock, Entropy, Seal, Target, UnixTime};
 
 use super::scripted::{Act, Script, Scripted, Seen};
@@ -49,7 +49,7 @@ pub(crate) const KINDS: [Kind; 5] = [
         good: &[ALICE],
         unknown: &[NOBODY],
         relays: false,
-        open: |rejects| keyed(Users::single(key(AES, ALICE)), rejects),
+        open: |rejects| keyed(Users::with_single_key(key(AES, ALICE)), rejects),
     },
     Kind {
         name: "2022, users",
@@ -59,7 +59,8 @@ pub(crate) const KINDS: [Kind; 5] = [
         unknown: &[OWN, NOBODY],
         relays: false,
         open: |rejects| {
-            let users = Users::identified(&key(AES, OWN), [("alice", ALICE), ("bob", IDENTITY)]);
+            let users =
+                Users::with_identity_key(&key(AES, OWN), [("alice", ALICE), ("bob", IDENTITY)]);
             keyed(users.unwrap(), rejects)
         },
     },
@@ -88,7 +89,7 @@ pub(crate) const KINDS: [Kind; 5] = [
         good: &["good"],
         unknown: &["wrong"],
         relays: false,
-        open: |rejects| keyed(Users::single(key(AEAD, "good")), rejects),
+        open: |rejects| keyed(Users::with_single_key(key(AEAD, "good")), rejects),
     },
     Kind {
         name: "AEAD, users",
@@ -99,7 +100,7 @@ pub(crate) const KINDS: [Kind; 5] = [
         relays: false,
         open: |rejects| {
             let users = (0..20).map(|n| (format!("user-{n}"), n.to_string()));
-            keyed(Users::trial(AEAD, users).unwrap(), rejects)
+            keyed(Users::with_trial_keys(AEAD, users).unwrap(), rejects)
         },
     },
 ];
@@ -113,7 +114,7 @@ fn target() -> Target {
 }
 
 fn salts() -> SaltPool {
-    SaltPool::new([7; 16], system::unix_now(), Restart::Lenient)
+    SaltPool::new([7; 16], system::unix_now(), RestartPolicy::Lenient)
 }
 
 fn keyed(users: Arc<Users>, rejects: Arc<RejectHandler>) -> Box<dyn RequestAcceptor> {
@@ -139,7 +140,7 @@ impl Kind {
     fn flight(&self, keys: &[&str], clock: i64) -> Vec<u8> {
         let chain = KeyChain::parse(self.method, &keys.join(":")).unwrap();
         let clock = Arc::new(Wrong(clock));
-        let (mut seal, _) = tcp::client(&chain, &target(), clock, &mut ThreadRng).unwrap();
+        let (mut seal, _) = tcp::client_codecs(&chain, &target(), clock, &mut ThreadRng).unwrap();
         let room = seal.overhead();
         let mut record = vec![0; room.head + 200 + room.tail];
         let wire = seal.seal(&mut record, room.head..room.head + 200).unwrap();

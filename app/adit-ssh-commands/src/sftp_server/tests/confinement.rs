@@ -33,65 +33,69 @@ fn no_path_and_no_link_leads_out_of_the_root() {
     ] {
         assert_eq!(talk.read(path), None, "{path}");
         let bytes = path.as_bytes();
-        assert_eq!(talk.kind(&Request::Stat { path: bytes }), None, "{path}");
-        let attrs = Attrs {
+        assert_eq!(
+            talk.kind(&SftpRequest::Stat { path: bytes }),
+            None,
+            "{path}"
+        );
+        let attrs = FileAttrs {
             permissions: Some(0o777),
-            ..Attrs::default()
+            ..FileAttrs::default()
         };
         assert_eq!(
-            talk.status(&Request::Setstat { path: bytes, attrs }),
-            Status::NoSuchFile,
+            talk.status(&SftpRequest::Setstat { path: bytes, attrs }),
+            SftpStatus::NoSuchFile,
             "{path}"
         );
     }
     for path in ["../new", "/../../new", "parent/new"] {
         let handle = talk.handle(path, NEW).unwrap();
-        talk.done(&Request::Close {
+        talk.done(&SftpRequest::Close {
             handle: &handle[..],
         });
         assert!(
             !place.path.join("new").exists() && root.join("new").exists(),
             "{path}"
         );
-        talk.done(&Request::Remove {
+        talk.done(&SftpRequest::Remove {
             path: path.as_bytes(),
         });
-        talk.done(&Request::Mkdir {
+        talk.done(&SftpRequest::Mkdir {
             path: path.as_bytes(),
-            attrs: Attrs::default(),
+            attrs: FileAttrs::default(),
         });
         assert!(
             !place.path.join("new").exists() && root.join("new").is_dir(),
             "{path}"
         );
-        talk.done(&Request::Rmdir {
+        talk.done(&SftpRequest::Rmdir {
             path: path.as_bytes(),
         });
     }
     // What is done to a name is done inside.
-    talk.done(&Request::Rename {
+    talk.done(&SftpRequest::Rename {
         from: b"file",
         to: b"../moved",
     });
     assert!(root.join("moved").exists());
-    let link = Extended::HardLink {
+    let link = ExtendedRequest::HardLink {
         from: b"/moved",
         to: b"/../../linked",
     };
-    talk.done(&Request::Extended(link));
+    talk.done(&SftpRequest::Extended(link));
     assert_eq!(fs::metadata(root.join("linked")).unwrap().nlink(), 2);
-    talk.done(&Request::Symlink {
+    talk.done(&SftpRequest::Symlink {
         target: b"/etc/passwd",
         link: b"../evil",
     });
     assert_eq!(talk.read("evil"), None);
-    assert!(talk.kind(&Request::Stat { path: b"/.." }).is_some());
+    assert!(talk.kind(&SftpRequest::Stat { path: b"/.." }).is_some());
     for path in ["/", "/..", "."] {
         assert_ne!(
-            talk.status(&Request::Rmdir {
+            talk.status(&SftpRequest::Rmdir {
                 path: path.as_bytes()
             }),
-            Status::Ok
+            SftpStatus::Ok
         );
     }
     assert_eq!(fs::read(place.path.join("secret")).unwrap(), b"top secret");
@@ -113,7 +117,7 @@ fn paths_are_told_as_the_client_sees_them() {
         assert_eq!(talk.real(path).as_deref(), Some(real), "{path}");
     }
     assert_eq!(talk.real("absent/x"), None);
-    let expand = |path| Request::Extended(Extended::ExpandPath { path });
+    let expand = |path| SftpRequest::Extended(ExtendedRequest::ExpandPath { path });
     assert_eq!(talk.path(&expand(b"~/sub")).as_deref(), Some("/sub"));
     assert_eq!(talk.path(&expand(b"~root/sub")).as_deref(), Some("/sub"));
 
@@ -121,7 +125,7 @@ fn paths_are_told_as_the_client_sees_them() {
     let root = place.root().to_str().unwrap().to_owned();
     assert_eq!(talk.real(".").as_deref(), Some(root.as_str()));
     assert_eq!(talk.real("link/new"), Some(format!("{root}/sub/new")));
-    let home = talk.path(&Request::Extended(Extended::HomeDirectory {
+    let home = talk.path(&SftpRequest::Extended(ExtendedRequest::HomeDirectory {
         user: b"root",
     }));
     assert_eq!(home.as_deref(), Some("/root"));
@@ -138,72 +142,72 @@ fn a_server_that_is_read_only_changes_nothing() {
         start: None,
         ..Options::default()
     });
-    let mut client = Client::<()>::new(&mut Vec::new());
+    let mut client = SftpClient::<()>::new(&mut Vec::new());
     let _ = client
         .handle_input(&talk.out[4..], &mut Vec::new())
         .unwrap();
-    assert!(!client.extensions().has(Extension::PosixRename));
-    assert!(client.extensions().has(Extension::StatVfs));
-    let attrs = Attrs {
+    assert!(!client.extensions().contains(Extension::PosixRename));
+    assert!(client.extensions().contains(Extension::StatVfs));
+    let attrs = FileAttrs {
         permissions: Some(0o600),
-        ..Attrs::default()
+        ..FileAttrs::default()
     };
     let handle = talk.handle("file", OpenFlags::READ).unwrap();
     let handle = &handle[..];
     for flags in [
         NEW,
         OpenFlags::TRUNCATE,
-        OpenFlags::READ.and(OpenFlags::CREATE),
+        OpenFlags::READ.union(OpenFlags::CREATE),
         OpenFlags::APPEND,
     ] {
         assert_eq!(talk.handle("file", flags), None);
     }
     for request in [
-        Request::Write {
+        SftpRequest::Write {
             handle,
             offset: 0,
             data: b"x",
         },
-        Request::Setstat {
+        SftpRequest::Setstat {
             path: b"file",
             attrs,
         },
-        Request::Fsetstat { handle, attrs },
-        Request::Remove { path: b"file" },
-        Request::Mkdir {
+        SftpRequest::Fsetstat { handle, attrs },
+        SftpRequest::Remove { path: b"file" },
+        SftpRequest::Mkdir {
             path: b"new",
             attrs,
         },
-        Request::Rmdir { path: b"sub" },
-        Request::Rename {
+        SftpRequest::Rmdir { path: b"sub" },
+        SftpRequest::Rename {
             from: b"file",
             to: b"new",
         },
-        Request::Symlink {
+        SftpRequest::Symlink {
             target: b"file",
             link: b"new",
         },
     ] {
         assert_eq!(
             talk.status(&request),
-            Status::PermissionDenied,
+            SftpStatus::PermissionDenied,
             "{request:?}"
         );
     }
     for extended in [
-        Extended::PosixRename {
+        ExtendedRequest::PosixRename {
             from: b"file",
             to: b"new",
         },
-        Extended::HardLink {
+        ExtendedRequest::HardLink {
             from: b"file",
             to: b"new",
         },
-        Extended::LSetStat {
+        ExtendedRequest::LSetStat {
             path: b"file",
             attrs,
         },
-        Extended::CopyData {
+        ExtendedRequest::CopyData {
             from: handle,
             from_offset: 0,
             len: 0,
@@ -212,8 +216,8 @@ fn a_server_that_is_read_only_changes_nothing() {
         },
     ] {
         assert_eq!(
-            talk.status(&Request::Extended(extended)),
-            Status::Unsupported
+            talk.status(&SftpRequest::Extended(extended)),
+            SftpStatus::Unsupported
         );
     }
     assert_eq!(talk.read("file").as_deref(), Some(&b"0123456789"[..]));
@@ -228,19 +232,19 @@ fn a_whole_session_over_streams_ends_well_or_says_why() {
         ..Options::default()
     };
     let mut input = Vec::new();
-    let _ = Client::<()>::new(&mut input);
-    Request::Stat { path: b"file" }.put(5, &mut input);
+    let _ = SftpClient::<()>::new(&mut input);
+    SftpRequest::Stat { path: b"file" }.encode(5, &mut input);
     for _ in 0..20 {
-        Request::Readdir {
+        SftpRequest::Readdir {
             handle: &b"none"[..],
         }
-        .put(6, &mut input);
+        .encode(6, &mut input);
     }
     let mut output = Vec::new();
     serve(&input[..], &mut output, &options).unwrap();
     let (mut data, mut count) = (&output[..], 0);
-    let mut frames = Frames::new();
-    while frames.next(&mut data).unwrap().is_some() {
+    let mut frames = FrameReader::new();
+    while frames.next_frame(&mut data).unwrap().is_some() {
         count += 1;
     }
     assert_eq!(count, 22, "all are answered");
@@ -304,103 +308,103 @@ fn what_is_protected_stays_as_it_is() {
         ] {
             assert_eq!(talk.handle(path, NEW), None, "{path}");
             assert_eq!(talk.read(path), None, "{path}");
-            let attrs = Attrs {
+            let attrs = FileAttrs {
                 size: Some(0),
                 permissions: Some(0o777),
-                ..Attrs::default()
+                ..FileAttrs::default()
             };
             let path = path.as_bytes();
             for request in [
-                Request::Setstat { path, attrs },
-                Request::Rename {
+                SftpRequest::Setstat { path, attrs },
+                SftpRequest::Rename {
                     from: b"file",
                     to: path,
                 },
-                Request::Rename {
+                SftpRequest::Rename {
                     from: path,
                     to: b"away",
                 },
-                Request::Extended(Extended::PosixRename {
+                SftpRequest::Extended(ExtendedRequest::PosixRename {
                     from: b"file",
                     to: path,
                 }),
-                Request::Extended(Extended::HardLink {
+                SftpRequest::Extended(ExtendedRequest::HardLink {
                     from: path,
                     to: b"again",
                 }),
-                Request::Extended(Extended::LSetStat { path, attrs }),
+                SftpRequest::Extended(ExtendedRequest::LSetStat { path, attrs }),
             ] {
                 if matches!(path, b"soft" | b"dangling")
-                    && !matches!(request, Request::Setstat { .. })
+                    && !matches!(request, SftpRequest::Setstat { .. })
                 {
                     // The link's own name is nobody's business.
                     continue;
                 }
-                assert_ne!(talk.status(&request), Status::Ok, "{request:?}");
+                assert_ne!(talk.status(&request), SftpStatus::Ok, "{request:?}");
             }
         }
-        let attrs = Attrs::default();
+        let attrs = FileAttrs::default();
         for request in [
-            Request::Rename {
+            SftpRequest::Rename {
                 from: b"way",
                 to: b"gone",
             },
-            Request::Rename {
+            SftpRequest::Rename {
                 from: b"real",
                 to: b"gone",
             },
-            Request::Rename {
+            SftpRequest::Rename {
                 from: b"real/keys",
                 to: b"gone",
             },
-            Request::Rename {
+            SftpRequest::Rename {
                 from: b"state",
                 to: b"gone",
             },
-            Request::Remove { path: b"way" },
-            Request::Remove {
+            SftpRequest::Remove { path: b"way" },
+            SftpRequest::Remove {
                 path: b"real/keys/list",
             },
-            Request::Rmdir {
+            SftpRequest::Rmdir {
                 path: b"state/deep",
             },
-            Request::Mkdir {
+            SftpRequest::Mkdir {
                 path: b"later",
                 attrs,
             },
-            Request::Mkdir {
+            SftpRequest::Mkdir {
                 path: b"state/more",
                 attrs,
             },
-            Request::Symlink {
+            SftpRequest::Symlink {
                 target: b"sub",
                 link: b"later",
             },
-            Request::Opendir { path: b"state" },
+            SftpRequest::Opendir { path: b"state" },
         ] {
             assert_eq!(
                 talk.status(&request),
-                Status::PermissionDenied,
+                SftpStatus::PermissionDenied,
                 "{request:?}"
             );
         }
         let path = b"state/deep";
-        assert_ne!(talk.status(&Request::Opendir { path }), Status::Ok);
+        assert_ne!(talk.status(&SftpRequest::Opendir { path }), SftpStatus::Ok);
         // What stands beside them is as before, and folders on the way can be looked at.
         for path in [&b"."[..], b"real", b"way/keys"] {
-            let opened = talk.ask(&Request::Opendir { path });
-            assert!(matches!(opened, Reply::Handle(_)), "{opened:?}");
+            let opened = talk.ask(&SftpRequest::Opendir { path });
+            assert!(matches!(opened, SftpReply::Handle(_)), "{opened:?}");
         }
         assert_eq!(talk.read("file").as_deref(), Some(&b"0123456789"[..]));
         let handle = talk.handle("real/keys/other", NEW).unwrap();
-        talk.done(&Request::Close {
+        talk.done(&SftpRequest::Close {
             handle: &handle[..],
         });
-        talk.done(&Request::Rename {
+        talk.done(&SftpRequest::Rename {
             from: b"real/keys/other",
             to: b"sub/other",
         });
-        talk.done(&Request::Remove { path: b"sub/other" });
+        talk.done(&SftpRequest::Remove { path: b"sub/other" });
     }
     let kept = |path: &str| fs::read_to_string(root.join(path)).unwrap();
     assert_eq!(

@@ -7,76 +7,76 @@ fn files_are_written_read_and_changed() {
     let place = Place::new();
     for mut talk in [place.open(), place.confined()] {
         let file = place.root().join("f");
-        let handle = talk.handle("f", OpenFlags::READ.and(NEW)).unwrap();
+        let handle = talk.handle("f", OpenFlags::READ.union(NEW)).unwrap();
         let handle = &handle[..];
-        talk.done(&Request::Write {
+        talk.done(&SftpRequest::Write {
             handle,
             offset: 5,
             data: b"world",
         });
-        talk.done(&Request::Write {
+        talk.done(&SftpRequest::Write {
             handle,
             offset: 0,
             data: b"hello",
         });
-        let read = |offset, len| Request::Read {
+        let read = |offset, len| SftpRequest::Read {
             handle,
             offset,
             len,
         };
-        assert_eq!(talk.ask(&read(3, 4)), Reply::Data(b"lowo"));
-        assert_eq!(talk.status(&read(10, 4)), Status::Eof);
-        assert_eq!(talk.status(&read(u64::MAX, 4)), Status::BadMessage);
-        talk.done(&Request::Extended(Extended::FSync { handle }));
-        let attrs = Attrs {
+        assert_eq!(talk.ask(&read(3, 4)), SftpReply::Data(b"lowo"));
+        assert_eq!(talk.status(&read(10, 4)), SftpStatus::Eof);
+        assert_eq!(talk.status(&read(u64::MAX, 4)), SftpStatus::BadMessage);
+        talk.done(&SftpRequest::Extended(ExtendedRequest::FSync { handle }));
+        let attrs = FileAttrs {
             size: Some(4),
             permissions: Some(0o640),
             times: Some((1, 86_400)),
             owner: None,
         };
-        talk.done(&Request::Fsetstat { handle, attrs });
-        let Reply::Attrs(found) = talk.ask(&Request::Fstat { handle }) else {
+        talk.done(&SftpRequest::Fsetstat { handle, attrs });
+        let SftpReply::Attrs(found) = talk.ask(&SftpRequest::Fstat { handle }) else {
             panic!()
         };
         assert_eq!((found.size, found.times), (Some(4), Some((1, 86_400))));
         assert_eq!(found.permissions, Some(0o100_640));
-        let attrs = Attrs {
+        let attrs = FileAttrs {
             size: Some(2),
             permissions: Some(0o600),
             times: Some((5, 6)),
             owner: found.owner,
         };
-        talk.done(&Request::Setstat { path: b"f", attrs });
+        talk.done(&SftpRequest::Setstat { path: b"f", attrs });
         let about = fs::metadata(&file).unwrap();
         assert_eq!(
             (about.len(), about.mtime(), about.mode()),
             (2, 6, 0o100_600)
         );
         assert_eq!(fs::read(&file).unwrap(), b"he");
-        talk.done(&Request::Close { handle });
+        talk.done(&SftpRequest::Close { handle });
         // Appending does not look at the offset.
         let handle = talk
-            .handle("f", OpenFlags::WRITE.and(OpenFlags::APPEND))
+            .handle("f", OpenFlags::WRITE.union(OpenFlags::APPEND))
             .unwrap();
-        talk.done(&Request::Write {
+        talk.done(&SftpRequest::Write {
             handle: &handle[..],
             offset: 0,
             data: b"!",
         });
         assert_eq!(fs::read(&file).unwrap(), b"he!");
-        assert_eq!(talk.handle("f", NEW.and(OpenFlags::EXCLUSIVE)), None);
+        assert_eq!(talk.handle("f", NEW.union(OpenFlags::EXCLUSIVE)), None);
         assert_eq!(talk.handle("f\0g", OpenFlags::READ), None);
         assert_eq!(talk.handle("", OpenFlags::READ), None);
         let folder = talk.handle("sub", OpenFlags::READ).unwrap();
         assert_eq!(
-            talk.status(&Request::Read {
+            talk.status(&SftpRequest::Read {
                 handle: &folder[..],
                 offset: 0,
                 len: 1
             }),
-            Status::Failure
+            SftpStatus::Failure
         );
-        talk.done(&Request::Remove { path: b"f" });
+        talk.done(&SftpRequest::Remove { path: b"f" });
     }
 }
 
@@ -87,36 +87,39 @@ fn names_are_made_moved_and_removed() {
         let (from, to) = (&b"file"[..], &b"sub/there"[..]);
         fs::write(place.root().join("sub/there"), "old").unwrap();
         assert_eq!(
-            talk.status(&Request::Rename { from, to }),
-            Status::Failure,
+            talk.status(&SftpRequest::Rename { from, to }),
+            SftpStatus::Failure,
             "it is there"
         );
-        talk.done(&Request::Extended(Extended::PosixRename { from, to }));
+        talk.done(&SftpRequest::Extended(ExtendedRequest::PosixRename {
+            from,
+            to,
+        }));
         assert_eq!(
             fs::read(place.root().join("sub/there")).unwrap(),
             b"0123456789"
         );
-        talk.done(&Request::Rename { from: to, to: from });
-        talk.done(&Request::Symlink {
+        talk.done(&SftpRequest::Rename { from: to, to: from });
+        talk.done(&SftpRequest::Symlink {
             target: b"nowhere",
             link: b"l",
         });
         assert_eq!(
-            talk.path(&Request::Readlink { path: b"l" }).as_deref(),
+            talk.path(&SftpRequest::Readlink { path: b"l" }).as_deref(),
             Some("nowhere")
         );
         assert_eq!(
-            talk.kind(&Request::Lstat { path: b"l" }),
-            Some(FileKind::Symlink)
+            talk.kind(&SftpRequest::Lstat { path: b"l" }),
+            Some(FileType::Symlink)
         );
         assert_eq!(
-            talk.status(&Request::Stat { path: b"l" }),
-            Status::NoSuchFile
+            talk.status(&SftpRequest::Stat { path: b"l" }),
+            SftpStatus::NoSuchFile
         );
-        let set = |attrs| Request::Extended(Extended::LSetStat { path: b"l", attrs });
-        talk.done(&set(Attrs {
+        let set = |attrs| SftpRequest::Extended(ExtendedRequest::LSetStat { path: b"l", attrs });
+        talk.done(&set(FileAttrs {
             times: Some((3, 4)),
-            ..Attrs::default()
+            ..FileAttrs::default()
         }));
         assert_eq!(
             fs::symlink_metadata(place.root().join("l"))
@@ -124,37 +127,40 @@ fn names_are_made_moved_and_removed() {
                 .mtime(),
             4
         );
-        let attrs = Attrs {
+        let attrs = FileAttrs {
             permissions: Some(0o600),
-            ..Attrs::default()
+            ..FileAttrs::default()
         };
-        assert_eq!(talk.status(&set(attrs)), Status::Unsupported);
-        talk.done(&Request::Extended(Extended::LSetStat {
+        assert_eq!(talk.status(&set(attrs)), SftpStatus::Unsupported);
+        talk.done(&SftpRequest::Extended(ExtendedRequest::LSetStat {
             path: b"file",
             attrs,
         }));
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&place.root().join("file")), 0o600);
-        talk.done(&Request::Remove { path: b"l" });
-        let attrs = Attrs {
+        talk.done(&SftpRequest::Remove { path: b"l" });
+        let attrs = FileAttrs {
             permissions: Some(0o700),
-            ..Attrs::default()
+            ..FileAttrs::default()
         };
-        talk.done(&Request::Mkdir { path: b"d/", attrs });
+        talk.done(&SftpRequest::Mkdir { path: b"d/", attrs });
         assert_eq!(mode(&place.root().join("d")), 0o700);
-        assert_ne!(talk.status(&Request::Remove { path: b"d" }), Status::Ok);
-        talk.done(&Request::Rename {
+        assert_ne!(
+            talk.status(&SftpRequest::Remove { path: b"d" }),
+            SftpStatus::Ok
+        );
+        talk.done(&SftpRequest::Rename {
             from: b"d",
             to: b"e",
         });
-        talk.done(&Request::Rmdir { path: b"e" });
+        talk.done(&SftpRequest::Rmdir { path: b"e" });
         assert_eq!(
-            talk.status(&Request::Rmdir { path: b"e" }),
-            Status::NoSuchFile
+            talk.status(&SftpRequest::Rmdir { path: b"e" }),
+            SftpStatus::NoSuchFile
         );
         assert_eq!(
-            talk.status(&Request::Opendir { path: b"file" }),
-            Status::NoSuchFile
+            talk.status(&SftpRequest::Opendir { path: b"file" }),
+            SftpStatus::NoSuchFile
         );
     }
 }
@@ -171,17 +177,17 @@ fn a_folder_is_listed_in_parts() {
         .unwrap();
     }
     let mut talk = place.confined();
-    let Reply::Handle(handle) = talk.ask(&Request::Opendir { path: b"sub" }) else {
+    let SftpReply::Handle(handle) = talk.ask(&SftpRequest::Opendir { path: b"sub" }) else {
         panic!()
     };
     let handle = handle.to_vec();
-    let request = Request::Readdir {
+    let request = SftpRequest::Readdir {
         handle: &handle[..],
     };
     let (mut found, mut parts) = (Vec::new(), 0);
     loop {
         match talk.ask(&request) {
-            Reply::Names(names) => {
+            SftpReply::Names(names) => {
                 parts += 1;
                 for name in names.iter() {
                     let line = String::from_utf8_lossy(name.line);
@@ -197,8 +203,8 @@ fn a_folder_is_listed_in_parts() {
                 }
                 assert!(talk.out.len() < 34_000, "what every client takes");
             }
-            Reply::Status(reply) => {
-                assert_eq!(reply.status, Status::Eof);
+            SftpReply::Status(reply) => {
+                assert_eq!(reply.status, SftpStatus::Eof);
                 break;
             }
             other => panic!("{other:?}"),
@@ -221,7 +227,7 @@ fn copies_stay_in_the_server() {
     let from = talk.handle("big", OpenFlags::READ).unwrap();
     let to = talk.handle("copy", NEW).unwrap();
     let copy = |from, to, from_offset, len, to_offset| {
-        Request::Extended(Extended::CopyData {
+        SftpRequest::Extended(ExtendedRequest::CopyData {
             from,
             from_offset,
             len,
@@ -238,7 +244,7 @@ fn copies_stay_in_the_server() {
     let own = talk.handle("big", OpenFlags::WRITE).unwrap();
     assert_ne!(
         talk.status(&copy(&from[..], &own[..], 0, 0, 3_000_000)),
-        Status::Ok,
+        SftpStatus::Ok,
         "it would never end"
     );
     let version = Talk::new(&Options::default()).handle("/proc/version", OpenFlags::READ);
@@ -259,25 +265,28 @@ fn copies_stay_in_the_server() {
 fn the_machine_is_described() {
     let place = Place::new();
     let mut talk = place.confined();
-    let Reply::Extended(data) = talk.ask(&Request::Extended(Extended::StatVfs { path: b"/" }))
-    else {
+    let SftpReply::Extended(data) = talk.ask(&SftpRequest::Extended(ExtendedRequest::StatVfs {
+        path: b"/",
+    })) else {
         panic!()
     };
     let by_path = StatVfs::parse(data).unwrap();
     assert!(by_path.blocks > 0 && by_path.fragment > 0 && by_path.name_max > 0);
     let handle = talk.handle("file", OpenFlags::READ).unwrap();
     let handle = &handle[..];
-    let Reply::Extended(data) = talk.ask(&Request::Extended(Extended::FStatVfs { handle })) else {
+    let SftpReply::Extended(data) =
+        talk.ask(&SftpRequest::Extended(ExtendedRequest::FStatVfs { handle }))
+    else {
         panic!()
     };
     assert_eq!(StatVfs::parse(data).unwrap().id, by_path.id);
-    let users = Ids::new(&[0, 0, 0, 0, 0xff, 0xff, 0xff, 0xfe]).unwrap();
-    let groups = Ids::new(&[0, 0, 0, 0]).unwrap();
-    let ask = Request::Extended(Extended::UsersGroupsById { users, groups });
-    let Reply::Extended(data) = talk.ask(&ask) else {
+    let users = OwnerIds::new(&[0, 0, 0, 0, 0xff, 0xff, 0xff, 0xfe]).unwrap();
+    let groups = OwnerIds::new(&[0, 0, 0, 0]).unwrap();
+    let ask = SftpRequest::Extended(ExtendedRequest::UsersGroupsById { users, groups });
+    let SftpReply::Extended(data) = talk.ask(&ask) else {
         panic!()
     };
-    let [users, groups] = Texts::parse_pair(data).unwrap();
+    let [users, groups] = OwnerNames::parse_pair(data).unwrap();
     assert_eq!(users.iter().collect::<Vec<_>>(), [&b"root"[..], b""]);
     assert_eq!(groups.iter().count(), 1);
 }

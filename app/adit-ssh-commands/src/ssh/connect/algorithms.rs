@@ -2,18 +2,20 @@
 
 use crate::ssh_config::{AlgorithmList, SshSettings};
 use adit_cli::{Code, Failure};
-use adit_ssh::preferred as usual;
-use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac, Preferred};
+use adit_ssh::preferred_algorithms as usual;
+use adit_ssh_proto::algorithm::{
+    AlgorithmPreferences, Cipher, Compression, Kex, KeyAlgorithm, Mac,
+};
 use tracing::debug;
 
 /// What the configuration makes of the order that suits this machine.
-pub(super) fn preferred(settings: &SshSettings) -> Result<Preferred, Failure> {
+pub(super) fn preferred(settings: &SshSettings) -> Result<AlgorithmPreferences, Failure> {
     let usual = usual();
     let compression = match settings.compression {
         true => vec![Compression::ZlibDelayed, Compression::None],
         false => vec![Compression::None, Compression::ZlibDelayed],
     };
-    Ok(Preferred {
+    Ok(AlgorithmPreferences {
         kex: chosen(
             "KexAlgorithms",
             settings.kex.as_ref(),

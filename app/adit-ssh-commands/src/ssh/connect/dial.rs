@@ -51,9 +51,10 @@ pub(super) async fn below(
     );
     let below = Box::pin(below(&jump, &through, depth + 1)).await?;
     let reached = over(below, &through).await?;
-    let opened = reached
-        .session
-        .direct_tcpip(settings.host_name.clone(), settings.port, nobody());
+    let opened =
+        reached
+            .session
+            .open_direct_tcpip(settings.host_name.clone(), settings.port, nobody());
     let channel = opened.await.map_err(|why| {
         let place = place(settings);
         let what = format!("{} does not connect to {place}: {why}", through.host_name);

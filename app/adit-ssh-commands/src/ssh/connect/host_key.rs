@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use crate::ssh_config::{CheckHostKey, SshSettings};
 use adit_ssh::client::{HostKey, HostKeyPolicy, KnownHost, KnownHostsError};
 use adit_ssh::{BoxFuture, HostKeyRefused};
-use adit_ssh_proto::key::{Place, PublicKey, Verdict};
+use adit_ssh_proto::key::{HostKeyVerdict, LinePosition, PublicKey};
 
 use super::asked::is_quiet;
 use crate::ssh::terminal;
@@ -76,20 +76,24 @@ impl Policy {
     async fn judge(&self, shown: &HostKey) -> Result<Standing, HostKeyRefused> {
         let key = shown.key.key();
         let host = self.known.name();
-        match self.known.check(&shown.key) {
-            Verdict::Known(place) => {
+        match self.known.check_key(&shown.key) {
+            HostKeyVerdict::Known(place) => {
                 tracing::debug!("the key of {host} is known: {place}");
                 Ok(Standing::Known)
             }
-            Verdict::Unknown => self.unknown(key).await,
-            Verdict::OtherType(place) => self.contradicts(key, &place, Contradiction::OtherType),
-            Verdict::Changed(place) => self.contradicts(key, &place, Contradiction::SameType),
-            Verdict::Revoked(place) => Err(HostKeyRefused(format!(
+            HostKeyVerdict::Unknown => self.unknown(key).await,
+            HostKeyVerdict::OtherType(place) => {
+                self.contradicts(key, &place, Contradiction::OtherType)
+            }
+            HostKeyVerdict::Changed(place) => {
+                self.contradicts(key, &place, Contradiction::SameType)
+            }
+            HostKeyVerdict::Revoked(place) => Err(HostKeyRefused(format!(
                 "the key of {host} is revoked: {place}\n\n  it shows  {}\n\nWhoever has it may not be \
                  the host. Nothing was sent.",
                 named(key)
             ))),
-            Verdict::BadCertificate(place, why) => Err(HostKeyRefused(format!(
+            HostKeyVerdict::BadCertificate(place, why) => Err(HostKeyRefused(format!(
                 "the certificate of {host} is not in order: {why} (its authority: {place})"
             ))),
         }
@@ -112,7 +116,7 @@ impl Policy {
                 )));
             }
         };
-        match (self.known.learn(key), self.known.file()) {
+        match (self.known.add_key(key), self.known.write_path()) {
             (Ok(()), Some(file)) if file != Path::new("/dev/null") => self.say(&format!(
                 "the key of {host} is taken as known from now on: {} ({})",
                 named(key),
@@ -166,7 +170,7 @@ impl Policy {
     fn contradicts(
         &self,
         key: &PublicKey,
-        place: &Place,
+        place: &LinePosition,
         how: Contradiction,
     ) -> Result<Standing, HostKeyRefused> {
         let host = self.known.name();
@@ -181,7 +185,7 @@ impl Policy {
              Somebody may be listening in between, or the host was set up anew. Ask its keeper \
              for the fingerprint.",
             named(key),
-            self.known.lines().shown_at(place),
+            self.known.lines().describe_key_at(place),
         );
         if self.check == CheckHostKey::Off {
             // Never silent, whatever the log level is.
@@ -205,7 +209,10 @@ impl Policy {
 }
 
 impl HostKeyPolicy for Policy {
-    fn verify<'a>(&'a self, key: &'a HostKey) -> BoxFuture<'a, Result<(), HostKeyRefused>> {
+    fn verify_host_key<'a>(
+        &'a self,
+        key: &'a HostKey,
+    ) -> BoxFuture<'a, Result<(), HostKeyRefused>> {
         Box::pin(async {
             let standing = self.judge(key).await?;
             // Asked once for each session.

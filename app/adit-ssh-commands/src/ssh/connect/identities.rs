@@ -12,7 +12,7 @@ use adit_crypto::Secret;
 use adit_ssh::BoxFuture;
 use adit_ssh::client::{Agent, AgentKey, Identity, LocalKey, Login, SessionBinding};
 use adit_ssh_proto::algorithm::KeyAlgorithm;
-use adit_ssh_proto::auth::Method;
+use adit_ssh_proto::auth::AuthMethod;
 use adit_ssh_proto::key::{AnyKey, Certificate, KeyError, MAX_KEY_FILE, PrivateKey, PublicKey};
 use adit_wire::u64_from;
 use tracing::debug;
@@ -32,7 +32,7 @@ pub(super) async fn login(settings: &SshSettings, taken: &Taken) -> Result<Login
     login.methods = methods(settings)?;
     login.prompts = settings.password_prompts;
     login.prompter = Some(Arc::new(Person::new(settings, taken)));
-    if login.methods.contains(&Method::PublicKey) {
+    if login.methods.contains(&AuthMethod::PublicKey) {
         login.identities = identities(settings).await;
         for identity in &login.identities {
             let key = identity.key();
@@ -46,20 +46,20 @@ pub(super) async fn login(settings: &SshSettings, taken: &Taken) -> Result<Login
     Ok(login)
 }
 
-fn methods(settings: &SshSettings) -> Result<Vec<Method>, Failure> {
+fn methods(settings: &SshSettings) -> Result<Vec<AuthMethod>, Failure> {
     let wanted = match &settings.preferred_authentications {
         None => Login::new("").methods,
         Some(names) => names
             .iter()
-            .filter_map(|name| Method::by_name(name))
+            .filter_map(|name| AuthMethod::by_name(name))
             .collect(),
     };
-    let allowed = |method: &Method| match method {
-        Method::PublicKey => settings.pubkey_authentication,
-        Method::Password => settings.password_authentication && !settings.batch_mode,
-        Method::KeyboardInteractive => settings.keyboard_interactive && !settings.batch_mode,
+    let allowed = |method: &AuthMethod| match method {
+        AuthMethod::PublicKey => settings.pubkey_authentication,
+        AuthMethod::Password => settings.password_authentication && !settings.batch_mode,
+        AuthMethod::KeyboardInteractive => settings.keyboard_interactive && !settings.batch_mode,
     };
-    let methods: Vec<Method> = wanted.into_iter().filter(allowed).collect();
+    let methods: Vec<AuthMethod> = wanted.into_iter().filter(allowed).collect();
     if methods.is_empty() {
         return Err(Failure::new(Code::Config, "no way to log in is left")
             .hint("see PreferredAuthentications and the switches for each of them"));
@@ -202,7 +202,7 @@ fn certificate(file: &Path, told: bool) -> Option<Certificate> {
 fn public_of(file: &Path) -> Option<PublicKey> {
     let own = text(file).ok();
     if let Some(own) = &own {
-        if let Ok(key) = PrivateKey::read_public(own.expose()) {
+        if let Ok(key) = PrivateKey::public_from_text(own.expose()) {
             return Some(key);
         }
         if let Ok((key, _)) = PublicKey::from_line(own.expose().trim()) {
@@ -225,7 +225,7 @@ fn in_file(
     if metadata.uid() == rustix::process::getuid().as_raw() && metadata.mode() & 0o077 != 0 {
         anyhow::bail!("others may read it; chmod 600 '{}'", file.display());
     }
-    match PrivateKey::read(text.expose(), None) {
+    match PrivateKey::from_text(text.expose(), None) {
         Ok(key) => Ok(Arc::new(LocalKey::new(key))),
         Err(KeyError::Encrypted) => {
             let Some(public) = public else {
@@ -255,21 +255,21 @@ impl Identity for Certified {
         AnyKey::Certificate(Box::new(self.certificate.clone()))
     }
 
-    fn query(&self) -> bool {
-        self.inner.query()
+    fn needs_query(&self) -> bool {
+        self.inner.needs_query()
     }
 
-    fn bind<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
-        self.inner.bind(session)
+    fn bind_session<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
+        self.inner.bind_session(session)
     }
 
-    fn sign<'a>(
+    fn sign_data<'a>(
         &'a self,
         algorithm: KeyAlgorithm,
         data: &'a [u8],
     ) -> BoxFuture<'a, Option<Vec<u8>>> {
         // The signature is the key's own.
-        self.inner.sign(algorithm.plain(), data)
+        self.inner.sign_data(algorithm.without_certificate(), data)
     }
 }
 

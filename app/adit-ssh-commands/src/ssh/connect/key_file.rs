@@ -88,11 +88,11 @@ impl Locked {
             let me = Arc::clone(self);
             // The key derivation is slow, on purpose.
             let read = tokio::task::spawn_blocking(move || {
-                PrivateKey::read(me.text.expose(), Some(phrase.expose().as_bytes()))
+                PrivateKey::from_text(me.text.expose(), Some(phrase.expose().as_bytes()))
             });
             match read.await.ok()? {
                 // Another key than the one that was offered is of no use.
-                Ok(key) if *key.public() == self.public => return Some(key),
+                Ok(key) if *key.public_key() == self.public => return Some(key),
                 Ok(_) => {
                     terminal::say(&format!(
                         "warning: {} and its .pub differ",
@@ -116,11 +116,11 @@ impl Identity for EncryptedKey {
         AnyKey::Plain(self.0.public.clone())
     }
 
-    fn query(&self) -> bool {
+    fn needs_query(&self) -> bool {
         true
     }
 
-    fn sign<'a>(
+    fn sign_data<'a>(
         &'a self,
         algorithm: KeyAlgorithm,
         data: &'a [u8],

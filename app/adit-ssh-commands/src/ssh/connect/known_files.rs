@@ -29,11 +29,11 @@ fn read_files(settings: &SshSettings, global: bool) -> Result<KnownHost, Failure
         paths,
         hashed: settings.hash_known_hosts,
     };
-    let known = KnownHost::read(name, &files).map_err(|why| {
+    let known = KnownHost::read_files(name, &files).map_err(|why| {
         Failure::new(Code::Config, format!("known hosts: {why}"))
             .hint("mend it, or name another one: -o UserKnownHostsFile=FILE")
     })?;
-    for problem in known.problems() {
+    for problem in known.skipped_lines() {
         debug!("{problem}");
     }
     Ok(known)

@@ -66,10 +66,10 @@ async fn over(below: BoxStream, settings: &SshSettings) -> Result<Reached, Failu
     let known = known_files::read(settings)?;
     let mut preferred = algorithms::preferred(settings)?;
     if settings.host_key_algorithms.is_none() {
-        preferred.host_key = known.prefer(&preferred.host_key);
+        preferred.host_key = known.prefer_known(&preferred.host_key);
     }
     let offered = preferred.host_key.clone();
-    let mut transport = transport::Config::new(preferred);
+    let mut transport = transport::TransportConfig::new(preferred);
     transport.rekey_bytes = settings.rekey_limit.bytes;
     transport.rekey_after = settings.rekey_limit.time;
     let taken = Taken::default();
@@ -81,7 +81,7 @@ async fn over(below: BoxStream, settings: &SshSettings) -> Result<Reached, Failu
     let interval = settings.server_alive_interval;
     config.keepalive = (!interval.is_zero()).then_some(Keepalive {
         interval,
-        missed: settings.server_alive_count.max(1),
+        max_missed: settings.server_alive_count.max(1),
     });
     let session = Client::connect(below, config)
         .await

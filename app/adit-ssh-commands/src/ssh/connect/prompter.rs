@@ -4,7 +4,7 @@ use crate::ssh_config::SshSettings;
 use adit_crypto::Secret;
 use adit_ssh::BoxFuture;
 use adit_ssh::client::Prompter;
-use adit_ssh_proto::auth::{Prompt, password_eq, visible};
+use adit_ssh_proto::auth::{InteractivePrompt, passwords_equal, sanitize_for_display};
 
 use super::asked::is_quiet;
 use super::host_key::Taken;
@@ -36,7 +36,7 @@ impl Person {
 }
 
 impl Prompter for Person {
-    fn password(&self, failed: u32) -> BoxFuture<'_, Option<Secret<String>>> {
+    fn ask_password(&self, failed: u32) -> BoxFuture<'_, Option<Secret<String>>> {
         Box::pin(async move {
             if self.is_silent() {
                 return None;
@@ -46,7 +46,7 @@ impl Prompter for Person {
         })
     }
 
-    fn new_password<'a>(
+    fn ask_new_password<'a>(
         &'a self,
         prompt: &'a str,
     ) -> BoxFuture<'a, Option<(Secret<String>, Secret<String>)>> {
@@ -59,7 +59,7 @@ impl Prompter for Person {
             loop {
                 let new = terminal::ask_hidden("new password: ".to_owned()).await?;
                 let same = terminal::ask_hidden("the new one again: ".to_owned()).await?;
-                if password_eq(new.expose(), same.expose()) {
+                if passwords_equal(new.expose(), same.expose()) {
                     return Some((old, new));
                 }
                 terminal::say("they differ");
@@ -67,11 +67,11 @@ impl Prompter for Person {
         })
     }
 
-    fn questions<'a>(
+    fn ask_questions<'a>(
         &'a self,
         name: &'a str,
         instruction: &'a str,
-        prompts: &'a [Prompt],
+        prompts: &'a [InteractivePrompt],
     ) -> BoxFuture<'a, Option<Vec<Secret<String>>>> {
         Box::pin(async move {
             if self.is_silent() {
@@ -87,7 +87,7 @@ impl Prompter for Person {
             let mut answers = Vec::with_capacity(prompts.len());
             for prompt in prompts {
                 // It is told whose question it is, so that no server can ask in our name.
-                let text = format!("({}) {}", self.name, visible(&prompt.text));
+                let text = format!("({}) {}", self.name, sanitize_for_display(&prompt.text));
                 answers.push(match prompt.echo {
                     true => Secret::new(terminal::ask(text).await?),
                     false => terminal::ask_hidden(text).await?,
@@ -97,7 +97,7 @@ impl Prompter for Person {
         })
     }
 
-    fn banner(&self, text: &str) {
+    fn show_banner(&self, text: &str) {
         if !self.quiet {
             terminal::say(text.trim_end_matches('\n'));
         }

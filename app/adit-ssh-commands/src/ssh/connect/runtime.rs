@@ -26,7 +26,7 @@ pub(crate) fn block_on(workers: usize, work: impl Future<Output = Done>) -> Done
     terminal::restore();
     // A person who was asked something, or a look-up, must not hold up the end; what was printed
     // is out already.
-    adit_stream::lane::close(Duration::from_millis(100));
+    adit_stream::lane::close_lanes(Duration::from_millis(100));
     runtime.shutdown_timeout(Duration::from_millis(100));
     done
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::ssh_config::{SshSettings, UpdateHostKeys};
 use adit_ssh::client::{KnownHost, KnownHostsError, Session};
 use adit_ssh_proto::algorithm::KeyAlgorithm;
-use adit_ssh_proto::key::{AnyKey, PublicKey, RSA_MIN_BITS, Verdict};
+use adit_ssh_proto::key::{AnyKey, HostKeyVerdict, PublicKey, RSA_MIN_BITS};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tracing::debug;
@@ -61,7 +61,7 @@ pub(super) async fn begin(
     if ask && settings.batch_mode {
         return None;
     }
-    let mut told = session.told_keys()?;
+    let mut told = session.host_key_announcements()?;
     let host = Host {
         session: session.clone(),
         settings: settings.clone(),
@@ -71,13 +71,13 @@ pub(super) async fn begin(
     if ask {
         // What was told with the login is here when the answer is.
         session.ping().await.ok()?;
-        host.update(&told.take()?, ask).await;
+        host.update(&told.try_next_keys()?, ask).await;
         return None;
     }
     let busy = Arc::new(AtomicBool::new(false));
     let working = Arc::clone(&busy);
     let task = tokio::spawn(async move {
-        if let Ok(Some(keys)) = timeout(WORD, told.next()).await {
+        if let Ok(Some(keys)) = timeout(WORD, told.next_keys()).await {
             working.store(true, Ordering::Release);
             host.update(&keys, ask).await;
             working.store(false, Ordering::Release);
@@ -109,7 +109,9 @@ impl Host {
             return Ok(());
         };
         if !change.new.is_empty() {
-            self.session.prove_keys(RSA_MIN_BITS, &change.new).await?;
+            self.session
+                .request_host_key_proof(RSA_MIN_BITS, &change.new)
+                .await?;
         }
         if ask && !agreed(&self.settings.host_name, &change).await {
             return Ok(());
@@ -188,9 +190,9 @@ impl Change {
         let taken = |key: &&PublicKey| {
             let algorithms = key.algorithms();
             let plain = AnyKey::Plain((*key).clone());
-            let verdict = everywhere.check(&plain);
+            let verdict = everywhere.check_key(&plain);
             algorithms.iter().any(|one| offered.contains(one))
-                && !matches!(verdict, Verdict::Revoked(_))
+                && !matches!(verdict, HostKeyVerdict::Revoked(_))
                 && !keys.iter().any(|known| known.key == *key)
         };
         let new: Vec<_> = told.iter().filter(taken).cloned().collect();
@@ -217,7 +219,7 @@ impl Change {
         self.files.insert(self.file.clone());
         for file in &self.files {
             let learned: &[PublicKey] = if *file == self.file { &self.new } else { &[] };
-            self.known.rewrite(file, learned, &self.gone)?;
+            self.known.rewrite_file(file, learned, &self.gone)?;
         }
         for (what, keys) in [("learned", &self.new), ("forgotten", &self.gone)] {
             for key in keys {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::ssh_config::ForwardAgent;
 use adit_ssh::client::{AgentError, AgentUse};
-use adit_ssh_proto::connection::OpenFailure;
+use adit_ssh_proto::connection::OpenFailureReason;
 use adit_stream::Buffered;
 use tokio::net::UnixStream;
 use tracing::debug;
@@ -28,7 +28,7 @@ pub(in crate::ssh) fn offer(reached: &Reached) -> bool {
         return false;
     };
     // Without the session: it ends when nothing else holds it.
-    let binding = reached.session.binding();
+    let binding = reached.session.session_binding();
     tokio::spawn(async move {
         while let Some(opening) = arrivals.accept().await {
             let (path, binding) = (path.clone(), binding.clone());
@@ -37,23 +37,26 @@ pub(in crate::ssh) fn offer(reached: &Reached) -> bool {
                     Ok(mut agent) => {
                         // Keys that are not meant for what the host does stay here. An agent that
                         // knows nothing of that is used as it is.
-                        match binding.tell(&mut agent, AgentUse::Forwarding).await {
+                        match binding
+                            .send_to_agent(&mut agent, AgentUse::Forwarding)
+                            .await
+                        {
                             Ok(()) => {}
                             Err(AgentError::Refused) => debug!("the agent is not bound"),
                             Err(why) => {
                                 debug!("{}: {why}", path.display());
                                 let text = "the agent does not answer";
-                                opening.refuse(OpenFailure::ConnectFailed, text);
+                                opening.refuse(OpenFailureReason::ConnectFailed, text);
                                 return;
                             }
                         }
                         if let Ok(mut channel) = opening.accept() {
-                            carry(&mut channel, &mut Buffered::over(agent), "agent").await;
+                            carry(&mut channel, &mut Buffered::from_tokio(agent), "agent").await;
                         }
                     }
                     Err(why) => {
                         debug!("{}: {why}", path.display());
-                        opening.refuse(OpenFailure::ConnectFailed, "the agent is not there");
+                        opening.refuse(OpenFailureReason::ConnectFailed, "the agent is not there");
                     }
                 }
             });

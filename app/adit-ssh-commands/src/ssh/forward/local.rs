@@ -96,7 +96,7 @@ pub(super) async fn serve(mut door: Door, way: Arc<Way>, shared: Arc<Shared>) {
                 }
             },
             Door::Socket(listener, path) => match listener.accept().await {
-                Ok((stream, _)) => (Box::new(Buffered::over(stream)), nowhere),
+                Ok((stream, _)) => (Box::new(Buffered::from_tokio(stream)), nowhere),
                 Err(why) => {
                     shared.say(&format!("warning: {}: {why}", path.display()));
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
@@ -106,7 +106,7 @@ pub(super) async fn serve(mut door: Door, way: Arc<Way>, shared: Arc<Shared>) {
         };
         debug!("a connection from {from}");
         let (way, shared, ticket) = (Arc::clone(&way), Arc::clone(&shared), shared.tally.enter());
-        lane::spawn(async move {
+        lane::spawn_movable(async move {
             way.serve(near, from, &shared).await;
             drop(ticket);
         });

@@ -17,7 +17,7 @@ use crate::ssh_config::{SshDestination, SshForward, SshSettings};
 use adit_cli::{Code, Failure};
 use adit_ssh::client::Session;
 use adit_ssh::{Channel, OpenError};
-use adit_stream::{End, Limits, Meter, Stream, relay};
+use adit_stream::{EndReason, RelayTimeouts, Stream, TrafficMeter, relay};
 use tokio::task::JoinSet;
 use tracing::debug;
 
@@ -28,7 +28,7 @@ use tally::Tally;
 pub(super) use agent::offer as offer_agent;
 
 /// Connections last as long as both ends want.
-const FOR_EVER: Limits = Limits {
+const FOR_EVER: RelayTimeouts = RelayTimeouts {
     idle: Duration::ZERO,
     half_close_idle: Duration::ZERO,
 };
@@ -163,19 +163,23 @@ pub(super) async fn open_channel(
     to: &SshDestination,
 ) -> Result<Channel, OpenError> {
     match to {
-        SshDestination::Socket(path) => session.direct_streamlocal(path.as_str()).await,
+        SshDestination::Socket(path) => session.open_direct_streamlocal(path.as_str()).await,
         SshDestination::Port { host, port } => {
-            session.direct_tcpip(host.as_str(), *port, nobody()).await
+            session
+                .open_direct_tcpip(host.as_str(), *port, nobody())
+                .await
         }
-        SshDestination::Socks => session.direct_tcpip("", 0, nobody()).await,
+        SshDestination::Socks => session.open_direct_tcpip("", 0, nobody()).await,
     }
 }
 
 /// Carries one connection to its end.
 async fn carry(near: &mut dyn Stream, far: &mut dyn Stream, about: &str) {
-    let outcome = relay(near, far, &FOR_EVER, &Meter::default()).await;
+    let outcome = relay(near, far, &FOR_EVER, &TrafficMeter::default()).await;
     match outcome.end {
-        End::Finished | End::Idle => debug!("{about}: {} up, {} down", outcome.up, outcome.down),
-        End::Near(why) | End::Far(why) => debug!("{about}: {why}"),
+        EndReason::Finished | EndReason::Idle => {
+            debug!("{about}: {} up, {} down", outcome.up, outcome.down)
+        }
+        EndReason::Near(why) | EndReason::Far(why) => debug!("{about}: {why}"),
     }
 }

@@ -12,9 +12,9 @@ use adit_engine::udp::SenderFilter;
 use adit_engine::{ConnectionAddrs, DialError};
 use adit_net::dial::Family;
 use adit_net::tcp::FastOpen;
-use adit_ssh::client::Forwarded;
-use adit_ssh::{Opening, RequestError};
-use adit_ssh_proto::connection::OpenFailure;
+use adit_ssh::client::RemoteForward;
+use adit_ssh::{IncomingChannel, RequestError};
+use adit_ssh_proto::connection::OpenFailureReason;
 use adit_stream::Buffered;
 use adit_stream::{BoxStream, lane};
 use adit_wire::{Host, Target};
@@ -59,7 +59,7 @@ pub(super) async fn open(
     Ok(())
 }
 
-async fn serve(mut forwarded: Forwarded, to: SshDestination, shared: Arc<Shared>) {
+async fn serve(mut forwarded: RemoteForward, to: SshDestination, shared: Arc<Shared>) {
     let direct = Arc::new(DirectConnector {
         access: AccessRule::UNRESTRICTED,
         family: Family::Any,
@@ -72,7 +72,7 @@ async fn serve(mut forwarded: Forwarded, to: SshDestination, shared: Arc<Shared>
         let (to, shared) = (to.clone(), Arc::clone(&shared));
         let (direct, worker) = (Arc::clone(&direct), Arc::clone(&worker));
         let ticket = shared.tally.enter();
-        lane::spawn(async move {
+        lane::spawn_movable(async move {
             match &to {
                 SshDestination::Socks => by_socks(opening, &worker).await,
                 to => by_place(opening, to, &direct, &shared).await,
@@ -82,7 +82,7 @@ async fn serve(mut forwarded: Forwarded, to: SshDestination, shared: Arc<Shared>
     }
 }
 
-async fn by_socks(opening: Opening, worker: &Arc<ConnectionHandler>) {
+async fn by_socks(opening: IncomingChannel, worker: &Arc<ConnectionHandler>) {
     let remote = opening.originator().and_then(|(address, port)| {
         Some(SocketAddr::new(
             address.parse().ok()?,
@@ -101,7 +101,7 @@ async fn by_socks(opening: Opening, worker: &Arc<ConnectionHandler>) {
 }
 
 async fn by_place(
-    opening: Opening,
+    opening: IncomingChannel,
     to: &SshDestination,
     direct: &DirectConnector,
     shared: &Shared,
@@ -114,16 +114,19 @@ async fn by_place(
         }
         Err(why) => {
             shared.say(&format!("warning: forward to {}: {why}", there(to)));
-            opening.refuse(OpenFailure::ConnectFailed, "the client could not connect");
+            opening.refuse(
+                OpenFailureReason::ConnectFailed,
+                "the client could not connect",
+            );
         }
     }
 }
 
 async fn reach(to: &SshDestination, direct: &DirectConnector) -> anyhow::Result<BoxStream> {
     match to {
-        SshDestination::Socket(path) => {
-            Ok(Box::new(Buffered::over(UnixStream::connect(path).await?)))
-        }
+        SshDestination::Socket(path) => Ok(Box::new(Buffered::from_tokio(
+            UnixStream::connect(path).await?,
+        ))),
         SshDestination::Port { host, port } => {
             let target = Target::new(Host::parse(host)?, *port);
             let connected = direct.connect(&target, b"").await;

@@ -11,7 +11,7 @@ use adit_engine::serve::ConnectionHandler;
 use adit_engine::udp::BoxDatagramPath;
 use adit_engine::{BoxFuture, ConnectionAddrs, DialError, DialStage};
 use adit_ssh::client::Session;
-use adit_stream::{BoxStream, put};
+use adit_stream::{BoxStream, write_all};
 use adit_wire::Target;
 
 use super::{Shared, carry, open_channel, there};
@@ -87,7 +87,7 @@ impl Connector for Through {
             let failed = |why| DialError::new(DialStage::Connect, why);
             let opened = open_channel(&self.0, &place).await;
             let mut channel = opened.map_err(|why| failed(why.into_io()))?;
-            put(&mut channel, first).await.map_err(failed)?;
+            write_all(&mut channel, first).await.map_err(failed)?;
             Ok(ConnectedStream::in_session(Box::new(channel)))
         })
     }

@@ -8,9 +8,9 @@ use adit_interop::Folder;
 use adit_net::system::ThreadRng;
 use adit_ssh::BoxFuture;
 use adit_ssh::server::{AuthPolicy, Incoming, Server, ServerConfig};
-use adit_ssh_proto::auth::{Method, Prompt, ServerAnswer};
-use adit_ssh_proto::connection::Request;
-use adit_ssh_proto::key::{KeyKind, KeySet, PrivateKey};
+use adit_ssh_proto::auth::{AuthMethod, InteractivePrompt, ServerAnswer};
+use adit_ssh_proto::connection::SshChannelRequest;
+use adit_ssh_proto::key::{KeySet, KeyType, PrivateKey};
 use adit_stream::Tcp;
 use tokio::net::TcpListener;
 
@@ -24,7 +24,7 @@ const CODE: &str = "123 456";
 struct Both;
 
 impl AuthPolicy for Both {
-    fn password<'a>(
+    fn check_password<'a>(
         &'a self,
         _: &'a str,
         password: &'a Secret<String>,
@@ -39,17 +39,17 @@ impl AuthPolicy for Both {
         })
     }
 
-    fn questions<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ServerAnswer> {
+    fn prompt_user<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ServerAnswer> {
         Box::pin(async {
             ServerAnswer::Questions {
                 name: String::new(),
                 instruction: "two of them".to_owned(),
                 prompts: vec![
-                    Prompt {
+                    InteractivePrompt {
                         text: "your\u{1b}[31m name? ".to_owned(),
                         echo: true,
                     },
-                    Prompt {
+                    InteractivePrompt {
                         text: "the code? ".to_owned(),
                         echo: false,
                     },
@@ -58,7 +58,7 @@ impl AuthPolicy for Both {
         })
     }
 
-    fn responses<'a>(
+    fn check_responses<'a>(
         &'a self,
         _: &'a str,
         responses: &'a [Secret<String>],
@@ -77,10 +77,10 @@ impl AuthPolicy for Both {
 
 /// A server that lets in who knows both; every program is well at once.
 async fn serve(listener: TcpListener) {
-    let host = PrivateKey::generate(KeyKind::Ed25519, &mut ThreadRng).unwrap();
+    let host = PrivateKey::generate(KeyType::Ed25519, &mut ThreadRng).unwrap();
     let mut config = ServerConfig::new(Arc::new(KeySet::from(vec![host])));
-    config.auth.methods = vec![Method::Password, Method::KeyboardInteractive];
-    config.auth.require = vec![vec![Method::Password, Method::KeyboardInteractive]];
+    config.auth.methods = vec![AuthMethod::Password, AuthMethod::KeyboardInteractive];
+    config.auth.require = vec![vec![AuthMethod::Password, AuthMethod::KeyboardInteractive]];
     config.auth.banner = Some("members only".to_owned());
     while let Ok((socket, _)) = listener.accept().await {
         let accepted = Server::accept(Box::new(Tcp::new(socket)), &config, &Both).await;
@@ -93,12 +93,12 @@ async fn serve(listener: TcpListener) {
             };
             let session = opening.accept().unwrap();
             while let Some(asked) = session.next_request().await {
-                if matches!(asked.request, Request::Exec(_)) {
+                if matches!(asked.request, SshChannelRequest::Exec(_)) {
                     asked.reply.grant();
                     break;
                 }
             }
-            session.control().exit(9);
+            session.control().send_exit_status(9);
             drop(session.into_parts());
         }
     }

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use adit_interop::{Folder, openssh};
 use adit_net::system::ThreadRng;
-use adit_ssh::server::{AuthPolicy, Incoming, Proof, Server, ServerConfig};
+use adit_ssh::server::{AuthPolicy, Incoming, KeyProof, Server, ServerConfig};
 use adit_ssh::{BoxFuture, Channel};
-use adit_ssh_proto::auth::Method;
-use adit_ssh_proto::connection::Request as Asked;
-use adit_ssh_proto::key::{AnyKey, KeyKind, KeySet, PrivateKey};
+use adit_ssh_proto::auth::AuthMethod;
+use adit_ssh_proto::connection::SshChannelRequest as Asked;
+use adit_ssh_proto::key::{AnyKey, KeySet, KeyType, PrivateKey};
 use adit_ssh_proto::sftp::{
-    Attrs, Extended, Extension, Extensions, Frames, HandleId, Name, Request, Server as Sftp,
-    Status, Step, Ticket,
+    ExtendedRequest, Extension, ExtensionSet, FileAttrs, FileEntry, FrameReader, HandleId,
+    ReplyTicket, SftpRequest, SftpServer as Sftp, SftpServerStep, SftpStatus,
 };
 use adit_stream::Tcp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -67,16 +67,21 @@ fn names(folder: &Path) -> Vec<String> {
 struct Anybody;
 
 impl AuthPolicy for Anybody {
-    fn public_key<'a>(&'a self, _: &'a str, _: &'a AnyKey, _: Proof) -> BoxFuture<'a, bool> {
+    fn check_public_key<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a AnyKey,
+        _: KeyProof,
+    ) -> BoxFuture<'a, bool> {
         Box::pin(std::future::ready(true))
     }
 }
 
 /// A server whose paths have these real ones, and whose folders lead everywhere.
 async fn serve(listener: TcpListener, real: &'static [u8]) {
-    let host = PrivateKey::generate(KeyKind::Ed25519, &mut ThreadRng).unwrap();
+    let host = PrivateKey::generate(KeyType::Ed25519, &mut ThreadRng).unwrap();
     let mut config = ServerConfig::new(Arc::new(KeySet::from(vec![host])));
-    config.auth.methods = vec![Method::PublicKey];
+    config.auth.methods = vec![AuthMethod::PublicKey];
     while let Ok((socket, _)) = listener.accept().await {
         let accepted = Server::accept(Box::new(Tcp::new(socket)), &config, &Anybody).await;
         let Ok(mut connection) = accepted else {
@@ -104,12 +109,14 @@ async fn serve(listener: TcpListener, real: &'static [u8]) {
 
 /// Speaks SFTP on a channel.
 async fn lie(channel: &mut Channel, real: &[u8]) {
-    let mut server = Sftp::new(Extensions::default().with(Extension::ExpandPath));
-    let (mut frames, mut buffer, mut out) = (Frames::new(), vec![0; 65_536], Vec::new());
+    let mut server = Sftp::new(ExtensionSet::default().with(Extension::ExpandPath));
+    let (mut frames, mut buffer, mut out) = (FrameReader::new(), vec![0; 65_536], Vec::new());
     while let Ok(read @ 1..) = channel.read(&mut buffer).await {
         let mut data = &buffer[..read];
-        while let Some(frame) = frames.next(&mut data).unwrap() {
-            if let Step::Execute(ticket, request) = server.handle_input(frame, &mut out).unwrap() {
+        while let Some(frame) = frames.next_frame(&mut data).unwrap() {
+            if let SftpServerStep::Execute(ticket, request) =
+                server.handle_input(frame, &mut out).unwrap()
+            {
                 answer(&mut server, ticket, &request, real, &mut out);
             }
         }
@@ -123,38 +130,42 @@ async fn lie(channel: &mut Channel, real: &[u8]) {
 /// Of what is open it is kept whether all was said.
 fn answer(
     server: &mut Sftp<bool>,
-    ticket: Ticket,
-    request: &Request<'_, HandleId>,
+    ticket: ReplyTicket,
+    request: &SftpRequest<'_, HandleId>,
     real: &[u8],
     out: &mut Vec<u8>,
 ) {
-    let file = Attrs {
+    let file = FileAttrs {
         size: Some(4),
         permissions: Some(0o100_644),
-        ..Attrs::default()
+        ..FileAttrs::default()
     };
-    let folder = Attrs {
+    let folder = FileAttrs {
         permissions: Some(0o040_755),
-        ..Attrs::default()
+        ..FileAttrs::default()
     };
     match request {
-        Request::Realpath { .. } => ticket.path(real, out),
-        Request::Extended(Extended::ExpandPath { .. }) => ticket.path(b"/home/me/..", out),
-        Request::Stat { path } | Request::Lstat { path } => {
+        SftpRequest::Realpath { .. } => ticket.answer_path(real, out),
+        SftpRequest::Extended(ExtendedRequest::ExpandPath { .. }) => {
+            ticket.answer_path(b"/home/me/..", out)
+        }
+        SftpRequest::Stat { path } | SftpRequest::Lstat { path } => {
             let leads_up = path.ends_with(b"..") || path.ends_with(b".");
-            ticket.attrs(if leads_up { &folder } else { &file }, out);
+            ticket.answer_attrs(if leads_up { &folder } else { &file }, out);
         }
-        Request::Open { .. } | Request::Opendir { .. } => server.opened(ticket, false, out),
-        Request::Close { handle } => {
+        SftpRequest::Open { .. } | SftpRequest::Opendir { .. } => {
+            server.answer_opened(ticket, false, out)
+        }
+        SftpRequest::Close { handle } => {
             server.close(*handle);
-            ticket.status(Status::Ok, out);
+            ticket.answer_status(SftpStatus::Ok, out);
         }
-        Request::Readdir { handle } => {
+        SftpRequest::Readdir { handle } => {
             let said = server
                 .get_mut(*handle)
                 .is_none_or(|said| std::mem::replace(said, true));
-            let mut entries = ticket.names(out);
-            let all: &[(&[u8], Attrs)] = &[
+            let mut entries = ticket.begin_names(out);
+            let all: &[(&[u8], FileAttrs)] = &[
                 (b"../beside", file),
                 (b"/adit-never", file),
                 (b"..", folder),
@@ -166,18 +177,18 @@ fn answer(
             ];
             for (name, attrs) in all.iter().filter(|_| !said) {
                 let (line, attrs) = (&b"?"[..], *attrs);
-                entries.push(&Name { name, line, attrs });
+                entries.push(&FileEntry { name, line, attrs });
             }
-            entries.end();
+            entries.finish();
         }
-        Request::Read { offset: 0, .. } => {
-            let filled: Result<(), (Ticket, ())> = ticket.data(4, out, |room| {
+        SftpRequest::Read { offset: 0, .. } => {
+            let filled: Result<(), (ReplyTicket, ())> = ticket.answer_data(4, out, |room| {
                 room.copy_from_slice(b"evil");
                 Ok(4)
             });
             assert!(filled.is_ok());
         }
-        _ => ticket.status(Status::Eof, out),
+        _ => ticket.answer_status(SftpStatus::Eof, out),
     }
 }
 

@@ -6,14 +6,14 @@ use adit_interop::Folder;
 use adit_interop::openssh::keygen;
 use adit_ssh_proto::algorithm::{Cipher, Kex, KeyAlgorithm, Mac};
 use adit_ssh_proto::kex::write_kexinit;
-use adit_ssh_proto::transport::Config;
+use adit_ssh_proto::transport::TransportConfig;
 
 use super::world::Host;
 use crate::setup::{ALLOW, start};
 use crate::ssh_hop::Ours;
 use crate::ssh_transport::{Talk, only, reason};
 
-fn lists() -> Config {
+fn lists() -> TransportConfig {
     only(
         Kex::Curve25519,
         KeyAlgorithm::Ed25519,

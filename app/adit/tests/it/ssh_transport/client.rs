@@ -8,11 +8,11 @@ use adit_interop::openssh::{self, Sshd};
 use adit_interop::{Folder, PATIENCE, tool};
 use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use adit_ssh_proto::auth::{
-    ClientAnswer, ClientAsk, ClientAuth, ClientConfig, ClientStep, Identity,
+    ClientAnswer, ClientAsk, ClientAuth, ClientAuthConfig, ClientIdentity, ClientStep,
 };
 use adit_ssh_proto::key::{AnyKey, PrivateKey};
-use adit_ssh_proto::transport::{Config, Step};
-use adit_ssh_proto::wire::{Put, Reader};
+use adit_ssh_proto::transport::{OpenStep, TransportConfig};
+use adit_ssh_proto::wire::{MessageReader, SshBufMut};
 use adit_ssh_proto::{Disconnect, msg};
 use anyhow::{Result, bail};
 
@@ -38,7 +38,7 @@ fn everything() -> String {
 
 /// Connects, asks for the service of authentication and for a login without any proof, which is
 /// refused: packets went both ways under the keys.
-fn probe(port: u16, config: Config) -> Result<()> {
+fn probe(port: u16, config: TransportConfig) -> Result<()> {
     let wanted = config.preferred.clone();
     let mut talk = Talk::client(port, config)?;
     talk.greet(&wanted)?;
@@ -54,9 +54,9 @@ fn probe(port: u16, config: Config) -> Result<()> {
     }
     talk.send(&none)?;
     let answer = talk.payload()?;
-    let mut r = Reader::new(&answer, "answer");
-    anyhow::ensure!(r.u8()? == msg::USERAUTH_FAILURE, "{answer:?}");
-    anyhow::ensure!(r.name_list()?.has("publickey"), "{answer:?}");
+    let mut r = MessageReader::new(&answer, "answer");
+    anyhow::ensure!(r.read_u8()? == msg::USERAUTH_FAILURE, "{answer:?}");
+    anyhow::ensure!(r.read_name_list()?.contains("publickey"), "{answer:?}");
     Ok(())
 }
 
@@ -139,15 +139,15 @@ fn a_host_key_is_rejected() {
     let mut asked = false;
     while !asked {
         match talk.transport.open_next(&mut talk.inbox).unwrap() {
-            Step::NeedMore { .. } => {
+            OpenStep::NeedMore { .. } => {
                 talk.flush().unwrap();
                 assert!(talk.read().unwrap() > 0);
             }
-            Step::Consumed { consumed } => {
+            OpenStep::Consumed { consumed } => {
                 talk.inbox.drain(..consumed);
             }
-            Step::Blocked => asked = true,
-            Step::Payload { .. } => panic!("before the keys"),
+            OpenStep::Blocked => asked = true,
+            OpenStep::Payload { .. } => panic!("before the keys"),
         }
     }
     talk.transport.reject_host_key();
@@ -162,10 +162,10 @@ fn a_host_key_is_rejected() {
 /// Logs in with the key.
 fn log_in(talk: &mut Talk, sshd: &Sshd) -> Result<()> {
     talk.handshake()?;
-    let key = PrivateKey::read(&sshd.user_key()?, None)?;
-    let mut config = ClientConfig::new(openssh::user());
-    config.identities = vec![Identity {
-        key: AnyKey::Plain(key.public().clone()),
+    let key = PrivateKey::from_text(&sshd.user_key()?, None)?;
+    let mut config = ClientAuthConfig::new(openssh::user());
+    config.identities = vec![ClientIdentity {
+        key: AnyKey::Plain(key.public_key().clone()),
         query: false,
     }];
     let (session, host) = (talk.transport.session_id(), talk.transport.host_key());
@@ -187,7 +187,7 @@ fn log_in(talk: &mut Talk, sshd: &Sshd) -> Result<()> {
             else {
                 bail!("asked for {ask:?}");
             };
-            step = auth.answer(ClientAnswer::Signature(key.sign(algorithm, &data)?))?;
+            step = auth.answer_ask(ClientAnswer::Signature(key.sign(algorithm, &data)?))?;
         }
         match step {
             ClientStep::Success => return Ok(()),
@@ -222,11 +222,11 @@ fn start(talk: &mut Talk, program: &str) -> Result<()> {
 
 /// What a payload brings for the channel.
 fn data_of(payload: &[u8]) -> &[u8] {
-    let mut r = Reader::new(payload, "data");
-    if r.u8() != Ok(msg::CHANNEL_DATA) || r.u32().is_err() {
+    let mut r = MessageReader::new(payload, "data");
+    if r.read_u8() != Ok(msg::CHANNEL_DATA) || r.read_u32().is_err() {
         return &[];
     }
-    r.string().unwrap()
+    r.read_string().unwrap()
 }
 
 /// Bytes through `cat` and back while both sides make new keys all the time; sshd gives 2 MiB of

@@ -11,8 +11,8 @@ use std::{fs, net};
 use adit_interop::{Folder, PATIENCE, openssh, tool};
 use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use adit_ssh_proto::key::{CertifiedKey, KeySet, PrivateKey, Signer};
-use adit_ssh_proto::transport::Config;
-use adit_ssh_proto::wire::{Put, Reader};
+use adit_ssh_proto::transport::TransportConfig;
+use adit_ssh_proto::wire::{MessageReader, SshBufMut};
 use adit_ssh_proto::{Disconnect, msg};
 use adit_wire::Time;
 use anyhow::{Context, Result, bail};
@@ -36,7 +36,7 @@ impl Host {
             .join("../../proto/adit-ssh-proto/vectors/ssh/keys");
         let read = |name: &str| {
             let text = fs::read_to_string(vectors.join(name)).unwrap();
-            let key = PrivateKey::read(&text, None).unwrap();
+            let key = PrivateKey::from_text(&text, None).unwrap();
             CertifiedKey::new(key, None).unwrap()
         };
         let keys = ["ed25519", "ecdsa256", "ecdsa384", "ecdsa521", "rsa2048"].map(read);
@@ -52,7 +52,12 @@ impl Host {
 
     /// Runs `ssh` with these options against a server with `config`; what it printed, and how many
     /// times keys were made.
-    fn run(&self, config: Config, options: &[&str], text: &str) -> Result<(String, usize)> {
+    fn run(
+        &self,
+        config: TransportConfig,
+        options: &[&str],
+        text: &str,
+    ) -> Result<(String, usize)> {
         let listener = TcpListener::bind((net::Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
         let (signer, text) = (Arc::clone(&self.signer), text.to_owned());
@@ -77,17 +82,17 @@ fn serve(mut talk: Talk, text: &[u8]) -> Result<usize> {
     let mut theirs = 0;
     loop {
         let payload = talk.payload()?;
-        let mut r = Reader::new(&payload, "message");
-        match r.u8()? {
+        let mut r = MessageReader::new(&payload, "message");
+        match r.read_u8()? {
             msg::SERVICE_REQUEST => {
                 let mut accept = vec![msg::SERVICE_ACCEPT];
-                accept.put_string(r.string()?);
+                accept.put_string(r.read_string()?);
                 talk.send(&accept)?;
             }
             msg::USERAUTH_REQUEST => talk.send(&[msg::USERAUTH_SUCCESS])?,
             msg::CHANNEL_OPEN => {
-                r.string()?;
-                theirs = r.u32()?;
+                r.read_string()?;
+                theirs = r.read_u32()?;
                 let mut confirm = vec![msg::CHANNEL_OPEN_CONFIRMATION];
                 for number in [theirs, 0, 1 << 20, 32_768] {
                     confirm.put_u32(number);
@@ -95,8 +100,8 @@ fn serve(mut talk: Talk, text: &[u8]) -> Result<usize> {
                 talk.send(&confirm)?;
             }
             msg::CHANNEL_REQUEST => {
-                r.u32()?;
-                let (kind, answered) = (r.string()?, r.boolean()?);
+                r.read_u32()?;
+                let (kind, answered) = (r.read_string()?, r.read_bool()?);
                 let exec = kind == b"exec";
                 if answered {
                     let mut granted = vec![msg::CHANNEL_SUCCESS];
@@ -145,7 +150,7 @@ fn output(talk: &mut Talk, theirs: u32, text: &[u8]) -> Result<()> {
 }
 
 /// Settings with everything; it is `ssh` that leaves no choice.
-fn everything() -> Config {
+fn everything() -> TransportConfig {
     let mut config = only(
         Kex::Curve25519,
         KeyAlgorithm::Ed25519,

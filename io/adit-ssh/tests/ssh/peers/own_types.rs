@@ -2,9 +2,9 @@
 //! asked to `call` does what the other end has done before, and reports when it is done.
 
 use adit_interop::sshpeer::SshPeer;
-use adit_ssh::own::{OwnOpening, OwnRequest};
+use adit_ssh::custom::{CustomRequest, IncomingCustomChannel};
 use adit_ssh::{OpenError, Peer, RequestError};
-use adit_ssh_proto::connection::OpenFailure;
+use adit_ssh_proto::connection::OpenFailureReason;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -28,18 +28,18 @@ pub(super) async fn with_their_client(peer: SshPeer) {
 pub(super) async fn with_their_server(peer: SshPeer, joins: bool) {
     let far = Far::start(peer, None);
     let session = far.enter(far.config()).await;
-    let mut rooms = session.own_channels(ROOM).unwrap();
-    let mut requests = session.own_requests().unwrap();
+    let mut rooms = session.custom_channels(ROOM).unwrap();
+    let mut requests = session.custom_requests().unwrap();
     tokio::spawn(async move {
         while let Some(opening) = rooms.accept().await {
             enter(opening);
         }
     });
     begin(&session, joins).await;
-    session.request(CALL, []).await.unwrap();
+    session.send_request(CALL, []).await.unwrap();
     let done = async {
         loop {
-            let request = requests.next().await.unwrap();
+            let request = requests.next_request().await.unwrap();
             if request.name() == DONE {
                 return;
             }
@@ -50,7 +50,7 @@ pub(super) async fn with_their_server(peer: SshPeer, joins: bool) {
 }
 
 /// Answers a global request.
-pub(crate) fn answer(peer: &Peer, request: OwnRequest) {
+pub(crate) fn answer(peer: &Peer, request: CustomRequest) {
     match request.name() {
         UPPER => {
             let data = request.data().to_ascii_uppercase();
@@ -66,14 +66,14 @@ pub(crate) fn answer(peer: &Peer, request: OwnRequest) {
 }
 
 /// Echoes bytes, and accepts one name.
-pub(crate) fn enter(opening: OwnOpening) {
+pub(crate) fn enter(opening: IncomingCustomChannel) {
     // paramiko sends no data.
     if opening.name() != ROOM || !matches!(opening.data(), b"room 1" | b"") {
         return;
     }
     let (channel, _, mut requests) = opening.accept().unwrap().into_parts();
     tokio::spawn(async move {
-        while let Some(next) = requests.next().await {
+        while let Some(next) = requests.next_request().await {
             match (&*next.name, &*next.data) {
                 (JOIN, b"me") => next.reply.grant(),
                 _ => next.reply.refuse(),
@@ -89,19 +89,19 @@ pub(crate) fn enter(opening: OwnOpening) {
 
 async fn begin(peer: &Peer, joins: bool) {
     // An SSH string: some peers send nothing else.
-    let said = peer.request(UPPER, b"\0\0\0\x04adit").await;
+    let said = peer.send_request(UPPER, b"\0\0\0\x04adit").await;
     assert_eq!(said.unwrap(), b"\0\0\0\x04ADIT");
-    let refused = peer.request(OTHER, []).await;
+    let refused = peer.send_request(OTHER, []).await;
     assert!(matches!(refused, Err(RequestError::Refused(_))));
-    let unknown = peer.open_channel(OTHER, []).await;
+    let unknown = peer.open_custom_channel(OTHER, []).await;
     let Err(OpenError::Refused { reason, .. }) = unknown else {
         panic!("{unknown:?}");
     };
-    assert_eq!(reason, OpenFailure::UnknownType);
-    let mut room = peer.open_channel(ROOM, b"room 1").await.unwrap();
-    let joined = room.control().request(JOIN, b"me").await;
+    assert_eq!(reason, OpenFailureReason::UnknownType);
+    let mut room = peer.open_custom_channel(ROOM, b"room 1").await.unwrap();
+    let joined = room.control().send_request(JOIN, b"me").await;
     assert_eq!(joined.is_ok(), joins, "{joined:?}");
-    let refused = room.control().request(OTHER, b"me").await;
+    let refused = room.control().send_request(OTHER, b"me").await;
     assert!(matches!(refused, Err(RequestError::Refused(_))));
     let channel = room.channel();
     channel.write_all(b"ping").await.unwrap();
@@ -109,5 +109,5 @@ async fn begin(peer: &Peer, joins: bool) {
     let mut got = Vec::new();
     channel.read_to_end(&mut got).await.unwrap();
     assert_eq!(got, b"ping");
-    peer.tell(DONE, []).await.unwrap();
+    peer.send_notification(DONE, []).await.unwrap();
 }

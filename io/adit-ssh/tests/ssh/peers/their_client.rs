@@ -35,13 +35,13 @@ impl Signer for Counted {
         self.0.algorithms()
     }
 
-    fn blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
-        self.0.blob(algorithm)
+    fn public_blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
+        self.0.public_blob(algorithm)
     }
 
-    fn sign(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
+    fn sign_data(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
         self.1.fetch_add(1, Ordering::Relaxed);
-        self.0.sign(algorithm, data)
+        self.0.sign_data(algorithm, data)
     }
 }
 

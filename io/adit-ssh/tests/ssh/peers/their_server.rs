@@ -9,7 +9,7 @@ use adit_interop::sshpeer::{Algorithms, SshPeer};
 use adit_interop::{Folder, PATIENCE, Pattern};
 use adit_ssh::client::{Client, ClientConfig, Exit, Program, Session};
 use adit_ssh_proto::algorithm::{Cipher, Compression};
-use adit_ssh_proto::connection::{Modes, Pty, Size};
+use adit_ssh_proto::connection::{PtyRequest, TerminalModes, TerminalSize};
 use adit_ssh_proto::transport::StrictKex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -109,7 +109,7 @@ async fn through_cat(program: Program, bytes: &[u8]) -> (Option<Exit>, Vec<u8>) 
     let mut got = Vec::new();
     let (_, read) = tokio::join!(up, reader.read_to_end(&mut got));
     read.unwrap();
-    (control.wait().await, got)
+    (control.wait_exit().await, got)
 }
 
 /// With each of these suites bulk data is echoed while adit's client renews the keys.
@@ -141,7 +141,11 @@ async fn renewed(mut far: Far, suites: &[Suite], ours: Option<u64>) {
         };
         let (sent, got) = tokio::join!(up, drain(&mut reader));
         assert_eq!(got, (MUCH, sent), "{suite:?}");
-        assert_eq!(control.wait().await, Some(Exit::Status(0)), "{suite:?}");
+        assert_eq!(
+            control.wait_exit().await,
+            Some(Exit::Status(0)),
+            "{suite:?}"
+        );
         // dropbear does not report its key exchanges.
         if let Which::Peer(running, _) = &mut far.running {
             let wanted = (done + 1) * EXCHANGES;
@@ -155,7 +159,9 @@ async fn renewed(mut far: Far, suites: &[Suite], ours: Option<u64>) {
 pub(super) async fn runs_programs(far: &Far) {
     let session = far.enter(far.config()).await;
     let program = session.open_session().await.unwrap();
-    let output = program.output("echo out; echo err >&2; exit 7").await;
+    let output = program
+        .collect_output("echo out; echo err >&2; exit 7")
+        .await;
     let output = output.unwrap();
     assert_eq!(output.stdout, b"out\n");
     assert_eq!(output.stderr, b"err\n");
@@ -166,24 +172,24 @@ pub(super) async fn runs_programs(far: &Far) {
 pub(super) async fn gives_a_terminal(far: &Far, takes_variables: bool) {
     let session = far.enter(far.config()).await;
     let program = session.open_session().await.unwrap();
-    let mut modes = Modes::new();
+    let mut modes = TerminalModes::new();
     // ECHO (RFC 4254 section 8): the terminal must not echo its input.
     modes.set(53, 0);
-    let size = Size {
+    let size = TerminalSize {
         columns: 97,
         rows: 31,
-        ..Size::default()
+        ..TerminalSize::default()
     };
     let term = "xterm-peer".to_owned();
     program
         .control()
-        .pty(Pty { term, size, modes })
+        .request_pty(PtyRequest { term, size, modes })
         .await
         .unwrap();
-    let taken = program.control().env("LC_PEER", "one two").await;
+    let taken = program.control().set_env("LC_PEER", "one two").await;
     assert_eq!(taken.is_ok(), takes_variables, "{taken:?}");
     let line = "echo $TERM ${SIZE:-$(stty size)} $LC_PEER";
-    let output = program.output(line).await.unwrap();
+    let output = program.collect_output(line).await.unwrap();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     let wanted = match takes_variables {
         true => "xterm-peer 31 97 one two",

@@ -5,20 +5,25 @@ use adit_wire::{AddrError, ProtocolError, Rx, Step, Target, parse_addr, subslice
 
 use super::super::ServerSeal;
 use super::super::body::{BodyOpen, BodySeal};
-use super::{Accepted, ServerHandshake, ServerOpen, State};
+use super::{AcceptedRequest, ServerHandshake, ServerOpen, State};
 use crate::Key;
 use crate::salt::Salt;
 
 impl ServerHandshake {
     /// Legacy: reads the IV; any value is valid.
-    pub(super) fn iv(&mut self, rx: &mut Rx<'_>) -> Result<Option<Step<Accepted>>, ProtocolError> {
+    pub(super) fn read_iv(
+        &mut self,
+        rx: &mut Rx<'_>,
+    ) -> Result<Option<Step<AcceptedRequest>>, ProtocolError> {
         let method = self.users.method();
-        let Some(request_iv) = Salt::read(method, rx.bytes()) else {
+        let Some(request_iv) = Salt::read_from(method, rx.bytes()) else {
             let total = method.salt_len();
             return Ok(Some(Step::NeedMore { total }));
         };
         rx.consume(request_iv.len());
-        let cipher = self.stream_key()?.start(&request_iv, Direction::Decrypt)?;
+        let cipher = self
+            .stream_key()?
+            .start_cipher(&request_iv, Direction::Decrypt)?;
         self.state = State::Stream {
             request: StreamRequest::new(cipher),
             request_iv,
@@ -30,10 +35,10 @@ impl ServerHandshake {
     /// verified. The IVs are then inserted into the pool, for both directions (SEC-R6): this is the
     /// only protection against an attacker who replays a stream with their own address in place of
     /// the original one.
-    pub(super) fn accept_stream(
+    pub(super) fn accept_stream_request(
         &mut self,
         target: Target,
-    ) -> Result<Step<Accepted>, ProtocolError> {
+    ) -> Result<Step<AcceptedRequest>, ProtocolError> {
         let State::Stream {
             request,
             request_iv,
@@ -45,12 +50,12 @@ impl ServerHandshake {
         for iv in [&request_iv, &self.response_salt] {
             // The oldest ciphers have no IV; their replays cannot be detected.
             if !iv.is_empty() {
-                self.salts.insert(iv, None, now)?;
+                self.salts.insert_salt(iv, None, now)?;
             }
         }
         let answers = self.stream_key()?;
-        let answers = answers.start(&self.response_salt, Direction::Encrypt)?;
-        Ok(Step::Done(Accepted {
+        let answers = answers.start_cipher(&self.response_salt, Direction::Encrypt)?;
+        Ok(Step::Done(AcceptedRequest {
             user: None,
             target,
             first: Vec::new(),
@@ -70,7 +75,7 @@ impl ServerHandshake {
 
     /// Returns the single key of the stream edition.
     fn stream_key(&self) -> Result<&Key, ProtocolError> {
-        self.users.outer().ok_or(ProtocolError::Unauthentic)
+        self.users.outer_key().ok_or(ProtocolError::Unauthentic)
     }
 }
 
@@ -91,7 +96,10 @@ impl StreamRequest {
 
     /// Reads the target and consumes its bytes, or returns the number of bytes needed. Data after
     /// the address is left encrypted, as the cipher continues there.
-    pub(super) fn read(&mut self, rx: &mut Rx<'_>) -> Result<Result<Target, usize>, ProtocolError> {
+    pub(super) fn read_target(
+        &mut self,
+        rx: &mut Rx<'_>,
+    ) -> Result<Result<Target, usize>, ProtocolError> {
         loop {
             let total = match parse_addr(subslice(rx.bytes(), ..self.opened)) {
                 Ok((target, used)) => {

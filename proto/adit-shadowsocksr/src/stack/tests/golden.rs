@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use adit_obfs::{
     Browser, ClientSettings, ClientState, ObfsKind, ObfsParam, ServerSettings, ServerState,
-    Strangers,
+    UnrecognizedPolicy,
 };
 use adit_wire::codec_laws::{open_all as law_open_all, run_handshake};
 use adit_wire::{FixedEntropy, Handshake, Rx, Step, Tx, UnixTime};
 use serde_json::Value;
 
 use super::{ClientStack, ServerStack, StackOpen, open_all};
-use crate::frame::{FrameOpen, Opener};
+use crate::frame::{FrameOpen, FrameOpener};
 use crate::golden::{hex, text, vectors};
-use crate::kind::Family;
+use crate::protocol_kind::ProtocolFamily;
 use crate::tests::Chance;
-use crate::user::UserKey;
+use crate::user_key::UserKey;
 use crate::{ClientParam, ProtocolKind, ReplayStore, ServerParam};
 use adit_crypto::StreamKind;
 
@@ -75,7 +75,7 @@ impl Case {
         let param = ObfsParam::default();
         let settings = ServerSettings {
             kind: self.obfs,
-            strangers: Strangers::Refuse,
+            unrecognized: UnrecognizedPolicy::Refuse,
             param: &param,
             key: &self.key,
             password: &self.password,
@@ -83,7 +83,7 @@ impl Case {
             started: self.now,
         };
         let state = ServerState::new(&settings, &mut Chance(1)).unwrap();
-        let mut handshake = state.handshake(&mut Chance(2));
+        let mut handshake = state.new_handshake(&mut Chance(2));
         let wire = self.all("c2s", "wire");
         let (step, _, held) = run_handshake(&mut handshake, &wire, &[piece]).unwrap();
         let Step::Done(mut codecs) = step else {
@@ -110,7 +110,7 @@ impl Case {
         let hello = hex(&self.steps[0]["wire"]);
         let id = hello.get(44..76).unwrap_or_default();
         let state = ClientState::new(&settings, &mut FixedEntropy::new(id)).unwrap();
-        let mut handshake = state.handshake(self.now, &mut Chance(3));
+        let mut handshake = state.new_handshake(self.now, &mut Chance(3));
         let mut wire = self.all("s2c", "wire");
         let mut rx = Rx::new(&mut wire);
         let step = handshake.step(&mut rx, &mut Tx::new(&mut Vec::new()));
@@ -129,8 +129,10 @@ impl Case {
         let stack =
             ClientStack::new(self.method, &self.password, self.kind, param, self.overhead).unwrap();
         let target = "example.com:80".parse().unwrap();
-        let (_, open) = stack.connect(&target, self.now, &mut Chance(4)).unwrap();
-        let Family::Chain(kind) = self.kind.family() else {
+        let (_, open) = stack
+            .connect_codecs(&target, self.now, &mut Chance(4))
+            .unwrap();
+        let ProtocolFamily::Chain(kind) = self.kind.family() else {
             return open;
         };
         // The initial state of these frames is in the request.
@@ -142,17 +144,17 @@ impl Case {
             .start_stream(iv, adit_crypto::Direction::Decrypt)
             .unwrap();
         cipher.apply(&mut message);
-        let user = UserKey::of_port(self.kind, &self.key);
+        let user = UserKey::from_port_key(self.kind, &self.key);
         let iv_key = [iv, &self.key].concat();
-        let found = crate::head::chain::read(&iv_key, &message, |_| Some(&user)).unwrap();
+        let found = crate::head::chain::read_message(&iv_key, &message, |_| Some(&user)).unwrap();
         let Step::Done((_, _, start)) = found else {
             panic!("the first message is complete");
         };
         let overhead = self.overhead + 4;
-        let sizes = crate::chain::Sizes::new(kind, &self.key, overhead, 0);
-        let frames = start.answers(sizes.into(), &user).told();
-        let frames = FrameOpen(Opener::Chained(Box::new(frames)));
-        StackOpen::awaiting(key.into(), frames)
+        let sizes = crate::chain_padding::PaddingSizes::new(kind, &self.key, overhead, 0);
+        let frames = start.answer_codec(sizes.into(), &user).expecting_mss();
+        let frames = FrameOpen(FrameOpener::Chained(Box::new(frames)));
+        StackOpen::awaiting_iv(key.into(), frames)
     }
 }
 
@@ -162,7 +164,7 @@ fn requests_of_the_reference_are_served() {
         for piece in [usize::MAX, 1, 7, 1460] {
             let wire = case.requests(piece);
             let server = case.server();
-            let mut handshake = server.handshake(1460, Arc::new(case.now), &mut Chance(5));
+            let mut handshake = server.new_handshake(1460, Arc::new(case.now), &mut Chance(5));
             let (step, _, mut held) = run_handshake(&mut handshake, &wire, &[piece]).unwrap();
             let Step::Done(mut accepted) = step else {
                 panic!("the request is complete");
@@ -197,7 +199,7 @@ fn answers_of_the_reference_are_opened() {
             let plain = open_all(&mut open, &mut Vec::new(), &wire, piece.min(wire.len()));
             let name = format!("{} {} {}", case.method, case.kind, case.obfs);
             assert!(plain == case.all("s2c", "plain"), "{name} {piece}");
-            assert!(open.progress().answered());
+            assert!(open.progress().is_answered());
         }
     }
 }

@@ -4,10 +4,10 @@ use super::*;
 use crate::error::SshError;
 use proptest::prelude::*;
 
-fn client(config: ClientConfig) -> ClientAuth {
+fn client(config: ClientAuthConfig) -> ClientAuth {
     let mut client = ClientAuth::new(config, SESSION, HOST);
     assert_eq!(numbers(|| client.poll_output()), [msg::SERVICE_REQUEST]);
-    let accept = message::service(msg::SERVICE_ACCEPT, message::USERAUTH);
+    let accept = message::service_message(msg::SERVICE_ACCEPT, message::USERAUTH);
     assert!(matches!(client.handle_input(&accept), Ok(ClientStep::Wait)));
     let out = client.poll_output().unwrap();
     assert!(out.payload.expose().ends_with(b"\0\0\0\x04none"));
@@ -21,9 +21,9 @@ fn failed(methods: &[&str], partial: bool) -> Vec<u8> {
     out
 }
 
-fn with_keys(keys: &[(AnyKey, bool)]) -> ClientConfig {
-    let mut config = ClientConfig::new("u");
-    let identity = |(key, query): &(AnyKey, bool)| Identity {
+fn with_keys(keys: &[(AnyKey, bool)]) -> ClientAuthConfig {
+    let mut config = ClientAuthConfig::new("u");
+    let identity = |(key, query): &(AnyKey, bool)| ClientIdentity {
         key: key.clone(),
         query: *query,
     };
@@ -53,7 +53,9 @@ fn methods_in_their_order() {
         ClientAsk::Signature { identity: 0, .. }
     ));
     let signature = key(1).sign(KeyAlgorithm::Ed25519, b"").unwrap();
-    let _ = client.answer(ClientAnswer::Signature(signature)).unwrap();
+    let _ = client
+        .answer_ask(ClientAnswer::Signature(signature))
+        .unwrap();
     assert_eq!(numbers(|| client.poll_output()), [msg::USERAUTH_REQUEST]);
     // Keyboard-interactive: refused without any prompt, and not tried again.
     let step = client.handle_input(&failed(&all, false)).unwrap();
@@ -62,7 +64,9 @@ fn methods_in_their_order() {
     for failures in 0..3 {
         let step = client.handle_input(&failed(&all, false)).unwrap();
         assert!(matches!(asked(step), ClientAsk::Password { failed } if failed == failures));
-        let _ = client.answer(ClientAnswer::Password(secret("pw"))).unwrap();
+        let _ = client
+            .answer_ask(ClientAnswer::Password(secret("pw")))
+            .unwrap();
         assert!(client.poll_output().is_some_and(|out| out.hide_length));
     }
     let step = client.handle_input(&failed(&all, false)).unwrap();
@@ -72,7 +76,7 @@ fn methods_in_their_order() {
 
 #[test]
 fn nothing_left() {
-    let mut client = client(ClientConfig::new("u"));
+    let mut client = client(ClientAuthConfig::new("u"));
     let step = client
         .handle_input(&failed(&["publickey", "gssapi-with-mic"], false))
         .unwrap();
@@ -90,7 +94,7 @@ fn rsa_by_what_the_server_takes() {
         (Some(vec![Ed25519]), None),
     ] {
         let mut client = client(with_keys(&[(rsa(), false)]));
-        client.server_extensions(taken.as_deref(), false);
+        client.set_server_extensions(taken.as_deref(), false);
         let step = client.handle_input(&failed(&["publickey"], false)).unwrap();
         let chosen = match step {
             ClientStep::Ask(ClientAsk::Signature { algorithm, .. }) => Some(algorithm),
@@ -100,7 +104,7 @@ fn rsa_by_what_the_server_takes() {
     }
     // A key with a single algorithm is tried nevertheless.
     let mut client = client(with_keys(&[(shown(&key(1)), false)]));
-    client.server_extensions(Some(&[RsaSha512]), false);
+    client.set_server_extensions(Some(&[RsaSha512]), false);
     let step = client.handle_input(&failed(&["publickey"], false)).unwrap();
     assert!(matches!(
         asked(step),
@@ -118,7 +122,9 @@ fn agents_that_sign_with_sha1() {
     let mut signature = Vec::new();
     signature.put_string(b"ssh-rsa");
     signature.put_string(&[1; 256]);
-    let step = client.answer(ClientAnswer::Signature(signature)).unwrap();
+    let step = client
+        .answer_ask(ClientAnswer::Signature(signature))
+        .unwrap();
     assert!(matches!(step, ClientStep::Failed { .. }), "it is not sent");
     assert_eq!(numbers(|| client.poll_output()), [0u8; 0]);
 }
@@ -129,7 +135,7 @@ fn queries_have_to_be_answered_as_asked() {
     let ok = |key: &PrivateKey, name: &str| {
         let mut out = vec![msg::USERAUTH_PK_OK];
         out.put_string(name.as_bytes());
-        out.put_string(&key.public().to_blob());
+        out.put_string(&key.public_key().to_blob());
         out
     };
     let start = || {
@@ -158,7 +164,7 @@ fn queries_have_to_be_answered_as_asked() {
 #[test]
 fn what_is_signed() {
     let mut client = client(with_keys(&[(shown(&key(1)), false)]));
-    client.server_extensions(None, true);
+    client.set_server_extensions(None, true);
     let step = client.handle_input(&failed(&["publickey"], false)).unwrap();
     let ClientAsk::Signature { data, .. } = asked(step) else {
         panic!("a signature");
@@ -175,7 +181,7 @@ fn what_is_signed() {
     }
     wanted.put_bool(true);
     wanted.put_string(b"ssh-ed25519");
-    wanted.put_string(&key(1).public().to_blob());
+    wanted.put_string(&key(1).public_key().to_blob());
     wanted.put_string(HOST);
     assert_eq!(data, wanted);
 }
@@ -183,14 +189,14 @@ fn what_is_signed() {
 #[test]
 fn lengths_of_secrets_are_hidden() {
     for len in [0, 1, 7, 100, 255, 256, 300] {
-        let mut client = client(ClientConfig::new("u"));
+        let mut client = client(ClientAuthConfig::new("u"));
         let _ = client.handle_input(&failed(&["password"], false)).unwrap();
         let _ = client
-            .answer(ClientAnswer::Password(secret(&"x".repeat(len))))
+            .answer_ask(ClientAnswer::Password(secret(&"x".repeat(len))))
             .unwrap();
         let out = client.poll_output().unwrap();
         let mut cover = Vec::new();
-        out.put_cover(&mut cover);
+        out.put_length_cover(&mut cover);
         assert!(out.hide_length && cover[0] == msg::IGNORE);
         let both = out.payload.expose().len() + cover.len();
         assert_eq!(both % HIDDEN_MULTIPLE, 0);
@@ -201,10 +207,10 @@ fn lengths_of_secrets_are_hidden() {
 
 #[test]
 fn passwords_are_changed() {
-    let mut client = client(ClientConfig::new("u"));
+    let mut client = client(ClientAuthConfig::new("u"));
     let _ = client.handle_input(&failed(&["password"], false)).unwrap();
     let _ = client
-        .answer(ClientAnswer::Password(secret("old")))
+        .answer_ask(ClientAnswer::Password(secret("old")))
         .unwrap();
     let mut change = vec![msg::USERAUTH_PASSWD_CHANGEREQ];
     change.put_string(b"too \x1b[31mold");
@@ -214,7 +220,7 @@ fn passwords_are_changed() {
     let (old, new) = (secret("old"), secret("new"));
     let _ = client.poll_output();
     let _ = client
-        .answer(ClientAnswer::NewPassword { old, new })
+        .answer_ask(ClientAnswer::NewPassword { old, new })
         .unwrap();
     let out = client.poll_output().unwrap();
     assert!(
@@ -228,7 +234,7 @@ fn passwords_are_changed() {
         rounds += 1;
         let (old, new) = (secret("old"), secret("new"));
         let _ = client
-            .answer(ClientAnswer::NewPassword { old, new })
+            .answer_ask(ClientAnswer::NewPassword { old, new })
             .unwrap();
     }
     assert!(rounds <= 3);
@@ -250,7 +256,7 @@ fn info(texts: &[&str]) -> Vec<u8> {
 #[test]
 fn questions_are_bounded() {
     let start = || {
-        let mut client = client(ClientConfig::new("u"));
+        let mut client = client(ClientAuthConfig::new("u"));
         let _ = client
             .handle_input(&failed(&["keyboard-interactive"], false))
             .unwrap();
@@ -272,7 +278,7 @@ fn questions_are_bounded() {
     );
     assert!(
         client
-            .answer(ClientAnswer::Responses(vec![secret("1")]))
+            .answer_ask(ClientAnswer::Responses(vec![secret("1")]))
             .is_err(),
         "one is missing"
     );
@@ -287,7 +293,7 @@ fn questions_are_bounded() {
     let mut client = start();
     let ended = (0..1000).find(|_| match client.handle_input(&info(&[])) {
         Ok(_) => {
-            let _ = client.answer(ClientAnswer::Responses(vec![])).unwrap();
+            let _ = client.answer_ask(ClientAnswer::Responses(vec![])).unwrap();
             false
         }
         Err(_) => true,
@@ -296,17 +302,19 @@ fn questions_are_bounded() {
     // Declined: the next method, or none.
     let mut client = start();
     let _ = client.handle_input(&info(&["x"])).unwrap();
-    let step = client.answer(ClientAnswer::Decline).unwrap();
+    let step = client.answer_ask(ClientAnswer::Decline).unwrap();
     assert!(matches!(step, ClientStep::Failed { .. }));
 }
 
 #[test]
 fn parts_are_bounded() {
-    let mut client = client(ClientConfig::new("u"));
+    let mut client = client(ClientAuthConfig::new("u"));
     let ended = (0..1000).find(
         |_| match client.handle_input(&failed(&["password"], true)) {
             Ok(ClientStep::Ask(_)) => {
-                let _ = client.answer(ClientAnswer::Password(secret("x"))).unwrap();
+                let _ = client
+                    .answer_ask(ClientAnswer::Password(secret("x")))
+                    .unwrap();
                 false
             }
             _ => true,
@@ -317,12 +325,12 @@ fn parts_are_bounded() {
 
 #[test]
 fn messages_out_of_turn() {
-    let mut early = ClientAuth::new(ClientConfig::new("u"), SESSION, HOST);
+    let mut early = ClientAuth::new(ClientAuthConfig::new("u"), SESSION, HOST);
     assert!(
         early.handle_input(&[msg::USERAUTH_SUCCESS]).is_err(),
         "nothing was tried"
     );
-    let other = message::service(msg::SERVICE_ACCEPT, "ssh-connection");
+    let other = message::service_message(msg::SERVICE_ACCEPT, "ssh-connection");
     assert!(early.handle_input(&other).is_err());
     let config = || with_keys(&[(shown(&key(1)), false)]);
     let mut asking = client(config());
@@ -355,7 +363,7 @@ proptest! {
     #[test]
     fn no_payload_panics(script in prop::collection::vec((any::<u8>(), any::<Vec<u8>>(), 0u8..6), 0..20)) {
         let mut client = client(with_keys(&[(shown(&key(1)), true)]));
-        let mut server = server_with(&Method::ALL);
+        let mut server = server_with(&AuthMethod::ALL);
         for (number, body, answer) in script {
             let kinds = [6, 50, 51, 52, 53, 60, 61, number];
             let mut payload = vec![kinds[usize::from(number) % kinds.len()]];
@@ -372,10 +380,10 @@ proptest! {
                     }
                     _ => ClientAnswer::Decline,
                 };
-                prop_assert!(client.answer(answer).is_ok());
+                prop_assert!(client.answer_ask(answer).is_ok());
             }
             if let Ok(ServerStep::Ask(_)) = server.handle_input(&payload) {
-                prop_assert!(server.answer(ServerAnswer::Reject).is_ok() || !server.is_asking());
+                prop_assert!(server.answer_ask(ServerAnswer::Reject).is_ok() || !server.is_asking());
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Both state machines against each other, over payloads.
 
 use super::*;
-use crate::key::{AuthorizedKeys, Certificate, CertifiedKey, Denied, Offer, Signer};
+use crate::key::{AuthorizedKeys, Certificate, CertifiedKey, KeyDenied, KeyOffer, Signer};
 use adit_wire::UnixTime;
 
 /// A user with keys, a password and a code.
@@ -22,7 +22,7 @@ fn converse(
     mut server: ServerAuth,
     user: &User<'_>,
     host: &Host,
-) -> (Option<Login>, usize) {
+) -> (Option<AuthenticatedUser>, usize) {
     let (mut login, mut signatures) = (None, 0);
     for _ in 0..200 {
         let mut idle = true;
@@ -30,7 +30,7 @@ fn converse(
             idle = false;
             let mut step = server.handle_input(out.payload.expose()).unwrap();
             while let ServerStep::Ask(ask) = step {
-                step = server.answer(host.answer(ask)).unwrap();
+                step = server.answer_ask(host.answer(ask)).unwrap();
             }
             if let ServerStep::Success(user) = step {
                 login = Some(user);
@@ -41,7 +41,7 @@ fn converse(
             let mut step = client.handle_input(out.payload.expose()).unwrap();
             while let ClientStep::Ask(ask) = step {
                 signatures += usize::from(matches!(ask, ClientAsk::Signature { .. }));
-                step = client.answer(user.answer(ask)).unwrap();
+                step = client.answer_ask(user.answer(ask)).unwrap();
             }
             match step {
                 ClientStep::Success => return (login, signatures),
@@ -62,7 +62,7 @@ impl User<'_> {
                 algorithm,
                 data,
             } => {
-                let signature = self.keys[identity].sign(algorithm, &data).unwrap();
+                let signature = self.keys[identity].sign_data(algorithm, &data).unwrap();
                 ClientAnswer::Signature(signature)
             }
             ClientAsk::Password { .. } => ClientAnswer::Password(secret(self.password)),
@@ -84,7 +84,7 @@ impl Host {
             }
         };
         match ask {
-            ServerAsk::Nothing { .. } => ServerAnswer::Reject,
+            ServerAsk::NoAuthentication { .. } => ServerAnswer::Reject,
             ServerAsk::KeyQuery { user, key } => yes(self.find(&user, &key, None).is_ok()),
             ServerAsk::Key {
                 user,
@@ -92,13 +92,13 @@ impl Host {
                 presence,
             } => yes(self.find(&user, &key, presence).is_ok()),
             ServerAsk::Password { password, .. } => {
-                yes(password_eq(password.expose(), self.password))
+                yes(passwords_equal(password.expose(), self.password))
             }
             ServerAsk::NewPassword { .. } => ServerAnswer::Reject,
             ServerAsk::Interactive { .. } => ServerAnswer::Questions {
                 name: String::new(),
                 instruction: String::new(),
-                prompts: vec![Prompt {
+                prompts: vec![InteractivePrompt {
                     text: "say it".into(),
                     echo: true,
                 }],
@@ -111,9 +111,9 @@ impl Host {
         &self,
         user: &str,
         key: &AnyKey,
-        presence: Option<crate::key::Presence>,
-    ) -> Result<crate::key::Grant, Denied> {
-        self.keys.find(&Offer {
+        presence: Option<crate::key::UserPresence>,
+    ) -> Result<crate::key::KeyGrant, KeyDenied> {
+        self.keys.find_grant(&KeyOffer {
             user,
             key,
             presence,
@@ -126,30 +126,35 @@ impl Host {
 
 fn host(lines: &str) -> Host {
     let mut keys = AuthorizedKeys::default();
-    assert_eq!(keys.read("keys", lines.as_bytes()), Ok(vec![]));
+    assert_eq!(keys.add_file("keys", lines.as_bytes()), Ok(vec![]));
     Host {
         keys,
         password: "open",
     }
 }
 
-fn run(user: &User<'_>, host: &Host, query: bool, config: ServerConfig) -> (Option<Login>, usize) {
-    let mut wanted = ClientConfig::new("alice");
+fn run(
+    user: &User<'_>,
+    host: &Host,
+    query: bool,
+    config: ServerAuthConfig,
+) -> (Option<AuthenticatedUser>, usize) {
+    let mut wanted = ClientAuthConfig::new("alice");
     for key in &user.keys {
-        let blob = key.blob(key.algorithms()[0]);
-        wanted.identities.push(Identity {
+        let blob = key.public_blob(key.algorithms()[0]);
+        wanted.identities.push(ClientIdentity {
             key: AnyKey::parse(&blob).unwrap(),
             query,
         });
     }
     let mut client = ClientAuth::new(wanted, SESSION, HOST);
-    client.server_extensions(Some(&config.algorithms), config.hostbound);
+    client.set_server_extensions(Some(&config.algorithms), config.hostbound);
     let server = ServerAuth::new(config, SESSION, HOST);
     converse(client, server, user, host)
 }
 
 fn plain(text: &str) -> CertifiedKey {
-    CertifiedKey::new(PrivateKey::read(text, None).unwrap(), None).unwrap()
+    CertifiedKey::new(PrivateKey::from_text(text, None).unwrap(), None).unwrap()
 }
 
 macro_rules! vector {
@@ -173,15 +178,15 @@ fn keys_of_every_type() {
             password: "",
         };
         for (query, hostbound) in [(false, false), (true, true)] {
-            let config = ServerConfig {
+            let config = ServerAuthConfig {
                 hostbound,
                 banner: Some("hi".into()),
-                ..ServerConfig::default()
+                ..ServerAuthConfig::default()
             };
             let (login, signatures) = run(&user, &host(line), query, config);
             let login = login.expect("in");
             assert_eq!((login.user.as_str(), signatures), ("alice", 1));
-            assert_eq!(login.key.unwrap().key(), key.key().public());
+            assert_eq!(login.key.unwrap().key(), key.key().public_key());
         }
     }
 }
@@ -194,16 +199,16 @@ fn queries_save_signatures() {
         password: "",
     };
     let host = host(vector!("ed25519.pub"));
-    let (login, signatures) = run(&user, &host, true, ServerConfig::default());
+    let (login, signatures) = run(&user, &host, true, ServerAuthConfig::default());
     assert!(login.is_some() && signatures == 1);
-    let (login, signatures) = run(&user, &host, false, ServerConfig::default());
+    let (login, signatures) = run(&user, &host, false, ServerAuthConfig::default());
     assert!(login.is_some() && signatures == 3);
 }
 
 #[test]
 fn certificates() {
     let certificate = |line| Some(Certificate::from_line(line).unwrap().0);
-    let key = |text| PrivateKey::read(text, None).unwrap();
+    let key = |text| PrivateKey::from_text(text, None).unwrap();
     let ca = format!("cert-authority {}", vector!("ca.pub"));
     let good = CertifiedKey::new(
         key(vector!("ed25519")),
@@ -225,7 +230,7 @@ fn certificates() {
             keys: vec![key],
             password: "",
         };
-        let (login, _) = run(&user, &host(&ca), false, ServerConfig::default());
+        let (login, _) = run(&user, &host(&ca), false, ServerAuthConfig::default());
         assert_eq!(login.is_some(), fine);
     }
     let other = CertifiedKey::new(
@@ -242,23 +247,28 @@ fn passwords_questions_and_several_methods() {
         keys: vec![&key],
         password,
     };
-    let config = |methods: &[Method], require: &[&[Method]]| ServerConfig {
+    let config = |methods: &[AuthMethod], require: &[&[AuthMethod]]| ServerAuthConfig {
         methods: methods.to_vec(),
         require: require.iter().map(|list| list.to_vec()).collect(),
-        ..ServerConfig::default()
+        ..ServerAuthConfig::default()
     };
     let none = host("");
-    let only = config(&[Method::Password], &[]);
+    let only = config(&[AuthMethod::Password], &[]);
     assert!(run(&user("open"), &none, false, only.clone()).0.is_some());
     assert!(run(&user("shut"), &none, false, only).0.is_none());
-    let only = config(&[Method::KeyboardInteractive], &[]);
+    let only = config(&[AuthMethod::KeyboardInteractive], &[]);
     let login = run(&user(""), &none, false, only).0.unwrap();
-    assert_eq!(login.methods, [Method::KeyboardInteractive]);
-    let both = || config(&Method::ALL, &[&[Method::PublicKey, Method::Password]]);
+    assert_eq!(login.methods, [AuthMethod::KeyboardInteractive]);
+    let both = || {
+        config(
+            &AuthMethod::ALL,
+            &[&[AuthMethod::PublicKey, AuthMethod::Password]],
+        )
+    };
     let known = host(vector!("ed25519.pub"));
     let login = run(&user("open"), &known, true, both()).0.unwrap();
-    assert_eq!(login.methods, [Method::PublicKey, Method::Password]);
-    assert_eq!(login.key.unwrap().key(), key.key().public());
+    assert_eq!(login.methods, [AuthMethod::PublicKey, AuthMethod::Password]);
+    assert_eq!(login.key.unwrap().key(), key.key().public_key());
     assert!(run(&user("shut"), &known, true, both()).0.is_none());
     assert!(run(&user("open"), &none, true, both()).0.is_none());
 }

@@ -11,19 +11,19 @@ use crate::key::Certificate;
 #[test]
 fn query_then_sign_other() {
     let (asked, signs) = (key(1), key(2));
-    let mut server = server_with(&[Method::PublicKey]);
+    let mut server = server_with(&[AuthMethod::PublicKey]);
     let ServerAsk::KeyQuery { key, .. } = ask(&mut server, &query("u", &asked)) else {
         panic!("a query");
     };
     assert_eq!(key, shown(&asked));
-    let step = server.answer(ServerAnswer::Accept).unwrap();
+    let step = server.answer_ask(ServerAnswer::Accept).unwrap();
     assert!(matches!(step, ServerStep::Wait), "a query does not log in");
     assert_eq!(numbers(|| server.poll_output()), [msg::USERAUTH_PK_OK]);
     let ServerAsk::Key { key, .. } = ask(&mut server, &signed("u", &signs, &signs, SESSION)) else {
         panic!("a signature");
     };
     assert_eq!(key, shown(&signs), "the key that signed is asked about");
-    let ServerStep::Success(login) = server.answer(ServerAnswer::Accept).unwrap() else {
+    let ServerStep::Success(login) = server.answer_ask(ServerAnswer::Accept).unwrap() else {
         panic!("in");
     };
     assert_eq!((login.user.as_str(), login.key), ("u", Some(shown(&signs))));
@@ -33,16 +33,16 @@ fn query_then_sign_other() {
 #[test]
 fn sign_is_refused_then_query_accepted() {
     let (bad, good) = (key(1), key(2));
-    let mut server = server_with(&[Method::PublicKey]);
+    let mut server = server_with(&[AuthMethod::PublicKey]);
     ask(&mut server, &signed("u", &bad, &bad, SESSION));
     assert!(matches!(
-        server.answer(ServerAnswer::Reject),
+        server.answer_ask(ServerAnswer::Reject),
         Ok(ServerStep::Wait)
     ));
     assert_eq!(failure(&mut server), ("publickey".into(), false));
     ask(&mut server, &query("u", &good));
     assert!(matches!(
-        server.answer(ServerAnswer::Accept),
+        server.answer_ask(ServerAnswer::Accept),
         Ok(ServerStep::Wait)
     ));
     // A signature of the refused key with the accepted key's blob.
@@ -74,18 +74,18 @@ fn nothing_is_asked_without_a_valid_signature() {
     *last.last_mut().unwrap() ^= 1;
     attempts.push(last);
     for attempt in attempts {
-        let mut server = server_with(&[Method::PublicKey]);
+        let mut server = server_with(&[AuthMethod::PublicKey]);
         assert!(matches!(
             server.handle_input(&attempt),
             Ok(ServerStep::Wait)
         ));
         assert_eq!(failure(&mut server), ("publickey".into(), false));
         assert!(
-            server.answer(ServerAnswer::Accept).is_err(),
+            server.answer_ask(ServerAnswer::Accept).is_err(),
             "no question is open"
         );
     }
-    let mut server = server_with(&[Method::PublicKey]);
+    let mut server = server_with(&[AuthMethod::PublicKey]);
     assert!(matches!(ask(&mut server, &good), ServerAsk::Key { .. }));
 }
 
@@ -93,14 +93,14 @@ fn nothing_is_asked_without_a_valid_signature() {
 #[test]
 fn another_user_starts_anew() {
     let key = key(1);
-    let mut server = server(ServerConfig {
-        methods: vec![Method::PublicKey, Method::Password],
-        require: vec![vec![Method::PublicKey, Method::Password]],
-        ..ServerConfig::default()
+    let mut server = server(ServerAuthConfig {
+        methods: vec![AuthMethod::PublicKey, AuthMethod::Password],
+        require: vec![vec![AuthMethod::PublicKey, AuthMethod::Password]],
+        ..ServerAuthConfig::default()
     });
     ask(&mut server, &signed("alice", &key, &key, SESSION));
     assert!(matches!(
-        server.answer(ServerAnswer::Accept),
+        server.answer_ask(ServerAnswer::Accept),
         Ok(ServerStep::Wait)
     ));
     assert_eq!(failure(&mut server), ("password".into(), true));
@@ -121,14 +121,14 @@ fn another_user_starts_anew() {
 #[test]
 fn several_methods() {
     let (one, two) = (key(1), key(2));
-    let config = ServerConfig {
-        methods: Method::ALL.to_vec(),
+    let config = ServerAuthConfig {
+        methods: AuthMethod::ALL.to_vec(),
         require: vec![
-            vec![Method::PublicKey, Method::PublicKey],
-            vec![Method::PublicKey, Method::Password],
-            vec![Method::KeyboardInteractive],
+            vec![AuthMethod::PublicKey, AuthMethod::PublicKey],
+            vec![AuthMethod::PublicKey, AuthMethod::Password],
+            vec![AuthMethod::KeyboardInteractive],
         ],
-        ..ServerConfig::default()
+        ..ServerAuthConfig::default()
     };
     let mut server = server(config);
     assert!(matches!(
@@ -149,7 +149,7 @@ fn several_methods() {
     assert_eq!(failure(&mut server).0, "publickey,keyboard-interactive");
     ask(&mut server, &signed("u", &one, &one, SESSION));
     assert!(matches!(
-        server.answer(ServerAnswer::Accept),
+        server.answer_ask(ServerAnswer::Accept),
         Ok(ServerStep::Wait)
     ));
     assert_eq!(failure(&mut server), ("publickey,password".into(), true));
@@ -160,10 +160,13 @@ fn several_methods() {
     ));
     assert_eq!(failure(&mut server), ("publickey,password".into(), false));
     ask(&mut server, &signed("u", &two, &two, SESSION));
-    let ServerStep::Success(login) = server.answer(ServerAnswer::Accept).unwrap() else {
+    let ServerStep::Success(login) = server.answer_ask(ServerAnswer::Accept).unwrap() else {
         panic!("in");
     };
-    assert_eq!(login.methods, [Method::PublicKey, Method::PublicKey]);
+    assert_eq!(
+        login.methods,
+        [AuthMethod::PublicKey, AuthMethod::PublicKey]
+    );
     assert_eq!(login.key, Some(shown(&two)));
     assert_eq!(numbers(|| server.poll_output()), [msg::USERAUTH_SUCCESS]);
     assert!(
@@ -176,19 +179,19 @@ fn several_methods() {
 #[test]
 fn who_may_come_in_may_go_on_with_other_methods() {
     let (one, two) = (key(1), key(2));
-    let go_on = |methods: &[Method], partial| ServerAnswer::GoOn {
+    let go_on = |methods: &[AuthMethod], partial| ServerAnswer::Continue {
         methods: methods.to_vec(),
         partial,
     };
-    let mut server = server_with(&[Method::PublicKey, Method::Password]);
+    let mut server = server_with(&[AuthMethod::PublicKey, AuthMethod::Password]);
     // A key that was only queried does not count.
     ask(&mut server, &query("u", &one));
-    let step = server.answer(go_on(&[Method::PublicKey], true));
+    let step = server.answer_ask(go_on(&[AuthMethod::PublicKey], true));
     assert!(matches!(step, Ok(ServerStep::Wait)));
     assert_eq!(failure(&mut server), ("publickey".into(), false));
     ask(&mut server, &signed("u", &one, &one, SESSION));
     assert_eq!(server.algorithm(), Some(KeyAlgorithm::Ed25519));
-    let step = server.answer(go_on(&[Method::PublicKey], true));
+    let step = server.answer_ask(go_on(&[AuthMethod::PublicKey], true));
     assert!(matches!(step, Ok(ServerStep::Wait)));
     assert_eq!(failure(&mut server), ("publickey".into(), true));
     // The same key does not count twice, and a password is no longer offered.
@@ -197,7 +200,7 @@ fn who_may_come_in_may_go_on_with_other_methods() {
         assert_eq!(failure(&mut server), ("publickey".into(), false));
     }
     ask(&mut server, &signed("u", &two, &two, SESSION));
-    let step = server.answer(go_on(&Method::ALL, false));
+    let step = server.answer_ask(go_on(&AuthMethod::ALL, false));
     assert!(matches!(step, Ok(ServerStep::Wait)));
     assert_eq!(
         failure(&mut server),
@@ -205,14 +208,14 @@ fn who_may_come_in_may_go_on_with_other_methods() {
     );
     ask(&mut server, &signed("u", &two, &two, SESSION));
     assert!(matches!(
-        server.answer(ServerAnswer::Accept),
+        server.answer_ask(ServerAnswer::Accept),
         Ok(ServerStep::Success(_))
     ));
 }
 
 #[test]
 fn tries_end() {
-    let mut server = server_with(&[Method::Password]);
+    let mut server = server_with(&[AuthMethod::Password]);
     assert!(matches!(
         server.handle_input(&nothing("u")),
         Ok(ServerStep::Wait)
@@ -223,23 +226,23 @@ fn tries_end() {
             ServerAsk::Password { .. }
         ));
         assert!(matches!(
-            server.answer(ServerAnswer::Reject),
+            server.answer_ask(ServerAnswer::Reject),
             Ok(ServerStep::Wait)
         ));
     }
     // Another user name does not reset the number of attempts.
     ask(&mut server, &password("v", "x"));
-    let end = server.answer(ServerAnswer::Reject);
+    let end = server.answer_ask(ServerAnswer::Reject);
     assert!(matches!(end, Err(SshError::Policy(_))), "{end:?}");
 }
 
 #[test]
 fn queries_end() {
     let key = key(1);
-    let mut server = server_with(&[Method::PublicKey]);
+    let mut server = server_with(&[AuthMethod::PublicKey]);
     let ended = (0..1000).find(|_| match server.handle_input(&query("u", &key)) {
         Ok(ServerStep::Ask(_)) => {
-            let _ = server.answer(ServerAnswer::Accept).unwrap();
+            let _ = server.answer_ask(ServerAnswer::Accept).unwrap();
             assert_eq!(numbers(|| server.poll_output()), [msg::USERAUTH_PK_OK]);
             false
         }
@@ -250,7 +253,7 @@ fn queries_end() {
 
 #[test]
 fn passwords() {
-    let mut server = server_with(&[Method::Password]);
+    let mut server = server_with(&[AuthMethod::Password]);
     let ServerAsk::Password {
         user,
         password: given,
@@ -259,12 +262,12 @@ fn passwords() {
         panic!("a password");
     };
     assert_eq!((user.as_str(), format!("{given:?}").as_str()), ("u", "***"));
-    assert!(password_eq(given.expose(), "open") && !password_eq(given.expose(), "opem"));
-    assert!(!password_eq("", "open") && password_eq("", ""));
+    assert!(passwords_equal(given.expose(), "open") && !passwords_equal(given.expose(), "opem"));
+    assert!(!passwords_equal("", "open") && passwords_equal("", ""));
     let change = ServerAnswer::ChangePassword {
         prompt: "too old".into(),
     };
-    assert!(matches!(server.answer(change), Ok(ServerStep::Wait)));
+    assert!(matches!(server.answer_ask(change), Ok(ServerStep::Wait)));
     assert_eq!(
         numbers(|| server.poll_output()),
         [msg::USERAUTH_PASSWD_CHANGEREQ]
@@ -282,7 +285,7 @@ fn passwords() {
         ("open", "sesame")
     );
     assert!(matches!(
-        server.answer(ServerAnswer::Accept),
+        server.answer_ask(ServerAnswer::Accept),
         Ok(ServerStep::Success(_))
     ));
 }
@@ -292,7 +295,7 @@ fn questions() {
     let ask_one = || ServerAnswer::Questions {
         name: String::new(),
         instruction: "hello".into(),
-        prompts: vec![Prompt {
+        prompts: vec![InteractivePrompt {
             text: "code".into(),
             echo: true,
         }],
@@ -304,7 +307,7 @@ fn questions() {
         out
     };
     let start = || {
-        let mut server = server_with(&[Method::KeyboardInteractive]);
+        let mut server = server_with(&[AuthMethod::KeyboardInteractive]);
         assert!(matches!(
             ask(&mut server, &interactive("u")),
             ServerAsk::Interactive { .. }
@@ -312,38 +315,38 @@ fn questions() {
         server
     };
     // Nobody is authenticated before the driver has answered.
-    assert!(start().answer(ServerAnswer::Accept).is_err());
+    assert!(start().answer_ask(ServerAnswer::Accept).is_err());
     let mut server = start();
-    let _ = server.answer(ask_one()).unwrap();
+    let _ = server.answer_ask(ask_one()).unwrap();
     assert_eq!(
         numbers(|| server.poll_output()),
         [msg::USERAUTH_INFO_REQUEST]
     );
     assert!(
-        server.answer(ServerAnswer::Accept).is_err(),
+        server.answer_ask(ServerAnswer::Accept).is_err(),
         "no question is open"
     );
     let mut server = start();
-    let _ = server.answer(ask_one()).unwrap();
+    let _ = server.answer_ask(ask_one()).unwrap();
     let ServerAsk::Responses { responses, .. } = ask(&mut server, &reply(&[b"123"])) else {
         panic!("responses");
     };
     assert_eq!(responses[0].expose(), "123");
     assert!(matches!(
-        server.answer(ServerAnswer::Accept),
+        server.answer_ask(ServerAnswer::Accept),
         Ok(ServerStep::Success(_))
     ));
     // Too few responses, too many, and responses without prompts.
     for texts in [&[][..], &[&b"1"[..], b"2"]] {
         let mut server = start();
-        let _ = server.answer(ask_one()).unwrap();
+        let _ = server.answer_ask(ask_one()).unwrap();
         assert!(server.handle_input(&reply(texts)).is_err());
     }
-    let mut server = server_with(&[Method::KeyboardInteractive]);
+    let mut server = server_with(&[AuthMethod::KeyboardInteractive]);
     assert!(server.handle_input(&reply(&[])).is_err());
     // A new request cancels the prompts.
     let mut server = start();
-    let _ = server.answer(ask_one()).unwrap();
+    let _ = server.answer_ask(ask_one()).unwrap();
     let _ = server.handle_input(&nothing("u")).unwrap();
     assert!(server.handle_input(&reply(&[b"123"])).is_err());
 }
@@ -352,26 +355,26 @@ fn questions() {
 fn bound_to_the_host() {
     let key = key(1);
     let bound = |host: &[u8]| {
-        let blob = key.public().to_blob();
+        let blob = key.public_key().to_blob();
         let mut out = Vec::new();
         put_key(&mut out, "u", true, "ssh-ed25519", &blob, Some(host));
-        let data = to_be_signed(SESSION, &out);
+        let data = data_to_sign(SESSION, &out);
         out.put_string(&key.sign(KeyAlgorithm::Ed25519, &data).unwrap());
         out
     };
-    let mut here = server_with(&[Method::PublicKey]);
+    let mut here = server_with(&[AuthMethod::PublicKey]);
     assert!(matches!(
         ask(&mut here, &bound(HOST)),
         ServerAsk::Key { .. }
     ));
-    let mut here = server_with(&[Method::PublicKey]);
+    let mut here = server_with(&[AuthMethod::PublicKey]);
     assert!(matches!(
         here.handle_input(&bound(b"another host")),
         Ok(ServerStep::Wait)
     ));
-    let mut without = server(ServerConfig {
+    let mut without = server(ServerAuthConfig {
         hostbound: false,
-        ..ServerConfig::default()
+        ..ServerAuthConfig::default()
     });
     assert!(matches!(
         without.handle_input(&bound(HOST)),
@@ -383,16 +386,16 @@ fn bound_to_the_host() {
     let mut mixed = bound(HOST);
     mixed.truncate(mixed.len() - 87);
     mixed.extend(signature);
-    let mut here = server_with(&[Method::PublicKey]);
+    let mut here = server_with(&[AuthMethod::PublicKey]);
     assert!(matches!(here.handle_input(&mixed), Ok(ServerStep::Wait)));
 }
 
 #[test]
 fn algorithms_that_are_not_taken() {
     let key = key(1);
-    let mut server = server(ServerConfig {
+    let mut server = server(ServerAuthConfig {
         algorithms: vec![KeyAlgorithm::RsaSha512],
-        ..ServerConfig::default()
+        ..ServerAuthConfig::default()
     });
     assert!(matches!(
         server.handle_input(&signed("u", &key, &key, SESSION)),
@@ -406,9 +409,16 @@ fn algorithms_that_are_not_taken() {
         "ssh-ed25519-cert-v01@openssh.com",
         "\u{1b}",
     ] {
-        let mut server = server_with(&[Method::PublicKey]);
+        let mut server = server_with(&[AuthMethod::PublicKey]);
         let mut out = Vec::new();
-        put_key(&mut out, "u", false, name, &key.public().to_blob(), None);
+        put_key(
+            &mut out,
+            "u",
+            false,
+            name,
+            &key.public_key().to_blob(),
+            None,
+        );
         assert!(
             matches!(server.handle_input(&out), Ok(ServerStep::Wait)),
             "{name}"
@@ -421,15 +431,15 @@ fn algorithms_that_are_not_taken() {
 fn certificates_are_possessed_by_a_signature() {
     let text = include_str!("../../../vectors/ssh/keys/ed25519");
     let line = include_str!("../../../vectors/ssh/keys/user-cert.pub");
-    let holder = PrivateKey::read(text, None).unwrap();
+    let holder = PrivateKey::from_text(text, None).unwrap();
     let certificate = Certificate::from_line(line).unwrap().0;
     let name = KeyAlgorithm::Ed25519Cert.name();
     for (signer, fine) in [(&holder, true), (&key(9), false)] {
         let mut out = Vec::new();
         put_key(&mut out, "alice", true, name, certificate.blob(), None);
-        let data = to_be_signed(SESSION, &out);
+        let data = data_to_sign(SESSION, &out);
         out.put_string(&signer.sign(KeyAlgorithm::Ed25519Cert, &data).unwrap());
-        let mut server = server_with(&[Method::PublicKey]);
+        let mut server = server_with(&[AuthMethod::PublicKey]);
         let step = server.handle_input(&out).unwrap();
         let asked = matches!(
             &step,
@@ -444,14 +454,14 @@ fn certificates_are_possessed_by_a_signature() {
 
 #[test]
 fn messages_out_of_turn() {
-    let mut early = ServerAuth::new(ServerConfig::default(), SESSION, HOST);
+    let mut early = ServerAuth::new(ServerAuthConfig::default(), SESSION, HOST);
     assert!(
         early.handle_input(&nothing("u")).is_err(),
         "before the service"
     );
-    let other = message::service(msg::SERVICE_REQUEST, "ssh-connection");
+    let other = message::service_message(msg::SERVICE_REQUEST, "ssh-connection");
     assert!(early.handle_input(&other).is_err());
-    let mut asking = server_with(&[Method::Password]);
+    let mut asking = server_with(&[AuthMethod::Password]);
     ask(&mut asking, &password("u", "x"));
     assert!(asking.is_asking() && asking.handle_input(&nothing("u")).is_err());
     for payload in [
@@ -463,7 +473,7 @@ fn messages_out_of_turn() {
         &[50, 0xff, 0xff, 0xff, 0xff],
     ] {
         assert!(
-            server_with(&[Method::Password])
+            server_with(&[AuthMethod::Password])
                 .handle_input(payload)
                 .is_err(),
             "{payload:?}"
@@ -484,21 +494,21 @@ fn messages_out_of_turn() {
 
 #[test]
 fn nobody_needs_nothing_unless_asked() {
-    let mut server = server_with(&[Method::Password]);
+    let mut server = server_with(&[AuthMethod::Password]);
     assert!(matches!(
         server.handle_input(&nothing("u")),
         Ok(ServerStep::Wait)
     ));
-    let config = ServerConfig {
+    let config = ServerAuthConfig {
         ask_none: true,
-        ..ServerConfig::default()
+        ..ServerAuthConfig::default()
     };
     let mut open = super::server(config);
     assert!(matches!(
         ask(&mut open, &nothing("u")),
-        ServerAsk::Nothing { .. }
+        ServerAsk::NoAuthentication { .. }
     ));
-    let ServerStep::Success(login) = open.answer(ServerAnswer::Accept).unwrap() else {
+    let ServerStep::Success(login) = open.answer_ask(ServerAnswer::Accept).unwrap() else {
         panic!("in");
     };
     assert_eq!((login.methods, login.key), (vec![], None));

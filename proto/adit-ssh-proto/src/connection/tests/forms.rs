@@ -10,7 +10,7 @@ use super::*;
 fn direct_tcpip_by_hand() {
     let mut client = client();
     client
-        .open(&ChannelKind::DirectTcpip {
+        .open_channel(&ChannelKind::DirectTcpip {
             host: "a.example".into(),
             port: 8080,
             originator: Originator {
@@ -33,14 +33,14 @@ fn direct_tcpip_by_hand() {
 fn requests_by_hand() {
     let (mut client, mut server) = (client(), server());
     let (here, there) = session(&mut client, &mut server);
-    let mut modes = Modes::new();
+    let mut modes = TerminalModes::new();
     modes.set(53, 1);
     modes.set(129, 38400);
     modes.set(0, 7);
     modes.set(160, 7);
-    let pty = Request::Pty(Pty {
+    let pty = SshChannelRequest::Pty(PtyRequest {
         term: "vt100".into(),
-        size: Size {
+        size: TerminalSize {
             columns: 80,
             rows: 24,
             width: 640,
@@ -48,9 +48,9 @@ fn requests_by_hand() {
         },
         modes,
     });
-    let exec = Request::Exec(b"ls".to_vec());
-    client.request(here, &pty, WantReply::Yes).unwrap();
-    client.request(here, &exec, WantReply::No).unwrap();
+    let exec = SshChannelRequest::Exec(b"ls".to_vec());
+    client.send_request(here, &pty, WantReply::Yes).unwrap();
+    client.send_request(here, &exec, WantReply::No).unwrap();
     let wire = [
         &b"\x62\0\0\0\0\0\0\0\x07pty-req\x01\0\0\0\x05vt100"[..],
         b"\0\0\0\x50\0\0\0\x18\0\0\x02\x80\0\0\x01\xe0",
@@ -58,8 +58,8 @@ fn requests_by_hand() {
     ];
     let exec = b"\x62\0\0\0\0\0\0\0\x04exec\0\0\0\0\x02ls".to_vec();
     assert_eq!(output(&mut client), [wire.concat(), exec]);
-    let status = Request::ExitStatus(1);
-    server.request(there, &status, WantReply::Yes).unwrap();
+    let status = SshChannelRequest::ExitStatus(1);
+    server.send_request(there, &status, WantReply::Yes).unwrap();
     let wire = b"\x62\0\0\0\0\0\0\0\x0bexit-status\0\0\0\0\x01".to_vec();
     assert_eq!(output(&mut server), [wire], "no reply is ever wanted");
 }
@@ -68,12 +68,12 @@ fn requests_by_hand() {
 fn data_headers_by_hand() {
     let (mut client, mut server) = (client(), server());
     let (here, there) = session(&mut client, &mut server);
-    let stdout = send(&mut client, here, Kind::Stdout, b"abc").unwrap();
+    let stdout = send(&mut client, here, DataKind::Stdout, b"abc").unwrap();
     assert_eq!(stdout, b"\x5e\0\0\0\0\0\0\0\x03abc");
-    let stderr = send(&mut server, there, Kind::Stderr, b"no").unwrap();
+    let stderr = send(&mut server, there, DataKind::Stderr, b"no").unwrap();
     assert_eq!(stderr, b"\x5f\0\0\0\0\0\0\0\x01\0\0\0\x02no");
     let got = client.handle_input(NOW, &stderr).unwrap();
-    let Handled::Data {
+    let HandledInput::Data {
         channel,
         kind,
         range,
@@ -81,7 +81,7 @@ fn data_headers_by_hand() {
     else {
         panic!("{got:?}");
     };
-    assert_eq!((channel, kind), (here, Kind::Stderr));
+    assert_eq!((channel, kind), (here, DataKind::Stderr));
     assert_eq!(stderr.get(range), Some(&b"no"[..]));
 }
 
@@ -125,9 +125,9 @@ fn kind() -> impl Strategy<Value = ChannelKind> {
     ]
 }
 
-fn request() -> impl Strategy<Value = Request> {
-    use Request as R;
-    let size = any::<[u32; 4]>().prop_map(|[columns, rows, width, height]| Size {
+fn request() -> impl Strategy<Value = SshChannelRequest> {
+    use SshChannelRequest as R;
+    let size = any::<[u32; 4]>().prop_map(|[columns, rows, width, height]| TerminalSize {
         columns,
         rows,
         width,
@@ -135,11 +135,11 @@ fn request() -> impl Strategy<Value = Request> {
     });
     let modes = proptest::collection::vec((1u8..160, any::<u32>()), 0..200);
     let pty = (any::<String>(), size.clone(), modes).prop_map(|(term, size, list)| {
-        let mut modes = Modes::new();
+        let mut modes = TerminalModes::new();
         for (mode, value) in list {
             modes.set(mode, value);
         }
-        Pty { term, size, modes }
+        PtyRequest { term, size, modes }
     });
     prop_oneof![
         pty.prop_map(R::Pty),
@@ -155,7 +155,7 @@ fn request() -> impl Strategy<Value = Request> {
             core_dumped,
             message
         }),
-        Just(()).prop_map(|()| R::EndOfWrite),
+        Just(()).prop_map(|()| R::EndOfWriting),
         any::<u32>().prop_map(R::Break),
         any::<(bool, String, String, u32)>().prop_map(|(single, protocol, cookie, screen)| {
             R::X11 {
@@ -182,8 +182,8 @@ fn global() -> impl Strategy<Value = GlobalRequest> {
         keys().prop_map(G::HostKeys),
         keys().prop_map(G::HostKeysProve),
         Just(G::NoMoreSessions),
-        any::<Vec<u8>>().prop_map(|data| G::Own {
-            own: Own::new("x@example", data).unwrap(),
+        any::<Vec<u8>>().prop_map(|data| G::Custom {
+            own: CustomMessage::new("x@example", data).unwrap(),
             want: WantReply::Yes,
         }),
     ]
@@ -193,8 +193,8 @@ proptest! {
     #[test]
     fn kinds_are_read_as_written(kind in kind()) {
         let mut out = Vec::new();
-        kind.put(&mut out);
-        let mut r = crate::wire::Reader::new(&out, "x");
+        kind.encode_fields(&mut out);
+        let mut r = crate::wire::MessageReader::new(&out, "x");
         let read = ChannelKind::parse(kind.name().as_bytes(), &mut r);
         prop_assert_eq!(read, Ok(Ok(kind)));
     }
@@ -202,17 +202,17 @@ proptest! {
     #[test]
     fn requests_are_read_as_written(request in request()) {
         let mut out = Vec::new();
-        request.put(&mut out);
-        let mut r = crate::wire::Reader::new(&out, "x");
-        let read = Request::parse(request.name().as_bytes(), &mut r);
+        request.encode_fields(&mut out);
+        let mut r = crate::wire::MessageReader::new(&out, "x");
+        let read = SshChannelRequest::parse(request.name().as_bytes(), &mut r);
         prop_assert_eq!(read, Ok(Some(request)));
     }
 
     #[test]
     fn globals_are_read_as_written(request in global()) {
         let mut out = Vec::new();
-        request.put(&mut out);
-        let mut r = crate::wire::Reader::new(&out, "x");
+        request.encode_fields(&mut out);
+        let mut r = crate::wire::MessageReader::new(&out, "x");
         let read = GlobalRequest::parse(request.name(), WantReply::Yes, &mut r);
         prop_assert_eq!(read, Ok(Some(request)));
     }
@@ -226,7 +226,7 @@ proptest! {
         let _ = server.handle_input(NOW, &payload);
         let (mut server, _) = server_with_session(5, 100);
         let mut fields = Vec::new();
-        request.put(&mut fields);
+        request.encode_fields(&mut fields);
         let whole = channel_request(0, request.name(), true, &fields);
         let _ = server.handle_input(NOW, &whole[..cut.index(whole.len())]);
     }
@@ -234,7 +234,7 @@ proptest! {
 
 #[test]
 fn a_cookie_is_not_printed() {
-    let request = Request::X11 {
+    let request = SshChannelRequest::X11 {
         single: false,
         protocol: "MIT-MAGIC-COOKIE-1".into(),
         cookie: Secret::new("00112233".into()),

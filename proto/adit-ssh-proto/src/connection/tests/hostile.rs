@@ -6,8 +6,11 @@ use super::*;
 fn window_overflow() {
     let (mut server, id) = server_with_session(1, 0xffff_fff0);
     let adjust = |more| numbers(msg::CHANNEL_WINDOW_ADJUST, &[0, more]);
-    assert_eq!(server.handle_input(NOW, &adjust(15)), Ok(Handled::Done));
-    assert_eq!(server.room(id), 32768);
+    assert_eq!(
+        server.handle_input(NOW, &adjust(15)),
+        Ok(HandledInput::Done)
+    );
+    assert_eq!(server.send_capacity(id), 32768);
     assert!(matches!(
         fails(&mut server, &adjust(1)),
         SshError::TooMuch { .. }
@@ -16,18 +19,18 @@ fn window_overflow() {
 
 #[test]
 fn window_and_packet_are_kept() {
-    let limits = Limits {
+    let limits = ConnectionLimits {
         window: 100,
         max_packet: 60,
-        ..Limits::default()
+        ..ConnectionLimits::default()
     };
     for (sizes, fine) in [(&[61][..], 0), (&[60, 41], 1), (&[60, 40, 1], 2)] {
         let mut server = Connection::new(Role::Server, limits.clone());
         let _ = server.handle_input(NOW, &open_session(1, 9, 9)).unwrap();
-        let Some(Event::Open { channel, .. }) = server.poll_event() else {
+        let Some(ConnectionEvent::Open { channel, .. }) = server.poll_event() else {
             panic!("nothing was opened");
         };
-        server.confirm(channel).unwrap();
+        server.confirm_open(channel).unwrap();
         for size in &sizes[..fine] {
             assert!(server.handle_input(NOW, &data(0, &vec![0; *size])).is_ok());
         }
@@ -42,15 +45,15 @@ fn window_zero_and_huge_write() {
     let (mut server, id) = server_with_session(1, 100_000);
     let huge = vec![0; 1 << 20];
     let mut sent = 0;
-    while let Some(payload) = send(&mut server, id, Kind::Stdout, &huge) {
+    while let Some(payload) = send(&mut server, id, DataKind::Stdout, &huge) {
         sent += payload.len() - 9;
         assert!(payload.len() <= 9 + 32768 && sent <= 100_000);
     }
-    assert_eq!((sent, server.room(id)), (100_000, 0));
+    assert_eq!((sent, server.send_capacity(id)), (100_000, 0));
     let mut out = Vec::new();
     for len in [0, 1, usize::MAX] {
-        let why = server.data_header(id, Kind::Stdout, len, &mut out);
-        assert_eq!((why, out.len()), (Err(CallError::NoRoom), 0));
+        let why = server.begin_data(id, DataKind::Stdout, len, &mut out);
+        assert_eq!((why, out.len()), (Err(ChannelCallError::NoRoom), 0));
     }
     // A packet size of zero would make this end wait forever.
     let bad = open_session(2, 1, 0);
@@ -85,10 +88,10 @@ fn reply_unsolicited() {
     // One more answer than there are requests.
     let (mut server, id) = server_with_session(1, 10);
     server
-        .request(id, &Request::Break(1), WantReply::Yes)
+        .send_request(id, &SshChannelRequest::Break(1), WantReply::Yes)
         .unwrap();
     let answer = numbers(msg::CHANNEL_FAILURE, &[0]);
-    assert_eq!(server.handle_input(NOW, &answer), Ok(Handled::Done));
+    assert_eq!(server.handle_input(NOW, &answer), Ok(HandledInput::Done));
     let why = fails(&mut server, &answer);
     assert_eq!(why, SshError::Unexpected(msg::CHANNEL_FAILURE));
 }
@@ -106,7 +109,7 @@ fn nothing_comes_before_the_confirmation() {
         msg::CHANNEL_SUCCESS,
     ] {
         let mut client = client();
-        client.open(&ChannelKind::Session).unwrap();
+        client.open_channel(&ChannelKind::Session).unwrap();
         let payload = numbers(number, &[0]);
         assert_eq!(fails(&mut client, &payload), SshError::Unexpected(number));
         let mut server = server();
@@ -120,13 +123,13 @@ fn pty_modes() {
     let pty = |modes: &[u8]| {
         let mut fields = Vec::new();
         fields.put_string(b"xterm");
-        Size::default().put(&mut fields);
+        TerminalSize::default().encode(&mut fields);
         fields.put_string(modes);
         channel_request(0, "pty-req", false, &fields)
     };
     let modes = |end: &mut Connection| match events(end).pop() {
-        Some(Event::Request {
-            request: Request::Pty(pty),
+        Some(ConnectionEvent::Request {
+            request: SshChannelRequest::Pty(pty),
             ..
         }) => pty.modes,
         other => panic!("{other:?}"),
@@ -179,7 +182,7 @@ fn nothing_comes_behind_the_end() {
                 assert!(server.handle_input(NOW, &data(0, b"x")).is_ok());
             }
             let end = numbers(end, &[0]);
-            assert_eq!(server.handle_input(NOW, &end), Ok(Handled::Done));
+            assert_eq!(server.handle_input(NOW, &end), Ok(HandledInput::Done));
             assert_eq!(server.handle_input(NOW, &then).is_ok(), fine);
         }
     }
@@ -189,7 +192,7 @@ fn nothing_comes_behind_the_end() {
 #[test]
 fn what_comes_behind_our_close_is_dropped() {
     let (mut server, id) = server_with_session(1, 10);
-    server.close(id);
+    server.close_channel(id);
     output(&mut server);
     for payload in [
         data(0, &[0; 30_000]),
@@ -197,24 +200,24 @@ fn what_comes_behind_our_close_is_dropped() {
         numbers(msg::CHANNEL_WINDOW_ADJUST, &[0, 5]),
         numbers(msg::CHANNEL_EOF, &[0]),
     ] {
-        assert_eq!(server.handle_input(NOW, &payload), Ok(Handled::Done));
+        assert_eq!(server.handle_input(NOW, &payload), Ok(HandledInput::Done));
     }
     assert!(events(&mut server).is_empty() && output(&mut server).is_empty());
     let close = numbers(msg::CHANNEL_CLOSE, &[0]);
-    assert_eq!(server.handle_input(NOW, &close), Ok(Handled::Done));
-    assert_eq!(events(&mut server), [Event::Closed(id)]);
+    assert_eq!(server.handle_input(NOW, &close), Ok(HandledInput::Done));
+    assert_eq!(events(&mut server), [ConnectionEvent::Closed(id)]);
     assert!(output(&mut server).is_empty(), "one CLOSE is enough");
-    assert_eq!(server.channels(), 0);
+    assert_eq!(server.channel_count(), 0);
 }
 
 #[test]
 fn the_peers_numbers_are_its_own_and_single() {
     let (mut server, id) = server_with_session(7, 10);
     let again = open_session(7, 1, 1);
-    server.close(id);
+    server.close_channel(id);
     let close = numbers(msg::CHANNEL_CLOSE, &[0]);
     let _ = server.handle_input(NOW, &close).unwrap();
-    assert_eq!(server.handle_input(NOW, &again), Ok(Handled::Done));
+    assert_eq!(server.handle_input(NOW, &again), Ok(HandledInput::Done));
     assert!(matches!(fails(&mut server, &again), SshError::Malformed(_)));
     // Numbers that were not assigned.
     let (mut server, _) = server_with_session(7, 10);
@@ -226,7 +229,10 @@ fn the_peers_numbers_are_its_own_and_single() {
 fn other_numbers_are_not_of_this_protocol() {
     let mut server = server();
     for number in (0..80).chain([83, 89, 101, 127, 192, 255]) {
-        assert_eq!(server.handle_input(NOW, &[number]), Ok(Handled::Unknown));
+        assert_eq!(
+            server.handle_input(NOW, &[number]),
+            Ok(HandledInput::Unknown)
+        );
     }
     assert!(server.handle_input(NOW, &[]).is_err());
 }

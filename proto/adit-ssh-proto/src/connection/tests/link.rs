@@ -45,7 +45,7 @@ impl Wire {
 }
 
 /// Sends as much as possible for `until` microseconds; returns the bytes that arrived after `from`.
-fn octets_of(rtt: u64, limits: Limits, reader: u64, from: u64, until: u64) -> (u64, u32) {
+fn octets_of(rtt: u64, limits: ConnectionLimits, reader: u64, from: u64, until: u64) -> (u64, u32) {
     let mut client = Connection::new(Role::Client, limits);
     let mut server = server();
     let (here, there) = session(&mut client, &mut server);
@@ -54,11 +54,11 @@ fn octets_of(rtt: u64, limits: Limits, reader: u64, from: u64, until: u64) -> (u
     let (mut got, mut unread, mut now) = (0, 0, 0);
     let mut payload = Vec::new();
     while now < until {
-        while down.is_free(now) && server.room(there) > 0 {
-            let len = server.room(there);
+        while down.is_free(now) && server.send_capacity(there) > 0 {
+            let len = server.send_capacity(there);
             let mut header = Vec::new();
             server
-                .data_header(there, Kind::Stdout, len, &mut header)
+                .begin_data(there, DataKind::Stdout, len, &mut header)
                 .unwrap();
             down.send(now, header, len);
         }
@@ -67,7 +67,7 @@ fn octets_of(rtt: u64, limits: Limits, reader: u64, from: u64, until: u64) -> (u
             payload.extend_from_slice(&header);
             payload.resize(header.len() + len, 0);
             let handled = client.handle_input(Time(now), &payload).unwrap();
-            assert!(matches!(handled, Handled::Data { .. }));
+            assert!(matches!(handled, HandledInput::Data { .. }));
             unread += len;
             got += if now >= from { len as u64 } else { 0 };
         }
@@ -76,7 +76,7 @@ fn octets_of(rtt: u64, limits: Limits, reader: u64, from: u64, until: u64) -> (u
         unread -= may;
         while may > 0 {
             let piece = may.min(32768);
-            client.consumed(here, piece, Time(now));
+            client.consume_data(here, piece, Time(now));
             may -= piece;
         }
         for control in output(&mut client) {
@@ -94,12 +94,18 @@ fn octets_of(rtt: u64, limits: Limits, reader: u64, from: u64, until: u64) -> (u
 /// 1 Gbit/s and 100 ms: windows of 2 MiB would limit the throughput to 20 MB/s.
 #[test]
 fn a_long_fat_link_is_filled() {
-    let (got, window) = octets_of(100_000, Limits::default(), 1 << 30, 2_000_000, 4_000_000);
+    let (got, window) = octets_of(
+        100_000,
+        ConnectionLimits::default(),
+        1 << 30,
+        2_000_000,
+        4_000_000,
+    );
     assert!(got >= 200_000_000, "{got} bytes in two seconds");
     assert!((16 << 20..=64 << 20).contains(&window), "{window}");
-    let fixed = Limits {
+    let fixed = ConnectionLimits {
         max_window: 2 << 20,
-        ..Limits::default()
+        ..ConnectionLimits::default()
     };
     let (slow, window) = octets_of(100_000, fixed, 1 << 30, 2_000_000, 4_000_000);
     assert!(slow < 60_000_000, "{slow} bytes: the test proves nothing");
@@ -109,21 +115,27 @@ fn a_long_fat_link_is_filled() {
 /// A short link needs no large window, and a slow reader gets none.
 #[test]
 fn windows_grow_only_where_it_helps() {
-    let (got, window) = octets_of(2000, Limits::default(), 1 << 30, 500_000, 1_000_000);
+    let (got, window) = octets_of(
+        2000,
+        ConnectionLimits::default(),
+        1 << 30,
+        500_000,
+        1_000_000,
+    );
     assert!(got >= 60_000_000, "{got} bytes in half a second");
     assert_eq!(window, 2 << 20);
-    let (_, window) = octets_of(100_000, Limits::default(), 5000, 0, 4_000_000);
+    let (_, window) = octets_of(100_000, ConnectionLimits::default(), 5000, 0, 4_000_000);
     assert_eq!(window, 2 << 20, "5 MB/s");
 }
 
 #[test]
 fn tiny_windows_never_stick() {
     for window in [1, 2, 3, 100, 32_769] {
-        let limits = Limits {
+        let limits = ConnectionLimits {
             window,
             max_window: window,
             max_packet: 50,
-            ..Limits::default()
+            ..ConnectionLimits::default()
         };
         let (got, _) = octets_of(2000, limits, 1 << 30, 0, 1_000_000);
         let least = u64::from(window) * 200;
@@ -139,21 +151,22 @@ fn a_slow_reader_freezes_its_channel_alone() {
     let bytes = vec![0; 32768];
     let (mut held, mut passed) = (0, 0);
     for _ in 0..1000 {
-        if let Some(payload) = send(&mut server, slow_there, Kind::Stdout, &bytes) {
+        if let Some(payload) = send(&mut server, slow_there, DataKind::Stdout, &bytes) {
             let _ = client.handle_input(NOW, &payload).unwrap();
             held += bytes.len();
         }
-        let payload = send(&mut server, quick_there, Kind::Stdout, &bytes).expect("it is stuck");
+        let payload =
+            send(&mut server, quick_there, DataKind::Stdout, &bytes).expect("it is stuck");
         let _ = client.handle_input(NOW, &payload).unwrap();
-        client.consumed(quick, bytes.len(), NOW);
+        client.consume_data(quick, bytes.len(), NOW);
         passed += bytes.len();
         settle(&mut client, &mut server);
     }
     assert_eq!((held, passed), (2 << 20, 1000 * bytes.len()));
-    assert_eq!(server.room(slow_there), 0);
+    assert_eq!(server.send_capacity(slow_there), 0);
     events(&mut server);
-    client.consumed(slow, 600 << 10, NOW);
+    client.consume_data(slow, 600 << 10, NOW);
     settle(&mut client, &mut server);
-    assert_eq!(events(&mut server), [Event::Writable(slow_there)]);
-    assert_eq!(server.room(slow_there), 32768);
+    assert_eq!(events(&mut server), [ConnectionEvent::Writable(slow_there)]);
+    assert_eq!(server.send_capacity(slow_there), 32768);
 }

@@ -14,7 +14,7 @@ use adit_wire::Time;
 use super::*;
 use crate::error::SshError;
 use crate::msg;
-use crate::wire::Put;
+use crate::wire::SshBufMut;
 
 const NOW: Time = Time(0);
 
@@ -68,11 +68,11 @@ fn global_request(name: &str, want: bool, fields: &[u8]) -> Vec<u8> {
 }
 
 fn client() -> Connection {
-    Connection::new(Role::Client, Limits::default())
+    Connection::new(Role::Client, ConnectionLimits::default())
 }
 
 fn server() -> Connection {
-    Connection::new(Role::Server, Limits::default())
+    Connection::new(Role::Server, ConnectionLimits::default())
 }
 
 /// Returns the pending output of one end, one payload each.
@@ -84,7 +84,7 @@ fn output(end: &mut Connection) -> Vec<Vec<u8>> {
     .collect()
 }
 
-fn events(end: &mut Connection) -> Vec<Event> {
+fn events(end: &mut Connection) -> Vec<ConnectionEvent> {
     core::iter::from_fn(|| end.poll_event()).collect()
 }
 
@@ -96,10 +96,10 @@ fn settle(a: &mut Connection, b: &mut Connection) {
             return;
         }
         for payload in from_a {
-            assert_eq!(b.handle_input(NOW, &payload), Ok(Handled::Done));
+            assert_eq!(b.handle_input(NOW, &payload), Ok(HandledInput::Done));
         }
         for payload in from_b {
-            assert_eq!(a.handle_input(NOW, &payload), Ok(Handled::Done));
+            assert_eq!(a.handle_input(NOW, &payload), Ok(HandledInput::Done));
         }
     }
     panic!("they never come to an end");
@@ -107,18 +107,18 @@ fn settle(a: &mut Connection, b: &mut Connection) {
 
 /// Opens a session; returns its identifiers at the client and at the server.
 fn session(client: &mut Connection, server: &mut Connection) -> (ChannelId, ChannelId) {
-    let here = client.open(&ChannelKind::Session).unwrap();
+    let here = client.open_channel(&ChannelKind::Session).unwrap();
     settle(client, server);
     let there = match server.poll_event() {
-        Some(Event::Open {
+        Some(ConnectionEvent::Open {
             channel,
             kind: ChannelKind::Session,
         }) => channel,
         other => panic!("{other:?}"),
     };
-    server.confirm(there).unwrap();
+    server.confirm_open(there).unwrap();
     settle(client, server);
-    assert_eq!(client.poll_event(), Some(Event::Opened(here)));
+    assert_eq!(client.poll_event(), Some(ConnectionEvent::Opened(here)));
     (here, there)
 }
 
@@ -128,19 +128,19 @@ fn server_with_session(remote: u32, window: u32) -> (Connection, ChannelId) {
     let _ = server
         .handle_input(NOW, &open_session(remote, window, 32768))
         .unwrap();
-    let Some(Event::Open { channel, .. }) = server.poll_event() else {
+    let Some(ConnectionEvent::Open { channel, .. }) = server.poll_event() else {
         panic!("nothing was opened");
     };
-    server.confirm(channel).unwrap();
+    server.confirm_open(channel).unwrap();
     assert_eq!(output(&mut server).len(), 1);
     (server, channel)
 }
 
 /// Sends as much of `bytes` as fits in one message.
-fn send(end: &mut Connection, id: ChannelId, kind: Kind, bytes: &[u8]) -> Option<Vec<u8>> {
-    let now = bytes.get(..end.room(id)).unwrap_or(bytes);
+fn send(end: &mut Connection, id: ChannelId, kind: DataKind, bytes: &[u8]) -> Option<Vec<u8>> {
+    let now = bytes.get(..end.send_capacity(id)).unwrap_or(bytes);
     let mut payload = Vec::new();
-    end.data_header(id, kind, now.len(), &mut payload).ok()?;
+    end.begin_data(id, kind, now.len(), &mut payload).ok()?;
     payload.extend_from_slice(now);
     Some(payload)
 }

@@ -68,10 +68,10 @@ fn finish(ends: &mut [End; 2]) {
             end.flush(&mut peer.wire);
             while end.take_one(Time(round)) {}
             for duty in core::mem::take(&mut end.duties) {
-                end.machine.answer(duty, true);
+                end.machine.answer_request(duty, true);
             }
             for id in core::mem::take(&mut end.wanted) {
-                end.machine.confirm(id).unwrap();
+                end.machine.confirm_open(id).unwrap();
                 end.lines.get_mut(&id).unwrap().open = true;
             }
             let ids: Vec<ChannelId> = end.lines.keys().copied().collect();
@@ -85,7 +85,10 @@ fn finish(ends: &mut [End; 2]) {
     }
     for end in ends {
         assert!(end.lines.is_empty() && end.expected.is_empty() && end.wire.is_empty());
-        assert_eq!((end.machine.channels(), end.machine.budget.given()), (0, 0));
+        assert_eq!(
+            (end.machine.channel_count(), end.machine.budget.given()),
+            (0, 0)
+        );
     }
 }
 

@@ -1,13 +1,13 @@
 //! Application-defined channels and requests.
 
 use super::*;
-use crate::connection::{global, kind, request};
-use crate::wire::Reader;
+use crate::connection::{channel_kind, global, request};
+use crate::wire::MessageReader;
 
 const NAME: &str = "chat@example.com";
 
-fn own(data: &[u8]) -> Own {
-    Own::new(NAME, data).unwrap()
+fn own(data: &[u8]) -> CustomMessage {
+    CustomMessage::new(NAME, data).unwrap()
 }
 
 fn open(sender: u32, name: &str, data: &[u8]) -> Vec<u8> {
@@ -22,16 +22,16 @@ fn open(sender: u32, name: &str, data: &[u8]) -> Vec<u8> {
 
 /// Opens a channel of an application-defined type from `a`; returns its identifiers at both ends.
 fn channel(a: &mut Connection, b: &mut Connection) -> (ChannelId, ChannelId) {
-    b.set_takes_own(true);
-    let here = a.open(&ChannelKind::Own(own(b"room"))).unwrap();
+    b.set_accept_custom_channels(true);
+    let here = a.open_channel(&ChannelKind::Custom(own(b"room"))).unwrap();
     settle(a, b);
-    let Some(Event::Open { channel, kind }) = b.poll_event() else {
+    let Some(ConnectionEvent::Open { channel, kind }) = b.poll_event() else {
         panic!("nothing was opened");
     };
-    assert_eq!(kind, ChannelKind::Own(own(b"room")));
-    b.confirm(channel).unwrap();
+    assert_eq!(kind, ChannelKind::Custom(own(b"room")));
+    b.confirm_open(channel).unwrap();
     settle(a, b);
-    assert_eq!(events(a), [Event::Opened(here)]);
+    assert_eq!(events(a), [ConnectionEvent::Opened(here)]);
     (here, channel)
 }
 
@@ -46,10 +46,10 @@ fn channels_go_both_ways() {
         let (here, there) = channel(&mut a, &mut b);
         for name in ["join@example.com", "exec", "shell"] {
             // Names with a meaning in a session have none here, and their data has no format.
-            let wish = || Request::Own(Own::new(name, *b"\0").unwrap());
-            b.request(there, &wish(), WantReply::Yes).unwrap();
+            let wish = || SshChannelRequest::Custom(CustomMessage::new(name, *b"\0").unwrap());
+            b.send_request(there, &wish(), WantReply::Yes).unwrap();
             settle(&mut a, &mut b);
-            let Some(Event::Request {
+            let Some(ConnectionEvent::Request {
                 channel,
                 request,
                 reply,
@@ -58,17 +58,17 @@ fn channels_go_both_ways() {
                 panic!("nothing is asked");
             };
             assert_eq!((channel, request), (here, wish()));
-            a.answer(reply.unwrap(), name != "shell");
+            a.answer_request(reply.unwrap(), name != "shell");
             settle(&mut a, &mut b);
-            let done = Event::RequestDone {
+            let done = ConnectionEvent::RequestDone {
                 channel: there,
                 ok: name != "shell",
             };
             assert_eq!(events(&mut b), [done]);
         }
-        let bytes = send(&mut a, here, Kind::Stdout, b"hello").unwrap();
+        let bytes = send(&mut a, here, DataKind::Stdout, b"hello").unwrap();
         let handled = b.handle_input(NOW, &bytes).unwrap();
-        assert!(matches!(handled, Handled::Data { channel, .. } if channel == there));
+        assert!(matches!(handled, HandledInput::Data { channel, .. } if channel == there));
     }
 }
 
@@ -78,12 +78,12 @@ fn what_nobody_takes_is_unknown() {
         let _ = end.handle_input(NOW, &open(7, NAME, b"data")).unwrap();
         let refusal = output(&mut end);
         assert_eq!(refusal[0][..9], [92, 0, 0, 0, 7, 0, 0, 0, 3]);
-        end.set_takes_own(true);
+        end.set_accept_custom_channels(true);
         for (name, data) in [
             ("a name", &b""[..]),
             ("", b""),
             (&*"x".repeat(65), b""),
-            (NAME, &[0; Own::MAX_DATA + 1]),
+            (NAME, &[0; CustomMessage::MAX_DATA + 1]),
         ] {
             let _ = end.handle_input(NOW, &open(7, name, data)).unwrap();
             assert_eq!(output(&mut end)[0][5..9], [0, 0, 0, 3], "{name}");
@@ -92,7 +92,7 @@ fn what_nobody_takes_is_unknown() {
                 .unwrap();
             assert_eq!(output(&mut end), [[msg::REQUEST_FAILURE]], "{name}");
         }
-        assert_eq!((events(&mut end), end.channels()), (vec![], 0));
+        assert_eq!((events(&mut end), end.channel_count()), (vec![], 0));
     }
 }
 
@@ -100,7 +100,7 @@ fn what_nobody_takes_is_unknown() {
 #[test]
 fn openings_that_nobody_answers() {
     let mut end = client();
-    end.set_takes_own(true);
+    end.set_accept_custom_channels(true);
     for n in 0..1000 {
         let _ = end.handle_input(NOW, &open(n, NAME, b"")).unwrap();
     }
@@ -108,14 +108,14 @@ fn openings_that_nobody_answers() {
     assert_eq!((asked, output(&mut end).len()), (128, 1000 - 128));
 
     let mut end = client();
-    end.set_takes_own(true);
+    end.set_accept_custom_channels(true);
     let data = vec![0; 30_000];
     let mut wanted = Vec::new();
     for n in 0..100 {
         let _ = end.handle_input(NOW, &open(n, NAME, &data)).unwrap();
         wanted.extend(events(&mut end));
         let octets = wanted.len() * (NAME.len() + data.len());
-        assert_eq!(end.asked_octets, octets);
+        assert_eq!(end.pending_open_bytes, octets);
     }
     assert_eq!(wanted.len(), (256 << 10) / (NAME.len() + data.len()));
     let refused = output(&mut end);
@@ -123,16 +123,18 @@ fn openings_that_nobody_answers() {
     assert!(refused.iter().all(|r| r.get(5..9) == Some(shortage)));
     // Once they are answered, there is space again.
     for (n, event) in wanted.into_iter().enumerate() {
-        let Event::Open { channel, .. } = event else {
+        let ConnectionEvent::Open { channel, .. } = event else {
             panic!("{event:?}");
         };
         match n % 3 {
-            0 => end.confirm(channel).unwrap(),
-            1 => end.refuse(channel, OpenFailure::Prohibited, "").unwrap(),
-            _ => end.close(channel),
+            0 => end.confirm_open(channel).unwrap(),
+            1 => end
+                .refuse_open(channel, OpenFailureReason::Prohibited, "")
+                .unwrap(),
+            _ => end.close_channel(channel),
         }
     }
-    assert_eq!(end.asked_octets, 0);
+    assert_eq!(end.pending_open_bytes, 0);
 }
 
 /// Answers are sent in the order of the requests, in any order of the calls.
@@ -141,7 +143,8 @@ fn global_requests_are_answered_in_their_order() {
     let (mut a, mut b) = (client(), server());
     let ask = |a: &mut Connection, data: &[u8], want| {
         let own = own(data);
-        a.global_request(&GlobalRequest::Own { own, want }).unwrap()
+        a.send_global_request(&GlobalRequest::Custom { own, want })
+            .unwrap()
     };
     let first = ask(&mut a, b"1", WantReply::Yes).unwrap();
     assert_eq!(ask(&mut a, b"told", WantReply::No), None);
@@ -149,8 +152,8 @@ fn global_requests_are_answered_in_their_order() {
     settle(&mut a, &mut b);
     let mut replies = Vec::new();
     for event in events(&mut b) {
-        let Event::GlobalRequest {
-            request: GlobalRequest::Own { own, want },
+        let ConnectionEvent::GlobalRequest {
+            request: GlobalRequest::Custom { own, want },
             reply,
         } = event
         else {
@@ -161,7 +164,7 @@ fn global_requests_are_answered_in_their_order() {
     }
     // A keepalive in between waits for the first answer.
     let life = a
-        .global_request(&GlobalRequest::KeepAlive)
+        .send_global_request(&GlobalRequest::KeepAlive)
         .unwrap()
         .unwrap();
     settle(&mut a, &mut b);
@@ -170,7 +173,7 @@ fn global_requests_are_answered_in_their_order() {
         b.answer_global(reply, GlobalAnswer::Granted { data });
         settle(&mut a, &mut b);
     }
-    let came = |id, data: &[u8]| Event::GlobalReply {
+    let came = |id, data: &[u8]| ConnectionEvent::GlobalReply {
         id,
         answer: GlobalAnswer::Granted { data: data.into() },
     };
@@ -184,34 +187,37 @@ fn names_that_are_known_are_reserved() {
     let (mut a, mut b) = (client(), server());
     let (in_own, _) = channel(&mut a, &mut b);
     let (in_session, _) = session(&mut a, &mut b);
-    let reserved = Err(CallError::Reserved);
-    for name in kind::KNOWN {
-        let read = ChannelKind::parse(name.as_bytes(), &mut Reader::new(b"", "x"));
-        assert_ne!(read, Ok(Err(OpenFailure::UnknownType)), "{name}");
-        let own = Own::new(name, []).unwrap();
-        assert_eq!(a.open(&ChannelKind::Own(own)).map(drop), reserved);
+    let reserved = Err(ChannelCallError::Reserved);
+    for name in channel_kind::KNOWN {
+        let read = ChannelKind::parse(name.as_bytes(), &mut MessageReader::new(b"", "x"));
+        assert_ne!(read, Ok(Err(OpenFailureReason::UnknownType)), "{name}");
+        let own = CustomMessage::new(name, []).unwrap();
+        assert_eq!(
+            a.open_channel(&ChannelKind::Custom(own)).map(drop),
+            reserved
+        );
     }
     for name in global::KNOWN {
-        let (want, mut r) = (WantReply::No, Reader::new(b"", "x"));
+        let (want, mut r) = (WantReply::No, MessageReader::new(b"", "x"));
         let read = GlobalRequest::parse(name.as_bytes(), want, &mut r);
-        let is_own = matches!(read, Ok(Some(GlobalRequest::Own { .. })));
+        let is_own = matches!(read, Ok(Some(GlobalRequest::Custom { .. })));
         assert!(!is_own, "{name}");
-        let own = Own::new(name, []).unwrap();
-        let asked = a.global_request(&GlobalRequest::Own { own, want });
+        let own = CustomMessage::new(name, []).unwrap();
+        let asked = a.send_global_request(&GlobalRequest::Custom { own, want });
         assert_eq!(asked.map(drop), reserved);
     }
     for name in request::KNOWN {
-        let read = Request::parse(name.as_bytes(), &mut Reader::new(b"", "x"));
+        let read = SshChannelRequest::parse(name.as_bytes(), &mut MessageReader::new(b"", "x"));
         let keepalive = name == "keepalive@openssh.com";
         assert_eq!(read == Ok(None), keepalive, "{name}");
-        let wish = Request::Own(Own::new(name, []).unwrap());
-        let ask = |a: &mut Connection, id| a.request(id, &wish, WantReply::No);
+        let wish = SshChannelRequest::Custom(CustomMessage::new(name, []).unwrap());
+        let ask = |a: &mut Connection, id| a.send_request(id, &wish, WantReply::No);
         assert_eq!(ask(&mut a, in_session), reserved, "{name}");
         let may = if keepalive { reserved } else { Ok(()) };
         assert_eq!(ask(&mut a, in_own), may, "{name}");
     }
-    let others = Request::Own(own(b""));
-    assert_eq!(a.request(in_session, &others, WantReply::No), Ok(()));
+    let others = SshChannelRequest::Custom(own(b""));
+    assert_eq!(a.send_request(in_session, &others, WantReply::No), Ok(()));
 }
 
 /// A server's keepalive in a channel of an application-defined type is answered here.

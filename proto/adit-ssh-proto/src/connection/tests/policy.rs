@@ -21,10 +21,12 @@ fn forwards_that_nobody_asked_for() {
     let mut client = client();
     let comes = |client: &mut Connection, address: &str, port| {
         let open = forwarded(1, address, port);
-        assert_eq!(client.handle_input(NOW, &open), Ok(Handled::Done));
+        assert_eq!(client.handle_input(NOW, &open), Ok(HandledInput::Done));
         match client.poll_event() {
-            Some(Event::Open { channel, .. }) => {
-                client.refuse(channel, OpenFailure::Prohibited, "").unwrap();
+            Some(ConnectionEvent::Open { channel, .. }) => {
+                client
+                    .refuse_open(channel, OpenFailureReason::Prohibited, "")
+                    .unwrap();
                 output(client);
                 true
             }
@@ -42,7 +44,7 @@ fn forwards_that_nobody_asked_for() {
         address: address.clone(),
         port,
     };
-    client.global_request(&listen).unwrap();
+    client.send_global_request(&listen).unwrap();
     output(&mut client);
     assert!(!comes(&mut client, "localhost", 80), "not granted yet");
     let _ = client.handle_input(NOW, &[msg::REQUEST_SUCCESS]).unwrap();
@@ -53,12 +55,12 @@ fn forwards_that_nobody_asked_for() {
     assert!(!comes(&mut client, "192.0.2.1", 80));
     assert!(!comes(&mut client, "localhost", 65616), "80 modulo 2^16");
     let leave = GlobalRequest::CancelTcpipForward { address, port };
-    client.global_request(&leave).unwrap();
+    client.send_global_request(&leave).unwrap();
     output(&mut client);
     let _ = client.handle_input(NOW, &[msg::REQUEST_SUCCESS]).unwrap();
     events(&mut client);
     assert!(!comes(&mut client, "localhost", 80));
-    assert_eq!(client.channels(), 0);
+    assert_eq!(client.channel_count(), 0);
 }
 
 /// A client refuses sessions from the server; its display and its agent only if it requested them.
@@ -77,7 +79,7 @@ fn each_role_is_asked_for_its_own() {
         })
     };
     let reason = |end: &mut Connection, payload: &[u8]| {
-        assert_eq!(end.handle_input(NOW, payload), Ok(Handled::Done));
+        assert_eq!(end.handle_input(NOW, payload), Ok(HandledInput::Done));
         let refusal = output(end).pop()?;
         refusal.get(8).copied()
     };
@@ -93,7 +95,7 @@ fn each_role_is_asked_for_its_own() {
     assert_eq!(reason(&mut server, &forwarded(3, "", 80)), Some(1));
     assert_eq!(reason(&mut server, &open("x11")), Some(1));
     client
-        .request(here, &Request::Agent, WantReply::Yes)
+        .send_request(here, &SshChannelRequest::Agent, WantReply::Yes)
         .unwrap();
     output(&mut client);
     assert_eq!(
@@ -107,5 +109,7 @@ fn each_role_is_asked_for_its_own() {
     assert_eq!(reason(&mut client, &open("x11")), Some(1));
     assert_eq!(reason(&mut client, &open("auth-agent@openssh.com")), None);
     let kind = ChannelKind::Agent;
-    assert!(matches!(client.poll_event(), Some(Event::Open { kind: k, .. }) if k == kind));
+    assert!(
+        matches!(client.poll_event(), Some(ConnectionEvent::Open { kind: k, .. }) if k == kind)
+    );
 }

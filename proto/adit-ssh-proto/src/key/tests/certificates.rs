@@ -10,13 +10,13 @@ fn certificate(line: &str) -> Certificate {
     Certificate::from_line(line).unwrap().0
 }
 
-fn check(line: &str, by: &str, check: &CertCheck<'_>) -> Result<Grant, CertError> {
+fn check(line: &str, by: &str, check: &CertCheck<'_>) -> Result<KeyGrant, CertError> {
     let authority = public(by);
-    certificate(line).check(check, |key| *key == authority)
+    certificate(line).check_validity(check, |key| *key == authority)
 }
 
 /// Checks a certificate of the user alice, signed by `ca`, from an address that `forced` allows.
-fn alice(line: &str) -> Result<Grant, CertError> {
+fn alice(line: &str) -> Result<KeyGrant, CertError> {
     let from = "10.9.8.7".parse().ok();
     check(
         line,
@@ -30,7 +30,7 @@ fn what_it_says() {
     let user = certificate(vector!("user-cert.pub"));
     assert_eq!(
         (user.serial(), user.kind(), user.id()),
-        (7, CertKind::User, "user")
+        (7, CertPurpose::User, "user")
     );
     assert_eq!(user.principals(), ["alice", "bob"]);
     assert_eq!(user.validity(), (UnixTime(0), UnixTime(u64::MAX)));
@@ -41,7 +41,7 @@ fn what_it_says() {
         (any.certificate(), any.to_blob()),
         (Some(&user), user.blob().to_vec())
     );
-    assert_eq!(alice(vector!("user-cert.pub")), Ok(Grant::all()));
+    assert_eq!(alice(vector!("user-cert.pub")), Ok(KeyGrant::allow_all()));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn keys_of_every_type_are_certified() {
         assert_eq!(*parsed.key(), public(key));
         assert!(parsed.algorithms().iter().all(|a| a.is_certificate()));
         assert!(!parsed.algorithms().is_empty());
-        assert_eq!(alice(line), Ok(Grant::all()));
+        assert_eq!(alice(line), Ok(KeyGrant::allow_all()));
     }
 }
 
@@ -72,7 +72,7 @@ fn authorities_of_every_type() {
         (vector!("by_rsa256-cert.pub"), vector!("rsa2048.pub")),
         (vector!("by_rsa9216-cert.pub"), vector!("rsa9216.pub")),
     ] {
-        assert_eq!(check(line, by, &user), Ok(Grant::all()));
+        assert_eq!(check(line, by, &user), Ok(KeyGrant::allow_all()));
     }
     let sha1 = check(
         vector!("by_rsa_sha1-cert.pub"),
@@ -90,7 +90,7 @@ fn authorities_of_every_type() {
         rsa_min_bits: 1024,
         ..user
     };
-    assert_eq!(check(line, by, &lenient), Ok(Grant::all()));
+    assert_eq!(check(line, by, &lenient), Ok(KeyGrant::allow_all()));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn names() {
     };
     assert_eq!(user(&["carol"]), Err(CertError::WrongPrincipal));
     assert_eq!(user(&[]), Err(CertError::WrongPrincipal));
-    assert_eq!(user(&["carol", "bob"]), Ok(Grant::all()));
+    assert_eq!(user(&["carol", "bob"]), Ok(KeyGrant::allow_all()));
     assert_eq!(user(&["ALICE"]), Err(CertError::WrongPrincipal));
     assert_eq!(
         alice(vector!("nobody-cert.pub")),
@@ -193,7 +193,10 @@ fn forged_certificates() {
                 continue;
             };
             let user = CertCheck::user(&["alice"], NOW, None);
-            assert!(forged.check(&user, |_| true).is_err(), "octet {at}");
+            assert!(
+                forged.check_validity(&user, |_| true).is_err(),
+                "octet {at}"
+            );
         }
     }
     for len in 0..blob.len() {
@@ -203,7 +206,7 @@ fn forged_certificates() {
 
 #[test]
 fn an_authority_that_is_a_certificate() {
-    use crate::wire::Put;
+    use crate::wire::SshBufMut;
     let blob = certificate(vector!("user-cert.pub")).blob().to_vec();
     let ca = public(vector!("ca.pub")).to_blob();
     let at = blob.windows(ca.len()).position(|w| w == ca).unwrap() - 4;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::algorithm::KeyAlgorithm;
-use crate::wire::Reader;
+use crate::wire::MessageReader;
 use adit_crypto::NistCurve;
 use adit_wire::{Entropy, FixedEntropy};
 use proptest::prelude::*;
@@ -31,22 +31,22 @@ const FILES: [(&str, &str); 5] = [
 fn check_of(text: &str) -> Vec<u8> {
     let body: String = text.lines().filter(|l| !l.starts_with('-')).collect();
     let document = base64::decode(&body).unwrap();
-    let mut r = Reader::new(&document[15..], "x");
+    let mut r = MessageReader::new(&document[15..], "x");
     for _ in 0..3 {
-        r.string().unwrap();
+        r.read_string().unwrap();
     }
-    r.u32().unwrap();
-    r.string().unwrap();
-    r.string().unwrap()[..4].to_vec()
+    r.read_u32().unwrap();
+    r.read_string().unwrap();
+    r.read_string().unwrap()[..4].to_vec()
 }
 
 #[test]
 fn files_are_read_and_written_as_openssh_does() {
     for (text, line) in FILES {
-        let key = PrivateKey::read(text, None).unwrap();
+        let key = PrivateKey::from_text(text, None).unwrap();
         let (public, comment) = PublicKey::from_line(line).unwrap();
-        assert_eq!((key.public(), key.comment()), (&public, comment));
-        assert_eq!(PrivateKey::read_public(text), Ok(public.clone()));
+        assert_eq!((key.public_key(), key.comment()), (&public, comment));
+        assert_eq!(PrivateKey::public_from_text(text), Ok(public.clone()));
         assert_eq!(public.to_line(comment), line.trim_end());
         let mut chance = FixedEntropy::new(check_of(text));
         let written = key.to_openssh(None, &mut chance).unwrap();
@@ -88,20 +88,23 @@ fn encrypted_files() {
         vector!("enc_aes256cbc"),
         vector!("enc_rsa2048"),
     ] {
-        let key = PrivateKey::read(text, Some(PASSPHRASE)).unwrap();
-        assert_eq!(PrivateKey::read_public(text).as_ref(), Ok(key.public()));
-        let error = |passphrase| PrivateKey::read(text, passphrase).unwrap_err();
+        let key = PrivateKey::from_text(text, Some(PASSPHRASE)).unwrap();
+        assert_eq!(
+            PrivateKey::public_from_text(text).as_ref(),
+            Ok(key.public_key())
+        );
+        let error = |passphrase| PrivateKey::from_text(text, passphrase).unwrap_err();
         assert_eq!(error(None), KeyError::Encrypted);
         assert_eq!(error(Some(b"battery staple")), KeyError::WrongPassphrase);
         assert_eq!(error(Some(b"")), KeyError::WrongPassphrase);
     }
-    let other = PrivateKey::read(vector!("enc_chacha20poly1305"), Some(PASSPHRASE));
+    let other = PrivateKey::from_text(vector!("enc_chacha20poly1305"), Some(PASSPHRASE));
     assert!(matches!(other.unwrap_err(), KeyError::Unsupported(_)));
 }
 
 #[test]
 fn what_is_encrypted_here_is_read_here() {
-    let key = PrivateKey::read(FILES[0].0, None).unwrap();
+    let key = PrivateKey::from_text(FILES[0].0, None).unwrap();
     let encryption = |rounds| {
         Some(Encryption {
             passphrase: PASSPHRASE,
@@ -110,12 +113,12 @@ fn what_is_encrypted_here_is_read_here() {
     };
     let text = key.to_openssh(encryption(2), &mut Steps(1)).unwrap();
     assert!(text.expose().lines().all(|line| line.len() <= 70));
-    let again = PrivateKey::read(text.expose(), Some(PASSPHRASE)).unwrap();
+    let again = PrivateKey::from_text(text.expose(), Some(PASSPHRASE)).unwrap();
     assert_eq!(
-        (again.public(), again.comment()),
-        (key.public(), key.comment())
+        (again.public_key(), again.comment()),
+        (key.public_key(), key.comment())
     );
-    assert!(PrivateKey::read(text.expose(), None).is_err());
+    assert!(PrivateKey::from_text(text.expose(), None).is_err());
     assert!(key.to_openssh(encryption(1 << 20), &mut Steps(1)).is_err());
     assert!(key.to_openssh(encryption(0), &mut Steps(1)).is_err());
 }
@@ -129,37 +132,37 @@ fn pem_forms() {
         (vector!("ecdsa521.pem1"), vector!("ecdsa521.p8"), FILES[3].1),
     ] {
         for text in [pem1, p8] {
-            let key = PrivateKey::read(text, None).unwrap();
-            assert_eq!(*key.public(), public(line));
+            let key = PrivateKey::from_text(text, None).unwrap();
+            assert_eq!(*key.public_key(), public(line));
         }
     }
-    let key = PrivateKey::read(vector!("ed25519.p8"), None).unwrap();
+    let key = PrivateKey::from_text(vector!("ed25519.p8"), None).unwrap();
     let start = [0xd2, 0x2e, 0x9e, 0x93, 0xa4, 0x3f, 0xce, 0x74];
-    assert!(matches!(key.public(), PublicKey::Ed25519(k) if k.starts_with(&start)));
+    assert!(matches!(key.public_key(), PublicKey::Ed25519(k) if k.starts_with(&start)));
     let old = vector!("rsa2048.pemenc");
-    let key = PrivateKey::read(old, Some(PASSPHRASE)).unwrap();
-    assert_eq!(*key.public(), public(FILES[4].1));
+    let key = PrivateKey::from_text(old, Some(PASSPHRASE)).unwrap();
+    assert_eq!(*key.public_key(), public(FILES[4].1));
     assert_eq!(
-        PrivateKey::read(old, None).unwrap_err(),
+        PrivateKey::from_text(old, None).unwrap_err(),
         KeyError::Encrypted
     );
-    assert!(PrivateKey::read(old, Some(b"battery staple")).is_err());
-    assert!(PrivateKey::read_public(old).is_err());
+    assert!(PrivateKey::from_text(old, Some(b"battery staple")).is_err());
+    assert!(PrivateKey::public_from_text(old).is_err());
 }
 
 #[test]
 fn files_that_lie() {
     assert!(
-        PrivateKey::read(vector!("rsa1024"), None).is_err(),
+        PrivateKey::from_text(vector!("rsa1024"), None).is_err(),
         "too short to sign"
     );
     let text = FILES[0].0;
     let cut = &text[..text.len() - 40];
-    assert!(PrivateKey::read(cut, None).is_err());
-    assert!(PrivateKey::read("", None).is_err());
+    assert!(PrivateKey::from_text(cut, None).is_err());
+    assert!(PrivateKey::from_text("", None).is_err());
     let long = text.to_owned() + &" ".repeat(MAX_KEY_FILE);
     assert!(matches!(
-        PrivateKey::read(&long, None),
+        PrivateKey::from_text(&long, None),
         Err(KeyError::TooMuch { .. })
     ));
     // The public key in front belongs to another key.
@@ -167,8 +170,8 @@ fn files_that_lie() {
     let mut document = base64::decode(&body).unwrap();
     for at in 0..document.len() {
         document[at] ^= 1;
-        let text = pem::write("OPENSSH PRIVATE KEY", &document);
-        if let Ok(key) = PrivateKey::read(text.expose(), None) {
+        let text = pem::encode_pem("OPENSSH PRIVATE KEY", &document);
+        if let Ok(key) = PrivateKey::from_text(text.expose(), None) {
             assert_ne!(key.comment(), "ed25519@adit", "octet {at} is not looked at");
         }
         document[at] ^= 1;
@@ -178,21 +181,23 @@ fn files_that_lie() {
 #[test]
 fn generated_keys_sign() {
     for kind in [
-        KeyKind::Ed25519,
-        KeyKind::Ecdsa(NistCurve::P256),
-        KeyKind::Ecdsa(NistCurve::P384),
-        KeyKind::Ecdsa(NistCurve::P521),
-        KeyKind::Rsa { bits: 2048 },
+        KeyType::Ed25519,
+        KeyType::Ecdsa(NistCurve::P256),
+        KeyType::Ecdsa(NistCurve::P384),
+        KeyType::Ecdsa(NistCurve::P521),
+        KeyType::Rsa { bits: 2048 },
     ] {
         let key = PrivateKey::generate(kind, &mut Steps(3)).unwrap();
         let key = key.with_comment("made here");
         let text = key.to_openssh(None, &mut Steps(4)).unwrap();
-        let again = PrivateKey::read(text.expose(), None).unwrap();
+        let again = PrivateKey::from_text(text.expose(), None).unwrap();
         assert_eq!(again.comment(), "made here");
-        for algorithm in key.public().algorithms().iter().copied() {
+        for algorithm in key.public_key().algorithms().iter().copied() {
             let signature = again.sign(algorithm, b"data").unwrap();
-            let verify =
-                |data: &[u8], signature: &[u8]| key.public().verify(algorithm, data, signature);
+            let verify = |data: &[u8], signature: &[u8]| {
+                key.public_key()
+                    .verify_signature(algorithm, data, signature)
+            };
             assert_eq!(verify(b"data", &signature), Ok(None));
             assert!(verify(b"date", &signature).is_err());
             for at in 0..signature.len() {
@@ -205,20 +210,23 @@ fn generated_keys_sign() {
             assert!(verify(b"data", &longer).is_err());
         }
         let other = match kind {
-            KeyKind::Ed25519 => KeyAlgorithm::EcdsaP256,
+            KeyType::Ed25519 => KeyAlgorithm::EcdsaP256,
             _ => KeyAlgorithm::Ed25519,
         };
         assert_eq!(key.sign(other, b"x"), Err(KeyError::WrongAlgorithm));
     }
-    let bits = KeyKind::Rsa { bits: 1024 };
+    let bits = KeyType::Rsa { bits: 1024 };
     assert!(PrivateKey::generate(bits, &mut Steps(0)).is_err());
 }
 
 #[test]
 fn rsa_hashes_are_not_exchanged() {
-    let key = PrivateKey::read(FILES[4].0, None).unwrap();
+    let key = PrivateKey::from_text(FILES[4].0, None).unwrap();
     let signature = key.sign(KeyAlgorithm::RsaSha256, b"data").unwrap();
-    let verify = |algorithm| key.public().verify(algorithm, b"data", &signature);
+    let verify = |algorithm| {
+        key.public_key()
+            .verify_signature(algorithm, b"data", &signature)
+    };
     assert_eq!(verify(KeyAlgorithm::RsaSha256), Ok(None));
     assert_eq!(verify(KeyAlgorithm::RsaSha256Cert), Ok(None));
     assert_eq!(
@@ -248,7 +256,7 @@ fn blobs_have_one_form() {
 /// x/crypto/ssh, CVE-2020-9283: a public key of a wrong length crashed the process.
 #[test]
 fn key_len() {
-    use crate::wire::Put;
+    use crate::wire::SshBufMut;
     for len in [0, 1, 31, 33, 64, 65, 66, 97, 133] {
         for name in ["ssh-ed25519", "sk-ssh-ed25519@openssh.com"] {
             let mut blob = Vec::new();
@@ -275,7 +283,7 @@ fn key_len() {
                     out.put_mpint(&[1; 32]);
                     out.put_mpint(&[2; 32]);
                 });
-                let got = key.verify(algorithm, b"data", &signature);
+                let got = key.verify_signature(algorithm, b"data", &signature);
                 assert_eq!(got, Err(KeyError::BadSignature));
             }
         }
@@ -297,10 +305,10 @@ proptest! {
 
     #[test]
     fn no_file_panics(text in "(?s).{0,200}", document: Vec<u8>) {
-        let _ = PrivateKey::read(&text, None);
+        let _ = PrivateKey::from_text(&text, None);
         for label in ["OPENSSH PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "PRIVATE KEY"] {
-            let text = pem::write(label, &document);
-            prop_assert!(PrivateKey::read(text.expose(), None).is_err());
+            let text = pem::encode_pem(label, &document);
+            prop_assert!(PrivateKey::from_text(text.expose(), None).is_err());
         }
     }
 }

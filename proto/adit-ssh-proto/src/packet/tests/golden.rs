@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::*;
-use crate::algorithm::{Machine, Preferred};
-use crate::packet::cover::Cover;
+use crate::algorithm::{AlgorithmPreferences, CpuFeatures};
+use crate::packet::packet_cipher::PacketCipher;
 
 fn vectors() -> Value {
     serde_json::from_str(include_str!("../../../vectors/ssh/packets.json")).unwrap()
@@ -41,7 +41,7 @@ fn packets_of_every_suite() {
         let keys = golden_keys(case);
         let suite = (keys.cipher, keys.mac);
         found.push(suite);
-        let mut cover = Cover::new(&keys).unwrap();
+        let mut cover = PacketCipher::new(&keys).unwrap();
         let mut opener = Opener::new();
         opener.set_keys(keys, false).unwrap();
         for packet in array(case, "packets") {
@@ -61,7 +61,7 @@ fn packets_of_every_suite() {
     }
     // Only the offered MACs; the others use the same code with shorter tags, and OpenSSH reads them
     // in the tests of the program.
-    let offered = Preferred::for_machine(Machine {
+    let offered = AlgorithmPreferences::for_machine(CpuFeatures {
         aes: true,
         clmul: true,
     });

@@ -102,7 +102,7 @@ fn plain_macs_hide_what_is_wrong() {
             let mut asked = 0;
             while let Opened::NeedMore { total } = opener.open(&mut bad).unwrap_or(Opened::Packet {
                 consumed: 0,
-                payload: Payload::Inflated,
+                payload: PayloadPosition::Inflated,
             }) {
                 assert!(
                     total > bad.len() && total <= longest,
@@ -160,7 +160,7 @@ fn padding_out_of_bounds() {
         let told = Opener::new().open(&mut wire);
         match padding {
             4..=26 => {
-                let payload = Payload::Wire(5..32 - usize::from(padding));
+                let payload = PayloadPosition::Wire(5..32 - usize::from(padding));
                 let consumed = 32;
                 assert_eq!(told, Ok(Opened::Packet { consumed, payload }));
             }

@@ -8,7 +8,7 @@ mod roundtrip;
 
 use adit_crypto::Secret;
 
-use super::{DirectionKeys, Opened, Opener, Payload, Sealer};
+use super::{DirectionKeys, Opened, Opener, PayloadPosition, Sealer};
 use crate::SshError;
 use crate::algorithm::{Cipher, Compression, Mac};
 

@@ -51,7 +51,10 @@ fn packets_have_the_form_of_the_rfc() {
             let Opened::Packet { consumed, payload } = opener.open(&mut wire).unwrap() else {
                 panic!("whole");
             };
-            assert_eq!((consumed, payload), (whole, Payload::Wire(5..5 + len)));
+            assert_eq!(
+                (consumed, payload),
+                (whole, PayloadPosition::Wire(5..5 + len))
+            );
             let padding = usize::from(wire[4]);
             assert!(padding >= 4 && padding + len + 1 + 4 == whole - tag);
         }
@@ -94,10 +97,10 @@ fn packets_in_a_row() {
         let (mut sealer, mut opener) = pair(suite, Compression::None);
         let mut wire = b"before".to_vec();
         for len in 1..50 {
-            let start = sealer.begin(&mut wire);
+            let start = sealer.begin_packet(&mut wire);
             assert_eq!(wire.len(), start + HEAD_LEN);
             wire.extend_from_slice(&bytes(len));
-            sealer.finish(start, &mut wire).unwrap();
+            sealer.seal_begun(start, &mut wire).unwrap();
         }
         assert_eq!(&wire[..6], b"before");
         let mut rest = &mut wire[6..];
@@ -182,7 +185,7 @@ fn payloads_out_of_bounds_are_not_sealed() {
         Err(SshError::TooMuch { .. })
     ));
     assert!(
-        sealer.finish(100, &mut out).is_err(),
+        sealer.seal_begun(100, &mut out).is_err(),
         "nothing was begun there"
     );
     assert_eq!(

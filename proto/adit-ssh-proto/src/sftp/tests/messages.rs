@@ -3,69 +3,75 @@
 use proptest::prelude::*;
 
 use crate::sftp::*;
-use crate::wire::Put;
+use crate::wire::SshBufMut;
 
-fn requests<'a>(a: &'a [u8], b: &'a [u8], offset: u64, len: u32, attrs: Attrs) -> Vec<Request<'a>> {
+fn requests<'a>(
+    a: &'a [u8],
+    b: &'a [u8],
+    offset: u64,
+    len: u32,
+    attrs: FileAttrs,
+) -> Vec<SftpRequest<'a>> {
     let flags = OpenFlags(len);
-    let ids = b.get(..b.len() / 4 * 4).and_then(Ids::new).unwrap();
+    let ids = b.get(..b.len() / 4 * 4).and_then(OwnerIds::new).unwrap();
     let mut all = vec![
-        Request::Open {
+        SftpRequest::Open {
             path: a,
             flags,
             attrs,
         },
-        Request::Close { handle: a },
-        Request::Read {
+        SftpRequest::Close { handle: a },
+        SftpRequest::Read {
             handle: a,
             offset,
             len,
         },
-        Request::Write {
+        SftpRequest::Write {
             handle: a,
             offset,
             data: b,
         },
-        Request::Lstat { path: a },
-        Request::Fstat { handle: a },
-        Request::Setstat { path: a, attrs },
-        Request::Fsetstat { handle: a, attrs },
-        Request::Opendir { path: a },
-        Request::Readdir { handle: a },
-        Request::Remove { path: a },
-        Request::Mkdir { path: a, attrs },
-        Request::Rmdir { path: a },
-        Request::Realpath { path: a },
-        Request::Stat { path: a },
-        Request::Rename { from: a, to: b },
-        Request::Readlink { path: a },
-        Request::Symlink { target: a, link: b },
-        Request::Unknown { number: 99 },
+        SftpRequest::Lstat { path: a },
+        SftpRequest::Fstat { handle: a },
+        SftpRequest::Setstat { path: a, attrs },
+        SftpRequest::Fsetstat { handle: a, attrs },
+        SftpRequest::Opendir { path: a },
+        SftpRequest::Readdir { handle: a },
+        SftpRequest::Remove { path: a },
+        SftpRequest::Mkdir { path: a, attrs },
+        SftpRequest::Rmdir { path: a },
+        SftpRequest::Realpath { path: a },
+        SftpRequest::Stat { path: a },
+        SftpRequest::Rename { from: a, to: b },
+        SftpRequest::Readlink { path: a },
+        SftpRequest::Symlink { target: a, link: b },
+        SftpRequest::Unknown { number: 99 },
     ];
     all.extend(
         [
-            Extended::PosixRename { from: a, to: b },
-            Extended::StatVfs { path: a },
-            Extended::FStatVfs { handle: a },
-            Extended::HardLink { from: a, to: b },
-            Extended::FSync { handle: a },
-            Extended::LSetStat { path: a, attrs },
-            Extended::Limits,
-            Extended::ExpandPath { path: a },
-            Extended::CopyData {
+            ExtendedRequest::PosixRename { from: a, to: b },
+            ExtendedRequest::StatVfs { path: a },
+            ExtendedRequest::FStatVfs { handle: a },
+            ExtendedRequest::HardLink { from: a, to: b },
+            ExtendedRequest::FSync { handle: a },
+            ExtendedRequest::LSetStat { path: a, attrs },
+            ExtendedRequest::Limits,
+            ExtendedRequest::ExpandPath { path: a },
+            ExtendedRequest::CopyData {
                 from: a,
                 from_offset: offset,
                 len: u64::from(len),
                 to: b,
                 to_offset: 7,
             },
-            Extended::HomeDirectory { user: a },
-            Extended::UsersGroupsById {
+            ExtendedRequest::HomeDirectory { user: a },
+            ExtendedRequest::UsersGroupsById {
                 users: ids,
-                groups: Ids::default(),
+                groups: OwnerIds::default(),
             },
-            Extended::Unknown { name: b"no@such" },
+            ExtendedRequest::Unknown { name: b"no@such" },
         ]
-        .map(Request::Extended),
+        .map(SftpRequest::Extended),
     );
     all
 }
@@ -73,38 +79,38 @@ fn requests<'a>(a: &'a [u8], b: &'a [u8], offset: u64, len: u32, attrs: Attrs) -
 proptest! {
     #[test]
     fn what_is_put_is_read(a: Vec<u8>, b: Vec<u8>, offset: u64, len: u32, id: u32, owner: Option<(u32, u32)>) {
-        let attrs = Attrs { size: Some(offset), owner, ..Attrs::default() };
+        let attrs = FileAttrs { size: Some(offset), owner, ..FileAttrs::default() };
         for request in requests(&a, &b, offset, len, attrs) {
             let mut out = Vec::new();
-            request.put(id, &mut out);
+            request.encode(id, &mut out);
             let mut data = &out[..];
-            let mut frames = Frames::new();
-            let frame = frames.next(&mut data).unwrap().unwrap();
-            prop_assert_eq!(Request::parse(frame), Ok((id, request)));
+            let mut frames = FrameReader::new();
+            let frame = frames.next_frame(&mut data).unwrap().unwrap();
+            prop_assert_eq!(SftpRequest::parse(frame), Ok((id, request)));
             for cut in 0..frame.len() {
                 // A truncated message is malformed, or only its last optional field is missing.
-                let _ = Request::parse(&frame[..cut]);
+                let _ = SftpRequest::parse(&frame[..cut]);
             }
         }
         let a = a.get(..256).unwrap_or(&a);
         let mut names = Vec::new();
-        let mut answer = Ticket(id).names(&mut names);
-        answer.push(&Name { name: a, line: &b, attrs });
-        answer.push(&Name { name: &b, line: a, attrs });
-        answer.end();
-        let (_, Reply::Names(list)) = Reply::parse(&names[4..]).unwrap() else {
+        let mut answer = ReplyTicket(id).begin_names(&mut names);
+        answer.push(&FileEntry { name: a, line: &b, attrs });
+        answer.push(&FileEntry { name: &b, line: a, attrs });
+        answer.finish();
+        let (_, SftpReply::Names(list)) = SftpReply::parse(&names[4..]).unwrap() else {
             panic!("no names");
         };
         let found: Vec<_> = list.iter().map(|name| (name.name, name.line, name.attrs)).collect();
         prop_assert_eq!(found, [(a, &b[..], attrs), (&b[..], a, attrs)]);
-        let status = StatusReply { status: Status::from_code(len), message: &b };
+        let status = StatusReply { status: SftpStatus::from_code(len), message: &b };
         for reply in [
-            Reply::Status(status), Reply::Handle(a), Reply::Data(&b), Reply::Names(list),
-            Reply::Attrs(attrs), Reply::Extended(&b),
+            SftpReply::Status(status), SftpReply::Handle(a), SftpReply::Data(&b), SftpReply::Names(list),
+            SftpReply::Attrs(attrs), SftpReply::Extended(&b),
         ] {
             let mut out = Vec::new();
-            reply.put(id, &mut out);
-            prop_assert_eq!(Reply::parse(&out[4..]), Ok((id, reply)));
+            reply.encode(id, &mut out);
+            prop_assert_eq!(SftpReply::parse(&out[4..]), Ok((id, reply)));
         }
     }
 
@@ -112,14 +118,14 @@ proptest! {
     fn no_bytes_panic(bytes: Vec<u8>, kind in 0u8..=210) {
         let mut frame = vec![kind];
         frame.extend_from_slice(&bytes);
-        if let Ok((id, request)) = Request::parse(&frame) {
+        if let Ok((id, request)) = SftpRequest::parse(&frame) {
             let mut out = Vec::new();
-            request.put(id, &mut out);
-            prop_assert_eq!(Request::parse(&out[4..]), Ok((id, request)));
+            request.encode(id, &mut out);
+            prop_assert_eq!(SftpRequest::parse(&out[4..]), Ok((id, request)));
         }
-        let _ = Reply::parse(&frame);
-        let _ = Client::<()>::new(&mut Vec::new()).handle_input(&frame, &mut Vec::new());
-        let _ = Server::<()>::new(Extensions::ALL).handle_input(&frame, &mut Vec::new());
+        let _ = SftpReply::parse(&frame);
+        let _ = SftpClient::<()>::new(&mut Vec::new()).handle_input(&frame, &mut Vec::new());
+        let _ = SftpServer::<()>::new(ExtensionSet::ALL).handle_input(&frame, &mut Vec::new());
     }
 }
 
@@ -127,22 +133,25 @@ proptest! {
 fn counts_are_not_believed() {
     let mut frame = vec![104, 0, 0, 0, 1];
     frame.put_u32(u32::MAX);
-    assert!(Reply::parse(&frame).is_err());
+    assert!(SftpReply::parse(&frame).is_err());
     let mut frame = vec![102, 0, 0, 0, 1];
     frame.put_string(&[0; 257]);
-    assert!(Reply::parse(&frame).is_err(), "a handle that is too long");
+    assert!(
+        SftpReply::parse(&frame).is_err(),
+        "a handle that is too long"
+    );
 }
 
 #[test]
 fn names_of_users_come_in_pairs_of_lists() {
     let mut out = Vec::new();
     let (users, groups) = (["root", ""], ["wheel"]);
-    Ticket(1).users_groups(users.iter(), groups.iter(), &mut out);
-    let (_, Reply::Extended(data)) = Reply::parse(&out[4..]).unwrap() else {
+    ReplyTicket(1).answer_users_groups(users.iter(), groups.iter(), &mut out);
+    let (_, SftpReply::Extended(data)) = SftpReply::parse(&out[4..]).unwrap() else {
         panic!("another reply");
     };
-    let [users, groups] = Texts::parse_pair(data).unwrap();
+    let [users, groups] = OwnerNames::parse_pair(data).unwrap();
     assert_eq!(users.iter().collect::<Vec<_>>(), [&b"root"[..], b""]);
     assert_eq!(groups.iter().collect::<Vec<_>>(), [b"wheel"]);
-    assert!(Texts::parse_pair(&data[..data.len() - 1]).is_err());
+    assert!(OwnerNames::parse_pair(&data[..data.len() - 1]).is_err());
 }

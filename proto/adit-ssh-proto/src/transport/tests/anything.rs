@@ -5,7 +5,7 @@ use crate::algorithm::Kex;
 use crate::kex::tests::Noise;
 use crate::kex::{ClientKex, KexInit, STRICT_CLIENT, write_kexinit};
 use crate::packet::Opened;
-use crate::wire::Put;
+use crate::wire::SshBufMut;
 use crate::{SshError, msg};
 use proptest::prelude::*;
 
@@ -38,7 +38,7 @@ fn guesses_are_handled() {
             server.hear(packet)?;
         }
         // Its answer, if there is one: the reply and NEWKEYS.
-        Ok::<_, SshError>(server.transport.writable())
+        Ok::<_, SshError>(server.transport.is_writable())
     };
     assert_eq!(run(Kex::Curve25519, true, &[&right]), Ok(true));
     assert_eq!(run(Kex::EcdhP521, true, &[&wrong]), Ok(false));

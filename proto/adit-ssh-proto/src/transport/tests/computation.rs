@@ -1,6 +1,6 @@
 //! A server's computation is handed out, and its result returned.
 
-use super::super::Step;
+use super::super::OpenStep;
 use super::{End, Link, data, settings};
 use crate::SshError;
 use crate::algorithm::Kex;
@@ -10,7 +10,7 @@ fn link(kex: Kex) -> Link {
     let mut config = settings();
     config.preferred.kex = vec![kex];
     let mut link = Link::new(config.clone(), config);
-    link.server.transport.hand_out_computations();
+    link.server.transport.defer_computations();
     link
 }
 
@@ -23,7 +23,7 @@ fn talk(link: &mut Link) -> usize {
         while let Some(computation) = link.server.transport.take_computation() {
             assert!(link.server.transport.take_computation().is_none());
             let blocked = link.server.transport.open_next(&mut []).unwrap();
-            assert_eq!(blocked, Step::Blocked);
+            assert_eq!(blocked, OpenStep::Blocked);
             let done = computation.run();
             link.server.transport.finish_computation(done).unwrap();
             computed += 1;

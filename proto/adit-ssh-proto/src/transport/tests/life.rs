@@ -4,13 +4,13 @@ use core::time::Duration;
 
 use adit_wire::Time;
 
-use super::super::{Config, Event, StrictKex};
+use super::super::{Event, StrictKex, TransportConfig};
 use super::{End, Link, clear, data, pair, settings};
 use crate::algorithm::{Cipher, Compression, KeyAlgorithm};
 use crate::error::{Disconnect, SshError};
 use crate::kex::{EXT_INFO_CLIENT, KexInit, STRICT_CLIENT, write_kexinit};
 use crate::msg;
-use crate::wire::Put;
+use crate::wire::SshBufMut;
 
 /// Returns the KEXINIT in `said`, after the line.
 fn lists(said: &[u8]) -> Vec<u8> {
@@ -52,8 +52,8 @@ fn chacha_is_left_out_for_clients_without_strict_kex() {
         let ours = lists(&[first, server.said()].concat());
         let ours = KexInit::parse(&ours).unwrap();
         for list in ours.cipher {
-            assert_eq!(list.has(Cipher::ChaCha20Poly1305.name()), offers);
-            assert!(list.has(Cipher::Aes256Gcm.name()));
+            assert_eq!(list.contains(Cipher::ChaCha20Poly1305.name()), offers);
+            assert!(list.contains(Cipher::Aes256Gcm.name()));
         }
     }
     // A client without any other cipher is refused, on either side.
@@ -63,7 +63,9 @@ fn chacha_is_left_out_for_clients_without_strict_kex() {
         config.strict = strict;
         config
     };
-    let refused = |client: Config, server: Config| Link::new(client, server).settle().unwrap_err();
+    let refused = |client: TransportConfig, server: TransportConfig| {
+        Link::new(client, server).settle().unwrap_err()
+    };
     let (never, usual) = (exposed(StrictKex::Never), exposed(StrictKex::WhenExposed));
     assert!(matches!(
         refused(never.clone(), usual.clone()),
@@ -86,7 +88,7 @@ fn a_silent_client_gets_the_lists_too() {
     server.transport.handle_timeout(at(210)).unwrap();
     let ours = lists(&[first, server.said()].concat());
     let ours = KexInit::parse(&ours).unwrap();
-    assert!(!ours.cipher[0].has(Cipher::ChaCha20Poly1305.name()));
+    assert!(!ours.cipher[0].contains(Cipher::ChaCha20Poly1305.name()));
     // The timeout of the exchange starts here.
     assert_eq!(server.transport.poll_timeout(at(300)), Some(at(120_300)));
     assert!(server.transport.handle_timeout(at(120_300)).is_err());
@@ -121,10 +123,10 @@ fn extensions_are_told() {
 #[test]
 fn pings_come_back_in_order() {
     let mut link = pair(settings(), settings());
-    assert_eq!(link.client.transport.ping(b"first"), Ok(true));
-    link.client.transport.ping(b"").unwrap();
+    assert_eq!(link.client.transport.send_ping(b"first"), Ok(true));
+    link.client.transport.send_ping(b"").unwrap();
     // A client has not announced that it answers.
-    assert_eq!(link.server.transport.ping(b"x"), Ok(false));
+    assert_eq!(link.server.transport.send_ping(b"x"), Ok(false));
     link.settle().unwrap();
     let pongs = link.client.events.iter().filter_map(|event| match event {
         Event::Pong(data) => Some(&data[..]),
@@ -181,7 +183,7 @@ fn the_end_is_told_with_its_words() {
     let end = &mut link.server.transport;
     end.disconnect(Disconnect::ByApplication, "bye\u{7}");
     end.disconnect(Disconnect::ProtocolError, "once more");
-    assert!(!end.writable());
+    assert!(!end.is_writable());
     let down = link.server.said();
     let ended = SshError::Disconnected {
         reason: 11,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{Config, Event, Step, Transport};
+use super::super::{Event, OpenStep, Transport, TransportConfig};
 use crate::SshError;
 use crate::algorithm::{Kex, KeyAlgorithm};
 use crate::kex::tests::{Noise, preferred};
@@ -11,16 +11,16 @@ use crate::msg;
 use crate::packet::Sealer;
 
 /// Settings with the cheapest method, for tests that are not about the method.
-pub(super) fn settings() -> Config {
+pub(super) fn settings() -> TransportConfig {
     let mut names = preferred();
     names.kex = vec![Kex::Curve25519];
     names.host_key = vec![KeyAlgorithm::Ed25519];
-    Config::new(names)
+    TransportConfig::new(names)
 }
 
 pub(super) fn host_key() -> Arc<dyn Signer> {
     let key = include_str!("../../../vectors/ssh/keys/ed25519");
-    let key = PrivateKey::read(key, None).unwrap();
+    let key = PrivateKey::from_text(key, None).unwrap();
     Arc::new(KeySet::new(vec![CertifiedKey::new(key, None).unwrap()]))
 }
 
@@ -60,13 +60,13 @@ impl End {
         }
     }
 
-    pub(super) fn client(config: Config) -> Self {
-        Self::new(Transport::client(Arc::new(config), Box::new(Noise(1))).unwrap())
+    pub(super) fn client(config: TransportConfig) -> Self {
+        Self::new(Transport::new_client(Arc::new(config), Box::new(Noise(1))).unwrap())
     }
 
-    pub(super) fn server(config: Config) -> Self {
+    pub(super) fn server(config: TransportConfig) -> Self {
         let chance = Box::new(Noise(2));
-        Self::new(Transport::server(Arc::new(config), host_key(), chance).unwrap())
+        Self::new(Transport::new_server(Arc::new(config), host_key(), chance).unwrap())
     }
 
     /// Returns the bytes to send.
@@ -88,17 +88,17 @@ impl End {
             let rest = &mut self.inbox[at..];
             let had = rest.len();
             match self.transport.open_next(rest)? {
-                Step::NeedMore { total } => {
+                OpenStep::NeedMore { total } => {
                     assert!(total > had, "no more is needed");
                     break;
                 }
-                Step::Consumed { consumed } => at += consumed,
-                Step::Payload { consumed, payload } => {
+                OpenStep::Consumed { consumed } => at += consumed,
+                OpenStep::Payload { consumed, payload } => {
                     let payload = self.transport.payload(rest, &payload).to_vec();
                     self.payloads.push(payload);
                     at += consumed;
                 }
-                Step::Blocked => {
+                OpenStep::Blocked => {
                     self.collect()?;
                     if !self.trusting {
                         break;
@@ -135,7 +135,7 @@ pub(super) struct Link {
 
 impl Link {
     /// Creates two sides before their first message.
-    pub(super) fn new(client: Config, server: Config) -> Self {
+    pub(super) fn new(client: TransportConfig, server: TransportConfig) -> Self {
         Self {
             client: End::client(client),
             server: End::server(server),
@@ -144,8 +144,8 @@ impl Link {
 
     /// Marks the user as authenticated, which allows re-keys.
     pub(super) fn let_in(&mut self) {
-        self.client.transport.user_is_in();
-        self.server.transport.user_is_in();
+        self.client.transport.on_authenticated();
+        self.server.transport.on_authenticated();
     }
 
     /// Exchanges bytes until both sides are silent.
@@ -173,14 +173,14 @@ fn piece(out: &mut Vec<u8>, most: usize) -> Vec<u8> {
 }
 
 /// Returns two sides with keys and an authenticated user.
-pub(super) fn pair_in(client: Config, server: Config) -> Link {
+pub(super) fn pair_in(client: TransportConfig, server: TransportConfig) -> Link {
     let mut link = pair(client, server);
     link.let_in();
     link
 }
 
 /// Returns two sides with keys.
-pub(super) fn pair(client: Config, server: Config) -> Link {
+pub(super) fn pair(client: TransportConfig, server: TransportConfig) -> Link {
     let mut link = Link::new(client, server);
     link.settle().unwrap();
     assert_eq!((link.client.keys(), link.server.keys()), (1, 1));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{Config, StrictKex, Transport};
+use super::super::{StrictKex, Transport, TransportConfig};
 use super::{End, Link, data, host_key, settings};
 use crate::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use crate::kex::tests::Noise;
@@ -24,14 +24,14 @@ fn every_key() -> Arc<dyn Signer> {
         (vector!("rsa2048"), vector!("user_rsa-cert.pub")),
     ];
     let keys = files.map(|(key, certificate)| {
-        let key = PrivateKey::read(key, None).unwrap();
+        let key = PrivateKey::from_text(key, None).unwrap();
         let (certificate, _) = Certificate::from_line(certificate).unwrap();
         CertifiedKey::new(key, Some(certificate)).unwrap()
     });
     Arc::new(KeySet::new(keys.into()))
 }
 
-fn only(kex: Kex, host_key: KeyAlgorithm, cipher: Cipher, mac: Mac) -> Config {
+fn only(kex: Kex, host_key: KeyAlgorithm, cipher: Cipher, mac: Mac) -> TransportConfig {
     let mut config = settings();
     config.preferred.kex = vec![kex];
     config.preferred.host_key = vec![host_key];
@@ -42,14 +42,14 @@ fn only(kex: Kex, host_key: KeyAlgorithm, cipher: Cipher, mac: Mac) -> Config {
 
 /// Connects and transfers data in both directions; the server offers everything, the client one of
 /// each.
-fn run(client: Config, signer: &Arc<dyn Signer>) -> Link {
+fn run(client: TransportConfig, signer: &Arc<dyn Signer>) -> Link {
     let mut server = settings();
     server.preferred.kex = Kex::ALL.to_vec();
     server.preferred.mac = Mac::ALL.to_vec();
     server.preferred.host_key = KeyAlgorithm::ALL.to_vec();
     server.preferred.compression = Compression::ALL.to_vec();
     let wanted = client.preferred.clone();
-    let server = Transport::server(Arc::new(server), Arc::clone(signer), Box::new(Noise(5)));
+    let server = Transport::new_server(Arc::new(server), Arc::clone(signer), Box::new(Noise(5)));
     let mut link = Link {
         client: End::client(client),
         server: End::new(server.unwrap()),
@@ -132,7 +132,7 @@ fn every_host_key_under_every_cheap_method() {
             let config = only(kex, host_key, Cipher::Aes128Gcm, Mac::Umac64Etm);
             let link = run(config, &signer);
             let blob = link.client.transport.host_key().unwrap();
-            assert_eq!(blob, signer.blob(host_key));
+            assert_eq!(blob, signer.public_blob(host_key));
         }
     }
 }

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use adit_wire::Time;
 
-use super::super::{Config, Event, StrictKex};
+use super::super::{Event, StrictKex, TransportConfig};
 use super::{Link, data, pair, pair_in, settings};
 use crate::SshError;
 use crate::algorithm::{Cipher, Compression, Mac};
@@ -12,7 +12,7 @@ use crate::algorithm::{Cipher, Compression, Mac};
 const MESSAGES: usize = 300;
 
 /// Sends in both directions simultaneously in short turns; returns the number of re-keys.
-fn bulk(client: Config, server: Config) -> usize {
+fn bulk(client: TransportConfig, server: TransportConfig) -> usize {
     let mut link = pair_in(client, server);
     let session = link.client.transport.session_id().unwrap().to_vec();
     for n in 0..MESSAGES {
@@ -30,7 +30,7 @@ fn bulk(client: Config, server: Config) -> usize {
     assert!(link.server.payloads == up && link.client.payloads == down);
     assert_eq!(link.client.keys(), link.server.keys());
     assert_eq!(link.client.transport.session_id(), Some(&*session));
-    assert!(link.client.transport.writable() && link.server.transport.writable());
+    assert!(link.client.transport.is_writable() && link.server.transport.is_writable());
     let asked = |e: &&Event| matches!(e, Event::HostKey { .. });
     assert_eq!(link.client.events.iter().filter(asked).count(), 1);
     link.client.keys()
@@ -42,7 +42,7 @@ fn crossing(out: &mut Vec<u8>, n: usize) -> Vec<u8> {
 }
 
 /// Suites of each kind of packet protection, with and without compression.
-fn suites() -> Vec<Config> {
+fn suites() -> Vec<TransportConfig> {
     let suites = [
         (Cipher::Aes128Gcm, Mac::Umac64Etm),
         (Cipher::ChaCha20Poly1305, Mac::Umac64Etm),
@@ -132,7 +132,7 @@ fn by_time() {
     link.settle().unwrap();
     assert_eq!(link.client.keys(), 1);
     link.client.transport.handle_timeout(at(60)).unwrap();
-    assert!(!link.client.transport.writable());
+    assert!(!link.client.transport.is_writable());
     link.client.transport.send(b"\x5ewaits").unwrap();
     assert!(link.client.transport.begin_payload().is_none());
     link.settle().unwrap();
@@ -277,15 +277,15 @@ fn sequence_numbers() {
 fn payloads_in_place() {
     let mut link = pair_in(settings(), settings());
     let mut writer = link.client.transport.begin_payload().unwrap();
-    writer.buf().extend_from_slice(b"\x5egone");
+    writer.buf_mut().extend_from_slice(b"\x5egone");
     drop(writer);
     let mut writer = link.client.transport.begin_payload().unwrap();
     let at = writer.payload_at();
-    writer.buf().extend_from_slice(b"\x5estays");
-    assert_eq!(&writer.buf()[at..], b"\x5estays");
-    writer.finish().unwrap();
+    writer.buf_mut().extend_from_slice(b"\x5estays");
+    assert_eq!(&writer.buf_mut()[at..], b"\x5estays");
+    writer.seal_payload().unwrap();
     let empty = link.client.transport.begin_payload().unwrap();
-    assert!(matches!(empty.finish(), Err(SshError::Malformed(_))));
+    assert!(matches!(empty.seal_payload(), Err(SshError::Malformed(_))));
     link.settle().unwrap();
     assert_eq!(link.server.payloads, [b"\x5estays"]);
 }

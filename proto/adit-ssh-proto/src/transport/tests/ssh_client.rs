@@ -7,16 +7,16 @@ use super::{End, Link, data, host_key, pair_in, settings};
 use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
 use crate::kex::tests::Noise;
-use crate::key::{KeyKind, KeySet, PrivateKey, Signer};
+use crate::key::{KeySet, KeyType, PrivateKey, Signer};
 
 fn another_key() -> Arc<dyn Signer> {
-    let key = PrivateKey::generate(KeyKind::Ed25519, &mut Noise(99)).unwrap();
+    let key = PrivateKey::generate(KeyType::Ed25519, &mut Noise(99)).unwrap();
     Arc::new(KeySet::from(vec![key]))
 }
 
 fn rsa_key() -> Arc<dyn Signer> {
     let key = include_str!("../../../vectors/ssh/keys/rsa2048");
-    Arc::new(PrivateKey::read(key, None).unwrap())
+    Arc::new(PrivateKey::from_text(key, None).unwrap())
 }
 
 /// Runs until the client asks about the host key.
@@ -34,10 +34,10 @@ fn wrong_host_key_must_fail() {
         panic!("{:?}", link.client.events);
     };
     assert_eq!(*algorithm, KeyAlgorithm::Ed25519);
-    assert_eq!(*blob, host_key().blob(KeyAlgorithm::Ed25519));
+    assert_eq!(*blob, host_key().public_blob(KeyAlgorithm::Ed25519));
     assert_eq!(link.client.transport.session_id(), None);
     link.client.transport.reject_host_key();
-    assert!(!link.client.transport.writable());
+    assert!(!link.client.transport.is_writable());
     assert!(link.client.transport.send(&data(1, 1)).is_err());
     assert!(link.client.transport.accept_host_key().is_err());
     let up = link.client.said();
@@ -73,15 +73,15 @@ fn a_borrowed_host_key_proves_nothing() {
         fn algorithms(&self) -> Vec<KeyAlgorithm> {
             vec![KeyAlgorithm::Ed25519]
         }
-        fn blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
-            host_key().blob(algorithm)
+        fn public_blob(&self, algorithm: KeyAlgorithm) -> Vec<u8> {
+            host_key().public_blob(algorithm)
         }
-        fn sign(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
-            another_key().sign(algorithm, data)
+        fn sign_data(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
+            another_key().sign_data(algorithm, data)
         }
     }
     let chance = Box::new(Noise(2));
-    let liar = Transport::server(Arc::new(settings()), Arc::new(Liar), chance).unwrap();
+    let liar = Transport::new_server(Arc::new(settings()), Arc::new(Liar), chance).unwrap();
     let mut link = Link {
         client: End::client(settings()),
         server: End::new(liar),
@@ -100,11 +100,11 @@ fn the_algorithm_must_be_the_one_agreed_on() {
         fn algorithms(&self) -> Vec<KeyAlgorithm> {
             vec![KeyAlgorithm::RsaSha512, KeyAlgorithm::Ed25519]
         }
-        fn blob(&self, _: KeyAlgorithm) -> Vec<u8> {
-            self.key().blob(self.0)
+        fn public_blob(&self, _: KeyAlgorithm) -> Vec<u8> {
+            self.key().public_blob(self.0)
         }
-        fn sign(&self, _: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
-            self.key().sign(self.0, data)
+        fn sign_data(&self, _: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError> {
+            self.key().sign_data(self.0, data)
         }
     }
     impl Other {
@@ -125,7 +125,7 @@ fn the_algorithm_must_be_the_one_agreed_on() {
         config.preferred.host_key = vec![agreed];
         let chance = Box::new(Noise(2));
         let signer = Arc::new(Other(signs));
-        let server = Transport::server(Arc::new(config.clone()), signer, chance).unwrap();
+        let server = Transport::new_server(Arc::new(config.clone()), signer, chance).unwrap();
         let mut link = Link {
             client: End::client(config),
             server: End::new(server),
@@ -143,7 +143,7 @@ fn short_rsa_keys_are_refused() {
         config.min_rsa_bits = least;
         let key = rsa_key();
         let chance = Box::new(Noise(2));
-        let server = Transport::server(Arc::new(config.clone()), key, chance).unwrap();
+        let server = Transport::new_server(Arc::new(config.clone()), key, chance).unwrap();
         let mut link = Link {
             client: End::client(config),
             server: End::new(server),

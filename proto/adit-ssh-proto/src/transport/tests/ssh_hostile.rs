@@ -6,7 +6,7 @@ use crate::algorithm::{Kex, Mac};
 use crate::kex::tests::{Noise, preferred};
 use crate::kex::{ClientKex, write_kexinit};
 use crate::packet::MAX_PACKET_LENGTH;
-use crate::wire::Put;
+use crate::wire::SshBufMut;
 use crate::{SshError, msg};
 
 /// Returns a server and a client that have exchanged their lists, and will use `kex`.
@@ -260,7 +260,7 @@ fn reply_unsolicited() {
     let mut at = 0;
     while at < up.len() {
         match link.server.transport.open_next(&mut up[at..]).unwrap() {
-            super::super::Step::Consumed { consumed } => at += consumed,
+            super::super::OpenStep::Consumed { consumed } => at += consumed,
             other => panic!("{other:?}"),
         }
     }

@@ -1,10 +1,10 @@
 //! An attacker between both sides, who adds unencrypted packets and removes the first encrypted
 //! ones: prefix truncation, CVE-2023-48795.
 
-use super::super::{Config, StrictKex};
+use super::super::{StrictKex, TransportConfig};
 use super::{End, Link, clear, data, pair_in, settings};
 use crate::algorithm::{Cipher, Mac};
-use crate::wire::Put;
+use crate::wire::SshBufMut;
 use crate::{SshError, msg};
 
 /// Messages without meaning that anyone can send without keys.
@@ -38,7 +38,7 @@ fn until_newkeys(said: &[u8]) -> (Vec<u8>, Vec<u8>) {
     }
 }
 
-fn config(strict: StrictKex, cipher: Cipher, mac: Mac) -> Config {
+fn config(strict: StrictKex, cipher: Cipher, mac: Mac) -> TransportConfig {
     let mut config = settings();
     config.strict = strict;
     config.preferred.cipher = vec![cipher];
@@ -48,7 +48,7 @@ fn config(strict: StrictKex, cipher: Cipher, mac: Mac) -> Config {
 
 /// Attacks a client: adds one packet before NEWKEYS, and removes the server's EXT_INFO. Returns the
 /// client's results for the added packet, and for the first packet that it receives under keys.
-fn truncate(config: &Config, added: Option<&[u8]>) -> (End, Result<(), SshError>) {
+fn truncate(config: &TransportConfig, added: Option<&[u8]>) -> (End, Result<(), SshError>) {
     let mut link = Link::new(config.clone(), config.clone());
     let up = link.client.said();
     link.server.hear(&up).unwrap();
@@ -142,7 +142,12 @@ fn nothing_is_added_before_the_keys() {
 
 /// Adds messages at `place`: before KEXINIT, after it, after the method's own message, or, for a
 /// client, right before NEWKEYS.
-fn add(config: &Config, added: &[u8], place: usize, to_client: bool) -> Result<(), SshError> {
+fn add(
+    config: &TransportConfig,
+    added: &[u8],
+    place: usize,
+    to_client: bool,
+) -> Result<(), SshError> {
     let mut link = Link::new(config.clone(), config.clone());
     let (up, down) = (line(&link.client.said()), line(&link.server.said()));
     link.server.hear(&up.0)?;

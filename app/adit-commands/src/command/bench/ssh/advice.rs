@@ -24,7 +24,7 @@ impl Advice {
         let cheapest = |fits: &dyn Fn(&Cost) -> bool| {
             let fine = |cost: &&Cost| {
                 let exposed = cost.cipher == Cipher::ChaCha20Poly1305 && !offer.strict;
-                let weak = |mac: Mac| mac.is_old() || !mac.is_etm();
+                let weak = |mac: Mac| mac.is_legacy() || !mac.is_etm();
                 !exposed && !cost.mac.is_some_and(weak) && fits(cost)
             };
             let found = costs.iter().filter(fine);

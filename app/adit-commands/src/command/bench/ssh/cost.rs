@@ -57,9 +57,9 @@ pub(super) fn measure(cipher: Cipher, mac: Option<Mac>, spend: Duration) -> Cost
         out.clear();
         let before = processor_time();
         for _ in 0..TOGETHER {
-            let start = sealer.begin(&mut out);
+            let start = sealer.begin_packet(&mut out);
             out.extend_from_slice(black_box(&data));
-            let _ = sealer.finish(start, &mut out);
+            let _ = sealer.seal_begun(start, &mut out);
         }
         let between = processor_time();
         open_all(&mut opener, &mut out);

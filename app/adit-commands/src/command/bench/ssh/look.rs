@@ -1,10 +1,10 @@
 //! The beginning of a connection, up to the server's lists (RFC 4253 sections 4.2 and 7.1).
 
-use adit_ssh_proto::algorithm::{Machine, Preferred};
+use adit_ssh_proto::algorithm::{AlgorithmPreferences, CpuFeatures};
 use adit_ssh_proto::kex::{EXT_INFO_CLIENT, KexInit, STRICT_CLIENT, STRICT_SERVER, write_kexinit};
 use adit_ssh_proto::packet::{Opened, Opener, Sealer};
-use adit_ssh_proto::version::{Version, VersionReader, VersionStep};
-use adit_ssh_proto::wire::{NameList, Put, Reader, printable};
+use adit_ssh_proto::version::{Identification, IdentificationReader, IdentificationStep};
+use adit_ssh_proto::wire::{MessageReader, NameList, SshBufMut, to_printable};
 use adit_ssh_proto::{Disconnect, Role, SshError, msg};
 use adit_wire::{Entropy, subslice};
 
@@ -51,7 +51,7 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    fn new(version: &Version, lists: &KexInit<'_>) -> Self {
+    fn new(version: &Identification, lists: &KexInit<'_>) -> Self {
         let mut kex = names(lists.kex);
         kex.retain(|name| !name.starts_with("ext-info-") && !name.starts_with("kex-strict-"));
         Self {
@@ -61,7 +61,7 @@ impl Offer {
             ciphers: Both::new(lists.cipher),
             macs: Both::new(lists.mac),
             compression: Both::new(lists.compression),
-            strict: lists.kex.has(STRICT_SERVER),
+            strict: lists.kex.contains(STRICT_SERVER),
         }
     }
 }
@@ -73,9 +73,10 @@ fn names(list: NameList<'_>) -> Vec<String> {
 /// Our line and our lists, with everything in them.
 pub(super) fn hello(chance: &mut dyn Entropy) -> Result<Vec<u8>, SshError> {
     let (mut out, mut lists, mut cookie) = (Vec::new(), Vec::new(), [0; 16]);
-    Version::ours(concat!("adit_", env!("CARGO_PKG_VERSION")))?.write(&mut out);
+    Identification::from_software_name(concat!("adit_", env!("CARGO_PKG_VERSION")))?
+        .write_line(&mut out);
     chance.fill(&mut cookie);
-    let preferred = Preferred::for_machine(Machine {
+    let preferred = AlgorithmPreferences::for_machine(CpuFeatures {
         aes: true,
         clmul: true,
     });
@@ -100,8 +101,8 @@ pub(super) fn farewell() -> Vec<u8> {
 /// Reads the server's line and its lists.
 #[derive(Debug)]
 pub(super) struct Looker {
-    lines: VersionReader,
-    version: Option<Version>,
+    lines: IdentificationReader,
+    version: Option<Identification>,
     opener: Opener,
     said: Option<String>,
     before: u32,
@@ -110,7 +111,7 @@ pub(super) struct Looker {
 impl Default for Looker {
     fn default() -> Self {
         Self {
-            lines: VersionReader::new(Role::Server),
+            lines: IdentificationReader::new(Role::Server),
             version: None,
             opener: Opener::new(),
             said: None,
@@ -124,15 +125,15 @@ impl Looker {
     pub(super) fn step(&mut self, wire: &mut Vec<u8>) -> Result<Option<Offer>, SshError> {
         loop {
             let consumed = match &self.version {
-                None => match self.lines.step(wire)? {
-                    VersionStep::NeedMore => return Ok(None),
-                    VersionStep::Skipped { consumed } => {
+                None => match self.lines.next_step(wire)? {
+                    IdentificationStep::NeedMore => return Ok(None),
+                    IdentificationStep::Skipped { consumed } => {
                         let line = subslice(wire, ..consumed);
-                        let line = printable(line.trim_ascii_end(), MAX_SAID);
+                        let line = to_printable(line.trim_ascii_end(), MAX_SAID);
                         self.said.get_or_insert(line);
                         consumed
                     }
-                    VersionStep::Done { consumed, version } => {
+                    IdentificationStep::Done { consumed, version } => {
                         self.version = Some(version);
                         consumed
                     }
@@ -159,7 +160,7 @@ impl Looker {
     }
 
     /// Its line.
-    pub(super) const fn version(&self) -> Option<&Version> {
+    pub(super) const fn version(&self) -> Option<&Identification> {
         self.version.as_ref()
     }
 
@@ -169,14 +170,14 @@ impl Looker {
     }
 }
 
-fn packet(version: &Version, payload: &[u8]) -> Result<Option<Offer>, SshError> {
-    let mut r = Reader::new(payload, "packet");
-    match r.u8()? {
+fn packet(version: &Identification, payload: &[u8]) -> Result<Option<Offer>, SshError> {
+    let mut r = MessageReader::new(payload, "packet");
+    match r.read_u8()? {
         msg::KEXINIT => Ok(Some(Offer::new(version, &KexInit::parse(payload)?))),
         msg::IGNORE | msg::DEBUG | msg::UNIMPLEMENTED => Ok(None),
         msg::DISCONNECT => Err(SshError::Disconnected {
-            reason: r.u32()?,
-            text: printable(r.string()?, MAX_SAID),
+            reason: r.read_u32()?,
+            text: to_printable(r.read_string()?, MAX_SAID),
         }),
         number => Err(SshError::Unexpected(number)),
     }

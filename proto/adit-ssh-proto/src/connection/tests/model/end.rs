@@ -26,8 +26,8 @@ pub(super) struct End {
     pub(super) lines: BTreeMap<ChannelId, Line>,
     /// Requested channels, and pending answers.
     pub(super) wanted: Vec<ChannelId>,
-    pub(super) duties: Vec<ReplyTo>,
-    pub(super) expected: VecDeque<GlobalId>,
+    pub(super) duties: Vec<PendingReply>,
+    pub(super) expected: VecDeque<GlobalRequestId>,
     opened: u32,
 }
 
@@ -37,12 +37,12 @@ fn octet(client: bool, name: (bool, u32), kind: usize, at: u32) -> u8 {
     (at * 31 + at / 256 + seed + u32::try_from(kind).unwrap() * 57).to_le_bytes()[0]
 }
 
-const KINDS: [Kind; 2] = [Kind::Stdout, Kind::Stderr];
+const KINDS: [DataKind; 2] = [DataKind::Stdout, DataKind::Stderr];
 
 impl End {
     pub(super) fn new(client: bool, window: u32) -> Self {
         let role = if client { Role::Client } else { Role::Server };
-        let limits = Limits {
+        let limits = ConnectionLimits {
             channels: 5,
             pending_opens: 3,
             requests: 4,
@@ -50,7 +50,7 @@ impl End {
             max_window: window * 4,
             max_packet: 64,
             max_send: 50,
-            ..Limits::default()
+            ..ConnectionLimits::default()
         };
         let mut machine = Connection::new(role, limits);
         machine.set_rtt(Duration::from_micros(50));
@@ -76,11 +76,11 @@ impl End {
             Act::Answer { channel, yes } if channel < self.wanted.len() => {
                 let id = self.wanted.remove(channel);
                 if yes {
-                    self.machine.confirm(id).unwrap();
+                    self.machine.confirm_open(id).unwrap();
                     self.lines.get_mut(&id).unwrap().open = true;
                 } else {
                     self.machine
-                        .refuse(id, OpenFailure::ConnectFailed, "no")
+                        .refuse_open(id, OpenFailureReason::ConnectFailed, "no")
                         .unwrap();
                     self.lines.remove(&id);
                 }
@@ -97,7 +97,7 @@ impl End {
             }
             Act::Eof(channel) => {
                 if let Some(id) = self.nth(channel) {
-                    let fine = self.machine.eof(id).is_ok();
+                    let fine = self.machine.send_eof(id).is_ok();
                     let line = self.lines.get_mut(&id).unwrap();
                     assert_eq!(fine, line.open && !line.ended && !line.closed);
                     line.ended |= fine;
@@ -113,19 +113,19 @@ impl End {
             Act::Reply { first, ok } if !self.duties.is_empty() => {
                 let last = self.duties.len() - 1;
                 let duty = self.duties.remove(if first { 0 } else { last });
-                self.machine.answer(duty, ok);
+                self.machine.answer_request(duty, ok);
             }
             Act::AskGlobal => {
-                let id = self.machine.global_request(&GlobalRequest::KeepAlive);
+                let id = self.machine.send_global_request(&GlobalRequest::KeepAlive);
                 self.expected.extend(id.ok().flatten());
             }
             Act::Turn => {
                 for id in self.lines.keys() {
-                    self.machine.want_write(*id);
+                    self.machine.queue_writer(*id);
                 }
                 self.flush(peer);
                 if let Some(id) = self.machine.next_writer() {
-                    assert!(self.machine.room(id) > 0);
+                    assert!(self.machine.send_capacity(id) > 0);
                 }
             }
             Act::Carry(count) => {
@@ -146,8 +146,8 @@ impl End {
             mode: 1,
             unit: self.opened,
         };
-        let full = self.machine.channels() >= 5;
-        let id = self.machine.open(&kind);
+        let full = self.machine.channel_count() >= 5;
+        let id = self.machine.open_channel(&kind);
         assert_eq!(id.is_err(), full);
         if let Ok(id) = id {
             let name = Some((self.client, self.opened));
@@ -163,12 +163,12 @@ impl End {
     fn write(&mut self, channel: usize, kind: usize, len: usize, peer: &mut VecDeque<Vec<u8>>) {
         self.flush(peer);
         let Some(id) = self.nth(channel) else { return };
-        let len = len.min(self.machine.room(id));
+        let len = len.min(self.machine.send_capacity(id));
         let line = self.lines.get_mut(&id).unwrap();
         let mut payload = Vec::new();
         let fine = self
             .machine
-            .data_header(id, KINDS[kind], len, &mut payload)
+            .begin_data(id, KINDS[kind], len, &mut payload)
             .is_ok();
         assert_eq!(fine, len > 0);
         if !fine {
@@ -188,7 +188,7 @@ impl End {
         line.unread -= len;
         let over = line.closed && line.unread == 0;
         if len > 0 {
-            self.machine.consumed(id, len, now);
+            self.machine.consume_data(id, len, now);
         }
         if over {
             self.lines.remove(&id);
@@ -197,7 +197,7 @@ impl End {
 
     /// Closed channels are removed immediately, unless they wait for the peer.
     pub(super) fn close(&mut self, id: ChannelId) {
-        self.machine.close(id);
+        self.machine.close_channel(id);
         if self.lines.get(&id).is_some_and(|line| line.closed) {
             self.lines.remove(&id);
         } else if let Some(line) = self.lines.get_mut(&id) {
@@ -208,7 +208,10 @@ impl End {
     fn ask(&mut self, channel: usize, want: bool) {
         let Some(id) = self.nth(channel) else { return };
         let want = if want { WantReply::Yes } else { WantReply::No };
-        let fine = self.machine.request(id, &Request::Shell, want).is_ok();
+        let fine = self
+            .machine
+            .send_request(id, &SshChannelRequest::Shell, want)
+            .is_ok();
         let line = self.lines.get_mut(&id).unwrap();
         let too_many = want == WantReply::Yes && line.asked >= 4;
         assert_eq!(fine, line.open && !line.closed && !too_many);
@@ -224,13 +227,13 @@ impl End {
             return false;
         };
         match self.machine.handle_input(now, &payload).unwrap() {
-            Handled::Data {
+            HandledInput::Data {
                 channel,
                 kind,
                 range,
             } => {
                 let line = self.lines.get_mut(&channel).expect("data of nothing");
-                let kind = usize::from(kind == Kind::Stderr);
+                let kind = usize::from(kind == DataKind::Stderr);
                 for byte in &payload[range] {
                     let at = line.read[kind];
                     let right = octet(!self.client, line.name.unwrap(), kind, at);
@@ -239,8 +242,8 @@ impl End {
                     line.unread += 1;
                 }
             }
-            Handled::Done => {}
-            Handled::Unknown => panic!("unknown message"),
+            HandledInput::Done => {}
+            HandledInput::Unknown => panic!("unknown message"),
         }
         while let Some(event) = self.machine.poll_event() {
             self.note(event);
@@ -248,9 +251,9 @@ impl End {
         true
     }
 
-    fn note(&mut self, event: Event) {
+    fn note(&mut self, event: ConnectionEvent) {
         match event {
-            Event::Open { channel, kind } => {
+            ConnectionEvent::Open { channel, kind } => {
                 let ChannelKind::Tun { unit, .. } = kind else {
                     panic!("{kind:?}");
                 };
@@ -261,25 +264,27 @@ impl End {
                 assert!(self.lines.insert(channel, line).is_none(), "an id twice");
                 self.wanted.push(channel);
             }
-            Event::Opened(id) => self.lines.get_mut(&id).unwrap().open = true,
-            Event::OpenFailed { channel, .. } => {
+            ConnectionEvent::Opened(id) => self.lines.get_mut(&id).unwrap().open = true,
+            ConnectionEvent::OpenFailed { channel, .. } => {
                 assert!(self.lines.remove(&channel).is_some());
             }
-            Event::Request { reply, .. } => self.duties.extend(reply),
-            Event::RequestDone { channel, .. } => {
+            ConnectionEvent::Request { reply, .. } => self.duties.extend(reply),
+            ConnectionEvent::RequestDone { channel, .. } => {
                 self.lines.get_mut(&channel).unwrap().asked -= 1;
             }
-            Event::Eof(id) => assert!(!self.lines[&id].closed),
-            Event::Closed(id) => {
+            ConnectionEvent::Eof(id) => assert!(!self.lines[&id].closed),
+            ConnectionEvent::Closed(id) => {
                 let line = self.lines.get_mut(&id).unwrap();
                 assert!(!core::mem::replace(&mut line.closed, true));
                 if line.unread == 0 {
                     self.lines.remove(&id);
                 }
             }
-            Event::GlobalReply { id, .. } => assert_eq!(self.expected.pop_front(), Some(id)),
-            Event::Writable(_) => {}
-            other @ Event::GlobalRequest { .. } => panic!("{other:?}"),
+            ConnectionEvent::GlobalReply { id, .. } => {
+                assert_eq!(self.expected.pop_front(), Some(id))
+            }
+            ConnectionEvent::Writable(_) => {}
+            other @ ConnectionEvent::GlobalRequest { .. } => panic!("{other:?}"),
         }
     }
 }
