@@ -65,7 +65,7 @@ impl KcpStream {
     }
 
     /// Starts a session of a random conversation with `peer`, on a new socket. Nothing is sent yet,
-    /// so nothing is known about the peer; see [`Probe::contact`].
+    /// so nothing is known about the peer; see [`SessionProbe::peer_contact`].
     ///
     /// # Errors
     ///

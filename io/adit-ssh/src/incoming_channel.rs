@@ -11,7 +11,7 @@ use super::shared_channel::SharedChannel;
 use super::shared_session::Command;
 
 /// A request of the peer to open a channel. Dropping it without an answer refuses the channel: as an
-/// unknown type if it is of an [application-defined type](super::own), as prohibited otherwise.
+/// unknown type if it is of an [application-defined type](super::custom), as prohibited otherwise.
 pub struct IncomingChannel {
     kind: ChannelKind,
     pipe: Option<Arc<SharedChannel>>,

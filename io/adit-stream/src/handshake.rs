@@ -34,7 +34,7 @@ impl<E> From<io::Error> for HandshakeError<E> {
 ///
 /// # Errors
 ///
-/// See [`RunError`]. The end of the stream before the handshake is complete is [`RunError::Eof`].
+/// See [`HandshakeError`]. The end of the stream before the handshake is complete is [`HandshakeError::Eof`].
 pub async fn run_handshake<H: Handshake>(
     io: &mut dyn Stream,
     core: &mut H,
@@ -70,7 +70,7 @@ pub async fn run_handshake<H: Handshake>(
 ///
 /// # Errors
 ///
-/// As [`put`].
+/// As [`write_all`].
 pub async fn write_and_flush(io: &mut dyn Stream, bytes: &[u8]) -> io::Result<()> {
     write_all(io, bytes).await?;
     flush_stream(io).await

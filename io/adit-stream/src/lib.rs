@@ -2,15 +2,15 @@
 //!
 //! * [`Stream`]: borrow to read, reserve to write. [`Tcp`] is the plain socket.
 //! * [`Layered`]: a record codec over a stream, in place; layers nest and share one buffer.
-//! * [`run`]: drives an [`adit_wire::Handshake`] over a stream.
+//! * [`run_handshake`]: drives an [`adit_wire::Handshake`] over a stream.
 //! * [`relay`]: copies between two streams until both directions have ended, and counts with a
-//!   [`Meter`].
+//!   [`TrafficMeter`].
 //! * [`Buffered`]: a [`Stream`] over anything that copies bytes in and out: a session behind a
 //!   lock, or any of tokio's streams. [`session_stream!`] declares such a type in another crate.
 //! * [`pool`]: pooled buffers, so that an idle stream owns none.
 //! * [`bulk`]: fast flows wake their reader less often.
 //! * [`lane`]: relays that keep a processor busy have their own threads.
-//! * [`mod@slice`]: a task yields after a while, so that small requests do not wait behind bulk
+//! * [`time_slice`]: a task yields after a while, so that small requests do not wait behind bulk
 //!   traffic.
 //!
 //! Data takes this path: `relay` asks the destination for a slot, the source reads into it (or

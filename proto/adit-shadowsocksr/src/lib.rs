@@ -7,11 +7,11 @@
 //! Start with [`ClientStack`] or [`ServerStack`], which implement everything above the obfs: target
 //! header, protocol and cipher.
 //!
-//! If you bring your own cipher, start with [`Client`] or [`Server`]. [`Client::connect`] returns
-//! the two codecs of a connection; [`Server::accept`] returns a handshake that reads the first
+//! If you bring your own cipher, start with [`ProtocolClient`] or [`ProtocolServer`]. [`ProtocolClient::connect_codecs`] returns
+//! the two codecs of a connection; [`ProtocolServer::new_handshake`] returns a handshake that reads the first
 //! message and then returns the codecs. They open decrypted bytes, and seal bytes that you then
-//! encrypt, in place. Packets use [`Association`], [`Server::open_packet`] and
-//! [`Server::seal_packet`].
+//! encrypt, in place. Packets use [`PacketAssociation`], [`ProtocolServer::open_packet`] and
+//! [`ProtocolServer::seal_packet`].
 //!
 //! This crate does not decide how a server reacts to a connection that it refuses: every failure is
 //! the same kind of error, and the caller must react to all of them in the same way.

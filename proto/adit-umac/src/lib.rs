@@ -11,7 +11,7 @@
 //! assert!(umac.verify(nonce, b"massage", tag.as_ref()).is_err());
 //! ```
 //!
-//! Start with [`Umac`], the key. [`Session`] is a key for nonces in increasing order, which saves
+//! Start with [`Umac`], the key. [`UmacSession`] is a key for nonces in increasing order, which saves
 //! half of the AES calls of UMAC-64. [`Hasher`] processes the message in parts. The crate needs no
 //! allocator, no `std`, no clock and no random numbers.
 //!
@@ -22,7 +22,7 @@
 //! 1. L1, *NH* ([`nh`], [`simd`]): hashes 1,024 bytes to 64 bits. It does all the work for a long
 //!    message.
 //! 2. L2, two *polynomials* ([`poly`]): combine the results of several blocks into one.
-//! 3. L3, an *inner product* ([`inner`]): hashes the result to 32 bits.
+//! 3. L3, an *inner product* ([`inner_product`]): hashes the result to 32 bits.
 //!
 //! [`uhash`] combines them. The pad ([`pad`]), which is AES of the nonce, is XORed with the hash;
 //! [`kdf`] derives all keys from a single key of 16 bytes.

@@ -25,7 +25,7 @@ const PARDONED: &[(&str, &str, &str)] = &[
     ("/examples/", "std::env", "a program has arguments"),
     ("/examples/", "rustix", "a program may measure its process"),
     (
-        "proto/adit-shadowsocks/src/salts/tests.rs",
+        "proto/adit-shadowsocks/src/salt_pool/tests.rs",
         "std::thread",
         "the filter is shared by threads",
     ),

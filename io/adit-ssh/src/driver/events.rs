@@ -89,10 +89,10 @@ impl Driver {
             }
             ConnectionEvent::Writable(id) => self.connection.queue_writer(id),
             ConnectionEvent::GlobalRequest { request, reply } => {
-                self.handle_global_request(request, reply)
+                self.handle_global_request(request, reply);
             }
             ConnectionEvent::GlobalReply { id, answer } => {
-                self.handle_global_answer(id, answer, now)
+                self.handle_global_answer(id, answer, now);
             }
         }
     }

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{Buffered, RawStream};
 
-/// A reader and writer of tokio; [`Buffered::over`] makes a stream of it.
+/// A reader and writer of tokio; [`Buffered::from_tokio`] makes a stream of it.
 #[derive(Debug)]
 pub struct TokioIo<T>(T);
 

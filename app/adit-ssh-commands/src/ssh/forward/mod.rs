@@ -178,7 +178,7 @@ async fn carry(near: &mut dyn Stream, far: &mut dyn Stream, about: &str) {
     let outcome = relay(near, far, &FOR_EVER, &TrafficMeter::default()).await;
     match outcome.end {
         EndReason::Finished | EndReason::Idle => {
-            debug!("{about}: {} up, {} down", outcome.up, outcome.down)
+            debug!("{about}: {} up, {} down", outcome.up, outcome.down);
         }
         EndReason::Near(why) | EndReason::Far(why) => debug!("{about}: {why}"),
     }
