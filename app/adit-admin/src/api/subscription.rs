@@ -9,6 +9,7 @@ use adit_config::Secret;
 use adit_convert::sip008::{self, Server as Entry};
 use adit_crypto::{KdfContext, ct_eq};
 use adit_engine::KeyedServer;
+use adit_wire::substr;
 use adit_wire::u64_from;
 use zeroize::Zeroizing;
 
@@ -95,7 +96,7 @@ impl Api {
 fn id(route: &str, port: u16) -> String {
     let hash = adit_crypto::sha256(format!("adit server {route} {port}").as_bytes());
     let hex: String = hash.iter().take(16).map(|b| format!("{b:02x}")).collect();
-    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default().to_owned();
+    let part = |from: usize, to: usize| substr(&hex, from..to).to_owned();
     format!(
         "{}-{}-8{}-8{}-{}",
         part(0, 8),

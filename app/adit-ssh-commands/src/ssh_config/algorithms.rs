@@ -1,5 +1,7 @@
 //! Lists of algorithms, as changes of a default list.
 
+use adit_wire::substr;
+
 use super::pattern;
 
 /// Names at most in one list.
@@ -32,7 +34,7 @@ impl AlgorithmList {
         };
         let names = match make(Vec::new()) {
             Self::Exactly(_) => text,
-            _ => text.get(1..).unwrap_or_default(),
+            _ => substr(text, 1..),
         };
         let names: Vec<String> = names.split(',').map(str::to_owned).collect();
         let fine = |name: &String| !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic());

@@ -12,6 +12,7 @@ use super::{SshFiles, SshQuestion, SshSources, glob, pattern, table};
 use adit_config::text::{
     ConfigError, Origin, Place, Problem, Span, Warning, WarningKind, nearest_word,
 };
+use adit_wire::substr;
 
 /// The folder of the system's files.
 pub(super) const SYSTEM: &str = "/etc/ssh";
@@ -361,7 +362,7 @@ fn at(flaw: ConfigError, line: &Line<'_>, spot: &Spot) -> Problem {
             |from: usize, to: usize| line.text.get(from..to).map_or(0, |t| t.chars().count());
         (line.text.to_owned(), (chars(0, start), chars(start, end)))
     };
-    let before = line.text.get(..flaw.span.start).unwrap_or_default();
+    let before = substr(line.text, ..flaw.span.start);
     let column = before.chars().count() + 1;
     flaw.into_problem(Place {
         origin: spot.origin.clone(),

@@ -1,5 +1,7 @@
 //! Values of keywords: switches, numbers, times, sizes.
 
+use adit_wire::substr;
+
 use core::time::Duration;
 
 /// `yes` or `no`; OpenSSH also takes `true` and `false`.
@@ -72,7 +74,7 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     };
     let digits = match unit {
         1 => text,
-        _ => text.get(..text.len() - 1).unwrap_or_default(),
+        _ => substr(text, ..text.len() - 1),
     };
     number(digits)
         .and_then(|value| value.checked_mul(unit))
