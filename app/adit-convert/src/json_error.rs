@@ -144,7 +144,7 @@ fn redact_words(line: &str) -> String {
     shown
 }
 
-/// What the reader found, as a sentence.
+/// The reader's finding, as a sentence.
 pub(super) fn error_phrase(code: ErrorCode) -> String {
     match code {
         ErrorCode::EofParsingArray => "the text ends inside a list".to_owned(),

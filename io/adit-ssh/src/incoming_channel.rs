@@ -75,7 +75,7 @@ impl IncomingChannel {
     fn send_refusal(&mut self, why: OpenFailureReason, text: String) {
         if let Some(pipe) = self.pipe.take() {
             let mail = Arc::clone(&pipe.mail);
-            // Nobody waits for the answer once the session is over.
+            // No one waits for the answer once the session is over.
             let _ = mail.send_command(Command::Refuse { pipe, why, text });
             mail.remove_handle();
         }

@@ -56,7 +56,7 @@ fn users_come_from_a_file_too() {
         ("me:y\n", "user `me` is defined twice"),
         ("anna\n", "line 1 of `/u` is not `user:password`"),
         (":x\n", "line 1 of `/u` is not `user:password`"),
-        ("# nobody\n", "no user in `/u`"),
+        ("# empty\n", "no user in `/u`"),
     ] {
         let cabinet = MemorySources::default().with_file("/u", text);
         let problems = words_with(&["mixed://me:x@:1?users=@/u"], &cabinet).unwrap_err();

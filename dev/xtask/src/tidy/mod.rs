@@ -6,6 +6,7 @@
 //! * modules of a crate lead in no large circle ([`circles`]);
 //! * ARCHITECTURE.md lists where `unsafe` stands ([`unsafe_list`]);
 //! * the README of a library is its documentation ([`readme`]);
+//! * the worst words of docs/lexicon.md stay out ([`words`]);
 //! * what the page of promises names as proof is there ([`promises`]);
 //! * files stay small ([`sizes`]).
 
@@ -19,6 +20,7 @@ mod sizes;
 mod source;
 mod text;
 mod unsafe_list;
+mod words;
 
 use anyhow::{Result, ensure};
 
@@ -40,6 +42,7 @@ pub(crate) fn check() -> Result<String> {
     faults.extend(circles::faults(&sources));
     faults.extend(unsafe_list::faults(&sources));
     faults.extend(readme::faults(&sources));
+    faults.extend(words::faults(&sources));
     let sizes = sizes::Sizes::of(&sources);
     faults.extend(sizes.faults());
     ensure!(faults.is_empty(), "{}", faults.join("\n"));

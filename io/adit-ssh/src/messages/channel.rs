@@ -82,7 +82,7 @@ impl MessageChannel {
 
     fn send_reply(&self, to: Option<adit_ssh_proto::connection::PendingReply>, ok: bool) {
         if let Some(to) = to {
-            // Nobody waits for the reply once the session is over.
+            // No one waits for the reply once the session is over.
             let _ = self.0.mail.send_command(Command::Answer { to, ok });
         }
     }

@@ -96,7 +96,7 @@ impl EventSender {
         let _ = self.to.try_send((told, owed));
     }
 
-    /// Returns true if so many events wait that the task must not read.
+    /// Returns true if enough events wait that the task must not read.
     pub(super) fn check_stalled(&self) -> bool {
         let full = self.to.capacity() <= QUEUE_CAPACITY - MAX_WAITING_EVENTS;
         self.stalls.store(full, Ordering::SeqCst);

@@ -28,7 +28,7 @@ pub enum KeyProof {
 pub trait AuthPolicy: Send + Sync {
     /// Returns the client's address, if known. Public-key computations of all connections of a process
     /// share a few threads, where sources take turns (the first 64 bits of an IPv6 address are one
-    /// source). So many connections from one address do not delay the logins of others. All connections
+    /// source). This number of connections from one address do not delay the logins of others. All connections
     /// without an address are one source.
     fn client_address(&self) -> Option<IpAddr> {
         None
