@@ -211,7 +211,7 @@ fn mistakes_are_told() {
         problem(&[local, "ssr://YWJjOmRlZg"]),
         "\
 error: neither `METHOD:PASSWORD@HOST:PORT` nor a share link
- --> argument 2, column 7
+ --> command line, column 7
   | ssr://***
   |       ^^^
   = help: write `ssr://METHOD:PASSWORD@HOST:PORT?protocol=…&obfs=…`, or a share link"

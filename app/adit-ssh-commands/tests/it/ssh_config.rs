@@ -312,7 +312,7 @@ fn bad_values_are_errors_with_their_place() {
     let mut question = ask("h");
     for (option, word) in [
         ("Compresion=yes", "did you mean `Compression`?"),
-        ("Port=0", "argument 1"),
+        ("Port=0", "command line, column"),
         ("Match all", "no meaning as an option"),
     ] {
         question.options = vec![option.to_owned()];
