@@ -15,6 +15,42 @@
 //!
 //! This crate does not decide how a server reacts to a connection that it refuses: every failure is
 //! the same kind of error, and the caller must react to all of them in the same way.
+//!
+//! # Examples
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use adit_crypto::StreamKind;
+//! use adit_shadowsocksr::{
+//!     ClientParam, ClientStack, PACKET_TAIL, ProtocolKind, ReplayStore, ServerParam, ServerStack,
+//! };
+//! use adit_wire::{FixedEntropy, Target, UnixTime};
+//!
+//! let (method, password) = (StreamKind::Aes128Ctr, b"password");
+//! let kind: ProtocolKind = "auth_aes128_sha1".parse()?;
+//! let (now, mut entropy) = (UnixTime(1_800_000_000), FixedEntropy::new(&[7; 64]));
+//!
+//! // One user, number 42, on both sides.
+//! let user = ClientParam::parse(kind, "42:secret")?;
+//! let client = ClientStack::new(method, password, kind, user, 0)?;
+//! let users = ServerParam::parse(kind, "64#42:secret")?;
+//! let replays = Arc::new(ReplayStore::new([7; 16], now));
+//! let server = ServerStack::new(method, password, kind.into(), &users, 0, replays)?;
+//!
+//! // A client seals a datagram in place; the space around the payload is the caller's.
+//! let target: Target = "192.0.2.1:53".parse()?;
+//! let mut packet = [&[0; 283][..], b"query", &[0; PACKET_TAIL]].concat();
+//! let mut association = client.new_association(&mut entropy);
+//! let range = association.seal_packet(&mut packet, 283..288, &target, &mut entropy)?;
+//!
+//! // The server opens it.
+//! let datagram = &mut packet[range];
+//! let (user, to, payload) = server.open_packet(datagram)?;
+//! assert_eq!((user, to), (Some(42), target));
+//! assert_eq!(&datagram[payload], b"query");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

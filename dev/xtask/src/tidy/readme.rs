@@ -12,7 +12,7 @@ use super::source::Source;
 const ALSO: &[&str] = &["app/adit-engine"];
 
 /// Libraries whose documentation has no example yet. The list can only shrink.
-const WITHOUT_EXAMPLE: &[&str] = &["proto/adit-shadowsocksr", "proto/adit-ssh-proto"];
+const WITHOUT_EXAMPLE: &[&str] = &[];
 
 /// READMEs that are missing, differ from the documentation, or have no example.
 pub(super) fn faults(sources: &[Source]) -> Vec<String> {
