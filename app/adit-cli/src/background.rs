@@ -25,18 +25,23 @@ const MARK: &str = "--in-background";
 /// Starts the process that stays, with the same words; returns once it has left for the background,
 /// or with the exit code of its failure, `otherwise` if it has none.
 pub fn start(words: impl IntoIterator<Item = OsString>, otherwise: u8) -> Done {
-    let program = env::current_exe().context("finding this program")?;
-    let (mut word, told_by) = std::io::pipe().context("making a pipe")?;
+    let program = env::current_exe().context("cannot find the running program")?;
+    let (mut word, told_by) = std::io::pipe().context("cannot create a pipe")?;
     let mut command = Command::new(program);
     // Its name is not one that would be a command.
     command.arg0("adit").arg(MARK).args(words);
-    let mut child = command.stdin(told_by).spawn().context("starting")?;
+    let mut child = command
+        .stdin(told_by)
+        .spawn()
+        .context("cannot start the background process")?;
     // It holds the other end of the pipe as well.
     drop(command);
     if matches!(word.read(&mut [0]), Ok(1)) {
         return Ok(());
     }
-    let status = child.wait().context("waiting")?;
+    let status = child
+        .wait()
+        .context("cannot wait for the background process")?;
     Err(Failure::Exit {
         status: status
             .code()
@@ -50,14 +55,14 @@ pub fn start(words: impl IntoIterator<Item = OsString>, otherwise: u8) -> Done {
 /// them; else nobody has to wait for their end.
 pub fn leave(uses: bool) -> Done {
     let null = OpenOptions::new().read(true).write(true).open("/dev/null");
-    let null = null.context("/dev/null")?;
-    rustix::process::setsid().context("leaving the terminal")?;
+    let null = null.context("cannot open /dev/null")?;
+    rustix::process::setsid().context("cannot leave the terminal")?;
     if !uses {
-        rustix::stdio::dup2_stdout(&null).context("standard output")?;
-        rustix::stdio::dup2_stderr(&null).context("standard error")?;
+        rustix::stdio::dup2_stdout(&null).context("cannot redirect standard output")?;
+        rustix::stdio::dup2_stderr(&null).context("cannot redirect standard error")?;
     }
     // Nobody waits any more: it was killed meanwhile, which was not meant for us.
     let _ = patient::Patient(rustix::stdio::stdin()).write_all(b"!");
-    rustix::stdio::dup2_stdin(&null).context("standard input")?;
+    rustix::stdio::dup2_stdin(&null).context("cannot redirect standard input")?;
     Ok(())
 }

@@ -23,7 +23,9 @@ pub fn state_folder(asked: Option<&Path>) -> Result<PathBuf> {
     match var("HOME").or_else(|| var("USERPROFILE")) {
         Some(home) => Ok(home.join(".local/state/adit")),
         None => {
-            bail!("no HOME is set, so there is no place for the key; name one with --state DIR")
+            bail!(
+                "HOME is not set, so there is no state folder for the key; set one with --state DIR"
+            )
         }
     }
 }

@@ -25,9 +25,9 @@ pub fn block_on_within<W: Future<Output = Done>>(
         .enable_all()
         .max_blocking_threads(64)
         .build()
-        .context("starting the runtime")?;
+        .context("cannot start the runtime")?;
     let done = runtime.block_on(async {
-        let signals = Signals::catch().context("catching signals")?;
+        let signals = Signals::catch().context("cannot install signal handlers")?;
         work(signals).await
     });
     adit_stream::lane::close_lanes(Duration::from_millis(100));

@@ -54,7 +54,7 @@ impl Signals {
             if self.at_terminal && !std::io::stdin().is_terminal() {
                 return DRAIN;
             }
-            tracing::warn!("SIGHUP: nothing is read again; a new configuration needs a restart");
+            tracing::warn!("SIGHUP is ignored: restart adit to apply a changed configuration");
         }
     }
 }

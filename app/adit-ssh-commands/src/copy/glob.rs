@@ -70,7 +70,7 @@ pub(crate) async fn expand(
                 }
             }
             if next.len() > MOST {
-                return Err(Fault::unfit("the pattern stands for too many files"));
+                return Err(Fault::unfit("the pattern matches too many files"));
             }
         }
         after_magic |= has_magic(part);

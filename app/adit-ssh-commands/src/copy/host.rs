@@ -73,7 +73,7 @@ impl Host {
         match is_entry(&name) {
             true => Ok(name),
             false => Err(Fault::unfit(
-                "the server says no name for the copy; name one by a target that is not there yet",
+                "the server reports no name for the copy; choose one with a target that does not exist yet",
             )),
         }
     }

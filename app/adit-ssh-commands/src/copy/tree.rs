@@ -169,7 +169,7 @@ impl Queue<'_> {
     fn may_enter(&self, depth: usize) -> Result<(), Fault> {
         match (self.how.recursive, depth < DEEPEST) {
             (true, true) => Ok(()),
-            (true, false) => Err(Fault::unfit("too many folders in folders")),
+            (true, false) => Err(Fault::unfit("folders are nested too deeply")),
             (false, _) => Err(Fault::unfit("is a folder (-r copies folders)")),
         }
     }
@@ -189,7 +189,7 @@ impl Queue<'_> {
         match attrs.file_kind() {
             Some(FileType::Folder) => {}
             Some(FileType::Regular) | None => return remote.get(from, &attrs, to, self.how).await,
-            Some(_) => return Err(Fault::unfit("is no regular file")),
+            Some(_) => return Err(Fault::unfit("is not a regular file")),
         }
         self.may_enter(depth)?;
         let entries = remote.entries(from).await?;
@@ -225,7 +225,7 @@ impl Queue<'_> {
             return remote.put(from, to, self.how).await;
         }
         if !found.is_dir() {
-            return Err(Fault::unfit("is no regular file"));
+            return Err(Fault::unfit("is not a regular file"));
         }
         self.may_enter(depth)?;
         let mut names = Vec::new();

@@ -26,7 +26,7 @@ pub fn scp(typed: &Scp) -> Done {
     let places: Result<Vec<Place>, Failure> = typed.places.iter().map(read).collect();
     let mut sources = places?;
     let Some(target) = sources.pop().filter(|_| !sources.is_empty()) else {
-        return Err(Failure::new(Code::Usage, "nothing to be copied"));
+        return Err(Failure::new(Code::Usage, "nothing to copy"));
     };
     let rate = typed.how.limit.map(|kbit| u64::from(kbit) * 1000 / 8);
     let how = How {
@@ -78,9 +78,9 @@ async fn copy(hosts: &mut Hosts<'_>, sources: &[Place], target: &Place, how: &Ho
             for source in sources {
                 match source {
                     Place::Here(from) => {
-                        let what = format!("`{}` is here, and so is the target", from.display());
+                        let what = format!("`{}` and the target are both local", from.display());
                         return Err(
-                            Failure::new(Code::Usage, what).hint("cp copies on one machine")
+                            Failure::new(Code::Usage, what).hint("use cp to copy on one machine")
                         );
                     }
                     Place::There { destination, path } => {
@@ -108,7 +108,10 @@ async fn get(host: &mut Host, path: &[u8], to: &Path, into: bool, how: &How) -> 
         Err(fault) => return how.skip(&shown(path), fault),
     };
     if found.len() > 1 && !into {
-        let why = Fault::unfit(format!("is no folder, for {} files", found.len()));
+        let why = Fault::unfit(format!(
+            "is not a folder, but {} files are to be copied",
+            found.len()
+        ));
         return how.skip(&to.display().to_string(), why);
     }
     let mut jobs = Vec::with_capacity(found.len());
@@ -207,7 +210,10 @@ async fn between(
         Err(fault) => return how.skip(&shown(path), fault),
     };
     if found.len() > 1 && !into {
-        let why = Fault::unfit(format!("is no folder, for {} files", found.len()));
+        let why = Fault::unfit(format!(
+            "is not a folder, but {} files are to be copied",
+            found.len()
+        ));
         return how.skip(&shown(to), why);
     }
     for from in found {
@@ -236,6 +242,6 @@ async fn found(host: &mut Host, pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
 }
 
 fn no_folder(path: &str) -> Failure {
-    let what = format!("`{path}` is no folder");
-    Failure::new(Code::Failure, what).hint("more than one file needs a folder that is there")
+    let what = format!("`{path}` is not a folder");
+    Failure::new(Code::Failure, what).hint("the target of several files must be an existing folder")
 }

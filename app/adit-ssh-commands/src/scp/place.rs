@@ -42,8 +42,8 @@ impl Place {
             },
         };
         let destination = String::from_utf8(destination).map_err(|_| {
-            let what = format!("`{}` names no host", word.display());
-            Failure::new(Code::Usage, what).hint("a file of this machine: put ./ before its name")
+            let what = format!("`{}` does not name a host", word.display());
+            Failure::new(Code::Usage, what).hint("for a local file, write ./ before its name")
         })?;
         Ok(Self::There {
             destination,

@@ -25,7 +25,9 @@ impl Interpreter {
             }
             What::HardLink => {
                 if !self.host.remote.has(Extension::HardLink) {
-                    return Err(Fault::unfit("the server cannot; ln -s makes another kind"));
+                    return Err(Fault::unfit(
+                        "the server does not support hard links; ln -s creates a symbolic link",
+                    ));
                 }
                 let (from, to) = (self.there(first).await?, self.there(second).await?);
                 let (from, to) = (&from[..], &to[..]);
@@ -48,7 +50,7 @@ impl Interpreter {
                 let text = shown(first);
                 let radix = if command.what == What::Chmod { 8 } else { 10 };
                 let number = u32::from_str_radix(&text, radix)
-                    .map_err(|_| Fault::unfit(format!("`{text}` is no number")))?;
+                    .map_err(|_| Fault::unfit(format!("`{text}` is not a number")))?;
                 let rest = command.operands.get(1..).unwrap_or_default();
                 self.each(rest, command, number).await
             }
@@ -92,7 +94,7 @@ impl Interpreter {
                 };
                 let (user, group) = found
                     .owner
-                    .ok_or_else(|| Fault::unfit("the server does not tell whose it is"))?;
+                    .ok_or_else(|| Fault::unfit("the server does not report the owner"))?;
                 attrs.owner = Some(match command.what {
                     What::Chown => (number, group),
                     _ => (user, number),
@@ -104,7 +106,7 @@ impl Interpreter {
             true if remote.has(Extension::LSetStat) => {
                 SftpRequest::Extended(ExtendedRequest::LSetStat { path, attrs })
             }
-            true => return Err(Fault::unfit("the server follows links")),
+            true => return Err(Fault::unfit("the server cannot change symbolic links")),
         };
         remote.perform(&request).await
     }

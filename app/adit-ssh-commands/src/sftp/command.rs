@@ -94,7 +94,9 @@ impl<'a> Command<'a> {
             .find(|(name, ..)| name.as_bytes() == lower)
         else {
             let name = crate::copy::shown(name);
-            return Err(format!("`{name}` is no command; `help` lists them"));
+            return Err(format!(
+                "`{name}` is not a command; `help` lists the commands"
+            ));
         };
         let mut options = Vec::new();
         while let Some((word, rest)) = operands.split_first()
@@ -116,7 +118,7 @@ impl<'a> Command<'a> {
                 (least, most) => format!("{least} to {most}"),
             };
             return Err(format!(
-                "{name} takes {wanted} operands, and there are {}",
+                "{name} takes {wanted} operands, but {} were given",
                 operands.len()
             ));
         }

@@ -92,9 +92,9 @@ fn line(source: &mut impl io::BufRead) -> Option<io::Result<Vec<u8>>> {
     match io::BufRead::read_until(&mut source.take(most), b'\n', &mut line) {
         Err(why) => Some(Err(why)),
         Ok(0) => None,
-        Ok(LONGEST) if line.last() != Some(&b'\n') => {
-            Some(Err(io::Error::other("a line of commands is too long")))
-        }
+        Ok(LONGEST) if line.last() != Some(&b'\n') => Some(Err(io::Error::other(
+            "a line of more than 64 KiB is not a command",
+        ))),
         Ok(_) => {
             if line.last() == Some(&b'\n') {
                 line.pop();

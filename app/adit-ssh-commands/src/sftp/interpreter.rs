@@ -157,7 +157,7 @@ impl Interpreter {
                 self.folder = path;
                 Ok(())
             }
-            false => Err(Fault::unfit("is no folder")),
+            false => Err(Fault::unfit("is not a folder")),
         }
     }
 }

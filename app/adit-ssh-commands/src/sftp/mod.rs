@@ -80,7 +80,7 @@ fn place(word: &[u8]) -> Result<(String, Option<Vec<u8>>), Failure> {
         }
     };
     let destination = String::from_utf8(destination)
-        .map_err(|_| Failure::new(Code::Usage, "the destination names no host"))?;
+        .map_err(|_| Failure::new(Code::Usage, "the destination does not name a host"))?;
     let path = path.filter(|path| !path.is_empty());
     Ok((destination, path.map(<[u8]>::to_vec)))
 }

@@ -51,7 +51,7 @@ impl Interpreter {
         let into = to.is_none_or(Path::is_dir);
         let to = to.unwrap_or_else(|| Path::new(""));
         if !into && (found.len() > 1 || octets(to).ends_with(b"/")) {
-            return Err(Fault::unfit(format!("`{}` is no folder", to.display())));
+            return Err(Fault::unfit(format!("`{}` is not a folder", to.display())));
         }
         let mut jobs = Vec::with_capacity(found.len());
         for from in found {
@@ -95,7 +95,7 @@ impl Interpreter {
         };
         let to = to.unwrap_or_else(|| self.folder.clone());
         if !into && (found.len() > 1 || to.ends_with(b"/")) {
-            return Err(Fault::unfit("the target is no folder"));
+            return Err(Fault::unfit("the target is not a folder"));
         }
         let jobs = found.into_iter().map(|from| {
             let path = native(&from);

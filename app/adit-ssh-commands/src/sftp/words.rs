@@ -39,7 +39,7 @@ pub(super) fn words(line: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
         }
     }
     if quote.is_some() {
-        return Err("a quote without an end");
+        return Err("a quote is not closed");
     }
     all.extend(word);
     Ok(all)

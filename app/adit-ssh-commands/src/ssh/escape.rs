@@ -84,9 +84,9 @@ impl Escapes {
             .escape_default()
             .to_string();
         format!(
-            "{c}.   end the connection\n{c}^Z  stop this process for now\n{c}B   send a break\n\
-             {c}R   make new keys\n{c}?   this\n{c}{c}   the character itself\n\
-             (at the beginning of a line)"
+            "{c}.   close the connection\n{c}^Z  suspend adit ssh\n{c}B   send a break\n\
+             {c}R   exchange new keys\n{c}?   print this message\n{c}{c}   send the escape character\n\
+             (escapes are recognized only at the start of a line)"
         )
     }
 }

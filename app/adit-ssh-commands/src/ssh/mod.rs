@@ -44,8 +44,10 @@ fn run(typed: &Ssh, in_background: bool) -> Done {
     let settings = asked.settings()?;
     let command = options::command(typed, &settings);
     if typed.fork && command.is_none() && !typed.no_command {
-        let what = "-f: a shell has no use for the background";
-        return Err(Failure::new(Code::Usage, what).hint("add a command, or -N for forwards alone"));
+        let what = "-f: a shell cannot run in the background";
+        return Err(
+            Failure::new(Code::Usage, what).hint("add a command, or -N to only forward ports")
+        );
     }
     let stream = typed.stdio.as_deref().map(spec::destination).transpose()?;
     let what = match command {
@@ -102,7 +104,7 @@ fn workers(typed: &Ssh, settings: &SshSettings) -> usize {
 /// `-W`: the standard streams are one connection's.
 async fn carry(reached: &Reached, to: &SshDestination) -> Done {
     if !reached.trusted {
-        let what = "the host's key is not the known one: no streams through it";
+        let what = "-W is refused because the host key does not match the known one";
         return Err(Failure::new(Code::Key, what));
     }
     let failed = |why: &dyn std::fmt::Display| {

@@ -85,7 +85,7 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
                 }
             }
             wish = typed.wish() => match wish {
-                Wish::End => return Err(Failure::new(Code::Failure, "the connection was ended")),
+                Wish::End => return Err(Failure::new(Code::Failure, "the connection was closed by an escape")),
                 Wish::Help => terminal::say(&typed.help()),
                 Wish::Rekey => { let _ = reached.session.rekey(); }
                 Wish::Break => { let _ = control.send_request(SshChannelRequest::Break(BREAK)).await; }
@@ -121,7 +121,7 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
         Some(Exit::Status(status)) => Ok(narrow_int(status & 0xff)),
         Some(Exit::Signal { name, message, .. }) => {
             let mut what = format!(
-                "the program was ended by SIG{}",
+                "the program was killed by SIG{}",
                 sanitize_for_display(&name)
             );
             if !message.is_empty() {
@@ -130,7 +130,7 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
             Err(Failure::new(Code::Failure, what))
         }
         None => Err(failed(
-            &"the channel closed without a word about the program's end",
+            &"the channel closed without an exit status of the program",
         )),
     }
 }
@@ -142,7 +142,9 @@ fn wants_terminal(settings: &SshSettings, what: &What, has_terminal: bool) -> bo
         RequestTty::Auto => has_terminal && matches!(what, What::Shell),
         RequestTty::Yes => {
             if !has_terminal && !is_quiet(settings) {
-                terminal::say("warning: no terminal is asked for, since there is none here (-tt)");
+                terminal::say(
+                    "warning: no terminal is requested without a local one; -tt forces it",
+                );
             }
             has_terminal
         }
@@ -187,7 +189,7 @@ async fn start(
         if let Err(why) = answer {
             if pty_at == Some(at) {
                 has_pty = false;
-                terminal::say(&format!("warning: no terminal: {why}"));
+                terminal::say(&format!("warning: the host opened no terminal: {why}"));
             } else {
                 debug!("{why}");
             }

@@ -11,10 +11,13 @@ pub(super) fn words(keyword: &str, value: &str) -> Result<Vec<String>, Failure> 
     let (letter, form) = match keyword {
         "LocalForward" => (
             'L',
-            "[BIND:]PORT:HOST:HOSTPORT, or paths of sockets for either end",
+            "expected [BIND:]PORT:HOST:HOSTPORT, with a socket path possible for either end",
         ),
-        "RemoteForward" => ('R', "[BIND:]PORT:HOST:HOSTPORT, or [BIND:]PORT for SOCKS"),
-        _ => ('D', "[BIND:]PORT"),
+        "RemoteForward" => (
+            'R',
+            "expected [BIND:]PORT:HOST:HOSTPORT, or [BIND:]PORT for SOCKS",
+        ),
+        _ => ('D', "expected [BIND:]PORT"),
     };
     let parts = parts(value).unwrap_or_default();
     let parts: Vec<&str> = parts.iter().map(|part| &**part).collect();
@@ -29,7 +32,7 @@ pub(super) fn words(keyword: &str, value: &str) -> Result<Vec<String>, Failure> 
         ('L' | 'R', [listen, host, port]) => vec![(*listen).to_owned(), join(host, port)],
         ('L' | 'R', [bind, port, host, to]) => vec![join(bind, port), join(host, to)],
         _ => {
-            let what = format!("-{letter} `{value}` has not the form of a forward");
+            let what = format!("-{letter} `{value}` is not a valid forward");
             return Err(Failure::new(Code::Usage, what).hint(form));
         }
     };
@@ -73,8 +76,8 @@ pub(super) fn destination(value: &str) -> Result<SshDestination, Failure> {
         })
     };
     read().ok_or_else(|| {
-        let what = format!("-W `{value}` is no destination");
-        Failure::new(Code::Usage, what).hint("HOST:PORT, or the path of a socket")
+        let what = format!("-W `{value}` is not a valid destination");
+        Failure::new(Code::Usage, what).hint("expected HOST:PORT, or the path of a socket")
     })
 }
 

@@ -37,7 +37,7 @@ impl AlgorithmList {
         let names: Vec<String> = names.split(',').map(str::to_owned).collect();
         let fine = |name: &String| !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic());
         if names.len() > MOST || !names.iter().all(fine) {
-            return Err("expected names with commas between them".to_owned());
+            return Err("expected names separated by commas".to_owned());
         }
         Ok(make(names))
     }

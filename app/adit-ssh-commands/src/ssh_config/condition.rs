@@ -88,7 +88,7 @@ impl Conditions {
                         }
                     }
                 }
-                _ => return Err(format!("`{name}` is no condition")),
+                _ => return Err(format!("`{name}` is not a condition")),
             };
             found.all.push(Condition { negated, kind });
         }
@@ -102,7 +102,7 @@ impl Conditions {
             return Err("the condition is missing".to_owned());
         }
         if has_all && (others.count() > 0 || found.all.len() > 2) {
-            return Err("`all` stands alone".to_owned());
+            return Err("`all` must be the only condition".to_owned());
         }
         Ok(found)
     }

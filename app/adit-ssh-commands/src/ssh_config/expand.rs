@@ -27,7 +27,7 @@ impl Tokens<'_> {
             Some("") => self.home.to_owned(),
             Some(rest) => match rest.strip_prefix('/') {
                 Some(below) => self.home.join(below.trim_start_matches('/')),
-                None => return Err("the home of another user is not known".to_owned()),
+                None => return Err("the home of another user is not supported".to_owned()),
             },
             None => PathBuf::from(expanded),
         })
@@ -88,10 +88,10 @@ pub(super) fn percent(
             Some('%') => out.push('%'),
             Some(token) => {
                 let value =
-                    meaning(token).ok_or_else(|| format!("`%{token}` has no meaning here"))?;
+                    meaning(token).ok_or_else(|| format!("`%{token}` is not a supported token"))?;
                 out.push_str(&value);
             }
-            None => return Err("`%` has no letter".to_owned()),
+            None => return Err("`%` needs a letter or another `%`".to_owned()),
         }
         bounded(&out)?;
     }

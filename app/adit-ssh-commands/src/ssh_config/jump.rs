@@ -30,7 +30,7 @@ impl SshJump {
     }
 
     fn read(text: &str) -> Result<Self, String> {
-        let wrong = || "expected `[user@]host[:port]`, with commas between".to_owned();
+        let wrong = || "expected `[user@]host[:port]`, separated by commas".to_owned();
         let text = match text.strip_prefix("ssh://") {
             Some(rest) => rest.strip_suffix('/').unwrap_or(rest),
             None => text,

@@ -107,7 +107,7 @@ impl Reader<'_> {
                 .iter()
                 .any(|one| line.keyword.eq_ignore_ascii_case(one))
             {
-                let title = format!("`{}` has no meaning as an option", line.keyword);
+                let title = format!("`{}` is not allowed as an option", line.keyword);
                 self.problem(flaw(&line, title), &line, &spot);
             } else {
                 self.value(&line, &spot, true);
@@ -199,7 +199,7 @@ impl Reader<'_> {
         let conditions = Conditions::read(&words::split(line.rest)?)?;
         self.wants_final |= conditions.wants_final;
         if let Some(name) = &conditions.left_out {
-            let title = format!("the condition `{name}` is not looked at, and never holds");
+            let title = format!("the condition `{name}` is not supported and never matches");
             self.warning(flaw(line, title), line, spot);
         }
         let host = self.collected.host_now(&self.ask.host)?;
@@ -223,7 +223,9 @@ impl Reader<'_> {
             return Ok(());
         }
         if from.depth >= DEEPEST {
-            return Err(format!("files include each other more than {DEEPEST} deep"));
+            return Err(format!(
+                "files include each other more than {DEEPEST} levels deep"
+            ));
         }
         for text in paths {
             let path = match text.strip_prefix("~/") {

@@ -105,7 +105,7 @@ keywords! {
     "PreferredAuthentications" => |d, w, _| {
         let names: Vec<String> = one(w)?.split(',').map(str::to_owned).collect();
         if names.iter().any(String::is_empty) || names.len() > MOST {
-            return Err("expected names with commas between them".to_owned());
+            return Err("expected names separated by commas".to_owned());
         }
         first(&mut d.preferred_authentications, names)
     },
@@ -255,7 +255,7 @@ fn more<T: PartialEq>(list: &mut Vec<T>, value: T) -> Outcome {
         return Ok(());
     }
     if list.len() >= MOST {
-        return Err(format!("more than {MOST} of them"));
+        return Err(format!("more than {MOST} values"));
     }
     list.push(value);
     Ok(())
@@ -265,7 +265,7 @@ fn one(words: &[String]) -> Result<&str, String> {
     match words {
         [word] if !word.is_empty() => Ok(word),
         [] | [_] => Err("the value is missing".to_owned()),
-        _ => Err("expected one value; quote it if it has blanks".to_owned()),
+        _ => Err("expected one value; quote it if it contains spaces".to_owned()),
     }
 }
 
@@ -311,7 +311,7 @@ fn rekey(words: &[String]) -> Result<RekeyLimit, String> {
     let (bytes, time) = match words {
         [bytes] => (bytes, None),
         [bytes, time] => (bytes, Some(time)),
-        _ => return Err("expected a number of bytes and, if wanted, a time".to_owned()),
+        _ => return Err("expected a number of bytes and optionally a time".to_owned()),
     };
     let bytes = match &**bytes {
         "default" => None,

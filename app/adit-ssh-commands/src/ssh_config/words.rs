@@ -73,7 +73,7 @@ pub(super) fn split(text: &str) -> Result<Vec<String>, &'static str> {
             }
         }
         if quote.is_some() {
-            return Err("a quote has no end");
+            return Err("a quote is not closed");
         }
         words.push(word);
     }

@@ -64,7 +64,7 @@ async fn accept(listener: UnixListener, visit: Arc<Visit>, handle: ServerHandle)
                 tokio::spawn(hand_on(socket, Arc::clone(&visit), handle.clone()));
             }
             Err(why) => {
-                debug!("{}: the agent's socket: {why}", visit.from);
+                debug!("{}: cannot accept on the agent socket: {why}", visit.from);
                 tokio::time::sleep(super::listening::PAUSE).await;
             }
         }
@@ -83,6 +83,6 @@ async fn hand_on(socket: UnixStream, visit: Arc<Visit>, handle: ServerHandle) {
             )
             .await;
         }
-        Err(why) => debug!("{}: the agent: {why}", visit.from),
+        Err(why) => debug!("{}: cannot open an agent channel: {why}", visit.from),
     }
 }

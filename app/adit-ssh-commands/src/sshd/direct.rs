@@ -27,10 +27,10 @@ const DIAL: Duration = Duration::from_secs(20);
 pub(super) async fn tcpip(visit: Arc<Visit>, host: String, port: u16, opening: IncomingChannel) {
     let from = visit.from;
     if !visit.grant.may_open(&host, port) {
-        debug!("{from}: may not connect to {host:?} port {port}");
+        debug!("{from}: not allowed to connect to {host:?} port {port}");
         return opening.refuse(
             OpenFailureReason::Prohibited,
-            "this key may not connect there",
+            "this key does not allow the destination",
         );
     }
     let asker = LookupOrigin::Client {
@@ -40,7 +40,7 @@ pub(super) async fn tcpip(visit: Arc<Visit>, host: String, port: u16, opening: I
     match asker.scope(connect(&host, port)).await {
         Ok(socket) => carry(&visit, opening, &mut Tcp::new(socket)).await,
         Err(why) => {
-            debug!("{from}: {host:?} port {port}: {why}");
+            debug!("{from}: cannot connect to {host:?} port {port}: {why}");
             opening.refuse(OpenFailureReason::ConnectFailed, why.to_string());
         }
     }
@@ -63,7 +63,7 @@ pub(super) async fn streamlocal(visit: Arc<Visit>, path: Vec<u8>, opening: Incom
     if !visit.grant.port_forwarding || visit.grant.permit_open.is_some() {
         return opening.refuse(
             OpenFailureReason::Prohibited,
-            "this key may not connect there",
+            "this key does not allow the destination",
         );
     }
     let path = Path::new(OsStr::from_bytes(&path));
@@ -71,7 +71,11 @@ pub(super) async fn streamlocal(visit: Arc<Visit>, path: Vec<u8>, opening: Incom
     match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
         Ok(socket) => carry(&visit, opening, &mut Buffered::from_tokio(socket)).await,
         Err(why) => {
-            debug!("{}: {}: {why}", visit.from, path.display());
+            debug!(
+                "{}: cannot connect to {}: {why}",
+                visit.from,
+                path.display()
+            );
             opening.refuse(OpenFailureReason::ConnectFailed, why.to_string());
         }
     }

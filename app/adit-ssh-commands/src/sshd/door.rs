@@ -147,7 +147,7 @@ impl Strangers {
 
     fn remove(&mut self, source: IpAddr) {
         let Some(own) = self.by_source.get_mut(&source) else {
-            debug_assert!(false, "a stranger was added before");
+            debug_assert!(false, "the connection was counted before");
             return;
         };
         *own -= 1;
@@ -175,9 +175,9 @@ struct Penalty {
 /// Why a connection is turned away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Turned {
-    #[error("too many connections have not logged in yet")]
+    #[error("too many unauthenticated connections")]
     Crowd,
-    #[error("turned away after failed logins")]
+    #[error("refused because of failed logins")]
     Penalty,
 }
 

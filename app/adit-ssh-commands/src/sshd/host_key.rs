@@ -36,7 +36,7 @@ pub(super) fn load(path: &Path) -> Result<HostKey, Failure> {
             Ok(HostKey { key, new: false })
         }
         Err(why) if why.kind() == ErrorKind::NotFound => {
-            let key = make(path).with_context(|| format!("making the host key {shown}"))?;
+            let key = make(path).with_context(|| format!("cannot create the host key {shown}"))?;
             Ok(HostKey { key, new: true })
         }
         Err(why) => Err(Failure::new(Code::Key, format!("host key {shown}: {why}"))),

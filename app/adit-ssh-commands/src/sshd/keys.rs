@@ -42,7 +42,7 @@ impl Keys {
             });
             match read {
                 Ok(problems) => problems.iter().for_each(|problem| warn!("{problem}")),
-                Err(why) => warn!("nobody is let in by {name}: {why}"),
+                Err(why) => warn!("no key in {name} is accepted: {why}"),
             }
         }
         keys
@@ -113,17 +113,17 @@ impl Gate {
                 return true;
             }
             Ok(Ok(_)) => debug!(
-                "{}: refused {:?}: this server lets {} in alone",
+                "{}: refused the user {:?}: only {} can log in",
                 self.from,
                 sanitize_for_display(user),
                 self.keys.account.name
             ),
             Ok(Err(why)) => debug!(
-                "{}: refused {shown} of {:?}: {why}",
+                "{}: refused the key {shown} of {:?}: {why}",
                 self.from,
                 sanitize_for_display(user)
             ),
-            Err(why) => warn!("{}: {why}", self.from),
+            Err(why) => warn!("{}: cannot check a key: {why}", self.from),
         }
         self.refused.fetch_add(1, Ordering::Relaxed);
         false

@@ -119,7 +119,7 @@ impl Listening {
                 request.grant(port);
             }
             Err(why) => {
-                debug!("{}: cannot listen at {place:?}: {why}", visit.from);
+                debug!("{}: cannot listen on {place:?}: {why}", visit.from);
                 request.refuse();
             }
         }
@@ -137,7 +137,7 @@ impl Listening {
 fn forbidden() -> io::Error {
     io::Error::new(
         io::ErrorKind::PermissionDenied,
-        "this key may not listen there",
+        "this key does not allow the listening address",
     )
 }
 
@@ -221,7 +221,9 @@ async fn accept(
                 let (visit, handle, place) = (Arc::clone(&visit), handle.clone(), place.clone());
                 lane::spawn_movable(hand_on_tcp((socket, from), visit, handle, place, free));
             }
-            AcceptOutcome::Exhausted(why) => warn!("{}: a forwarded port: {why}", visit.from),
+            AcceptOutcome::Exhausted(why) => {
+                warn!("{}: cannot accept on a forwarded port: {why}", visit.from)
+            }
         }
     }
 }
@@ -241,7 +243,7 @@ async fn hand_on_tcp(
     drop(place.opening);
     match opened {
         Ok(mut channel) => carry(&visit, &mut Tcp::new(socket), &mut channel).await,
-        Err(why) => debug!("{}: a forwarded connection: {why}", visit.from),
+        Err(why) => debug!("{}: cannot open a forwarding channel: {why}", visit.from),
     }
 }
 
@@ -288,7 +290,7 @@ async fn accept_local(
                 lane::spawn_movable(hand_on_local(socket, visit, handle, path, free));
             }
             Err(why) => {
-                warn!("{}: a forwarded socket: {why}", visit.from);
+                warn!("{}: cannot accept on a forwarded socket: {why}", visit.from);
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -306,7 +308,7 @@ async fn hand_on_local(
     drop(place.opening);
     match opened {
         Ok(mut channel) => carry(&visit, &mut Buffered::from_tokio(socket), &mut channel).await,
-        Err(why) => debug!("{}: a forwarded connection: {why}", visit.from),
+        Err(why) => debug!("{}: cannot open a forwarding channel: {why}", visit.from),
     }
 }
 

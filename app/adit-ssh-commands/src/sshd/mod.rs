@@ -49,7 +49,7 @@ pub fn sshd(typed: &Sshd) -> Done {
             eprintln!("{line}");
         }
         let keys = settings.keys.read().len();
-        eprintln!("{keys} authorised keys let {} in", settings.account.name);
+        eprintln!("{keys} authorized keys for {}", settings.account.name);
         for addr in listen {
             let listener = serve::bind(addr).map_err(Failure::from)?;
             let at = listener.local_addr().unwrap_or(addr);

@@ -139,7 +139,7 @@ impl Watch<'_> {
                         .send_exit_signal(name, status.core_dumped(), "");
                 }
             },
-            Err(why) => debug!("how a program ended is not known: {why}"),
+            Err(why) => debug!("cannot read the exit status of a program: {why}"),
         }
     }
 
@@ -190,7 +190,7 @@ async fn feed_much(mut from: ChannelReader, mut to: pipe::Sender) {
     let (mut done, end) = oneshot::channel::<()>();
     thread::spawn(move || {
         if let Err(why) = channel_to_pipe(&runtime, &mut from, to.into(), &mut done) {
-            debug!("a program's input: {why}");
+            debug!("cannot pass on the input of a program: {why}");
         }
     });
     // There is nothing to be told: that it has ended is the news.
@@ -232,7 +232,7 @@ async fn drain_much(mut from: pipe::Receiver, mut to: ChannelWriter) -> Option<C
     let (done, end) = oneshot::channel();
     thread::spawn(move || {
         if let Err(why) = file_to_channel(&runtime, from.into(), &mut to, || !done.is_closed()) {
-            debug!("a program's output: {why}");
+            debug!("cannot pass on the output of a program: {why}");
         }
         let _ = done.send(to);
     });

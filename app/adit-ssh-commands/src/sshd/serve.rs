@@ -37,7 +37,7 @@ pub(super) async fn accept(mut listener: TcpAcceptor, settings: Arc<Settings>, m
         let (socket, from) = match turn {
             AcceptOutcome::Connection(socket, from) => (socket, from),
             AcceptOutcome::Exhausted(why) => {
-                warn!("cannot take connections in: {why}");
+                warn!("cannot accept connections: {why}");
                 continue;
             }
         };
@@ -71,7 +71,7 @@ async fn greet(
             drop(stranger);
             let key = connection.login().key.as_ref();
             info!(
-                "{from}: {} is in with {}",
+                "{from}: {} logged in with {}",
                 settings.account.name,
                 key.map_or_else(String::new, |key| key.key().fingerprint())
             );
@@ -92,7 +92,9 @@ async fn greet(
                 (Some(tries), _) => {
                     if let Some(left_out) = line() {
                         if left_out > 0 {
-                            info!("{left_out} failed logins were not logged: there are too many");
+                            info!(
+                                "{left_out} failed logins were not logged because there are too many"
+                            );
                         }
                         info!("{from}: failed login: {tries}: {why}");
                     }

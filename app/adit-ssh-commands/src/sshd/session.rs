@@ -95,7 +95,7 @@ impl Draft {
                 true
             }
             Err(why) => {
-                warn!("{}: no terminal: {why}", self.visit.from);
+                warn!("{}: cannot open a terminal: {why}", self.visit.from);
                 false
             }
         }
@@ -117,7 +117,7 @@ impl Draft {
                 true
             }
             Err(why) => {
-                warn!("{}: no socket for the agent: {why}", self.visit.from);
+                warn!("{}: cannot open an agent socket: {why}", self.visit.from);
                 false
             }
         }
@@ -127,7 +127,7 @@ impl Draft {
     async fn run(mut self, wanted: Wanted, reply: RequestReply, session: ServerSession) {
         let from = self.visit.from;
         let Some(mut command) = self.command(&wanted) else {
-            debug!("{from}: no such subsystem");
+            debug!("{from}: the subsystem does not exist");
             return reply.refuse();
         };
         let account = &self.visit.settings.account;
@@ -150,13 +150,13 @@ impl Draft {
         };
         match started {
             Ok(program) => {
-                debug!("{from}: {wanted}");
+                debug!("{from}: started {wanted}");
                 let signals = self.visit.grant.command.is_none();
                 reply.grant();
                 program.attend(session, signals).await;
             }
             Err(why) => {
-                warn!("{from}: {wanted} cannot be started: {why}");
+                warn!("{from}: cannot start {wanted}: {why}");
                 reply.refuse();
             }
         }

@@ -58,7 +58,8 @@ pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
     let files: Vec<_> = files.iter().map(|file| account.expand(file)).collect();
     let protected = protected(typed, &files)?;
     let startups = Startups::parse(&typed.max_startups).ok_or_else(|| {
-        wrong("--max-startups", &typed.max_startups).hint("three numbers, like `10:30:100`")
+        wrong("--max-startups", &typed.max_startups)
+            .hint("expected three numbers, such as `10:30:100`")
     })?;
     let exempt = typed.penalty_exempt.iter();
     let exempt = exempt
@@ -145,26 +146,26 @@ fn protected(typed: &Sshd, authorized: &[PathBuf]) -> Result<Vec<PathBuf>, Failu
     all.extend(state_folder(None).ok());
     // The programs of clients start elsewhere.
     let all: std::io::Result<_> = all.iter().map(std::path::absolute).collect();
-    Ok(all.context("the working directory")?)
+    Ok(all.context("cannot read the working directory")?)
 }
 
 /// The address of `--listen`.
 pub(super) fn listen(text: &str) -> Result<SocketAddr, Failure> {
     let target: Target = text.parse().map_err(|why| {
         Failure::new(Code::Usage, format!("--listen {text}: {why}"))
-            .hint("--listen '[::]:2222' takes IPv4 and IPv6 on port 2222")
+            .hint("--listen '[::]:2222' accepts IPv4 and IPv6 on port 2222")
     })?;
     match target.host {
         Host::Ip(ip) => Ok((ip, target.port).into()),
         Host::Name(name) if name.as_str() == "localhost" => {
             Ok((std::net::Ipv4Addr::LOCALHOST, target.port).into())
         }
-        Host::Name(_) => Err(wrong("--listen", text).hint("an address is needed, not a name")),
+        Host::Name(_) => Err(wrong("--listen", text).hint("use an IP address, not a name")),
     }
 }
 
 fn wrong(option: &str, text: &str) -> Failure {
-    Failure::new(Code::Usage, format!("{option}: `{text}` is not understood"))
+    Failure::new(Code::Usage, format!("{option}: `{text}` is not valid"))
 }
 
 fn host_keys(typed: &Sshd) -> Result<(KeySet, Vec<String>), Failure> {
@@ -180,7 +181,11 @@ fn host_keys(typed: &Sshd) -> Result<(KeySet, Vec<String>), Failure> {
             "host key {} {} ({} {})",
             public.fingerprint(),
             public.type_name(),
-            if loaded.new { "made, in" } else { "kept, in" },
+            if loaded.new {
+                "created in"
+            } else {
+                "loaded from"
+            },
             file.display(),
         ));
         keys.push(loaded.key);
@@ -201,7 +206,7 @@ fn chosen<T: Copy>(
     let Some(text) = list else { return Ok(usual) };
     let names_of = |some: &[T]| some.iter().copied().map(name).collect::<Vec<_>>();
     let names = names_of(&usual);
-    let known = format!("there are {}", names_of(all).join(","));
+    let known = format!("supported are {}", names_of(all).join(","));
     let list = AlgorithmList::read(text)
         .map_err(|why| Failure::new(Code::Usage, format!("{option} {text}: {why}")))?;
     let mut all = Vec::new();
@@ -209,9 +214,11 @@ fn chosen<T: Copy>(
         all.push(by_name(&one).ok_or_else(|| wrong(option, &one).hint(known.clone()))?);
     }
     match all.is_empty() {
-        true => {
-            Err(Failure::new(Code::Usage, format!("{option} {text}: nothing is left")).hint(known))
-        }
+        true => Err(Failure::new(
+            Code::Usage,
+            format!("{option} {text}: no algorithm is left"),
+        )
+        .hint(known)),
         false => Ok(all),
     }
 }

@@ -70,7 +70,7 @@ impl Visit {
             let incoming = tokio::select! {
                 incoming = connection.accept() => incoming,
                 _ = stopped.changed() => {
-                    connection.disconnect("the server ends");
+                    connection.disconnect("the server is shutting down");
                     break;
                 }
             };
@@ -98,16 +98,16 @@ impl Visit {
                 Incoming::Other(opening) => {
                     opening.refuse(
                         OpenFailureReason::UnknownType,
-                        "nothing of this kind is here",
+                        "the channel type is not supported",
                     );
                 }
-                _ => debug!("{}: a wish that nobody knows", self.from),
+                _ => debug!("{}: ignoring an unknown request", self.from),
             }
         }
         drop(listening);
         let end = connection.end_reason();
         info!(
-            "{}: gone{}",
+            "{}: disconnected{}",
             self.from,
             end.map_or_else(String::new, |end| format!(": {end}"))
         );

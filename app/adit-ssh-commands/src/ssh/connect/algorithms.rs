@@ -65,12 +65,14 @@ fn chosen<T: Copy>(
         match by_name(one) {
             Some(algorithm) => found.push(algorithm),
             // A configuration is shared with programs that know others.
-            None => debug!("{keyword}: `{one}` is not known here"),
+            None => debug!("{keyword}: ignoring unsupported `{one}`"),
         }
     }
     if found.is_empty() {
-        let what = format!("{keyword}: none of `{}` is known here", wanted.join(","));
-        return Err(Failure::new(Code::Config, what).hint(format!("there are {}", names.join(","))));
+        let what = format!("{keyword}: none of `{}` is supported", wanted.join(","));
+        return Err(
+            Failure::new(Code::Config, what).hint(format!("supported are {}", names.join(",")))
+        );
     }
     Ok(found)
 }

@@ -32,8 +32,11 @@ impl Asked {
     /// It is no host, or an option has a value that cannot be written in a configuration.
     pub(crate) fn new(destination: &str, way: &Way) -> Result<Self, Failure> {
         let place = place(destination).ok_or_else(|| {
-            Failure::new(Code::Usage, format!("`{destination}` is no destination"))
-                .hint("[user@]host, or ssh://[user@]host[:port]")
+            Failure::new(
+                Code::Usage,
+                format!("`{destination}` is not a valid destination"),
+            )
+            .hint("expected [user@]host or ssh://[user@]host[:port]")
         })?;
         let mut options = Vec::new();
         for file in &way.identity {
@@ -129,7 +132,7 @@ pub(crate) fn option(keyword: &str, words: &[&str]) -> Result<String, Failure> {
     let mut line = keyword.to_owned();
     for word in words {
         if word.contains(['\n', '\r', '\0']) {
-            let what = format!("{keyword} `{}` has more than one line", word.escape_debug());
+            let what = format!("{keyword} `{}` must be a single line", word.escape_debug());
             return Err(Failure::new(Code::Usage, what));
         }
         line.push_str(" \"");

@@ -25,19 +25,21 @@ pub(super) async fn below(
     depth: usize,
 ) -> Result<BoxStream, Failure> {
     if let Some(command) = &settings.proxy_command {
-        let what = format!("ProxyCommand `{command}` is not run here");
+        let what = format!("ProxyCommand `{command}` is not supported");
         return Err(Failure::new(Code::Config, what)
-            .hint("reach the host by ProxyJump (-J), or directly with -o ProxyCommand=none"));
+            .hint("use ProxyJump (-J), or connect directly with -o ProxyCommand=none"));
     }
     let Some((last, before)) = settings.proxy_jump.split_last() else {
         return direct(settings).await;
     };
     if depth >= DEEPEST {
         let what = format!(
-            "more than {DEEPEST} hosts on the way to {}",
+            "more than {DEEPEST} jump hosts on the path to {}",
             settings.host_name
         );
-        return Err(Failure::new(Code::Config, what).hint("does a ProxyJump lead back to itself?"));
+        return Err(
+            Failure::new(Code::Config, what).hint("check whether a ProxyJump leads back to itself")
+        );
     }
     let jump = asked.jump(last);
     let mut through = jump.settings()?;
@@ -46,7 +48,7 @@ pub(super) async fn below(
         through.proxy_command = None;
     }
     debug!(
-        "{} is reached through {}",
+        "connecting to {} through {}",
         settings.host_name, through.host_name
     );
     let below = Box::pin(below(&jump, &through, depth + 1)).await?;
@@ -57,7 +59,7 @@ pub(super) async fn below(
             .open_direct_tcpip(settings.host_name.clone(), settings.port, nobody());
     let channel = opened.await.map_err(|why| {
         let place = place(settings);
-        let what = format!("{} does not connect to {place}: {why}", through.host_name);
+        let what = format!("{} cannot connect to {place}: {why}", through.host_name);
         Failure::new(Code::Network, what)
     })?;
     Ok(Box::new(channel))
@@ -84,7 +86,7 @@ async fn direct(settings: &SshSettings) -> Result<BoxStream, Failure> {
     let found = dial::resolve(&settings.host_name, settings.port, family).await;
     let found = found.map_err(|why| {
         Failure::new(Code::Network, format!("{}: {why}", settings.host_name))
-            .hint("is the name right, and does the network's name server know it?")
+            .hint("check the name, and whether the name server can resolve it")
     })?;
     let limit = settings.connect_timeout.unwrap_or(PATIENCE);
     let connected = match &settings.bind_address {
@@ -104,11 +106,10 @@ async fn direct(settings: &SshSettings) -> Result<BoxStream, Failure> {
 fn unreachable(settings: &SshSettings, why: &io::Error, limit: Duration) -> Failure {
     let failure = Failure::new(Code::Network, format!("{}: {why}", place(settings)));
     match why.kind() {
-        io::ErrorKind::ConnectionRefused => {
-            failure.hint("the host is there, but no server on this port; another one? -p PORT")
-        }
+        io::ErrorKind::ConnectionRefused => failure
+            .hint("the host responds, but nothing listens on this port; use -p PORT for another"),
         io::ErrorKind::TimedOut => failure.hint(format!(
-            "nothing came back for {} s: a firewall, or a host that is off",
+            "no response for {} s: the host may be down, or a firewall may drop the packets",
             limit.as_secs()
         )),
         _ => failure,
@@ -120,7 +121,7 @@ async fn address(text: &str, family: Family) -> Result<IpAddr, Failure> {
     match found.as_deref() {
         Ok([first, ..]) => Ok(first.ip()),
         _ => {
-            let what = format!("BindAddress `{text}` is no address of this machine");
+            let what = format!("BindAddress `{text}` is not an address of this machine");
             Err(Failure::new(Code::Config, what))
         }
     }

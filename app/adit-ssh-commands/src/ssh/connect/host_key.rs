@@ -89,12 +89,12 @@ impl Policy {
                 self.contradicts(key, &place, Contradiction::SameType)
             }
             HostKeyVerdict::Revoked(place) => Err(HostKeyRefused(format!(
-                "the key of {host} is revoked: {place}\n\n  it shows  {}\n\nWhoever has it may not be \
+                "the key of {host} is revoked: {place}\n\n  presented  {}\n\nThe server may not be \
                  the host. Nothing was sent.",
                 named(key)
             ))),
             HostKeyVerdict::BadCertificate(place, why) => Err(HostKeyRefused(format!(
-                "the certificate of {host} is not in order: {why} (its authority: {place})"
+                "the certificate of {host} is not valid: {why} (its authority: {place})"
             ))),
         }
     }
@@ -109,8 +109,8 @@ impl Policy {
             }
             _ => {
                 return Err(HostKeyRefused(format!(
-                    "the key of {host} is not known\n\n  it shows  {}\n\nCompare it with what \
-                     the host's keeper says, then make it known by connecting with\n  \
+                    "the key of {host} is not known\n\n  presented  {}\n\nCompare it with the fingerprint \
+                     from the host's administrator, then accept it by connecting with\n  \
                      -o StrictHostKeyChecking=accept-new",
                     named(key),
                 )));
@@ -118,19 +118,19 @@ impl Policy {
         };
         match (self.known.add_key(key), self.known.write_path()) {
             (Ok(()), Some(file)) if file != Path::new("/dev/null") => self.say(&format!(
-                "the key of {host} is taken as known from now on: {} ({})",
+                "permanently added the key of {host}: {} ({})",
                 named(key),
                 file.display()
             )),
             (Ok(()), _) => self.say(&format!(
-                "warning: the key of {host} is taken unknown, and not kept: {}",
+                "warning: the unknown key of {host} is accepted and not saved: {}",
                 named(key)
             )),
             // Another program has learned another key meanwhile.
             (Err(KnownHostsError::Contradicted(why)), _) => return Err(HostKeyRefused(why)),
             // Worth a word, but no reason not to go on.
             (Err(why), _) => self.say(&format!(
-                "warning: the key of {host} was not written down: {why}"
+                "warning: the key of {host} cannot be saved: {why}"
             )),
         }
         Ok(standing)
@@ -139,8 +139,8 @@ impl Policy {
     async fn ask(&self, key: &PublicKey) -> Result<(), HostKeyRefused> {
         let host = self.known.name();
         let text = format!(
-            "The key of {host} is not known. It shows\n\n  {}\n\nIs it the host's? \
-             (yes, no, or its fingerprint) ",
+            "The authenticity of {host} cannot be established. Its key is\n\n  {}\n\n\
+             Are you sure you want to continue connecting? (yes, no, or the fingerprint) ",
             named(key),
         );
         let print = key.fingerprint();
@@ -153,16 +153,19 @@ impl Policy {
                 Some("no") => break,
                 None => {
                     return Err(HostKeyRefused(format!(
-                        "the key of {host} is not known, and there is no terminal to ask at\n\n  \
-                         it shows  {}\n\nCompare it with what the host's keeper says, then make it \
-                         known by connecting with\n  -o StrictHostKeyChecking=accept-new",
+                        "the key of {host} is not known, and there is no terminal for a confirmation\n\n  \
+                         presented  {}\n\nCompare it with the fingerprint from the host's \
+                         administrator, then accept it by connecting with\n  \
+                         -o StrictHostKeyChecking=accept-new",
                         named(key)
                     )));
                 }
-                Some(_) => question = "yes, no, or the fingerprint: ".to_owned(),
+                Some(_) => question = "please type yes, no, or the fingerprint: ".to_owned(),
             }
         }
-        Err(HostKeyRefused(format!("the key of {host} was not taken")))
+        Err(HostKeyRefused(format!(
+            "the key of {host} was not accepted"
+        )))
     }
 
     /// The files know another key, of this type or another one: whoever is in between can show any.
@@ -177,26 +180,26 @@ impl Policy {
         let what = match how {
             Contradiction::SameType => format!("the key of {host} has changed"),
             Contradiction::OtherType => {
-                format!("the key of {host} is of another type than the one it is known by")
+                format!("the key of {host} is of another type than the known one")
             }
         };
         let text = format!(
-            "{what}\n\n  it shows  {}\n  known is  {}\n\n\
-             Somebody may be listening in between, or the host was set up anew. Ask its keeper \
-             for the fingerprint.",
+            "{what}\n\n  presented  {}\n  known      {}\n\n\
+             Someone may be intercepting the connection, or the host was reinstalled. Ask its \
+             administrator for the fingerprint.",
             named(key),
             self.known.lines().describe_key_at(place),
         );
         if self.check == CheckHostKey::Off {
             // Never silent, whatever the log level is.
             terminal::say(&format!(
-                "warning: {text}\nGoing on, since StrictHostKeyChecking is `no`, but without \
+                "warning: {text}\nContinuing because StrictHostKeyChecking is `no`, but without \
                  passwords and forwards."
             ));
             return Ok(Standing::Doubted);
         }
         Err(HostKeyRefused(format!(
-            "{text} If it is the new one, forget the old one:\n  ssh-keygen -f '{}' -R '{host}'",
+            "{text} If the new key is right, remove the old one:\n  ssh-keygen -f '{}' -R '{host}'",
             place.file
         )))
     }

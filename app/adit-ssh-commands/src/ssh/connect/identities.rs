@@ -37,7 +37,7 @@ pub(super) async fn login(settings: &SshSettings, taken: &Taken) -> Result<Login
         for identity in &login.identities {
             let key = identity.key();
             debug!(
-                "to be tried: {} {}",
+                "will try the key {} {}",
                 key.key().type_name(),
                 key.key().fingerprint()
             );
@@ -61,8 +61,8 @@ fn methods(settings: &SshSettings) -> Result<Vec<AuthMethod>, Failure> {
     };
     let methods: Vec<AuthMethod> = wanted.into_iter().filter(allowed).collect();
     if methods.is_empty() {
-        return Err(Failure::new(Code::Config, "no way to log in is left")
-            .hint("see PreferredAuthentications and the switches for each of them"));
+        return Err(Failure::new(Code::Config, "no authentication method is left")
+            .hint("check PreferredAuthentications, BatchMode and the options that disable single methods"));
     }
     Ok(methods)
 }
@@ -113,7 +113,7 @@ async fn identities(settings: &SshSettings) -> Vec<Arc<dyn Identity>> {
             Err(why) if named || !is_missing(&why) => {
                 if !is_quiet(settings) {
                     terminal::say(&format!(
-                        "warning: the key {} is left out: {why}",
+                        "warning: skipping the key {}: {why}",
                         file.display()
                     ));
                 }
@@ -164,10 +164,7 @@ fn text(file: &Path) -> io::Result<Secret<String>> {
     let metadata = fs::metadata(file)?;
     let limit = u64_from(MAX_KEY_FILE);
     if !metadata.is_file() || metadata.len() > limit {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "this is no key file",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "not a key file"));
     }
     fs::read_to_string(file).map(Secret::new)
 }
@@ -179,7 +176,7 @@ fn certificate(file: &Path, told: bool) -> Option<Certificate> {
         Err(why) => {
             if told {
                 terminal::say(&format!(
-                    "warning: the certificate {}: {why}",
+                    "warning: cannot use the certificate {}: {why}",
                     file.display()
                 ));
             }
@@ -190,7 +187,7 @@ fn certificate(file: &Path, told: bool) -> Option<Certificate> {
         Ok((certificate, _)) => Some(certificate),
         Err(why) => {
             terminal::say(&format!(
-                "warning: the certificate {}: {why}",
+                "warning: cannot use the certificate {}: {why}",
                 file.display()
             ));
             None
@@ -223,14 +220,17 @@ fn in_file(
     let text = text(file)?;
     let metadata = fs::metadata(file)?;
     if metadata.uid() == rustix::process::getuid().as_raw() && metadata.mode() & 0o077 != 0 {
-        anyhow::bail!("others may read it; chmod 600 '{}'", file.display());
+        anyhow::bail!(
+            "other users can read it; run chmod 600 '{}'",
+            file.display()
+        );
     }
     match PrivateKey::from_text(text.expose(), None) {
         Ok(key) => Ok(Arc::new(LocalKey::new(key))),
         Err(KeyError::Encrypted) => {
             let Some(public) = public else {
                 anyhow::bail!(
-                    "it is encrypted, and its public key is nowhere; make one: ssh-keygen -y -f \
+                    "it is encrypted, and its public key is missing; create it: ssh-keygen -y -f \
                      '{0}' > '{0}.pub'",
                     file.display()
                 );

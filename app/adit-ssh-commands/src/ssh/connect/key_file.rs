@@ -73,14 +73,14 @@ impl Locked {
     async fn ask(self: &Arc<Self>) -> Option<PrivateKey> {
         if self.batch {
             debug!(
-                "{} is encrypted, and nobody is there to be asked",
+                "{} is encrypted, and batch mode asks for no passphrase",
                 self.file.display()
             );
             return None;
         }
         for n in 0..self.tries {
-            let again = if n > 0 { "that was not it; " } else { "" };
-            let question = format!("{again}passphrase of {}: ", self.file.display());
+            let again = if n > 0 { "bad passphrase; " } else { "" };
+            let question = format!("{again}passphrase for {}: ", self.file.display());
             let phrase = terminal::ask_hidden(question).await?;
             if phrase.expose().is_empty() {
                 return None;
@@ -95,7 +95,7 @@ impl Locked {
                 Ok(key) if *key.public_key() == self.public => return Some(key),
                 Ok(_) => {
                     terminal::say(&format!(
-                        "warning: {} and its .pub differ",
+                        "warning: {} and its .pub file do not match",
                         self.file.display()
                     ));
                     return None;

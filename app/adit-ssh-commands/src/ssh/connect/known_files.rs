@@ -18,7 +18,7 @@ pub(super) fn read_own(settings: &SshSettings) -> Result<KnownHost, Failure> {
 
 fn read_files(settings: &SshSettings, global: bool) -> Result<KnownHost, Failure> {
     let name = HostName::new(&settings.host_name, settings.port).ok_or_else(|| {
-        let what = format!("`{}` is no name of a host", settings.host_name);
+        let what = format!("`{}` is not a valid host name", settings.host_name);
         Failure::new(Code::Usage, what)
     })?;
     let mut paths = settings.user_known_hosts.clone();
@@ -31,7 +31,7 @@ fn read_files(settings: &SshSettings, global: bool) -> Result<KnownHost, Failure
     };
     let known = KnownHost::read_files(name, &files).map_err(|why| {
         Failure::new(Code::Config, format!("known hosts: {why}"))
-            .hint("mend it, or name another one: -o UserKnownHostsFile=FILE")
+            .hint("repair the file, or use another: -o UserKnownHostsFile=FILE")
     })?;
     for problem in known.skipped_lines() {
         debug!("{problem}");

@@ -41,8 +41,12 @@ impl Prompter for Person {
             if self.is_silent() {
                 return None;
             }
-            let again = if failed > 0 { "that was not it; " } else { "" };
-            terminal::ask_hidden(format!("{again}password of {}: ", self.name)).await
+            let again = if failed > 0 {
+                "permission denied; "
+            } else {
+                ""
+            };
+            terminal::ask_hidden(format!("{again}password for {}: ", self.name)).await
         })
     }
 
@@ -54,15 +58,15 @@ impl Prompter for Person {
             if self.is_silent() {
                 return None;
             }
-            terminal::say(&format!("{} wants another password. {prompt}", self.name));
+            terminal::say(&format!("{} requires a new password. {prompt}", self.name));
             let old = terminal::ask_hidden("old password: ".to_owned()).await?;
             loop {
                 let new = terminal::ask_hidden("new password: ".to_owned()).await?;
-                let same = terminal::ask_hidden("the new one again: ".to_owned()).await?;
+                let same = terminal::ask_hidden("repeat the new password: ".to_owned()).await?;
                 if passwords_equal(new.expose(), same.expose()) {
                     return Some((old, new));
                 }
-                terminal::say("they differ");
+                terminal::say("the passwords do not match");
             }
         })
     }

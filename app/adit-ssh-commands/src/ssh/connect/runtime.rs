@@ -16,11 +16,11 @@ pub(crate) fn block_on(workers: usize, work: impl Future<Output = Done>) -> Done
         .worker_threads(workers)
         .enable_all()
         .build()
-        .context("starting the runtime")?;
+        .context("cannot start the runtime")?;
     let done = runtime.block_on(async {
         tokio::select! {
             done = work => done,
-            name = ended() => Err(Failure::new(Code::Failure, format!("ended by {}", name?))),
+            name = ended() => Err(Failure::new(Code::Failure, format!("terminated by {}", name?))),
         }
     });
     terminal::restore();
@@ -32,7 +32,7 @@ pub(crate) fn block_on(workers: usize, work: impl Future<Output = Done>) -> Done
 }
 
 async fn ended() -> anyhow::Result<&'static str> {
-    let catch = |kind| signal(kind).context("catching signals");
+    let catch = |kind| signal(kind).context("cannot install signal handlers");
     let mut interrupt = catch(SignalKind::interrupt())?;
     let mut terminate = catch(SignalKind::terminate())?;
     let mut hangup = catch(SignalKind::hangup())?;

@@ -99,8 +99,10 @@ impl Host {
         match self.try_update(told, ask).await {
             Ok(()) => {}
             // Nothing is lost: the host is known as before.
-            Err(why) if ask => terminal::say(&format!("warning: the keys of {name}: {why:#}")),
-            Err(why) => debug!("the keys of {name}: {why:#}"),
+            Err(why) if ask => terminal::say(&format!(
+                "warning: cannot update the known keys of {name}: {why:#}"
+            )),
+            Err(why) => debug!("cannot update the known keys of {name}: {why:#}"),
         }
     }
 
@@ -122,7 +124,7 @@ impl Host {
         };
         anyhow::ensure!(
             now.new.iter().all(|key| change.new.contains(key)),
-            "the files of known hosts have changed"
+            "the known hosts files have changed meanwhile"
         );
         spawn_blocking(move || now.write()).await??;
         Ok(())
@@ -141,13 +143,13 @@ impl Host {
 }
 
 async fn agreed(host: &str, change: &Change) -> bool {
-    let mut text = format!("{host} tells that its keys have changed.\n");
-    for (what, keys) in [("new", &change.new), ("no more", &change.gone)] {
+    let mut text = format!("{host} has changed its host keys.\n");
+    for (what, keys) in [("new", &change.new), ("removed", &change.gone)] {
         for key in keys {
             text += &format!("\n  {what}: {} {}", key.type_name(), key.fingerprint());
         }
     }
-    text += "\n\nIs that to be written down? (yes, no) ";
+    text += "\n\nAccept the updated host keys? (yes, no) ";
     let answer = terminal::ask(text).await;
     answer.is_some_and(|answer| answer.trim() == "yes")
 }
@@ -221,7 +223,7 @@ impl Change {
             let learned: &[PublicKey] = if *file == self.file { &self.new } else { &[] };
             self.known.rewrite_file(file, learned, &self.gone)?;
         }
-        for (what, keys) in [("learned", &self.new), ("forgotten", &self.gone)] {
+        for (what, keys) in [("learned", &self.new), ("removed", &self.gone)] {
             for key in keys {
                 let (kind, print) = (key.type_name(), key.fingerprint());
                 debug!("{}: {what}: {kind} {print}", self.known.name());

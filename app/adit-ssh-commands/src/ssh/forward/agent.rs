@@ -42,10 +42,12 @@ pub(in crate::ssh) fn offer(reached: &Reached) -> bool {
                             .await
                         {
                             Ok(()) => {}
-                            Err(AgentError::Refused) => debug!("the agent is not bound"),
+                            Err(AgentError::Refused) => {
+                                debug!("the agent does not support session binding")
+                            }
                             Err(why) => {
                                 debug!("{}: {why}", path.display());
-                                let text = "the agent does not answer";
+                                let text = "the agent does not respond";
                                 opening.refuse(OpenFailureReason::ConnectFailed, text);
                                 return;
                             }
@@ -56,7 +58,10 @@ pub(in crate::ssh) fn offer(reached: &Reached) -> bool {
                     }
                     Err(why) => {
                         debug!("{}: {why}", path.display());
-                        opening.refuse(OpenFailureReason::ConnectFailed, "the agent is not there");
+                        opening.refuse(
+                            OpenFailureReason::ConnectFailed,
+                            "the agent cannot be reached",
+                        );
                     }
                 }
             });

@@ -91,7 +91,7 @@ pub(super) async fn serve(mut door: Door, way: Arc<Way>, shared: Arc<Shared>) {
             Door::Port(acceptor) => match acceptor.next().await {
                 AcceptOutcome::Connection(stream, from) => (Box::new(Tcp::new(stream)), from),
                 AcceptOutcome::Exhausted(why) => {
-                    shared.say(&format!("warning: a connection was not accepted: {why}"));
+                    shared.say(&format!("warning: cannot accept a connection: {why}"));
                     continue;
                 }
             },
@@ -104,7 +104,7 @@ pub(super) async fn serve(mut door: Door, way: Arc<Way>, shared: Arc<Shared>) {
                 }
             },
         };
-        debug!("a connection from {from}");
+        debug!("accepted a connection from {from}");
         let (way, shared, ticket) = (Arc::clone(&way), Arc::clone(&shared), shared.tally.enter());
         lane::spawn_movable(async move {
             way.serve(near, from, &shared).await;

@@ -68,19 +68,25 @@ impl Forwards {
         ];
         if !reached.trusted {
             if wanted.iter().any(|list| !list.is_empty()) {
-                forwards.failed(settings, "no forwards: the host's key is not the known one")?;
+                forwards.failed(
+                    settings,
+                    "nothing is forwarded because the host key does not match the known one",
+                )?;
             }
             return Ok(forwards);
         }
         for forward in wanted[0].iter().chain(wanted[1]) {
             if let Err(why) = forwards.open_here(forward, settings, &shared).await {
-                forwards.failed(settings, &format!("listening on {}: {why}", here(forward)))?;
+                forwards.failed(
+                    settings,
+                    &format!("cannot listen on {}: {why}", here(forward)),
+                )?;
             }
         }
         for forward in wanted[2] {
             if let Err(why) = remote::open(&mut forwards.doors, forward, &shared).await {
                 let text = format!(
-                    "{} does not listen on {}: {why}",
+                    "{} cannot listen on {}: {why}",
                     settings.host_name,
                     here(forward)
                 );

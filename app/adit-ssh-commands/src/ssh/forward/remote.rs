@@ -48,7 +48,7 @@ pub(super) async fn open(
             {
                 // Nobody could know it otherwise.
                 terminal::say(&format!(
-                    "port {port} of the host leads to {}",
+                    "allocated port {port} on the host for the forward to {}",
                     there(&forward.to)
                 ));
             }
@@ -113,7 +113,7 @@ async fn by_place(
             }
         }
         Err(why) => {
-            shared.say(&format!("warning: forward to {}: {why}", there(to)));
+            shared.say(&format!("warning: cannot forward to {}: {why}", there(to)));
             opening.refuse(
                 OpenFailureReason::ConnectFailed,
                 "the client could not connect",
@@ -132,6 +132,6 @@ async fn reach(to: &SshDestination, direct: &DirectConnector) -> anyhow::Result<
             let connected = direct.connect(&target, b"").await;
             Ok(connected.map_err(|why: DialError| why.source_error)?.io)
         }
-        SshDestination::Socks => anyhow::bail!("no place"),
+        SshDestination::Socks => anyhow::bail!("SOCKS has no fixed destination"),
     }
 }

@@ -50,7 +50,7 @@ impl Way {
                 Ok(mut channel) => carry(&mut *near, &mut channel, &there(to)).await,
                 Err(why) => {
                     near.abort();
-                    shared.say(&format!("warning: forward to {}: {why}", there(to)));
+                    shared.say(&format!("warning: cannot forward to {}: {why}", there(to)));
                 }
             },
         }
@@ -93,6 +93,6 @@ impl Connector for Through {
     }
 
     fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
-        Box::pin(async { Err(DialError::unsupported("SSH carries no datagrams")) })
+        Box::pin(async { Err(DialError::unsupported("SSH cannot carry datagrams")) })
     }
 }
