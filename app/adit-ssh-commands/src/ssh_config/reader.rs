@@ -1,4 +1,4 @@
-//! The files, line by line: which blocks are meant.
+//! Line-by-line reader of the files, which decides which blocks apply.
 
 use core::ops::Range;
 use std::io;
@@ -13,27 +13,26 @@ use adit_config::text::{
     ConfigError, Origin, Place, Problem, Span, Warning, WarningKind, nearest_word,
 };
 
-/// The folder of the system's files.
+/// Folder of the system-wide files.
 pub(super) const SYSTEM: &str = "/etc/ssh";
 
-/// Where a user reads on.
+/// Reference to the manual, shown with errors.
 const MANUAL: &str = "see ssh_config(5)";
 
-/// How deep files may include others (as in OpenSSH).
+/// Maximum include depth (as in OpenSSH).
 const DEEPEST: usize = 16;
-/// Files that are read at most.
+/// Maximum number of included files.
 const MOST_FILES: usize = 512;
-/// Problems that are told at most, and warnings.
+/// Maximum number of reported problems, and of warnings.
 const MOST_TOLD: usize = 100;
-/// Characters of a line that are shown at most.
+/// Maximum number of characters of a line in a report.
 const MOST_SHOWN: usize = 200;
 
 impl SshSettings {
-    /// Answers a question.
+    /// Reads the files and returns the settings for the host in `ask`.
     ///
     /// # Errors
-    /// Values that cannot be, files that cannot be read, and options of the command line that are
-    /// not known.
+    /// All problems found: invalid values, unreadable files, and unknown options on the command line.
     pub fn resolve(ask: &SshQuestion, sources: &dyn SshSources) -> Result<Self, Vec<Problem>> {
         let mut reader = Reader {
             ask,
@@ -71,22 +70,22 @@ struct Reader<'a> {
     warnings: Vec<Warning>,
     problems: Vec<Problem>,
     files: usize,
-    /// It is the second reading.
+    /// True during the second pass.
     is_final: bool,
     wants_final: bool,
 }
 
-/// A file that is read.
+/// A file being read.
 struct Open<'a> {
     path: &'a Path,
-    /// Where the files are that it includes.
+    /// Folder that relative `Include` paths start from.
     folder: &'a Path,
     depth: usize,
-    /// Whether the block that includes it is meant.
+    /// True if the block that includes this file applies.
     outer: bool,
 }
 
-/// Where a line is.
+/// Position of a line.
 struct Spot {
     origin: Origin,
     number: usize,
@@ -212,13 +211,13 @@ impl Reader<'_> {
         }))
     }
 
-    /// Reads the files that are meant. Those that are missing are left out.
+    /// Reads the included files. Missing files are skipped.
     fn include(&mut self, line: &Line<'_>, from: &Open<'_>, active: bool) -> Result<(), String> {
         let paths = words::split(line.rest)?;
         if paths.is_empty() || paths.iter().any(String::is_empty) {
             return Err("expected one or more files".to_owned());
         }
-        // What is included by a block that is not meant cannot mean anything.
+        // An `Include` in a block that does not apply has no effect.
         if !active {
             return Ok(());
         }
@@ -256,7 +255,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A keyword with a value. In a block that is not meant it is only checked.
+    /// Reads a keyword with its value. In a block that does not apply, the value is only checked.
     fn value(&mut self, line: &Line<'_>, spot: &Spot, active: bool) {
         let Some(keyword) = table::find(line.keyword) else {
             return self.unknown(line, spot);
@@ -268,7 +267,7 @@ impl Reader<'_> {
         };
         let set = words::split(line.rest)
             .map_err(str::to_owned)
-            // A command may have any quotes.
+            // A command may contain unbalanced quotes.
             .or_else(|why| match keyword.name {
                 "ProxyCommand" | "RemoteCommand" => Ok(Vec::new()),
                 _ => Err(why),
@@ -317,7 +316,7 @@ impl Reader<'_> {
     }
 }
 
-/// The nearest keyword, whatever its case.
+/// Returns the most similar keyword, ignoring case.
 fn nearest_keyword<'k>(
     lower: &str,
     names: impl Iterator<Item = &'k str> + Clone,
