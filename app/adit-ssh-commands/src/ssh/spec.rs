@@ -1,12 +1,12 @@
-//! `-L`, `-R` and `-D` as OpenSSH has them, into the words of a configuration.
+//! Translates values of `-L`, `-R` and `-D`, in the form of OpenSSH, to values of the configuration.
 //!
-//! On the command line colons stand between all parts; in a configuration a blank stands between
-//! the two ends. What is inside the ends, the configuration reads.
+//! On the command line all parts are separated by colons; in the configuration the two ends are separated by
+//! a blank. The parser of the configuration checks the ends themselves.
 
 use crate::ssh_config::SshDestination;
 use adit_cli::{Code, Failure};
 
-/// The ends that a value of `-L`, `-R` or `-D` means, for the keyword of a configuration.
+/// Returns the ends of a forward, given the value of `-L`, `-R` or `-D` and the keyword of the configuration.
 pub(super) fn words(keyword: &str, value: &str) -> Result<Vec<String>, Failure> {
     let (letter, form) = match keyword {
         "LocalForward" => (
@@ -39,7 +39,7 @@ pub(super) fn words(keyword: &str, value: &str) -> Result<Vec<String>, Failure> 
     Ok(found)
 }
 
-/// The parts between colons; those inside of brackets are an address's own.
+/// Splits at colons, except inside brackets. Returns `None` if a bracket is not closed.
 fn parts(value: &str) -> Option<Vec<String>> {
     let mut parts = vec![String::new()];
     let mut inside = false;
@@ -58,7 +58,7 @@ fn parts(value: &str) -> Option<Vec<String>> {
     (!inside).then_some(parts)
 }
 
-/// Where `-W` leads.
+/// Parses the destination of `-W`.
 pub(super) fn destination(value: &str) -> Result<SshDestination, Failure> {
     if value.contains('/') {
         return Ok(SshDestination::Socket(value.to_owned()));

@@ -1,4 +1,4 @@
-//! The stream that a session stands on: a socket, or a channel of the host before.
+//! The transport of a session: a socket, or a channel of the previous jump host.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,10 +15,10 @@ use tracing::debug;
 
 use super::{Asked, PATIENCE, over};
 
-/// Hosts on the way at most, those included that the configuration puts before others.
+/// Maximum number of jump hosts, including those that the configuration requires for other jump hosts.
 const DEEPEST: usize = 16;
 
-/// A stream to the host, through those on the way.
+/// Opens a stream to the host, through its jump hosts.
 pub(super) async fn below(
     asked: &Asked,
     settings: &SshSettings,
@@ -65,7 +65,7 @@ pub(super) async fn below(
     Ok(Box::new(channel))
 }
 
-/// Who is behind a connection of our own, as OpenSSH tells it: it has to be an address.
+/// Returns the originator of a channel that has no client, as OpenSSH sends it: it must be an address.
 pub(crate) fn nobody() -> Originator {
     Originator {
         address: "127.0.0.1".to_owned(),
@@ -73,10 +73,12 @@ pub(crate) fn nobody() -> Originator {
     }
 }
 
+/// Describes the host and port.
 fn place(settings: &SshSettings) -> String {
     format!("{} port {}", settings.host_name, settings.port)
 }
 
+/// Connects to the host without a jump host.
 async fn direct(settings: &SshSettings) -> Result<BoxStream, Failure> {
     let family = match settings.address_family {
         AddressFamily::Any => Family::Any,
@@ -103,6 +105,7 @@ async fn direct(settings: &SshSettings) -> Result<BoxStream, Failure> {
     Ok(Box::new(Tcp::new(socket)))
 }
 
+/// Returns the failure of a connection attempt, with a hint.
 fn unreachable(settings: &SshSettings, why: &io::Error, limit: Duration) -> Failure {
     let failure = Failure::new(Code::Network, format!("{}: {why}", place(settings)));
     match why.kind() {
@@ -116,6 +119,7 @@ fn unreachable(settings: &SshSettings, why: &io::Error, limit: Duration) -> Fail
     }
 }
 
+/// Resolves the value of `BindAddress`.
 async fn address(text: &str, family: Family) -> Result<IpAddr, Failure> {
     let found = dial::resolve(text, 0, family).await;
     match found.as_deref() {
@@ -127,7 +131,7 @@ async fn address(text: &str, family: Family) -> Result<IpAddr, Failure> {
     }
 }
 
-/// One after the other, from this address.
+/// Tries the addresses one after the other, from a fixed local address.
 async fn from_address(from: IpAddr, found: &[SocketAddr]) -> io::Result<TcpStream> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for to in found.iter().filter(|to| to.is_ipv4() == from.is_ipv4()) {

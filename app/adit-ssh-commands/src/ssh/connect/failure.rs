@@ -1,10 +1,11 @@
-//! Why there is no session, in words that say what to do.
+//! Failures to establish a session, with hints for the user.
 
 use crate::ssh_config::SshSettings;
 use adit_cli::{Code, Failure};
 use adit_ssh::ConnectError;
 use adit_ssh_proto::SshError;
 
+/// Converts a connect error to a failure with a hint.
 pub(super) fn of(why: ConnectError, settings: &SshSettings) -> Failure {
     let host = &settings.host_name;
     match why {

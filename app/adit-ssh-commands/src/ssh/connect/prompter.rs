@@ -1,4 +1,4 @@
-//! Passwords and answers to the server's questions, from the person at the terminal.
+//! Asks the user at the terminal for passwords and for answers to the server's questions.
 
 use crate::ssh_config::SshSettings;
 use adit_crypto::Secret;
@@ -10,13 +10,13 @@ use super::asked::is_quiet;
 use super::host_key::Taken;
 use crate::ssh::terminal;
 
-/// Asks at the terminal; in batch mode nobody.
+/// A prompter that asks at the terminal, except in batch mode.
 pub(super) struct Person {
     /// `user@host`.
     pub(super) name: String,
     batch: bool,
     quiet: bool,
-    /// If the host's key is not a known one, neither password nor answer is for it.
+    /// If the host key contradicts the known ones, no passwords and no answers are sent.
     taken: Taken,
 }
 
@@ -30,6 +30,7 @@ impl Person {
         }
     }
 
+    /// Returns true if the user must not be asked.
     fn is_silent(&self) -> bool {
         self.batch || self.taken.is_doubted()
     }
@@ -79,7 +80,7 @@ impl Prompter for Person {
     ) -> BoxFuture<'a, Option<Vec<Secret<String>>>> {
         Box::pin(async move {
             if self.is_silent() {
-                // Even no answer is one.
+                // A request without questions needs an answer without a user.
                 let may = prompts.is_empty() && !self.taken.is_doubted();
                 return may.then(Vec::new);
             }
@@ -90,7 +91,7 @@ impl Prompter for Person {
             }
             let mut answers = Vec::with_capacity(prompts.len());
             for prompt in prompts {
-                // It is told whose question it is, so that no server can ask in our name.
+                // The prompt names the host, so that a server cannot imitate a question of adit.
                 let text = format!("({}) {}", self.name, sanitize_for_display(&prompt.text));
                 answers.push(match prompt.echo {
                     true => Secret::new(terminal::ask(text).await?),
