@@ -1,4 +1,4 @@
-//! From a listening socket to users who are in.
+//! Accepts connections and authenticates users.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) fn bind(addr: SocketAddr) -> Result<TcpAcceptor, StartError> {
     Ok(TcpAcceptor::new(listener))
 }
 
-/// Takes connections in until the server is told to stop.
+/// Accepts connections until the server shuts down.
 pub(super) async fn accept(mut listener: TcpAcceptor, settings: Arc<Settings>, mut end: End) {
     loop {
         let turn = tokio::select! {
@@ -51,7 +51,7 @@ pub(super) async fn accept(mut listener: TcpAcceptor, settings: Arc<Settings>, m
     }
 }
 
-/// Exchanges keys, and lets the user in if he has one of ours.
+/// Performs the handshake and the login, and serves the connection.
 async fn greet(
     socket: TcpStream,
     from: SocketAddr,
@@ -102,7 +102,7 @@ async fn greet(
                 (None, Failure::Slow | Failure::Broken) if line().is_some() => {
                     info!("{from}: {why}");
                 }
-                // Ports are knocked at all day.
+                // Port scans are too frequent to log.
                 _ => debug!("{from}: {why}"),
             }
             stranger.failed(failure);
@@ -110,7 +110,7 @@ async fn greet(
     }
 }
 
-/// What an attempt that failed came to.
+/// Classifies a failed connection.
 fn judge(why: &ConnectError, gate: &Gate) -> Failure {
     let left = match gate.has_computed() {
         true => Failure::Wasted,

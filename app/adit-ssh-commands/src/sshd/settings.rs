@@ -1,4 +1,4 @@
-//! From what was typed to what holds.
+//! From arguments to settings.
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -23,17 +23,17 @@ use super::keys::Keys;
 use super::{environment, host_key};
 use crate::args::Sshd;
 
-/// What stands for our own server of files, as in OpenSSH.
+/// Command name of the internal SFTP server, as in OpenSSH.
 pub(super) const SFTP: &str = "internal-sftp";
-/// How long one end of a forwarded connection may be silent once the other has ended.
+/// Time that one end of a forwarded connection may be silent after the other has ended.
 const HALF_CLOSE_IDLE: Duration = Duration::from_hours(1);
 
-/// What holds for all connections.
+/// Settings shared by all connections.
 pub(super) struct Settings {
     pub(super) account: Arc<Account>,
     pub(super) keys: Arc<Keys>,
     pub(super) door: Arc<Door>,
-    /// How many lines failed logins have in the log.
+    /// Rate limit for log lines of failed logins.
     pub(super) failures: Rate,
     pub(super) server: ServerConfig,
     pub(super) command: Option<String>,
@@ -41,14 +41,14 @@ pub(super) struct Settings {
     pub(super) forwarding: bool,
     pub(super) gateway_ports: bool,
     pub(super) accept_env: Vec<String>,
-    /// Which variables the lines of keys may set.
+    /// Patterns of variables that `environment=` may set.
     pub(super) user_environment: Vec<String>,
-    /// What clients that get files alone cannot touch: who gets in, and the host's own keys.
+    /// Files that clients with SFTP only cannot access: authorized keys and host keys.
     pub(super) protected: Vec<PathBuf>,
     pub(super) limits: RelayTimeouts,
 }
 
-/// The settings, and the lines that tell the host keys.
+/// Returns the settings, and the lines that describe the host keys.
 pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
     let account = Arc::new(Account::own());
     let files = match &*typed.authorized_keys {
@@ -106,7 +106,7 @@ pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
 }
 
 impl Settings {
-    /// What a key may do that allows `grant`, here.
+    /// Restricts the permissions of a key to those of the server.
     pub(super) fn narrowed(&self, mut grant: KeyGrant) -> KeyGrant {
         grant.pty &= self.pty;
         grant.port_forwarding &= self.forwarding;
@@ -119,7 +119,7 @@ impl Settings {
             let permitted = &self.user_environment;
             permitted.iter().any(|one| named(one, name)) && !environment::is_of_the_start(name)
         });
-        // Files alone are files alone.
+        // With the internal SFTP server, nothing but files is allowed.
         if grant.command.as_deref().is_some_and(is_sftp) {
             grant.pty = false;
             grant.port_forwarding = false;
@@ -130,26 +130,26 @@ impl Settings {
     }
 }
 
-/// Whether a forced command is our own server of files.
+/// Returns true if a forced command is the internal SFTP server.
 pub(super) fn is_sftp(command: &str) -> bool {
     command.split_whitespace().next() == Some(SFTP)
 }
 
-/// What says who gets in, and what proves who we are.
+/// Returns the absolute paths of the files that decide who may log in, and of the host keys.
 fn protected(typed: &Sshd, authorized: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut all = authorized.to_vec();
     for key in &typed.host_key {
         all.push(key.clone());
         all.extend([".pub", "-cert.pub"].map(|end| host_key::beside(key, end)));
     }
-    // Without a home there is no such folder.
+    // Without a home there is no state folder.
     all.extend(state_folder(None).ok());
-    // The programs of clients start elsewhere.
+    // Programs of clients start in another folder.
     let all: std::io::Result<_> = all.iter().map(std::path::absolute).collect();
     Ok(all.context("cannot read the working directory")?)
 }
 
-/// The address of `--listen`.
+/// Parses the address of `--listen`.
 pub(super) fn listen(text: &str) -> Result<SocketAddr, Failure> {
     let target: Target = text.parse().map_err(|why| {
         Failure::new(Code::Usage, format!("--listen {text}: {why}"))
@@ -164,10 +164,12 @@ pub(super) fn listen(text: &str) -> Result<SocketAddr, Failure> {
     }
 }
 
+/// Returns the failure for an invalid value.
 fn wrong(option: &str, text: &str) -> Failure {
     Failure::new(Code::Usage, format!("{option}: `{text}` is not valid"))
 }
 
+/// Loads or creates the host keys.
 fn host_keys(typed: &Sshd) -> Result<(KeySet, Vec<String>), Failure> {
     let files = match &*typed.host_key {
         [] => vec![state_folder(None)?.join("ssh_host_ed25519_key")],
@@ -193,10 +195,10 @@ fn host_keys(typed: &Sshd) -> Result<(KeySet, Vec<String>), Failure> {
     Ok((KeySet::new(keys), told))
 }
 
-/// All algorithms of a kind, and their names.
+/// All algorithms of a kind, and the conversions from and to names.
 type Known<'a, T> = (&'a [T], fn(T) -> &'static str, fn(&str) -> Option<T>);
 
-/// The algorithms of an option; a name that is not known is an error.
+/// Applies an option to the usual algorithms. An unknown name is an error.
 fn chosen<T: Copy>(
     option: &str,
     list: &Option<String>,
