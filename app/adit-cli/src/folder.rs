@@ -1,10 +1,14 @@
-//! Where adit keeps what it makes by itself.
+//! The state folder of adit.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-/// The user's state folder for adit.
+/// Returns the state folder: `asked`, or the default for the user from `STATE_DIRECTORY`, `XDG_STATE_HOME`,
+/// `HOME` or `USERPROFILE`.
+///
+/// # Errors
+/// None of these is set.
 pub fn state_folder(asked: Option<&Path>) -> Result<PathBuf> {
     if let Some(dir) = asked {
         return Ok(dir.to_owned());

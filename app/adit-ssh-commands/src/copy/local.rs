@@ -1,4 +1,4 @@
-//! Files of this machine.
+//! Local files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
@@ -10,17 +10,17 @@ use std::time::{Duration, SystemTime};
 
 use adit_ssh_proto::sftp::FileAttrs;
 
-/// A path of this machine from its octets.
+/// Converts bytes to a local path.
 pub(crate) fn native(path: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(path.to_vec()))
 }
 
-/// The octets of a path.
+/// Returns the bytes of a path.
 pub(crate) fn octets(path: &Path) -> &[u8] {
     OsStr::as_bytes(path.as_os_str())
 }
 
-/// The name that the copy of a file of this machine gets; `.` and `..` have one elsewhere.
+/// Returns the name for a copy of a local file; `.` and `..` are resolved first.
 pub(crate) fn name_here(path: &Path) -> Vec<u8> {
     match path.file_name() {
         Some(name) => octets(Path::new(name)).to_vec(),
@@ -31,7 +31,7 @@ pub(crate) fn name_here(path: &Path) -> Vec<u8> {
     }
 }
 
-/// The attributes of a file, in the form of SFTP.
+/// Returns the attributes of a file in the form of SFTP.
 pub(super) fn attrs_of(found: &Metadata) -> FileAttrs {
     let seconds = |time: i64| u32::try_from(time.max(0)).unwrap_or(u32::MAX);
     FileAttrs {
@@ -42,7 +42,7 @@ pub(super) fn attrs_of(found: &Metadata) -> FileAttrs {
     }
 }
 
-/// Gives an open file the permissions and times of another, if they are to be kept.
+/// Sets times and permissions of an open file, if `preserve` is true.
 pub(super) fn set(file: &File, attrs: &FileAttrs, preserve: bool) -> io::Result<()> {
     if !preserve {
         return Ok(());
@@ -55,13 +55,13 @@ pub(super) fn set(file: &File, attrs: &FileAttrs, preserve: bool) -> io::Result<
         file.set_times(times)?;
     }
     match attrs.permissions {
-        // Who copies becomes the owner: nobody shall run it as them who could not before.
+        // The copy belongs to the user who copies, so the set-user-ID and set-group-ID bits are dropped.
         Some(mode) => file.set_permissions(fs::Permissions::from_mode(mode & 0o1777)),
         None => Ok(()),
     }
 }
 
-/// Folders of this machine, for patterns.
+/// Local folders, as a source for patterns.
 #[derive(Debug)]
 pub(crate) struct Local;
 

@@ -1,4 +1,4 @@
-//! `adit scp`: files to, from and between other machines.
+//! `adit scp`: copies files to, from and between remote hosts.
 
 mod place;
 
@@ -17,10 +17,10 @@ use super::copy::{
 use super::ssh::connect;
 use crate::args::Scp;
 
-/// Copies files between machines.
+/// Runs `adit scp`.
 ///
 /// # Errors
-/// What went wrong, with the exit code.
+/// The failure, with its exit code.
 pub fn scp(typed: &Scp) -> Done {
     let read = |word: &OsString| Place::read(word);
     let places: Result<Vec<Place>, Failure> = typed.places.iter().map(read).collect();
@@ -52,14 +52,14 @@ pub fn scp(typed: &Scp) -> Done {
     })
 }
 
-/// The hosts by their destinations, each reached once.
+/// Hosts by destination; each is connected once.
 struct Hosts<'a> {
     typed: &'a Scp,
     reached: HashMap<String, Host>,
 }
 
 impl Hosts<'_> {
-    /// Takes a host out, to be put back with its destination.
+    /// Removes a host from the pool, connecting it first if required. The caller puts it back.
     async fn take(&mut self, destination: &str) -> Result<Host, Failure> {
         match self.reached.remove(destination) {
             Some(host) => Ok(host),
@@ -68,6 +68,7 @@ impl Hosts<'_> {
     }
 }
 
+/// Copies all sources to the target.
 async fn copy(hosts: &mut Hosts<'_>, sources: &[Place], target: &Place, how: &How) -> Done {
     match target {
         Place::Here(to) => {
@@ -101,7 +102,7 @@ async fn copy(hosts: &mut Hosts<'_>, sources: &[Place], target: &Place, how: &Ho
     }
 }
 
-/// Copies what one pattern stands for to `to`, or into that folder.
+/// Copies the files that match a pattern to `to`, or into that folder if `into` is true.
 async fn get(host: &mut Host, path: &[u8], to: &Path, into: bool, how: &How) -> Result<(), Fault> {
     let found = match found(host, path).await {
         Ok(found) => found,
@@ -136,6 +137,7 @@ async fn get(host: &mut Host, path: &[u8], to: &Path, into: bool, how: &How) -> 
     carry(&mut host.remote, &host.session, jobs, how).await
 }
 
+/// Copies all sources to a remote target.
 async fn put(
     hosts: &mut Hosts<'_>,
     target: (&str, &mut Host),
@@ -167,7 +169,7 @@ async fn put(
                 destination: from,
                 path,
             } if from == destination => {
-                // The same host: it talks to itself by a second channel.
+                // Source and target are the same host: a second channel is used for the source.
                 let second = Remote::open(&host.session).await.map_err(failed)?;
                 let mut source = Host {
                     session: host.session.clone(),
@@ -196,7 +198,7 @@ async fn put(
     carried.await.map_err(failed)
 }
 
-/// Copies what one pattern stands for from one host to another.
+/// Copies the files that match a pattern from one host to another.
 async fn between(
     source: &mut Host,
     path: &[u8],
@@ -232,7 +234,7 @@ async fn between(
     Ok(())
 }
 
-/// The paths that one pattern stands for.
+/// Returns the paths that match a pattern.
 async fn found(host: &mut Host, pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
     let path = host.remote.at_home(pattern).await?;
     match path.is_empty() {
@@ -241,6 +243,7 @@ async fn found(host: &mut Host, pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
     }
 }
 
+/// Returns the failure for a target that is not a folder.
 fn no_folder(path: &str) -> Failure {
     let what = format!("`{path}` is not a folder");
     Failure::new(Code::Failure, what).hint("the target of several files must be an existing folder")

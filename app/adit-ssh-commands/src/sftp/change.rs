@@ -1,4 +1,4 @@
-//! What is changed there, and what is told of a single path.
+//! Commands that change or show single remote paths.
 
 use adit_ssh_proto::sftp::{ExtendedRequest, Extension, FileAttrs, SftpRequest};
 
@@ -8,7 +8,7 @@ use super::list::{amount, long};
 use crate::copy::{Fault, expand, plain, shown};
 
 impl Interpreter {
-    /// Does what takes paths and carries nothing.
+    /// Runs a command on paths that transfers no data.
     pub(super) async fn change(&mut self, command: &Command<'_>) -> Result<(), Fault> {
         let first = command.operands.first().map_or(&b""[..], Vec::as_slice);
         let second = command.operands.get(1).map_or(&b""[..], Vec::as_slice);
@@ -58,7 +58,7 @@ impl Interpreter {
         }
     }
 
-    /// Does it with each file that the patterns stand for.
+    /// Runs a command on each file that matches the patterns.
     async fn each(
         &mut self,
         words: &[Vec<u8>],
@@ -75,6 +75,7 @@ impl Interpreter {
         Ok(())
     }
 
+    /// Runs a command on one file.
     async fn one(&mut self, path: &[u8], command: &Command<'_>, number: u32) -> Result<(), Fault> {
         let remote = &mut self.host.remote;
         let mut attrs = FileAttrs::default();
@@ -111,7 +112,7 @@ impl Interpreter {
         remote.perform(&request).await
     }
 
-    /// Makes a folder, with those above it if they are wanted.
+    /// Creates a folder and, if `above` is true, its parents.
     async fn make(&mut self, path: &[u8], above: bool) -> Result<(), Fault> {
         let attrs = FileAttrs::default();
         if !above {
@@ -135,6 +136,7 @@ impl Interpreter {
         Ok(())
     }
 
+    /// Prints the usage of a file system (`df`).
     async fn file_system(&mut self, path: &[u8], command: &Command<'_>) -> Result<(), Fault> {
         let found = self.host.remote.file_system(path).await?;
         let (unit, all, free, left) = match command.has(b'i') {

@@ -1,5 +1,6 @@
-//! What `help` prints.
+//! Help text of the commands.
 
+/// Output of `help`.
 pub(super) const TEXT: &str = "\
 Remote files (patterns: * ? [a-z]; \"…\", '…' and \\ quote):
   ls [-1ahlnrSt] [PATH…]            list files
