@@ -18,7 +18,7 @@ pub(crate) enum Fault {
     #[error("{0}")]
     Unfit(String),
     /// The server broke the protocol.
-    #[error("the SFTP server violated the protocol: {0}")]
+    #[error("the SFTP server broke the protocol: {0}")]
     Protocol(SshError),
     /// The channel or the connection ended.
     #[error("the connection was lost: {0}")]

@@ -126,9 +126,7 @@ impl Remote {
         match path.strip_prefix(b"~/") {
             Some(rest) => Ok(rest.to_vec()),
             None if path == b"~" => Ok(b".".to_vec()),
-            None => Err(Fault::unfit(
-                "the server cannot resolve the home of another user",
-            )),
+            None => Err(Fault::unfit("the server knows no home of other users")),
         }
     }
 
@@ -183,7 +181,7 @@ impl Remote {
     /// The file system of a path.
     pub(crate) async fn file_system(&mut self, path: &[u8]) -> Result<StatVfs, Fault> {
         if !self.has(Extension::StatVfs) {
-            return Err(Fault::unfit("the server does not report file systems"));
+            return Err(Fault::unfit("the server does not tell"));
         }
         let request = SftpRequest::Extended(ExtendedRequest::StatVfs { path });
         self.ask(&request, |reply| match reply {

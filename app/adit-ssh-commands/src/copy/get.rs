@@ -29,7 +29,7 @@ impl Remote {
         };
         match attrs.size {
             Some(size) if begin > size => {
-                return Err(Fault::unfit("the copy is already longer than the file"));
+                return Err(Fault::unfit("the copy is longer than the file already"));
             }
             Some(size) if begin == size && begin > 0 => {
                 return Ok(set(&file, attrs, how.preserve)?);

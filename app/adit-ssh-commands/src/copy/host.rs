@@ -58,7 +58,7 @@ impl Host {
     /// the root it is empty, and its contents go into the folder itself.
     ///
     /// # Errors
-    /// The server reports no name, or one that leads out of the folder.
+    /// The server has no word, or one that leads out of the folder.
     pub(crate) async fn own_name(&mut self, path: &[u8]) -> Result<Vec<u8>, Fault> {
         let name = match base(path) {
             b"" | b"." | b".." => {

@@ -31,7 +31,7 @@ pub(crate) fn name_here(path: &Path) -> Vec<u8> {
     }
 }
 
-/// Returns the attributes of a file in the form of SFTP.
+/// The attributes of a file, in the form of SFTP.
 pub(super) fn attrs_of(found: &Metadata) -> FileAttrs {
     let seconds = |time: i64| u32::try_from(time.max(0)).unwrap_or(u32::MAX);
     FileAttrs {
@@ -42,7 +42,7 @@ pub(super) fn attrs_of(found: &Metadata) -> FileAttrs {
     }
 }
 
-/// Sets times and permissions of an open file, if `preserve` is true.
+/// Gives an open file the permissions and times of another, if they are to be kept.
 pub(super) fn set(file: &File, attrs: &FileAttrs, preserve: bool) -> io::Result<()> {
     if !preserve {
         return Ok(());
@@ -55,13 +55,13 @@ pub(super) fn set(file: &File, attrs: &FileAttrs, preserve: bool) -> io::Result<
         file.set_times(times)?;
     }
     match attrs.permissions {
-        // The copy belongs to the user who copies, so the set-user-ID and set-group-ID bits are dropped.
+        // Who copies becomes the owner: nobody shall run it as them who could not before.
         Some(mode) => file.set_permissions(fs::Permissions::from_mode(mode & 0o1777)),
         None => Ok(()),
     }
 }
 
-/// Local folders, as a source for patterns.
+/// Folders of this machine, for patterns.
 #[derive(Debug)]
 pub(crate) struct Local;
 

@@ -30,7 +30,7 @@ impl Remote {
             false => 0,
         };
         if begin > size {
-            return Err(Fault::unfit("the copy is already longer than the file"));
+            return Err(Fault::unfit("the copy is longer than the file already"));
         }
         let handle = self.open_copy(to, &attrs, how, begin).await?;
         let mut line = how.meter.begin(shown(octets(from)), Some(size), begin);

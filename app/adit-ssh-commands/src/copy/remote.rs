@@ -50,7 +50,7 @@ impl Remote {
         let lost = |why: &dyn std::fmt::Display| Fault::Lost(io::Error::other(why.to_string()));
         let program = session.open_session().await.map_err(|why| lost(&why))?;
         let started = program.start_subsystem("sftp").await;
-        started.map_err(|why| lost(&format!("cannot start the SFTP server: {why}")))?;
+        started.map_err(|why| lost(&format!("no SFTP server: {why}")))?;
         let mut out = Vec::new();
         let mut remote = Self {
             channel: program.into_channel(),
@@ -100,7 +100,7 @@ impl Remote {
             })
             .await?;
         }
-        answer.unwrap_or_else(|| Err(Fault::unfit("no reply")))
+        answer.unwrap_or_else(|| Err(Fault::unfit("no answer")))
     }
 
     /// Sends what waits and gives replies that came to `take`, until something of either happened.
@@ -112,7 +112,7 @@ impl Remote {
             let all_sent = self.poll_send(cx)?;
             match self.channel.poll_fill(cx, 1) {
                 Poll::Ready(Ok(0)) => {
-                    let why = "the SFTP server exited";
+                    let why = "the SFTP server ended";
                     Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, why)))
                 }
                 Poll::Ready(Ok(_)) => Poll::Ready(Ok(())),

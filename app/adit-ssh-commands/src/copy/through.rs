@@ -73,13 +73,13 @@ async fn one(
             file(source, target, from, to, &found, how).await?;
             return Ok(None);
         }
-        Some(_) => return Err(Fault::unfit("is not a regular file")),
+        Some(_) => return Err(Fault::unfit("is no regular file")),
     }
     if !how.recursive {
         return Err(Fault::unfit("is a folder (-r copies folders)"));
     }
     if depth >= DEEPEST {
-        return Err(Fault::unfit("folders are nested too deeply"));
+        return Err(Fault::unfit("too many folders in folders"));
     }
     let entries = source.entries(from).await?;
     target
@@ -107,7 +107,7 @@ async fn file(
         false => 0,
     };
     if attrs.size.is_some_and(|size| begin > size) {
-        return Err(Fault::unfit("the copy is already longer than the file"));
+        return Err(Fault::unfit("the copy is longer than the file already"));
     }
     let handle = source
         .open_file(from, OpenFlags::READ, FileAttrs::default())

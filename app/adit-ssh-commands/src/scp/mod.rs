@@ -169,7 +169,7 @@ async fn put(
                 destination: from,
                 path,
             } if from == destination => {
-                // Source and target are the same host: a second channel is used for the source.
+                // The same host: it talks to itself by a second channel.
                 let second = Remote::open(&host.session).await.map_err(failed)?;
                 let mut source = Host {
                     session: host.session.clone(),

@@ -26,7 +26,7 @@ impl Interpreter {
             What::HardLink => {
                 if !self.host.remote.has(Extension::HardLink) {
                     return Err(Fault::unfit(
-                        "the server does not support hard links; ln -s creates a symbolic link",
+                        "the server cannot; ln -s makes another kind",
                     ));
                 }
                 let (from, to) = (self.there(first).await?, self.there(second).await?);
@@ -107,7 +107,7 @@ impl Interpreter {
             true if remote.has(Extension::LSetStat) => {
                 SftpRequest::Extended(ExtendedRequest::LSetStat { path, attrs })
             }
-            true => return Err(Fault::unfit("the server cannot change symbolic links")),
+            true => return Err(Fault::unfit("the server follows links")),
         };
         remote.perform(&request).await
     }

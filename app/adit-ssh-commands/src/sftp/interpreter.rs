@@ -154,7 +154,7 @@ impl Interpreter {
             None => self.host.remote.real(b".").await?,
         };
         let path = self.host.remote.real(&path).await?;
-        // The server may resolve a path that does not exist.
+        // A path of what is not there may be real as well.
         self.host.remote.stat(&path).await?;
         match self.host.remote.is_folder(&path).await? {
             true => {
