@@ -25,9 +25,7 @@ impl Interpreter {
             }
             What::HardLink => {
                 if !self.host.remote.has(Extension::HardLink) {
-                    return Err(Fault::unfit(
-                        "the server cannot; ln -s makes another kind",
-                    ));
+                    return Err(Fault::unfit("the server cannot; ln -s makes another kind"));
                 }
                 let (from, to) = (self.there(first).await?, self.there(second).await?);
                 let (from, to) = (&from[..], &to[..]);
