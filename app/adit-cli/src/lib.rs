@@ -1,9 +1,9 @@
-//! What the commands of `adit` have in common: how they fail, with which exit code, the standard
-//! streams, signals and the runtime.
+//! Common parts of the commands of `adit`: failures and exit codes, standard streams, signals and the
+//! runtime.
 //!
-//! A command returns [`Done`]; what went wrong is a [`Failure`], which the program reports at its end.
-//! The macros `print!`, `println!` and `eprintln!` take the place of the standard library's, which
-//! panic where a reader has left.
+//! A command returns [`Done`]; an error is a [`Failure`], which the program reports before it exits. The macros
+//! `print!`, `println!` and `eprintln!` replace those of the standard library, which panic if the reader has
+//! closed the stream.
 
 #[macro_use]
 pub mod out;
@@ -24,5 +24,5 @@ pub use runtime::{block_on, block_on_within};
 pub use signals::Signals;
 pub use time::read_time;
 
-/// The end of a command.
+/// The result of a command.
 pub type Done = Result<(), Failure>;

@@ -1,9 +1,9 @@
-//! Streams that were handed to us, read and written as if they waited by themselves.
+//! Blocking reads and writes on inherited streams, even if these are non-blocking.
 //!
-//! `O_NONBLOCK` belongs to the open file and not to the descriptor: a program that shares a stream
-//! with us can set it at any time, and `rsync` does for the socket pair that it starts `ssh` with.
-//! The flag stays as it is, since the others rely on it; where it makes a call fail, [`Patient`]
-//! waits for the stream and calls again.
+//! `O_NONBLOCK` belongs to the open file and not to the descriptor: a program that shares a stream with adit can
+//! set it at any time, and `rsync` does so for the socket pair that it starts `ssh` with. The flag is not
+//! changed, because the other program relies on it; where it makes a call fail, [`Patient`] waits for the stream
+//! and repeats the call.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,34 +13,34 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// A stream that is ready and takes nothing is asked again after this time. A terminal with room for
-/// one byte is: the end of a line needs two.
+/// Delay before another call on a stream that is ready but accepts nothing. A terminal with space for one byte is
+/// such a stream: a line end needs two.
 const IN_VAIN: Duration = Duration::from_millis(5);
 
-/// A stream whose reads and writes wait. An interrupted call is repeated.
+/// A stream whose reads and writes block. Interrupted calls are repeated.
 #[derive(Debug)]
 pub struct Patient<F>(pub F);
 
-/// Standard input.
+/// Returns standard input.
 pub fn stdin() -> Patient<BorrowedFd<'static>> {
     Patient(rustix::stdio::stdin())
 }
 
-/// Standard output, without the buffer of the standard library's.
+/// Returns standard output, without a buffer.
 pub fn stdout() -> Patient<BorrowedFd<'static>> {
     Patient(rustix::stdio::stdout())
 }
 
-/// Standard error.
+/// Returns standard error.
 pub fn stderr() -> Patient<BorrowedFd<'static>> {
     Patient(rustix::stdio::stderr())
 }
 
-/// Waits until `stream` is ready; returns whether it is, before `limit` is over. `in_vain` says that
-/// it was ready before and took nothing.
+/// Waits until `stream` is ready, up to `limit`; returns true if it is. `in_vain` is true if it was ready before
+/// but accepted nothing. An interrupted wait returns false.
 ///
 /// # Errors
-/// Those of `poll`.
+/// The error of `poll`.
 pub fn wait(
     stream: impl AsFd,
     ready: PollFlags,
@@ -59,6 +59,7 @@ pub fn wait(
 }
 
 impl<F: AsFd> Patient<F> {
+    /// Repeats `call` until it succeeds or fails for another reason than blocking.
     fn until_done<T>(
         &self,
         ready: PollFlags,
@@ -113,7 +114,7 @@ mod tests {
         let sent = much.clone();
         let writer = thread::spawn(move || {
             let mut write = Patient(OwnedFd::from(write));
-            // Late, and then more than a pipe holds.
+            // Late, and more than the capacity of a pipe.
             thread::sleep(Duration::from_millis(30));
             write.write_all(&sent).unwrap();
             assert!(fcntl_getfl(&write.0).unwrap().contains(OFlags::NONBLOCK));

@@ -1,30 +1,29 @@
-//! What went wrong, what to do about it, and the exit code.
+//! Failures with hints and exit codes.
 
 use std::process::ExitCode;
 
 use adit_config::Problem;
 use adit_engine::StartError;
 
-/// The end of a command that did not work.
+/// The failure of a command.
 #[derive(Debug)]
 pub enum Failure {
-    /// The configuration is wrong: the problems, each with its place.
+    /// Problems in the configuration, each with its position.
     Config(Vec<Problem>),
-    /// One line, with a hint, and the exit code.
+    /// A message with an optional hint and an exit code.
     Plain {
         /// The exit code.
         code: Code,
-        /// What went wrong.
+        /// The message.
         what: String,
-        /// What to do about it.
+        /// Hint on what to do.
         hint: Option<String>,
     },
-    /// What went wrong, if anything did, and an exit code of another table: that of a program
-    /// which was run elsewhere.
+    /// An exit code that is not a [`Code`], such as that of a remote program, and the failure behind it, if any.
     Exit {
         /// The exit code.
         status: u8,
-        /// What went wrong.
+        /// The failure to report.
         why: Option<Box<Self>>,
     },
 }
@@ -47,7 +46,7 @@ pub enum Code {
 }
 
 impl Failure {
-    /// What went wrong, in one line.
+    /// Creates a failure with a message of one line.
     pub fn new(code: Code, what: impl Into<String>) -> Self {
         Self::Plain {
             code,
@@ -56,7 +55,7 @@ impl Failure {
         }
     }
 
-    /// The same with a hint of what to do.
+    /// Adds a hint on what to do.
     #[must_use]
     pub fn hint(self, text: impl Into<String>) -> Self {
         match self {
@@ -69,7 +68,7 @@ impl Failure {
         }
     }
 
-    /// The same with an exit code of another table.
+    /// Sets an exit code that is not a [`Code`].
     pub fn with_status(self, status: u8) -> Self {
         match self {
             Self::Exit { .. } => self,
@@ -80,7 +79,7 @@ impl Failure {
         }
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub const fn code(&self) -> Code {
         match self {
             Self::Config(_) => Code::Config,
@@ -89,7 +88,7 @@ impl Failure {
         }
     }
 
-    /// Prints it and returns the exit code.
+    /// Prints the failure and returns the exit code.
     pub fn report(self) -> ExitCode {
         match self {
             Self::Config(problems) => {
@@ -131,7 +130,7 @@ impl From<StartError> for Failure {
                     std::io::ErrorKind::AddrInUse => {
                         failure.hint("another program listens there; choose another port")
                     }
-                    // An error that is not the system's own says by itself what is missing.
+                    // An error that is not from the system has its own hint.
                     std::io::ErrorKind::PermissionDenied if why.raw_os_error().is_some() => {
                         failure.hint("ports below 1024 need a privilege; choose a port above 1023")
                     }

@@ -1,16 +1,17 @@
-//! The signals that end a command, and the one that does not.
+//! The signals that end a command, and SIGHUP.
 
 use std::time::Duration;
 
 use crate::report::{Code, Failure};
 
-/// How long open connections may go on after SIGTERM.
+/// Time that open connections have after SIGTERM.
 const DRAIN: Duration = Duration::from_secs(3);
 
-/// What a shell adds to the number of a signal.
+/// Offset that shells add to a signal number to form an exit code.
 const BY_SIGNAL: u8 = 128;
 
-/// The signals. Caught from before anything listens: who sees a listener may already end it.
+/// Handlers of the signals that end a command. Install them before anything listens: as soon as a listener is
+/// visible, a signal may be sent.
 pub struct Signals {
     #[cfg(unix)]
     term: tokio::signal::unix::Signal,
@@ -18,17 +19,17 @@ pub struct Signals {
     int: tokio::signal::unix::Signal,
     #[cfg(unix)]
     hup: tokio::signal::unix::Signal,
-    /// It was started at a terminal.
+    /// True if the command was started at a terminal.
     #[cfg(unix)]
     at_terminal: bool,
 }
 
 #[cfg(unix)]
 impl Signals {
-    /// Catches them from now on.
+    /// Installs the handlers.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The error of the system.
     pub fn catch() -> std::io::Result<Self> {
         use std::io::IsTerminal;
         use tokio::signal::unix::{SignalKind, signal};
@@ -40,9 +41,12 @@ impl Signals {
         })
     }
 
-    /// Comes when it is to end, with the time that open connections still have. SIGHUP ends it if the
-    /// terminal at which it was started is gone; other programs read their configuration again, which
-    /// this one does not. Cancel-safe.
+    /// Waits for a signal to end, and returns the time that open connections still have. SIGHUP ends the command
+    /// if the terminal at which it was started is gone; otherwise it is logged and ignored, because adit does not
+    /// reload its configuration.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: no signal is lost.
     pub async fn next(&mut self) -> Duration {
         use std::io::IsTerminal;
         loop {
@@ -54,21 +58,22 @@ impl Signals {
             if self.at_terminal && !std::io::stdin().is_terminal() {
                 return DRAIN;
             }
-            tracing::warn!("SIGHUP: nothing is read again; a new configuration needs a restart");
+            tracing::warn!("SIGHUP is ignored: restart adit to apply a changed configuration");
         }
     }
 }
 
 #[cfg(not(unix))]
 impl Signals {
-    /// Catches them from now on.
+    /// Installs the handlers.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The error of the system.
     pub fn catch() -> std::io::Result<Self> {
         Ok(Self {})
     }
 
+    /// Waits for Ctrl-C.
     pub async fn next(&mut self) -> Duration {
         // Without a console there is nothing to wait for.
         let _ = tokio::signal::ctrl_c().await;
@@ -77,8 +82,8 @@ impl Signals {
 }
 
 impl Signals {
-    /// Does what goes before serving, or answers a question. An end meanwhile is obeyed at once, with
-    /// the exit code of shells: there was no answer.
+    /// Runs work that precedes serving, or answers a question. A signal ends it immediately, with the exit code of
+    /// shells, because there was no result.
     pub async fn unless_ended<T>(
         &mut self,
         work: impl Future<Output = Result<T, Failure>>,
@@ -93,6 +98,7 @@ impl Signals {
     }
 }
 
+/// Returns the failure for a signal.
 fn ended(what: &str, number: u8) -> Failure {
     Failure::new(Code::Failure, what).with_status(BY_SIGNAL + number)
 }

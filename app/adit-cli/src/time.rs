@@ -1,11 +1,11 @@
-//! Times as they are typed.
+//! Parser for times on the command line.
 
 use std::time::Duration;
 
-/// Reads a time of at least a second: `90s`, `30m`, `1h`.
+/// Parses a time of at least one second: `90s`, `30m`, `1h`.
 ///
 /// # Errors
-/// What was expected.
+/// A message with the expected form.
 pub fn read_time(text: &str) -> Result<Duration, String> {
     adit_config::parse_duration(text)
         .filter(|time| *time >= Duration::from_secs(1))

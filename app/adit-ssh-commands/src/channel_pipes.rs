@@ -1,8 +1,7 @@
-//! Bytes of a file or a pipe into a channel, or of a channel into a pipe, moved by a thread that is
-//! there for nothing else.
+//! Copies a file or a pipe to a channel, or a channel to a pipe, on a dedicated thread.
 //!
-//! A pipe that is watched for readiness wakes the watcher with every write of the other program; a
-//! thread that sleeps is not woken, and a thread may wait whatever the file is.
+//! A pipe that is registered for readiness wakes its watcher with every write of the other program; a sleeping
+//! thread is not woken, and a thread can block on any kind of file.
 
 use std::fs::File;
 use std::future::poll_fn;
@@ -22,18 +21,18 @@ use tokio::sync::oneshot;
 
 use crate::pipe_pace::Pace;
 
-/// Pieces written at once.
+/// Maximum number of slices in a vectored write.
 pub(super) const GATHER: usize = 8;
-/// How often a file that does not wait by itself is asked whether it is still wanted.
+/// Interval at which a wait for a non-blocking file checks whether the copy is still wanted.
 const LOOK: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
 
-/// Moves all of `from`, to its end. Blocks the calling thread, which must not be the runtime's.
+/// Copies `from` to the channel until its end. Blocks the calling thread, which must not be one of the runtime.
 ///
 /// # Errors
-/// Those of the file; the session failed; the peer takes no more; `is_wanted` gave `false`.
+/// The error of the file or the session; the peer accepts no more data; `is_wanted` returned `false`.
 pub(super) fn file_to_channel(
     runtime: &Handle,
     from: File,
@@ -55,11 +54,11 @@ pub(super) fn file_to_channel(
     }
 }
 
-/// Moves all of `from` into a stream, whether that waits by itself or not, to its end, or until nobody
-/// listens to `wanted` any more. Blocks the calling thread, which must not be the runtime's.
+/// Copies the channel to a stream, blocking or not, until its end, or until the receiver of `wanted` is dropped.
+/// Blocks the calling thread, which must not be one of the runtime.
 ///
 /// # Errors
-/// Those of the stream; the session failed.
+/// The error of the stream or the session.
 pub(super) fn channel_to_pipe<T>(
     runtime: &Handle,
     from: &mut ChannelReader,
@@ -98,7 +97,7 @@ pub(super) fn channel_to_pipe<T>(
     }
 }
 
-/// Waits for `file` a while; returns whether it is ready.
+/// Waits for `file`, up to [`LOOK`]; returns true if it is ready. Fails if the copy is no longer wanted.
 fn wait(
     file: impl AsFd,
     ready: PollFlags,
@@ -112,7 +111,7 @@ fn wait(
     Ok(is_ready)
 }
 
-/// A file whose reads hold up the whole thread.
+/// A file whose reads block the thread, even if it is non-blocking.
 pub(super) struct Source<F> {
     pub(super) from: File,
     pub(super) is_wanted: F,
@@ -152,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// A pipe whose reading end does not wait by itself.
+    /// A pipe whose reading end is non-blocking.
     fn pipe() -> (File, io::PipeWriter) {
         let (read, write) = io::pipe().unwrap();
         let flags = rustix::fs::fcntl_getfl(&read).unwrap();

@@ -1,50 +1,50 @@
-//! How often a pipe is read that another program fills, or written that another program reads.
+//! Pacing of reads from and writes to a pipe that another program uses.
 //!
-//! Whoever reads a pipe as soon as there is something wakes for every write of the other program,
-//! and whoever writes as soon as there is room for every read. Once a flow is fast, the pipe is made
-//! larger, and its reader lets it fill to the half before it looks again, its writer lets it empty.
+//! A reader that reads as soon as there is data wakes for every write of the other program, and a writer that
+//! writes as soon as there is space wakes for every read. Once a flow is fast, the pipe is enlarged, and its
+//! reader lets it fill to half before the next read; its writer lets it drain by as much.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use adit_wire::u64_from;
 
-/// How much is looked at together, octets.
+/// Amount of data over which the rate is measured, in bytes.
 const WINDOW: u64 = 2 << 20;
-/// The longest time for that much: 16 MiB/s. Slower flows are left alone.
+/// Maximum time for [`WINDOW`] in a fast flow: 16 MiB/s. Slower flows are not paced.
 const FAST: Duration = Duration::from_millis(125);
-/// The longest pause.
+/// Maximum pause.
 const MOST: Duration = Duration::from_millis(3);
-/// What the pipe of a fast flow is to hold, if the system agrees, octets.
+/// Requested capacity of the pipe of a fast flow, in bytes.
 #[cfg(target_os = "linux")]
 const PIPE: usize = 1 << 20;
 
-/// The pauses of one reader or writer.
+/// Computes the pauses of one reader or writer.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     moved: u64,
     since: Option<Instant>,
-    /// Half of what the pipe holds, octets; 0 if it is none. Not known before it is needed.
+    /// Half the capacity of the pipe, in bytes; 0 if it is not a pipe. Set when first needed.
     half: Option<u64>,
     pause: Duration,
 }
 
 impl Pace {
-    /// Whether it is so fast that there are pauses.
+    /// Returns true if the flow is fast enough for pauses.
     pub(super) const fn is_fast(&self) -> bool {
         !self.pause.is_zero()
     }
 
-    /// `n` octets were read at once: how long to wait before the next read, if the pipe is empty
-    /// by that and fills fast.
+    /// Records a read of `n` bytes. Returns the pause before the next read, if this one drained the pipe and the
+    /// flow is fast.
     pub(super) fn after(&mut self, n: usize, pipe: impl AsFd) -> Option<Duration> {
         let n = self.count(n, pipe);
         let drained = self.half.is_some_and(|half| n < half / 2);
         (drained && self.is_fast()).then_some(self.pause)
     }
 
-    /// `n` of `offered` octets were written at once: how long to wait before the next write, if the
-    /// pipe is full by that and empties fast.
+    /// Records a write of `n` of `offered` bytes. Returns the pause before the next write, if this one filled the
+    /// pipe and the flow is fast.
     pub(super) fn after_write(
         &mut self,
         n: usize,
@@ -55,7 +55,7 @@ impl Pace {
         (n < offered && self.is_fast()).then_some(self.pause)
     }
 
-    /// Counts, and learns how fast the flow is; gives the number.
+    /// Counts `n` bytes and measures the rate; returns `n`.
     fn count(&mut self, n: usize, pipe: impl AsFd) -> u64 {
         let n = u64_from(n);
         self.moved += n;
@@ -73,14 +73,13 @@ impl Pace {
     }
 }
 
-/// How long a flow of `bytes` in `time` needs for `half`.
+/// Returns the time that a flow of `bytes` per `time` takes for `half`, up to [`MOST`].
 fn pause(half: u64, bytes: u64, time: Duration) -> Duration {
     let share = u128::from(half) * time.as_nanos() / u128::from(bytes.max(1));
     Duration::from_nanos(u64::try_from(share).unwrap_or(u64::MAX)).min(MOST)
 }
 
-/// Makes a pipe hold as much as a fast flow wants; gives how much it holds, octets, 0 for what is
-/// no pipe.
+/// Enlarges a pipe for a fast flow. Returns its capacity, in bytes; 0 if it is not a pipe.
 #[cfg(target_os = "linux")]
 pub(super) fn widened(pipe: impl AsFd) -> u64 {
     use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
@@ -88,14 +87,14 @@ pub(super) fn widened(pipe: impl AsFd) -> u64 {
         return 0;
     };
     let size = match size < PIPE {
-        // A user's share of pipe memory is bounded; the present size does as well.
+        // Fails if the user's limit of pipe memory is reached; the present size works too.
         true => fcntl_setpipe_size(&pipe, PIPE).unwrap_or(size),
         false => size,
     };
     u64::try_from(size).unwrap_or(0)
 }
 
-/// Other systems do not tell.
+/// Returns 0: other systems do not report the capacity.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn widened(_: impl AsFd) -> u64 {
     0
@@ -120,14 +119,18 @@ mod tests {
         let null = std::fs::File::open("/dev/null").unwrap();
         let window = usize::try_from(WINDOW).unwrap();
         let mut pace = Pace::default();
-        assert_eq!(pace.after(1000, &read), None, "who knows");
-        assert_eq!(pace.after(window, &read), None, "there may be more in it");
+        assert_eq!(pace.after(1000, &read), None, "not measured yet");
+        assert_eq!(pace.after(window, &read), None, "it may hold more");
         let half = widened(&read) / 2;
         assert!(half >= 32 << 10 && pace.half == Some(half));
         let pause = pace.after(1000, &read).unwrap();
         assert!(pause <= MOST && pace.is_fast(), "{pause:?}");
         let mut writer = Pace::default();
-        assert_eq!(writer.after_write(1000, 9000, &write), None, "who knows");
+        assert_eq!(
+            writer.after_write(1000, 9000, &write),
+            None,
+            "not measured yet"
+        );
         assert_eq!(writer.after_write(window, window, &write), None, "room");
         let pause = writer.after_write(1000, 9000, &write);
         assert!(pause.is_some_and(|pause| pause <= MOST), "{pause:?}");

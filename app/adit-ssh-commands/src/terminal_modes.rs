@@ -1,5 +1,5 @@
-//! The modes of a terminal as SSH numbers them (RFC 4254 section 8, RFC 8160), and as this system has
-//! them: a client tells those of its own, a server sets them.
+//! Conversion between the terminal modes of SSH (RFC 4254 section 8, RFC 8160) and of the system: a client
+//! sends the modes of its terminal, a server applies them.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,9 +10,10 @@ use rustix::termios::{
     tcgetattr, tcsetattr,
 };
 
-/// What switches a character off in the numbers of SSH; the system's own is 0.
+/// Value that disables a special character in SSH; on the system it is 0.
 const NONE: u32 = 255;
 
+/// Special characters.
 const CHARACTERS: [(u8, SpecialCodeIndex); 14] = [
     (1, SpecialCodeIndex::VINTR),
     (2, SpecialCodeIndex::VQUIT),
@@ -30,6 +31,7 @@ const CHARACTERS: [(u8, SpecialCodeIndex); 14] = [
     (18, SpecialCodeIndex::VDISCARD),
 ];
 
+/// Input modes.
 const INPUT: &[(u8, InputModes)] = &[
     (30, InputModes::IGNPAR),
     (31, InputModes::PARMRK),
@@ -46,6 +48,7 @@ const INPUT: &[(u8, InputModes)] = &[
     (42, InputModes::IUTF8),
 ];
 
+/// Local modes.
 const LOCAL: [(u8, LocalModes); 11] = [
     (50, LocalModes::ISIG),
     (51, LocalModes::ICANON),
@@ -60,6 +63,7 @@ const LOCAL: [(u8, LocalModes); 11] = [
     (61, LocalModes::ECHOKE),
 ];
 
+/// Output modes.
 const OUTPUT: [(u8, OutputModes); 5] = [
     (70, OutputModes::OPOST),
     (72, OutputModes::ONLCR),
@@ -68,21 +72,23 @@ const OUTPUT: [(u8, OutputModes); 5] = [
     (75, OutputModes::ONLRET),
 ];
 
+/// Control modes.
 const CONTROL: [(u8, ControlModes); 2] = [(92, ControlModes::PARENB), (93, ControlModes::PARODD)];
 
-/// What is typed is to be printed again: it says how a terminal stands, not how it is to be, so
-/// that it is set and not told.
+/// PENDIN: pending input is to be reprinted. This is a state and not a setting, so it is applied but not sent.
 const PENDING: u8 = 62;
 
-/// The two sizes of a character.
+/// Seven bits per character.
 const SEVEN: u8 = 90;
+/// Eight bits per character.
 const EIGHT: u8 = 91;
 
-/// The speeds, bits in a second.
+/// Input speed, in bit/s.
 const INPUT_SPEED: u8 = 128;
+/// Output speed, in bit/s.
 const OUTPUT_SPEED: u8 = 129;
 
-/// Those of this terminal; none if it is no terminal: the host's own defaults hold then.
+/// Returns the modes of a terminal. If it is not a terminal, they are empty, and the host uses its defaults.
 pub(super) fn of(terminal: impl AsFd) -> TerminalModes {
     let mut modes = TerminalModes::new();
     let Ok(now) = tcgetattr(terminal) else {
@@ -115,7 +121,10 @@ pub(super) fn of(terminal: impl AsFd) -> TerminalModes {
     modes
 }
 
-/// Sets what this system knows of them.
+/// Applies the modes that the system supports.
+///
+/// # Errors
+/// The terminal cannot be read or changed.
 pub(super) fn apply(terminal: impl AsFd, modes: &TerminalModes) -> io::Result<()> {
     let mut termios = tcgetattr(&terminal)?;
     for (number, value) in modes.iter() {
@@ -124,6 +133,7 @@ pub(super) fn apply(terminal: impl AsFd, modes: &TerminalModes) -> io::Result<()
     Ok(tcsetattr(&terminal, OptionalActions::Now, &termios)?)
 }
 
+/// Applies one mode.
 fn set(termios: &mut Termios, number: u8, value: u32) {
     let on = value != 0;
     if let Some((_, index)) = CHARACTERS.iter().find(|(n, _)| *n == number) {
@@ -142,13 +152,13 @@ fn set(termios: &mut Termios, number: u8, value: u32) {
     } else if number == PENDING {
         termios.local_modes.set(LocalModes::PENDIN, on);
     } else if number == SEVEN && on {
-        // The two sizes overlap: off is not the other one.
+        // The bits of the two sizes overlap: turning one off does not select the other.
         termios.control_modes.remove(ControlModes::CSIZE);
         termios.control_modes.insert(ControlModes::CS7);
     } else if number == EIGHT && on {
         termios.control_modes.insert(ControlModes::CS8);
     } else if number == INPUT_SPEED {
-        // A speed that the system does not have is left as it is: nothing runs at it anyway.
+        // An unsupported speed is ignored: a pseudo-terminal has no real speed.
         let _ = termios.set_input_speed(value);
     } else if number == OUTPUT_SPEED {
         let _ = termios.set_output_speed(value);

@@ -1,4 +1,4 @@
-//! What may be typed for the commands of SSH.
+//! Command-line arguments of the SSH commands.
 #![allow(
     missing_docs,
     reason = "the help of a command is its variant's documentation in the program"

@@ -1,16 +1,16 @@
-//! Patterns of names: `*`, `?`, `[a-z]`, `[!a-z]`, and `\` before what is meant as it is.
+//! Glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, and `\` as an escape.
 
 use super::names::join;
 use super::{Fault, Remote};
 
-/// Paths that one pattern may stand for at most.
+/// Maximum number of paths that a pattern may match.
 const MOST: usize = 1 << 20;
 
-/// Where names are looked up.
+/// A source of file names.
 pub(crate) trait Folders {
-    /// The names in a folder; the empty path is where relative paths begin.
+    /// Returns the names in a folder; the empty path is the folder that relative paths start in.
     async fn names(&mut self, folder: &[u8]) -> Result<Vec<Vec<u8>>, Fault>;
-    /// Whether something has this path.
+    /// Returns true if the path exists.
     async fn is_there(&mut self, path: &[u8]) -> Result<bool, Fault>;
 }
 
@@ -30,7 +30,7 @@ impl Folders for Remote {
     }
 }
 
-/// Whether it is a pattern.
+/// Returns true if `text` contains a wildcard.
 pub(crate) fn has_magic(text: &[u8]) -> bool {
     let mut escaped = false;
     text.iter().any(|byte| {
@@ -40,7 +40,8 @@ pub(crate) fn has_magic(text: &[u8]) -> bool {
     })
 }
 
-/// The paths that a pattern stands for, sorted. What stands for nothing, or is none, is itself.
+/// Returns the paths that match a pattern, sorted. A pattern without matches, or without wildcards, is returned
+/// as a path.
 pub(crate) async fn expand(
     pattern: &[u8],
     folders: &mut impl Folders,
@@ -58,7 +59,7 @@ pub(crate) async fn expand(
             if has_magic(part) {
                 let names = match folders.names(folder).await {
                     Err(fault) if fault.is_end() => return Err(fault),
-                    // Not a folder, or not to be read.
+                    // Not a folder, or not readable.
                     names => names.unwrap_or_default(),
                 };
                 let fit = names.iter().filter(|name| matches(part, name));
@@ -70,7 +71,7 @@ pub(crate) async fn expand(
                 }
             }
             if next.len() > MOST {
-                return Err(Fault::unfit("the pattern stands for too many files"));
+                return Err(Fault::unfit("the pattern matches too many files"));
             }
         }
         after_magic |= has_magic(part);
@@ -78,13 +79,13 @@ pub(crate) async fn expand(
     }
     found.sort();
     if found.is_empty() {
-        // A file may be called like that.
+        // A file may have this literal name.
         return Ok(vec![plain(pattern)]);
     }
     Ok(found)
 }
 
-/// A name without the backslashes.
+/// Removes the escapes from a name.
 pub(crate) fn plain(part: &[u8]) -> Vec<u8> {
     let (mut out, mut escaped) = (Vec::with_capacity(part.len()), false);
     for byte in part {
@@ -101,12 +102,12 @@ pub(crate) fn plain(part: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Whether a name fits. One with a dot in front fits only if the pattern has it too.
+/// Returns true if a name matches. A leading dot must be matched literally.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     if name.starts_with(b".") && !pattern.starts_with(b".") && !pattern.starts_with(b"\\.") {
         return false;
     }
-    // Where to go on if it does not fit: behind the last `*`, which takes one octet more then.
+    // Backtracking point: after the last `*`, which then consumes one more byte.
     let (mut p, mut n, mut back) = (pattern, name, None);
     loop {
         if let Some(rest) = p.strip_prefix(b"*") {
@@ -132,7 +133,7 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// The pattern behind its first element, if that fits the octet.
+/// Matches the first element of a pattern against a byte; returns the rest of the pattern on success.
 fn one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     match pattern.split_first()? {
         (b'?', rest) => Some(rest),
@@ -148,7 +149,8 @@ fn one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     }
 }
 
-/// Whether the octet is in the class that begins here, and what follows it. `None`: it has no end.
+/// Returns true with the rest of the pattern if the byte is in the character class; `None` if the class is not
+/// closed.
 fn class(text: &[u8], byte: u8) -> Option<(bool, &[u8])> {
     let (not, mut text) = match text.split_first()? {
         (b'!' | b'^', rest) => (true, rest),

@@ -1,4 +1,4 @@
-//! A host that files are copied from or to.
+//! A host with a session and an SFTP channel.
 
 use adit_cli::{Code, Failure};
 use adit_ssh::client::Session;
@@ -8,22 +8,22 @@ use super::{Fault, Remote, base};
 use crate::args::Way;
 use crate::ssh::connect::{Asked, Reached, connect};
 
-/// The exit code where there is no connection, as in OpenSSH.
+/// Exit code if the connection failed, as in OpenSSH.
 const NO_CONNECTION: u8 = 255;
 
-/// A session with a host, and one SFTP channel of it.
+/// A session with a host, and an SFTP channel.
 #[derive(Debug)]
 pub(crate) struct Host {
     /// The session.
     pub(crate) session: Session,
-    /// Its first channel.
+    /// The first SFTP channel.
     pub(crate) remote: Remote,
-    /// The host, as the configuration calls it.
+    /// Host name from the configuration.
     pub(crate) name: String,
 }
 
 impl Host {
-    /// Goes to `[user@]host` or `ssh://…`; a port that stands there goes before `port`.
+    /// Connects to `[user@]host` or `ssh://…`; a port in the destination takes precedence over `port`.
     pub(crate) async fn reach(
         destination: &str,
         port: Option<u16>,
@@ -53,9 +53,9 @@ impl Host {
             .map_err(|why: Failure| why.with_status(NO_CONNECTION))
     }
 
-    /// The name that a copy of what is there gets in its folder: its last name, or if that is `.`
-    /// or `..`, its own by the server's word. (OpenSSH's scp copies `host:..` to `folder/..`, beside
-    /// the folder.) The root has none, and goes into the folder itself.
+    /// Returns the name for a copy of `path` in the target folder: its last component or, if that is `.` or `..`,
+    /// the name that the server reports. (OpenSSH's scp copies `host:..` to `folder/..`, beside the folder.) For
+    /// the root it is empty, and its contents go into the folder itself.
     ///
     /// # Errors
     /// The server has no word, or one that leads out of the folder.
@@ -73,13 +73,13 @@ impl Host {
         match is_entry(&name) {
             true => Ok(name),
             false => Err(Fault::unfit(
-                "the server says no name for the copy; name one by a target that is not there yet",
+                "the server reports no name for the copy; choose one with a target that does not exist yet",
             )),
         }
     }
 }
 
-/// The end of the program because of a fault.
+/// Converts a fault to the failure that ends the program.
 pub(crate) fn failure(host: &str, fault: &Fault) -> Failure {
     let code = match fault {
         Fault::Lost(_) => Code::Network,

@@ -1,4 +1,4 @@
-//! Files of this machine.
+//! Local files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
@@ -10,17 +10,17 @@ use std::time::{Duration, SystemTime};
 
 use adit_ssh_proto::sftp::FileAttrs;
 
-/// A path of this machine from its octets.
+/// Converts bytes to a local path.
 pub(crate) fn native(path: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(path.to_vec()))
 }
 
-/// The octets of a path.
+/// Returns the bytes of a path.
 pub(crate) fn octets(path: &Path) -> &[u8] {
     OsStr::as_bytes(path.as_os_str())
 }
 
-/// The name that the copy of a file of this machine gets; `.` and `..` have one elsewhere.
+/// Returns the name for a copy of a local file; `.` and `..` are resolved first.
 pub(crate) fn name_here(path: &Path) -> Vec<u8> {
     match path.file_name() {
         Some(name) => octets(Path::new(name)).to_vec(),

@@ -1,4 +1,4 @@
-//! What is shown of the work, and how fast it may be.
+//! Progress display and bandwidth limit.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal, Write};
@@ -7,31 +7,32 @@ use std::time::{Duration, Instant};
 use adit_cli::patient::stderr;
 use adit_wire::u64_from;
 
-/// A line is drawn anew after this.
+/// Minimum time between redraws of a line.
 const OFTEN: Duration = Duration::from_millis(150);
-/// Columns of a terminal that does not tell.
+/// Width of a terminal that does not report it, in columns.
 const USUAL_WIDTH: usize = 80;
 
-/// Shows files on the terminal, and holds them back to a rate.
+/// A progress display on the terminal, with an optional bandwidth limit.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    /// Standard error is a terminal, and somebody wants to see it.
+    /// True if progress is shown; requires that standard error is a terminal.
     shows: Cell<bool>,
     drawn: RefCell<Instant>,
-    /// Something stands on the line of the cursor.
+    /// True if the current line of the terminal is not empty.
     dirty: Cell<bool>,
     limit: Option<Limit>,
 }
 
+/// A bandwidth limit.
 #[derive(Debug)]
 struct Limit {
-    /// Octets in a second.
+    /// Rate, in bytes per second.
     rate: u64,
-    /// When as much as was carried so far may have been carried.
+    /// Time at which the data so far is within the limit.
     due: Cell<Option<Instant>>,
 }
 
-/// A file on its way.
+/// The progress of one file.
 #[derive(Debug)]
 pub(crate) struct Line<'a> {
     meter: &'a Meter,
@@ -43,7 +44,8 @@ pub(crate) struct Line<'a> {
 }
 
 impl Meter {
-    /// Shows nothing if `quiet` or there is no terminal; carries at most `rate` octets in a second.
+    /// Creates a meter. It shows nothing if `quiet` is true or there is no terminal; `rate` is the limit in bytes
+    /// per second.
     pub(crate) fn new(quiet: bool, rate: Option<u64>) -> Self {
         Self {
             shows: Cell::new(!quiet && io::stderr().is_terminal()),
@@ -56,21 +58,21 @@ impl Meter {
         }
     }
 
-    /// Shows files from now on, or does not; gives which. There must be a terminal.
+    /// Toggles the display, and returns true if it is on now. It stays off without a terminal.
     pub(crate) fn turn(&self) -> bool {
         self.shows
             .set(!self.shows.get() && io::stderr().is_terminal());
         self.shows.get()
     }
 
-    /// Tells something that went wrong.
+    /// Prints an error message.
     pub(crate) fn say(&self, text: &str) {
         let clear = if self.dirty.take() { "\r\x1b[K" } else { "" };
-        // Nobody to hear it is no failure.
+        // A missing reader is not a failure.
         let _ = writeln!(stderr(), "{clear}{text}");
     }
 
-    /// A file begins, at octet `first`.
+    /// Starts the display of a file that is copied from offset `first` on.
     pub(crate) fn begin(&self, name: String, size: Option<u64>, first: u64) -> Line<'_> {
         Line {
             meter: self,
@@ -84,7 +86,7 @@ impl Meter {
 }
 
 impl Line<'_> {
-    /// So many octets more are carried; waits as long as the rate wants it.
+    /// Adds copied bytes, and waits if the bandwidth limit requires it.
     pub(crate) async fn add(&mut self, octets: usize) {
         let octets = u64_from(octets);
         self.at = self.at.saturating_add(octets);
@@ -103,7 +105,7 @@ impl Line<'_> {
         }
     }
 
-    /// The file is there.
+    /// Finishes the line of a file.
     pub(crate) fn done(self) {
         if self.meter.shows.get() {
             self.draw();
@@ -112,6 +114,7 @@ impl Line<'_> {
         }
     }
 
+    /// Draws the line.
     fn draw(&self) {
         *self.meter.drawn.borrow_mut() = Instant::now();
         self.meter.dirty.set(true);
@@ -122,7 +125,7 @@ impl Line<'_> {
         let _ = write!(stderr(), "\r\x1b[K{text}");
     }
 
-    /// The line after `spent`, `width` columns at most.
+    /// Returns the line after a time of `spent`, up to `width` columns.
     fn text(&self, spent: Duration, width: usize) -> String {
         let rate = (self.at - self.first) as f64 / spent.as_secs_f64().max(0.001);
         let part = match self.size {
@@ -144,14 +147,14 @@ impl Line<'_> {
         let room = width.saturating_sub(figures.len());
         let name: String = match self.name.chars().count() {
             len if len <= room => format!("{:<room$}", self.name),
-            // The end of a path tells more than its beginning.
+            // The end of a path is more useful than its start.
             len => self.name.chars().skip(len - room).collect(),
         };
         format!("{name}{figures}")
     }
 }
 
-/// Octets, or octets in a second, with a unit.
+/// Formats bytes, or bytes per second, with a unit.
 fn amount(octets: f64) -> String {
     let mut value = octets;
     for unit in ["B", "KiB", "MiB", "GiB"] {

@@ -35,18 +35,18 @@ pub(super) use remote::Remote;
 pub(super) use through::through;
 pub(super) use tree::{Job, carry};
 
-/// How files are carried.
+/// Options for copying, and the state of the whole copy.
 #[derive(Debug)]
 pub(super) struct How {
-    /// Folders too, with what is in them.
+    /// True to copy folders recursively.
     pub(super) recursive: bool,
-    /// Times and all permissions as well.
+    /// True to preserve times and all permissions.
     pub(super) preserve: bool,
-    /// Go on where a copy was cut.
+    /// True to resume interrupted copies.
     pub(super) resume: bool,
-    /// What is shown, and how fast it may be.
+    /// Progress display and bandwidth limit.
     pub(super) meter: Meter,
-    /// Something was not carried; it was told.
+    /// True once a file was skipped and reported.
     pub(super) failed: Cell<bool>,
 }
 

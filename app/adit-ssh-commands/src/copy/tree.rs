@@ -1,8 +1,8 @@
-//! Many files: a queue of them, and workers that take from it.
+//! Copies of many files: a queue of jobs, and workers that take from it.
 //!
-//! Folders are in the queue as well: whoever takes one makes its copy and puts what is in it into
-//! the queue. The newest is taken first, so that the queue stays short. Times and permissions of
-//! folders are set at the end, since every new file would change them.
+//! Folders are jobs as well: the worker that takes one creates its copy and adds the entries to the queue. The
+//! newest job is taken first, so that the queue stays short. Times and permissions of folders are set at the end,
+//! because every new file would change them.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -20,37 +20,37 @@ use super::local::{attrs_of, native, octets, set};
 use super::names::{join, shown};
 use super::{Fault, How, Remote};
 
-/// Channels that carry a tree at once.
+/// Number of channels that copy a tree in parallel.
 const WORKERS: usize = 4;
-/// Folders in folders at most: links may lead in circles.
+/// Maximum folder depth: links may form cycles.
 pub(super) const DEEPEST: usize = 64;
 
-/// One thing to be copied.
+/// A file or folder to copy.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// From the other machine.
+    /// Download from the host.
     Get {
-        /// There.
+        /// Remote path.
         from: Vec<u8>,
-        /// Its attributes, if they are known: not of a symbolic link.
+        /// Attributes, if known; not those of a symbolic link.
         attrs: Option<FileAttrs>,
-        /// Here.
+        /// Local path.
         to: PathBuf,
-        /// In how many folders of the tree it is.
+        /// Depth in the tree.
         depth: usize,
     },
-    /// To the other machine.
+    /// Upload to the host.
     Put {
-        /// Here.
+        /// Local path.
         from: PathBuf,
-        /// There.
+        /// Remote path.
         to: Vec<u8>,
-        /// In how many folders of the tree it is.
+        /// Depth in the tree.
         depth: usize,
     },
 }
 
-/// Work on a channel of its own.
+/// The future of a worker with its own channel.
 type Worker<'a> = Pin<Box<dyn Future<Output = Result<(), Fault>> + 'a>>;
 
 struct Queue<'a> {
@@ -58,12 +58,12 @@ struct Queue<'a> {
     busy: Cell<usize>,
     more: Notify,
     how: &'a How,
-    /// Folders whose attributes are to be set, here and there.
+    /// Local and remote folders whose attributes are set at the end.
     here: RefCell<Vec<(PathBuf, FileAttrs)>>,
     there: RefCell<Vec<(Vec<u8>, FileAttrs)>>,
 }
 
-/// Copies all of them; what goes wrong with one is told, and the others go on.
+/// Runs all jobs. An error of one job is reported, and the others continue.
 ///
 /// # Errors
 /// The session failed.
@@ -101,7 +101,7 @@ pub(crate) async fn carry(
     queue.set_folders(remote).await
 }
 
-/// Awaits all of them, or the first that fails.
+/// Waits for all workers, or for the first that fails.
 async fn all(mut workers: Vec<Worker<'_>>) -> Result<(), Fault> {
     poll_fn(|cx| {
         let mut failed = None;
@@ -122,7 +122,7 @@ async fn all(mut workers: Vec<Worker<'_>>) -> Result<(), Fault> {
 }
 
 impl Queue<'_> {
-    /// Takes jobs until there are none, and nobody is busy who could bring more.
+    /// Runs jobs until there are none left and no busy worker can add more.
     async fn work(&self, remote: &mut Remote) -> Result<(), Fault> {
         loop {
             let more = self.more.notified();
@@ -165,7 +165,7 @@ impl Queue<'_> {
         self.more.notify_waiters();
     }
 
-    /// Whether a folder may be copied.
+    /// Fails unless a folder of this depth may be copied.
     fn may_enter(&self, depth: usize) -> Result<(), Fault> {
         match (self.how.recursive, depth < DEEPEST) {
             (true, true) => Ok(()),
@@ -247,7 +247,7 @@ impl Queue<'_> {
         Ok(())
     }
 
-    /// Gives folders the attributes of their originals, those within others first.
+    /// Sets the attributes of all copied folders, innermost first.
     async fn set_folders(&self, remote: &mut Remote) -> Result<(), Fault> {
         let here = self.here.take();
         for (path, attrs) in here.iter().rev() {

@@ -1,4 +1,4 @@
-//! `adit scp`: files to, from and between other machines.
+//! `adit scp`: copies files to, from and between remote hosts.
 
 mod place;
 
@@ -17,16 +17,16 @@ use super::copy::{
 use super::ssh::connect;
 use crate::args::Scp;
 
-/// Copies files between machines.
+/// Runs `adit scp`.
 ///
 /// # Errors
-/// What went wrong, with the exit code.
+/// The failure, with its exit code.
 pub fn scp(typed: &Scp) -> Done {
     let read = |word: &OsString| Place::read(word);
     let places: Result<Vec<Place>, Failure> = typed.places.iter().map(read).collect();
     let mut sources = places?;
     let Some(target) = sources.pop().filter(|_| !sources.is_empty()) else {
-        return Err(Failure::new(Code::Usage, "nothing to be copied"));
+        return Err(Failure::new(Code::Usage, "nothing to copy"));
     };
     let rate = typed.how.limit.map(|kbit| u64::from(kbit) * 1000 / 8);
     let how = How {
@@ -52,14 +52,14 @@ pub fn scp(typed: &Scp) -> Done {
     })
 }
 
-/// The hosts by their destinations, each reached once.
+/// Hosts by destination; each is connected once.
 struct Hosts<'a> {
     typed: &'a Scp,
     reached: HashMap<String, Host>,
 }
 
 impl Hosts<'_> {
-    /// Takes a host out, to be put back with its destination.
+    /// Removes a host from the pool, connecting it first if required. The caller puts it back.
     async fn take(&mut self, destination: &str) -> Result<Host, Failure> {
         match self.reached.remove(destination) {
             Some(host) => Ok(host),
@@ -68,6 +68,7 @@ impl Hosts<'_> {
     }
 }
 
+/// Copies all sources to the target.
 async fn copy(hosts: &mut Hosts<'_>, sources: &[Place], target: &Place, how: &How) -> Done {
     match target {
         Place::Here(to) => {
@@ -78,9 +79,9 @@ async fn copy(hosts: &mut Hosts<'_>, sources: &[Place], target: &Place, how: &Ho
             for source in sources {
                 match source {
                     Place::Here(from) => {
-                        let what = format!("`{}` is here, and so is the target", from.display());
+                        let what = format!("`{}` and the target are both local", from.display());
                         return Err(
-                            Failure::new(Code::Usage, what).hint("cp copies on one machine")
+                            Failure::new(Code::Usage, what).hint("use cp to copy on one machine")
                         );
                     }
                     Place::There { destination, path } => {
@@ -101,14 +102,17 @@ async fn copy(hosts: &mut Hosts<'_>, sources: &[Place], target: &Place, how: &Ho
     }
 }
 
-/// Copies what one pattern stands for to `to`, or into that folder.
+/// Copies the files that match a pattern to `to`, or into that folder if `into` is true.
 async fn get(host: &mut Host, path: &[u8], to: &Path, into: bool, how: &How) -> Result<(), Fault> {
     let found = match found(host, path).await {
         Ok(found) => found,
         Err(fault) => return how.skip(&shown(path), fault),
     };
     if found.len() > 1 && !into {
-        let why = Fault::unfit(format!("is no folder, for {} files", found.len()));
+        let why = Fault::unfit(format!(
+            "is not a folder, but {} files are to be copied",
+            found.len()
+        ));
         return how.skip(&to.display().to_string(), why);
     }
     let mut jobs = Vec::with_capacity(found.len());
@@ -133,6 +137,7 @@ async fn get(host: &mut Host, path: &[u8], to: &Path, into: bool, how: &How) -> 
     carry(&mut host.remote, &host.session, jobs, how).await
 }
 
+/// Copies all sources to a remote target.
 async fn put(
     hosts: &mut Hosts<'_>,
     target: (&str, &mut Host),
@@ -193,7 +198,7 @@ async fn put(
     carried.await.map_err(failed)
 }
 
-/// Copies what one pattern stands for from one host to another.
+/// Copies the files that match a pattern from one host to another.
 async fn between(
     source: &mut Host,
     path: &[u8],
@@ -207,7 +212,10 @@ async fn between(
         Err(fault) => return how.skip(&shown(path), fault),
     };
     if found.len() > 1 && !into {
-        let why = Fault::unfit(format!("is no folder, for {} files", found.len()));
+        let why = Fault::unfit(format!(
+            "is not a folder, but {} files are to be copied",
+            found.len()
+        ));
         return how.skip(&shown(to), why);
     }
     for from in found {
@@ -226,7 +234,7 @@ async fn between(
     Ok(())
 }
 
-/// The paths that one pattern stands for.
+/// Returns the paths that match a pattern.
 async fn found(host: &mut Host, pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
     let path = host.remote.at_home(pattern).await?;
     match path.is_empty() {
@@ -235,7 +243,8 @@ async fn found(host: &mut Host, pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
     }
 }
 
+/// Returns the failure for a target that is not a folder.
 fn no_folder(path: &str) -> Failure {
-    let what = format!("`{path}` is no folder");
-    Failure::new(Code::Failure, what).hint("more than one file needs a folder that is there")
+    let what = format!("`{path}` is not a folder");
+    Failure::new(Code::Failure, what).hint("the target of several files must be an existing folder")
 }

@@ -1,4 +1,4 @@
-//! Where files are: here, or on another machine.
+//! Locations of files, local or remote.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -7,23 +7,23 @@ use adit_cli::{Code, Failure};
 
 use crate::copy::{native, octets};
 
-/// A path as it was typed.
+/// A path argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Of this machine.
+    /// A local path.
     Here(PathBuf),
-    /// Of another one.
+    /// A path on a remote host.
     There {
         /// `[user@]host` or `ssh://[user@]host[:port]`.
         destination: String,
-        /// From the user's home on, if it is relative.
+        /// The path; relative to the user's home.
         path: Vec<u8>,
     },
 }
 
 impl Place {
-    /// `[user@]host:path` and `scp://[user@]host[:port][/path]` are elsewhere; a path with a slash
-    /// before the first colon is here.
+    /// Parses an argument: `[user@]host:path` and `scp://[user@]host[:port][/path]` are remote; a path with a slash
+    /// before the first colon is local.
     pub(super) fn read(word: &OsStr) -> Result<Self, Failure> {
         let bytes = octets(std::path::Path::new(word));
         let (destination, path) = match bytes.strip_prefix(b"scp://") {
@@ -42,8 +42,8 @@ impl Place {
             },
         };
         let destination = String::from_utf8(destination).map_err(|_| {
-            let what = format!("`{}` names no host", word.display());
-            Failure::new(Code::Usage, what).hint("a file of this machine: put ./ before its name")
+            let what = format!("`{}` does not name a host", word.display());
+            Failure::new(Code::Usage, what).hint("for a local file, write ./ before its name")
         })?;
         Ok(Self::There {
             destination,
@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-/// The colon behind a host.
+/// Returns the position of the colon after a host.
 fn colon(word: &[u8]) -> Option<usize> {
     let mut in_brackets = false;
     for (at, byte) in word.iter().enumerate() {
@@ -60,7 +60,7 @@ fn colon(word: &[u8]) -> Option<usize> {
             b'/' => return None,
             b'[' => in_brackets = true,
             b']' => in_brackets = false,
-            // A name cannot be empty.
+            // The host cannot be empty.
             b':' if !in_brackets => return (at > 0).then_some(at),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! What is changed there, and what is told of a single path.
+//! Commands that change or show single remote paths.
 
 use adit_ssh_proto::sftp::{ExtendedRequest, Extension, FileAttrs, SftpRequest};
 
@@ -8,7 +8,7 @@ use super::list::{amount, long};
 use crate::copy::{Fault, expand, plain, shown};
 
 impl Interpreter {
-    /// Does what takes paths and carries nothing.
+    /// Runs a command on paths that transfers no data.
     pub(super) async fn change(&mut self, command: &Command<'_>) -> Result<(), Fault> {
         let first = command.operands.first().map_or(&b""[..], Vec::as_slice);
         let second = command.operands.get(1).map_or(&b""[..], Vec::as_slice);
@@ -48,7 +48,7 @@ impl Interpreter {
                 let text = shown(first);
                 let radix = if command.what == What::Chmod { 8 } else { 10 };
                 let number = u32::from_str_radix(&text, radix)
-                    .map_err(|_| Fault::unfit(format!("`{text}` is no number")))?;
+                    .map_err(|_| Fault::unfit(format!("`{text}` is not a number")))?;
                 let rest = command.operands.get(1..).unwrap_or_default();
                 self.each(rest, command, number).await
             }
@@ -56,7 +56,7 @@ impl Interpreter {
         }
     }
 
-    /// Does it with each file that the patterns stand for.
+    /// Runs a command on each file that matches the patterns.
     async fn each(
         &mut self,
         words: &[Vec<u8>],
@@ -73,6 +73,7 @@ impl Interpreter {
         Ok(())
     }
 
+    /// Runs a command on one file.
     async fn one(&mut self, path: &[u8], command: &Command<'_>, number: u32) -> Result<(), Fault> {
         let remote = &mut self.host.remote;
         let mut attrs = FileAttrs::default();
@@ -92,7 +93,7 @@ impl Interpreter {
                 };
                 let (user, group) = found
                     .owner
-                    .ok_or_else(|| Fault::unfit("the server does not tell whose it is"))?;
+                    .ok_or_else(|| Fault::unfit("the server does not report the owner"))?;
                 attrs.owner = Some(match command.what {
                     What::Chown => (number, group),
                     _ => (user, number),
@@ -109,7 +110,7 @@ impl Interpreter {
         remote.perform(&request).await
     }
 
-    /// Makes a folder, with those above it if they are wanted.
+    /// Creates a folder and, if `above` is true, its parents.
     async fn make(&mut self, path: &[u8], above: bool) -> Result<(), Fault> {
         let attrs = FileAttrs::default();
         if !above {
@@ -133,6 +134,7 @@ impl Interpreter {
         Ok(())
     }
 
+    /// Prints the usage of a file system (`df`).
     async fn file_system(&mut self, path: &[u8], command: &Command<'_>) -> Result<(), Fault> {
         let found = self.host.remote.file_system(path).await?;
         let (unit, all, free, left) = match command.has(b'i') {

@@ -1,16 +1,16 @@
-//! Which command a line is, with its options and operands.
+//! Parser for commands, with options and operands.
 
-/// A command, read.
+/// A parsed command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Command<'a> {
     pub(super) what: What,
-    /// The letters behind dashes.
+    /// Option letters.
     pub(super) options: Vec<u8>,
-    /// The other words.
+    /// Operands.
     pub(super) operands: &'a [Vec<u8>],
 }
 
-/// What there is to do.
+/// The kinds of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Bye,
@@ -41,7 +41,7 @@ pub(super) enum What {
     Version,
 }
 
-/// Names, the options they may have, and how many operands they take.
+/// Names, permitted options, and minimum and maximum number of operands.
 #[rustfmt::skip]
 const ALL: [(&str, What, &str, usize, usize); 35] = [
     ("bye", What::Bye, "", 0, 0),
@@ -81,10 +81,14 @@ const ALL: [(&str, What, &str, usize, usize); 35] = [
     ("version", What::Version, "", 0, 0),
 ];
 
+/// Options of `ls`.
 const LS: &str = "1ahlnrSt";
 
 impl<'a> Command<'a> {
-    /// Reads the words of a line, of which there is one at least.
+    /// Parses the words of a line.
+    ///
+    /// # Errors
+    /// A message for the user: unknown command, unknown option, or wrong number of operands.
     pub(super) fn read(words: &'a [Vec<u8>]) -> Result<Self, String> {
         let (name, mut operands) = words.split_first().ok_or("no command")?;
         let lower = name.to_ascii_lowercase();
@@ -94,7 +98,9 @@ impl<'a> Command<'a> {
             .find(|(name, ..)| name.as_bytes() == lower)
         else {
             let name = crate::copy::shown(name);
-            return Err(format!("`{name}` is no command; `help` lists them"));
+            return Err(format!(
+                "`{name}` is not a command; `help` lists the commands"
+            ));
         };
         let mut options = Vec::new();
         while let Some((word, rest)) = operands.split_first()
@@ -116,7 +122,7 @@ impl<'a> Command<'a> {
                 (least, most) => format!("{least} to {most}"),
             };
             return Err(format!(
-                "{name} takes {wanted} operands, and there are {}",
+                "{name} takes {wanted} operands, but {} were given",
                 operands.len()
             ));
         }
@@ -134,7 +140,7 @@ impl<'a> Command<'a> {
         })
     }
 
-    /// Whether an option was given.
+    /// Returns true if an option was given.
     pub(super) fn has(&self, option: u8) -> bool {
         self.options.contains(&option)
     }

@@ -1,4 +1,4 @@
-//! Where commands come from.
+//! Source of commands.
 
 use std::fs;
 use std::io::{self, IsTerminal, Read};
@@ -9,23 +9,23 @@ use adit_cli::{Code, Failure, out};
 use adit_wire::u64_from;
 use tokio::sync::mpsc;
 
-/// The longest line, octets.
+/// Maximum length of a line, in bytes.
 const LONGEST: usize = 64 << 10;
-/// What a person is asked with.
+/// Prompt of an interactive session.
 const PROMPT: &str = "sftp> ";
 
-/// Lines of commands.
+/// Reader of command lines.
 #[derive(Debug)]
 pub(super) struct Input {
     lines: mpsc::Receiver<io::Result<Vec<u8>>>,
-    /// It ends at the first command that fails, and shows each before it.
+    /// True in batch mode: commands are echoed, and the first that fails ends the program.
     batch: bool,
-    /// A person types.
+    /// True if a user types the commands.
     person: bool,
 }
 
 impl Input {
-    /// Reads from a file, or from standard input if that is `-` or there is none.
+    /// Opens a batch file, or standard input if it is `-` or `None`.
     pub(super) fn open(batch: Option<&Path>) -> Result<Self, Failure> {
         let file = batch.filter(|path| *path != Path::new("-"));
         let source: Box<dyn Read + Send> = match file {
@@ -38,7 +38,7 @@ impl Input {
             None => Box::new(out::stdin()),
         };
         let (send, lines) = mpsc::channel(1);
-        // A read from a terminal cannot be taken back: nobody waits for this thread.
+        // A read from a terminal cannot be canceled, so nothing waits for this thread.
         thread::spawn(move || {
             let mut source = io::BufReader::new(source);
             while let Some(line) = line(&mut source) {
@@ -55,17 +55,17 @@ impl Input {
         })
     }
 
-    /// Whether it ends at the first command that fails.
+    /// Returns true in batch mode.
     pub(super) const fn is_batch(&self) -> bool {
         self.batch
     }
 
-    /// Whether a person types.
+    /// Returns true if a user types the commands.
     pub(super) const fn is_person(&self) -> bool {
         self.person
     }
 
-    /// The next line, or `None` at the end.
+    /// Returns the next line, or `None` at the end.
     pub(super) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         if self.person {
             print!("{PROMPT}");
@@ -77,7 +77,7 @@ impl Input {
         Ok(line)
     }
 
-    /// Shows a command of a batch.
+    /// Echoes a command in batch mode.
     pub(super) fn show(&self, line: &[u8]) {
         if self.batch {
             println!("{PROMPT}{}", crate::copy::shown(line.trim_ascii()));
@@ -85,16 +85,16 @@ impl Input {
     }
 }
 
-/// A line without its end; `None` behind the last one.
+/// Reads a line without its line end; returns `None` after the last one.
 fn line(source: &mut impl io::BufRead) -> Option<io::Result<Vec<u8>>> {
     let mut line = Vec::new();
     let most = u64_from(LONGEST);
     match io::BufRead::read_until(&mut source.take(most), b'\n', &mut line) {
         Err(why) => Some(Err(why)),
         Ok(0) => None,
-        Ok(LONGEST) if line.last() != Some(&b'\n') => {
-            Some(Err(io::Error::other("a line of commands is too long")))
-        }
+        Ok(LONGEST) if line.last() != Some(&b'\n') => Some(Err(io::Error::other(
+            "a line of more than 64 KiB is not a command",
+        ))),
         Ok(_) => {
             if line.last() == Some(&b'\n') {
                 line.pop();

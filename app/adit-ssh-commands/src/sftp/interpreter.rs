@@ -1,4 +1,4 @@
-//! The state between commands: where we are there, and how files are carried.
+//! Interpreter of commands, with the remote working directory and the copy options.
 
 use std::cell::Cell;
 use std::io;
@@ -11,22 +11,23 @@ use super::words::words;
 use crate::args::Sftp;
 use crate::copy::{Fault, Host, How, Meter, join, native, plain, shown};
 
-/// What happens after a command.
+/// The next step after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The next command.
+    /// Continue with the next command.
     Go,
-    /// The end.
+    /// End the program.
     Bye,
 }
 
+/// The interpreter of a session.
 #[derive(Debug)]
 pub(super) struct Interpreter {
     pub(super) host: Host,
-    /// The folder there that relative paths begin in.
+    /// The remote working directory.
     pub(super) folder: Vec<u8>,
     pub(super) how: How,
-    /// What was typed for all commands: -r, -p and -a.
+    /// Options of the command line that apply to all commands: -r, -p and -a.
     usual: [bool; 3],
 }
 
@@ -48,7 +49,7 @@ impl Interpreter {
         })
     }
 
-    /// Begins in a folder; a file is fetched, and that is all (`true`).
+    /// Starts in a folder; a file is fetched instead. Returns true if a file was fetched, so that the program ends.
     pub(super) async fn begin(&mut self, path: &[u8]) -> Result<bool, Fault> {
         let path = self.host.remote.at_home(path).await?;
         let path = join(&self.folder, &path);
@@ -61,12 +62,13 @@ impl Interpreter {
         Ok(true)
     }
 
-    /// Whether something went wrong so far.
+    /// Returns true if the last command failed.
     pub(super) fn failed(&self) -> bool {
         self.how.failed.get()
     }
 
-    /// Does commands until the end; gives whether one failed that counts.
+    /// Runs commands until the end. Returns true if one failed, not counting those that are marked with `-` or
+    /// typed by a user.
     pub(super) async fn run(&mut self, input: &mut Input) -> Result<bool, Fault> {
         let mut failed = false;
         while let Some(line) = input.next().await? {
@@ -98,6 +100,7 @@ impl Interpreter {
         Ok(failed)
     }
 
+    /// Runs one line.
     async fn line(&mut self, text: &[u8]) -> Result<Next, Fault> {
         if let Some(command) = text.strip_prefix(b"!") {
             return shell(command).map(|()| Next::Go);
@@ -129,7 +132,7 @@ impl Interpreter {
         Ok(Next::Go)
     }
 
-    /// How files are carried by the next command.
+    /// Sets the copy options for the next command.
     fn choose(&mut self, options: &[u8]) {
         let has = |letters: &[u8]| options.iter().any(|option| letters.contains(option));
         let [recursive, preserve, resume] = self.usual;
@@ -138,12 +141,13 @@ impl Interpreter {
         self.how.resume = resume || has(b"a");
     }
 
-    /// A path there that is no pattern.
+    /// Returns the absolute remote path for an operand that is not a pattern.
     pub(super) async fn there(&mut self, word: &[u8]) -> Result<Vec<u8>, Fault> {
         let path = self.host.remote.at_home(&plain(word)).await?;
         Ok(join(&self.folder, &path))
     }
 
+    /// Runs `cd`.
     async fn enter(&mut self, operands: &[Vec<u8>]) -> Result<(), Fault> {
         let path = match operands.first() {
             Some(word) => self.there(word).await?,
@@ -157,12 +161,12 @@ impl Interpreter {
                 self.folder = path;
                 Ok(())
             }
-            false => Err(Fault::unfit("is no folder")),
+            false => Err(Fault::unfit("is not a folder")),
         }
     }
 }
 
-/// Commands of this machine.
+/// Runs a local command (`lcd`, `lls`, `lmkdir`, `lpwd`).
 fn here(command: &Command<'_>) -> io::Result<()> {
     let operand = command.operands.first().map(|word| native(&plain(word)));
     match command.what {
@@ -184,7 +188,7 @@ fn here(command: &Command<'_>) -> io::Result<()> {
     }
 }
 
-/// Runs a command of this machine, or a shell.
+/// Runs a command in the local shell, or an interactive shell if it is empty.
 fn shell(command: &[u8]) -> Result<(), Fault> {
     use std::os::unix::ffi::OsStrExt;
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());

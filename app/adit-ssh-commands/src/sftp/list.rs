@@ -1,4 +1,4 @@
-//! `ls`: files there, as people like them.
+//! `ls`: lists remote files.
 
 use std::cmp::Reverse;
 use std::io::{self, IsTerminal};
@@ -9,10 +9,11 @@ use super::command::Command;
 use super::interpreter::Interpreter;
 use crate::copy::{Entry, Fault, expand, join, shown};
 
-/// Columns of a terminal that does not tell.
+/// Width of a terminal that does not report it, in columns.
 const USUAL_WIDTH: usize = 80;
 
 impl Interpreter {
+    /// Runs `ls`.
     pub(super) async fn list(&mut self, command: &Command<'_>) -> Result<(), Fault> {
         if command.operands.is_empty() {
             let folder = self.folder.clone();
@@ -26,7 +27,7 @@ impl Interpreter {
             for path in expand(&pattern, &mut self.host.remote).await? {
                 let found = self.host.remote.lstat(&path).await;
                 let attrs = match found {
-                    // A link that was named means what it leads to.
+                    // For a link that was named, its target is listed.
                     Ok(attrs) if attrs.file_kind() == Some(FileType::Symlink) => {
                         self.host.remote.stat(&path).await.or(Ok(attrs))
                     }
@@ -51,7 +52,7 @@ impl Interpreter {
             if named {
                 println!("\n{}:", shown(&name));
             } else {
-                // As OpenSSH does it: what is in the one folder has its name before.
+                // As in OpenSSH: entries of a single folder have its name in front.
                 for entry in &mut entries {
                     entry.line.clear();
                     entry.name = join(&name, &entry.name);
@@ -62,7 +63,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// A path as it is seen from where we are.
+    /// Returns a path relative to the working directory, if it is below it.
     fn near(&self, path: Vec<u8>) -> Vec<u8> {
         let rest = path.strip_prefix(self.folder.as_slice());
         match rest.and_then(|rest| rest.strip_prefix(b"/")) {
@@ -72,6 +73,7 @@ impl Interpreter {
     }
 }
 
+/// Sorts and prints entries according to the options.
 fn show(mut entries: Vec<Entry>, command: &Command<'_>) {
     if !command.has(b'a') {
         entries.retain(|entry| !crate::copy::base(&entry.name).starts_with(b"."));
@@ -106,7 +108,7 @@ fn show(mut entries: Vec<Entry>, command: &Command<'_>) {
     }
 }
 
-/// Names beside each other, downwards first, in so many columns of characters.
+/// Formats names in columns, filled from top to bottom, for a width in characters.
 fn in_columns(names: &[String], width: usize) -> Vec<String> {
     let longest = names.iter().map(|name| name.chars().count()).max();
     let cell = longest.unwrap_or(0) + 2;
@@ -120,11 +122,12 @@ fn in_columns(names: &[String], width: usize) -> Vec<String> {
     (0..rows).map(line).collect()
 }
 
-/// A line as `ls -l` has it, with numbers of people and a time in UTC.
+/// Formats a line like `ls -l`, with numeric owner and group and a time in UTC.
 pub(super) fn long(attrs: &FileAttrs, name: &[u8]) -> String {
     long_of(attrs, name, false)
 }
 
+/// Formats a line like `ls -l`; if `human` is true, sizes have a unit.
 fn long_of(attrs: &FileAttrs, name: &[u8], human: bool) -> String {
     let mode = attrs.permissions.unwrap_or(0);
     let kind = match attrs.file_kind() {
@@ -150,7 +153,7 @@ fn long_of(attrs: &FileAttrs, name: &[u8], human: bool) -> String {
     format!("{kind}{bits} {user:>6} {group:>6} {size:>10} {time} {name}")
 }
 
-/// Seconds since 1970 as date and time of day.
+/// Formats seconds since 1970 as date and time of day.
 fn utc(seconds: u32) -> String {
     let (day, of_day) = (i64::from(seconds / 86_400), seconds % 86_400);
     let (year, month, day) = crate::sftp_server::date(day);
@@ -158,7 +161,7 @@ fn utc(seconds: u32) -> String {
     format!("{month} {day:>2} {year} {hour:02}:{minute:02}")
 }
 
-/// Octets with a unit.
+/// Formats a number of bytes with a unit.
 pub(super) fn amount(octets: u64) -> String {
     let (mut value, mut units) = (octets as f64, "BKMGTPE".chars());
     let mut unit = units.next().unwrap_or('B');

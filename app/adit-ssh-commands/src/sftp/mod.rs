@@ -1,7 +1,7 @@
-//! `adit sftp`: commands on the files of another machine.
+//! `adit sftp`: commands on remote files.
 //!
 //! ```text
-//! terminal │ pipe │ -b FILE ─▶ input ─▶ words ─▶ command ─▶ interpreter: here, there ─▶ copy
+//! terminal │ pipe │ -b FILE ─▶ input ─▶ words ─▶ command ─▶ interpreter: local, remote ─▶ copy
 //! ```
 
 mod change;
@@ -23,10 +23,10 @@ use super::copy::{Host, failure, octets};
 use super::ssh::connect;
 use crate::args::Sftp;
 
-/// Works with the files of another machine.
+/// Runs `adit sftp`.
 ///
 /// # Errors
-/// What went wrong, with the exit code.
+/// The failure, with its exit code.
 pub fn sftp(typed: &Sftp) -> Done {
     let (destination, path) = place(octets(Path::new(&typed.destination)))?;
     let mut input = Input::open(typed.batch.as_deref())?;
@@ -53,7 +53,7 @@ pub fn sftp(typed: &Sftp) -> Done {
     })
 }
 
-/// `[user@]host[:path]` or `sftp://[user@]host[:port][/path]`.
+/// Splits `[user@]host[:path]` or `sftp://[user@]host[:port][/path]` into destination and path.
 fn place(word: &[u8]) -> Result<(String, Option<Vec<u8>>), Failure> {
     let (destination, path) = match word.strip_prefix(b"sftp://") {
         Some(rest) => {
@@ -62,7 +62,7 @@ fn place(word: &[u8]) -> Result<(String, Option<Vec<u8>>), Failure> {
             ([b"ssh://", host].concat(), path.strip_prefix(b"/"))
         }
         None => {
-            // An address of version 6 stands in brackets if a path follows it.
+            // An IPv6 address is in brackets if a path follows it.
             let behind = word.iter().rposition(|byte| *byte == b']').unwrap_or(0);
             let colons = |part: &[u8]| part.iter().filter(|byte| **byte == b':').count();
             let colon = word
@@ -80,7 +80,7 @@ fn place(word: &[u8]) -> Result<(String, Option<Vec<u8>>), Failure> {
         }
     };
     let destination = String::from_utf8(destination)
-        .map_err(|_| Failure::new(Code::Usage, "the destination names no host"))?;
+        .map_err(|_| Failure::new(Code::Usage, "the destination does not name a host"))?;
     let path = path.filter(|path| !path.is_empty());
     Ok((destination, path.map(<[u8]>::to_vec)))
 }

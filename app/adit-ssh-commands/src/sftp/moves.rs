@@ -1,4 +1,4 @@
-//! Files from here to there and back.
+//! Commands that transfer files.
 
 use std::path::Path;
 
@@ -7,6 +7,7 @@ use super::interpreter::Interpreter;
 use crate::copy::{Fault, Job, Local, carry, expand, join, name_here, native, octets, plain};
 
 impl Interpreter {
+    /// Runs `get`.
     pub(super) async fn get(&mut self, command: &Command<'_>) -> Result<(), Fault> {
         let [from, to @ ..] = command.operands else {
             return Ok(());
@@ -16,6 +17,7 @@ impl Interpreter {
         self.get_pattern(&from, to.as_deref()).await
     }
 
+    /// Runs `mget`.
     pub(super) async fn get_many(&mut self, command: &Command<'_>) -> Result<(), Fault> {
         for word in command.operands {
             let from = self.pattern(word).await?;
@@ -24,13 +26,13 @@ impl Interpreter {
         Ok(())
     }
 
-    /// A pattern there, from where we are.
+    /// Makes a remote pattern absolute.
     pub(super) async fn pattern(&mut self, word: &[u8]) -> Result<Vec<u8>, Fault> {
         let word = self.host.remote.at_home(word).await?;
         if word.starts_with(b"/") {
             return Ok(word);
         }
-        // The folder's own name is no pattern.
+        // The name of the folder itself is not a pattern.
         let mut folder = Vec::with_capacity(self.folder.len());
         for byte in &self.folder {
             if matches!(byte, b'*' | b'?' | b'[' | b'\\') {
@@ -41,7 +43,7 @@ impl Interpreter {
         Ok(join(&folder, &word))
     }
 
-    /// Copies what a pattern stands for to `to`, or into that folder, or to here.
+    /// Downloads the files that match a pattern to `to`, into that folder, or into the local working directory.
     pub(super) async fn get_pattern(
         &mut self,
         from: &[u8],
@@ -51,7 +53,7 @@ impl Interpreter {
         let into = to.is_none_or(Path::is_dir);
         let to = to.unwrap_or_else(|| Path::new(""));
         if !into && (found.len() > 1 || octets(to).ends_with(b"/")) {
-            return Err(Fault::unfit(format!("`{}` is no folder", to.display())));
+            return Err(Fault::unfit(format!("`{}` is not a folder", to.display())));
         }
         let mut jobs = Vec::with_capacity(found.len());
         for from in found {
@@ -69,6 +71,7 @@ impl Interpreter {
         carry(&mut self.host.remote, &self.host.session, jobs, &self.how).await
     }
 
+    /// Runs `put`.
     pub(super) async fn put(&mut self, command: &Command<'_>) -> Result<(), Fault> {
         let [from, to @ ..] = command.operands else {
             return Ok(());
@@ -80,6 +83,7 @@ impl Interpreter {
         self.put_pattern(from, to).await
     }
 
+    /// Runs `mput`.
     pub(super) async fn put_many(&mut self, command: &Command<'_>) -> Result<(), Fault> {
         for word in command.operands {
             self.put_pattern(word, None).await?;
@@ -87,6 +91,7 @@ impl Interpreter {
         Ok(())
     }
 
+    /// Uploads the files that match a pattern to `to`, into that folder, or into the remote working directory.
     async fn put_pattern(&mut self, from: &[u8], to: Option<Vec<u8>>) -> Result<(), Fault> {
         let found = expand(from, &mut Local).await?;
         let into = match &to {
@@ -95,7 +100,7 @@ impl Interpreter {
         };
         let to = to.unwrap_or_else(|| self.folder.clone());
         if !into && (found.len() > 1 || to.ends_with(b"/")) {
-            return Err(Fault::unfit("the target is no folder"));
+            return Err(Fault::unfit("the target is not a folder"));
         }
         let jobs = found.into_iter().map(|from| {
             let path = native(&from);

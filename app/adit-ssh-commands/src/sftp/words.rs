@@ -1,15 +1,15 @@
-//! A line of commands, cut into words.
+//! Splits a command line into words.
 //!
-//! Blanks part words, unless they are quoted by `"…"`, `'…'` or a backslash. What is quoted is no
-//! part of a pattern: it comes out with a backslash before it, as [`expand`] and [`plain`] take it.
+//! Words are separated by blanks, unless quoted by `"…"`, `'…'` or a backslash. Quoted characters are not part of
+//! a pattern: those with a special meaning are escaped by a backslash, as [`expand`] and [`plain`] expect.
 //!
 //! [`expand`]: crate::copy::expand
 //! [`plain`]: crate::copy::plain
 
-/// The words of a line; what is behind a `#` that begins a word is left out.
+/// Splits a line into words; a `#` at the start of a word starts a comment.
 ///
 /// # Errors
-/// A quote has no end.
+/// A quote is not closed, or a backslash ends the line.
 pub(super) fn words(line: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     let (mut all, mut word, mut quote) = (Vec::new(), None::<Vec<u8>>, None);
     let mut bytes = line.iter().copied();
@@ -26,7 +26,7 @@ pub(super) fn words(line: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
                 let next = bytes.next().ok_or("a backslash at the end of the line")?;
                 let word = word.get_or_insert_default();
                 match quote {
-                    // In double quotes a backslash quotes quotes and itself.
+                    // In double quotes, a backslash escapes only double quotes and itself.
                     Some(_) if !matches!(next, b'"' | b'\\') => {
                         literal(word, b'\\');
                         literal(word, next);
@@ -39,13 +39,13 @@ pub(super) fn words(line: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
         }
     }
     if quote.is_some() {
-        return Err("a quote without an end");
+        return Err("a quote is not closed");
     }
     all.extend(word);
     Ok(all)
 }
 
-/// Appends what is no part of a pattern.
+/// Appends a byte that is not part of a pattern.
 fn literal(word: &mut Vec<u8>, byte: u8) {
     if matches!(byte, b'*' | b'?' | b'[' | b'\\') {
         word.push(b'\\');

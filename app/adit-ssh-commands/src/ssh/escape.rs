@@ -1,28 +1,29 @@
-//! Escapes at a terminal: `~` at the beginning of a line, and what follows it.
+//! Escapes at a terminal: `~` at the start of a line and the character after it.
 
-/// What an escape wants.
+/// The command of an escape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// `~.`: end the session.
+    /// `~.`: closes the connection.
     End,
-    /// `~^Z`: stop this process for now.
+    /// `~^Z`: suspends this process.
     Suspend,
-    /// `~B`: send a break.
+    /// `~B`: sends a break.
     Break,
-    /// `~R`: make new keys.
+    /// `~R`: exchanges new keys.
     Rekey,
-    /// `~?`: tell the escapes.
+    /// `~?`: lists the escapes.
     Help,
 }
 
-/// Finds escapes in what is typed.
+/// Recognizes escapes in typed input.
 #[derive(Debug)]
 pub(super) struct Escapes {
-    /// The character that begins them; none are found without.
+    /// The escape character; `None` turns escapes off.
     character: Option<u8>,
     state: State,
 }
 
+/// Position of the parser in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     LineStart,
@@ -31,6 +32,7 @@ enum State {
 }
 
 impl Escapes {
+    /// Creates a parser. A character beyond U+00FF turns escapes off.
     pub(super) fn new(character: Option<char>) -> Self {
         Self {
             character: character.and_then(|c| u8::try_from(c).ok()),
@@ -38,8 +40,8 @@ impl Escapes {
         }
     }
 
-    /// Moves what is for the program to `out`, up to the first escape; gives what that wants and
-    /// how many octets of `typed` are done with.
+    /// Copies input for the program to `out`, up to the first escape. Returns the number of consumed bytes of
+    /// `typed`, and the command of the escape.
     pub(super) fn feed(&mut self, typed: &[u8], out: &mut Vec<u8>) -> (usize, Option<Wish>) {
         let Some(character) = self.character else {
             out.extend_from_slice(typed);
@@ -59,7 +61,7 @@ impl Escapes {
                     self.state = State::LineStart;
                     return (at + 1, Some(wish));
                 }
-                // Typed twice it is the character itself.
+                // Typed twice, it stands for itself.
                 if byte != character {
                     out.push(character);
                 }
@@ -76,7 +78,7 @@ impl Escapes {
         (typed.len(), None)
     }
 
-    /// The escapes, one a line.
+    /// Returns the list of escapes, one per line.
     pub(super) fn help(&self) -> String {
         let c = self
             .character
@@ -84,9 +86,9 @@ impl Escapes {
             .escape_default()
             .to_string();
         format!(
-            "{c}.   end the connection\n{c}^Z  stop this process for now\n{c}B   send a break\n\
-             {c}R   make new keys\n{c}?   this\n{c}{c}   the character itself\n\
-             (at the beginning of a line)"
+            "{c}.   close the connection\n{c}^Z  suspend adit ssh\n{c}B   send a break\n\
+             {c}R   exchange new keys\n{c}?   print this message\n{c}{c}   send the escape character\n\
+             (escapes are recognized only at the start of a line)"
         )
     }
 }
@@ -95,7 +97,7 @@ impl Escapes {
 mod tests {
     use super::*;
 
-    /// All that goes through, and all wishes; by pieces of `n` octets.
+    /// Returns all passed input and all commands, for input in parts of `n` bytes.
     fn all(character: Option<char>, typed: &[u8], n: usize) -> (Vec<u8>, Vec<Wish>) {
         let mut escapes = Escapes::new(character);
         let (mut out, mut wishes) = (Vec::new(), Vec::new());

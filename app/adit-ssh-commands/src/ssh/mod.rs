@@ -1,12 +1,12 @@
-//! `adit ssh`: programs, shells and forwarded ports on another machine.
+//! `adit ssh`: runs programs and shells on a remote host, and forwards ports.
 //!
 //! ```text
-//! words ─▶ connect::Asked ─▶ SshSettings ─▶ connect() ─▶ Session ─┬▶ program ◀─▶ standard streams
-//!            ~/.ssh/config      jumps, known hosts, keys, agent   └▶ forward ◀─▶ sockets
+//! arguments ─▶ connect::Asked ─▶ SshSettings ─▶ connect() ─▶ Session ─┬▶ program ◀─▶ standard streams
+//!                ~/.ssh/config      jumps, known hosts, keys, agent   └▶ forward ◀─▶ sockets
 //! ```
 //!
-//! [`connect`] is what `sftp` and `scp` use as well. [`terminal`] asks the person at it, and is
-//! the one place that changes its modes.
+//! `sftp` and `scp` use [`connect`] as well. [`terminal`] prompts the user, and is the only module that
+//! changes the modes of the terminal.
 
 pub(super) mod connect;
 mod escape;
@@ -25,13 +25,13 @@ use crate::args::Ssh;
 use connect::Reached;
 use program::What;
 
-/// The exit code of what went wrong here, not in the program.
+/// Exit code for failures of adit itself, as opposed to those of the remote program.
 pub(super) const OWN: u8 = 255;
 
-/// `in_background` says that this is the process that stays there (`-f`).
+/// Runs `adit ssh`. `in_background` is true in the process that stays in the background (`-f`).
 ///
 /// # Errors
-/// What went wrong, with the exit code.
+/// The failure, with its exit code.
 pub fn ssh(typed: &Ssh, in_background: bool) -> Done {
     run(typed, in_background).map_err(|why| why.with_status(OWN))
 }
@@ -44,8 +44,10 @@ fn run(typed: &Ssh, in_background: bool) -> Done {
     let settings = asked.settings()?;
     let command = options::command(typed, &settings);
     if typed.fork && command.is_none() && !typed.no_command {
-        let what = "-f: a shell has no use for the background";
-        return Err(Failure::new(Code::Usage, what).hint("add a command, or -N for forwards alone"));
+        let what = "-f: a shell cannot run in the background";
+        return Err(
+            Failure::new(Code::Usage, what).hint("add a command, or -N to only forward ports")
+        );
     }
     let stream = typed.stdio.as_deref().map(spec::destination).transpose()?;
     let what = match command {
@@ -87,8 +89,8 @@ fn run(typed: &Ssh, in_background: bool) -> Done {
     })
 }
 
-/// One thread can move a forward's bytes while another seals; a program's streams have threads of
-/// their own, and two workers would only wake each other.
+/// Returns the number of runtime threads. With forwards it is two, so that one can move bytes while the other
+/// encrypts. A program's streams have their own threads, and two workers would only wake each other.
 fn workers(typed: &Ssh, settings: &SshSettings) -> usize {
     let forwards = [
         &settings.local_forwards,
@@ -99,10 +101,10 @@ fn workers(typed: &Ssh, settings: &SshSettings) -> usize {
     if forwards { 2 } else { 1 }
 }
 
-/// `-W`: the standard streams are one connection's.
+/// Connects the standard streams to one forwarded connection (`-W`).
 async fn carry(reached: &Reached, to: &SshDestination) -> Done {
     if !reached.trusted {
-        let what = "the host's key is not the known one: no streams through it";
+        let what = "-W is refused because the host key does not match the known one";
         return Err(Failure::new(Code::Key, what));
     }
     let failed = |why: &dyn std::fmt::Display| {

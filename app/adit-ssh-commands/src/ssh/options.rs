@@ -1,4 +1,4 @@
-//! From what was typed to options of ssh_config(5).
+//! Translates command-line arguments to options of ssh_config(5).
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -9,7 +9,9 @@ use super::connect::{Asked, option};
 use super::spec;
 use crate::args::Ssh;
 
-/// The question that was typed.
+/// Returns the connection request for the arguments.
+///
+/// Fails with a hint if an unsupported option of OpenSSH was given, or if a value is invalid.
 pub(super) fn asked(typed: &Ssh) -> Result<Asked, Failure> {
     if let Some((option, why, instead)) = typed.refused.first() {
         let failure = Failure::new(Code::Usage, format!("adit ssh has no {option}: {why}"));
@@ -18,7 +20,7 @@ pub(super) fn asked(typed: &Ssh) -> Result<Asked, Failure> {
             instead => failure.hint(instead),
         });
     }
-    // There is one, or the arguments were refused.
+    // clap requires a destination, except with `-Q`, which was refused above.
     let destination = typed.destination.as_deref().unwrap_or_default();
     let mut asked = Asked::new(destination, &typed.way)?;
     if let Some(user) = typed.login.first() {
@@ -44,7 +46,7 @@ pub(super) fn asked(typed: &Ssh) -> Result<Asked, Failure> {
         ("RequestTTY", "no", typed.no_terminal),
         ("RequestTTY", "yes", typed.terminal == 1),
         ("RequestTTY", "force", typed.terminal > 1),
-        // Whoever wants streams alone wants none that is silently missing.
+        // With -W, a forward that is silently missing would be of no use.
         ("ExitOnForwardFailure", "yes", typed.stdio.is_some()),
     ] {
         if wanted {
@@ -66,7 +68,7 @@ pub(super) fn asked(typed: &Ssh) -> Result<Asked, Failure> {
     Ok(asked)
 }
 
-/// What is to be run: the words with blanks between them, or what the configuration says.
+/// Returns the command to run: the arguments joined by spaces, or the configured `RemoteCommand`.
 pub(super) fn command(typed: &Ssh, settings: &SshSettings) -> Option<Vec<u8>> {
     if typed.command.is_empty() {
         return settings.remote_command.clone().map(String::into_bytes);

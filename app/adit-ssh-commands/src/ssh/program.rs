@@ -1,4 +1,4 @@
-//! A program on the host: what it needs, its streams, its end.
+//! Runs a program on the host: requests, streams and exit status.
 
 use std::future::poll_fn;
 use std::io::{self, IsTerminal};
@@ -21,10 +21,10 @@ use super::escape::Wish;
 use super::stdio::{self, Input};
 use super::{OWN, forward, pty, terminal};
 
-/// How long a break is, in milliseconds.
+/// Length of a break, in milliseconds.
 const BREAK: u32 = 1000;
 
-/// What is to be run.
+/// The program to run on the host.
 #[derive(Debug)]
 pub(super) enum What {
     Shell,
@@ -32,7 +32,7 @@ pub(super) enum What {
     Subsystem(String),
 }
 
-/// Runs it to its end; gives its exit code.
+/// Runs `what` until it exits, and returns its exit code. Standard input is not read if `no_input` is true.
 pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result<u8, Failure> {
     let settings = &reached.settings;
     let failed = |why: &dyn std::fmt::Display| {
@@ -53,7 +53,7 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
         .map_err(|why| failed(&why))?;
     let (control, channel, errors) = program.into_parts();
     let (reader, mut writer) = channel.into_split();
-    // From here on keys are the program's.
+    // From here on, keys go to the program.
     let raw = (has_pty && has_terminal).then(|| terminal::raw(&here));
     let mut raw = raw.transpose().map_err(|why| failed(&why))?;
     let mut typed = Input::idle();
@@ -68,7 +68,7 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
         let out = async {
             let done = stdio::output(reader).await;
             if done.is_err() {
-                // Nobody reads it any more: the program is to learn that from its next write.
+                // Standard output is closed: the next write of the program should fail.
                 let _ = control.send_request(SshChannelRequest::EndOfWriting).await;
             }
             done
@@ -80,12 +80,12 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
             done = &mut printed => break done,
             _ = window.recv(), if has_pty => {
                 if let Some(size) = pty::size(&here) {
-                    // Its end is told elsewhere.
+                    // An error is reported with the end of the session.
                     let _ = control.send_window_change(size).await;
                 }
             }
             wish = typed.wish() => match wish {
-                Wish::End => return Err(Failure::new(Code::Failure, "the connection was ended")),
+                Wish::End => return Err(Failure::new(Code::Failure, "the connection was closed by an escape")),
                 Wish::Help => terminal::say(&typed.help()),
                 Wish::Rekey => { let _ = reached.session.rekey(); }
                 Wish::Break => { let _ = control.send_request(SshChannelRequest::Break(BREAK)).await; }
@@ -104,7 +104,7 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
     }
     for done in [out, err] {
         match done {
-            // Whoever has closed it knows.
+            // The reader that closed the stream knows.
             Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {
                 return Err(Failure::Exit {
                     status: OWN,
@@ -121,7 +121,7 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
         Some(Exit::Status(status)) => Ok(narrow_int(status & 0xff)),
         Some(Exit::Signal { name, message, .. }) => {
             let mut what = format!(
-                "the program was ended by SIG{}",
+                "the program was killed by SIG{}",
                 sanitize_for_display(&name)
             );
             if !message.is_empty() {
@@ -130,11 +130,12 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
             Err(Failure::new(Code::Failure, what))
         }
         None => Err(failed(
-            &"the channel closed without a word about the program's end",
+            &"the channel closed without an exit status of the program",
         )),
     }
 }
 
+/// Returns true if a terminal is to be requested (`RequestTTY`).
 fn wants_terminal(settings: &SshSettings, what: &What, has_terminal: bool) -> bool {
     match settings.request_tty {
         RequestTty::No => false,
@@ -142,21 +143,24 @@ fn wants_terminal(settings: &SshSettings, what: &What, has_terminal: bool) -> bo
         RequestTty::Auto => has_terminal && matches!(what, What::Shell),
         RequestTty::Yes => {
             if !has_terminal && !is_quiet(settings) {
-                terminal::say("warning: no terminal is asked for, since there is none here (-tt)");
+                terminal::say(
+                    "warning: no terminal is requested without a local one; -tt forces it",
+                );
             }
             has_terminal
         }
     }
 }
 
-/// What a program needs.
+/// Everything to request for a program.
 struct Wants {
     agent: bool,
     pty: Option<SshChannelRequest>,
     what: What,
 }
 
-/// Asks for all of it at once, which takes one round trip; gives whether there is a terminal.
+/// Sends all requests without waiting in between, which takes one round trip. Returns true if a terminal was
+/// allocated.
 async fn start(
     control: &ProgramControl,
     settings: &SshSettings,
@@ -180,14 +184,14 @@ async fn start(
         .into_iter()
         .map(|request| control.send_request(request));
     let mut answers = all(asked).await;
-    // The last is the program itself; without the others it runs as well.
+    // The last answer is for the program itself, which can run without the others.
     let started = answers.pop().unwrap_or(Err(RequestError::Closed));
     let mut has_pty = pty_at.is_some();
     for (at, answer) in answers.into_iter().enumerate() {
         if let Err(why) = answer {
             if pty_at == Some(at) {
                 has_pty = false;
-                terminal::say(&format!("warning: no terminal: {why}"));
+                terminal::say(&format!("warning: the host opened no terminal: {why}"));
             } else {
                 debug!("{why}");
             }
@@ -196,7 +200,7 @@ async fn start(
     started.map(|()| has_pty)
 }
 
-/// The variables that are sent.
+/// Returns the requests for the environment variables to send (`SendEnv`, `SetEnv`).
 fn environment(settings: &SshSettings) -> Vec<SshChannelRequest> {
     use std::os::unix::ffi::OsStringExt;
     let set = settings
@@ -219,7 +223,7 @@ fn environment(settings: &SshSettings) -> Vec<SshChannelRequest> {
     sent.chain(set).collect()
 }
 
-/// The outcomes of all, which begin in their order.
+/// Polls all futures, starting them in order, and returns their outputs in the same order.
 async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();
     let mut outcomes: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();

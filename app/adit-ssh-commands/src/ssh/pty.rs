@@ -1,4 +1,4 @@
-//! The terminal here as the host is told of it: type, size, modes (RFC 4254 section 8, RFC 8160).
+//! The local terminal as described to the host: type, size and modes (RFC 4254 section 8, RFC 8160).
 
 use std::os::fd::AsFd;
 
@@ -7,7 +7,7 @@ use rustix::termios::tcgetwinsize;
 
 use crate::terminal_modes;
 
-/// What is asked for: a terminal like this one.
+/// Returns a request for a terminal like the local one.
 pub(super) fn like(terminal: impl AsFd) -> PtyRequest {
     PtyRequest {
         term: std::env::var("TERM").unwrap_or_default(),
@@ -16,7 +16,7 @@ pub(super) fn like(terminal: impl AsFd) -> PtyRequest {
     }
 }
 
-/// Its size; `None` if it is no terminal.
+/// Returns the size of the terminal, or `None` if it is not a terminal.
 pub(super) fn size(terminal: impl AsFd) -> Option<TerminalSize> {
     let size = tcgetwinsize(terminal).ok()?;
     Some(TerminalSize {

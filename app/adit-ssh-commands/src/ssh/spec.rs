@@ -1,20 +1,23 @@
-//! `-L`, `-R` and `-D` as OpenSSH has them, into the words of a configuration.
+//! Translates values of `-L`, `-R` and `-D`, in the form of OpenSSH, to values of the configuration.
 //!
-//! On the command line colons stand between all parts; in a configuration a blank stands between
-//! the two ends. What is inside the ends, the configuration reads.
+//! On the command line all parts are separated by colons; in the configuration the two ends are separated by
+//! a blank. The parser of the configuration checks the ends themselves.
 
 use crate::ssh_config::SshDestination;
 use adit_cli::{Code, Failure};
 
-/// The ends that a value of `-L`, `-R` or `-D` means, for the keyword of a configuration.
+/// Returns the ends of a forward, given the value of `-L`, `-R` or `-D` and the keyword of the configuration.
 pub(super) fn words(keyword: &str, value: &str) -> Result<Vec<String>, Failure> {
     let (letter, form) = match keyword {
         "LocalForward" => (
             'L',
-            "[BIND:]PORT:HOST:HOSTPORT, or paths of sockets for either end",
+            "expected [BIND:]PORT:HOST:HOSTPORT, with a socket path possible for either end",
         ),
-        "RemoteForward" => ('R', "[BIND:]PORT:HOST:HOSTPORT, or [BIND:]PORT for SOCKS"),
-        _ => ('D', "[BIND:]PORT"),
+        "RemoteForward" => (
+            'R',
+            "expected [BIND:]PORT:HOST:HOSTPORT, or [BIND:]PORT for SOCKS",
+        ),
+        _ => ('D', "expected [BIND:]PORT"),
     };
     let parts = parts(value).unwrap_or_default();
     let parts: Vec<&str> = parts.iter().map(|part| &**part).collect();
@@ -29,14 +32,14 @@ pub(super) fn words(keyword: &str, value: &str) -> Result<Vec<String>, Failure> 
         ('L' | 'R', [listen, host, port]) => vec![(*listen).to_owned(), join(host, port)],
         ('L' | 'R', [bind, port, host, to]) => vec![join(bind, port), join(host, to)],
         _ => {
-            let what = format!("-{letter} `{value}` has not the form of a forward");
+            let what = format!("-{letter} `{value}` is not a valid forward");
             return Err(Failure::new(Code::Usage, what).hint(form));
         }
     };
     Ok(found)
 }
 
-/// The parts between colons; those inside of brackets are an address's own.
+/// Splits at colons, except inside brackets. Returns `None` if a bracket is not closed.
 fn parts(value: &str) -> Option<Vec<String>> {
     let mut parts = vec![String::new()];
     let mut inside = false;
@@ -55,7 +58,7 @@ fn parts(value: &str) -> Option<Vec<String>> {
     (!inside).then_some(parts)
 }
 
-/// Where `-W` leads.
+/// Parses the destination of `-W`.
 pub(super) fn destination(value: &str) -> Result<SshDestination, Failure> {
     if value.contains('/') {
         return Ok(SshDestination::Socket(value.to_owned()));
@@ -73,8 +76,8 @@ pub(super) fn destination(value: &str) -> Result<SshDestination, Failure> {
         })
     };
     read().ok_or_else(|| {
-        let what = format!("-W `{value}` is no destination");
-        Failure::new(Code::Usage, what).hint("HOST:PORT, or the path of a socket")
+        let what = format!("-W `{value}` is not a valid destination");
+        Failure::new(Code::Usage, what).hint("expected HOST:PORT, or the path of a socket")
     })
 }
 

@@ -1,7 +1,7 @@
-//! The standard streams, each moved by a thread of its own.
+//! The standard streams, each copied by its own thread.
 //!
-//! A thread may wait in a system call without holding anybody up, whatever the stream is: a
-//! terminal, a pipe, a file. Bytes of the session are written straight from where they lie.
+//! A thread can block in a system call without delaying anything else, for any kind of stream: a terminal, a
+//! pipe, a file. Bytes of the session are written directly from its buffers.
 
 use std::fs::File;
 use std::future::pending;
@@ -18,10 +18,10 @@ use tokio::sync::{mpsc, oneshot};
 use super::escape::{Escapes, Wish};
 use crate::channel_pipes::{Source, channel_to_pipe, file_to_channel};
 
-/// As much is read at once where escapes are looked for, octets.
+/// Size of a read while escapes are recognized, in bytes.
 const PIECE: usize = 16 << 10;
 
-/// What is typed, as far as it is for us.
+/// The escapes typed on standard input.
 #[derive(Debug)]
 pub(super) struct Input {
     wishes: Option<mpsc::Receiver<Wish>>,
@@ -29,7 +29,7 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Of nobody.
+    /// Returns an input that never has an escape.
     pub(super) const fn idle() -> Self {
         Self {
             wishes: None,
@@ -37,7 +37,10 @@ impl Input {
         }
     }
 
-    /// The next escape; never, if there are none. Cancel-safe.
+    /// Waits for the next escape; pending forever if escapes are off.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: no escape is lost.
     pub(super) async fn wish(&mut self) -> Wish {
         match &mut self.wishes {
             Some(wishes) => match wishes.recv().await {
@@ -48,14 +51,14 @@ impl Input {
         }
     }
 
-    /// The escapes there are.
+    /// Returns the help text of the escapes.
     pub(super) fn help(&self) -> String {
         Escapes::new(self.escape).help()
     }
 }
 
-/// Moves standard input to the program until either ends, but for escapes. Nobody waits for it: a
-/// terminal that nobody types at must not keep us.
+/// Starts a thread that copies standard input to the program until either ends, except for escapes. Nothing
+/// waits for the thread: an idle terminal must not delay the exit.
 pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
     let runtime = Handle::current();
     let (to, wishes) = mpsc::channel(1);
@@ -83,13 +86,13 @@ pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
                     send(&runtime, &mut writer, &out)?;
                     typed = subslice(typed, done..);
                     if let Some(wish) = wish {
-                        // Nobody to hear it: the program has ended.
+                        // Without a receiver the program has ended.
                         let _ = to.blocking_send(wish);
                     }
                 }
             }
         });
-        // The program needs no more, or is gone: that is told by its end.
+        // An error means that the program takes no more input or is gone, which its exit status shows.
         drop(done);
     });
     Input {
@@ -98,6 +101,7 @@ pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
     }
 }
 
+/// Writes all bytes to the channel and flushes it.
 fn send(runtime: &Handle, writer: &mut ChannelWriter, bytes: &[u8]) -> io::Result<()> {
     runtime.block_on(async {
         writer.write_all(bytes).await?;
@@ -105,21 +109,22 @@ fn send(runtime: &Handle, writer: &mut ChannelWriter, bytes: &[u8]) -> io::Resul
     })
 }
 
-/// Moves what the program prints to standard output, until its end.
+/// Copies the output of the program to standard output, until its end.
 pub(super) async fn output(reader: ChannelReader) -> io::Result<()> {
     moved(own(io::stdout())?, reader).await
 }
 
-/// Moves its standard error to ours, until its end.
+/// Copies the standard error of the program to the local one, until its end.
 pub(super) async fn errors(reader: ChannelReader) -> io::Result<()> {
     moved(own(io::stderr())?, reader).await
 }
 
-/// The stream itself: that of the library would look for lines in the data.
+/// Duplicates the descriptor of a stream: the standard library's own type would buffer lines.
 fn own(stream: impl AsFd) -> io::Result<File> {
     Ok(File::from(stream.as_fd().try_clone_to_owned()?))
 }
 
+/// Copies a channel to a file on a new thread, and waits for its end.
 async fn moved(to: File, mut from: ChannelReader) -> io::Result<()> {
     let runtime = Handle::current();
     let (mut done, end) = oneshot::channel();

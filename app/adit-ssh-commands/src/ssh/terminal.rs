@@ -1,7 +1,7 @@
-//! The person at the terminal: questions, hidden answers, and the terminal's modes.
+//! Dialog with the user at the terminal: questions, hidden answers, and the terminal's modes.
 //!
-//! Whatever changes the modes keeps the old ones here, so that [`restore`] can bring them back
-//! however the program ends.
+//! Any function that changes the modes saves the old ones here, so that [`restore`] can set them again however
+//! the program ends.
 
 use std::fs::{File, OpenOptions};
 use std::future::pending;
@@ -18,25 +18,26 @@ use rustix::termios::{
     tcsetattr,
 };
 
-/// The longest answer, octets.
+/// Maximum length of an answer, in bytes.
 const LONGEST: usize = 4096;
 
-/// A terminal whose modes were changed, and what they were.
+/// The terminal whose modes were changed, and its modes before.
 static CHANGED: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 
+/// Locks [`CHANGED`].
 fn changed() -> MutexGuard<'static, Option<(File, Termios)>> {
     CHANGED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Brings the modes back, if any were changed.
+/// Restores the modes of the terminal, if they were changed.
 pub(super) fn restore() {
     if let Some((terminal, modes)) = changed().take() {
-        // It may be gone by now.
+        // The terminal may be gone by now.
         let _ = tcsetattr(&terminal, OptionalActions::Drain, &modes);
     }
 }
 
-/// Modes that hold until it is dropped.
+/// A guard that restores the modes of the terminal when dropped.
 #[derive(Debug)]
 pub(super) struct Changed(());
 
@@ -46,7 +47,7 @@ impl Drop for Changed {
     }
 }
 
-/// Every key goes through as it is, and every byte comes out as it is.
+/// Switches to raw mode: every key and every byte passes unchanged.
 pub(super) fn raw(terminal: impl AsFd) -> io::Result<Changed> {
     change(terminal, |modes| {
         modes.input_modes |= InputModes::IGNPAR;
@@ -68,8 +69,8 @@ pub(super) fn raw(terminal: impl AsFd) -> io::Result<Changed> {
     })
 }
 
-/// Keys come one by one, are not shown, and raise no signal: an interrupt has to find its way
-/// past the modes.
+/// Switches to a mode for hidden input: keys arrive one by one, are not echoed, and raise no signal, so that
+/// an interrupt cannot leave the modes changed.
 fn hidden(terminal: impl AsFd) -> io::Result<Changed> {
     change(terminal, |modes| {
         modes.local_modes -=
@@ -77,6 +78,7 @@ fn hidden(terminal: impl AsFd) -> io::Result<Changed> {
     })
 }
 
+/// Changes the modes with `how`, and saves those before the first change.
 fn change(terminal: impl AsFd, how: impl FnOnce(&mut Termios)) -> io::Result<Changed> {
     let terminal = File::from(terminal.as_fd().try_clone_to_owned()?);
     let before = tcgetattr(&terminal)?;
@@ -90,22 +92,22 @@ fn change(terminal: impl AsFd, how: impl FnOnce(&mut Termios)) -> io::Result<Cha
     Ok(Changed(()))
 }
 
-/// Where things are said, if not on standard error.
+/// File for messages, if not standard error.
 static SAID_TO: OnceLock<File> = OnceLock::new();
 
-/// Has everything said into a file from now on.
+/// Redirects all further messages to a file.
 pub(super) fn say_to(path: &Path) -> Result<(), Failure> {
     let opened = OpenOptions::new().append(true).create(true).open(path);
     let file =
         opened.map_err(|why| Failure::new(Code::Failure, format!("{}: {why}", path.display())))?;
-    // Asked for once.
+    // Called only once.
     let _ = SAID_TO.set(file);
     Ok(())
 }
 
-/// Says something, whatever the modes are.
+/// Prints a message, with line ends that suit the current modes.
 pub(super) fn say(text: &str) {
-    // Nobody to hear it is no failure.
+    // A missing reader is not a failure.
     let _ = match SAID_TO.get() {
         Some(mut file) => writeln!(file, "{text}"),
         None if changed().is_some() => {
@@ -115,6 +117,7 @@ pub(super) fn say(text: &str) {
     };
 }
 
+/// Opens the controlling terminal.
 fn open() -> Option<File> {
     OpenOptions::new()
         .read(true)
@@ -123,7 +126,7 @@ fn open() -> Option<File> {
         .ok()
 }
 
-/// Asks, and shows what is typed. `None` if there is no terminal, or no answer.
+/// Asks a question and reads a visible answer. Returns `None` without a terminal or an answer.
 pub(super) async fn ask(question: String) -> Option<String> {
     let answer = tokio::task::spawn_blocking(move || {
         let mut tty = open()?;
@@ -133,7 +136,7 @@ pub(super) async fn ask(question: String) -> Option<String> {
     answer.await.ok().flatten()
 }
 
-/// A line, byte by byte: what follows it is not ours.
+/// Reads a line byte by byte: the bytes after it belong to other programs.
 fn line(tty: &mut File) -> Option<String> {
     let (mut line, mut byte) = (Vec::new(), [0]);
     loop {
@@ -150,8 +153,8 @@ fn line(tty: &mut File) -> Option<String> {
     String::from_utf8(line).ok()
 }
 
-/// Asks, and shows nothing of what is typed. `None` if there is no terminal, or the person does
-/// not want to answer (^D). An interrupt is the program's end: there is no answer then.
+/// Asks a question and reads an answer without echo. Returns `None` without a terminal, or if the user
+/// declines (^D). An interrupt ends the program, so that this function does not return.
 pub(super) async fn ask_hidden(question: String) -> Option<Secret<String>> {
     let typed = tokio::task::spawn_blocking(move || {
         let mut tty = open()?;
@@ -165,21 +168,22 @@ pub(super) async fn ask_hidden(question: String) -> Option<Secret<String>> {
     match typed.await.ok().flatten()? {
         Typed::Answer(answer) => answer,
         Typed::Interrupt => {
-            // What the terminal would have made of it with its usual modes.
+            // As the terminal would have done in its usual modes.
             let _ = kill_process(getpid(), Signal::INT);
             pending().await
         }
     }
 }
 
-/// What comes from the keys while they are hidden.
+/// Result of reading hidden input.
 enum Typed {
     Answer(Option<Secret<String>>),
     Interrupt,
 }
 
+/// Reads hidden input, with backspace and ^U, until the end of the line.
 fn keys(tty: &mut File) -> Typed {
-    // As long as it can get, so that no part of it is left behind in memory.
+    // Allocated at full length: growing would leave parts of the answer in freed memory.
     let mut answer = Secret::new(Vec::with_capacity(LONGEST));
     let mut byte = [0];
     loop {

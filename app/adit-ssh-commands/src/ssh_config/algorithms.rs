@@ -1,30 +1,31 @@
-//! Lists of algorithms, as changes of a default list.
+//! Algorithm lists, absolute or relative to a default list.
 
 use adit_wire::substr;
 
 use super::pattern;
 
-/// Names at most in one list.
+/// Maximum number of names in a list.
 const MOST: usize = 256;
 
-/// What `Ciphers`, `MACs`, `KexAlgorithms` or `HostKeyAlgorithms` say.
+/// Value of `Ciphers`, `MACs`, `KexAlgorithms` or `HostKeyAlgorithms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlgorithmList {
-    /// These names, in this order.
+    /// Exactly these names, in this order.
     Exactly(Vec<String>),
-    /// The default list, then these (`+`).
+    /// The default list, followed by these names (`+`).
     Append(Vec<String>),
-    /// The default list without these; names may have `*` and `?` (`-`).
+    /// The default list without these names, which may contain `*` and `?` (`-`).
     Remove(Vec<String>),
-    /// These, then the default list (`^`).
+    /// These names, followed by the default list (`^`).
     Prefer(Vec<String>),
 }
 
 impl AlgorithmList {
-    /// Reads names with commas between them, or a change of the default list (`+`, `-`, `^`).
+    /// Parses comma-separated names, optionally as a change of the default list (`+`, `-`, `^`).
     ///
     /// # Errors
-    /// Words about what was expected.
+    /// A message with the expected form, for an empty name, a character that is not graphic ASCII, or more
+    /// than 256 names.
     pub fn read(text: &str) -> Result<Self, String> {
         let make = match text.as_bytes().first() {
             Some(b'+') => Self::Append,
@@ -39,12 +40,12 @@ impl AlgorithmList {
         let names: Vec<String> = names.split(',').map(str::to_owned).collect();
         let fine = |name: &String| !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic());
         if names.len() > MOST || !names.iter().all(fine) {
-            return Err("expected names with commas between them".to_owned());
+            return Err("expected names separated by commas".to_owned());
         }
         Ok(make(names))
     }
 
-    /// The list that comes out of a default list. No name is in it twice.
+    /// Applies the list to `defaults` and returns the result, without duplicates.
     #[must_use]
     pub fn apply(&self, defaults: &[&str]) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();

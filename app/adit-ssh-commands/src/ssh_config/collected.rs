@@ -1,4 +1,4 @@
-//! What was said so far, each value as it was written first.
+//! Settings collected so far; for each keyword, the first value counts.
 
 use core::time::Duration;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use super::settings::{
 use super::{SshQuestion, SshSources};
 use adit_config::text::Warning;
 
-/// Whether there is a command for the connection; `none` counts as said.
+/// The proxy of a connection; `none` counts as a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Proxy {
     Jump(Vec<SshJump>),
     Command(Option<String>),
 }
 
-/// Where an agent is, before paths are expanded.
+/// Location of an agent, before paths are expanded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Agent {
     No,
@@ -79,7 +79,7 @@ pub(super) struct CollectedSettings {
 }
 
 impl CollectedSettings {
-    /// The host to connect to, as far as it is known now.
+    /// Returns the host to connect to, as far as it has been read.
     pub(super) fn host_now(&self, original: &str) -> Result<String, String> {
         match &self.host_name {
             None => Ok(original.to_owned()),
@@ -87,7 +87,7 @@ impl CollectedSettings {
         }
     }
 
-    /// Fills in the defaults and replaces the tokens.
+    /// Fills in defaults, replaces tokens and returns the settings.
     pub(super) fn finish(
         self,
         ask: &SshQuestion,
@@ -172,10 +172,10 @@ impl CollectedSettings {
             check_host_key: self.check_host_key.unwrap_or_default(),
             hash_known_hosts: self.hash_known_hosts.unwrap_or(false),
             update_host_keys: match (self.update_host_keys, &self.user_known_hosts) {
-                // As OpenSSH: a command of the configuration is not to be held up.
+                // As in OpenSSH: a configured command must not wait for a question.
                 (Some(UpdateHostKeys::Ask), _) if remote_command.is_some() => UpdateHostKeys::No,
                 (Some(said), _) => said,
-                // Files that somebody else may keep are not written by themselves.
+                // Files that others may maintain are not written without being asked.
                 (None, Some(_)) => UpdateHostKeys::No,
                 (None, None) => UpdateHostKeys::Yes,
             },
@@ -206,7 +206,7 @@ impl CollectedSettings {
     }
 }
 
-/// Paths of values, with the keyword for what cannot be expanded.
+/// Path expansion whose errors name the keyword.
 struct Paths<'a>(&'a Tokens<'a>);
 
 impl Paths<'_> {
@@ -215,7 +215,7 @@ impl Paths<'_> {
         expanded.map_err(|why| wrong(keyword, Some(text), &why))
     }
 
-    /// All but `none`, which only says that the usual ones are not meant.
+    /// Expands all paths but `none`, which only means that the default files are not used.
     fn list(&self, keyword: &str, texts: &[String]) -> Result<Vec<PathBuf>, String> {
         let some = texts
             .iter()

@@ -1,8 +1,8 @@
-//! `Match`: the conditions of a block.
+//! Conditions of a `Match` block.
 
 use super::pattern;
 
-/// A condition, and whether it is turned around.
+/// A condition, possibly negated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Condition {
     negated: bool,
@@ -12,17 +12,17 @@ pub(super) struct Condition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
     All,
-    /// The second reading, after the name of the host is known.
+    /// The second pass, after the host name is known.
     Final,
     Host(String),
     OriginalHost(String),
     User(String),
     LocalUser(String),
-    /// What is never found out here, such as `exec`.
+    /// Conditions that adit never evaluates, such as `exec`.
     Never,
 }
 
-/// What conditions are compared with.
+/// Facts that conditions are compared with.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     pub(super) host: &'a str,
@@ -32,13 +32,13 @@ pub(super) struct Facts<'a> {
     pub(super) is_final: bool,
 }
 
-/// Conditions of which all must hold.
+/// Conditions that must all hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Conditions {
     all: Vec<Condition>,
-    /// A second reading is wanted.
+    /// True if a second pass is required.
     pub(super) wants_final: bool,
-    /// The first one that is never found out.
+    /// The first condition that adit never evaluates.
     pub(super) left_out: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl Conditions {
                     found.wants_final = true;
                     Kind::Final
                 }
-                // Names are not made canonical here.
+                // adit does not canonicalize names.
                 "canonical" => Kind::Never,
                 "host" | "originalhost" | "user" | "localuser" | "exec" | "localnetwork"
                 | "tagged" | "command" | "sessiontype" | "version" => {
@@ -88,11 +88,11 @@ impl Conditions {
                         }
                     }
                 }
-                _ => return Err(format!("`{name}` is no condition")),
+                _ => return Err(format!("`{name}` is not a condition")),
             };
             found.all.push(Condition { negated, kind });
         }
-        // `all` stands alone, or behind the two that say which reading is meant.
+        // `all` must be alone, or follow one of the two that select the pass.
         let has_all = found.all.iter().any(|one| one.kind == Kind::All);
         let others = found
             .all
@@ -102,7 +102,7 @@ impl Conditions {
             return Err("the condition is missing".to_owned());
         }
         if has_all && (others.count() > 0 || found.all.len() > 2) {
-            return Err("`all` stands alone".to_owned());
+            return Err("`all` must be the only condition".to_owned());
         }
         Ok(found)
     }
@@ -117,7 +117,7 @@ impl Conditions {
                 Kind::OriginalHost(patterns) => list(patterns, facts.original_host),
                 Kind::User(patterns) => list(patterns, facts.user),
                 Kind::LocalUser(patterns) => list(patterns, facts.local_user),
-                // Neither it nor its opposite is known to hold.
+                // Unknown, so neither the condition nor its negation holds.
                 Kind::Never => return false,
             };
             holds != one.negated

@@ -1,13 +1,13 @@
-//! `~`, `%h` and `${NAME}` in values.
+//! Expansion of `~`, `%h` and `${NAME}` in values.
 
 use std::path::{Path, PathBuf};
 
 use adit_config::text::Sources;
 
-/// Octets of a value after its tokens were replaced, at most.
+/// Maximum length of a value after expansion, in bytes.
 const LONGEST: usize = 65_536;
 
-/// What the tokens stand for.
+/// Values of the tokens.
 pub(super) struct Tokens<'a> {
     pub(super) host_name: &'a str,
     pub(super) original_host: &'a str,
@@ -20,20 +20,20 @@ pub(super) struct Tokens<'a> {
 }
 
 impl Tokens<'_> {
-    /// A path: `~` in front is the home, tokens and variables are replaced.
+    /// Expands a path: a leading `~` becomes the home folder; tokens and variables are replaced.
     pub(super) fn path(&self, text: &str) -> Result<PathBuf, String> {
         let expanded = self.text(text)?;
         Ok(match expanded.strip_prefix('~') {
             Some("") => self.home.to_owned(),
             Some(rest) => match rest.strip_prefix('/') {
                 Some(below) => self.home.join(below.trim_start_matches('/')),
-                None => return Err("the home of another user is not known".to_owned()),
+                None => return Err("the home of another user is not supported".to_owned()),
             },
             None => PathBuf::from(expanded),
         })
     }
 
-    /// Tokens and variables of a path.
+    /// Replaces tokens and variables.
     fn text(&self, text: &str) -> Result<String, String> {
         let mut out = String::new();
         let mut rest = self.percent(text)?;
@@ -54,7 +54,7 @@ impl Tokens<'_> {
         Ok(out)
     }
 
-    /// Tokens alone.
+    /// Replaces tokens only.
     pub(super) fn percent(&self, text: &str) -> Result<String, String> {
         percent(text, |token| {
             Some(match token {
@@ -72,7 +72,7 @@ impl Tokens<'_> {
     }
 }
 
-/// Replaces `%x` by what `meaning` says, and `%%` by `%`.
+/// Replaces `%x` with the result of `meaning`, and `%%` with `%`.
 pub(super) fn percent(
     text: &str,
     meaning: impl Fn(char) -> Option<String>,
@@ -88,10 +88,10 @@ pub(super) fn percent(
             Some('%') => out.push('%'),
             Some(token) => {
                 let value =
-                    meaning(token).ok_or_else(|| format!("`%{token}` has no meaning here"))?;
+                    meaning(token).ok_or_else(|| format!("`%{token}` is not a supported token"))?;
                 out.push_str(&value);
             }
-            None => return Err("`%` has no letter".to_owned()),
+            None => return Err("`%` needs a letter or another `%`".to_owned()),
         }
         bounded(&out)?;
     }

@@ -1,48 +1,48 @@
-//! `LocalForward`, `RemoteForward` and `DynamicForward`.
+//! Values of `LocalForward`, `RemoteForward` and `DynamicForward`.
 
 use super::value;
 
-/// A listener and where its connections go.
+/// A forward: a listener and the destination of its connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SshForward {
-    /// Where it listens.
+    /// Address or socket that is listened on.
     pub listen: SshBind,
-    /// Where connections go.
+    /// Destination of the connections.
     pub to: SshDestination,
 }
 
-/// Where a forward listens.
+/// Listening address of a forward.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SshBind {
     /// A port.
     Port {
-        /// The address; empty or `*` means all. Without one, `GatewayPorts` decides.
+        /// The address; empty or `*` means all. If absent, `GatewayPorts` decides.
         address: Option<String>,
-        /// The port; 0 lets the other end choose (`RemoteForward` alone).
+        /// The port; with 0 the server chooses (`RemoteForward` only).
         port: u16,
     },
-    /// The path of a Unix socket.
+    /// Path of a Unix socket.
     Socket(String),
 }
 
-/// Where the connections of a forward go.
+/// Destination of a forward's connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SshDestination {
     /// A port of a host.
     Port {
-        /// A name or an address, without brackets.
+        /// A name, or an address without brackets.
         host: String,
         /// The port.
         port: u16,
     },
-    /// The path of a Unix socket.
+    /// Path of a Unix socket.
     Socket(String),
-    /// Wherever the client says, by SOCKS.
+    /// The destination that the client requests with SOCKS.
     Socks,
 }
 
 impl SshForward {
-    /// `LocalForward`: two arguments.
+    /// Parses the two arguments of `LocalForward`.
     pub(super) fn local(words: &[String]) -> Result<Self, String> {
         match words {
             [listen, to] => Ok(Self {
@@ -53,7 +53,7 @@ impl SshForward {
         }
     }
 
-    /// `RemoteForward`: one argument is SOCKS.
+    /// Parses the arguments of `RemoteForward`; a single argument means SOCKS.
     pub(super) fn remote(words: &[String]) -> Result<Self, String> {
         let or_zero = |text: &str| match text {
             "0" => Ok(0),
@@ -72,7 +72,7 @@ impl SshForward {
         }
     }
 
-    /// `DynamicForward`: one argument.
+    /// Parses the argument of `DynamicForward`.
     pub(super) fn dynamic(words: &[String]) -> Result<Self, String> {
         match words {
             [listen] => Ok(Self {
@@ -114,12 +114,12 @@ fn destination(text: &str) -> Result<SshDestination, String> {
     }
 }
 
-/// What is a path, also before `~` and `%d` are replaced.
+/// Returns true if `text` is a path, even before `~` and `%d` are replaced.
 fn is_path(text: &str) -> bool {
     text.contains('/')
 }
 
-/// The host, without brackets, and the port.
+/// Splits `host:port`, removing brackets around the host.
 fn split(text: &str) -> Option<(&str, &str)> {
     let (host, port) = text.rsplit_once(':')?;
     match host.strip_prefix('[') {

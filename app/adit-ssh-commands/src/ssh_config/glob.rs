@@ -1,15 +1,15 @@
-//! The files that an `Include` means.
+//! Files matched by an `Include` pattern.
 
 use std::path::{Path, PathBuf};
 
 use super::SshSources;
 use super::pattern;
 
-/// Files that one `Include` means at most.
+/// Maximum number of files per `Include` pattern.
 const MOST: usize = 256;
 
-/// The files that a path with `*` and `?` describes, in the order of their names; hidden ones
-/// must be named with their point. A path without these is itself.
+/// Returns the files that match a path with `*` and `?`, sorted by name. Hidden files match only if the
+/// pattern starts with a dot. A path without wildcards is returned unchanged.
 pub(super) fn files(path: &Path, sources: &dyn SshSources) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in path {

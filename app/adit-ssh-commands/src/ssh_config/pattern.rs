@@ -1,11 +1,11 @@
-//! Patterns with `*` and `?`, and lists of them.
+//! Patterns with `*` and `?`, and pattern lists.
 
-/// Whether `text` is what `pattern` describes. Takes time in proportion to the product of the
-/// lengths at most, whatever the pattern is.
+/// Returns true if `pattern` matches `text`. Takes time proportional to the product of the lengths at most,
+/// for any pattern.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
-    // Where the last star was, and the text that it has not swallowed yet.
+    // Position after the last star, and the start of the text that it has not consumed yet.
     let mut star: Option<(usize, usize)> = None;
     while let Some(byte) = text.get(t) {
         match pattern.get(p) {
@@ -30,7 +30,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     pattern.iter().skip(p).all(|byte| *byte == b'*')
 }
 
-/// Whether one of the patterns describes `text`, and none that begins with `!` does.
+/// Returns true if one of the patterns matches `text` and no pattern with a leading `!` does.
 pub(super) fn any_of<'p>(patterns: impl IntoIterator<Item = &'p str>, text: &str) -> bool {
     let mut found = false;
     for pattern in patterns {
@@ -65,10 +65,10 @@ mod tests {
         }
         assert!(any_of(["!b", "*"], "a"));
         assert!(!any_of(["*", "!a"], "a"));
-        assert!(!any_of(["!b"], "a"), "a negation alone describes nothing");
+        assert!(!any_of(["!b"], "a"), "a negation alone matches nothing");
     }
 
-    /// The definition, in exponential time.
+    /// The definition, which takes exponential time.
     fn slow(pattern: &[u8], text: &[u8]) -> bool {
         match pattern.split_first() {
             None => text.is_empty(),

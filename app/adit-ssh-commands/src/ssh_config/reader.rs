@@ -1,4 +1,4 @@
-//! The files, line by line: which blocks are meant.
+//! Line-by-line reader of the files, which decides which blocks apply.
 
 use core::ops::Range;
 use std::io;
@@ -14,27 +14,26 @@ use adit_config::text::{
 };
 use adit_wire::substr;
 
-/// The folder of the system's files.
+/// Folder of the system-wide files.
 pub(super) const SYSTEM: &str = "/etc/ssh";
 
-/// Where a user reads on.
+/// Reference to the manual, shown with errors.
 const MANUAL: &str = "see ssh_config(5)";
 
-/// How deep files may include others (as in OpenSSH).
+/// Maximum include depth (as in OpenSSH).
 const DEEPEST: usize = 16;
-/// Files that are read at most.
+/// Maximum number of included files.
 const MOST_FILES: usize = 512;
-/// Problems that are told at most, and warnings.
+/// Maximum number of reported problems, and of warnings.
 const MOST_TOLD: usize = 100;
-/// Characters of a line that are shown at most.
+/// Maximum number of characters of a line in a report.
 const MOST_SHOWN: usize = 200;
 
 impl SshSettings {
-    /// Answers a question.
+    /// Reads the files and returns the settings for the host in `ask`.
     ///
     /// # Errors
-    /// Values that cannot be, files that cannot be read, and options of the command line that are
-    /// not known.
+    /// All problems found: invalid values, unreadable files, and unknown options on the command line.
     pub fn resolve(ask: &SshQuestion, sources: &dyn SshSources) -> Result<Self, Vec<Problem>> {
         let mut reader = Reader {
             ask,
@@ -72,22 +71,22 @@ struct Reader<'a> {
     warnings: Vec<Warning>,
     problems: Vec<Problem>,
     files: usize,
-    /// It is the second reading.
+    /// True during the second pass.
     is_final: bool,
     wants_final: bool,
 }
 
-/// A file that is read.
+/// A file being read.
 struct Open<'a> {
     path: &'a Path,
-    /// Where the files are that it includes.
+    /// Folder that relative `Include` paths start from.
     folder: &'a Path,
     depth: usize,
-    /// Whether the block that includes it is meant.
+    /// True if the block that includes this file applies.
     outer: bool,
 }
 
-/// Where a line is.
+/// Position of a line.
 struct Spot {
     origin: Origin,
     number: usize,
@@ -108,7 +107,7 @@ impl Reader<'_> {
                 .iter()
                 .any(|one| line.keyword.eq_ignore_ascii_case(one))
             {
-                let title = format!("`{}` has no meaning as an option", line.keyword);
+                let title = format!("`{}` is not allowed as an option", line.keyword);
                 self.problem(flaw(&line, title), &line, &spot);
             } else {
                 self.value(&line, &spot, true);
@@ -200,7 +199,7 @@ impl Reader<'_> {
         let conditions = Conditions::read(&words::split(line.rest)?)?;
         self.wants_final |= conditions.wants_final;
         if let Some(name) = &conditions.left_out {
-            let title = format!("the condition `{name}` is not looked at, and never holds");
+            let title = format!("the condition `{name}` is not supported and never matches");
             self.warning(flaw(line, title), line, spot);
         }
         let host = self.collected.host_now(&self.ask.host)?;
@@ -213,18 +212,20 @@ impl Reader<'_> {
         }))
     }
 
-    /// Reads the files that are meant. Those that are missing are left out.
+    /// Reads the included files. Missing files are skipped.
     fn include(&mut self, line: &Line<'_>, from: &Open<'_>, active: bool) -> Result<(), String> {
         let paths = words::split(line.rest)?;
         if paths.is_empty() || paths.iter().any(String::is_empty) {
             return Err("expected one or more files".to_owned());
         }
-        // What is included by a block that is not meant cannot mean anything.
+        // An `Include` in a block that does not apply has no effect.
         if !active {
             return Ok(());
         }
         if from.depth >= DEEPEST {
-            return Err(format!("files include each other more than {DEEPEST} deep"));
+            return Err(format!(
+                "files include each other more than {DEEPEST} levels deep"
+            ));
         }
         for text in paths {
             let path = match text.strip_prefix("~/") {
@@ -255,7 +256,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A keyword with a value. In a block that is not meant it is only checked.
+    /// Reads a keyword with its value. In a block that does not apply, the value is only checked.
     fn value(&mut self, line: &Line<'_>, spot: &Spot, active: bool) {
         let Some(keyword) = table::find(line.keyword) else {
             return self.unknown(line, spot);
@@ -267,7 +268,7 @@ impl Reader<'_> {
         };
         let set = words::split(line.rest)
             .map_err(str::to_owned)
-            // A command may have any quotes.
+            // A command may contain unbalanced quotes.
             .or_else(|why| match keyword.name {
                 "ProxyCommand" | "RemoteCommand" => Ok(Vec::new()),
                 _ => Err(why),
@@ -316,7 +317,7 @@ impl Reader<'_> {
     }
 }
 
-/// The nearest keyword, whatever its case.
+/// Returns the most similar keyword, ignoring case.
 fn nearest_keyword<'k>(
     lower: &str,
     names: impl Iterator<Item = &'k str> + Clone,

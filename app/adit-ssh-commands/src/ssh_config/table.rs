@@ -1,4 +1,4 @@
-//! The keywords: each with what it does to a [`CollectedSettings`].
+//! Table of keywords, each with its effect on [`CollectedSettings`].
 
 use super::algorithms::AlgorithmList;
 use super::collected::{Agent, CollectedSettings, Proxy};
@@ -10,32 +10,32 @@ use super::settings::{
 };
 use super::value;
 
-/// Values that a keyword may add up to.
+/// Maximum number of values that a keyword may accumulate.
 const MOST: usize = 1000;
 
 type Outcome = Result<(), String>;
 
-/// A keyword. `set` takes the arguments and, for commands, the line as it is written.
+/// A keyword. `set` takes the arguments and, for commands, the raw rest of the line.
 pub(super) struct Keyword {
     pub(super) name: &'static str,
     pub(super) set: fn(&mut CollectedSettings, &[String], &str) -> Outcome,
 }
 
-/// The keyword of this name.
+/// Returns the keyword with this name, ignoring case.
 pub(super) fn find(name: &str) -> Option<&'static Keyword> {
     KEYWORDS
         .iter()
         .find(|keyword| keyword.name.eq_ignore_ascii_case(name))
 }
 
-/// Whether OpenSSH knows the keyword, which has no effect here.
+/// Returns true if OpenSSH has the keyword, but it has no effect in adit.
 pub(super) fn is_elsewhere(name: &str) -> bool {
     ELSEWHERE.iter().any(|one| one.eq_ignore_ascii_case(name))
 }
 
 macro_rules! keywords {
     ($($name:literal => |$collected:ident, $words:pat_param, $rest:pat_param| $set:expr,)*) => {
-        /// All keywords but those that begin blocks and read files.
+        /// All keywords except those that start blocks or include files.
         pub(super) const KEYWORDS: &[Keyword] = &[$(Keyword {
             name: $name,
             set: |$collected, $words, $rest| $set,
@@ -50,14 +50,14 @@ keywords! {
     "CertificateFile" => |d, w, _| more(&mut d.certificate_files, one(w)?.to_owned()),
     "ChallengeResponseAuthentication" => |d, w, _| switch(&mut d.keyboard_interactive, w),
     "Ciphers" => |d, w, _| algorithms(&mut d.ciphers, w),
-    // Unlike other switches it takes no `true`.
+    // Unlike other switches, it does not accept `true`.
     "Compression" => |d, w, _| {
         first(&mut d.compression, value::one_of(&[("yes", true), ("no", false)], one(w)?)?)
     },
     "ConnectTimeout" => |d, w, _| {
         let text = one(w)?;
         let time = (text != "none").then(|| value::time(text)).transpose()?;
-        // None at all is what OpenSSH makes of 0, too.
+        // OpenSSH also treats 0 as no timeout.
         first(&mut d.connect_timeout, time.filter(|time| !time.is_zero()))
     },
     "DynamicForward" => |d, w, _| more(&mut d.dynamic_forwards, SshForward::dynamic(w)?),
@@ -105,7 +105,7 @@ keywords! {
     "PreferredAuthentications" => |d, w, _| {
         let names: Vec<String> = one(w)?.split(',').map(str::to_owned).collect();
         if names.iter().any(String::is_empty) || names.len() > MOST {
-            return Err("expected names with commas between them".to_owned());
+            return Err("expected names separated by commas".to_owned());
         }
         first(&mut d.preferred_authentications, names)
     },
@@ -182,7 +182,7 @@ const UPDATES: &[(&str, UpdateHostKeys)] = &[
     ("ask", UpdateHostKeys::Ask),
 ];
 
-/// Keywords of OpenSSH that have no effect here.
+/// OpenSSH keywords that have no effect in adit.
 const ELSEWHERE: &[&str] = &[
     "AddKeysToAgent",
     "BindInterface",
@@ -249,13 +249,13 @@ fn switch(slot: &mut Option<bool>, words: &[String]) -> Outcome {
     first(slot, value::switch(one(words)?)?)
 }
 
-/// One more value, unless it is there already.
+/// Appends a value, unless it is already present.
 fn more<T: PartialEq>(list: &mut Vec<T>, value: T) -> Outcome {
     if list.contains(&value) {
         return Ok(());
     }
     if list.len() >= MOST {
-        return Err(format!("more than {MOST} of them"));
+        return Err(format!("more than {MOST} values"));
     }
     list.push(value);
     Ok(())
@@ -265,7 +265,7 @@ fn one(words: &[String]) -> Result<&str, String> {
     match words {
         [word] if !word.is_empty() => Ok(word),
         [] | [_] => Err("the value is missing".to_owned()),
-        _ => Err("expected one value; quote it if it has blanks".to_owned()),
+        _ => Err("expected one value; quote it if it contains spaces".to_owned()),
     }
 }
 
@@ -287,7 +287,7 @@ fn agent(text: &str) -> Agent {
     }
 }
 
-/// A command is the rest of the line, quotes and all.
+/// Returns a command, which is the rest of the line including quotes; `none` is no command.
 fn command(rest: &str) -> Result<Option<String>, String> {
     if rest.is_empty() {
         return Err("the command is missing".to_owned());
@@ -311,13 +311,13 @@ fn rekey(words: &[String]) -> Result<RekeyLimit, String> {
     let (bytes, time) = match words {
         [bytes] => (bytes, None),
         [bytes, time] => (bytes, Some(time)),
-        _ => return Err("expected a number of bytes and, if wanted, a time".to_owned()),
+        _ => return Err("expected a number of bytes and optionally a time".to_owned()),
     };
     let bytes = match &**bytes {
         "default" => None,
         text => match value::size(text)? {
             0 => None,
-            // As in OpenSSH: less would exchange keys all the time.
+            // As in OpenSSH: a lower limit would exchange keys all the time.
             1..16 => return Err("expected at least 16 bytes".to_owned()),
             bytes => Some(bytes),
         },
@@ -329,7 +329,7 @@ fn rekey(words: &[String]) -> Result<RekeyLimit, String> {
     Ok(RekeyLimit { bytes, time })
 }
 
-/// Patterns; one with `-` in front removes those that it describes.
+/// Adds patterns; a pattern with a leading `-` removes those that it matches.
 fn send_env(list: &mut Vec<String>, words: &[String]) -> Outcome {
     if words.is_empty() {
         return Err("expected names of variables".to_owned());

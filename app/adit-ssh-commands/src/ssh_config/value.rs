@@ -1,10 +1,10 @@
-//! Values of keywords: switches, numbers, times, sizes.
+//! Parsers for values: switches, numbers, times, sizes.
 
 use adit_wire::substr;
 
 use core::time::Duration;
 
-/// `yes` or `no`; OpenSSH also takes `true` and `false`.
+/// Parses `yes` or `no`; like OpenSSH, also `true` and `false`.
 pub(super) fn switch(text: &str) -> Result<bool, String> {
     match text {
         "yes" | "true" => Ok(true),
@@ -13,7 +13,7 @@ pub(super) fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// A port.
+/// Parses a port from 1 to 65535.
 pub(super) fn port(text: &str) -> Result<u16, String> {
     number(text)
         .and_then(|port| u16::try_from(port).ok())
@@ -21,7 +21,7 @@ pub(super) fn port(text: &str) -> Result<u16, String> {
         .ok_or_else(|| "expected a port from 1 to 65535".to_owned())
 }
 
-/// A number that is not negative.
+/// Parses a number from 0 to `i32::MAX`.
 pub(super) fn count(text: &str) -> Result<u32, String> {
     number(text)
         .and_then(|count| i32::try_from(count).ok())
@@ -34,7 +34,7 @@ fn number(text: &str) -> Option<u64> {
     digits.then(|| text.parse().ok())?
 }
 
-/// A time: numbers with `s`, `m`, `h`, `d` or `w`, seconds without, added up.
+/// Parses a sum of numbers with a unit (`s`, `m`, `h`, `d` or `w`); seconds if there is none.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     let wrong = || "expected a time like `30`, `90s`, `10m` or `1h30m`".to_owned();
     let mut rest = text;
@@ -57,14 +57,14 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
             .ok_or_else(wrong)?;
         rest = tail.as_str();
     }
-    // What OpenSSH counts in, too.
+    // OpenSSH has the same limit.
     if text.is_empty() || i32::try_from(total).is_err() {
         return Err(wrong());
     }
     Ok(Duration::from_secs(total))
 }
 
-/// A number of octets with `K`, `M` or `G`.
+/// Parses a number of bytes, optionally with `K`, `M` or `G`.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let unit = match text.as_bytes().last() {
         Some(b'k' | b'K') => 1 << 10,
@@ -82,7 +82,7 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected a number of bytes like `512M` or `1G`".to_owned())
 }
 
-/// One of a few words, by what they mean.
+/// Returns the value of the word that matches `text`, ignoring case.
 pub(super) fn one_of<T: Copy>(words: &[(&str, T)], text: &str) -> Result<T, String> {
     let found = words
         .iter()

@@ -1,4 +1,4 @@
-//! Whose server this is: the user who started it, who alone can log in.
+//! The account of the user who runs the server, the only one who can log in.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use adit_net::persistent_file::FileOwner;
 use nix::unistd::{Uid, User};
 
-/// The user who started the server.
+/// The user who runs the server.
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) name: String,
@@ -17,7 +17,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// As the system's table of users has him; without an entry, as the environment says.
+    /// Returns the account from the user database; without an entry there, from the environment.
     pub(super) fn own() -> Self {
         let uid = Uid::effective();
         let known = User::from_uid(uid).ok().flatten();
@@ -45,14 +45,14 @@ impl Account {
         }
     }
 
-    /// The shell's name as it sees itself: with a dash in front for a login.
+    /// Returns the name that the shell is started with; a leading `dash` makes it a login shell.
     pub(super) fn shell_name(&self, dash: &str) -> OsString {
         let mut name = OsString::from(dash);
         name.push(self.shell.file_name().unwrap_or(self.shell.as_os_str()));
         name
     }
 
-    /// A path of the user's, in which `~/` is his home.
+    /// Expands a leading `~` in a path to the home folder.
     pub(super) fn expand(&self, path: &Path) -> PathBuf {
         match path.strip_prefix("~") {
             Ok(rest) => self.home.join(rest),
@@ -60,7 +60,7 @@ impl Account {
         }
     }
 
-    /// Whose files are believed.
+    /// Returns the user as the owner of trusted files.
     pub(super) fn owner(&self) -> FileOwner {
         FileOwner {
             uid: self.uid.as_raw(),

@@ -1,4 +1,4 @@
-//! The socket of a forwarded agent: whoever connects to it speaks with the client's agent.
+//! The socket of a forwarded agent: connections to it reach the client's agent.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -18,7 +18,7 @@ use tracing::debug;
 
 use super::visit::Visit;
 
-/// A socket in a folder that is the user's alone; both go when this is dropped.
+/// A socket in a folder that only the user can access; both are removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct AgentSocket {
     folder: PathBuf,
@@ -27,6 +27,7 @@ pub(super) struct AgentSocket {
 }
 
 impl AgentSocket {
+    /// Creates the socket and starts to accept connections.
     pub(super) fn open(visit: Arc<Visit>, handle: ServerHandle) -> io::Result<Self> {
         let place = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let place = place.filter(|place| place.is_absolute() && place.is_dir());
@@ -36,7 +37,7 @@ impl AgentSocket {
         let folder = place
             .unwrap_or_else(env::temp_dir)
             .join(format!("adit-agent-{}-{name:016x}", process::id()));
-        // Fails if somebody else has made it.
+        // Fails if the folder exists, so that nobody else can have created it.
         DirBuilder::new().mode(0o700).create(&folder)?;
         let path = folder.join("agent");
         let listener = UnixListener::bind(&path).inspect_err(|_| drop(fs::remove_dir(&folder)))?;
@@ -44,6 +45,7 @@ impl AgentSocket {
         Ok(Self { folder, path, task })
     }
 
+    /// Returns the path of the socket.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -57,6 +59,7 @@ impl Drop for AgentSocket {
     }
 }
 
+/// Accepts connections forever.
 async fn accept(listener: UnixListener, visit: Arc<Visit>, handle: ServerHandle) {
     loop {
         match listener.accept().await {
@@ -64,13 +67,14 @@ async fn accept(listener: UnixListener, visit: Arc<Visit>, handle: ServerHandle)
                 tokio::spawn(hand_on(socket, Arc::clone(&visit), handle.clone()));
             }
             Err(why) => {
-                debug!("{}: the agent's socket: {why}", visit.from);
+                debug!("{}: cannot accept on the agent socket: {why}", visit.from);
                 tokio::time::sleep(super::listening::PAUSE).await;
             }
         }
     }
 }
 
+/// Forwards a connection to the client's agent.
 async fn hand_on(socket: UnixStream, visit: Arc<Visit>, handle: ServerHandle) {
     match handle.open_agent().await {
         Ok(mut channel) => {
@@ -83,6 +87,6 @@ async fn hand_on(socket: UnixStream, visit: Arc<Visit>, handle: ServerHandle) {
             )
             .await;
         }
-        Err(why) => debug!("{}: the agent: {why}", visit.from),
+        Err(why) => debug!("{}: cannot open an agent channel: {why}", visit.from),
     }
 }

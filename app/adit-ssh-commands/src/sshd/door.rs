@@ -1,4 +1,4 @@
-//! Who may begin to log in: how many at a time, and how soon again after a failure.
+//! Admission of unauthenticated connections: their number, and penalties after failed logins.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,20 +9,20 @@ use adit_net::system::{self, ThreadRng};
 use adit_ssh_proto::key::AddressRange;
 use adit_wire::{Entropy, Time, narrow_int, source_network, unmap_ipv4};
 
-/// What failures add up to before a source is turned away.
+/// Sum of penalties from which a source is refused.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// The longest a source is turned away.
+/// Maximum penalty of a source.
 const LONGEST: Duration = Duration::from_secs(600);
-/// Sources remembered, of each family.
+/// Maximum number of sources with penalties, for each address family.
 const REMEMBERED: usize = 65_536;
-/// How often a full table is searched for what can be forgotten.
+/// Minimum time between searches of a full table for expired penalties.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// What one source counts for at most when another one asks. Hosts behind one NAT, or one that
-/// opens several sessions, have that many at a time.
+/// Maximum number of connections of a source that count against other sources. Hosts behind one NAT, or one
+/// that opens several sessions, have that many at a time.
 const SHARE: u32 = 4;
 
-/// Connections that have not logged in: `start:percent:full`, as OpenSSH's MaxStartups.
+/// Limits for unauthenticated connections, `start:percent:full`, like OpenSSH's MaxStartups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Startups {
     start: u32,
@@ -31,7 +31,7 @@ pub(super) struct Startups {
 }
 
 impl Startups {
-    /// Reads `N:PERCENT:N`, or one number that is both.
+    /// Parses `N:PERCENT:N`, or a single number that stands for both limits.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let numbers: Vec<u32> = text
             .split(':')
@@ -54,7 +54,7 @@ impl Startups {
         fine.then_some(startups)
     }
 
-    /// The percentage that is turned away while so many are at it.
+    /// Returns the percentage of new connections that are refused while `strangers` are unauthenticated.
     fn turned_away(self, strangers: u32) -> u32 {
         if strangers < self.start {
             return 0;
@@ -68,35 +68,36 @@ impl Startups {
     }
 }
 
-/// What a connection came to that did not log in.
+/// The way in which an unauthenticated connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// Its keys or its user were refused.
+    /// A key or the user was refused.
     Refused,
-    /// It took too long.
+    /// The time limit expired.
     Slow,
-    /// It broke the protocol.
+    /// The client violated the protocol.
     Broken,
-    /// It had keys computed, and left without trying to log in.
+    /// The client left after the key exchange, without trying to log in.
     Wasted,
-    /// It left without trying.
+    /// The client left before the key exchange.
     Left,
 }
 
 impl Failure {
+    /// Returns the penalty, as a time.
     const fn penalty(self) -> Duration {
         Duration::from_secs(match self {
             Self::Refused => 5,
             Self::Slow => 10,
             Self::Broken => 5,
-            // Looking at the keys of a host is one of these for each kind of key.
+            // Scanning the keys of a host causes one of these for each type of key.
             Self::Wasted => 2,
             Self::Left => 1,
         })
     }
 }
 
-/// The door of all listeners.
+/// Admission control, shared by all listeners.
 #[derive(Debug)]
 pub(super) struct Door {
     startups: Startups,
@@ -111,24 +112,25 @@ struct State {
     v6: Sources,
 }
 
-/// Connections that have not logged in, by source.
+/// Unauthenticated connections, by source.
 #[derive(Debug, Default)]
 struct Strangers {
-    /// At most twice [`Startups::full`] entries.
+    /// Connections by source; at most twice [`Startups::full`] entries.
     by_source: HashMap<IpAddr, u32>,
     all: u32,
-    /// The sum with at most [`SHARE`] of each source.
+    /// Number of connections, counting at most [`SHARE`] of each source.
     shares: u32,
 }
 
 impl Strangers {
+    /// Returns the number of connections of a source.
     fn of(&self, source: IpAddr) -> u32 {
         self.by_source.get(&source).copied().unwrap_or_default()
     }
 
-    /// How full it is for one more of `source`: its own count whole, others by their share, so that
-    /// a single source with silent connections costs others nothing. OpenSSH counts all alike,
-    /// unless its administrator sets PerSourceMaxStartups.
+    /// Returns the load that applies to a new connection of `source`: its own connections count fully, those of
+    /// other sources up to their share, so that a single source with idle connections does not lock out others.
+    /// OpenSSH counts all alike, unless PerSourceMaxStartups is set.
     fn seen_by(&self, source: IpAddr, startups: Startups) -> u32 {
         let own = self.of(source);
         let full = startups.full;
@@ -147,7 +149,7 @@ impl Strangers {
 
     fn remove(&mut self, source: IpAddr) {
         let Some(own) = self.by_source.get_mut(&source) else {
-            debug_assert!(false, "a stranger was added before");
+            debug_assert!(false, "the connection was counted before");
             return;
         };
         *own -= 1;
@@ -168,16 +170,18 @@ struct Sources {
 #[derive(Debug, Clone, Copy)]
 struct Penalty {
     until: Time,
-    /// Whether it has come to so much that the source is turned away, until it is over.
+    /// True once the penalty has reached the threshold; then the source is refused until `until`.
     holds: bool,
 }
 
-/// Why a connection is turned away.
+/// The reason for refusing a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Turned {
-    #[error("too many connections have not logged in yet")]
+    /// The limit for unauthenticated connections.
+    #[error("too many unauthenticated connections")]
     Crowd,
-    #[error("turned away after failed logins")]
+    /// The penalties of the source.
+    #[error("refused because of failed logins")]
     Penalty,
 }
 
@@ -190,12 +194,12 @@ impl Door {
         })
     }
 
-    /// Lets a connection begin, or turns it away.
+    /// Admits or refuses a new connection.
     pub(super) fn enter(self: &Arc<Self>, from: IpAddr) -> Result<Stranger, Turned> {
         self.enter_at(from, system::monotonic_now(), percent())
     }
 
-    /// `chance`: 0 to 99.
+    /// Admits or refuses a connection at a given time, with a random number `chance` from 0 to 99.
     fn enter_at(
         self: &Arc<Self>,
         from: IpAddr,
@@ -226,6 +230,7 @@ impl Door {
 }
 
 impl State {
+    /// Returns the penalties of the address family.
     fn sources(&mut self, from: IpAddr) -> &mut Sources {
         match unmap_ipv4(from) {
             IpAddr::V4(_) => &mut self.v4,
@@ -235,6 +240,7 @@ impl State {
 }
 
 impl Sources {
+    /// Adds the penalty of a failure to a source.
     fn punish(&mut self, from: IpAddr, what: Failure, now: Time) {
         if self.penalties.len() >= REMEMBERED && now.duration_since(self.swept) >= SWEEP {
             self.penalties.retain(|_, penalty| now < penalty.until);
@@ -259,7 +265,7 @@ impl Sources {
     }
 }
 
-/// A connection that has not logged in; ends when dropped.
+/// An unauthenticated connection, counted until dropped.
 #[derive(Debug)]
 pub(super) struct Stranger {
     door: Arc<Door>,
@@ -267,7 +273,7 @@ pub(super) struct Stranger {
 }
 
 impl Stranger {
-    /// It will not log in.
+    /// Records a failed login, with the penalty for its source.
     pub(super) fn failed(self, what: Failure) {
         self.failed_at(what, system::monotonic_now());
     }
@@ -290,6 +296,7 @@ impl Drop for Stranger {
     }
 }
 
+/// Returns a random number from 0 to 99.
 fn percent() -> u32 {
     let mut bytes = [0; 4];
     ThreadRng.fill(&mut bytes);
@@ -349,7 +356,7 @@ mod tests {
             .filter_map(|_| door.enter_at(greedy, at(0), 99).ok())
             .collect();
         assert_eq!(inside.len(), 100);
-        // Others see four of them; 30 % would be turned away from ten on.
+        // For others, four of them count; 30 % would be refused from ten on.
         let others: Vec<_> = (0..6)
             .map(|n| door.enter_at(ip(&format!("198.51.{n}.1")), at(0), 0))
             .collect();
@@ -379,7 +386,7 @@ mod tests {
         assert_eq!(
             inside.len(),
             100,
-            "sources that have some wait for the total"
+            "sources with connections are held to the total"
         );
     }
 
@@ -396,7 +403,7 @@ mod tests {
         fail(0);
         assert!(
             door.enter_at(beside, at(0), 0).is_ok(),
-            "10 s are put up with"
+            "10 s are below the threshold"
         );
         fail(0);
         assert_eq!(
@@ -406,7 +413,7 @@ mod tests {
         assert!(door.enter_at(ip("192.0.2.1"), at(1), 0).is_ok());
         assert_eq!(door.enter_at(from, at(14), 0).unwrap_err(), Turned::Penalty);
         assert!(door.enter_at(from, at(15), 0).is_ok());
-        // Forgotten, it begins anew.
+        // After it has expired, it starts from zero.
         fail(20);
         assert!(door.enter_at(from, at(20), 0).is_ok());
     }

@@ -1,4 +1,4 @@
-//! The variables of a user's program: what the server sets, what his key sets, what he may set.
+//! Environment of a user's program: variables of the server, of the user's key, and of the client.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -8,17 +8,19 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::account::Account;
 
-/// Variables that a client may set, and octets of each value.
+/// Maximum number of variables that a client may set.
 const MOST: usize = 64;
+/// Maximum length of their values, in bytes.
 const LONGEST: usize = 4096;
-/// The server's own variables that a user's program gets as well.
+/// Variables of the server's environment that programs inherit.
 const PASSED_ON: [&str; 3] = ["TZ", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
 
-/// Where programs are looked for, of users and of root.
+/// Search path of users.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/games";
+/// Search path of root.
 const ROOT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The variables of one program.
+/// The environment of one program.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Environment {
     own: BTreeMap<OsString, OsString>,
@@ -26,7 +28,7 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// What every program of this user gets that comes over this connection.
+    /// Returns the variables common to all programs of a connection.
     pub(super) fn new(account: &Account, from: SocketAddr, at: SocketAddr) -> Self {
         let mut own = Self::default();
         for name in PASSED_ON {
@@ -54,12 +56,12 @@ impl Environment {
         own
     }
 
-    /// Sets a variable of the server's.
+    /// Sets a variable of the server, which takes precedence over the client's.
     pub(super) fn set(&mut self, name: impl Into<OsString>, value: impl AsRef<OsStr>) {
         self.own.insert(name.into(), value.as_ref().to_owned());
     }
 
-    /// A wish of the client's; tells whether it is granted.
+    /// Sets a variable for the client, if it is allowed; returns true if so.
     pub(super) fn wish(&mut self, name: &[u8], value: &[u8], accepted: &[String]) -> bool {
         let fine = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
         let (name, value) = (OsStr::from_bytes(name), OsStr::from_bytes(value));
@@ -75,17 +77,17 @@ impl Environment {
         granted
     }
 
-    /// All of them: what the server has set goes before what was wished for.
+    /// Returns all variables; those of the server take precedence.
     pub(super) fn all(&self) -> BTreeMap<&OsStr, &OsStr> {
         let both = self.wanted.iter().chain(&self.own);
         both.map(|(name, value)| (&**name, &**value)).collect()
     }
 }
 
-/// Names of variables that change which code runs when a program starts, or how it reads what it is
-/// given: of the dynamic loaders, of the C library, of shells, of languages. `*` at the end is
-/// anything. Those of the C library are the ones it drops itself in programs that run as another
-/// user; the others are those that sudo removes, and the like of languages that are newer.
+/// Variables that change which code runs when a program starts, or how it interprets its input: those of
+/// dynamic loaders, C libraries, shells and languages. A trailing `*` matches anything. For the C library these
+/// are the ones that it ignores itself in set-user-ID programs; the others are those that sudo removes, and
+/// their counterparts in newer languages.
 const OF_THE_START: &[&str] = &[
     // Loaders.
     "LD_*",
@@ -115,7 +117,7 @@ const OF_THE_START: &[&str] = &[
     "TERMCAP",
     "KRB5*",
     "NSS_*",
-    // Where programs are, and whose.
+    // Paths and users.
     "PATH",
     "HOME",
     "SHELL",
@@ -168,7 +170,7 @@ const OF_THE_START: &[&str] = &[
     "GUILE_*",
     "OCAML*",
     "GHC*",
-    // Programs that run others, or load what they are told to.
+    // Programs that run others, or load configured code.
     "EDITOR",
     "VISUAL",
     "PAGER",
@@ -178,12 +180,13 @@ const OF_THE_START: &[&str] = &[
     "OPENSSL_*",
 ];
 
-/// Whether no key may set this variable, whatever is permitted.
+/// Returns true if keys can never set this variable.
 pub(super) fn is_of_the_start(name: &str) -> bool {
     let name = OsStr::new(name);
     OF_THE_START.iter().any(|pattern| is_of(pattern, name))
 }
 
+/// Returns true if a pattern with an optional trailing `*` matches `name`.
 pub(super) fn is_of(pattern: &str, name: &OsStr) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => name.as_bytes().starts_with(start.as_bytes()),

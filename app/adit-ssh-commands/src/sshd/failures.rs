@@ -1,19 +1,20 @@
-//! Failed logins in the log: who, from where, by what; and not as many lines as strangers like.
+//! Log lines of failed logins (user, source, methods), and a limit on their rate.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use adit_wire::Time;
 
-/// Lines within [`WINDOW`].
+/// Maximum number of lines per [`WINDOW`].
 const MOST: u32 = 60;
+/// Time window of the rate limit.
 const WINDOW: Duration = Duration::from_secs(60);
-/// What of a user's name is logged, characters.
+/// Maximum length of a logged user name, in characters.
 const LONGEST: usize = 64;
-/// Methods that are kept of one connection.
+/// Maximum number of logged methods per connection.
 const METHODS: usize = 4;
 
-/// What the client of one connection has tried.
+/// The login attempts of one connection.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Tries {
     user: String,
@@ -22,7 +23,7 @@ pub(super) struct Tries {
 }
 
 impl Tries {
-    /// One more; the last user counts.
+    /// Records an attempt; only the last user name is kept.
     pub(super) fn add(&mut self, user: &str, method: &'static str) {
         if self.count == 0 || self.user != user {
             self.user = user.chars().take(LONGEST).collect();
@@ -33,7 +34,7 @@ impl Tries {
         }
     }
 
-    /// As it is logged, if there were any. Nothing of it can end the line or drive a terminal.
+    /// Returns the text for the log, if there were attempts. It cannot end the line or control a terminal.
     pub(super) fn told(&self) -> Option<String> {
         let methods = self.methods.join(", ");
         let times = match self.count {
@@ -45,7 +46,7 @@ impl Tries {
     }
 }
 
-/// How many lines there may be.
+/// A rate limit for log lines.
 #[derive(Debug, Default)]
 pub(super) struct Rate(Mutex<Window>);
 
@@ -57,7 +58,7 @@ struct Window {
 }
 
 impl Rate {
-    /// Whether there may be a line now, and how many were left out before it.
+    /// Returns the number of lines suppressed before this one, or `None` if this one is suppressed too.
     pub(super) fn line(&self, now: Time) -> Option<u64> {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if now.duration_since(window.since) >= WINDOW {

@@ -1,4 +1,4 @@
-//! The keys that this host is known by.
+//! The host keys of the server.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -12,14 +12,13 @@ use adit_net::system::SystemRng;
 use adit_ssh_proto::key::{Certificate, CertifiedKey, KeyType, MAX_KEY_FILE, PrivateKey};
 use anyhow::Context;
 
-/// A host key, and whether it was made just now.
+/// A host key; `new` is true if it was just created.
 pub(super) struct HostKey {
     pub(super) key: CertifiedKey,
     pub(super) new: bool,
 }
 
-/// The key of a file, with the certificate beside it if there is one; a new one if there is no
-/// file.
+/// Loads a key file, with the certificate beside it if there is one; creates the key if the file is missing.
 pub(super) fn load(path: &Path) -> Result<HostKey, Failure> {
     let shown = path.display();
     match FileOwner::current()
@@ -36,19 +35,20 @@ pub(super) fn load(path: &Path) -> Result<HostKey, Failure> {
             Ok(HostKey { key, new: false })
         }
         Err(why) if why.kind() == ErrorKind::NotFound => {
-            let key = make(path).with_context(|| format!("making the host key {shown}"))?;
+            let key = make(path).with_context(|| format!("cannot create the host key {shown}"))?;
             Ok(HostKey { key, new: true })
         }
         Err(why) => Err(Failure::new(Code::Key, format!("host key {shown}: {why}"))),
     }
 }
 
+/// Creates a key and writes both halves.
 fn make(path: &Path) -> anyhow::Result<CertifiedKey> {
     let key = PrivateKey::generate(KeyType::Ed25519, &mut SystemRng)?;
     let key = key.with_comment("adit sshd");
     let text = key.to_openssh(None, &mut SystemRng)?;
     persistent_file::write_atomically(path, text.expose().as_bytes())?;
-    // The public half for `known_hosts`; what stands there already is somebody's.
+    // The public key, for `known_hosts`; an existing file is not overwritten.
     let mut line = key.public_key().to_line(key.comment());
     line.push('\n');
     let public = beside(path, ".pub");
@@ -60,13 +60,14 @@ fn make(path: &Path) -> anyhow::Result<CertifiedKey> {
     Ok(CertifiedKey::new(key, None)?)
 }
 
+/// Appends `end` to the name of a file.
 pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     name.into()
 }
 
-/// The certificate of a key, as `ssh-keygen -h -s` writes it: `FILE-cert.pub`.
+/// Loads the certificate of a key from `FILE-cert.pub`, as written by `ssh-keygen -h -s`.
 fn certificate(path: &Path) -> anyhow::Result<Option<Certificate>> {
     let path = beside(path, "-cert.pub");
     let text = match fs::read_to_string(&path) {

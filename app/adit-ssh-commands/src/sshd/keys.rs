@@ -1,4 +1,4 @@
-//! Who gets in: the lines of `authorized_keys`, read anew for every key that is shown.
+//! Authentication by `authorized_keys`, which is read again for each key that a client presents.
 
 use std::io;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ use tracing::{debug, warn};
 use super::account::Account;
 use super::failures::Tries;
 
-/// The files of one account.
+/// The `authorized_keys` files of an account.
 #[derive(Debug)]
 pub(super) struct Keys {
     account: Arc<Account>,
@@ -30,7 +30,7 @@ impl Keys {
         Self { account, files }
     }
 
-    /// Reads all files. What is wrong with them is said; it lets nobody in.
+    /// Reads all files. Problems are logged; the lines or files concerned accept no key.
     pub(super) fn read(&self) -> AuthorizedKeys {
         let mut keys = AuthorizedKeys::default();
         for file in &self.files {
@@ -42,21 +42,21 @@ impl Keys {
             });
             match read {
                 Ok(problems) => problems.iter().for_each(|problem| warn!("{problem}")),
-                Err(why) => warn!("nobody is let in by {name}: {why}"),
+                Err(why) => warn!("no key in {name} is accepted: {why}"),
             }
         }
         keys
     }
 }
 
-/// Decides for one connection, and remembers what its user may do.
+/// Authenticates one connection, and stores the permissions of its user.
 #[derive(Debug)]
 pub(super) struct Gate {
     keys: Arc<Keys>,
     from: IpAddr,
     grant: Mutex<Option<KeyGrant>>,
     refused: AtomicU32,
-    /// Keys were computed for this client.
+    /// True once a key exchange was computed for this client.
     computed: AtomicBool,
     tries: Mutex<Tries>,
 }
@@ -73,29 +73,29 @@ impl Gate {
         }
     }
 
-    /// What the key allows that got its user in; nothing without one.
+    /// Returns the permissions of the key that logged in; none before.
     pub(super) fn grant(&self) -> KeyGrant {
         let grant = self.grant.lock().unwrap_or_else(PoisonError::into_inner);
         grant.clone().unwrap_or_else(KeyGrant::deny_all)
     }
 
-    /// Whether something was refused.
+    /// Returns true if a key or a user was refused.
     pub(super) fn has_refused(&self) -> bool {
         self.refused.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether the client had keys computed.
+    /// Returns true if a key exchange was computed.
     pub(super) fn has_computed(&self) -> bool {
         self.computed.load(Ordering::Relaxed)
     }
 
-    /// What the client has tried.
+    /// Returns the attempts of the client.
     pub(super) fn tries(&self) -> Tries {
         let tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
         tries.clone()
     }
 
-    /// The same is done for a user who is not ours as for our own: only the answer differs.
+    /// Checks a key. The work is the same for unknown users, so that timing does not reveal the account.
     async fn judge(&self, user: &str, key: &AnyKey, proof: KeyProof) -> bool {
         let (files, from, offered) = (Arc::clone(&self.keys), self.from, key.clone());
         let presence = match proof {
@@ -113,23 +113,24 @@ impl Gate {
                 return true;
             }
             Ok(Ok(_)) => debug!(
-                "{}: refused {:?}: this server lets {} in alone",
+                "{}: refused the user {:?}: only {} can log in",
                 self.from,
                 sanitize_for_display(user),
                 self.keys.account.name
             ),
             Ok(Err(why)) => debug!(
-                "{}: refused {shown} of {:?}: {why}",
+                "{}: refused the key {shown} of {:?}: {why}",
                 self.from,
                 sanitize_for_display(user)
             ),
-            Err(why) => warn!("{}: {why}", self.from),
+            Err(why) => warn!("{}: cannot check a key: {why}", self.from),
         }
         self.refused.fetch_add(1, Ordering::Relaxed);
         false
     }
 }
 
+/// Reads the files and finds the grant for a key.
 fn find(
     keys: &Keys,
     from: IpAddr,

@@ -1,4 +1,4 @@
-//! Places that are listened at for a client (`-R`): what comes is handed on, through the relay.
+//! Listeners for clients (`-R`): connections are forwarded to the client, through the relay.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -24,30 +24,30 @@ use tracing::{debug, warn};
 
 use super::visit::Visit;
 
-/// Places of one connection.
+/// Maximum number of forwarded addresses per connection.
 const MOST: usize = 256;
-/// Connections of one client that wait for its answer. Clients hold as many channels open that
-/// nobody has answered: adit's of before this bound 128. Further ones wait in the system's queue.
+/// Maximum number of connections that wait for the client's answer. Clients limit unanswered channels as well
+/// (earlier versions of adit to 128). Further connections wait in the listen queue.
 const OPENING: usize = 100;
-/// Connections of one client that are handed on at a time; the channels of a connection are 1024,
-/// and some are left for what the client opens itself.
+/// Maximum number of forwarded connections of one client. A connection has 1024 channels; the rest are for
+/// those that the client opens.
 const HANDED_ON: usize = 960;
-/// How long is waited after an error before the next connection is taken.
+/// Pause after a failed accept.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
-/// The places of one connection; they are given up when this is dropped.
+/// The listeners of one connection, closed when this is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Listening(HashMap<ForwardAddress, Vec<Listener>>);
 
-/// How much a client can take. Each listening socket takes in one connection more, and no further
-/// ones before that has its place.
+/// Limits for connections to one client. Each listener accepts one connection beyond them, and the next only
+/// after that has its permit.
 #[derive(Debug)]
 pub(super) struct Places {
     opening: Arc<Semaphore>,
     all: Arc<Semaphore>,
 }
 
-/// A connection's place until it ends, and until it is answered.
+/// The permits of a connection: one until it ends, one until the client answers.
 struct Place {
     _whole: OwnedSemaphorePermit,
     opening: OwnedSemaphorePermit,
@@ -63,9 +63,9 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Waits for a place.
+    /// Waits for a permit.
     async fn free(&self) -> Option<Place> {
-        // Nobody closes them.
+        // The semaphores are never closed.
         let whole = Arc::clone(&self.all).acquire_owned().await.ok()?;
         let opening = Arc::clone(&self.opening).acquire_owned().await.ok()?;
         Some(Place {
@@ -75,11 +75,11 @@ impl Places {
     }
 }
 
-/// One listening socket.
+/// A listening socket.
 #[derive(Debug)]
 struct Listener {
     task: AbortHandle,
-    /// What is to be removed with it.
+    /// Unix socket to remove with the listener.
     path: Option<PathBuf>,
 }
 
@@ -93,7 +93,7 @@ impl Drop for Listener {
 }
 
 impl Listening {
-    /// Listens there, if the key may and nobody else does.
+    /// Starts to listen on an address, if the key permits it and the address is free.
     pub(super) fn begin(
         &mut self,
         visit: &Arc<Visit>,
@@ -119,13 +119,13 @@ impl Listening {
                 request.grant(port);
             }
             Err(why) => {
-                debug!("{}: cannot listen at {place:?}: {why}", visit.from);
+                debug!("{}: cannot listen on {place:?}: {why}", visit.from);
                 request.refuse();
             }
         }
     }
 
-    /// Listens there no more.
+    /// Stops to listen on an address.
     pub(super) fn end(&mut self, request: ForwardRequest) {
         match self.0.remove(request.address()) {
             Some(_) => request.grant(0),
@@ -134,14 +134,15 @@ impl Listening {
     }
 }
 
+/// Returns the error for an address that the key does not permit.
 fn forbidden() -> io::Error {
     io::Error::new(
         io::ErrorKind::PermissionDenied,
-        "this key may not listen there",
+        "this key does not allow the listening address",
     )
 }
 
-/// Where a client's address leads: loopback alone, unless other machines may come.
+/// Returns the addresses to listen on for a client's request: only loopback, unless `gateway` allows others.
 fn addresses(address: &str, port: u16, gateway: bool) -> io::Result<Vec<SocketAddr>> {
     let both = |v4: Ipv4Addr, v6: Ipv6Addr| vec![(v4, port).into(), (v6, port).into()];
     let loopback = || both(Ipv4Addr::LOCALHOST, Ipv6Addr::LOCALHOST);
@@ -160,9 +161,10 @@ fn addresses(address: &str, port: u16, gateway: bool) -> io::Result<Vec<SocketAd
     }
 }
 
+/// A port and its listeners.
 type Begun = (u16, Vec<Listener>);
 
-/// Listens at all addresses that can be had; the port is the same on all.
+/// Listens on all available addresses of a request, with the same port.
 fn begin_tcpip(
     visit: &Arc<Visit>,
     handle: &ServerHandle,
@@ -178,7 +180,7 @@ fn begin_tcpip(
     for mut addr in addresses(address, port, visit.settings.gateway_ports)? {
         addr.set_port(bound);
         let opened = tcp::listen(addr).or_else(|why| match addr.ip() {
-            // A system without IPv6.
+            // The system has no IPv6.
             IpAddr::V6(ip) if ip.is_unspecified() => {
                 tcp::listen((Ipv4Addr::UNSPECIFIED, bound).into())
             }
@@ -195,7 +197,7 @@ fn begin_tcpip(
                     path: None,
                 });
             }
-            // A port that is another's on one address is not ours on the other.
+            // A port that is in use on one address must not be used on the other.
             Err(why) if why.kind() == io::ErrorKind::AddrInUse => return Err(why),
             Err(why) => failed = Some(why),
         }
@@ -206,6 +208,7 @@ fn begin_tcpip(
     }
 }
 
+/// Accepts TCP connections and forwards each in its own task.
 async fn accept(
     mut listener: TcpAcceptor,
     visit: Arc<Visit>,
@@ -221,11 +224,14 @@ async fn accept(
                 let (visit, handle, place) = (Arc::clone(&visit), handle.clone(), place.clone());
                 lane::spawn_movable(hand_on_tcp((socket, from), visit, handle, place, free));
             }
-            AcceptOutcome::Exhausted(why) => warn!("{}: a forwarded port: {why}", visit.from),
+            AcceptOutcome::Exhausted(why) => {
+                warn!("{}: cannot accept on a forwarded port: {why}", visit.from)
+            }
         }
     }
 }
 
+/// Forwards a TCP connection to the client.
 async fn hand_on_tcp(
     (socket, from): (TcpStream, SocketAddr),
     visit: Arc<Visit>,
@@ -241,11 +247,11 @@ async fn hand_on_tcp(
     drop(place.opening);
     match opened {
         Ok(mut channel) => carry(&visit, &mut Tcp::new(socket), &mut channel).await,
-        Err(why) => debug!("{}: a forwarded connection: {why}", visit.from),
+        Err(why) => debug!("{}: cannot open a forwarding channel: {why}", visit.from),
     }
 }
 
-/// Listens at a socket that the user alone can connect to. What is there already is not touched.
+/// Listens on a Unix socket that only the user can connect to. Fails if the path exists.
 fn begin_streamlocal(
     visit: &Arc<Visit>,
     handle: &ServerHandle,
@@ -272,6 +278,7 @@ fn begin_streamlocal(
     })
 }
 
+/// Accepts connections to a Unix socket and forwards each in its own task.
 async fn accept_local(
     listener: UnixListener,
     visit: Arc<Visit>,
@@ -288,13 +295,14 @@ async fn accept_local(
                 lane::spawn_movable(hand_on_local(socket, visit, handle, path, free));
             }
             Err(why) => {
-                warn!("{}: a forwarded socket: {why}", visit.from);
+                warn!("{}: cannot accept on a forwarded socket: {why}", visit.from);
                 tokio::time::sleep(PAUSE).await;
             }
         }
     }
 }
 
+/// Forwards a connection to a Unix socket to the client.
 async fn hand_on_local(
     socket: UnixStream,
     visit: Arc<Visit>,
@@ -306,10 +314,11 @@ async fn hand_on_local(
     drop(place.opening);
     match opened {
         Ok(mut channel) => carry(&visit, &mut Buffered::from_tokio(socket), &mut channel).await,
-        Err(why) => debug!("{}: a forwarded connection: {why}", visit.from),
+        Err(why) => debug!("{}: cannot open a forwarding channel: {why}", visit.from),
     }
 }
 
+/// Relays a connection until its end.
 async fn carry(visit: &Visit, near: &mut dyn Stream, far: &mut dyn Stream) {
     relay(near, far, &visit.settings.limits, &visit.meter).await;
 }

@@ -1,10 +1,10 @@
-//! `adit sshd`: an SSH server into which the user who started it can log in.
+//! `adit sshd`: an SSH server for the user who runs it.
 //!
-//! Data passes through like this: [`settings`] says what was typed, [`serve`] takes connections in
-//! through the [`door`]; [`keys`] decides who gets in. [`visit`] hands each wish of a client to a
-//! task of its own: [`session`] collects what a program is to be and [`program`] runs it;
-//! [`direct`] connects to somewhere and [`listening`] hands on what comes, both through the relay;
-//! [`agent`] is the socket of a forwarded agent, [`failures`] what the log has of failed logins.
+//! [`settings`] holds the arguments. [`serve`] accepts connections that [`door`] admits, and [`keys`]
+//! authenticates them. [`visit`] runs each request of a client in its own task: [`session`] collects the
+//! requests for a program and [`program`] runs it; [`direct`] connects to destinations and [`listening`]
+//! forwards incoming connections, both through the relay; [`agent`] is the socket of a forwarded agent, and
+//! [`failures`] limits the log lines for failed logins.
 
 mod account;
 mod agent;
@@ -30,10 +30,10 @@ use tokio::time::timeout;
 
 use crate::args::Sshd;
 
-/// Serves SSH until it is ended.
+/// Serves SSH until a signal ends it.
 ///
 /// # Errors
-/// What went wrong, with the exit code.
+/// The failure, with its exit code.
 pub fn sshd(typed: &Sshd) -> Done {
     let (settings, host_keys) = settings::read(typed)?;
     let listen: Vec<_> = typed
@@ -49,7 +49,7 @@ pub fn sshd(typed: &Sshd) -> Done {
             eprintln!("{line}");
         }
         let keys = settings.keys.read().len();
-        eprintln!("{keys} authorised keys let {} in", settings.account.name);
+        eprintln!("{keys} authorized keys for {}", settings.account.name);
         for addr in listen {
             let listener = serve::bind(addr).map_err(Failure::from)?;
             let at = listener.local_addr().unwrap_or(addr);
@@ -62,7 +62,7 @@ pub fn sshd(typed: &Sshd) -> Done {
         }
         drop((alive, stopped));
         let patience = signals.next().await;
-        // Nobody is taken in any more, and who is in is shown out: a shell would stay for ever.
+        // No more connections are accepted, and open ones are closed: a shell would run forever.
         drop(stop);
         let _ = timeout(patience, all_gone.recv()).await;
         Ok(())

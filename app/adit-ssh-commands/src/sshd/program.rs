@@ -1,4 +1,4 @@
-//! A program that runs: its streams, its signals, its end.
+//! A running program: its streams, signals and exit.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -27,23 +27,22 @@ use super::signals;
 use crate::channel_pipes::{GATHER, channel_to_pipe, file_to_channel};
 use crate::pipe_pace::Pace;
 
-/// How long a program may take to end whose user has gone.
+/// Time that a program has to exit after its user has disconnected.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// How long a program may take to end that has closed its output, before the client is told that
-/// there is no more.
+/// Time that a program has to exit after closing its output, before the end of the output is sent.
 const AFTER_OUTPUT: Duration = Duration::from_millis(100);
 
-/// A program that was started.
+/// A started program.
 pub(super) enum Program {
-    /// Between pipes.
+    /// Connected by pipes.
     Piped(PipedChild),
-    /// In a terminal.
+    /// Connected to a pseudo-terminal.
     Terminal(ChildGuard, PseudoTerminal),
 }
 
 impl Program {
-    /// Stays with it until it has ended and all of its output is on its way, or until its user has
-    /// gone. `signals`: the user may signal it.
+    /// Serves the program until it has exited and all of its output is queued, or until its user has
+    /// disconnected. `signals` is true if the user may send signals to it.
     pub(super) async fn attend(self, session: ServerSession, signals: bool) {
         let (control, channel, stderr) = session.into_parts();
         let (reader, writer) = channel.into_split();
@@ -65,7 +64,7 @@ impl Program {
                 watch.attend(input, outputs).await
             }
             Self::Terminal(leash, terminal) => {
-                // All of its output is one stream.
+                // A terminal has a single output stream.
                 drop(stderr);
                 let watch = Watch {
                     leash,
@@ -77,14 +76,14 @@ impl Program {
                 watch.attend(feed(reader, &terminal), outputs).await
             }
         };
-        // Its streams are closed by now, or will be within a second; its terminal has hung up.
+        // The streams are closed by now or within a second; the terminal has hung up.
         if let Some(leash) = running {
             hang_up(leash).await;
         }
     }
 }
 
-/// What the client may do to a program, and is told of it.
+/// The connection between a program and the client's requests.
 struct Watch<'a> {
     leash: ChildGuard,
     control: SessionControl,
@@ -93,8 +92,9 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// `outputs` gives what has to be dropped to end the channel's output. Gives the hold on a
-    /// program that still runs.
+    /// Serves requests until the program has exited and its output has ended, or the client has disconnected.
+    /// `outputs` resolves to the writers, which end the channel's output when dropped. Returns the guard of a
+    /// program that is still running.
     async fn attend<W>(
         mut self,
         input: impl Future<Output = ()>,
@@ -110,8 +110,8 @@ impl Watch<'_> {
                     self.tell(status);
                 }
                 writers = &mut outputs, if !drained => (drained, open) = (true, Some(writers)),
-                // Most programs that have closed their output end at once, and how is to be told
-                // first: there are clients that listen no more behind the end of the output.
+                // Most programs exit right after closing their output. The exit status is sent first: some
+                // clients ignore messages after the end of the output.
                 () = sleep(AFTER_OUTPUT), if open.is_some() => open = None,
                 () = &mut input, if !fed => fed = true,
                 next = self.control.next_request() => match next {
@@ -126,7 +126,7 @@ impl Watch<'_> {
         (!ended).then_some(self.leash)
     }
 
-    /// Told at once; it is sent behind the last byte of the output.
+    /// Queues the exit status, which is sent after the last byte of the output.
     fn tell(&self, status: io::Result<ExitStatus>) {
         match status {
             Ok(status) => match (status.code(), status.signal()) {
@@ -139,10 +139,11 @@ impl Watch<'_> {
                         .send_exit_signal(name, status.core_dumped(), "");
                 }
             },
-            Err(why) => debug!("how a program ended is not known: {why}"),
+            Err(why) => debug!("cannot read the exit status of a program: {why}"),
         }
     }
 
+    /// Carries out a request; returns true if it succeeds.
     fn grants(&self, request: SshChannelRequest) -> bool {
         match (request, self.terminal) {
             (SshChannelRequest::WindowChange(to), Some(terminal)) => {
@@ -161,20 +162,20 @@ impl Watch<'_> {
     }
 }
 
-/// Its user has gone: it is told, given a moment, and ended with its group.
+/// Hangs up a program whose user has disconnected: sends SIGHUP, waits a moment, and kills its group.
 async fn hang_up(mut leash: ChildGuard) {
     leash.signal_group(Signal::HUP);
-    // Who was stopped cannot listen.
+    // A stopped program would not receive the signal.
     leash.signal_group(Signal::CONT);
     let _ = timeout(LAST_WORDS, leash.wait_for_exit()).await;
 }
 
-/// Carries what the client sends to a program, until either has ended.
+/// Copies input of the client to a program, until either ends.
 async fn feed(mut from: ChannelReader, mut to: impl AsyncWrite + Unpin) {
     while let Some(1..) = step(&mut from, &mut to).await {}
 }
 
-/// The same of what may be much: once it comes fast, a thread goes on with it.
+/// Like [`feed`], but hands over to a thread once the flow is fast.
 async fn feed_much(mut from: ChannelReader, mut to: pipe::Sender) {
     let mut pace = Pace::default();
     while !pace.is_fast() {
@@ -190,14 +191,14 @@ async fn feed_much(mut from: ChannelReader, mut to: pipe::Sender) {
     let (mut done, end) = oneshot::channel::<()>();
     thread::spawn(move || {
         if let Err(why) = channel_to_pipe(&runtime, &mut from, to.into(), &mut done) {
-            debug!("a program's input: {why}");
+            debug!("cannot pass on the input of a program: {why}");
         }
     });
-    // There is nothing to be told: that it has ended is the news.
+    // The end of the thread is signaled by the dropped sender.
     let _ = end.await;
 }
 
-/// Carries what is there; gives how much was taken, nothing when either has ended.
+/// Copies the available input. Returns the number of bytes, or `None` when either side has ended.
 async fn step(from: &mut ChannelReader, to: &mut (impl AsyncWrite + Unpin)) -> Option<usize> {
     let Ok(1..) = poll_fn(|cx| from.poll_fill(cx, 1)).await else {
         return None;
@@ -205,19 +206,19 @@ async fn step(from: &mut ChannelReader, to: &mut (impl AsyncWrite + Unpin)) -> O
     let mut runs = [IoSlice::new(&[]); GATHER];
     let count = from.runs(&mut runs);
     let written = to.write_vectored(subslice(&runs, ..count));
-    // A program that reads no more is none of the client's errors.
+    // A program that has closed its input is not an error of the client.
     let n = written.await.ok()?;
     from.consume(n);
     Some(n)
 }
 
-/// Carries a program's output to the client, until either has ended; gives the client's end.
+/// Copies a program's output to the client, until either ends. Returns the writer.
 async fn drain(mut from: impl AsyncRead + Unpin, mut to: ChannelWriter) -> ChannelWriter {
     while let Ok(1..) = poll_fn(|cx| to.poll_write_from(cx, Pin::new(&mut from))).await {}
     to
 }
 
-/// The same of what may be much: once it comes fast, a thread goes on with it.
+/// Like [`drain`], but hands over to a thread once the flow is fast.
 async fn drain_much(mut from: pipe::Receiver, mut to: ChannelWriter) -> Option<ChannelWriter> {
     let mut pace = Pace::default();
     while !pace.is_fast() {
@@ -232,14 +233,14 @@ async fn drain_much(mut from: pipe::Receiver, mut to: ChannelWriter) -> Option<C
     let (done, end) = oneshot::channel();
     thread::spawn(move || {
         if let Err(why) = file_to_channel(&runtime, from.into(), &mut to, || !done.is_closed()) {
-            debug!("a program's output: {why}");
+            debug!("cannot pass on the output of a program: {why}");
         }
         let _ = done.send(to);
     });
     end.await.ok()
 }
 
-/// A size as terminals have it.
+/// Converts a terminal size of SSH to that of the system, limited to 16 bits.
 pub(super) fn size(of: connection::TerminalSize) -> terminal::TerminalSize {
     let short = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
     terminal::TerminalSize {

@@ -1,4 +1,4 @@
-//! From a listening socket to users who are in.
+//! Accepts connections and authenticates users.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) fn bind(addr: SocketAddr) -> Result<TcpAcceptor, StartError> {
     Ok(TcpAcceptor::new(listener))
 }
 
-/// Takes connections in until the server is told to stop.
+/// Accepts connections until the server shuts down.
 pub(super) async fn accept(mut listener: TcpAcceptor, settings: Arc<Settings>, mut end: End) {
     loop {
         let turn = tokio::select! {
@@ -37,7 +37,7 @@ pub(super) async fn accept(mut listener: TcpAcceptor, settings: Arc<Settings>, m
         let (socket, from) = match turn {
             AcceptOutcome::Connection(socket, from) => (socket, from),
             AcceptOutcome::Exhausted(why) => {
-                warn!("cannot take connections in: {why}");
+                warn!("cannot accept connections: {why}");
                 continue;
             }
         };
@@ -51,7 +51,7 @@ pub(super) async fn accept(mut listener: TcpAcceptor, settings: Arc<Settings>, m
     }
 }
 
-/// Exchanges keys, and lets the user in if he has one of ours.
+/// Performs the handshake and the login, and serves the connection.
 async fn greet(
     socket: TcpStream,
     from: SocketAddr,
@@ -71,7 +71,7 @@ async fn greet(
             drop(stranger);
             let key = connection.login().key.as_ref();
             info!(
-                "{from}: {} is in with {}",
+                "{from}: {} logged in with {}",
                 settings.account.name,
                 key.map_or_else(String::new, |key| key.key().fingerprint())
             );
@@ -92,7 +92,9 @@ async fn greet(
                 (Some(tries), _) => {
                     if let Some(left_out) = line() {
                         if left_out > 0 {
-                            info!("{left_out} failed logins were not logged: there are too many");
+                            info!(
+                                "{left_out} failed logins were not logged because there are too many"
+                            );
                         }
                         info!("{from}: failed login: {tries}: {why}");
                     }
@@ -100,7 +102,7 @@ async fn greet(
                 (None, Failure::Slow | Failure::Broken) if line().is_some() => {
                     info!("{from}: {why}");
                 }
-                // Ports are knocked at all day.
+                // Port scans are too frequent to log.
                 _ => debug!("{from}: {why}"),
             }
             stranger.failed(failure);
@@ -108,7 +110,7 @@ async fn greet(
     }
 }
 
-/// What an attempt that failed came to.
+/// Classifies a failed connection.
 fn judge(why: &ConnectError, gate: &Gate) -> Failure {
     let left = match gate.has_computed() {
         true => Failure::Wasted,

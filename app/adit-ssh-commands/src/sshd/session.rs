@@ -1,4 +1,4 @@
-//! A channel for a program: what the client says before it is started.
+//! A session channel: the requests of the client until its program starts.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -24,23 +24,23 @@ use super::settings::{SFTP, is_sftp};
 use super::visit::Visit;
 use crate::terminal_modes;
 
-/// What a client wants to run.
+/// The program that a client requests.
 enum Wanted {
     Shell,
     Command(Vec<u8>),
     Subsystem(String),
 }
 
-/// What was said so far.
+/// The setup of a program, as requested so far.
 struct Draft {
     visit: Arc<Visit>,
     environment: Environment,
-    /// The terminal, and the program's end of it.
+    /// The terminal, and the end for the program.
     terminal: Option<(PseudoTerminal, OwnedFd)>,
     agent: Option<AgentSocket>,
 }
 
-/// Serves a channel: collects what the client says, runs what it wants.
+/// Serves a channel: collects requests, then runs the program.
 pub(super) async fn serve(visit: Arc<Visit>, handle: ServerHandle, session: ServerSession) {
     let mut draft = Draft {
         environment: visit.environment.clone(),
@@ -76,6 +76,7 @@ pub(super) async fn serve(visit: Arc<Visit>, handle: ServerHandle, session: Serv
 }
 
 impl Draft {
+    /// Opens a pseudo-terminal; returns true on success.
     fn open_terminal(&mut self, pty: &PtyRequest) -> bool {
         if !self.visit.grant.pty || self.terminal.is_some() {
             return false;
@@ -95,17 +96,19 @@ impl Draft {
                 true
             }
             Err(why) => {
-                warn!("{}: no terminal: {why}", self.visit.from);
+                warn!("{}: cannot open a terminal: {why}", self.visit.from);
                 false
             }
         }
     }
 
+    /// Resizes the terminal; returns true on success.
     fn resize(&self, size: connection::TerminalSize) -> bool {
         let terminal = self.terminal.as_ref();
         terminal.is_some_and(|(terminal, _)| terminal.resize(program::size(size)).is_ok())
     }
 
+    /// Opens the socket of a forwarded agent; returns true on success.
     fn open_agent(&mut self, handle: ServerHandle) -> bool {
         if !self.visit.grant.agent_forwarding || self.agent.is_some() {
             return false;
@@ -117,17 +120,17 @@ impl Draft {
                 true
             }
             Err(why) => {
-                warn!("{}: no socket for the agent: {why}", self.visit.from);
+                warn!("{}: cannot open an agent socket: {why}", self.visit.from);
                 false
             }
         }
     }
 
-    /// Runs what is wanted, or forced, and stays until it has ended.
+    /// Runs the requested or the forced program until it exits.
     async fn run(mut self, wanted: Wanted, reply: RequestReply, session: ServerSession) {
         let from = self.visit.from;
         let Some(mut command) = self.command(&wanted) else {
-            debug!("{from}: no such subsystem");
+            debug!("{from}: the subsystem does not exist");
             return reply.refuse();
         };
         let account = &self.visit.settings.account;
@@ -136,7 +139,7 @@ impl Draft {
             false => Path::new("/"),
         };
         command.env_clear();
-        // Our own server of files needs none, and nobody's wishes shall change how it starts.
+        // The internal SFTP server needs no variables, and a client must not influence its start.
         if !self.visit.grant.command.as_deref().is_some_and(is_sftp) {
             command.envs(self.environment.all());
         }
@@ -150,19 +153,19 @@ impl Draft {
         };
         match started {
             Ok(program) => {
-                debug!("{from}: {wanted}");
+                debug!("{from}: started {wanted}");
                 let signals = self.visit.grant.command.is_none();
                 reply.grant();
                 program.attend(session, signals).await;
             }
             Err(why) => {
-                warn!("{from}: {wanted} cannot be started: {why}");
+                warn!("{from}: cannot start {wanted}: {why}");
                 reply.refuse();
             }
         }
     }
 
-    /// What is started, without its surroundings; nothing for a subsystem that is not here.
+    /// Returns the command to start, without environment; `None` for an unknown subsystem.
     fn command(&mut self, wanted: &Wanted) -> Option<Command> {
         let account = Arc::clone(&self.visit.settings.account);
         let by_shell = |line: &OsStr| {
@@ -204,7 +207,7 @@ impl Draft {
     }
 }
 
-/// Our own server of files, as a process of its own: this very program, wherever its file is now.
+/// Returns the command of the SFTP server: this program in a new process, even if its file has been moved.
 fn sftp<'a>(options: impl Iterator<Item = &'a str>) -> Command {
     let program = if cfg!(target_os = "linux") {
         PathBuf::from("/proc/self/exe")
@@ -220,7 +223,7 @@ impl fmt::Display for Wanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shell => f.write_str("a shell"),
-            // Commands may have secrets in them.
+            // Commands may contain secrets.
             Self::Command(_) => f.write_str("a command"),
             Self::Subsystem(name) => write!(f, "the subsystem {:?}", sanitize_for_display(name)),
         }

@@ -1,4 +1,4 @@
-//! From what was typed to what holds.
+//! From arguments to settings.
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -23,17 +23,17 @@ use super::keys::Keys;
 use super::{environment, host_key};
 use crate::args::Sshd;
 
-/// What stands for our own server of files, as in OpenSSH.
+/// Command name of the internal SFTP server, as in OpenSSH.
 pub(super) const SFTP: &str = "internal-sftp";
-/// How long one end of a forwarded connection may be silent once the other has ended.
+/// Time that one end of a forwarded connection may be silent after the other has ended.
 const HALF_CLOSE_IDLE: Duration = Duration::from_hours(1);
 
-/// What holds for all connections.
+/// Settings shared by all connections.
 pub(super) struct Settings {
     pub(super) account: Arc<Account>,
     pub(super) keys: Arc<Keys>,
     pub(super) door: Arc<Door>,
-    /// How many lines failed logins have in the log.
+    /// Rate limit for log lines of failed logins.
     pub(super) failures: Rate,
     pub(super) server: ServerConfig,
     pub(super) command: Option<String>,
@@ -41,14 +41,14 @@ pub(super) struct Settings {
     pub(super) forwarding: bool,
     pub(super) gateway_ports: bool,
     pub(super) accept_env: Vec<String>,
-    /// Which variables the lines of keys may set.
+    /// Patterns of variables that `environment=` may set.
     pub(super) user_environment: Vec<String>,
-    /// What clients that get files alone cannot touch: who gets in, and the host's own keys.
+    /// Files that clients with SFTP only cannot access: authorized keys and host keys.
     pub(super) protected: Vec<PathBuf>,
     pub(super) limits: RelayTimeouts,
 }
 
-/// The settings, and the lines that tell the host keys.
+/// Returns the settings, and the lines that describe the host keys.
 pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
     let account = Arc::new(Account::own());
     let files = match &*typed.authorized_keys {
@@ -58,7 +58,8 @@ pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
     let files: Vec<_> = files.iter().map(|file| account.expand(file)).collect();
     let protected = protected(typed, &files)?;
     let startups = Startups::parse(&typed.max_startups).ok_or_else(|| {
-        wrong("--max-startups", &typed.max_startups).hint("three numbers, like `10:30:100`")
+        wrong("--max-startups", &typed.max_startups)
+            .hint("expected three numbers, such as `10:30:100`")
     })?;
     let exempt = typed.penalty_exempt.iter();
     let exempt = exempt
@@ -105,7 +106,7 @@ pub(super) fn read(typed: &Sshd) -> Result<(Settings, Vec<String>), Failure> {
 }
 
 impl Settings {
-    /// What a key may do that allows `grant`, here.
+    /// Restricts the permissions of a key to those of the server.
     pub(super) fn narrowed(&self, mut grant: KeyGrant) -> KeyGrant {
         grant.pty &= self.pty;
         grant.port_forwarding &= self.forwarding;
@@ -118,7 +119,7 @@ impl Settings {
             let permitted = &self.user_environment;
             permitted.iter().any(|one| named(one, name)) && !environment::is_of_the_start(name)
         });
-        // Files alone are files alone.
+        // With the internal SFTP server, nothing but files is allowed.
         if grant.command.as_deref().is_some_and(is_sftp) {
             grant.pty = false;
             grant.port_forwarding = false;
@@ -129,44 +130,46 @@ impl Settings {
     }
 }
 
-/// Whether a forced command is our own server of files.
+/// Returns true if a forced command is the internal SFTP server.
 pub(super) fn is_sftp(command: &str) -> bool {
     command.split_whitespace().next() == Some(SFTP)
 }
 
-/// What says who gets in, and what proves who we are.
+/// Returns the absolute paths of the files that decide who may log in, and of the host keys.
 fn protected(typed: &Sshd, authorized: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut all = authorized.to_vec();
     for key in &typed.host_key {
         all.push(key.clone());
         all.extend([".pub", "-cert.pub"].map(|end| host_key::beside(key, end)));
     }
-    // Without a home there is no such folder.
+    // Without a home there is no state folder.
     all.extend(state_folder(None).ok());
-    // The programs of clients start elsewhere.
+    // Programs of clients start in another folder.
     let all: std::io::Result<_> = all.iter().map(std::path::absolute).collect();
-    Ok(all.context("the working directory")?)
+    Ok(all.context("cannot read the working directory")?)
 }
 
-/// The address of `--listen`.
+/// Parses the address of `--listen`.
 pub(super) fn listen(text: &str) -> Result<SocketAddr, Failure> {
     let target: Target = text.parse().map_err(|why| {
         Failure::new(Code::Usage, format!("--listen {text}: {why}"))
-            .hint("--listen '[::]:2222' takes IPv4 and IPv6 on port 2222")
+            .hint("--listen '[::]:2222' accepts IPv4 and IPv6 on port 2222")
     })?;
     match target.host {
         Host::Ip(ip) => Ok((ip, target.port).into()),
         Host::Name(name) if name.as_str() == "localhost" => {
             Ok((std::net::Ipv4Addr::LOCALHOST, target.port).into())
         }
-        Host::Name(_) => Err(wrong("--listen", text).hint("an address is needed, not a name")),
+        Host::Name(_) => Err(wrong("--listen", text).hint("use an IP address, not a name")),
     }
 }
 
+/// Returns the failure for an invalid value.
 fn wrong(option: &str, text: &str) -> Failure {
-    Failure::new(Code::Usage, format!("{option}: `{text}` is not understood"))
+    Failure::new(Code::Usage, format!("{option}: `{text}` is not valid"))
 }
 
+/// Loads or creates the host keys.
 fn host_keys(typed: &Sshd) -> Result<(KeySet, Vec<String>), Failure> {
     let files = match &*typed.host_key {
         [] => vec![state_folder(None)?.join("ssh_host_ed25519_key")],
@@ -180,7 +183,11 @@ fn host_keys(typed: &Sshd) -> Result<(KeySet, Vec<String>), Failure> {
             "host key {} {} ({} {})",
             public.fingerprint(),
             public.type_name(),
-            if loaded.new { "made, in" } else { "kept, in" },
+            if loaded.new {
+                "created in"
+            } else {
+                "loaded from"
+            },
             file.display(),
         ));
         keys.push(loaded.key);
@@ -188,10 +195,10 @@ fn host_keys(typed: &Sshd) -> Result<(KeySet, Vec<String>), Failure> {
     Ok((KeySet::new(keys), told))
 }
 
-/// All algorithms of a kind, and their names.
+/// All algorithms of a kind, and the conversions from and to names.
 type Known<'a, T> = (&'a [T], fn(T) -> &'static str, fn(&str) -> Option<T>);
 
-/// The algorithms of an option; a name that is not known is an error.
+/// Applies an option to the usual algorithms. An unknown name is an error.
 fn chosen<T: Copy>(
     option: &str,
     list: &Option<String>,
@@ -201,7 +208,7 @@ fn chosen<T: Copy>(
     let Some(text) = list else { return Ok(usual) };
     let names_of = |some: &[T]| some.iter().copied().map(name).collect::<Vec<_>>();
     let names = names_of(&usual);
-    let known = format!("there are {}", names_of(all).join(","));
+    let known = format!("supported are {}", names_of(all).join(","));
     let list = AlgorithmList::read(text)
         .map_err(|why| Failure::new(Code::Usage, format!("{option} {text}: {why}")))?;
     let mut all = Vec::new();
@@ -209,9 +216,11 @@ fn chosen<T: Copy>(
         all.push(by_name(&one).ok_or_else(|| wrong(option, &one).hint(known.clone()))?);
     }
     match all.is_empty() {
-        true => {
-            Err(Failure::new(Code::Usage, format!("{option} {text}: nothing is left")).hint(known))
-        }
+        true => Err(Failure::new(
+            Code::Usage,
+            format!("{option} {text}: no algorithm is left"),
+        )
+        .hint(known)),
         false => Ok(all),
     }
 }

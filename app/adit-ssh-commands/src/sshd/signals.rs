@@ -1,10 +1,11 @@
-//! Signals by the names that SSH has for them (RFC 4254 section 6.10).
+//! Signal names of SSH (RFC 4254 section 6.10).
 
 use rustix::process::Signal;
 
-/// What stands for a signal without a name, as in OpenSSH.
+/// Name for signals without a standard name, as in OpenSSH.
 pub(super) const OTHER: &str = "SIG@openssh.com";
 
+/// Names and signals of RFC 4254.
 const NAMES: [(&str, Signal); 13] = [
     ("ABRT", Signal::ABORT),
     ("ALRM", Signal::ALARM),
@@ -21,13 +22,13 @@ const NAMES: [(&str, Signal); 13] = [
     ("USR2", Signal::USR2),
 ];
 
-/// The signal of a name without SIG.
+/// Returns the signal with this name, which has no `SIG` prefix.
 pub(super) fn by_name(name: &str) -> Option<Signal> {
     let found = NAMES.iter().find(|(one, _)| *one == name);
     found.map(|(_, signal)| *signal)
 }
 
-/// The name of a signal's number.
+/// Returns the name of a signal number.
 pub(super) fn name(number: i32) -> &'static str {
     let found = NAMES.iter().find(|(_, signal)| signal.as_raw() == number);
     found.map_or(OTHER, |(name, _)| name)

@@ -1,4 +1,4 @@
-//! A user who is in: each of his wishes goes to a task of its own, so that none waits for another.
+//! An authenticated connection: each request runs in its own task, so that none delays another.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,24 +16,24 @@ use super::listening::{Listening, Places};
 use super::session;
 use super::settings::Settings;
 
-/// The end of the server: when it is told, and who still has something to do.
+/// Coordination of the shutdown: its signal, and a handle that keeps the server waiting.
 #[derive(Debug, Clone)]
 pub(super) struct End {
-    /// Its sender is dropped when the server ends.
+    /// The sender is dropped when the server shuts down.
     pub(super) stopped: watch::Receiver<()>,
-    /// Held by everybody who is waited for.
+    /// Held by each task that the shutdown waits for.
     pub(super) _alive: mpsc::Sender<()>,
 }
 
-/// What all wishes of one connection share.
+/// State shared by all requests of a connection.
 pub(super) struct Visit {
     pub(super) settings: Arc<Settings>,
-    /// What the user's key allows, narrowed by what the server does.
+    /// Permissions of the user's key, restricted by the server's settings.
     pub(super) grant: KeyGrant,
     pub(super) from: SocketAddr,
     pub(super) environment: Environment,
     pub(super) meter: TrafficMeter,
-    /// Of connections that are handed on to the client.
+    /// Limits for connections that are forwarded to the client.
     pub(super) places: Places,
     end: End,
 }
@@ -47,7 +47,7 @@ impl Visit {
         end: End,
     ) -> Arc<Self> {
         let mut environment = Environment::new(&settings.account, from, at);
-        // The first of a name counts, as in OpenSSH.
+        // For each name the first value counts, as in OpenSSH.
         for (name, value) in grant.environment.iter().rev() {
             environment.set(name, value);
         }
@@ -62,7 +62,7 @@ impl Visit {
         })
     }
 
-    /// Attends to a connection until it is over.
+    /// Serves the requests of a connection until it ends.
     pub(super) async fn attend(self: Arc<Self>, mut connection: Connection) {
         let mut listening = Listening::default();
         let mut stopped = self.end.stopped.clone();
@@ -70,7 +70,7 @@ impl Visit {
             let incoming = tokio::select! {
                 incoming = connection.accept() => incoming,
                 _ = stopped.changed() => {
-                    connection.disconnect("the server ends");
+                    connection.disconnect("the server is shutting down");
                     break;
                 }
             };
@@ -98,16 +98,16 @@ impl Visit {
                 Incoming::Other(opening) => {
                     opening.refuse(
                         OpenFailureReason::UnknownType,
-                        "nothing of this kind is here",
+                        "the channel type is not supported",
                     );
                 }
-                _ => debug!("{}: a wish that nobody knows", self.from),
+                _ => debug!("{}: ignoring an unknown request", self.from),
             }
         }
         drop(listening);
         let end = connection.end_reason();
         info!(
-            "{}: gone{}",
+            "{}: disconnected{}",
             self.from,
             end.map_or_else(String::new, |end| format!(": {end}"))
         );

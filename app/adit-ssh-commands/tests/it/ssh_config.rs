@@ -266,7 +266,7 @@ fn what_is_not_known_is_told_with_its_place() {
             "did you mean `Compression`?",
         ][..],
         &["config:5:3", "`ControlMaster` has no effect here"],
-        &["config:6:1", "`exec`", "never holds"],
+        &["config:6:1", "`exec`", "never matches"],
     ]) {
         for word in words {
             assert!(warning.contains(word), "`{word}` is not in:\n{warning}");
@@ -289,10 +289,10 @@ fn bad_values_are_errors_with_their_place() {
         ),
         ("Match", &["bad value of `Match`"]),
         ("Match host", &["no value"]),
-        ("Match all user x", &["`all` stands alone"]),
-        ("Match colour blue", &["`colour` is no condition"]),
-        ("IdentityFile \"a", &["a quote has no end"]),
-        ("IdentityFile %Q", &["`%Q` has no meaning"]),
+        ("Match all user x", &["`all` must be the only condition"]),
+        ("Match colour blue", &["`colour` is not a condition"]),
+        ("IdentityFile \"a", &["a quote is not closed"]),
+        ("IdentityFile %Q", &["`%Q` is not a supported token"]),
         ("IdentityFile ${UNSET}/x", &["`UNSET` is not set"]),
         ("ProxyJump -oProxyCommand=x", &["bad value"]),
         ("HostName -oProxyCommand=x", &["bad value"]),
@@ -313,7 +313,7 @@ fn bad_values_are_errors_with_their_place() {
     for (option, word) in [
         ("Compresion=yes", "did you mean `Compression`?"),
         ("Port=0", "command line, column"),
-        ("Match all", "no meaning as an option"),
+        ("Match all", "not allowed as an option"),
     ] {
         question.options = vec![option.to_owned()];
         let why = SshSettings::resolve(&question, &MemorySources::default()).unwrap_err();

@@ -1,4 +1,4 @@
-//! Which algorithms are offered.
+//! The algorithms that the client offers.
 
 use crate::ssh_config::{AlgorithmList, SshSettings};
 use adit_cli::{Code, Failure};
@@ -8,7 +8,7 @@ use adit_ssh_proto::algorithm::{
 };
 use tracing::debug;
 
-/// What the configuration makes of the order that suits this machine.
+/// Returns the algorithms to offer: the order that suits this machine, as changed by the configuration.
 pub(super) fn preferred(settings: &SshSettings) -> Result<AlgorithmPreferences, Failure> {
     let usual = usual();
     let compression = match settings.compression {
@@ -48,6 +48,7 @@ pub(super) fn preferred(settings: &SshSettings) -> Result<AlgorithmPreferences, 
     })
 }
 
+/// Applies a configured list to the usual algorithms. Unsupported names are skipped.
 fn chosen<T: Copy>(
     keyword: &str,
     list: Option<&AlgorithmList>,
@@ -64,13 +65,15 @@ fn chosen<T: Copy>(
     for one in &wanted {
         match by_name(one) {
             Some(algorithm) => found.push(algorithm),
-            // A configuration is shared with programs that know others.
-            None => debug!("{keyword}: `{one}` is not known here"),
+            // The configuration is shared with programs that support other algorithms.
+            None => debug!("{keyword}: ignoring unsupported `{one}`"),
         }
     }
     if found.is_empty() {
-        let what = format!("{keyword}: none of `{}` is known here", wanted.join(","));
-        return Err(Failure::new(Code::Config, what).hint(format!("there are {}", names.join(","))));
+        let what = format!("{keyword}: none of `{}` is supported", wanted.join(","));
+        return Err(
+            Failure::new(Code::Config, what).hint(format!("supported are {}", names.join(",")))
+        );
     }
     Ok(found)
 }

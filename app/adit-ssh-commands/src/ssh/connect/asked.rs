@@ -1,4 +1,4 @@
-//! A destination and the options that were typed with it.
+//! A destination and the options given with it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,29 +11,32 @@ use tracing::debug;
 
 use crate::args::Way;
 
-/// A destination and the options that were typed with it.
+/// A destination and the options given with it.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    /// The host, or its name in the configuration.
+    /// The host, or its alias in the configuration.
     pub(crate) host: String,
-    /// The user that was typed with it.
+    /// The user given on the command line.
     pub(crate) user: Option<String>,
-    /// The port that was typed with it.
+    /// The port given on the command line.
     pub(crate) port: Option<u16>,
-    /// Options of ssh_config(5), which go before those of files; the first one counts.
+    /// Options of ssh_config(5), which precede those of files; for each keyword, the first counts.
     options: Vec<String>,
     files: SshFiles,
 }
 
 impl Asked {
-    /// `[user@]host` or `ssh://[user@]host[:port]`.
+    /// Creates a request for `[user@]host` or `ssh://[user@]host[:port]`.
     ///
     /// # Errors
-    /// It is no host, or an option has a value that cannot be written in a configuration.
+    /// The destination is invalid, or the value of an option has more than one line.
     pub(crate) fn new(destination: &str, way: &Way) -> Result<Self, Failure> {
         let place = place(destination).ok_or_else(|| {
-            Failure::new(Code::Usage, format!("`{destination}` is no destination"))
-                .hint("[user@]host, or ssh://[user@]host[:port]")
+            Failure::new(
+                Code::Usage,
+                format!("`{destination}` is not a valid destination"),
+            )
+            .hint("expected [user@]host or ssh://[user@]host[:port]")
         })?;
         let mut options = Vec::new();
         for file in &way.identity {
@@ -68,7 +71,8 @@ impl Asked {
         })
     }
 
-    /// A host on the way: the files are the same, what was typed for the destination is not meant.
+    /// Returns the request for a jump host: it uses the same files, but not the options of the command line,
+    /// which are for the destination.
     pub(super) fn jump(&self, jump: &SshJump) -> Self {
         Self {
             host: jump.host.clone(),
@@ -79,16 +83,16 @@ impl Asked {
         }
     }
 
-    /// Puts options before those that were typed with `-o`.
+    /// Inserts options before those given with `-o`.
     pub(crate) fn prefer(&mut self, mut options: Vec<String>) {
         options.append(&mut self.options);
         self.options = options;
     }
 
-    /// Reads the configuration for it.
+    /// Reads the configuration and returns the settings for the host.
     ///
     /// # Errors
-    /// What is wrong in the configuration or in an option.
+    /// The problems in the configuration or the options.
     pub(crate) fn settings(&self) -> Result<SshSettings, Failure> {
         let user = myself();
         let question = SshQuestion {
@@ -109,27 +113,27 @@ impl Asked {
         };
         let settings = SshSettings::resolve(&question, &SystemSources)?;
         for warning in &settings.warnings {
-            // OpenSSH's own files are full of what has no meaning here.
+            // Files written for OpenSSH often contain keywords without effect here.
             debug!("{warning}");
         }
         Ok(settings)
     }
 }
 
-/// Whether nothing but failures is to be told.
+/// Returns true if only errors are to be printed.
 pub(crate) fn is_quiet(settings: &SshSettings) -> bool {
     settings.log_level < SshLogLevel::Info
 }
 
-/// A line of a configuration with these words, which are quoted where needed.
+/// Returns a line of configuration with these quoted words.
 ///
 /// # Errors
-/// A word has a line's end in it.
+/// A word contains a line end or a NUL.
 pub(crate) fn option(keyword: &str, words: &[&str]) -> Result<String, Failure> {
     let mut line = keyword.to_owned();
     for word in words {
         if word.contains(['\n', '\r', '\0']) {
-            let what = format!("{keyword} `{}` has more than one line", word.escape_debug());
+            let what = format!("{keyword} `{}` must be a single line", word.escape_debug());
             return Err(Failure::new(Code::Usage, what));
         }
         line.push_str(" \"");
@@ -144,10 +148,11 @@ pub(crate) fn option(keyword: &str, words: &[&str]) -> Result<String, Failure> {
     Ok(line)
 }
 
+/// Parses `[user@]host` or `ssh://[user@]host[:port]`.
 fn place(text: &str) -> Option<SshJump> {
     let uri = text.strip_prefix("ssh://");
     let text = uri.map_or(text, |uri| uri.strip_suffix('/').unwrap_or(uri));
-    // A user's name may have an `@`, as that of a mail account.
+    // A user name may contain an `@`, like a mail address.
     let (user, place) = match text.rsplit_once('@') {
         Some((user, place)) => (Some(user.to_owned()), place),
         None => (None, text),
@@ -163,7 +168,7 @@ fn place(text: &str) -> Option<SshJump> {
         },
     };
     let odd = |c: char| c.is_whitespace() || c.is_control() || c == '/';
-    // A leading `-` could be taken for an option by whatever gets it next.
+    // A program started with this host could take a leading `-` for an option.
     let wrong = host.is_empty() || host.starts_with('-') || host.contains(odd);
     if wrong
         || user
@@ -182,11 +187,12 @@ fn place(text: &str) -> Option<SshJump> {
     })
 }
 
+/// Returns the local user's entry in the user database.
 fn myself() -> Option<User> {
     User::from_uid(Uid::current()).ok().flatten()
 }
 
-/// The user's home.
+/// Returns the home folder of the local user.
 pub(super) fn home() -> PathBuf {
     match (variable("HOME"), myself()) {
         (Some(home), _) => PathBuf::from(home),
@@ -195,7 +201,7 @@ pub(super) fn home() -> PathBuf {
     }
 }
 
-/// What the environment says, if it is something.
+/// Returns the value of an environment variable, unless it is empty.
 pub(crate) fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }

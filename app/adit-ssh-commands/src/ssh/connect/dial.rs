@@ -1,4 +1,4 @@
-//! The stream that a session stands on: a socket, or a channel of the host before.
+//! The transport of a session: a socket, or a channel of the previous jump host.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,29 +15,31 @@ use tracing::debug;
 
 use super::{Asked, PATIENCE, over};
 
-/// Hosts on the way at most, those included that the configuration puts before others.
+/// Maximum number of jump hosts, including those that the configuration requires for other jump hosts.
 const DEEPEST: usize = 16;
 
-/// A stream to the host, through those on the way.
+/// Opens a stream to the host, through its jump hosts.
 pub(super) async fn below(
     asked: &Asked,
     settings: &SshSettings,
     depth: usize,
 ) -> Result<BoxStream, Failure> {
     if let Some(command) = &settings.proxy_command {
-        let what = format!("ProxyCommand `{command}` is not run here");
+        let what = format!("ProxyCommand `{command}` is not supported");
         return Err(Failure::new(Code::Config, what)
-            .hint("reach the host by ProxyJump (-J), or directly with -o ProxyCommand=none"));
+            .hint("use ProxyJump (-J), or connect directly with -o ProxyCommand=none"));
     }
     let Some((last, before)) = settings.proxy_jump.split_last() else {
         return direct(settings).await;
     };
     if depth >= DEEPEST {
         let what = format!(
-            "more than {DEEPEST} hosts on the way to {}",
+            "more than {DEEPEST} jump hosts on the path to {}",
             settings.host_name
         );
-        return Err(Failure::new(Code::Config, what).hint("does a ProxyJump lead back to itself?"));
+        return Err(
+            Failure::new(Code::Config, what).hint("check whether a ProxyJump leads back to itself")
+        );
     }
     let jump = asked.jump(last);
     let mut through = jump.settings()?;
@@ -46,7 +48,7 @@ pub(super) async fn below(
         through.proxy_command = None;
     }
     debug!(
-        "{} is reached through {}",
+        "connecting to {} through {}",
         settings.host_name, through.host_name
     );
     let below = Box::pin(below(&jump, &through, depth + 1)).await?;
@@ -57,13 +59,13 @@ pub(super) async fn below(
             .open_direct_tcpip(settings.host_name.clone(), settings.port, nobody());
     let channel = opened.await.map_err(|why| {
         let place = place(settings);
-        let what = format!("{} does not connect to {place}: {why}", through.host_name);
+        let what = format!("{} cannot connect to {place}: {why}", through.host_name);
         Failure::new(Code::Network, what)
     })?;
     Ok(Box::new(channel))
 }
 
-/// Who is behind a connection of our own, as OpenSSH tells it: it has to be an address.
+/// Returns the originator of a channel that has no client, as OpenSSH sends it: it must be an address.
 pub(crate) fn nobody() -> Originator {
     Originator {
         address: "127.0.0.1".to_owned(),
@@ -71,10 +73,12 @@ pub(crate) fn nobody() -> Originator {
     }
 }
 
+/// Describes the host and port.
 fn place(settings: &SshSettings) -> String {
     format!("{} port {}", settings.host_name, settings.port)
 }
 
+/// Connects to the host without a jump host.
 async fn direct(settings: &SshSettings) -> Result<BoxStream, Failure> {
     let family = match settings.address_family {
         AddressFamily::Any => Family::Any,
@@ -84,7 +88,7 @@ async fn direct(settings: &SshSettings) -> Result<BoxStream, Failure> {
     let found = dial::resolve(&settings.host_name, settings.port, family).await;
     let found = found.map_err(|why| {
         Failure::new(Code::Network, format!("{}: {why}", settings.host_name))
-            .hint("is the name right, and does the network's name server know it?")
+            .hint("check the name, and whether the name server can resolve it")
     })?;
     let limit = settings.connect_timeout.unwrap_or(PATIENCE);
     let connected = match &settings.bind_address {
@@ -101,32 +105,33 @@ async fn direct(settings: &SshSettings) -> Result<BoxStream, Failure> {
     Ok(Box::new(Tcp::new(socket)))
 }
 
+/// Returns the failure of a connection attempt, with a hint.
 fn unreachable(settings: &SshSettings, why: &io::Error, limit: Duration) -> Failure {
     let failure = Failure::new(Code::Network, format!("{}: {why}", place(settings)));
     match why.kind() {
-        io::ErrorKind::ConnectionRefused => {
-            failure.hint("the host is there, but no server on this port; another one? -p PORT")
-        }
+        io::ErrorKind::ConnectionRefused => failure
+            .hint("the host responds, but nothing listens on this port; use -p PORT for another"),
         io::ErrorKind::TimedOut => failure.hint(format!(
-            "nothing came back for {} s: a firewall, or a host that is off",
+            "no response for {} s: the host may be down, or a firewall may drop the packets",
             limit.as_secs()
         )),
         _ => failure,
     }
 }
 
+/// Resolves the value of `BindAddress`.
 async fn address(text: &str, family: Family) -> Result<IpAddr, Failure> {
     let found = dial::resolve(text, 0, family).await;
     match found.as_deref() {
         Ok([first, ..]) => Ok(first.ip()),
         _ => {
-            let what = format!("BindAddress `{text}` is no address of this machine");
+            let what = format!("BindAddress `{text}` is not an address of this machine");
             Err(Failure::new(Code::Config, what))
         }
     }
 }
 
-/// One after the other, from this address.
+/// Tries the addresses one after the other, from a fixed local address.
 async fn from_address(from: IpAddr, found: &[SocketAddr]) -> io::Result<TcpStream> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for to in found.iter().filter(|to| to.is_ipv4() == from.is_ipv4()) {

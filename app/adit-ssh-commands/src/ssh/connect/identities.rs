@@ -1,4 +1,4 @@
-//! The keys of a user: in an agent, in files, with certificates.
+//! The user's keys: in an agent or in files, with or without certificates.
 
 use std::fs;
 use std::io;
@@ -23,10 +23,10 @@ use super::key_file::EncryptedKey;
 use super::prompter::Person;
 use crate::ssh::terminal;
 
-/// The files that are looked for in `~/.ssh` if none is named, in OpenSSH's order.
+/// Key files in `~/.ssh` that are used if none is configured, in OpenSSH's order.
 const USUAL: [&str; 3] = ["id_rsa", "id_ecdsa", "id_ed25519"];
 
-/// The user, and all he can show that he is.
+/// Returns the login: user name, methods and identities.
 pub(super) async fn login(settings: &SshSettings, taken: &Taken) -> Result<Login, Failure> {
     let mut login = Login::new(settings.user.clone());
     login.methods = methods(settings)?;
@@ -37,7 +37,7 @@ pub(super) async fn login(settings: &SshSettings, taken: &Taken) -> Result<Login
         for identity in &login.identities {
             let key = identity.key();
             debug!(
-                "to be tried: {} {}",
+                "will try the key {} {}",
                 key.key().type_name(),
                 key.key().fingerprint()
             );
@@ -46,6 +46,7 @@ pub(super) async fn login(settings: &SshSettings, taken: &Taken) -> Result<Login
     Ok(login)
 }
 
+/// Returns the enabled authentication methods, in order of preference.
 fn methods(settings: &SshSettings) -> Result<Vec<AuthMethod>, Failure> {
     let wanted = match &settings.preferred_authentications {
         None => Login::new("").methods,
@@ -61,13 +62,13 @@ fn methods(settings: &SshSettings) -> Result<Vec<AuthMethod>, Failure> {
     };
     let methods: Vec<AuthMethod> = wanted.into_iter().filter(allowed).collect();
     if methods.is_empty() {
-        return Err(Failure::new(Code::Config, "no way to log in is left")
-            .hint("see PreferredAuthentications and the switches for each of them"));
+        return Err(Failure::new(Code::Config, "no authentication method is left")
+            .hint("check PreferredAuthentications, BatchMode and the options that disable single methods"));
     }
     Ok(methods)
 }
 
-/// Where the agent is; `None` without one.
+/// Returns the path of the agent's socket, if there is one.
 pub(crate) fn agent_path(settings: &SshSettings) -> Option<PathBuf> {
     match &settings.identity_agent {
         IdentityAgent::None => None,
@@ -77,8 +78,8 @@ pub(crate) fn agent_path(settings: &SshSettings) -> Option<PathBuf> {
     }
 }
 
-/// All keys in the order in which they are tried: those of named files first, from the agent where
-/// it has them, then what else the agent has.
+/// Returns all keys in the order in which they are tried: configured keys that the agent has, the other keys
+/// of the agent, then keys in files.
 async fn identities(settings: &SshSettings) -> Vec<Arc<dyn Identity>> {
     let mut agent = agent_keys(settings).await;
     let (files, named) = match &settings.identity_files {
@@ -113,7 +114,7 @@ async fn identities(settings: &SshSettings) -> Vec<Arc<dyn Identity>> {
             Err(why) if named || !is_missing(&why) => {
                 if !is_quiet(settings) {
                     terminal::say(&format!(
-                        "warning: the key {} is left out: {why}",
+                        "warning: skipping the key {}: {why}",
                         file.display()
                     ));
                 }
@@ -132,11 +133,13 @@ async fn identities(settings: &SshSettings) -> Vec<Arc<dyn Identity>> {
     held
 }
 
+/// Returns true if the error is a missing file.
 fn is_missing(why: &anyhow::Error) -> bool {
     let io = why.downcast_ref::<io::Error>();
     io.is_some_and(|why| why.kind() == io::ErrorKind::NotFound)
 }
 
+/// Returns the keys of the agent; none if it cannot be reached.
 async fn agent_keys(settings: &SshSettings) -> Vec<AgentKey> {
     let Some(path) = agent_path(settings) else {
         return Vec::new();
@@ -148,38 +151,37 @@ async fn agent_keys(settings: &SshSettings) -> Vec<AgentKey> {
     })
 }
 
+/// Returns the paths of the default key files.
 fn usual_files() -> Vec<PathBuf> {
     let folder = super::asked::home().join(".ssh");
     USUAL.iter().map(|name| folder.join(name)).collect()
 }
 
+/// Appends a suffix to the name of a file.
 fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// The text of a key file, which is short.
+/// Reads a key file of bounded length.
 fn text(file: &Path) -> io::Result<Secret<String>> {
     let metadata = fs::metadata(file)?;
     let limit = u64_from(MAX_KEY_FILE);
     if !metadata.is_file() || metadata.len() > limit {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "this is no key file",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "not a key file"));
     }
     fs::read_to_string(file).map(Secret::new)
 }
 
-/// A certificate of a user; `told` if the user has named the file.
+/// Reads a certificate. `told` is true if the file is configured, so that it is an error if it is missing.
 fn certificate(file: &Path, told: bool) -> Option<Certificate> {
     let text = match text(file) {
         Ok(text) => text,
         Err(why) => {
             if told {
                 terminal::say(&format!(
-                    "warning: the certificate {}: {why}",
+                    "warning: cannot use the certificate {}: {why}",
                     file.display()
                 ));
             }
@@ -190,7 +192,7 @@ fn certificate(file: &Path, told: bool) -> Option<Certificate> {
         Ok((certificate, _)) => Some(certificate),
         Err(why) => {
             terminal::say(&format!(
-                "warning: the certificate {}: {why}",
+                "warning: cannot use the certificate {}: {why}",
                 file.display()
             ));
             None
@@ -198,7 +200,7 @@ fn certificate(file: &Path, told: bool) -> Option<Certificate> {
     }
 }
 
-/// The public key of a file: in itself, or in the one beside it.
+/// Returns the public key of a key file, from the file itself or from the `.pub` file beside it.
 fn public_of(file: &Path) -> Option<PublicKey> {
     let own = text(file).ok();
     if let Some(own) = &own {
@@ -214,7 +216,7 @@ fn public_of(file: &Path) -> Option<PublicKey> {
     Some(key)
 }
 
-/// The key of a file, which nobody but the user may read.
+/// Loads the private key in a file, which no other user may be able to read.
 fn in_file(
     file: &Path,
     public: Option<PublicKey>,
@@ -223,14 +225,17 @@ fn in_file(
     let text = text(file)?;
     let metadata = fs::metadata(file)?;
     if metadata.uid() == rustix::process::getuid().as_raw() && metadata.mode() & 0o077 != 0 {
-        anyhow::bail!("others may read it; chmod 600 '{}'", file.display());
+        anyhow::bail!(
+            "other users can read it; run chmod 600 '{}'",
+            file.display()
+        );
     }
     match PrivateKey::from_text(text.expose(), None) {
         Ok(key) => Ok(Arc::new(LocalKey::new(key))),
         Err(KeyError::Encrypted) => {
             let Some(public) = public else {
                 anyhow::bail!(
-                    "it is encrypted, and its public key is nowhere; make one: ssh-keygen -y -f \
+                    "it is encrypted, and its public key is missing; create it: ssh-keygen -y -f \
                      '{0}' > '{0}.pub'",
                     file.display()
                 );
@@ -244,7 +249,7 @@ fn in_file(
     }
 }
 
-/// A key as a certificate has it, wherever its private half is.
+/// An identity with a certificate; `inner` has the private key.
 struct Certified {
     certificate: Certificate,
     inner: Arc<dyn Identity>,
@@ -268,12 +273,12 @@ impl Identity for Certified {
         algorithm: KeyAlgorithm,
         data: &'a [u8],
     ) -> BoxFuture<'a, Option<Vec<u8>>> {
-        // The signature is the key's own.
+        // The signature is made by the plain key.
         self.inner.sign_data(algorithm.without_certificate(), data)
     }
 }
 
-/// The key with each of its certificates, then alone.
+/// Returns the key with each of its certificates, followed by the plain key.
 fn certified(key: Arc<dyn Identity>, all: &[Certificate]) -> Vec<Arc<dyn Identity>> {
     let public = key.key();
     let own = all.iter().filter(|one| one.key() == public.key());

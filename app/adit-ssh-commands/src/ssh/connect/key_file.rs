@@ -1,4 +1,4 @@
-//! A key in an encrypted file: offered by its public half, opened when the server wants it.
+//! A key in an encrypted file: the public key is offered, and the file is decrypted once the server accepts it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,23 +13,25 @@ use tracing::debug;
 
 use crate::ssh::terminal;
 
-/// A key in an encrypted file; the passphrase is asked for once.
+/// A key in an encrypted file, whose passphrase is asked for at most once.
 pub(super) struct EncryptedKey(Arc<Locked>);
 
+/// An encrypted key file and its state.
 struct Locked {
     file: PathBuf,
     text: Secret<String>,
     public: PublicKey,
     tries: u32,
-    /// Nobody is there to be asked.
+    /// True if the user cannot be asked.
     batch: bool,
     state: Mutex<State>,
 }
 
+/// State of an encrypted key.
 enum State {
     Closed,
     Open(Arc<PrivateKey>),
-    /// The person does not know it: no second question.
+    /// The user does not know the passphrase, and is not asked again.
     GivenUp,
 }
 
@@ -53,6 +55,7 @@ impl EncryptedKey {
 }
 
 impl Locked {
+    /// Returns the decrypted key, asking for the passphrase the first time.
     async fn open(self: &Arc<Self>) -> Option<Arc<PrivateKey>> {
         let mut state = self.state.lock().await;
         match &*state {
@@ -70,32 +73,33 @@ impl Locked {
         }
     }
 
+    /// Asks for the passphrase until the file can be decrypted or the tries are used up.
     async fn ask(self: &Arc<Self>) -> Option<PrivateKey> {
         if self.batch {
             debug!(
-                "{} is encrypted, and nobody is there to be asked",
+                "{} is encrypted, and batch mode asks for no passphrase",
                 self.file.display()
             );
             return None;
         }
         for n in 0..self.tries {
-            let again = if n > 0 { "that was not it; " } else { "" };
-            let question = format!("{again}passphrase of {}: ", self.file.display());
+            let again = if n > 0 { "bad passphrase; " } else { "" };
+            let question = format!("{again}passphrase for {}: ", self.file.display());
             let phrase = terminal::ask_hidden(question).await?;
             if phrase.expose().is_empty() {
                 return None;
             }
             let me = Arc::clone(self);
-            // The key derivation is slow, on purpose.
+            // Key derivation is slow by design.
             let read = tokio::task::spawn_blocking(move || {
                 PrivateKey::from_text(me.text.expose(), Some(phrase.expose().as_bytes()))
             });
             match read.await.ok()? {
-                // Another key than the one that was offered is of no use.
+                // Only the offered key is of use.
                 Ok(key) if *key.public_key() == self.public => return Some(key),
                 Ok(_) => {
                     terminal::say(&format!(
-                        "warning: {} and its .pub differ",
+                        "warning: {} and its .pub file do not match",
                         self.file.display()
                     ));
                     return None;

@@ -1,10 +1,10 @@
-//! From what was typed to a session: configuration, way, host key, login.
+//! From arguments to a session: configuration, transport, host key, login.
 //!
-//! * [`Asked`] is a destination with its options; [`Asked::settings`] reads the configuration;
-//! * [`connect`] goes there, through the hosts on the way, and logs in;
-//! * what it needs of a person, [`terminal`](super::terminal) asks.
+//! * [`Asked`] is a destination with its options; [`Asked::settings`] reads the configuration.
+//! * [`connect`] connects to it, through jump hosts, and logs in.
+//! * [`terminal`](super::terminal) asks the user for passwords and confirmations.
 //!
-//! Failures are fit to be shown; nothing but host keys and warnings is printed here.
+//! Failures are messages for the user. Apart from them, only host keys and warnings are printed here.
 
 mod algorithms;
 mod asked;
@@ -36,32 +36,32 @@ pub(crate) use identities::agent_path;
 pub(crate) use runtime::block_on;
 pub(crate) use update::Update;
 
-/// How long a connection may take where `ConnectTimeout` says nothing.
+/// Time limit for a connection if `ConnectTimeout` is not set.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A host that was reached.
+/// A session with a host.
 pub(crate) struct Reached {
-    /// The session with it.
+    /// The session.
     pub(crate) session: Session,
-    /// How it was reached.
+    /// The settings of the session.
     pub(crate) settings: SshSettings,
-    /// Its key is known, or was learned. If not (`StrictHostKeyChecking no`, and other keys are
-    /// known), neither passwords nor forwards are for it.
+    /// True if the host key is known or was added. Otherwise (`StrictHostKeyChecking no` and a key that
+    /// contradicts the known ones), no passwords are sent and nothing is forwarded.
     pub(crate) trusted: bool,
-    /// Further keys of the host that are being looked at.
+    /// The running update of the host's known keys.
     pub(crate) update: Option<Update>,
 }
 
-/// Connects and logs in, through the hosts on the way.
+/// Connects to a host, through jump hosts, and logs in.
 ///
 /// # Errors
-/// A [`Failure`] that says what went wrong and what to do.
+/// A [`Failure`] with the cause and a hint.
 pub(crate) async fn connect(asked: &Asked, settings: &SshSettings) -> Result<Reached, Failure> {
     let below = Box::pin(dial::below(asked, settings, 0)).await?;
     over(below, settings).await
 }
 
-/// Begins a session over a stream to the host.
+/// Starts a session over a stream to the host.
 async fn over(below: BoxStream, settings: &SshSettings) -> Result<Reached, Failure> {
     let known = known_files::read(settings)?;
     let mut preferred = algorithms::preferred(settings)?;
@@ -94,9 +94,9 @@ async fn over(below: BoxStream, settings: &SshSettings) -> Result<Reached, Failu
     );
     let update = match taken.standing() {
         Some(Standing::Known) => update::begin(&session, settings, offered, true).await,
-        // A key that was learned just now may be anybody's: it is no reason to forget others.
+        // A key that was added just now may be an attacker's: it must not cause the removal of others.
         Some(Standing::Confirmed) => update::begin(&session, settings, offered, false).await,
-        // As in OpenSSH: a key that nobody has looked at vouches for no other.
+        // As in OpenSSH: a key that the user has not confirmed does not authenticate others.
         Some(Standing::Unasked | Standing::Doubted) | None => None,
     };
     Ok(Reached {

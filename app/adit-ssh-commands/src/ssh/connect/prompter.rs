@@ -1,4 +1,4 @@
-//! Passwords and answers to the server's questions, from the person at the terminal.
+//! Asks the user at the terminal for passwords and for answers to the server's questions.
 
 use crate::ssh_config::SshSettings;
 use adit_crypto::Secret;
@@ -10,13 +10,13 @@ use super::asked::is_quiet;
 use super::host_key::Taken;
 use crate::ssh::terminal;
 
-/// Asks at the terminal; in batch mode nobody.
+/// A prompter that asks at the terminal, except in batch mode.
 pub(super) struct Person {
     /// `user@host`.
     pub(super) name: String,
     batch: bool,
     quiet: bool,
-    /// If the host's key is not a known one, neither password nor answer is for it.
+    /// If the host key contradicts the known ones, no passwords and no answers are sent.
     taken: Taken,
 }
 
@@ -30,6 +30,7 @@ impl Person {
         }
     }
 
+    /// Returns true if the user must not be asked.
     fn is_silent(&self) -> bool {
         self.batch || self.taken.is_doubted()
     }
@@ -41,8 +42,12 @@ impl Prompter for Person {
             if self.is_silent() {
                 return None;
             }
-            let again = if failed > 0 { "that was not it; " } else { "" };
-            terminal::ask_hidden(format!("{again}password of {}: ", self.name)).await
+            let again = if failed > 0 {
+                "permission denied; "
+            } else {
+                ""
+            };
+            terminal::ask_hidden(format!("{again}password for {}: ", self.name)).await
         })
     }
 
@@ -54,15 +59,15 @@ impl Prompter for Person {
             if self.is_silent() {
                 return None;
             }
-            terminal::say(&format!("{} wants another password. {prompt}", self.name));
+            terminal::say(&format!("{} requires a new password. {prompt}", self.name));
             let old = terminal::ask_hidden("old password: ".to_owned()).await?;
             loop {
                 let new = terminal::ask_hidden("new password: ".to_owned()).await?;
-                let same = terminal::ask_hidden("the new one again: ".to_owned()).await?;
+                let same = terminal::ask_hidden("repeat the new password: ".to_owned()).await?;
                 if passwords_equal(new.expose(), same.expose()) {
                     return Some((old, new));
                 }
-                terminal::say("they differ");
+                terminal::say("the passwords do not match");
             }
         })
     }
@@ -75,7 +80,7 @@ impl Prompter for Person {
     ) -> BoxFuture<'a, Option<Vec<Secret<String>>>> {
         Box::pin(async move {
             if self.is_silent() {
-                // Even no answer is one.
+                // A request without questions needs an answer without a user.
                 let may = prompts.is_empty() && !self.taken.is_doubted();
                 return may.then(Vec::new);
             }
@@ -86,7 +91,7 @@ impl Prompter for Person {
             }
             let mut answers = Vec::with_capacity(prompts.len());
             for prompt in prompts {
-                // It is told whose question it is, so that no server can ask in our name.
+                // The prompt names the host, so that a server cannot imitate a question of adit.
                 let text = format!("({}) {}", self.name, sanitize_for_display(&prompt.text));
                 answers.push(match prompt.echo {
                     true => Secret::new(terminal::ask(text).await?),

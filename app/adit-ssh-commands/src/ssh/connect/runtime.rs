@@ -9,30 +9,29 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::ssh::terminal;
 
-/// Runs a client to its end on so many threads; a signal ends it before. The terminal is left as it
-/// was found.
+/// Runs a client to its end on `workers` threads, or until a signal. The modes of the terminal are restored.
 pub(crate) fn block_on(workers: usize, work: impl Future<Output = Done>) -> Done {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .enable_all()
         .build()
-        .context("starting the runtime")?;
+        .context("cannot start the runtime")?;
     let done = runtime.block_on(async {
         tokio::select! {
             done = work => done,
-            name = ended() => Err(Failure::new(Code::Failure, format!("ended by {}", name?))),
+            name = ended() => Err(Failure::new(Code::Failure, format!("terminated by {}", name?))),
         }
     });
     terminal::restore();
-    // A person who was asked something, or a look-up, must not hold up the end; what was printed
-    // is out already.
+    // An unanswered prompt or a pending lookup must not delay the exit; all output has been written already.
     adit_stream::lane::close_lanes(Duration::from_millis(100));
     runtime.shutdown_timeout(Duration::from_millis(100));
     done
 }
 
+/// Waits for SIGINT, SIGTERM or SIGHUP, and returns its name.
 async fn ended() -> anyhow::Result<&'static str> {
-    let catch = |kind| signal(kind).context("catching signals");
+    let catch = |kind| signal(kind).context("cannot install signal handlers");
     let mut interrupt = catch(SignalKind::interrupt())?;
     let mut terminate = catch(SignalKind::terminate())?;
     let mut hangup = catch(SignalKind::hangup())?;

@@ -1,8 +1,8 @@
-//! `UpdateHostKeys`: a host that is known tells all its keys once one is in. New ones are learned if
-//! it proves that it has them, those that it has no more are forgotten, as in OpenSSH.
+//! `UpdateHostKeys`: after login, a known host announces all its keys. As in OpenSSH, new keys are added if the
+//! host proves that it has them, and keys that it no longer has are removed.
 //!
 //! ```text
-//! told ─▶ Change::of the files ─▶ proof ─▶ Change::of the files, again ─▶ written
+//! announced ─▶ Change::of the files ─▶ proof ─▶ Change::of the files, again ─▶ written
 //! ```
 
 use std::collections::BTreeSet;
@@ -22,31 +22,33 @@ use tracing::debug;
 use super::known_files;
 use crate::ssh::terminal;
 
-/// How long word of a host's keys is waited for: it comes with the login, or never.
+/// Time limit for the announcement, which arrives with the login or never.
 const WORD: Duration = Duration::from_secs(10);
-/// How long the end of a program waits for keys that are just being proved.
+/// Maximum time that the exit waits for an update in progress.
 const END: Duration = Duration::from_secs(2);
 
-/// Keys that may be learned while the session goes on.
+/// An update of the known keys during the session.
 pub(crate) struct Update {
     task: JoinHandle<()>,
     busy: Arc<AtomicBool>,
 }
 
 impl Update {
-    /// Lets what has begun come to its end; nothing begins any more.
+    /// Waits for an update in progress, and starts no new one.
     pub(crate) async fn settle(mut self) {
         if self.busy.load(Ordering::Acquire) {
-            // A host that does not answer is not waited for.
+            // The wait is bounded in case the host does not answer.
             let _ = timeout(END, &mut self.task).await;
         }
-        // It holds the session.
+        // The task holds the session.
         self.task.abort();
     }
 }
 
-/// Looks at the keys that the host tells, as the settings say; `offered` are the algorithms of host
-/// keys that are taken, and keys that the host has no more are forgotten if `forget`. To ask comes before the program, whose terminal it is from then on.
+/// Starts to handle the keys that the host announces, according to the settings. `offered` are the accepted
+/// host key algorithms; if `forget` is true, keys that the host no longer has are removed. With
+/// `UpdateHostKeys=ask`, the update happens before this function returns, because the terminal belongs to the
+/// program from then on.
 pub(super) async fn begin(
     session: &Session,
     settings: &SshSettings,
@@ -69,7 +71,7 @@ pub(super) async fn begin(
         forget,
     };
     if ask {
-        // What was told with the login is here when the answer is.
+        // An announcement sent with the login has arrived before the answer to the ping.
         session.ping().await.ok()?;
         host.update(&told.try_next_keys()?, ask).await;
         return None;
@@ -86,6 +88,7 @@ pub(super) async fn begin(
     Some(Update { task, busy })
 }
 
+/// Context of an update.
 struct Host {
     session: Session,
     settings: SshSettings,
@@ -94,16 +97,20 @@ struct Host {
 }
 
 impl Host {
+    /// Updates the files, and reports an error.
     async fn update(&self, told: &[PublicKey], ask: bool) {
         let name = &self.settings.host_name;
         match self.try_update(told, ask).await {
             Ok(()) => {}
-            // Nothing is lost: the host is known as before.
-            Err(why) if ask => terminal::say(&format!("warning: the keys of {name}: {why:#}")),
-            Err(why) => debug!("the keys of {name}: {why:#}"),
+            // Nothing is lost: the known keys are unchanged.
+            Err(why) if ask => terminal::say(&format!(
+                "warning: cannot update the known keys of {name}: {why:#}"
+            )),
+            Err(why) => debug!("cannot update the known keys of {name}: {why:#}"),
         }
     }
 
+    /// Updates the files: verifies new keys, asks the user if required, and writes.
     async fn try_update(&self, told: &[PublicKey], ask: bool) -> anyhow::Result<()> {
         let Some(change) = self.change(told).await? else {
             return Ok(());
@@ -116,21 +123,22 @@ impl Host {
         if ask && !agreed(&self.settings.host_name, &change).await {
             return Ok(());
         }
-        // Others may have written meanwhile, and a person takes his time.
+        // Other programs may have written the files meanwhile, and the answer of a user takes time.
         let Some(now) = self.change(told).await? else {
             return Ok(());
         };
         anyhow::ensure!(
             now.new.iter().all(|key| change.new.contains(key)),
-            "the files of known hosts have changed"
+            "the known hosts files have changed meanwhile"
         );
         spawn_blocking(move || now.write()).await??;
         Ok(())
     }
 
+    /// Computes the change on a blocking thread.
     async fn change(&self, told: &[PublicKey]) -> anyhow::Result<Option<Change>> {
         let AnyKey::Plain(own) = AnyKey::parse(self.session.host_key())? else {
-            // Its authority vouches for whatever key it has.
+            // With a certificate, the authority authenticates any key.
             return Ok(None);
         };
         let (settings, offered) = (self.settings.clone(), self.offered.clone());
@@ -140,35 +148,36 @@ impl Host {
     }
 }
 
+/// Asks the user to confirm a change.
 async fn agreed(host: &str, change: &Change) -> bool {
-    let mut text = format!("{host} tells that its keys have changed.\n");
-    for (what, keys) in [("new", &change.new), ("no more", &change.gone)] {
+    let mut text = format!("{host} has changed its host keys.\n");
+    for (what, keys) in [("new", &change.new), ("removed", &change.gone)] {
         for key in keys {
             text += &format!("\n  {what}: {} {}", key.type_name(), key.fingerprint());
         }
     }
-    text += "\n\nIs that to be written down? (yes, no) ";
+    text += "\n\nAccept the updated host keys? (yes, no) ";
     let answer = terminal::ask(text).await;
     answer.is_some_and(|answer| answer.trim() == "yes")
 }
 
-/// What the files have to learn and to forget.
+/// A change of the known hosts files.
 struct Change {
     known: KnownHost,
-    /// Keys that are not known.
+    /// Keys to add.
     new: Vec<PublicKey>,
-    /// Keys that the host has no more.
+    /// Keys to remove.
     gone: Vec<PublicKey>,
-    /// The files that have lines of `gone`.
+    /// Files that contain a key of `gone`.
     files: BTreeSet<PathBuf>,
-    /// The file that knows the key of this session.
+    /// File that contains the key of this session.
     file: PathBuf,
 }
 
 impl Change {
-    /// Compares what was told with the user's files. `None`: there is nothing to do, or the host is
-    /// known in a way that is not to be touched: by the system's files, by an authority, by lines
-    /// with patterns or with more than one name.
+    /// Compares the announced keys with the user's files. Returns `None` if there is nothing to change, or if
+    /// the host is known in a way that must not be changed: by the system's files, by an authority, or by lines
+    /// with patterns or several names.
     fn of(
         settings: &SshSettings,
         own: &PublicKey,
@@ -215,13 +224,14 @@ impl Change {
         }))
     }
 
+    /// Writes the change to the files.
     fn write(mut self) -> Result<(), KnownHostsError> {
         self.files.insert(self.file.clone());
         for file in &self.files {
             let learned: &[PublicKey] = if *file == self.file { &self.new } else { &[] };
             self.known.rewrite_file(file, learned, &self.gone)?;
         }
-        for (what, keys) in [("learned", &self.new), ("forgotten", &self.gone)] {
+        for (what, keys) in [("learned", &self.new), ("removed", &self.gone)] {
             for key in keys {
                 let (kind, print) = (key.type_name(), key.fingerprint());
                 debug!("{}: {what}: {kind} {print}", self.known.name());

@@ -1,4 +1,4 @@
-//! Ports and sockets here (`-L`, `-D`).
+//! Local ports and sockets (`-L`, `-D`).
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -18,14 +18,14 @@ use tracing::debug;
 use super::Shared;
 use super::way::Way;
 
-/// What is listened on here.
+/// A local listener of a forward.
 pub(super) enum Door {
     Port(TcpAcceptor),
     Socket(UnixListener, PathBuf),
 }
 
 impl Door {
-    /// The socket's path, if it is one.
+    /// Returns the path of a Unix socket.
     pub(super) fn path(&self) -> Option<PathBuf> {
         match self {
             Self::Port(_) => None,
@@ -34,7 +34,7 @@ impl Door {
     }
 }
 
-/// Opens what a forward wants: for `localhost` an address of each family.
+/// Opens the listeners of a forward: for `localhost`, one for each address family.
 pub(super) async fn open(at: &SshBind, gateway: bool) -> io::Result<Vec<Door>> {
     let (address, port) = match at {
         SshBind::Socket(path) => return socket(path).map(|door| vec![door]),
@@ -54,7 +54,7 @@ pub(super) async fn open(at: &SshBind, gateway: bool) -> io::Result<Vec<Door>> {
     let mut failed = None;
     for address in addresses {
         let listener = match tcp::listen(address) {
-            // A machine without IPv6.
+            // The machine has no IPv6.
             Err(_) if address.ip() == Ipv6Addr::UNSPECIFIED => {
                 tcp::listen(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port))
             }
@@ -72,7 +72,7 @@ pub(super) async fn open(at: &SshBind, gateway: bool) -> io::Result<Vec<Door>> {
     }
 }
 
-/// For the user alone.
+/// Binds a socket that only the user can connect to.
 fn socket(path: &str) -> io::Result<Door> {
     let before = rustix::process::umask(Mode::from_raw_mode(0o177));
     let bound = UnixListener::bind(path);
@@ -80,7 +80,7 @@ fn socket(path: &str) -> io::Result<Door> {
     Ok(Door::Socket(bound?, PathBuf::from(path)))
 }
 
-/// Serves for ever; each connection is a task of its own.
+/// Accepts connections forever, and serves each in its own task.
 pub(super) async fn serve(mut door: Door, way: Arc<Way>, shared: Arc<Shared>) {
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     if let Door::Port(acceptor) = &door {
@@ -91,7 +91,7 @@ pub(super) async fn serve(mut door: Door, way: Arc<Way>, shared: Arc<Shared>) {
             Door::Port(acceptor) => match acceptor.next().await {
                 AcceptOutcome::Connection(stream, from) => (Box::new(Tcp::new(stream)), from),
                 AcceptOutcome::Exhausted(why) => {
-                    shared.say(&format!("warning: a connection was not accepted: {why}"));
+                    shared.say(&format!("warning: cannot accept a connection: {why}"));
                     continue;
                 }
             },
@@ -104,7 +104,7 @@ pub(super) async fn serve(mut door: Door, way: Arc<Way>, shared: Arc<Shared>) {
                 }
             },
         };
-        debug!("a connection from {from}");
+        debug!("accepted a connection from {from}");
         let (way, shared, ticket) = (Arc::clone(&way), Arc::clone(&shared), shared.tally.enter());
         lane::spawn_movable(async move {
             way.serve(near, from, &shared).await;

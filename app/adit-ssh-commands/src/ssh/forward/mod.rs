@@ -1,7 +1,7 @@
-//! Forwards: ports and sockets here that lead to the host (`local`), ports and sockets of the host
-//! that lead here (`remote`), SOCKS in both directions (`way`), and the agent (`agent`).
+//! Forwards: local ports and sockets (`local`), ports and sockets of the host (`remote`), SOCKS in both
+//! directions (`way`), and the agent (`agent`).
 //!
-//! Every connection is a channel and a relay of its own.
+//! Each connection has its own channel and relay.
 
 mod agent;
 mod local;
@@ -27,22 +27,22 @@ use tally::Tally;
 
 pub(super) use agent::offer as offer_agent;
 
-/// Connections last as long as both ends want.
+/// No timeouts: connections last until one end closes them.
 const FOR_EVER: RelayTimeouts = RelayTimeouts {
     idle: Duration::ZERO,
     half_close_idle: Duration::ZERO,
 };
 
-/// Forwards that run.
+/// The active forwards of a session.
 #[derive(Debug, Default)]
 pub(super) struct Forwards {
     doors: JoinSet<()>,
     tally: Tally,
-    /// Sockets that were made here.
+    /// Unix sockets to remove at the end.
     sockets: Vec<PathBuf>,
 }
 
-/// What all forwards need.
+/// Context shared by all forwards.
 #[derive(Debug, Clone)]
 struct Shared {
     session: Session,
@@ -51,8 +51,7 @@ struct Shared {
 }
 
 impl Forwards {
-    /// Opens all forwards of the settings. One that cannot be is told, or is the end, as
-    /// `ExitOnForwardFailure` says.
+    /// Opens all configured forwards. A failure is reported or, with `ExitOnForwardFailure`, returned.
     pub(super) async fn start(reached: &Reached) -> Result<Self, Failure> {
         let settings = &reached.settings;
         let mut forwards = Self::default();
@@ -68,19 +67,25 @@ impl Forwards {
         ];
         if !reached.trusted {
             if wanted.iter().any(|list| !list.is_empty()) {
-                forwards.failed(settings, "no forwards: the host's key is not the known one")?;
+                forwards.failed(
+                    settings,
+                    "nothing is forwarded because the host key does not match the known one",
+                )?;
             }
             return Ok(forwards);
         }
         for forward in wanted[0].iter().chain(wanted[1]) {
             if let Err(why) = forwards.open_here(forward, settings, &shared).await {
-                forwards.failed(settings, &format!("listening on {}: {why}", here(forward)))?;
+                forwards.failed(
+                    settings,
+                    &format!("cannot listen on {}: {why}", here(forward)),
+                )?;
             }
         }
         for forward in wanted[2] {
             if let Err(why) = remote::open(&mut forwards.doors, forward, &shared).await {
                 let text = format!(
-                    "{} does not listen on {}: {why}",
+                    "{} cannot listen on {}: {why}",
                     settings.host_name,
                     here(forward)
                 );
@@ -90,6 +95,7 @@ impl Forwards {
         Ok(forwards)
     }
 
+    /// Opens the listeners of a local forward and starts to serve them.
     async fn open_here(
         &mut self,
         forward: &SshForward,
@@ -106,6 +112,7 @@ impl Forwards {
         Ok(())
     }
 
+    /// Reports a failed forward, or returns it as an error (`ExitOnForwardFailure`).
     fn failed(&self, settings: &SshSettings, text: &str) -> Result<(), Failure> {
         if settings.exit_on_forward_failure {
             return Err(Failure::new(Code::Network, text));
@@ -116,7 +123,7 @@ impl Forwards {
         Ok(())
     }
 
-    /// Takes no new connections, and waits for the end of those that are open.
+    /// Stops listening, and waits until all open connections have ended.
     pub(super) async fn finish(&mut self) {
         self.doors.abort_all();
         self.tally.empty().await;
@@ -126,13 +133,13 @@ impl Forwards {
 impl Drop for Forwards {
     fn drop(&mut self) {
         for path in &self.sockets {
-            // Somebody may have taken it away.
+            // The socket may have been removed already.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// A forward's listening end, as it was written.
+/// Describes the listening end of a forward.
 fn here(forward: &SshForward) -> String {
     use crate::ssh_config::SshBind;
     match &forward.listen {
@@ -148,7 +155,7 @@ fn here(forward: &SshForward) -> String {
     }
 }
 
-/// A forward's other end, as it was written.
+/// Describes the destination of a forward.
 fn there(to: &SshDestination) -> String {
     match to {
         SshDestination::Port { host, port } => format!("{host} port {port}"),
@@ -157,7 +164,7 @@ fn there(to: &SshDestination) -> String {
     }
 }
 
-/// Connects from the host to `to`, which is not SOCKS.
+/// Opens a channel to `to`, as seen from the host; must not be SOCKS.
 pub(super) async fn open_channel(
     session: &Session,
     to: &SshDestination,
@@ -173,7 +180,7 @@ pub(super) async fn open_channel(
     }
 }
 
-/// Carries one connection to its end.
+/// Relays a connection until its end.
 async fn carry(near: &mut dyn Stream, far: &mut dyn Stream, about: &str) {
     let outcome = relay(near, far, &FOR_EVER, &TrafficMeter::default()).await;
     match outcome.end {

@@ -1,4 +1,4 @@
-//! Ports and sockets of the host (`-R`).
+//! Forwarded ports and sockets of the host (`-R`).
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use super::way::socks;
 use super::{Shared, carry, there};
 use crate::ssh::terminal;
 
-/// How long a connection from here may take to be made.
+/// Time limit for an outgoing connection.
 const DIAL: Duration = Duration::from_secs(30);
 
-/// Has the host listen, and serves what comes.
+/// Asks the host to listen, and serves its connections.
 pub(super) async fn open(
     doors: &mut JoinSet<()>,
     forward: &SshForward,
@@ -46,9 +46,9 @@ pub(super) async fn open(
             if *port == 0
                 && let Some(port) = forwarded.port()
             {
-                // Nobody could know it otherwise.
+                // The host chose the port, so the user has to learn it.
                 terminal::say(&format!(
-                    "port {port} of the host leads to {}",
+                    "allocated port {port} on the host for the forward to {}",
                     there(&forward.to)
                 ));
             }
@@ -59,6 +59,7 @@ pub(super) async fn open(
     Ok(())
 }
 
+/// Accepts forwarded channels and serves each in its own task.
 async fn serve(mut forwarded: RemoteForward, to: SshDestination, shared: Arc<Shared>) {
     let direct = Arc::new(DirectConnector {
         access: AccessRule::UNRESTRICTED,
@@ -82,6 +83,7 @@ async fn serve(mut forwarded: RemoteForward, to: SshDestination, shared: Arc<Sha
     }
 }
 
+/// Serves SOCKS on a forwarded channel.
 async fn by_socks(opening: IncomingChannel, worker: &Arc<ConnectionHandler>) {
     let remote = opening.originator().and_then(|(address, port)| {
         Some(SocketAddr::new(
@@ -90,7 +92,7 @@ async fn by_socks(opening: IncomingChannel, worker: &Arc<ConnectionHandler>) {
         ))
     });
     let remote = remote.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    // Without a session there is nobody to be told.
+    // An error means that the session has ended.
     if let Ok(channel) = opening.accept() {
         let peer = ConnectionAddrs {
             remote,
@@ -100,6 +102,7 @@ async fn by_socks(opening: IncomingChannel, worker: &Arc<ConnectionHandler>) {
     }
 }
 
+/// Connects a forwarded channel to a fixed destination.
 async fn by_place(
     opening: IncomingChannel,
     to: &SshDestination,
@@ -113,7 +116,7 @@ async fn by_place(
             }
         }
         Err(why) => {
-            shared.say(&format!("warning: forward to {}: {why}", there(to)));
+            shared.say(&format!("warning: cannot forward to {}: {why}", there(to)));
             opening.refuse(
                 OpenFailureReason::ConnectFailed,
                 "the client could not connect",
@@ -122,6 +125,7 @@ async fn by_place(
     }
 }
 
+/// Connects from this machine to the destination of a forward.
 async fn reach(to: &SshDestination, direct: &DirectConnector) -> anyhow::Result<BoxStream> {
     match to {
         SshDestination::Socket(path) => Ok(Box::new(Buffered::from_tokio(
@@ -132,6 +136,6 @@ async fn reach(to: &SshDestination, direct: &DirectConnector) -> anyhow::Result<
             let connected = direct.connect(&target, b"").await;
             Ok(connected.map_err(|why: DialError| why.source_error)?.io)
         }
-        SshDestination::Socks => anyhow::bail!("no place"),
+        SshDestination::Socks => anyhow::bail!("SOCKS has no fixed destination"),
     }
 }

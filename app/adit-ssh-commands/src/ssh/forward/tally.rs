@@ -1,10 +1,10 @@
-//! Connections that are open now.
+//! Counter of open connections.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Counts connections; clones count together.
+/// A counter of open connections, shared by its clones.
 #[derive(Debug, Clone)]
 pub(super) struct Tally(Arc<watch::Sender<usize>>);
 
@@ -14,19 +14,20 @@ impl Default for Tally {
     }
 }
 
-/// One connection; counted until it is dropped.
+/// A connection, counted until dropped.
 #[derive(Debug)]
 pub(super) struct Ticket(Tally);
 
 impl Tally {
+    /// Counts a connection.
     pub(super) fn enter(&self) -> Ticket {
         self.0.send_modify(|open| *open += 1);
         Ticket(self.clone())
     }
 
-    /// Waits until none is open.
+    /// Waits until no connection is open.
     pub(super) async fn empty(&self) {
-        // The sender is ours: there is always an answer.
+        // `self` holds the sender, so this cannot fail.
         let _ = self.0.subscribe().wait_for(|open| *open == 0).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Where the connections of a forward go: a fixed place, or wherever SOCKS says.
+//! Destinations of forwarded connections: a fixed one, or the one that a SOCKS client requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use adit_wire::Target;
 use super::{Shared, carry, open_channel, there};
 use crate::ssh::terminal;
 
-/// How long a SOCKS client may take for its request.
+/// Time limit for the request of a SOCKS client.
 const REQUEST: Duration = Duration::from_secs(30);
 
-/// Where connections from here go.
+/// Destination of connections to a local listener.
 pub(super) enum Way {
-    /// To one place, as the host reaches it.
+    /// A fixed destination, as seen from the host.
     Fixed(SshDestination),
-    /// Wherever each says.
+    /// The destination that each SOCKS client requests.
     Socks(Arc<ConnectionHandler>),
 }
 
@@ -36,7 +36,7 @@ impl Way {
         }
     }
 
-    /// Serves one connection to its end.
+    /// Serves a connection until its end.
     pub(super) async fn serve(&self, mut near: BoxStream, from: SocketAddr, shared: &Shared) {
         match self {
             Self::Socks(worker) => {
@@ -50,7 +50,7 @@ impl Way {
                 Ok(mut channel) => carry(&mut *near, &mut channel, &there(to)).await,
                 Err(why) => {
                     near.abort();
-                    shared.say(&format!("warning: forward to {}: {why}", there(to)));
+                    shared.say(&format!("warning: cannot forward to {}: {why}", there(to)));
                 }
             },
         }
@@ -58,6 +58,7 @@ impl Way {
 }
 
 impl Shared {
+    /// Prints a message, unless in quiet mode.
     pub(super) fn say(&self, text: &str) {
         if !self.quiet {
             terminal::say(text);
@@ -65,12 +66,12 @@ impl Shared {
     }
 }
 
-/// A SOCKS server whose connections are opened by `way`.
+/// Returns a SOCKS server that opens connections with `way`.
 pub(super) fn socks(way: Arc<dyn Connector>) -> Arc<ConnectionHandler> {
     ConnectionHandler::standalone(Box::new(ProxyAcceptor::socks_only(REQUEST)), way)
 }
 
-/// Opens streams at the host.
+/// A connector that opens streams through the host.
 struct Through(Session);
 
 impl Connector for Through {
@@ -93,6 +94,6 @@ impl Connector for Through {
     }
 
     fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
-        Box::pin(async { Err(DialError::unsupported("SSH carries no datagrams")) })
+        Box::pin(async { Err(DialError::unsupported("SSH cannot carry datagrams")) })
     }
 }
