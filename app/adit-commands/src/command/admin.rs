@@ -48,7 +48,7 @@ fn tokens(written: &str) -> Result<Tokens, Failure> {
     const MAKE: &str = "`adit keygen 2022-blake3-aes-256-gcm > FILE` generates a token";
     let Some(path) = written.strip_prefix('@') else {
         let what = "--admin-token requires @FILE: all users of this machine can read the command \
-                            line";
+                    line";
         return Err(Failure::new(Code::Usage, what).hint("--admin-token @FILE"));
     };
     let file = SystemSources.read_file(Path::new(path)).map_err(|why| {

@@ -26,7 +26,7 @@ pub(super) fn classic(typed: &Classic, in_background: bool) -> Done {
     if common.password.is_some() {
         eprintln!(
             "warning: all users of this machine can read a password on the command line; \
-                         write it to a file (-c FILE)"
+             write it to a file (-c FILE)"
         );
     }
     if let Classic::SsManager(typed) = typed {

@@ -44,7 +44,7 @@ pub(super) fn doctor(typed: &args::Doctor) -> Done {
     let stage = route.and_then(|mut route| route.via.stages.pop());
     let Some(Stage::Single(hop @ Hop::Server(_))) = stage else {
         let what = "doctor needs the URL of a server: ss://, ssr://, socks5://, socks4a://, http://, \
-                            kcptun:// or udp+fec://";
+                    kcptun:// or udp+fec://";
         return Err(Failure::new(Code::Usage, what));
     };
     adit_cli::block_on(|mut signals| async move {
@@ -220,8 +220,8 @@ async fn beside(
     }
     eprintln!(
         "warning: trying up to {} other settings with the same password. Each try is a connection to \
-                 {} that the network can observe, and the server may count them; Ctrl-C stops this, \
-                 `--tries 0` turns it off",
+         {} that the network can observe, and the server may count them; Ctrl-C stops this, \
+         `--tries 0` turns it off",
         among.len(),
         hop.server
     );
@@ -307,7 +307,7 @@ async fn page(chart: &mut Chart, hop: &ServerHop, way: &dyn Connector, site: &Si
             };
             let what = format!("{target} does not answer through the server{why}");
             let advice = "can the server reach it? A server refuses private addresses unless its \
-                                      settings allow them";
+                          settings allow them";
             chart.add(Step::new("target", State::Failed, what.clone()).advice(advice));
             Err(Failure::new(Code::Network, what).hint(advice))
         }

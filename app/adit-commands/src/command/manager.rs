@@ -102,7 +102,7 @@ fn refused(why: DoorError) -> Failure {
     match &why {
         DoorError::Exposed(_) => Failure::new(Code::Config, why.to_string()).hint(
             "use a loopback port (--manager-address 127.0.0.1:6001) or a path; \
-                         --manager-insecure allows it",
+             --manager-insecure allows it",
         ),
         DoorError::Socket { .. } => Failure::new(Code::Network, why.to_string()),
     }

@@ -95,7 +95,7 @@ pub(super) fn warn(plan: &Plan) {
     if plan.warnings.iter().any(|w| literal(&w)) {
         eprintln!(
             "warning: all users of this machine can read a key on the command line; \
-                         write `@FILE` or `$NAME` instead"
+             write `@FILE` or `$NAME` instead"
         );
     }
     for warning in plan.warnings.iter().filter(|w| !literal(w)) {

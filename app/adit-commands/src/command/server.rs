@@ -84,7 +84,7 @@ pub(super) fn server(typed: &args::Server) -> Done {
         {
             println!(
                 "Note:    {ip} is not a public address. Behind NAT, put the public address into \
-                                 the URL: adit server --host NAME"
+                 the URL: adit server --host NAME"
             );
         }
         for listening in engine.listeners() {

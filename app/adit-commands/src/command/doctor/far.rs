@@ -48,13 +48,13 @@ async fn tunnel(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop) -> Don
         ProbeResult::Failed(why) => (
             format!("no session with the server: {}", why.source_error),
             "is it running, does UDP pass on that port, and does it have the same password, `crypt`, \
-                         `smuxver` and `nocomp`?",
+             `smuxver` and `nocomp`?",
             Code::Network,
         ),
         ProbeResult::Closed => (
             "the server accepts our packets but closes the stream".to_owned(),
             "is the target of the server running, and does it accept connections? If so, compare \
-                         `smuxver` and `nocomp`",
+             `smuxver` and `nocomp`",
             Code::Network,
         ),
         ProbeResult::Undecodable | ProbeResult::Silent => (
@@ -79,8 +79,8 @@ async fn lane(chart: &mut Chart, hop: &ServerHop) -> Done {
         Err(why) => {
             let what = format!("no answer from the remote end: {}", why.source_error);
             let advice = "is it running, does UDP pass on that port, and does it have the same \
-                                      `key` and `crypt`? With a cipher of kcptun it answers only if its target \
-                                      does";
+                          `key` and `crypt`? With a cipher of kcptun it answers only if its target \
+                          does";
             let step = Step::new("dialogue", State::Failed, what.clone());
             chart.add(step.advice(advice));
             Err(Failure::new(Code::Network, what).hint(advice))

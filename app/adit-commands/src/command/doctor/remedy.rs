@@ -74,11 +74,11 @@ pub(super) fn unreachable(why: &io::Error) -> &'static str {
     match why.kind() {
         io::ErrorKind::ConnectionRefused => {
             "the machine answers, but nothing listens on that port: is the server running, and is \
-                         the port correct?"
+             the port correct?"
         }
         io::ErrorKind::TimedOut => {
             "no answer: a firewall of the server, of its provider or in between drops the \
-                         connection; or the address is wrong"
+             connection; or the address is wrong"
         }
         _ => "is this machine online, and are host and port correct?",
     }
@@ -159,7 +159,7 @@ pub(super) const fn no_datagrams(kind: &HopKind) -> &'static str {
     match kind {
         HopKind::Shadowsocks { .. } | HopKind::ShadowsocksR(_) => {
             "does the server carry UDP, and do both firewalls allow UDP on that port? \
-                         `udp=over-tcp` sends datagrams in a connection, `udp=false` turns UDP off"
+             `udp=over-tcp` sends datagrams in a connection, `udp=false` turns UDP off"
         }
         HopKind::Ssh(_) => {
             "SSH carries no UDP; `udp=over-tcp` sends it in a stream, which an adit server supports"

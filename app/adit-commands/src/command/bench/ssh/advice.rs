@@ -52,7 +52,7 @@ impl Advice {
         if let Some(cost) = take.filter(|cost| cost.tag_bits() < LONG_TAG) {
             warnings.push(format!(
                 "the tags of {} have {} bits, and the server offers nothing with longer tags: one \
-                                 forged packet in 2^{} is accepted",
+                 forged packet in 2^{} is accepted",
                 cost.mac.map_or("it", Mac::name),
                 cost.tag_bits(),
                 cost.tag_bits(),
