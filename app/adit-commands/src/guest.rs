@@ -1,8 +1,8 @@
 //! adit as the SIP003 plugin of another Shadowsocks program.
 //!
-//! A host starts us without an argument and with `SS_REMOTE_HOST`, `SS_REMOTE_PORT`,
-//! `SS_LOCAL_HOST` and `SS_LOCAL_PORT` in the environment; nothing else is read but
-//! `SS_PLUGIN_OPTIONS`. On a server the option `server` is needed:
+//! The host program starts adit without an argument and with `SS_REMOTE_HOST`, `SS_REMOTE_PORT`,
+//! `SS_LOCAL_HOST` and `SS_LOCAL_PORT` in the environment. The only other variable that is read is
+//! `SS_PLUGIN_OPTIONS`. A server needs the option `server`:
 //!
 //! ```text
 //! ss-server … --plugin adit --plugin-opts server
@@ -15,18 +15,18 @@ use adit_cli::{Code, Failure};
 use adit_engine::plugin::{PluginEndpoint, PluginEndpointError};
 use anyhow::Context;
 
-/// What a host asks for, if one has started us.
+/// Returns the endpoint that a host program requests, if one started adit.
 pub(crate) fn invitation() -> Option<Result<PluginEndpoint, PluginEndpointError>> {
     if std::env::args_os().len() > 1 {
         return None;
     }
     PluginEndpoint::from_env(|name| {
-        // What is no text becomes text that fits nowhere.
+        // Values that are not UTF-8 become text that no option accepts.
         std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
     })
 }
 
-/// Forwards until the host ends us with SIGTERM.
+/// Forwards until the host program sends SIGTERM.
 pub(crate) fn serve(invited: Result<PluginEndpoint, PluginEndpointError>) -> Result<(), Failure> {
     let guest = invited.map_err(failure)?;
     adit_net::limits::raise_nofile();
@@ -35,7 +35,7 @@ pub(crate) fn serve(invited: Result<PluginEndpoint, PluginEndpointError>) -> Res
         .build()
         .context("starting the runtime")?;
     let done = runtime.block_on(async {
-        // Caught before anything listens: who sees a listener may already end it.
+        // Signals are caught before anything listens: a host that sees the listener may already send one.
         let told = told_to_end().context("catching signals")?;
         tokio::select! {
             done = guest.listen_and_forward() => done.map_err(failure),
@@ -47,7 +47,7 @@ pub(crate) fn serve(invited: Result<PluginEndpoint, PluginEndpointError>) -> Res
     done
 }
 
-/// SIGTERM, or SIGINT where somebody tries it by hand.
+/// Returns a future that waits for SIGTERM, or for SIGINT in a manual test.
 fn told_to_end() -> std::io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut term = signal(SignalKind::terminate())?;

@@ -1,12 +1,12 @@
-//! The commands of `adit`: arguments → plan → engine.
+//! The commands of `adit`: from arguments to a plan to an engine.
 //!
-//! `args` defines the arguments, one module of `command` runs each command, and [`adit_cli`]
-//! prints output, errors and the exit code. Started as a SIP003 plugin, without an argument, the
-//! program is `guest` alone.
+//! `args` defines the arguments, `command` has one module for each command, and [`adit_cli`] prints
+//! output and errors and sets the exit code. Started as a SIP003 plugin, without an argument, the
+//! program runs only `guest`.
 //!
-//! This is a crate apart from the program because it is compiled for its size: in a thin LTO the
-//! settings of the program's own crate decide for every crate whether loops are put into vectors,
-//! so the program itself must be compiled for speed.
+//! The commands are a separate crate because they are compiled for size. With thin LTO, the settings
+//! of the program's own crate decide for all crates whether loops are vectorized, so the program
+//! itself must be compiled for speed.
 
 #[macro_use(eprintln, print, println)]
 extern crate adit_cli;
@@ -28,7 +28,7 @@ use clap::Parser as _;
 
 use crate::args::Args;
 
-/// Runs the program: reads the arguments of the process, and returns its exit code.
+/// Runs the command that the arguments of the process name, and returns the exit code.
 pub fn main() -> ExitCode {
     if let Some(invited) = guest::invitation() {
         let serve = || guest::serve(invited);
@@ -57,8 +57,8 @@ fn log(verbose: u8, quiet: bool, file: Option<&Path>) -> Result<(), Failure> {
     })
 }
 
-/// `ADIT_CPU=portable|avx2|avx2-vaes|avx512` keeps newer instructions out, before any key or
-/// code is made.
+/// Limits the CPU instructions to those of `ADIT_CPU=portable|avx2|avx2-vaes|avx512`, before any key
+/// or code is created.
 fn limit_cpu() -> Result<(), Failure> {
     let Some(name) = std::env::var_os("ADIT_CPU") else {
         return Ok(());
@@ -71,14 +71,14 @@ fn limit_cpu() -> Result<(), Failure> {
         }
         None => {
             let all: Vec<&str> = CpuLevel::ALL.into_iter().map(CpuLevel::name).collect();
-            let what = format!("ADIT_CPU is `{}`", name.display());
-            Err(Failure::new(Code::Usage, what).hint(format!("it may be {}", all.join(", "))))
+            let what = format!("unknown level `{}` in ADIT_CPU", name.display());
+            Err(Failure::new(Code::Usage, what).hint(format!("the levels are {}", all.join(", "))))
         }
     }
 }
 
-/// What the kernels of error correction may use at a level of the ciphers. Bit matrices (`GFNI`)
-/// and `VAES` came together.
+/// Returns the level of the error correction kernels for a level of the ciphers. CPUs with `VAES`
+/// also have `GFNI`.
 const fn kernels(level: CpuLevel) -> adit_fec::FecLevel {
     match level {
         CpuLevel::Portable => adit_fec::FecLevel::Portable,

@@ -1,21 +1,22 @@
-//! The fastest safe cipher of this CPU.
+//! The fastest secure cipher on this CPU.
 
 use std::time::{Duration, Instant};
 
 use adit_crypto::{AeadKey, AeadKind};
 use adit_shadowsocks::Method;
 
-/// Time for each candidate; three make less than half a second.
+/// Time per candidate; three candidates take less than half a second.
 const PATIENCE: Duration = Duration::from_millis(80);
+/// Size of a record, in bytes.
 const RECORD: usize = 16 << 10;
 
-/// A method and how fast it sealed, in bytes per second.
+/// A method and the speed of its sealing, in bytes per second.
 pub(crate) struct Pick {
     pub(crate) method: Method,
     pub(crate) speed: f64,
 }
 
-/// Measures the methods that every current peer speaks; gives them fastest first.
+/// Measures the methods that all current peers support, and returns them in order, fastest first.
 pub(crate) fn measure() -> Vec<Pick> {
     let mut picks: Vec<Pick> = [
         (Method::Blake3Aes128Gcm, AeadKind::Aes128Gcm),

@@ -1,4 +1,4 @@
-//! The server's key, kept in the user's state folder.
+//! The server's key, stored in the user's state folder.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,19 +8,19 @@ use adit_net::persistent_file::{self, FileOwner};
 use adit_shadowsocks::{Key, Method};
 use anyhow::{Context, Result};
 
-/// A method and its key are shorter, octets.
+/// Maximum size of the file, in bytes. A method and its key are shorter.
 const MAX_FILE: usize = 4096;
 
-/// A method and its key.
+/// A stored method and its key.
 pub(crate) struct Kept {
     pub(crate) method: Method,
     pub(crate) secret: String,
-    /// Whether it was made just now.
+    /// True if the key was just generated.
     pub(crate) new: bool,
     pub(crate) path: PathBuf,
 }
 
-/// The kept key, or a new one of `method` (of `fastest` if none is asked for).
+/// Returns the stored key, or generates one for `method`, or for `fastest` if there is no `method`.
 pub(crate) fn key(
     dir: &Path,
     method: Option<Method>,
@@ -40,7 +40,7 @@ pub(crate) fn key(
     let method = method.unwrap_or_else(fastest);
     let (_, secret) = Key::generate(method, &mut adit_net::system::SystemRng);
     persistent_file::write_atomically(&path, format!("{method} {secret}\n").as_bytes())
-        .with_context(|| format!("keeping the key in {}", path.display()))?;
+        .with_context(|| format!("writing the key to {}", path.display()))?;
     Ok(Kept {
         method,
         secret,
@@ -49,10 +49,10 @@ pub(crate) fn key(
     })
 }
 
-/// The kept key, if there is one that adit understands. Changes nothing.
+/// Returns the stored key, if there is a valid one. Does not change the file.
 pub(crate) fn kept(dir: &Path) -> Result<Option<Kept>> {
     let path = dir.join("server.key");
-    // An administrator reads the key of a service that runs as another user.
+    // An administrator may read the key of a service that runs as another user.
     let text = match FileOwner::current().read_secret_of_anyone(&path, MAX_FILE) {
         Ok(text) => text,
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {
@@ -68,7 +68,7 @@ pub(crate) fn kept(dir: &Path) -> Result<Option<Kept>> {
     }))
 }
 
-/// `METHOD KEY`.
+/// Parses `METHOD KEY`.
 fn parse(text: &str) -> Option<(Method, String)> {
     let (method, secret) = text.trim().split_once(' ')?;
     let method: Method = method.parse().ok()?;
@@ -76,7 +76,7 @@ fn parse(text: &str) -> Option<(Method, String)> {
     Some((method, secret.to_owned()))
 }
 
-/// Reads `METHOD KEY`. A file that says anything else is moved aside, not lost.
+/// Reads `METHOD KEY` from a file. A file with other content is renamed, so that nothing is lost.
 fn read(path: &Path) -> Result<Option<(Method, String)>> {
     let text = match FileOwner::current().read_secret(path, MAX_FILE) {
         Ok(text) => text,
@@ -87,9 +87,9 @@ fn read(path: &Path) -> Result<Option<(Method, String)>> {
     let parsed = parse(&text);
     if parsed.is_none() {
         let aside = path.with_extension("key.broken");
-        fs::rename(path, &aside).with_context(|| format!("moving {} aside", path.display()))?;
+        fs::rename(path, &aside).with_context(|| format!("renaming {}", path.display()))?;
         eprintln!(
-            "warning: {} held no key that adit understands; it is now {}, and a new key is made",
+            "warning: {} does not contain a valid key; it was renamed to {}, and a new key is generated",
             path.display(),
             aside.display()
         );

@@ -41,7 +41,7 @@ pub(crate) fn check() -> Result<String> {
     build()?;
     let said = Run::cargo(["run", "--release", "--quiet", "--", "up", "--once"]).quiet("up")?;
     ensure!(
-        said.contains("every byte right"),
+        said.contains("every byte correct"),
         "`adit up` carried nothing:\n{said}"
     );
     let binary = target_dir().join("release").join("adit");

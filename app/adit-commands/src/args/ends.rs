@@ -1,7 +1,7 @@
-//! `-L` and `-F`: their order is their meaning, so they are read together.
+//! The options `-L` and `-F`, which are parsed together because their order matters.
 //!
-//! The order comes from the parser itself. It alone knows that `-vF URL` holds two options, and that
-//! the word behind `-c` is none.
+//! The order comes from the parser. Only the parser can tell that `-vF URL` contains two options, and
+//! that the word after `-c` is a value.
 
 use adit_config::RouteOption;
 use clap::error::ErrorKind;
@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 const LISTEN: &str = "listen";
 const FORWARD: &str = "forward";
 
-/// Listeners and hops in the order in which they were typed.
+/// Listeners and hops in the order of the command line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ends(Vec<RouteOption>);
 
@@ -34,9 +34,10 @@ impl Args for Ends {
                 .value_name("URL")
                 .action(ArgAction::Append)
         };
-        let listen = arg(LISTEN, 'L')
-            .help("A listener; begins a route, or joins the one before while that has no hop");
-        let forward = arg(FORWARD, 'F').help("A hop of the route before it");
+        let listen = arg(LISTEN, 'L').help(
+            "A listener; starts a route, or joins the route before it if that has no hop yet",
+        );
+        let forward = arg(FORWARD, 'F').help("A hop of the route that the last -L started");
         command.arg(listen).arg(forward)
     }
 
@@ -54,9 +55,9 @@ impl FromArgMatches for Ends {
         ] {
             let urls = matches.get_many::<String>(name).unwrap_or_default();
             let indices = matches.indices_of(name).unwrap_or_default();
-            // One that is lost is a tunnel that is lost: better not to start.
+            // With one value missing, traffic could bypass the tunnel: it is better not to start.
             if urls.len() != indices.len() {
-                let what = format!("--{name}: the order of its values is not known");
+                let what = format!("--{name}: the order of its values is unknown");
                 return Err(Error::raw(ErrorKind::ValueValidation, what));
             }
             placed.extend(indices.zip(urls.cloned().map(make)));
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
     use crate::args;
 
-    /// One option with its value, in every spelling that the parser takes.
+    /// Returns one option with its value, in each spelling that the parser accepts.
     fn spelled(is_listener: bool, verbose: usize, form: u8, url: &str) -> Vec<String> {
         let (letter, name) = if is_listener {
             ('L', LISTEN)
@@ -109,7 +110,7 @@ mod tests {
             let mut typed = vec!["adit".to_owned(), "run".to_owned(), "-L".to_owned(), "a".to_owned()];
             let mut wanted = vec![RouteOption::Listen("a".to_owned())];
             for (is_listener, verbose, form, url) in options {
-                // `-L=URL` is the URL without the sign.
+                // `-L=URL` is the URL without the equals sign.
                 let url = url.trim_start_matches('=').to_owned();
                 typed.extend(spelled(is_listener, verbose, form, &url));
                 wanted.push(match is_listener {

@@ -1,4 +1,4 @@
-//! `adit run --admin`: the management API beside the servers it manages.
+//! `adit run --admin`: the management API of the running servers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use adit_wire::Host;
 
 use crate::args;
 
-/// An open door, and what its requests are judged by.
+/// The listener of the API, with the tokens and the host of its requests.
 pub(super) struct Admin {
     door: Door,
     tokens: Option<Tokens>,
@@ -19,7 +19,7 @@ pub(super) struct Admin {
 }
 
 impl Admin {
-    /// Opens the door, if one was asked for.
+    /// Opens the listener of the API, if the arguments request one.
     pub(super) async fn open(typed: &args::Run) -> Result<Option<Self>, Failure> {
         let Some(at) = &typed.admin else {
             return Ok(None);
@@ -36,7 +36,7 @@ impl Admin {
         }))
     }
 
-    /// Answers for ever.
+    /// Serves requests. Never returns.
     pub(super) async fn serve(self, engine: Arc<Engine>, plan: &Plan) {
         eprintln!("api at {}", self.door);
         let api = Api::new(engine, plan, self.tokens, self.public_host);
@@ -45,10 +45,10 @@ impl Admin {
 }
 
 fn tokens(written: &str) -> Result<Tokens, Failure> {
-    const MAKE: &str = "adit keygen 2022-blake3-aes-256-gcm > FILE makes a good one";
+    const MAKE: &str = "`adit keygen 2022-blake3-aes-256-gcm > FILE` generates a token";
     let Some(path) = written.strip_prefix('@') else {
-        let what = "--admin-token names a file: every user of this machine can read what stands \
-                    on the command line";
+        let what = "--admin-token requires @FILE: all users of this machine can read the command \
+                    line";
         return Err(Failure::new(Code::Usage, what).hint("--admin-token @FILE"));
     };
     let file = SystemSources.read_file(Path::new(path)).map_err(|why| {
@@ -56,7 +56,7 @@ fn tokens(written: &str) -> Result<Tokens, Failure> {
     })?;
     if file.readable_by_others {
         eprintln!(
-            "warning: every user of this machine can read the token in `{path}`: chmod 600 {path}"
+            "warning: all users of this machine can read the token in `{path}`: chmod 600 {path}"
         );
     }
     Tokens::read(&file.text).map_err(|why| {
@@ -72,10 +72,10 @@ fn refused(why: DoorError) -> Failure {
     let failure = Failure::new(code, why.to_string());
     match why {
         DoorError::Exposed(_) => failure.hint(
-            "take a port of this machine, and lead others to it through SSH or a web server with TLS",
+                        "use a loopback port, and reach it from other machines through SSH or a web server with TLS",
         ),
         DoorError::NoToken => {
-            failure.hint("--admin-token @FILE; or a path, which makes a socket for you alone")
+                        failure.hint("use --admin-token @FILE, or a path: that socket is for you only")
         }
         DoorError::Socket { .. } => failure,
     }

@@ -1,7 +1,7 @@
-//! `adit ss-local` and its like: the command lines of shadowsocks-libev and shadowsocksr-libev.
+//! `adit ss-local` and the other command lines of shadowsocks-libev and shadowsocksr-libev.
 //!
 //! ```text
-//! options ─▶ fields of the JSON object, over those of -c FILE ─▶ Plan ─▶ as `adit run`
+//! options ─▶ JSON fields, which override those of -c FILE ─▶ Plan ─▶ as `adit run`
 //! ```
 
 mod process;
@@ -17,7 +17,7 @@ use anyhow::Context;
 use super::{convert, manager, run, tools};
 use crate::args::classic::{self as args, Acl, Classic, Common, Ssr};
 
-/// `in_background` says that this is the process that stays there (`-f`).
+/// Runs the command. `in_background` is true in the background process of `-f`.
 pub(super) fn classic(typed: &Classic, in_background: bool) -> Done {
     let common = common(typed);
     if common.process.pid_file.is_some() && !in_background {
@@ -25,8 +25,8 @@ pub(super) fn classic(typed: &Classic, in_background: bool) -> Done {
     }
     if common.password.is_some() {
         eprintln!(
-            "warning: every user of this machine can read a password on the command line; a file \
-             (-c FILE) keeps it to yourself"
+            "warning: all users of this machine can read a password on the command line; \
+             write it to a file (-c FILE)"
         );
     }
     if let Classic::SsManager(typed) = typed {
@@ -58,7 +58,7 @@ const fn common(typed: &Classic) -> &Common {
     }
 }
 
-/// What was typed, as fields of a file, and for which program.
+/// Returns the options as fields of a configuration file, and the program they are for.
 fn fields(typed: &Classic) -> Result<(CommandLineFields, CommandLineProgram), Failure> {
     let common = common(typed);
     Ok(match typed {
@@ -70,7 +70,7 @@ fn fields(typed: &Classic) -> Result<(CommandLineFields, CommandLineProgram), Fa
         }
         Classic::SsTunnel(typed) => {
             if typed.target.is_none() && common.config.is_none() {
-                let what = "-L is missing: where the port leads";
+                let what = "-L, the target of the port, is missing";
                 return Err(Failure::new(Code::Usage, what).hint("-L 8.8.8.8:53"));
             }
             let mut fields = client(common);
@@ -84,8 +84,9 @@ fn fields(typed: &Classic) -> Result<(CommandLineFields, CommandLineProgram), Fa
         }
         Classic::SsServer(typed) => {
             if typed.manager_address.is_some() {
-                let what = "--manager-address: a single server tells nobody its traffic";
-                let hint = "`adit ss-manager` keeps many servers in one process, and tells theirs";
+                let what = "--manager-address is not supported: a single server does not report its traffic";
+                let hint =
+                    "`adit ss-manager` runs many servers in one process and reports their traffic";
                 return Err(Failure::new(Code::Usage, what).hint(hint));
             }
             let mut fields = server(common)?;
@@ -110,7 +111,7 @@ fn fields(typed: &Classic) -> Result<(CommandLineFields, CommandLineProgram), Fa
     })
 }
 
-/// What both ends say.
+/// Returns the fields that clients and servers share.
 fn both(common: &Common) -> CommandLineFields {
     let mut fields = CommandLineFields::default();
     fields.add_strings("server", &common.server);
@@ -144,11 +145,11 @@ fn client(common: &Common) -> CommandLineFields {
 
 fn server(common: &Common) -> Result<CommandLineFields, Failure> {
     match common.local_address.as_deref() {
-        // The example that distributions ship has a local port, too, which says nothing.
+        // The example of the distributions also has a local port; it has no meaning for servers.
         None | Some("0.0.0.0" | "::" | "::0") => Ok(both(common)),
         Some(_) => {
-            let what = "-b: the address that connections leave from cannot be chosen";
-            let hint = "-i NAME chooses the interface; the address to listen on is -s";
+            let what = "-b: the source address of connections cannot be chosen";
+            let hint = "-i NAME chooses the interface; -s HOST is the address to listen on";
             Err(Failure::new(Code::Usage, what).hint(hint))
         }
     }
@@ -161,16 +162,16 @@ fn ssr(fields: &mut CommandLineFields, ssr: &Ssr) {
     fields.add_string("obfs_param", ssr.obfs_param.as_deref());
 }
 
-/// The path as it was typed begins in this folder, and not in that of a file.
+/// Adds the ACL. A relative path starts at the current folder, not at that of a file.
 fn acl(fields: &mut CommandLineFields, acl: &Acl) -> Done {
     if let Some(path) = &acl.acl {
-        let path = std::path::absolute(path).context("finding this folder")?;
+        let path = std::path::absolute(path).context("finding the current folder")?;
         fields.add_string("acl", Some(&path.to_string_lossy()));
     }
     Ok(())
 }
 
-/// `ss-manager`: `adit manager` with its options, and the first servers from a file.
+/// Runs `ss-manager`: `adit manager` with other options, and the first servers from a file.
 fn manage(typed: &args::Manager) -> Done {
     let common = &typed.common;
     let (file, notes) = match &common.config {
@@ -180,12 +181,12 @@ fn manage(typed: &args::Manager) -> Done {
     convert::warn(&notes);
     let address = typed.manager_address.clone().or(file.manager_address);
     let Some(address) = address else {
-        let what = "--manager-address is missing: where commands come in";
+        let what = "--manager-address, where commands are received, is missing";
         return Err(Failure::new(Code::Usage, what).hint("--manager-address 127.0.0.1:6001"));
     };
     let mode = mode(common).or(file.mode.as_deref()).unwrap_or("tcp_only");
     let Some(mode) = Mode::named(mode) else {
-        let what = format!("`mode`: `{mode}` is not tcp_only, udp_only or tcp_and_udp");
+        let what = format!("unknown `mode`: `{mode}` is not tcp_only, udp_only or tcp_and_udp");
         return Err(Failure::new(Code::Config, what));
     };
     let method = common.method.as_deref().or(file.method.as_deref());
@@ -214,17 +215,17 @@ fn manage(typed: &args::Manager) -> Done {
     manager::serve(settings, opened, || process::settle(process, user))
 }
 
-/// `adit install-aliases`: links of the names to this program.
+/// Creates links to this program under the names of the others: `adit install-aliases`.
 pub(super) fn install_aliases(folder: &Path) -> Done {
     let program = std::env::current_exe().context("finding this program")?;
     if !folder.is_dir() {
         let what = format!("{} is not a folder", folder.display());
-        return Err(Failure::new(Code::Usage, what).hint("make it first, or name another"));
+        return Err(Failure::new(Code::Usage, what).hint("create it first, or name another folder"));
     }
     let mut others = Vec::new();
     for name in args::NAMES {
         let path = folder.join(name);
-        // A file that is something else is a program of somebody's.
+        // Any other file may be another program, and is kept.
         match link(&program, &path) {
             Ok(()) => println!("{}", path.display()),
             Err(why) if why.kind() == ErrorKind::AlreadyExists => others.push(name),
@@ -238,14 +239,14 @@ pub(super) fn install_aliases(folder: &Path) -> Done {
         return Ok(());
     }
     let what = format!(
-        "{} in {} are something else and stay",
+        "not replaced, because they are not links to this program: {} in {}",
         others.join(", "),
         folder.display()
     );
     Err(Failure::new(Code::Failure, what).hint("remove them first, or name another folder"))
 }
 
-/// Makes the link, unless it is there already.
+/// Creates the link, unless it exists.
 #[cfg(unix)]
 fn link(program: &Path, path: &Path) -> std::io::Result<()> {
     match std::os::unix::fs::symlink(program, path) {
@@ -259,7 +260,7 @@ fn link(program: &Path, path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Links need a privilege there: a copy that shares the file's content.
+/// Creates a hard link, because symbolic links need a privilege on this system.
 #[cfg(not(unix))]
 fn link(program: &Path, path: &Path) -> std::io::Result<()> {
     std::fs::hard_link(program, path.with_extension("exe"))

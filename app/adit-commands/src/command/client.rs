@@ -1,4 +1,4 @@
-//! `adit client URL`: one command at home. What `--subscribe` does is in `subscribe`.
+//! `adit client URL`: a local proxy through a server. `--subscribe` is in `subscribe`.
 
 use std::future::pending;
 
@@ -14,7 +14,7 @@ pub(super) fn client(typed: &args::Client) -> Done {
     if let Some(address) = &typed.subscribe {
         return subscribe::client(typed, address);
     }
-    // One of the two is there, or the arguments were refused.
+    // The argument parser requires one of the two.
     let plan = plan(typed, typed.url.as_deref().unwrap_or_default())?;
     run::warn(&plan);
     let server = keyed(&plan);
@@ -25,7 +25,7 @@ pub(super) fn client(typed: &args::Client) -> Done {
         let engine = signals.unless_ended(run::start(&plan)).await?;
         let verdict = async {
             if let Some((server, key)) = server {
-                // Serving goes on whatever comes out: the server may only be late.
+                // Serving continues with any finding: the server may start later.
                 if let Err(failure) = verdict(server, &key).await {
                     let _ = failure.report();
                 }
@@ -39,7 +39,7 @@ pub(super) fn client(typed: &args::Client) -> Done {
     })
 }
 
-/// The listeners that were asked for, one route, and where it leads.
+/// Returns a plan of one route, from the listeners of the arguments to the hop.
 pub(super) fn plan(typed: &args::Client, hop: &str) -> Result<Plan, Failure> {
     let listen = typed.listen.iter().cloned().map(RouteOption::Listen);
     let words: Vec<RouteOption> = listen
@@ -48,13 +48,13 @@ pub(super) fn plan(typed: &args::Client, hop: &str) -> Result<Plan, Failure> {
     Ok(Plan::from_args(&words)?)
 }
 
-/// The server and the key, if the hop is a keyed one.
+/// Returns the server and its keys, if the hop has a key and no plugin.
 pub(super) fn keyed(plan: &Plan) -> Option<(&ServerHop, KeyChain)> {
     let Hop::Server(hop) = plan.routes.first()?.via.stages.first()?.hops().first()? else {
         return None;
     };
     match &hop.kind {
-        // The way through a plugin is the engine's alone.
+        // Only the engine can connect through a plugin.
         HopKind::Shadowsocks {
             method,
             secret,
@@ -68,7 +68,7 @@ pub(super) fn keyed(plan: &Plan) -> Option<(&ServerHop, KeyChain)> {
     }
 }
 
-/// Only finds out.
+/// Checks once whether the server accepts this client.
 pub(super) async fn check(server: Option<(&ServerHop, KeyChain)>) -> Done {
     match server {
         Some((server, key)) => verdict(server, &key).await,
@@ -79,14 +79,14 @@ pub(super) async fn check(server: Option<(&ServerHop, KeyChain)>) -> Done {
     }
 }
 
-/// Asks the server and says in words what came out.
+/// Probes the server and reports the finding.
 async fn verdict(hop: &ServerHop, keys: &KeyChain) -> Done {
     let server = &hop.server;
     let (method, id) = (keys.method(), keys.user_key().id());
     let (clock, look) = if probe::has_time_stamps(keys) {
         (
             ", or a clock that is off by more than 30 s",
-            "; and compare what `date -u` says on both machines",
+            "; also compare `date -u` on both machines",
         )
     } else {
         ("", "")
@@ -95,7 +95,7 @@ async fn verdict(hop: &ServerHop, keys: &KeyChain) -> Done {
         ProbeFinding::Accepted { skew } => {
             let clock = match skew {
                 Some(s) if s.abs() > 15 => {
-                    format!("; its clock differs from ours by {s:+} s, beyond 30 s it will refuse us")
+                    format!("; its clock differs from ours by {s:+} s, and beyond 30 s it refuses us")
                 }
                 Some(s) => format!(", clocks agree ({s:+} s)"),
                 None => String::new(),
@@ -127,33 +127,33 @@ async fn verdict(hop: &ServerHop, keys: &KeyChain) -> Done {
         )
         .hint(format!(
             "is the server running with the same carrier, does its firewall (or the provider's) \
-             let UDP on that port in, and is the key the same? Ours has key-id {id}; to another one \
-             it says nothing"
+             allow UDP on that port, and is the key the same? Ours has key-id {id}; with another key \
+             it does not answer"
         ))),
         ProbeFinding::Unreachable(e) => Err(Failure::new(
             Code::Network,
             format!("no connection to {server}: {e}"),
         )
         .hint(
-            "is the server running, are host and port right, and does its firewall (or the \
-             provider's) let TCP and UDP on that port in?",
+            "is the server running, are host and port correct, and does its firewall (or the \
+             provider's) allow TCP and UDP on that port?",
         )),
         ProbeFinding::Silent => Err(Failure::new(
             Code::Key,
             format!(
-                "{server} takes connections but does not accept us: a wrong key or a wrong \
+                "{server} accepts connections but does not accept us: a wrong key or a wrong \
                  method{clock}"
             ),
         )
         .hint(format!(
             "ours is {method} with key-id {id}; `adit server` prints its own. Copy the URL again; \
-             it is one line without blanks{look}"
+             it is one line without spaces{look}"
         ))),
         ProbeFinding::Closed => Err(Failure::new(
             Code::Key,
             format!(
-                "{server} closed without an answer: a wrong key or method{clock}, or a server that \
-                 is not adit (then it may still work)"
+                "{server} closed the connection without an answer: a wrong key or method{clock}, or a server that \
+                 is not adit (which may work nevertheless)"
             ),
         )
         .hint(format!(

@@ -1,4 +1,4 @@
-//! `adit convert`: another program's configuration as adit's own.
+//! `adit convert`: conversion of other programs' configurations.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -20,7 +20,7 @@ pub(super) fn convert(typed: &args::Convert) -> Done {
         plugins: AllowedPlugins::only(typed.allow_plugin.clone()),
     };
     let converted = adit_convert::convert(&text, &name, &wish, &SystemSources)?;
-    // Told before the text, which may scroll them away or go into a pipe that closes.
+    // Printed before the text, which may scroll them away, or go to a pipe that is closed.
     for note in &converted.notes {
         eprintln!("{note}");
     }
@@ -30,19 +30,20 @@ pub(super) fn convert(typed: &args::Convert) -> Done {
             let mut out = adit_cli::out::stdout();
             let done = out.write_all(converted.toml.as_bytes());
             done.and_then(|()| out.flush())
-                .map_err(|why| Failure::new(Code::Failure, format!("writing: {why}")))
+                .map_err(|why| Failure::new(Code::Failure, format!("cannot write: {why}")))
         }
     }
 }
 
-/// The plan of a file: adit's own, or another program's, whose notes are warnings.
+/// Returns the plan of a file of adit or of another program. Notes of the conversion are printed as
+/// warnings.
 pub(super) fn plan(path: &Path) -> Result<Plan, Failure> {
     let (plan, notes) = adit_convert::plan_from_file(path, &ConvertOptions::default())?;
     warn(&notes);
     Ok(plan)
 }
 
-/// Says what could not be carried over.
+/// Prints what could not be converted.
 pub(super) fn warn(notes: &[Note]) {
     for Note { path, text, .. } in notes {
         if path.is_empty() {
@@ -53,7 +54,7 @@ pub(super) fn warn(notes: &[Note]) {
     }
 }
 
-/// The text of a file, `-` being what comes in, and its name for messages.
+/// Returns the text of a file and its name for messages; `-` is standard input.
 fn read(path: &Path) -> Result<(String, String), Failure> {
     let (name, read) = if path == Path::new("-") {
         ("standard input".to_owned(), limited(adit_cli::out::stdin()))
@@ -72,7 +73,7 @@ fn read(path: &Path) -> Result<(String, String), Failure> {
     }
 }
 
-/// One byte more than may be: the converter says what is too long.
+/// Reads one byte more than the maximum, so that the converter reports a text that is too long.
 fn limited(from: impl Read) -> io::Result<String> {
     let mut text = String::new();
     from.take(MAX_FILE_LEN + 1).read_to_string(&mut text)?;
@@ -92,7 +93,8 @@ fn write(path: &Path, text: &str) -> Done {
     done.map_err(|why| {
         let failure = Failure::new(Code::Failure, format!("cannot write `{shown}`: {why}"));
         if why.kind() == io::ErrorKind::AlreadyExists {
-            failure.hint("nothing is overwritten; name another file, or remove that one")
+            failure
+                .hint("existing files are not overwritten; name another file, or remove that one")
         } else {
             failure
         }

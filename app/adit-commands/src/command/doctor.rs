@@ -1,8 +1,8 @@
-//! `adit doctor URL`: why a server cannot be used, step by step.
+//! `adit doctor URL`: finds out why a server does not work, step by step.
 //!
-//! Each step is a [`Step`] of the [`Chart`]: the name is looked up, the server connected to, spoken
-//! with, and sent a datagram. [`neighbours`] are tried only where the server does not understand
-//! us, and never anywhere else in the program.
+//! Each step is a [`Step`] of the [`Chart`]: look up the name, connect to the server, use its
+//! protocol, and send a datagram through it. [`neighbours`] are tried only if the server does not
+//! understand the settings of the URL, and nowhere else in the program.
 
 mod far;
 mod neighbours;
@@ -26,13 +26,13 @@ use self::words::Site;
 use super::run;
 use crate::args;
 
-/// Time for each step.
+/// Time limit of each step.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Connections by which the round trip is measured.
+/// Number of connections that measure the round trip.
 const ROUND_TRIPS: usize = 3;
-/// Datagrams, and time for the answer of each.
+/// Number of datagrams to try, and the time to wait for each answer.
 const DATAGRAMS: (u32, Duration) = (3, Duration::from_secs(2));
-/// Clocks may differ so much by the time a message takes.
+/// Clock difference that may be due to the travel time of a message, in seconds.
 const NOISE: u64 = 3;
 
 pub(super) fn doctor(typed: &args::Doctor) -> Done {
@@ -43,12 +43,12 @@ pub(super) fn doctor(typed: &args::Doctor) -> Done {
     let route = plan.routes.pop();
     let stage = route.and_then(|mut route| route.via.stages.pop());
     let Some(Stage::Single(hop @ Hop::Server(_))) = stage else {
-        let what = "doctor looks at a server: ss://, ssr://, socks5://, socks4a://, http://, \
+        let what = "doctor needs the URL of a server: ss://, ssr://, socks5://, socks4a://, http://, \
                     kcptun:// or udp+fec://";
         return Err(Failure::new(Code::Usage, what));
     };
     adit_cli::block_on(|mut signals| async move {
-        // What it finds it says itself, and not the log.
+        // Findings are printed as steps, so the log is silent.
         let examined = examine(typed, &hop).with_subscriber(NoSubscriber::default());
         signals.unless_ended(examined).await
     })
@@ -69,7 +69,7 @@ async fn steps(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop, udp: bo
     match &hop.carrier {
         None => reach(chart, hop).await?,
         Some(_) => {
-            let why = "a carrier over UDP answers nobody who has no key: the dialogue shows it";
+            let why = "a carrier over UDP only answers peers with the key: see the dialogue";
             chart.add(Step::new("connect", State::Skipped, why));
         }
     }
@@ -84,7 +84,7 @@ async fn steps(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop, udp: bo
         None => Ok(()),
     };
     if !udp {
-        let why = "this URL or this dialect carries no datagrams";
+        let why = "this URL or its protocol does not carry datagrams";
         chart.add(Step::new("udp", State::Skipped, why));
         return carried;
     }
@@ -92,7 +92,7 @@ async fn steps(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop, udp: bo
     carried.and(datagrams)
 }
 
-/// The name, and whether anybody is there.
+/// Looks up the name and connects to the server.
 async fn reach(chart: &mut Chart, hop: &ServerHop) -> Done {
     let server = &hop.server;
     let network = |what: String, advice: &str| {
@@ -112,7 +112,7 @@ async fn reach(chart: &mut Chart, hop: &ServerHop) -> Done {
         }
         Err(why) => {
             let what = format!("{} has no address: {why}", server.host);
-            let (step, failure) = network(what, "is the name right, and is this machine online?");
+            let (step, failure) = network(what, "is the name correct, and is this machine online?");
             chart.add(Step {
                 name: "resolve",
                 ..step
@@ -145,7 +145,7 @@ async fn reach(chart: &mut Chart, hop: &ServerHop) -> Done {
     if let Some((at, took)) = best {
         let ms = |time: Duration| time.as_secs_f64() * 1000.0;
         let what = format!(
-            "{at} takes connections; round trip {:.1} ms, at most {:.1} ms",
+            "{at} accepts connections; round trip {:.1} ms, at most {:.1} ms",
             ms(took),
             ms(worst)
         );
@@ -154,7 +154,7 @@ async fn reach(chart: &mut Chart, hop: &ServerHop) -> Done {
     Ok(())
 }
 
-/// Whether the server understands us; if not, what it is that differs.
+/// Checks that the server understands the client, and finds the difference if it does not.
 async fn dialogue(
     chart: &mut Chart,
     typed: &args::Doctor,
@@ -180,7 +180,7 @@ async fn dialogue(
     }
     if let Some(skew) = refused_clock(hop).await {
         let what =
-            format!("the server holds our key and refuses our clock, which differs by {skew} s");
+            format!("the server has our key but refuses our clock, which differs by {skew} s");
         let advice = "set the clock of this machine (for example `timedatectl set-ntp true`), or \
                       the server's";
         let step = Step::new("clock", State::Failed, what.clone());
@@ -203,7 +203,7 @@ async fn dialogue(
     }
 }
 
-/// Tries the neighbours; gives what to write instead.
+/// Tries the neighbours. Returns what to write into the URL.
 async fn beside(
     chart: &mut Chart,
     typed: &args::Doctor,
@@ -219,15 +219,15 @@ async fn beside(
         return None;
     }
     eprintln!(
-        "warning: trying up to {} other settings with the same password. Each is a connection to \
-         {} that somebody on the way can see, and a server may count them; ^C ends it, `--tries 0` \
-         leaves it out",
+        "warning: trying up to {} other settings with the same password. Each try is a connection to \
+         {} that the network can observe, and the server may count them; Ctrl-C stops this, \
+         `--tries 0` turns it off",
         among.len(),
         hop.server
     );
     let (found, tried) = neighbours::search(hop, &among, site).await;
     let Some(found) = found else {
-        let what = format!("none of {tried} other settings is understood either");
+        let what = format!("the server does not understand any of {tried} other settings");
         let step = Step::new(name, State::Failed, what).advice(remedy::PASSWORD);
         chart.add(step.figure("tried", tried));
         return None;
@@ -239,7 +239,7 @@ async fn beside(
     Some(advice)
 }
 
-/// How far our clock is off, if that is why a server does not answer.
+/// Returns the difference of the clocks in seconds, if that is why the server does not answer.
 async fn refused_clock(hop: &ServerHop) -> Option<i64> {
     let HopKind::Shadowsocks {
         method,
@@ -269,7 +269,7 @@ fn clock(chart: &mut Chart, skew: i64, whose: &str) {
         ),
     };
     let step = if skew.unsigned_abs() > remedy::SKEW_WARN {
-        let advice = "beyond 30 s Shadowsocks 2022 refuses us: set one of the clocks";
+        let advice = "beyond 30 s, Shadowsocks 2022 refuses us: set one of the clocks";
         Step::new("clock", State::Warning, what).advice(advice)
     } else {
         Step::new("clock", State::Ok, what)
@@ -277,7 +277,7 @@ fn clock(chart: &mut Chart, skew: i64, whose: &str) {
     chart.add(step.figure("skew_s", skew));
 }
 
-/// A page's head through the server.
+/// Requests the head of a page through the server.
 async fn page(chart: &mut Chart, hop: &ServerHop, way: &dyn Connector, site: &Site) -> Done {
     let target = &site.target;
     let heard = probe::ask_for(way, &hop.kind, &site.question(), PATIENCE).await;
@@ -300,21 +300,21 @@ async fn page(chart: &mut Chart, hop: &ServerHop, way: &dyn Connector, site: &Si
             let why = match other {
                 ProbeResult::Failed(why) => format!(": {why}"),
                 ProbeResult::Answer { bytes, .. } if !bytes.is_empty() => {
-                    ": it does not speak HTTP".to_owned()
+                    ": it does not use HTTP".to_owned()
                 }
                 ProbeResult::Closed => ": the connection is closed".to_owned(),
                 _ => String::new(),
             };
             let what = format!("{target} does not answer through the server{why}");
-            let advice = "can the server reach it? Private addresses are refused unless the server \
-                          allows them";
+            let advice = "can the server reach it? A server refuses private addresses unless its \
+                          settings allow them";
             chart.add(Step::new("target", State::Failed, what.clone()).advice(advice));
             Err(Failure::new(Code::Network, what).hint(advice))
         }
     }
 }
 
-/// A question to a name server through the server.
+/// Sends a query to a DNS server through the server.
 async fn datagram(
     chart: &mut Chart,
     typed: &args::Doctor,

@@ -1,4 +1,4 @@
-//! Help, completions and manual pages, all from the same tables.
+//! `adit help`, `adit completion` and `adit man`, which share their tables.
 
 use adit_cli::{Code, Done, Failure};
 use adit_config::{nearest_word, schemes};
@@ -11,7 +11,7 @@ use crate::args::{self, Args};
 pub(super) fn help(typed: &args::Help) -> Done {
     let mut command = Args::command();
     let Some(topic) = &typed.topic else {
-        return Ok(command.print_long_help().context("printing")?);
+        return Ok(command.print_long_help().context("printing the help")?);
     };
     if topic.eq_ignore_ascii_case("urls") {
         print!("{}", adit_config::schemes_overview());
@@ -27,7 +27,7 @@ pub(super) fn help(typed: &args::Help) -> Done {
     }
     command.build();
     match command.find_subcommand_mut(topic) {
-        Some(found) => Ok(found.print_long_help().context("printing")?),
+        Some(found) => Ok(found.print_long_help().context("printing the help")?),
         None => {
             let names = command.get_subcommands().map(|c| c.get_name().to_owned());
             let all: Vec<String> = names
@@ -37,7 +37,9 @@ pub(super) fn help(typed: &args::Help) -> Done {
             let failure = Failure::new(Code::Usage, format!("no help on `{topic}`"));
             Err(match nearest_word(topic, all.iter().map(String::as_str)) {
                 Some(near) => failure.hint(format!("did you mean `adit help {near}`?")),
-                None => failure.hint("adit help lists the commands, adit help URLS the schemes"),
+                None => {
+                    failure.hint("`adit help` lists the commands, `adit help URLS` the schemes")
+                }
             })
         }
     }
@@ -57,9 +59,9 @@ pub(super) fn man(typed: &args::Man) -> Done {
     let mut command = Args::command();
     match &typed.dir {
         Some(dir) => {
-            std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+            std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
             clap_mangen::generate_to(command, dir)
-                .with_context(|| format!("writing into {}", dir.display()))?;
+                .with_context(|| format!("writing to {}", dir.display()))?;
             for page in &PAGES {
                 let path = dir.join(page.file_name());
                 std::fs::write(&path, page.roff())
@@ -76,13 +78,13 @@ pub(super) fn man(typed: &args::Man) -> Done {
             }
             clap_mangen::Man::new(command)
                 .render(&mut std::io::stdout())
-                .context("writing the page")?;
+                .context("writing the manual page")?;
         }
     }
     Ok(())
 }
 
-/// The command that a page is about: `adit`, `run` or `adit-run`.
+/// Returns the command of a page name: `adit`, `run` or `adit-run`.
 fn page_of(mut command: clap::Command, name: &str) -> Result<clap::Command, Failure> {
     if name == "adit" {
         return Ok(command);

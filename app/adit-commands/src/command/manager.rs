@@ -1,4 +1,4 @@
-//! `adit manager`: servers that come and go by the datagrams of ss-manager.
+//! `adit manager`: servers that are added and removed by the datagrams of ss-manager.
 
 use std::sync::Arc;
 
@@ -23,26 +23,26 @@ pub(super) fn manager(typed: &args::Manager) -> Done {
     serve(settings(typed)?, opened, || Ok(()))
 }
 
-/// Where and with what a manager begins.
+/// The address of a manager and its first servers.
 pub(super) struct Opened<'a> {
-    /// Where commands come in.
+    /// The address at which commands are received.
     pub(super) address: &'a str,
-    /// Other machines may reach that.
+    /// True if other machines may reach the address.
     pub(super) exposed: bool,
-    /// Descriptors at most.
+    /// Maximum number of file descriptors.
     pub(super) nofile: Option<u64>,
-    /// The first servers: their ports and passwords.
+    /// Ports and passwords of the first servers.
     pub(super) first: Vec<(u16, Zeroizing<String>)>,
 }
 
-/// Serves commands; `begun` is what has to be done once the first servers listen.
+/// Serves commands. Calls `begun` once the first servers listen.
 pub(super) fn serve(settings: Settings, opened: Opened<'_>, begun: impl FnOnce() -> Done) -> Done {
     settings.check()?;
     adit_cli::block_on_within(opened.nofile, |mut signals| async {
         let door = Door::open(opened.address, opened.exposed);
         let door = async { door.await.map_err(refused) };
         let door = signals.unless_ended(door).await?;
-        // No server yet: each comes with its datagram.
+        // There are no servers yet: each is added by a datagram.
         let nothing = Plan {
             routes: Vec::new(),
             warnings: Vec::new(),
@@ -67,7 +67,7 @@ pub(super) fn serve(settings: Settings, opened: Opened<'_>, begun: impl FnOnce()
     })
 }
 
-/// Addresses to listen on; all of them where none is named.
+/// Parses the addresses to listen on. No address means all of them.
 pub(super) fn hosts(texts: &[String]) -> Result<Vec<Option<Host>>, Failure> {
     let mut hosts = Vec::with_capacity(texts.len());
     for text in texts {
@@ -101,8 +101,8 @@ fn settings(typed: &args::Manager) -> Result<Settings, Failure> {
 fn refused(why: DoorError) -> Failure {
     match &why {
         DoorError::Exposed(_) => Failure::new(Code::Config, why.to_string()).hint(
-            "take a port of this machine (--manager-address 127.0.0.1:6001) or a path; \
-             --manager-insecure insists",
+            "use a loopback port (--manager-address 127.0.0.1:6001) or a path; \
+             --manager-insecure allows it",
         ),
         DoorError::Socket { .. } => Failure::new(Code::Network, why.to_string()),
     }

@@ -1,4 +1,4 @@
-//! One module for each thing that can be done.
+//! The commands, one module for each.
 
 mod admin;
 mod bench;
@@ -20,7 +20,7 @@ use adit_cli::Done;
 
 use crate::args::{Args, Command};
 
-/// Does what was typed.
+/// Runs the command of the arguments.
 pub(crate) fn dispatch(args: Args) -> Done {
     #[cfg(unix)]
     let in_background = args.in_background;

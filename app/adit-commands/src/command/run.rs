@@ -1,4 +1,4 @@
-//! `adit run`: any plan.
+//! `adit run`: listeners and chains from URLs or a file.
 
 use std::borrow::Borrow;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub(super) fn run(typed: &args::Run) -> Done {
     })
 }
 
-/// The plan that was typed, from words, from -L and -F in their order, or from a file.
+/// Returns the plan of the arguments: from URLs, from `-L` and `-F` in their order, or from a file.
 pub(super) fn plan(typed: &args::Plan) -> Result<Plan, Failure> {
     if let Some(path) = &typed.config {
         return convert::plan(path);
@@ -48,7 +48,7 @@ pub(super) fn plan(typed: &args::Plan) -> Result<Plan, Failure> {
     if ends.listens() == 0 {
         if !ends.items().is_empty() {
             return Err(
-                Failure::new(Code::Usage, "-F adds a hop to a route, which -L begins")
+                Failure::new(Code::Usage, "-F adds a hop to a route, which -L starts")
                     .hint("adit run -L mixed://127.0.0.1:1080 -F ss://…"),
             );
         }
@@ -57,7 +57,7 @@ pub(super) fn plan(typed: &args::Plan) -> Result<Plan, Failure> {
     if !typed.words.is_empty() {
         return Err(Failure::new(
             Code::Usage,
-            "URLs stand either alone or behind -L and -F",
+            "URLs without -L or -F cannot be combined with -L and -F",
         ));
     }
     let plan = Plan::from_args(ends.items())?;
@@ -65,10 +65,10 @@ pub(super) fn plan(typed: &args::Plan) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// Every listener and every hop that was typed is in the plan. Without a hop, what was to go through
-/// it would go in the clear.
+/// Checks that the plan contains every listener and hop of the command line. If a hop were lost, its
+/// traffic would be sent in the clear.
 fn all_there(typed: &[RouteOption], plan: &Plan) -> Result<(), Failure> {
-    // A lone `direct://` is a chain without hops, and beside other hops there is none.
+    // A single `direct://` is a chain without hops; it cannot be combined with other hops.
     let is_direct = |url: &str| Endpoint::parse(url).is_ok_and(|url| url.scheme.value == "direct");
     let (mut listeners, mut hops) = (0, 0);
     for item in typed {
@@ -84,7 +84,7 @@ fn all_there(typed: &[RouteOption], plan: &Plan) -> Result<(), Failure> {
         return Ok(());
     }
     let what = format!(
-        "{listeners} -L and {hops} -F were typed, but the plan has {} listeners and {} hops",
+        "the command line has {listeners} -L and {hops} -F, but the plan has {} listeners and {} hops",
         planned.0, planned.1
     );
     Err(Failure::new(Code::Usage, what).hint("`adit explain` with the same options draws the plan"))
@@ -94,8 +94,8 @@ pub(super) fn warn(plan: &Plan) {
     let literal = |w: &&Warning| w.kind == WarningKind::LiteralSecret;
     if plan.warnings.iter().any(|w| literal(&w)) {
         eprintln!(
-            "warning: every user of this machine can read a key on the command line; \
-             `@FILE` or `$NAME` in its place keeps it to yourself"
+            "warning: all users of this machine can read a key on the command line; \
+             write `@FILE` or `$NAME` instead"
         );
     }
     for warning in plan.warnings.iter().filter(|w| !literal(w)) {
@@ -103,7 +103,7 @@ pub(super) fn warn(plan: &Plan) {
     }
 }
 
-/// Starts the plan and says where it listens and which keys it uses.
+/// Starts the plan, and prints its listeners and the IDs of its keys.
 pub(super) async fn start(plan: &Plan) -> Result<Engine, Failure> {
     let engine = Engine::start(plan).await?;
     for line in key_ids(plan) {
@@ -115,7 +115,7 @@ pub(super) async fn start(plan: &Plan) -> Result<Engine, Failure> {
     Ok(engine)
 }
 
-/// A short name of every key, the same on both ends.
+/// Returns a line for each key, with its ID, which is the same at both ends.
 pub(super) fn key_ids(plan: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
     for route in &plan.routes {
@@ -136,7 +136,7 @@ pub(super) fn key_ids(plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// The key that a server's clients share, and how many have one of their own.
+/// Returns the method of a server, the ID of its shared key, and the number of its users.
 fn server_key(server: &SsServer) -> String {
     let method = server.method;
     let (shared, others) = match &server.role {
@@ -158,7 +158,7 @@ fn server_key(server: &SsServer) -> String {
     }
 }
 
-/// The name of a key; of several joined by `:` (SIP023) all names, joined the same way.
+/// Returns the ID of a key. Keys that are joined by `:` (SIP023) have IDs joined the same way.
 pub(super) fn key_id(method: Method, secret: &str) -> String {
     let one = |secret: &str| {
         Key::parse(method, secret).map_or_else(|_| "????".to_owned(), |key| key.id().to_string())
@@ -170,7 +170,7 @@ pub(super) fn key_id(method: Method, secret: &str) -> String {
     one(secret)
 }
 
-/// Serves until a signal ends it: SIGTERM (open connections get a moment) or SIGINT (now).
+/// Serves until SIGTERM, which lets open connections finish for a moment, or SIGINT.
 pub(super) async fn until_told(engine: impl Borrow<Engine>, mut signals: Signals) -> Done {
     let patience = signals.next().await;
     engine.borrow().drain_and_stop(patience).await;

@@ -1,4 +1,4 @@
-//! `adit server`: one command on the server.
+//! `adit server`: a Shadowsocks server with a stored key.
 
 use std::borrow::Cow;
 use std::io::IsTerminal;
@@ -18,7 +18,7 @@ use crate::{pick, qr, state};
 pub(super) fn server(typed: &args::Server) -> Done {
     let listen: Target = typed.listen.parse().map_err(|e| {
         Failure::new(Code::Usage, format!("--listen {}: {e}", typed.listen))
-            .hint("--listen '[::]:8388' takes IPv4 and IPv6 on port 8388")
+            .hint("--listen '[::]:8388' accepts IPv4 and IPv6 on port 8388")
     })?;
     let method = typed.method.as_deref().map(tools::method).transpose()?;
     let dir = adit_cli::state_folder(typed.state.as_deref())?;
@@ -56,7 +56,11 @@ pub(super) fn server(typed: &args::Server) -> Done {
         println!("key-id   {}", run::key_id(kept.method, &kept.secret));
         println!(
             "key      {} {}",
-            if kept.new { "made, in" } else { "kept, in" },
+            if kept.new {
+                "generated, in"
+            } else {
+                "stored, in"
+            },
             kept.path.display()
         );
         if typed.show_url || std::io::stdout().is_terminal() {
@@ -65,9 +69,11 @@ pub(super) fn server(typed: &args::Server) -> Done {
                 println!("\n{}", qr::draw(&url)?);
             }
             println!("Client:  adit client '{url}'");
-            println!("Phone:   scan the code with any Shadowsocks app that knows the 2022 edition");
+            println!(
+                "Phone:   scan the code with a Shadowsocks app that supports the 2022 edition"
+            );
         } else {
-            // What is no terminal may be a log, which keeps the key for ever.
+            // Output that is not a terminal may be a log, which would keep the key.
             println!(
                 "url      {}",
                 how_to_print_url(typed, &dir, &listen.host, port)
@@ -77,8 +83,8 @@ pub(super) fn server(typed: &args::Server) -> Done {
             && is_private(ip)
         {
             println!(
-                "Note:    {ip} is not a public address. Behind NAT put the public one into the \
-                 URL: adit server --host NAME"
+                "Note:    {ip} is not a public address. Behind NAT, put the public address into \
+                 the URL: adit server --host NAME"
             );
         }
         for listening in engine.listeners() {
@@ -88,19 +94,21 @@ pub(super) fn server(typed: &args::Server) -> Done {
     })
 }
 
-/// `adit server url`.
+/// Prints the URL of the stored key: `adit server url`.
 fn print_url(typed: &args::Server, listen: &Target, method: Option<Method>, dir: &Path) -> Done {
     let kept = state::kept(dir)?.filter(|kept| method.is_none_or(|method| method == kept.method));
     let Some(kept) = kept else {
         let of = method.map_or_else(String::new, |method| format!(" of {method}"));
-        let what = format!("no key{of} is kept in {}", dir.display());
-        return Err(Failure::new(Code::Config, what)
-            .hint("`adit server` makes one; --state DIR names the folder of another user's"));
+        let what = format!("no key{of} is stored in {}", dir.display());
+        return Err(Failure::new(Code::Config, what).hint(
+            "`adit server` generates one; --state DIR names the state folder of another user",
+        ));
     };
     if listen.port == 0 {
-        let what = "--listen with port 0 leaves the port open, and the URL names it";
-        return Err(Failure::new(Code::Usage, what)
-            .hint("take the port that the server says it listens on"));
+        let what = "--listen with port 0 does not determine the port of the URL";
+        return Err(
+            Failure::new(Code::Usage, what).hint("use the port that the running server prints")
+        );
     }
     let host = shown_host(typed.host.as_deref(), listen)?;
     let url = link::shadowsocks_link(kept.method, &kept.secret, &host, listen.port);
@@ -111,7 +119,7 @@ fn print_url(typed: &args::Server, listen: &Target, method: Option<Method>, dir:
     Ok(())
 }
 
-/// The command that prints the URL of the server that runs.
+/// Returns the command that prints the URL of the running server.
 fn how_to_print_url(typed: &args::Server, dir: &Path, host: &Host, port: u16) -> String {
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
     let mut command = format!("adit server url --state {}", word(&dir.to_string_lossy()));
@@ -128,7 +136,7 @@ fn how_to_print_url(typed: &args::Server, dir: &Path, host: &Host, port: u16) ->
     command
 }
 
-/// A word of a shell's command line.
+/// Quotes a word for a shell's command line.
 fn word(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_alphanumeric() || "/._-:=@,+".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -143,7 +151,7 @@ fn reason(picked: Option<&[pick::Pick]>, kept: &state::Kept) -> String {
         return if kept.new {
             String::new()
         } else {
-            " (of the kept key)".to_owned()
+            " (of the stored key)".to_owned()
         };
     };
     let others: Vec<String> = rest
@@ -163,8 +171,8 @@ fn reason(picked: Option<&[pick::Pick]>, kept: &state::Kept) -> String {
     )
 }
 
-/// The host that clients use: as asked, else the listener's own, else the one that this machine
-/// would speak from.
+/// Returns the host that clients use: the requested one, otherwise the listener's, otherwise the
+/// address that this machine uses for outgoing traffic.
 fn shown_host(asked: Option<&str>, listen: &Target) -> Result<Host, Failure> {
     if let Some(name) = asked {
         return Host::parse(name)
@@ -176,7 +184,7 @@ fn shown_host(asked: Option<&str>, listen: &Target) -> Result<Host, Failure> {
     }
 }
 
-/// The address of the interface that leads outward. Connecting a UDP socket sends nothing.
+/// Returns the address that outgoing traffic has. Connecting a UDP socket sends nothing.
 fn outward() -> Option<IpAddr> {
     let probe = |bind: &str, to: &str| {
         let socket = UdpSocket::bind(bind).ok()?;

@@ -1,4 +1,4 @@
-//! `adit client --subscribe URL`: the servers of a document that somebody else keeps.
+//! `adit client --subscribe URL`: the servers of a document that a provider maintains.
 
 use adit_admin::subscription::{
     Document, Failed, FetchError, Fetcher, Nothing, Roots, Source, Subscription,
@@ -20,7 +20,7 @@ pub(super) fn client(typed: &args::Client, address: &str) -> Done {
         folder: adit_cli::state_folder(typed.state.as_deref())?,
         every: typed.refresh,
     };
-    // Nothing is reached until the servers are known.
+    // All requests are refused until the servers are known.
     let mut plan = client::plan(typed, "reject://")?;
     run::warn(&plan);
     adit_cli::block_on(|mut signals| async {
@@ -45,7 +45,7 @@ pub(super) fn client(typed: &args::Client, address: &str) -> Done {
     })
 }
 
-/// Says what came, on standard error.
+/// Prints a summary of the document on standard error.
 fn tell(subscription: &Subscription, document: &Document) {
     let source = &subscription.source;
     for note in &document.notes {
@@ -68,19 +68,19 @@ fn nothing(why: Nothing) -> Failure {
     let (code, hint) = match &why.online {
         Failed::Fetch(FetchError::Tls { .. }) => (
             Code::Network,
-            "SSL_CERT_FILE names a file with the certificate of an authority of your own",
+            "SSL_CERT_FILE names a file with the certificates of other authorities",
         ),
         Failed::Fetch(FetchError::Status(_)) => (
             Code::Network,
-            "is the address complete, and does your provider still serve it?",
+            "is the URL complete, and does your provider still serve it?",
         ),
         Failed::Fetch(_) => (
             Code::Network,
-            "is this machine online, and the address right?",
+            "is this machine online, and is the URL correct?",
         ),
         Failed::Unusable(_) => (
             Code::Config,
-            "`adit convert` shows what is in a document: fetch it with curl, and give it the file",
+            "fetch the document with curl; `adit convert FILE` shows its contents",
         ),
     };
     Failure::new(code, why.to_string()).hint(hint)

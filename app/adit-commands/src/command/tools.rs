@@ -1,4 +1,4 @@
-//! The commands that read, write and explain, and run nothing.
+//! The commands that generate keys, convert links, and check and explain plans.
 
 use adit_cli::{Code, Done, Failure};
 use adit_config::{link, nearest_word};
@@ -12,13 +12,16 @@ pub(super) fn keygen(typed: &args::Keygen) -> Done {
     let method = method(&typed.method)?;
     let (_, secret) = Key::generate(method, &mut adit_net::system::SystemRng);
     if secret.is_empty() {
-        return Err(Failure::new(Code::Usage, format!("{method} has no key")));
+        return Err(Failure::new(
+            Code::Usage,
+            format!("method {method} does not use a key"),
+        ));
     }
     println!("{secret}");
     Ok(())
 }
 
-/// A method by its name, or the names there are.
+/// Returns the method with this name, or a failure that lists the names.
 pub(super) fn method(name: &str) -> Result<Method, Failure> {
     name.parse().map_err(|_| {
         let failure = Failure::new(Code::Config, format!("unknown method `{name}`"));

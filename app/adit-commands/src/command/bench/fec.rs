@@ -1,8 +1,8 @@
-//! `adit bench fec`: Reed–Solomon of datagrams, as KCP and the lanes use it.
+//! `adit bench fec`: Reed–Solomon codes of datagrams, as KCP and the FEC channels use them.
 //!
-//! All figures are for one datagram of the group: parity of a whole group and the restoring of
-//! what a group has lost are divided by its data shards, as kcp-go's benchmarks do. `code` is the
-//! arithmetic alone, `stage` the framing with it: headers, copies, and the search for groups.
+//! All figures are per data datagram: the time to encode the parity of a group, or to recover its
+//! losses, is divided by the number of data shards, as in kcp-go's benchmarks. `code` is only the
+//! arithmetic; `stage` includes the framing: headers, copies, and the lookup of groups.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -22,10 +22,10 @@ const MATRICES: [(CodeMatrix, &str); 2] = [
     (CodeMatrix::Cauchy, "cauchy"),
 ];
 
-/// Data and parity shards: kcptun's usual ones, small ones for sparse traffic, many.
+/// Data and parity shards: kcptun's default, few for sparse traffic, and many.
 const SHAPES: [(u32, u32); 3] = [(10, 3), (3, 1), (20, 10)];
 
-/// Lost datagrams of a group.
+/// Number of lost datagrams of a group.
 const LOSSES: [u32; 2] = [1, 3];
 
 pub(super) fn fec(typed: &args::BenchSpan) -> Done {
@@ -58,7 +58,7 @@ pub(super) fn fec(typed: &args::BenchSpan) -> Done {
 /// A group of shards in memory.
 struct Group {
     code: ErasureCode,
-    /// Data shards.
+    /// Number of data shards.
     count: u32,
     /// All shards, data first.
     shards: Vec<Vec<u8>>,
@@ -90,7 +90,7 @@ impl Group {
         of_group / f64::from(self.count)
     }
 
-    /// Parity of a whole group.
+    /// Returns the time to encode the parity of a group.
     fn encode(&mut self, spend: Duration) -> f64 {
         let (data, parity) = self.shards.split_at_mut(self.code.data_shards());
         let inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
@@ -103,7 +103,7 @@ impl Group {
         self.each(whole)
     }
 
-    /// The first data shards from the others.
+    /// Returns the time to reconstruct the first data shards from the others.
     fn reconstruct(&mut self, spend: Duration, lost: u32) -> f64 {
         let gone = usize_from(lost);
         let mut restored = vec![vec![0; self.shards.first().map_or(0, Vec::len)]; gone];
@@ -120,7 +120,7 @@ impl Group {
         self.each(whole)
     }
 
-    /// A group's datagrams through the sender's stage: sealed, and its parity written out.
+    /// Returns the time of the sender's stage: datagrams are sealed and parity is written.
     fn seal(&self, spend: Duration) -> f64 {
         let Ok(mut encoder) = Encoder::new(self.code.clone(), self.longest()) else {
             return f64::NAN;
@@ -140,7 +140,7 @@ impl Group {
         self.each(whole)
     }
 
-    /// Groups without their first datagrams through the receiver's stage.
+    /// Returns the time of the receiver's stage for groups without their first datagrams.
     fn restore(&self, spend: Duration, lost: u32) -> f64 {
         let Ok(mut encoder) = Encoder::new(self.code.clone(), self.longest()) else {
             return f64::NAN;
@@ -186,7 +186,7 @@ impl Group {
     }
 }
 
-/// Groups that are timed together: as many as the second cache holds.
+/// Number of groups that are timed together, which fit into the second-level cache.
 const GROUPS: u32 = 16;
 
 #[cfg(test)]
@@ -202,7 +202,7 @@ mod tests {
         assert!(small.encode(SHORT) * 2.0 < large.encode(SHORT));
         for (matrix, _) in MATRICES {
             let mut group = Group::new(matrix, 10, 3).unwrap();
-            // Restoring compares with what there was.
+            // `reconstruct` compares the result with the original.
             assert!(group.reconstruct(SHORT, 3) > 0.0);
             assert!(group.seal(SHORT) > 0.0 && group.restore(SHORT, 3) > 0.0);
         }

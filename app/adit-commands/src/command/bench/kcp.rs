@@ -1,4 +1,4 @@
-//! `adit bench kcp`: the ARQ's own work, and the sealing of packets.
+//! `adit bench kcp`: the work of the ARQ, and the sealing of packets.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::args;
 const NOW: Time = Time(1_000_000);
 const CONV: u32 = 7;
 
-/// A full window but for one.
+/// Segments in flight: a full window except for one.
 const IN_FLIGHT: u32 = 1023;
 
 pub(super) fn kcp(typed: &args::BenchSpan) -> Done {
@@ -49,7 +49,7 @@ fn segment(cmd: Command, sn: u32, una: u32, data: &[u8]) -> Vec<u8> {
     [&header.encode(), data].concat()
 }
 
-/// A session whose peer has a window of 1,024 segments.
+/// Returns a session whose peer has a window of 1,024 segments.
 fn session() -> KcpSession {
     let mut kcp = KcpSession::new(CONV, config(), NOW);
     let window = segment(Command::WindowReport, 0, 0, &[]);
@@ -58,7 +58,7 @@ fn session() -> KcpSession {
     kcp
 }
 
-/// Sends so many segments; gives how many datagrams went out.
+/// Sends segments, and returns the number of datagrams that were sent.
 fn fill(kcp: &mut KcpSession, segments: u32, out: &mut [u8]) -> u32 {
     let data = vec![7; kcp.config().mtu - HEADER_LEN];
     let mut sent = 0;
@@ -72,7 +72,7 @@ fn fill(kcp: &mut KcpSession, segments: u32, out: &mut [u8]) -> u32 {
     sent
 }
 
-/// A flush that finds 1,023 segments in flight, and nothing due.
+/// Times a flush with 1,023 segments in flight, none of which is due.
 fn flush(spend: Duration) -> f64 {
     let mut kcp = session();
     let mut out = vec![0; config().mtu];
@@ -85,7 +85,7 @@ fn flush(spend: Duration) -> f64 {
     })
 }
 
-/// Datagrams with an acknowledgement each, until 1,023 segments are acknowledged.
+/// Times datagrams of one acknowledgement each, until 1,023 segments are acknowledged.
 fn input_ack(spend: Duration) -> f64 {
     let mut out = vec![0; config().mtu];
     let acks: Vec<_> = (0..IN_FLIGHT)
@@ -109,7 +109,7 @@ fn input_ack(spend: Duration) -> f64 {
     )
 }
 
-/// Full segments in order, and their bytes read.
+/// Times full segments in order, and the reading of their bytes.
 fn input_data(spend: Duration) -> f64 {
     let data = vec![7; config().mtu - HEADER_LEN];
     let segments: Vec<_> = (0..IN_FLIGHT)
@@ -126,13 +126,13 @@ fn input_data(spend: Duration) -> f64 {
     })
 }
 
-/// A segment taken from the application and written out as a datagram.
+/// Times a segment from the application to a datagram.
 fn send(spend: Duration) -> f64 {
     let mut out = vec![0; config().mtu];
     let data = vec![7; config().mtu - HEADER_LEN];
     let mut una = 0u32;
     let confirm = |kcp: &mut KcpSession| {
-        // The peer confirms all of it, so that the window is empty again.
+        // The peer acknowledges everything, so that the window is empty again.
         let confirm = segment(Command::WindowReport, 0, una, &[]);
         let taken = kcp.handle_input(NOW, &confirm, false);
         debug_assert_eq!((taken, kcp.is_drained()), (Ok(()), true));
@@ -152,7 +152,7 @@ fn send(spend: Duration) -> f64 {
 mod tests {
     use super::*;
 
-    /// What is timed is asserted on the way: datagrams, windows, and that nothing is due.
+    /// The benchmarks assert the counts of datagrams, the windows, and that nothing is due.
     #[test]
     fn everything_is_timed() {
         for measure in [flush, input_ack, input_data, send] {

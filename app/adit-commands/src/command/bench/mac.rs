@@ -1,5 +1,5 @@
-//! `adit bench mac`: the message authentication codes of SSH, HMAC-MD5 as the old measure, and those
-//! of ShadowsocksR's frames, of which several are computed together.
+//! `adit bench mac`: the message authentication codes of SSH, HMAC-MD5 for comparison, and those of
+//! ShadowsocksR's frames, which are computed in batches.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(super) fn mac(typed: &args::BenchMac) -> Done {
 
 type Measure = fn(&[u8], Duration) -> f64;
 
-/// Every one with its name.
+/// All codes with their names.
 const MACS: [(&str, Measure); 7] = [
     ("umac-64", umac::<8>),
     ("umac-128", umac::<16>),
@@ -65,7 +65,7 @@ fn siphash(message: &[u8], spend: Duration) -> f64 {
     })
 }
 
-/// One of messages whose codes are computed together.
+/// Times one message of a batch whose codes are computed together.
 fn of_many(message: &[u8], spend: Duration, tags: impl Fn([&[u8]; MAC_LANES])) -> f64 {
     let all = message.repeat(MAC_LANES);
     let mut parts = all.chunks(message.len().max(1));
@@ -73,7 +73,7 @@ fn of_many(message: &[u8], spend: Duration, tags: impl Fn([&[u8]; MAC_LANES])) -
     nanoseconds(spend, || tags(black_box(messages))) / MAC_LANES as f64
 }
 
-/// Packet after packet of one connection: the nonces follow each other.
+/// Times UMAC over the packets of one connection, with consecutive nonces.
 fn umac<const TAG: usize>(message: &[u8], spend: Duration) -> f64 {
     let (key, _) = KEY.split_first_chunk().unwrap_or((&[0; 16], &[]));
     let mut session = UmacSession::<TAG>::new(key);
@@ -84,7 +84,7 @@ fn umac<const TAG: usize>(message: &[u8], spend: Duration) -> f64 {
     })
 }
 
-/// The same, with the key of a connection.
+/// Times HMAC over the packets of one connection, with one key.
 fn hmac(kind: HmacKind, message: &[u8], spend: Duration) -> f64 {
     let key = HmacKey::new(kind, &KEY);
     nanoseconds(spend, || {

@@ -1,4 +1,4 @@
-//! `adit bench …`: what this machine can do, measured on the spot.
+//! `adit bench …`: benchmarks of this machine.
 
 mod fec;
 mod kcp;
@@ -12,7 +12,7 @@ use adit_cli::Done;
 
 use crate::args;
 
-/// Does what was typed.
+/// Runs the benchmark of the arguments.
 pub(super) fn bench(typed: &args::Bench) -> Done {
     match &typed.what {
         args::BenchWhat::Mac(mac) => mac::mac(mac),

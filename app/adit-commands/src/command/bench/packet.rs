@@ -1,5 +1,5 @@
-//! Packets of KCP under every cipher: sealed and opened as sessions do, sixteen at a time, and each
-//! alone.
+//! Packets of KCP with every cipher: sealed and opened sixteen at a time, as sessions do, and one at
+//! a time.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use super::rows::{Rows, nanoseconds, nanoseconds_apart};
 const LEN: u32 = 1400;
 const SIZE: usize = 1400;
 
-/// Packets that a session seals or opens together.
+/// Number of packets that a session seals or opens together.
 const BATCH: u32 = 16;
 
-/// Packets that are timed together where each has to be sealed before.
+/// Number of packets that are timed together if each has to be sealed first.
 const MANY: u32 = 64;
 
 const KEY: [u8; 32] = [0x42; 32];
@@ -28,8 +28,8 @@ const KEY: [u8; 32] = [0x42; 32];
 /// Bytes of kcp-go's nonce.
 const NONCE: u32 = 16;
 
-/// Every row: all names of kcptun, the ciphers of `kcp9`, adit's sessions, then what packets under
-/// any cipher need.
+/// Prints the rows: all ciphers of kcptun, those of `kcp9`, adit's sessions, then the checks and
+/// nonces of all ciphers.
 pub(super) fn table(rows: &Rows) -> Done {
     let failed = |why: CryptoError| Failure::new(Code::Failure, why.to_string());
     let kcp9 = [PacketKind::Aes, PacketKind::Aes128, PacketKind::Salsa20];
@@ -129,13 +129,13 @@ fn opening(key: &PacketKey, spend: Duration, open: impl FnMut(&mut [[u8; SIZE]])
     nanoseconds_apart(spend, MANY, &mut packets[..], seal, open)
 }
 
-/// Nanoseconds of a packet of a session.
+/// Nanoseconds per packet of a session.
 struct Sessions {
     seal: f64,
     open: f64,
 }
 
-/// From a client to a server that knows each other.
+/// Times packets from a client to a server after their key exchange.
 fn sessions(cipher: SessionCipher, spend: Duration) -> Result<Sessions, CryptoError> {
     let key = SessionKey::new(&KEY)?;
     let mut client = key.connect(cipher, &mut ThreadRng)?;
@@ -167,7 +167,7 @@ fn sessions(cipher: SessionCipher, spend: Duration) -> Result<Sessions, CryptoEr
     Ok(Sessions { seal, open })
 }
 
-/// The server's end, after a packet each way.
+/// Returns the server's session, after one packet in each direction.
 fn meet(key: &SessionKey, client: &mut PacketSession) -> Result<PacketSession, ProtocolError> {
     let mut packet = [7; SIZE];
     client.seal(&mut packet)?;
@@ -189,7 +189,7 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(15);
 
-    /// That packets are opened to their end is asserted on the way.
+    /// The benchmarks assert that every packet is opened.
     #[test]
     fn ciphers_cost_more_than_none() {
         let ns = |kind| {

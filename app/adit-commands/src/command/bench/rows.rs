@@ -1,16 +1,16 @@
-//! What `adit bench` measures with, and the rows that it prints.
+//! Measurements of `adit bench`, and the rows that it prints.
 
 use std::time::{Duration, Instant};
 
 use crate::args;
 
-/// Prints rows: an aligned table, or a JSON object a line.
+/// Prints rows as an aligned table, or as one JSON object per line.
 pub(super) struct Rows {
     json: bool,
     spend: Duration,
 }
 
-/// A row as JSON.
+/// The JSON object of a row.
 #[derive(serde::Serialize)]
 struct Row<'a> {
     name: &'a str,
@@ -19,7 +19,7 @@ struct Row<'a> {
 }
 
 impl Rows {
-    /// The table's head, if it has one.
+    /// Prints the head of a table, unless rows are JSON.
     pub(super) fn new(span: &args::BenchSpan) -> Self {
         if !span.json {
             println!("{:<42} {:>7} {:>10} {:>8}", "", "bytes", "ns", "GB/s");
@@ -30,12 +30,12 @@ impl Rows {
         }
     }
 
-    /// How long a row may take.
+    /// Returns the time to spend on a row.
     pub(super) const fn spend(&self) -> Duration {
         self.spend
     }
 
-    /// A row: what was done with so many bytes, and nanoseconds of one operation.
+    /// Prints a row: its name, the bytes of an operation, and the nanoseconds it takes.
     pub(super) fn row(&self, name: &str, bytes: u32, ns: f64) {
         if self.json {
             let ns_per_op = (ns * 100.0).round() / 100.0;
@@ -52,14 +52,14 @@ impl Rows {
     }
 }
 
-/// Rounds of which the fastest counts: everything else is what the machine did besides.
+/// Number of rounds. The fastest one counts, because the others include other work of the machine.
 const ROUNDS: u32 = 15;
 
-/// Nanoseconds of one `work`, the fastest of several rounds that take `spend` together.
+/// Returns the nanoseconds of one `work`, in the fastest of several rounds that take `spend` together.
 pub(super) fn nanoseconds(spend: Duration, mut work: impl FnMut()) -> f64 {
     let round = spend / ROUNDS;
     let mut batch = 1u32;
-    // As many in a row as make the clock's own cost vanish.
+    // The batch is large enough to make the cost of the clock negligible.
     let mut took = time(batch, &mut work);
     while took < round && batch < 1 << 28 {
         batch *= 2;
@@ -77,7 +77,7 @@ fn time(batch: u32, work: &mut impl FnMut()) -> Duration {
     processor().saturating_sub(start)
 }
 
-/// The time that this thread has had on a processor: what others do there meanwhile does not count.
+/// Returns the processor time of this thread, which excludes that of other threads and programs.
 fn processor() -> Duration {
     #[cfg(unix)]
     {
@@ -92,8 +92,8 @@ fn processor() -> Duration {
     }
 }
 
-/// Nanoseconds of one of the `count` operations of `work`, before which `prepare` makes everything
-/// ready in time that does not count; the fastest of as many rounds as `spend` has room for.
+/// Returns the nanoseconds of one of the `count` operations of `work`, in the fastest of the rounds
+/// that fit into `spend`. `prepare` runs before each round and is not timed.
 pub(super) fn nanoseconds_apart<S: ?Sized>(
     spend: Duration,
     count: u32,

@@ -18,17 +18,18 @@ use crate::args;
 
 const KEY: [u8; 32] = [0x42; 32];
 
-/// A datagram's payload, and the record that streams are cut into.
+/// Bytes of a datagram's payload.
 const PACKET: u32 = 1400;
+/// Bytes of a record of a stream.
 const RECORD: u32 = 16 * 1024;
 
-/// Packets that are timed together, since each has to be sealed before it can be opened.
+/// Number of packets that are timed together, because each has to be sealed before it is opened.
 const MANY: u32 = 64;
 
-/// A time for headers of the 2022 edition; both ends have the same.
+/// The time in headers of the 2022 edition, the same at both ends.
 const NOW: UnixTime = UnixTime(1_700_000_000);
 
-/// Every cipher of the two editions that are current.
+/// The ciphers of the two current editions.
 const CIPHERS: [(AeadKind, &str); 6] = [
     (AeadKind::Aes128Gcm, "aes-128-gcm"),
     (AeadKind::Aes192Gcm, "aes-192-gcm"),
@@ -68,7 +69,7 @@ pub(super) fn ss(typed: &args::BenchSpan) -> Done {
     Ok(())
 }
 
-/// What begins a connection or a packet: a salt, a key from it, a header's block.
+/// Prints the rows for the start of a connection or packet: a salt, its subkey, a header block.
 fn keys(rows: &Rows, len: u32) -> Result<(), CryptoError> {
     let size = usize_from(len);
     let key = KEY.get(..size).unwrap_or(&KEY);
@@ -97,7 +98,7 @@ fn keys(rows: &Rows, len: u32) -> Result<(), CryptoError> {
     Ok(())
 }
 
-/// Both ends of a session, and packets between them, one behind the other with their room.
+/// Both ends of a session, and an arena of packets with headroom and tailroom.
 struct Ends {
     client: ClientSession,
     server: ServerOpener,

@@ -1,4 +1,4 @@
-//! What the process becomes: another user, in the background, by one interface.
+//! Changes to the process: another user, the background, one network interface.
 
 use adit_cli::{Code, Failure};
 use adit_net::outbound;
@@ -11,7 +11,7 @@ pub(super) use unix::{User, settle, start};
 #[cfg(not(unix))]
 pub(super) use elsewhere::{User, settle, start};
 
-/// Looks up what can be wrong before anything begins. Returns the user to become.
+/// Sets the interface and looks up the user before anything starts. Returns the user to switch to.
 pub(super) fn prepare(typed: &Process) -> Result<Option<User>, Failure> {
     if let Some(name) = &typed.interface {
         outbound::set_interface(name)
@@ -35,7 +35,7 @@ mod unix {
     use super::{Code, Failure, Process};
     use crate::args::classic::by_name;
 
-    /// A user of this machine.
+    /// A user account of this machine.
     pub(in super::super) struct User {
         name: CString,
         id: unistd::Uid,
@@ -44,8 +44,8 @@ mod unix {
 
     impl User {
         pub(super) fn named(name: &str) -> Result<Self, Failure> {
-            let unknown = || Failure::new(Code::Usage, format!("-a {name}: there is no such user"));
-            let found = unistd::User::from_name(name).context("reading the users")?;
+            let unknown = || Failure::new(Code::Usage, format!("-a {name}: no such user"));
+            let found = unistd::User::from_name(name).context("looking up the user")?;
             let found = found.ok_or_else(unknown)?;
             Ok(Self {
                 name: CString::new(name).map_err(|_| unknown())?,
@@ -54,7 +54,7 @@ mod unix {
             })
         }
 
-        /// The groups first: afterwards there is no right to change them.
+        /// Switches to the user. The groups are set first, because afterwards the privilege is gone.
         fn become_it(&self) -> Done {
             if unistd::geteuid() == self.id {
                 return Ok(());
@@ -64,19 +64,19 @@ mod unix {
                 .and_then(|()| unistd::setuid(self.id));
             done.map_err(|why| {
                 let what = format!("-a {}: {why}", self.name.to_string_lossy());
-                Failure::new(Code::Failure, what).hint("only root can become another user")
+                Failure::new(Code::Failure, what).hint("only root can switch to another user")
             })
         }
     }
 
-    /// Starts the process that stays in the background; returns once its ports are open.
+    /// Starts the background process, and returns once its ports are open.
     pub(in super::super) fn start() -> Done {
         let words = by_name(std::env::args_os());
         background::start(words.into_iter().skip(1), Code::Failure as u8)
     }
 
-    /// Once the ports are open: writes the process number down, becomes the user, leaves for the
-    /// background.
+    /// Writes the process ID, switches to the user and goes into the background, once the ports are
+    /// open.
     pub(in super::super) fn settle(typed: &Process, user: Option<User>) -> Done {
         if let Some(path) = &typed.pid_file {
             let number = format!("{}\n", std::process::id());
@@ -86,7 +86,7 @@ mod unix {
             user.become_it()?;
         }
         if typed.pid_file.is_some() {
-            // A log that goes into a file or a pipe goes on.
+            // A log to a file or a pipe continues.
             background::leave(!stderr().is_terminal())?;
         }
         Ok(())
@@ -99,7 +99,7 @@ mod elsewhere {
 
     use super::{Code, Failure, Process};
 
-    /// None that can be become.
+    /// A user account, which this system cannot switch to.
     pub(in super::super) struct User;
 
     impl User {
@@ -119,7 +119,7 @@ mod elsewhere {
     fn unknown(option: &str) -> Failure {
         Failure::new(
             Code::Usage,
-            format!("{option} is not to be had on this system"),
+            format!("{option} is not available on this system"),
         )
     }
 }

@@ -1,4 +1,4 @@
-//! Servers with a target of their own: `kcptun://`, `tcp+kcp://` and `udp+fec://`.
+//! Servers with a fixed target: `kcptun://`, `tcp+kcp://` and `udp+fec://`.
 
 use adit_cli::{Code, Done, Failure};
 use adit_config::{CarrierSettings, Plan, ServerHop};
@@ -9,8 +9,8 @@ use super::words::{self, Site};
 use super::{PATIENCE, page};
 use crate::args;
 
-/// A plan with the server as its only hop. Its listener is never opened, but a plan has one, and
-/// what the far end leads to decides which fits.
+/// Returns a plan with the server as its only hop. The plan needs a listener that fits the server's
+/// target; it is never opened.
 pub(super) fn plan(url: &str) -> Result<Plan, Failure> {
     let with = |listen: &str| Plan::from_words(&[listen.to_owned(), url.to_owned()]);
     let any = with("mixed://127.0.0.1:0");
@@ -21,7 +21,7 @@ pub(super) fn plan(url: &str) -> Result<Plan, Failure> {
     }
 }
 
-/// Speaks with the far end, and listens to what stands behind it.
+/// Connects to the remote end and waits for data from its target.
 pub(super) async fn examine(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop) -> Done {
     match &hop.carrier {
         Some(CarrierSettings::Fec(_)) => lane(chart, hop).await,
@@ -35,8 +35,8 @@ async fn tunnel(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop) -> Don
     let (what, advice, code) = match heard {
         ProbeResult::Answer { bytes, .. } => {
             let behind = match bytes.len() {
-                0 => "what stands behind it waits for us to speak".to_owned(),
-                n => format!("what stands behind it said {n} bytes"),
+                0 => "its target waits for the client to send first".to_owned(),
+                n => format!("its target sent {n} bytes"),
             };
             let what = format!("the server understands our KCP, and {behind}");
             chart.add(Step::new("dialogue", State::Ok, what));
@@ -47,18 +47,18 @@ async fn tunnel(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop) -> Don
         }
         ProbeResult::Failed(why) => (
             format!("no session with the server: {}", why.source_error),
-            "is it running, does UDP get through on that port, and are password, `crypt`, `smuxver` \
-             and `nocomp` the same there?",
+            "is it running, does UDP pass on that port, and does it have the same password, `crypt`, \
+             `smuxver` and `nocomp`?",
             Code::Network,
         ),
         ProbeResult::Closed => (
-            "the server takes our packets and closes the stream".to_owned(),
-            "is the target of the server there, and does it take connections? If so, compare \
+            "the server accepts our packets but closes the stream".to_owned(),
+            "is the target of the server running, and does it accept connections? If so, compare \
              `smuxver` and `nocomp`",
             Code::Network,
         ),
         ProbeResult::Undecodable | ProbeResult::Silent => (
-            "the server is silent".to_owned(),
+            "the server does not answer".to_owned(),
             "compare password and `crypt`",
             Code::Key,
         ),
@@ -72,15 +72,15 @@ async fn lane(chart: &mut Chart, hop: &ServerHop) -> Done {
     let query = words::dns_query(0xad17);
     match probe::probe_fec_channel(hop, &query, PATIENCE).await {
         Ok(took) => {
-            let what = "the far end of the lane answers";
+            let what = "the remote end of the FEC channel answers";
             chart.add(Step::new("dialogue", State::Ok, what).took("ms", took));
             Ok(())
         }
         Err(why) => {
-            let what = format!("nothing comes back from the far end: {}", why.source_error);
-            let advice = "is it running, does UDP get through on that port, and are `key` and \
-                          `crypt` the same there? With a cipher of kcptun it answers only if its \
-                          target does";
+            let what = format!("no answer from the remote end: {}", why.source_error);
+            let advice = "is it running, does UDP pass on that port, and does it have the same \
+                          `key` and `crypt`? With a cipher of kcptun it answers only if its target \
+                          does";
             let step = Step::new("dialogue", State::Failed, what.clone());
             chart.add(step.advice(advice));
             Err(Failure::new(Code::Network, what).hint(advice))

@@ -1,5 +1,5 @@
-//! The settings next to those that do not work: other protocols, obfs and methods with the same
-//! password. Each try is a connection that somebody on the way can see.
+//! Settings similar to those that do not work: other protocols, obfuscations and methods with the
+//! same password. Each try is a connection that the network can observe.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use tracing::subscriber::NoSubscriber;
 
 use super::words::Site;
 
-/// Tries at the same time.
+/// Maximum number of tries at the same time.
 const AT_ONCE: usize = 6;
-/// Time for each.
+/// Time limit of each try.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The protocols that servers have, the most frequent first.
+/// Protocols of existing servers, the most common first.
 const PROTOCOLS: [ProtocolKind; 8] = [
     ProtocolKind::AuthAes128Md5,
     ProtocolKind::AuthAes128Sha1,
@@ -34,6 +34,7 @@ const PROTOCOLS: [ProtocolKind; 8] = [
     ProtocolKind::VerifySimple,
 ];
 
+/// Obfuscations of existing servers, the most common first.
 const OBFS: [ObfsKind; 6] = [
     ObfsKind::Plain,
     ObfsKind::HttpSimple,
@@ -43,6 +44,7 @@ const OBFS: [ObfsKind; 6] = [
     ObfsKind::RandomHead,
 ];
 
+/// Ciphers of existing servers, the most common first.
 const CIPHERS: [&str; 10] = [
     "aes-256-cfb",
     "aes-128-ctr",
@@ -68,7 +70,7 @@ pub(super) enum Neighbour {
 }
 
 impl Neighbour {
-    /// As it is written in a URL, without secrets.
+    /// Returns the settings as a URL spells them, without secrets.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Ssr {
@@ -80,7 +82,7 @@ impl Neighbour {
         }
     }
 
-    /// The hop with these settings.
+    /// Returns the hop with these settings, or none if they do not fit its kind.
     fn hop(&self, given: &ServerHop) -> Option<ServerHop> {
         let kind = match (self, &given.kind) {
             (
@@ -129,10 +131,10 @@ impl Neighbour {
     }
 }
 
-/// The neighbours of a hop, the nearest first: one difference, then two.
+/// Returns up to `most` neighbours of a hop, those with one difference before those with two.
 pub(super) fn around(kind: &HopKind, most: usize) -> Vec<Neighbour> {
     let mut found = match kind {
-        // Without it nobody answers, and a program for each of them is too much.
+        // Servers with a plugin do not answer without it, and each try would start a process.
         HopKind::ShadowsocksR(hop) if hop.plugin.is_none() => around_ssr(hop),
         HopKind::Shadowsocks {
             method,
@@ -188,12 +190,12 @@ fn around_ssr(hop: &SsrHop) -> Vec<Neighbour> {
     found
 }
 
-/// Methods for which the same key can be meant.
+/// Returns the other methods that the same key may belong to.
 fn around_shadowsocks(given: Method) -> Vec<Neighbour> {
     let alike = |method: &Method| match (given.edition(), method.edition()) {
         (Edition::Aead2022, Edition::Aead2022) => method.key_len() == given.key_len(),
         (Edition::Aead2022 | Edition::None, _) | (_, Edition::Aead2022 | Edition::None) => false,
-        // A password fits every method; of the legacy ones those that are in use.
+        // A password fits every method; of the legacy methods, only the common ones are tried.
         (_, Edition::Stream) => CIPHERS.contains(&method.name()),
         _ => true,
     };
@@ -204,7 +206,7 @@ fn around_shadowsocks(given: Method) -> Vec<Neighbour> {
         .collect()
 }
 
-/// The first of these that the server understands, and how many were tried.
+/// Returns the first neighbour that the server understands, and the number of tries.
 pub(super) async fn search(
     given: &ServerHop,
     among: &[Neighbour],
@@ -216,13 +218,13 @@ pub(super) async fn search(
         let Some(hop) = one.hop(given) else { continue };
         let (gate, site) = (gate.clone(), site.cloned());
         let attempt = async move {
-            // Nobody closes the gate.
+            // The semaphore is never closed.
             let _pass = gate.acquire().await.ok()?;
             let way = probe::build_hop_connector(&hop).await.ok()?;
             let heard = understood(&*way, &hop.kind, site.as_ref(), PATIENCE).await;
             matches!(heard, ProbeResult::Answer { .. }).then_some(one)
         };
-        // A server that does not answer is what is looked for here, and no news.
+        // Failures are expected here, so they are not logged.
         running.spawn(attempt.with_subscriber(NoSubscriber::default()));
     }
     let mut tried = 0;
@@ -235,9 +237,8 @@ pub(super) async fn search(
     (None, tried)
 }
 
-/// Asks the server for the name that adit servers answer, and if nothing came of it and there is a
-/// site, for that: servers that are not adit show only so that they have understood, where the
-/// protocol has no answer of its own.
+/// Requests the name that adit servers answer, and then the site, if there is one. With protocols
+/// that have no reply, other servers only show through a site that they have understood the request.
 pub(super) async fn understood(
     way: &dyn adit_engine::connector::Connector,
     kind: &HopKind,

@@ -1,4 +1,4 @@
-//! What a finding means, and what to do about it.
+//! Explanations of findings, with hints.
 
 use std::io;
 
@@ -9,14 +9,14 @@ use adit_shadowsocks::Edition;
 
 use super::super::run::key_id;
 
-/// Beyond this a clock is worth a word.
+/// Clock difference above which there is a warning, in seconds.
 pub(super) const SKEW_WARN: u64 = 15;
 
-/// What is left when no settings are understood.
-pub(super) const PASSWORD: &str = "the password, then, or the user in `protocol_param`; or a clock that is off by more than \
+/// The remaining causes when the server does not understand any settings.
+pub(super) const PASSWORD: &str = "compare the password, or the user in `protocol_param`; or a clock is off by more than \
      the server allows; or the server is another program";
 
-/// What the URL says we speak, without secrets.
+/// Describes the protocol and the key of the URL, without secrets.
 pub(super) fn ours(kind: &HopKind) -> String {
     match kind {
         HopKind::Socks5 { login, .. } => with_login("SOCKS5", login.is_some()),
@@ -30,7 +30,7 @@ pub(super) fn ours(kind: &HopKind) -> String {
             hop.method, hop.protocol, hop.obfs
         ),
         HopKind::Ssh(hop) => format!("SSH as {}", hop.user),
-        HopKind::RemoteTarget => "its carrier alone".to_owned(),
+        HopKind::RemoteTarget => "only its carrier".to_owned(),
     }
 }
 
@@ -39,7 +39,7 @@ fn with_login(name: &str, login: bool) -> String {
     format!("{name} with {login}")
 }
 
-/// Whether the server has understood us. A proxy that has not found a name has.
+/// Returns true if the server has understood the client. So has a proxy that did not find the name.
 pub(super) fn is_fine(kind: &HopKind, heard: &ProbeResult) -> bool {
     let plain = matches!(
         kind,
@@ -58,37 +58,37 @@ pub(super) fn is_fine(kind: &HopKind, heard: &ProbeResult) -> bool {
             );
             plain && replied && matches!(why.stage, DialStage::Dialect { .. })
         }
-        // The way was open, whatever the proxy did with a name that nobody has.
+        // The proxy accepted the request, even though the name does not exist.
         ProbeResult::Closed => plain,
         ProbeResult::Undecodable | ProbeResult::Silent => false,
     }
 }
 
-/// Whether it is the way to the server that failed.
+/// Returns true if the path to the server failed, not the dialect.
 pub(super) const fn is_network(why: &DialError) -> bool {
     !matches!(why.stage, DialStage::Dialect { .. })
 }
 
-/// What no connection means.
+/// Returns a hint for a connection that failed.
 pub(super) fn unreachable(why: &io::Error) -> &'static str {
     match why.kind() {
         io::ErrorKind::ConnectionRefused => {
-            "the machine is there and nobody listens on that port: is the server running, and is \
-             the port right?"
+            "the machine answers, but nothing listens on that port: is the server running, and is \
+             the port correct?"
         }
         io::ErrorKind::TimedOut => {
-            "nothing comes back: the firewall of the server or its provider, or something on the \
-             way, drops the connection; or the address is wrong"
+            "no answer: a firewall of the server, of its provider or in between drops the \
+             connection; or the address is wrong"
         }
-        _ => "is this machine online, and are host and port right?",
+        _ => "is this machine online, and are host and port correct?",
     }
 }
 
-/// What is wrong in words, and what to do. `site` tells whether a target was asked for too.
+/// Describes what is wrong, and returns a hint. `site` is true if a target was requested too.
 pub(super) fn told(kind: &HopKind, heard: &ProbeResult, site: bool) -> (String, String) {
     let ours = ours(kind);
     let what = match heard {
-        ProbeResult::Failed(why) if is_network(why) => format!("no way to the server: {why}"),
+        ProbeResult::Failed(why) if is_network(why) => format!("cannot reach the server: {why}"),
         ProbeResult::Failed(why) => match kind {
             HopKind::ShadowsocksR(hop) => {
                 format!(
@@ -98,10 +98,12 @@ pub(super) fn told(kind: &HopKind, heard: &ProbeResult, site: bool) -> (String, 
             }
             _ => format!("the server refuses {ours}: {}", why.source_error),
         },
-        ProbeResult::Undecodable => format!("the server answers in something else than {ours}"),
-        ProbeResult::Closed => format!("the server closes without an answer to {ours}"),
+        ProbeResult::Undecodable => format!("the answer of the server is not valid for {ours}"),
+        ProbeResult::Closed => {
+            format!("the server closes the connection without an answer to {ours}")
+        }
         ProbeResult::Silent | ProbeResult::Answer { .. } => {
-            format!("the server takes connections and is silent to {ours}")
+            format!("the server accepts connections but does not answer to {ours}")
         }
     };
     (what, advice(kind, heard, site))
@@ -111,12 +113,12 @@ fn advice(kind: &HopKind, heard: &ProbeResult, site: bool) -> String {
     let other = if site {
         ""
     } else {
-        "; or a server that is not adit, which `--to HOST:PORT` (a web server) finds out"
+        "; or the server is not adit: check it with `--to HOST:PORT` (a web server)"
     };
     match kind {
         HopKind::ShadowsocksR(_) if matches!(heard, ProbeResult::Failed(_)) => {
-            "compare `obfs` and `obfs_param` with the server's; with tls1.2_* and go_quiet the \
-             password and the clocks too"
+                        "compare `obfs` and `obfs_param` with the server's; with tls1.2_* and go_quiet, also \
+                         the password and the clocks"
                 .to_owned()
         }
         HopKind::ShadowsocksR(hop) => {
@@ -133,8 +135,7 @@ fn advice(kind: &HopKind, heard: &ProbeResult, site: bool) -> String {
         HopKind::Shadowsocks { method, secret, .. } => {
             let clock = match method.edition() {
                 Edition::Aead2022 => {
-                    "; or a clock is off by more than 30 s: compare what `date -u` says on both \
-                     machines"
+                                        "; or a clock is off by more than 30 s: compare `date -u` on both machines"
                 }
                 _ => "",
             };
@@ -144,25 +145,25 @@ fn advice(kind: &HopKind, heard: &ProbeResult, site: bool) -> String {
                 key_id(*method, secret.expose())
             )
         }
-        HopKind::Ssh(_) => "`ssh -v` to the same server says what it takes; as hop it needs \
-                            `AllowTcpForwarding yes`, and its host key in `known_hosts`, or in \
-                            `host_key`"
+                HopKind::Ssh(_) => "`ssh -v` to the same server shows what it accepts; a hop needs \
+                                    `AllowTcpForwarding yes` there, and its host key in `known_hosts` or \
+                                    `host_key`"
             .to_owned(),
-        _ => "is this the proxy's port and its dialect, and is a login needed, or another one?"
+        _ => "are the port and the protocol those of the proxy, and does it need a login, or another one?"
             .to_owned(),
     }
 }
 
-/// What to do where streams pass and datagrams do not.
+/// Returns a hint for a server that carries streams, but no datagrams.
 pub(super) const fn no_datagrams(kind: &HopKind) -> &'static str {
     match kind {
         HopKind::Shadowsocks { .. } | HopKind::ShadowsocksR(_) => {
-            "does the server carry UDP, and do both firewalls let UDP in on that port? \
-             `udp=over-tcp` puts datagrams into a connection, `udp=false` does without"
+            "does the server carry UDP, and do both firewalls allow UDP on that port? \
+             `udp=over-tcp` sends datagrams in a connection, `udp=false` turns UDP off"
         }
         HopKind::Ssh(_) => {
-            "SSH carries no UDP; `udp=over-tcp` puts it into a stream, which a server of adit's knows"
+            "SSH carries no UDP; `udp=over-tcp` sends it in a stream, which an adit server supports"
         }
-        _ => "does the proxy offer UDP ASSOCIATE, and do firewalls let UDP pass to it?",
+        _ => "does the proxy offer UDP ASSOCIATE, and do the firewalls allow UDP to it?",
     }
 }

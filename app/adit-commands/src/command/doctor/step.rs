@@ -1,31 +1,31 @@
-//! What was looked at and what came out, for readers and for programs.
+//! Steps and their findings, as text and as JSON.
 
 use std::io::Write;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-/// One thing that was looked at.
+/// One check and its finding.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) state: State,
-    /// What was found, in one sentence.
+    /// The finding, in one sentence.
     pub(super) what: String,
-    /// What to do about it.
+    /// A hint on what to do.
     pub(super) advice: Option<String>,
-    /// Figures for programs.
+    /// Additional values of the JSON object.
     pub(super) figures: Vec<(&'static str, Value)>,
 }
 
-/// How it stands.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Ok,
-    /// It works, but not for long, or not for everything.
+    /// It works, but only for a limited time or in part.
     Warning,
     Failed,
-    /// It was not looked at.
+    /// It was not checked.
     Skipped,
 }
 
@@ -65,7 +65,7 @@ impl Step {
         self.figure(name, (time.as_secs_f64() * 1e4).round() / 10.0)
     }
 
-    /// As a line or two.
+    /// Formats the step as one or two lines.
     fn shown(&self) -> String {
         let line = format!("{:<8} {:<10} {}", self.state.word(), self.name, self.what);
         match &self.advice {
@@ -89,7 +89,7 @@ impl Step {
     }
 }
 
-/// The steps so far.
+/// The list of steps so far.
 #[derive(Debug)]
 pub(super) struct Chart {
     endpoint: String,
@@ -98,7 +98,8 @@ pub(super) struct Chart {
 }
 
 impl Chart {
-    /// `endpoint` holds no secret. As JSON it is written at the end, else line by line.
+    /// Creates an empty list. `endpoint` must not contain a secret. JSON is written at the end, text
+    /// line by line.
     pub(super) const fn new(endpoint: String, json: bool) -> Self {
         Self {
             endpoint,
@@ -114,7 +115,7 @@ impl Chart {
         self.steps.push(step);
     }
 
-    /// The end, with the exit code.
+    /// Writes the JSON object, if requested, with the exit code.
     pub(super) fn close(&self, exit: u8) {
         if self.json {
             let steps: Vec<Value> = self.steps.iter().map(Step::json).collect();
@@ -124,7 +125,7 @@ impl Chart {
     }
 }
 
-/// A reader that has gone away is no reason to panic.
+/// Prints a line, and ignores a closed standard output.
 fn say(line: &str) {
     let _ = writeln!(adit_cli::out::stdout(), "{line}");
 }

@@ -1,9 +1,9 @@
-//! What is said to targets: a web server, a name server; and what its answer tells.
+//! Requests to targets (a web server, a DNS server), and the time in a response.
 
 use adit_engine::probe::ProbeRequest;
 use adit_wire::{Host, Target};
 
-/// A web server that is asked for its head.
+/// A web server and the HEAD request to it.
 #[derive(Debug, Clone)]
 pub(super) struct Site {
     pub(super) target: Target,
@@ -25,8 +25,8 @@ impl Site {
     }
 }
 
-/// The time in the `Date` of an answer (RFC 9110 section 5.6.7, the form that servers write), in
-/// Unix seconds.
+/// Returns the time of the `Date` header of a response, in Unix seconds (the IMF-fixdate format of
+/// RFC 9110 section 5.6.7).
 pub(super) fn date(answer: &[u8]) -> Option<u64> {
     let text = String::from_utf8_lossy(answer);
     let value = text.lines().find_map(|line| {
@@ -41,7 +41,7 @@ pub(super) fn date(answer: &[u8]) -> Option<u64> {
     let year = number(parts.next(), 9999)?;
     let (hour, minute) = (number(parts.next(), 23)?, number(parts.next(), 59)?);
     let second = number(parts.next(), 60)?;
-    // Days since March of the year 0, in which a leap day is the last of its year.
+    // Days since March of the year 0: the leap day is then the last day of the year.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {
@@ -60,7 +60,7 @@ const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
-/// A question for the address of `example.com` (RFC 1035 section 4.1).
+/// Returns a query for the IPv4 address of `example.com` (RFC 1035 section 4.1).
 pub(super) fn dns_query(id: u16) -> Vec<u8> {
     let mut bytes = id.to_be_bytes().to_vec();
     bytes.extend_from_slice(&[1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);

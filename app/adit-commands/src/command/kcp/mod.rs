@@ -4,8 +4,8 @@
 //! options and a JSON file ─▶ URLs of tcp:// and kcptun:// ─▶ Plan ─▶ as `adit run`
 //! ```
 //!
-//! [`options`] makes URLs of what was typed and of a file, and says what is wrong with them in the
-//! words of the command line; [`snmp`] writes the counters down. Everything else is the engine's.
+//! [`options`] turns options and a file into URLs, and reports errors by the names of the options;
+//! [`snmp`] writes the counters. The engine does the rest.
 
 mod options;
 mod snmp;

@@ -1,4 +1,4 @@
-//! From the options of kcptun to a plan: the command line, a file over it, defaults below it.
+//! The plan of kcptun's options: a file overrides the command line, which overrides the defaults.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,28 +13,30 @@ use serde_json::{Map, Value};
 
 use crate::args::kcp::{Both, Client, ClientOwn, Server, ServerOwn};
 
-/// What the sockets of adit ask for, and kcptun by default.
+/// The buffer size that adit's sockets request, in bytes, which is also kcptun's default.
 const SOCKBUF: u32 = 4 << 20;
-/// Seconds of silence after which a connection with one end closed is given up, where 0 is asked
-/// for; so does kcptun.
+/// Seconds after which a half-closed connection without traffic is closed if the option is 0, as in
+/// kcptun.
 const CLOSE_WAIT: u32 = 60;
 
 /// An end of a tunnel.
 pub(super) struct Tunnel {
     pub(super) plan: Plan,
-    /// Where the counters go, and how often.
+    /// The file of the counters, and the period of its rows.
     pub(super) snmp: Option<(PathBuf, Duration)>,
-    /// What should be known before it starts.
+    /// Warnings to print before the start.
     pub(super) warnings: Vec<String>,
 }
 
-/// The end at home: every connection becomes a stream of one of a few sessions.
+/// Returns the tunnel of the client: each connection becomes a stream in one of its sessions.
 pub(super) fn client(typed: Client) -> Result<Tunnel, Failure> {
     let (own, both): (ClientOwn, _) = file(typed.config.as_deref(), ClientOwn::NAMES)?;
     let (own, both) = (own.or(typed.own), both.or(typed.both));
     let local = own.localaddr.as_deref().unwrap_or(":12948");
     let Some(remote) = own.remoteaddr.as_deref() else {
-        return Err(Failure::new(Code::Usage, "no server is named").hint("-r HOST:29900"));
+        return Err(
+            Failure::new(Code::Usage, "--remoteaddr, the server, is missing").hint("-r HOST:29900"),
+        );
     };
     let mut url = Url::new(&both)?;
     url.number("conn", own.conn);
@@ -47,7 +49,7 @@ pub(super) fn client(typed: Client) -> Result<Tunnel, Failure> {
     tunnel(&words, &both, both.closewait.unwrap_or(0))
 }
 
-/// The end at the target: every stream becomes a connection to it.
+/// Returns the tunnel of the server: each stream becomes a connection to the target.
 pub(super) fn server(typed: Server) -> Result<Tunnel, Failure> {
     let (own, both): (ServerOwn, _) = file(typed.config.as_deref(), ServerOwn::NAMES)?;
     let (own, both) = (own.or(typed.own), both.or(typed.both));
@@ -58,16 +60,16 @@ pub(super) fn server(typed: Server) -> Result<Tunnel, Failure> {
     tunnel(&words, &both, both.closewait.unwrap_or(30))
 }
 
-/// An address as kcptun writes it: `host:port`, `:port` for every address, `host:min-max`.
+/// Checks an address in kcptun's form: `host:port`, `:port` for all addresses, or `host:min-max`.
 fn addr<'a>(name: &str, text: &'a str) -> Result<&'a str, Failure> {
     if text.contains('/') || !text.contains(':') {
-        let what = format!("--{name} {text}: HOST:PORT is needed; Unix sockets are not supported");
+        let what = format!("--{name} {text}: expected HOST:PORT; Unix sockets are not supported");
         return Err(Failure::new(Code::Config, what));
     }
     Ok(text)
 }
 
-/// The URL of a tunnel, its keys in kcptun's spelling.
+/// Builds the URL of a tunnel, with kcptun's spelling of the keys.
 struct Url {
     secret: String,
     keys: String,
@@ -77,7 +79,7 @@ impl Url {
     fn new(options: &Both) -> Result<Self, Failure> {
         if options.tcp == Some(true) {
             let failure = Failure::new(Code::Config, "the tcp mode is not supported");
-            return Err(failure.hint("leave it out at both ends: the tunnel goes over UDP"));
+            return Err(failure.hint("remove it at both ends: the tunnel uses UDP"));
         }
         let environment = || std::env::var("KCPTUN_KEY").ok();
         let key = options.key.clone().or_else(environment);
@@ -89,7 +91,7 @@ impl Url {
         url.number("smuxver", options.smuxver);
         url.text("mode", options.mode.as_deref());
         url.text("cc", options.cc.as_deref());
-        // Numbers out of bounds are brought to them, as kcptun does.
+        // Numbers out of range are clamped, as in kcptun.
         let usual = Config::fast();
         let bounded = Config {
             nodelay: options.nodelay.unwrap_or(0),
@@ -99,7 +101,7 @@ impl Url {
             ..usual
         };
         let bounded = bounded.clamped();
-        // With another mode they have no meaning, and files have them all the same.
+        // Other modes ignore them, although files often contain them.
         if options.mode.as_deref() == Some("manual") {
             url.number("nodelay", Some(bounded.nodelay));
             url.number("interval", Some(bounded.interval_ms));
@@ -149,7 +151,7 @@ impl Url {
     }
 }
 
-/// The plan of these URLs, with what only kcptun has.
+/// Returns the plan of the URLs, with the settings that only kcptun has.
 fn tunnel(words: &[String], options: &Both, close_wait: u32) -> Result<Tunnel, Failure> {
     let mut plan = Plan::from_words(words).map_err(|problems| failure(&problems))?;
     let seconds = |n: u32| Duration::from_secs(n.into());
@@ -159,12 +161,12 @@ fn tunnel(words: &[String], options: &Both, close_wait: u32) -> Result<Tunnel, F
         close_wait
     };
     for listen in plan.routes.iter_mut().flat_map(|route| &mut route.listen) {
-        // A silent connection goes on for ever.
+        // An idle connection stays open.
         listen.limits.idle = Duration::ZERO;
         listen.limits.half_close_idle = seconds(close_wait);
     }
     let told = plan.warnings.iter();
-    // The help says how to keep the key off the command line; a file has it anyway.
+    // The help explains how to keep the key off the command line; a file contains it anyway.
     let told = told.filter(|told| told.kind != WarningKind::LiteralSecret);
     let mut warnings: Vec<String> = told.map(|told| in_words(&told.about)).collect();
     warnings.extend(without_effect(options));
@@ -178,10 +180,10 @@ fn tunnel(words: &[String], options: &Both, close_wait: u32) -> Result<Tunnel, F
     })
 }
 
-/// What is wrong, in the words of the command line.
+/// Returns a failure that names the option.
 fn failure(problems: &[Problem]) -> Failure {
     let Some(first) = problems.first() else {
-        return Failure::new(Code::Config, "the options make no tunnel");
+        return Failure::new(Code::Config, "the options do not describe a tunnel");
     };
     let failure = Failure::new(Code::Config, in_words(first));
     match first.help.first() {
@@ -190,11 +192,11 @@ fn failure(problems: &[Problem]) -> Failure {
     }
 }
 
-/// A problem with the option that it is about, if it is about one.
+/// Describes a problem, with the option that caused it, if there is one.
 fn in_words(problem: &Problem) -> String {
     let mut said = Vec::new();
     let option = problem.place.as_ref().and_then(option);
-    // Which value is wrong is plain from the option.
+    // The option already shows the wrong value.
     if option.is_none() || !problem.title.starts_with("bad value") {
         said.push(problem.title.clone());
     }
@@ -206,7 +208,7 @@ fn in_words(problem: &Problem) -> String {
     }
 }
 
-/// The option that stands at a place of a URL.
+/// Returns the option of a place in a URL.
 fn option(place: &adit_config::Place) -> Option<String> {
     let (at, _) = place.caret;
     let before: String = place.snippet.chars().take(at).collect();
@@ -222,7 +224,7 @@ fn option(place: &adit_config::Place) -> Option<String> {
     Some(format!("--{name} {value}"))
 }
 
-/// A file's values as those of one end and those of both.
+/// Reads a file: the values of one end, and those of both ends.
 fn file<Own: DeserializeOwned + Default>(
     path: Option<&Path>,
     names: &[&str],
@@ -239,14 +241,14 @@ fn file<Own: DeserializeOwned + Default>(
 
 fn read<Own: DeserializeOwned>(text: &str, names: &[&str]) -> Result<(Own, Both), String> {
     let found: Map<String, Value> = serde_json::from_str(text).map_err(|why| why.to_string())?;
-    // Go reads names without regard to case.
+    // Go ignores the case of names.
     let found: Map<String, Value> = found
         .into_iter()
         .map(|(name, value)| (name.to_ascii_lowercase(), value))
         .collect();
     let known = || Both::NAMES.iter().chain(names).copied();
     for name in found.keys() {
-        // Field names have an underscore where the file has a dash.
+        // The file spells the underscores of field names as dashes.
         if !known().any(|known| known.replace('_', "-") == *name) {
             let near = nearest_word(name, known());
             let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
@@ -259,14 +261,14 @@ fn read<Own: DeserializeOwned>(text: &str, names: &[&str]) -> Result<(Own, Both)
     Ok((own, both))
 }
 
-/// Options of kcptun that are read and change nothing.
+/// Returns warnings about kcptun's options that adit accepts without effect.
 fn without_effect(options: &Both) -> Vec<String> {
     let mut found = Vec::new();
     if options.dscp.unwrap_or(0) != 0 {
         found.push("dscp has no effect: datagrams are not marked");
     }
     if options.sockbuf.unwrap_or(SOCKBUF) != SOCKBUF {
-        found.push("sockbuf has no effect: sockets ask for 4 MiB");
+        found.push("sockbuf has no effect: sockets request 4 MiB");
     }
     if options.pprof == Some(true) {
         found.push("pprof has no effect: there is no profiling server");
@@ -276,7 +278,7 @@ fn without_effect(options: &Both) -> Vec<String> {
         .as_ref()
         .is_some_and(|path| !path.as_os_str().is_empty())
     {
-        found.push("log has no effect: redirect the standard error");
+        found.push("log has no effect: redirect standard error instead");
     }
     found.into_iter().map(str::to_owned).collect()
 }
@@ -313,7 +315,7 @@ mod tests {
         })
     }
 
-    /// The carrier of a tunnel's end.
+    /// Returns the carrier of the end of a tunnel.
     fn carrier(tunnel: &Tunnel) -> &KcpSettings {
         let route = &tunnel.plan.routes[0];
         let hops = route.via.stages.iter().flat_map(Stage::hops);
@@ -352,7 +354,7 @@ mod tests {
         };
         let tunnel = made(file.or(typed), false);
         let kcp = carrier(&tunnel);
-        // Out of its bounds, and brought to them.
+        // Out of range, and clamped.
         assert_eq!((kcp.mtu, kcp.arq.recv_window), (1200, 1));
         assert_eq!((kcp.arq.interval_ms, kcp.arq.send_window), (10, 2048));
         assert_eq!(kcp.fec, None);

@@ -1,10 +1,10 @@
-//! Help on the configuration file, and the manual pages that are not about a command.
+//! Help on the configuration file, and the manual pages that do not describe a command.
 
 mod roff;
 
 use std::fmt::Write;
 
-/// Topics of `adit help`, and what each prints.
+/// Topics of `adit help` and their texts.
 const TOPICS: [(&str, &str); 4] = [
     ("config", include_str!("config.txt")),
     ("rules", include_str!("rules.txt")),
@@ -12,15 +12,15 @@ const TOPICS: [(&str, &str); 4] = [
     ("users", include_str!("users.txt")),
 ];
 
-/// A manual page that is not about a command.
+/// A manual page that does not describe a command.
 pub(super) struct Page {
-    /// Its name, without the section.
+    /// The name, without the section.
     pub(super) name: &'static str,
     section: char,
     text: fn() -> String,
 }
 
-/// All of them.
+/// All of these pages.
 pub(super) const PAGES: [Page; 2] = [
     Page {
         name: "adit.toml",
@@ -34,7 +34,7 @@ pub(super) const PAGES: [Page; 2] = [
     },
 ];
 
-/// The text on a topic. The case of letters does not matter.
+/// Returns the text on a topic, whose case is ignored.
 pub(super) fn text(topic: &str) -> Option<&'static str> {
     let found = TOPICS
         .iter()
@@ -42,31 +42,31 @@ pub(super) fn text(topic: &str) -> Option<&'static str> {
     found.map(|(_, text)| *text)
 }
 
-/// The names of all topics.
+/// Returns the names of all topics.
 pub(super) fn names() -> impl Iterator<Item = String> {
     TOPICS.iter().map(|(name, _)| (*name).to_owned())
 }
 
 impl Page {
-    /// The page with this name, or with this name and its section: `adit.toml`, `adit.toml.5`.
+    /// Returns the page with this name, with or without the section: `adit.toml`, `adit.toml.5`.
     pub(super) fn find(name: &str) -> Option<&'static Self> {
         PAGES
             .iter()
             .find(|page| page.name == name || page.file_name() == name)
     }
 
-    /// The name of its file.
+    /// Returns the file name.
     pub(super) fn file_name(&self) -> String {
         format!("{}.{}", self.name, self.section)
     }
 
-    /// The page in the language of `man`.
+    /// Returns the page in the format of `man`.
     pub(super) fn roff(&self) -> String {
         roff::page(self.name, self.section, &(self.text)())
     }
 }
 
-/// `adit.toml(5)`: the topics between a head and a tail.
+/// Returns `adit.toml(5)`: the topics between a head and a tail.
 fn file() -> String {
     let mut text = include_str!("file_head.txt").to_owned();
     for (_, topic) in TOPICS {
@@ -76,11 +76,11 @@ fn file() -> String {
     text
 }
 
-/// `adit-urls(7)`: every scheme with its keys.
+/// Returns `adit-urls(7)`: all schemes with their keys.
 fn urls() -> String {
     let mut text = include_str!("urls_head.txt").to_owned();
     let schemes = adit_config::schemes().iter().map(|scheme| scheme.name);
-    // One dialect of each carrier shows the carrier's keys.
+    // One dialect of each carrier shows the keys of that carrier.
     for name in schemes.chain(["tcp+kcp", "udp+fec"]) {
         let help = adit_config::scheme_help(name).unwrap_or_default();
         let _ = writeln!(text, "SCHEME {}\n", name.to_uppercase());

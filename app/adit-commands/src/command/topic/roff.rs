@@ -1,13 +1,14 @@
-//! Plain text to the language of `man`.
+//! Conversion of plain text to `roff`, the format of `man`.
 //!
-//! A line without an indent is a heading, two blanks are a paragraph, four and more are printed as
-//! they are. `` `words` `` of a paragraph are bold.
+//! A line without indentation is a heading, two spaces mark a paragraph, four or more verbatim text.
+//! `` `words` `` of a paragraph are bold.
 
 use std::fmt::Write;
 
-/// Blanks before lines that are printed as they are.
+/// Indentation of verbatim lines.
 const VERBATIM: &str = "    ";
 
+/// The kind of the current block.
 #[derive(PartialEq, Eq)]
 enum Block {
     None,
@@ -15,7 +16,7 @@ enum Block {
     Verbatim,
 }
 
-/// A page.
+/// Converts a page.
 pub(super) fn page(name: &str, section: char, text: &str) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut page = format!(".TH {} {section} \"\" \"adit {version}\"\n", escape(name));
@@ -68,7 +69,7 @@ pub(super) fn page(name: &str, section: char, text: &str) -> String {
     page
 }
 
-/// A line of a paragraph. Bold words may go on in the next one.
+/// Converts a line of a paragraph. Bold words may continue on the next line.
 fn paragraph(line: &str, bold: &mut bool) -> String {
     let mut text = String::new();
     for (i, part) in line.split('`').enumerate() {
@@ -82,7 +83,7 @@ fn paragraph(line: &str, bold: &mut bool) -> String {
     text
 }
 
-/// Text in which nothing is a command.
+/// Escapes text, so that it contains no `roff` commands.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
     if text.starts_with(['.', '\'']) {

@@ -1,25 +1,25 @@
-//! Which cipher and MAC to take, and what a user should know about the server.
+//! The recommended cipher and MAC, and warnings about the server.
 
 use adit_ssh_proto::algorithm::{Cipher, Mac};
 
 use super::cost::Cost;
 use super::look::Offer;
 
-/// The shortest tag that needs no word about it, in bits.
+/// Minimum length of a tag without a warning, in bits.
 const LONG_TAG: usize = 128;
 
-/// What to do.
+/// A recommendation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Advice {
-    /// The cheapest that is not weak.
+    /// The cheapest pair that is not weak.
     pub(super) take: Option<Cost>,
     pub(super) warnings: Vec<String>,
 }
 
 impl Advice {
-    /// A shorter tag is never better for being cheaper, so it is taken where there is no other. A MAC
-    /// that covers the text in the clear (without `-etm`) is not advised at all: what a receiver does
-    /// before it is checked has been used against SSH.
+    /// Chooses from the costs. A shorter tag is only recommended if there is no other, even if it is
+    /// cheaper. A MAC over the plaintext (without `-etm`) is never recommended: the processing before
+    /// its check has been used to attack SSH.
     pub(super) fn new(offer: &Offer, costs: &[Cost]) -> Self {
         let cheapest = |fits: &dyn Fn(&Cost) -> bool| {
             let fine = |cost: &&Cost| {
@@ -37,19 +37,22 @@ impl Advice {
         let mut warnings = Vec::new();
         if !offer.strict {
             warnings.push(
-                "no strict key exchange: with chacha20-poly1305 and the CBC ciphers somebody in \
-                 between can cut off the first messages unseen (CVE-2023-48795)"
+                                "no strict key exchange: with chacha20-poly1305 and the CBC ciphers, an attacker on \
+                                 the path can remove the first messages unnoticed (CVE-2023-48795)"
                     .to_owned(),
             );
         }
         let old = old_names(offer);
         if !old.is_empty() {
-            warnings.push(format!("old algorithms are offered: {}", old.join(", ")));
+            warnings.push(format!(
+                "the server offers old algorithms: {}",
+                old.join(", ")
+            ));
         }
         if let Some(cost) = take.filter(|cost| cost.tag_bits() < LONG_TAG) {
             warnings.push(format!(
-                "the tags of {} have {} bits, and nothing with longer ones is offered: one forged \
-                 packet in 2^{} gets through",
+                "the tags of {} have {} bits, and the server offers nothing with longer tags: one \
+                 forged packet in 2^{} is accepted",
                 cost.mac.map_or("it", Mac::name),
                 cost.tag_bits(),
                 cost.tag_bits(),
@@ -57,8 +60,8 @@ impl Advice {
         }
         if take.is_none() {
             warnings.push(
-                "nothing that is offered is both known here and not weak: a cipher with a tag of its \
-                 own, or a MAC with -etm"
+                                "nothing that the server offers is supported by adit and not weak: a cipher with its own \
+                                 tag, or a MAC with -etm"
                     .to_owned(),
             );
         }
@@ -66,7 +69,7 @@ impl Advice {
     }
 }
 
-/// Names that a server of today does not offer.
+/// Returns the algorithms that a current server should not offer.
 fn old_names(offer: &Offer) -> Vec<&str> {
     let old = |name: &&str| {
         let is = |word| name.contains(word);

@@ -1,4 +1,4 @@
-//! What a cipher with its MAC costs on this processor.
+//! The cost of a cipher with its MAC on this processor.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -8,32 +8,32 @@ use adit_ssh_proto::algorithm::{Cipher, Compression, Mac};
 use adit_ssh_proto::packet::{DirectionKeys, Opened, Opener, Sealer};
 use adit_wire::subslice_mut;
 
-/// Octets of data in a packet, as channels send them.
+/// Bytes of data in a packet, as channels send them.
 const DATA: usize = 32 * 1024;
-/// Packets of a round.
+/// Number of packets in a round.
 const TOGETHER: usize = 8;
-/// Rounds at least. The first brings memory and code into the caches; the median is another one.
+/// Minimum number of rounds. The first one fills the caches, and is not the median.
 const ROUNDS: usize = 9;
 
-/// Seconds of processor time of one end, per GiB of data.
+/// Processor time of one end, in seconds per GiB of data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Cost {
     pub(super) cipher: Cipher,
-    /// None with a cipher that has a tag of its own.
+    /// None if the cipher has its own tag.
     pub(super) mac: Option<Mac>,
-    /// At the end that sends.
+    /// The cost at the sender.
     pub(super) send: f64,
-    /// At the end that receives.
+    /// The cost at the receiver.
     pub(super) receive: f64,
 }
 
 impl Cost {
-    /// Of both directions.
+    /// Returns the cost of both ends together.
     pub(super) const fn sum(&self) -> f64 {
         self.send + self.receive
     }
 
-    /// Bits of the tag of each packet.
+    /// Returns the length of a packet's tag, in bits.
     pub(super) fn tag_bits(&self) -> usize {
         self.mac.map_or(128, |mac| mac.key_tag_len().1 * 8)
     }
@@ -41,13 +41,12 @@ impl Cost {
 
 /// Seals and opens packets in memory, in rounds that take about `spend` together.
 ///
-/// Each direction is timed by itself, by the processor time of this thread: what other programs and
-/// other threads do meanwhile does not count. The median is taken, since a round may be interrupted in
-/// either half.
+/// Each direction is timed separately, by the processor time of this thread, which excludes other
+/// programs and threads. The result is the median, because a round may be interrupted in either half.
 pub(super) fn measure(cipher: Cipher, mac: Option<Mac>, spend: Duration) -> Cost {
     let data = vec![0x5a; DATA];
     let (mut sealer, mut opener) = (Sealer::new(), Opener::new());
-    // Keys of the right lengths are taken.
+    // Keys of the correct lengths do not fail.
     let _ = sealer.set_keys(keys(cipher, mac), true);
     let _ = opener.set_keys(keys(cipher, mac), true);
     let mut out = Vec::with_capacity((DATA + 256) * TOGETHER);
@@ -81,16 +80,16 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// What this thread has had of a processor.
+/// Returns the processor time of this thread.
 #[cfg(unix)]
 fn processor_time() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
     let now = clock_gettime(ClockId::ThreadCPUTime);
-    // It counts from the thread's beginning.
+    // It starts with the thread.
     Duration::try_from(now).unwrap_or_default()
 }
 
-/// The system has no such clock that is fine enough: the time of day.
+/// Returns the elapsed time, because this system has no thread clock of sufficient resolution.
 #[cfg(not(unix))]
 fn processor_time() -> Duration {
     static BEGUN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
@@ -171,7 +170,7 @@ mod tests {
         while processor_time() - before < Duration::from_millis(5) {
             assert!(
                 begun.elapsed() < Duration::from_secs(20),
-                "it does not count"
+                "the clock does not advance"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! The beginning of a connection, up to the server's lists (RFC 4253 sections 4.2 and 7.1).
+//! The start of a connection, up to the server's lists (RFC 4253 sections 4.2 and 7.1).
 
 use adit_ssh_proto::algorithm::{AlgorithmPreferences, CpuFeatures};
 use adit_ssh_proto::kex::{EXT_INFO_CLIENT, KexInit, STRICT_CLIENT, STRICT_SERVER, write_kexinit};
@@ -8,12 +8,12 @@ use adit_ssh_proto::wire::{MessageReader, NameList, SshBufMut, to_printable};
 use adit_ssh_proto::{Disconnect, Role, SshError, msg};
 use adit_wire::{Entropy, subslice};
 
-/// Packets that may come before the lists.
+/// Maximum number of packets before the lists.
 const MAX_BEFORE: u32 = 16;
-/// Octets of a line of somebody who does not speak SSH, and of last words.
+/// Maximum length of a line before the version, and of a disconnect message, in bytes.
 const MAX_SAID: usize = 200;
 
-/// Names in both directions.
+/// Algorithm names for both directions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Both {
     pub(super) to_server: Vec<String>,
@@ -28,7 +28,7 @@ impl Both {
         }
     }
 
-    /// The names that are in both lists.
+    /// Returns the names in both lists.
     pub(super) fn common(&self) -> impl Iterator<Item = &str> {
         let up = self.to_server.iter();
         up.filter(|name| self.to_client.contains(name))
@@ -36,17 +36,17 @@ impl Both {
     }
 }
 
-/// What a server offers, in its order.
+/// The algorithms that a server offers, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) version: String,
-    /// Without the markers.
+    /// Key exchange methods, without the markers of extensions.
     pub(super) kex: Vec<String>,
     pub(super) host_keys: Vec<String>,
     pub(super) ciphers: Both,
     pub(super) macs: Both,
     pub(super) compression: Both,
-    /// Whether it can do strict key exchange.
+    /// True if the server supports strict key exchange.
     pub(super) strict: bool,
 }
 
@@ -70,7 +70,7 @@ fn names(list: NameList<'_>) -> Vec<String> {
     list.iter().map(str::to_owned).collect()
 }
 
-/// Our line and our lists, with everything in them.
+/// Returns the client's version line and its lists, with all algorithms.
 pub(super) fn hello(chance: &mut dyn Entropy) -> Result<Vec<u8>, SshError> {
     let (mut out, mut lists, mut cookie) = (Vec::new(), Vec::new(), [0; 16]);
     Identification::from_software_name(concat!("adit_", env!("CARGO_PKG_VERSION")))?
@@ -86,14 +86,14 @@ pub(super) fn hello(chance: &mut dyn Entropy) -> Result<Vec<u8>, SshError> {
     Ok(out)
 }
 
-/// The end, so that the server's log does not say that somebody was lost.
+/// Returns a disconnect message, so that the server does not log a lost connection.
 pub(super) fn farewell() -> Vec<u8> {
     let mut payload = vec![msg::DISCONNECT];
     payload.put_u32(Disconnect::ByApplication as u32);
     payload.put_string(b"only looked at what is offered");
     payload.put_string(b"");
     let mut out = Vec::new();
-    // In the clear nothing of this length fails.
+    // Sealing a short packet in the clear does not fail.
     let _ = Sealer::new().seal(&payload, &mut out);
     out
 }
@@ -121,7 +121,7 @@ impl Default for Looker {
 }
 
 impl Looker {
-    /// Takes what it can from the front of `wire`.
+    /// Processes and removes complete lines and packets at the front of `wire`.
     pub(super) fn step(&mut self, wire: &mut Vec<u8>) -> Result<Option<Offer>, SshError> {
         loop {
             let consumed = match &self.version {
@@ -159,12 +159,12 @@ impl Looker {
         }
     }
 
-    /// Its line.
+    /// Returns the server's version, if it has arrived.
     pub(super) const fn version(&self) -> Option<&Identification> {
         self.version.as_ref()
     }
 
-    /// The first line that was none of SSH.
+    /// Returns the first line before the version.
     pub(super) fn said(&self) -> Option<&str> {
         self.said.as_deref()
     }
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use adit_wire::FixedEntropy;
 
-    /// A server's side of it: a line before, our own hello, in pieces.
+    /// The server sends a line, then the hello of adit, byte by byte.
     #[test]
     fn the_lists_are_read_in_pieces() {
         let hello = hello(&mut FixedEntropy::default()).unwrap();

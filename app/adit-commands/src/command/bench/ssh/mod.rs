@@ -1,5 +1,5 @@
-//! `adit bench ssh`: what an SSH server offers, what each cipher and MAC of it would cost here,
-//! and which to take. Nobody logs in: it ends behind the lists that come in the clear.
+//! `adit bench ssh`: the algorithms of an SSH server, the cost of each of its ciphers and MACs on
+//! this machine, and a recommendation. It disconnects after the cleartext lists, without a login.
 
 mod advice;
 mod cost;
@@ -20,9 +20,9 @@ use crate::args;
 use advice::Advice;
 use look::{Looker, Offer};
 
-/// Where SSH servers listen unless somebody has put them elsewhere.
+/// The default port of SSH.
 const PORT: u16 = 22;
-/// What the connection may take, and again what the server may take to say its lists.
+/// Time limit of the connection, and of the server's lists.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn ssh(typed: &args::BenchSsh) -> Done {
@@ -62,24 +62,24 @@ pub(super) fn ssh(typed: &args::BenchSsh) -> Done {
     Ok(())
 }
 
-/// `[USER@]HOST[:PORT]` as user and the rest. Nobody logs in: the user is for the advice.
+/// Splits `[USER@]HOST[:PORT]` into the user and the rest. The user only appears in the advice.
 fn apart(text: &str) -> Result<(Option<&str>, &str), Failure> {
     match text.rsplit_once('@') {
         None => Ok((None, text)),
-        // A leading `-` would be an option in the line that is advised.
+        // A leading `-` would be an option in the recommended command.
         Some((user, host)) if !user.is_empty() && !user.starts_with('-') => Ok((Some(user), host)),
         Some(_) => Err(Failure::new(
             Code::Usage,
-            format!("`{text}` has no user before `@`"),
+            format!("`{text}` has no valid user before `@`"),
         )),
     }
 }
 
-/// `HOST` or `HOST:PORT`.
+/// Parses `HOST` or `HOST:PORT`.
 fn target(text: &str) -> Result<Target, Failure> {
     let bare = || {
         let host = Host::parse(text).ok();
-        // What has a colon and is no address has a port that is none.
+        // Text with a colon that is not an IP address has an invalid port.
         host.filter(|host| matches!(host, Host::Ip(_)) || !text.contains(':'))
             .map(|host| Target::new(host, PORT))
     };
@@ -89,7 +89,7 @@ fn target(text: &str) -> Result<Target, Failure> {
     }
 }
 
-/// Connects, and hears the server out.
+/// Connects, and reads the server's lists.
 async fn look(target: &Target) -> Result<Offer, Failure> {
     let unreachable = |why| Failure::new(Code::Network, format!("{target}: {why}"));
     let candidates = match (target.socket_addr(), &target.host) {
@@ -106,7 +106,7 @@ async fn look(target: &Target) -> Result<Offer, Failure> {
     match heard {
         Ok(Ok(offer)) => Ok(offer),
         Ok(Err(why)) => Err(no_ssh(target, &looker, &why)),
-        Err(_) => Err(no_ssh(target, &looker, "it says nothing more")),
+        Err(_) => Err(no_ssh(target, &looker, "no further data arrived")),
     }
 }
 
@@ -120,7 +120,7 @@ async fn hear(tcp: &mut tokio::net::TcpStream, looker: &mut Looker) -> Result<Of
             return Err("it closed the connection".to_owned());
         }
         if let Some(offer) = looker.step(&mut wire).map_err(|why| why.to_string())? {
-            // Whether it still listens is of no matter.
+            // The server need not read this.
             let _ = tcp.write_all(&look::farewell()).await;
             let _ = tcp.shutdown().await;
             return Ok(offer);
@@ -128,20 +128,20 @@ async fn hear(tcp: &mut tokio::net::TcpStream, looker: &mut Looker) -> Result<Of
     }
 }
 
-/// What came instead of the lists.
+/// Returns a failure with what the server sent instead of the lists.
 fn no_ssh(target: &Target, looker: &Looker, why: &str) -> Failure {
     let what = match looker.version() {
-        None => format!("{target} does not speak SSH: {why}"),
-        Some(version) => format!("{target} ({version}) did not say what it offers: {why}"),
+        None => format!("{target} is not an SSH server: {why}"),
+        Some(version) => format!("{target} ({version}) did not send its algorithms: {why}"),
     };
     let failure = Failure::new(Code::Network, what);
     match looker.said() {
-        Some(line) => failure.hint(format!("it said `{line}`")),
+        Some(line) => failure.hint(format!("it sent `{line}`")),
         None => failure,
     }
 }
 
-/// What both sides could use, the same in both directions.
+/// Returns the pairs of cipher and MAC that both sides support in both directions.
 fn pairs(offer: &Offer) -> Vec<(Cipher, Option<Mac>)> {
     let mut out = Vec::new();
     for cipher in offer.ciphers.common().filter_map(Cipher::by_name) {

@@ -1,4 +1,4 @@
-//! The findings on standard output, for people or as one JSON object a line.
+//! Output of the findings, as text or as one JSON object per line.
 
 use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use adit_wire::Target;
@@ -8,7 +8,7 @@ use super::advice::Advice;
 use super::cost::Cost;
 use super::look::{Both, Offer};
 
-/// What stands before a name that we do not speak.
+/// The mark of an algorithm that adit does not support.
 const UNKNOWN: &str = "~";
 
 pub(super) fn offer(target: &Target, offer: &Offer) {
@@ -28,7 +28,7 @@ pub(super) fn offer(target: &Target, offer: &Offer) {
     both("compression", &offer.compression, |name| {
         Compression::by_name(name).is_some()
     });
-    println!("({UNKNOWN}: not spoken by adit)");
+    println!("({UNKNOWN}: not supported by adit)");
 }
 
 fn both(what: &str, names: &Both, known: fn(&str) -> bool) {
@@ -64,7 +64,7 @@ pub(super) fn cost(cost: &Cost, first: bool) {
     );
 }
 
-/// `user` is who was typed with the host.
+/// Prints the advice. `user` is the user of the argument.
 pub(super) fn advice(target: &Target, user: Option<&str>, advice: &Advice) {
     println!();
     if let Some(take) = &advice.take {
@@ -79,7 +79,7 @@ pub(super) fn advice(target: &Target, user: Option<&str>, advice: &Advice) {
     }
 }
 
-/// As `ssh` takes them.
+/// Returns the options of `ssh` for the pair.
 fn options(cost: &Cost) -> String {
     match cost.mac {
         None => format!("-c {}", cost.cipher),
