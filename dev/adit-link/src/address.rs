@@ -1,26 +1,26 @@
-//! The address an end is seen under: a translation in the middle of the link, as a router makes
-//! one whose address changes. Only IPv4 without options, TCP and UDP; `partial` where their
-//! checksum is left to the network card.
+//! Address translation in the middle of the link, as a router does whose address changes. Handles
+//! only IPv4 without options, TCP and UDP; `partial` means that their checksum is left to the
+//! network card.
 
 use std::net::Ipv4Addr;
 
 const SOURCE: usize = 12;
 const DESTINATION: usize = 16;
 
-/// Whether this is a whole packet of IPv4.
+/// Returns true if this is a complete IPv4 packet.
 pub(crate) fn is_v4(packet: &[u8]) -> bool {
     packet.len() >= 20 && packet.first().is_some_and(|first| first >> 4 == 4)
 }
 
-/// The source becomes `to` if it is `from`.
+/// Replaces the source address by `to` if it is `from`.
 pub(crate) fn rewrite_source(packet: &mut [u8], from: Ipv4Addr, to: Ipv4Addr, partial: bool) {
     if at(packet, SOURCE) == Some(from) {
         rewrite(packet, SOURCE, from, to, partial);
     }
 }
 
-/// The destination becomes `to` if it is `from`; false if it is `to` already, which nobody has
-/// any more.
+/// Replaces the destination address by `to` if it is `from`. Returns false if it is `to` already:
+/// that address belongs to no host any more.
 pub(crate) fn rewrite_destination(
     packet: &mut [u8],
     from: Ipv4Addr,
@@ -45,14 +45,13 @@ fn rewrite(packet: &mut [u8], place: usize, from: Ipv4Addr, to: Ipv4Addr, partia
         slot.copy_from_slice(&to.octets());
     }
     mend(packet, 10, from, to, false);
-    // What follows the header covers both addresses with its own checksum; only the first
-    // fragment has one.
+    // The payload's checksum also covers both addresses; only the first fragment has one.
     let first = packet
         .get(6..8)
         .is_some_and(|offset| u16_of(offset) & 0x1fff == 0);
     match packet.get(9) {
         Some(6) if first => mend(packet, 20 + 16, from, to, partial),
-        // 0 is none.
+        // A UDP checksum of 0 means "none".
         Some(17) if first && packet.get(26..28).is_some_and(|sum| u16_of(sum) != 0) => {
             mend(packet, 20 + 6, from, to, partial);
         }
@@ -60,8 +59,8 @@ fn rewrite(packet: &mut [u8], place: usize, from: Ipv4Addr, to: Ipv4Addr, partia
     }
 }
 
-/// The checksum at `place` after a change from one address to another (RFC 1624, equation 3). A
-/// partial one is a sum of which nobody has taken the complement yet.
+/// Updates the checksum at `place` after an address has changed (RFC 1624, equation 3). A partial
+/// checksum is a sum that has not been complemented yet.
 fn mend(packet: &mut [u8], place: usize, from: Ipv4Addr, to: Ipv4Addr, partial: bool) {
     let Some(slot) = packet.get_mut(place..place + 2) else {
         return;
@@ -101,7 +100,7 @@ mod tests {
         u16::try_from((all & 0xffff) + (all >> 16)).unwrap()
     }
 
-    /// A packet of TCP or UDP with the sum of its pseudo-header where its checksum belongs.
+    /// A TCP or UDP packet whose checksum field holds the sum of its pseudo-header.
     fn packet(protocol: u8, source: [u8; 4], destination: [u8; 4], rest: &[u8]) -> Vec<u8> {
         let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0];
         packet.extend([source, destination].concat());
@@ -119,7 +118,7 @@ mod tests {
         20 + if protocol == 6 { 16 } else { 6 }
     }
 
-    /// What the network card makes of it.
+    /// Completes the checksum, as a network card does.
     fn finish(packet: &mut [u8], protocol: u8) {
         let sum = match !sum(&packet[20..]) {
             0 => 0xffff,
@@ -143,7 +142,7 @@ mod tests {
             finish(&mut expected, protocol);
             finish(&mut complete, protocol);
             rewrite_source(&mut complete, near.into(), seen.into(), false);
-            // 0 and 0xffff are the same sum.
+            // 0 and 0xffff are the same sum in one's complement.
             for place in [10, place(protocol)] {
                 let at = |packet: &[u8]| u16_of(&packet[place..]) % 0xffff;
                 prop_assert_eq!(at(&complete), at(&expected));

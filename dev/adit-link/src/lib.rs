@@ -1,15 +1,16 @@
-//! A link between two network namespaces that is slow, delays and loses, in user space: programs
-//! under test see a real interface, whatever queueing disciplines the kernel was built with.
+//! A user-space link between two network namespaces, with limited rate, delay and loss. Programs
+//! under test see a real interface, regardless of the queueing disciplines the kernel was built
+//! with.
 //!
 //! ```text
 //!  near 10.77.0.1 ── TUN ──▶ line: queue, rate ▶ loss ▶ delay ──▶ TUN ── 10.77.0.2 far
 //!                        ◀────────────── another ──────────────
 //! ```
 //!
-//! [`Link`] makes both namespaces and moves packets between them until it is dropped; nothing of
-//! them is left then, however the process ends. [`Line`] is one direction, in virtual time; a
-//! [`Path`] says what it is like. Programs that are started inside [`Namespace::enter`] live in
-//! that namespace. Both need the rights of root, which [`as_root`] gets for a test.
+//! [`Link`] creates both namespaces and moves packets between them until it is dropped; nothing of
+//! them remains then, however the process ends. [`Line`] is one direction, in virtual time, and a
+//! [`Path`] describes it. Programs started inside [`Namespace::enter`] stay in that namespace. Both
+//! need root privileges, which [`as_root`] obtains for a test.
 
 #[cfg(target_os = "linux")]
 mod address;

@@ -1,4 +1,4 @@
-//! One direction of a link in virtual time: what becomes of each packet, and when it arrives.
+//! One direction of a link, in virtual time: the fate of each packet and its arrival time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,31 +6,31 @@ use std::time::Duration;
 
 use crate::Path;
 
-/// What has become of packets so far.
+/// Counters of packets so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Delivered or on their way.
+    /// Delivered, or in flight.
     pub passed: u64,
-    /// Lost by chance, or while the link was cut.
+    /// Lost at random, or while the link was cut.
     pub lost: u64,
-    /// Dropped because the queue before the rate was full.
+    /// Dropped because the queue in front of the rate limit was full.
     pub dropped: u64,
 }
 
-/// A direction: packets go in with the time, and come out when they are due. The same seed and
-/// the same packets at the same times give the same fate.
+/// One direction of a link: packets go in at a given time and come out when they are due. The same
+/// seed with the same packets at the same times has the same result.
 #[derive(Debug)]
 pub struct Line {
     path: Path,
     dice: Dice,
-    /// When the rate is through with what waits.
+    /// Time at which the rate limit is free again.
     busy: Duration,
     under_way: BinaryHeap<Reverse<Packet>>,
     count: u64,
     tally: Tally,
 }
 
-/// By when it arrives, then in the order in which it was sent.
+/// Ordered by arrival time, then by the order in which packets were sent.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Packet {
     due: Duration,
@@ -39,7 +39,7 @@ struct Packet {
 }
 
 impl Line {
-    /// An empty direction like this.
+    /// Creates an empty direction with the properties of `path`.
     #[must_use]
     pub const fn new(path: Path, seed: u64) -> Self {
         Self {
@@ -56,9 +56,9 @@ impl Line {
         }
     }
 
-    /// A packet goes in, or a group of segments; on the wire it has `size` bytes. Times only grow.
-    /// What is lost has used its share of the rate, as on a radio link; while the link is `cut`
-    /// everything is lost.
+    /// Accepts a packet, or a group of segments, of `size` bytes on the wire. `now` must not
+    /// decrease. A lost packet has used its share of the rate, as on a radio link; while the link
+    /// is `cut`, every packet is lost.
     pub fn send(&mut self, now: Duration, bytes: &[u8], size: u64, cut: bool) {
         let copies = 1 + u8::from(self.dice.chance(self.path.doubled));
         for _ in 0..copies {
@@ -74,7 +74,7 @@ impl Line {
             }
             self.busy = start + self.path.time(size);
             let (lost, late) = (self.path.lost, self.path.late);
-            // Both are rolled for every packet, so that one share does not change the other's.
+            // Both are drawn for every packet, so that one probability does not affect the other.
             let (lost, late) = (self.dice.chance(lost), self.dice.chance(late));
             if lost || cut {
                 self.tally.lost += 1;
@@ -94,13 +94,13 @@ impl Line {
         }
     }
 
-    /// When the next packet arrives, if one is on its way.
+    /// Returns the arrival time of the next packet, if one is in flight.
     #[must_use]
     pub fn due(&self) -> Option<Duration> {
         self.under_way.peek().map(|Reverse(packet)| packet.due)
     }
 
-    /// A packet that has arrived by now.
+    /// Returns a packet that has arrived by `now`.
     pub fn recv(&mut self, now: Duration) -> Option<Vec<u8>> {
         if self.due()? > now {
             return None;
@@ -108,19 +108,19 @@ impl Line {
         self.under_way.pop().map(|Reverse(packet)| packet.bytes)
     }
 
-    /// What has become of packets so far.
+    /// Returns the counters of packets so far.
     #[must_use]
     pub const fn tally(&self) -> Tally {
         self.tally
     }
 }
 
-/// SplitMix64: short, and good enough to lose packets by.
+/// SplitMix64: short, and good enough to choose lost packets.
 #[derive(Debug)]
 struct Dice(u64);
 
 impl Dice {
-    /// True for so many of a thousand.
+    /// Returns true with a probability of `share` in a thousand.
     const fn chance(&mut self, share: u16) -> bool {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -170,14 +170,14 @@ mod tests {
 
     #[test]
     fn a_rate_spreads_packets_and_its_queue_fills() {
-        // 1,000 bytes a millisecond, and a burst of 50 on a queue for 20.
+        // 1,000 bytes per millisecond, and a batch of 50 packets on a queue that holds 20.
         let path = Path::new(50 * MS, 0).at(8_000_000, 20 * MS);
         let (line, got) = still(path, 50, Duration::ZERO);
         assert_eq!((got.len(), line.tally().dropped), (20, 30));
         for (number, (due, _)) in (1..).zip(&got) {
             assert_eq!(*due, 25 * MS + number * MS);
         }
-        // At half of the rate nothing waits.
+        // At half of the rate, no packet waits.
         let (line, got) = still(path, 500, 2 * MS);
         assert_eq!((line.tally().dropped, got.len()), (0, 500));
         assert_eq!(got[499].0, 998 * MS + MS + 25 * MS);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_group_takes_the_time_of_its_segments() {
-        // 1,000 bytes a millisecond, and groups of 30 segments that are longer than the queue.
+        // 1,000 bytes per millisecond, and groups of 30 segments, longer than the queue.
         let mut path = Path::new(50 * MS, 0).at(8_000_000, 20 * MS);
         path.offload = true;
         let mut line = Line::new(path, 1);

@@ -1,4 +1,4 @@
-//! Two namespaces, a TUN device in each, and a thread for each direction.
+//! Two namespaces, a TUN device in each, and a thread per direction.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -15,26 +15,27 @@ use crate::address::{is_v4, rewrite_destination, rewrite_source};
 use crate::offload::{HEADER, LONGEST, is_partial, on_the_wire};
 use crate::{Line, Namespace, Path, Tally};
 
-/// The address of the near end.
+/// Address of the near end.
 pub const NEAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
-/// The address of the far end.
+/// Address of the far end.
 pub const FAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 
-/// Both interfaces; IPv6 is off, so that no neighbour discovery is among the packets.
+/// Name of both interfaces. IPv6 is off, so that no neighbour discovery is among the packets.
 const DEVICE: &str = "link0";
-/// Packets the kernel keeps for a thread that is late.
+/// Packets that the kernel keeps for a thread that is late.
 const KERNEL_QUEUE: u32 = 10_000;
-/// How often a silent direction looks whether it is over.
+/// Interval at which an idle direction checks whether the link has ended.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long packets come together once there are some: at 1 Gbit/s there is one every 12 µs, and a
-/// thread that wakes for each takes the processor that its ends need.
+/// Time for which packets accumulate once there are some. At 1 Gbit/s a packet arrives every 12 µs,
+/// and a thread that wakes for each of them takes the processor time that the ends of the link
+/// need.
 const GRAIN: Duration = Duration::from_micros(200);
-/// The same where segments travel together: the time that a group of 64 KiB takes there.
+/// The same for a link with offload: the time that a group of 64 KiB takes there.
 const GROUP_GRAIN: Duration = Duration::from_micros(500);
-/// Packets read before those that are due are looked at again.
+/// Packets read before those that are due are checked again.
 const BATCH: usize = 256;
 
-/// A running link; dropping it ends it, and both namespaces when the last process in them ends.
+/// A running link. Dropping it ends it; the namespaces end with the last process in them.
 #[derive(Debug)]
 pub struct Link {
     near: Namespace,
@@ -43,12 +44,12 @@ pub struct Link {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What has become of packets, in both directions.
+/// Packet counters of both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
-    /// From the near end to the far one.
+    /// From the near end to the far end.
     pub there: Tally,
-    /// From the far end to the near one.
+    /// From the far end to the near end.
     pub back: Tally,
 }
 
@@ -56,7 +57,7 @@ pub struct Counts {
 struct Shared {
     over: AtomicBool,
     cut: AtomicBool,
-    /// The address under which the far end sees the near one; 0 is its own.
+    /// Address under which the far end sees the near one; 0 means its own address.
     seen: AtomicU32,
     there: Counters,
     back: Counters,
@@ -70,11 +71,12 @@ struct Counters {
 }
 
 impl Link {
-    /// A link that is the same in both directions. The seed decides which packets are lost.
+    /// Starts a link with the same properties in both directions. The seed decides which packets
+    /// are lost.
     ///
     /// # Errors
-    /// Without the rights of root, without `ip`, or where the kernel has no TUN devices; if the
-    /// path has `offload`, and some packets are to be lost, doubled or late.
+    /// Fails without root privileges, without `ip`, if the kernel has no TUN devices, and if the
+    /// path has `offload` together with loss, duplication or late packets.
     pub fn start(path: Path, seed: u64) -> Result<Self> {
         ensure!(
             !path.offload || (path.lost, path.doubled, path.late) == (0, 0, 0),
@@ -93,7 +95,7 @@ impl Link {
         ];
         let threads = directions.map(|(way, from, to, line)| {
             let shared = Arc::clone(&shared);
-            // A device that fails ends the direction, and with it whatever needs the link.
+            // A device error ends the direction, and with it everything that needs the link.
             thread::spawn(move || drop(carry(way, from, to, line, path.offload, &shared)))
         });
         Ok(Self {
@@ -104,31 +106,31 @@ impl Link {
         })
     }
 
-    /// The namespace with [`NEAR`].
+    /// Returns the namespace that has [`NEAR`].
     #[must_use]
     pub const fn near(&self) -> &Namespace {
         &self.near
     }
 
-    /// The namespace with [`FAR`].
+    /// Returns the namespace that has [`FAR`].
     #[must_use]
     pub const fn far(&self) -> &Namespace {
         &self.far
     }
 
-    /// From now on everything is lost, or no longer.
+    /// Starts or stops losing every packet.
     pub fn cut(&self, cut: bool) {
         self.shared.cut.store(cut, Ordering::Relaxed);
     }
 
-    /// From now on the far end sees the near one under this address; under its old one nothing
-    /// comes back. `None`: under its own.
+    /// Shows the near end to the far end under this address from now on; packets to the old address
+    /// no longer come back. `None` restores its own address.
     pub fn seen_as(&self, address: Option<Ipv4Addr>) {
         let bits = address.map_or(0, u32::from);
         self.shared.seen.store(bits, Ordering::Relaxed);
     }
 
-    /// What has become of packets so far.
+    /// Returns the packet counters so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {
@@ -166,7 +168,7 @@ impl Counters {
 
 fn device(space: &Namespace, address: Ipv4Addr, offload: bool) -> Result<File> {
     let tun = space.enter(|| crate::tun::open(DEVICE, offload));
-    let tun = tun.context("cannot make a TUN device")?;
+    let tun = tun.context("cannot create a TUN device")?;
     space
         .enter(|| std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"))
         .ok();
@@ -181,8 +183,9 @@ enum Way {
     Back,
 }
 
-/// One direction, until the link is over. With `offload` there is a header before each packet,
-/// which goes with it: the other device takes a group as one that its network card put together.
+/// Moves packets in one direction until the link ends. With `offload`, a header precedes each
+/// packet and is passed on with it: the other device takes a group as one that its network card has
+/// assembled.
 fn carry(
     way: Way,
     mut from: File,
@@ -233,14 +236,14 @@ fn carry(
         counters.set(line.tally());
         while let Some(packet) = line.recv(began.elapsed()) {
             quiet = false;
-            // What the kernel does not take is lost.
+            // Packets that the kernel does not take are lost.
             let _ = to.write(&packet);
         }
     }
     Ok(())
 }
 
-/// Waits for a packet, or until the next one is due.
+/// Waits until a packet is readable or the next one is due.
 fn wait(from: &File, due: Option<Duration>) -> Result<()> {
     let wait = Timespec::try_from(due.unwrap_or(LOOK).min(LOOK))?;
     match poll(&mut [PollFd::new(from, PollFlags::IN)], Some(&wait)) {
@@ -249,7 +252,8 @@ fn wait(from: &File, due: Option<Duration>) -> Result<()> {
     }
 }
 
-/// Puts the address in under which the near end is seen; false if nobody has it any more.
+/// Applies the near end's visible address. Returns false if the destination belongs to no host any
+/// more.
 fn translate(way: Way, packet: &mut [u8], partial: bool, shared: &Shared) -> bool {
     let seen = match shared.seen.load(Ordering::Relaxed) {
         0 => return true,
@@ -326,7 +330,7 @@ mod tests {
         assert!(near.recv(&mut buf).is_err());
         far.send_to(b"new", after).unwrap();
         assert_eq!(near.recv(&mut buf).unwrap(), 3);
-        // Checksums of TCP are mended too.
+        // TCP checksums are adjusted too.
         let listener = link.far().enter(|| TcpListener::bind((FAR, 0))).unwrap();
         let at = listener.local_addr().unwrap();
         let stream = link

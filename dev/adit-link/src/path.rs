@@ -1,35 +1,38 @@
-//! What a link is like.
+//! Properties of a link.
 
 use std::time::Duration;
 
-/// One direction of a link; usually both are alike.
+/// Properties of one direction of a link; usually both directions have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
-    /// From one end to the other, behind the queue.
+    /// Delay from one end to the other, behind the queue.
     pub delay: Duration,
-    /// Bytes a second, headers of IP included; 0 is without limit.
+    /// Rate in bytes per second, including IP headers; 0 means unlimited.
     pub rate: u64,
-    /// Bytes that wait for the rate before more are dropped.
+    /// Bytes that may wait for the rate; more are dropped.
     pub queue: u64,
-    /// Packets lost, in tenths of a per cent, independent of each other.
+    /// Share of lost packets, in tenths of a percent, independent of each other.
     pub lost: u16,
-    /// Packets that come twice, likewise.
+    /// Share of packets delivered twice, in tenths of a percent.
     pub doubled: u16,
-    /// Packets held back for [`Self::lateness`], so that later ones overtake them; likewise.
+    /// Share of packets held back for [`Self::lateness`], so that later ones overtake them, in
+    /// tenths of a percent.
     pub late: u16,
-    /// How much later they come.
+    /// Extra delay of late packets.
     pub lateness: Duration,
-    /// Segments of one flow of TCP travel together, up to 64 KiB at a time, as between network
-    /// cards that segment: a fraction of the work for the link. Each has its own headers and its
-    /// share of the rate, but a group arrives with its last segment, and counts as one packet; it
-    /// is dropped if the queue is full before it, and may be longer than what is left of it.
-    /// Nothing is lost by chance, doubled or late on such a link: it would be dozens of segments
-    /// in a row. UDP travels as ever; everything may come half a millisecond later.
+    /// Lets the segments of a TCP flow travel together, up to 64 KiB at a time, as between network
+    /// cards that segment: a fraction of the work for the link. Each segment has its own headers
+    /// and its share of the rate, but a group arrives with its last segment and counts as one
+    /// packet; it is dropped if the queue is already full, and may be longer than the space that is
+    /// left. Such a link cannot lose, duplicate or delay packets at random, since that would affect
+    /// dozens of segments in a row. UDP travels as usual; any packet may arrive half a millisecond
+    /// later.
     pub offload: bool,
 }
 
 impl Path {
-    /// Half of this round trip each way, so many packets of a thousand lost, no limit of the rate.
+    /// Creates a path with half of this round trip in each direction, a loss of `lost` packets in a
+    /// thousand, and no rate limit.
     #[must_use]
     pub fn new(round_trip: Duration, lost: u16) -> Self {
         Self {
@@ -44,7 +47,7 @@ impl Path {
         }
     }
 
-    /// With this rate in bits a second, and a queue that takes this long to drain.
+    /// Sets the rate, in bits per second, and a queue that takes this long to drain.
     #[must_use]
     pub fn at(mut self, bits: u64, queue: Duration) -> Self {
         self.rate = bits / 8;
@@ -53,7 +56,7 @@ impl Path {
         self
     }
 
-    /// How long the rate needs for so many bytes.
+    /// Returns the time that the rate takes for this many bytes.
     pub(crate) fn time(&self, bytes: u64) -> Duration {
         let nanos = (u128::from(bytes) * 1_000_000_000).checked_div(u128::from(self.rate));
         Duration::from_nanos(u64::try_from(nanos.unwrap_or(0)).unwrap_or(u64::MAX))

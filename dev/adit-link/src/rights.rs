@@ -1,20 +1,21 @@
-//! The rights of root for a test that nobody started as root.
+//! Root privileges for a test that was not started as root.
 
 use std::env;
 use std::process::Command;
 
-/// Whether the calling test, whose path in its binary this is, may go on: it runs as root. If not,
-/// it has run as root of a user namespace of its own, in another process.
+/// Returns true if the calling test may go on, because it runs as root. Otherwise the test, named
+/// by its path in the test binary, has already run in another process as root of its own user
+/// namespace.
 ///
 /// # Panics
-/// If the test failed there, or there are no user namespaces here.
+/// Panics if the test failed there, or if user namespaces are unavailable.
 #[must_use]
 pub fn as_root(test: &str) -> bool {
     if rustix::process::geteuid().is_root() {
         return true;
     }
     let own = env::current_exe();
-    let own = own.unwrap_or_else(|why| panic!("where is the test? {why}"));
+    let own = own.unwrap_or_else(|why| panic!("cannot find the test binary: {why}"));
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--"]).arg(own);
     command.args(["--exact", test, "--nocapture"]);
@@ -23,7 +24,7 @@ pub fn as_root(test: &str) -> bool {
     let told = String::from_utf8_lossy(&ended.stdout);
     assert!(
         ended.status.success() && told.contains("1 passed"),
-        "`{test}` as root of a user namespace: {told}\n{}",
+        "`{test}` failed as root of a user namespace: {told}\n{}",
         String::from_utf8_lossy(&ended.stderr)
     );
     false

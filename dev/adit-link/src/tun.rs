@@ -1,5 +1,5 @@
-//! A TUN device: packets of one network namespace as reads and writes of a file. The one module
-//! with `unsafe`: the device is told its name and what it is like by `ioctl`s.
+//! A TUN device: the packets of a network namespace as reads and writes of a file. The only module
+//! with `unsafe`: the device's name and flags are set with `ioctl`.
 
 #![allow(unsafe_code)]
 
@@ -10,14 +10,16 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::OFlags;
 
-/// Packets of IP without a header of the device (`IFF_TUN | IFF_NO_PI` of `linux/if_tun.h`).
+/// IP packets without a device header (`IFF_TUN | IFF_NO_PI` of `linux/if_tun.h`).
 const FLAGS: u16 = 0x0001 | 0x1000;
-/// With one that says what is left to the network card (`IFF_VNET_HDR`).
+/// A header that says which work is left to the network card (`IFF_VNET_HDR`).
 const HEADERS: u16 = 0x4000;
-/// Left to it are checksums, and segments of TCP over IPv4 (`TUN_F_CSUM | TUN_F_TSO4`).
+/// Work left to the network card: checksums, and segmentation of TCP over IPv4 (`TUN_F_CSUM |
+/// TUN_F_TSO4`).
 const LEFT: nix::libc::c_int = 1 | 2;
 
-/// `struct ifreq` of `linux/if.h`, of which this call reads name and flags: 40 bytes at most.
+/// `struct ifreq` of `linux/if.h`, of which this call reads the name and the flags: at most 40
+/// bytes.
 #[repr(C)]
 struct Request {
     name: [u8; 16],
@@ -36,9 +38,9 @@ nix::ioctl_write_int_bad!(
     nix::request_code_write!(b'T', 208, size_of::<nix::libc::c_uint>())
 );
 
-/// Makes a device with this name, of 15 bytes at most, in the namespace of the calling thread. It
-/// goes when the file is closed. Reads do not wait. With `offload` each packet has a header of
-/// [`crate::offload`], and groups of segments come unsegmented.
+/// Creates a device with this name, of at most 15 bytes, in the namespace of the calling thread. It
+/// is removed when the file is closed. Reads do not block. With `offload`, each packet has a header
+/// of [`crate::offload`], and groups of segments are not segmented.
 pub(crate) fn open(name: &str, offload: bool) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
     let file = OpenOptions::new()

@@ -5,12 +5,12 @@ use anyhow::{Result, ensure};
 use crate::install;
 use crate::run::{Run, target_dir};
 
-/// Builds it; warnings of mdBook are errors.
+/// Builds the book, treating mdBook's warnings as errors, and returns its folder.
 pub(crate) fn build() -> Result<String> {
     let mdbook = install::mdbook_program();
     ensure!(
         mdbook.is_file(),
-        "mdbook is missing: `cargo xtask install` builds it"
+        "cannot find mdbook; hint: `cargo xtask install` builds it"
     );
     let out = target_dir().join("book");
     let told = Run::new(mdbook, ["build", "docs", "--dest-dir"])
@@ -20,13 +20,13 @@ pub(crate) fn build() -> Result<String> {
     ensure!(warning.is_none(), "{}", warning.unwrap_or_default());
     ensure!(
         out.join("book/start.html").is_file(),
-        "no start page in {}",
+        "mdbook wrote no start page in {}",
         out.display()
     );
     Ok(format!("{}", out.display()))
 }
 
-/// True for a line of mdBook's log that is a warning or an error.
+/// Returns true for a line of mdBook's log that is a warning or an error.
 fn is_warning(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("WARN") || line.starts_with("ERROR")

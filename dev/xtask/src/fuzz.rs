@@ -1,7 +1,7 @@
 //! `fuzz`: coverage-guided fuzzing on a stable toolchain, without cargo-fuzz.
 //!
-//! rustc's own coverage pass feeds libFuzzer: the flags below are those that cargo-fuzz gives,
-//! less the address sanitizer, which needs nightly. `--target` keeps them off build scripts.
+//! rustc's own coverage pass feeds libFuzzer. The flags below are those that cargo-fuzz passes,
+//! except for the address sanitizer, which needs nightly. `--target` keeps them off build scripts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,11 @@ const RUSTFLAGS: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1";
 
-/// Blocks that a run must have reached beyond those that any input reaches: a target that is
+/// Minimum number of blocks that a run must reach beyond those that any input reaches: a target
 /// built without feedback reports none at all.
 const LEAST_COVERAGE: u64 = 20;
 
-/// What was asked for.
+/// The arguments of `fuzz`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wish {
     seconds: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    /// Every target for so many seconds.
+    /// Selects every target, for `seconds` each.
     pub(crate) fn each(seconds: u32) -> Self {
         Self {
             seconds,
@@ -47,7 +47,7 @@ impl Wish {
                 let value = args.next().context("`--seconds` needs a number")?;
                 wish.seconds = value.parse().context("`--seconds` needs a number")?;
             } else if arg.starts_with('-') || wish.target.is_some() {
-                bail!("`fuzz` takes `--seconds N` and one target, got `{arg}`");
+                bail!("`fuzz` takes `--seconds N` and one target, not `{arg}`");
             } else {
                 wish.target = Some(arg.clone());
             }
@@ -56,7 +56,7 @@ impl Wish {
     }
 }
 
-/// Builds the targets, then runs each as a step of its own.
+/// Builds the targets, then runs each as a separate step.
 pub(crate) fn run(steps: &mut Steps, wish: &Wish) {
     let mut binaries = PathBuf::new();
     let built = steps.step("fuzz build", || {
@@ -80,7 +80,7 @@ pub(crate) fn run(steps: &mut Steps, wish: &Wish) {
     }
 }
 
-/// Gives the folder of the built targets.
+/// Builds the targets and returns their folder.
 fn build() -> Result<PathBuf> {
     let triple = host()?;
     let folder = target_dir().join("fuzz");
@@ -100,7 +100,7 @@ fn build() -> Result<PathBuf> {
     Ok(folder.join(triple).join("release"))
 }
 
-/// The one wished for, or all, in the order of their files' names.
+/// Returns the requested target, or all of them in the order of their file names.
 fn chosen(wish: Option<&str>) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(root().join("fuzz/targets"))? {
@@ -116,14 +116,17 @@ fn chosen(wish: Option<&str>) -> Result<Vec<String>> {
     match wish {
         None => Ok(names),
         Some(one) if names.iter().any(|name| name == one) => Ok(vec![one.to_owned()]),
-        Some(other) => bail!("no target `{other}`; there are {}", names.join(", ")),
+        Some(other) => bail!(
+            "unknown fuzz target `{other}`; the targets are {}",
+            names.join(", ")
+        ),
     }
 }
 
 fn run_one(binaries: &Path, target: &str, seconds: u32) -> Result<String> {
     let seeds = root().join("fuzz/corpus").join(target);
     ensure!(seeds.is_dir(), "no seed corpus in {}", seeds.display());
-    // libFuzzer adds what it finds to its first folder: that one is not the committed one.
+    // libFuzzer adds its findings to its first folder, which therefore is not the committed one.
     let grown = target_dir().join("fuzz/corpus").join(target);
     let artifacts = root().join("fuzz/artifacts").join(target);
     fs::create_dir_all(&grown)?;
@@ -146,13 +149,13 @@ fn run_one(binaries: &Path, target: &str, seconds: u32) -> Result<String> {
     let outcome = Outcome::read(&told).context("libFuzzer reported no coverage")?;
     ensure!(
         outcome.covered >= LEAST_COVERAGE,
-        "only {} blocks covered: the target was built without coverage feedback",
+        "only {} blocks are covered: the target was built without coverage feedback",
         outcome.covered
     );
     Ok(outcome.to_string())
 }
 
-/// What libFuzzer reported at the end.
+/// The figures that libFuzzer reports at the end.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     first: u64,

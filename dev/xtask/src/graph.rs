@@ -1,4 +1,4 @@
-//! The workspace's packages and arrows, from `cargo metadata`.
+//! The workspace's packages and dependencies, from `cargo metadata`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::run::{Run, root};
 
-/// Why a package is needed.
+/// The kind of a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Normal,
@@ -23,7 +23,7 @@ pub(crate) struct Arrow {
     pub(crate) kind: Kind,
 }
 
-/// A package that stands in the build.
+/// A package in the dependency graph.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Package {
     pub(crate) name: String,
@@ -32,19 +32,19 @@ pub(crate) struct Package {
     pub(crate) license: String,
 }
 
-/// What `cargo metadata` says.
+/// The output of `cargo metadata`.
 #[derive(Debug)]
 pub(crate) struct Graph {
-    /// Ring (`proto`, `io`, `app`, `dev`) of each of our crates.
+    /// Ring (`proto`, `io`, `app`, `dev`) of each workspace crate.
     pub(crate) rings: BTreeMap<String, String>,
-    /// What our crates' manifests name.
+    /// Dependencies that the manifests of workspace crates declare.
     pub(crate) arrows: Vec<Arrow>,
     packages: BTreeMap<String, Package>,
     edges: BTreeMap<String, Vec<(String, Kind)>>,
 }
 
 impl Graph {
-    /// Asks cargo, for this host.
+    /// Runs `cargo metadata` for this host.
     pub(crate) fn load() -> Result<Self> {
         let triple = host()?;
         let text = Run::cargo([
@@ -55,7 +55,7 @@ impl Graph {
         ])
         .env("CARGO_TERM_QUIET", "true")
         .quiet("metadata")?;
-        // Progress lines of a first download stand before the object.
+        // The first run prints progress lines of downloads before the object.
         let json = text.lines().find(|line| line.starts_with('{'));
         Self::parse(json.context("cargo metadata printed no object")?)
     }
@@ -119,13 +119,14 @@ impl Graph {
         Ok(graph)
     }
 
-    /// All packages that a release build of `name` compiles, itself among them.
+    /// Returns all packages that a release build of `name` compiles, including `name`.
     pub(crate) fn release_of(&self, name: &str) -> Result<BTreeSet<Package>> {
         let start = self
             .packages
             .iter()
             .find(|(_, package)| package.name == name);
-        let (start, _) = start.with_context(|| format!("no package `{name}`"))?;
+        let (start, _) =
+            start.with_context(|| format!("cargo metadata lists no package `{name}`"))?;
         let mut seen = BTreeSet::from([start.as_str()]);
         let mut open = vec![start.as_str()];
         while let Some(id) = open.pop() {
@@ -142,7 +143,7 @@ impl Graph {
     }
 }
 
-/// The triple of this machine.
+/// Returns the target triple of this machine.
 pub(crate) fn host() -> Result<String> {
     let told = Run::new("rustc", ["-vV"]).quiet("rustc-version")?;
     let line = told.lines().find_map(|line| line.strip_prefix("host: "));

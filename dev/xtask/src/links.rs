@@ -1,7 +1,7 @@
-//! The links of all documents: each leads to a file and an anchor that exist.
+//! Checks the links of all documents: each must lead to an existing file and anchor.
 //!
-//! Chapters of the book lead to chapters alone, every page of `docs` is a chapter, and the messages that
-//! the error index explains are in the sources.
+//! Chapters of the book link only to chapters, every page of `docs` is a chapter, and the sources
+//! contain the messages that the error index explains.
 
 mod book;
 mod messages;
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 use crate::run::root;
 use page::Page;
 
-/// Folders without documents of ours.
+/// Folders with documents that are not part of this project.
 const FOREIGN: &[&str] = &[
     "target",
     ".git",
@@ -28,7 +28,7 @@ const FOREIGN: &[&str] = &[
 /// The documents of the tree, by their paths from the root.
 type Pages = BTreeMap<String, Page>;
 
-/// Checks all documents; returns how many links there are.
+/// Checks all documents and returns the number of links.
 pub(crate) fn check() -> Result<String> {
     let root = root();
     let pages = read_pages(&root)?;
@@ -71,7 +71,7 @@ fn read_pages(root: &Path) -> Result<Pages> {
     Ok(pages)
 }
 
-/// True for a link that leaves the tree, or that rustdoc resolves (`crate::…`).
+/// Returns true for a link that leaves the tree, or that rustdoc resolves (`crate::…`).
 fn is_foreign(to: &str) -> bool {
     ["https:", "http:", "mailto:"]
         .iter()
@@ -79,7 +79,7 @@ fn is_foreign(to: &str) -> bool {
         || to.contains("::")
 }
 
-/// Returns why the link `to` in the document `from` leads nowhere, if it does.
+/// Returns the reason why the link `to` in the document `from` is broken, if it is.
 fn fault(pages: &Pages, from: &str, to: &str, exists: impl Fn(&str) -> bool) -> Option<String> {
     let (path, anchor) = to.split_once('#').unwrap_or((to, ""));
     let Some(file) = resolve(from, path) else {
@@ -93,7 +93,7 @@ fn fault(pages: &Pages, from: &str, to: &str, exists: impl Fn(&str) -> bool) -> 
         .then(|| format!("`{to}`: {file} has no heading `#{anchor}`"))
 }
 
-/// Returns the file that a relative link in the document `from` names, from the root.
+/// Returns the path, from the root, of the file that a relative link in the document `from` names.
 fn resolve(from: &str, link: &str) -> Option<String> {
     if link.is_empty() {
         return Some(from.to_owned());

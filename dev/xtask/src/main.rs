@@ -1,7 +1,7 @@
-//! The developers' door: `cargo xtask help`.
+//! The command of developers and of CI: `cargo xtask help`.
 //!
-//! One command does what CI does, at the desk and there. Each step prints one line with its
-//! seconds; the output of a step is shown only when it fails.
+//! The same command runs on a developer's machine and in CI. Each step prints one line with its
+//! duration in seconds; its output is shown only if it fails.
 
 mod book;
 mod fuzz;
@@ -27,28 +27,28 @@ use steps::Steps;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test [--all] [--no-install]   everything CI checks: peers, fmt, clippy, tidy, licences, tests,
-                                the release binary, instruction counts of hot loops, docs,
-                                links, the book, a tiny benchmark, a short run of every
-                                fuzz target
+  test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, licences,
+                                tests, the release binary, instruction counts of hot loops, docs,
+                                links, the book, a tiny benchmark, and a short run of every fuzz
+                                target
                                 --all: also shadowsocks-rust as a peer, and cargo-deny
-                                --no-install: the peers are there already
-  install [--all|--rivals]      only install what the tests need
-                                --rivals: also what only `bench` measures beside adit
-  tidy                          the rules that lints cannot see: arrows between rings, circles
-                                of modules, module docs, purity of proto, unsafe, file sizes,
+                                --no-install: the peers are installed already
+  install [--all|--rivals]      install what the tests need, and run nothing else
+                                --rivals: also the programs that `bench` measures against adit
+  tidy                          check the rules that lints cannot: dependencies between rings,
+                                module cycles, module docs, purity of proto, unsafe, file sizes,
                                 paths
-  fuzz [--seconds N] [TARGET]   run fuzz targets (default 60 s each, all of them)
-  bench ...                     adit-bench in the release profile, with these arguments
+  fuzz [--seconds N] [TARGET]   run fuzz targets (default: all of them, 60 s each)
+  bench ...                     run adit-bench in the release profile, with these arguments
                                 --instructions: count instructions and allocations of hot
-                                loops instead (--bless: and commit to the counts)
-  link ...                      a slow and lossy link between two network namespaces, until
+                                loops instead (--bless: and write the counts)
+  link ...                      start a slow, lossy link between two network namespaces, until
                                 Ctrl-C; needs root (see `cargo xtask link --help`)
-  docs                          cargo doc without warnings, the links of all documents, and the
-                                book, in target/book
-  links                         the links of all documents, and the messages of the error index
-  book                          only the book
-  help                          this text
+  docs                          build the docs of all crates without warnings, check the links of
+                                all documents, and build the book in target/book
+  links                         check the links of all documents, and the error index's messages
+  book                          build only the book
+  help                          show this text
 ";
 
 fn main() -> ExitCode {
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all went well; an error is a wrong use of the command.
+/// Runs the command. Returns true if all steps passed; an error is a wrong use of the command.
 fn dispatch(args: &[String]) -> Result<bool> {
     let (command, rest) = match args.split_first() {
         Some((command, rest)) => (command.as_str(), rest),
@@ -80,7 +80,7 @@ fn dispatch(args: &[String]) -> Result<bool> {
                 [] => install::run(&mut steps, install::Scope::Usual),
                 [all] if all == "--all" => install::run(&mut steps, install::Scope::All),
                 [rivals] if rivals == "--rivals" => install::rivals(&mut steps),
-                _ => bail!("`install` takes only `--all` or `--rivals`"),
+                _ => bail!("`install` takes `--all` or `--rivals`, nothing else"),
             }
             Ok(steps.finish())
         }
@@ -119,13 +119,13 @@ fn dispatch(args: &[String]) -> Result<bool> {
             print!("{HELP}");
             Ok(true)
         }
-        other => bail!("no command `{other}`"),
+        other => bail!("unknown command `{other}`"),
     }
 }
 
 fn no_more(command: &str, rest: &[String]) -> Result<()> {
     match rest.first() {
-        Some(extra) => bail!("`{command}` takes no argument, got `{extra}`"),
+        Some(extra) => bail!("`{command}` takes no argument, not `{extra}`"),
         None => Ok(()),
     }
 }

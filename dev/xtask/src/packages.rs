@@ -1,7 +1,7 @@
-//! `cargo package` for every library, so that each can be published as it is in the tree.
+//! Runs `cargo package` for every library, so that each can be published as it is in the tree.
 //!
-//! The packages are not compiled: what they hold is compared with what they need. Manifests are complete,
-//! dependencies have versions, and no file reaches out of its package.
+//! The packages are not compiled; their contents are compared with what they need: complete
+//! manifests, dependencies with versions, and no file that refers to a path outside of its package.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::run::{Run, root};
 
-/// Makes the packages of all libraries, and looks at their manifests and at the paths in their sources.
+/// Packages all libraries, and checks their manifests and the paths in their sources.
 pub(crate) fn check() -> Result<String> {
     let libraries = libraries()?;
     let mut faults = Vec::new();
@@ -25,14 +25,15 @@ pub(crate) fn check() -> Result<String> {
         Run::cargo(["package", "--no-verify", "--allow-dirty"])
             .args(names.flat_map(|name| ["--package".to_owned(), name]))
     };
-    // Without the network if everything is here; a new machine may lack a part of the index.
+    // Offline if the whole index is present; a new machine may lack a part of it.
     if package().args(["--offline"]).quiet("packages").is_err() {
         package().quiet("packages")?;
     }
     Ok(format!("{} packages", libraries.len()))
 }
 
-/// The folders of the libraries: all of `proto` and `io`, and what of `app` they can be used with.
+/// Returns the folders of the libraries: all of `proto` and `io`, and the crates of `app` that are
+/// used with them.
 fn libraries() -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for ring in ["proto", "io", "app"] {
@@ -52,7 +53,7 @@ fn name_of(folder: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// What a published manifest needs and this one lacks.
+/// Returns the keys that a published manifest needs and this one lacks.
 fn manifest_faults(folder: &Path, manifest: &str) -> Vec<String> {
     let is_app = folder.parent().is_some_and(|ring| ring.ends_with("app"));
     let needed: &[&str] = match is_app {
@@ -70,11 +71,11 @@ fn manifest_faults(folder: &Path, manifest: &str) -> Vec<String> {
         .iter()
         .filter(|key| !manifest.lines().any(|line| line.starts_with(**key)));
     missing
-        .map(|key| format!("{}/Cargo.toml: no `{key}`", name_of(folder)))
+        .map(|key| format!("{}/Cargo.toml: missing key `{key}`", name_of(folder)))
         .collect()
 }
 
-/// The files that include one outside their package: a package with them does not build.
+/// Returns the files that include a file outside their package: such a package does not build.
 fn reaching_out(folder: &Path) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     let mut folders = vec![
@@ -95,7 +96,7 @@ fn reaching_out(folder: &Path) -> Result<Vec<String>> {
                 let below = inside.strip_prefix(folder).unwrap_or(&inside);
                 for include in includes(&text).filter(|include| leaves(below, include)) {
                     faults.push(format!(
-                        "{}: {include} is not in its package",
+                        "{}: {include} is outside its package",
                         path.display()
                     ));
                 }
@@ -105,11 +106,11 @@ fn reaching_out(folder: &Path) -> Result<Vec<String>> {
     Ok(faults)
 }
 
-/// The literal starts of paths in `include_str!` and `include_bytes!`.
+/// Returns the literal beginnings of the paths in `include_str!` and `include_bytes!`.
 fn includes(text: &str) -> impl Iterator<Item = &str> {
     let calls = text.match_indices("include_").filter_map(|(at, _)| {
         let (before, call) = text.split_at_checked(at)?;
-        // Guides whose programs the doctests compile are read by no build of the package.
+        // Guides whose examples the doctests compile are not read by a build of the package.
         let mut above = before.lines().rev().skip(1);
         if before.ends_with("#[doc = ")
             && above.by_ref().take(2).any(|line| line == "#[cfg(doctest)]")
@@ -126,7 +127,7 @@ fn includes(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// True if a path, seen from a folder of the package, leads out of it.
+/// Returns true if a path, relative to a folder of the package, leads out of it.
 fn leaves(below: &Path, include: &str) -> bool {
     let mut depth = below.components().count();
     for part in Path::new(include).components() {

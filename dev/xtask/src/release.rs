@@ -1,4 +1,5 @@
-//! What users get: the release binary, its size, its memory at rest, and the README's first command.
+//! The release build that users get: the binary, its size, its memory at rest, and the README's
+//! first command.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,14 +13,16 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::run::{Run, root, target_dir};
 
-/// The largest binary, stripped, in bytes: five systems with all their ciphers, TLS and its roots of trust, and a resolver included.
+/// Maximum size of the stripped binary, in bytes. It includes five protocols with all their
+/// ciphers, TLS with its trust roots, and a resolver.
 const MAX_SIZE: u64 = 16 << 20;
-/// The most memory of a client at rest, in KiB.
+/// Maximum resident memory of an idle client, in KiB.
 const MAX_REST: u64 = 12 << 10;
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 
-/// Builds it, and the benchmarks beside it: the last part of each has one thread, and alone the
-/// benchmarks would ask other features of what both stand on, and have most of it built once more.
+/// Builds the binary together with the benchmarks: the last part of each build has one thread, and
+/// alone the benchmarks would request other features of the crates that both depend on, and have
+/// most of them built again.
 fn build() -> Result<()> {
     Run::cargo(["build", "--release", "--package", "adit"])
         .args(["--package", "adit-bench"])
@@ -28,7 +31,7 @@ fn build() -> Result<()> {
     Ok(())
 }
 
-/// The benchmarks with these words, built.
+/// Returns a command that runs the benchmarks, built, with these arguments.
 pub(crate) fn bench<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Result<Run> {
     build()?;
     let program = target_dir().join("release").join("adit-bench");
@@ -36,19 +39,19 @@ pub(crate) fn bench<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Resul
     Ok(run.env("CARGO_MANIFEST_DIR", root().join("dev/adit-bench")))
 }
 
-/// Builds it and holds it against its limits.
+/// Builds the binary and checks it against its limits.
 pub(crate) fn check() -> Result<String> {
     build()?;
     let said = Run::cargo(["run", "--release", "--quiet", "--", "up", "--once"]).quiet("up")?;
     ensure!(
         said.contains("every byte correct"),
-        "`adit up` carried nothing:\n{said}"
+        "`adit up` transferred nothing:\n{said}"
     );
     let binary = target_dir().join("release").join("adit");
     let size = fs::metadata(&binary)?.len();
     ensure!(
         size <= MAX_SIZE,
-        "the binary has {size} bytes, {MAX_SIZE} are allowed"
+        "the binary has {size} bytes, more than {MAX_SIZE}"
     );
     ensure_vectors(&binary)?;
     let url = format!("ss://2022-blake3-aes-128-gcm:{KEY}@127.0.0.1:9");
@@ -56,18 +59,18 @@ pub(crate) fn check() -> Result<String> {
     let rest = client.resident()?;
     ensure!(
         rest <= MAX_REST,
-        "a client at rest has {rest} KiB, {MAX_REST} are allowed"
+        "an idle client has {rest} KiB, more than {MAX_REST}"
     );
     Ok(format!(
-        "{:.1} MB, client at rest {:.1} MB",
+        "{:.1} MB, idle client {:.1} MB",
         size as f64 / 1e6,
         rest as f64 / 1e3
     ))
 }
 
-/// Checks that loops are put into vectors. In a thin LTO that is decided by the settings of the program,
-/// not by those of the crate with the loop: a wrong profile costs several times the work and fails no
-/// other test.
+/// Checks that loops are vectorised. In a thin LTO that depends on the settings of the program, not
+/// on those of the crate with the loop: a wrong profile costs several times the work, and no other
+/// test fails.
 fn ensure_vectors(binary: &Path) -> Result<()> {
     let Some(least) = least_gain() else {
         return Ok(());
@@ -76,14 +79,14 @@ fn ensure_vectors(binary: &Path) -> Result<()> {
         "bench", "mac", "--json", "--bytes", "8100", "--millis", "100",
     ];
     let mut gains = Vec::new();
-    // Other processes disturb one run, hardly the best of five.
+    // Other processes can disturb one run, but hardly the best of five.
     for _ in 0..5 {
         let output = Run::new(binary, words).quiet("bench-mac")?;
         let time = |name: &str| {
             let head = format!(r#"{{"name":"{name}","bytes":8100,"ns_per_op":"#);
             let row = output.lines().find_map(|row| row.strip_prefix(&*head));
             let row =
-                row.with_context(|| format!("`adit bench mac` has no row {name}:\n{output}"))?;
+                row.with_context(|| format!("`adit bench mac` printed no row {name}:\n{output}"))?;
             Ok::<f64, anyhow::Error>(row.trim_end_matches('}').parse()?)
         };
         gains.push(time("hmac-md5")? / time("hmac-md5-of-8")?);
@@ -92,14 +95,15 @@ fn ensure_vectors(binary: &Path) -> Result<()> {
         }
     }
     bail!(
-        "loops are not put into vectors: HMAC-MD5 of 8,100 bytes beside seven others is {gains:.2?} times \
+        "loops are not vectorised: HMAC-MD5 of 8,100 bytes beside seven others is {gains:.2?} times \
          as fast as alone, at least {least} is expected"
     )
 }
 
-/// The gain of eight MACs together that only vectors reach on this processor: measured 3.5 with AVX-512,
-/// 1.7 to 1.9 with AVX2 (whose vectors hold eight words, but rotate by three instructions), and 1.2 to 1.3
-/// there while other processes use both processors. Without vectors it is below 1.
+/// Minimum gain of eight MACs computed together, which only vectors reach on this processor.
+/// Measured: 3.5 with AVX-512; 1.7 to 1.9 with AVX2 (whose vectors hold eight words, but rotate by
+/// three instructions), and 1.2 to 1.3 there while other processes use both processors. Without
+/// vectors it is below 1.
 #[cfg(target_arch = "x86_64")]
 fn least_gain() -> Option<f64> {
     if std::arch::is_x86_feature_detected!("avx512f") {
@@ -114,7 +118,7 @@ const fn least_gain() -> Option<f64> {
     None
 }
 
-/// A client that is ended with us.
+/// A client process that ends with the check.
 struct Client(Child);
 
 impl Client {
@@ -122,20 +126,20 @@ impl Client {
         let mut child = command
             .stderr(Stdio::piped())
             .spawn()
-            .context("starting the binary")?;
+            .context("cannot start the binary")?;
         let stderr = child.stderr.take().context("no standard error")?;
         let client = Self(child);
         let heard = BufReader::new(stderr).lines().map_while(Result::ok);
         ensure!(
             heard.into_iter().any(|l| l.starts_with("listening on")),
-            "it does not listen"
+            "the client does not listen"
         );
-        // What is allocated at the start has settled then.
+        // By now, what is allocated at the start has settled.
         thread::sleep(Duration::from_millis(500));
         Ok(client)
     }
 
-    /// Resident memory in KiB.
+    /// Returns the resident memory, in KiB.
     fn resident(&self) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
         let line = status
@@ -148,7 +152,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // It is ours and holds nothing.
+        // The process belongs to this check and has no state to save.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -10,32 +10,32 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Lines of a failed command's output that are shown.
+/// Number of lines shown of a failed command's output.
 const SHOWN_LINES: usize = 120;
 
-/// The workspace's folder.
+/// Returns the folder of the workspace.
 pub(crate) fn root() -> PathBuf {
     let here = env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     here.join("../..").canonicalize().unwrap_or(here)
 }
 
-/// Where build products go.
+/// Returns the folder of build products.
 pub(crate) fn target_dir() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
-/// Whether a command of this name is on the PATH; where.
+/// Returns the path of the command with this name on the PATH, if there is one.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
-    // Debian keeps service tools in sbin, which an ordinary user's PATH leaves out.
+    // Debian keeps service tools in sbin, which the PATH of an ordinary user does not include.
     env::split_paths(&path)
         .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
         .map(|dir| dir.join(name))
         .find(|file| file.is_file())
 }
 
-/// Where the output of a command is kept.
+/// Returns the path of the file that captures the output of a command.
 pub(crate) fn log_path(name: &str) -> PathBuf {
     let name = format!("{}.log", name.replace(['/', ' '], "-"));
     target_dir().join("xtask").join(name)
@@ -49,7 +49,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// A program with its arguments; at most ten minutes.
+    /// Creates a command with a limit of ten minutes.
     pub(crate) fn new<S: AsRef<OsStr>>(
         program: impl AsRef<OsStr>,
         args: impl IntoIterator<Item = S>,
@@ -62,7 +62,7 @@ impl Run {
         }
     }
 
-    /// The cargo that runs us.
+    /// Creates a command for the cargo that runs this program.
     pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Self {
         Self::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args)
     }
@@ -77,25 +77,26 @@ impl Run {
         self
     }
 
-    /// Has it run in this folder.
+    /// Sets the working directory.
     pub(crate) fn dir(mut self, folder: impl AsRef<Path>) -> Self {
         self.command.current_dir(folder);
         self
     }
 
-    /// Ends the command, and all it started, after this time.
+    /// Sets the time, in minutes, after which the command and all its descendants are ended.
     pub(crate) fn limit(mut self, minutes: u64) -> Self {
         self.limit = Duration::from_secs(60 * minutes);
         self
     }
 
-    /// Runs it with our own output and input.
+    /// Runs the command with the input and output of this process. Returns true if it succeeded.
     pub(crate) fn inherit(mut self) -> Result<bool> {
         let status = self.command.stdin(Stdio::inherit()).status();
         Ok(status.with_context(|| self.to_string())?.success())
     }
 
-    /// Runs it with its output kept in a file; gives the output, or fails with its end.
+    /// Runs the command with its output captured in a file. Returns the output, or an error with
+    /// its end.
     pub(crate) fn quiet(mut self, log: &str) -> Result<String> {
         let log = log_path(log);
         log.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -106,7 +107,7 @@ impl Run {
         let status = status.with_context(|| format!("{}\n{self}", tail(&output)))?;
         ensure!(
             status.success(),
-            "{}\n{self}: {status}; whole output in {}",
+            "{}\n{self}: {status}; see the output in {}",
             tail(&output),
             log.display()
         );
@@ -114,7 +115,7 @@ impl Run {
     }
 
     fn wait(&mut self) -> Result<ExitStatus> {
-        let mut child = self.command.spawn().context("cannot start")?;
+        let mut child = self.command.spawn().context("cannot start the command")?;
         let start = Instant::now();
         loop {
             if let Some(status) = child.try_wait()? {
@@ -143,14 +144,15 @@ impl std::fmt::Display for Run {
     }
 }
 
-/// The processes that `pid` started and those they started, the last first.
+/// Returns the descendants of `pid`, the youngest first.
 fn descendants(pid: u32) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let parents: Vec<(u32, u32)> = entries
         .filter_map(|entry| {
             let child = entry.file_name().to_str()?.parse().ok()?;
             let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            // The name in brackets may hold blanks: the state and the parent follow the last one.
+            // The name in brackets may contain blanks: the state and the parent follow the last
+            // bracket.
             let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?;
             Some((child, parent.parse().ok()?))
         })
@@ -171,7 +173,7 @@ fn descendants(pid: u32) -> Vec<u32> {
     found
 }
 
-/// The end of the output, without libFuzzer's progress.
+/// Returns the end of the output, without libFuzzer's progress lines.
 fn tail(output: &str) -> String {
     let progress = |line: &&str| {
         let numbered = line

@@ -1,4 +1,4 @@
-//! Steps with a name and a time: one line each, all of them run, counted at the end.
+//! Named, timed steps: each prints one line, all of them run, and the results are counted.
 
 use std::io::{IsTerminal, Write, stdout};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-/// Runs steps and counts how they ended.
+/// Runs steps and counts their outcomes.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     passed: usize,
@@ -16,7 +16,8 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Runs one step. What it returns stands behind its name; what it fails with stands below.
+    /// Runs one step. Its note is printed after its name; an error is printed below. Returns true
+    /// if the step passed.
     pub(crate) fn step(&mut self, name: &str, work: impl FnOnce() -> Result<String>) -> bool {
         if stdout().is_terminal() {
             print!("  ..    {name}\r");
@@ -27,7 +28,8 @@ impl Steps {
         self.ended(name, outcome, start.elapsed())
     }
 
-    /// Runs the same step for each of `names`, on all processors: for work of one thread each.
+    /// Runs the same step for each of `names`, on all processors: for work that uses one thread
+    /// each.
     pub(crate) fn side_by_side(
         &mut self,
         names: &[String],
@@ -67,7 +69,7 @@ impl Steps {
         }
     }
 
-    /// Prints the count, which is the last line; whether all steps passed.
+    /// Prints the counts, which is the last line. Returns true if all steps passed.
     pub(crate) fn finish(&self) -> bool {
         if !self.failed.is_empty() {
             println!("failed: {}", self.failed.join(", "));

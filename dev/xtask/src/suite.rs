@@ -1,9 +1,9 @@
-//! A run of tests: its output is read, and what failed runs once more, alone.
+//! A test run: its output is parsed, and failed tests run once more, alone.
 //!
 //! Eight tests run at a time, most of them with several processes each, on machines that others use
-//! too. A test that waits for a process can fail there although nothing is broken. A second run, of the
-//! failed tests alone and one at a time, tells the two apart: what is broken fails again, and what
-//! passes only then is named in the result of the step, so that nobody overlooks it.
+//! too. A test that waits for a process can fail there although nothing is broken. A second run, of
+//! the failed tests alone and one at a time, distinguishes the two: a broken test fails again, and
+//! a test that passes only then is named in the result of the step.
 
 use std::fmt;
 use std::fs;
@@ -12,16 +12,16 @@ use anyhow::{Result, bail};
 
 use crate::run::{Run, log_path};
 
-/// Lines shown of a test's panic.
+/// Number of lines shown of a test's panic.
 const PANIC_LINES: usize = 6;
-/// Failed tests that run once more, at most. More than these have a cause in common.
+/// Maximum number of failed tests that run again. More than these have a common cause.
 const MOST_AGAIN: usize = 6;
 
 /// The tests that passed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Passed {
     count: usize,
-    /// The names of those that passed only when they ran alone.
+    /// Names of the tests that passed only when they ran alone.
     alone: Vec<String>,
 }
 
@@ -40,16 +40,16 @@ impl fmt::Display for Passed {
         }
         write!(
             f,
-            "; passed only alone, at a second try: {}",
+            "; passed only alone, on the second try: {}",
             self.alone.join(", ")
         )
     }
 }
 
-/// Runs tests with `all`, and those that failed once more with `alone`, which gets their names.
+/// Runs tests with `all`, and the failed ones once more with `alone`, which receives their names.
 ///
 /// # Errors
-/// Says which tests failed, and where and why each panicked.
+/// Returns the failed tests, with the place and the message of each panic.
 pub(crate) fn run(
     log: &str,
     all: impl FnOnce() -> Run,
@@ -66,49 +66,50 @@ pub(crate) fn run(
     };
     let output = fs::read_to_string(log_path(log)).unwrap_or_default();
     let names = failed(&output);
-    // Without a failed test something else is wrong: a build, a crash, the limit.
+    // Without a failed test, the cause is a build, a crash or the time limit.
     if names.is_empty() {
         return Err(why);
     }
     let shown = failures(&output);
     let place = log_path(log);
     if names.len() > MOST_AGAIN || crashed(&output) {
-        bail!("{shown}\nwhole output in {}", place.display());
+        bail!("{shown}\nsee the output in {}", place.display());
     }
     let again = format!("{log}-again");
     let run = alone(&names).env("RUST_TEST_THREADS", "1");
     match run.quiet(&again) {
-        // A name may be that of several tests.
+        // Several tests may have the same name.
         Ok(told) if count_passed(&told) >= names.len() => Ok(Passed {
             count: count_passed(&output) + names.len(),
             alone: names,
         }),
         _ => bail!(
-            "{shown}\nfailed again alone, or did not run; whole output in {} and {}",
+            "{shown}\nfailed again alone, or did not run; see the output in {} and {}",
             place.display(),
             log_path(&again).display()
         ),
     }
 }
 
-/// The names of the failed tests.
+/// Returns the names of the failed tests.
 fn failed(output: &str) -> Vec<String> {
     let names = output.lines().filter_map(|line| {
         let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
-        // `(line 3)` of a doctest, and ` - should panic`, are part of what is shown.
+        // `(line 3)` of a doctest, and ` - should panic`, are part of the printed name.
         Some(name.trim_end_matches(" - should panic").to_owned())
     });
     names.collect()
 }
 
-/// True if a test program ended without a result.
+/// Returns true if a test program ended without a result.
 fn crashed(output: &str) -> bool {
     output
         .lines()
         .any(|line| line.contains("(signal: ") || line.starts_with("error: could not compile"))
 }
 
-/// Returns the lines of the failed tests of all binaries, and of where and why each panicked.
+/// Returns the lines of the failed tests of all binaries, with the place and the message of each
+/// panic.
 fn failures(output: &str) -> String {
     let mut shown: Vec<&str> = Vec::new();
     let mut more = 0;
@@ -170,7 +171,7 @@ mod tests {
         assert_eq!(failures("error: could not compile `x`\n"), "");
     }
 
-    /// A run that prints these lines and ends with this code.
+    /// A run that prints these lines and ends with this exit code.
     fn script(lines: &str, code: i32) -> Run {
         Run::new("sh", ["-c", &format!("printf '{lines}'; exit {code}")])
     }
@@ -187,7 +188,7 @@ mod tests {
         let passed = run("suite-alone", || script(ONE_FAILED, 101), alone).unwrap();
         assert_eq!(
             passed.to_string(),
-            "2 tests; passed only alone, at a second try: b"
+            "2 tests; passed only alone, on the second try: b"
         );
     }
 

@@ -1,6 +1,7 @@
-//! What we build upon: licences, doubled versions, number of crates. The list is `deny.toml`.
+//! The supply chain: licences, duplicate versions and the number of crates, according to
+//! `deny.toml`.
 //!
-//! A small part of what cargo-deny does, with nothing to install; `test --all` runs cargo-deny.
+//! A small part of cargo-deny, with nothing to install; `test --all` runs cargo-deny itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use crate::graph::{Graph, Package};
 use crate::run::root;
 
-/// The most crates that the release graph of `adit` may hold.
+/// Maximum number of crates in the release graph of `adit`.
 const MOST_CRATES: usize = 200;
 
 /// Checks the release graph of the binary.
@@ -52,7 +53,7 @@ impl Rules {
         };
         ensure!(
             !rules.allowed.is_empty(),
-            "deny.toml: licenses.allow is empty"
+            "deny.toml: `licenses.allow` is empty"
         );
         Ok(rules)
     }
@@ -67,7 +68,7 @@ impl Rules {
                 .push(&package.version);
             if !accepts(&package.license, &self.allowed) {
                 faults.push(format!(
-                    "{} {}: licence `{}` is not in deny.toml",
+                    "{} {}: licence `{}` is not allowed in deny.toml",
                     package.name, package.version, package.license
                 ));
             }
@@ -75,7 +76,7 @@ impl Rules {
         for (name, versions) in &versions {
             if versions.len() > 1 && !self.may_double.contains(*name) {
                 faults.push(format!(
-                    "{name} is built in {} versions ({}); deny.toml bans.skip names the exceptions",
+                    "{name} is built in {} versions ({}); exceptions belong in `bans.skip` of deny.toml",
                     versions.len(),
                     versions.join(", ")
                 ));
@@ -83,7 +84,7 @@ impl Rules {
         }
         if release.len() > MOST_CRATES {
             faults.push(format!(
-                "{} crates in the binary, at most {MOST_CRATES} are allowed",
+                "{} crates in the binary, more than {MOST_CRATES}",
                 release.len()
             ));
         }
@@ -91,10 +92,10 @@ impl Rules {
     }
 }
 
-/// Whether an SPDX expression can be met with allowed licences alone.
+/// Returns true if an SPDX expression can be satisfied with allowed licences alone.
 ///
-/// `AND` binds tighter than `OR`; an old `/` means `OR`; `X WITH Y` is one term, to be allowed as a
-/// whole or by `X`.
+/// `AND` binds tighter than `OR`; an old `/` means `OR`; `X WITH Y` is one term, which is allowed
+/// as a whole or by `X`.
 fn accepts(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let spaced = expression
         .replace('(', " ( ")
@@ -109,7 +110,7 @@ fn accepts(expression: &str, allowed: &BTreeSet<String>) -> bool {
     parser.any() == Some(true) && parser.at == words.len()
 }
 
-/// None: the expression is malformed.
+/// A parser of SPDX expressions; it returns `None` for a malformed one.
 struct Parser<'a> {
     words: &'a [&'a str],
     at: usize,

@@ -1,4 +1,4 @@
-//! `test`: what CI runs, in the order in which a fault shows soonest.
+//! `test`: the checks of CI, in the order that shows a fault soonest.
 
 use std::path::{Path, PathBuf};
 
@@ -11,16 +11,17 @@ use crate::steps::Steps;
 use crate::suite::{self, Passed};
 use crate::{book, fuzz, links, packages, release, supply, tidy};
 
-/// Tests at the same time: those of the binary mostly wait for other processes. On two processors
-/// they need 478 s by four and 322 s by eight.
+/// Number of tests that run at the same time. Those of the binary mostly wait for other processes:
+/// on two processors they need 478 s with four threads and 322 s with eight.
 const THREADS: &str = "8";
-/// Who is measured to see that every suite works: one rival for each, since all take four minutes.
+/// The implementations measured to check that every suite works: one rival for each, since all of
+/// them take four minutes.
 const SMOKE: &str = "adit,sing-box,OpenSSH,kcp-go";
-/// Seconds for each fuzz target.
+/// Duration of each fuzz target, in seconds.
 const FUZZ_SECONDS: u32 = 4;
 
-/// What has a fast path, and what carries bytes above it; of each, the modules of tests that carry
-/// none, or wait for most of their time.
+/// Crates with a fast path, and crates that carry bytes above one; for each, the test modules that
+/// carry none, or that wait for most of their time.
 const PORTABLE: &[(&str, &[&str])] = &[
     ("adit-crypto", &[]),
     ("adit-net", &[]),
@@ -62,7 +63,7 @@ const PORTABLE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What was asked for.
+/// The arguments of `test`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wish {
     scope: Scope,
@@ -79,14 +80,14 @@ impl Wish {
             match arg.as_str() {
                 "--all" => wish.scope = Scope::All,
                 "--no-install" => wish.install = false,
-                other => bail!("`test` takes `--all` and `--no-install`, got `{other}`"),
+                other => bail!("`test` takes `--all` and `--no-install`, not `{other}`"),
             }
         }
         Ok(wish)
     }
 }
 
-/// All of it; whether everything passed.
+/// Runs all checks. Returns true if everything passed.
 pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
     if wish.install {
         install::run(steps, wish.scope);
@@ -114,7 +115,7 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
         steps.step("cargo-deny", deny);
     }
     steps.step("tests", || {
-        // Interop tests mostly wait for others.
+        // Interop tests mostly wait for other processes.
         let all = || Run::cargo(["test", "--workspace", "--no-fail-fast"]);
         let alone = |names: &[String]| all().args(["--", "--exact"]).args(names);
         let passed = suite::run(
@@ -142,7 +143,7 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
     steps.finish()
 }
 
-/// What hot loops cost, against what was committed.
+/// Compares the cost of hot loops with the committed counts.
 fn instructions() -> Result<String> {
     let told = release::bench(["--instructions"])?
         .limit(30)
@@ -150,10 +151,10 @@ fn instructions() -> Result<String> {
     Ok(told.lines().last().unwrap_or_default().to_owned())
 }
 
-/// The tests once more without the fast paths: of the crates that have one, and of what carries
-/// bytes above them.
+/// Runs the tests again without the fast paths: those of the crates that have one, and of the
+/// crates that carry bytes above them.
 fn portable(scope: Scope) -> Result<String> {
-    // The binaries of the step before: for other packages cargo would choose other features, and
+    // The binaries of the previous step: for other packages, cargo would choose other features and
     // build most of them again.
     let list = [
         "test",
@@ -200,7 +201,7 @@ fn portable(scope: Scope) -> Result<String> {
     Ok(passed.to_string())
 }
 
-/// What every run of tests gets.
+/// Applies the settings of all test runs.
 fn prepare(run: Run, scope: Scope) -> Run {
     let run = run.env("RUST_TEST_THREADS", THREADS).limit(25);
     match scope {
@@ -209,23 +210,23 @@ fn prepare(run: Run, scope: Scope) -> Run {
     }
 }
 
-/// Arguments of a test binary that leave out the tests of these modules.
+/// Returns the arguments of a test binary that skip the tests of these modules.
 fn skips(modules: &[&str]) -> Vec<String> {
     let skip = |module: &&str| ["--skip".to_owned(), format!("{module}::")];
     modules.iter().flat_map(skip).collect()
 }
 
-/// A built binary of tests.
+/// A built test binary.
 #[derive(Debug, PartialEq, Eq)]
 struct Binary {
-    /// The name of its package, which is that of its folder.
+    /// Name of its package, which is that of its folder.
     package: String,
     folder: PathBuf,
     target: String,
     path: PathBuf,
 }
 
-/// The binaries that cargo tells of, in its messages.
+/// Returns the binaries that cargo reports in its messages.
 fn binaries(messages: &str) -> impl Iterator<Item = Binary> {
     let objects = messages.lines().filter(|line| line.starts_with('{'));
     objects.filter_map(|line| {
@@ -243,7 +244,7 @@ fn binaries(messages: &str) -> impl Iterator<Item = Binary> {
     })
 }
 
-/// `cargo doc` without warnings, the links of all documents, and the book.
+/// Runs `cargo doc` without warnings, the link check of all documents, and the build of the book.
 pub(crate) fn docs(steps: &mut Steps) {
     steps.step("docs", || {
         let doc = ["doc", "--workspace", "--no-deps"];
@@ -257,7 +258,7 @@ pub(crate) fn docs(steps: &mut Steps) {
     steps.step("book", book::build);
 }
 
-/// The fuzz targets are a workspace of their own, which `cargo fmt --all` does not see.
+/// The fuzz targets are a separate workspace, which `cargo fmt --all` does not include.
 fn fmt_fuzz() -> Result<String> {
     let manifest = root().join("fuzz/Cargo.toml");
     let args = ["fmt", "--check", "--manifest-path"];
@@ -271,13 +272,13 @@ fn deny() -> Result<String> {
         Run::cargo(get)
             .limit(20)
             .quiet("install-cargo-deny")
-            .context("cannot install cargo-deny")?;
+            .context("cannot install cargo-deny with cargo")?;
     }
     let check = ["deny", "check", "--allow", "license-not-encountered"];
     Run::cargo(check)
         .args(["bans", "licenses", "sources"])
         .quiet("cargo-deny")?;
-    // The database of advisories is fetched each time; where it cannot be, the line says so.
+    // The advisory database is downloaded each time; if it is unreachable, the step's line says so.
     match Run::cargo(check).args(["advisories"]).quiet("advisories") {
         Ok(_) => Ok(String::new()),
         Err(why) if format!("{why:#}").contains("failed to fetch advisory database") => {

@@ -1,20 +1,20 @@
-//! The book: every page of `docs` is a chapter, and chapters lead to chapters alone.
+//! The book: every page of `docs` is a chapter, and chapters link only to chapters.
 
 use std::collections::BTreeSet;
 
 use super::{Pages, is_foreign, resolve};
 
-/// The folder of the book, and its contents.
+/// The folder of the book, and its table of contents.
 const FOLDER: &str = "docs/";
 const CONTENTS: &str = "docs/SUMMARY.md";
-/// Pages for those who change the program.
+/// Pages for contributors.
 const INTERNAL: &[&str] = &["docs/internals.md", "docs/lexicon.md"];
 
-/// Pages that no chapter of the contents names, and links that leave the book, where a built book has
-/// nothing to show.
+/// Returns pages that the table of contents does not name, and links that leave the book, which are
+/// broken in a built book.
 pub(super) fn faults(pages: &Pages) -> Vec<String> {
     let Some(contents) = pages.get(CONTENTS) else {
-        return vec![format!("there is no {CONTENTS}")];
+        return vec![format!("{CONTENTS} does not exist")];
     };
     let chapters: BTreeSet<String> = contents
         .links

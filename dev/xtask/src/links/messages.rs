@@ -1,4 +1,4 @@
-//! The messages of the error index: the program has each of them.
+//! The messages of the error index: each must occur in the program's sources.
 
 use std::fs;
 use std::path::Path;
@@ -9,19 +9,19 @@ use super::page::prose;
 
 /// The index. The first column of its tables has messages in code spans, in which `…` is a value.
 const INDEX: &str = "docs/book/errors.md";
-/// Where the program's messages are.
+/// The folders of the sources that contain messages.
 const SOURCES: &[&str] = &["app", "io", "proto"];
-/// Messages of the parser of command lines, and of the system.
+/// Messages of the command-line parser and of the system.
 const OTHERS: &[&str] = &[
     "the following required arguments were not provided",
     "unrecognized subcommand",
     ": Address already in use",
     ": Permission denied",
 ];
-/// Shorter parts of a message would be found anywhere.
+/// Minimum length of a part of a message; shorter parts occur anywhere.
 const SHORTEST: usize = 8;
 
-/// Returns the messages that no source has.
+/// Returns the messages that no source contains.
 pub(super) fn faults(root: &Path) -> Result<Vec<String>> {
     let index = fs::read_to_string(root.join(INDEX)).context(INDEX)?;
     let mut sources = String::new();
@@ -31,7 +31,7 @@ pub(super) fn faults(root: &Path) -> Result<Vec<String>> {
     Ok(missing(&index, &sources))
 }
 
-/// Appends the text of every source in a folder, tests excepted.
+/// Appends the text of every source file in a folder, except for tests.
 fn collect(folder: &Path, out: &mut String) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -47,7 +47,7 @@ fn collect(folder: &Path, out: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// Source in which texts that go on in the next line are in one.
+/// Returns source text with string literals that continue on the next line joined.
 fn joined(source: &str) -> String {
     let mut parts = source.split("\\\n");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -57,20 +57,20 @@ fn joined(source: &str) -> String {
     out
 }
 
-/// The parts of messages in the tables of `index` that `sources` lacks.
+/// Returns the parts of messages in the tables of `index` that `sources` does not contain.
 fn missing(index: &str, sources: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for (number, line) in prose(index) {
         let Some(cell) = line.strip_prefix("| `") else {
             continue;
         };
-        // Every second part is between backticks; the first begins behind one.
+        // Every second part is between backticks; the first begins after one.
         let first = cell.split(" | ").next().unwrap_or_default();
         for message in first.split('`').step_by(2) {
             for part in message.split('…').map(str::trim) {
                 let known = part.len() < SHORTEST || OTHERS.contains(&part);
                 if !known && !sources.contains(part) {
-                    faults.push(format!("{INDEX}:{number}: no source says `{part}`"));
+                    faults.push(format!("{INDEX}:{number}: no source contains `{part}`"));
                 }
             }
         }
@@ -90,7 +90,7 @@ mod tests {
                      | message | `not looked at here` |\n| `the clock is right`, `unrecognized subcommand` | e |\n";
         assert_eq!(
             missing(index, &sources),
-            ["docs/book/errors.md:4: no source says `the clock is right`"]
+            ["docs/book/errors.md:4: no source contains `the clock is right`"]
         );
     }
 }

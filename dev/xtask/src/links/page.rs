@@ -1,4 +1,4 @@
-//! What a document links to, and the anchors it has.
+//! The links of a document, and its anchors.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,7 +17,7 @@ pub(super) struct Link {
 }
 
 impl Page {
-    /// Reads Markdown; what is in code is no link and no heading.
+    /// Parses Markdown. Text in code is neither a link nor a heading.
     pub(super) fn parse(text: &str) -> Self {
         let mut page = Self::default();
         let mut slugs: HashMap<String, usize> = HashMap::new();
@@ -41,7 +41,7 @@ impl Page {
     }
 }
 
-/// The lines outside blocks of code, with their numbers.
+/// Returns the lines outside of code blocks, with their numbers.
 pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fence: Option<&str> = None;
     (1..).zip(text.lines()).filter(move |(_, line)| {
@@ -63,7 +63,7 @@ pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The text of a heading.
+/// Returns the text of a heading.
 fn heading(line: &str) -> Option<&str> {
     let text = line.trim_start_matches('#');
     let level = line.len() - text.len();
@@ -71,7 +71,7 @@ fn heading(line: &str) -> Option<&str> {
     text.strip_prefix(' ').map(str::trim)
 }
 
-/// The anchor of a heading, as code hosts and mdBook make it.
+/// Returns the anchor of a heading, as code hosts and mdBook form it.
 fn slug(heading: &str) -> String {
     let mut slug = String::new();
     for c in without_targets(heading).trim().chars() {
@@ -85,7 +85,7 @@ fn slug(heading: &str) -> String {
     slug
 }
 
-/// A heading with the texts of its links and not where they lead.
+/// Returns a heading with the texts of its links, without their targets.
 fn without_targets(heading: &str) -> String {
     let mut out = String::new();
     let mut rest = heading;
@@ -96,7 +96,7 @@ fn without_targets(heading: &str) -> String {
     out + rest
 }
 
-/// A line with its code spans removed.
+/// Returns a line without its code spans.
 fn without_code(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
@@ -112,7 +112,7 @@ fn without_code(line: &str) -> String {
     out + rest
 }
 
-/// Where the links and pictures of a line lead.
+/// Returns the targets of a line's links and images.
 fn destinations(line: &str) -> Vec<String> {
     let inline = line.match_indices("](").filter_map(|(at, mark)| {
         let rest = line.get(at + mark.len()..)?;
@@ -127,7 +127,7 @@ fn destinations(line: &str) -> Vec<String> {
     inline.chain(definition).collect()
 }
 
-/// Anchors that are written in HTML.
+/// Returns the anchors that are written in HTML.
 fn ids(line: &str) -> impl Iterator<Item = String> {
     let parts = line.split("id=\"").skip(1);
     parts.filter_map(|part| part.split('"').next().map(str::to_owned))

@@ -1,24 +1,26 @@
-//! The arrows between rings: app to io to proto, never back; dev may use all, none may use dev.
+//! Dependencies between rings: app on io on proto, never back; dev may depend on all, no crate on
+//! dev.
 
 use std::collections::BTreeMap;
 
 use crate::graph::{Arrow, Kind};
 
-/// Arrows inside proto beside those to [`WORDS`].
+/// Dependencies inside proto in addition to those on [`WORDS`].
 const PROTO_PAIRS: &[(&str, &str)] = &[
     ("adit-kcp-proto", "adit-fec"),
     ("adit-ssh-proto", "adit-umac"),
 ];
 
-/// The crates that every protocol may use.
+/// The crates that every protocol may depend on.
 const WORDS: &[&str] = &["adit-wire", "adit-crypto"];
 
-/// Arrows to cryptography of others beside those of adit-crypto. adit-umac is for anyone, without
-/// `std` and without the rest of us, and UMAC is built on one call of AES.
+/// Dependencies on external cryptography in addition to those of adit-crypto. adit-umac is for any
+/// project, without `std` and without adit's other crates, and UMAC is built on a single AES
+/// operation.
 const CRYPTO_PAIRS: &[(&str, &str)] = &[("adit-umac", "aes")];
 
-/// Cryptography of others, to be had through adit-crypto alone. `zeroize` and `subtle` are none:
-/// they clear and compare memory.
+/// External cryptography, available only through adit-crypto. `zeroize` and `subtle` are not in the
+/// list: they clear and compare memory.
 const CRYPTO: &[&str] = &[
     "aead",
     "aes",
@@ -61,7 +63,7 @@ const CRYPTO: &[&str] = &[
     "x25519-dalek",
 ];
 
-/// What the manifests name against the rules.
+/// Returns the dependencies in manifests that violate the rules.
 pub(super) fn faults(rings: &BTreeMap<String, String>, arrows: &[Arrow]) -> Vec<String> {
     arrows
         .iter()
@@ -80,7 +82,7 @@ fn fault(rings: &BTreeMap<String, String>, arrow: &Arrow) -> Option<String> {
         let foreign = CRYPTO.contains(&to.as_str())
             && from != "adit-crypto"
             && !CRYPTO_PAIRS.contains(&(from.as_str(), to.as_str()));
-        return foreign.then(|| format!("{from}: `{to}` is to be had through adit-crypto alone"));
+        return foreign.then(|| format!("{from}: `{to}` is available only through adit-crypto"));
     }
     let allowed = match (from_ring, to_ring) {
         ("proto", "proto") => {

@@ -1,7 +1,8 @@
-//! Circles of modules: files of one crate of which each leads to every other.
+//! Cycles of modules: files of one crate each of which leads to every other.
 //!
-//! A file leads to another where a path of it names something that the other defines, whatever
-//! re-exports lie between. `mod x;` and `pub use` by themselves lead nowhere, and tests are left out.
+//! A file leads to another if one of its paths names something that the other file defines,
+//! whatever re-exports lie between. `mod x;` and `pub use` by themselves lead nowhere, and tests
+//! are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +10,10 @@ use super::code::code_of;
 use super::paths::{Token, paths, tokens};
 use super::source::Source;
 
-/// Files of a circle at most.
+/// Maximum number of files in a cycle.
 const MOST: usize = 5;
 
-/// Circles that are too large.
+/// Returns cycles that are too large.
 pub(super) fn faults(sources: &[Source]) -> Vec<String> {
     judge(&circles(sources))
 }
@@ -22,7 +23,7 @@ fn judge(circles: &[Vec<String>]) -> Vec<String> {
     large
         .map(|circle| {
             let (size, files) = (circle.len(), circle.join(", "));
-            format!("a circle of {size} modules, at most {MOST}: {files}")
+            format!("a cycle of {size} modules, more than {MOST}: {files}")
         })
         .collect()
 }
@@ -33,13 +34,13 @@ struct Module<'a> {
     file: &'a str,
     parent: usize,
     children: BTreeMap<&'a str, usize>,
-    /// What the names of each `use` mean.
+    /// The meaning of the names of each `use`.
     imports: BTreeMap<&'a str, Vec<&'a str>>,
-    /// Every path but those that are only passed on.
+    /// Every path, except for those that are only re-exported.
     used: BTreeSet<Vec<&'a str>>,
 }
 
-/// The circles of two files and more, each in order.
+/// Returns the cycles of two files and more, each in order.
 fn circles(sources: &[Source]) -> Vec<Vec<String>> {
     let codes: BTreeMap<&str, String> = sources
         .iter()
@@ -57,7 +58,7 @@ fn circles(sources: &[Source]) -> Vec<Vec<String>> {
     found
 }
 
-/// Adds the module of a file and those below it.
+/// Adds the module of a file and the modules below it.
 fn load<'a>(
     codes: &'a BTreeMap<&str, String>,
     file: &'a str,
@@ -109,7 +110,7 @@ fn load<'a>(
     }
 }
 
-/// What is left without items of `#[cfg(test)]` and the like.
+/// Returns the tokens without items of `#[cfg(test)]` and similar ones.
 fn without_tests<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     let mut left = Vec::new();
     let mut at = 0;
@@ -128,7 +129,7 @@ fn without_tests<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     left
 }
 
-/// Behind the first of `ends` that no bracket holds.
+/// Returns the position after the first of `ends` that is outside of brackets.
 fn end_of(tokens: &[Token<'_>], from: usize, ends: &[&str]) -> usize {
     let mut depth = 0usize;
     for (at, (_, token)) in tokens.iter().enumerate().skip(from) {
@@ -144,18 +145,19 @@ fn end_of(tokens: &[Token<'_>], from: usize, ends: &[&str]) -> usize {
     tokens.len()
 }
 
-/// What a name means in a module.
+/// The meaning of a name in a module.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     Module(usize),
-    /// Something that the file of this module defines.
+    /// An item that the file of this module defines.
     Item(usize),
 }
 
-/// Re-exports that are followed at most.
+/// Maximum number of re-exports that are followed.
 const HOPS: usize = 16;
 
-/// Where a path leads that begins in module `from`; `None` if that is no module of the crate.
+/// Returns the target of a path that begins in module `from`; `None` if it is not a module of the
+/// crate.
 fn resolve(modules: &[Module<'_>], from: usize, parts: &[&str], hops: usize) -> Option<Meaning> {
     let (first, rest) = parts.split_first()?;
     let mut meaning = match *first {
@@ -177,7 +179,8 @@ fn resolve(modules: &[Module<'_>], from: usize, parts: &[&str], hops: usize) -> 
     Some(meaning)
 }
 
-/// What a name means inside a module: a module below it, an import, or something of its own.
+/// Returns the meaning of a name inside a module: a module below it, an import, or an item of its
+/// own.
 fn named(modules: &[Module<'_>], at: usize, name: &str, hops: usize) -> Option<Meaning> {
     let module = modules.get(at)?;
     if let Some(child) = module.children.get(name) {
@@ -191,14 +194,14 @@ fn named(modules: &[Module<'_>], at: usize, name: &str, hops: usize) -> Option<M
     }
 }
 
-/// The circles of one crate.
+/// Returns the cycles of one crate.
 fn rings(modules: &[Module<'_>]) -> Vec<Vec<String>> {
     let mut arrows: Vec<BTreeSet<usize>> = Vec::new();
     for (from, module) in modules.iter().enumerate() {
         let to = module.used.iter().filter_map(|path| {
             match resolve(modules, from, path, HOPS)? {
                 Meaning::Item(to) if to != from => Some(to),
-                // A module alone is only where names are.
+                // A module alone contains only the positions of its names.
                 _ => None,
             }
         });
@@ -288,6 +291,6 @@ mod tests {
     fn large_circles_are_faults() {
         let circle = |size: usize| vec![(0..size).map(|n| format!("{n}.rs")).collect::<Vec<_>>()];
         assert_eq!(judge(&circle(MOST)), [""; 0]);
-        assert!(judge(&circle(MOST + 1))[0].contains("a circle of 6 modules"));
+        assert!(judge(&circle(MOST + 1))[0].contains("a cycle of 6 modules"));
     }
 }

@@ -1,6 +1,6 @@
-//! Rust source without its comments, strings and characters: what is left is code.
+//! Rust source code without its comments, strings and characters.
 
-/// `source` with every comment, string and character literal blanked; lines stay lines.
+/// Returns `source` with every comment, string and character literal blanked; lines stay lines.
 pub(super) fn code_of(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;
@@ -21,7 +21,7 @@ pub(super) fn code_of(source: &str) -> String {
     out
 }
 
-/// The length of the comment or literal at the front, if there is one.
+/// Returns the length of the comment or literal at the front, if there is one.
 fn literal_len(rest: &str, before: char) -> Option<usize> {
     if rest.starts_with("//") {
         return Some(rest.find('\n').unwrap_or(rest.len()));
@@ -33,7 +33,7 @@ fn literal_len(rest: &str, before: char) -> Option<usize> {
         return Some(quoted_len(rest, '"'));
     }
     if rest.starts_with('\'') {
-        // A lifetime has no second quote right behind one character.
+        // A lifetime has no second quote right after one character.
         let mut chars = rest.chars().skip(1);
         let first = chars.next()?;
         let is_char = first == '\\' || chars.next() == Some('\'');
@@ -50,7 +50,7 @@ fn literal_len(rest: &str, before: char) -> Option<usize> {
     Some(rest.len() - body.len() + len)
 }
 
-/// Block comments nest.
+/// Returns the length of a block comment; block comments nest.
 fn block_len(rest: &str) -> usize {
     let (mut depth, mut at) = (0usize, 0usize);
     while let Some(tail) = rest.get(at..) {
@@ -87,7 +87,7 @@ fn quoted_len(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// Whether `needle` stands in `line` as a word of its own, not inside a longer one.
+/// Returns true if `needle` occurs in `line` as a word, not as part of a longer one.
 pub(super) fn has_word(line: &str, needle: &str) -> bool {
     let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(needle).any(|(at, _)| {

@@ -1,13 +1,18 @@
-//! `tidy`: the rules that lints cannot see.
+//! `tidy`: the rules that lints cannot check.
 //!
-//! * the arrows between rings point one way ([`arrows`]);
-//! * every source file says what it is, proto names no clock, socket or task, `unsafe` stands only
-//!   where it may, nothing is unbounded, no machine's paths ([`text`]);
-//! * modules of a crate lead in no large circle ([`circles`]);
-//! * ARCHITECTURE.md lists where `unsafe` stands ([`unsafe_list`]);
+//! * dependencies between rings point in one direction ([`arrows`]);
+//! * every source file begins with its documentation, proto names no clock, socket or task,
+//!   `unsafe` occurs only where it is allowed, queues are bounded, and no path of a machine occurs
+//!   ([`text`]);
+//! * modules of a crate form no large cycle ([`circles`]);
+//! * ARCHITECTURE.md lists the places of `unsafe` ([`unsafe_list`]);
 //! * the README of a library is its documentation ([`readme`]);
+<<<<<<< HEAD
 //! * the worst words of docs/lexicon.md stay out ([`words`]);
 //! * what the page of promises names as proof is there ([`promises`]);
+=======
+//! * the tests that the page of promises names as proof exist ([`promises`]);
+>>>>>>> h-wdev
 //! * files stay small ([`sizes`]).
 
 mod arrows;
@@ -28,7 +33,7 @@ use crate::graph::Graph;
 use crate::run::root;
 use source::sources;
 
-/// All rules over the whole tree.
+/// Applies all rules to the whole tree.
 pub(crate) fn check() -> Result<String> {
     let graph = Graph::load()?;
     if std::env::var_os("ADIT_BLESS").is_some() {

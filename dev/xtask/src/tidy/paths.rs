@@ -1,20 +1,20 @@
-//! Paths like `a::b::c` in code, those of a `use` with its braces opened.
+//! Paths such as `a::b::c` in code, with the braces of a `use` expanded.
 
-/// A path, with the line it begins in, counted from 1.
+/// A path, with the line in which it begins, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Path<'a> {
     pub(super) line: usize,
     pub(super) parts: Vec<&'a str>,
-    /// The name that a `use` gives it; `None` of a path in other code, `*` of all names in it.
+    /// The name that a `use` introduces; `None` for a path in other code, `*` for all names in it.
     pub(super) import: Option<&'a str>,
-    /// A `pub use`.
+    /// True for a `pub use`.
     pub(super) passed_on: bool,
 }
 
-/// A word or a mark of code, with its line.
+/// A word or a punctuation mark of code, with its line.
 pub(super) type Token<'a> = (usize, &'a str);
 
-/// Words, `::` and single characters of code without comments and literals.
+/// Splits code without comments and literals into words, `::` and single characters.
 pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     for (number, line) in code.lines().enumerate() {
@@ -36,7 +36,7 @@ pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Every path, also of one part, and every import.
+/// Returns every path, including those of one part, and every import.
 pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<Path<'a>> {
     let mut paths = Vec::new();
     let mut at = 0;
@@ -67,7 +67,7 @@ pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<Path<'a>> {
     paths
 }
 
-/// Reads one branch of a `use` behind `before`; where the next token stands.
+/// Reads one branch of a `use` after `before`. Returns the position of the next token.
 fn import<'a>(
     tokens: &[Token<'a>],
     mut at: usize,
@@ -92,7 +92,7 @@ fn import<'a>(
             }
             "self" if !before.is_empty() => {}
             name if name == "*" || is_name(name) => parts.push(name),
-            // `use<'a>` of a type: no import.
+            // `use<'a>` of a type is not an import.
             _ => return at,
         }
         if matches!(tokens.get(at), Some((_, "::"))) {

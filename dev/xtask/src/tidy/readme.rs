@@ -1,5 +1,5 @@
-//! The `README.md` of each library: the documentation of its `lib.rs`, so that the example in it is
-//! the one that the doctests compile and run.
+//! The `README.md` of each library is the documentation of its `lib.rs`, so that the doctests
+//! compile and run the example in it.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,14 @@ use anyhow::{Context, Result};
 
 use super::source::Source;
 
-/// Crates of other rings that people take as a library.
+/// Crates of other rings that are used as a library.
 const ALSO: &[&str] = &["app/adit-engine"];
 
 /// Libraries whose documentation has no example yet. The list can only shrink.
 const WITHOUT_EXAMPLE: &[&str] = &[];
 
-/// READMEs that are missing, differ from the documentation, or have no example.
+/// Returns READMEs that are missing or differ from the documentation, and documentation without an
+/// example.
 pub(super) fn faults(sources: &[Source]) -> Vec<String> {
     let mut faults = Vec::new();
     for library in libraries(sources) {
@@ -22,20 +23,22 @@ pub(super) fn faults(sources: &[Source]) -> Vec<String> {
         let there = sources.iter().find(|source| source.path == path);
         if there.is_none_or(|source| source.text != text) {
             faults.push(format!(
-                "{path}: not the documentation of lib.rs; `ADIT_BLESS=1 cargo xtask tidy` writes it"
+                "{path} differs from the documentation of lib.rs; `ADIT_BLESS=1 cargo xtask tidy` updates it"
             ));
         }
         let krate = path.trim_end_matches("/README.md");
         match (text.contains("```rust\n"), WITHOUT_EXAMPLE.contains(&krate)) {
-            (false, false) => faults.push(format!("{krate}: its documentation has no example")),
-            (true, true) => faults.push(format!("{krate} has an example: take it off the list")),
+            (false, false) => faults.push(format!("{krate}: the documentation has no example")),
+            (true, true) => faults.push(format!(
+                "{krate} has an example: remove it from the list of tidy"
+            )),
             _ => {}
         }
     }
     faults
 }
 
-/// Writes them.
+/// Writes the READMEs.
 pub(super) fn write(root: &Path, sources: &[Source]) -> Result<()> {
     for library in libraries(sources) {
         let (path, text) = readme(library);
@@ -55,7 +58,7 @@ fn libraries(sources: &[Source]) -> impl Iterator<Item = &Source> {
     })
 }
 
-/// The path and the text of a library's README.
+/// Returns the path and the text of a library's README.
 fn readme(library: &Source) -> (String, String) {
     let krate = library.path.trim_end_matches("/src/lib.rs");
     let name = krate.rsplit('/').next().unwrap_or(krate);
@@ -94,7 +97,7 @@ fn readme(library: &Source) -> (String, String) {
     (format!("{krate}/README.md"), text)
 }
 
-/// Replaces rustdoc's links to items, `Item` and text, by what they show.
+/// Replaces rustdoc's links to items, `Item` and text, with what they show.
 fn without_links(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;

@@ -1,12 +1,12 @@
-//! How long files are: a long one hides a second purpose.
+//! File lengths: a long file hides a second purpose.
 
 use std::fmt;
 
 use super::source::Source;
 
-/// Lines of a Rust file from which a fault is reported.
+/// Lines of a Rust file above which a fault is reported.
 const TOO_LONG: usize = 800;
-/// Lines from which a file is listed, as a place to look for a seam.
+/// Lines above which a file is listed as a candidate for splitting.
 const LONG: usize = 500;
 
 /// The lengths of all Rust files, in lines, the shortest first.
@@ -28,11 +28,11 @@ impl Sizes {
 
     pub(super) fn faults(&self) -> Vec<String> {
         let long = self.files.iter().filter(|(lines, _)| *lines > TOO_LONG);
-        long.map(|(lines, path)| format!("{path}: {lines} lines, at most {TOO_LONG}"))
+        long.map(|(lines, path)| format!("{path}: {lines} lines, more than {TOO_LONG}"))
             .collect()
     }
 
-    /// The length that `percent` of the files do not exceed.
+    /// Returns the length that `percent` of the files do not exceed.
     fn quantile(&self, percent: usize) -> usize {
         let last = self.files.len().saturating_sub(1);
         self.files
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn too_long_is_a_fault_and_long_is_listed() {
         let sizes = sizes(&[10, 20, 30, 501, 801]);
-        assert_eq!(sizes.faults(), ["f4.rs: 801 lines, at most 800"]);
+        assert_eq!(sizes.faults(), ["f4.rs: 801 lines, more than 800"]);
         let told = sizes.to_string();
         assert_eq!(
             told,

@@ -1,4 +1,4 @@
-//! The files that the rules are about.
+//! The files that the rules apply to.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ pub(super) struct Source {
     pub(super) text: String,
 }
 
-/// Our sources and docs: what is written by hand and committed.
+/// Returns our sources and docs: the files that are written by hand and committed.
 pub(super) fn sources(root: &Path) -> Result<Vec<Source>> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_path_buf()];

@@ -1,12 +1,12 @@
-//! Rules over the text of one file.
+//! Rules for the text of one file.
 
 use super::code::{code_of, has_word};
 use super::paths::{paths, tokens};
 use super::source::Source;
 use super::unsafe_list;
 
-/// What a protocol core and its tests must not name: time, chance and the system come in as
-/// arguments. A `Duration` is one of `core::time`, which knows no clock.
+/// Names that a protocol core and its tests must not contain: time, randomness and the system come
+/// in as arguments. `Duration` is that of `core::time`, which has no clock.
 const IMPURE: &[&str] = &[
     "std::net",
     "std::time",
@@ -20,7 +20,7 @@ const IMPURE: &[&str] = &[
     "std::env",
 ];
 
-/// What some files of proto may name all the same, and why.
+/// Names that some files of proto may contain, each with the reason.
 const PARDONED: &[(&str, &str, &str)] = &[
     ("/examples/", "std::env", "a program has arguments"),
     ("/examples/", "rustix", "a program may measure its process"),
@@ -31,14 +31,14 @@ const PARDONED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The beginnings of one machine's paths. Written apart so that this file obeys its own rule.
+/// Beginnings of one machine's paths. Written in parts so that this file obeys its own rule.
 const MACHINE_PATHS: &[&str] = &[
     concat!("/", "work/"),
     concat!("/", "root/"),
     concat!("/", "tmp/"),
 ];
 
-/// What one file does against the rules, with the place.
+/// Returns the violations in one file, with their places.
 pub(super) fn faults(source: &Source) -> Vec<String> {
     let mut faults = machine_paths(source);
     if source.path.ends_with(".rs") {
@@ -48,7 +48,7 @@ pub(super) fn faults(source: &Source) -> Vec<String> {
             let place = format!("{}:{}", source.path, number + 1);
             if has_word(line, "unsafe") && unsafe_list::reason(&source.path).is_none() {
                 faults.push(format!(
-                    "{place}: `unsafe` outside the modules that may hold it"
+                    "{place}: `unsafe` outside of the modules that may contain it"
                 ));
             }
             if has_word(line, concat!("unbounded", "_channel")) {
@@ -63,7 +63,8 @@ pub(super) fn faults(source: &Source) -> Vec<String> {
     faults
 }
 
-/// Errors whose text has their source in it: who prints the chain of causes reads it twice.
+/// Returns errors whose message contains their source: a report of the error chain would print it
+/// twice.
 fn said_twice(source: &Source) -> Vec<String> {
     let mark = concat!("#[", "error(");
     let mut faults = Vec::new();
@@ -88,7 +89,7 @@ fn said_twice(source: &Source) -> Vec<String> {
         if repeats {
             let line = before.matches('\n').count() + 1;
             faults.push(format!(
-                "{}:{line}: an error that says what its source says: `#[error(transparent)]`, a \
+                "{}:{line}: an error that repeats the message of its source: `#[error(transparent)]`, a \
                  text without it, or no source",
                 source.path
             ));
@@ -97,7 +98,7 @@ fn said_twice(source: &Source) -> Vec<String> {
     faults
 }
 
-/// The name under which a text has the source of an error with these fields.
+/// Returns the name by which a message refers to the source of an error with these fields.
 fn source_field(fields: &str) -> Option<&str> {
     let marked = ["#[from]", "#[source]"]
         .iter()
@@ -116,7 +117,7 @@ fn module_doc(source: &Source) -> Option<String> {
     let missing = !source.text.starts_with("//!");
     missing.then(|| {
         format!(
-            "{}:1: the file must begin with `//!`: what it is",
+            "{}:1: the file must begin with `//!` and a description",
             source.path
         )
     })
@@ -134,13 +135,13 @@ fn impurity(path: &str, code: &str) -> Vec<String> {
             .any(|(place, pardoned, _)| path.contains(place) && begins_with(&name, pardoned));
         if let Some(word) = word.filter(|_| !pardoned) {
             let line = named.line;
-            faults.push(format!("{path}:{line}: proto names `{word}`"));
+            faults.push(format!("{path}:{line}: proto contains `{word}`"));
         }
     }
     faults
 }
 
-/// Whether a path leads to `place` or below it.
+/// Returns true if a path leads to `place` or below it.
 fn begins_with(path: &str, place: &str) -> bool {
     let rest = path.strip_prefix(place);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
@@ -156,7 +157,7 @@ fn machine_paths(source: &Source) -> Vec<String> {
             };
             if line.match_indices(path).any(|(at, _)| !inside_longer(at)) {
                 faults.push(format!(
-                    "{}:{}: a machine's path `{path}`",
+                    "{}:{}: path of a machine `{path}`",
                     source.path,
                     number + 1
                 ));
