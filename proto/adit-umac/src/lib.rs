@@ -6,9 +6,9 @@
 //!
 //! let umac = Umac::<8>::new(b"abcdefghijklmnop"); // a tag of 8 bytes: UMAC-64
 //! let nonce = Nonce::from(7u64); // a counter; never reuse it with the same key
-//! let tag = umac.tag(nonce, b"message");
-//! assert!(umac.verify(nonce, b"message", tag.as_ref()).is_ok());
-//! assert!(umac.verify(nonce, b"massage", tag.as_ref()).is_err());
+//! let tag = umac.compute_tag(nonce, b"message");
+//! assert!(umac.verify_tag(nonce, b"message", tag.as_ref()).is_ok());
+//! assert!(umac.verify_tag(nonce, b"massage", tag.as_ref()).is_err());
 //! ```
 //!
 //! Start with [`Umac`], the key. [`UmacSession`] is a key for nonces in increasing order, which saves

@@ -61,6 +61,6 @@ impl<const TAG: usize> From<Umac<TAG>> for UmacSession<TAG> {
 
 impl<const TAG: usize> fmt::Debug for UmacSession<TAG> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Session<{TAG}>(***, {})", self.level().name())
+        write!(f, "UmacSession<{TAG}>(***, {})", self.level().name())
     }
 }
