@@ -7,12 +7,8 @@
 //! * modules of a crate form no large cycle ([`circles`]);
 //! * ARCHITECTURE.md lists the places of `unsafe` ([`unsafe_list`]);
 //! * the README of a library is its documentation ([`readme`]);
-<<<<<<< HEAD
 //! * the worst words of docs/lexicon.md stay out ([`words`]);
-//! * what the page of promises names as proof is there ([`promises`]);
-=======
 //! * the tests that the page of promises names as proof exist ([`promises`]);
->>>>>>> h-wdev
 //! * files stay small ([`sizes`]).
 
 mod arrows;
