@@ -14,23 +14,23 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use crate::Done;
-use crate::patient;
+use crate::CommandResult;
+use crate::blocking_stream;
 use crate::report::Failure;
 
 /// First argument of the child process.
-const MARK: &str = "--in-background";
+const BACKGROUND_FLAG: &str = "--in-background";
 
 /// Starts the child process with the arguments `words`, and returns once it has detached.
 ///
 /// # Errors
 /// The child failed: the error has its exit code, or `otherwise` if a signal ended it.
-pub fn start(words: impl IntoIterator<Item = OsString>, otherwise: u8) -> Done {
+pub fn spawn_background(words: impl IntoIterator<Item = OsString>, otherwise: u8) -> CommandResult {
     let program = env::current_exe().context("cannot find the running program")?;
     let (mut word, told_by) = std::io::pipe().context("cannot create a pipe")?;
     let mut command = Command::new(program);
     // A fixed name, which does not select a command.
-    command.arg0("adit").arg(MARK).args(words);
+    command.arg0("adit").arg(BACKGROUND_FLAG).args(words);
     let mut child = command
         .stdin(told_by)
         .spawn()
@@ -54,7 +54,7 @@ pub fn start(words: impl IntoIterator<Item = OsString>, otherwise: u8) -> Done {
 
 /// Detaches from the terminal, and releases the parent. Standard output and error stay open if `uses` is true;
 /// otherwise they are redirected to `/dev/null`, so that no reader waits for their end.
-pub fn leave(uses: bool) -> Done {
+pub fn detach(uses: bool) -> CommandResult {
     let null = OpenOptions::new().read(true).write(true).open("/dev/null");
     let null = null.context("cannot open /dev/null")?;
     rustix::process::setsid().context("cannot leave the terminal")?;
@@ -63,7 +63,7 @@ pub fn leave(uses: bool) -> Done {
         rustix::stdio::dup2_stderr(&null).context("cannot redirect standard error")?;
     }
     // An error means that the parent was killed meanwhile, which does not concern the child.
-    let _ = patient::Patient(rustix::stdio::stdin()).write_all(b"!");
+    let _ = blocking_stream::BlockingStream(rustix::stdio::stdin()).write_all(b"!");
     rustix::stdio::dup2_stdin(&null).context("cannot redirect standard input")?;
     Ok(())
 }

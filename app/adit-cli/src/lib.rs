@@ -10,19 +10,19 @@ pub mod out;
 
 #[cfg(unix)]
 pub mod background;
-mod folder;
 #[cfg(unix)]
-pub mod patient;
+pub mod blocking_stream;
+mod folder;
 mod report;
 mod runtime;
 mod signals;
 mod time;
 
 pub use folder::state_folder;
-pub use report::{Code, Failure};
-pub use runtime::{block_on, block_on_within};
+pub use report::{Failure, FailureCode};
+pub use runtime::{block_on, block_on_with_nofile};
 pub use signals::Signals;
-pub use time::read_time;
+pub use time::parse_time;
 
 /// The result of a command.
-pub type Done = Result<(), Failure>;
+pub type CommandResult = Result<(), Failure>;

@@ -11,7 +11,7 @@ use std::io::{ErrorKind, Write};
 use std::process;
 
 #[cfg(unix)]
-pub use crate::patient::{stderr, stdin, stdout};
+pub use crate::blocking_stream::{stderr, stdin, stdout};
 #[cfg(not(unix))]
 pub use std::io::{stderr, stdin, stdout};
 

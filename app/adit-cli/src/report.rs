@@ -13,7 +13,7 @@ pub enum Failure {
     /// A message with an optional hint and an exit code.
     Plain {
         /// The exit code.
-        code: Code,
+        code: FailureCode,
         /// The message.
         what: String,
         /// Hint on what to do.
@@ -30,7 +30,7 @@ pub enum Failure {
 
 /// Exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
+pub enum FailureCode {
     /// Anything else
     Failure = 1,
     /// What was typed makes no sense
@@ -47,7 +47,7 @@ pub enum Code {
 
 impl Failure {
     /// Creates a failure with a message of one line.
-    pub fn new(code: Code, what: impl Into<String>) -> Self {
+    pub fn new(code: FailureCode, what: impl Into<String>) -> Self {
         Self::Plain {
             code,
             what: what.into(),
@@ -57,7 +57,7 @@ impl Failure {
 
     /// Adds a hint on what to do.
     #[must_use]
-    pub fn hint(self, text: impl Into<String>) -> Self {
+    pub fn with_hint(self, text: impl Into<String>) -> Self {
         match self {
             Self::Plain { code, what, .. } => Self::Plain {
                 code,
@@ -80,22 +80,22 @@ impl Failure {
     }
 
     /// Returns the exit code.
-    pub const fn code(&self) -> Code {
+    pub const fn code(&self) -> FailureCode {
         match self {
-            Self::Config(_) => Code::Config,
+            Self::Config(_) => FailureCode::Config,
             Self::Plain { code, .. } => *code,
-            Self::Exit { .. } => Code::Failure,
+            Self::Exit { .. } => FailureCode::Failure,
         }
     }
 
     /// Prints the failure and returns the exit code.
-    pub fn report(self) -> ExitCode {
+    pub fn print_and_exit_code(self) -> ExitCode {
         match self {
             Self::Config(problems) => {
                 for problem in problems {
                     eprintln!("{problem}");
                 }
-                ExitCode::from(Code::Config as u8)
+                ExitCode::from(FailureCode::Config as u8)
             }
             Self::Plain { code, what, hint } => {
                 eprintln!("error: {what}");
@@ -106,7 +106,7 @@ impl Failure {
             }
             Self::Exit { status, why } => {
                 if let Some(why) = why {
-                    why.report();
+                    why.print_and_exit_code();
                 }
                 ExitCode::from(status)
             }
@@ -125,15 +125,14 @@ impl From<StartError> for Failure {
         let what = why.to_string();
         match why {
             StartError::Listen { why, .. } => {
-                let failure = Self::new(Code::Network, what);
+                let failure = Self::new(FailureCode::Network, what);
                 match why.kind() {
                     std::io::ErrorKind::AddrInUse => {
-                        failure.hint("another program listens there; choose another port")
+                        failure.with_hint("another program listens there; choose another port")
                     }
                     // An error that is not from the system has its own hint.
-                    std::io::ErrorKind::PermissionDenied if why.raw_os_error().is_some() => {
-                        failure.hint("ports below 1024 need a privilege; choose a port above 1023")
-                    }
+                    std::io::ErrorKind::PermissionDenied if why.raw_os_error().is_some() => failure
+                        .with_hint("ports below 1024 need a privilege; choose a port above 1023"),
                     _ => failure,
                 }
             }
@@ -145,14 +144,14 @@ impl From<StartError> for Failure {
             | StartError::Cipher(_)
             | StartError::Carrier(_)
             | StartError::Ssh(_)
-            | StartError::PluginBehind(_) => Self::new(Code::Config, what),
-            StartError::Plugin(_) => Self::new(Code::Network, what),
+            | StartError::PluginBehind(_) => Self::new(FailureCode::Config, what),
+            StartError::Plugin(_) => Self::new(FailureCode::Network, what),
         }
     }
 }
 
 impl From<anyhow::Error> for Failure {
     fn from(why: anyhow::Error) -> Self {
-        Self::new(Code::Failure, format!("{why:#}"))
+        Self::new(FailureCode::Failure, format!("{why:#}"))
     }
 }

@@ -4,22 +4,24 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::Done;
+use crate::CommandResult;
 use crate::signals::Signals;
 
 /// Runs `work` on all cores, with the maximum number of file descriptors.
-pub fn block_on<W: Future<Output = Done>>(work: impl FnOnce(Signals) -> W) -> Done {
-    block_on_within(None, work)
+pub fn block_on<W: Future<Output = CommandResult>>(
+    work: impl FnOnce(Signals) -> W,
+) -> CommandResult {
+    block_on_with_nofile(None, work)
 }
 
 /// Like [`block_on`], with a limit of `nofile` file descriptors.
 ///
 /// # Errors
 /// The error of `work`; the runtime or the signal handlers cannot be set up.
-pub fn block_on_within<W: Future<Output = Done>>(
+pub fn block_on_with_nofile<W: Future<Output = CommandResult>>(
     nofile: Option<u64>,
     work: impl FnOnce(Signals) -> W,
-) -> Done {
+) -> CommandResult {
     match nofile {
         Some(count) => adit_net::limits::set_nofile(count),
         None => adit_net::limits::raise_nofile(),
@@ -30,7 +32,7 @@ pub fn block_on_within<W: Future<Output = Done>>(
         .build()
         .context("cannot start the runtime")?;
     let done = runtime.block_on(async {
-        let signals = Signals::catch().context("cannot install signal handlers")?;
+        let signals = Signals::install().context("cannot install signal handlers")?;
         work(signals).await
     });
     adit_stream::lane::close_lanes(Duration::from_millis(100));

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::report::{Code, Failure};
+use crate::report::{Failure, FailureCode};
 
 /// Time that open connections have after SIGTERM.
-const DRAIN: Duration = Duration::from_secs(3);
+const DRAIN_TIME: Duration = Duration::from_secs(3);
 
 /// Offset that shells add to a signal number to form an exit code.
-const BY_SIGNAL: u8 = 128;
+const SIGNAL_STATUS_BASE: u8 = 128;
 
 /// Handlers of the signals that end a command. Install them before anything listens: as soon as a listener is
 /// visible, a signal may be sent.
@@ -30,7 +30,7 @@ impl Signals {
     ///
     /// # Errors
     /// The error of the system.
-    pub fn catch() -> std::io::Result<Self> {
+    pub fn install() -> std::io::Result<Self> {
         use std::io::IsTerminal;
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
@@ -47,16 +47,16 @@ impl Signals {
     ///
     /// # Cancel safety
     /// Cancel-safe: no signal is lost.
-    pub async fn next(&mut self) -> Duration {
+    pub async fn next_end(&mut self) -> Duration {
         use std::io::IsTerminal;
         loop {
             tokio::select! {
-                _ = self.term.recv() => return DRAIN,
+                _ = self.term.recv() => return DRAIN_TIME,
                 _ = self.int.recv() => return Duration::ZERO,
                 _ = self.hup.recv() => {}
             }
             if self.at_terminal && !std::io::stdin().is_terminal() {
-                return DRAIN;
+                return DRAIN_TIME;
             }
             tracing::warn!("SIGHUP is ignored: restart adit to apply a changed configuration");
         }
@@ -69,12 +69,12 @@ impl Signals {
     ///
     /// # Errors
     /// The error of the system.
-    pub fn catch() -> std::io::Result<Self> {
+    pub fn install() -> std::io::Result<Self> {
         Ok(Self {})
     }
 
     /// Waits for Ctrl-C.
-    pub async fn next(&mut self) -> Duration {
+    pub async fn next_end(&mut self) -> Duration {
         // Without a console there is nothing to wait for.
         let _ = tokio::signal::ctrl_c().await;
         Duration::ZERO
@@ -84,21 +84,21 @@ impl Signals {
 impl Signals {
     /// Runs work that precedes serving, or answers a question. A signal ends it immediately, with the exit code of
     /// shells, because there was no result.
-    pub async fn unless_ended<T>(
+    pub async fn run_until_ended<T>(
         &mut self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         tokio::select! {
             done = work => done,
-            patience = self.next() => Err(match patience.is_zero() {
-                true => ended("interrupted", 2),
-                false => ended("terminated", 15),
+            patience = self.next_end() => Err(match patience.is_zero() {
+                true => signal_failure("interrupted", 2),
+                false => signal_failure("terminated", 15),
             }),
         }
     }
 }
 
 /// Returns the failure for a signal.
-fn ended(what: &str, number: u8) -> Failure {
-    Failure::new(Code::Failure, what).with_status(BY_SIGNAL + number)
+fn signal_failure(what: &str, number: u8) -> Failure {
+    Failure::new(FailureCode::Failure, what).with_status(SIGNAL_STATUS_BASE + number)
 }

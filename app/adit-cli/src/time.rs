@@ -6,7 +6,7 @@ use std::time::Duration;
 ///
 /// # Errors
 /// A message with the expected form.
-pub fn read_time(text: &str) -> Result<Duration, String> {
+pub fn parse_time(text: &str) -> Result<Duration, String> {
     adit_config::parse_duration(text)
         .filter(|time| *time >= Duration::from_secs(1))
         .ok_or_else(|| "expected a time like `90s`, `30m` or `1h`".to_owned())

@@ -1,8 +1,8 @@
 //! The command-line arguments, as `clap` parses them.
 
 pub(crate) mod classic;
-pub(crate) mod ends;
 pub(crate) mod kcp;
+pub(crate) mod route_options;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -51,104 +51,104 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Try it: a server and a client in one process, and a proxy on 127.0.0.1:1080
-    Up(Up),
+    Up(UpArgs),
     /// Run a server: make and keep a key, pick the fastest safe cipher, print URL and QR code
     ///
     /// If standard output is not a terminal, neither is printed, because a log would keep the key:
     /// `adit server url` prints the URL.
-    Server(Server),
+    Server(ServerArgs),
     /// Use a server, or a subscription: a SOCKS5 and HTTP proxy on this machine
-    Client(Client),
+    Client(ClientArgs),
     /// Run any listeners and chains, from URLs or from a file
-    Run(Run),
+    Run(RunArgs),
     /// Run servers on many ports, which another program adds and removes by datagrams (ss-manager)
     ///
     /// Implements the protocol of ss-manager (add, remove, list, ping), with one process for all
     /// ports. Every program that reaches the manager's address can start servers and read their
     /// passwords: a path creates a Unix socket that only you can use.
-    Manager(Manager),
+    Manager(ManagerArgs),
     /// Print a link of any form in its canonical form
-    Url(Url),
+    Url(UrlArgs),
     /// Show a link as a QR code
-    Qr(Url),
+    Qr(UrlArgs),
     /// Make a key for a method
-    Keygen(Keygen),
+    Keygen(KeygenArgs),
     /// Check URLs or a file without running them
-    Check(Plan),
+    Check(PlanArgs),
     /// Convert another program's configuration to adit's
     ///
     /// Reads the JSON of shadowsocks-libev, shadowsocks-rust and shadowsocks-go, SIP008
     /// documents, and `ss://` links (Outline's too) in plain text or base64. Settings without an
     /// equivalent are listed on standard error. `adit run -c FILE.json` converts before it runs.
-    Convert(Convert),
+    Convert(ConvertArgs),
     /// Draw the routes that URLs or a file describe
-    Explain(Plan),
+    Explain(PlanArgs),
     /// Measure the speed of this machine
-    Bench(Bench),
+    Bench(BenchArgs),
     /// Run either end of a kcptun tunnel, with kcptun's options and files
     ///
     /// The client carries TCP connections over KCP, which recovers lost packets faster than TCP. The
     /// server connects each of them to one fixed target.
     #[command(subcommand)]
-    Kcp(kcp::Kcp),
+    Kcp(kcp::KcpCommand),
     /// Find out why a server does not work, step by step
     ///
     /// Looks up the server, connects to it, uses the protocol of the URL with it, and sends a
     /// datagram through it. If the server does not understand the client, similar settings are tried
     /// with the same password (`--tries`): each try is a connection that the network can observe.
     /// Exit codes: 0 the server works, 3 wrong URL, 4 network, 5 key or settings, 6 clocks.
-    Doctor(Doctor),
+    Doctor(DoctorArgs),
     /// Run a program or a shell on another machine, and forward ports, over SSH
     ///
     /// Options, configuration, known hosts, keys and agent are those of OpenSSH's `ssh`.
     /// Exit code: that of the program; 255 if there is none.
     #[cfg(unix)]
     #[command(version, args_override_self = true)]
-    Ssh(Box<adit_ssh_commands::args::Ssh>),
+    Ssh(Box<adit_ssh_commands::args::SshArgs>),
     /// Run an SSH server: only you can log in, with the keys of a file
     ///
     /// Offers programs, shells with terminals, files (sftp, scp) and forwarding to the user who
     /// started it, on a separate port; root is not needed. The host key is generated on the first
     /// start.
     #[cfg(unix)]
-    Sshd(adit_ssh_commands::args::Sshd),
+    Sshd(adit_ssh_commands::args::SshdArgs),
     /// Work with the files of another machine, over SSH
     ///
     /// Reads commands as OpenSSH's `sftp` does; `help` lists them.
     /// Exit codes: 0 ok, 1 a command of a batch failed, 255 no connection.
     #[cfg(unix)]
-    Sftp(adit_ssh_commands::args::Sftp),
+    Sftp(adit_ssh_commands::args::SftpArgs),
     /// Copy files to, from or between other machines, over SSH
     ///
     /// Exit codes: 0 ok, 1 a file was not copied, 255 no connection.
     #[cfg(unix)]
-    Scp(adit_ssh_commands::args::Scp),
+    Scp(adit_ssh_commands::args::ScpArgs),
     /// Serve files over SFTP on standard input and output
     ///
     /// For an SSH server, with `Subsystem sftp /usr/bin/adit sftp-server` in its configuration.
     #[cfg(unix)]
     #[command(hide = true)]
-    SftpServer(adit_ssh_commands::args::SftpServer),
+    SftpServer(adit_ssh_commands::args::SftpServerArgs),
     /// Shadowsocks and ShadowsocksR with the command lines of existing programs
     #[command(flatten)]
-    Classic(classic::Classic),
+    Classic(classic::ClassicCommand),
     /// Install this program as ss-local, ss-server, ssr-local …: links in a folder
     ///
     /// Started under one of these names, it accepts the options of shadowsocks-libev and
     /// shadowsocksr-libev. An existing file of the same name that is not such a link is kept.
-    InstallAliases(InstallAliases),
+    InstallAliases(InstallAliasesArgs),
     /// Show help on a command, a scheme (ss, socks5, mixed …), on URLS, or on the configuration file:
     /// config, rules, groups, users
-    Help(Help),
+    Help(HelpArgs),
     /// Print shell completions
-    Completion(Completion),
+    Completion(CompletionArgs),
     /// Print a manual page, or write all pages into a folder
-    Man(Man),
+    Man(ManArgs),
 }
 
 impl Command {
     /// Returns true if only errors are logged, and the log file if there is one.
-    pub(crate) fn log(&self) -> (bool, Option<&Path>) {
+    pub(crate) fn log_settings(&self) -> (bool, Option<&Path>) {
         match self {
             #[cfg(unix)]
             Self::Ssh(ssh) => (ssh.is_quiet(), ssh.log_file()),
@@ -160,38 +160,38 @@ impl Command {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Up {
+pub(crate) struct UpArgs {
     /// Stop after the test request, instead of leaving the proxy running
     #[arg(long)]
     pub(crate) once: bool,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Bench {
+pub(crate) struct BenchArgs {
     #[command(subcommand)]
-    pub(crate) what: BenchWhat,
+    pub(crate) what: BenchCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum BenchWhat {
+pub(crate) enum BenchCommand {
     /// Message authentication codes, in memory: UMAC compared with HMAC
-    Mac(BenchMac),
+    Mac(BenchMacArgs),
     /// Forward error correction, in memory: encoding and recovery of datagrams
-    Fec(BenchSpan),
+    Fec(BenchOptions),
     /// Shadowsocks, in memory: keys, headers, packets, ciphers
-    Ss(BenchSpan),
+    Ss(BenchOptions),
     /// KCP, in memory: its windows, and sealing and opening of packets with every cipher
-    Kcp(BenchSpan),
+    Kcp(BenchOptions),
     /// The algorithms of an SSH server, the cost of each cipher and MAC here, and a recommendation
     ///
     /// Connects and reads the lists that the server sends in the clear; it does not log in. The
     /// costs are measured on this machine, in memory: processor time of one end, without system
     /// calls.
-    Ssh(BenchSsh),
+    Ssh(BenchSshArgs),
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct BenchSpan {
+pub(crate) struct BenchOptions {
     /// One JSON object per line: name, bytes, ns_per_op
     #[arg(long)]
     pub(crate) json: bool,
@@ -201,7 +201,7 @@ pub(crate) struct BenchSpan {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct BenchSsh {
+pub(crate) struct BenchSshArgs {
     /// The server; the default port is 22
     #[arg(value_name = "[USER@]HOST[:PORT]")]
     pub(crate) host: String,
@@ -214,9 +214,9 @@ pub(crate) struct BenchSsh {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct BenchMac {
+pub(crate) struct BenchMacArgs {
     #[command(flatten)]
-    pub(crate) span: BenchSpan,
+    pub(crate) span: BenchOptions,
     /// Lengths of the messages, in bytes
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "32,1024",
           value_parser = clap::value_parser!(u32).range(..=1 << 24))]
@@ -224,10 +224,10 @@ pub(crate) struct BenchMac {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Server {
+pub(crate) struct ServerArgs {
     /// Print the URL with the stored key, and exit
     #[arg(value_name = "url", hide_possible_values = true)]
-    pub(crate) ask: Option<ServerAsk>,
+    pub(crate) ask: Option<ServerAction>,
     /// Address to listen on
     #[arg(long, short, default_value = SERVER_LISTEN, value_name = "ADDR:PORT")]
     pub(crate) listen: String,
@@ -256,12 +256,12 @@ pub(crate) const SERVER_LISTEN: &str = "[::]:8388";
 
 /// The words that `adit server` accepts instead of serving.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum ServerAsk {
+pub(crate) enum ServerAction {
     Url,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Client {
+pub(crate) struct ClientArgs {
     /// The server's URL, as `adit server` printed it
     #[arg(required_unless_present = "subscribe", conflicts_with = "subscribe")]
     pub(crate) url: Option<String>,
@@ -269,7 +269,7 @@ pub(crate) struct Client {
     #[arg(long, value_name = "URL")]
     pub(crate) subscribe: Option<String>,
     /// Interval at which the document is fetched again
-    #[arg(long, default_value = "1h", value_name = "TIME", value_parser = adit_cli::read_time)]
+    #[arg(long, default_value = "1h", value_name = "TIME", value_parser = adit_cli::parse_time)]
     pub(crate) refresh: Duration,
     /// A plugin that its servers may start; can be repeated
     #[arg(long, value_name = "NAME", requires = "subscribe")]
@@ -291,21 +291,21 @@ pub(crate) struct Client {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Plan {
+pub(crate) struct PlanArgs {
     /// The first URL listens, the others are the hops, in the order in which they are passed
     #[arg(value_name = "URL", required_unless_present_any = ["config", "listen"])]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
-    pub(crate) ends: ends::Ends,
+    pub(crate) ends: route_options::RouteOptions,
     /// A TOML file of routes, or another program's JSON (see `adit help convert`)
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["words", "listen", "forward"])]
     pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Run {
+pub(crate) struct RunArgs {
     #[command(flatten)]
-    pub(crate) plan: Plan,
+    pub(crate) plan: PlanArgs,
     /// Serve the management API and /metrics on a Unix socket, or on a loopback port
     #[arg(long, value_name = "PATH|HOST:PORT")]
     pub(crate) admin: Option<String>,
@@ -319,7 +319,7 @@ pub(crate) struct Run {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Manager {
+pub(crate) struct ManagerArgs {
     /// Where commands are received: a loopback UDP port, or the path of a Unix socket
     #[arg(long, value_name = "HOST:PORT|PATH")]
     pub(crate) manager_address: String,
@@ -339,7 +339,7 @@ pub(crate) struct Manager {
     pub(crate) method: String,
     /// Traffic of servers that do not specify a mode
     #[arg(long, value_enum, default_value = "tcp_only", value_name = "MODE")]
-    pub(crate) mode: Carried,
+    pub(crate) mode: TrafficMode,
     /// Plugin of servers that do not name one
     #[arg(long, value_name = "NAME")]
     pub(crate) plugin: Option<String>,
@@ -357,7 +357,7 @@ pub(crate) struct Manager {
 /// The traffic that a server carries, with ss-manager's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub(crate) enum Carried {
+pub(crate) enum TrafficMode {
     /// Connections
     TcpOnly,
     /// Datagrams
@@ -367,33 +367,33 @@ pub(crate) enum Carried {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Url {
+pub(crate) struct UrlArgs {
     /// The link, in any form
     pub(crate) url: String,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct InstallAliases {
+pub(crate) struct InstallAliasesArgs {
     /// Folder of the links, such as /usr/local/bin
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) dir: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Keygen {
+pub(crate) struct KeygenArgs {
     /// The method the key is for
     #[arg(default_value = "2022-blake3-aes-128-gcm")]
     pub(crate) method: String,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Convert {
+pub(crate) struct ConvertArgs {
     /// The file to read; `-` is standard input
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: PathBuf,
     /// The end that the configuration is for; by default it is guessed
     #[arg(long, value_enum, value_name = "END")]
-    pub(crate) role: Option<End>,
+    pub(crate) role: Option<TunnelEnd>,
     /// Write to this new file instead of standard output
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
@@ -404,7 +404,7 @@ pub(crate) struct Convert {
 
 /// The ends of a tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum End {
+pub(crate) enum TunnelEnd {
     /// A local proxy that uses servers
     Client,
     /// A server
@@ -412,7 +412,7 @@ pub(crate) enum End {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Doctor {
+pub(crate) struct DoctorArgs {
     /// The server: ss://, ssr://, socks5://, socks4a:// or http://, a share link too
     pub(crate) url: String,
     /// A web server to send a HEAD request to through the server. It shows that the server carries
@@ -432,19 +432,19 @@ pub(crate) struct Doctor {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Help {
+pub(crate) struct HelpArgs {
     /// A command, a scheme, URLS, config, rules, groups or users
     pub(crate) topic: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Completion {
+pub(crate) struct CompletionArgs {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Man {
+pub(crate) struct ManArgs {
     /// The page: adit (the default), a command, adit.toml or adit-urls
     #[arg(conflicts_with = "dir")]
     pub(crate) page: Option<String>,

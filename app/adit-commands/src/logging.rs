@@ -14,7 +14,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// Starts the log. Destinations of connections are only logged with `-v` or more; with `quiet`, only
 /// errors are logged. A log file is appended to.
-pub(crate) fn start(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result<()> {
+pub(crate) fn start_log(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result<()> {
     let level = match verbose {
         _ if quiet => Level::ERROR,
         0 => Level::INFO,
@@ -50,7 +50,7 @@ pub(crate) fn start(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result
         .with_target(verbose > 2)
         // Such errors would be reported on standard error, with a panic if that is closed.
         .log_internal_errors(false)
-        .with_timer(Clock);
+        .with_timer(UtcTimeOfDay);
     tracing_subscriber::registry()
         .with(format)
         .with(targets)
@@ -59,9 +59,9 @@ pub(crate) fn start(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result
 }
 
 /// Formats the time of day in UTC.
-struct Clock;
+struct UtcTimeOfDay;
 
-impl tracing_subscriber::fmt::time::FormatTime for Clock {
+impl tracing_subscriber::fmt::time::FormatTime for UtcTimeOfDay {
     fn format_time(&self, w: &mut tracing_subscriber::fmt::format::Writer<'_>) -> std::fmt::Result {
         let seconds = adit_net::system::unix_now().0 % 86_400;
         write!(

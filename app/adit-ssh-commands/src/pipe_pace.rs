@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 use adit_wire::u64_from;
 
 /// Amount of data over which the rate is measured, in bytes.
-const WINDOW: u64 = 2 << 20;
+const PACE_WINDOW: u64 = 2 << 20;
 /// Maximum time for [`WINDOW`] in a fast flow: 16 MiB/s. Slower flows are not paced.
-const FAST: Duration = Duration::from_millis(125);
+const FAST_WINDOW_TIME: Duration = Duration::from_millis(125);
 /// Maximum pause.
-const MOST: Duration = Duration::from_millis(3);
+const MAX_PAUSE: Duration = Duration::from_millis(3);
 /// Requested capacity of the pipe of a fast flow, in bytes.
 #[cfg(target_os = "linux")]
-const PIPE: usize = 1 << 20;
+const FAST_PIPE_SIZE: usize = 1 << 20;
 
 /// Computes the pauses of one reader or writer.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct PipePacer {
     moved: u64,
     since: Option<Instant>,
     /// Half the capacity of the pipe, in bytes; 0 if it is not a pipe. Set when first needed.
@@ -29,7 +29,7 @@ pub(super) struct Pace {
     pause: Duration,
 }
 
-impl Pace {
+impl PipePacer {
     /// Returns true if the flow is fast enough for pauses.
     pub(super) const fn is_fast(&self) -> bool {
         !self.pause.is_zero()
@@ -37,35 +37,35 @@ impl Pace {
 
     /// Records a read of `n` bytes. Returns the pause before the next read, if this one drained the pipe and the
     /// flow is fast.
-    pub(super) fn after(&mut self, n: usize, pipe: impl AsFd) -> Option<Duration> {
-        let n = self.count(n, pipe);
+    pub(super) fn pause_after_read(&mut self, n: usize, pipe: impl AsFd) -> Option<Duration> {
+        let n = self.measure(n, pipe);
         let drained = self.half.is_some_and(|half| n < half / 2);
         (drained && self.is_fast()).then_some(self.pause)
     }
 
     /// Records a write of `n` of `offered` bytes. Returns the pause before the next write, if this one filled the
     /// pipe and the flow is fast.
-    pub(super) fn after_write(
+    pub(super) fn pause_after_write(
         &mut self,
         n: usize,
         offered: usize,
         pipe: impl AsFd,
     ) -> Option<Duration> {
-        self.count(n, pipe);
+        self.measure(n, pipe);
         (n < offered && self.is_fast()).then_some(self.pause)
     }
 
     /// Counts `n` bytes and measures the rate; returns `n`.
-    fn count(&mut self, n: usize, pipe: impl AsFd) -> u64 {
+    fn measure(&mut self, n: usize, pipe: impl AsFd) -> u64 {
         let n = u64_from(n);
         self.moved += n;
         let since = *self.since.get_or_insert_with(Instant::now);
-        if self.moved >= WINDOW {
+        if self.moved >= PACE_WINDOW {
             let time = since.elapsed();
             self.pause = Duration::ZERO;
-            if time <= FAST {
-                let half = self.half.get_or_insert_with(|| widened(pipe) / 2);
-                self.pause = pause(*half, self.moved, time);
+            if time <= FAST_WINDOW_TIME {
+                let half = self.half.get_or_insert_with(|| widen_pipe(pipe) / 2);
+                self.pause = fill_time(*half, self.moved, time);
             }
             (self.moved, self.since) = (0, None);
         }
@@ -74,21 +74,21 @@ impl Pace {
 }
 
 /// Returns the time that a flow of `bytes` per `time` takes for `half`, up to [`MOST`].
-fn pause(half: u64, bytes: u64, time: Duration) -> Duration {
+fn fill_time(half: u64, bytes: u64, time: Duration) -> Duration {
     let share = u128::from(half) * time.as_nanos() / u128::from(bytes.max(1));
-    Duration::from_nanos(u64::try_from(share).unwrap_or(u64::MAX)).min(MOST)
+    Duration::from_nanos(u64::try_from(share).unwrap_or(u64::MAX)).min(MAX_PAUSE)
 }
 
 /// Enlarges a pipe for a fast flow. Returns its capacity, in bytes; 0 if it is not a pipe.
 #[cfg(target_os = "linux")]
-pub(super) fn widened(pipe: impl AsFd) -> u64 {
+pub(super) fn widen_pipe(pipe: impl AsFd) -> u64 {
     use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
     let Ok(size) = fcntl_getpipe_size(&pipe) else {
         return 0;
     };
-    let size = match size < PIPE {
+    let size = match size < FAST_PIPE_SIZE {
         // Fails if the user's limit of pipe memory is reached; the present size works too.
-        true => fcntl_setpipe_size(&pipe, PIPE).unwrap_or(size),
+        true => fcntl_setpipe_size(&pipe, FAST_PIPE_SIZE).unwrap_or(size),
         false => size,
     };
     u64::try_from(size).unwrap_or(0)
@@ -96,7 +96,7 @@ pub(super) fn widened(pipe: impl AsFd) -> u64 {
 
 /// Returns 0: other systems do not report the capacity.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn widened(_: impl AsFd) -> u64 {
+pub(super) fn widen_pipe(_: impl AsFd) -> u64 {
     0
 }
 
@@ -107,9 +107,12 @@ mod tests {
     #[test]
     fn pauses_follow_the_rate() {
         let (half, ms) = (512 << 10, Duration::from_millis);
-        assert_eq!(pause(half, WINDOW, ms(100)), MOST);
-        assert_eq!(pause(half, WINDOW, ms(2)), Duration::from_micros(500));
-        assert_eq!(pause(0, WINDOW, ms(2)), Duration::ZERO);
+        assert_eq!(fill_time(half, PACE_WINDOW, ms(100)), MAX_PAUSE);
+        assert_eq!(
+            fill_time(half, PACE_WINDOW, ms(2)),
+            Duration::from_micros(500)
+        );
+        assert_eq!(fill_time(0, PACE_WINDOW, ms(2)), Duration::ZERO);
     }
 
     #[cfg(target_os = "linux")]
@@ -117,26 +120,34 @@ mod tests {
     fn only_fast_pipes_are_let_fill() {
         let (read, write) = std::io::pipe().unwrap();
         let null = std::fs::File::open("/dev/null").unwrap();
-        let window = usize::try_from(WINDOW).unwrap();
-        let mut pace = Pace::default();
-        assert_eq!(pace.after(1000, &read), None, "not measured yet");
-        assert_eq!(pace.after(window, &read), None, "it may hold more");
-        let half = widened(&read) / 2;
-        assert!(half >= 32 << 10 && pace.half == Some(half));
-        let pause = pace.after(1000, &read).unwrap();
-        assert!(pause <= MOST && pace.is_fast(), "{pause:?}");
-        let mut writer = Pace::default();
+        let window = usize::try_from(PACE_WINDOW).unwrap();
+        let mut pace = PipePacer::default();
+        assert_eq!(pace.pause_after_read(1000, &read), None, "not measured yet");
         assert_eq!(
-            writer.after_write(1000, 9000, &write),
+            pace.pause_after_read(window, &read),
+            None,
+            "it may hold more"
+        );
+        let half = widen_pipe(&read) / 2;
+        assert!(half >= 32 << 10 && pace.half == Some(half));
+        let pause = pace.pause_after_read(1000, &read).unwrap();
+        assert!(pause <= MAX_PAUSE && pace.is_fast(), "{pause:?}");
+        let mut writer = PipePacer::default();
+        assert_eq!(
+            writer.pause_after_write(1000, 9000, &write),
             None,
             "not measured yet"
         );
-        assert_eq!(writer.after_write(window, window, &write), None, "room");
-        let pause = writer.after_write(1000, 9000, &write);
-        assert!(pause.is_some_and(|pause| pause <= MOST), "{pause:?}");
-        let mut other = Pace::default();
+        assert_eq!(
+            writer.pause_after_write(window, window, &write),
+            None,
+            "room"
+        );
+        let pause = writer.pause_after_write(1000, 9000, &write);
+        assert!(pause.is_some_and(|pause| pause <= MAX_PAUSE), "{pause:?}");
+        let mut other = PipePacer::default();
         for n in [1000, window, 1000, 1000] {
-            assert_eq!(other.after(n, &null), None, "no pipe");
+            assert_eq!(other.pause_after_read(n, &null), None, "no pipe");
         }
     }
 }

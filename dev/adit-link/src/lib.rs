@@ -13,25 +13,25 @@
 //! need root privileges, which [`as_root`] obtains for a test.
 
 #[cfg(target_os = "linux")]
-mod address;
-mod line;
+mod address_translation;
+mod delay_line;
 #[cfg(target_os = "linux")]
 mod link;
+mod link_path;
 #[cfg(target_os = "linux")]
 mod namespace;
 #[cfg(target_os = "linux")]
 mod offload;
-mod path;
 #[cfg(target_os = "linux")]
-mod rights;
+mod root_rights;
 #[cfg(target_os = "linux")]
 mod tun;
 
-pub use line::{Line, Tally};
+pub use delay_line::{DelayLine, PacketCounts};
 #[cfg(target_os = "linux")]
-pub use link::{Counts, FAR, Link, NEAR};
+pub use link::{FAR, LinkCounts, NEAR, NamespaceLink};
+pub use link_path::LinkPath;
 #[cfg(target_os = "linux")]
-pub use namespace::Namespace;
-pub use path::Path;
+pub use namespace::NetworkNamespace;
 #[cfg(target_os = "linux")]
-pub use rights::as_root;
+pub use root_rights::run_as_root;

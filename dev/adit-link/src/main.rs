@@ -23,7 +23,7 @@ mod linux {
 
     use std::time::Duration;
 
-    use adit_link::{Counts, FAR, Link, NEAR, Namespace, Path};
+    use adit_link::{FAR, LinkCounts, LinkPath, NEAR, NamespaceLink, NetworkNamespace};
     use anyhow::{Context, Result};
     use clap::Parser;
     use nix::sys::signal::{SigSet, Signal};
@@ -37,13 +37,13 @@ mod linux {
         #[arg(long, value_name = "MS", default_value_t = 50)]
         rtt: u64,
         /// Packet loss in each direction, in percent
-        #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = share)]
+        #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = parse_percent)]
         loss: f64,
         /// Packets delivered twice, in percent
-        #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = share)]
+        #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = parse_percent)]
         doubled: f64,
         /// Packets delivered 5 ms late, after later ones, in percent
-        #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = share)]
+        #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = parse_percent)]
         late: f64,
         /// Rate in Mbit/s; 0 means unlimited
         #[arg(long, value_name = "MBIT", default_value_t = 0)]
@@ -59,7 +59,7 @@ mod linux {
         seed: u64,
     }
 
-    fn share(text: &str) -> Result<f64, String> {
+    fn parse_percent(text: &str) -> Result<f64, String> {
         let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
         let whole = (0.0..=100.0).contains(&value);
         whole
@@ -68,54 +68,57 @@ mod linux {
     }
 
     /// Converts percent to tenths of a percent.
-    fn thousandths(percent: f64) -> u16 {
+    fn to_per_mille(percent: f64) -> u16 {
         (percent * 10.0).round().clamp(0.0, 1000.0) as u16
     }
 
     pub(super) fn run() -> Result<()> {
         let args = Args::parse();
-        let mut path = Path::new(Duration::from_millis(args.rtt), thousandths(args.loss))
-            .at(args.rate * 1_000_000, Duration::from_millis(args.queue));
-        (path.doubled, path.late) = (thousandths(args.doubled), thousandths(args.late));
+        let mut path = LinkPath::new(Duration::from_millis(args.rtt), to_per_mille(args.loss))
+            .with_rate(args.rate * 1_000_000, Duration::from_millis(args.queue));
+        (path.doubled, path.late) = (to_per_mille(args.doubled), to_per_mille(args.late));
         path.offload = args.offload;
         // Signals are blocked before the first thread is started, so that no thread receives one.
         let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGUSR1]
             .into_iter()
             .collect();
         signals.thread_block()?;
-        let link = Link::start(path, args.seed)?;
-        let _near = Named::attach("adit-near", link.near())?;
-        let _far = Named::attach("adit-far", link.far())?;
+        let link = NamespaceLink::start(path, args.seed)?;
+        let _near = NamedNamespace::attach("adit-near", link.near())?;
+        let _far = NamedNamespace::attach("adit-far", link.far())?;
         println!("ready: `ip netns exec adit-near` has {NEAR}, `ip netns exec adit-far` has {FAR}");
         let mut cut = false;
         while signals.wait()? == Signal::SIGUSR1 {
             cut = !cut;
-            link.cut(cut);
+            link.set_cut(cut);
             println!("{}", if cut { "cut" } else { "healed" });
         }
-        let Counts { there, back } = link.counts();
+        let LinkCounts {
+            near_to_far: there,
+            far_to_near: back,
+        } = link.counts();
         println!("near to far: {there:?}\nfar to near: {back:?}");
         Ok(())
     }
 
     /// A namespace with a name for `ip netns`; the name is removed on drop.
-    struct Named(&'static str);
+    struct NamedNamespace(&'static str);
 
-    impl Named {
-        fn attach(name: &'static str, space: &Namespace) -> Result<Self> {
+    impl NamedNamespace {
+        fn attach(name: &'static str, space: &NetworkNamespace) -> Result<Self> {
             // `ip netns attach` needs a thread that is inside the namespace while the name is
             // attached.
             let attach = || {
                 let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
-                space.ip(&format!("netns attach {name} {thread}"))
+                space.run_ip(&format!("netns attach {name} {thread}"))
             };
             let hint = || format!("`ip netns del {name}` removes a name that an earlier run left");
-            space.enter(attach).with_context(hint)?;
+            space.run_inside(attach).with_context(hint)?;
             Ok(Self(name))
         }
     }
 
-    impl Drop for Named {
+    impl Drop for NamedNamespace {
         fn drop(&mut self) {
             let gone = std::process::Command::new("ip")
                 .args(["netns", "del", self.0])

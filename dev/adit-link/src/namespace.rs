@@ -12,9 +12,9 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// A network namespace.
 #[derive(Debug)]
-pub struct Namespace(File);
+pub struct NetworkNamespace(File);
 
-impl Namespace {
+impl NetworkNamespace {
     /// Creates a namespace that holds only a loopback interface, which is up.
     ///
     /// # Errors
@@ -28,7 +28,7 @@ impl Namespace {
         let made = thread::scope(|scope| scope.spawn(own).join());
         let made =
             made.map_err(|_| anyhow!("the thread that creates the namespace panicked"))??;
-        made.ip("link set lo up")?;
+        made.run_ip("link set lo up")?;
         Ok(made)
     }
 
@@ -47,7 +47,7 @@ impl Namespace {
     ///
     /// # Panics
     /// Panics if `work` does, and without root privileges.
-    pub fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+    pub fn run_inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let inside = || {
             let kind = Some(LinkNameSpaceType::Network);
             if let Err(why) = move_into_link_name_space(self.0.as_fd(), kind) {
@@ -63,10 +63,10 @@ impl Namespace {
     ///
     /// # Errors
     /// Returns the command's output if it fails.
-    pub fn ip(&self, words: &str) -> Result<()> {
+    pub fn run_ip(&self, words: &str) -> Result<()> {
         let mut command = Command::new("ip");
         command.args(words.split_whitespace());
-        let ended = self.enter(|| command.output());
+        let ended = self.run_inside(|| command.output());
         let ended = ended.context("cannot start `ip` (Debian package iproute2)")?;
         let told = String::from_utf8_lossy(&ended.stderr);
         ensure!(

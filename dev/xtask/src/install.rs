@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::run::{Run, find_program, root, target_dir};
-use crate::steps::Steps;
+use crate::command::{CommandRun, find_program, root, target_dir};
+use crate::steps::StepRunner;
 
 /// The extent of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum InstallScope {
     /// Everything that each run needs.
-    Usual,
+    Default,
     /// Also the peers that take long to build.
     All,
 }
@@ -62,7 +62,7 @@ const TOOLS: &[(&str, &str)] = &[
 ];
 
 /// The same, for commands that only benchmarks need.
-const RIVALS: &[(&str, &str)] = &[
+const BENCH_TOOLS: &[(&str, &str)] = &[
     ("danted", "dante-server"),
     ("microsocks", "microsocks"),
     ("perf", "linux-perf"),
@@ -108,36 +108,36 @@ const SHADOWSOCKS_RUST_FEATURES: &str = "logging,hickory-dns,local,server,manage
     aead-cipher-2022,aead-cipher-extra,aead-cipher-2022-extra,security-replay-attack-detect";
 
 /// Runs one step for the Debian packages, and one for each peer that is built from source.
-pub(crate) fn run(steps: &mut Steps, scope: Scope) {
-    steps.step("install packages", || packages(TOOLS));
-    steps.step("install sing-box", sing_box);
-    steps.step("install shadowsocks-go", || {
+pub(crate) fn install_all(steps: &mut StepRunner, scope: InstallScope) {
+    steps.run_step("install packages", || install_packages(TOOLS));
+    steps.run_step("install sing-box", build_sing_box);
+    steps.run_step("install shadowsocks-go", || {
         let package = "github.com/database64128/shadowsocks-go/cmd/shadowsocks-go";
-        go_program("shadowsocks-go", package, SHADOWSOCKS_GO)
+        build_go_program("shadowsocks-go", package, SHADOWSOCKS_GO)
     });
-    steps.step("install xray", || {
-        go_program("xray", "github.com/xtls/xray-core/main", XRAY)
+    steps.run_step("install xray", || {
+        build_go_program("xray", "github.com/xtls/xray-core/main", XRAY)
     });
     for name in ["kcppeer", "sshgo"] {
-        steps.step(&format!("install {name}"), || go_peer(name));
+        steps.run_step(&format!("install {name}"), || build_go_peer(name));
     }
     for name in ["tokiokcp", "russhpeer"] {
-        steps.step(&format!("install {name}"), || rust_peer(name));
+        steps.run_step(&format!("install {name}"), || build_rust_peer(name));
     }
     for name in ["russhpeer", "russhexamples"] {
-        steps.step(&format!("fetch {name}"), || fetch(name));
+        steps.run_step(&format!("fetch {name}"), || fetch_crates(name));
     }
-    steps.step("install peers in Python", python_peers);
-    steps.step("install mdbook", mdbook);
-    if scope == Scope::All {
-        steps.step("install shadowsocks-rust", shadowsocks_rust);
+    steps.run_step("install peers in Python", install_python_peers);
+    steps.run_step("install mdbook", build_mdbook);
+    if scope == InstallScope::All {
+        steps.run_step("install shadowsocks-rust", build_shadowsocks_rust);
     }
 }
 
 /// Installs everything, including the programs that `cargo xtask bench` measures against adit.
-pub(crate) fn rivals(steps: &mut Steps) {
-    run(steps, Scope::All);
-    steps.step("install rivals", || packages(RIVALS));
+pub(crate) fn install_rivals(steps: &mut StepRunner) {
+    install_all(steps, InstallScope::All);
+    steps.run_step("install rivals", || install_packages(BENCH_TOOLS));
 }
 
 /// Returns the folder of the peers that are built here.
@@ -145,23 +145,25 @@ fn peers_dir() -> PathBuf {
     root().join("target/peers")
 }
 
-fn packages(tools: &[(&str, &'static str)]) -> Result<String> {
-    let missing = missing(tools, |tool| find_program(tool).is_some(), has_library);
+fn install_packages(tools: &[(&str, &'static str)]) -> Result<String> {
+    let missing = missing_packages(tools, |tool| find_program(tool).is_some(), has_library);
     if missing.is_empty() {
         return Ok("present".to_owned());
     }
     let words = missing.join(" ");
-    let Some(apt) = AptGet::find() else {
+    let Some(apt) = AptGet::detect() else {
         bail!(
             "packages are missing; as root, run:\n  apt-get update && apt-get install -y \
              --no-install-recommends {words}"
         );
     };
     // A stale index fails at the installation, not here: the packages may be in the cache.
-    let _ = apt.run(&["update"]).quiet("apt-update");
+    let _ = apt.command(&["update"]).run_captured("apt-update");
     let mut install = vec!["install", "-y", "--no-install-recommends"];
     install.extend(&missing);
-    apt.run(&install).limit(15).quiet("apt-install")?;
+    apt.command(&install)
+        .with_limit(15)
+        .run_captured("apt-install")?;
     for (package, service) in SERVICES {
         if missing.contains(&package) {
             apt.stop_service(service);
@@ -185,7 +187,7 @@ fn has_library(name: &str) -> bool {
 }
 
 /// Returns the packages of missing tools and libraries, each once.
-fn missing(
+fn missing_packages(
     tools: &[(&str, &'static str)],
     tool: impl Fn(&str) -> bool,
     library: impl Fn(&str) -> bool,
@@ -208,29 +210,31 @@ struct AptGet {
 }
 
 impl AptGet {
-    fn find() -> Option<Self> {
+    fn detect() -> Option<Self> {
         find_program("apt-get")?;
-        let id = Run::new("id", ["-u"]).quiet("id").ok()?;
+        let id = CommandRun::new("id", ["-u"]).run_captured("id").ok()?;
         if id.trim() == "0" {
             return Some(Self { sudo: false });
         }
         find_program("sudo")?;
-        Run::new("sudo", ["-n", "true"]).quiet("sudo").ok()?;
+        CommandRun::new("sudo", ["-n", "true"])
+            .run_captured("sudo")
+            .ok()?;
         Some(Self { sudo: true })
     }
 
-    fn run(&self, args: &[&str]) -> Run {
-        self.privileged("apt-get", args)
+    fn command(&self, args: &[&str]) -> CommandRun {
+        self.privileged_command("apt-get", args)
     }
 
-    fn privileged(&self, program: &str, args: &[&str]) -> Run {
+    fn privileged_command(&self, program: &str, args: &[&str]) -> CommandRun {
         let mut words = vec!["DEBIAN_FRONTEND=noninteractive", program];
         words.extend(args);
         if self.sudo {
             words.splice(0..0, ["-n", "env"]);
-            Run::new("sudo", words)
+            CommandRun::new("sudo", words)
         } else {
-            Run::new("env", words)
+            CommandRun::new("env", words)
         }
     }
 
@@ -239,17 +243,19 @@ impl AptGet {
     fn stop_service(&self, name: &str) {
         if Path::new("/run/systemd/system").is_dir() {
             let _ = self
-                .privileged("systemctl", &["disable", "--now", name])
-                .quiet("systemctl");
+                .privileged_command("systemctl", &["disable", "--now", name])
+                .run_captured("systemctl");
         } else {
-            let _ = self.privileged("service", &[name, "stop"]).quiet("service");
+            let _ = self
+                .privileged_command("service", &[name, "stop"])
+                .run_captured("service");
         }
     }
 }
 
-fn sing_box() -> Result<String> {
-    let stamp = Stamp::new("sing-box", SING_BOX);
-    if stamp.holds() {
+fn build_sing_box() -> Result<String> {
+    let stamp = BuildStamp::new("sing-box", SING_BOX);
+    if stamp.is_current() {
         return Ok(format!("{SING_BOX} present"));
     }
     let dir = go_dir()?;
@@ -257,7 +263,7 @@ fn sing_box() -> Result<String> {
     // flag.
     let flags = "-s -w -X internal/godebug.defaultGODEBUG=multipathtcp=0 -checklinkname=0";
     let module = format!("github.com/sagernet/sing-box/cmd/sing-box@v{SING_BOX}");
-    Run::new(
+    CommandRun::new(
         "go",
         [
             "install",
@@ -272,16 +278,16 @@ fn sing_box() -> Result<String> {
     .env("GOFLAGS", "")
     .env("GOBIN", &dir)
     .env("CGO_ENABLED", "0")
-    .limit(20)
-    .quiet("install-sing-box")?;
-    stamp.set()?;
+    .with_limit(20)
+    .run_captured("install-sing-box")?;
+    stamp.write_mark()?;
     Ok(format!("built {SING_BOX}"))
 }
 
 /// Builds a program whose main package Go can build without further preparation.
-fn go_program(program: &str, package: &str, version: &str) -> Result<String> {
-    let stamp = Stamp::new(program, version);
-    if stamp.holds() {
+fn build_go_program(program: &str, package: &str, version: &str) -> Result<String> {
+    let stamp = BuildStamp::new(program, version);
+    if stamp.is_current() {
         return Ok(format!("{version} present"));
     }
     let dir = go_dir()?;
@@ -294,13 +300,13 @@ fn go_program(program: &str, package: &str, version: &str) -> Result<String> {
     fs::create_dir_all(&module)?;
     let built = dir.join(program);
     let go = |name: &str, args: &[&str]| {
-        Run::new("go", ["-C", &module.to_string_lossy()])
+        CommandRun::new("go", ["-C", &module.to_string_lossy()])
             .args(args)
             .env("GOFLAGS", "")
             .env("GOWORK", "off")
             .env("CGO_ENABLED", "0")
-            .limit(20)
-            .quiet(&format!("install-{program}-{name}"))
+            .with_limit(20)
+            .run_captured(&format!("install-{program}-{name}"))
     };
     go("init", &["mod", "init", "peer"])?;
     go("get", &["get", &format!("{package}@v{version}")])?;
@@ -308,27 +314,27 @@ fn go_program(program: &str, package: &str, version: &str) -> Result<String> {
     let build = ["build", "-mod=mod", "-trimpath", "-ldflags", "-s -w", "-o"];
     go("build", &[&build[..], &[&output, package]].concat())?;
     fs::remove_dir_all(&module)?;
-    stamp.set()?;
+    stamp.write_mark()?;
     Ok(format!("built {version}"))
 }
 
 /// Builds a program of this repository on a Go module; `go.mod` and `go.sum` pin all dependencies.
-fn go_peer(name: &str) -> Result<String> {
+fn build_go_peer(name: &str) -> Result<String> {
     let source = root().join("dev/adit-interop/peers").join(name);
     let built = go_dir()?.join(name);
     if is_newer(&built, &files_in(&source)?) {
         return Ok("present".to_owned());
     }
     let (source, output) = (source.to_string_lossy(), built.to_string_lossy());
-    Run::new(
+    CommandRun::new(
         "go",
         ["-C", &source, "build", "-trimpath", "-o", &output, "."],
     )
     .env("GOFLAGS", "-buildvcs=false")
     .env("GOWORK", "off")
     .env("CGO_ENABLED", "0")
-    .limit(20)
-    .quiet(&format!("install-{name}"))?;
+    .with_limit(20)
+    .run_captured(&format!("install-{name}"))?;
     ensure!(built.is_file(), "the build did not write {output}");
     Ok("built".to_owned())
 }
@@ -345,7 +351,7 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Builds a program of this repository on a crate, with its own workspace and `Cargo.lock`.
-fn rust_peer(name: &str) -> Result<String> {
+fn build_rust_peer(name: &str) -> Result<String> {
     let source = root().join("dev/adit-interop/peers").join(name);
     let built = peers_dir().join(name);
     let mut sources = files_in(&source.join("src"))?;
@@ -355,7 +361,7 @@ fn rust_peer(name: &str) -> Result<String> {
     }
     fs::create_dir_all(peers_dir())?;
     let folder = target_dir().join(name);
-    Run::cargo([
+    CommandRun::cargo([
         "build",
         "--quiet",
         "--release",
@@ -364,8 +370,8 @@ fn rust_peer(name: &str) -> Result<String> {
     ])
     .args([source.join("Cargo.toml")])
     .env("CARGO_TARGET_DIR", &folder)
-    .limit(20)
-    .quiet(&format!("install-{name}"))?;
+    .with_limit(20)
+    .run_captured(&format!("install-{name}"))?;
     fs::copy(folder.join("release").join(name), &built)?;
     fs::remove_dir_all(&folder)?;
     Ok("built".to_owned())
@@ -373,12 +379,12 @@ fn rust_peer(name: &str) -> Result<String> {
 
 /// Downloads the crates of a peer that a test builds or inspects, including those for other
 /// systems: without them, cargo prints no metadata of a package offline.
-fn fetch(name: &str) -> Result<String> {
+fn fetch_crates(name: &str) -> Result<String> {
     let manifest = root().join("dev/adit-interop/peers").join(name);
-    Run::cargo(["fetch", "--quiet", "--locked", "--manifest-path"])
+    CommandRun::cargo(["fetch", "--quiet", "--locked", "--manifest-path"])
         .args([manifest.join("Cargo.toml")])
-        .limit(5)
-        .quiet(&format!("fetch-{name}"))?;
+        .with_limit(5)
+        .run_captured(&format!("fetch-{name}"))?;
     Ok("present".to_owned())
 }
 
@@ -402,14 +408,14 @@ fn go_dir() -> Result<PathBuf> {
     Ok(dir)
 }
 
-fn shadowsocks_rust() -> Result<String> {
-    let stamp = Stamp::new("ssservice", SHADOWSOCKS_RUST);
-    if stamp.holds() {
+fn build_shadowsocks_rust() -> Result<String> {
+    let stamp = BuildStamp::new("ssservice", SHADOWSOCKS_RUST);
+    if stamp.is_current() {
         return Ok(format!("{SHADOWSOCKS_RUST} present"));
     }
     let dir = peers_dir();
     fs::create_dir_all(&dir)?;
-    Run::cargo([
+    CommandRun::cargo([
         "install",
         "shadowsocks-rust",
         "--version",
@@ -419,14 +425,14 @@ fn shadowsocks_rust() -> Result<String> {
     .args(["--bin", "ssservice", "--no-default-features"])
     .args(["--features", SHADOWSOCKS_RUST_FEATURES])
     .args(["--root", &dir.to_string_lossy()])
-    .limit(40)
-    .quiet("install-shadowsocks-rust")?;
+    .with_limit(40)
+    .run_captured("install-shadowsocks-rust")?;
     let built = dir.join("bin/ssservice");
     // The program behaves according to the name it is called by.
     for name in ["ssservice", "ssserver", "sslocal"] {
         fs::copy(&built, dir.join(name)).with_context(|| format!("copying {name}"))?;
     }
-    stamp.set()?;
+    stamp.write_mark()?;
     Ok(format!("built {SHADOWSOCKS_RUST}"))
 }
 
@@ -436,25 +442,25 @@ pub(crate) fn mdbook_program() -> PathBuf {
 }
 
 /// Builds mdbook without its optional server and file watcher.
-fn mdbook() -> Result<String> {
-    let stamp = Stamp::new("mdbook", MDBOOK);
-    if stamp.holds() {
+fn build_mdbook() -> Result<String> {
+    let stamp = BuildStamp::new("mdbook", MDBOOK);
+    if stamp.is_current() {
         return Ok(format!("{MDBOOK} present"));
     }
     let dir = peers_dir();
     fs::create_dir_all(&dir)?;
-    Run::cargo(["install", "mdbook", "--version", MDBOOK, "--locked"])
+    CommandRun::cargo(["install", "mdbook", "--version", MDBOOK, "--locked"])
         .args(["--no-default-features", "--features", "search"])
         .args(["--root", &dir.to_string_lossy()])
-        .limit(20)
-        .quiet("install-mdbook")?;
+        .with_limit(20)
+        .run_captured("install-mdbook")?;
     fs::copy(dir.join("bin/mdbook"), mdbook_program()).context("copying mdbook")?;
-    stamp.set()?;
+    stamp.write_mark()?;
     Ok(format!("built {MDBOOK}"))
 }
 
 /// Installs the peers from the Python index, in a virtual environment.
-fn python_peers() -> Result<String> {
+fn install_python_peers() -> Result<String> {
     let names = PYTHON_PEERS.map(|(name, version)| format!("{name}=={version}"));
     let mark = peers_dir().join(format!("python-{}.stamp", names.join("-")));
     let dir = peers_dir().join("python");
@@ -464,23 +470,23 @@ fn python_peers() -> Result<String> {
     fs::create_dir_all(peers_dir())?;
     let python = dir.join("bin/python");
     let (dir, python) = (dir.to_string_lossy(), python.to_string_lossy());
-    Run::new("python3", ["-m", "venv", &*dir]).quiet("install-python")?;
-    Run::new(&*python, ["-m", "pip", "install", "--quiet"])
+    CommandRun::new("python3", ["-m", "venv", &*dir]).run_captured("install-python")?;
+    CommandRun::new(&*python, ["-m", "pip", "install", "--quiet"])
         .args(names.iter().map(String::as_str))
-        .limit(10)
-        .quiet("install-python-peers")?;
+        .with_limit(10)
+        .run_captured("install-python-peers")?;
     fs::write(&mark, "")?;
     Ok(format!("installed {}", names.join(", ")))
 }
 
 /// A marker of a finished build of one version.
 #[derive(Debug)]
-struct Stamp {
+struct BuildStamp {
     program: PathBuf,
     mark: PathBuf,
 }
 
-impl Stamp {
+impl BuildStamp {
     fn new(program: &str, version: &str) -> Self {
         let dir = peers_dir();
         Self {
@@ -489,11 +495,11 @@ impl Stamp {
         }
     }
 
-    fn holds(&self) -> bool {
+    fn is_current(&self) -> bool {
         self.program.is_file() && self.mark.is_file()
     }
 
-    fn set(&self) -> Result<()> {
+    fn write_mark(&self) -> Result<()> {
         ensure!(
             self.program.is_file(),
             "the build did not write {}",
@@ -510,15 +516,15 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_named_and_once() {
-        assert!(missing(TOOLS, |_| true, |_| true).is_empty());
+        assert!(missing_packages(TOOLS, |_| true, |_| true).is_empty());
         assert_eq!(
-            missing(TOOLS, |tool| !tool.starts_with("ss-"), |_| true),
+            missing_packages(TOOLS, |tool| !tool.starts_with("ss-"), |_| true),
             ["shadowsocks-libev", "shadowsocks-v2ray-plugin"]
         );
         assert_eq!(
-            missing(TOOLS, |_| true, |_| false),
+            missing_packages(TOOLS, |_| true, |_| false),
             ["libnettle8", "libnss-wrapper", "libssh2-1"]
         );
-        assert!(missing(TOOLS, |_| false, |_| true).contains(&"golang-go"));
+        assert!(missing_packages(TOOLS, |_| false, |_| true).contains(&"golang-go"));
     }
 }

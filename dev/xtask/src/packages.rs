@@ -8,33 +8,37 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::run::{Run, root};
+use crate::command::{CommandRun, root};
 
 /// Packages all libraries, and checks their manifests and the paths in their sources.
-pub(crate) fn check() -> Result<String> {
-    let libraries = libraries()?;
+pub(crate) fn check_packages() -> Result<String> {
+    let libraries = library_folders()?;
     let mut faults = Vec::new();
     for folder in &libraries {
         let manifest = fs::read_to_string(folder.join("Cargo.toml"))?;
         faults.extend(manifest_faults(folder, &manifest));
-        faults.extend(reaching_out(folder)?);
+        faults.extend(files_including_outside(folder)?);
     }
     ensure!(faults.is_empty(), "{}", faults.join("\n"));
     let package = || {
-        let names = libraries.iter().map(|folder| name_of(folder));
-        Run::cargo(["package", "--no-verify", "--allow-dirty"])
+        let names = libraries.iter().map(|folder| package_name(folder));
+        CommandRun::cargo(["package", "--no-verify", "--allow-dirty"])
             .args(names.flat_map(|name| ["--package".to_owned(), name]))
     };
     // Offline if the whole index is present; a new machine may lack a part of it.
-    if package().args(["--offline"]).quiet("packages").is_err() {
-        package().quiet("packages")?;
+    if package()
+        .args(["--offline"])
+        .run_captured("packages")
+        .is_err()
+    {
+        package().run_captured("packages")?;
     }
     Ok(format!("{} packages", libraries.len()))
 }
 
 /// Returns the folders of the libraries: all of `proto` and `io`, and the crates of `app` that are
 /// used with them.
-fn libraries() -> Result<Vec<PathBuf>> {
+fn library_folders() -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for ring in ["proto", "io", "app"] {
         for entry in fs::read_dir(root().join(ring)).context(ring)? {
@@ -48,7 +52,7 @@ fn libraries() -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn name_of(folder: &Path) -> String {
+fn package_name(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
@@ -71,12 +75,12 @@ fn manifest_faults(folder: &Path, manifest: &str) -> Vec<String> {
         .iter()
         .filter(|key| !manifest.lines().any(|line| line.starts_with(**key)));
     missing
-        .map(|key| format!("{}/Cargo.toml: missing key `{key}`", name_of(folder)))
+        .map(|key| format!("{}/Cargo.toml: missing key `{key}`", package_name(folder)))
         .collect()
 }
 
 /// Returns the files that include a file outside their package: such a package does not build.
-fn reaching_out(folder: &Path) -> Result<Vec<String>> {
+fn files_including_outside(folder: &Path) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     let mut folders = vec![
         folder.join("src"),
@@ -94,7 +98,9 @@ fn reaching_out(folder: &Path) -> Result<Vec<String>> {
             } else if path.extension().is_some_and(|e| e == "rs") {
                 let text = fs::read_to_string(&path)?;
                 let below = inside.strip_prefix(folder).unwrap_or(&inside);
-                for include in includes(&text).filter(|include| leaves(below, include)) {
+                for include in
+                    included_paths(&text).filter(|include| leaves_package(below, include))
+                {
                     faults.push(format!(
                         "{}: {include} is outside its package",
                         path.display()
@@ -107,7 +113,7 @@ fn reaching_out(folder: &Path) -> Result<Vec<String>> {
 }
 
 /// Returns the literal beginnings of the paths in `include_str!` and `include_bytes!`.
-fn includes(text: &str) -> impl Iterator<Item = &str> {
+fn included_paths(text: &str) -> impl Iterator<Item = &str> {
     let calls = text.match_indices("include_").filter_map(|(at, _)| {
         let (before, call) = text.split_at_checked(at)?;
         // Guides whose examples the doctests compile are not read by a build of the package.
@@ -128,7 +134,7 @@ fn includes(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns true if a path, relative to a folder of the package, leads out of it.
-fn leaves(below: &Path, include: &str) -> bool {
+fn leaves_package(below: &Path, include: &str) -> bool {
     let mut depth = below.components().count();
     for part in Path::new(include).components() {
         match part {
@@ -149,14 +155,14 @@ mod tests {
     fn paths_out_of_a_package_are_found() {
         let text = "include_str!(\"../../x.json\"), include_bytes!(concat!(\"../y/\", $z))";
         assert_eq!(
-            includes(text).collect::<Vec<_>>(),
+            included_paths(text).collect::<Vec<_>>(),
             ["../../x.json", "../y/"]
         );
         let guide = "#[cfg(doctest)]\n#[doc = include_str!(\"../../../docs/x.md\")]\n";
-        assert_eq!(includes(guide).count(), 0);
-        assert!(leaves(Path::new("src"), "../../x.json"));
-        assert!(!leaves(Path::new("src/a"), "../../x.json"));
-        assert!(leaves(Path::new("src"), "../y/../../z"));
+        assert_eq!(included_paths(guide).count(), 0);
+        assert!(leaves_package(Path::new("src"), "../../x.json"));
+        assert!(!leaves_package(Path::new("src/a"), "../../x.json"));
+        assert!(leaves_package(Path::new("src"), "../y/../../z"));
     }
 
     #[test]

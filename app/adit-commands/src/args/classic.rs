@@ -8,32 +8,32 @@ use clap::Subcommand;
 
 /// A program of shadowsocks-libev or shadowsocksr-libev.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Classic {
+pub(crate) enum ClassicCommand {
     /// Run a local proxy that uses a Shadowsocks server, with the options of ss-local
     #[command(args_override_self = true)]
-    SsLocal(Local),
+    SsLocal(SsLocalArgs),
     /// Run a Shadowsocks server, with the options of ss-server
     #[command(args_override_self = true)]
-    SsServer(Server),
+    SsServer(SsServerArgs),
     /// Forward a port to one target, with the options of ss-tunnel
     #[command(args_override_self = true)]
-    SsTunnel(Tunnel),
+    SsTunnel(SsTunnelArgs),
     /// Run a transparent proxy for traffic that a firewall redirects, with the options of ss-redir
     #[command(args_override_self = true)]
-    SsRedir(Redir),
+    SsRedir(SsRedirArgs),
     /// Run servers that are added and removed by datagrams, with the options of ss-manager
     #[command(args_override_self = true)]
-    SsManager(Manager),
+    SsManager(SsManagerArgs),
     /// Run a local proxy that uses a ShadowsocksR server, with the options of ssr-local
     #[command(args_override_self = true)]
-    SsrLocal(SsrLocal),
+    SsrLocal(SsrLocalArgs),
     /// Run a ShadowsocksR server, with the options of ssr-server
     #[command(args_override_self = true)]
-    SsrServer(SsrServer),
+    SsrServer(SsrServerArgs),
 }
 
 /// The names of these programs.
-pub(crate) const NAMES: [&str; 7] = [
+pub(crate) const PROGRAM_NAMES: [&str; 7] = [
     "ss-local",
     "ss-server",
     "ss-tunnel",
@@ -45,7 +45,7 @@ pub(crate) const NAMES: [&str; 7] = [
 
 /// The options that all of these programs share.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Common {
+pub(crate) struct CommonOptions {
     /// Host of the server, or the address that a server listens on; can be repeated
     #[arg(short = 's', value_name = "HOST", action = clap::ArgAction::Append)]
     pub(crate) server: Vec<String>,
@@ -92,14 +92,14 @@ pub(crate) struct Common {
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
     #[command(flatten)]
-    pub(crate) process: Process,
+    pub(crate) process: ProcessOptions,
     #[command(flatten)]
-    pub(crate) idle: Idle,
+    pub(crate) idle: IgnoredOptions,
 }
 
 /// The options of the process itself.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Process {
+pub(crate) struct ProcessOptions {
     /// Go into the background once the ports are open, and write the process ID to this file
     #[arg(short = 'f', value_name = "FILE")]
     pub(crate) pid_file: Option<PathBuf>,
@@ -116,7 +116,7 @@ pub(crate) struct Process {
 
 /// Options that are accepted and have no effect, because adit decides them.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Idle {
+pub(crate) struct IgnoredOptions {
     /// No effect
     #[arg(long)]
     pub(crate) reuse_port: bool,
@@ -133,7 +133,7 @@ pub(crate) struct Idle {
 
 /// The additional options of ShadowsocksR programs.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Ssr {
+pub(crate) struct SsrOptions {
     /// Protocol plugin [default: origin]
     #[arg(short = 'O', value_name = "PROTOCOL")]
     pub(crate) protocol: Option<String>,
@@ -150,26 +150,26 @@ pub(crate) struct Ssr {
 
 /// The option for rules of destinations.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Acl {
+pub(crate) struct AclOptions {
     /// ACL file: destinations that are reached through the server, directly, or not at all
     #[arg(long, value_name = "FILE")]
     pub(crate) acl: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Local {
+pub(crate) struct SsLocalArgs {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: CommonOptions,
     #[command(flatten)]
-    pub(crate) acl: Acl,
+    pub(crate) acl: AclOptions,
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Server {
+pub(crate) struct SsServerArgs {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: CommonOptions,
     #[command(flatten)]
-    pub(crate) acl: Acl,
+    pub(crate) acl: AclOptions,
     /// Name servers; no effect: the system's resolver looks names up
     #[arg(short = 'd', value_name = "ADDRESS")]
     pub(crate) nameserver: Option<String>,
@@ -182,27 +182,27 @@ pub(crate) struct Server {
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Tunnel {
+pub(crate) struct SsTunnelArgs {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: CommonOptions,
     /// Target of the forwarded port
     #[arg(short = 'L', value_name = "HOST:PORT")]
     pub(crate) target: Option<String>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Redir {
+pub(crate) struct SsRedirArgs {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: CommonOptions,
     /// The firewall redirects TCP with TPROXY instead of REDIRECT
     #[arg(short = 'T')]
     pub(crate) tproxy: bool,
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Manager {
+pub(crate) struct SsManagerArgs {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: CommonOptions,
     /// Where commands are received: a loopback UDP port, or the path of a Unix socket
     #[arg(long, value_name = "HOST:PORT|PATH")]
     pub(crate) manager_address: Option<String>,
@@ -221,23 +221,23 @@ pub(crate) struct Manager {
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct SsrLocal {
+pub(crate) struct SsrLocalArgs {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: CommonOptions,
     #[command(flatten)]
-    pub(crate) ssr: Ssr,
+    pub(crate) ssr: SsrOptions,
     #[command(flatten)]
-    pub(crate) acl: Acl,
+    pub(crate) acl: AclOptions,
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct SsrServer {
+pub(crate) struct SsrServerArgs {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: CommonOptions,
     #[command(flatten)]
-    pub(crate) ssr: Ssr,
+    pub(crate) ssr: SsrOptions,
     #[command(flatten)]
-    pub(crate) acl: Acl,
+    pub(crate) acl: AclOptions,
     /// Private destinations that clients may reach: CIDRs or `all` [default: none]
     #[arg(long, value_name = "CIDR,…|all")]
     pub(crate) allow_private: Option<String>,
@@ -245,10 +245,10 @@ pub(crate) struct SsrServer {
 
 /// Returns the words of the command line, with the command inserted if the program was started under
 /// the name of one.
-pub(crate) fn by_name(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+pub(crate) fn insert_command_by_name(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
     let name = words.first().map(Path::new).and_then(Path::file_stem);
-    let name = name.and_then(|name| NAMES.into_iter().find(|known| name == *known));
+    let name = name.and_then(|name| PROGRAM_NAMES.into_iter().find(|known| name == *known));
     if let Some(name) = name {
         words.insert(1, name.into());
     }
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn the_name_of_the_program_is_a_command() {
         let words = |words: &[&str]| {
-            let words = by_name(words.iter().map(OsString::from));
+            let words = insert_command_by_name(words.iter().map(OsString::from));
             words
                 .iter()
                 .map(|w| w.to_str().unwrap().to_owned())

@@ -7,11 +7,11 @@ use clap::Subcommand;
 
 /// The two ends of a tunnel.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Kcp {
+pub(crate) enum KcpCommand {
     /// Run the server, which connects to the target
-    Server(Server),
+    Server(KcpServerArgs),
     /// Run the client, which accepts TCP connections
-    Client(Client),
+    Client(KcpClientArgs),
 }
 
 /// Defines a struct of optional values, which can override the values of another.
@@ -39,7 +39,7 @@ macro_rules! options {
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Server {
+pub(crate) struct KcpServerArgs {
     #[command(flatten)]
     pub(crate) own: ServerOwn,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub(crate) struct Server {
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Client {
+pub(crate) struct KcpClientArgs {
     #[command(flatten)]
     pub(crate) own: ClientOwn,
     #[command(flatten)]
@@ -211,7 +211,7 @@ options! {
 
 /// Returns the words of the command line, with a second dash for long options after `kcp` that
 /// have only one, as kcptun accepts them.
-pub(crate) fn as_typed(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+pub(crate) fn with_double_dashes(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
     // Options before a command have no value: there is only `-v`.
     let is_flag = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
@@ -228,7 +228,7 @@ pub(crate) fn as_typed(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
         });
         // Short options with attached values (-l:80) and repeated ones (-vv) are unchanged.
         if let Some(name) = long
-            && is_long(name)
+            && is_long_option(name)
         {
             *word = format!("--{name}").into();
         }
@@ -236,7 +236,7 @@ pub(crate) fn as_typed(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     words
 }
 
-fn is_long(name: &str) -> bool {
+fn is_long_option(name: &str) -> bool {
     let (plain, _) = name.split_once('=').unwrap_or((name, ""));
     let tables = [ServerOwn::NAMES, ClientOwn::NAMES, Both::NAMES];
     let known = tables.concat().contains(&plain);
@@ -251,7 +251,7 @@ mod tests {
     fn one_dash_is_enough_for_kcptuns_names() {
         let typed = |text: &str| {
             let words = text.split(' ').map(OsString::from);
-            let words = as_typed(words);
+            let words = with_double_dashes(words);
             let words: Vec<_> = words.iter().map(|w| w.to_str().unwrap()).collect();
             words.join(" ")
         };

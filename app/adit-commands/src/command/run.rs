@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::path::Path;
 use std::sync::Arc;
 
-use adit_cli::{Code, Done, Failure, Signals};
+use adit_cli::{CommandResult, Failure, FailureCode, Signals};
 use adit_config::{
     Endpoint, Hop, HopKind, ListenerKind, Plan, Route, RouteOption, SsRole, SsServer, Stage,
     Warning, WarningKind,
@@ -15,59 +15,65 @@ use adit_shadowsocks::{Edition, Key, Method};
 use super::{admin, convert};
 use crate::args;
 
-pub(super) fn run(typed: &args::Run) -> Done {
-    let plan = plan(&typed.plan)?;
-    warn(&plan);
+pub(super) fn run_plan(typed: &args::RunArgs) -> CommandResult {
+    let plan = plan_from_args(&typed.plan)?;
+    print_warnings(&plan);
     adit_cli::block_on(|mut signals| async {
-        let begin = async { Ok((admin::Admin::open(typed).await?, start(&plan).await?)) };
-        let (admin, engine) = signals.unless_ended(begin).await?;
+        let begin = async {
+            Ok((
+                admin::AdminApi::open(typed).await?,
+                start_engine(&plan).await?,
+            ))
+        };
+        let (admin, engine) = signals.run_until_ended(begin).await?;
         let engine = Arc::new(engine);
         let Some(admin) = admin else {
-            return until_told(engine, signals).await;
+            return serve_until_signal(engine, signals).await;
         };
         tokio::select! {
             () = admin.serve(engine.clone(), &plan) => Ok(()),
-            done = until_told(engine, signals) => done,
+            done = serve_until_signal(engine, signals) => done,
         }
     })
 }
 
 /// Returns the plan of the arguments: from URLs, from `-L` and `-F` in their order, or from a file.
-pub(super) fn plan(typed: &args::Plan) -> Result<Plan, Failure> {
+pub(super) fn plan_from_args(typed: &args::PlanArgs) -> Result<Plan, Failure> {
     if let Some(path) = &typed.config {
-        return convert::plan(path);
+        return convert::plan_from_file(path);
     }
     let ends = &typed.ends;
     if let [word] = typed.words.as_slice()
-        && ends.listens() == 0
+        && ends.listener_count() == 0
         && !word.contains("://")
         && Path::new(word).is_file()
     {
-        return convert::plan(Path::new(word));
+        return convert::plan_from_file(Path::new(word));
     }
-    if ends.listens() == 0 {
+    if ends.listener_count() == 0 {
         if !ends.items().is_empty() {
-            return Err(
-                Failure::new(Code::Usage, "-F adds a hop to a route, which -L starts")
-                    .hint("adit run -L mixed://127.0.0.1:1080 -F ss://…"),
-            );
+            return Err(Failure::new(
+                FailureCode::Usage,
+                "-F adds a hop to a route, which -L starts",
+            )
+            .with_hint("adit run -L mixed://127.0.0.1:1080 -F ss://…"));
         }
         return Ok(Plan::from_words(&typed.words)?);
     }
     if !typed.words.is_empty() {
         return Err(Failure::new(
-            Code::Usage,
+            FailureCode::Usage,
             "URLs without -L or -F cannot be combined with -L and -F",
         ));
     }
     let plan = Plan::from_args(ends.items())?;
-    all_there(ends.items(), &plan)?;
+    check_complete(ends.items(), &plan)?;
     Ok(plan)
 }
 
 /// Checks that the plan contains every listener and hop of the command line. If a hop were lost, its
 /// traffic would be sent in the clear.
-fn all_there(typed: &[RouteOption], plan: &Plan) -> Result<(), Failure> {
+fn check_complete(typed: &[RouteOption], plan: &Plan) -> Result<(), Failure> {
     // A single `direct://` is a chain without hops; it cannot be combined with other hops.
     let is_direct = |url: &str| Endpoint::parse(url).is_ok_and(|url| url.scheme.value == "direct");
     let (mut listeners, mut hops) = (0, 0);
@@ -87,10 +93,11 @@ fn all_there(typed: &[RouteOption], plan: &Plan) -> Result<(), Failure> {
         "the command line has {listeners} -L and {hops} -F, but the plan has {} listeners and {} hops",
         planned.0, planned.1
     );
-    Err(Failure::new(Code::Usage, what).hint("`adit explain` with the same options draws the plan"))
+    Err(Failure::new(FailureCode::Usage, what)
+        .with_hint("`adit explain` with the same options draws the plan"))
 }
 
-pub(super) fn warn(plan: &Plan) {
+pub(super) fn print_warnings(plan: &Plan) {
     let literal = |w: &&Warning| w.kind == WarningKind::LiteralSecret;
     if plan.warnings.iter().any(|w| literal(&w)) {
         eprintln!(
@@ -104,7 +111,7 @@ pub(super) fn warn(plan: &Plan) {
 }
 
 /// Starts the plan, and prints its listeners and the IDs of its keys.
-pub(super) async fn start(plan: &Plan) -> Result<Engine, Failure> {
+pub(super) async fn start_engine(plan: &Plan) -> Result<Engine, Failure> {
     let engine = Engine::start(plan).await?;
     for line in key_ids(plan) {
         eprintln!("{line}");
@@ -171,8 +178,11 @@ pub(super) fn key_id(method: Method, secret: &str) -> String {
 }
 
 /// Serves until SIGTERM, which lets open connections finish for a moment, or SIGINT.
-pub(super) async fn until_told(engine: impl Borrow<Engine>, mut signals: Signals) -> Done {
-    let patience = signals.next().await;
+pub(super) async fn serve_until_signal(
+    engine: impl Borrow<Engine>,
+    mut signals: Signals,
+) -> CommandResult {
+    let patience = signals.next_end().await;
     engine.borrow().drain_and_stop(patience).await;
     Ok(())
 }
@@ -189,11 +199,11 @@ mod tests {
         let hop = forward("socks5://127.0.0.1:2");
         let clear = Plan::from_args(std::slice::from_ref(&a)).unwrap();
         for typed in [vec![a.clone(), hop.clone()], vec![a.clone(), b.clone()]] {
-            let why = all_there(&typed, &clear).unwrap_err();
-            assert_eq!(why.code(), Code::Usage);
-            all_there(&typed, &Plan::from_args(&typed).unwrap()).unwrap();
+            let why = check_complete(&typed, &clear).unwrap_err();
+            assert_eq!(why.code(), FailureCode::Usage);
+            check_complete(&typed, &Plan::from_args(&typed).unwrap()).unwrap();
         }
         let direct = [a, forward("Direct://"), b, hop.clone(), hop];
-        all_there(&direct, &Plan::from_args(&direct).unwrap()).unwrap();
+        check_complete(&direct, &Plan::from_args(&direct).unwrap()).unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use adit_cli::{Done, Failure};
+use adit_cli::{CommandResult, Failure};
 use adit_config::{Plan, link};
 use adit_engine::Engine;
 use adit_shadowsocks::{Key, Method};
@@ -14,20 +14,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use super::run;
-use crate::{args, pick};
+use crate::{args, cipher_speed};
 
 /// First port to try for the proxy, and the number of ports to try.
 const PORT: u16 = 1080;
 const PORT_TRIES: u16 = 100;
 /// Size of the page of the test request, in bytes.
-const PAGE: usize = 256 << 10;
+const PAGE_LEN: usize = 256 << 10;
 
-pub(super) fn up(typed: &args::Up) -> Done {
-    let method = pick::measure()
+pub(super) fn run_trial(typed: &args::UpArgs) -> CommandResult {
+    let method = cipher_speed::measure_methods()
         .first()
         .map_or(Method::Blake3Aes128Gcm, |p| p.method);
     adit_cli::block_on(|mut signals| async {
-        let [(server, at), (client, proxy)] = signals.unless_ended(begin(method)).await?;
+        let [(server, at), (client, proxy)] = signals.run_until_ended(start_pair(method)).await?;
         eprintln!("listening on {at}");
         eprintln!("listening on {proxy}");
         if !typed.once {
@@ -36,7 +36,7 @@ pub(super) fn up(typed: &args::Up) -> Done {
             println!(
                 "On two machines: `adit server` there, `adit client URL` here. Ctrl-C stops this."
             );
-            run::until_told(client, signals).await?;
+            run::serve_until_signal(client, signals).await?;
         }
         server.drain_and_stop(Duration::ZERO).await;
         Ok(())
@@ -44,29 +44,29 @@ pub(super) fn up(typed: &args::Up) -> Done {
 }
 
 /// Starts a server and a client and sends a request through them. Returns both with their addresses.
-async fn begin(method: Method) -> Result<[(Engine, SocketAddr); 2], Failure> {
+async fn start_pair(method: Method) -> Result<[(Engine, SocketAddr); 2], Failure> {
     let (key, secret) = Key::generate(method, &mut adit_net::system::SystemRng);
     let loopback = Host::Ip(SocketAddr::from(([127, 0, 0, 1], 0)).ip());
     let server = link::shadowsocks_link(method, &secret, &loopback, 0) + "?allow_private=all";
     let server = Engine::start(&Plan::from_words(&[server])?).await?;
     let at = first_address(&server)?;
     let url = link::shadowsocks_link(method, &secret, &loopback, at.port());
-    let (client, proxy) = client(&url).await?;
+    let (client, proxy) = start_client(&url).await?;
     println!("server   {at}  {method}  key-id {}", key.id());
     println!("client   {proxy}  key-id {}", key.id());
-    let took = carry(proxy)
+    let took = fetch_through_proxy(proxy)
         .await
         .context("sending a request through client and server")?;
     println!(
         "carried  {} KiB through client and server in {:.1} ms, every byte correct",
-        PAGE >> 10,
+        PAGE_LEN >> 10,
         took.as_secs_f64() * 1e3
     );
     Ok([(server, at), (client, proxy)])
 }
 
 /// Starts the client on the first free port.
-async fn client(url: &str) -> Result<(Engine, SocketAddr), Failure> {
+async fn start_client(url: &str) -> Result<(Engine, SocketAddr), Failure> {
     let mut last = None;
     for port in PORT..PORT + PORT_TRIES {
         let listen = format!("mixed://127.0.0.1:{port}");
@@ -93,8 +93,8 @@ fn first_address(engine: &Engine) -> Result<SocketAddr> {
 }
 
 /// Sends an HTTP request through the proxy to a server of this process, and returns the duration.
-async fn carry(proxy: SocketAddr) -> Result<Duration> {
-    let page: Vec<u8> = (0..PAGE).map(|i| (i * 31 % 251) as u8).collect();
+async fn fetch_through_proxy(proxy: SocketAddr) -> Result<Duration> {
+    let page: Vec<u8> = (0..PAGE_LEN).map(|i| (i * 31 % 251) as u8).collect();
     let target = TcpListener::bind("127.0.0.1:0").await?;
     let to = Target::from(target.local_addr()?);
     let body = page.clone();
@@ -110,7 +110,7 @@ async fn carry(proxy: SocketAddr) -> Result<Duration> {
             have += n;
         }
         let head =
-            format!("HTTP/1.1 200 OK\r\nContent-Length: {PAGE}\r\nConnection: close\r\n\r\n");
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {PAGE_LEN}\r\nConnection: close\r\n\r\n");
         socket.write_all(head.as_bytes()).await?;
         socket.write_all(&body).await?;
         socket.shutdown().await?;

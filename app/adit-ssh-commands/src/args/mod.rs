@@ -8,7 +8,7 @@ mod sftp_server;
 mod ssh;
 mod sshd;
 
-pub use sftp_server::SftpServer;
-pub(crate) use ssh::Way;
-pub use ssh::{Scp, Sftp, Ssh};
-pub use sshd::Sshd;
+pub use sftp_server::SftpServerArgs;
+pub(crate) use ssh::HostArgs;
+pub use ssh::{ScpArgs, SftpArgs, SshArgs};
+pub use sshd::SshdArgs;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
-pub struct SftpServer {
+pub struct SftpServerArgs {
     /// Serve only this folder: no path and no symbolic link leads out of it
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,

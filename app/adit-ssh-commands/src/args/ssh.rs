@@ -7,7 +7,7 @@ use clap::ArgAction;
 
 /// Arguments that choose how a host is reached; shared by `ssh`, `sftp` and `scp`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Way {
+pub(crate) struct HostArgs {
     /// A private key to authenticate with; can be repeated
     #[arg(short, value_name = "FILE")]
     pub(crate) identity: Vec<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Way {
 }
 
 #[derive(Debug, clap::Args)]
-pub struct Ssh {
+pub struct SshArgs {
     /// The host, or its alias in the configuration; also `ssh://[user@]host[:port]`
     #[arg(value_name = "[USER@]HOST", required_unless_present = "query")]
     pub(crate) destination: Option<String>,
@@ -46,7 +46,7 @@ pub struct Ssh {
     #[arg(value_name = "COMMAND", trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
     #[command(flatten)]
-    pub(crate) way: Way,
+    pub(crate) host_args: HostArgs,
     /// The port to connect to; if repeated, the first counts
     #[arg(short, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Vec<u16>,
@@ -105,14 +105,14 @@ pub struct Ssh {
     #[arg(short = 'E', value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) granted: Granted,
+    pub(crate) ignored: IgnoredOptions,
     #[command(flatten)]
-    pub(crate) refused: Refused,
+    pub(crate) unsupported: UnsupportedOptions,
 }
 
 /// Options of OpenSSH that ask for what adit does anyway (no X11, no GSSAPI, version 2) and change nothing.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Granted {
+pub(crate) struct IgnoredOptions {
     #[arg(short = 'x', hide = true)]
     no_x11: bool,
     #[arg(short = 'k', hide = true)]
@@ -126,7 +126,7 @@ pub(crate) struct Granted {
 /// Options of OpenSSH that are not supported. Each has its own message: reported as an unknown option it
 /// would look like a typing error.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Refused {
+pub(crate) struct UnsupportedOptions {
     #[arg(short = 'M', hide = true, action = ArgAction::Count)]
     master: u8,
     #[arg(short = 'O', hide = true)]
@@ -155,11 +155,11 @@ pub(crate) struct Refused {
     version_1: bool,
 }
 
-impl Ssh {
+impl SshArgs {
     /// Returns true if only errors are to be logged (`-q`).
     #[must_use]
     pub const fn is_quiet(&self) -> bool {
-        self.way.quiet
+        self.host_args.quiet
     }
 
     /// Returns the file that the log goes to instead of standard error.
@@ -169,9 +169,9 @@ impl Ssh {
     }
 }
 
-impl Refused {
+impl UnsupportedOptions {
     /// Returns the first unsupported option that was given, the reason, and an alternative (empty if none).
-    pub(crate) fn first(&self) -> Option<(&'static str, &'static str, &'static str)> {
+    pub(crate) fn first_used(&self) -> Option<(&'static str, &'static str, &'static str)> {
         const SHARING: &str = "connections are not shared between processes";
         const X11: &str = "X11 forwarding is not supported";
         let path = self.control_path.as_ref();
@@ -237,14 +237,14 @@ impl Refused {
 }
 
 #[derive(Debug, clap::Args)]
-pub struct Sftp {
+pub struct SftpArgs {
     /// The host, with a folder to start in or a file to fetch; also `sftp://[user@]host[:port][/path]`
     #[arg(value_name = "[USER@]HOST[:PATH]")]
     pub(crate) destination: OsString,
     #[command(flatten)]
-    pub(crate) way: Way,
+    pub(crate) host_args: HostArgs,
     #[command(flatten)]
-    pub(crate) how: Copying,
+    pub(crate) copy_args: CopyArgs,
     /// Read commands from a file (`-` for standard input), and stop at the first that fails
     #[arg(short, value_name = "FILE")]
     pub(crate) batch: Option<PathBuf>,
@@ -254,14 +254,14 @@ pub struct Sftp {
 }
 
 #[derive(Debug, clap::Args)]
-pub struct Scp {
+pub struct ScpArgs {
     /// Sources, then the target: a local PATH, `[USER@]HOST:PATH` or `scp://[USER@]HOST[:PORT]/PATH`
     #[arg(value_name = "SOURCE… TARGET", num_args = 2.., required = true)]
     pub(crate) places: Vec<OsString>,
     #[command(flatten)]
-    pub(crate) way: Way,
+    pub(crate) host_args: HostArgs,
     #[command(flatten)]
-    pub(crate) how: Copying,
+    pub(crate) copy_args: CopyArgs,
     /// Resume interrupted copies, without sending again what is already there
     #[arg(long)]
     pub(crate) resume: bool,
@@ -272,7 +272,7 @@ pub struct Scp {
 
 /// Arguments that choose how files are copied; shared by `sftp` and `scp`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Copying {
+pub(crate) struct CopyArgs {
     /// The port to connect to
     #[arg(short = 'P', value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
-pub struct Sshd {
+pub struct SshdArgs {
     /// Address to listen on; can be repeated
     #[arg(long, short, default_value = "[::]:2222", value_name = "ADDR:PORT")]
     pub(crate) listen: Vec<String>,
@@ -90,7 +90,7 @@ pub struct Sshd {
     pub(crate) log: Option<PathBuf>,
 }
 
-impl Sshd {
+impl SshdArgs {
     /// Returns the file that the log goes to instead of standard error.
     #[must_use]
     pub fn log_file(&self) -> Option<&Path> {
@@ -103,5 +103,5 @@ fn time(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
-    adit_cli::read_time(text)
+    adit_cli::parse_time(text)
 }

@@ -4,28 +4,28 @@ use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use adit_cli::patient::stderr;
+use adit_cli::blocking_stream::stderr;
 use adit_wire::u64_from;
 
 /// Minimum time between redraws of a line.
-const OFTEN: Duration = Duration::from_millis(150);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(150);
 /// Width of a terminal that does not report it, in columns.
-const USUAL_WIDTH: usize = 80;
+const DEFAULT_WIDTH: usize = 80;
 
 /// A progress display on the terminal, with an optional bandwidth limit.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct ProgressMeter {
     /// True if progress is shown; requires that standard error is a terminal.
-    shows: Cell<bool>,
+    visible: Cell<bool>,
     drawn: RefCell<Instant>,
     /// True if the current line of the terminal is not empty.
     dirty: Cell<bool>,
-    limit: Option<Limit>,
+    limit: Option<RateLimit>,
 }
 
 /// A bandwidth limit.
 #[derive(Debug)]
-struct Limit {
+struct RateLimit {
     /// Rate, in bytes per second.
     rate: u64,
     /// Time at which the data so far is within the limit.
@@ -34,8 +34,8 @@ struct Limit {
 
 /// The progress of one file.
 #[derive(Debug)]
-pub(crate) struct Line<'a> {
-    meter: &'a Meter,
+pub(crate) struct ProgressLine<'a> {
+    meter: &'a ProgressMeter,
     name: String,
     size: Option<u64>,
     first: u64,
@@ -43,15 +43,15 @@ pub(crate) struct Line<'a> {
     began: Instant,
 }
 
-impl Meter {
+impl ProgressMeter {
     /// Creates a meter. It shows nothing if `quiet` is true or there is no terminal; `rate` is the limit in bytes
     /// per second.
     pub(crate) fn new(quiet: bool, rate: Option<u64>) -> Self {
         Self {
-            shows: Cell::new(!quiet && io::stderr().is_terminal()),
+            visible: Cell::new(!quiet && io::stderr().is_terminal()),
             drawn: RefCell::new(Instant::now()),
             dirty: Cell::new(false),
-            limit: rate.map(|rate| Limit {
+            limit: rate.map(|rate| RateLimit {
                 rate: rate.max(1),
                 due: Cell::new(None),
             }),
@@ -59,22 +59,27 @@ impl Meter {
     }
 
     /// Toggles the display, and returns true if it is on now. It stays off without a terminal.
-    pub(crate) fn turn(&self) -> bool {
-        self.shows
-            .set(!self.shows.get() && io::stderr().is_terminal());
-        self.shows.get()
+    pub(crate) fn toggle(&self) -> bool {
+        self.visible
+            .set(!self.visible.get() && io::stderr().is_terminal());
+        self.visible.get()
     }
 
     /// Prints an error message.
-    pub(crate) fn say(&self, text: &str) {
+    pub(crate) fn print_message(&self, text: &str) {
         let clear = if self.dirty.take() { "\r\x1b[K" } else { "" };
         // A missing reader is not a failure.
         let _ = writeln!(stderr(), "{clear}{text}");
     }
 
     /// Starts the display of a file that is copied from offset `first` on.
-    pub(crate) fn begin(&self, name: String, size: Option<u64>, first: u64) -> Line<'_> {
-        Line {
+    pub(crate) fn start_file(
+        &self,
+        name: String,
+        size: Option<u64>,
+        first: u64,
+    ) -> ProgressLine<'_> {
+        ProgressLine {
             meter: self,
             name,
             size,
@@ -85,14 +90,14 @@ impl Meter {
     }
 }
 
-impl Line<'_> {
+impl ProgressLine<'_> {
     /// Adds copied bytes, and waits if the bandwidth limit requires it.
-    pub(crate) async fn add(&mut self, octets: usize) {
+    pub(crate) async fn add_bytes(&mut self, octets: usize) {
         let octets = u64_from(octets);
         self.at = self.at.saturating_add(octets);
         let meter = self.meter;
-        if meter.shows.get() && meter.drawn.borrow().elapsed() >= OFTEN {
-            self.draw();
+        if meter.visible.get() && meter.drawn.borrow().elapsed() >= REDRAW_INTERVAL {
+            self.draw_line();
         }
         if let Some(limit) = &meter.limit
             && octets > 0
@@ -106,27 +111,27 @@ impl Line<'_> {
     }
 
     /// Finishes the line of a file.
-    pub(crate) fn done(self) {
-        if self.meter.shows.get() {
-            self.draw();
+    pub(crate) fn finish(self) {
+        if self.meter.visible.get() {
+            self.draw_line();
             let _ = writeln!(stderr());
             self.meter.dirty.set(false);
         }
     }
 
     /// Draws the line.
-    fn draw(&self) {
+    fn draw_line(&self) {
         *self.meter.drawn.borrow_mut() = Instant::now();
         self.meter.dirty.set(true);
         let width =
             rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
-        let width = if width == 0 { USUAL_WIDTH } else { width };
-        let text = self.text(self.began.elapsed(), width.saturating_sub(1));
+        let width = if width == 0 { DEFAULT_WIDTH } else { width };
+        let text = self.render(self.began.elapsed(), width.saturating_sub(1));
         let _ = write!(stderr(), "\r\x1b[K{text}");
     }
 
     /// Returns the line after a time of `spent`, up to `width` columns.
-    fn text(&self, spent: Duration, width: usize) -> String {
+    fn render(&self, spent: Duration, width: usize) -> String {
         let rate = (self.at - self.first) as f64 / spent.as_secs_f64().max(0.001);
         let part = match self.size {
             Some(0) => "100%".to_owned(),
@@ -141,7 +146,7 @@ impl Line<'_> {
             Some(0) | None => spent.as_secs(),
             Some(left) => (left as f64 / rate.max(1.0)).min(359_999.0) as u64,
         };
-        let (amount, speed) = (amount(self.at as f64), amount(rate));
+        let (amount, speed) = (format_size(self.at as f64), format_size(rate));
         let (minutes, seconds) = (time / 60, time % 60);
         let figures = format!("  {part} {amount:>8} {speed:>8}/s {minutes:02}:{seconds:02}");
         let room = width.saturating_sub(figures.len());
@@ -155,7 +160,7 @@ impl Line<'_> {
 }
 
 /// Formats bytes, or bytes per second, with a unit.
-fn amount(octets: f64) -> String {
+fn format_size(octets: f64) -> String {
     let mut value = octets;
     for unit in ["B", "KiB", "MiB", "GiB"] {
         if value < 1000.0 {
@@ -173,13 +178,13 @@ mod tests {
 
     #[test]
     fn a_line_fits_the_terminal() {
-        let meter = Meter::new(true, None);
-        let mut line = meter.begin("a/long/path/of/a/file".to_owned(), Some(4 << 20), 0);
+        let meter = ProgressMeter::new(true, None);
+        let mut line = meter.start_file("a/long/path/of/a/file".to_owned(), Some(4 << 20), 0);
         line.at = 1 << 20;
-        let whole = line.text(Duration::from_secs(2), 60);
+        let whole = line.render(Duration::from_secs(2), 60);
         let wanted = "a/long/path/of/a/file          25%   1.0MiB   512KiB/s 00:06";
         assert_eq!((whole.as_str(), whole.len()), (wanted, 60));
-        let short = line.text(Duration::from_secs(2), 40);
+        let short = line.render(Duration::from_secs(2), 40);
         assert_eq!(short.chars().count(), 40);
         assert!(short.starts_with("f/a/file "), "{short}");
     }
@@ -193,7 +198,7 @@ mod tests {
             (150.0 * 1024.0, "150KiB"),
             (5.5 * 1_099_511_627_776.0, "5.5TiB"),
         ] {
-            assert_eq!(amount(octets), text);
+            assert_eq!(format_size(octets), text);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Help text of the commands.
 
 /// Output of `help`.
-pub(super) const TEXT: &str = "\
+pub(super) const HELP_TEXT: &str = "\
 Remote files (patterns: * ? [a-z]; \"…\", '…' and \\ quote):
   ls [-1ahlnrSt] [PATH…]            list files
   cd [PATH], pwd                    the folder that relative paths start in

@@ -5,26 +5,26 @@ use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 use std::thread;
 
-use adit_cli::{Code, Failure, out};
+use adit_cli::{Failure, FailureCode, out};
 use adit_wire::u64_from;
 use tokio::sync::mpsc;
 
 /// Maximum length of a line, in bytes.
-const LONGEST: usize = 64 << 10;
+const MAX_LINE: usize = 64 << 10;
 /// Prompt of an interactive session.
 const PROMPT: &str = "sftp> ";
 
 /// Reader of command lines.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(super) struct CommandInput {
     lines: mpsc::Receiver<io::Result<Vec<u8>>>,
     /// True in batch mode: commands are echoed, and the first that fails ends the program.
     batch: bool,
     /// True if a user types the commands.
-    person: bool,
+    interactive: bool,
 }
 
-impl Input {
+impl CommandInput {
     /// Opens a batch file, or standard input if it is `-` or `None`.
     pub(super) fn open(batch: Option<&Path>) -> Result<Self, Failure> {
         let file = batch.filter(|path| *path != Path::new("-"));
@@ -32,7 +32,7 @@ impl Input {
             Some(path) => {
                 let opened = fs::File::open(path);
                 Box::new(opened.map_err(|why| {
-                    Failure::new(Code::Usage, format!("{}: {why}", path.display()))
+                    Failure::new(FailureCode::Usage, format!("{}: {why}", path.display()))
                 })?)
             }
             None => Box::new(out::stdin()),
@@ -41,7 +41,7 @@ impl Input {
         // A read from a terminal cannot be canceled, so nothing waits for this thread.
         thread::spawn(move || {
             let mut source = io::BufReader::new(source);
-            while let Some(line) = line(&mut source) {
+            while let Some(line) = read_line(&mut source) {
                 let over = line.is_err();
                 if send.blocking_send(line).is_err() || over {
                     return;
@@ -51,7 +51,7 @@ impl Input {
         Ok(Self {
             lines,
             batch: batch.is_some(),
-            person: batch.is_none() && io::stdin().is_terminal(),
+            interactive: batch.is_none() && io::stdin().is_terminal(),
         })
     }
 
@@ -61,24 +61,24 @@ impl Input {
     }
 
     /// Returns true if a user types the commands.
-    pub(super) const fn is_person(&self) -> bool {
-        self.person
+    pub(super) const fn is_interactive(&self) -> bool {
+        self.interactive
     }
 
     /// Returns the next line, or `None` at the end.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
-        if self.person {
+    pub(super) async fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if self.interactive {
             print!("{PROMPT}");
         }
         let line = self.lines.recv().await.transpose()?;
-        if self.person && line.is_none() {
+        if self.interactive && line.is_none() {
             println!();
         }
         Ok(line)
     }
 
     /// Echoes a command in batch mode.
-    pub(super) fn show(&self, line: &[u8]) {
+    pub(super) fn echo_command(&self, line: &[u8]) {
         if self.batch {
             println!("{PROMPT}{}", crate::copy::shown(line.trim_ascii()));
         }
@@ -86,13 +86,13 @@ impl Input {
 }
 
 /// Reads a line without its line end; returns `None` after the last one.
-fn line(source: &mut impl io::BufRead) -> Option<io::Result<Vec<u8>>> {
+fn read_line(source: &mut impl io::BufRead) -> Option<io::Result<Vec<u8>>> {
     let mut line = Vec::new();
-    let most = u64_from(LONGEST);
+    let most = u64_from(MAX_LINE);
     match io::BufRead::read_until(&mut source.take(most), b'\n', &mut line) {
         Err(why) => Some(Err(why)),
         Ok(0) => None,
-        Ok(LONGEST) if line.last() != Some(&b'\n') => Some(Err(io::Error::other(
+        Ok(MAX_LINE) if line.last() != Some(&b'\n') => Some(Err(io::Error::other(
             "a line of more than 64 KiB is not a command",
         ))),
         Ok(_) => {
@@ -111,12 +111,12 @@ mod tests {
     #[test]
     fn lines_have_an_end() {
         let mut source = &b"a\n\nb"[..];
-        let mut next = || line(&mut source).map(Result::unwrap);
+        let mut next = || read_line(&mut source).map(Result::unwrap);
         assert_eq!(next().as_deref(), Some(&b"a"[..]));
         assert_eq!(next().as_deref(), Some(&b""[..]));
         assert_eq!(next().as_deref(), Some(&b"b"[..]));
         assert_eq!(next(), None);
-        let long = vec![b'x'; LONGEST + 1];
-        assert!(line(&mut long.as_slice()).unwrap().is_err());
+        let long = vec![b'x'; MAX_LINE + 1];
+        assert!(read_line(&mut long.as_slice()).unwrap().is_err());
     }
 }

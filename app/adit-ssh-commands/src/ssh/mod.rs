@@ -11,76 +11,79 @@
 pub(super) mod connect;
 mod escape;
 mod forward;
+mod forward_spec;
+mod local_pty;
 mod options;
 mod program;
-mod pty;
-mod spec;
 mod stdio;
 mod terminal;
 
 use crate::ssh_config::{SshDestination, SshSettings};
-use adit_cli::{Code, Done, Failure, background};
+use adit_cli::{CommandResult, Failure, FailureCode, background};
 
-use crate::args::Ssh;
-use connect::Reached;
-use program::What;
+use crate::args::SshArgs;
+use connect::ConnectedHost;
+use program::RemoteProgram;
 
 /// Exit code for failures of adit itself, as opposed to those of the remote program.
-pub(super) const OWN: u8 = 255;
+pub(super) const LOCAL_FAILURE_STATUS: u8 = 255;
 
 /// Runs `adit ssh`. `in_background` is true in the process that stays in the background (`-f`).
 ///
 /// # Errors
 /// The failure, with its exit code.
-pub fn ssh(typed: &Ssh, in_background: bool) -> Done {
-    run(typed, in_background).map_err(|why| why.with_status(OWN))
+pub fn ssh(typed: &SshArgs, in_background: bool) -> CommandResult {
+    run(typed, in_background).map_err(|why| why.with_status(LOCAL_FAILURE_STATUS))
 }
 
-fn run(typed: &Ssh, in_background: bool) -> Done {
+fn run(typed: &SshArgs, in_background: bool) -> CommandResult {
     if let Some(file) = &typed.log {
-        terminal::say_to(file)?;
+        terminal::redirect_messages(file)?;
     }
-    let asked = options::asked(typed)?;
-    let settings = asked.settings()?;
-    let command = options::command(typed, &settings);
+    let asked = options::connect_request(typed)?;
+    let settings = asked.resolve_settings()?;
+    let command = options::requested_command(typed, &settings);
     if typed.fork && command.is_none() && !typed.no_command {
         let what = "-f: a shell cannot run in the background";
-        return Err(
-            Failure::new(Code::Usage, what).hint("add a command, or -N to only forward ports")
-        );
+        return Err(Failure::new(FailureCode::Usage, what)
+            .with_hint("add a command, or -N to only forward ports"));
     }
-    let stream = typed.stdio.as_deref().map(spec::destination).transpose()?;
+    let stream = typed
+        .stdio
+        .as_deref()
+        .map(forward_spec::parse_stdio_destination)
+        .transpose()?;
     let what = match command {
-        None => What::Shell,
+        None => RemoteProgram::Shell,
         Some(name) if typed.subsystem => {
-            What::Subsystem(String::from_utf8_lossy(&name).into_owned())
+            RemoteProgram::Subsystem(String::from_utf8_lossy(&name).into_owned())
         }
-        Some(command) => What::Command(command),
+        Some(command) => RemoteProgram::Command(command),
     };
     if typed.fork && !in_background {
-        return background::start(std::env::args_os().skip(1), OWN);
+        return background::spawn_background(std::env::args_os().skip(1), LOCAL_FAILURE_STATUS);
     }
-    connect::block_on(workers(typed, &settings), async {
+    connect::block_on(worker_threads(typed, &settings), async {
         let mut reached = connect::connect(&asked, &settings).await?;
         if let Some(to) = stream {
-            return carry(&reached, &to).await;
+            return relay_stdio(&reached, &to).await;
         }
-        let mut forwards = forward::Forwards::start(&reached).await?;
+        let mut forwards = forward::Forwards::open_all(&reached).await?;
         if typed.fork {
-            background::leave(!typed.no_command)?;
+            background::detach(!typed.no_command)?;
         }
         if typed.no_command {
             let end = reached.session.wait_closed().await;
             let what = format!("{}: {end}", reached.settings.host_name);
-            return Err(Failure::new(Code::Network, what));
+            return Err(Failure::new(FailureCode::Network, what));
         }
         let status = program::run(&reached, what, typed.null || typed.fork).await?;
         tokio::select! {
-            () = forwards.finish() => {}
+            () = forwards.close_and_drain() => {}
             _ = reached.session.wait_closed() => {}
         }
         if let Some(update) = reached.update.take() {
-            update.settle().await;
+            update.finish_or_abort().await;
         }
         match status {
             0 => Ok(()),
@@ -91,7 +94,7 @@ fn run(typed: &Ssh, in_background: bool) -> Done {
 
 /// Returns the number of runtime threads. With forwards it is two, so that one can move bytes while the other
 /// encrypts. A program's streams have their own threads, and two workers would only wake each other.
-fn workers(typed: &Ssh, settings: &SshSettings) -> usize {
+fn worker_threads(typed: &SshArgs, settings: &SshSettings) -> usize {
     let forwards = [
         &settings.local_forwards,
         &settings.dynamic_forwards,
@@ -102,19 +105,21 @@ fn workers(typed: &Ssh, settings: &SshSettings) -> usize {
 }
 
 /// Connects the standard streams to one forwarded connection (`-W`).
-async fn carry(reached: &Reached, to: &SshDestination) -> Done {
+async fn relay_stdio(reached: &ConnectedHost, to: &SshDestination) -> CommandResult {
     if !reached.trusted {
         let what = "-W is refused because the host key does not match the known one";
-        return Err(Failure::new(Code::Key, what));
+        return Err(Failure::new(FailureCode::Key, what));
     }
     let failed = |why: &dyn std::fmt::Display| {
         Failure::new(
-            Code::Network,
+            FailureCode::Network,
             format!("{}: {why}", reached.settings.host_name),
         )
     };
     let opened = forward::open_channel(&reached.session, to).await;
     let (reader, writer) = opened.map_err(|why| failed(&why))?.into_split();
-    stdio::input(writer, None);
-    stdio::output(reader).await.map_err(|why| failed(&why))
+    stdio::forward_stdin(writer, None);
+    stdio::forward_to_stdout(reader)
+        .await
+        .map_err(|why| failed(&why))
 }

@@ -15,24 +15,24 @@ use tokio::io::AsyncWriteExt;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use super::escape::{Escapes, Wish};
-use crate::channel_pipes::{Source, channel_to_pipe, file_to_channel};
+use super::escape::{EscapeCommand, EscapeParser};
+use crate::channel_pipes::{BlockingSource, channel_to_pipe, file_to_channel};
 
 /// Size of a read while escapes are recognized, in bytes.
-const PIECE: usize = 16 << 10;
+const READ_SIZE: usize = 16 << 10;
 
 /// The escapes typed on standard input.
 #[derive(Debug)]
-pub(super) struct Input {
-    wishes: Option<mpsc::Receiver<Wish>>,
+pub(super) struct StdinForwarder {
+    commands: Option<mpsc::Receiver<EscapeCommand>>,
     escape: Option<char>,
 }
 
-impl Input {
+impl StdinForwarder {
     /// Returns an input that never has an escape.
-    pub(super) const fn idle() -> Self {
+    pub(super) const fn unused() -> Self {
         Self {
-            wishes: None,
+            commands: None,
             escape: None,
         }
     }
@@ -41,8 +41,8 @@ impl Input {
     ///
     /// # Cancel safety
     /// Cancel-safe: no escape is lost.
-    pub(super) async fn wish(&mut self) -> Wish {
-        match &mut self.wishes {
+    pub(super) async fn next_escape(&mut self) -> EscapeCommand {
+        match &mut self.commands {
             Some(wishes) => match wishes.recv().await {
                 Some(wish) => wish,
                 None => pending().await,
@@ -52,28 +52,28 @@ impl Input {
     }
 
     /// Returns the help text of the escapes.
-    pub(super) fn help(&self) -> String {
-        Escapes::new(self.escape).help()
+    pub(super) fn escape_help(&self) -> String {
+        EscapeParser::new(self.escape).help_text()
     }
 }
 
 /// Starts a thread that copies standard input to the program until either ends, except for escapes. Nothing
 /// waits for the thread: an idle terminal must not delay the exit.
-pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
+pub(super) fn forward_stdin(mut writer: ChannelWriter, escape: Option<char>) -> StdinForwarder {
     let runtime = Handle::current();
     let (to, wishes) = mpsc::channel(1);
     thread::spawn(move || {
-        let done = own(io::stdin()).and_then(|stdin| {
+        let done = duplicate_as_file(io::stdin()).and_then(|stdin| {
             let Some(character) = escape else {
                 file_to_channel(&runtime, stdin, &mut writer, || true)?;
                 return runtime.block_on(writer.shutdown());
             };
-            let mut stdin = Source {
+            let mut stdin = BlockingSource {
                 from: stdin,
                 is_wanted: || true,
             };
-            let (mut piece, mut out) = (vec![0; PIECE], Vec::new());
-            let mut escapes = Escapes::new(Some(character));
+            let (mut piece, mut out) = (vec![0; READ_SIZE], Vec::new());
+            let mut escapes = EscapeParser::new(Some(character));
             loop {
                 let n = stdin.read(&mut piece)?;
                 if n == 0 {
@@ -82,8 +82,8 @@ pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
                 let mut typed = subslice(&piece, ..n);
                 while !typed.is_empty() {
                     out.clear();
-                    let (done, wish) = escapes.feed(typed, &mut out);
-                    send(&runtime, &mut writer, &out)?;
+                    let (done, wish) = escapes.filter_input(typed, &mut out);
+                    send_all(&runtime, &mut writer, &out)?;
                     typed = subslice(typed, done..);
                     if let Some(wish) = wish {
                         // Without a receiver the program has ended.
@@ -95,14 +95,14 @@ pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
         // An error means that the program takes no more input or is gone, which its exit status shows.
         drop(done);
     });
-    Input {
-        wishes: Some(wishes),
+    StdinForwarder {
+        commands: Some(wishes),
         escape,
     }
 }
 
 /// Writes all bytes to the channel and flushes it.
-fn send(runtime: &Handle, writer: &mut ChannelWriter, bytes: &[u8]) -> io::Result<()> {
+fn send_all(runtime: &Handle, writer: &mut ChannelWriter, bytes: &[u8]) -> io::Result<()> {
     runtime.block_on(async {
         writer.write_all(bytes).await?;
         writer.flush().await
@@ -110,22 +110,22 @@ fn send(runtime: &Handle, writer: &mut ChannelWriter, bytes: &[u8]) -> io::Resul
 }
 
 /// Copies the output of the program to standard output, until its end.
-pub(super) async fn output(reader: ChannelReader) -> io::Result<()> {
-    moved(own(io::stdout())?, reader).await
+pub(super) async fn forward_to_stdout(reader: ChannelReader) -> io::Result<()> {
+    forward_to_file(duplicate_as_file(io::stdout())?, reader).await
 }
 
 /// Copies the standard error of the program to the local one, until its end.
-pub(super) async fn errors(reader: ChannelReader) -> io::Result<()> {
-    moved(own(io::stderr())?, reader).await
+pub(super) async fn forward_to_stderr(reader: ChannelReader) -> io::Result<()> {
+    forward_to_file(duplicate_as_file(io::stderr())?, reader).await
 }
 
 /// Duplicates the descriptor of a stream: the standard library's own type would buffer lines.
-fn own(stream: impl AsFd) -> io::Result<File> {
+fn duplicate_as_file(stream: impl AsFd) -> io::Result<File> {
     Ok(File::from(stream.as_fd().try_clone_to_owned()?))
 }
 
 /// Copies a channel to a file on a new thread, and waits for its end.
-async fn moved(to: File, mut from: ChannelReader) -> io::Result<()> {
+async fn forward_to_file(to: File, mut from: ChannelReader) -> io::Result<()> {
     let runtime = Handle::current();
     let (mut done, end) = oneshot::channel();
     thread::spawn(move || {

@@ -5,7 +5,7 @@ use adit_wire::substr;
 use super::pattern;
 
 /// Maximum number of names in a list.
-const MOST: usize = 256;
+const MAX_NAMES: usize = 256;
 
 /// Value of `Ciphers`, `MACs`, `KexAlgorithms` or `HostKeyAlgorithms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl AlgorithmList {
     /// # Errors
     /// A message with the expected form, for an empty name, a character that is not graphic ASCII, or more
     /// than 256 names.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let make = match text.as_bytes().first() {
             Some(b'+') => Self::Append,
             Some(b'-') => Self::Remove,
@@ -39,7 +39,7 @@ impl AlgorithmList {
         };
         let names: Vec<String> = names.split(',').map(str::to_owned).collect();
         let fine = |name: &String| !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic());
-        if names.len() > MOST || !names.iter().all(fine) {
+        if names.len() > MAX_NAMES || !names.iter().all(fine) {
             return Err("expected names separated by commas".to_owned());
         }
         Ok(make(names))
@@ -47,7 +47,7 @@ impl AlgorithmList {
 
     /// Applies the list to `defaults` and returns the result, without duplicates.
     #[must_use]
-    pub fn apply(&self, defaults: &[&str]) -> Vec<String> {
+    pub fn apply_to(&self, defaults: &[&str]) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         let (before, after): (&[String], &[String]) = match self {
             Self::Exactly(names) | Self::Prefer(names) => (names, &[]),
@@ -62,7 +62,7 @@ impl AlgorithmList {
         let names = names.chain(defaults.iter().copied());
         for name in names.chain(after.iter().map(String::as_str)) {
             let removed = match self {
-                Self::Remove(gone) => gone.iter().any(|gone| pattern::matches(gone, name)),
+                Self::Remove(gone) => gone.iter().any(|gone| pattern::matches_pattern(gone, name)),
                 _ => false,
             };
             if !removed && !all.iter().any(|one| one == name) {
@@ -86,11 +86,11 @@ mod tests {
             ("-umac-*,a", "b"),
             ("^b,c", "b,c,a,umac-64,umac-128"),
         ] {
-            let list = AlgorithmList::read(text).unwrap();
-            assert_eq!(list.apply(&defaults).join(","), wanted, "{text}");
+            let list = AlgorithmList::parse(text).unwrap();
+            assert_eq!(list.apply_to(&defaults).join(","), wanted, "{text}");
         }
         for text in ["", "+", "a,,b", "a b"] {
-            assert!(AlgorithmList::read(text).is_err(), "{text}");
+            assert!(AlgorithmList::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use adit_config::text::Sources;
 
 /// Maximum length of a value after expansion, in bytes.
-const LONGEST: usize = 65_536;
+const MAX_EXPANDED_LEN: usize = 65_536;
 
 /// Values of the tokens.
-pub(super) struct Tokens<'a> {
+pub(super) struct ExpansionContext<'a> {
     pub(super) host_name: &'a str,
     pub(super) original_host: &'a str,
     pub(super) port: u16,
@@ -19,10 +19,10 @@ pub(super) struct Tokens<'a> {
     pub(super) sources: &'a dyn Sources,
 }
 
-impl Tokens<'_> {
+impl ExpansionContext<'_> {
     /// Expands a path: a leading `~` becomes the home folder; tokens and variables are replaced.
-    pub(super) fn path(&self, text: &str) -> Result<PathBuf, String> {
-        let expanded = self.text(text)?;
+    pub(super) fn expand_path(&self, text: &str) -> Result<PathBuf, String> {
+        let expanded = self.expand_text(text)?;
         Ok(match expanded.strip_prefix('~') {
             Some("") => self.home.to_owned(),
             Some(rest) => match rest.strip_prefix('/') {
@@ -34,9 +34,9 @@ impl Tokens<'_> {
     }
 
     /// Replaces tokens and variables.
-    fn text(&self, text: &str) -> Result<String, String> {
+    fn expand_text(&self, text: &str) -> Result<String, String> {
         let mut out = String::new();
-        let mut rest = self.percent(text)?;
+        let mut rest = self.expand_percent(text)?;
         while let Some((before, after)) = rest.split_once("${") {
             let (name, tail) = after
                 .split_once('}')
@@ -47,7 +47,7 @@ impl Tokens<'_> {
                 .ok_or_else(|| format!("the variable `{name}` is not set"))?;
             out.push_str(before);
             out.push_str(&value);
-            bounded(&out)?;
+            check_length(&out)?;
             rest = tail.to_owned();
         }
         out.push_str(&rest);
@@ -55,8 +55,8 @@ impl Tokens<'_> {
     }
 
     /// Replaces tokens only.
-    pub(super) fn percent(&self, text: &str) -> Result<String, String> {
-        percent(text, |token| {
+    pub(super) fn expand_percent(&self, text: &str) -> Result<String, String> {
+        replace_percent(text, |token| {
             Some(match token {
                 'd' => self.home.to_str()?.to_owned(),
                 'h' => self.host_name.to_owned(),
@@ -73,7 +73,7 @@ impl Tokens<'_> {
 }
 
 /// Replaces `%x` with the result of `meaning`, and `%%` with `%`.
-pub(super) fn percent(
+pub(super) fn replace_percent(
     text: &str,
     meaning: impl Fn(char) -> Option<String>,
 ) -> Result<String, String> {
@@ -93,14 +93,14 @@ pub(super) fn percent(
             }
             None => return Err("`%` needs a letter or another `%`".to_owned()),
         }
-        bounded(&out)?;
+        check_length(&out)?;
     }
     Ok(out)
 }
 
-fn bounded(text: &str) -> Result<(), String> {
-    if text.len() > LONGEST {
-        return Err(format!("longer than {LONGEST} bytes"));
+fn check_length(text: &str) -> Result<(), String> {
+    if text.len() > MAX_EXPANDED_LEN {
+        return Err(format!("longer than {MAX_EXPANDED_LEN} bytes"));
     }
     Ok(())
 }

@@ -43,29 +43,29 @@ pub enum SshDestination {
 
 impl SshForward {
     /// Parses the two arguments of `LocalForward`.
-    pub(super) fn local(words: &[String]) -> Result<Self, String> {
+    pub(super) fn parse_local(words: &[String]) -> Result<Self, String> {
         match words {
             [listen, to] => Ok(Self {
-                listen: bind(listen, value::port)?,
-                to: destination(to)?,
+                listen: parse_bind(listen, value::parse_port)?,
+                to: parse_destination(to)?,
             }),
             _ => Err("expected `[address:]port host:port`".to_owned()),
         }
     }
 
     /// Parses the arguments of `RemoteForward`; a single argument means SOCKS.
-    pub(super) fn remote(words: &[String]) -> Result<Self, String> {
+    pub(super) fn parse_remote(words: &[String]) -> Result<Self, String> {
         let or_zero = |text: &str| match text {
             "0" => Ok(0),
-            _ => value::port(text),
+            _ => value::parse_port(text),
         };
         match words {
             [listen, to] => Ok(Self {
-                listen: bind(listen, or_zero)?,
-                to: destination(to)?,
+                listen: parse_bind(listen, or_zero)?,
+                to: parse_destination(to)?,
             }),
             [listen] => Ok(Self {
-                listen: bind(listen, or_zero)?,
+                listen: parse_bind(listen, or_zero)?,
                 to: SshDestination::Socks,
             }),
             _ => Err("expected `[address:]port [host:port]`".to_owned()),
@@ -73,10 +73,10 @@ impl SshForward {
     }
 
     /// Parses the argument of `DynamicForward`.
-    pub(super) fn dynamic(words: &[String]) -> Result<Self, String> {
+    pub(super) fn parse_dynamic(words: &[String]) -> Result<Self, String> {
         match words {
             [listen] => Ok(Self {
-                listen: match bind(listen, value::port)? {
+                listen: match parse_bind(listen, value::parse_port)? {
                     SshBind::Socket(_) => return Err("expected `[address:]port`".to_owned()),
                     bind @ SshBind::Port { .. } => bind,
                 },
@@ -87,11 +87,11 @@ impl SshForward {
     }
 }
 
-fn bind(text: &str, port: impl Fn(&str) -> Result<u16, String>) -> Result<SshBind, String> {
+fn parse_bind(text: &str, port: impl Fn(&str) -> Result<u16, String>) -> Result<SshBind, String> {
     if is_path(text) {
         return Ok(SshBind::Socket(text.to_owned()));
     }
-    let (address, number) = match split(text) {
+    let (address, number) = match split_host_port(text) {
         Some((address, number)) => (Some(address.to_owned()), number),
         None => (None, text),
     };
@@ -101,14 +101,14 @@ fn bind(text: &str, port: impl Fn(&str) -> Result<u16, String>) -> Result<SshBin
     })
 }
 
-fn destination(text: &str) -> Result<SshDestination, String> {
+fn parse_destination(text: &str) -> Result<SshDestination, String> {
     if is_path(text) {
         return Ok(SshDestination::Socket(text.to_owned()));
     }
-    match split(text) {
+    match split_host_port(text) {
         Some((host, number)) if !host.is_empty() => Ok(SshDestination::Port {
             host: host.to_owned(),
-            port: value::port(number)?,
+            port: value::parse_port(number)?,
         }),
         _ => Err("expected `host:port`, or the path of a socket".to_owned()),
     }
@@ -120,7 +120,7 @@ fn is_path(text: &str) -> bool {
 }
 
 /// Splits `host:port`, removing brackets around the host.
-fn split(text: &str) -> Option<(&str, &str)> {
+fn split_host_port(text: &str) -> Option<(&str, &str)> {
     let (host, port) = text.rsplit_once(':')?;
     match host.strip_prefix('[') {
         Some(inner) => inner.strip_suffix(']').map(|host| (host, port)),
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn forwards_in_all_forms() {
-        let local = |text| SshForward::local(&words(text));
+        let local = |text| SshForward::parse_local(&words(text));
         let to = |host: &str, port| SshDestination::Port {
             host: host.to_owned(),
             port,
@@ -179,12 +179,12 @@ mod tests {
         ] {
             assert!(local(text).is_err(), "{text}");
         }
-        let socks = SshForward::remote(&words("0")).unwrap();
+        let socks = SshForward::parse_remote(&words("0")).unwrap();
         assert_eq!(
             (socks.listen, socks.to),
             (port(None, 0), SshDestination::Socks)
         );
-        assert!(SshForward::dynamic(&words("localhost:1080")).is_ok());
-        assert!(SshForward::dynamic(&words("/run/a")).is_err());
+        assert!(SshForward::parse_dynamic(&words("localhost:1080")).is_ok());
+        assert!(SshForward::parse_dynamic(&words("/run/a")).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use super::value;
 
 /// Maximum number of hosts.
-const MOST: usize = 16;
+const MAX_JUMPS: usize = 16;
 
 /// A jump host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,18 +19,18 @@ pub struct SshJump {
 impl SshJump {
     /// Parses a comma-separated list of `[user@]host[:port]` or `ssh://[user@]host[:port]`; `none` is an
     /// empty list.
-    pub(super) fn list(text: &str) -> Result<Vec<Self>, String> {
+    pub(super) fn parse_list(text: &str) -> Result<Vec<Self>, String> {
         if text.eq_ignore_ascii_case("none") {
             return Ok(Vec::new());
         }
-        let jumps: Vec<Self> = text.split(',').map(Self::read).collect::<Result<_, _>>()?;
-        if jumps.len() > MOST {
-            return Err(format!("expected at most {MOST} hosts"));
+        let jumps: Vec<Self> = text.split(',').map(Self::parse).collect::<Result<_, _>>()?;
+        if jumps.len() > MAX_JUMPS {
+            return Err(format!("expected at most {MAX_JUMPS} hosts"));
         }
         Ok(jumps)
     }
 
-    fn read(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, String> {
         let wrong = || "expected `[user@]host[:port]`, separated by commas".to_owned();
         let text = match text.strip_prefix("ssh://") {
             Some(rest) => rest.strip_suffix('/').unwrap_or(rest),
@@ -66,7 +66,7 @@ impl SshJump {
         Ok(Self {
             user: user.map(str::to_owned),
             host: host.to_owned(),
-            port: port.map(value::port).transpose()?,
+            port: port.map(value::parse_port).transpose()?,
         })
     }
 }
@@ -82,9 +82,9 @@ mod tests {
             host: host.to_owned(),
             port,
         };
-        assert_eq!(SshJump::list("none"), Ok(vec![]));
+        assert_eq!(SshJump::parse_list("none"), Ok(vec![]));
         assert_eq!(
-            SshJump::list("a@b:2222,c,[::1]:22,ssh://u@v@d:1/,fe80::1"),
+            SshJump::parse_list("a@b:2222,c,[::1]:22,ssh://u@v@d:1/,fe80::1"),
             Ok(vec![
                 jump(Some("a"), "b", Some(2222)),
                 jump(None, "c", None),
@@ -96,7 +96,7 @@ mod tests {
         for text in [
             "", "a,,b", "a:0", "@b", "[::1", "[::1]x", "-oX", "a b", "-u@h",
         ] {
-            assert!(SshJump::list(text).is_err(), "{text}");
+            assert!(SshJump::parse_list(text).is_err(), "{text}");
         }
     }
 }

@@ -13,12 +13,12 @@ mod collected;
 mod condition;
 mod expand;
 mod forward;
-mod glob;
+mod include_glob;
 mod jump;
+mod keyword_table;
 mod pattern;
 mod reader;
 mod settings;
-mod table;
 mod value;
 mod words;
 
@@ -36,29 +36,29 @@ pub use settings::{
 };
 
 /// [`Sources`] that can list the files in a folder, for `Include` with `*`.
-pub trait SshSources: Sources {
+pub trait SshConfigSources: Sources {
     /// Returns the names in a folder, in any order.
     ///
     /// # Errors
     /// The error of the file system.
-    fn names(&self, folder: &Path) -> io::Result<Vec<String>>;
+    fn file_names(&self, folder: &Path) -> io::Result<Vec<String>>;
 }
 
-impl SshSources for MemorySources {
-    fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
+impl SshConfigSources for MemorySources {
+    fn file_names(&self, folder: &Path) -> io::Result<Vec<String>> {
         Ok(self.file_names_in(folder).map(str::to_owned).collect())
     }
 }
 
-impl SshSources for SystemSources {
-    fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
+impl SshConfigSources for SystemSources {
+    fn file_names(&self, folder: &Path) -> io::Result<Vec<String>> {
         list_file_names(folder)
     }
 }
 
 /// The host whose settings are requested, and the user who requests them.
 #[derive(Debug, Clone)]
-pub struct SshQuestion {
+pub struct SshConfigQuery {
     /// The host as typed, without user and port.
     pub host: String,
     /// The user typed with the host, if any.
@@ -68,7 +68,7 @@ pub struct SshQuestion {
     /// Command-line options, `Keyword=value` or `Keyword value`, in order.
     pub options: Vec<String>,
     /// The files to read.
-    pub files: SshFiles,
+    pub files: SshConfigFiles,
     /// Name of the local user.
     pub local_user: String,
     /// Home folder of the local user.
@@ -79,9 +79,9 @@ pub struct SshQuestion {
 
 /// The configuration files to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SshFiles {
+pub enum SshConfigFiles {
     /// `~/.ssh/config`, then `/etc/ssh/ssh_config`; either may be missing.
-    Usual,
+    Default,
     /// Only this file, which must exist.
     Only(PathBuf),
     /// No files.

@@ -2,7 +2,7 @@
 
 /// Returns true if `pattern` matches `text`. Takes time proportional to the product of the lengths at most,
 /// for any pattern.
-pub(super) fn matches(pattern: &str, text: &str) -> bool {
+pub(super) fn matches_pattern(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
     // Position after the last star, and the start of the text that it has not consumed yet.
@@ -31,13 +31,13 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
 }
 
 /// Returns true if one of the patterns matches `text` and no pattern with a leading `!` does.
-pub(super) fn any_of<'p>(patterns: impl IntoIterator<Item = &'p str>, text: &str) -> bool {
+pub(super) fn matches_any<'p>(patterns: impl IntoIterator<Item = &'p str>, text: &str) -> bool {
     let mut found = false;
     for pattern in patterns {
         match pattern.strip_prefix('!') {
-            Some(pattern) if matches(pattern, text) => return false,
+            Some(pattern) if matches_pattern(pattern, text) => return false,
             Some(_) => {}
-            None => found |= matches(pattern, text),
+            None => found |= matches_pattern(pattern, text),
         }
     }
     found
@@ -61,11 +61,14 @@ mod tests {
             ("a**", "a", true),
             ("A", "a", false),
         ] {
-            assert_eq!(matches(pattern, text), wanted, "{pattern} {text}");
+            assert_eq!(matches_pattern(pattern, text), wanted, "{pattern} {text}");
         }
-        assert!(any_of(["!b", "*"], "a"));
-        assert!(!any_of(["*", "!a"], "a"));
-        assert!(!any_of(["!b"], "a"), "a negation alone matches nothing");
+        assert!(matches_any(["!b", "*"], "a"));
+        assert!(!matches_any(["*", "!a"], "a"));
+        assert!(
+            !matches_any(["!b"], "a"),
+            "a negation alone matches nothing"
+        );
     }
 
     /// The definition, which takes exponential time.
@@ -82,7 +85,7 @@ mod tests {
     proptest! {
         #[test]
         fn equals_the_definition(pattern in "[ab*?]{0,7}", text in "[ab]{0,8}") {
-            prop_assert_eq!(matches(&pattern, &text), slow(pattern.as_bytes(), text.as_bytes()));
+            prop_assert_eq!(matches_pattern(&pattern, &text), slow(pattern.as_bytes(), text.as_bytes()));
         }
     }
 }

@@ -118,8 +118,10 @@ pub struct SshSettings {
 impl SshSettings {
     /// Returns true if `SendEnv` matches this variable.
     #[must_use]
-    pub fn sends(&self, name: &str) -> bool {
-        self.send_env.iter().any(|one| pattern::matches(one, name))
+    pub fn sends_variable(&self, name: &str) -> bool {
+        self.send_env
+            .iter()
+            .any(|one| pattern::matches_pattern(one, name))
     }
 }
 
@@ -167,7 +169,7 @@ pub enum UpdateHostKeys {
 pub enum IdentityAgent {
     /// The agent named by the variable `SSH_AUTH_SOCK`.
     #[default]
-    Usual,
+    Default,
     /// The agent named by this variable.
     Variable(String),
     /// The agent at this socket.

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 /// A line that is neither empty nor a comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line<'a> {
+pub(super) struct ConfigLine<'a> {
     /// The line as written.
     pub(super) text: &'a str,
     /// The keyword, and its position.
@@ -15,9 +15,9 @@ pub(super) struct Line<'a> {
     pub(super) rest_at: Range<usize>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ConfigLine<'a> {
     /// Parses a line. Returns `None` for an empty line or a comment.
-    pub(super) fn read(text: &'a str) -> Option<Self> {
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
         let start = text.find(|c: char| !is_blank(c))?;
         let after = text.get(start..)?;
         if after.starts_with('#') {
@@ -49,7 +49,7 @@ fn is_blank(c: char) -> bool {
 
 /// Splits arguments at blanks, unless quoted. A backslash escapes a quote, a backslash and, outside of
 /// quotes, a blank. A word that starts with `#` starts a comment.
-pub(super) fn split(text: &str) -> Result<Vec<String>, &'static str> {
+pub(super) fn split_arguments(text: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut chars = text.chars().peekable();
     loop {
@@ -94,13 +94,13 @@ mod tests {
             ("User==x", "User", "=x"),
             ("Host", "Host", ""),
         ] {
-            let line = Line::read(text).unwrap();
+            let line = ConfigLine::parse(text).unwrap();
             assert_eq!((line.keyword, line.rest), (keyword, rest), "{text}");
             assert_eq!(&text[line.keyword_at], keyword);
             assert_eq!(&text[line.rest_at], rest);
         }
-        assert_eq!(Line::read(" # Port 22"), None);
-        assert_eq!(Line::read(" \t"), None);
+        assert_eq!(ConfigLine::parse(" # Port 22"), None);
+        assert_eq!(ConfigLine::parse(" \t"), None);
     }
 
     #[test]
@@ -116,19 +116,19 @@ mod tests {
             ),
             ("\"\"", &[""]),
         ] {
-            assert_eq!(split(text).unwrap(), words, "{text}");
+            assert_eq!(split_arguments(text).unwrap(), words, "{text}");
         }
-        assert!(split("\"a").is_err());
+        assert!(split_arguments("\"a").is_err());
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text: String) {
-            if let Some(line) = Line::read(&text) {
+            if let Some(line) = ConfigLine::parse(&text) {
                 prop_assert_eq!(&text[line.rest_at.clone()], line.rest);
                 prop_assert_eq!(&text[line.keyword_at.clone()], line.keyword);
             }
-            let _ = split(&text);
+            let _ = split_arguments(&text);
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Account {
 
 impl Account {
     /// Returns the account from the user database; without an entry there, from the environment.
-    pub(super) fn own() -> Self {
+    pub(super) fn current() -> Self {
         let uid = Uid::effective();
         let known = User::from_uid(uid).ok().flatten();
         let var = |name| env::var_os(name).filter(|value| !value.is_empty());
@@ -53,7 +53,7 @@ impl Account {
     }
 
     /// Expands a leading `~` in a path to the home folder.
-    pub(super) fn expand(&self, path: &Path) -> PathBuf {
+    pub(super) fn expand_home(&self, path: &Path) -> PathBuf {
         match path.strip_prefix("~") {
             Ok(rest) => self.home.join(rest),
             Err(_) => path.to_owned(),
@@ -61,7 +61,7 @@ impl Account {
     }
 
     /// Returns the user as the owner of trusted files.
-    pub(super) fn owner(&self) -> FileOwner {
+    pub(super) fn file_owner(&self) -> FileOwner {
         FileOwner {
             uid: self.uid.as_raw(),
             name: self.name.clone(),
@@ -82,10 +82,10 @@ mod tests {
             shell: "/bin/bash".into(),
             uid: Uid::effective(),
         };
-        let keys = account.expand(Path::new("~/.ssh/authorized_keys"));
+        let keys = account.expand_home(Path::new("~/.ssh/authorized_keys"));
         assert_eq!(keys, Path::new("/home/me/.ssh/authorized_keys"));
         assert_eq!(
-            account.expand(Path::new("/etc/keys")),
+            account.expand_home(Path::new("/etc/keys")),
             Path::new("/etc/keys")
         );
         assert_eq!(account.shell_name("-"), "-bash");

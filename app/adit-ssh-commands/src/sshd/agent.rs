@@ -16,7 +16,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::AbortHandle;
 use tracing::debug;
 
-use super::visit::Visit;
+use super::client_connection::ClientConnection;
 
 /// A socket in a folder that only the user can access; both are removed when this is dropped.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct AgentSocket {
 
 impl AgentSocket {
     /// Creates the socket and starts to accept connections.
-    pub(super) fn open(visit: Arc<Visit>, handle: ServerHandle) -> io::Result<Self> {
+    pub(super) fn open(visit: Arc<ClientConnection>, handle: ServerHandle) -> io::Result<Self> {
         let place = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let place = place.filter(|place| place.is_absolute() && place.is_dir());
         let mut name = [0; 8];
@@ -41,7 +41,7 @@ impl AgentSocket {
         DirBuilder::new().mode(0o700).create(&folder)?;
         let path = folder.join("agent");
         let listener = UnixListener::bind(&path).inspect_err(|_| drop(fs::remove_dir(&folder)))?;
-        let task = tokio::spawn(accept(listener, visit, handle)).abort_handle();
+        let task = tokio::spawn(accept_connections(listener, visit, handle)).abort_handle();
         Ok(Self { folder, path, task })
     }
 
@@ -60,22 +60,30 @@ impl Drop for AgentSocket {
 }
 
 /// Accepts connections forever.
-async fn accept(listener: UnixListener, visit: Arc<Visit>, handle: ServerHandle) {
+async fn accept_connections(
+    listener: UnixListener,
+    visit: Arc<ClientConnection>,
+    handle: ServerHandle,
+) {
     loop {
         match listener.accept().await {
             Ok((socket, _)) => {
-                tokio::spawn(hand_on(socket, Arc::clone(&visit), handle.clone()));
+                tokio::spawn(forward_to_client(
+                    socket,
+                    Arc::clone(&visit),
+                    handle.clone(),
+                ));
             }
             Err(why) => {
                 debug!("{}: cannot accept on the agent socket: {why}", visit.from);
-                tokio::time::sleep(super::listening::PAUSE).await;
+                tokio::time::sleep(super::remote_forwards::ACCEPT_RETRY_DELAY).await;
             }
         }
     }
 }
 
 /// Forwards a connection to the client's agent.
-async fn hand_on(socket: UnixStream, visit: Arc<Visit>, handle: ServerHandle) {
+async fn forward_to_client(socket: UnixStream, visit: Arc<ClientConnection>, handle: ServerHandle) {
     match handle.open_agent().await {
         Ok(mut channel) => {
             let mut near = Buffered::from_tokio(socket);

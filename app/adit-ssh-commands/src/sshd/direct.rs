@@ -18,13 +18,18 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::visit::Visit;
+use super::client_connection::ClientConnection;
 
 /// Time limit for a connection.
-const DIAL: Duration = Duration::from_secs(20);
+const DIAL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Connects to a host and relays bytes in both directions.
-pub(super) async fn tcpip(visit: Arc<Visit>, host: String, port: u16, opening: IncomingChannel) {
+pub(super) async fn serve_direct_tcpip(
+    visit: Arc<ClientConnection>,
+    host: String,
+    port: u16,
+    opening: IncomingChannel,
+) {
     let from = visit.from;
     if !visit.grant.may_open(&host, port) {
         debug!("{from}: not allowed to connect to {host:?} port {port}");
@@ -38,7 +43,7 @@ pub(super) async fn tcpip(visit: Arc<Visit>, host: String, port: u16, opening: I
         source: from.ip(),
     };
     match asker.scope(connect(&host, port)).await {
-        Ok(socket) => carry(&visit, opening, &mut Tcp::new(socket)).await,
+        Ok(socket) => accept_and_relay(&visit, opening, &mut Tcp::new(socket)).await,
         Err(why) => {
             debug!("{from}: cannot connect to {host:?} port {port}: {why}");
             opening.refuse(OpenFailureReason::ConnectFailed, why.to_string());
@@ -55,11 +60,15 @@ async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
         Ok(ip) => vec![SocketAddr::new(ip, port)],
         Err(_) => dial::resolve(host, port, Family::Any).await?,
     };
-    dial::connect_first(&addresses, DIAL).await
+    dial::connect_first(&addresses, DIAL_TIMEOUT).await
 }
 
 /// Connects to a Unix socket and relays bytes in both directions.
-pub(super) async fn streamlocal(visit: Arc<Visit>, path: Vec<u8>, opening: IncomingChannel) {
+pub(super) async fn serve_direct_streamlocal(
+    visit: Arc<ClientConnection>,
+    path: Vec<u8>,
+    opening: IncomingChannel,
+) {
     // `permitopen` lists all permitted destinations, and cannot contain a socket.
     if !visit.grant.port_forwarding || visit.grant.permit_open.is_some() {
         return opening.refuse(
@@ -68,9 +77,9 @@ pub(super) async fn streamlocal(visit: Arc<Visit>, path: Vec<u8>, opening: Incom
         );
     }
     let path = Path::new(OsStr::from_bytes(&path));
-    let connected = timeout(DIAL, UnixStream::connect(path)).await;
+    let connected = timeout(DIAL_TIMEOUT, UnixStream::connect(path)).await;
     match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-        Ok(socket) => carry(&visit, opening, &mut Buffered::from_tokio(socket)).await,
+        Ok(socket) => accept_and_relay(&visit, opening, &mut Buffered::from_tokio(socket)).await,
         Err(why) => {
             debug!(
                 "{}: cannot connect to {}: {why}",
@@ -83,7 +92,11 @@ pub(super) async fn streamlocal(visit: Arc<Visit>, path: Vec<u8>, opening: Incom
 }
 
 /// Accepts a channel and relays its bytes.
-async fn carry(visit: &Visit, opening: IncomingChannel, far: &mut dyn Stream) {
+async fn accept_and_relay(
+    visit: &ClientConnection,
+    opening: IncomingChannel,
+    far: &mut dyn Stream,
+) {
     // An error means that the connection has ended.
     if let Ok(mut channel) = opening.accept() {
         let limits = &visit.settings.limits;

@@ -7,39 +7,39 @@
 //! [`failures`] limits the log lines for failed logins.
 
 mod account;
+mod admission;
 mod agent;
+mod authorized_keys;
+mod client_connection;
 mod direct;
-mod door;
 mod environment;
-mod failures;
 mod host_key;
-mod keys;
-mod listening;
+mod login_log;
 mod program;
+mod remote_forwards;
 mod serve;
 mod session;
 mod settings;
 mod signals;
-mod visit;
 
 use std::sync::Arc;
 
-use adit_cli::{Done, Failure, block_on};
+use adit_cli::{CommandResult, Failure, block_on};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use crate::args::Sshd;
+use crate::args::SshdArgs;
 
 /// Serves SSH until a signal ends it.
 ///
 /// # Errors
 /// The failure, with its exit code.
-pub fn sshd(typed: &Sshd) -> Done {
-    let (settings, host_keys) = settings::read(typed)?;
+pub fn sshd(typed: &SshdArgs) -> CommandResult {
+    let (settings, host_keys) = settings::read_settings(typed)?;
     let listen: Vec<_> = typed
         .listen
         .iter()
-        .map(|text| settings::listen(text))
+        .map(|text| settings::parse_listen_address(text))
         .collect::<Result<_, _>>()?;
     block_on(|mut signals| async move {
         let settings = Arc::new(settings);
@@ -54,14 +54,18 @@ pub fn sshd(typed: &Sshd) -> Done {
             let listener = serve::bind(addr).map_err(Failure::from)?;
             let at = listener.local_addr().unwrap_or(addr);
             eprintln!("listening on {at}");
-            let end = visit::End {
+            let end = client_connection::ServerShutdown {
                 stopped: stopped.clone(),
                 _alive: alive.clone(),
             };
-            tokio::spawn(serve::accept(listener, Arc::clone(&settings), end));
+            tokio::spawn(serve::accept_connections(
+                listener,
+                Arc::clone(&settings),
+                end,
+            ));
         }
         drop((alive, stopped));
-        let patience = signals.next().await;
+        let patience = signals.next_end().await;
         // No more connections are accepted, and open ones are closed: a shell would run forever.
         drop(stop);
         let _ = timeout(patience, all_gone.recv()).await;

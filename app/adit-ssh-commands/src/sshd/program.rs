@@ -24,56 +24,58 @@ use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::signals;
-use crate::channel_pipes::{GATHER, channel_to_pipe, file_to_channel};
-use crate::pipe_pace::Pace;
+use crate::channel_pipes::{MAX_SLICES, channel_to_pipe, file_to_channel};
+use crate::pipe_pace::PipePacer;
 
 /// Time that a program has to exit after its user has disconnected.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const EXIT_GRACE: Duration = Duration::from_secs(5);
 /// Time that a program has to exit after closing its output, before the end of the output is sent.
-const AFTER_OUTPUT: Duration = Duration::from_millis(100);
+const EXIT_AFTER_OUTPUT: Duration = Duration::from_millis(100);
 
 /// A started program.
-pub(super) enum Program {
+pub(super) enum RunningProgram {
     /// Connected by pipes.
     Piped(PipedChild),
     /// Connected to a pseudo-terminal.
     Terminal(ChildGuard, PseudoTerminal),
 }
 
-impl Program {
+impl RunningProgram {
     /// Serves the program until it has exited and all of its output is queued, or until its user has
     /// disconnected. `signals` is true if the user may send signals to it.
-    pub(super) async fn attend(self, session: ServerSession, signals: bool) {
+    pub(super) async fn run_to_end(self, session: ServerSession, signals: bool) {
         let (control, channel, stderr) = session.into_parts();
         let (reader, writer) = channel.into_split();
         let running = match self {
             Self::Piped(piped) => {
                 let outputs = async {
                     tokio::join!(
-                        drain_much(piped.stdout, writer),
-                        drain(piped.stderr, stderr)
+                        copy_output_adaptively(piped.stdout, writer),
+                        copy_output(piped.stderr, stderr)
                     )
                 };
-                let watch = Watch {
-                    leash: piped.guard,
+                let watch = ProgramMonitor {
+                    guard: piped.guard,
                     control,
                     terminal: None,
                     signals,
                 };
-                let input = feed_much(reader, piped.stdin);
-                watch.attend(input, outputs).await
+                let input = copy_input_adaptively(reader, piped.stdin);
+                watch.run_to_end(input, outputs).await
             }
             Self::Terminal(leash, terminal) => {
                 // A terminal has a single output stream.
                 drop(stderr);
-                let watch = Watch {
-                    leash,
+                let watch = ProgramMonitor {
+                    guard: leash,
                     control,
                     terminal: Some(&terminal),
                     signals,
                 };
-                let outputs = drain(&terminal, writer);
-                watch.attend(feed(reader, &terminal), outputs).await
+                let outputs = copy_output(&terminal, writer);
+                watch
+                    .run_to_end(copy_input(reader, &terminal), outputs)
+                    .await
             }
         };
         // The streams are closed by now or within a second; the terminal has hung up.
@@ -84,18 +86,18 @@ impl Program {
 }
 
 /// The connection between a program and the client's requests.
-struct Watch<'a> {
-    leash: ChildGuard,
+struct ProgramMonitor<'a> {
+    guard: ChildGuard,
     control: SessionControl,
     terminal: Option<&'a PseudoTerminal>,
     signals: bool,
 }
 
-impl Watch<'_> {
+impl ProgramMonitor<'_> {
     /// Serves requests until the program has exited and its output has ended, or the client has disconnected.
     /// `outputs` resolves to the writers, which end the channel's output when dropped. Returns the guard of a
     /// program that is still running.
-    async fn attend<W>(
+    async fn run_to_end<W>(
         mut self,
         input: impl Future<Output = ()>,
         outputs: impl Future<Output = W>,
@@ -105,17 +107,17 @@ impl Watch<'_> {
         let mut open = None;
         while !(ended && drained) {
             tokio::select! {
-                status = self.leash.wait_for_exit(), if !ended => {
+                status = self.guard.wait_for_exit(), if !ended => {
                     ended = true;
-                    self.tell(status);
+                    self.send_exit(status);
                 }
                 writers = &mut outputs, if !drained => (drained, open) = (true, Some(writers)),
                 // Most programs exit right after closing their output. The exit status is sent first: some
                 // clients ignore messages after the end of the output.
-                () = sleep(AFTER_OUTPUT), if open.is_some() => open = None,
+                () = sleep(EXIT_AFTER_OUTPUT), if open.is_some() => open = None,
                 () = &mut input, if !fed => fed = true,
                 next = self.control.next_request() => match next {
-                    Some(next) => match self.grants(next.request) {
+                    Some(next) => match self.handle_request(next.request) {
                         true => next.reply.grant(),
                         false => next.reply.refuse(),
                     },
@@ -123,18 +125,18 @@ impl Watch<'_> {
                 },
             }
         }
-        (!ended).then_some(self.leash)
+        (!ended).then_some(self.guard)
     }
 
     /// Queues the exit status, which is sent after the last byte of the output.
-    fn tell(&self, status: io::Result<ExitStatus>) {
+    fn send_exit(&self, status: io::Result<ExitStatus>) {
         match status {
             Ok(status) => match (status.code(), status.signal()) {
                 (Some(code), _) => self
                     .control
                     .send_exit_status(u32::try_from(code).unwrap_or(255)),
                 (None, signal) => {
-                    let name = signal.map_or(signals::OTHER, signals::name);
+                    let name = signal.map_or(signals::UNNAMED_SIGNAL, signals::signal_name);
                     self.control
                         .send_exit_signal(name, status.core_dumped(), "");
                 }
@@ -144,19 +146,21 @@ impl Watch<'_> {
     }
 
     /// Carries out a request; returns true if it succeeds.
-    fn grants(&self, request: SshChannelRequest) -> bool {
+    fn handle_request(&self, request: SshChannelRequest) -> bool {
         match (request, self.terminal) {
             (SshChannelRequest::WindowChange(to), Some(terminal)) => {
-                terminal.resize(size(to)).is_ok()
+                terminal.resize(to_terminal_size(to)).is_ok()
             }
             (SshChannelRequest::Break(_), Some(terminal)) => terminal.send_break().is_ok(),
-            (SshChannelRequest::Signal(name), _) if self.signals => match signals::by_name(&name) {
-                Some(signal) => {
-                    self.leash.signal_group(signal);
-                    true
+            (SshChannelRequest::Signal(name), _) if self.signals => {
+                match signals::signal_by_name(&name) {
+                    Some(signal) => {
+                        self.guard.signal_group(signal);
+                        true
+                    }
+                    None => false,
                 }
-                None => false,
-            },
+            }
             _ => false,
         }
     }
@@ -167,22 +171,22 @@ async fn hang_up(mut leash: ChildGuard) {
     leash.signal_group(Signal::HUP);
     // A stopped program would not receive the signal.
     leash.signal_group(Signal::CONT);
-    let _ = timeout(LAST_WORDS, leash.wait_for_exit()).await;
+    let _ = timeout(EXIT_GRACE, leash.wait_for_exit()).await;
 }
 
 /// Copies input of the client to a program, until either ends.
-async fn feed(mut from: ChannelReader, mut to: impl AsyncWrite + Unpin) {
-    while let Some(1..) = step(&mut from, &mut to).await {}
+async fn copy_input(mut from: ChannelReader, mut to: impl AsyncWrite + Unpin) {
+    while let Some(1..) = copy_available(&mut from, &mut to).await {}
 }
 
 /// Like [`feed`], but hands over to a thread once the flow is fast.
-async fn feed_much(mut from: ChannelReader, mut to: pipe::Sender) {
-    let mut pace = Pace::default();
+async fn copy_input_adaptively(mut from: ChannelReader, mut to: pipe::Sender) {
+    let mut pace = PipePacer::default();
     while !pace.is_fast() {
-        let Some(n @ 1..) = step(&mut from, &mut to).await else {
+        let Some(n @ 1..) = copy_available(&mut from, &mut to).await else {
             return;
         };
-        pace.after(n, &to);
+        pace.pause_after_read(n, &to);
     }
     let Ok(to) = to.into_nonblocking_fd() else {
         return;
@@ -199,11 +203,14 @@ async fn feed_much(mut from: ChannelReader, mut to: pipe::Sender) {
 }
 
 /// Copies the available input. Returns the number of bytes, or `None` when either side has ended.
-async fn step(from: &mut ChannelReader, to: &mut (impl AsyncWrite + Unpin)) -> Option<usize> {
+async fn copy_available(
+    from: &mut ChannelReader,
+    to: &mut (impl AsyncWrite + Unpin),
+) -> Option<usize> {
     let Ok(1..) = poll_fn(|cx| from.poll_fill(cx, 1)).await else {
         return None;
     };
-    let mut runs = [IoSlice::new(&[]); GATHER];
+    let mut runs = [IoSlice::new(&[]); MAX_SLICES];
     let count = from.runs(&mut runs);
     let written = to.write_vectored(subslice(&runs, ..count));
     // A program that has closed its input is not an error of the client.
@@ -213,20 +220,23 @@ async fn step(from: &mut ChannelReader, to: &mut (impl AsyncWrite + Unpin)) -> O
 }
 
 /// Copies a program's output to the client, until either ends. Returns the writer.
-async fn drain(mut from: impl AsyncRead + Unpin, mut to: ChannelWriter) -> ChannelWriter {
+async fn copy_output(mut from: impl AsyncRead + Unpin, mut to: ChannelWriter) -> ChannelWriter {
     while let Ok(1..) = poll_fn(|cx| to.poll_write_from(cx, Pin::new(&mut from))).await {}
     to
 }
 
 /// Like [`drain`], but hands over to a thread once the flow is fast.
-async fn drain_much(mut from: pipe::Receiver, mut to: ChannelWriter) -> Option<ChannelWriter> {
-    let mut pace = Pace::default();
+async fn copy_output_adaptively(
+    mut from: pipe::Receiver,
+    mut to: ChannelWriter,
+) -> Option<ChannelWriter> {
+    let mut pace = PipePacer::default();
     while !pace.is_fast() {
         let read = poll_fn(|cx| to.poll_write_from(cx, Pin::new(&mut from)));
         let Ok(n @ 1..) = read.await else {
             return Some(to);
         };
-        pace.after(n, &from);
+        pace.pause_after_read(n, &from);
     }
     let from = from.into_nonblocking_fd().ok()?;
     let runtime = Handle::current();
@@ -241,7 +251,7 @@ async fn drain_much(mut from: pipe::Receiver, mut to: ChannelWriter) -> Option<C
 }
 
 /// Converts a terminal size of SSH to that of the system, limited to 16 bits.
-pub(super) fn size(of: connection::TerminalSize) -> terminal::TerminalSize {
+pub(super) fn to_terminal_size(of: connection::TerminalSize) -> terminal::TerminalSize {
     let short = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
     terminal::TerminalSize {
         columns: short(of.columns),

@@ -17,23 +17,23 @@ use adit_ssh_proto::connection::{self, PtyRequest, SshChannelRequest};
 use tracing::{debug, warn};
 
 use super::agent::AgentSocket;
+use super::client_connection::ClientConnection;
 use super::environment::Environment;
 use super::program;
-use super::program::Program;
-use super::settings::{SFTP, is_sftp};
-use super::visit::Visit;
+use super::program::RunningProgram;
+use super::settings::{INTERNAL_SFTP, is_internal_sftp};
 use crate::terminal_modes;
 
 /// The program that a client requests.
-enum Wanted {
+enum RequestedProgram {
     Shell,
     Command(Vec<u8>),
     Subsystem(String),
 }
 
 /// The setup of a program, as requested so far.
-struct Draft {
-    visit: Arc<Visit>,
+struct SessionSetup {
+    visit: Arc<ClientConnection>,
     environment: Environment,
     /// The terminal, and the end for the program.
     terminal: Option<(PseudoTerminal, OwnedFd)>,
@@ -41,8 +41,12 @@ struct Draft {
 }
 
 /// Serves a channel: collects requests, then runs the program.
-pub(super) async fn serve(visit: Arc<Visit>, handle: ServerHandle, session: ServerSession) {
-    let mut draft = Draft {
+pub(super) async fn serve_session(
+    visit: Arc<ClientConnection>,
+    handle: ServerHandle,
+    session: ServerSession,
+) {
+    let mut draft = SessionSetup {
         environment: visit.environment.clone(),
         visit,
         terminal: None,
@@ -53,17 +57,25 @@ pub(super) async fn serve(visit: Arc<Visit>, handle: ServerHandle, session: Serv
         let granted = match request {
             SshChannelRequest::Env { name, value } => {
                 let accepted = &draft.visit.settings.accept_env;
-                draft.environment.wish(&name, &value, accepted)
+                draft
+                    .environment
+                    .accept_client_variable(&name, &value, accepted)
             }
             SshChannelRequest::Pty(pty) => draft.open_terminal(&pty),
-            SshChannelRequest::WindowChange(size) => draft.resize(size),
+            SshChannelRequest::WindowChange(size) => draft.resize_terminal(size),
             SshChannelRequest::Agent => draft.open_agent(handle.clone()),
-            SshChannelRequest::Shell => return draft.run(Wanted::Shell, reply, session).await,
+            SshChannelRequest::Shell => {
+                return draft.run(RequestedProgram::Shell, reply, session).await;
+            }
             SshChannelRequest::Exec(command) => {
-                return draft.run(Wanted::Command(command), reply, session).await;
+                return draft
+                    .run(RequestedProgram::Command(command), reply, session)
+                    .await;
             }
             SshChannelRequest::Subsystem(name) => {
-                return draft.run(Wanted::Subsystem(name), reply, session).await;
+                return draft
+                    .run(RequestedProgram::Subsystem(name), reply, session)
+                    .await;
             }
             _ => false,
         };
@@ -75,23 +87,23 @@ pub(super) async fn serve(visit: Arc<Visit>, handle: ServerHandle, session: Serv
     }
 }
 
-impl Draft {
+impl SessionSetup {
     /// Opens a pseudo-terminal; returns true on success.
     fn open_terminal(&mut self, pty: &PtyRequest) -> bool {
         if !self.visit.grant.pty || self.terminal.is_some() {
             return false;
         }
         let opened = PseudoTerminal::open().and_then(|(terminal, theirs)| {
-            terminal.resize(program::size(pty.size))?;
-            terminal_modes::apply(&theirs, &pty.modes)?;
+            terminal.resize(program::to_terminal_size(pty.size))?;
+            terminal_modes::apply_modes(&theirs, &pty.modes)?;
             Ok((terminal, theirs))
         });
         match opened {
             Ok((terminal, theirs)) => {
                 if !pty.term.is_empty() {
-                    self.environment.set("TERM", &pty.term);
+                    self.environment.set_variable("TERM", &pty.term);
                 }
-                self.environment.set("SSH_TTY", terminal.name());
+                self.environment.set_variable("SSH_TTY", terminal.name());
                 self.terminal = Some((terminal, theirs));
                 true
             }
@@ -103,9 +115,10 @@ impl Draft {
     }
 
     /// Resizes the terminal; returns true on success.
-    fn resize(&self, size: connection::TerminalSize) -> bool {
+    fn resize_terminal(&self, size: connection::TerminalSize) -> bool {
         let terminal = self.terminal.as_ref();
-        terminal.is_some_and(|(terminal, _)| terminal.resize(program::size(size)).is_ok())
+        terminal
+            .is_some_and(|(terminal, _)| terminal.resize(program::to_terminal_size(size)).is_ok())
     }
 
     /// Opens the socket of a forwarded agent; returns true on success.
@@ -115,7 +128,8 @@ impl Draft {
         }
         match AgentSocket::open(Arc::clone(&self.visit), handle) {
             Ok(socket) => {
-                self.environment.set("SSH_AUTH_SOCK", socket.path());
+                self.environment
+                    .set_variable("SSH_AUTH_SOCK", socket.path());
                 self.agent = Some(socket);
                 true
             }
@@ -127,9 +141,9 @@ impl Draft {
     }
 
     /// Runs the requested or the forced program until it exits.
-    async fn run(mut self, wanted: Wanted, reply: RequestReply, session: ServerSession) {
+    async fn run(mut self, wanted: RequestedProgram, reply: RequestReply, session: ServerSession) {
         let from = self.visit.from;
-        let Some(mut command) = self.command(&wanted) else {
+        let Some(mut command) = self.build_command(&wanted) else {
             debug!("{from}: the subsystem does not exist");
             return reply.refuse();
         };
@@ -140,23 +154,31 @@ impl Draft {
         };
         command.env_clear();
         // The internal SFTP server needs no variables, and a client must not influence its start.
-        if !self.visit.grant.command.as_deref().is_some_and(is_sftp) {
-            command.envs(self.environment.all());
+        if !self
+            .visit
+            .grant
+            .command
+            .as_deref()
+            .is_some_and(is_internal_sftp)
+        {
+            command.envs(self.environment.merged_variables());
         }
         command.current_dir(home);
         let started = match self.terminal.take() {
             Some((terminal, theirs)) => {
                 let started = login::spawn_with_terminal(command, theirs).await;
-                started.map(|leash| Program::Terminal(leash, terminal))
+                started.map(|leash| RunningProgram::Terminal(leash, terminal))
             }
-            None => login::spawn_with_pipes(command).await.map(Program::Piped),
+            None => login::spawn_with_pipes(command)
+                .await
+                .map(RunningProgram::Piped),
         };
         match started {
             Ok(program) => {
                 debug!("{from}: started {wanted}");
                 let signals = self.visit.grant.command.is_none();
                 reply.grant();
-                program.attend(session, signals).await;
+                program.run_to_end(session, signals).await;
             }
             Err(why) => {
                 warn!("{from}: cannot start {wanted}: {why}");
@@ -166,7 +188,7 @@ impl Draft {
     }
 
     /// Returns the command to start, without environment; `None` for an unknown subsystem.
-    fn command(&mut self, wanted: &Wanted) -> Option<Command> {
+    fn build_command(&mut self, wanted: &RequestedProgram) -> Option<Command> {
         let account = Arc::clone(&self.visit.settings.account);
         let by_shell = |line: &OsStr| {
             let mut command = Command::new(&account.shell);
@@ -175,28 +197,31 @@ impl Draft {
         };
         let Some(forced) = &self.visit.grant.command else {
             return Some(match wanted {
-                Wanted::Shell => {
+                RequestedProgram::Shell => {
                     let mut command = Command::new(&account.shell);
                     command.arg0(account.shell_name("-"));
                     command
                 }
-                Wanted::Command(line) => by_shell(OsStr::from_bytes(line)),
-                Wanted::Subsystem(name) if name == "sftp" => sftp([].into_iter()),
-                Wanted::Subsystem(_) => return None,
+                RequestedProgram::Command(line) => by_shell(OsStr::from_bytes(line)),
+                RequestedProgram::Subsystem(name) if name == "sftp" => {
+                    sftp_server_command([].into_iter())
+                }
+                RequestedProgram::Subsystem(_) => return None,
             });
         };
         let original = match wanted {
-            Wanted::Shell => None,
-            Wanted::Command(line) => Some(OsStr::from_bytes(line)),
-            Wanted::Subsystem(name) => Some(OsStr::new(name)),
+            RequestedProgram::Shell => None,
+            RequestedProgram::Command(line) => Some(OsStr::from_bytes(line)),
+            RequestedProgram::Subsystem(name) => Some(OsStr::new(name)),
         };
         if let Some(original) = original {
-            self.environment.set("SSH_ORIGINAL_COMMAND", original);
+            self.environment
+                .set_variable("SSH_ORIGINAL_COMMAND", original);
         }
         let mut words = forced.split_whitespace();
         Some(match words.next() {
-            Some(SFTP) => {
-                let mut command = sftp(words);
+            Some(INTERNAL_SFTP) => {
+                let mut command = sftp_server_command(words);
                 for path in &self.visit.settings.protected {
                     command.arg("--protect").arg(path);
                 }
@@ -208,7 +233,7 @@ impl Draft {
 }
 
 /// Returns the command of the SFTP server: this program in a new process, even if its file has been moved.
-fn sftp<'a>(options: impl Iterator<Item = &'a str>) -> Command {
+fn sftp_server_command<'a>(options: impl Iterator<Item = &'a str>) -> Command {
     let program = if cfg!(target_os = "linux") {
         PathBuf::from("/proc/self/exe")
     } else {
@@ -219,7 +244,7 @@ fn sftp<'a>(options: impl Iterator<Item = &'a str>) -> Command {
     command
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for RequestedProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shell => f.write_str("a shell"),

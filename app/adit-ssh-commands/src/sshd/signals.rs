@@ -3,10 +3,10 @@
 use rustix::process::Signal;
 
 /// Name for signals without a standard name, as in OpenSSH.
-pub(super) const OTHER: &str = "SIG@openssh.com";
+pub(super) const UNNAMED_SIGNAL: &str = "SIG@openssh.com";
 
 /// Names and signals of RFC 4254.
-const NAMES: [(&str, Signal); 13] = [
+const SIGNAL_NAMES: [(&str, Signal); 13] = [
     ("ABRT", Signal::ABORT),
     ("ALRM", Signal::ALARM),
     ("FPE", Signal::FPE),
@@ -23,15 +23,17 @@ const NAMES: [(&str, Signal); 13] = [
 ];
 
 /// Returns the signal with this name, which has no `SIG` prefix.
-pub(super) fn by_name(name: &str) -> Option<Signal> {
-    let found = NAMES.iter().find(|(one, _)| *one == name);
+pub(super) fn signal_by_name(name: &str) -> Option<Signal> {
+    let found = SIGNAL_NAMES.iter().find(|(one, _)| *one == name);
     found.map(|(_, signal)| *signal)
 }
 
 /// Returns the name of a signal number.
-pub(super) fn name(number: i32) -> &'static str {
-    let found = NAMES.iter().find(|(_, signal)| signal.as_raw() == number);
-    found.map_or(OTHER, |(name, _)| name)
+pub(super) fn signal_name(number: i32) -> &'static str {
+    let found = SIGNAL_NAMES
+        .iter()
+        .find(|(_, signal)| signal.as_raw() == number);
+    found.map_or(UNNAMED_SIGNAL, |(name, _)| name)
 }
 
 #[cfg(test)]
@@ -40,11 +42,11 @@ mod tests {
 
     #[test]
     fn names_lead_back() {
-        for (one, signal) in NAMES {
-            assert_eq!(by_name(one), Some(signal));
-            assert_eq!(name(signal.as_raw()), one);
+        for (one, signal) in SIGNAL_NAMES {
+            assert_eq!(signal_by_name(one), Some(signal));
+            assert_eq!(signal_name(signal.as_raw()), one);
         }
-        assert_eq!(by_name("SIGTERM"), None);
-        assert_eq!(name(Signal::WINCH.as_raw()), OTHER);
+        assert_eq!(signal_by_name("SIGTERM"), None);
+        assert_eq!(signal_name(Signal::WINCH.as_raw()), UNNAMED_SIGNAL);
     }
 }

@@ -11,41 +11,41 @@
 //! * the tests that the page of promises names as proof exist ([`promises`]);
 //! * files stay small ([`sizes`]).
 
-mod arrows;
-mod circles;
-mod code;
-mod paths;
+mod code_paths;
+mod code_text;
+mod file_sizes;
+mod module_cycles;
 mod promises;
 mod readme;
-mod sizes;
-mod source;
-mod text;
+mod ring_dependencies;
+mod source_files;
+mod text_rules;
 mod unsafe_list;
 mod words;
 
 use anyhow::{Result, ensure};
 
-use crate::graph::Graph;
-use crate::run::root;
-use source::sources;
+use crate::command::root;
+use crate::package_graph::PackageGraph;
+use source_files::read_sources;
 
 /// Applies all rules to the whole tree.
-pub(crate) fn check() -> Result<String> {
-    let graph = Graph::load()?;
+pub(crate) fn check_tree() -> Result<String> {
+    let graph = PackageGraph::load()?;
     if std::env::var_os("ADIT_BLESS").is_some() {
-        unsafe_list::write(&root(), &sources(&root())?)?;
-        readme::write(&root(), &sources(&root())?)?;
+        unsafe_list::write_list(&root(), &read_sources(&root())?)?;
+        readme::write_readmes(&root(), &read_sources(&root())?)?;
     }
-    let sources = sources(&root())?;
-    let mut faults = arrows::faults(&graph.rings, &graph.arrows);
-    faults.extend(sources.iter().flat_map(text::faults));
-    faults.extend(promises::faults(&sources));
-    faults.extend(circles::faults(&sources));
-    faults.extend(unsafe_list::faults(&sources));
-    faults.extend(readme::faults(&sources));
+    let sources = read_sources(&root())?;
+    let mut faults = ring_dependencies::find_faults(&graph.rings, &graph.dependencies);
+    faults.extend(sources.iter().flat_map(text_rules::find_faults));
+    faults.extend(promises::find_faults(&sources));
+    faults.extend(module_cycles::find_faults(&sources));
+    faults.extend(unsafe_list::find_faults(&sources));
+    faults.extend(readme::find_faults(&sources));
     faults.extend(words::faults(&sources));
-    let sizes = sizes::Sizes::of(&sources);
-    faults.extend(sizes.faults());
+    let sizes = file_sizes::FileSizes::measure(&sources);
+    faults.extend(sizes.find_faults());
     ensure!(faults.is_empty(), "{}", faults.join("\n"));
     Ok(sizes.to_string())
 }
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn the_tree_is_found() {
-        let sources = sources(&root()).unwrap();
+        let sources = read_sources(&root()).unwrap();
         let has = |path| sources.iter().any(|source| source.path == path);
         assert!(has("Cargo.toml") && has("proto/adit-wire/src/lib.rs") && has(".ci/run"));
         assert!(

@@ -1,14 +1,14 @@
 //! Checks that the tests exist that the page of promises names as proof.
 
-use super::code::has_word;
-use super::source::Source;
+use super::code_text::has_word;
+use super::source_files::SourceFile;
 
 /// The page, and the folder of the tests that it names by their modules.
 const PAGE: &str = "docs/reference/promises.md";
 const TESTS: &str = "app/adit/tests/it/";
 
 /// Returns the tests of the page that are in no file of their module.
-pub(super) fn faults(sources: &[Source]) -> Vec<String> {
+pub(super) fn find_faults(sources: &[SourceFile]) -> Vec<String> {
     let Some(page) = sources.iter().find(|source| source.path == PAGE) else {
         return Vec::new();
     };
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_test_that_is_gone_is_told() {
-        let source = |path: &str, text: &str| Source {
+        let source = |path: &str, text: &str| SourceFile {
             path: path.to_owned(),
             text: text.to_owned(),
         };
@@ -55,7 +55,7 @@ mod tests {
             source("app/adit/tests/it/kcp_link.rs", "fn on() {}"),
         ];
         assert_eq!(
-            faults(&tree),
+            find_faults(&tree),
             [format!("{PAGE}:2: the test `kcp::on` does not exist")]
         );
     }

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::code::{code_of, has_word};
-use super::source::Source;
+use super::code_text::{blank_literals, has_word};
+use super::source_files::SourceFile;
 
 /// Words and phrases that no text uses, and the field's word. In pieces, so that this file obeys its own rule.
 const REFUSED: &[(&str, &str)] = &[
@@ -55,7 +55,7 @@ const QUOTING: &[&str] = &["docs/lexicon.md", "CHANGELOG.md"];
 const OLDER: &[(&str, usize)] = &[];
 
 /// Refused words in the tree, apart from those that [`OLDER`] allows.
-pub(super) fn faults(sources: &[Source]) -> Vec<String> {
+pub(super) fn faults(sources: &[SourceFile]) -> Vec<String> {
     let mut by_folder: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for source in sources {
         if QUOTING.contains(&source.path.as_str()) {
@@ -89,7 +89,7 @@ pub(super) fn faults(sources: &[Source]) -> Vec<String> {
 fn of_file(path: &str, text: &str) -> Vec<String> {
     let code;
     let (prose, code) = if path.ends_with(".rs") {
-        code = code_of(text);
+        code = blank_literals(text);
         (comments_and_strings(text, &code), code.as_str())
     } else if path.ends_with(".md") {
         (markdown_prose(text), "")

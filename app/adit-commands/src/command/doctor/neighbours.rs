@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
 
-use super::words::Site;
+use super::requests::WebTarget;
 
 /// Maximum number of tries at the same time.
 const AT_ONCE: usize = 6;
@@ -71,7 +71,7 @@ pub(super) enum Neighbour {
 
 impl Neighbour {
     /// Returns the settings as a URL spells them, without secrets.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self {
             Self::Ssr {
                 method,
@@ -83,7 +83,7 @@ impl Neighbour {
     }
 
     /// Returns the hop with these settings, or none if they do not fit its kind.
-    fn hop(&self, given: &ServerHop) -> Option<ServerHop> {
+    fn apply_to_hop(&self, given: &ServerHop) -> Option<ServerHop> {
         let kind = match (self, &given.kind) {
             (
                 Self::Ssr {
@@ -132,22 +132,22 @@ impl Neighbour {
 }
 
 /// Returns up to `most` neighbours of a hop, those with one difference before those with two.
-pub(super) fn around(kind: &HopKind, most: usize) -> Vec<Neighbour> {
+pub(super) fn neighbours_of(kind: &HopKind, most: usize) -> Vec<Neighbour> {
     let mut found = match kind {
         // Servers with a plugin do not answer without it, and each try would start a process.
-        HopKind::ShadowsocksR(hop) if hop.plugin.is_none() => around_ssr(hop),
+        HopKind::ShadowsocksR(hop) if hop.plugin.is_none() => ssr_neighbours(hop),
         HopKind::Shadowsocks {
             method,
             plugin: None,
             ..
-        } => around_shadowsocks(*method),
+        } => shadowsocks_neighbours(*method),
         _ => Vec::new(),
     };
     found.truncate(most);
     found
 }
 
-fn around_ssr(hop: &SsrHop) -> Vec<Neighbour> {
+fn ssr_neighbours(hop: &SsrHop) -> Vec<Neighbour> {
     let given = (hop.method, hop.protocol, hop.obfs);
     let (method, protocol, obfs) = given;
     let ciphers: Vec<StreamKind> = CIPHERS
@@ -191,7 +191,7 @@ fn around_ssr(hop: &SsrHop) -> Vec<Neighbour> {
 }
 
 /// Returns the other methods that the same key may belong to.
-fn around_shadowsocks(given: Method) -> Vec<Neighbour> {
+fn shadowsocks_neighbours(given: Method) -> Vec<Neighbour> {
     let alike = |method: &Method| match (given.edition(), method.edition()) {
         (Edition::Aead2022, Edition::Aead2022) => method.key_len() == given.key_len(),
         (Edition::Aead2022 | Edition::None, _) | (_, Edition::Aead2022 | Edition::None) => false,
@@ -207,21 +207,23 @@ fn around_shadowsocks(given: Method) -> Vec<Neighbour> {
 }
 
 /// Returns the first neighbour that the server understands, and the number of tries.
-pub(super) async fn search(
+pub(super) async fn find_understood(
     given: &ServerHop,
     among: &[Neighbour],
-    site: Option<&Site>,
+    site: Option<&WebTarget>,
 ) -> (Option<Neighbour>, usize) {
     let gate = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
     for one in among.iter().copied() {
-        let Some(hop) = one.hop(given) else { continue };
+        let Some(hop) = one.apply_to_hop(given) else {
+            continue;
+        };
         let (gate, site) = (gate.clone(), site.cloned());
         let attempt = async move {
             // The semaphore is never closed.
             let _pass = gate.acquire().await.ok()?;
             let way = probe::build_hop_connector(&hop).await.ok()?;
-            let heard = understood(&*way, &hop.kind, site.as_ref(), PATIENCE).await;
+            let heard = probe_settings(&*way, &hop.kind, site.as_ref(), PATIENCE).await;
             matches!(heard, ProbeResult::Answer { .. }).then_some(one)
         };
         // Failures are expected here, so they are not logged.
@@ -239,10 +241,10 @@ pub(super) async fn search(
 
 /// Requests the name that adit servers answer, and then the site, if there is one. With protocols
 /// that have no reply, other servers only show through a site that they have understood the request.
-pub(super) async fn understood(
+pub(super) async fn probe_settings(
     way: &dyn adit_engine::connector::Connector,
     kind: &HopKind,
-    site: Option<&Site>,
+    site: Option<&WebTarget>,
     patience: Duration,
 ) -> ProbeResult {
     let Some(name) = ProbeRequest::for_check_name() else {
@@ -251,7 +253,7 @@ pub(super) async fn understood(
     let first = probe::ask_for(way, kind, &name, patience).await;
     match (&first, site) {
         (ProbeResult::Closed | ProbeResult::Undecodable | ProbeResult::Silent, Some(site)) => {
-            match probe::ask_for(way, kind, &site.question(), patience).await {
+            match probe::ask_for(way, kind, &site.probe_request(), patience).await {
                 answer @ ProbeResult::Answer { .. } => answer,
                 _ => first,
             }
@@ -278,7 +280,7 @@ mod tests {
     #[test]
     fn the_nearest_come_first_and_once() {
         let given = kind("ssr://aes-256-ctr:p@h:1?protocol=auth_sha1_v4&obfs=http_simple");
-        let all = around(&given, usize::MAX);
+        let all = neighbours_of(&given, usize::MAX);
         assert!(all.len() < 120, "{}", all.len());
         for (at, one) in all.iter().enumerate() {
             assert!(!all[..at].contains(one), "{one:?}");
@@ -300,19 +302,22 @@ mod tests {
             each.is_sorted() && each.iter().all(|n| (1..=2).contains(n)),
             "{each:?}"
         );
-        assert_eq!(around(&given, 7).len(), 7);
+        assert_eq!(neighbours_of(&given, 7).len(), 7);
     }
 
     #[test]
     fn keys_of_the_2022_edition_fit_methods_of_their_length() {
         let given = kind("ss://2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw==@h:1");
-        assert!(around(&given, 99).is_empty());
+        assert!(neighbours_of(&given, 99).is_empty());
         let given = kind("ss://aes-128-gcm:p@h:1");
-        let names: Vec<String> = around(&given, 99).iter().map(Neighbour::shown).collect();
+        let names: Vec<String> = neighbours_of(&given, 99)
+            .iter()
+            .map(Neighbour::describe)
+            .collect();
         for name in ["aes-256-gcm", "chacha20-ietf-poly1305", "aes-256-cfb"] {
             assert!(names.contains(&format!("method {name}")), "{names:?}");
         }
         assert!(!names.iter().any(|name| name.contains("2022")), "{names:?}");
-        assert!(around(&kind("socks5://h:1"), 99).is_empty());
+        assert!(neighbours_of(&kind("socks5://h:1"), 99).is_empty());
     }
 }

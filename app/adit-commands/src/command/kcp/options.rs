@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use adit_cli::{Code, Failure};
+use adit_cli::{Failure, FailureCode};
 use adit_config::text::escape;
 use adit_config::{Plan, Problem, WarningKind, nearest_word};
 use adit_kcp_proto::Config;
@@ -11,7 +11,7 @@ use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::args::kcp::{Both, Client, ClientOwn, Server, ServerOwn};
+use crate::args::kcp::{Both, ClientOwn, KcpClientArgs, KcpServerArgs, ServerOwn};
 
 /// The buffer size that adit's sockets request, in bytes, which is also kcptun's default.
 const SOCKBUF: u32 = 4 << 20;
@@ -29,68 +29,69 @@ pub(super) struct Tunnel {
 }
 
 /// Returns the tunnel of the client: each connection becomes a stream in one of its sessions.
-pub(super) fn client(typed: Client) -> Result<Tunnel, Failure> {
-    let (own, both): (ClientOwn, _) = file(typed.config.as_deref(), ClientOwn::NAMES)?;
+pub(super) fn client_tunnel(typed: KcpClientArgs) -> Result<Tunnel, Failure> {
+    let (own, both): (ClientOwn, _) = read_file(typed.config.as_deref(), ClientOwn::NAMES)?;
     let (own, both) = (own.or(typed.own), both.or(typed.both));
     let local = own.localaddr.as_deref().unwrap_or(":12948");
     let Some(remote) = own.remoteaddr.as_deref() else {
         return Err(
-            Failure::new(Code::Usage, "--remoteaddr, the server, is missing").hint("-r HOST:29900"),
+            Failure::new(FailureCode::Usage, "--remoteaddr, the server, is missing")
+                .with_hint("-r HOST:29900"),
         );
     };
-    let mut url = Url::new(&both)?;
-    url.number("conn", own.conn);
-    url.seconds("autoexpire", own.autoexpire.filter(|s| *s > 0));
-    url.seconds("scavengettl", own.scavengettl.map(|s| s.max(1)));
+    let mut url = TunnelUrl::new(&both)?;
+    url.add_number("conn", own.conn);
+    url.add_seconds("autoexpire", own.autoexpire.filter(|s| *s > 0));
+    url.add_seconds("scavengettl", own.scavengettl.map(|s| s.max(1)));
     let words = [
-        format!("tcp://{}", addr("localaddr", local)?),
-        url.at(addr("remoteaddr", remote)?, ""),
+        format!("tcp://{}", check_address("localaddr", local)?),
+        url.with_address(check_address("remoteaddr", remote)?, ""),
     ];
-    tunnel(&words, &both, both.closewait.unwrap_or(0))
+    build_tunnel(&words, &both, both.closewait.unwrap_or(0))
 }
 
 /// Returns the tunnel of the server: each stream becomes a connection to the target.
-pub(super) fn server(typed: Server) -> Result<Tunnel, Failure> {
-    let (own, both): (ServerOwn, _) = file(typed.config.as_deref(), ServerOwn::NAMES)?;
+pub(super) fn server_tunnel(typed: KcpServerArgs) -> Result<Tunnel, Failure> {
+    let (own, both): (ServerOwn, _) = read_file(typed.config.as_deref(), ServerOwn::NAMES)?;
     let (own, both) = (own.or(typed.own), both.or(typed.both));
-    let listen = addr("listen", own.listen.as_deref().unwrap_or(":29900"))?;
+    let listen = check_address("listen", own.listen.as_deref().unwrap_or(":29900"))?;
     let target = own.target.as_deref().unwrap_or("127.0.0.1:12948");
-    let target = format!("/{}", addr("target", target)?);
-    let words = [Url::new(&both)?.at(listen, &target)];
-    tunnel(&words, &both, both.closewait.unwrap_or(30))
+    let target = format!("/{}", check_address("target", target)?);
+    let words = [TunnelUrl::new(&both)?.with_address(listen, &target)];
+    build_tunnel(&words, &both, both.closewait.unwrap_or(30))
 }
 
 /// Checks an address in kcptun's form: `host:port`, `:port` for all addresses, or `host:min-max`.
-fn addr<'a>(name: &str, text: &'a str) -> Result<&'a str, Failure> {
+fn check_address<'a>(name: &str, text: &'a str) -> Result<&'a str, Failure> {
     if text.contains('/') || !text.contains(':') {
         let what = format!("--{name} {text}: expected HOST:PORT; Unix sockets are not supported");
-        return Err(Failure::new(Code::Config, what));
+        return Err(Failure::new(FailureCode::Config, what));
     }
     Ok(text)
 }
 
 /// Builds the URL of a tunnel, with kcptun's spelling of the keys.
-struct Url {
+struct TunnelUrl {
     secret: String,
     keys: String,
 }
 
-impl Url {
+impl TunnelUrl {
     fn new(options: &Both) -> Result<Self, Failure> {
         if options.tcp == Some(true) {
-            let failure = Failure::new(Code::Config, "the tcp mode is not supported");
-            return Err(failure.hint("remove it at both ends: the tunnel uses UDP"));
+            let failure = Failure::new(FailureCode::Config, "the tcp mode is not supported");
+            return Err(failure.with_hint("remove it at both ends: the tunnel uses UDP"));
         }
         let environment = || std::env::var("KCPTUN_KEY").ok();
         let key = options.key.clone().or_else(environment);
         let secret = key.map_or_else(String::new, |key| format!("{}@", escape::encode_part(&key)));
         let keys = String::new();
         let mut url = Self { secret, keys };
-        url.text("crypt", options.crypt.as_deref());
-        url.flag("nocomp", options.nocomp);
-        url.number("smuxver", options.smuxver);
-        url.text("mode", options.mode.as_deref());
-        url.text("cc", options.cc.as_deref());
+        url.add_text("crypt", options.crypt.as_deref());
+        url.add_flag("nocomp", options.nocomp);
+        url.add_number("smuxver", options.smuxver);
+        url.add_text("mode", options.mode.as_deref());
+        url.add_text("cc", options.cc.as_deref());
         // Numbers out of range are clamped, as in kcptun.
         let usual = Config::fast();
         let bounded = Config {
@@ -103,57 +104,57 @@ impl Url {
         let bounded = bounded.clamped();
         // Other modes ignore them, although files often contain them.
         if options.mode.as_deref() == Some("manual") {
-            url.number("nodelay", Some(bounded.nodelay));
-            url.number("interval", Some(bounded.interval_ms));
-            url.number("resend", options.resend);
-            url.number("nc", Some(options.nc.unwrap_or(0)));
+            url.add_number("nodelay", Some(bounded.nodelay));
+            url.add_number("interval", Some(bounded.interval_ms));
+            url.add_number("resend", options.resend);
+            url.add_number("nc", Some(options.nc.unwrap_or(0)));
         }
-        url.number("sndwnd", options.sndwnd.and(Some(bounded.send_window)));
-        url.number("rcvwnd", options.rcvwnd.and(Some(bounded.recv_window)));
-        url.flag("acknodelay", options.acknodelay);
-        url.number("mtu", options.mtu);
-        url.number("datashard", options.datashard);
-        url.number("parityshard", options.parityshard);
-        url.number("ratelimit", options.ratelimit);
-        url.number("smuxbuf", options.smuxbuf);
-        url.number("streambuf", options.streambuf);
-        url.number("framesize", options.framesize);
-        url.seconds("keepalive", options.keepalive);
-        url.flag("kcp9", options.kcp9);
-        url.flag("qpp", options.qpp);
+        url.add_number("sndwnd", options.sndwnd.and(Some(bounded.send_window)));
+        url.add_number("rcvwnd", options.rcvwnd.and(Some(bounded.recv_window)));
+        url.add_flag("acknodelay", options.acknodelay);
+        url.add_number("mtu", options.mtu);
+        url.add_number("datashard", options.datashard);
+        url.add_number("parityshard", options.parityshard);
+        url.add_number("ratelimit", options.ratelimit);
+        url.add_number("smuxbuf", options.smuxbuf);
+        url.add_number("streambuf", options.streambuf);
+        url.add_number("framesize", options.framesize);
+        url.add_seconds("keepalive", options.keepalive);
+        url.add_flag("kcp9", options.kcp9);
+        url.add_flag("qpp", options.qpp);
         if options.qpp == Some(true) {
-            url.number("qppcount", options.qpp_count);
+            url.add_number("qppcount", options.qpp_count);
         }
         Ok(url)
     }
 
-    fn text(&mut self, key: &str, value: Option<&str>) {
+    fn add_text(&mut self, key: &str, value: Option<&str>) {
         if let Some(value) = value {
             let mark = if self.keys.is_empty() { '?' } else { '&' };
             self.keys += &format!("{mark}{key}={}", escape::encode_value(value));
         }
     }
 
-    fn number<N: ToString>(&mut self, key: &str, value: Option<N>) {
-        self.text(key, value.map(|n| n.to_string()).as_deref());
+    fn add_number<N: ToString>(&mut self, key: &str, value: Option<N>) {
+        self.add_text(key, value.map(|n| n.to_string()).as_deref());
     }
 
-    fn flag(&mut self, key: &str, value: Option<bool>) {
-        self.number(key, value);
+    fn add_flag(&mut self, key: &str, value: Option<bool>) {
+        self.add_number(key, value);
     }
 
-    fn seconds(&mut self, key: &str, value: Option<u32>) {
-        self.text(key, value.map(|n| format!("{n}s")).as_deref());
+    fn add_seconds(&mut self, key: &str, value: Option<u32>) {
+        self.add_text(key, value.map(|n| format!("{n}s")).as_deref());
     }
 
-    fn at(&self, addr: &str, target: &str) -> String {
+    fn with_address(&self, addr: &str, target: &str) -> String {
         format!("kcptun://{}{addr}{target}{}", self.secret, self.keys)
     }
 }
 
 /// Returns the plan of the URLs, with the settings that only kcptun has.
-fn tunnel(words: &[String], options: &Both, close_wait: u32) -> Result<Tunnel, Failure> {
-    let mut plan = Plan::from_words(words).map_err(|problems| failure(&problems))?;
+fn build_tunnel(words: &[String], options: &Both, close_wait: u32) -> Result<Tunnel, Failure> {
+    let mut plan = Plan::from_words(words).map_err(|problems| to_failure(&problems))?;
     let seconds = |n: u32| Duration::from_secs(n.into());
     let close_wait = if close_wait == 0 {
         CLOSE_WAIT
@@ -168,8 +169,8 @@ fn tunnel(words: &[String], options: &Both, close_wait: u32) -> Result<Tunnel, F
     let told = plan.warnings.iter();
     // The help explains how to keep the key off the command line; a file contains it anyway.
     let told = told.filter(|told| told.kind != WarningKind::LiteralSecret);
-    let mut warnings: Vec<String> = told.map(|told| in_words(&told.about)).collect();
-    warnings.extend(without_effect(options));
+    let mut warnings: Vec<String> = told.map(|told| describe_problem(&told.about)).collect();
+    warnings.extend(ineffective_options(options));
     let period = seconds(options.snmpperiod.unwrap_or(60).max(1));
     let snmp = options.snmplog.clone();
     let snmp = snmp.filter(|path| !path.as_os_str().is_empty());
@@ -181,21 +182,21 @@ fn tunnel(words: &[String], options: &Both, close_wait: u32) -> Result<Tunnel, F
 }
 
 /// Returns a failure that names the option.
-fn failure(problems: &[Problem]) -> Failure {
+fn to_failure(problems: &[Problem]) -> Failure {
     let Some(first) = problems.first() else {
-        return Failure::new(Code::Config, "the options do not describe a tunnel");
+        return Failure::new(FailureCode::Config, "the options do not describe a tunnel");
     };
-    let failure = Failure::new(Code::Config, in_words(first));
+    let failure = Failure::new(FailureCode::Config, describe_problem(first));
     match first.help.first() {
-        Some(help) => failure.hint(help.clone()),
+        Some(help) => failure.with_hint(help.clone()),
         None => failure,
     }
 }
 
 /// Describes a problem, with the option that caused it, if there is one.
-fn in_words(problem: &Problem) -> String {
+fn describe_problem(problem: &Problem) -> String {
     let mut said = Vec::new();
-    let option = problem.place.as_ref().and_then(option);
+    let option = problem.place.as_ref().and_then(option_at);
     // The option already shows the wrong value.
     if option.is_none() || !problem.title.starts_with("bad value") {
         said.push(problem.title.clone());
@@ -209,7 +210,7 @@ fn in_words(problem: &Problem) -> String {
 }
 
 /// Returns the option of a place in a URL.
-fn option(place: &adit_config::Place) -> Option<String> {
+fn option_at(place: &adit_config::Place) -> Option<String> {
     let (at, _) = place.caret;
     let before: String = place.snippet.chars().take(at).collect();
     let behind: String = place.snippet.chars().skip(at).collect();
@@ -225,7 +226,7 @@ fn option(place: &adit_config::Place) -> Option<String> {
 }
 
 /// Reads a file: the values of one end, and those of both ends.
-fn file<Own: DeserializeOwned + Default>(
+fn read_file<Own: DeserializeOwned + Default>(
     path: Option<&Path>,
     names: &[&str],
 ) -> Result<(Own, Both), Failure> {
@@ -235,11 +236,12 @@ fn file<Own: DeserializeOwned + Default>(
     let shown = path.display();
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("reading {shown}"))
-        .map_err(|why| Failure::new(Code::Config, format!("{why:#}")))?;
-    read(&text, names).map_err(|why| Failure::new(Code::Config, format!("{shown}: {why}")))
+        .map_err(|why| Failure::new(FailureCode::Config, format!("{why:#}")))?;
+    parse_file(&text, names)
+        .map_err(|why| Failure::new(FailureCode::Config, format!("{shown}: {why}")))
 }
 
-fn read<Own: DeserializeOwned>(text: &str, names: &[&str]) -> Result<(Own, Both), String> {
+fn parse_file<Own: DeserializeOwned>(text: &str, names: &[&str]) -> Result<(Own, Both), String> {
     let found: Map<String, Value> = serde_json::from_str(text).map_err(|why| why.to_string())?;
     // Go ignores the case of names.
     let found: Map<String, Value> = found
@@ -262,7 +264,7 @@ fn read<Own: DeserializeOwned>(text: &str, names: &[&str]) -> Result<(Own, Both)
 }
 
 /// Returns warnings about kcptun's options that adit accepts without effect.
-fn without_effect(options: &Both) -> Vec<String> {
+fn ineffective_options(options: &Both) -> Vec<String> {
     let mut found = Vec::new();
     if options.dscp.unwrap_or(0) != 0 {
         found.push("dscp has no effect: datagrams are not marked");
@@ -291,13 +293,13 @@ mod tests {
     use super::*;
 
     fn from_file(text: &str) -> Result<(ClientOwn, Both), String> {
-        read(text, ClientOwn::NAMES)
+        parse_file(text, ClientOwn::NAMES)
     }
 
     fn end(both: Both, is_server: bool) -> Result<Tunnel, Failure> {
         if is_server {
             let own = ServerOwn::default();
-            return server(Server {
+            return server_tunnel(KcpServerArgs {
                 own,
                 both,
                 config: None,
@@ -308,7 +310,7 @@ mod tests {
             remoteaddr: Some("127.0.0.1:29900-29909".into()),
             ..ClientOwn::default()
         };
-        client(Client {
+        client_tunnel(KcpClientArgs {
             own,
             both,
             config: None,

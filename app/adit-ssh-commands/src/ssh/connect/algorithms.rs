@@ -1,7 +1,7 @@
 //! The algorithms that the client offers.
 
 use crate::ssh_config::{AlgorithmList, SshSettings};
-use adit_cli::{Code, Failure};
+use adit_cli::{Failure, FailureCode};
 use adit_ssh::preferred_algorithms as usual;
 use adit_ssh_proto::algorithm::{
     AlgorithmPreferences, Cipher, Compression, Kex, KeyAlgorithm, Mac,
@@ -9,35 +9,37 @@ use adit_ssh_proto::algorithm::{
 use tracing::debug;
 
 /// Returns the algorithms to offer: the order that suits this machine, as changed by the configuration.
-pub(super) fn preferred(settings: &SshSettings) -> Result<AlgorithmPreferences, Failure> {
+pub(super) fn configured_algorithms(
+    settings: &SshSettings,
+) -> Result<AlgorithmPreferences, Failure> {
     let usual = usual();
     let compression = match settings.compression {
         true => vec![Compression::ZlibDelayed, Compression::None],
         false => vec![Compression::None, Compression::ZlibDelayed],
     };
     Ok(AlgorithmPreferences {
-        kex: chosen(
+        kex: apply_list(
             "KexAlgorithms",
             settings.kex.as_ref(),
             usual.kex,
             Kex::name,
             Kex::by_name,
         )?,
-        host_key: chosen(
+        host_key: apply_list(
             "HostKeyAlgorithms",
             settings.host_key_algorithms.as_ref(),
             usual.host_key,
             KeyAlgorithm::name,
             KeyAlgorithm::by_name,
         )?,
-        cipher: chosen(
+        cipher: apply_list(
             "Ciphers",
             settings.ciphers.as_ref(),
             usual.cipher,
             Cipher::name,
             Cipher::by_name,
         )?,
-        mac: chosen(
+        mac: apply_list(
             "MACs",
             settings.macs.as_ref(),
             usual.mac,
@@ -49,7 +51,7 @@ pub(super) fn preferred(settings: &SshSettings) -> Result<AlgorithmPreferences, 
 }
 
 /// Applies a configured list to the usual algorithms. Unsupported names are skipped.
-fn chosen<T: Copy>(
+fn apply_list<T: Copy>(
     keyword: &str,
     list: Option<&AlgorithmList>,
     usual: Vec<T>,
@@ -60,7 +62,7 @@ fn chosen<T: Copy>(
         return Ok(usual);
     };
     let names: Vec<&str> = usual.iter().copied().map(name).collect();
-    let wanted = list.apply(&names);
+    let wanted = list.apply_to(&names);
     let mut found = Vec::new();
     for one in &wanted {
         match by_name(one) {
@@ -71,9 +73,8 @@ fn chosen<T: Copy>(
     }
     if found.is_empty() {
         let what = format!("{keyword}: none of `{}` is supported", wanted.join(","));
-        return Err(
-            Failure::new(Code::Config, what).hint(format!("supported are {}", names.join(",")))
-        );
+        return Err(Failure::new(FailureCode::Config, what)
+            .with_hint(format!("supported are {}", names.join(","))));
     }
     Ok(found)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::ssh_config::{IdentityAgent, SshSettings};
-use adit_cli::{Code, Failure};
+use adit_cli::{Failure, FailureCode};
 use adit_crypto::Secret;
 use adit_ssh::BoxFuture;
 use adit_ssh::client::{Agent, AgentKey, Identity, LocalKey, Login, SessionBinding};
@@ -17,23 +17,26 @@ use adit_ssh_proto::key::{AnyKey, Certificate, KeyError, MAX_KEY_FILE, PrivateKe
 use adit_wire::u64_from;
 use tracing::debug;
 
-use super::asked::{is_quiet, variable};
-use super::host_key::Taken;
+use super::connect_request::{is_quiet, nonempty_variable};
+use super::host_key::KeyTrustCell;
 use super::key_file::EncryptedKey;
-use super::prompter::Person;
+use super::prompter::TerminalPrompter;
 use crate::ssh::terminal;
 
 /// Key files in `~/.ssh` that are used if none is configured, in OpenSSH's order.
-const USUAL: [&str; 3] = ["id_rsa", "id_ecdsa", "id_ed25519"];
+const DEFAULT_KEY_NAMES: [&str; 3] = ["id_rsa", "id_ecdsa", "id_ed25519"];
 
 /// Returns the login: user name, methods and identities.
-pub(super) async fn login(settings: &SshSettings, taken: &Taken) -> Result<Login, Failure> {
+pub(super) async fn build_login(
+    settings: &SshSettings,
+    taken: &KeyTrustCell,
+) -> Result<Login, Failure> {
     let mut login = Login::new(settings.user.clone());
-    login.methods = methods(settings)?;
+    login.methods = auth_methods(settings)?;
     login.prompts = settings.password_prompts;
-    login.prompter = Some(Arc::new(Person::new(settings, taken)));
+    login.prompter = Some(Arc::new(TerminalPrompter::new(settings, taken)));
     if login.methods.contains(&AuthMethod::PublicKey) {
-        login.identities = identities(settings).await;
+        login.identities = collect_identities(settings).await;
         for identity in &login.identities {
             let key = identity.key();
             debug!(
@@ -47,7 +50,7 @@ pub(super) async fn login(settings: &SshSettings, taken: &Taken) -> Result<Login
 }
 
 /// Returns the enabled authentication methods, in order of preference.
-fn methods(settings: &SshSettings) -> Result<Vec<AuthMethod>, Failure> {
+fn auth_methods(settings: &SshSettings) -> Result<Vec<AuthMethod>, Failure> {
     let wanted = match &settings.preferred_authentications {
         None => Login::new("").methods,
         Some(names) => names
@@ -62,8 +65,8 @@ fn methods(settings: &SshSettings) -> Result<Vec<AuthMethod>, Failure> {
     };
     let methods: Vec<AuthMethod> = wanted.into_iter().filter(allowed).collect();
     if methods.is_empty() {
-        return Err(Failure::new(Code::Config, "no authentication method is left")
-            .hint("check PreferredAuthentications, BatchMode and the options that disable single methods"));
+        return Err(Failure::new(FailureCode::Config, "no authentication method is left")
+            .with_hint("check PreferredAuthentications, BatchMode and the options that disable single methods"));
     }
     Ok(methods)
 }
@@ -72,48 +75,48 @@ fn methods(settings: &SshSettings) -> Result<Vec<AuthMethod>, Failure> {
 pub(crate) fn agent_path(settings: &SshSettings) -> Option<PathBuf> {
     match &settings.identity_agent {
         IdentityAgent::None => None,
-        IdentityAgent::Usual => variable("SSH_AUTH_SOCK").map(PathBuf::from),
-        IdentityAgent::Variable(name) => variable(name).map(PathBuf::from),
+        IdentityAgent::Default => nonempty_variable("SSH_AUTH_SOCK").map(PathBuf::from),
+        IdentityAgent::Variable(name) => nonempty_variable(name).map(PathBuf::from),
         IdentityAgent::Socket(path) => Some(path.clone()),
     }
 }
 
 /// Returns all keys in the order in which they are tried: configured keys that the agent has, the other keys
 /// of the agent, then keys in files.
-async fn identities(settings: &SshSettings) -> Vec<Arc<dyn Identity>> {
-    let mut agent = agent_keys(settings).await;
+async fn collect_identities(settings: &SshSettings) -> Vec<Arc<dyn Identity>> {
+    let mut agent = list_agent_keys(settings).await;
     let (files, named) = match &settings.identity_files {
         Some(files) => (files.clone(), true),
-        None => (usual_files(), false),
+        None => (default_key_files(), false),
     };
     let mut certificates: Vec<Certificate> = settings
         .certificate_files
         .iter()
-        .filter_map(|file| certificate(file, true))
+        .filter_map(|file| read_certificate(file, true))
         .collect();
     let mut held: Vec<Arc<dyn Identity>> = Vec::new();
     let mut from_files = Vec::new();
     for file in &files {
-        if let Some(beside) = certificate(&with_suffix(file, "-cert.pub"), false)
+        if let Some(beside) = read_certificate(&with_suffix(file, "-cert.pub"), false)
             && !certificates.contains(&beside)
         {
             certificates.push(beside);
         }
-        let public = public_of(file);
+        let public = read_public_key(file);
         let at = |agent: &[AgentKey], wanted: &PublicKey| {
             agent
                 .iter()
                 .position(|key| matches!(key.key(), AnyKey::Plain(key) if key == *wanted))
         };
         if let Some(at) = public.as_ref().and_then(|public| at(&agent, public)) {
-            held.extend(certified(Arc::new(agent.remove(at)), &certificates));
+            held.extend(with_certificates(Arc::new(agent.remove(at)), &certificates));
             continue;
         }
-        match in_file(file, public, settings) {
-            Ok(key) => from_files.extend(certified(key, &certificates)),
+        match load_private_key(file, public, settings) {
+            Ok(key) => from_files.extend(with_certificates(key, &certificates)),
             Err(why) if named || !is_missing(&why) => {
                 if !is_quiet(settings) {
-                    terminal::say(&format!(
+                    terminal::print_message(&format!(
                         "warning: skipping the key {}: {why}",
                         file.display()
                     ));
@@ -126,7 +129,7 @@ async fn identities(settings: &SshSettings) -> Vec<Arc<dyn Identity>> {
         held.extend(
             agent
                 .into_iter()
-                .flat_map(|key| certified(Arc::new(key), &certificates)),
+                .flat_map(|key| with_certificates(Arc::new(key), &certificates)),
         );
     }
     held.extend(from_files);
@@ -140,7 +143,7 @@ fn is_missing(why: &anyhow::Error) -> bool {
 }
 
 /// Returns the keys of the agent; none if it cannot be reached.
-async fn agent_keys(settings: &SshSettings) -> Vec<AgentKey> {
+async fn list_agent_keys(settings: &SshSettings) -> Vec<AgentKey> {
     let Some(path) = agent_path(settings) else {
         return Vec::new();
     };
@@ -152,9 +155,12 @@ async fn agent_keys(settings: &SshSettings) -> Vec<AgentKey> {
 }
 
 /// Returns the paths of the default key files.
-fn usual_files() -> Vec<PathBuf> {
-    let folder = super::asked::home().join(".ssh");
-    USUAL.iter().map(|name| folder.join(name)).collect()
+fn default_key_files() -> Vec<PathBuf> {
+    let folder = super::connect_request::home_folder().join(".ssh");
+    DEFAULT_KEY_NAMES
+        .iter()
+        .map(|name| folder.join(name))
+        .collect()
 }
 
 /// Appends a suffix to the name of a file.
@@ -165,7 +171,7 @@ fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Reads a key file of bounded length.
-fn text(file: &Path) -> io::Result<Secret<String>> {
+fn read_key_file(file: &Path) -> io::Result<Secret<String>> {
     let metadata = fs::metadata(file)?;
     let limit = u64_from(MAX_KEY_FILE);
     if !metadata.is_file() || metadata.len() > limit {
@@ -175,12 +181,12 @@ fn text(file: &Path) -> io::Result<Secret<String>> {
 }
 
 /// Reads a certificate. `told` is true if the file is configured, so that it is an error if it is missing.
-fn certificate(file: &Path, told: bool) -> Option<Certificate> {
-    let text = match text(file) {
+fn read_certificate(file: &Path, told: bool) -> Option<Certificate> {
+    let text = match read_key_file(file) {
         Ok(text) => text,
         Err(why) => {
             if told {
-                terminal::say(&format!(
+                terminal::print_message(&format!(
                     "warning: cannot use the certificate {}: {why}",
                     file.display()
                 ));
@@ -191,7 +197,7 @@ fn certificate(file: &Path, told: bool) -> Option<Certificate> {
     match Certificate::from_line(text.expose().trim()) {
         Ok((certificate, _)) => Some(certificate),
         Err(why) => {
-            terminal::say(&format!(
+            terminal::print_message(&format!(
                 "warning: cannot use the certificate {}: {why}",
                 file.display()
             ));
@@ -201,8 +207,8 @@ fn certificate(file: &Path, told: bool) -> Option<Certificate> {
 }
 
 /// Returns the public key of a key file, from the file itself or from the `.pub` file beside it.
-fn public_of(file: &Path) -> Option<PublicKey> {
-    let own = text(file).ok();
+fn read_public_key(file: &Path) -> Option<PublicKey> {
+    let own = read_key_file(file).ok();
     if let Some(own) = &own {
         if let Ok(key) = PrivateKey::public_from_text(own.expose()) {
             return Some(key);
@@ -211,18 +217,18 @@ fn public_of(file: &Path) -> Option<PublicKey> {
             return Some(key);
         }
     }
-    let beside = text(&with_suffix(file, ".pub")).ok()?;
+    let beside = read_key_file(&with_suffix(file, ".pub")).ok()?;
     let (key, _) = PublicKey::from_line(beside.expose().trim()).ok()?;
     Some(key)
 }
 
 /// Loads the private key in a file, which no other user may be able to read.
-fn in_file(
+fn load_private_key(
     file: &Path,
     public: Option<PublicKey>,
     settings: &SshSettings,
 ) -> anyhow::Result<Arc<dyn Identity>> {
-    let text = text(file)?;
+    let text = read_key_file(file)?;
     let metadata = fs::metadata(file)?;
     if metadata.uid() == rustix::process::getuid().as_raw() && metadata.mode() & 0o077 != 0 {
         anyhow::bail!(
@@ -250,12 +256,12 @@ fn in_file(
 }
 
 /// An identity with a certificate; `inner` has the private key.
-struct Certified {
+struct CertifiedIdentity {
     certificate: Certificate,
     inner: Arc<dyn Identity>,
 }
 
-impl Identity for Certified {
+impl Identity for CertifiedIdentity {
     fn key(&self) -> AnyKey {
         AnyKey::Certificate(Box::new(self.certificate.clone()))
     }
@@ -279,12 +285,12 @@ impl Identity for Certified {
 }
 
 /// Returns the key with each of its certificates, followed by the plain key.
-fn certified(key: Arc<dyn Identity>, all: &[Certificate]) -> Vec<Arc<dyn Identity>> {
+fn with_certificates(key: Arc<dyn Identity>, all: &[Certificate]) -> Vec<Arc<dyn Identity>> {
     let public = key.key();
     let own = all.iter().filter(|one| one.key() == public.key());
     let mut found: Vec<Arc<dyn Identity>> = own
         .map(|certificate| {
-            Arc::new(Certified {
+            Arc::new(CertifiedIdentity {
                 certificate: certificate.clone(),
                 inner: Arc::clone(&key),
             }) as Arc<dyn Identity>

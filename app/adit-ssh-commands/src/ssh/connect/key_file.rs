@@ -14,21 +14,21 @@ use tracing::debug;
 use crate::ssh::terminal;
 
 /// A key in an encrypted file, whose passphrase is asked for at most once.
-pub(super) struct EncryptedKey(Arc<Locked>);
+pub(super) struct EncryptedKey(Arc<LockedKey>);
 
 /// An encrypted key file and its state.
-struct Locked {
+struct LockedKey {
     file: PathBuf,
     text: Secret<String>,
     public: PublicKey,
     tries: u32,
     /// True if the user cannot be asked.
     batch: bool,
-    state: Mutex<State>,
+    state: Mutex<LockState>,
 }
 
 /// State of an encrypted key.
-enum State {
+enum LockState {
     Closed,
     Open(Arc<PrivateKey>),
     /// The user does not know the passphrase, and is not asked again.
@@ -43,38 +43,38 @@ impl EncryptedKey {
         tries: u32,
         batch: bool,
     ) -> Self {
-        Self(Arc::new(Locked {
+        Self(Arc::new(LockedKey {
             file: file.to_owned(),
             text,
             public,
             tries,
             batch,
-            state: Mutex::new(State::Closed),
+            state: Mutex::new(LockState::Closed),
         }))
     }
 }
 
-impl Locked {
+impl LockedKey {
     /// Returns the decrypted key, asking for the passphrase the first time.
-    async fn open(self: &Arc<Self>) -> Option<Arc<PrivateKey>> {
+    async fn unlock(self: &Arc<Self>) -> Option<Arc<PrivateKey>> {
         let mut state = self.state.lock().await;
         match &*state {
-            State::Open(key) => return Some(Arc::clone(key)),
-            State::GivenUp => return None,
-            State::Closed => {}
+            LockState::Open(key) => return Some(Arc::clone(key)),
+            LockState::GivenUp => return None,
+            LockState::Closed => {}
         }
-        *state = match self.ask().await {
-            Some(key) => State::Open(Arc::new(key)),
-            None => State::GivenUp,
+        *state = match self.ask_passphrase().await {
+            Some(key) => LockState::Open(Arc::new(key)),
+            None => LockState::GivenUp,
         };
         match &*state {
-            State::Open(key) => Some(Arc::clone(key)),
+            LockState::Open(key) => Some(Arc::clone(key)),
             _ => None,
         }
     }
 
     /// Asks for the passphrase until the file can be decrypted or the tries are used up.
-    async fn ask(self: &Arc<Self>) -> Option<PrivateKey> {
+    async fn ask_passphrase(self: &Arc<Self>) -> Option<PrivateKey> {
         if self.batch {
             debug!(
                 "{} is encrypted, and batch mode asks for no passphrase",
@@ -98,7 +98,7 @@ impl Locked {
                 // Only the offered key is of use.
                 Ok(key) if *key.public_key() == self.public => return Some(key),
                 Ok(_) => {
-                    terminal::say(&format!(
+                    terminal::print_message(&format!(
                         "warning: {} and its .pub file do not match",
                         self.file.display()
                     ));
@@ -106,7 +106,7 @@ impl Locked {
                 }
                 Err(KeyError::WrongPassphrase) => {}
                 Err(why) => {
-                    terminal::say(&format!("warning: {}: {why}", self.file.display()));
+                    terminal::print_message(&format!("warning: {}: {why}", self.file.display()));
                     return None;
                 }
             }
@@ -129,6 +129,6 @@ impl Identity for EncryptedKey {
         algorithm: KeyAlgorithm,
         data: &'a [u8],
     ) -> BoxFuture<'a, Option<Vec<u8>>> {
-        Box::pin(async move { self.0.open().await?.sign(algorithm, data).ok() })
+        Box::pin(async move { self.0.unlock().await?.sign(algorithm, data).ok() })
     }
 }

@@ -7,16 +7,16 @@
 //! Failures are messages for the user. Apart from them, only host keys and warnings are printed here.
 
 mod algorithms;
-mod asked;
+mod connect_request;
 mod dial;
 mod failure;
 mod host_key;
+mod host_key_update;
 mod identities;
 mod key_file;
 mod known_files;
 mod prompter;
 mod runtime;
-mod update;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,18 +29,18 @@ use adit_ssh_proto::transport;
 use adit_stream::BoxStream;
 use tracing::debug;
 
-pub(crate) use asked::{Asked, is_quiet, option, variable};
-pub(crate) use dial::nobody;
-use host_key::{Standing, Taken};
+pub(crate) use connect_request::{ConnectRequest, is_quiet, nonempty_variable, option_line};
+pub(crate) use dial::local_originator;
+use host_key::{KeyTrust, KeyTrustCell};
+pub(crate) use host_key_update::HostKeyUpdate;
 pub(crate) use identities::agent_path;
 pub(crate) use runtime::block_on;
-pub(crate) use update::Update;
 
 /// Time limit for a connection if `ConnectTimeout` is not set.
-const PATIENCE: Duration = Duration::from_mins(2);
+const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A session with a host.
-pub(crate) struct Reached {
+pub(crate) struct ConnectedHost {
     /// The session.
     pub(crate) session: Session,
     /// The settings of the session.
@@ -49,22 +49,25 @@ pub(crate) struct Reached {
     /// contradicts the known ones), no passwords are sent and nothing is forwarded.
     pub(crate) trusted: bool,
     /// The running update of the host's known keys.
-    pub(crate) update: Option<Update>,
+    pub(crate) update: Option<HostKeyUpdate>,
 }
 
 /// Connects to a host, through jump hosts, and logs in.
 ///
 /// # Errors
 /// A [`Failure`] with the cause and a hint.
-pub(crate) async fn connect(asked: &Asked, settings: &SshSettings) -> Result<Reached, Failure> {
-    let below = Box::pin(dial::below(asked, settings, 0)).await?;
-    over(below, settings).await
+pub(crate) async fn connect(
+    asked: &ConnectRequest,
+    settings: &SshSettings,
+) -> Result<ConnectedHost, Failure> {
+    let below = Box::pin(dial::open_transport(asked, settings, 0)).await?;
+    start_session(below, settings).await
 }
 
 /// Starts a session over a stream to the host.
-async fn over(below: BoxStream, settings: &SshSettings) -> Result<Reached, Failure> {
-    let known = known_files::read(settings)?;
-    let mut preferred = algorithms::preferred(settings)?;
+async fn start_session(below: BoxStream, settings: &SshSettings) -> Result<ConnectedHost, Failure> {
+    let known = known_files::read_all_known_hosts(settings)?;
+    let mut preferred = algorithms::configured_algorithms(settings)?;
     if settings.host_key_algorithms.is_none() {
         preferred.host_key = known.prefer_known(&preferred.host_key);
     }
@@ -72,12 +75,12 @@ async fn over(below: BoxStream, settings: &SshSettings) -> Result<Reached, Failu
     let mut transport = transport::TransportConfig::new(preferred);
     transport.rekey_bytes = settings.rekey_limit.bytes;
     transport.rekey_after = settings.rekey_limit.time;
-    let taken = Taken::default();
-    let policy = host_key::Policy::new(settings, known, &taken);
-    let login = identities::login(settings, &taken).await?;
+    let taken = KeyTrustCell::default();
+    let policy = host_key::KnownHostsPolicy::new(settings, known, &taken);
+    let login = identities::build_login(settings, &taken).await?;
     let mut config = ClientConfig::new(Arc::new(policy), login);
     config.transport = transport;
-    config.timeout = settings.connect_timeout.unwrap_or(PATIENCE);
+    config.timeout = settings.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
     let interval = settings.server_alive_interval;
     config.keepalive = (!interval.is_zero()).then_some(Keepalive {
         interval,
@@ -85,24 +88,28 @@ async fn over(below: BoxStream, settings: &SshSettings) -> Result<Reached, Failu
     });
     let session = Client::connect(below, config)
         .await
-        .map_err(|why| failure::of(why, settings))?;
+        .map_err(|why| failure::from_connect_error(why, settings))?;
     let negotiated = session.negotiated();
     debug!(
         "{}: logged in at {}, {negotiated:?}",
         settings.host_name,
         session.version()
     );
-    let update = match taken.standing() {
-        Some(Standing::Known) => update::begin(&session, settings, offered, true).await,
+    let update = match taken.trust() {
+        Some(KeyTrust::Known) => {
+            host_key_update::start_update(&session, settings, offered, true).await
+        }
         // A key that was added just now may be an attacker's: it must not cause the removal of others.
-        Some(Standing::Confirmed) => update::begin(&session, settings, offered, false).await,
+        Some(KeyTrust::Confirmed) => {
+            host_key_update::start_update(&session, settings, offered, false).await
+        }
         // As in OpenSSH: a key that the user has not confirmed does not authenticate others.
-        Some(Standing::Unasked | Standing::Doubted) | None => None,
+        Some(KeyTrust::Unconfirmed | KeyTrust::Mismatched) | None => None,
     };
-    Ok(Reached {
+    Ok(ConnectedHost {
         session,
         settings: settings.clone(),
-        trusted: !taken.is_doubted(),
+        trusted: !taken.is_mismatched(),
         update,
     })
 }

@@ -6,37 +6,37 @@ use adit_ssh::BoxFuture;
 use adit_ssh::client::Prompter;
 use adit_ssh_proto::auth::{InteractivePrompt, passwords_equal, sanitize_for_display};
 
-use super::asked::is_quiet;
-use super::host_key::Taken;
+use super::connect_request::is_quiet;
+use super::host_key::KeyTrustCell;
 use crate::ssh::terminal;
 
 /// A prompter that asks at the terminal, except in batch mode.
-pub(super) struct Person {
+pub(super) struct TerminalPrompter {
     /// `user@host`.
     pub(super) name: String,
     batch: bool,
     quiet: bool,
     /// If the host key contradicts the known ones, no passwords and no answers are sent.
-    taken: Taken,
+    trust: KeyTrustCell,
 }
 
-impl Person {
-    pub(super) fn new(settings: &SshSettings, taken: &Taken) -> Self {
+impl TerminalPrompter {
+    pub(super) fn new(settings: &SshSettings, taken: &KeyTrustCell) -> Self {
         Self {
             name: format!("{}@{}", settings.user, settings.host_name),
             batch: settings.batch_mode,
             quiet: is_quiet(settings),
-            taken: taken.clone(),
+            trust: taken.clone(),
         }
     }
 
     /// Returns true if the user must not be asked.
     fn is_silent(&self) -> bool {
-        self.batch || self.taken.is_doubted()
+        self.batch || self.trust.is_mismatched()
     }
 }
 
-impl Prompter for Person {
+impl Prompter for TerminalPrompter {
     fn ask_password(&self, failed: u32) -> BoxFuture<'_, Option<Secret<String>>> {
         Box::pin(async move {
             if self.is_silent() {
@@ -59,7 +59,7 @@ impl Prompter for Person {
             if self.is_silent() {
                 return None;
             }
-            terminal::say(&format!("{} requires a new password. {prompt}", self.name));
+            terminal::print_message(&format!("{} requires a new password. {prompt}", self.name));
             let old = terminal::ask_hidden("old password: ".to_owned()).await?;
             loop {
                 let new = terminal::ask_hidden("new password: ".to_owned()).await?;
@@ -67,7 +67,7 @@ impl Prompter for Person {
                 if passwords_equal(new.expose(), same.expose()) {
                     return Some((old, new));
                 }
-                terminal::say("the passwords do not match");
+                terminal::print_message("the passwords do not match");
             }
         })
     }
@@ -81,12 +81,12 @@ impl Prompter for Person {
         Box::pin(async move {
             if self.is_silent() {
                 // A request without questions needs an answer without a user.
-                let may = prompts.is_empty() && !self.taken.is_doubted();
+                let may = prompts.is_empty() && !self.trust.is_mismatched();
                 return may.then(Vec::new);
             }
             for text in [name, instruction] {
                 if !text.is_empty() && !self.quiet {
-                    terminal::say(text);
+                    terminal::print_message(text);
                 }
             }
             let mut answers = Vec::with_capacity(prompts.len());
@@ -94,7 +94,7 @@ impl Prompter for Person {
                 // The prompt names the host, so that a server cannot imitate a question of adit.
                 let text = format!("({}) {}", self.name, sanitize_for_display(&prompt.text));
                 answers.push(match prompt.echo {
-                    true => Secret::new(terminal::ask(text).await?),
+                    true => Secret::new(terminal::ask_visible(text).await?),
                     false => terminal::ask_hidden(text).await?,
                 });
             }
@@ -104,7 +104,7 @@ impl Prompter for Person {
 
     fn show_banner(&self, text: &str) {
         if !self.quiet {
-            terminal::say(text.trim_end_matches('\n'));
+            terminal::print_message(text.trim_end_matches('\n'));
         }
     }
 }

@@ -9,16 +9,16 @@ use adit_stream::Buffered;
 use tokio::net::UnixStream;
 use tracing::debug;
 
-use super::carry;
-use crate::ssh::connect::{Reached, agent_path, variable};
+use super::relay_connection;
+use crate::ssh::connect::{ConnectedHost, agent_path, nonempty_variable};
 
 /// Starts to serve agent channels of the host. Returns false if no agent is forwarded.
-pub(in crate::ssh) fn offer(reached: &Reached) -> bool {
+pub(in crate::ssh) fn offer_local_agent(reached: &ConnectedHost) -> bool {
     let settings = &reached.settings;
     let path = match &settings.forward_agent {
         ForwardAgent::No => None,
         ForwardAgent::Yes => agent_path(settings),
-        ForwardAgent::Variable(name) => variable(name).map(PathBuf::from),
+        ForwardAgent::Variable(name) => nonempty_variable(name).map(PathBuf::from),
         ForwardAgent::Socket(path) => Some(path.clone()),
     };
     let (Some(path), true) = (path, reached.trusted) else {
@@ -53,7 +53,12 @@ pub(in crate::ssh) fn offer(reached: &Reached) -> bool {
                             }
                         }
                         if let Ok(mut channel) = opening.accept() {
-                            carry(&mut channel, &mut Buffered::from_tokio(agent), "agent").await;
+                            relay_connection(
+                                &mut channel,
+                                &mut Buffered::from_tokio(agent),
+                                "agent",
+                            )
+                            .await;
                         }
                     }
                     Err(why) => {

@@ -2,8 +2,8 @@
 
 use adit_ssh_proto::algorithm::{Cipher, Mac};
 
-use super::cost::Cost;
-use super::look::Offer;
+use super::cost::CipherCost;
+use super::offer::ServerOffer;
 
 /// Minimum length of a tag without a warning, in bits.
 const LONG_TAG: usize = 128;
@@ -12,7 +12,7 @@ const LONG_TAG: usize = 128;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Advice {
     /// The cheapest pair that is not weak.
-    pub(super) take: Option<Cost>,
+    pub(super) take: Option<CipherCost>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -20,9 +20,9 @@ impl Advice {
     /// Chooses from the costs. A shorter tag is only recommended if there is no other, even if it is
     /// cheaper. A MAC over the plaintext (without `-etm`) is never recommended: the processing before
     /// its check has been used to attack SSH.
-    pub(super) fn new(offer: &Offer, costs: &[Cost]) -> Self {
-        let cheapest = |fits: &dyn Fn(&Cost) -> bool| {
-            let fine = |cost: &&Cost| {
+    pub(super) fn from_offer_and_costs(offer: &ServerOffer, costs: &[CipherCost]) -> Self {
+        let cheapest = |fits: &dyn Fn(&CipherCost) -> bool| {
+            let fine = |cost: &&CipherCost| {
                 let exposed = cost.cipher == Cipher::ChaCha20Poly1305 && !offer.strict;
                 let weak = |mac: Mac| mac.is_legacy() || !mac.is_etm();
                 !exposed && !cost.mac.is_some_and(weak) && fits(cost)
@@ -42,7 +42,7 @@ impl Advice {
                     .to_owned(),
             );
         }
-        let old = old_names(offer);
+        let old = outdated_algorithms(offer);
         if !old.is_empty() {
             warnings.push(format!(
                 "the server offers old algorithms: {}",
@@ -70,7 +70,7 @@ impl Advice {
 }
 
 /// Returns the algorithms that a current server should not offer.
-fn old_names(offer: &Offer) -> Vec<&str> {
+fn outdated_algorithms(offer: &ServerOffer) -> Vec<&str> {
     let old = |name: &&str| {
         let is = |word| name.contains(word);
         is("-sha1") || is("-md5") || is("-cbc") || is("-96") || is("arcfour") || is("ripemd")
@@ -86,16 +86,16 @@ fn old_names(offer: &Offer) -> Vec<&str> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::look::Both;
+    use super::super::offer::DirectionalNames;
     use super::*;
 
-    pub(in super::super) fn offer(strict: bool, macs: &[&str]) -> Offer {
+    pub(in super::super) fn offer(strict: bool, macs: &[&str]) -> ServerOffer {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        let both = |list: &[&str]| Both {
+        let both = |list: &[&str]| DirectionalNames {
             to_server: names(list),
             to_client: names(list),
         };
-        Offer {
+        ServerOffer {
             version: "SSH-2.0-x".to_owned(),
             kex: names(&["curve25519-sha256", "diffie-hellman-group1-sha1"]),
             host_keys: names(&["ssh-ed25519", "ssh-dss"]),
@@ -106,8 +106,8 @@ pub(super) mod tests {
         }
     }
 
-    const fn cost(cipher: Cipher, mac: Option<Mac>, send: f64) -> Cost {
-        Cost {
+    const fn cost(cipher: Cipher, mac: Option<Mac>, send: f64) -> CipherCost {
+        CipherCost {
             cipher,
             mac,
             send,
@@ -123,7 +123,8 @@ pub(super) mod tests {
             cost(Cipher::Aes128Ctr, Some(Mac::Umac64Etm), 0.3),
             cost(Cipher::Aes128Ctr, Some(Mac::Umac128Etm), 0.4),
         ];
-        let strict = Advice::new(&offer(true, &["hmac-sha1-etm@openssh.com"]), &costs);
+        let strict =
+            Advice::from_offer_and_costs(&offer(true, &["hmac-sha1-etm@openssh.com"]), &costs);
         assert_eq!(strict.take, Some(costs[1]));
         let [old] = &strict.warnings[..] else {
             panic!("{:?}", strict.warnings);
@@ -131,7 +132,7 @@ pub(super) mod tests {
         let names = "diffie-hellman-group1-sha1, 3des-cbc, hmac-sha1-etm@openssh.com, ssh-dss";
         assert!(old.ends_with(names), "{old}");
 
-        let exposed = Advice::new(&offer(false, &[]), &costs);
+        let exposed = Advice::from_offer_and_costs(&offer(false, &[]), &costs);
         assert_eq!(
             exposed.take,
             Some(costs[3]),
@@ -143,7 +144,7 @@ pub(super) mod tests {
             "{told}"
         );
 
-        let none = Advice::new(&offer(false, &[]), &costs[..2]);
+        let none = Advice::from_offer_and_costs(&offer(false, &[]), &costs[..2]);
         assert_eq!(none.take, None);
         assert!(none.warnings.iter().any(|line| line.contains("nothing")));
     }
@@ -156,7 +157,7 @@ pub(super) mod tests {
             cost(Cipher::Aes128Ctr, Some(Mac::Umac64Etm), 0.3),
             cost(Cipher::Aes128Ctr, Some(Mac::HmacSha256Etm), 9.0),
         ];
-        let take = |costs: &[Cost]| Advice::new(&offer(true, &[]), costs);
+        let take = |costs: &[CipherCost]| Advice::from_offer_and_costs(&offer(true, &[]), costs);
         assert_eq!(take(&costs).take, Some(costs[3]));
         let short = take(&costs[..3]);
         assert_eq!(short.take, Some(costs[2]));

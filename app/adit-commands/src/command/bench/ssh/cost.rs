@@ -11,13 +11,13 @@ use adit_wire::subslice_mut;
 /// Bytes of data in a packet, as channels send them.
 const DATA: usize = 32 * 1024;
 /// Number of packets in a round.
-const TOGETHER: usize = 8;
+const PACKETS_PER_ROUND: usize = 8;
 /// Minimum number of rounds. The first one fills the caches, and is not the median.
 const ROUNDS: usize = 9;
 
 /// Processor time of one end, in seconds per GiB of data.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Cost {
+pub(super) struct CipherCost {
     pub(super) cipher: Cipher,
     /// None if the cipher has its own tag.
     pub(super) mac: Option<Mac>,
@@ -27,7 +27,7 @@ pub(super) struct Cost {
     pub(super) receive: f64,
 }
 
-impl Cost {
+impl CipherCost {
     /// Returns the cost of both ends together.
     pub(super) const fn sum(&self) -> f64 {
         self.send + self.receive
@@ -43,19 +43,19 @@ impl Cost {
 ///
 /// Each direction is timed separately, by the processor time of this thread, which excludes other
 /// programs and threads. The result is the median, because a round may be interrupted in either half.
-pub(super) fn measure(cipher: Cipher, mac: Option<Mac>, spend: Duration) -> Cost {
+pub(super) fn measure_cost(cipher: Cipher, mac: Option<Mac>, spend: Duration) -> CipherCost {
     let data = vec![0x5a; DATA];
     let (mut sealer, mut opener) = (Sealer::new(), Opener::new());
     // Keys of the correct lengths do not fail.
-    let _ = sealer.set_keys(keys(cipher, mac), true);
-    let _ = opener.set_keys(keys(cipher, mac), true);
-    let mut out = Vec::with_capacity((DATA + 256) * TOGETHER);
+    let _ = sealer.set_keys(test_keys(cipher, mac), true);
+    let _ = opener.set_keys(test_keys(cipher, mac), true);
+    let mut out = Vec::with_capacity((DATA + 256) * PACKETS_PER_ROUND);
     let (mut sent, mut received) = (Vec::new(), Vec::new());
     let begun = Instant::now();
     while sent.len() < ROUNDS || begun.elapsed() < spend {
         out.clear();
         let before = processor_time();
-        for _ in 0..TOGETHER {
+        for _ in 0..PACKETS_PER_ROUND {
             let start = sealer.begin_packet(&mut out);
             out.extend_from_slice(black_box(&data));
             let _ = sealer.seal_begun(start, &mut out);
@@ -65,9 +65,10 @@ pub(super) fn measure(cipher: Cipher, mac: Option<Mac>, spend: Duration) -> Cost
         sent.push(between.saturating_sub(before));
         received.push(processor_time().saturating_sub(between));
     }
-    let per_gib =
-        |time: Duration| time.as_secs_f64() * f64::from(1 << 30) / (DATA * TOGETHER) as f64;
-    Cost {
+    let per_gib = |time: Duration| {
+        time.as_secs_f64() * f64::from(1 << 30) / (DATA * PACKETS_PER_ROUND) as f64
+    };
+    CipherCost {
         cipher,
         mac,
         send: per_gib(median(sent)),
@@ -103,7 +104,7 @@ fn open_all(opener: &mut Opener, mut wire: &mut [u8]) {
     }
 }
 
-fn keys(cipher: Cipher, mac: Option<Mac>) -> DirectionKeys {
+fn test_keys(cipher: Cipher, mac: Option<Mac>) -> DirectionKeys {
     let (key, iv) = cipher.key_iv_len();
     DirectionKeys {
         cipher,
@@ -127,10 +128,10 @@ mod tests {
             (Cipher::Aes128Ctr, Some(Mac::Umac64)),
         ] {
             let (mut sealer, mut opener) = (Sealer::new(), Opener::new());
-            sealer.set_keys(keys(cipher, mac), true).unwrap();
-            opener.set_keys(keys(cipher, mac), true).unwrap();
+            sealer.set_keys(test_keys(cipher, mac), true).unwrap();
+            opener.set_keys(test_keys(cipher, mac), true).unwrap();
             let mut wire = Vec::new();
-            (0..TOGETHER).for_each(|_| sealer.seal(&data, &mut wire).unwrap());
+            (0..PACKETS_PER_ROUND).for_each(|_| sealer.seal(&data, &mut wire).unwrap());
             open_all(&mut opener, &mut wire);
             assert_eq!(opener.packets(), 8);
         }
@@ -139,8 +140,8 @@ mod tests {
     #[test]
     fn a_cost_is_a_cost() {
         let spend = Duration::from_millis(40);
-        let gcm = measure(Cipher::Aes128Gcm, None, spend);
-        let sha = measure(Cipher::Aes128Ctr, Some(Mac::HmacSha512Etm), spend);
+        let gcm = measure_cost(Cipher::Aes128Gcm, None, spend);
+        let sha = measure_cost(Cipher::Aes128Ctr, Some(Mac::HmacSha512Etm), spend);
         assert!(gcm.send > 0.0 && sha.sum() > gcm.send);
         assert_eq!((gcm.tag_bits(), sha.tag_bits()), (128, 512));
         // Both directions do the same work.
