@@ -4,7 +4,7 @@
 //!
 //! * [`manager`]: the datagram protocol of ss-manager, one port for each server;
 //! * [`api`]: the server management API v1 over HTTP, `/metrics`, and subscriptions for users;
-//! * [`subscription`]: the other end of a subscription: fetched, kept, renewed.
+//! * [`get_subscription`]: the other end of a subscription: fetched, kept, renewed.
 //!
 //! All of them ask an [`Engine`](adit_engine::Engine) that runs; none of them carries traffic.
 

@@ -2,7 +2,7 @@
 //!
 //! `O_NONBLOCK` belongs to the open file and not to the descriptor: a program that shares a stream with adit can
 //! set it at any time, and `rsync` does so for the socket pair that it starts `ssh` with. The flag is not
-//! changed, because the other program relies on it; where it makes a call fail, [`Patient`] waits for the stream
+//! changed, because the other program relies on it; where it makes a call fail, [`BlockingStream`] waits for the stream
 //! and repeats the call.
 
 use std::io::{self, Read, Write};

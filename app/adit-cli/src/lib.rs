@@ -1,7 +1,7 @@
 //! Common parts of the commands of `adit`: failures and exit codes, standard streams, signals and the
 //! runtime.
 //!
-//! A command returns [`Done`]; an error is a [`Failure`], which the program reports before it exits. The macros
+//! A command returns [`CommandResult`]; an error is a [`Failure`], which the program reports before it exits. The macros
 //! `print!`, `println!` and `eprintln!` replace those of the standard library, which panic if the reader has
 //! closed the stream.
 

@@ -19,7 +19,7 @@ pub enum Failure {
         /// Hint on what to do.
         hint: Option<String>,
     },
-    /// An exit code that is not a [`Code`], such as that of a remote program, and the failure behind it, if any.
+    /// An exit code that is not a [`FailureCode`], such as that of a remote program, and the failure behind it, if any.
     Exit {
         /// The exit code.
         status: u8,
@@ -68,7 +68,7 @@ impl Failure {
         }
     }
 
-    /// Sets an exit code that is not a [`Code`].
+    /// Sets an exit code that is not a [`FailureCode`].
     pub fn with_status(self, status: u8) -> Self {
         match self {
             Self::Exit { .. } => self,

@@ -97,7 +97,7 @@ pub(super) fn channel_to_pipe<T>(
     }
 }
 
-/// Waits for `file`, up to [`LOOK`]; returns true if it is ready. Fails if the copy is no longer wanted.
+/// Waits for `file`, up to [`WANTED_CHECK_INTERVAL`]; returns true if it is ready. Fails if the copy is no longer wanted.
 fn wait_ready(
     file: impl AsFd,
     ready: PollFlags,

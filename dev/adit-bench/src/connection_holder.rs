@@ -42,7 +42,7 @@ pub(crate) fn hold_until_closed(what: HoldArgs) -> Result<()> {
 pub(crate) struct HolderProcess(OwnProcess);
 
 impl HolderProcess {
-    /// Starts it. Connections are open when [`Self::wait`] has returned.
+    /// Starts it. Connections are open when [`Self::wait_until_open`] has returned.
     pub(crate) fn start(proxy: SocketAddr, count: u32, lane: u8) -> Result<Self> {
         let (count, proxy, lane) = (count.to_string(), proxy.to_string(), lane.to_string());
         OwnProcess::start(&["hold", &count, &proxy, &lane]).map(Self)

@@ -6,7 +6,7 @@
 //! loopback they measure the load as much as the relay.
 //!
 //! Data passes through like this: [`args`] says what is wanted, [`peers`] who takes part,
-//! [`suite`] measures with [`load`] through a [`topology`], [`journal`] keeps the samples,
+//! [`suite`] measures with [`load`] through a [`topology`], [`sample_log`] keeps the samples,
 //! [`report`] shows them. Nothing is reported that was not measured in the same run.
 
 mod args;

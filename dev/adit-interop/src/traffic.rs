@@ -27,7 +27,7 @@ pub enum Ends {
 }
 
 impl Ends {
-    /// What remains of both, one behind the other. [`Up`](Self::Up) and [`Down`](Self::Down) would
+    /// What remains of both, one behind the other. [`UpArgs`](Self::Up) and [`Down`](Self::Down) would
     /// leave nothing: no way is made of these two.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

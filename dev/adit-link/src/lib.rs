@@ -7,10 +7,10 @@
 //!                        ◀────────────── another ──────────────
 //! ```
 //!
-//! [`Link`] creates both namespaces and moves packets between them until it is dropped; nothing of
-//! them remains then, however the process ends. [`Line`] is one direction, in virtual time, and a
-//! [`Path`] describes it. Programs started inside [`Namespace::enter`] stay in that namespace. Both
-//! need root privileges, which [`as_root`] obtains for a test.
+//! [`NamespaceLink`] creates both namespaces and moves packets between them until it is dropped; nothing of
+//! them remains then, however the process ends. [`DelayLine`] is one direction, in virtual time, and a
+//! [`LinkPath`] describes it. Programs started inside [`NetworkNamespace::run_inside`] stay in that namespace. Both
+//! need root privileges, which [`run_as_root`] obtains for a test.
 
 #[cfg(target_os = "linux")]
 mod address_translation;

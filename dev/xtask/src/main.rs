@@ -79,7 +79,7 @@ fn run_command(args: &[String]) -> Result<bool> {
             match rest {
                 [] => install::install_all(&mut steps, install::InstallScope::Default),
                 [all] if all == "--all" => {
-                    install::install_all(&mut steps, install::InstallScope::All)
+                    install::install_all(&mut steps, install::InstallScope::All);
                 }
                 [rivals] if rivals == "--rivals" => install::install_rivals(&mut steps),
                 _ => bail!("`install` takes `--all` or `--rivals`, nothing else"),

@@ -1,6 +1,6 @@
 //! `adit doctor URL`: finds out why a server does not work, step by step.
 //!
-//! Each step is a [`Step`] of the [`Chart`]: look up the name, connect to the server, use its
+//! Each step is a [`Step`] of the [`Findings`]: look up the name, connect to the server, use its
 //! protocol, and send a datagram through it. [`neighbours`] are tried only if the server does not
 //! understand the settings of the URL, and nowhere else in the program.
 

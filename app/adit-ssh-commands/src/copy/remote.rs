@@ -78,7 +78,7 @@ impl Remote {
         self.client.extensions().contains(extension)
     }
 
-    /// Appends a request whose reply will come through [`Remote::turn`].
+    /// Appends a request whose reply will come through [`Remote::toggle`].
     pub(super) fn send(&mut self, request: &SftpRequest<'_>) -> Result<RequestId, CopyError> {
         Ok(self
             .client

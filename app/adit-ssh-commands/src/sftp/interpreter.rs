@@ -127,7 +127,7 @@ impl Interpreter {
             CommandKind::Help => print!("{}", help::HELP_TEXT),
             CommandKind::Pwd => println!("Remote working directory: {}", shown(&self.folder)),
             CommandKind::Version => {
-                println!("SFTP protocol version {}", adit_ssh_proto::sftp::VERSION)
+                println!("SFTP protocol version {}", adit_ssh_proto::sftp::VERSION);
             }
             CommandKind::Progress => {
                 let shows = self.copy_options.meter.toggle();
@@ -135,7 +135,7 @@ impl Interpreter {
             }
             CommandKind::Cd => self.change_folder(command.operands).await?,
             CommandKind::Lcd | CommandKind::Lpwd | CommandKind::Lls | CommandKind::Lmkdir => {
-                run_local(&command)?
+                run_local(&command)?;
             }
             _ => self.run_change(&command).await?,
         }

@@ -1,10 +1,10 @@
 //! Splits a command line into words.
 //!
 //! Words are separated by blanks, unless quoted by `"…"`, `'…'` or a backslash. Quoted characters are not part of
-//! a pattern: those with a special meaning are escaped by a backslash, as [`expand`] and [`plain`] expect.
+//! a pattern: those with a special meaning are escaped by a backslash, as [`expand`] and [`unescape`] expect.
 //!
 //! [`expand`]: crate::copy::expand
-//! [`plain`]: crate::copy::plain
+//! [`unescape`]: crate::copy::plain
 
 /// Splits a line into words; a `#` at the start of a word starts a comment.
 ///

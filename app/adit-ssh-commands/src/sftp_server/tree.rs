@@ -142,7 +142,7 @@ impl Tree {
         Ok(file)
     }
 
-    /// The same as [`Tree::at`], for a name that is going to be made, removed or changed.
+    /// The same as [`Tree::problem_at`], for a name that is going to be made, removed or changed.
     pub(super) fn at_to_change<'a>(&self, path: &'a [u8]) -> Result<At<'a>, Errno> {
         let at = self.at(path)?;
         self.protected.check_name(at.dir(), at.name())?;

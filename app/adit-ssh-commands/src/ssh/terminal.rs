@@ -1,6 +1,6 @@
 //! Dialog with the user at the terminal: questions, hidden answers, and the terminal's modes.
 //!
-//! Any function that changes the modes saves the old ones here, so that [`restore`] can set them again however
+//! Any function that changes the modes saves the old ones here, so that [`restore_modes`] can set them again however
 //! the program ends.
 
 use std::fs::{File, OpenOptions};
@@ -24,7 +24,7 @@ const MAX_ANSWER: usize = 4096;
 /// The terminal whose modes were changed, and its modes before.
 static SAVED_MODES: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 
-/// Locks [`CHANGED`].
+/// Locks [`SAVED_MODES`].
 fn lock_saved_modes() -> MutexGuard<'static, Option<(File, Termios)>> {
     SAVED_MODES.lock().unwrap_or_else(PoisonError::into_inner)
 }

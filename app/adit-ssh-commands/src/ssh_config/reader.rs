@@ -266,7 +266,7 @@ impl ConfigReader<'_> {
         };
         match self.read_lines(&open) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => {
-                self.report_unreadable(&path, &why)
+                self.report_unreadable(&path, &why);
             }
             _ => {}
         }

@@ -115,10 +115,10 @@ struct AdmissionState {
 /// Unauthenticated connections, by source.
 #[derive(Debug, Default)]
 struct PendingConnections {
-    /// Connections by source; at most twice [`Startups::full`] entries.
+    /// Connections by source; at most twice [`StartupLimits::full`] entries.
     by_source: HashMap<IpAddr, u32>,
     all: u32,
-    /// Number of connections, counting at most [`SHARE`] of each source.
+    /// Number of connections, counting at most [`MAX_SHARE`] of each source.
     shared_load: u32,
 }
 

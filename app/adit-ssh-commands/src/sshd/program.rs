@@ -225,7 +225,7 @@ async fn copy_output(mut from: impl AsyncRead + Unpin, mut to: ChannelWriter) ->
     to
 }
 
-/// Like [`drain`], but hands over to a thread once the flow is fast.
+/// Like [`copy_output`], but hands over to a thread once the flow is fast.
 async fn copy_output_adaptively(
     mut from: pipe::Receiver,
     mut to: ChannelWriter,

@@ -226,7 +226,7 @@ async fn accept_tcp(
                 lane::spawn_movable(forward_tcp((socket, from), visit, handle, place, free));
             }
             AcceptOutcome::Exhausted(why) => {
-                warn!("{}: cannot accept on a forwarded port: {why}", visit.from)
+                warn!("{}: cannot accept on a forwarded port: {why}", visit.from);
             }
         }
     }
@@ -315,7 +315,7 @@ async fn forward_streamlocal(
     drop(place.opening);
     match opened {
         Ok(mut channel) => {
-            relay_connection(&visit, &mut Buffered::from_tokio(socket), &mut channel).await
+            relay_connection(&visit, &mut Buffered::from_tokio(socket), &mut channel).await;
         }
         Err(why) => debug!("{}: cannot open a forwarding channel: {why}", visit.from),
     }

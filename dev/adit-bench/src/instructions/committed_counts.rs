@@ -56,7 +56,7 @@ impl CommittedCounts {
         }
     }
 
-    /// Of the lines that [`Self::text`] writes.
+    /// Of the lines that [`Self::to_toml`] writes.
     fn parse(text: &str) -> Result<Self> {
         let mut counts = Self::default();
         let mut platform = "";

@@ -1,5 +1,5 @@
 //! The loops: records, packets, keys and the relay, all in memory, without chance or clock.
-//! Those of [`tunnels`](super::tunnels) stand apart.
+//! Those of [`tunnel_loops`](super::tunnel_loops) stand apart.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use adit_interop::Pattern;
 
-/// The most that [`Content::at`] gives, and the size of every buffer here.
+/// The most that [`ByteContent::slice_at`] gives, and the size of every buffer here.
 pub(crate) const CHUNK: usize = 256 * 1024;
 
 const PERIOD: usize = 65_521;

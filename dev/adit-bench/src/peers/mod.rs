@@ -1,6 +1,6 @@
 //! The implementations that are measured: how each is found and started in each role.
 //!
-//! One file each with a [`Kind`]; a [`Peer`] is one that is installed here.
+//! One file each with a [`PeerKind`]; a [`InstalledPeer`] is one that is installed here.
 
 mod adit;
 mod bare_programs;

@@ -220,7 +220,7 @@ fn measure_idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures
     Ok(figures)
 }
 
-/// As [`idle`], of more sessions than there may be sockets.
+/// As [`measure_idle`], of more sessions than there may be sockets.
 fn measure_many_idle(sessions: usize, watched: Duration) -> Result<Figures> {
     let (server, at) = start_ready(
         own_command(&format!("kcp-serve {}", kcp_idle_sessions::CIPHER))?,

@@ -102,7 +102,7 @@ fn measure_all(bench: &mut BenchRun) -> Result<()> {
                         .journal
                         .record_command(Suite::Lossy, "tunnel", &who, lines);
                 }
-                let outcome = world.and_then(|world| self::measure_transfer(&world, amounts));
+                let outcome = world.and_then(|world| measure_transfer(&world, amounts));
                 bench
                     .journal
                     .record_outcome(Suite::Lossy, &case, &who, round, outcome);
@@ -110,7 +110,7 @@ fn measure_all(bench: &mut BenchRun) -> Result<()> {
             let [first, ..] = ROUND_TRIPS;
             let case = format!("{ECHO_LEN} bytes there and back over {first:?}, 5 % lost");
             let world = entrant.start_world(bench, first, round);
-            let outcome = world.and_then(|world| self::measure_echoes(&world, amounts.echoes));
+            let outcome = world.and_then(|world| measure_echoes(&world, amounts.echoes));
             bench
                 .journal
                 .record_outcome(Suite::Lossy, &case, &who, round, outcome);

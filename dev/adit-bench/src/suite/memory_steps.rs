@@ -100,7 +100,7 @@ pub(super) fn run_suite(bench: &mut BenchRun, suite: Suite) {
                 Err(why) => {
                     bench
                         .journal
-                        .record_outcome(suite, "steps in memory", who, round, Err(why))
+                        .record_outcome(suite, "steps in memory", who, round, Err(why));
                 }
             }
         }

@@ -1,15 +1,15 @@
 //! `tidy`: the rules that lints cannot check.
 //!
-//! * dependencies between rings point in one direction ([`arrows`]);
+//! * dependencies between rings point in one direction ([`ring_dependencies`]);
 //! * every source file begins with its documentation, proto names no clock, socket or task,
 //!   `unsafe` occurs only where it is allowed, queues are bounded, and no path of a machine occurs
 //!   ([`text`]);
 //! * modules of a crate form no large cycle ([`circles`]);
 //! * ARCHITECTURE.md lists the places of `unsafe` ([`unsafe_list`]);
-//! * the README of a library is its documentation ([`readme`]);
+//! * the README of a library is its documentation ([`render_readme`]);
 //! * the worst words of docs/lexicon.md stay out ([`words`]);
 //! * the tests that the page of promises names as proof exist ([`promises`]);
-//! * files stay small ([`sizes`]).
+//! * files stay small ([`file_sizes`]).
 
 mod code_paths;
 mod code_text;

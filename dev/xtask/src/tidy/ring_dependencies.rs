@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::package_graph::{Dependency, DependencyKind};
 
-/// Dependencies inside proto in addition to those on [`WORDS`].
+/// Dependencies inside proto in addition to those on [`SHARED_CRATES`].
 const PROTO_PAIRS: &[(&str, &str)] = &[
     ("adit-kcp-proto", "adit-fec"),
     ("adit-ssh-proto", "adit-umac"),

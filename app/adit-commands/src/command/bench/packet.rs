@@ -62,13 +62,13 @@ pub(super) fn print_rows(rows: &Rows) -> CommandResult {
         });
         rows.print_row(name, LEN, two / 2.0);
         let one = time_operation(rows.time_per_row(), || {
-            key.write_check(black_box(&mut packet))
+            key.write_check(black_box(&mut packet));
         });
         rows.print_row(&format!("{name}-one"), LEN, one);
     }
     let mut nonce = [0; 16];
     let ns = time_operation(rows.time_per_row(), || {
-        ThreadRng.fill(black_box(&mut nonce))
+        ThreadRng.fill(black_box(&mut nonce));
     });
     rows.print_row("nonce", NONCE, ns);
     Ok(())

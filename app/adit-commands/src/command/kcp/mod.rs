@@ -4,7 +4,7 @@
 //! options and a JSON file ─▶ URLs of tcp:// and kcptun:// ─▶ Plan ─▶ as `adit run`
 //! ```
 //!
-//! [`options`] turns options and a file into URLs, and reports errors by the names of the options;
+//! [`ssh_options`] turns options and a file into URLs, and reports errors by the names of the options;
 //! [`snmp`] writes the counters. The engine does the rest.
 
 mod options;

@@ -1,6 +1,6 @@
 //! From arguments to a session: configuration, transport, host key, login.
 //!
-//! * [`Asked`] is a destination with its options; [`Asked::settings`] reads the configuration.
+//! * [`ConnectRequest`] is a destination with its options; [`ConnectRequest::resolve_settings`] reads the configuration.
 //! * [`connect`] connects to it, through jump hosts, and logs in.
 //! * [`terminal`](super::terminal) asks the user for passwords and confirmations.
 //!
@@ -55,7 +55,7 @@ pub(crate) struct ConnectedHost {
 /// Connects to a host, through jump hosts, and logs in.
 ///
 /// # Errors
-/// A [`Failure`] with the cause and a hint.
+/// A [`LoginFailure`] with the cause and a hint.
 pub(crate) async fn connect(
     asked: &ConnectRequest,
     settings: &SshSettings,

@@ -43,7 +43,7 @@ pub(in crate::ssh) fn offer_local_agent(reached: &ConnectedHost) -> bool {
                         {
                             Ok(()) => {}
                             Err(AgentError::Refused) => {
-                                debug!("the agent does not support session binding")
+                                debug!("the agent does not support session binding");
                             }
                             Err(why) => {
                                 debug!("{}: {why}", path.display());

@@ -55,7 +55,7 @@ impl ForwardTarget {
             }
             Self::Fixed(to) => match open_channel(&shared.session, to).await {
                 Ok(mut channel) => {
-                    relay_connection(&mut *near, &mut channel, &describe_destination(to)).await
+                    relay_connection(&mut *near, &mut channel, &describe_destination(to)).await;
                 }
                 Err(why) => {
                     near.abort();

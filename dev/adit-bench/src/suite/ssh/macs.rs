@@ -45,7 +45,7 @@ pub(super) fn run_macs(bench: &mut BenchRun) {
                 Err(why) => {
                     bench
                         .journal
-                        .record_outcome(Suite::Ssh, "MACs", "adit", round, Err(why))
+                        .record_outcome(Suite::Ssh, "MACs", "adit", round, Err(why));
                 }
             }
         }
