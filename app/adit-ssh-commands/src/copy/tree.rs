@@ -122,7 +122,7 @@ async fn all(mut workers: Vec<Worker<'_>>) -> Result<(), Fault> {
 }
 
 impl Queue<'_> {
-    /// Runs jobs until there are none left and no busy worker can add more.
+    /// Takes jobs until there are none, and nobody is busy who could bring more.
     async fn work(&self, remote: &mut Remote) -> Result<(), Fault> {
         loop {
             let more = self.more.notified();
@@ -247,7 +247,7 @@ impl Queue<'_> {
         Ok(())
     }
 
-    /// Sets the attributes of all copied folders, innermost first.
+    /// Gives folders the attributes of their originals, those within others first.
     async fn set_folders(&self, remote: &mut Remote) -> Result<(), Fault> {
         let here = self.here.take();
         for (path, attrs) in here.iter().rev() {
