@@ -73,7 +73,6 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Runs a command on one file.
     async fn one(&mut self, path: &[u8], command: &Command<'_>, number: u32) -> Result<(), Fault> {
         let remote = &mut self.host.remote;
         let mut attrs = FileAttrs::default();
@@ -110,7 +109,7 @@ impl Interpreter {
         remote.perform(&request).await
     }
 
-    /// Creates a folder and, if `above` is true, its parents.
+    /// Makes a folder, with those above it if they are wanted.
     async fn make(&mut self, path: &[u8], above: bool) -> Result<(), Fault> {
         let attrs = FileAttrs::default();
         if !above {
@@ -134,7 +133,6 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Prints the usage of a file system (`df`).
     async fn file_system(&mut self, path: &[u8], command: &Command<'_>) -> Result<(), Fault> {
         let found = self.host.remote.file_system(path).await?;
         let (unit, all, free, left) = match command.has(b'i') {

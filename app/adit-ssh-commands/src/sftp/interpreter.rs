@@ -141,7 +141,7 @@ impl Interpreter {
         self.how.resume = resume || has(b"a");
     }
 
-    /// Returns the absolute remote path for an operand that is not a pattern.
+    /// A path there that is no pattern.
     pub(super) async fn there(&mut self, word: &[u8]) -> Result<Vec<u8>, Fault> {
         let path = self.host.remote.at_home(&plain(word)).await?;
         Ok(join(&self.folder, &path))

@@ -26,7 +26,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Makes a remote pattern absolute.
+    /// A pattern there, from where we are.
     pub(super) async fn pattern(&mut self, word: &[u8]) -> Result<Vec<u8>, Fault> {
         let word = self.host.remote.at_home(word).await?;
         if word.starts_with(b"/") {
@@ -71,7 +71,6 @@ impl Interpreter {
         carry(&mut self.host.remote, &self.host.session, jobs, &self.how).await
     }
 
-    /// Runs `put`.
     pub(super) async fn put(&mut self, command: &Command<'_>) -> Result<(), Fault> {
         let [from, to @ ..] = command.operands else {
             return Ok(());
@@ -83,7 +82,6 @@ impl Interpreter {
         self.put_pattern(from, to).await
     }
 
-    /// Runs `mput`.
     pub(super) async fn put_many(&mut self, command: &Command<'_>) -> Result<(), Fault> {
         for word in command.operands {
             self.put_pattern(word, None).await?;
@@ -91,7 +89,6 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Uploads the files that match a pattern to `to`, into that folder, or into the remote working directory.
     async fn put_pattern(&mut self, from: &[u8], to: Option<Vec<u8>>) -> Result<(), Fault> {
         let found = expand(from, &mut Local).await?;
         let into = match &to {
