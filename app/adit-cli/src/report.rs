@@ -28,20 +28,20 @@ pub enum Failure {
     },
 }
 
-/// Exit codes.
+/// The exit codes of adit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureCode {
-    /// Anything else
+    /// Any other failure.
     Failure = 1,
-    /// What was typed makes no sense
+    /// Invalid arguments.
     Usage = 2,
-    /// A configuration is wrong
+    /// Invalid configuration.
     Config = 3,
-    /// The network, or a port that cannot be opened
+    /// A network failure, or a port that cannot be opened.
     Network = 4,
-    /// A key or a setting is another at the server
+    /// A key or a setting that differs at the server.
     Key = 5,
-    /// The clocks differ
+    /// A clock difference.
     Clock = 6,
 }
 

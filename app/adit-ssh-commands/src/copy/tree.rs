@@ -122,7 +122,7 @@ async fn join_workers(mut workers: Vec<Worker<'_>>) -> Result<(), CopyError> {
 }
 
 impl JobQueue<'_> {
-    /// Runs jobs until there are none left and no busy worker can add more.
+    /// Takes jobs until there are none, and nobody is busy who could bring more.
     async fn run_worker(&self, remote: &mut Remote) -> Result<(), CopyError> {
         loop {
             let more = self.more.notified();
@@ -247,7 +247,7 @@ impl JobQueue<'_> {
         Ok(())
     }
 
-    /// Sets the attributes of all copied folders, innermost first.
+    /// Gives folders the attributes of their originals, those within others first.
     async fn apply_folder_attributes(&self, remote: &mut Remote) -> Result<(), CopyError> {
         let here = self.here.take();
         for (path, attrs) in here.iter().rev() {

@@ -86,7 +86,6 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Runs a command on one file.
     async fn change_path(
         &mut self,
         path: &[u8],
@@ -128,7 +127,7 @@ impl Interpreter {
         remote.perform(&request).await
     }
 
-    /// Creates a folder and, if `above` is true, its parents.
+    /// Makes a folder, with those above it if they are wanted.
     async fn make_folders(&mut self, path: &[u8], above: bool) -> Result<(), CopyError> {
         let attrs = FileAttrs::default();
         if !above {
@@ -152,7 +151,6 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Prints the usage of a file system (`df`).
     async fn print_file_system(
         &mut self,
         path: &[u8],

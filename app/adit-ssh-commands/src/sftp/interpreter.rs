@@ -151,7 +151,7 @@ impl Interpreter {
         self.copy_options.resume = resume || has(b"a");
     }
 
-    /// Returns the absolute remote path for an operand that is not a pattern.
+    /// A path there that is no pattern.
     pub(super) async fn remote_path(&mut self, word: &[u8]) -> Result<Vec<u8>, CopyError> {
         let path = self.host.remote.at_home(&unescape(word)).await?;
         Ok(join(&self.folder, &path))

@@ -29,7 +29,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Makes a remote pattern absolute.
+    /// A pattern there, from where we are.
     pub(super) async fn resolve_pattern(&mut self, word: &[u8]) -> Result<Vec<u8>, CopyError> {
         let word = self.host.remote.at_home(word).await?;
         if word.starts_with(b"/") {
@@ -83,7 +83,6 @@ impl Interpreter {
         .await
     }
 
-    /// Runs `put`.
     pub(super) async fn run_put(&mut self, command: &Command<'_>) -> Result<(), CopyError> {
         let [from, to @ ..] = command.operands else {
             return Ok(());
@@ -95,7 +94,6 @@ impl Interpreter {
         self.upload_pattern(from, to).await
     }
 
-    /// Runs `mput`.
     pub(super) async fn run_mput(&mut self, command: &Command<'_>) -> Result<(), CopyError> {
         for word in command.operands {
             self.upload_pattern(word, None).await?;
@@ -103,7 +101,6 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Uploads the files that match a pattern to `to`, into that folder, or into the remote working directory.
     async fn upload_pattern(&mut self, from: &[u8], to: Option<Vec<u8>>) -> Result<(), CopyError> {
         let found = expand_pattern(from, &mut LocalFolders).await?;
         let into = match &to {

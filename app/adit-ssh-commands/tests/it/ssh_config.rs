@@ -1,4 +1,4 @@
-//! The configuration of OpenSSH's client: what counts, what is told.
+//! The configuration of OpenSSH's client: values that count, and reports.
 
 use std::path::PathBuf;
 use std::time::Duration;
