@@ -1,4 +1,4 @@
-//! From a request to what it asks for.
+//! Routing of requests.
 
 use std::collections::HashMap;
 
@@ -12,24 +12,24 @@ use super::guard::{check_json, check_source, check_token};
 use super::reply::{Answer, Refusal, Reply};
 use super::{Api, stats};
 
-/// What this is, in the answer to `GET /`.
+/// The name and version of the program in the answer to `GET /`.
 const SERVER: &str = concat!("adit/", env!("CARGO_PKG_VERSION"));
 
-const NO_REVEAL: &str = "`reveal` needs a token that may see keys: in the file of \
-                         --admin-token, `reveal` stands behind it on its line";
+const NO_REVEAL: &str = "`reveal` needs a token that may read keys: add `reveal` after it in the \
+                         file of --admin-token";
 
-/// A request, its body not read yet.
+/// A request whose body has not been read.
 #[derive(Debug)]
 pub(crate) struct Ask<'a> {
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
     pub(crate) query: &'a str,
     pub(crate) headers: &'a HeaderMap,
-    /// It came over a port, where anyone of this machine can knock.
+    /// True if it arrived at a port, which all users of this machine can reach.
     pub(crate) by_port: bool,
 }
 
-/// What a request asks for.
+/// The action that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     Health,
@@ -45,15 +45,15 @@ pub(crate) enum Wish {
     },
 }
 
-/// A request that may be answered.
+/// A request that passed the access checks.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     pub(crate) wish: Wish,
-    /// Whoever sent it has shown that they may use the API.
+    /// True if the request is authorized to use the API.
     pub(crate) proved: bool,
 }
 
-/// A part of a server.
+/// The resource of a server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum About {
     Itself,
@@ -78,7 +78,7 @@ struct ServerInfo {
     api: String,
 }
 
-/// The wish behind a path.
+/// Returns the action of a path.
 pub(crate) fn wish(path: &str) -> Option<Wish> {
     let decoded: Option<Vec<String>> = path
         .strip_prefix('/')?
@@ -87,7 +87,7 @@ pub(crate) fn wish(path: &str) -> Option<Wish> {
         .collect();
     let decoded = decoded?;
     let mut parts: Vec<&str> = decoded.iter().map(String::as_str).collect();
-    // `…/users/` is `…/users`.
+    // `…/users/` is the same as `…/users`.
     while parts.last() == Some(&"") {
         parts.pop();
     }
@@ -119,11 +119,11 @@ pub(crate) fn wish(path: &str) -> Option<Wish> {
 }
 
 impl Api {
-    /// Who may ask, and for what. Nothing of the body is read before.
+    /// Checks whether a request is allowed, before its body is read.
     pub(crate) fn admit(&self, ask: &Ask<'_>) -> Result<Admitted, Refusal> {
         check_source(ask.headers, ask.by_port)?;
         let wish = wish(ask.path);
-        // A subscription has its secret in its path, and that something runs is none.
+        // A subscription has its secret in the path, and the health check reveals none.
         let open = matches!(wish, Some(Wish::Health | Wish::Subscription { .. }));
         if !open {
             let scope = check_token(ask.headers, self.tokens.as_ref())?;
@@ -148,7 +148,7 @@ impl Api {
         })
     }
 
-    /// Does what was asked for.
+    /// Performs the action.
     pub(crate) async fn grant(&self, wish: Wish, ask: &Ask<'_>, body: &[u8]) -> Answer {
         let (server, about) = match wish {
             Wish::Health => return Ok(Reply::text("text/plain; charset=utf-8", "ok\n".to_owned())),
@@ -172,7 +172,7 @@ impl Api {
         }
     }
 
-    /// The server of a name; without one, the only server there is.
+    /// Returns the server with this name, or without a name, the only server.
     fn server(&self, name: Option<&str>) -> Result<KeyedServer, Refusal> {
         let servers = self.named_servers();
         match name {
@@ -184,14 +184,12 @@ impl Api {
             None => match <[_; 1]>::try_from(servers) {
                 Ok([(_, server)]) => Ok(server),
                 Err(servers) if servers.is_empty() => Err(Refusal::missing("there is no server")),
-                Err(_) => Err(Refusal::missing(
-                    "there are several servers: /servers lists them",
-                )),
+                Err(_) => Err(Refusal::missing("there are several servers: see /servers")),
             },
         }
     }
 
-    /// The servers by name: that of their route, with the port where a route has several.
+    /// Returns the servers with their names: the route, with the port if the route has several servers.
     fn named_servers(&self) -> Vec<(String, KeyedServer)> {
         let servers = self.engine.keyed_servers();
         let mut times: HashMap<String, usize> = HashMap::new();
@@ -235,7 +233,7 @@ impl Api {
 }
 
 impl Wish {
-    /// The methods that mean something.
+    /// Returns the methods that are allowed.
     const fn allowed(&self) -> &'static str {
         match self {
             Self::OfServer { about, .. } => match about {
@@ -248,12 +246,12 @@ impl Wish {
     }
 }
 
-/// True for methods that bring something.
+/// Returns true if requests with this method have a body.
 pub(crate) fn has_body(method: &Method) -> bool {
     *method == Method::POST || *method == Method::PATCH
 }
 
-/// True if the query has this key as `1` or `true`.
+/// Returns true if the query sets this key to `1` or `true`.
 fn flag(query: &str, name: &str) -> bool {
     query.split('&').any(|pair| {
         pair.split_once('=')

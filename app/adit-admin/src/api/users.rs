@@ -1,4 +1,4 @@
-//! Users of one server: told, added, changed, removed.
+//! Users of a server: listing, adding, changing and removing them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::stats::Numbers;
 use super::{Api, subscription};
 use crate::remote::is_user_name;
 
-/// Names and keys as the API writes them.
+/// A user as the API writes it.
 #[derive(Serialize)]
 struct Credential<'a> {
     username: &'a str,
@@ -41,13 +41,15 @@ struct NewKey {
     key: String,
 }
 
-/// The users of a server that tells users apart.
+/// Returns the users of a server that has named users.
 fn named(roster: &UserTable) -> Result<Arc<Users>, Refusal> {
     let users = roster.users();
     if users.has_names() {
         Ok(users)
     } else {
-        Err(Refusal::missing("this server has one key, not users"))
+        Err(Refusal::missing(
+            "this server has a single key and no users",
+        ))
     }
 }
 
@@ -58,7 +60,7 @@ fn find(users: &Users, name: &str) -> Result<UserRef, Refusal> {
 }
 
 impl Api {
-    /// `GET /users`: names, and keys if they are asked for.
+    /// Answers `GET /users`: names, and keys with `reveal`.
     pub(super) fn users(&self, server: &KeyedServer, reveal: bool) -> Answer {
         let users = named(&server.roster)?;
         let all: Vec<(UserRef, Option<_>)> = users
@@ -84,7 +86,7 @@ impl Api {
         Ok(Reply::ok(&List { users: list }))
     }
 
-    /// `GET /users/:name`: what the user has used, and with `reveal` what only he should know.
+    /// Answers `GET /users/:name`: the user's traffic, and with `reveal` the user's secrets.
     pub(super) fn user(&self, server: &KeyedServer, name: &str, reveal: bool) -> Answer {
         let users = named(&server.roster)?;
         let user = find(&users, name)?;
@@ -99,7 +101,7 @@ impl Api {
         }))
     }
 
-    /// `POST /users`: a new user.
+    /// Answers `POST /users`: adds a user.
     pub(super) async fn add_user(&self, server: &KeyedServer, body: &[u8]) -> Answer {
         let new: NewUser = serde_json::from_slice(body).map_err(|_| Refusal::bad(NEW_USER))?;
         let key = Zeroizing::new(new.key);
@@ -110,7 +112,7 @@ impl Api {
         }
         let _alone = self.changing.lock().await;
         if named(&server.roster)?.find_by_name(&new.username).is_some() {
-            return Err(Refusal::bad("there is a user of this name"));
+            return Err(Refusal::bad("a user with this name exists"));
         }
         let change = Change::Put(new.username.clone(), key);
         self.change(server, change).await?;
@@ -125,7 +127,7 @@ impl Api {
         ))
     }
 
-    /// `PATCH /users/:name`: another key. The user's sessions end.
+    /// Answers `PATCH /users/:name`: changes the key and closes the user's sessions.
     pub(super) async fn change_user(
         &self,
         server: &KeyedServer,
@@ -141,7 +143,7 @@ impl Api {
         Ok(Reply::done())
     }
 
-    /// `DELETE /users/:name`: the user's sessions end.
+    /// Answers `DELETE /users/:name`: removes the user and closes the user's sessions.
     pub(super) async fn remove_user(&self, server: &KeyedServer, name: &str) -> Answer {
         let _alone = self.changing.lock().await;
         find(&*named(&server.roster)?, name)?;
@@ -149,7 +151,7 @@ impl Api {
         Ok(Reply::done())
     }
 
-    /// Makes a change: tried first, then written, then done.
+    /// Applies a change: checks it, then writes the file, then updates the users.
     async fn change(&self, server: &KeyedServer, change: Change) -> Result<(), Refusal> {
         let bad = |why: &dyn fmt::Display| Refusal::bad(why.to_string());
         let roster = &server.roster;

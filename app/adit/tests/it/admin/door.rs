@@ -189,7 +189,7 @@ fn a_door_that_is_not_safe_stays_shut() {
         ),
         (
             vec!["--admin", "0.0.0.0:0", "--admin-token", &good],
-            "not of this machine",
+            "is not a loopback address",
         ),
         (
             vec!["--admin", "127.0.0.1", "--admin-token", &good],
