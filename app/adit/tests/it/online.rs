@@ -133,7 +133,7 @@ fn servers_change_and_open_tunnels_stay() {
     provider.answers("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
     client
         .process()
-        .wait_lines("stay as they were", 1, PATIENCE)
+        .wait_lines("the current servers stay in use", 1, PATIENCE)
         .unwrap();
     traffic::one_byte(socks::connect(client.addr(), None, &to).unwrap()).unwrap();
 
@@ -183,7 +183,7 @@ fn what_was_fetched_serves_when_nothing_can_be() {
         let mut again = client(&provider, &folder);
         let log = again.process().log();
         assert!(
-            log.contains("the servers of the last time are used"),
+            log.contains("using the servers of the stored document"),
             "{answer}:\n{log}"
         );
         traffic::one_byte(socks::connect(again.addr(), None, &to).unwrap()).unwrap();
