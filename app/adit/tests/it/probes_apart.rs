@@ -1,7 +1,7 @@
 //! A prober without the key cannot tell two causes of a refusal apart, neither by the reaction nor by
 //! its time: for all kinds of keyed listeners and all policies (SEC-P1 to SEC-P3, SEC-R1 to SEC-R6).
 //!
-//! How long `drain` holds a connection is tested in the engine, without waiting for a minute.
+//! The time for which `drain` holds a connection is tested in the engine, without waiting for a minute.
 //! `ADIT_PROBES=full` sends everything; a normal run only sends a part.
 
 mod causes;
