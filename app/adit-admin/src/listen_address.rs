@@ -1,4 +1,4 @@
-//! Where a door is: a port, or the path of a Unix socket.
+//! Addresses to listen on: a port, or the path of a Unix socket.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use adit_net::dial::{self, Family};
 use adit_wire::{Host, Target};
 
-/// An address as it is typed: `HOST:PORT`, `unix:PATH`, or a path that looks like one.
+/// An address of the form `HOST:PORT`, `unix:PATH`, or a path with `/` or `.sock`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ListenAddress {
     /// A port.
@@ -24,7 +24,7 @@ impl ListenAddress {
         if let Ok(target) = text.parse() {
             return Ok(Self::Port(target));
         }
-        // A port that was forgotten must not become a file.
+        // An address without its port must not become a file.
         if text.contains('/') || text.ends_with(".sock") {
             return Ok(Self::Path(text.into()));
         }
@@ -33,7 +33,7 @@ impl ListenAddress {
     }
 }
 
-/// The address of a port.
+/// Resolves the address of a port.
 pub(crate) async fn resolve_address(target: &Target) -> io::Result<SocketAddr> {
     match &target.host {
         Host::Ip(ip) => Ok(SocketAddr::new(*ip, target.port)),

@@ -1,4 +1,4 @@
-//! Unix sockets that their owner alone can use.
+//! Unix sockets that only their owner can use.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, fchmod};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// The owner reads and writes.
+/// File mode of a socket: only the owner may read and write.
 const MODE: u32 = 0o600;
-/// Connections that wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 64;
 
-/// A socket's file; gone when this is dropped.
+/// The file of a socket. Dropping it removes the file.
 #[derive(Debug)]
 pub(crate) struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Whoever ends has nobody left to tell.
+        // A process that exits cannot report an error.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -31,7 +31,7 @@ impl SocketFile {
     }
 }
 
-/// A datagram socket at `path`.
+/// Binds a datagram socket at `path`.
 pub(crate) fn bind_datagram_socket(
     path: &Path,
 ) -> io::Result<(tokio::net::UnixDatagram, SocketFile)> {
@@ -39,7 +39,7 @@ pub(crate) fn bind_datagram_socket(
     Ok((tokio::net::UnixDatagram::from_std(socket.into())?, file))
 }
 
-/// A socket at `path` that accepts.
+/// Binds a listening stream socket at `path`.
 pub(crate) fn bind_stream_socket(
     path: &Path,
 ) -> io::Result<(tokio::net::UnixListener, SocketFile)> {
@@ -51,8 +51,8 @@ pub(crate) fn bind_stream_socket(
 fn bind_socket(path: &Path, kind: Type) -> io::Result<(Socket, SocketFile)> {
     let socket = Socket::new(Domain::UNIX, kind, None)?;
     remove_abandoned(path)?;
-    // On Linux the file is made with the rights of the socket: at no moment can others use it.
-    // Elsewhere this has no effect, or is refused.
+    // On Linux the file is created with the mode of the socket, so others can never use it.
+    // On other systems this has no effect, or fails.
     let _ = fchmod(&socket, Mode::RUSR | Mode::WUSR);
     socket.bind(&SockAddr::unix(path)?)?;
     let file = SocketFile(path.to_owned());
@@ -61,7 +61,7 @@ fn bind_socket(path: &Path, kind: Type) -> io::Result<(Socket, SocketFile)> {
     Ok((socket, file))
 }
 
-/// Takes away what a crash has left at `path`. Nothing but a socket that nobody answers at.
+/// Removes an abandoned socket at `path`, which a crash may have left. Other files are an error.
 fn remove_abandoned(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
@@ -70,14 +70,14 @@ fn remove_abandoned(path: &Path) -> io::Result<()> {
     };
     let taken = |why: &str| io::Error::new(io::ErrorKind::AddrInUse, why.to_owned());
     if !found.file_type().is_socket() {
-        return Err(taken("there is a file that is not a socket"));
+        return Err(taken("the path is a file that is not a socket"));
     }
     let refused = |e: io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
-    // One of the two fits the kind of the socket; an abandoned one refuses both.
+    // One of the two has the type of the socket; an abandoned socket refuses both.
     let dead = UnixStream::connect(path).is_err_and(refused)
         || UnixDatagram::unbound()?.connect(path).is_err_and(refused);
     if !dead {
-        return Err(taken("another program answers there"));
+        return Err(taken("another program listens there"));
     }
     fs::remove_file(path)
 }

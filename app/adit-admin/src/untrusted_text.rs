@@ -1,4 +1,4 @@
-//! What goes for every text that came over a socket.
+//! Rules for text that arrives over a socket.
 
 use std::io;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use adit_config::{FileText, Problem, Sources};
 use zeroize::Zeroizing;
 
-/// No files and no variables: a text from elsewhere must not name those of this machine.
+/// Sources without files and variables: remote text must not refer to those of this machine.
 pub(crate) struct NoSources;
 
 impl Sources for NoSources {
@@ -19,13 +19,13 @@ impl Sources for NoSources {
     }
 }
 
-/// Problems in one line: their titles, which hold no secret.
+/// Returns the titles of problems, which contain no secrets, in one line.
 pub(crate) fn join_titles(problems: &[Problem]) -> String {
     let titles: Vec<&str> = problems.iter().map(|p| p.title.as_str()).collect();
     titles.join("; ")
 }
 
-/// True for what can be the name of a user.
+/// Returns true if the text is a valid user name.
 pub(crate) fn is_user_name(name: &str) -> bool {
     (1..=255).contains(&name.len()) && !name.chars().any(char::is_control)
 }

@@ -422,7 +422,7 @@ pub(crate) struct DoctorArgs {
     /// A DNS server to query through the server, by UDP
     #[arg(long, default_value = "1.1.1.1:53", value_name = "ADDR:PORT")]
     pub(crate) dns: Target,
-    /// Maximum number of other settings to try if the server does not understand this client
+    /// Maximum number of other settings to try if the server does not understand this client; 0 is none
     #[arg(long, default_value_t = 60, value_name = "N",
         value_parser = clap::value_parser!(u16).range(0..=200))]
     pub(crate) tries: u16,

@@ -1,4 +1,4 @@
-//! Who may ask (SEC-E5).
+//! Access checks (SEC-E5).
 
 use std::net::IpAddr;
 
@@ -10,59 +10,59 @@ use hyper::{StatusCode, Uri};
 
 use super::reply::Refusal;
 
-/// Bits that a token has at least.
+/// Minimum length of a token, in bits.
 const LEAST_BITS: usize = 128;
-/// Tokens of a door.
+/// Maximum number of tokens of a listener.
 const MAX_TOKENS: usize = 64;
-/// Different characters that a token has at least: `aaaa…` is none.
+/// Minimum number of different characters in a token, which excludes `aaaa…`.
 const LEAST_VARIETY: usize = 8;
 
-/// A secret word that opens the door. Only a digest of it is kept.
+/// A secret that authorizes requests. Only a digest of it is stored.
 #[derive(Debug)]
 pub struct Token {
     hasher: CredentialHasher,
     digest: CredentialDigest,
 }
 
-/// What holders of a token may do besides managing users.
+/// The rights of a token besides managing users.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenScope {
-    /// See the keys of users, and the secret paths of their subscriptions.
+    /// True if the token may read the keys of users and the secret paths of their subscriptions.
     pub reveal: bool,
 }
 
-/// The tokens of a door, each with its scope.
+/// The tokens of a listener, each with its scope.
 #[derive(Debug)]
 pub struct Tokens(Vec<(Token, TokenScope)>);
 
-/// Tokens that cannot be used. None of their text is in here.
+/// An error in a list of tokens. It does not contain their text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokensError {
     /// A token is too easy to guess.
     #[error("line {line}: {why}")]
     Weak {
-        /// Its line, from 1.
+        /// The line, starting at 1.
         line: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: WeakToken,
     },
-    /// Something behind a token is no scope.
-    #[error("line {line}: behind a token stands `reveal` or nothing")]
+    /// The word after a token is not a scope.
+    #[error("line {line}: the only word allowed after a token is `reveal`")]
     Scope {
-        /// Its line, from 1.
+        /// The line, starting at 1.
         line: usize,
     },
-    /// There are too many, and each is compared for each request.
+    /// There are too many tokens, each of which is compared for each request.
     #[error("there are more than {MAX_TOKENS} tokens")]
     TooMany,
-    /// There is none.
+    /// There is no token.
     #[error("there is no token")]
     Empty,
 }
 
 impl Tokens {
-    /// Reads tokens, one a line, each with its scopes behind it. Empty lines, and those that begin
-    /// with `#`, are left out.
+    /// Parses tokens, one per line, each followed by its scopes. Empty lines, and lines that start
+    /// with `#`, are ignored.
     ///
     /// # Errors
     /// There is no token, a weak one, or an unknown scope.
@@ -92,7 +92,7 @@ impl Tokens {
         Ok(Self(tokens))
     }
 
-    /// The scope of a token, if it is one of these. Takes as long for each.
+    /// Returns the scope of a token, if it is one of these. The time does not depend on the token.
     fn find_scope(&self, attempt: &[u8]) -> Option<TokenScope> {
         let all = self.0.iter();
         all.fold(None, |found, (token, scope)| {
@@ -102,15 +102,18 @@ impl Tokens {
     }
 }
 
-/// A text that is too easy to guess.
+/// The error for a token that is too easy to guess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a token has at least {LEAST_BITS} bits: 22 random letters and digits, or 32 of hexadecimal"
+    "a token needs at least {LEAST_BITS} bits: 22 random letters and digits, or 32 hexadecimal digits"
 )]
 pub struct WeakToken;
 
 impl Token {
-    /// A token from its text; white space around it is none of it.
+    /// Creates a token from its text, without surrounding white space.
+    ///
+    /// # Errors
+    /// The text is too easy to guess, or contains other characters than printable ASCII.
     pub fn new(text: &str) -> Result<Self, WeakToken> {
         let text = text.trim();
         let printable = text.bytes().all(|b| b.is_ascii_graphic());
@@ -136,31 +139,31 @@ impl Token {
         Ok(Self { hasher, digest })
     }
 
-    /// Compares in constant time.
+    /// Compares with the token in constant time.
     fn matches(&self, attempt: &[u8]) -> bool {
         self.hasher.digest_parts(&[attempt]) == self.digest
     }
 }
 
-/// Checks that a request means this machine, and comes from no page of a browser. A name of the
-/// attacker's that leads to loopback would be seen in `Host` (DNS rebinding).
+/// Checks that a request is addressed to this machine, and does not come from a page in a browser. An
+/// attacker's name that resolves to loopback appears in `Host` (DNS rebinding).
 pub(crate) fn check_source(headers: &HeaderMap, by_port: bool) -> Result<(), Refusal> {
     let forbidden = |error: &str| Err(Refusal::new(StatusCode::FORBIDDEN, error));
     let host = single_header(headers, &header::HOST);
     if by_port && !host.is_some_and(is_loopback_host) {
-        return forbidden("the Host of a request is an address of this machine, or localhost");
+        return forbidden("the Host of a request must be a loopback address or localhost");
     }
     if !headers.contains_key(header::ORIGIN) {
         return Ok(());
     }
     let origin = single_header(headers, &header::ORIGIN).and_then(|o| o.strip_prefix("http://"));
     if origin.is_none() || origin != host {
-        return forbidden("a page from elsewhere");
+        return forbidden("requests from pages of other origins are not allowed");
     }
     Ok(())
 }
 
-/// Checks the token, if there has to be one. Returns its scope.
+/// Checks the token, if one is required, and returns its scope.
 pub(crate) fn check_token(
     headers: &HeaderMap,
     tokens: Option<&Tokens>,
@@ -172,26 +175,26 @@ pub(crate) fn check_token(
         let (scheme, word) = text.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| word.trim())
     });
-    // Nothing is compared too, so that this takes as long as a wrong token.
+    // A missing token is compared too, which takes the same time as a wrong one.
     if let Some(scope) = tokens.find_scope(shown.unwrap_or_default().as_bytes()) {
         return Ok(scope);
     }
-    let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "a token is needed");
+    let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "a token is required");
     Err(refusal.with_header(header::WWW_AUTHENTICATE, "Bearer"))
 }
 
-/// Checks that a body is JSON by its own word: a form of a browser cannot say so.
+/// Checks that the body is declared as JSON, which a form in a browser cannot do.
 pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), Refusal> {
     let kind = single_header(headers, &header::CONTENT_TYPE).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    let error = "the body of a request is application/json";
+    let error = "the body of a request must be application/json";
     Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error))
 }
 
-/// The value of a header that stands there once.
+/// Returns the value of a header that occurs exactly once.
 fn single_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut all = headers.get_all(name).iter();
     match (all.next(), all.next()) {
@@ -285,8 +288,8 @@ mod tests {
         for (text, says) in [
             (String::new(), "no token"),
             ("# none\n".to_owned(), "no token"),
-            (format!("{GOOD}\npassword\n"), "line 2: a token has"),
-            (format!("{GOOD} everything"), "line 1: behind a token"),
+            (format!("{GOOD}\npassword\n"), "line 2: a token needs"),
+            (format!("{GOOD} everything"), "line 1: the only word"),
             (format!("{GOOD}\n").repeat(65), "more than 64"),
         ] {
             let why = line(text).unwrap();

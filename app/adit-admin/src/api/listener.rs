@@ -1,4 +1,4 @@
-//! Where requests come in: a port of this machine, or a Unix socket that its owner alone can use.
+//! The listener for requests: a loopback port, or a Unix socket that only its owner can use.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -31,20 +31,20 @@ use crate::listen_address::{ListenAddress, resolve_address};
 #[cfg(unix)]
 use crate::unix_socket::{self, SocketFile};
 
-/// Bytes of a body at most.
+/// Maximum size of a body, in bytes.
 const MAX_BODY: usize = 64 << 10;
-/// Bytes of a request's head at most.
+/// Maximum size of the head of a request, in bytes.
 const MAX_HEAD: usize = 16 << 10;
-/// Connections at the same time that have shown no token.
+/// Maximum number of simultaneous connections without a token.
 const MAX_UNAUTHENTICATED: usize = 128;
-/// The same of those that have, which no stranger can take away.
+/// Maximum number of simultaneous connections with a token, which others cannot displace.
 const MAX_AUTHENTICATED: usize = 32;
-/// Time for the head of a request, and for its body.
+/// Time limit of the head of a request, and of its body.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Time that a connection is kept for further requests, in all.
+/// Maximum duration of a connection, including all its requests.
 const MAX_CONNECTION_TIME: Duration = Duration::from_secs(60);
 
-/// A socket for requests.
+/// A listener for requests.
 #[derive(Debug)]
 pub struct ApiListener(Socket);
 
@@ -55,28 +55,31 @@ enum Socket {
     Unix(tokio::net::UnixListener, SocketFile),
 }
 
-/// Why a door does not open.
+/// The reason why a listener cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiListenerError {
-    /// HTTP in clear text would carry the token through a network.
-    #[error("{0} is not of this machine, and the API does not encrypt")]
+    /// HTTP without encryption would send the token through a network.
+    #[error("{0} is not a loopback address, and the API is not encrypted")]
     Exposed(SocketAddr),
-    /// Everyone on this machine reaches a port.
-    #[error("the API needs a token where it listens on a port")]
+    /// All users of this machine can reach a port.
+    #[error("the API needs a token to listen on a port")]
     NoToken,
-    /// The system says no.
+    /// The system refused it.
     #[error("cannot serve the API at {at}: {why}")]
     Socket {
-        /// The address as it was written.
+        /// The address of the request, unchanged.
         at: String,
-        /// What the system said.
+        /// The error of the system.
         why: io::Error,
     },
 }
 
 impl ApiListener {
-    /// Opens at `HOST:PORT` on this machine, or at a path. `token` says whether one will be asked
-    /// for; a port needs one.
+    /// Opens a listener at a loopback `HOST:PORT`, or at a path. `token` is true if requests need a
+    /// token, which is required for a port.
+    ///
+    /// # Errors
+    /// The address is not a loopback address, a port has no token, or the system refuses it.
     pub async fn open(at: &str, token: bool) -> Result<Self, ApiListenerError> {
         let failed = |why| ApiListenerError::Socket {
             at: at.to_owned(),
@@ -109,7 +112,7 @@ impl ApiListener {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Answers for ever. Its connections end with it.
+    /// Serves requests. Never returns; dropping the future closes the connections.
     pub async fn serve(self, api: Arc<Api>) {
         let seats = ConnectionSlots {
             unauthenticated: Arc::new(HandshakeLimiter::new(MAX_UNAUTHENTICATED)),
@@ -137,24 +140,24 @@ impl ApiListener {
             };
             if let Err(e) = accepted {
                 debug!("api: {e}");
-                // Without descriptors this comes back at once.
+                // Without free descriptors, `accept` fails again immediately.
                 sleep(Duration::from_millis(50)).await;
             }
         }
     }
 }
 
-/// Room for connections.
+/// The slots of connections.
 struct ConnectionSlots {
     unauthenticated: Arc<HandshakeLimiter>,
     authenticated: Arc<Semaphore>,
 }
 
 impl ConnectionSlots {
-    /// A seat for a newcomer: the oldest stranger loses theirs if there is none.
+    /// Takes a slot for a new connection. If there is none, the oldest one without a token loses its slot.
     fn take_slot(&self, from: ConnectionSource) -> ConnectionSlot {
         ConnectionSlot {
-            // Nobody is turned away here: logins that fail are not counted.
+            // No connection is refused here, because failed logins are not counted.
             place: self.unauthenticated.take_slot(from).unwrap_or_default(),
             authenticated: self.authenticated.clone(),
             token_shown: Notify::new(),
@@ -162,17 +165,17 @@ impl ConnectionSlots {
     }
 }
 
-/// One connection's seat.
+/// The slot of a connection.
 struct ConnectionSlot {
     place: Seated,
     authenticated: Arc<Semaphore>,
-    /// A token was shown.
+    /// Notified once a token was shown.
     token_shown: Notify,
 }
 
 impl ConnectionSlot {
-    /// Waits until it is lost. Once a token was shown nobody takes it away, as long as there are
-    /// seats for such.
+    /// Waits until the slot is lost. Once a token was shown, the slot cannot be lost, as long as there
+    /// are free slots for connections with a token.
     async fn wait_until_lost(&self) {
         let moved = async {
             self.token_shown.notified().await;
@@ -201,7 +204,7 @@ impl fmt::Display for ApiListener {
     }
 }
 
-/// One connection, to its end.
+/// Serves one connection until it ends.
 async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     api: &Api,
@@ -218,14 +221,14 @@ async fn serve_connection(
         .header_read_timeout(PATIENCE)
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service);
-    // A client that takes no answer, or asks for ever, must not keep a place.
+    // A client that does not read answers, or never stops sending, must not keep a slot.
     tokio::select! {
         end = timeout(MAX_CONNECTION_TIME, connection) => {
             if let Ok(Err(e)) = end {
                 debug!("api: {e}");
             }
         }
-        () = seat.wait_until_lost() => debug!("api: a connection without a token makes room"),
+        () = seat.wait_until_lost() => debug!("api: a connection without a token was closed for a new one"),
     }
 }
 
@@ -269,19 +272,19 @@ async fn answer_request(
     }
 }
 
-/// A whole body. It holds keys.
+/// Reads a whole body. It may contain keys, so it is zeroized.
 async fn read_body(body: Incoming) -> Result<Zeroizing<Vec<u8>>, Refusal> {
     let collected = timeout(PATIENCE, Limited::new(body, MAX_BODY).collect()).await;
     match collected {
         Ok(Ok(whole)) => Ok(Zeroizing::new(whole.to_bytes().to_vec())),
         Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => {
-            let error = format!("a body has at most {MAX_BODY} bytes");
+            let error = format!("the body is longer than {MAX_BODY} bytes");
             Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, error))
         }
-        Ok(Err(_)) => Err(Refusal::bad_request("the body was cut short")),
+        Ok(Err(_)) => Err(Refusal::bad_request("the body is incomplete")),
         Err(_) => Err(Refusal::new(
             StatusCode::REQUEST_TIMEOUT,
-            "the body did not come",
+            "the body did not arrive in time",
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! From a request to what it asks for.
+//! Routing of requests.
 
 use std::collections::HashMap;
 
@@ -12,24 +12,24 @@ use super::access::{check_json, check_source, check_token};
 use super::reply::{ApiResult, Refusal, Reply};
 use super::{Api, stats};
 
-/// What this is, in the answer to `GET /`.
+/// The name and version of the program in the answer to `GET /`.
 const PROGRAM_VERSION: &str = concat!("adit/", env!("CARGO_PKG_VERSION"));
 
-const NO_REVEAL: &str = "`reveal` needs a token that may see keys: in the file of \
-                         --admin-token, `reveal` stands behind it on its line";
+const NO_REVEAL: &str = "`reveal` needs a token that may read keys: add `reveal` after it in the \
+                         file of --admin-token";
 
-/// A request, its body not read yet.
+/// A request whose body has not been read.
 #[derive(Debug)]
 pub(crate) struct RequestHead<'a> {
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
     pub(crate) query: &'a str,
     pub(crate) headers: &'a HeaderMap,
-    /// It came over a port, where anyone of this machine can knock.
+    /// True if it arrived at a port, which all users of this machine can reach.
     pub(crate) by_port: bool,
 }
 
-/// What a request asks for.
+/// The action that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Health,
@@ -45,15 +45,15 @@ pub(crate) enum Action {
     },
 }
 
-/// A request that may be answered.
+/// A request that passed the access checks.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     pub(crate) action: Action,
-    /// Whoever sent it has shown that they may use the API.
+    /// True if the request is authorized to use the API.
     pub(crate) authenticated: bool,
 }
 
-/// A part of a server.
+/// The resource of a server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
     Info,
@@ -78,7 +78,7 @@ struct ServerInfo {
     api: String,
 }
 
-/// The wish behind a path.
+/// Returns the action of a path.
 pub(crate) fn action_for_path(path: &str) -> Option<Action> {
     let decoded: Option<Vec<String>> = path
         .strip_prefix('/')?
@@ -87,7 +87,7 @@ pub(crate) fn action_for_path(path: &str) -> Option<Action> {
         .collect();
     let decoded = decoded?;
     let mut parts: Vec<&str> = decoded.iter().map(String::as_str).collect();
-    // `…/users/` is `…/users`.
+    // `…/users/` is the same as `…/users`.
     while parts.last() == Some(&"") {
         parts.pop();
     }
@@ -119,11 +119,11 @@ pub(crate) fn action_for_path(path: &str) -> Option<Action> {
 }
 
 impl Api {
-    /// Who may ask, and for what. Nothing of the body is read before.
+    /// Checks whether a request is allowed, before its body is read.
     pub(crate) fn authorize(&self, ask: &RequestHead<'_>) -> Result<Admitted, Refusal> {
         check_source(ask.headers, ask.by_port)?;
         let wish = action_for_path(ask.path);
-        // A subscription has its secret in its path, and that something runs is none.
+        // A subscription has its secret in the path, and the health check reveals none.
         let open = matches!(wish, Some(Action::Health | Action::Subscription { .. }));
         if !open {
             let scope = check_token(ask.headers, self.tokens.as_ref())?;
@@ -148,7 +148,7 @@ impl Api {
         })
     }
 
-    /// Does what was asked for.
+    /// Performs the action.
     pub(crate) async fn perform(
         &self,
         wish: Action,
@@ -179,7 +179,7 @@ impl Api {
         }
     }
 
-    /// The server of a name; without one, the only server there is.
+    /// Returns the server with this name, or without a name, the only server.
     fn find_server(&self, name: Option<&str>) -> Result<KeyedServer, Refusal> {
         let servers = self.named_servers();
         match name {
@@ -192,13 +192,13 @@ impl Api {
                 Ok([(_, server)]) => Ok(server),
                 Err(servers) if servers.is_empty() => Err(Refusal::not_found("there is no server")),
                 Err(_) => Err(Refusal::not_found(
-                    "there are several servers: /servers lists them",
+                    "there are several servers: see /servers",
                 )),
             },
         }
     }
 
-    /// The servers by name: that of their route, with the port where a route has several.
+    /// Returns the servers with their names: the route, with the port if the route has several servers.
     fn named_servers(&self) -> Vec<(String, KeyedServer)> {
         let servers = self.engine.keyed_servers();
         let mut times: HashMap<String, usize> = HashMap::new();
@@ -242,7 +242,7 @@ impl Api {
 }
 
 impl Action {
-    /// The methods that mean something.
+    /// Returns the methods that are allowed.
     const fn allowed_methods(&self) -> &'static str {
         match self {
             Self::Server { about, .. } => match about {
@@ -255,12 +255,12 @@ impl Action {
     }
 }
 
-/// True for methods that bring something.
+/// Returns true if requests with this method have a body.
 pub(crate) fn has_body(method: &Method) -> bool {
     *method == Method::POST || *method == Method::PATCH
 }
 
-/// True if the query has this key as `1` or `true`.
+/// Returns true if the query sets this key to `1` or `true`.
 fn query_flag(query: &str, name: &str) -> bool {
     query.split('&').any(|pair| {
         pair.split_once('=')

@@ -1,7 +1,7 @@
-//! SIP008 documents for users, behind a path that only they can know.
+//! SIP008 documents for users, at secret paths.
 //!
-//! The secret part of the path is made from the user's name and key. Nothing has to be kept, and
-//! another key makes another path.
+//! The secret part of the path is derived from the user's name and key. Nothing is stored, and a
+//! changed key changes the path.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use super::reply::{ApiResult, Refusal, Reply};
 
 const KDF_CONTEXT: &str = "adit subscription path";
 
-/// The path of a user's document.
+/// Returns the path of a user's document.
 pub(super) fn document_path(name: &str, key: &str) -> String {
     let name_in_path =
         percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC);
@@ -28,7 +28,7 @@ pub(super) fn document_path(name: &str, key: &str) -> String {
     )
 }
 
-/// 128 bits, in hexadecimal.
+/// Derives the secret of a path: 128 bits, in hexadecimal.
 fn derive_path_secret(name: &str, key: &str) -> Zeroizing<String> {
     let mut bits = Zeroizing::new([0u8; 16]);
     let len = u64_from(name.len()).to_le_bytes();
@@ -37,8 +37,8 @@ fn derive_path_secret(name: &str, key: &str) -> Zeroizing<String> {
 }
 
 impl Api {
-    /// The servers with identity headers, and their own keys. One behind a plugin is not among
-    /// them: what its clients have to run is known to its operator alone.
+    /// Returns the servers with identity headers, and their keys. Servers with a plugin are omitted,
+    /// because only the operator knows the plugin for the clients.
     fn servers_with_identity(&self) -> Vec<(KeyedServer, &Secret)> {
         let mut seen: HashMap<String, usize> = HashMap::new();
         let mut found = Vec::new();
@@ -52,9 +52,9 @@ impl Api {
         found
     }
 
-    /// `GET /sip008/:name/:secret`: every server that knows the user by this key.
+    /// Answers `GET /sip008/:name/:secret`: all servers that have the user with this key.
     pub(super) fn get_subscription(&self, name: &str, shown: &str) -> ApiResult {
-        // Wrong names and wrong secrets are answered alike.
+        // Wrong names and wrong secrets get the same answer.
         let missing = || Refusal::not_found("not found");
         let Some(host) = &self.public_host else {
             return Err(missing());
@@ -98,7 +98,7 @@ impl Api {
     }
 }
 
-/// A UUID (version 8) that stays the same for a route and port, as SIP008 wants.
+/// Returns a UUID (version 8) that is stable for a route and port, as SIP008 requires.
 fn stable_uuid(route: &str, port: u16) -> String {
     let hash = adit_crypto::sha256(format!("adit server {route} {port}").as_bytes());
     let hex: String = hash.iter().take(16).map(|b| format!("{b:02x}")).collect();

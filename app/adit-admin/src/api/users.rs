@@ -1,4 +1,4 @@
-//! Users of one server: told, added, changed, removed.
+//! Users of a server: listing, adding, changing and removing them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::users_file::{self, UserChange};
 use super::{Api, subscription};
 use crate::untrusted_text::is_user_name;
 
-/// Names and keys as the API writes them.
+/// A user as the API writes it.
 #[derive(Serialize)]
 struct UserEntry<'a> {
     username: &'a str,
@@ -41,13 +41,15 @@ struct ChangeKeyRequest {
     key: String,
 }
 
-/// The users of a server that tells users apart.
+/// Returns the users of a server that has named users.
 fn named_users(roster: &UserTable) -> Result<Arc<Users>, Refusal> {
     let users = roster.users();
     if users.has_names() {
         Ok(users)
     } else {
-        Err(Refusal::not_found("this server has one key, not users"))
+        Err(Refusal::not_found(
+            "this server has a single key and no users",
+        ))
     }
 }
 
@@ -58,7 +60,7 @@ fn find_user(users: &Users, name: &str) -> Result<UserRef, Refusal> {
 }
 
 impl Api {
-    /// `GET /users`: names, and keys if they are asked for.
+    /// Answers `GET /users`: names, and keys with `reveal`.
     pub(super) fn list_users(&self, server: &KeyedServer, reveal: bool) -> ApiResult {
         let users = named_users(&server.roster)?;
         let all: Vec<(UserRef, Option<_>)> = users
@@ -84,7 +86,7 @@ impl Api {
         Ok(Reply::ok(&List { users: list }))
     }
 
-    /// `GET /users/:name`: what the user has used, and with `reveal` what only he should know.
+    /// Answers `GET /users/:name`: the user's traffic, and with `reveal` the user's secrets.
     pub(super) fn get_user(&self, server: &KeyedServer, name: &str, reveal: bool) -> ApiResult {
         let users = named_users(&server.roster)?;
         let user = find_user(&users, name)?;
@@ -99,7 +101,7 @@ impl Api {
         }))
     }
 
-    /// `POST /users`: a new user.
+    /// Answers `POST /users`: adds a user.
     pub(super) async fn add_user(&self, server: &KeyedServer, body: &[u8]) -> ApiResult {
         let new: AddUserRequest =
             serde_json::from_slice(body).map_err(|_| Refusal::bad_request(NEW_USER))?;
@@ -114,7 +116,7 @@ impl Api {
             .find_by_name(&new.username)
             .is_some()
         {
-            return Err(Refusal::bad_request("there is a user of this name"));
+            return Err(Refusal::bad_request("a user with this name exists"));
         }
         let change = UserChange::Put(new.username.clone(), key);
         self.apply_change(server, change).await?;
@@ -129,7 +131,7 @@ impl Api {
         ))
     }
 
-    /// `PATCH /users/:name`: another key. The user's sessions end.
+    /// Answers `PATCH /users/:name`: changes the key and closes the user's sessions.
     pub(super) async fn change_user(
         &self,
         server: &KeyedServer,
@@ -146,7 +148,7 @@ impl Api {
         Ok(Reply::no_content())
     }
 
-    /// `DELETE /users/:name`: the user's sessions end.
+    /// Answers `DELETE /users/:name`: removes the user and closes the user's sessions.
     pub(super) async fn remove_user(&self, server: &KeyedServer, name: &str) -> ApiResult {
         let _alone = self.change_lock.lock().await;
         find_user(&*named_users(&server.roster)?, name)?;
@@ -155,7 +157,7 @@ impl Api {
         Ok(Reply::no_content())
     }
 
-    /// Makes a change: tried first, then written, then done.
+    /// Applies a change: checks it, then writes the file, then updates the users.
     async fn apply_change(&self, server: &KeyedServer, change: UserChange) -> Result<(), Refusal> {
         let bad = |why: &dyn fmt::Display| Refusal::bad_request(why.to_string());
         let roster = &server.roster;

@@ -1,4 +1,4 @@
-//! Changes of users that a restart must not undo: the file they came from.
+//! Updates of the file of users, so that changes survive a restart.
 
 use std::fs;
 use std::path::Path;
@@ -13,16 +13,16 @@ use crate::untrusted_text::join_titles;
 
 /// One change of a list of users.
 pub(crate) enum UserChange {
-    /// A user comes, or gets another key.
+    /// Adds a user, or changes the key.
     Put(String, Zeroizing<String>),
-    /// A user goes.
+    /// Removes a user.
     Remove(String),
 }
 
-/// Makes the change in a file of users and writes it as `{"NAME": "KEY"}`. What was added by hand
-/// stays; comments and the form do not. Blocks.
+/// Applies the change to a file of users and writes it as `{"NAME": "KEY"}`. Users that were added
+/// by hand are kept; comments and the format are not. This function blocks.
 pub(crate) fn write_change(path: &Path, method: Method, change: &UserChange) -> Result<(), String> {
-    // A link stays a link.
+    // If the path is a symbolic link, its target is replaced, not the link.
     let path = fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let mut users = read_users(method, None, &path, &SystemSources).map_err(|p| join_titles(&p))?;
     match change {
@@ -36,14 +36,14 @@ pub(crate) fn write_change(path: &Path, method: Method, change: &UserChange) -> 
         UserChange::Remove(name) => users.retain(|user| user.name != *name),
     }
     if users.is_empty() {
-        return Err("the last user of a file cannot be removed".to_owned());
+        return Err("cannot remove the last user of a file".to_owned());
     }
     let text = serde_json::to_vec_pretty(&UserObject(&users)).map_err(|e| e.to_string())?;
     let text = Zeroizing::new(text);
     persistent_file::write_atomically(&path, &text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Users as an object, in their order.
+/// Serializes users as an object, in their order.
 struct UserObject<'a>(&'a [SsUser]);
 
 impl Serialize for UserObject<'_> {
