@@ -1,4 +1,4 @@
-//! Everything that one run has found out.
+//! The results of one run.
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::figure::{Figures, Metric, Quantity, Spread, short};
 use crate::suite::Suite;
 
-/// The samples of a run, in the order in which they came.
+/// The samples of a run, in chronological order.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     pub(crate) samples: Vec<Sample>,
@@ -19,18 +19,18 @@ pub(crate) struct Journal {
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
     pub(crate) suite: Suite,
-    /// What was measured: a method, streams, a direction.
+    /// The case: a method, the number of streams, a direction.
     pub(crate) case: String,
     pub(crate) who: String,
-    /// From 1.
+    /// Number of the round, from 1.
     pub(crate) round: u32,
     pub(crate) figures: Figures,
 }
 
-/// A measurement that did not come about, and why.
+/// A missing measurement, and the reason.
 #[derive(Debug, Clone)]
 pub(crate) struct Gap {
-    /// Else it was not tried, and nothing has gone wrong.
+    /// True if it failed; otherwise it was not tried.
     pub(crate) failed: bool,
     pub(crate) suite: Suite,
     pub(crate) case: String,
@@ -38,17 +38,17 @@ pub(crate) struct Gap {
     pub(crate) why: String,
 }
 
-/// How a process was started.
+/// The command line of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Command {
     pub(crate) suite: Suite,
-    /// How its processes stand; the cases differ only in what is sent through them.
+    /// The topology of its processes; the cases differ only in the load.
     pub(crate) topology: String,
     pub(crate) who: String,
     pub(crate) line: String,
 }
 
-/// A table: one case, a row for each implementation.
+/// A table: one case, with a row per implementation.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) case: String,
@@ -56,7 +56,7 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
 }
 
-/// A row: the figures of one implementation, None where it has none.
+/// A row: the figures of one implementation, `None` where it has none.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) who: String,
@@ -64,7 +64,7 @@ pub(crate) struct Row {
 }
 
 impl Table {
-    /// A figure of one implementation, of the first of these parts that has a column.
+    /// Returns a figure of one implementation, for the first of these parts that has a column.
     pub(crate) fn figure(&self, who: &str, quantity: Quantity, parts: &[&str]) -> Option<Spread> {
         let column = |part: &&str| {
             let fits = |metric: &Metric| metric.quantity == quantity && metric.part == *part;
@@ -77,7 +77,7 @@ impl Table {
 }
 
 impl Journal {
-    /// Keeps how the processes of one implementation were started, once.
+    /// Records the command lines of one implementation, once.
     pub(crate) fn note(
         &mut self,
         suite: Suite,
@@ -101,7 +101,7 @@ impl Journal {
         }));
     }
 
-    /// Keeps what one measurement gave, and tells it.
+    /// Records the outcome of one measurement, and prints it.
     pub(crate) fn keep(
         &mut self,
         suite: Suite,
@@ -137,7 +137,7 @@ impl Journal {
         }
     }
 
-    /// Keeps why something was not tried.
+    /// Records why a case was not tried.
     pub(crate) fn leave_out(&mut self, suite: Suite, case: &str, who: &str, why: &str) {
         self.gaps.push(Gap {
             failed: false,
@@ -148,10 +148,10 @@ impl Journal {
         });
     }
 
-    /// What was not measured in a suite, and why, in one line each and once.
+    /// Returns what was not measured in a suite, and why, in one line each and once.
     pub(crate) fn unmeasured(&self, suite: Suite) -> Vec<String> {
         let own = self.gaps.iter().filter(|gap| gap.suite == suite);
-        // In the table of methods those who were not tried stand in their cells.
+        // In the table of methods, cases that were not tried are in the cells.
         let told = own.filter(|gap| gap.failed || suite != Suite::SsTable);
         distinct(told.map(|gap| {
             let why = gap.why.lines().next().unwrap_or_default();
@@ -159,14 +159,14 @@ impl Journal {
         }))
     }
 
-    /// The suites that have at least one sample or failure, in the order of the run.
+    /// Returns the suites that have at least one sample or failure, in the order of the run.
     pub(crate) fn suites(&self) -> Vec<Suite> {
         let samples = self.samples.iter().map(|sample| sample.suite);
         let failures = self.gaps.iter().filter(|gap| gap.failed);
         distinct(samples.chain(failures.map(|gap| gap.suite)))
     }
 
-    /// The cases of a suite, each with the medians of its rounds.
+    /// Returns the cases of a suite, each with the medians of its rounds.
     pub(crate) fn tables(&self, suite: Suite) -> Vec<Table> {
         let of_suite = || {
             self.samples
@@ -180,7 +180,7 @@ impl Journal {
                 .iter()
                 .flat_map(|sample| sample.figures.iter().map(|(m, _)| *m));
             let columns = ordered(distinct(metrics));
-            // The order in which they first came, which is that of the first round.
+            // In the order of the first round.
             let rows = distinct(of_case.iter().map(|sample| sample.who.clone()))
                 .into_iter()
                 .map(|who| Row {
@@ -209,7 +209,7 @@ fn cells(samples: &[&Sample], who: &str, columns: &[Metric]) -> Vec<Option<Sprea
     columns.iter().map(values).collect()
 }
 
-/// The figures that matter most, for the line of progress.
+/// Returns the most important figures, for the line of progress.
 fn headline(suite: Suite, figures: &Figures) -> String {
     let charted = |metric: &Metric| metric.quantity == suite.chart().quantity;
     let shown = figures
@@ -221,7 +221,7 @@ fn headline(suite: Suite, figures: &Figures) -> String {
         .join("; ")
 }
 
-/// The same quantity stands together, in the order in which the quantities first came.
+/// Groups metrics of the same quantity, in the order in which the quantities first occur.
 fn ordered(metrics: Vec<Metric>) -> Vec<Metric> {
     let quantities = distinct(metrics.iter().map(|metric| metric.quantity));
     let group = |quantity| {
@@ -233,7 +233,7 @@ fn ordered(metrics: Vec<Metric>) -> Vec<Metric> {
     quantities.into_iter().flat_map(group).collect()
 }
 
-/// Each value once, in the order of the first.
+/// Returns each value once, in the order of first occurrence.
 fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
     for value in values {
@@ -250,7 +250,8 @@ pub(crate) mod tests {
     use crate::figure::{CALLS_PER_GIB, CPU_PER_GIB, GBIT, each, one};
     use crate::topology::Topology;
 
-    /// Two implementations, two rounds, one case; system calls only in the first round.
+    /// A journal of two implementations, two rounds and one case, with system calls only in the
+    /// first round.
     pub(crate) fn journal() -> Journal {
         let mut journal = Journal::default();
         for (round, whos) in [(1, ["adit", "other"]), (2, ["other", "adit"])] {

@@ -1,10 +1,11 @@
-//! Instructions instead of time: hot loops under valgrind against committed counts.
+//! Instruction counts instead of time: hot loops under valgrind against committed counts.
 //!
-//! A count hardly varies from run to run, however busy the machine is, so a few per cent show.
-//! Each [`loops()`] entry is run twice with different numbers of turns, and the difference counts:
-//! what comes before and after the loop falls out. Valgrind knows no AVX-512, so that the ciphers
-//! are held to AVX2 and the counts are of that path. Its tool `dhat` counts allocations too, also
-//! those of C libraries, which an allocator of Rust does not see.
+//! A count hardly varies from run to run, however busy the machine is, so a difference of a few
+//! percent shows. Each [`loops()`] entry is run twice with different numbers of turns, and the
+//! difference counts: the code before and after the loop cancels out. Valgrind does not support
+//! AVX-512, so the ciphers are limited to AVX2 and the counts are of that path. Its tool `dhat`
+//! also counts allocations, including those of C libraries, which an allocator in Rust does not
+//! see.
 
 mod counts;
 mod loops;
@@ -24,22 +25,22 @@ use serde_json::Value;
 use counts::{Cost, Counts};
 use loops::Loop;
 
-/// As for adit itself: which instructions our own ciphers may use.
+/// The variable that limits adit's own ciphers to a class of instructions.
 const CPU: &str = "ADIT_CPU";
-/// The widest that valgrind knows.
+/// The highest class that valgrind supports.
 const LEVEL: CpuLevel = CpuLevel::Avx2;
-/// How long one run under valgrind may take.
+/// Maximum duration of one run under valgrind.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn loops() -> impl Iterator<Item = &'static Loop> {
     loops::LOOPS.iter().chain(&tunnels::LOOPS)
 }
 
-/// Counts every loop; writes the counts down if `bless`, else compares them.
+/// Counts every loop. Writes the counts if `bless`, otherwise compares them.
 pub(crate) fn run(bless: bool) -> Result<()> {
     ensure!(
         !cfg!(debug_assertions),
-        "counts without optimisation mean nothing; use `cargo xtask bench --instructions`"
+        "counts of an unoptimised build mean nothing; use `cargo xtask bench --instructions`"
     );
     let (mut platform, mut measured) = (String::new(), Vec::new());
     for one in loops() {
@@ -59,25 +60,25 @@ pub(crate) fn run(bless: bool) -> Result<()> {
     Ok(())
 }
 
-/// Runs one loop, as the process whose instructions are counted; prints the level in effect.
+/// Runs one loop, as the process whose instructions are counted. Prints the class in effect.
 pub(crate) fn hot(name: &str, times: u32) -> Result<()> {
     if let Some(level) = env::var(CPU).ok().as_deref().and_then(CpuLevel::from_name) {
         limit_cpu(level);
     }
     println!("level {}", adit_crypto::cpu_level().name());
     let one = loops().find(|one| one.name == name);
-    (one.with_context(|| format!("no loop `{name}`"))?.work)(times)
+    (one.with_context(|| format!("unknown loop `{name}`"))?.work)(times)
 }
 
-/// The level in effect and the cost of one turn.
+/// Returns the class in effect and the cost of one turn.
 fn cost(one: &Loop) -> Result<(String, Cost)> {
     let (few, many) = one.times;
-    // The two do not disturb each other: instructions are counted, not time.
+    // The two runs do not affect each other: instructions are counted, not time.
     let (few_run, many_run) = std::thread::scope(|scope| {
         let few_run = scope.spawn(|| total(one.name, few));
         (few_run.join(), total(one.name, many))
     });
-    let (level, few_total) = few_run.map_err(|_| anyhow!("a run panicked"))??;
+    let (level, few_total) = few_run.map_err(|_| anyhow!("a run's thread panicked"))??;
     let (_, many_total) = many_run?;
     let per_turn = |many_total: u64, few_total: u64| {
         let spent = many_total.checked_sub(few_total)?;
@@ -94,7 +95,7 @@ fn cost(one: &Loop) -> Result<(String, Cost)> {
     Ok((level, cost))
 }
 
-/// The level in effect and the cost of a whole process that runs a loop so many times.
+/// Returns the class in effect and the cost of a whole process that runs this number of turns.
 fn total(name: &str, times: u32) -> Result<(String, Cost)> {
     let folder = Folder::new("dhat")?;
     let file = folder.path().join("out");
@@ -107,23 +108,28 @@ fn total(name: &str, times: u32) -> Result<(String, Cost)> {
         .env(CPU, LEVEL.name());
     let told = tool::run(command, PATIENCE)?.success()?;
     let level = told.lines().find_map(|line| line.strip_prefix("level "));
-    let level = level.context("no level")?.to_owned();
+    let level = level.context("the process printed no level")?.to_owned();
     let cost = parse(&fs::read_to_string(&file)?).with_context(|| told.clone())?;
     Ok((level, cost))
 }
 
-/// `te` is the time of the end, in instructions; each of `pps` is a place that allocates, with as
-/// many blocks as its `tbk`.
+/// Parses a profile of dhat: `te` is the time of the end, in instructions; each of `pps` is a place
+/// that allocates, with the number of its blocks in `tbk`.
 fn parse(profile: &str) -> Result<Cost> {
     let profile: Value = serde_json::from_str(profile)?;
-    ensure!(profile["tu"] == "instrs", "its time is in other units");
-    let blocks = profile["pps"].as_array().context("no places")?;
+    ensure!(
+        profile["tu"] == "instrs",
+        "the profile's time is not in instructions"
+    );
+    let blocks = profile["pps"]
+        .as_array()
+        .context("the profile has no places")?;
     let blocks = blocks.iter().map(|place| place["tbk"].as_u64());
     Ok(Cost {
-        instructions: profile["te"].as_u64().context("no end")?,
+        instructions: profile["te"].as_u64().context("the profile has no end")?,
         allocations: blocks
             .sum::<Option<u64>>()
-            .context("a place without blocks")?,
+            .context("a place of the profile has no blocks")?,
     })
 }
 

@@ -1,4 +1,4 @@
-//! The loops of KCP, of error correction and of SSH, all in memory.
+//! The loops of KCP, error correction and SSH, in memory.
 
 use std::hint::black_box;
 
@@ -14,23 +14,23 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::loops::{Loop, of};
 
-/// Segments, datagrams or tags of one turn.
+/// Segments, datagrams or tags per turn.
 const MANY: usize = 64;
-/// Segments in flight: a full window but for one.
+/// Segments in flight: a full window except for one.
 const IN_FLIGHT: u32 = 1023;
 /// Bytes of a datagram.
 const DATAGRAM: usize = 1400;
-/// Bytes of data in a packet of SSH, as channels send them.
+/// Bytes of data in an SSH packet, as channels send them.
 const DATA: usize = 32 * 1024;
-/// Packets of SSH in one turn: 1 MiB.
+/// SSH packets per turn: 1 MiB.
 const PACKETS: usize = 32;
-/// Between one turn of KCP and the next, in microseconds.
+/// Time between two turns of KCP, in microseconds.
 const STEP: u64 = 10_000;
 
 const TURNS: (u32, u32) = (1, 17);
 const FEW: (u32, u32) = (1, 5);
 
-/// All of them.
+/// All loops of this module.
 pub(super) const LOOPS: [Loop; 10] = [
     of("KCP: 64 segments there, acknowledged", TURNS, there),
     of("KCP: 64 flushes, 1,023 segments in flight", TURNS, flushes),
@@ -65,7 +65,7 @@ fn session() -> KcpSession {
     KcpSession::new(7, config, Time(0))
 }
 
-/// Everything that one end has to say goes to the other.
+/// Passes everything that one end has to send to the other.
 fn pass(now: Time, from: &mut KcpSession, to: &mut KcpSession, out: &mut [u8]) -> Result<usize> {
     let mut passed = 0;
     while let Some(len) = from.poll_output(now, out) {
@@ -75,42 +75,45 @@ fn pass(now: Time, from: &mut KcpSession, to: &mut KcpSession, out: &mut [u8]) -
     Ok(passed)
 }
 
-/// Two ends, of which the first has heard of the other's window.
+/// Returns two ends, the first of which knows the other's window.
 fn ends(data: &[u8], out: &mut [u8]) -> Result<(KcpSession, KcpSession)> {
     let (mut near, mut far) = (session(), session());
     near.send(data)?;
     pass(Time(0), &mut near, &mut far, out)?;
-    ensure!(far.consume(data.len()) == data.len(), "nothing came");
+    ensure!(far.consume(data.len()) == data.len(), "no data arrived");
     far.flush_now(Time(0));
     pass(Time(0), &mut far, &mut near, out)?;
     Ok((near, far))
 }
 
-/// A full segment, and room for a datagram.
+/// Returns a full segment, and a buffer for a datagram.
 fn segment() -> (Vec<u8>, Vec<u8>) {
     let mtu = session().config().mtu;
     (vec![7; mtu - HEADER_LEN], vec![0; mtu])
 }
 
-/// Full segments from one end to the other, read there and confirmed.
+/// Transfers full segments from one end to the other, which reads and acknowledges them.
 fn there(times: u32) -> Result<()> {
     let (data, mut out) = segment();
     let (mut near, mut far) = ends(&data, &mut out)?;
     for turn in 1..=u64::from(times) {
         let now = Time(turn * STEP);
         for _ in 0..MANY {
-            ensure!(near.send(black_box(&data))? == data.len(), "no room");
+            ensure!(
+                near.send(black_box(&data))? == data.len(),
+                "the send window is full"
+            );
             pass(now, &mut near, &mut far, &mut out)?;
-            ensure!(far.consume(data.len()) == data.len(), "nothing came");
+            ensure!(far.consume(data.len()) == data.len(), "no data arrived");
         }
         far.flush_now(now);
         pass(now, &mut far, &mut near, &mut out)?;
-        ensure!(near.is_drained(), "not all is acknowledged");
+        ensure!(near.is_drained(), "not all segments are acknowledged");
     }
     Ok(())
 }
 
-/// A full window that nothing is due of.
+/// Flushes a full window in which no segment is due.
 fn flushes(times: u32) -> Result<()> {
     let (data, mut out) = segment();
     let (mut near, _) = ends(&data, &mut out)?;
@@ -126,7 +129,7 @@ fn flushes(times: u32) -> Result<()> {
         for _ in 0..MANY {
             near.flush_now(black_box(Time(0)));
             let due = near.poll_output(black_box(Time(0)), black_box(&mut out));
-            ensure!(due.is_none(), "something is due");
+            ensure!(due.is_none(), "a segment is due");
         }
     }
     Ok(())
@@ -136,7 +139,7 @@ fn code() -> Result<ErasureCode> {
     Ok(ErasureCode::new(CodeMatrix::Vandermonde, 10, 3)?)
 }
 
-/// A group's datagrams, and its parity written out.
+/// Encodes a group's datagrams and its parity.
 fn parity(times: u32) -> Result<()> {
     let mut encoder = Encoder::new(code()?, DATAGRAM)?;
     let mut packet = vec![7; HEADER + DATAGRAM];
@@ -149,12 +152,12 @@ fn parity(times: u32) -> Result<()> {
                 made += 1;
             }
         }
-        ensure!(made == 3, "{made} of parity");
+        ensure!(made == 3, "{made} parity packets");
     }
     Ok(())
 }
 
-/// A group whose first three datagrams are lost, sealed and restored.
+/// Seals a group, loses its first three datagrams, and restores them.
 fn restored(times: u32) -> Result<()> {
     let mut encoder = Encoder::new(code()?, DATAGRAM)?;
     let mut decoder = Decoder::new(code()?, DATAGRAM);
@@ -174,12 +177,12 @@ fn restored(times: u32) -> Result<()> {
                 back += 1;
             }
         }
-        ensure!(back == 3, "{back} restored");
+        ensure!(back == 3, "{back} datagrams were restored");
     }
     Ok(())
 }
 
-/// Datagrams as kcptun seals them, sixteen at a time.
+/// Seals and opens datagrams as kcptun does, sixteen at a time.
 fn datagrams(kind: PacketKind, times: u32) -> Result<()> {
     let key = PacketKey::from_key(kind, PacketCheck::Crc32, &[0x42; 32])?;
     let mut chance = FixedEntropy::default();
@@ -207,7 +210,7 @@ fn keys(cipher: Cipher, mac: Option<Mac>) -> DirectionKeys {
     }
 }
 
-/// Packets of a connection, sealed into one buffer and opened there.
+/// Seals packets of a connection into one buffer and opens them there.
 fn packets(cipher: Cipher, mac: Option<Mac>, times: u32) -> Result<()> {
     let (mut sealer, mut opener) = (Sealer::new(), Opener::new());
     sealer.set_keys(keys(cipher, mac), true)?;
@@ -222,17 +225,17 @@ fn packets(cipher: Cipher, mac: Option<Mac>, times: u32) -> Result<()> {
         let (mut wire, mut opened) = (buffer.as_mut_slice(), 0);
         while !wire.is_empty() {
             let Opened::Packet { consumed, payload } = opener.open(wire)? else {
-                bail!("a packet is not complete");
+                bail!("a packet is incomplete");
             };
             opened += black_box(opener.payload(wire, &payload)).len();
             wire = wire.get_mut(consumed..).unwrap_or_default();
         }
-        ensure!(opened == PACKETS * DATA, "{opened} bytes were opened");
+        ensure!(opened == PACKETS * DATA, "only {opened} bytes were opened");
     }
     Ok(())
 }
 
-/// Packet after packet of one connection: the nonces follow each other.
+/// Computes the tags of successive packets of one connection, with consecutive nonces.
 fn tags(times: u32) -> Result<()> {
     let mut session = UmacSession::<8>::new(&[0x42; 16]);
     let message = [7; 1024];

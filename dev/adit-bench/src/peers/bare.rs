@@ -9,7 +9,7 @@ use super::{Kind, Recipe, Role, adit};
 pub(super) const SPLICE: Kind = Kind {
     name: "bare splice",
     programs: &["adit-bench", "adit"],
-    version: |_| "two blocking threads a connection".to_owned(),
+    version: |_| "two blocking threads per connection".to_owned(),
     recipe: splice,
     relay_files: 6,
     floor: true,
@@ -19,7 +19,7 @@ pub(super) const SPLICE: Kind = Kind {
 pub(super) const RECORDS: Kind = Kind {
     name: "bare records",
     programs: &["adit-bench"],
-    version: |_| "two blocking threads a connection, or for all datagrams".to_owned(),
+    version: |_| "two blocking threads per connection, or for all datagrams".to_owned(),
     recipe: records,
     ..SPLICE
 };

@@ -88,7 +88,8 @@ pub(crate) fn machine(environment: &Environment) -> String {
         counter,
     } = environment;
     let mut out = format!(
-        "Median of the rounds (least–most); loopback, everybody in turn in the same run. \
+        "Median of the rounds (lowest–highest); loopback, all implementations in turn in the \
+         same run. \
          `{command}` on {date}; {cpu}, Linux {kernel}, load average before {load}."
     );
     if !commit.is_empty() {
@@ -103,7 +104,10 @@ pub(crate) fn machine(environment: &Environment) -> String {
         let _ = write!(out, " Not installed: {}.", missing.join(", "));
     }
     let _ = match counter {
-        None => write!(out, " System calls were not counted: perf cannot here."),
+        None => write!(
+            out,
+            " System calls were not counted: perf cannot count them here."
+        ),
         Some(version) => write!(out, " System calls by perf {version}."),
     };
     out
@@ -202,7 +206,7 @@ mod tests {
             "`cargo xtask bench --suite ss-tcp` on 2020-01-01 00:00 UTC; 2 × CPU, Linux 6.1",
             "Versions: adit 0.1.0, other (1.2).",
             "Not installed: third.",
-            "perf cannot here",
+            "perf cannot count them here",
             "Not measured: other, m: broken\n",
             "```sh\n# m\nadit run x\n```",
         ] {
