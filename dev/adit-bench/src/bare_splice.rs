@@ -45,7 +45,7 @@ fn asked(near: &mut TcpStream) -> Result<SocketAddr> {
     near.read_exact(&mut greeting)?;
     ensure!(
         greeting == GREETING.0,
-        "the client offers only methods with a password"
+        "only SOCKS5 without a password is supported"
     );
     near.write_all(&GREETING.1)?;
     near.read_exact(&mut head)?;

@@ -1,4 +1,4 @@
-//! Processes that only count, one for each core: what a shared machine's other tenants are.
+//! Processes that do nothing but count, one per core: they model other tenants of a shared machine.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -18,14 +18,14 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Such processes; dropping them ends them.
+/// Busy processes; dropping them ends them.
 #[derive(Debug)]
 pub(crate) struct Spinners {
     _each: Vec<Own>,
 }
 
 impl Spinners {
-    /// Starts one for each core.
+    /// Starts one process for each core.
     pub(crate) fn start() -> Result<Self> {
         let cores = thread::available_parallelism()?.get();
         let each = (0..cores).map(|_| Own::start(&["spin"]));
@@ -35,7 +35,7 @@ impl Spinners {
     }
 }
 
-/// This program once more, to do something until its input ends; dropping it ends that.
+/// Another process of this program, which runs until its input ends; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Own(Child);
 
@@ -46,10 +46,14 @@ impl Own {
         Ok(Self(command.stdout(Stdio::piped()).spawn()?))
     }
 
-    /// The next line that it says.
+    /// Reads the next line that the process prints.
     pub(crate) fn line(&mut self) -> Result<String> {
         let mut line = String::new();
-        let out = self.0.stdout.as_mut().context("no output")?;
+        let out = self
+            .0
+            .stdout
+            .as_mut()
+            .context("the process has no output")?;
         BufReader::new(out).read_line(&mut line)?;
         Ok(line.trim().to_owned())
     }

@@ -1,7 +1,7 @@
-//! Datagrams one way through a tunnel: with a bounded number under way, or as fast as they go.
+//! Datagrams one way through a tunnel: with a limited number in flight, or as fast as possible.
 //!
-//! Sender and receiver are threads of this process, so the sender knows without any packet how
-//! many have arrived.
+//! Sender and receiver are threads of this process, so the sender knows without any packet how many
+//! have arrived.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -17,8 +17,9 @@ use super::Direction;
 use super::content::{Check, Content};
 use super::flight::{Flight, Pace};
 
-/// Payload of a datagram in bytes: with the overhead of the AES methods of the 2022 edition it
-/// fills a packet of 1,500 bytes over IPv6. Answers carry their client's session, 8 bytes more.
+/// Returns the payload of a datagram, in bytes: with the overhead of the AES methods of the 2022
+/// edition it fills a packet of 1,500 bytes over IPv6. Answers carry their client's session, 8
+/// bytes more.
 pub(crate) const fn payload(direction: Direction) -> usize {
     match direction {
         Direction::Up => 1390,
@@ -26,47 +27,47 @@ pub(crate) const fn payload(direction: Direction) -> usize {
     }
 }
 
-/// The number of the datagram that opens the session.
+/// Number of the datagram that opens the session.
 const HELLO: u64 = u64::MAX;
-/// The receiver waits so long for stragglers.
+/// Time that the receiver waits for stragglers.
 const STRAGGLERS: Duration = Duration::from_millis(300);
-/// A run that loses most of its datagrams, and waits for each that is lost, ends after so long
-/// with those that it has sent.
+/// Time after which a run ends that loses most of its datagrams and waits for each of them; the
+/// figures are then those of the datagrams it has sent.
 const LONGEST: Duration = Duration::from_secs(20);
-/// Our own sockets must not be what drops.
+/// Socket buffers of the load, so that they are not the cause of drops.
 const OWN_BUFFER: usize = 8 << 20;
 
-/// What became of them.
+/// The outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Delivery {
-    /// Sent.
+    /// Datagrams sent.
     pub(crate) sent: u64,
-    /// Of these arrived, each counted once.
+    /// Datagrams that arrived, each counted once.
     pub(crate) delivered: u64,
-    /// Arrived again.
+    /// Datagrams that arrived again.
     pub(crate) duplicates: u64,
-    /// From the first sent to the last that arrived.
+    /// Time from the first one sent to the last that arrived.
     pub(crate) elapsed: Duration,
 }
 
-/// The origin's socket, to be bound before the tunnel that leads to it is started.
+/// The origin's socket, which must be bound before the tunnel that leads to it is started.
 #[derive(Debug)]
 pub(crate) struct UdpOrigin {
     socket: UdpSocket,
 }
 
 impl UdpOrigin {
-    /// Binds it on loopback.
+    /// Binds the socket on loopback.
     pub(crate) fn bind() -> Result<Self> {
         Ok(Self { socket: socket()? })
     }
 
-    /// Where it is.
+    /// Returns its address.
     pub(crate) fn addr(&self) -> Result<SocketAddr> {
         Ok(self.socket.local_addr()?)
     }
 
-    /// Opens a session to it through `entry`.
+    /// Opens a session to the origin through `entry`.
     pub(crate) fn session(&self, entry: SocketAddr) -> Result<Session> {
         let client = socket()?;
         client.connect(entry)?;
@@ -76,7 +77,7 @@ impl UdpOrigin {
         for _ in 0..20 {
             client.send(&HELLO.to_be_bytes())?;
             while let Ok((len, from)) = self.socket.recv_from(&mut buf) {
-                // Leftovers of an earlier session may still come.
+                // Leftovers of an earlier session may still arrive.
                 if buf.get(..len) == Some(&HELLO.to_be_bytes()[..]) {
                     return Ok(Session {
                         client,
@@ -86,13 +87,13 @@ impl UdpOrigin {
                 }
             }
         }
-        bail!("no datagram passes")
+        bail!("no datagram passes the tunnel")
     }
 }
 
 fn socket() -> Result<UdpSocket> {
     let socket = UdpSocket::bind(loopback(0))?;
-    // Beyond the system's bound only with privilege; without it, as much as is allowed.
+    // Beyond the system's limit only with privileges; without them, up to the limit.
     if sockopt::set_socket_recv_buffer_size_force(&socket, OWN_BUFFER).is_err() {
         sockopt::set_socket_recv_buffer_size(&socket, OWN_BUFFER)?;
     }
@@ -125,7 +126,7 @@ impl Session {
             flight.sent_all();
             let received = receiving
                 .join()
-                .map_err(|_| anyhow!("the receiver panicked"))??;
+                .map_err(|_| anyhow!("the receiving thread panicked"))??;
             let sent = sent?;
             ensure!(received.delivered > 0, "none of {count} datagrams arrived");
             Ok(Delivery {
@@ -161,7 +162,7 @@ fn send(
             };
             match sent {
                 Ok(_) => break,
-                // A full queue of the device: as a blocking sender would, try again.
+                // The device's queue is full: try again, as a blocking sender would.
                 Err(why)
                     if why.kind() == ErrorKind::WouldBlock
                         || why.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) =>
@@ -214,17 +215,17 @@ fn receive(
             Err(why) => return Err(why.into()),
         };
         let Some((head, body)) = packet.split_first_chunk::<8>() else {
-            bail!("a datagram of {} bytes", packet.len());
+            bail!("a datagram has {} bytes", packet.len());
         };
         let number = u64::from_be_bytes(*head);
         if number == HELLO {
             continue;
         }
         let right = packet.len() == size && Content::get().agrees(number, body, Check::Sampled);
-        ensure!(right, "other bytes in datagram {number}");
+        ensure!(right, "datagram {number} has other bytes");
         let index = usize::try_from(number).ok();
         let Some(slot) = index.and_then(|index| seen.get_mut(index)) else {
-            bail!("a datagram {number} of {count}");
+            bail!("a datagram has the number {number}, of {count}");
         };
         if std::mem::replace(slot, true) {
             received.duplicates += 1;

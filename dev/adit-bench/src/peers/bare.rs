@@ -1,6 +1,6 @@
-//! What a relay and a tunnel cannot cost much less than here: two blocking threads for each
-//! connection that do nothing but `splice(2)`, behind a SOCKS5 request or between adit's client and
-//! server; or nothing but read, seal or open, and write, records and datagrams.
+//! Lower bounds for a relay and a tunnel: two blocking threads per connection that do nothing but
+//! `splice(2)`, behind a SOCKS5 request or between adit's client and server; or that do nothing but
+//! read, seal or open, and write, records and datagrams.
 
 use std::net::SocketAddr;
 
@@ -28,7 +28,7 @@ fn splice(role: &Role, at: SocketAddr) -> Option<Recipe> {
     match role {
         Role::Relay => Some(Recipe::new("adit-bench", &format!("splice {at}"))),
         Role::Passage { to, .. } => Some(Recipe::new("adit-bench", &format!("splice {at} {to}"))),
-        // Nobody takes a header off on the way.
+        // No process on the way removes an identity header.
         Role::Behind { method, relay, to } => {
             let forwarder = Role::Forwarder {
                 method: *method,

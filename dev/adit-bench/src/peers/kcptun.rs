@@ -15,7 +15,7 @@ pub(super) const KIND: Kind = Kind {
     ..Kind::USUAL
 };
 
-/// A tunnel carries so much less than a relay of TCP in the same time.
+/// Divisor of the bytes of a transfer: a tunnel carries less than a TCP relay in the same time.
 pub(crate) const SHARE: u64 = 8;
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
@@ -28,11 +28,11 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     Some(Recipe::new(program, &line))
 }
 
-/// What both ends are told in most suites.
+/// The options of both ends in most suites.
 pub(crate) const USUAL: &str = "--key benchmark --crypt aes --mode fast3 --datashard 10 \
     --parityshard 3 --nocomp --sndwnd 1024 --rcvwnd 1024 --quiet";
 
-/// Which end, and its options as kcptun has them.
+/// Returns the end, and its options in kcptun's syntax.
 pub(super) fn line(role: &Role, at: SocketAddr) -> Option<(&'static str, String)> {
     Some(match role {
         Role::KcptunServer { to, options } => ("server", format!("-l {at} -t {to} {options}")),

@@ -1,6 +1,6 @@
-//! The implementations that are measured: how each is found and started in each role.
+//! The measured implementations: how each is found and started in each role.
 //!
-//! One file each with a [`Kind`]; a [`Peer`] is one that is installed here.
+//! One file with a [`Kind`] for each; a [`Peer`] is one that is installed.
 
 mod adit;
 mod bare;
@@ -27,7 +27,7 @@ pub(crate) use kind::{Kind, Peer, Ready, Role, Running};
 use kind::{Programs, relay_key};
 use recipe::Recipe;
 
-/// Every implementation that we can start, adit first.
+/// All implementations that can be started, adit first.
 pub(crate) const KINDS: &[Kind] = &[
     adit::KIND,
     ssrust::KIND,
@@ -49,7 +49,7 @@ pub(crate) const KINDS: &[Kind] = &[
     bare::RECORDS,
 ];
 
-/// True if no one runs it: it only shows what the task costs at least.
+/// Returns true for an implementation that only shows the minimum cost of the task.
 pub(crate) fn is_floor(name: &str) -> bool {
     KINDS.iter().any(|kind| kind.floor && kind.name == name)
 }

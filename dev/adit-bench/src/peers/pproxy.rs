@@ -1,4 +1,4 @@
-//! pproxy: written anew in Python, without the authenticating protocols.
+//! pproxy: an independent implementation in Python, without the authenticating protocols.
 
 use std::net::SocketAddr;
 
@@ -7,11 +7,11 @@ use super::{Kind, Programs, Recipe, Role};
 
 pub(super) const KIND: Kind = Kind {
     name: "pproxy",
-    // The second shows that the package is there.
+    // The second program shows that the package is installed.
     programs: &[PYTHON, "python/bin/pproxy"],
     version,
     recipe,
-    // Its ciphers are Python too.
+    // Its ciphers are in Python too.
     slower: 1024,
     ..Kind::USUAL
 };

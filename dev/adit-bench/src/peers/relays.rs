@@ -1,11 +1,11 @@
-//! Servers of SOCKS5 and nothing else.
+//! Servers that support only SOCKS5.
 
 use std::net::SocketAddr;
 
 use super::{Kind, Recipe, Role};
 use crate::places::debian_version;
 
-/// It also has proxies of its own kinds; no package registry offers it.
+/// It also has proxies of its own protocols; no package registry offers it.
 pub(super) const GOST: Kind = Kind {
     name: "gost",
     programs: &["gost"],
@@ -21,7 +21,7 @@ pub(super) const GOST: Kind = Kind {
 pub(super) const HEV: Kind = Kind {
     name: "hev-socks5-server",
     programs: &["hev-socks5-server"],
-    // Its first line reads `Version: …`.
+    // Its first line is `Version: …`.
     version: |programs| programs.line(&["--version"]),
     recipe: |role, at| relay(role, || hev(at)),
     by_hand: true,
@@ -32,7 +32,7 @@ pub(super) const HEV: Kind = Kind {
 pub(super) const MICROSOCKS: Kind = Kind {
     name: "microsocks",
     programs: &["microsocks"],
-    // It does not know its version; Debian does.
+    // It does not report its version; Debian does.
     version: |programs| {
         let path = programs.path("microsocks");
         let packaged = path.is_some_and(|path| path.starts_with("/usr/bin"));
@@ -69,7 +69,7 @@ pub(super) const DANTE: Kind = Kind {
     ..Kind::USUAL
 };
 
-/// None for any other role.
+/// Returns a recipe for a relay; `None` for any other role.
 fn relay(role: &Role, recipe: impl FnOnce() -> Recipe) -> Option<Recipe> {
     matches!(role, Role::Relay).then(recipe)
 }

@@ -19,7 +19,7 @@ pub(super) const KIND: Kind = Kind {
     ..Kind::USUAL
 };
 
-/// A build by `go install` does not know its version; the module's is in the binary.
+/// A build by `go install` does not report its version; the module's version is in the binary.
 fn version(programs: &Programs) -> String {
     let line = programs.line(&["version"]);
     if !line.is_empty() && !line.contains("unknown") {
@@ -90,7 +90,7 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     Some(Recipe::new("sing-box", "run -c").with_config(config))
 }
 
-/// None for what it does not have.
+/// Returns `None` for a method it does not support.
 fn known(method: Method) -> Option<Method> {
     (method.name != "2022-blake3-chacha8-poly1305").then_some(method)
 }

@@ -10,7 +10,7 @@ use super::{Kind, Recipe, Role};
 pub(super) const KIND: Kind = Kind {
     name: "shadowsocks-go",
     programs: &["shadowsocks-go"],
-    // Its first line reads `shadowsocks-go 1.14.0`; much about the build follows.
+    // Its first line is `shadowsocks-go 1.14.0`; details of the build follow.
     version: |programs| programs.line(&["-version"]),
     recipe,
     threads: Some("GOMAXPROCS"),
@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     ..Kind::USUAL
 };
 
-/// The largest packet on the way, from which it takes the sizes of its datagrams.
+/// The MTU of the path, from which it derives the sizes of its datagrams.
 const MTU: u32 = 1500;
 
 fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
@@ -64,7 +64,7 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     Some(recipe.with_config(config))
 }
 
-/// None for what it does not have.
+/// Returns `None` for a method it does not support.
 fn known(method: Method) -> Option<Method> {
     let aes = method.name.starts_with("2022-") && method.name.ends_with("-gcm");
     aes.then_some(method)

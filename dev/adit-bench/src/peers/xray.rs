@@ -17,7 +17,7 @@ pub(super) const KIND: Kind = Kind {
     ..Kind::USUAL
 };
 
-/// Its first line reads `Xray 26.3.27 (Xray, Penetrates Everything.) …`.
+/// Its first line is `Xray 26.3.27 (Xray, Penetrates Everything.) …`.
 fn version(programs: &Programs) -> String {
     let told = programs.ask(&["version"]);
     let words: Vec<&str> = told.split_whitespace().take(2).collect();
@@ -64,12 +64,12 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     Some(Recipe::new("xray", "run -format json -c").with_config(config))
 }
 
-/// Without the rule it refuses loopback.
+/// Returns an outbound with the rule without which Xray refuses loopback.
 fn direct() -> Value {
     json!({"protocol": "freedom", "settings": {"finalRules": [{"action": "allow"}]}})
 }
 
-/// None for what it does not have.
+/// Returns `None` for a method it does not support.
 fn known(method: Method) -> Option<Method> {
     let unknown = ["aes-192-gcm", "2022-blake3-chacha8-poly1305"];
     (!unknown.contains(&method.name)).then_some(method)

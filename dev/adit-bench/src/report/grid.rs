@@ -8,8 +8,8 @@ use crate::journal::Journal;
 use crate::suite::Suite;
 use crate::suite::table::{METHODS, WHO};
 
-/// A grid for each transport, direction and quantity. No cell is empty: where an implementation
-/// does not have a method, or failed, the cell says so.
+/// Returns a grid for each transport, direction and quantity. No cell is empty: if an
+/// implementation does not support the method, or failed, the cell says so.
 pub(super) fn grids(journal: &Journal) -> String {
     let tables = journal.tables(Suite::SsTable);
     let seen = |who: &str| {
@@ -50,7 +50,7 @@ pub(super) fn grids(journal: &Journal) -> String {
     out
 }
 
-/// What stands where nothing was measured.
+/// Returns the text of a cell without a measurement.
 fn instead(journal: &Journal, method: &str, who: &str) -> String {
     let absent = journal.gaps.iter().find(|gap| {
         !gap.failed && gap.suite == Suite::SsTable && gap.case == method && gap.who == who

@@ -1,11 +1,11 @@
-//! JSON lines: the run, every sample, what failed or was left out, how everything was started.
+//! JSON lines: the run, every sample, failures and skipped cases, and all command lines.
 
 use serde_json::{Map, Value, json};
 
 use crate::environment::Environment;
 use crate::journal::{Command, Gap, Journal, Sample};
 
-/// One object a line, told apart by `record`.
+/// Returns one object per line, distinguished by `record`.
 pub(crate) fn lines(environment: &Environment, journal: &Journal) -> String {
     let mut records = vec![run(environment)];
     records.extend(journal.commands.iter().map(command));

@@ -1,4 +1,4 @@
-//! A page of Markdown for a suite: how, the tables, the machine, the commands.
+//! A Markdown page for a suite: the method, the tables, the machine, the commands.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::figure::{Metric, Spread};
 use crate::journal::{Journal, Table};
 use crate::suite::Suite;
 
-/// The whole page, with the address of its chart.
+/// Returns the whole page, with the address of its chart.
 pub(super) fn page(
     environment: &Environment,
     journal: &Journal,
@@ -24,7 +24,7 @@ pub(super) fn page(
     )
 }
 
-/// How a suite was measured and what came of it.
+/// Returns the method of a suite and its results.
 pub(crate) fn tables(journal: &Journal, suite: Suite, chart: Option<&str>) -> String {
     let mut out = format!("# {}\n\n{}\n", suite.title(), suite.method());
     if let Some(address) = chart {
@@ -46,8 +46,7 @@ pub(crate) fn tables(journal: &Journal, suite: Suite, chart: Option<&str>) -> St
     out
 }
 
-/// A table of Markdown: what stands in the corner and over the columns, and the rows with their
-/// names in front.
+/// Returns a Markdown table: the corner, the column heads, and the rows with their names in front.
 pub(super) fn grid<'a>(
     corner: &str,
     columns: impl IntoIterator<Item = &'a str>,
@@ -74,7 +73,7 @@ fn rows(table: &Table) -> String {
     grid("", heads.iter().map(String::as_str), rows)
 }
 
-/// Where, when and with what it was measured: one paragraph.
+/// Returns the time, the machine and the versions of the measurement, in one paragraph.
 pub(crate) fn machine(environment: &Environment) -> String {
     let Environment {
         date,
@@ -113,7 +112,7 @@ pub(crate) fn machine(environment: &Environment) -> String {
     out
 }
 
-/// Most programs say their name themselves.
+/// Most programs include their name in the version.
 fn labelled(name: &str, version: &str) -> String {
     let bare = version.to_lowercase();
     if bare.contains(name) {

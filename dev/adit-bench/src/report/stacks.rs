@@ -1,4 +1,4 @@
-//! The suite `ssr`: a row for each stack, beside what it must not cost, and the rivals' figures.
+//! The suite `ssr`: a row for each stack, with its cost limit, and the rivals' figures.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::journal::{Journal, Table};
 use crate::suite::Suite;
 use crate::suite::ssr::{COMPARED_WITH, Limit, STACKS, Stack, WHO};
 
-/// What a stack may cost stands for this direction.
+/// The direction to which the limit of a stack applies.
 const LIMITED: &str = "down";
 
 const HEADS: [&str; 5] = [
@@ -19,7 +19,7 @@ const HEADS: [&str; 5] = [
     "at most",
 ];
 
-/// A table for each direction: adit, then each rival that took part.
+/// Returns a table for each direction: adit's, then that of each rival that participated.
 pub(super) fn stacks(journal: &Journal) -> String {
     let tables = Tables(journal.tables(Suite::Ssr));
     let mut out = String::new();
@@ -67,13 +67,13 @@ impl Tables {
         table.figure(who, quantity, &[part])
     }
 
-    /// Of client and server.
+    /// Returns the costs of client and server.
     fn costs(&self, stack: &str, direction: &str, who: &str) -> Option<[Spread; 2]> {
         let part = |part| self.spread(stack, direction, who, CPU_PER_GIB, part);
         Some([part("client")?, part("server")?])
     }
 
-    /// A row, with what stands only in adit's.
+    /// Returns a row, with the columns that only adit's has.
     fn cells(&self, stack: &Stack, direction: &str, who: &str) -> Option<[String; 5]> {
         let name = stack.name();
         let speed = |name| self.spread(name, direction, who, GBIT, "");
@@ -88,7 +88,7 @@ impl Tables {
         Some([gbit.to_string(), share, client, server, verdict])
     }
 
-    /// What client and server may cost, and whether they keep to it.
+    /// Returns the limits of client and server, and whether they are met.
     fn verdict(&self, stack: &Stack, costs: [f64; 2]) -> String {
         let Some(Limit { cost, times }) = stack.limit else {
             return "–".to_owned();

@@ -1,5 +1,5 @@
-//! The summary of a suite: of its many tables the few figures that one looks for first, with a
-//! column for adit and for each of its rivals.
+//! The summary of a suite: the few most important figures of its many tables, with a column for
+//! adit and for each rival.
 
 use super::markdown::grid;
 use crate::figure::{
@@ -10,8 +10,8 @@ use crate::journal::{Journal, Table};
 use crate::peers::is_floor;
 use crate::suite::{NO_RELAY, Suite};
 
-/// The rows: a case and a quantity. Where the rows of a case are steps and not implementations, the
-/// step stands behind a colon.
+/// The rows: a case and a quantity. If the rows of a case are steps and not implementations, the
+/// step follows a colon.
 pub(super) const HEADLINES: &[(Suite, &[(&str, Quantity)])] = &[
     (
         Suite::SsTcp,
@@ -197,7 +197,7 @@ pub(super) const HEADLINES: &[(Suite, &[(&str, Quantity)])] = &[
     ),
 ];
 
-/// A table with a link to all others of the suite. What was not measured has no row.
+/// Returns a table with a link to all others of the suite. Cases without a measurement have no row.
 pub(super) fn summary(journal: &Journal, suite: Suite) -> String {
     let tables = journal.tables(suite);
     let headlines = HEADLINES.iter().filter(|(of, _)| *of == suite);
@@ -225,8 +225,8 @@ pub(super) fn summary(journal: &Journal, suite: Suite) -> String {
     grid(&corner, columns.iter().copied(), rows)
 }
 
-/// Whose figures they are, and the figures: of all processes of each implementation together, or
-/// of a step of each.
+/// Returns the implementations and their figures: of all processes of each implementation together,
+/// or of a step of each.
 fn figures<'a>(tables: &'a [Table], case: &str, quantity: Quantity) -> Vec<(&'a str, Spread)> {
     let (case, step) = match case.split_once(": ") {
         Some((case, step)) => (case, Some(step)),
