@@ -1,4 +1,4 @@
-//! How the processes of one implementation stand between client and origin.
+//! The arrangement of an implementation's processes between client and origin.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,13 +15,13 @@ use crate::load::Way;
 use crate::peers::ssh::{self, Use};
 use crate::peers::{Peer, Role, Running};
 
-/// Lines of a log that are shown with a failure.
+/// Number of log lines shown with a failure.
 const LAST_LINES: usize = 5;
 
-/// What stands there.
+/// An arrangement of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Topology {
-    /// One process: SOCKS5 in, straight out.
+    /// One: SOCKS5 in, directly out.
     Relay,
     /// Two: an entry that leads through a server to one destination.
     Tunnel(Method),
@@ -42,8 +42,8 @@ pub(crate) enum Topology {
 }
 
 impl Topology {
-    /// What is started as number `n`, the nearest to the origin first: its part and its role.
-    /// `next` is where the one before it listens.
+    /// Returns the part and the role of process number `n`, the nearest to the origin first. `next`
+    /// is the address of the previous process.
     const fn role(
         self,
         n: usize,
@@ -93,7 +93,7 @@ impl Topology {
         })
     }
 
-    /// What Shadowsocks encrypts with here.
+    /// Returns the method of Shadowsocks, if any.
     pub(crate) const fn method(self) -> Option<Method> {
         match self {
             Self::Tunnel(method) | Self::Relayed(method) | Self::Client(method) => Some(method),
@@ -101,7 +101,7 @@ impl Topology {
         }
     }
 
-    /// Whether the client says where to go.
+    /// Returns true if the client names the destination.
     const fn is_socks(self) -> bool {
         matches!(
             self,
@@ -109,7 +109,7 @@ impl Topology {
         )
     }
 
-    /// Whether the implementation can be all of it.
+    /// Returns true if the implementation supports all roles.
     pub(crate) fn suits(self, peer: &Peer) -> bool {
         // Clients for its commands are started later.
         let whole = match self {
@@ -119,7 +119,7 @@ impl Topology {
         whole.roles().all(|role| peer.plays(&role))
     }
 
-    /// All roles, somewhere.
+    /// Returns all roles, with placeholder addresses.
     pub(crate) fn roles(self) -> impl Iterator<Item = Role> {
         let somewhere = loopback(1);
         let role = move |n| self.role(n, somewhere, somewhere);
@@ -148,24 +148,23 @@ impl fmt::Display for Topology {
     }
 }
 
-/// The running processes of one implementation and the way through them.
+/// The running processes of one implementation and the route through them.
 #[derive(Debug)]
 pub(crate) struct Rig {
     members: Vec<Member>,
     way: Way,
 }
 
-/// One of them.
+/// A process of a rig.
 #[derive(Debug)]
 pub(crate) struct Member {
-    /// `client`, `relay` or `server`; empty if it is alone.
+    /// `client`, `relay` or `server`; empty if it is the only one.
     pub(crate) part: &'static str,
     pub(crate) running: Running,
 }
 
 impl Rig {
-    /// Starts everything that leads to `origin`, each process on so many threads if a number is
-    /// given.
+    /// Starts everything that leads to `origin`, each process with `threads` threads if given.
     pub(crate) fn start(
         peer: &Peer,
         topology: Topology,
@@ -174,11 +173,11 @@ impl Rig {
     ) -> Result<Self> {
         Self::start_each(topology, origin, |_, role| {
             let started = peer.start(role, threads);
-            started.with_context(|| format!("starting {}", peer.name()))
+            started.with_context(|| format!("cannot start {}", peer.name()))
         })
     }
 
-    /// The same, each part started by the caller.
+    /// Starts everything that leads to `origin`; the caller starts each part.
     pub(crate) fn start_each(
         topology: Topology,
         origin: SocketAddr,
@@ -201,7 +200,7 @@ impl Rig {
         Ok(Self { members, way })
     }
 
-    /// Nothing between client and origin.
+    /// Returns a rig without processes between client and origin.
     pub(crate) const fn straight(origin: SocketAddr) -> Self {
         Self {
             members: Vec::new(),
@@ -209,17 +208,17 @@ impl Rig {
         }
     }
 
-    /// The processes, the nearest to the client first.
+    /// Returns the processes, the nearest to the client first.
     pub(crate) fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// The way through them to the origin.
+    /// Returns the route through them to the origin.
     pub(crate) const fn way(&self) -> Way {
         self.way
     }
 
-    /// The way to another origin, where the client says where to go.
+    /// Returns the route to another origin, if the client names the destination.
     pub(crate) const fn way_to(&self, origin: SocketAddr) -> Way {
         match self.way {
             Way::Socks { proxy, .. } => Way::Socks { proxy, to: origin },
@@ -228,7 +227,7 @@ impl Rig {
         }
     }
 
-    /// Processor time of each so far.
+    /// Returns the processor time of each process so far.
     pub(crate) fn cpu(&self) -> Result<Vec<Duration>> {
         self.members
             .iter()
@@ -236,7 +235,7 @@ impl Rig {
             .collect()
     }
 
-    /// Processor time of each since then, in seconds.
+    /// Returns the processor time of each process since `before`, in seconds.
     pub(crate) fn cpu_since(&self, before: &[Duration]) -> Result<Vec<f64>> {
         let now = self.cpu()?;
         Ok(now
@@ -246,7 +245,7 @@ impl Rig {
             .collect())
     }
 
-    /// What each has spent since then, for every one of `count`.
+    /// Returns the processor time of each process since `before`, divided by `count`.
     pub(crate) fn costs(
         &self,
         before: &[Duration],
@@ -258,13 +257,13 @@ impl Rig {
         Ok(each(quantity, &self.parts(each_of)))
     }
 
-    /// How the processes were started.
+    /// Returns the command lines of the processes.
     pub(crate) fn commands(&self) -> Vec<String> {
         let shown = self.members.iter().map(|member| member.running.shown());
         shown.map(str::to_owned).collect()
     }
 
-    /// A value of each, by its part.
+    /// Pairs a value of each process with its part.
     pub(crate) fn parts(&self, values: impl IntoIterator<Item = f64>) -> Vec<(&'static str, f64)> {
         self.members
             .iter()
@@ -273,7 +272,7 @@ impl Rig {
             .collect()
     }
 
-    /// Memory of each.
+    /// Returns the memory of each process.
     pub(crate) fn memory(&self) -> Result<Vec<Memory>> {
         self.members
             .iter()
@@ -281,7 +280,7 @@ impl Rig {
             .collect()
     }
 
-    /// A failure with the last words of the processes.
+    /// Adds the last output of the processes to an error.
     pub(crate) fn blame(&self, why: &Error) -> Error {
         let mut told = format!("{why:#}");
         for Member { part, running } in &self.members {

@@ -1,4 +1,4 @@
-//! Suite `idle`: what a process takes when it does nothing, and what each idle connection adds.
+//! Suite `idle`: the memory of an idle process, and the growth per idle connection.
 
 use std::num::NonZeroU32;
 use std::thread::sleep;
@@ -18,16 +18,17 @@ use crate::load::connections::PER_ADDRESS;
 use crate::peers::Peer;
 use crate::topology::{Rig, Topology};
 
-/// A started process, and one whose last connection has just gone quiet, has things to put away.
+/// A process that has just started, or whose last connection has just become idle, still has memory
+/// to release.
 const SETTLE: Duration = Duration::from_millis(1500);
 const SETTLE_SMOKE: Duration = Duration::from_millis(100);
 
-/// Files that a process has open beside its connections, generously.
+/// Open files of a process besides its connections, generously estimated.
 const OTHER_FILES: u64 = 500;
-/// Two sockets for each connection; and adit keeps a fifth of all files for everything else.
+/// Two sockets per connection, and adit reserves a fifth of all files for everything else.
 const FILES_OF_TWO: (u64, u64) = (5, 2);
 
-/// The relay alone, then a client with its server.
+/// Measures the relay alone, then a client with its server.
 pub(super) fn run(bench: &mut Bench) {
     let methods = bench.settings.methods();
     let clients = methods.iter().map(|method| {
@@ -56,7 +57,7 @@ pub(super) fn run(bench: &mut Bench) {
     }
 }
 
-/// `held` connections, shared by so many of everything.
+/// Measures `held` connections, divided among `processes` processes of each kind.
 fn one_topology(
     bench: &mut Bench,
     what: &str,
@@ -64,7 +65,7 @@ fn one_topology(
     held: u32,
     processes: NonZeroU32,
 ) {
-    // No fewer than the case says.
+    // At least the number in the case's name.
     let each = held.div_ceil(processes.get());
     let case = match processes.get() {
         1 => format!("{what}, {held} idle connections"),
@@ -84,7 +85,7 @@ fn one_topology(
     bench.alternate(&contest, |turn| measure(turn, &case, each, processes));
 }
 
-/// Why this implementation is not asked to hold so many; None if it is.
+/// Returns the reason why this implementation cannot hold this many connections; `None` if it can.
 fn too_many(peer: &Peer, topology: Topology, held: u32) -> Option<String> {
     if let Some(why) = peer.overfull(held) {
         return Some(why.to_owned());
@@ -102,7 +103,7 @@ fn open_files() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// The most connections that this machine lets us hold.
+/// The maximum number of connections that this machine allows.
 #[derive(Debug)]
 struct Bound {
     connections: u32,
@@ -110,7 +111,7 @@ struct Bound {
 }
 
 fn bound(topology: Topology) -> Bound {
-    // A relay has two sockets for each, and we have both ends.
+    // A relay has two sockets per connection, and this process has both ends.
     let (files, connections) = FILES_OF_TWO;
     let allowed = open_files();
     let connections = allowed.saturating_sub(OTHER_FILES) / files * connections;
@@ -128,26 +129,26 @@ fn bound(topology: Topology) -> Bound {
     files
 }
 
-/// Memory before and with `each` connections in each of so many rigs; the connections of each are
-/// held by a process of its own.
+/// Measures memory before and with `each` connections in each of the rigs; a separate process holds
+/// the connections of each.
 fn measure(turn: &Turn<'_>, case: &str, each: u32, processes: NonZeroU32) -> Result<Cases> {
     let settle = if turn.settings.smoke {
         SETTLE_SMOKE
     } else {
         SETTLE
     };
-    // The holders have the origins; the rigs are told where by SOCKS.
+    // The holders have the origins; SOCKS tells the rigs their addresses.
     let nowhere = loopback(1);
     let rigs = (0..processes.get())
         .map(|_| turn.start(nowhere))
         .collect::<Result<Vec<Rig>>>()?;
-    let first = rigs.first().context("no processes")?;
+    let first = rigs.first().context("no rig was started")?;
     sleep(settle);
     let fresh = all(&rigs)?;
     let mut holders = Vec::new();
     for (rig, lane) in rigs.iter().zip(0..) {
         let Way::Socks { proxy, .. } = rig.way() else {
-            bail!("only SOCKS leads to several origins");
+            bail!("only SOCKS supports several origins");
         };
         holders.push(Holder::start(proxy, each, lane)?);
     }
@@ -163,7 +164,7 @@ fn measure(turn: &Turn<'_>, case: &str, each: u32, processes: NonZeroU32) -> Res
     Ok(cases(first, case, fresh, &grown))
 }
 
-/// The memory of each part, of all rigs together.
+/// Returns the memory of each part, of all rigs together.
 fn all(rigs: &[Rig]) -> Result<Vec<Memory>> {
     let mut sums: Vec<Memory> = Vec::new();
     for rig in rigs {
@@ -179,7 +180,7 @@ fn all(rigs: &[Rig]) -> Result<Vec<Memory>> {
     Ok(sums)
 }
 
-/// KiB that each connection adds to each part.
+/// Returns the growth per connection of each part, in KiB.
 fn grown(fresh: &[Memory], full: &[Memory], connections: f64) -> Vec<f64> {
     let pairs = fresh.iter().zip(full);
     pairs
@@ -187,7 +188,7 @@ fn grown(fresh: &[Memory], full: &[Memory], connections: f64) -> Vec<f64> {
         .collect()
 }
 
-/// `fresh` in KiB, of each part.
+/// Returns the cases; `fresh` is in KiB for each part.
 fn cases(rig: &Rig, case: &str, fresh: impl Iterator<Item = f64>, grown: &[f64]) -> Cases {
     let mut figures = apart(FRESH, &rig.parts(fresh.map(|resident| resident / 1024.0)));
     figures.extend(each(PER_IDLE, &rig.parts(grown.iter().copied())));

@@ -1,4 +1,4 @@
-//! Suite `kcp`: sessions beside kcp-go's, a tunnel beside kcptun's, idle sessions, and every step
+//! Suite `kcp`: sessions against kcp-go's, a tunnel against kcptun's, idle sessions, and every step
 //! of a packet.
 
 use std::env;
@@ -22,15 +22,15 @@ use crate::kcp_ends::{MTU, SHARDS};
 use crate::peers::{KCPTUN, Peer, SHARE};
 use crate::topology::Topology;
 
-/// As in tables.
+/// Name in tables.
 const KCP_GO: &str = "kcp-go";
 
-/// Who carries a tunnel.
+/// The implementations of a tunnel.
 const TUNNELS: [&str; 3] = ["adit", "kcptun", KCP_GO];
 
 const KIB: u64 = 1 << 10;
 
-/// Bytes of a write.
+/// Sizes of a write, in bytes.
 const SIZES: [(u64, &str); 5] = [
     (4 * KIB, "4 KiB"),
     (64 * KIB, "64 KiB"),
@@ -39,11 +39,11 @@ const SIZES: [(u64, &str); 5] = [
     (KIB * KIB, "1 MiB"),
 ];
 
-/// Of a session that is measured.
+/// A measured session.
 struct Way {
     echo: bool,
     cipher: PacketKind,
-    /// CPU seconds for a GiB in writes of 1 MiB, which adit must not exceed.
+    /// Maximum cost of adit, in CPU seconds per GiB in writes of 1 MiB.
     limit: Option<f64>,
 }
 
@@ -62,19 +62,19 @@ const WAYS: [Way; 4] = [
     way(true, PacketKind::Aes128, None),
 ];
 
-/// Sessions that are held, and how long they are watched; and as many as a large server has, of
-/// which kcp-go's client would need more sockets than a process may have.
+/// Number of held sessions, the number that a large server has (for which kcp-go's client would
+/// need more sockets than a process may have), and the time they are watched.
 const IDLE: usize = 5000;
 const CROWD: usize = 50_000;
 const WATCHED: Duration = Duration::from_secs(10);
-/// Sessions that are there before.
+/// Number of sessions that exist before.
 const FIRST: usize = 16;
-/// How long so many sessions may take to begin.
+/// Time that this many sessions may take to start.
 const CROWDING: Duration = Duration::from_secs(300);
-/// An idle session gives its memory back after half a second.
+/// An idle session releases its memory after half a second.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// Everything, in the order of the report.
+/// Measures everything, in the order of the report.
 pub(super) fn run(bench: &mut Bench) {
     for way in &WAYS {
         for round in 1..=bench.settings.rounds() {
@@ -97,7 +97,7 @@ pub(super) fn run(bench: &mut Bench) {
         .among(&among)
         .uncounted();
     bench.alternate(&contest, |turn| transfer::turns(turn, 1, case));
-    // Its sessions are begun slowly, and it shows the same in every round.
+    // Its sessions start slowly, and every round has the same result.
     let (sessions, crowd, watched) = match bench.settings.smoke {
         true => (50, 200, Duration::from_secs(1)),
         false => (IDLE, CROWD, WATCHED),
@@ -120,7 +120,7 @@ fn sizes(smoke: bool) -> &'static [(u64, &'static str)] {
     if smoke { &SIZES[1..2] } else { &SIZES }
 }
 
-/// Who is wanted, another one first in each round.
+/// Returns the selected implementations, starting with a different one in each round.
 pub(super) fn whos(bench: &Bench, round: u32) -> Vec<&'static str> {
     let mut whos = vec!["adit", KCP_GO];
     if round.is_multiple_of(2) {
@@ -140,7 +140,7 @@ impl Way {
         format!("{what}, {}, FEC 10+3, by the size of writes", self.cipher)
     }
 
-    /// About so many bytes.
+    /// Measures a session with about `bytes` bytes.
     fn measure(&self, who: &str, size: u64, bytes: u64) -> Result<Figures> {
         let kind = if self.echo { "echo" } else { "sink" };
         let writes = (bytes / size).max(4);
@@ -173,13 +173,13 @@ impl Way {
     }
 }
 
-/// What adit must not exceed, beside what it needs.
+/// Returns the figure of a limit that adit must not exceed.
 pub(super) const fn at_most(quantity: crate::figure::Quantity, limit: f64) -> (Metric, f64) {
     let part = AT_MOST;
     (Metric { quantity, part }, limit)
 }
 
-/// The JSON object that a program prints.
+/// Runs a program and parses the JSON object that it prints.
 fn told(command: Command) -> Result<serde_json::Value> {
     let ended = tool::run(command, Duration::from_secs(320)).context(tool::missing("kcppeer"))?;
     let told = ended.success()?;
@@ -187,7 +187,7 @@ fn told(command: Command) -> Result<serde_json::Value> {
     serde_json::from_str(line).with_context(|| told.clone())
 }
 
-/// The server's processor time and memory while its sessions do nothing.
+/// Measures the server's processor time and memory while its sessions are idle.
 fn idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures> {
     let command = if who == KCP_GO {
         let mut command = Command::new(tool::peer("kcppeer"));
@@ -197,7 +197,7 @@ fn idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures> {
         own(&format!("kcp-serve {}", PacketKind::Aes))?
     };
     let (server, at) = started(command, PATIENCE)?;
-    // What the process takes once, it takes for the first session.
+    // One-time costs of the process are those of the first sessions.
     let first = kcpgo::idle(at, FIRST, &["-mtu", "1400"])?;
     sleep(Duration::from_secs(1));
     let before = account::memory(server.id())?.resident;
@@ -211,7 +211,7 @@ fn idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures> {
     Ok(figures)
 }
 
-/// As [`idle`], of more sessions than there may be sockets.
+/// Like [`idle`], with more sessions than there may be sockets.
 fn crowded(sessions: usize, watched: Duration) -> Result<Figures> {
     let (server, at) = started(own(&format!("kcp-serve {}", kcp_crowd::CIPHER))?, PATIENCE)?;
     let hold = |count: usize| started(own(&format!("kcp-crowd {at} {count}"))?, CROWDING);
@@ -225,23 +225,24 @@ fn crowded(sessions: usize, watched: Duration) -> Result<Figures> {
     Ok(figures)
 }
 
-/// This program as one end.
+/// Returns a command for this program as one end.
 fn own(line: &str) -> Result<Command> {
     let mut command = Command::new(env::current_exe()?);
     command.args(line.split_whitespace());
     Ok(command)
 }
 
-/// A process that says when it is ready, and at which address.
+/// Starts a process that prints when it is ready, and its address.
 fn started(command: Command, patience: Duration) -> Result<(Process, SocketAddr)> {
     let mut process = Process::spawn(command).context(tool::missing("kcppeer"))?;
     let lines = process.wait_lines("ready ", 1, patience)?;
     let at = lines.first().and_then(|line| line.rsplit(' ').next());
-    let at = at.context("no address")?.parse()?;
+    let at = at.context("the process printed no address")?.parse()?;
     Ok((process, at))
 }
 
-/// What a server needs while its sessions do nothing, beyond the memory it had before them.
+/// Measures a server while its sessions are idle: its processor time, and its memory beyond that
+/// before the sessions.
 fn watch(server: &Process, sessions: usize, before: u64, watched: Duration) -> Result<Figures> {
     sleep(SETTLE);
     let cpu = account::cpu_time(server.id())?;

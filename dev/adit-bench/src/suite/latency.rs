@@ -1,4 +1,4 @@
-//! Suite `latency`: small requests alone, beside bulk, and beside other small ones.
+//! Suite `latency`: small requests alone, beside bulk transfers, and beside other small ones.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::load::origin::{Origin, Service};
 use crate::peers::KCPTUN;
 use crate::topology::{Rig, Topology};
 
-/// Bytes a second of a paced flow: four of them are 2 Gbit/s.
+/// Rate of a paced flow in bytes per second; four of them are 2 Gbit/s.
 const PACED: u64 = 60_000_000;
-/// The same for kcptun, whose own pair carries no more than that.
+/// The same for kcptun, whose own pair does not carry more.
 const PACED_KCP: u64 = 5_000_000;
 
-/// What carries the echoes, and how fast the flows beside them are.
+/// The carriers of the echoes, and the rates of the flows beside them.
 const WAYS: [(&str, Topology, u64); 4] = [
     ("SOCKS5", Topology::Relay, PACED),
     ("Shadowsocks", Topology::Tunnel(BLAKE3_AES_128), PACED),
@@ -27,7 +27,7 @@ const WAYS: [(&str, Topology, u64); 4] = [
     ("KCP", Topology::Kcptun(KCPTUN), PACED_KCP),
 ];
 
-/// What runs beside the echoes of a way whose paced flows have `paced` bytes a second.
+/// Returns the loads beside the echoes, with `paced` bytes per second for each paced flow.
 fn besides(paced: u64) -> [(Beside, &'static str); 4] {
     [
         (Beside::Nothing, "alone"),
@@ -37,7 +37,7 @@ fn besides(paced: u64) -> [(Beside, &'static str); 4] {
     ]
 }
 
-/// Every way with everything beside it.
+/// Measures every route with every load beside it.
 pub(super) fn run(bench: &mut Bench) {
     let able = super::ssh::able(bench, Suite::Latency);
     for (name, topology, paced) in WAYS {
@@ -70,7 +70,7 @@ fn one_case(turn: &Turn<'_>, rig: &Rig, beside: Beside) -> Result<crate::figure:
         figures.push(one(quantity, latency.quantile(share)?));
     }
     if beside != Beside::Nothing {
-        // Whoever carries less beside it has an easier time.
+        // A lower rate beside the echoes makes them faster.
         figures.push(one(MB, latency.beside / 1e6));
     }
     Ok(figures)

@@ -12,7 +12,7 @@ use crate::figure::{CONNECTIONS, CPU_PER_GIB, MB, NS_PER_OP, P99, PER_IDLE, Quan
 pub(crate) enum Suite {
     /// Shadowsocks over TCP, client and server
     SsTcp,
-    /// Shadowsocks over TCP through a relay (SIP023), beside nothing but `splice(2)`
+    /// Shadowsocks over TCP through a relay (SIP023), compared with bare `splice(2)`
     SsRelay,
     /// SOCKS5 CONNECT through one process
     Socks,
@@ -24,13 +24,13 @@ pub(crate) enum Suite {
     Ssr,
     /// SSH: programs, `-L` and `-D`, and the MACs in memory
     Ssh,
-    /// Memory: freshly started, and for every idle connection
+    /// Memory: freshly started, and per idle connection
     Idle,
-    /// KCP over a slow link that loses: throughput and the time of an echo
+    /// KCP over a slow link with losses: throughput and latency of echoes
     Lossy,
-    /// Short connections: how many a second, and what each costs
+    /// Short connections: number per second, and cost of each
     Rate,
-    /// Small requests alone, beside bulk, and beside other small ones: how long they take
+    /// Latency of small requests alone, beside bulk transfers, and beside other small ones
     Latency,
     /// Connections and transfers on one worker thread and on two
     Workers,
@@ -40,21 +40,22 @@ pub(crate) enum Suite {
     Cpu,
     /// Keys, headers and packets of Shadowsocks, in memory: time and allocations
     Headers,
-    /// KCP: sessions and tunnels beside kcp-go's and kcptun's, idle ones, packets in memory
+    /// KCP: sessions and tunnels against kcp-go's and kcptun's, idle sessions, packets in memory
     Kcp,
-    /// Forward error correction in memory, beside what kcp-go uses
+    /// Forward error correction in memory, compared with the library that kcp-go uses
     Fec,
-    /// Handshakes of servers with many users, in memory, and the salts they keep
+    /// Handshakes of servers with many users, in memory, and the salts they store
     Users,
 }
 
 impl Suite {
-    /// Whether it measures processes, adit's and its rivals', and not code in this one.
+    /// Returns true if the suite measures processes, adit's and its rivals', and not code in this
+    /// one.
     pub(crate) const fn has_peers(self) -> bool {
         !matches!(self, Self::Crypto | Self::Headers | Self::Users)
     }
 
-    /// The heading of its report.
+    /// Returns the heading of its report.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::SsTcp => "Shadowsocks over TCP",
@@ -78,7 +79,7 @@ impl Suite {
         }
     }
 
-    /// How it is measured, for the reader of the report.
+    /// Returns the description of the method, for the reader of the report.
     pub(crate) const fn method(self) -> &'static str {
         match self {
             Self::SsTcp => {
@@ -225,13 +226,13 @@ impl Suite {
         }
     }
 
-    /// What its chart shows.
+    /// Returns the contents of its chart.
     pub(crate) const fn chart(self) -> Chart {
         let (quantity, cases, apart) = match self {
             Self::SsTcp | Self::SsRelay | Self::Socks | Self::SsUdp | Self::Ssh => {
                 (CPU_PER_GIB, "", false)
             }
-            // Every method and stack: half of the directions is long enough.
+            // Every method and stack: half of the directions is enough.
             Self::SsTable => (CPU_PER_GIB, ", TCP, down", false),
             Self::Ssr => (CPU_PER_GIB, ", down", true),
             Self::Kcp => (CPU_PER_GIB, "", true),
@@ -240,7 +241,7 @@ impl Suite {
             Self::Lossy => (MB, "", false),
             Self::Rate | Self::Workers => (CONNECTIONS, "", false),
             Self::Crypto => (SEAL, "", false),
-            // Five nanoseconds beside two thousand.
+            // Values range from five nanoseconds to two thousand.
             Self::Cpu | Self::Fec | Self::Headers | Self::Users => (NS_PER_OP, "", true),
         };
         Chart {
@@ -251,17 +252,17 @@ impl Suite {
     }
 }
 
-/// What the chart of a suite shows.
+/// The contents of a suite's chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chart {
     pub(crate) quantity: Quantity,
-    /// How the names of the cases that stand in it end.
+    /// Suffix of the names of the cases that it shows.
     pub(crate) cases: &'static str,
-    /// Each case has a scale of its own.
+    /// True if each case has a scale of its own.
     pub(crate) apart: bool,
 }
 
-/// As it is typed, and in names of files.
+/// The name on the command line and in file names.
 impl fmt::Display for Suite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let typed = self.to_possible_value();

@@ -1,4 +1,4 @@
-//! Suite `lossy`: tunnels over KCP on a link that is slow and loses.
+//! Suite `lossy`: tunnels over KCP on a slow link with losses.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,16 +16,16 @@ use crate::figure::{CPU_PER_GIB, Figures, MAX, MB, OVERRUN, P50, P99, as_gib, fl
 use crate::topology::Topology;
 
 const RATE: u64 = 100_000_000;
-/// Packets lost of a thousand.
+/// Lost packets, in thousandths.
 const LOST: u16 = 50;
 const QUEUE: Duration = Duration::from_millis(50);
-/// Round trips of the transfers; echoes have the first.
+/// Round-trip times of the transfers; the echoes use the first one.
 const ROUND_TRIPS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(100)];
 /// Bytes of an echo.
 const ECHO: usize = 64;
 const CHUNK: usize = 64 * 1024;
 
-/// What both ends of a tunnel are told.
+/// The options of both ends of a tunnel.
 macro_rules! options {
     ($more:literal) => {
         concat!(
@@ -36,13 +36,13 @@ macro_rules! options {
     };
 }
 
-/// Who carries the bytes, how it is called there, and its options.
+/// The implementations of a tunnel, the names of their settings, and their options.
 const TUNNELS: [(&str, &str, &str); 6] = [
     ("adit", "FEC 10+3", options!("--ds 10 --ps 3")),
     ("adit", "no FEC", options!("--ds 0 --ps 0")),
     ("adit", "FEC 10+3, bbr", options!("--ds 10 --ps 3 --cc bbr")),
     ("adit", "no FEC, bbr", options!("--ds 0 --ps 0 --cc bbr")),
-    // It has no congestion control to choose.
+    // It has no choice of congestion control.
     ("kcptun", "FEC 10+3", options!("--ds 10 --ps 3")),
     ("kcptun", "no FEC", options!("--ds 0 --ps 0")),
 ];
@@ -55,7 +55,7 @@ enum Entrant {
     Kernel(&'static str),
 }
 
-/// How long, and how often.
+/// Durations and counts.
 #[derive(Debug, Clone, Copy)]
 struct Amounts {
     warm_up: Duration,
@@ -63,7 +63,7 @@ struct Amounts {
     echoes: usize,
 }
 
-/// Everybody in turn, on links of their own that lose alike.
+/// Measures all entrants in turn, on separate links that lose the same packets.
 pub(super) fn run(bench: &mut Bench) {
     if let Err(why) = all(bench) {
         eprintln!("{}: not measured: {why:#}", Suite::Lossy);
@@ -74,7 +74,7 @@ pub(super) fn run(bench: &mut Bench) {
 }
 
 fn all(bench: &mut Bench) -> Result<()> {
-    // Without the rights for it nobody is measured.
+    // Without the privileges for it, nothing is measured.
     drop(Link::start(Path::new(QUEUE, 0), 1)?);
     let seconds = Duration::from_secs;
     let (warm_up, transfer, echoes) = match bench.settings.smoke {
@@ -119,7 +119,7 @@ fn entrants(bench: &Bench) -> Vec<Entrant> {
     let here = |who: &str| bench.peers.iter().any(|peer| peer.name() == who);
     let tunnels = TUNNELS.into_iter().filter(|(who, ..)| here(who));
     let tunnels = tunnels.map(|(who, with, options)| Entrant::Tunnel(who, with, options));
-    // What a namespace may have without more ado.
+    // The algorithms that a namespace may use without further preparation.
     let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
     let known = known.unwrap_or_default();
     let known = |control: &&str| known.split_whitespace().any(|one| one == *control);
@@ -135,7 +135,7 @@ impl Entrant {
         }
     }
 
-    /// A link, the origin behind it, and the tunnel on it.
+    /// Starts a link, the origin behind it, and the tunnel over it.
     fn world(self, bench: &Bench, round_trip: Duration, round: u32) -> Result<World<Origin>> {
         let path = Path::new(round_trip, LOST).at(RATE, QUEUE);
         let link = Link::start(path, round.into())?;
@@ -145,7 +145,7 @@ impl Entrant {
                 peer.zip(Some(Topology::Kcptun(options)))
             }
             Self::Kernel(control) => {
-                // Sockets get it when they are made.
+                // Sockets inherit the setting when they are created.
                 let set = || fs::write("/proc/sys/net/ipv4/tcp_congestion_control", control);
                 link.far().enter(set).context(control)?;
                 None
@@ -167,7 +167,7 @@ impl Entrant {
 fn transfer(World { rig, link, .. }: &World<Origin>, amounts: Amounts) -> Result<Figures> {
     let receive = || -> Result<Figures> {
         let mut stream = rig.way().dial()?;
-        // More than comes in any time.
+        // More than arrives in any time.
         stream.write_all(b"GET 1000000000000 1\n")?;
         let (mut pattern, mut got) = (Pattern::new(1), vec![0; CHUNK]);
         let mut take = |until: Duration| -> Result<(u64, Duration)> {
@@ -175,7 +175,7 @@ fn transfer(World { rig, link, .. }: &World<Origin>, amounts: Amounts) -> Result
             while began.elapsed() < until {
                 let wanted = pattern.take(CHUNK);
                 stream.read_exact(&mut got)?;
-                ensure!(got == wanted, "wrong bytes");
+                ensure!(got == wanted, "the transfer has wrong bytes");
                 bytes += u64::try_from(CHUNK)?;
             }
             Ok((bytes, began.elapsed()))
@@ -203,12 +203,12 @@ fn echoes(World { rig, link, .. }: &World<Origin>, count: usize) -> Result<Figur
         stream.write_all(b"ECHO\n")?;
         let mut times = Vec::with_capacity(count);
         let (said, mut back) = ([7; ECHO], [0; ECHO]);
-        // The first finds the tunnel still being opened.
+        // The first echo includes opening the tunnel.
         for number in 0..=count {
             let began = Instant::now();
             stream.write_all(&said)?;
             stream.read_exact(&mut back)?;
-            ensure!(back == said, "wrong bytes");
+            ensure!(back == said, "an echo has wrong bytes");
             if number > 0 {
                 times.push(began.elapsed().as_secs_f64() * 1e3);
             }
@@ -219,7 +219,7 @@ fn echoes(World { rig, link, .. }: &World<Origin>, count: usize) -> Result<Figur
     let times = link.near().enter(talk)?;
     let share = |percent: usize| {
         let place = (times.len() - 1) * percent / 100;
-        times.get(place).copied().context("no echo")
+        times.get(place).copied().context("no echo was measured")
     };
     Ok(vec![
         one(P50, share(50)?),

@@ -1,4 +1,4 @@
-//! The suites: what is measured, each in a file of its own.
+//! The suites: the measurements, each in a file of its own.
 
 mod classes;
 mod crypto;
@@ -23,7 +23,7 @@ mod world;
 pub(crate) use list::{Chart, Suite};
 pub(crate) use turn::{Bench, NO_RELAY};
 
-/// Measures what a suite names.
+/// Runs a suite.
 pub(crate) fn run(suite: Suite, bench: &mut Bench) {
     match suite {
         Suite::SsTcp => transfer::shadowsocks(bench),

@@ -11,10 +11,10 @@ use crate::load::origin::{Origin, Service};
 use crate::peers::Peer;
 use crate::topology::{Rig, Topology};
 
-/// Clients that open one connection after the other at the same time.
+/// Number of concurrent clients that open one connection after the other.
 const CLIENTS: u32 = 8;
 
-/// The relay alone, then a tunnel for every method.
+/// Measures the relay alone, then a tunnel for every method.
 pub(super) fn run(bench: &mut Bench) {
     one_topology(bench, "SOCKS5 relay", Topology::Relay);
     for method in bench.settings.methods() {
@@ -35,7 +35,7 @@ fn one_topology(bench: &mut Bench, case: &str, topology: Topology) {
     });
 }
 
-/// So many clients through `rig` by `way`.
+/// Measures `clients` clients through `rig` by `way`.
 pub(super) fn measure(turn: &Turn<'_>, rig: &Rig, way: Way, clients: u32) -> Result<Figures> {
     let count = turn.settings.amounts().connections;
     churn(way, count / 20 + 1, clients).context("warm-up")?;

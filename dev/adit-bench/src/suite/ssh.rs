@@ -1,4 +1,4 @@
-//! Suite `ssh`: what programs, forwarded ports and SOCKS cost over SSH, and the MACs alone.
+//! Suite `ssh`: the cost of programs, forwarded ports and SOCKS over SSH, and of the MACs alone.
 
 mod exec;
 mod far;
@@ -10,13 +10,13 @@ use crate::peers::Peer;
 use crate::peers::ssh;
 use crate::topology::Topology;
 
-/// The one that should be the cheapest.
+/// The suite that should be the cheapest.
 pub(super) const FASTEST: ssh::Suite = ssh::Suite {
     cipher: "aes128-gcm@openssh.com",
     mac: None,
 };
 
-/// What is measured, the one that should be the cheapest first.
+/// The measured suites, the one that should be the cheapest first.
 const SUITES: [ssh::Suite; 4] = [
     FASTEST,
     ssh::Suite {
@@ -33,7 +33,7 @@ const SUITES: [ssh::Suite; 4] = [
     },
 ];
 
-/// Every suite with each use; SOCKS with the first one.
+/// Measures every suite for each use, and SOCKS with the first suite.
 pub(super) fn run(bench: &mut Bench) {
     macs::run(bench);
     let able = able(bench, Suite::Ssh);
@@ -65,8 +65,8 @@ pub(super) fn run(bench: &mut Bench) {
     }
 }
 
-/// The names of those who have both ends. An adit without its commands is no failure: a reader is
-/// told.
+/// Returns the names of the implementations that have both ends. An adit without these commands is
+/// not a failure, but is reported.
 pub(super) fn able(bench: &mut Bench, suite: Suite) -> Vec<&'static str> {
     let has = |peer: &Peer| {
         peer.name() != "adit" || (peer.has_command("ssh") && peer.has_command("sshd"))

@@ -14,7 +14,7 @@ use crate::spin::Spinners;
 use crate::syscalls::Trace;
 use crate::topology::{Rig, Topology};
 
-/// A tunnel for every method.
+/// Measures a tunnel for every method.
 pub(super) fn shadowsocks(bench: &mut Bench) {
     for method in bench.settings.methods() {
         let topology = Topology::Tunnel(method);
@@ -23,13 +23,13 @@ pub(super) fn shadowsocks(bench: &mut Bench) {
     }
 }
 
-/// A relay between client and server, for the methods that have identity headers.
+/// Measures a relay between client and server, for the methods that have identity headers.
 pub(super) fn relay(bench: &mut Bench) {
     let topology = Topology::Relayed(BLAKE3_AES_128);
     run(bench, Suite::SsRelay, BLAKE3_AES_128.name, topology);
 }
 
-/// One process between client and origin.
+/// Measures one process between client and origin.
 pub(super) fn socks(bench: &mut Bench) {
     run(bench, Suite::Socks, "SOCKS5 CONNECT", Topology::Relay);
     busy(bench, Suite::Socks, "SOCKS5 CONNECT", Topology::Relay);
@@ -44,7 +44,7 @@ fn run(bench: &mut Bench, suite: Suite, name: &str, topology: Topology) {
     }
 }
 
-/// On a busy machine.
+/// Measures on a busy machine.
 fn busy(bench: &mut Bench, suite: Suite, name: &str, topology: Topology) {
     let case = format!("{name}, 1 stream, busy");
     let contest = Contest::new(suite, &case, topology).with_baseline();
@@ -54,8 +54,8 @@ fn busy(bench: &mut Bench, suite: Suite, name: &str, topology: Topology) {
     });
 }
 
-/// Starts the processes and measures both directions; the cases are `case` with the direction
-/// behind it.
+/// Starts the processes and measures both directions; the cases are `case` followed by the
+/// direction.
 pub(super) fn turns(turn: &Turn<'_>, streams: u32, case: &str) -> Result<Cases> {
     let origin = Origin::start(Service::Streams)?;
     let rig = turn.start(origin.addr())?;
@@ -86,7 +86,7 @@ fn measure(turn: &Turn<'_>, rig: &Rig, streams: u32, case: &str) -> Result<Cases
         for (direction, (_, figures)) in Direction::BOTH.into_iter().zip(&mut cases) {
             let trace = Trace::attach(rig)?;
             let moved = carry(direction, amounts.bytes, Check::Sampled);
-            let moved = moved.context("while calls are counted")?;
+            let moved = moved.context("the transfer failed while system calls were counted")?;
             let counts = trace.finish()?;
             let counts = counts
                 .iter()

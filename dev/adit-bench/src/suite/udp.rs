@@ -14,13 +14,13 @@ use crate::load::{Direction, Way};
 use crate::syscalls::Trace;
 use crate::topology::{Rig, Topology};
 
-/// So many fit the default receive buffer of a socket with room to spare.
+/// A number that fits into the default receive buffer of a socket, with a margin.
 const WINDOW: Pace = Pace::Window(64);
 
-/// What a good line carries, and every implementation should be able to.
+/// The rate of a good line, which every implementation should support.
 const STEADY: Pace = Pace::Bits(200_000_000);
 
-/// A steady run takes as long as it must at its rate, so fewer bytes.
+/// Divisor of the bytes of a steady run, whose duration is determined by its rate.
 const STEADY_SHARE: u64 = 4;
 
 const PACES: [(Pace, &str); 3] = [
@@ -29,7 +29,7 @@ const PACES: [(Pace, &str); 3] = [
     (Pace::Flood, ", flood"),
 ];
 
-/// A tunnel for every method.
+/// Measures a tunnel for every method.
 pub(super) fn run(bench: &mut Bench) {
     for method in bench.settings.methods() {
         let contest =
@@ -44,7 +44,7 @@ pub(super) fn turns(turn: &Turn<'_>, case: &str, paces: &[(Pace, &str)]) -> Resu
     let origin = UdpOrigin::bind()?;
     let rig = turn.start(origin.addr()?)?;
     let Way::Entry(entry) = rig.way() else {
-        bail!("a tunnel has no entry");
+        bail!("the tunnel has no entry");
     };
     let session = origin.session(entry).map_err(|why| rig.blame(&why))?;
     measure(turn, &rig, &session, case, paces).map_err(|why| rig.blame(&why))
@@ -91,7 +91,10 @@ fn calls(turn: &Turn<'_>, rig: &Rig, session: &Session, direction: Direction) ->
     let size = payload(direction) as u64;
     let count = (turn.settings.amounts().datagram_bytes / size).max(100);
     let traced = session.run(direction, count, WINDOW);
-    let bytes = traced.context("while calls are counted")?.delivered * size;
+    let bytes = traced
+        .context("the run failed while system calls were counted")?
+        .delivered
+        * size;
     let counts = trace.finish()?;
     let counts = counts.iter().map(|calls| float(*calls) / as_gib(bytes));
     Ok(each(CALLS_PER_GIB, &rig.parts(counts)))

@@ -1,5 +1,5 @@
-//! Suite `users`: what many users cost a server, in memory: whole handshakes, and the salts that
-//! are kept against replays.
+//! Suite `users`: the cost of many users for a server, in memory: whole handshakes, and the salts
+//! that are stored against replays.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +16,27 @@ use super::crypto::cpu_clock;
 use super::turn::Bench;
 use crate::figure::{Figures, NS_PER_OP, float, one};
 
-/// Everybody's clock.
+/// The clock of all clients and servers.
 const NOW: UnixTime = UnixTime(1_700_000_000);
 
-/// Handshakes that are timed together: few, so that what else the machine does falls on few.
+/// Number of handshakes that are timed together: few, so that other activity of the machine affects
+/// few.
 const FEW: usize = 8;
 
-/// Requests of one pass.
+/// Number of requests per pass.
 const REQUESTS: usize = 2048;
 
-/// Of a full pool, a little less than all: one shard is full before the others.
+/// Salts of a full pool, slightly fewer than its capacity: one shard is full before the others.
 const SALTS: u64 = 990_000;
 
-/// Who is served, and what the server knows beforehand.
+/// The users of a server, and its previous knowledge.
 #[derive(Debug, Clone, Copy)]
 struct Crowd {
     case: &'static str,
     who: &'static str,
     method: Method,
     users: usize,
-    /// Whether the client's address tells who it was before.
+    /// True if the server knows the client's address from an earlier connection.
     known: bool,
 }
 
@@ -75,7 +76,7 @@ const CROWDS: [Crowd; 5] = [
     crowd(BY_TRIAL, NEW, Method::Aes128Gcm, 100, false),
 ];
 
-/// Every crowd in every round, then the salts.
+/// Measures every group in every round, then the salts.
 pub(super) fn run(bench: &mut Bench) {
     let least = Duration::from_millis(bench.settings.amounts().cipher_millis);
     for case in [IDENTIFIED, BY_TRIAL] {
@@ -96,7 +97,7 @@ pub(super) fn run(bench: &mut Bench) {
             }
         }
     }
-    // A smoke run looks at fewer.
+    // A smoke run uses fewer.
     let count = if least < Duration::from_millis(10) {
         SALTS / 100
     } else {
@@ -111,7 +112,7 @@ pub(super) fn run(bench: &mut Bench) {
     }
 }
 
-/// A server's users, and requests of theirs in no order, so that what is known of one of many is
+/// A server's users, and their requests in random order, so that the data of one of many users is
 /// in no near cache.
 struct Setup {
     users: Arc<Users>,
@@ -133,13 +134,15 @@ impl Setup {
         } else {
             Users::with_trial_keys(method, named)?
         };
-        let target = "example.com:443".parse().context("a target")?;
+        let target = "example.com:443"
+            .parse()
+            .context("cannot parse the target")?;
         let mut requests = Vec::with_capacity(REQUESTS);
         for _ in 0..REQUESTS {
             let mut random = [0; 8];
             chance.fill(&mut random);
             let who = usize::try_from(u64::from_le_bytes(random) >> 1)? % crowd.users;
-            let own = Key::parse(method, secrets.get(who).context("a user")?)?;
+            let own = Key::parse(method, secrets.get(who).context("no such user")?)?;
             let before = if headers {
                 vec![identity.clone()]
             } else {
@@ -155,8 +158,8 @@ impl Setup {
         Ok(Self { users, requests })
     }
 
-    /// Time of a handshake, from the request to the head of the answer: the fastest tenth, since
-    /// everything else is what the machine did besides.
+    /// Measures the time of a handshake, from the request to the head of the answer: the fastest
+    /// tenth, since the rest is due to other activity of the machine.
     fn measure(&self, least: Duration) -> Result<Figures> {
         let start = cpu_clock();
         let mut times = Vec::new();
@@ -172,7 +175,9 @@ impl Setup {
             }
         }
         times.sort_by(f64::total_cmp);
-        let fast = times.get(times.len() / 10).context("a time")?;
+        let fast = times
+            .get(times.len() / 10)
+            .context("no time was measured")?;
         Ok(vec![one(NS_PER_OP, *fast)])
     }
 
@@ -183,9 +188,9 @@ impl Setup {
             .with_hint(known)
             .step(&mut Rx::new(wire), &mut Tx::new(&mut Vec::new()))?;
         let Step::Done(mut accepted) = step else {
-            bail!("a whole request was not enough");
+            bail!("the server waits for more than a whole request");
         };
-        ensure!(accepted.user.is_some(), "nobody was found");
+        ensure!(accepted.user.is_some(), "the server found no user");
         let room = accepted.seal.overhead();
         let mut answer = [0; 128];
         accepted.seal.seal(&mut answer, room.head..room.head + 1)?;
@@ -193,7 +198,7 @@ impl Setup {
     }
 }
 
-/// Time of one salt, from an empty pool to `count`.
+/// Measures the time of one salt, from an empty pool to `count`.
 fn salts(count: u64, stamp: Option<UnixTime>) -> Result<Figures> {
     let pool = SaltPool::new([1; 16], NOW, RestartPolicy::Lenient);
     let mut salts = vec![[0; 32]; usize::try_from(count)?];

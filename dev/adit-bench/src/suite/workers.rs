@@ -15,7 +15,7 @@ use crate::load::tcp::transfer;
 use crate::peers::Peer;
 use crate::topology::{Rig, Topology};
 
-/// The relay alone, then a client with its server.
+/// Measures the relay alone, then a client with its server.
 pub(super) fn run(bench: &mut Bench) {
     one_topology(bench, "SOCKS5 relay", Topology::Relay);
     if let Some(&method) = bench.settings.methods().first() {
@@ -40,7 +40,7 @@ fn one_topology(bench: &mut Bench, what: &str, topology: Topology) {
             );
             let rig = turn.start(echo.addr())?;
             let measured = rate::measure(turn, &rig, rig.way_to(echo.addr()), connections)
-                .context("short connections")
+                .context("the short connections failed")
                 .and_then(|mut figures| {
                     figures.extend(both_ways(turn, &rig, &streams, connections)?);
                     Ok(figures)
@@ -51,7 +51,7 @@ fn one_topology(bench: &mut Bench, what: &str, topology: Topology) {
     }
 }
 
-/// Half of the bytes up and half of them down, over so many streams.
+/// Transfers half of the bytes up and half of them down, over `streams` streams.
 fn both_ways(turn: &Turn<'_>, rig: &Rig, origin: &Origin, streams: u32) -> Result<Figures> {
     let (way, amounts) = (rig.way_to(origin.addr()), turn.settings.amounts());
     let carry = |direction, bytes, check| transfer(way, direction, bytes, streams, check);

@@ -9,7 +9,7 @@ use anyhow::Result;
 use crate::peers::{Peer, Role};
 use crate::topology::{Rig, Topology};
 
-/// All of it, with an origin of any kind.
+/// The link, the processes and an origin of any kind.
 pub(super) struct World<O: Send> {
     pub(super) rig: Rig,
     pub(super) link: Link,
@@ -17,7 +17,7 @@ pub(super) struct World<O: Send> {
 }
 
 impl<O: Send> World<O> {
-    /// Starts what leads to the origin; nothing where TCP goes straight there.
+    /// Starts the processes that lead to the origin; none for TCP alone.
     pub(super) fn start(
         link: Link,
         origin: impl FnOnce(SocketAddr) -> Result<O> + Send,
@@ -43,7 +43,7 @@ impl<O: Send> World<O> {
     }
 }
 
-/// The origin's threads wait inside: they are told to end there.
+/// Drops the origin inside its namespace, where its threads wait.
 impl<O: Send> Drop for World<O> {
     fn drop(&mut self) {
         let origin = self.origin.take();

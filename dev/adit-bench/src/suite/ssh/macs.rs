@@ -1,4 +1,4 @@
-//! The MACs alone: adit's as its own command tells them, OpenSSL's beside them.
+//! The MACs alone: adit's as reported by its own command, compared with OpenSSL's.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::suite::steps::{self, Step};
 use crate::suite::{Bench, Suite};
 
 const BYTES: [u64; 2] = [32, 1024];
-/// OpenSSL's names of what adit measures too.
+/// OpenSSL's names of MACs that adit measures too.
 const OPENSSL: [(&str, &str); 2] = [("hmac-sha2-256", "sha256"), ("hmac-md5", "md5")];
 
-/// Every MAC at each length.
+/// Measures every MAC at each length.
 pub(super) fn run(bench: &mut Bench) {
     let adit = steps::adit(bench);
     let openssl = places::find_program("openssl", Path::new(""));
@@ -26,7 +26,7 @@ pub(super) fn run(bench: &mut Bench) {
             let told = places::output_of(adit, &args);
             match steps::read(&told) {
                 Ok(rows) => {
-                    // The others are no business of SSH's.
+                    // SSH does not use the others.
                     let of_ssh = |step: &Step| {
                         let name = &*step.name;
                         name.starts_with("umac") || OPENSSL.iter().any(|(known, _)| *known == name)
@@ -64,7 +64,7 @@ fn case(name: &str, bytes: u64) -> String {
     format!("{name}, {bytes} bytes")
 }
 
-/// One second of `openssl speed`.
+/// Runs `openssl speed` for one second.
 fn speed(openssl: &Path, digest: &str, bytes: u64) -> Result<Figures> {
     let bytes_word = bytes.to_string();
     let args = [
@@ -78,11 +78,12 @@ fn speed(openssl: &Path, digest: &str, bytes: u64) -> Result<Figures> {
         digest,
     ];
     let told = places::output_of(openssl, &args);
-    let per_second = rate(&told).with_context(|| format!("`openssl speed` says `{told}`"))?;
+    let per_second = rate(&told)
+        .with_context(|| format!("cannot parse the output of `openssl speed`: `{told}`"))?;
     Ok(vec![one(NS_PER_OP, float(bytes) / per_second * 1e9)])
 }
 
-/// Bytes a second, the last field of the line of results.
+/// Parses bytes per second, the last field of the line of results.
 fn rate(told: &str) -> Option<f64> {
     let line = told.lines().rfind(|line| line.starts_with("+F:"))?;
     let rate: f64 = line.rsplit(':').next()?.trim().parse().ok()?;
