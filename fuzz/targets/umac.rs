@@ -1,4 +1,5 @@
-//! UMAC of any message: the same in any pieces and with any instructions, and no other tag fits.
+//! UMAC of any message: the same in any pieces and with any instructions, and no other tag
+//! verifies.
 
 #![no_main]
 
@@ -40,7 +41,7 @@ fn check<const TAG: usize>(case: &Case<'_>) {
             level.name()
         );
     }
-    // A session that has other pads in mind.
+    // A session that has other pads cached.
     let mut session = Session::<TAG>::new(&case.key);
     let _ = session.tag(Nonce::from(u64::from(case.place)), b"");
     assert_eq!(session.tag(case.nonce, bytes), right);
